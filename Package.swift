@@ -183,7 +183,7 @@ let package = Package(
     module(
       "Export",
       [
-        "Wire", "CPcap", "RTP", "Transport", "Observer", "Peer", "Media", "MediaFiles", "Tape",
+        "Wire", "Digests", "RTP", "Transport", "Observer", "Peer", "Media", "MediaFiles", "Tape",
         "Replay", "Live",
       ]),
     module("Verify", ["Wire", "Peer", "Media", "Tape", "Replay"]),
@@ -351,7 +351,8 @@ let package = Package(
       ]),
     // Drives the executable, which is built with the tests. It does not depend on it, so that the
     // largest of the test modules need not wait for the last of the others.
-    tests("CommandTests", ["Wire", "Tape", "Replay", "Signaling", "TsharkTables"]),
+    tests(
+      "CommandTests", ["Wire", "Tape", "Replay", "RoomSignaling", "Signaling", "TsharkTables"]),
   ],
   swiftLanguageModes: [.v6]
 )

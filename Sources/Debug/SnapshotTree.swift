@@ -159,7 +159,7 @@ package struct SnapshotTree: Hashable, Sendable, Codable {
   }
 
   /// The tree on indented lines; a record of few short values takes one.
-  package var lines: [String] { lines(indent: "") }
+  package var lines: [String] { lines(indent: "").map(PrintableText.line) }
 
   private func lines(indent: String) -> [String] {
     guard !children.isEmpty else { return ["\(indent)\(name): \(text)"] }

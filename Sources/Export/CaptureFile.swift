@@ -1,16 +1,26 @@
-import CPcap
-import Foundation
+import Glibc
 import Tape
+import Wire
 
-/// A packet capture with nanosecond times that begins at the IP headers, written through libpcap.
+/// A packet capture with nanosecond times that begins at the IP headers (pcap,
+/// draft-ietf-opsawg-pcap sections 4 and 5).
+///
+/// Nothing is made before the first packet is there, so that an export without packets leaves
+/// nothing behind and tells no reader that it was one.
 final class CaptureFile {
   private let path: String
   /// What gets its name when it is complete; nil for standard output.
   private let whole: WholeFile?
-  private let capture: OpaquePointer
-  private let dumper: OpaquePointer
+  private var descriptor: Int32 = -1
+  private var writer = ByteWriter()
+  private var failure: ExportFailure?
 
-  /// Creates the file, readable by its owner alone; it must not exist.
+  private static let nanosecondMagic: UInt32 = 0xa1b2_3c4d
+  private static let longestPacket: UInt32 = 262_144
+  private static let linkTypeRaw: UInt32 = 101
+  private static let flushCount = 1 << 20
+
+  /// Chooses the file, readable by its owner alone; it must not exist.
   ///
   /// - Parameter path: the file; `-` is standard output.
   init(_ path: String) throws(ExportFailure) {
@@ -22,57 +32,67 @@ final class CaptureFile {
         try WholeFile(path, .kept)
       }
     }
-    let descriptor =
-      whole.map { open($0.temporary, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600) } ?? dup(STDOUT_FILENO)
-    guard descriptor >= 0 else { throw CaptureFile.failure(path) }
-    guard let stream = fdopen(descriptor, "w") else {
-      close(descriptor)
-      throw CaptureFile.failure(path)
-    }
-    guard
-      let capture = pcap_open_dead_with_tstamp_precision(
-        DLT_RAW, 262_144, UInt32(PCAP_TSTAMP_PRECISION_NANO)),
-      let dumper = pcap_dump_fopen(capture, stream)
-    else {
-      fclose(stream)
-      throw CaptureFile.failure(path)
-    }
-    self.capture = capture
-    self.dumper = dumper
   }
 
   deinit {
-    pcap_dump_close(dumper)
-    pcap_close(capture)
+    if descriptor >= 0 { close(descriptor) }
   }
 
-  /// Appends a packet with its Unix time.
+  private func begin() throws(ExportFailure) {
+    if let whole {
+      descriptor = try ExportFailure.writing { () throws(WholeFile.Failure) in try whole.open() }
+    } else {
+      descriptor = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0)
+      guard descriptor >= 0 else {
+        throw .file(WholeFile.Failure(path: path, code: errno))
+      }
+    }
+    // Version 2.4, no offset to UTC, no word on how precise times are.
+    word(Self.nanosecondMagic)
+    word(4 << 16 | 2)
+    writer.zeros(8)
+    word(Self.longestPacket)
+    word(Self.linkTypeRaw)
+  }
+
+  /// Lowest byte first; readers tell the order by the magic number.
+  private func word(_ value: UInt32) { writer.uint32(value.byteSwapped) }
+
+  /// Appends a packet with its Unix time; a time that the format cannot hold, before 1970 or after
+  /// 2106, is written as the nearest that it can.
   func append(_ packet: [UInt8], unixNanoseconds: Int64) {
-    var header = pcap_pkthdr()
-    header.ts.tv_sec = Int(unixNanoseconds / 1_000_000_000)
-    header.ts.tv_usec = Int(unixNanoseconds % 1_000_000_000)
-    header.caplen = UInt32(packet.count)
-    header.len = UInt32(packet.count)
-    packet.withUnsafeBufferPointer { bytes in
-      pcap_dump(UnsafeMutablePointer(dumper), &header, bytes.baseAddress)
+    guard failure == nil else { return }
+    do throws(ExportFailure) {
+      if descriptor < 0 { try begin() }
+      let time = max(0, unixNanoseconds)
+      word(UInt32(clamping: time / 1_000_000_000))
+      word(UInt32(clamping: time % 1_000_000_000))
+      word(UInt32(clamping: packet.count))
+      word(UInt32(clamping: packet.count))
+      writer.append(packet)
+      if writer.count >= Self.flushCount { try flush() }
+    } catch {
+      failure = error
     }
   }
 
-  /// Writes out what is buffered; libpcap tells only here that the disk failed.
+  /// Writes out what is buffered.
   func flush() throws(ExportFailure) {
-    guard pcap_dump_flush(dumper) == 0, ferror(pcap_dump_file(dumper)) == 0 else {
-      throw CaptureFile.failure(path)
-    }
+    if let failure { throw failure }
+    guard writer.count > 0 else { return }
+    let bytes = writer.bytes
+    writer = ByteWriter(capacity: Self.flushCount + Int(Self.longestPacket))
+    let code = WholeFile.write(bytes, into: descriptor)
+    guard code == 0 else { throw .file(WholeFile.Failure(path: path, code: code)) }
   }
 
   /// Writes out what is buffered and gives the file its name.
   func finish() throws(ExportFailure) {
     try flush()
-    guard let whole else { return }
+    guard descriptor >= 0, let whole else { return }
+    let code = close(descriptor) == 0 ? 0 : errno
+    descriptor = -1
+    guard code == 0 else { throw .file(WholeFile.Failure(path: path, code: code)) }
     try ExportFailure.writing { () throws(WholeFile.Failure) in try whole.finish() }
-  }
-
-  private static func failure(_ path: String) -> ExportFailure {
-    .file(WholeFile.Failure(path: path, code: errno))
   }
 }

@@ -1,5 +1,5 @@
-import Foundation
 import Media
+package import MediaFiles
 package import Replay
 import Tape
 import Wire
@@ -44,6 +44,8 @@ package struct TakeExport: Sendable {
   /// - Parameters:
   ///   - path: the capture; `-` is standard output.
   ///   - progress: gets some words now and then.
+  ///
+  /// Without packets there is no file.
   package func packets(
     to path: String, progress: (String) -> Void = { _ in }
   ) throws(ExportFailure) -> Int {
@@ -79,21 +81,34 @@ package struct TakeExport: Sendable {
 
   /// Replays the take and writes what every received track showed and played into a file each.
   ///
-  /// - Parameter folder: where to; it is made when it is not there.
+  /// - Parameters:
+  ///   - folder: where to; it is made when it is not there, and not for nothing.
+  ///   - gaps: for how long a file may show or play nothing new.
   package func media(
-    into folder: String, framesPerSecond: Int, progress: (String) -> Void = { _ in }
+    into folder: String, framesPerSecond: Int, gaps: GapBudget = TakeExport.usualGaps,
+    progress: (String) -> Void = { _ in }
   ) throws(ExportFailure) -> Replayed<[TrackFiles.Written]> {
     let peers = try history().peers
-    if !WholeFile.makeFolder(folder) {
-      do {
-        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-      } catch {
-        throw .folder(path: folder)
-      }
+    let isNew: Bool
+    switch WholeFile.makeFolder(folder) {
+    case .success(let made): isNew = made
+    case .failure: throw .folder(path: folder)
     }
-    let tracks = TrackFiles(folder: folder, framesPerSecond: framesPerSecond, window: window)
+    let tracks = TrackFiles(
+      folder: folder, framesPerSecond: framesPerSecond, window: window, gaps: gaps)
     let replay = MediaReplay(take: take, peers: peers, only: peer, tracks: tracks)
     let report = try replay.run(progress: progress)
-    return Replayed(written: try tracks.finish(), report: report)
+    let written = try tracks.finish()
+    // Where nothing was received there is nothing to look into.
+    if isNew { written.isEmpty ? UnfinishedFiles.remove(folder) : UnfinishedFiles.forget(folder) }
+    return Replayed(written: written, report: report)
+  }
+
+  /// For how long a file of media shows or plays nothing new, in seconds.
+  package static let usualGapSeconds = 10
+
+  /// The same as a budget.
+  package static var usualGaps: GapBudget {
+    GapBudget(nanoseconds: Int64(usualGapSeconds) * 1_000_000_000)
   }
 }

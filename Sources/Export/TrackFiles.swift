@@ -1,4 +1,3 @@
-import Foundation
 import Live
 import Media
 import MediaFiles
@@ -25,6 +24,8 @@ package final class TrackFiles {
     package var frames: Int
     /// When the first of them was played or shown.
     package var begin: Instant
+    /// How much of pauses, in which nothing new came, was left out.
+    package var leftOut: Interval
   }
 
   private struct Track {
@@ -42,6 +43,8 @@ package final class TrackFiles {
   private let framesPerSecond: Int
   /// The times of the take whose frames are wanted.
   private let window: ClosedRange<Int64>
+  /// How long the pauses of a file may be in all.
+  private let gaps: GapBudget
   private var tracks: [Track] = []
   private var failure: ExportFailure?
 
@@ -49,8 +52,10 @@ package final class TrackFiles {
   private(set) var count = 0
 
   init(
-    folder: String, framesPerSecond: Int, window: ClosedRange<Int64> = .min ... .max
+    folder: String, framesPerSecond: Int, window: ClosedRange<Int64> = .min ... .max,
+    gaps: GapBudget = GapBudget()
   ) {
+    self.gaps = gaps
     self.folder = folder
     self.window = window
     self.framesPerSecond = framesPerSecond
@@ -82,27 +87,28 @@ package final class TrackFiles {
     _ media: ReceivedMedia, _ kind: MediaKind, _ ending: String,
     _ peer: (number: Int64, label: String)
   ) throws(ExportFailure) -> Int {
-    let label = String(peer.label.map { $0.isASCII && ($0.isLetter || $0.isNumber) ? $0 : "-" })
+    // Labels may be whatever somebody called himself. With the number of the peer and of the track
+    // before and behind it, no two files have one name.
+    let label = FileNamePart.plain(peer.label)
     let name = "peer\(peer.number)-\(label)-track\(media.transceiver)-\(kind.rawValue).\(ending)"
-    let path = (folder as NSString).appendingPathComponent(name)
+    let path = folder.hasSuffix("/") ? folder + name : "\(folder)/\(name)"
     let whole = try ExportFailure.writing { () throws(WholeFile.Failure) in
       try WholeFile(path, .kept)
     }
-    let writer: any FrameWriting
-    do throws(MediaFileError) {
-      let file = try MediaFile(whole.temporary, for: .creating)
+    let descriptor = try ExportFailure.writing { () throws(WholeFile.Failure) in
+      try whole.open()
+    }
+    let file = MediaFile(descriptor: descriptor, path: whole.temporary)
+    let writer: any FrameWriting =
       switch media.content {
-      case .audio: writer = AudioWriter(file)
-      case .videoFrame: writer = VideoWriter(file, framesPerSecond: framesPerSecond)
+      case .audio: AudioWriter(file, gaps: gaps)
+      case .videoFrame: VideoWriter(file, framesPerSecond: framesPerSecond, gaps: gaps)
       case .encodedVideo(let videoFrame):
         switch videoFrame.container {
-        case .byteStream: writer = StreamWriter(file)
-        case .ivf(let fourCC): writer = TimedStreamWriter(file, fourCC: fourCC)
+        case .byteStream: StreamWriter(file)
+        case .ivf(let fourCC): TimedStreamWriter(file, fourCC: fourCC)
         }
       }
-    } catch {
-      throw .media(error.description.replacing(whole.temporary, with: path))
-    }
     tracks.append(
       Track(
         peer: peer.number, transceiver: media.transceiver, kind: kind, ending: ending, file: whole,
@@ -125,7 +131,9 @@ package final class TrackFiles {
       let track = tracks[index]
       try ExportFailure.writing { () throws(WholeFile.Failure) in try track.file.finish() }
       written.append(
-        Written(path: track.file.path, kind: track.kind, frames: frames, begin: track.begin))
+        Written(
+          path: track.file.path, kind: track.kind, frames: frames, begin: track.begin,
+          leftOut: track.writer.leftOut))
     }
     return written
   }

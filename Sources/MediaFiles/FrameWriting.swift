@@ -2,13 +2,52 @@ package import Media
 import RTP
 package import Wire
 
+/// How long a file may show or play nothing new, so that a wrong date in what was recorded does not
+/// fill a disk: an hour of one picture in VGA is 50 GB.
+///
+/// Pauses of up to a second are always kept. What longer ones have beyond it comes out of a budget
+/// for the whole file; the rest is left out, and what follows moves up.
+package struct GapBudget: Hashable, Sendable {
+  /// How much a pause may have before the budget counts, in nanoseconds.
+  private static let freeNanoseconds: Int64 = 1_000_000_000
+
+  private var restNanoseconds: Int64
+  /// How much was left out.
+  package private(set) var leftOut = Interval(nanoseconds: 0)
+
+  /// - Parameter nanoseconds: the budget; without one nothing is left out.
+  package init(nanoseconds: Int64 = .max) { restNanoseconds = max(0, nanoseconds) }
+
+  /// How much of a pause is kept.
+  ///
+  /// - Parameters:
+  ///   - length: what was not accounted for yet of the pause, in nanoseconds.
+  ///   - start: how much of the pause was before that.
+  mutating func keep(_ length: Int64, after start: Int64 = 0) -> Int64 {
+    let length = max(0, length)
+    let free = min(length, max(0, GapBudget.freeNanoseconds - max(0, start)))
+    let paid = min(length - free, restNanoseconds)
+    restNanoseconds -= paid
+    let rest = length - free - paid
+    let total = leftOut.nanoseconds.addingReportingOverflow(rest)
+    leftOut = Interval(nanoseconds: total.overflow ? .max : total.partialValue)
+    return free + paid
+  }
+}
+
 /// Turns media into the bytes of a file.
 package protocol FrameWriting {
+  /// How much of pauses was left out.
+  var leftOut: Interval { get }
   /// Writes media of the right kind that was played at an instant; after a failure nothing more is
   /// written.
   mutating func write(_ media: MediaContent, at: Instant)
   /// Completes the file; gives the number of frames in it, or why there are not more.
   mutating func finish() -> Result<Int, MediaFileError>
+}
+
+extension FrameWriting {
+  package var leftOut: Interval { .zero }
 }
 
 /// Writes blocks of audio as a WAV file with the channels of the first one.
@@ -18,11 +57,30 @@ package struct AudioWriter: FrameWriting {
   private var dataByteCount = 0
   private var blockCount = 0
   private var failure: MediaFileError?
+  private var gaps: GapBudget
+  /// For how long there was nothing but silence, in nanoseconds.
+  private var silence: Int64 = 0
 
-  package init(_ file: MediaFile) { self.file = file }
+  package init(_ file: MediaFile, gaps: GapBudget = GapBudget()) {
+    self.file = file
+    self.gaps = gaps
+  }
+
+  package var leftOut: Interval { gaps.leftOut }
+
+  /// Whether a block is kept: sound always is, and silence for as long as the budget has it.
+  private mutating func isKept(_ block: AudioBlock) -> Bool {
+    guard block.samples.allSatisfy({ $0 == 0 }) else {
+      silence = 0
+      return true
+    }
+    let length = Int64(block.frameCount) * 1_000_000_000 / Int64(AudioBlock.sampleRate)
+    defer { silence = min(silence + length, 1 << 60) }
+    return gaps.keep(length, after: silence) == length
+  }
 
   package mutating func write(_ media: MediaContent, at: Instant) {
-    guard failure == nil, case .audio(let block) = media else { return }
+    guard failure == nil, case .audio(let block) = media, isKept(block) else { return }
     do throws(MediaFileError) {
       let format = try begin(channels: block.channels)
       let bytes = WAVWriter.samples(block.converted(toChannels: format.channels))
@@ -67,25 +125,44 @@ package struct VideoWriter: FrameWriting {
   private var shown: I420Buffer?
   private var frameCount = 0
   private var failure: MediaFileError?
+  private var gaps: GapBudget
+  /// When the video frame that is shown began to be, and where that is in the file, both in
+  /// nanoseconds from the first one.
+  private var lastPassed: Int64 = 0
+  private var lastPlace: Int64 = 0
 
-  package init(_ file: MediaFile, framesPerSecond: Int) {
+  package init(_ file: MediaFile, framesPerSecond: Int, gaps: GapBudget = GapBudget()) {
     self.file = file
     self.framesPerSecond = max(1, framesPerSecond)
+    self.gaps = gaps
   }
+
+  package var leftOut: Interval { gaps.leftOut }
 
   package mutating func write(_ media: MediaContent, at: Instant) {
     guard failure == nil, case .videoFrame(let videoFrame) = media else { return }
     do throws(MediaFileError) {
       let first = try begin(videoFrame, at)
-      let passed = max(0, (at - first.at).nanoseconds)
-      let seconds = passed / 1_000_000_000
-      let rest = passed % 1_000_000_000 * Int64(framesPerSecond) + 500_000_000
-      let frame = seconds * Int64(framesPerSecond) + rest / 1_000_000_000
-      try show(untilFrame: Int(clamping: frame))
+      let place = place(of: at, from: first.at)
+      let seconds = place / 1_000_000_000
+      let rest = place % 1_000_000_000 * Int64(framesPerSecond) + 500_000_000
+      let frame = seconds.multipliedReportingOverflow(by: Int64(framesPerSecond))
+      try show(
+        untilFrame: frame.overflow ? .max : Int(clamping: frame.partialValue + rest / 1_000_000_000)
+      )
       shown = VideoScaler.scaled(videoFrame, width: first.width, height: first.height)
     } catch {
       failure = error
     }
+  }
+
+  /// Where in the file an instant is, in nanoseconds, after what is left out before it.
+  private mutating func place(of at: Instant, from first: Instant) -> Int64 {
+    let passed = at.nanoseconds.subtractingReportingOverflow(first.nanoseconds)
+    let now = max(lastPassed, passed.overflow ? (at < first ? 0 : .max) : passed.partialValue)
+    lastPlace += gaps.keep(now - lastPassed)
+    lastPassed = now
+    return lastPlace
   }
 
   private mutating func begin(_ videoFrame: I420Buffer, _ at: Instant) throws(MediaFileError) -> (

@@ -1,4 +1,5 @@
 import Glibc
+import Wire
 
 /// Why a media file cannot be used: one sentence that names the file, and the place in it.
 public struct MediaFileError: Error, Hashable, Sendable, CustomStringConvertible {
@@ -50,8 +51,6 @@ package final class MediaFile {
     case reading
     /// Creates the file or empties it.
     case writing
-    /// Creates the file, which must not be there.
-    case creating
   }
 
   package let path: String
@@ -69,11 +68,16 @@ package final class MediaFile {
       // A pipe without a writer would keep the caller waiting; it is refused below.
       case .reading: O_RDONLY | O_NONBLOCK
       case .writing: O_WRONLY | O_CREAT | O_TRUNC
-      case .creating: O_WRONLY | O_CREAT | O_EXCL
       }
-    descriptor = open(path, flags | O_CLOEXEC, 0o600)
+    descriptor = open(path.systemPath, flags | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { throw MediaFileError(path: path, code: errno) }
     if access == .reading { try check("the file is empty: name one with media in it") }
+  }
+
+  /// A file that somebody has opened for writing, and that is closed here.
+  package init(descriptor: Int32, path: String) {
+    self.path = path
+    self.descriptor = descriptor
   }
 
   deinit { close(descriptor) }
@@ -97,14 +101,16 @@ package final class MediaFile {
   func read() throws(MediaFileError) -> [UInt8]? {
     while true {
       var result = 0
+      var code: Int32 = 0
       let piece = [UInt8](unsafeUninitializedCapacity: MediaFile.pieceBytes) { buffer, count in
         result = Glibc.read(descriptor, buffer.baseAddress, buffer.count)
+        code = result < 0 ? errno : 0
         count = max(0, result)
       }
       position += max(0, result)
       if result > 0 { return piece }
       if result == 0 { return nil }
-      if errno != EINTR { throw MediaFileError(path: path, code: errno, byteOffset: position) }
+      if code != EINTR { throw MediaFileError(path: path, code: code, byteOffset: position) }
     }
   }
 
@@ -122,8 +128,9 @@ package final class MediaFile {
       let count = bytes.withUnsafeBytes {
         Glibc.write(descriptor, $0.baseAddress.map { $0 + written }, bytes.count - written)
       }
-      if count < 0, errno == EINTR { continue }
-      guard count > 0 else { throw MediaFileError(path: path, code: errno) }
+      let code = count < 0 ? errno : 0
+      if code == EINTR { continue }
+      guard count > 0 else { throw MediaFileError(path: path, code: code == 0 ? EIO : code) }
       written += count
     }
   }

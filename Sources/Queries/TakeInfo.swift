@@ -311,7 +311,7 @@ extension TakeInfo: CustomStringConvertible {
     if otherViews > 0 {
       add("views", "\(otherViews) of another version or altered; Retake reads its own instead")
     }
-    return lines.joined(separator: "\n")
+    return lines.map(PrintableText.line).joined(separator: "\n")
   }
 }
 

@@ -1,16 +1,34 @@
-/// What a colour means.
-package enum Ink: Sendable {
-  case good, bad, doubtful
+import Wire
 
-  /// A text in the colour, which the user's terminal chooses (ECMA-48, SGR 31 to 33).
+/// What a colour means.
+package enum Ink: UInt32, CaseIterable, Sendable {
+  // Noncharacters, which Unicode keeps for the inside of programs, mark where a colour begins:
+  // control sequences are made of them where text leaves the process, and of nothing else.
+  case good = 0xfdd0
+  case bad = 0xfdd1
+  case doubtful = 0xfdd2
+
+  /// The noncharacter that marks the end of a colour.
+  private static let end: UInt32 = 0xfdd3
+
+  /// A text with marks of the colour around it.
   package func paint(_ text: String) -> String {
-    let number =
-      switch self {
-      case .bad: 31
-      case .good: 32
-      case .doubtful: 33
-      }
-    return "\u{1b}[\(number)m\(text)\u{1b}[m"
+    guard let begin = Unicode.Scalar(rawValue), let end = Unicode.Scalar(Ink.end) else {
+      return text
+    }
+    return "\(begin)\(text)\(end)"
+  }
+
+  /// The control sequence of a mark, for the colour that the user's terminal chooses (ECMA-48, SGR
+  /// 31 to 33); nil for what is no mark.
+  package static func sequence(of mark: Unicode.Scalar) -> String? {
+    if mark.value == end { return "\u{1b}[m" }
+    return switch Ink(rawValue: mark.value) {
+    case .bad?: "\u{1b}[31m"
+    case .good?: "\u{1b}[32m"
+    case .doubtful?: "\u{1b}[33m"
+    case nil: nil
+    }
   }
 
   /// What it means that a connection, or a part of one, is in a state; nil for what means nothing.
@@ -62,22 +80,12 @@ package struct TextTable: Sendable {
     return layout.head + rows.map { layout.line($0, ink: ink) }.joined()
   }
 
-  /// A text without what moves the cursor or changes the terminal: takes hold what others sent.
+  /// A text for a cell: on one line, and without what changes a terminal.
   package static func plain(_ text: String) -> String {
-    let isPlain = text.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7f && $0 != 0xc2 }
+    let isPlain = text.utf8.allSatisfy { (0x20..<0x7f).contains($0) }
     guard !isPlain else { return text }
-    var plain = ""
-    for scalar in text.replacing("\r\n", with: "\n").unicodeScalars {
-      switch scalar {
-      case "\n": plain += "\\n"
-      case "\r": plain += "\\r"
-      case "\t": plain += " "
-      case _ where scalar.properties.generalCategory == .control:
-        plain += "\\u{\(String(scalar.value, radix: 16))}"
-      default: plain.unicodeScalars.append(scalar)
-      }
-    }
-    return plain
+    return PrintableText.line(
+      text.replacing("\r\n", with: "\n").replacing("\t", with: " "))
   }
 }
 

@@ -41,7 +41,7 @@ package struct CommonRun: Hashable, Sendable, Codable {
       here != there || left.inputRowCount != right.inputRowCount
       || !before.rows.equals(left.inputRows, after.rows, right.inputRows)
     if inputs {
-      fields = [FieldPair(name: "input", recorded: here, replayed: there)]
+      fields = [FieldPair(name: "input", recorded: here, replayed: there).withoutSecrets]
       if let row = left.inputRows.last, let other = right.inputRows.last,
         before.rows.table(row) == after.rows.table(other)
       {

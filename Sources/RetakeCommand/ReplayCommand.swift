@@ -89,7 +89,9 @@ struct ReplayCommand: ParsableCommand {
     if case .diverged(let divergence) = report.verdict {
       report.verdict = .diverged(try looked(into: divergence, replayOptions))
     }
-    try Output.line(options.json ? json(report, states) : text(report, states))
+    try options.json
+      ? Output.json(SecretText.hidden(in: json(report, states)))
+      : Output.line(SecretText.hidden(in: text(report, states)))
     guard case .identical = report.verdict else { throw CommandFailure(.difference, "") }
     if let condition = until, !condition.stopsBefore, !report.stoppedEarly {
       throw CommandFailure(.unmet, "\(options.take): nothing in it meets \"\(condition)\"")
@@ -167,7 +169,7 @@ struct ReplayCommand: ParsableCommand {
   /// Says before the replay that another stack made the take, and what can be done.
   private func warn(_ header: TakeHeader) {
     guard header.isOfAnotherRevision, !options.json else { return }
-    printError(
+    printErrors(
       """
       retake: \(options.take): made by revision \(header.revision ?? 0) of the stack, and this is \
       \(stackRevision): its outputs may differ

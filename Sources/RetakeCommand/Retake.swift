@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import Tape
+import Wire
 
 /// The root of the command line.
 struct Retake: AsyncParsableCommand {
@@ -10,6 +11,11 @@ struct Retake: AsyncParsableCommand {
     discussion: """
       A recorded session is a take: one SQLite file with everything that went in and out of the \
       client stack. Replaying executes the stack again and compares every output.
+
+      Names and messages of others are printed as text: what has no shape of its own, control \
+      characters, what turns the direction of writing, is escaped, as in \\u{1b} and in JSON as \
+      \\u001b, also in files and pipes. Secrets are hidden; retake sql shows them. Options that \
+      hold a secret read it from a file (@FILE) or from the environment (env:NAME).
 
       Try it:
         retake record demo --out demo.take
@@ -39,13 +45,13 @@ package enum RetakeProgram {
     SQLiteLibrary.countNoMemory()
     Interruption.unblock([SIGINT, SIGTERM, SIGHUP])
     do throws(CommandFailure) {
-      guard !CommandLine.arguments.isEmpty else {
+      guard !arguments.isEmpty else {
         // Swift reads it there.
         throw CommandFailure(
           .inputOutput, "the command line cannot be read without /proc: mount it here")
       }
       do {
-        var command = try command(Array(CommandLine.arguments.dropFirst()))
+        var command = try command(Array(arguments.dropFirst()))
         if var asynchronous = command as? any AsyncParsableCommand {
           try await asynchronous.run()
         } else {
@@ -89,6 +95,13 @@ package enum RetakeProgram {
       throw CommandFailure(.inputOutput, String(describing: error))
     }
     try Output.line(text)
+  }
+
+  /// The words of the command line with all their bytes: names of files need not be UTF-8.
+  private static let arguments: [String] = (0..<Int(CommandLine.argc)).compactMap { index in
+    CommandLine.unsafeArgv[index].map { word in
+      SystemPath.name(UnsafeRawBufferPointer(start: word, count: strlen(word)))
+    }
   }
 
   /// The command that a command line means; what it refuses is a failure, what it prints another

@@ -1,4 +1,5 @@
 import Foundation
+import Wire
 
 /// Opens takes for reading, whatever state their recorder left them in.
 package enum TakeFile {
@@ -109,23 +110,24 @@ package enum TakeFile {
       TapeError(path: path, place: "", reason: reason, kind: kind)
     }
     var status = stat()
-    guard stat(path, &status) == 0 else {
-      if errno == ENOENT { throw error("there is no such file", .missing) }
-      throw error("it cannot be opened: \(String(cString: strerror(errno)))", .failed)
+    let code = stat(path.systemPath, &status) == 0 ? 0 : errno
+    guard code == 0 else {
+      if code == ENOENT { throw error("there is no such file", .missing) }
+      throw error("it cannot be opened: \(SystemCode(code))", .failed)
     }
     guard status.st_mode & S_IFMT == S_IFREG else { throw error("it is not a file") }
     guard status.st_size > 0 else { throw error("it is empty, not a take") }
-    guard let file = FileHandle(forReadingAtPath: path) else {
-      throw error("it cannot be opened: \(String(cString: strerror(errno)))", .failed)
+    let beginning: [UInt8]
+    switch FileBytes.read(path, atMost: 100) {
+    case .success(let bytes): beginning = bytes
+    case .failure(let code): throw error("it cannot be opened: \(code)", .failed)
     }
-    defer { try? file.close() }
-    let beginning = [UInt8]((try? file.read(upToCount: 100)) ?? Data())
     guard beginning.starts(with: "SQLite format 3\u{0}".utf8) else {
       throw error("it is not a take: not a SQLite file")
     }
     // Beside a write-ahead log the file may be in any state that the log makes good.
     var log = stat()
-    if stat(path + "-wal", &log) == 0, log.st_size > 0 { return }
+    if stat((path + "-wal").systemPath, &log) == 0, log.st_size > 0 { return }
     let expected = sizeInHeader(beginning)
     guard Int64(status.st_size) >= expected else {
       throw error(
@@ -178,7 +180,7 @@ package enum TakeFile {
         throw error
       }
       var status = stat()
-      guard stat(path + "-wal", &status) == 0, status.st_size > 0 else {
+      guard stat((path + "-wal").systemPath, &status) == 0, status.st_size > 0 else {
         return try SQLiteConnection(path: uri(path) + "?immutable=1", mode: .readOnly)
       }
       return try withoutSharedMemory(path)
@@ -194,9 +196,16 @@ package enum TakeFile {
   }
 
   private static func uri(_ path: String) -> String {
-    let absolute = URL(fileURLWithPath: path).path
-    let allowed = CharacterSet.urlPathAllowed.subtracting(CharacterSet(charactersIn: "?#;"))
-    return absolute.addingPercentEncoding(withAllowedCharacters: allowed).map { "file://\($0)" }
-      ?? path
+    let folder = path.hasPrefix("/") ? "" : FileManager.default.currentDirectoryPath + "/"
+    var uri = "file://"
+    for byte in SystemPath.bytes(of: folder + path) {
+      switch byte {
+      // Letters, digits and - . / _ ~ stand for themselves (RFC 3986 section 2.3).
+      case 0x30...0x39, 0x41...0x5a, 0x61...0x7a, 0x2d...0x2f, 0x5f, 0x7e:
+        uri.unicodeScalars.append(Unicode.Scalar(byte))
+      default: uri += "%" + hexadecimal([byte])
+      }
+    }
+    return uri
   }
 }

@@ -37,22 +37,22 @@ package struct Minimiser {
   ) throws(Refusal) -> Summary {
     let first = try divergence(of: path, makePeer)
     let short: Divergence
-    let isNew = !FileManager.default.fileExists(atPath: output)
+    let isNew = FileBytes.kind(of: output) == nil
     do throws(TapeError) {
       try shorten(path, to: first, output)
     } catch {
-      if isNew { try? FileManager.default.removeItem(atPath: output) }
+      if isNew { FileBytes.remove(output) }
       throw .unreadable(error)
     }
     do throws(Refusal) {
       short = try divergence(of: output, makePeer)
     } catch {
-      try? FileManager.default.removeItem(atPath: output)
+      FileBytes.remove(output)
       guard case .identical = error else { throw error }
       throw .different("what differs in \(path) does not differ without the other peers")
     }
     guard short.layer == first.layer, short.what == first.what, short.field == first.field else {
-      try? FileManager.default.removeItem(atPath: output)
+      FileBytes.remove(output)
       throw .different("alone, the peer differs in \(short.layer), not in \(first.layer)")
     }
     return Summary(
@@ -104,7 +104,6 @@ package struct Minimiser {
   }
 
   private static func size(_ path: String) -> Int {
-    let attributes = try? FileManager.default.attributesOfItem(atPath: path)
-    return (attributes?[.size] as? NSNumber)?.intValue ?? 0
+    FileBytes.size(of: path)
   }
 }

@@ -33,15 +33,18 @@ package struct Pin: Hashable, Sendable, Codable {
   /// The pin of a take; nil when it has none.
   package static func read(forTake take: String) throws(TapeError) -> Pin? {
     let path = path(ofTake: take)
-    guard let data = FileManager.default.contents(atPath: path) else { return nil }
+    guard let bytes = try? FileBytes.read(path, atMost: pinBytes).get() else { return nil }
     do {
-      return try JSONDecoder().decode(Pin.self, from: data)
+      return try JSONDecoder().decode(Pin.self, from: Data(bytes))
     } catch {
       throw TapeError(
         path: path, place: Pin.place(of: error),
         reason: "it is not a pin; correct it, or make a new one with retake pin")
     }
   }
+
+  /// Far more than the checks of any take are.
+  private static let pinBytes = 16 << 20
 
   private static func place(of error: any Error) -> String {
     let path: [any CodingKey]
@@ -62,7 +65,9 @@ package struct Pin: Hashable, Sendable, Codable {
       // It is read by everybody who reads the tests.
       try WholeFile.write(text.utf8, to: path, .replaced, mode: 0o644)
     } catch {
-      throw TapeError(path: path, place: "", reason: "it cannot be written", kind: .failed)
+      throw TapeError(
+        path: path, place: "", reason: "it cannot be written: \(SystemCode(error.code))",
+        kind: .failed)
     }
   }
 

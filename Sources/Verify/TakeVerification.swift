@@ -172,17 +172,16 @@ package struct TakeVerification: Sendable {
   package static func redriven(
     _ path: String, kinds: MachineKinds = MachineKinds(), _ makePeer: @escaping MakePeer
   ) throws(TapeError) -> (measures: Measures, summary: Redrive.Summary, leftOut: [String]) {
-    let folder = FileManager.default.temporaryDirectory
-      .appendingPathComponent("retake-verify-" + UUID().uuidString)
-    do {
-      try FileManager.default.createDirectory(
-        at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+    let folder = FileManager.default.temporaryDirectory.path
+    let whole: WholeFile
+    do throws(WholeFile.Failure) {
+      // It is never finished: only its measures are wanted, and it goes when they are there.
+      whole = try WholeFile("\(folder)/retake-verify-\(UUID().uuidString)", .kept, isTake: true)
     } catch {
-      throw TapeError(
-        path: folder.path, place: "", reason: error.localizedDescription, kind: .failed)
+      throw TapeError(path: folder, place: "", reason: error.description, kind: .failed)
     }
-    defer { try? FileManager.default.removeItem(at: folder) }
-    let output = folder.appendingPathComponent("redriven.take").path
+    defer { withExtendedLifetime(whole) {} }
+    let output = whole.temporary
     let header = try TapeReader(path: path).header
     let substitution = try Substitution(of: path, header, by: try Toolchain.current(for: path))
     var options = Redrive.Options()

@@ -57,7 +57,7 @@ package struct Upgrade: Sendable, Codable {
     options.header = header
     options.security = substitution.security
     if decodes { options.adapt = { Upgrade.decoding($0) } }
-    let isNew = !FileManager.default.fileExists(atPath: output)
+    let isNew = FileBytes.kind(of: output) == nil
     let summary: Redrive.Summary
     do throws(TapeError) {
       summary = try Redrive(
@@ -66,7 +66,7 @@ package struct Upgrade: Sendable, Codable {
       ).run()
     } catch {
       // Half of a take is worse than none; a file that was there before is not ours to remove.
-      if isNew { try? FileManager.default.removeItem(atPath: output) }
+      if isNew { FileBytes.remove(output) }
       throw error
     }
     stepsBefore = summary.recordedSteps

@@ -51,12 +51,11 @@ package struct VerificationRun: Sendable {
   package static func takes(in paths: [String]) throws(TapeError) -> [String] {
     var found: [String] = []
     for path in paths {
-      var isFolder: ObjCBool = false
-      guard FileManager.default.fileExists(atPath: path, isDirectory: &isFolder) else {
+      guard let kind = FileBytes.kind(of: path) else {
         throw TapeError(
           path: path, place: "", reason: "there is no such file or folder", kind: .missing)
       }
-      found += isFolder.boolValue ? takes(below: path) : [path]
+      found += kind == .folder ? takes(below: path) : [path]
     }
     var seen: Set<String> = []
     found = found.filter { seen.insert($0).inserted }
@@ -70,8 +69,7 @@ package struct VerificationRun: Sendable {
 
   private static func takes(below folder: String) -> [String] {
     let prefix = folder.hasSuffix("/") ? folder : folder + "/"
-    let names = FileManager.default.enumerator(atPath: folder)?.compactMap { $0 as? String } ?? []
-    return names.filter { $0.hasSuffix(".take") }.sorted().map { prefix + $0 }
+    return FileBytes.names(below: folder).filter { $0.hasSuffix(".take") }.map { prefix + $0 }
   }
 
   /// Which take is next, and what came of those that are done.

@@ -1,6 +1,7 @@
 import Foundation
 import Replay
 package import Tape
+import Wire
 
 // What is printed and kept of tests.
 extension TakeVerification {
@@ -58,9 +59,10 @@ extension TakeVerification {
   /// The command that shows the failure again.
   package var command: String {
     switch outcome {
-    case .diverged, .altered, .unreadable: "retake replay \(path)"
-    case .missed, .passed: "retake verify --mode \(mode.rawValue) \(path)"
-    case .partial: "retake verify --strict \(path)"
+    case .diverged, .altered, .unreadable: ShellText.command("retake", "replay", path)
+    case .missed, .passed:
+      ShellText.command("retake", "verify", "--mode", mode.rawValue, path)
+    case .partial: ShellText.command("retake", "verify", "--strict", path)
     }
   }
 
@@ -72,11 +74,13 @@ extension TakeVerification {
       "\(path): \(isPassed ? "passed" : "failed")", details, "To see it again:\n  \(command)",
     ]
     if case .diverged = outcome {
-      parts.append("To make it as short as it can be:\n  retake minimise \(path)")
+      parts.append(
+        "To make it as short as it can be:\n  " + ShellText.command("retake", "minimise", path))
     }
     parts += (leftOut + notes).map { "Note: \($0)" }
     if let meaning { parts.append(meaning) }
-    return parts.joined(separator: "\n\n") + "\n"
+    // People read it in terminals, and what took part in a call stands in it.
+    return SecretText.hidden(in: PrintableText.lines(parts.joined(separator: "\n\n") + "\n"))
   }
 
   /// What a session comes to under this stack, beside what its take says.

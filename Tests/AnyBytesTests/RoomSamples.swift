@@ -50,6 +50,17 @@ enum RoomSamples {
       .stop(request: 2), .update(member.media[1]), .subscribe(request: 3, [1, 2]),
       .profile(request: 4, media: 2, .low), .pause(request: 5, media: 2, isPaused: true),
       .message(request: 6, UserMessage(targets: ["ben"], text: "hi")), .renew(token: "t"), .leave,
+      .message(
+        request: 7, UserMessage(targets: Array(repeating: "ben", count: 256), text: "hi")),
+      .message(
+        request: 8,
+        UserMessage(
+          targets: ["\u{1b}]0;t\u{7}", String(repeating: "i", count: 250)],
+          text: "\u{9b}31m\u{202e}\u{2028}")),
+      .join(
+        RoomJoin(
+          room: "r", displayName: "\u{1b}[2J", participant: String(repeating: "i", count: 256)),
+        resumes: nil),
     ] as [RoomRequest]).map(\.text)
 
   private static let offer = JSONValue.members(

@@ -57,9 +57,11 @@ struct TerminalTests {
     let query = "SELECT char(27) || '[2J' || char(155) AS x"
     let sql = try await shown("sql", made.path, query, columns: 200)
     #expect(sql.text.contains("\\u{1b}[2J\\u{9b}"), "\(sql.text)")
-    // Programs get the text as it is.
+    // What a pipe passes on reaches terminals, too; JSON gives programs the text as it was.
     let csv = try await Tool.run("sql", made.path, query, "--csv")
-    #expect(csv.output.contains("\u{1b}[2J\u{9b}"))
+    #expect(csv.output == "x\r\n\\u{1b}[2J\\u{9b}\r\n")
+    let json = try await Tool.run("sql", made.path, query, "--json")
+    #expect(json.output == "[{\"x\":\"\\u001b[2J\\u009b\"}]\n")
   }
 
   // MARK: Colour

@@ -11,7 +11,7 @@ struct IVFWriterTests {
 
   @Test func videoFramesHaveTheirTimes() async throws {
     try await MediaFileTests.inFolder { path in
-      var writer = TimedStreamWriter(try MediaFile(path, for: .creating), fourCC: "AV01")
+      var writer = TimedStreamWriter(try MediaFile(path, for: .writing), fourCC: "AV01")
       // The last one is shown together with the one before.
       for (index, milliseconds) in [Int64(1_000), 1_040, 1_040].enumerated() {
         writer.write(
@@ -36,7 +36,7 @@ struct IVFWriterTests {
 
   @Test func aFileWithoutVideoFramesHasItsHeader() async throws {
     try await MediaFileTests.inFolder { path in
-      var writer = TimedStreamWriter(try MediaFile(path, for: .creating), fourCC: "AV01")
+      var writer = TimedStreamWriter(try MediaFile(path, for: .writing), fourCC: "AV01")
       #expect(try writer.finish().get() == 0)
       #expect(try Data(contentsOf: URL(filePath: path)).count == 32)
     }

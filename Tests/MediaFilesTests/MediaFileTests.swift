@@ -111,6 +111,53 @@ import Wire
     }
   }
 
+  @Test func aLongPauseIsLeftOutBeyondItsBudget() async throws {
+    try await MediaFileTests.inFolder { path in
+      let file = try MediaFile(path, for: .writing)
+      var writer = VideoWriter(
+        file, framesPerSecond: 10, gaps: GapBudget(nanoseconds: 2_000_000_000))
+      let times: [Int64] = [0, 500, 1_500, 3_600_000, 7_200_000, 7_200_100]
+      for time in times {
+        let picture = I420Buffer(width: 16, height: 16, samples: Array(repeating: 9, count: 384))
+        writer.write(.videoFrame(picture), at: .zero + .milliseconds(time))
+      }
+      // 0.5 s and 1 s as they are, 3 s of the first hour, 1 s of the second one, 0.1 s, the last.
+      #expect(try writer.finish().get() == 5 + 10 + 30 + 10 + 1 + 1)
+      #expect(writer.leftOut == .milliseconds(7_198_500 - 4_000))
+    }
+  }
+
+  @Test func endsOfTimeAreOnlyAPause() async throws {
+    try await MediaFileTests.inFolder { path in
+      var writer = VideoWriter(
+        try MediaFile(path, for: .writing), framesPerSecond: 120, gaps: GapBudget(nanoseconds: 0))
+      let picture = I420Buffer(width: 16, height: 16, samples: Array(repeating: 9, count: 384))
+      for time in [Int64.min, 0, .max, .min, .max] {
+        writer.write(.videoFrame(picture), at: Instant(nanoseconds: time))
+      }
+      #expect(try writer.finish().get() == 121)
+    }
+  }
+
+  @Test func longSilenceIsLeftOutBeyondItsBudget() async throws {
+    try await MediaFileTests.inFolder { path in
+      var writer = AudioWriter(
+        try MediaFile(path, for: .writing), gaps: GapBudget(nanoseconds: 1_000_000_000))
+      let silence = AudioBlock(blank: 480, channels: 1)
+      let sound = AudioBlock(samples: Array(repeating: 7, count: 480), channels: 1)
+      func write(_ block: AudioBlock, _ count: Int) {
+        for _ in 0..<count { writer.write(.audio(block), at: .zero) }
+      }
+      write(silence, 50)
+      write(sound, 2)
+      write(silence, 500)
+      write(sound, 1)
+      write(silence, 100)
+      #expect(try writer.finish().get() == 50 + 2 + 200 + 1 + 100)
+      #expect(writer.leftOut == .seconds(3))
+    }
+  }
+
   @Test func videoFramesOfOtherSizesAreWrittenInThatOfTheFirst() async throws {
     try await MediaFileTests.inFolder { path in
       var writer = VideoWriter(try MediaFile(path, for: .writing), framesPerSecond: 10)

@@ -10,12 +10,12 @@ final class Recording {
   let folder = FileManager.default.temporaryDirectory.path + "/testing-" + UUID().uuidString
   let path: String
 
-  init() throws {
+  init(labels: [String] = ["caller", "callee"]) throws {
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
     path = folder + "/call.take"
     let link = LinkSettings()
     let recorded = try RecordedVirtualCall(
-      path: path, seed: 4, links: [link, link], labels: ["caller", "callee"])
+      path: path, seed: 4, links: [link, link], labels: labels)
     recorded.call.addMedia()
     recorded.call.negotiate()
     recorded.run(for: .milliseconds(1_200))

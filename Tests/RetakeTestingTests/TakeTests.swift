@@ -175,6 +175,23 @@ struct TakeTests {
     #expect(received[0] == 23 && received[1] > 80)
   }
 
+  /// In a room, labels are what participants call themselves.
+  @Test func labelsOfAnyLengthMakeNamesOfFiles() async throws {
+    let long = String(repeating: "i", count: 250)
+    let recording = try Recording(labels: [long + "\u{1b}]0;a\u{7}", long + "/../../b"])
+    let take = try Take.open(recording.path)
+    let tracks = try await take.exportMedia(into: recording.folder + "/media")
+    let names = try FileManager.default.contentsOfDirectory(atPath: recording.folder + "/media")
+    #expect(tracks.count == 4 && Set(names).count == 4)
+    let isPlain = names.allSatisfy { name in
+      name.utf8.count <= 150
+        && name.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "-.".contains($0)) }
+    }
+    #expect(isPlain, "\(names)")
+    // What begins alike is told apart.
+    #expect(Set(names.map { $0.dropFirst("peer1-".count).prefix(64) }).count == 2)
+  }
+
   @Test func exportsWriteFilesAndRefuseToOverwrite() async throws {
     let take = try Take.open(path)
     try await withFolder { folder in

@@ -17,7 +17,7 @@ final class Meeting: Sendable {
   private let hosting: Session
   private let folder: String
 
-  init(secret: String? = nil) async throws {
+  init(secret: String? = nil, bytesPerSecond: Int? = nil) async throws {
     folder = FileManager.default.temporaryDirectory.path + "/rooms-" + UUID().uuidString
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
     path = folder + "/meeting.take"
@@ -29,6 +29,7 @@ final class Meeting: Sendable {
     clients = try Session(options)
     var hosted = RoomHost.Options()
     hosted.secret = secret
+    if let bytesPerSecond { hosted.speechBytesPerSecond = bytesPerSecond }
     let host = RoomHost(session: hosting, options: hosted)
     self.host = host
     let route = WebSocketRoute(path: "/rooms", subprotocols: RoomHost.subprotocols) { socket, _ in

@@ -59,7 +59,11 @@ package struct TakeDiff: Sendable {
         continue
       }
       if peer.configuration != other.configuration {
-        add(0, peer.number, "setup", "configuration", peer.configuration, other.configuration)
+        let here = SecretText.hidden(in: peer.configuration)
+        let there = SecretText.hidden(in: other.configuration)
+        add(
+          0, peer.number, "setup", "configuration", here,
+          here == there ? "\(there) with other secrets" : there)
       }
       compareMessages(before, after, peer.number, other.number)
       compareStates(before, after, peer.number, other.number)

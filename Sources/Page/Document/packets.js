@@ -4,7 +4,7 @@ import { clock, setAddressPart, timeText, visit } from "./clock.js";
 import { dissect, hexText, packetLine } from "./dissect.js";
 import { askJSON } from "./server.js";
 import { duration } from "./basics.js";
-import { codecName, peerName, take } from "./take.js";
+import { codecName, peerName, shellWord, take } from "./take.js";
 
 const packets = { filter: "", total: 0, pages: new Map(), waiting: new Set(), chosen: null };
 const pageLength = 200;
@@ -16,7 +16,7 @@ export function makePackets() {
   if (!hasPackets()) {
     box.replaceChildren(make("div", { class: "card" },
       make("p", {}, "A page in a file has no packets. This serves the same page with all of them:"),
-      make("code", { class: "command" }, `retake open ${take.file}`)));
+      make("code", { class: "command" }, `retake open ${shellWord(take.file)}`)));
     return;
   }
   const words = make("input", {
@@ -155,7 +155,7 @@ export async function choosePacket(number) {
       place("tab-call").click();
       visit(packet.at);
     })),
-    make("code", { class: "command" }, `retake debug ${take.file} -c 'seek step:${packet.step}'`),
+    make("code", { class: "command" }, `retake debug ${shellWord(take.file)} -c 'seek step:${packet.step}'`),
     ...(["rtp", "rtcp", "dtls"].includes(packet.protocol)
       ? [button("show what is inside", (event) => showInside(packet.row, event.currentTarget),
         { id: "inside", title: "Replays the take to take the protection away" })] : []),

@@ -4,7 +4,7 @@ import { setAddressPart } from "./clock.js";
 import { addOwnLane, fillBoard } from "./board.js";
 import { curveLane, spanLane, tickLane } from "./kinds.js";
 import { askJSON } from "./server.js";
-import { take } from "./take.js";
+import { shellWord, take } from "./take.js";
 
 const examples = [
   ["round trips", "SELECT at_ns, round_trip_ms FROM round_trip"],
@@ -21,8 +21,8 @@ export function makeQuery() {
   if (take.form !== "served") {
     box.replaceChildren(make("div", { class: "card" },
       make("p", {}, "A page in a file cannot ask. These do:"),
-      make("code", { class: "command" }, `retake open ${take.file}`),
-      make("code", { class: "command" }, `retake sql ${take.file} "SELECT * FROM state_time"`),
+      make("code", { class: "command" }, `retake open ${shellWord(take.file)}`),
+      make("code", { class: "command" }, `retake sql ${shellWord(take.file)} "SELECT * FROM state_time"`),
       make("h3", {}, "What this page asked"),
       ...Object.entries(take.queries).map(([title, sql]) =>
         make("details", {}, make("summary", {}, title), make("pre", { tabindex: 0 }, sql)))));

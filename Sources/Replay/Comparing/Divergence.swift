@@ -48,7 +48,7 @@ package struct Divergence: Hashable, Sendable, Codable {
     peerLabel = label
     input = InputText(step).line
     previous = found.history.map { InputText($0).line }
-    command = "retake replay \(path) --until step:\(step.head.number)"
+    command = ShellText.command("retake", "replay", path, "--until", "step:\(step.head.number)")
     notes = []
     let place = PacketPlace(path: path, peer: step.peer, before: step.head.number)
     fields = FieldPair.pairs(
@@ -68,8 +68,11 @@ package struct Divergence: Hashable, Sendable, Codable {
     what =
       finding.what + (place.remote(found.difference, found.recordedRows).map { " to \($0)" } ?? "")
     field = finding.field
-    recorded = finding.recorded
-    replayed = finding.replayed
+    let values = FieldPair(
+      name: finding.field, recorded: finding.recorded, replayed: finding.replayed
+    ).withoutSecrets
+    recorded = values.recorded ?? ""
+    replayed = values.replayed ?? ""
     if step.head.entropyDrawn != found.entropyDrawn, layer != "entropy" {
       notes.append(
         "random bytes drawn: \(step.head.entropyDrawn) recorded, \(found.entropyDrawn) replayed")
@@ -102,7 +105,7 @@ extension Divergence: CustomStringConvertible {
     if !previous.isEmpty { lines.append("  inputs before it, latest last:") }
     lines += previous.map { "    \($0)" }
     lines.append("  stop just before it:  \(command)")
-    return lines.joined(separator: "\n")
+    return lines.map(PrintableText.line).joined(separator: "\n")
   }
 
   /// The divergence as a JSON object.

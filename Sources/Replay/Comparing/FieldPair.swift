@@ -42,10 +42,26 @@ extension FieldPair {
   /// Of many fields those that differ, and the first ones, which say what the message is.
   private static func telling(_ pairs: [FieldPair]) -> [FieldPair] {
     guard pairs.count > FieldPair.manyFields, pairs.contains(where: { !$0.isEqual }) else {
-      return pairs
+      return pairs.map(\.withoutSecrets)
     }
     return pairs.enumerated().filter { $0.offset < FieldPair.namingFields || !$0.element.isEqual }
-      .map(\.element)
+      .map(\.element.withoutSecrets)
+  }
+
+  /// The pair as it can be shown: of passwords and tokens only whether they are the same.
+  var withoutSecrets: FieldPair {
+    var pair = self
+    if SecretText.isSecret(field: name) {
+      pair.recorded = recorded.map { _ in SecretText.hidden }
+      pair.replayed = replayed.map { _ in
+        isEqual || recorded == nil ? SecretText.hidden : "\(SecretText.hidden), another one"
+      }
+    } else {
+      pair.recorded = recorded.map(SecretText.hidden(in:))
+      pair.replayed = replayed.map(SecretText.hidden(in:))
+      if !isEqual, pair.isEqual { pair.replayed? += ", with other secrets" }
+    }
+    return pair
   }
 
   private static let manyFields = 32

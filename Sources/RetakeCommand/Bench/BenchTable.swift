@@ -78,7 +78,7 @@ struct BenchTable: Encodable {
 
   /// Ends the table: shows what it was made of, or all of it as JSON.
   func end() throws {
-    guard let show else { return try Output.line(json) }
+    guard let show else { return try Output.json(json) }
     let parts = floor.sorted { $0.value > $1.value }.map { "\($0.key) \(number($0.value)) s" }
     guard !parts.isEmpty else { return }
     try show("")

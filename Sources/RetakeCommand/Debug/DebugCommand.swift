@@ -70,9 +70,9 @@ struct DebugCommand: ParsableCommand {
       try NativeDebugger(take: options.take).open(before: "step:\(step)")
     }
     if options.json {
-      try Output.line(answer.json.text)
+      try Output.json(SecretText.hidden(in: answer.json.text))
     } else if !answer.text.isEmpty {
-      try Output.line(answer.text)
+      try Output.line(SecretText.hidden(in: answer.text))
     }
     return answer
   }
@@ -105,7 +105,7 @@ struct DebugCommand: ParsableCommand {
         if let step = answer.opensDebuggerAt {
           try NativeDebugger(take: options.take).open(before: "step:\(step)")
         }
-        if !answer.text.isEmpty { try Output.line(answer.text) }
+        if !answer.text.isEmpty { try Output.line(SecretText.hidden(in: answer.text)) }
       } catch let failure as DebugFailure {
         progress.clear()
         if case .interrupted = failure {

@@ -40,7 +40,7 @@ struct DiffCommand: ParsableCommand {
       try reading { () throws(TapeError) in try TakeDiff(first, second, alignment: align) }
     }
     if json {
-      try Output.line(diff.json)
+      try Output.json(diff.json)
     } else {
       try pager.show(diff.text(Terminal.standard.look) + "\n")
     }

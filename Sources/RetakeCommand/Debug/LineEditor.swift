@@ -1,5 +1,6 @@
 import CEdit
 import Foundation
+import Wire
 
 /// Reads lines from a terminal, with the editing, history and completion of libedit.
 ///
@@ -57,7 +58,7 @@ final class LineEditor {
   func readLine(prompt text: String) -> Line {
     guard let editor else { return Swift.readLine().map { .text($0) } ?? .end }
     free(prompt)
-    prompt = strdup(text)
+    prompt = strdup(PrintableText.line(text))
     isCancelled = false
     var count: Int32 = 0
     guard let line = cedit_line(editor, &count) else { return isCancelled ? .cancelled : .end }
@@ -126,7 +127,7 @@ final class LineEditor {
 
   /// Lists choices below the line, in columns.
   private func list(_ choices: [String]) {
-    let shown = choices.prefix(LineEditor.listedMaximum)
+    let shown = choices.prefix(LineEditor.listedMaximum).map(PrintableText.line)
     let width = (shown.map(\.count).max() ?? 0) + 2
     let columns = max(1, (Terminal.standard.size?.columns ?? 80) / width)
     var text = "\n"

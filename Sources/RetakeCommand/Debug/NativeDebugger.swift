@@ -1,5 +1,6 @@
 import CProcess
 import Foundation
+import Wire
 
 /// Opens a replay in lldb (or gdb, where lldb does not start), stopped just before a step.
 struct NativeDebugger {
@@ -25,7 +26,7 @@ struct NativeDebugger {
     throw CommandFailure(
       .inputOutput,
       "neither lldb nor gdb starts here; install one of them, or run "
-        + "\(replay.map { $0.contains(" ") ? "'\($0)'" : $0 }.joined(separator: " ")) "
+        + "\(replay.map(ShellText.word).joined(separator: " ")) "
         + "under another debugger with a breakpoint on \(stop)")
   }
 

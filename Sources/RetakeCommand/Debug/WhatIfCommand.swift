@@ -106,7 +106,7 @@ struct WhatIfCommand: ParsableCommand {
     if outcomes {
       // What another build asks for.
       let run = try run(changes, "what if")
-      return try Output.line(
+      return try Output.json(
         CanonicalJSON.text(OtherBuild.Answer(outcomes: run.outcomes, counts: run.counts)))
     }
     let recorded = try run(FreeRun.Changes(), "as recorded")
@@ -132,7 +132,7 @@ struct WhatIfCommand: ParsableCommand {
     let report = WhatIfReport(
       path: options.take, changes: words, recorded: recorded.outcomes, changed: changed.outcomes,
       others: recorded.others)
-    try Output.line(options.json ? report.json : report.text)
+    try options.json ? Output.json(report.json) : Output.line(report.text)
     if let index = changed.counts.firstIndex(of: 0), changes.edits.indices.contains(index) {
       throw CommandFailure(
         .unmet, "\(options.take): no packet in it meets \"\(changes.edits[index].condition)\"")

@@ -2,6 +2,7 @@ import ArgumentParser
 import Export
 import Foundation
 import Media
+import MediaFiles
 import Queries
 import Replay
 import Tape
@@ -69,10 +70,21 @@ struct ExportCommand: ParsableCommand {
 
   private static let usualRate = 30
 
+  @Option(
+    help: """
+      For how long a file of --media may show or play nothing new, all pauses beyond a second \
+      together; what is longer is left out and said. Default: \(TakeExport.usualGapSeconds) seconds.
+      """,
+    transform: Taking.seconds(0...1_000_000))
+  var gap: Double?
+
   func validate() throws {
     if pcap == nil, pcapng == nil, media == nil {
       throw ValidationError(
         "Say what to write: --pcap FILE, --pcapng FILE, --media FOLDER, or several.")
+    }
+    if gap != nil, media == nil {
+      throw ValidationError("--gap is about media: give --media FOLDER too.")
     }
     if clear, pcap == nil {
       throw ValidationError("--clear is about packets: give --pcap FILE too.")
@@ -111,28 +123,43 @@ struct ExportCommand: ParsableCommand {
         try export.packets(to: path, progress: show)
       }
       progress.clear()
+      guard count > 0 else { throw nothing("no packet", path, peer) }
       return try tell("\(path): \(count) packets")
     }
     let result = try exporting { () throws(ExportFailure) in
       try export.clearPackets(to: path, progress: show)
     }
     progress.clear()
-    try tell("\(path): \(result.written) packets")
+    if result.written > 0 { try tell("\(path): \(result.written) packets") }
     try check(result.report, "packets")
+    guard result.written > 0 else { throw nothing("no packet", path, peer) }
   }
 
   private func exportWithSecrets(to path: String, of peer: Int64?) throws {
     WritingWhole.cleanUpOnSignals()
     let export = try PcapngExport(take: take, only: peer, to: path)
     let (report, counts) = try export.run()
-    try tell("\(path): \(counts[0]) packets, \(counts[1]) in the clear")
+    let isEmpty = counts.allSatisfy { $0 == 0 }
+    if !isEmpty { try tell("\(path): \(counts[0]) packets, \(counts[1]) in the clear") }
     try check(report, "packets")
+    guard !isEmpty else { throw nothing("no packet", path, peer) }
+  }
+
+  /// The failure of an export that has nothing to write, and has written nothing.
+  private func nothing(_ what: String, _ path: String, _ peer: Int64?) -> CommandFailure {
+    let isPart = !part.span.isEmpty
+    let whose = peer.map { " of peer \($0)" } ?? ""
+    let way =
+      isPart
+      ? "between --from and --to; choose other times"
+      : peer == nil ? "in the take" : "in the take; leave --peer out, or choose another"
+    return CommandFailure(.unmet, "\(take): \(path) is not written: \(what)\(whose) is \(way)")
   }
 
   /// Says where an export ends that a difference cut short.
   private func check(_ report: ReplayReport, _ what: String) throws {
     guard case .identical = report.verdict else {
-      printError(report.description)
+      printErrors(report.description)
       throw CommandFailure(
         .difference,
         "\(take): the replay came to step \(report.steps + 1), so the \(what) end there")
@@ -149,18 +176,22 @@ struct ExportCommand: ParsableCommand {
     let result = try exporting { () throws(ExportFailure) in
       try TakeExport(take: take, peer: peer, window: window).media(
         into: folder, framesPerSecond: rate,
+        gaps: gap.map { GapBudget(nanoseconds: Int64($0 * 1e9)) } ?? TakeExport.usualGaps,
         progress: { progress.show("exporting media: \($0)") })
     }
     progress.clear()
     for file in result.written {
       let what = file.kind == .audio ? "blocks of audio" : "video frames"
       let begin = String(format: "%.3f", file.begin.seconds)
-      try tell("\(file.path): \(file.frames) \(what), from \(begin) s of the take on")
+      let gaps = file.leftOut.nanoseconds
+      let left =
+        gaps > 0
+        ? String(format: "; %.1f s without anything new are left out (--gap)", Double(gaps) / 1e9)
+        : ""
+      try tell("\(file.path): \(file.frames) \(what), from \(begin) s of the take on\(left)")
     }
     try check(result.report, "media")
-    if result.written.isEmpty {
-      try tell("\(take): no track was received\(peer.map { " by peer \($0)" } ?? "")")
-    }
+    if result.written.isEmpty { throw nothing("no received track", folder, peer) }
   }
 
   /// Runs an export; its failure gets the status of its kind.

@@ -42,7 +42,8 @@ final class PcapngExport {
         progress: { at, _ in progress.show("exporting packets: \(Int(at.seconds)) s") }, note)
     }
     if let failure { throw failure }
-    try file.finish()
+    // Without packets there is no file.
+    if packets > 0 { try file.finish() }
     return (report, file.counts)
   }
 

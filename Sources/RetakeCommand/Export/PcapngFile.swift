@@ -22,7 +22,7 @@ final class PcapngFile {
 
   private let whole: WholeFile
   private let path: String
-  private let handle: FileHandle
+  private let descriptor: Int32
   private var writer = ByteWriter()
   /// How many packets of each interface are in it.
   private(set) var counts = [0, 0]
@@ -31,11 +31,11 @@ final class PcapngFile {
   init(_ path: String, comments: [String], secrets: [String]) throws {
     self.path = path
     whole = try WritingWhole.file(path, .kept)
-    let descriptor = open(whole.temporary, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
-    guard descriptor >= 0 else {
-      throw CommandFailure(WholeFile.Failure(path: path, code: errno))
+    do throws(WholeFile.Failure) {
+      descriptor = try whole.open()
+    } catch {
+      throw CommandFailure(error)
     }
-    handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
     block(0x0a0d_0d0a) { writer in
       // The byte order, version 1.0, and no length of the section.
       writer.uint32(0x1a2b_3c4d)
@@ -66,6 +66,8 @@ final class PcapngFile {
     }
   }
 
+  deinit { close(descriptor) }
+
   /// Appends a packet; `length` is that on the wire, where not all of it was captured.
   func append(
     _ packet: [UInt8], length: Int? = nil, to interface: Interface, unixNanoseconds: Int64
@@ -88,11 +90,8 @@ final class PcapngFile {
   }
 
   private func flush() throws {
-    do {
-      try handle.write(contentsOf: Data(writer.bytes))
-    } catch {
-      throw CommandFailure(.inputOutput, "\(path): it cannot be written")
-    }
+    let code = WholeFile.write(writer.bytes, into: descriptor)
+    guard code == 0 else { throw CommandFailure(WholeFile.Failure(path: path, code: code)) }
     writer = ByteWriter(capacity: Self.flushCount + 100_000)
   }
 

@@ -45,12 +45,7 @@ struct CallFolder {
       throw CommandFailure(
         .invalidTake, "\(CommandReading.oneLine(capture)): no call is in it")
     }
-    do {
-      try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-    } catch {
-      throw CommandFailure(
-        .inputOutput, "\(folder): the folder cannot be made; choose another --out")
-    }
+    try RecordOptions.makeFolder(folder)
     var report = Report()
     for first in stride(from: 0, to: survey.calls.count, by: Self.openMaximum) {
       let calls = first..<min(first + Self.openMaximum, survey.calls.count)
@@ -85,7 +80,8 @@ struct CallFolder {
   }
 
   private func begin(_ call: Int, _ survey: CallSurvey) throws -> Open {
-    let path = (folder as NSString).appendingPathComponent(name(call, of: survey.calls.count))
+    let name = name(call, of: survey.calls.count)
+    let path = folder.hasSuffix("/") ? folder + name : "\(folder)/\(name)"
     let file = try WritingWhole.file(path, .kept, isTake: true)
     let found = survey.calls[call]
     var settings = settings
@@ -104,7 +100,7 @@ struct CallFolder {
 
   /// `meeting-07.take` of `meeting.pcapng.gz`.
   private func name(_ call: Int, of count: Int) -> String {
-    var name = (capture as NSString).lastPathComponent
+    var name = FileBytes.name(of: capture)
     for ending in ["gz", "zst", "pcapng", "pcap", "cap"] where name.hasSuffix(".\(ending)") {
       name.removeLast(ending.count + 1)
     }

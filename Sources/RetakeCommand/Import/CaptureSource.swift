@@ -1,4 +1,5 @@
 import Foundation
+import Tape
 
 /// Where the bytes of a capture come from.
 protocol CaptureSource: AnyObject {
@@ -26,10 +27,15 @@ final class DescriptorSource: CaptureSource {
       handle = .standardInput
       return
     }
-    guard let handle = FileHandle(forReadingAtPath: path) else {
-      throw CommandFailure(.noSuchFile, "\(name): there is no such file, or it cannot be read")
+    switch FileBytes.open(path) {
+    case .success(let descriptor):
+      handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+    case .failure(let code):
+      throw CommandFailure(
+        .noSuchFile,
+        code.number == ENOENT
+          ? "\(name): there is no such file" : "\(name): it cannot be read: \(code)")
     }
-    self.handle = handle
   }
 
   func read(into bytes: inout [UInt8], waiting milliseconds: Int32) throws(CommandFailure) -> Bool {

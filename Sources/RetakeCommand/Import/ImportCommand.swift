@@ -58,7 +58,7 @@ struct ImportCommand: ParsableCommand {
       summary.take = out
       return summary
     }
-    try Output.line(json ? CanonicalJSON.text(summary) : summary.words)
+    try json ? Output.json(CanonicalJSON.text(summary)) : Output.line(summary.words)
   }
 
   /// Makes a take of each call.
@@ -68,6 +68,6 @@ struct ImportCommand: ParsableCommand {
         .usage, "a take of each call needs a capture in a file, because it is read twice")
     }
     let report = try CallFolder(capture: capture, folder: out, settings: settings).write()
-    try Output.line(json ? CanonicalJSON.text(report) : report.words)
+    try json ? Output.json(CanonicalJSON.text(report)) : Output.line(report.words)
   }
 }

@@ -1,4 +1,5 @@
 import Foundation
+import Tape
 
 /// Follows a key log that another program writes to while its secrets are wanted already.
 struct KeyLogFollower {
@@ -30,8 +31,8 @@ struct KeyLogFollower {
   }
 
   private mutating func read() -> [UInt8]? {
-    guard let handle = FileHandle(forReadingAtPath: path) else { return nil }
-    defer { try? handle.close() }
+    guard case .success(let descriptor) = FileBytes.open(path) else { return nil }
+    let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
     guard let size = try? handle.seekToEnd() else { return nil }
     if size < offset { (offset, rest) = (0, []) }
     guard size > offset, (try? handle.seek(toOffset: offset)) != nil,

@@ -3,14 +3,16 @@ import Decryption
 import Foundation
 import Media
 import Observer
+import Tape
 
 /// What is told of calls between others beside their packets, and what is kept of them.
 struct ObservingOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
       "An SRTP key with its salt, in hexadecimal or base64; before it may stand whose packets it "
-        + "is for, as in ssrc:1234=KEY or 192.0.2.1:5000=KEY.", valueName: "key"),
-    transform: ObservingOptions.key)
+        + "is for, as in ssrc:1234=KEY or 192.0.2.1:5000=KEY. \(Taking.secretForm)",
+      valueName: "key"),
+    transform: Taking.secret(ObservingOptions.key))
   var srtpKey: [String] = []
 
   @Option(
@@ -64,9 +66,10 @@ struct ObservingOptions: ParsableArguments {
 
   /// The text in a file.
   static func text(_ path: String) throws(CommandFailure) -> String {
-    guard let data = FileManager.default.contents(atPath: path) else {
-      throw CommandFailure(.noSuchFile, "\(CommandReading.oneLine(path)): it cannot be read")
+    switch FileBytes.read(path) {
+    case .success(let bytes): return String(decoding: bytes, as: UTF8.self)
+    case .failure(let code):
+      throw CommandFailure(.noSuchFile, "\(path): it cannot be read: \(code)")
     }
-    return String(decoding: data, as: UTF8.self)
   }
 }

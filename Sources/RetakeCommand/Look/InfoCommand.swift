@@ -14,7 +14,7 @@ struct InfoCommand: ParsableCommand {
 
   func run() throws {
     let info = try reading { () throws(TapeError) in try TakeInfo(path: options.take) }
-    if options.json { return try Output.line(info.json) }
+    if options.json { return try Output.json(info.json) }
     try pager.show(info.description + "\n")
   }
 }

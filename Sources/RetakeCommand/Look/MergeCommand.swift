@@ -61,7 +61,7 @@ struct MergeCommand: ParsableCommand {
       let merged = try Progress("merging").follow {
         try MergedTakes(first: first, peer: firstPeer, second: second, peer: secondPeer)
       }
-      try Output.line(json ? merged.json : merged.description)
+      try json ? Output.json(merged.json) : Output.line(merged.description)
       if let out { try join(merged, out) }
     } catch let error as MergedTakes.Refusal {
       switch error {

@@ -3,6 +3,7 @@ import Foundation
 import Page
 import Synchronization
 import Tape
+import Wire
 
 /// A take as a web page.
 struct PageCommand: ParsableCommand {
@@ -55,7 +56,7 @@ struct PageCommand: ParsableCommand {
         try TakePage(path: take, options: wanted) { text in step.withLock { $0 = text } }
       }
     }
-    let name = URL(fileURLWithPath: take).deletingPathExtension().lastPathComponent
+    let name = FileBytes.stem(of: take)
     let file = out ?? name + ".html"
     // As secret as the take.
     try WritingWhole.text(page.html, to: file)
@@ -63,7 +64,7 @@ struct PageCommand: ParsableCommand {
     if page.omittedMediaBytes > 0 {
       printError(
         "its \(page.omittedMediaBytes / 1_000_000) MB of media are left out; "
-          + "retake open \(take) plays them")
+          + "\(ShellText.command("retake", "open", take)) plays them")
     }
   }
 }

@@ -11,7 +11,8 @@ struct SQLCommand: ParsableCommand {
     abstract: "Run one SQL query over a take; plain sqlite3 works as well.",
     discussion: """
       Rows are printed as they come. Ctrl-C and --time-limit end a query; what it gave by then \
-      stands, and the exit status is that of an interrupt, or 1.
+      stands, and the exit status is that of an interrupt, or 1. In tables and comma-separated \
+      values, control characters stand as \\u{1b}; JSON gives each back as it was.
 
       Examples:
         retake sql call.take "SELECT at_ns, machine, from_state, to_state FROM state"
@@ -58,7 +59,7 @@ struct SQLCommand: ParsableCommand {
     noteEndings(of: take)
     let chosen: SQLConsole.Format = json ? .json : csv ? .csv : format.format
     if chosen != .table {
-      let pieces = OutputPieces()
+      let pieces = OutputPieces(chosen == .json ? .json : .text)
       return try QueryRun(take: take, query: query, format: chosen, limit: timeLimit).answer {
         (text) throws(CommandFailure) in try pieces.write(text)
       }

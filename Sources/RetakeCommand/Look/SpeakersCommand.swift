@@ -31,7 +31,7 @@ struct SpeakersCommand: ParsableCommand {
         try SpeakerTimeline(path: options.take, selection: selection)
       }
     }
-    if options.json { return try Output.line(timeline.json) }
+    if options.json { return try Output.json(timeline.json) }
     try pager.show(timeline.text(Terminal.standard.look))
   }
 }

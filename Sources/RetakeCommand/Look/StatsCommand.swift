@@ -82,7 +82,7 @@ struct StatsCommand: ParsableCommand {
           try TakeProblems(path: options.take, selection: selection)
         }
       }
-      if options.json { return try Output.line(found.json) }
+      if options.json { return try Output.json(found.json) }
       try pager.show(found.text(Terminal.standard.look))
     } else if series {
       try printSeries(selection)
@@ -132,7 +132,7 @@ struct StatsCommand: ParsableCommand {
       let seconds = decimal(end.seconds, 3)
       printError("retake: \(options.take): it ends before --at, at \(seconds) s; this is its end")
     }
-    if options.json { return try Output.line(json(samples)) }
+    if options.json { return try Output.json(json(samples)) }
     try pager.show(text(samples) + "\n")
   }
 
@@ -148,7 +148,7 @@ struct StatsCommand: ParsableCommand {
         progress: { progress.show(String(format: "replaying: %.1f s", $0.seconds)) })
     }
     guard case .identical = found.replay.verdict else {
-      printError(found.replay.description)
+      printErrors(found.replay.description)
       throw CommandFailure(
         .difference,
         "\(options.take): the replay differs from the recording before that instant; "
@@ -173,9 +173,9 @@ struct StatsCommand: ParsableCommand {
   private func text(_ samples: StatSamples) -> String {
     var lines: [String] = []
     for peer in samples.peers {
-      lines.append(peer.label)
+      lines.append(PrintableText.line(peer.label))
       for object in peer.objects where isWanted(object) {
-        lines.append("  \(object.type)  \(object.id)")
+        lines.append(PrintableText.line("  \(object.type)  \(object.id)"))
         for (name, value) in object.list {
           lines.append(
             "    \(name.padding(toLength: 40, withPad: " ", startingAt: 0))\(plain(value))")
@@ -195,7 +195,7 @@ struct StatsCommand: ParsableCommand {
   // MARK: Other forms
 
   private func printSeries(_ selection: TakeSelection) throws {
-    let pieces = OutputPieces()
+    let pieces = OutputPieces(csv ? .text : .json)
     let count = try reading { () throws(TapeError) in
       try StatSeries.write(
         path: options.take, types: type, format: csv ? .csv : .lines, selection: selection,
@@ -221,7 +221,7 @@ struct StatsCommand: ParsableCommand {
         ])
       )
     }
-    try Output.line(JSONText.object(peers).text)
+    try Output.json(JSONText.object(peers).text)
   }
 }
 

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Queries
 import Tape
+import Wire
 
 /// Signaling and state changes of all peers in one listing.
 struct TimelineCommand: ParsableCommand {
@@ -34,7 +35,7 @@ struct TimelineCommand: ParsableCommand {
         try Timeline(path: options.take, selection: selection, lanes: lane)
       }
     }
-    if options.json { return try Output.line(timeline.json) }
-    try pager.show(timeline.text(Terminal.standard.look))
+    if options.json { return try Output.json(SecretText.hidden(in: timeline.json)) }
+    try pager.show(SecretText.hidden(in: timeline.text(Terminal.standard.look)))
   }
 }

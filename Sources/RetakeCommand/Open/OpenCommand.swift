@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import Page
 import Signaling
+import Wire
 
 /// A take, or a folder of them, in a browser with everything in reach.
 struct OpenCommand: AsyncParsableCommand {
@@ -51,7 +52,7 @@ struct OpenCommand: AsyncParsableCommand {
       throw CommandFailure(.inputOutput, error.reason)
     }
     if json {
-      try Output.line("{\"url\":\"\(server.pageURL)\"}")
+      try Output.json(JSONText.object([("url", .text(server.pageURL))]).text)
     } else {
       try Output.line("open \(server.pageURL) in a browser; Ctrl-C ends this")
     }

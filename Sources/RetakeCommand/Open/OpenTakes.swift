@@ -58,7 +58,7 @@ actor OpenTakes {
     self.paths = paths
     self.shortMaximum = shortMaximum
     for path in paths where !Self.isFolder(path) {
-      guard FileManager.default.fileExists(atPath: path) else {
+      guard FileBytes.kind(of: path) != nil else {
         throw CommandFailure(.noSuchFile, "\(path): there is no such file or folder")
       }
       do throws(TapeError) {
@@ -70,9 +70,7 @@ actor OpenTakes {
   }
 
   private static func isFolder(_ path: String) -> Bool {
-    var isDirectory: ObjCBool = false
-    return FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory)
-      && isDirectory.boolValue
+    FileBytes.kind(of: path) == .folder
   }
 
   // MARK: Takes
@@ -84,7 +82,7 @@ actor OpenTakes {
     let entries = files.map { name, path in
       PageCatalogue.entry(path: path, name: name, isLive: isLive(path))
     }
-    let title = paths.map { URL(fileURLWithPath: $0).lastPathComponent }.joined(separator: ", ")
+    let title = paths.map { FileBytes.name(of: $0) }.joined(separator: ", ")
     return "{\"isFolder\":\(!isOne),\"folder\":\(jsonString(title)),"
       + "\"takes\":[\(entries.joined(separator: ",\n"))]}"
   }
@@ -94,15 +92,11 @@ actor OpenTakes {
     var found: [(name: String, path: String)] = []
     for path in paths {
       guard Self.isFolder(path) else {
-        found.append((URL(fileURLWithPath: path).lastPathComponent, path))
+        found.append((FileBytes.name(of: path), path))
         continue
       }
-      let walk = FileManager.default.enumerator(atPath: path)
-      var names: [String] = []
-      while let name = walk?.nextObject() as? String, names.count < Self.takeMaximum {
-        if name.hasSuffix(".take") { names.append(name) }
-      }
-      found += names.sorted().map { ($0, path + "/" + $0) }
+      let names = FileBytes.names(below: path).filter { $0.hasSuffix(".take") }
+      found += names.prefix(Self.takeMaximum).map { ($0, path + "/" + $0) }
     }
     // One name means one take.
     var seen: Set<String> = []

@@ -1,5 +1,6 @@
 import Foundation
 import Live
+import Tape
 
 /// Where the calls of a recorder are recorded: all in one shared take, or each in one of its own.
 struct CallTakes {
@@ -23,7 +24,7 @@ struct CallTakes {
 
   /// The name of the file or folder for people.
   var name: String {
-    URL(fileURLWithPath: options.isFolder ? options.out ?? "." : sharedPath).lastPathComponent
+    FileBytes.name(of: options.isFolder ? options.out ?? "." : sharedPath)
   }
 
   /// Creates the take of all calls, or the threads of those with takes of their own, and lets calls

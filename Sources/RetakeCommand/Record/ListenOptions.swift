@@ -16,9 +16,9 @@ struct ListenOptions: ParsableArguments {
   @Option(
     help: """
       A bearer token that callers must give; the page has it in its address. Default: none on \
-      loopback, and one that is made and printed beyond it.
+      loopback, and one that is made and printed beyond it. \(Taking.secretForm)
       """,
-    transform: Taking.value(BearerToken.wanted))
+    transform: Taking.secret(Taking.value(BearerToken.wanted)))
   var token: BearerToken?
 
   @Option(

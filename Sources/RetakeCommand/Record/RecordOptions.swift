@@ -4,6 +4,7 @@ import JSEP
 import Live
 import Media
 import Peer
+import Tape
 public import Wire
 
 /// What every way to record takes.
@@ -37,9 +38,9 @@ struct RecordOptions: ParsableArguments {
     name: .customLong("ice-server"),
     help: """
       A STUN or TURN server for ICE as stun:HOST[:PORT] or turn:NAME:PASSWORD@HOST[:PORT], also \
-      with ?transport=tcp, or turns:; may be given several times.
+      with ?transport=tcp, or turns:; may be given several times. \(Taking.secretForm)
       """,
-    transform: Taking.value(ICEServerChoice.wanted))
+    transform: Taking.secret(Taking.value(ICEServerChoice.wanted)))
   var iceServers: [ICEServerChoice] = []
 
   @Option(
@@ -126,9 +127,7 @@ struct RecordOptions: ParsableArguments {
   /// Whether a path names a folder: one that is there, or one that ends in a slash.
   static func isFolder(_ out: String?) -> Bool {
     guard let out else { return false }
-    var isDirectory: ObjCBool = false
-    let exists = FileManager.default.fileExists(atPath: out, isDirectory: &isDirectory)
-    return out.hasSuffix("/") || (exists && isDirectory.boolValue)
+    return out.hasSuffix("/") || FileBytes.kind(of: out) == .folder
   }
 
   /// The path of a new take; in a folder, one with the time and a number that is free.
@@ -137,27 +136,28 @@ struct RecordOptions: ParsableArguments {
   /// The path of a new take where `--out` says so.
   static func takePath(_ out: String?, prefix: String) throws -> String {
     if let out, !isFolder(out) {
-      guard !FileManager.default.fileExists(atPath: out) else {
+      guard FileBytes.kind(of: out) == nil else {
         throw CommandFailure(
           .inputOutput, "\(out) exists already: choose another name or remove the file")
       }
       return out
     }
     let folder = out ?? "."
-    do {
-      try FileManager.default.createDirectory(
-        atPath: folder, withIntermediateDirectories: true)
-    } catch {
-      throw CommandFailure(
-        .inputOutput, "\(folder): the folder cannot be made; choose another --out")
-    }
+    try makeFolder(folder)
     let stamp = timestamp()
     for number in 0... {
       let name = number == 0 ? "\(prefix)-\(stamp).take" : "\(prefix)-\(stamp)-\(number).take"
-      let path = out == nil ? name : (folder as NSString).appendingPathComponent(name)
-      if !FileManager.default.fileExists(atPath: path) { return path }
+      let path = out == nil ? name : folder.hasSuffix("/") ? folder + name : "\(folder)/\(name)"
+      if FileBytes.kind(of: path) == nil { return path }
     }
     return prefix
+  }
+
+  /// Makes the folder of `--out`, for its owner alone: takes hold keys and what people said.
+  static func makeFolder(_ folder: String) throws(CommandFailure) {
+    guard case .failure(let code) = NewFile.makeFolder(folder) else { return }
+    throw CommandFailure(
+      .inputOutput, "\(folder): the folder cannot be made: \(code); choose another --out")
   }
 
   private static func timestamp() -> String {

@@ -102,24 +102,25 @@ struct RecordPcap: AsyncParsableCommand {
         .invalidTake, "\(capture ?? interface ?? "-"): no UDP or TCP packet is in it")
     }
     guard RecordOptions.isFolder(out), summary.calls > 1 else {
-      return try Output.line(json ? CanonicalJSON.text(summary) : summary.words)
+      return try json ? Output.json(CanonicalJSON.text(summary)) : Output.line(summary.words)
     }
     var report = try Self.split(path, settings)
     report.ofNoCall = summary.ofNoCall
-    try Output.line(json ? CanonicalJSON.text(report) : report.words)
+    try json ? Output.json(CanonicalJSON.text(report)) : Output.line(report.words)
   }
 
   /// Makes a take of each call out of the one that was recorded, which goes then.
   private static func split(_ path: String, _ settings: CaptureTaking.Settings) throws
     -> CallFolder.Report
   {
-    let capture = (path as NSString).deletingPathExtension + ".pcapng"
-    defer { try? FileManager.default.removeItem(atPath: capture) }
+    let folder = FileBytes.folder(of: path)
+    let capture = "\(folder)\(folder.isEmpty ? "" : "/")\(FileBytes.stem(of: path)).pcapng"
+    defer { FileBytes.remove(capture) }
     _ = try PcapngExport(take: path, only: nil, to: capture).run()
     let report = try CallFolder(
-      capture: capture, folder: (path as NSString).deletingLastPathComponent, settings: settings
+      capture: capture, folder: folder.isEmpty ? "." : folder, settings: settings
     ).write()
-    try? FileManager.default.removeItem(atPath: path)
+    FileBytes.remove(path)
     return report
   }
 }

@@ -23,7 +23,7 @@ struct RecordServe: AsyncParsableCommand {
       Examples:
         retake record serve --listen 127.0.0.1:8080 --out call.take
         retake record serve --listen 192.0.2.1:8443 --certificate a.pem --key a.key \\
-          --token SECRET --out takes/
+          --token @token --out takes/
       """)
 
   @OptionGroup var options: RecordOptions
@@ -73,9 +73,9 @@ struct RecordServe: AsyncParsableCommand {
     name: .customLong("tell-ice-server"),
     help: """
       An ICE server to tell to WHIP and WHEP clients: stun:HOST, turn:NAME:PASSWORD@HOST, ...; \
-      may be given several times.
+      may be given several times. \(Taking.secretForm)
       """,
-    transform: Taking.value(ICEServerChoice.wanted))
+    transform: Taking.secret(Taking.value(ICEServerChoice.wanted)))
   var toldICEServers: [ICEServerChoice] = []
 
   @OptionGroup var hosting: RoomHostingOptions
@@ -94,7 +94,7 @@ struct RecordServe: AsyncParsableCommand {
         guard text.utf8.allSatisfy({ (0x20..<0x7f).contains($0) && $0 != 0x3c && $0 != 0x3e })
         else {
           throw ValidationError(
-            "--tell-ice-server takes visible ASCII without < and >, not \(text).")
+            "--tell-ice-server takes visible ASCII without < and >, its name and password too.")
         }
       }
     }

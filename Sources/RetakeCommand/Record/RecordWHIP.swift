@@ -11,7 +11,7 @@ struct RecordWHIP: AsyncParsableCommand {
       the connection is lost, ICE is restarted with PATCH.
 
       Examples:
-        retake record whip https://live.example/whip/room --token SECRET --seconds 30
+        retake record whip https://live.example/whip/room --token @token --seconds 30
         retake record whip http://127.0.0.1:8080/whip --send clip.y4m --out publish.take
       """)
 
@@ -46,7 +46,7 @@ struct RecordWHEP: AsyncParsableCommand {
       offer of its own is answered. The session is deleted when the recording ends.
 
       Examples:
-        retake record whep https://live.example/whep/room --token SECRET --seconds 30
+        retake record whep https://live.example/whep/room --token @token --seconds 30
         retake record whep http://127.0.0.1:8080/whep --out play.take
       """)
 
@@ -66,7 +66,8 @@ struct RecordWHEP: AsyncParsableCommand {
 /// What both standard ways of signaling over HTTP take.
 struct SessionOptions: ParsableArguments {
   @Option(
-    help: "The bearer token that the endpoint wants.", transform: Taking.value(BearerToken.wanted))
+    help: "The bearer token that the endpoint wants. \(Taking.secretForm)",
+    transform: Taking.secret(Taking.value(BearerToken.wanted)))
   var token: BearerToken?
 
   @Flag(

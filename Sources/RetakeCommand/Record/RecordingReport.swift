@@ -129,6 +129,6 @@ struct RecordingReport: Encodable {
       return try Output.line(
         lines.isEmpty ? "nobody called; nothing was recorded" : lines.joined(separator: "\n"))
     }
-    try Output.line(CanonicalJSON.text(self, isIndented: true))
+    try Output.json(CanonicalJSON.text(self, isIndented: true))
   }
 }

@@ -25,7 +25,7 @@ func finish(_ session: Session, _ path: String) async throws -> TakeSummary {
 
 /// Takes away the take of a call that never was one: nobody took its offer.
 func discard(_ path: String) {
-  for ending in ["", "-wal", "-shm"] { try? FileManager.default.removeItem(atPath: path + ending) }
+  for ending in ["", "-wal", "-shm"] { FileBytes.remove(path + ending) }
 }
 
 /// Turns a failure to write a take into one of the command.

@@ -27,10 +27,13 @@ struct RecordJanus: AsyncParsableCommand {
   @Option(help: "The plugin: videoroom, audiobridge or echotest.")
   var plugin = JanusPlugin.videoroom
 
-  @Option(help: "The PIN of the room.", transform: Taking.text())
+  @Option(
+    help: "The PIN of the room. \(Taking.secretForm)", transform: Taking.secret(Taking.text()))
   var pin: String?
 
-  @Option(name: .customLong("api-secret"), help: "The secret of the API.", transform: Taking.text())
+  @Option(
+    name: .customLong("api-secret"), help: "The secret of the API. \(Taking.secretForm)",
+    transform: Taking.secret(Taking.text()))
   var secret: String?
 
   @Option(help: "A room of the textroom plugin, for messages.", transform: Taking.text())
@@ -88,12 +91,17 @@ struct RecordSora: AsyncParsableCommand {
   @Option(help: "sendonly, recvonly or sendrecv. Default: as --publish says.")
   var role: SoraRole?
 
-  @Option(help: "The metadata of the connect message, as JSON.", transform: Taking.text())
+  @Option(
+    help: "The metadata of the connect message, as JSON. \(Taking.secretForm)",
+    transform: Taking.secret(Taking.text()))
   var metadata: String?
 
   @Option(
-    help: "A field of the connect message as NAME=VALUE, the value in JSON; may be repeated.",
-    transform: Taking.pair("NAME=VALUE, as in spotlight=true", separator: "="))
+    help: """
+      A field of the connect message as NAME=VALUE, the value in JSON; may be repeated. \
+      \(Taking.secretForm)
+      """,
+    transform: Taking.secret(Taking.pair("NAME=VALUE, as in spotlight=true", separator: "=")))
   var set: [String] = []
 
   @OptionGroup var options: RecordOptions
@@ -139,7 +147,7 @@ struct RecordRoom: AsyncParsableCommand {
       Examples:
         retake record serve --rooms --out server.take
         retake record room ws://127.0.0.1:8080/rooms --room talk --publish pattern --out a.take
-        retake record room ws://127.0.0.1:8080/rooms --room talk --secret KEY:SECRET
+        retake record room ws://127.0.0.1:8080/rooms --room talk --secret @room.secret
       """)
 
   @Argument(help: "The address of the rooms.", transform: Taking.url(["ws", "wss"]))
@@ -148,15 +156,17 @@ struct RecordRoom: AsyncParsableCommand {
   @Option(help: "The room: 1 to 32 letters, digits and hyphens.", transform: Taking.text())
   var room: String
 
-  @Option(help: "The token that the server wants.", transform: Taking.text())
+  @Option(
+    help: "The token that the server wants. \(Taking.secretForm)",
+    transform: Taking.secret(Taking.text()))
   var token: String?
 
   @Option(
     help: """
       KEY:SECRET, as the server has them in --room-secret: tokens are asked for with it, and \
-      renewed before they end. Neither is written into the take.
+      renewed before they end. Neither is written into the take. \(Taking.secretForm)
       """,
-    transform: Taking.pair("KEY:SECRET", separator: ":"))
+    transform: Taking.secret(Taking.pair("KEY:SECRET", separator: ":")))
   var secret: String?
 
   @OptionGroup var options: RecordOptions

@@ -16,9 +16,10 @@ struct RoomHostingOptions: ParsableArguments {
   @Option(
     name: .customLong("room-secret"),
     help: """
-      With --rooms: let only those in who got a token at /rooms/token for this KEY:SECRET.
+      With --rooms: let only those in who got a token at /rooms/token for this KEY:SECRET. \
+      \(Taking.secretForm)
       """,
-    transform: Taking.pair("KEY:SECRET", separator: ":"))
+    transform: Taking.secret(Taking.pair("KEY:SECRET", separator: ":")))
   var roomSecret: String?
 
   func validate() throws {

@@ -215,7 +215,8 @@ final class RoomVisitor: Sendable {
   }
 
   private func share(_ display: String, _ room: Room) async throws(RoomError) {
-    let folder = FileManager.default.temporaryDirectory.path + "/retake-share-\(getpid())"
+    // Nobody can foresee it, and put a folder of his own there.
+    let folder = FileManager.default.temporaryDirectory.path + "/retake-share-\(UUID().uuidString)"
     try await room.requestScreenShare(
       appGroup: folder,
       helper: ScreenShareProgram(

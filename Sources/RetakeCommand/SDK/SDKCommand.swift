@@ -36,9 +36,9 @@ struct SDKCommand: ParsableCommand {
     if markdown {
       try Output.write(chosen.map { $0.markdown + "\n" }.joined())
     } else if !rows, state == nil {
-      try json ? Output.line("[\(Self.counts.map(\.json).joined(separator: ","))]") : counts()
+      try json ? Output.json("[\(Self.counts.map(\.json).joined(separator: ","))]") : counts()
     } else if json {
-      try Output.line("[\(chosen.map(\.json).joined(separator: ","))]")
+      try Output.json("[\(chosen.map(\.json).joined(separator: ","))]")
     } else {
       try table(chosen)
     }

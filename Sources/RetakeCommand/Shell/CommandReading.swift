@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import Replay
+import Wire
 
 /// Command lines, from the words that the shell gave to a command that can run.
 enum CommandReading {
@@ -139,13 +140,6 @@ enum CommandReading {
     return oneLine(head) + "...(\(word.utf8.count) bytes)"
   }
 
-  /// A text without what moves the cursor.
-  static func oneLine(_ text: String) -> String {
-    var plain = ""
-    for scalar in text.unicodeScalars {
-      let isControl = scalar.properties.generalCategory == .control
-      plain += isControl ? "\\u{\(String(scalar.value, radix: 16))}" : String(scalar)
-    }
-    return plain
-  }
+  /// A text on one line, without what changes a terminal.
+  static func oneLine(_ text: String) -> String { PrintableText.line(text) }
 }

@@ -1,15 +1,33 @@
 import Foundation
 import Synchronization
+import Wire
 
 /// The standard streams: all that a command says goes through here, so that nothing gets lost
-/// without a word.
+/// without a word, and so that nothing of what others wrote reaches a terminal as a command.
+///
+/// Text is written with what has no shape escaped (`PrintableText`), also into files and pipes, of
+/// which terminals show what comes through. Control sequences are made here alone, of the marks of
+/// `Ink`.
 enum Output {
+  /// What a text is, which says how characters without a shape are escaped in it.
+  enum Form: Sendable {
+    /// Text for people, tables, and comma-separated values: `\u{1b}`.
+    case text
+    /// JSON, whose readers get the character back: `\u001b`.
+    case json
+  }
+
   /// Writes text to standard output at once, all of it.
   ///
   /// - Throws: a failure with status 74 where it cannot be written. It has no words when the reader
   ///   of a pipe went away, as `head` does when it has enough: whoever closed the pipe knows.
-  static func write(_ text: String) throws(CommandFailure) {
-    guard let code = put(text, into: STDOUT_FILENO) else { return }
+  static func write(_ text: String, as form: Form = .text) throws(CommandFailure) {
+    let plain =
+      switch form {
+      case .text: PrintableText.lines(text, mark: Terminal.standard.sequence)
+      case .json: PrintableText.json(text)
+      }
+    guard let code = put(plain, into: STDOUT_FILENO) else { return }
     guard code != EPIPE else { throw CommandFailure(.inputOutput, "") }
     throw CommandFailure(
       .inputOutput, "standard output cannot be written: \(String(cString: strerror(code)))")
@@ -18,8 +36,16 @@ enum Output {
   /// Writes a line to standard output.
   static func line(_ text: String) throws(CommandFailure) { try write(text + "\n") }
 
+  /// Writes a value of JSON to standard output, and ends the line.
+  static func json(_ text: String) throws(CommandFailure) { try write(text + "\n", as: .json) }
+
   /// Writes text to standard error; where that fails, there is nobody left to tell.
-  static func note(_ text: String) { _ = put(text, into: STDERR_FILENO) }
+  static func note(_ text: String) { _ = put(PrintableText.lines(text), into: STDERR_FILENO) }
+
+  /// Puts a text in the place of the line on standard error, which has to be a terminal.
+  static func replaceLine(with text: String) {
+    _ = put("\r\u{1b}[K" + PrintableText.line(text), into: STDERR_FILENO)
+  }
 
   /// Lets a pipe that nobody reads, and a limit on the size of files, be errors like others; keeps
   /// files that are opened later from taking the place of a standard stream that was closed.
@@ -39,14 +65,15 @@ enum Output {
       var rest = UnsafeRawBufferPointer(bytes)
       while let base = rest.baseAddress, !rest.isEmpty {
         let count = Glibc.write(descriptor, base, rest.count)
+        let code = count < 0 ? errno : 0
         if count > 0 {
           rest = UnsafeRawBufferPointer(rebasing: rest[count...])
-        } else if count < 0, errno == EAGAIN {
+        } else if code == EAGAIN {
           // Somebody else made the terminal or pipe answer at once.
           var ready = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
           poll(&ready, 1, -1)
-        } else if count == 0 || errno != EINTR {
-          return count == 0 ? EIO : errno
+        } else if code != EINTR {
+          return code == 0 ? EIO : code
         }
       }
       return nil
@@ -56,7 +83,10 @@ enum Output {
 
 /// Text for standard output that comes from somewhere that cannot fail with it.
 final class OutputPieces: Sendable {
+  private let form: Output.Form
   private let failure = Mutex<CommandFailure?>(nil)
+
+  init(_ form: Output.Form = .text) { self.form = form }
 
   /// Whether more can be written.
   var areWanted: Bool { failure.withLock { $0 == nil } }
@@ -69,7 +99,7 @@ final class OutputPieces: Sendable {
     try failure.withLock { (failure: inout CommandFailure?) throws(CommandFailure) in
       if let failure { throw failure }
       do throws(CommandFailure) {
-        try Output.write(text)
+        try Output.write(text, as: form)
       } catch {
         failure = error
         throw error
@@ -83,5 +113,9 @@ final class OutputPieces: Sendable {
   }
 }
 
-/// Prints a line to standard error.
-func printError(_ line: String) { Output.note(line + "\n") }
+/// Prints a line to standard error; line ends in it are escaped, so that a name cannot pretend to
+/// be a line of its own.
+func printError(_ line: String) { Output.note(PrintableText.line(line) + "\n") }
+
+/// Prints lines to standard error.
+func printErrors(_ lines: String) { Output.note(lines + "\n") }

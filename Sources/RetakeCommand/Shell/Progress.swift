@@ -55,7 +55,7 @@ final class Progress: Sendable {
       }
       state.shownAt = now
       state.hasLine = true
-      Output.note("\r\u{1b}[K\(text())")
+      Output.replaceLine(with: text())
     }
   }
 
@@ -75,7 +75,7 @@ final class Progress: Sendable {
 
   /// Takes away whatever line stands on the terminal.
   static func clearLine() {
-    if isatty(STDERR_FILENO) != 0 { Output.note("\r\u{1b}[K") }
+    if isatty(STDERR_FILENO) != 0 { Output.replaceLine(with: "") }
   }
 
   // MARK: Work that tells nothing

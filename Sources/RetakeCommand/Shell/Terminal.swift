@@ -36,4 +36,9 @@ struct Terminal: Sendable {
   func paint(_ text: String, _ ink: Ink?) -> String {
     hasColours ? ink?.paint(text) ?? text : text
   }
+
+  /// The control sequence of a mark of colour, where there are colours.
+  func sequence(of mark: Unicode.Scalar) -> String? {
+    hasColours ? Ink.sequence(of: mark) : nil
+  }
 }

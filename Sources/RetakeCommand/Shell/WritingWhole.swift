@@ -55,7 +55,7 @@ enum WritingWhole {
     guard isWatching.exchange(true, ordering: .relaxed) == false else { return }
     SignalWatch.on([SIGINT, SIGTERM, SIGHUP]) { number in
       isInterrupted.store(true, ordering: .sequentiallyConsistent)
-      WholeFile.removeUnfinished()
+      UnfinishedFiles.removeAll()
       end(by: number)
     }
   }

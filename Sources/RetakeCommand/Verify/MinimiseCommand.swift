@@ -36,7 +36,7 @@ struct MinimiseCommand: ParsableCommand {
     }
     summary.output = out
     if options.json {
-      return try Output.line(CanonicalJSON.text(summary))
+      return try Output.json(CanonicalJSON.text(summary))
     }
     try Output.line(
       "\(summary.output): \(summary.steps) of \(summary.recordedSteps) steps, "

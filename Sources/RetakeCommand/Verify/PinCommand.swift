@@ -34,7 +34,7 @@ struct PinCommand: ParsableCommand {
     noteEndings(of: options.take)
     let take = options.take
     let path = Pin.path(ofTake: take)
-    if !force, FileManager.default.fileExists(atPath: path) {
+    if !force, FileBytes.kind(of: path) != nil {
       throw CommandFailure(
         .usage, "\(path): the take is pinned already; edit it, or replace it with --force")
     }
@@ -57,7 +57,7 @@ struct PinCommand: ParsableCommand {
       return pin
     }
     if options.json {
-      try Output.write(pin.text)
+      try Output.write(pin.text, as: .json)
     } else {
       try Output.line("\(path): \(pin.checks.count) checks, compared \(described(pin.mode))")
     }

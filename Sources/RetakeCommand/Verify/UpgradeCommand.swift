@@ -41,7 +41,7 @@ struct UpgradeCommand: ParsableCommand {
       }
     }
     upgrade.output = out
-    try Output.line(options.json ? upgrade.json : upgrade.text)
+    try options.json ? Output.json(upgrade.json) : Output.line(upgrade.text)
     if !upgrade.misses.isEmpty { throw CommandFailure(.difference, "") }
   }
 }

@@ -78,7 +78,7 @@ struct VerifyCommand: ParsableCommand {
     let written = try writeReports(run)
     if let junit { try write(run.junit, to: junit) }
     if json {
-      try Output.line(run.json)
+      try Output.json(run.json)
     } else {
       try Output.line(run.totals)
       for report in written { try Output.line("report: \(report)") }
@@ -106,7 +106,7 @@ struct VerifyCommand: ParsableCommand {
   private func writeReports(_ run: VerificationRun) throws -> [String] {
     var names: [String: Int] = [:]
     return try run.failures.map { failure in
-      let name = URL(fileURLWithPath: failure.path).deletingPathExtension().lastPathComponent
+      let name = FileBytes.stem(of: failure.path)
       let count = names[name, default: 0] + 1
       names[name] = count
       let path = "\(reports)/\(name)\(count == 1 ? "" : "-\(count)").txt"
@@ -118,12 +118,10 @@ struct VerifyCommand: ParsableCommand {
   }
 
   private func write(_ text: String, to path: String) throws {
-    do {
-      try FileManager.default.createDirectory(
-        at: URL(fileURLWithPath: path).deletingLastPathComponent(),
-        withIntermediateDirectories: true)
-    } catch {
-      throw CommandFailure(.inputOutput, "\(path): its folder cannot be made; choose another")
+    let folder = FileBytes.folder(of: path)
+    if !folder.isEmpty, case .failure(let code) = NewFile.makeFolder(folder, mode: 0o777) {
+      throw CommandFailure(
+        .inputOutput, "\(path): its folder cannot be made: \(code); choose another")
     }
     // Programs of CI read them, whoever they run as.
     try WritingWhole.text(text, to: path, mode: 0o644)

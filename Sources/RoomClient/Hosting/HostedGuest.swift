@@ -26,7 +26,10 @@ final class HostedGuest: Sendable {
   }
 
   private struct State {
-    var socket: WebSocket?
+    var outbox: GuestOutbox
+    /// How often there was another way, or none.
+    var ways = 0
+    var allowance: SpeechAllowance
     var up: PeerConnection?
     var down: PeerConnection?
     var upTransceivers: [String: UInt32] = [:]
@@ -51,28 +54,89 @@ final class HostedGuest: Sendable {
 
   init(
     id: String, room: String, session: String, socket: WebSocket, live: Session,
-    configuration: PeerConfiguration
+    options: RoomHost.Options
   ) {
     self.id = id
     self.room = room
     self.session = session
     self.live = live
-    self.configuration = configuration
-    state = Mutex(State(socket: socket))
+    configuration = options.connection
+    state = Mutex(
+      State(
+        outbox: GuestOutbox(socket),
+        allowance: SpeechAllowance(bytesPerSecond: max(1, options.speechBytesPerSecond))))
   }
 
-  func send(_ notice: RoomNotice) { state.withLock { $0.socket }?.post(.text(notice.text)) }
+  // MARK: What is said to the participant
+
+  func send(_ notice: RoomNotice) { send(notice.text) }
+
+  /// Sends something, without waiting; false when it is a message for which there is no room.
+  @discardableResult
+  func send(_ text: String, isMessage: Bool = false) -> Bool {
+    switch state.withLock({ $0.outbox.append(text, isMessage: isMessage) }) {
+    case .waits: return true
+    case .begins:
+      Task { await sendAll() }
+      return true
+    case .leftOut: return false
+    case .isOver(let socket):
+      socket.post(close: .policyViolation, reason: "too much waits to be read")
+      return false
+    }
+  }
+
+  private func sendAll() async {
+    while let (socket, text) = state.withLock({ $0.outbox.take() }) {
+      // A way that is over ends by itself, and whoever serves it hears of that.
+      try? await socket.send(.text(text))
+      state.withLock { $0.outbox.didSend(text, over: socket) }
+    }
+  }
+
+  /// Waits until all is sent, but not for long: it is the last that the participant hears.
+  func flush() async {
+    for _ in 0..<100 where !state.withLock({ $0.outbox.isEmpty }) {
+      try? await Task.sleep(for: .milliseconds(10))
+    }
+  }
+
+  /// Counts what others were told on behalf of the participant; gives how long to wait before more
+  /// of it is heard.
+  func spend(_ bytes: Int) -> Duration { state.withLock { $0.allowance.spend(bytes) } }
+
   func listen(_ tell: @escaping @Sendable (Bool) -> Void) {
     state.withLock { $0.tellTalking = tell }
   }
 
-  func lose(_ socket: WebSocket) {
-    state.withLock { if $0.socket === socket { $0.socket = nil } }
+  /// Whether a way is the one on which the participant is heard.
+  func isHeard(on socket: WebSocket) -> Bool { state.withLock { $0.outbox.socket === socket } }
+
+  /// A way is over; gives the number of the loss, nil when the participant is heard on another one.
+  func lose(_ socket: WebSocket) -> Int? {
+    state.withLock { state in
+      if state.outbox.socket === socket {
+        _ = state.outbox.exchange(nil)
+        state.ways += 1
+      }
+      return state.outbox.socket == nil ? state.ways : nil
+    }
   }
+
+  /// Goes on over another way; the former one is closed, and nothing that comes on it is heard.
   func resume(_ socket: WebSocket) {
-    state.withLock { ($0.socket, $0.isOffering) = (socket, false) }
+    let former = state.withLock { state in
+      state.isOffering = false
+      state.ways += 1
+      return state.outbox.exchange(socket)
+    }
+    former?.post(close: .goingAway, reason: "the session goes on elsewhere")
   }
-  var isLost: Bool { state.withLock { $0.socket == nil } }
+
+  /// Whether the participant has not been heard since a loss.
+  func isLost(since loss: Int) -> Bool {
+    state.withLock { $0.outbox.socket == nil && $0.ways == loss }
+  }
 
   /// Ends what there is.
   func end() async {
@@ -115,7 +179,12 @@ final class HostedGuest: Sendable {
     let up = known ?? makePeer(.up)
     if known == nil {
       let subscription = up.onMedia { [weak self] in self?.forward($0) }
-      state.withLock { ($0.up, $0.subscription) = (up, subscription) }
+      let isOver = state.withLock { state in
+        if !state.isOver { (state.up, state.subscription) = (up, subscription) }
+        return state.isOver
+      }
+      // One that has left meanwhile has no connections.
+      if isOver { return await up.close() }
     }
     try await up.setRemoteDescription(SessionDescription(type: .offer, sdp: sdp))
     try await up.setLocalDescription()
@@ -189,7 +258,13 @@ final class HostedGuest: Sendable {
       return (state.down, state.needsRestart && state.down != nil)
     }
     let down = known ?? makePeer(.down)
-    if known == nil { state.withLock { $0.down = down } }
+    if known == nil {
+      let isOver = state.withLock { state in
+        if !state.isOver { state.down = down }
+        return state.isOver
+      }
+      if isOver { return await down.close() }
+    }
     let numbers = wanted.map(\.number)
     for place in state.withLock({ $0.places }) {
       guard let media = place.media, !numbers.contains(media) else { continue }

@@ -5,7 +5,8 @@ import Wire
 
 /// A room as its server has it: who is there, what they publish, who wants what.
 ///
-/// It decides and tells; connections and sockets belong to whoever holds it.
+/// It decides and tells; connections and sockets belong to whoever holds it. Whoever is not listed
+/// has no part in it: all that comes of one that has left, or never was there, is refused.
 struct HostedRoom {
   /// Media that a participant publishes.
   struct Media {
@@ -36,6 +37,10 @@ struct HostedRoom {
 
   static let membersMaximum = 100
   static let mediaMaximum = 64
+  /// How many bytes of metadata and of values of media one may have, and all together: a newcomer
+  /// is told them all at once.
+  static let memberDetailBytes = 64 << 10
+  static let detailBytes = 1 << 20
 
   subscript(id: String) -> Member? { members.first { $0.id == id } }
 
@@ -46,6 +51,26 @@ struct HostedRoom {
   private func tell(_ notice: RoomNotice, allBut id: String) -> [Notice] {
     others(than: id).map { Notice(to: $0, notice: notice) }
   }
+
+  // MARK: What a newcomer is told
+
+  /// How many bytes of details there are of those who are there.
+  private func detailBytes(of id: String?) -> Int {
+    let metadata = members.reduce(0) { sum, member in
+      id == nil || member.id == id ? sum + (member.metadata?.utf8.count ?? 0) : sum
+    }
+    return media.reduce(metadata) { sum, entry in
+      id == nil || entry.owner == id ? sum + entry.media.extraValue.utf8.count : sum
+    }
+  }
+
+  /// Whether somebody may add so many bytes of details.
+  private func hasRoom(for bytes: Int, of id: String) -> Bool {
+    detailBytes(of: id) + bytes <= HostedRoom.memberDetailBytes
+      && detailBytes(of: nil) + bytes <= HostedRoom.detailBytes
+  }
+
+  private static let tooMuch = "the metadata and values of media are too long together"
 
   /// Those who are there, as a newcomer is told.
   func list(without id: String) -> [RoomMember] {
@@ -66,6 +91,9 @@ struct HostedRoom {
     guard self[id] == nil else {
       return ([], RoomFault(.joinRefused, "there is a participant \(id) already"))
     }
+    guard hasRoom(for: join.metadata?.utf8.count ?? 0, of: id) else {
+      return ([], RoomFault(.joinRefused, HostedRoom.tooMuch))
+    }
     members.append(Member(id: id, name: join.displayName, metadata: join.metadata))
     let member = RoomMember(id: id, displayName: join.displayName, metadata: join.metadata)
     return (tell(.entered(member), allBut: id), nil)
@@ -76,9 +104,17 @@ struct HostedRoom {
     let gone = media.filter { $0.owner == id }.map(\.media.number)
     media.removeAll { $0.owner == id }
     members.removeAll { $0.id == id }
-    for index in members.indices { members[index].wanted.subtract(gone) }
+    forget(gone)
     let unpublished = gone.isEmpty ? [] : tell(.unpublished(participant: id, gone), allBut: id)
     return unpublished + tell(.left(participant: id, cause), allBut: id)
+  }
+
+  /// Forgets media that nobody publishes any more.
+  private mutating func forget(_ gone: [UInt32]) {
+    for index in members.indices {
+      members[index].wanted.subtract(gone)
+      members[index].paused.subtract(gone)
+    }
   }
 
   // MARK: Media
@@ -88,9 +124,16 @@ struct HostedRoom {
   /// - Parameter number: gives numbers that were never used in this room.
   mutating func publish(
     _ offered: [RoomLocalMedia], of id: String, number: () -> UInt32
-  ) -> (notices: [Notice], gone: [UInt32]) {
+  ) -> (notices: [Notice], fault: RoomFault?) {
+    guard self[id] != nil else { return ([], RoomFault(.invalidState, "the room was left")) }
+    let offered = offered.prefix(HostedRoom.mediaMaximum)
+    let known = Set(media.filter { $0.owner == id }.map(\.local))
+    let added = offered.filter { !known.contains($0.local) }
+    guard hasRoom(for: added.reduce(0) { $0 + $1.extraValue.utf8.count }, of: id) else {
+      return ([], RoomFault(.publishFailed, HostedRoom.tooMuch))
+    }
     var news: [RoomMedia] = []
-    for entry in offered.prefix(HostedRoom.mediaMaximum) {
+    for entry in offered {
       if let index = media.firstIndex(where: { $0.owner == id && $0.local == entry.local }) {
         media[index].mid = entry.mid
         continue
@@ -104,18 +147,18 @@ struct HostedRoom {
     let kept = Set(offered.map(\.local))
     let gone = media.filter { $0.owner == id && !kept.contains($0.local) }.map(\.media.number)
     media.removeAll { gone.contains($0.media.number) }
-    for index in members.indices { members[index].wanted.subtract(gone) }
+    forget(gone)
     let numbers = media.filter { $0.owner == id }.map {
       RoomLocalNumber(local: $0.local, number: $0.media.number)
     }
     var notices = [Notice(to: id, notice: .local(numbers))]
     if !gone.isEmpty { notices += tell(.unpublished(participant: id, gone), allBut: id) }
     if !news.isEmpty { notices += tell(.published(participant: id, news), allBut: id) }
-    return (notices, gone)
+    return (notices, nil)
   }
 
   mutating func change(_ changed: RoomMedia, of id: String) -> [Notice] {
-    guard
+    guard self[id] != nil,
       let index = media.firstIndex(where: {
         $0.owner == id && $0.media.number == changed.number
       })
@@ -123,6 +166,8 @@ struct HostedRoom {
     var next = changed
     next.kind = media[index].media.kind
     next.profiles = []
+    let growth = next.extraValue.utf8.count - media[index].media.extraValue.utf8.count
+    guard growth <= 0 || hasRoom(for: growth, of: id) else { return [] }
     media[index].media = next
     return tell(.changed(participant: id, next), allBut: id)
   }
@@ -179,8 +224,12 @@ struct HostedRoom {
   // MARK: Messages
 
   func message(_ message: UserMessage, from id: String) -> (notices: [Notice], fault: RoomFault?) {
+    guard self[id] != nil else { return ([], RoomFault(.invalidState, "the room was left")) }
     var message = message
     message.sender = id
+    // However often somebody is named, it comes once.
+    var named: Set<String> = []
+    message.targets = message.targets.filter { named.insert($0).inserted }
     let targets = message.targets.isEmpty ? others(than: id) : message.targets
     if let stranger = targets.first(where: { self[$0] == nil }) {
       return ([], RoomFault(.userMessageInvalid, "\(stranger) is not in the room"))
@@ -189,6 +238,6 @@ struct HostedRoom {
   }
 
   func talking(_ id: String, _ isTalking: Bool) -> [Notice] {
-    tell(.talking(participant: id, isTalking, level: nil), allBut: id)
+    self[id] == nil ? [] : tell(.talking(participant: id, isTalking, level: nil), allBut: id)
   }
 }

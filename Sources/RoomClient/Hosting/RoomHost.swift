@@ -16,6 +16,8 @@ package actor RoomHost {
     package var secret: String?
     /// How long a participant whose way was lost may take to come back, in seconds.
     package var graceSeconds = 15.0
+    /// How many bytes a participant may have each of the others told in a second.
+    package var speechBytesPerSecond = SpeechAllowance.usualBytesPerSecond
 
     package init() {}
   }
@@ -64,12 +66,17 @@ package actor RoomHost {
 
   /// Ends all rooms.
   package func close() async {
-    for guest in guests.values {
-      guest.send(.ended(RoomEnding(.destroyed, message: "the server ends")))
-      await guest.end()
-    }
+    let all = Array(guests.values)
     guests = [:]
     rooms = [:]
+    for guest in all {
+      guest.send(.ended(RoomEnding(.destroyed, message: "the server ends")))
+    }
+    // All at once: one that does not read holds up nobody but this, for a second.
+    await withTaskGroup(of: Void.self) { group in
+      for guest in all { group.addTask { await guest.flush() } }
+    }
+    for guest in all { await guest.end() }
   }
 
   // MARK: Sockets
@@ -81,17 +88,30 @@ package actor RoomHost {
     else { return refuse(socket, RoomFault(.unreadableMessage, "the first message is join")) }
     guard let guest = admit(join, resumes, socket) else { return }
     while let frame = await socket.receive() {
+      // Of one that has left, and of a way that another one took the place of, nothing is heard.
+      guard isPresent(guest), guest.isHeard(on: socket) else { break }
       guard case .text(let text) = frame else { continue }
+      var told = 0
       do throws(JSONError) {
-        await handle(try RoomRequest(parsing: text), guest)
+        told = await handle(try RoomRequest(parsing: text), guest)
       } catch {
         guest.send(.error(RoomFault(.unreadableMessage, error.reason), isCritical: false))
       }
+      guard isPresent(guest) else { break }
+      let pause = guest.spend(told)
+      if pause > .zero { try? await Task.sleep(for: pause) }
     }
-    guest.lose(socket)
+    guard isPresent(guest) else {
+      await guest.flush()
+      return socket.post(close: .normal)
+    }
+    guard let loss = guest.lose(socket) else { return }
     try? await Task.sleep(for: .seconds(options.graceSeconds))
-    if guest.isLost { await remove(guest, .timedOut) }
+    if guest.isLost(since: loss) { await remove(guest, .timedOut) }
   }
+
+  /// Whether somebody takes part.
+  private func isPresent(_ guest: HostedGuest) -> Bool { guests[guest.session] === guest }
 
   private func refuse(_ socket: WebSocket, _ fault: RoomFault) {
     socket.post(.text(RoomNotice.error(fault, isCritical: true).text))
@@ -123,7 +143,7 @@ package actor RoomHost {
     rooms[join.room] = room
     let guest = HostedGuest(
       id: id, room: join.room, session: hexadecimal(drawSeed().prefix(16)), socket: socket,
-      live: session, configuration: options.connection)
+      live: session, options: options)
     guests[guest.session] = guest
     guest.listen { [weak self, weak guest] isTalking in
       guard let self, let guest else { return }
@@ -160,8 +180,33 @@ package actor RoomHost {
     await refreshAll(in: guest.room)
   }
 
-  private func tell(_ notices: [HostedRoom.Notice], in room: String) {
-    for notice in notices { guest(notice.to, in: room)?.send(notice.notice) }
+  /// Tells those whom it concerns; gives how many bytes one of them was told at most.
+  @discardableResult
+  private func tell(_ notices: [HostedRoom.Notice], in room: String) -> Int {
+    var told: [String: Int] = [:]
+    var (last, text): (RoomNotice?, String) = (nil, "")
+    for notice in notices {
+      // Most are the same for all.
+      if last != notice.notice { (last, text) = (notice.notice, notice.notice.text) }
+      guest(notice.to, in: room)?.send(text)
+      told[notice.to, default: 0] += text.utf8.count
+    }
+    return told.values.max() ?? 0
+  }
+
+  /// Passes a message on; those for whom too much waits do not get it, of which its sender hears.
+  private func pass(_ notices: [HostedRoom.Notice], in room: String) -> (RoomFault?, told: Int) {
+    guard let text = notices.first?.notice.text else { return (nil, 0) }
+    let missed = notices.filter { notice in
+      guest(notice.to, in: room)?.send(text, isMessage: true) == false
+    }
+    guard let first = missed.first else { return (nil, text.utf8.count) }
+    let others = missed.count > 1 ? " and \(missed.count - 1) more" : ""
+    return (
+      RoomFault(
+        .messageFailed, "\(first.to)\(others) reads too slowly and did not get the message"),
+      text.utf8.count
+    )
   }
 
   private func guest(_ id: String, in room: String) -> HostedGuest? {
@@ -170,43 +215,37 @@ package actor RoomHost {
 
   // MARK: Requests
 
-  private func handle(_ request: RoomRequest, _ guest: HostedGuest) async {
+  /// Does what a participant asks for; gives how many bytes one of the others was told at most.
+  private func handle(_ request: RoomRequest, _ guest: HostedGuest) async -> Int {
     switch request {
     case .join:
       let fault = RoomFault(.invalidState, "the room is entered")
       guest.send(.error(fault, isCritical: false))
-    case .offer(let number, let sdp, let media):
-      await publish(sdp, media, number, guest)
+    case .offer(let number, let sdp, let media): return await publish(sdp, media, number, guest)
     case .answer(let sdp):
       await guest.take(answer: sdp)
       await refresh(guest)
     case .candidate(let connection, let candidate): await guest.add(candidate, to: connection)
-    case .stop(let number):
-      let notices = change(guest.room) { $0.publish([], of: guest.id) { 0 }.notices }
-      await guest.stop()
-      guest.send(.result(request: number, nil))
-      tell(notices.filter { $0.to != guest.id }, in: guest.room)
-      await refreshAll(in: guest.room)
+    case .stop(let number): return await stop(number, guest)
     case .update(let media):
-      tell(change(guest.room) { $0.change(media, of: guest.id) }, in: guest.room)
+      let notices = change(guest.room) { $0.change(media, of: guest.id) }
+      return tell(notices ?? [], in: guest.room)
     case .subscribe(let number, let media):
-      let fault = change(guest.room) { $0.want(media, true, of: guest.id) }
-      guest.send(.result(request: number, fault))
+      answer(number, guest) { $0.want(media, true, of: guest.id) }
       await refresh(guest)
     case .unsubscribe(let number, let media):
-      let fault = change(guest.room) { $0.want(media, false, of: guest.id) }
-      guest.send(.result(request: number, fault))
+      answer(number, guest) { $0.want(media, false, of: guest.id) }
       await refresh(guest)
     case .profile(let number, _, _):
       guest.send(.result(request: number, RoomFault(.noProfiles, "there is one layer")))
     case .pause(let number, let media, let isPaused):
-      let fault = change(guest.room) { $0.pause(media, isPaused, of: guest.id) }
-      guest.send(.result(request: number, fault))
+      answer(number, guest) { $0.pause(media, isPaused, of: guest.id) }
       await refresh(guest)
     case .message(let number, let message):
-      let (notices, fault) = change(guest.room) { $0.message(message, from: guest.id) }
-      guest.send(.result(request: number, fault))
-      tell(notices, in: guest.room)
+      let passed = change(guest.room) { $0.message(message, from: guest.id) }
+      let (missed, told) = pass(passed?.notices ?? [], in: guest.room)
+      guest.send(.result(request: number, passed?.fault ?? missed))
+      return told
     case .restart:
       guest.restartDown()
       await refresh(guest)
@@ -215,33 +254,61 @@ package actor RoomHost {
       guest.send(.ended(RoomEnding(.disconnected)))
       await remove(guest, .left)
     }
+    return 0
   }
 
-  /// Changes a room and gives what came of it.
-  private func change<Value>(_ room: String, _ change: (inout HostedRoom) -> Value) -> Value {
-    change(&rooms[room, default: HostedRoom()])
+  /// Changes a room that is there, and gives what came of it.
+  private func change<Value>(_ room: String, _ change: (inout HostedRoom) -> Value) -> Value? {
+    guard var changed = rooms[room] else { return nil }
+    rooms[room] = nil
+    defer { rooms[room] = changed }
+    return change(&changed)
+  }
+
+  /// Changes a room, and answers a request with what stood against it.
+  private func answer(
+    _ request: UInt32, _ guest: HostedGuest, _ change: (inout HostedRoom) -> RoomFault?
+  ) {
+    let fault: RoomFault? = self.change(guest.room, change) ?? nil
+    guest.send(.result(request: request, fault))
   }
 
   private func publish(
     _ sdp: String, _ media: [RoomLocalMedia], _ number: UInt32, _ guest: HostedGuest
-  ) async {
+  ) async -> Int {
     do throws(PeerError) {
       try await guest.take(offer: sdp, media)
     } catch {
       guest.send(
         .result(request: number, RoomFault(.remoteDescriptionFailed, error.message)))
-      return
+      return 0
     }
-    let (notices, _) = change(guest.room) { room in
+    // It may have left, or have been left, while its offer was answered.
+    guard isPresent(guest) else { return 0 }
+    let changed = change(guest.room) { room in
       room.publish(media, of: guest.id) {
-        lastMedia += 1
+        lastMedia &+= 1
         return lastMedia
       }
     }
-    tell(notices.filter { $0.to == guest.id }, in: guest.room)
+    guard let changed, changed.fault == nil else {
+      guest.send(.result(request: number, changed?.fault))
+      return 0
+    }
+    tell(changed.notices.filter { $0.to == guest.id }, in: guest.room)
     guest.send(.result(request: number, nil))
-    tell(notices.filter { $0.to != guest.id }, in: guest.room)
+    let told = tell(changed.notices.filter { $0.to != guest.id }, in: guest.room)
     await refreshAll(in: guest.room)
+    return told
+  }
+
+  private func stop(_ number: UInt32, _ guest: HostedGuest) async -> Int {
+    let changed = change(guest.room) { $0.publish([], of: guest.id) { 0 } }
+    await guest.stop()
+    guest.send(.result(request: number, nil))
+    let told = tell((changed?.notices ?? []).filter { $0.to != guest.id }, in: guest.room)
+    await refreshAll(in: guest.room)
+    return told
   }
 
   // MARK: What goes to whom

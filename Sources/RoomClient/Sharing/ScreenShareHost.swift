@@ -5,6 +5,7 @@ import NIOCore
 public import Room
 import RoomSignaling
 import Synchronization
+import Tape
 
 /// The program that shares a screen, and how it is started.
 public struct ScreenShareProgram: Hashable, Sendable {
@@ -29,6 +30,8 @@ final class ScreenShareHost: ScreenSharing {
     var media: LocalMedia?
     var hasFinished = false
     var isOver = false
+    /// Whether the folder is gone again when all is over.
+    var madeFolder = false
   }
 
   private let folder: String
@@ -69,8 +72,11 @@ final class ScreenShareHost: ScreenSharing {
 
   private func launch() async {
     let path = ScreenShare.socketPath(appGroup: folder)
+    switch NewFile.makeFolder(folder) {
+    case .success(let isNew): state.withLock { $0.madeFolder = isNew }
+    case .failure(let code): return report(.failed("\(folder): it cannot be made: \(code)"))
+    }
     do {
-      try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
       let listener = try await ShareChannel.listen(path: path) { [weak self] channel in
         guard let self else { return channel.close() }
         Task { await self.follow(channel) }
@@ -180,11 +186,14 @@ final class ScreenShareHost: ScreenSharing {
   }
 
   private func close() {
-    let listener = state.withLock { state in
-      defer { state.listener = nil }
-      return state.listener
+    let (listener, madeFolder) = state.withLock { state in
+      defer { (state.listener, state.madeFolder) = (nil, false) }
+      return (state.listener, state.madeFolder)
     }
     listener?.close(promise: nil)
+    guard madeFolder else { return }
+    unlink(ScreenShare.socketPath(appGroup: folder))
+    rmdir(folder)
   }
 }
 

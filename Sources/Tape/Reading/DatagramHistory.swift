@@ -25,12 +25,15 @@ package final class DatagramHistory {
   private let packet: SQLiteStatement
 
   /// Opens a take; with a number of a peer, only what that one sent and received is given.
+  ///
+  /// Of a call between others that is what went between the ends of its pairs.
   package init(path: String, peer: Int64? = nil) throws(TapeError) {
     self.path = path
-    let connection = try TakeFile.open(path)
+    let connection = try TakeFile.openForQueries(path)
     startUnixNanoseconds = try TakeHeader.read(from: connection, path: path).startUnixNanoseconds
-    let which = peer.map { "WHERE path.peer = \($0)" } ?? ""
-    let from = "FROM packet_store JOIN path USING (path) \(which)"
+    let from =
+      peer.map { "FROM packet_store JOIN path_end USING (path) WHERE path_end.peer = \($0)" }
+      ?? "FROM packet_store JOIN path USING (path)"
     do throws(SQLiteError) {
       let statement = try connection.prepare("SELECT peer, label FROM peer ORDER BY row")
       var found: [(number: Int64, label: String)] = []
@@ -39,33 +42,53 @@ package final class DatagramHistory {
       count = Int(try connection.integer("SELECT count(*) \(from)") ?? 0)
       // Row numbers are sorted alone, so that sorting never holds the bytes of a long call.
       rows = try connection.prepare(
-        "SELECT packet_store.row \(from) ORDER BY packet_store.at_ns, packet_store.row")
-      packet = try connection.prepare(
-        "SELECT at_ns, direction, local, remote, bytes FROM packet WHERE row = ?1")
+        "SELECT packet_store.row, direction \(from) ORDER BY packet_store.at_ns, packet_store.row")
+      packet = try connection.prepare(DatagramHistory.packet)
     } catch {
       throw TapeError(path: path, place: "packet", error)
     }
   }
 
+  /// A datagram with its path as it was written down: the view `packet` has none of what belongs to
+  /// no peer, and what two observed peers have is in it twice.
+  private static let packet = """
+    SELECT packet_store.at_ns, path.peer, path.direction, path.local, path.remote,
+      CASE
+        WHEN packet_store.size = 0 THEN x''
+        ELSE substr((
+          SELECT CAST(group_concat(part, '') AS BLOB) FROM (
+            SELECT wire.bytes AS part FROM wire
+            WHERE wire.piece BETWEEN packet_store.position / 8152
+              AND (packet_store.position + packet_store.size - 1) / 8152
+            ORDER BY wire.piece
+          )
+        ), packet_store.position % 8152 + 1, packet_store.size)
+      END
+    FROM packet_store JOIN path USING (path) WHERE packet_store.row = ?1
+    """
+
   /// The next datagram; nil after the last one.
   package func next() throws(TapeError) -> Entry? {
+    let isFound: Bool
     do throws(SQLiteError) {
       guard try rows.step() else { return nil }
       packet.reset()
       packet.bind(rows.values(Int64.self), at: 1)
-      _ = try packet.step()
+      isFound = try packet.step()
     } catch {
       throw TapeError(path: path, place: "packet", error)
     }
-    let (at, direction, from, to, bytes) = packet.values(
-      Int64.self, String.self, String.self, String.self, [UInt8].self)
+    guard isFound else { throw unreadable() }
+    let (at, owner, direction, from, to, bytes) = packet.values(
+      Int64.self, Int64.self, String.self, String.self, String.self, [UInt8].self)
     guard let local = SocketAddress(from), let remote = SocketAddress(to),
       local.ip.isIPv4 == remote.ip.isIPv4
     else { throw unreadable() }
-    let isInbound = direction == directionName(true)
+    // What an observer saw went from the first address to the second, whatever it says beside it.
+    let isReversed = owner > 0 && direction == directionName(true)
     return Entry(
-      atNanoseconds: at, isInbound: isInbound, source: isInbound ? remote : local,
-      destination: isInbound ? local : remote, bytes: bytes)
+      atNanoseconds: at, isInbound: rows.values(Int64.self, String.self).1 == directionName(true),
+      source: isReversed ? remote : local, destination: isReversed ? local : remote, bytes: bytes)
   }
 
   private func unreadable() -> TapeError {

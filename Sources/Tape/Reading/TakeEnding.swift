@@ -1,4 +1,5 @@
 import Foundation
+import Wire
 
 /// How a recording ended, by what stands in the take and beside it.
 package enum TakeEnding: Hashable, Sendable {
@@ -40,14 +41,12 @@ package enum TakeEnding: Hashable, Sendable {
 
   /// The name of the write-ahead log that a file says it has and that is not there.
   static func missingLog(of path: String) -> String? {
-    guard let file = FileHandle(forReadingAtPath: path) else { return nil }
-    defer { try? file.close() }
-    let head = [UInt8]((try? file.read(upToCount: 20)) ?? Data())
+    let head = (try? FileBytes.read(path, atMost: 20).get()) ?? []
     // The versions for reading and writing, 2 with a log (SQLite file format section 1.3).
     guard head.count == 20, head[18] == 2 else { return nil }
     var status = stat()
     let log = path + "-wal"
-    guard stat(log, &status) != 0 || status.st_size == 0 else { return nil }
+    guard stat(log.systemPath, &status) != 0 || status.st_size == 0 else { return nil }
     return log
   }
 
@@ -58,7 +57,7 @@ package enum TakeEnding: Hashable, Sendable {
   /// Asking the kernel's list opens no file: closing one would drop this process's own locks.
   private static func writer(of path: String) -> Int32? {
     var status = stat()
-    guard stat(path, &status) == 0,
+    guard stat(path.systemPath, &status) == 0,
       let list = try? String(contentsOfFile: "/proc/locks", encoding: .utf8)
     else { return nil }
     for line in list.split(separator: "\n") {

@@ -1,5 +1,6 @@
 import CSQLite
 import Glibc
+import Wire
 
 /// An open SQLite database with one owner; used from one thread at a time.
 ///
@@ -20,7 +21,7 @@ package struct SQLiteConnection: ~Copyable {
     let flags =
       (mode == .readOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE) | SQLITE_OPEN_NOMUTEX
       | SQLITE_OPEN_EXRESCODE | (path.hasPrefix("file:///") ? SQLITE_OPEN_URI : 0)
-    let code = sqlite3_open_v2(path, &opened, flags, nil)
+    let code = sqlite3_open_v2(path.systemPath, &opened, flags, nil)
     guard code == SQLITE_OK, let opened else {
       let error = SQLiteConnection.error(code, of: opened)
       sqlite3_close_v2(opened)

@@ -53,22 +53,20 @@ final class TapeStore {
   }
 
   static func createFile(_ path: String, _ contents: [UInt8] = []) throws(TapeError) {
-    let descriptor = open(path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0o600)
-    guard descriptor >= 0 else {
-      let reason =
-        errno == EEXIST
-        ? "it exists already: choose another name or remove the file"
-        : "it cannot be created: \(String(cString: strerror(errno)))"
-      throw TapeError(path: path, place: "", reason: reason, kind: .failed)
+    let code: SystemCode
+    switch UnfinishedFiles.create(path) {
+    case .success(let descriptor):
+      let written = WholeFile.write(contents, into: descriptor)
+      let closed = close(descriptor) == 0 ? 0 : errno
+      guard written != 0 || closed != 0 else { return }
+      code = SystemCode(written == 0 ? closed : written)
+    case .failure(let failure): code = failure
     }
-    // The mode given to `open` is narrowed by the process's mask, never widened, and is exact here.
-    fchmod(descriptor, 0o600)
-    let code = WholeFile.write(contents, into: descriptor)
-    close(descriptor)
-    guard code == 0 else {
-      let reason = "it cannot be written: \(String(cString: strerror(code)))"
-      throw TapeError(path: path, place: "", reason: reason, kind: .failed)
-    }
+    let reason =
+      code.number == EEXIST
+      ? "it exists already: choose another name or remove the file"
+      : "it cannot be created: \(code)"
+    throw TapeError(path: path, place: "", reason: reason, kind: .failed)
   }
 
   /// Tells the words of an actor before its genesis.

@@ -1,11 +1,13 @@
 import Glibc
 import Synchronization
+import Wire
 
 /// A file that is there under its name when it is complete, and never before.
 ///
 /// It is written under another name in the same folder. Whoever gives up on it, and a process that
-/// calls `removeUnfinished` before it ends, leave nothing behind that blocks the next try. What is
-/// no regular file, a device or a pipe, is written in place.
+/// calls `removeUnfinished` before it ends, leave nothing behind that blocks the next try; what a
+/// process left that was killed, `UnfinishedFiles` removes. What is no regular file, a device or a
+/// pipe, is written in place.
 package final class WholeFile {
   /// Why a file cannot be written, in one sentence.
   package struct Failure: Error, Hashable, Sendable, CustomStringConvertible {
@@ -22,7 +24,7 @@ package final class WholeFile {
     package var description: String {
       code == EEXIST
         ? "\(path) exists already: choose another name or remove the file"
-        : "\(path): it cannot be written: \(String(cString: strerror(code)))"
+        : "\(path): it cannot be written: \(SystemCode(code))"
     }
   }
 
@@ -50,7 +52,7 @@ package final class WholeFile {
     self.path = path
     self.present = present
     var status = stat()
-    let exists = stat(path, &status) == 0
+    let exists = stat(path.systemPath, &status) == 0
     if exists, status.st_mode & S_IFMT == S_IFDIR { throw Failure(path: path, code: EISDIR) }
     if exists, status.st_mode & S_IFMT != S_IFREG, !isTake {
       (target, temporary) = (path, path)
@@ -58,42 +60,59 @@ package final class WholeFile {
     }
     guard !exists || present == .replaced else { throw Failure(path: path, code: EEXIST) }
     // Behind a link, as /dev/stdout is one, the file that it names is meant.
-    let resolved = exists ? realpath(path, nil) : nil
-    let final = resolved.map { String(cString: $0) } ?? path
+    let resolved = exists ? realpath(path.systemPath, nil) : nil
+    let final = resolved.map { WholeFile.name(at: $0) } ?? path
     free(resolved)
     let slash = final.utf8.lastIndex(of: UInt8(ascii: "/"))
-    let folder = slash.map { String(final[...$0]) } ?? ""
-    let number = Self.count.add(1, ordering: .relaxed).newValue
-    let name = "\(folder).retake-\(getpid())-\(number).part"
-    (target, temporary) = (final, name)
-    Self.unfinished.withLock { _ = $0.insert(name) }
+    (target, temporary) = (final, UnfinishedFiles.name(in: slash.map { final[...$0] } ?? ""))
+  }
+
+  private static func name(at bytes: UnsafeMutablePointer<CChar>) -> String {
+    SystemPath.name(UnsafeRawBufferPointer(start: bytes, count: strlen(bytes)))
   }
 
   deinit {
     guard !isFinished, temporary != target else { return }
-    Self.remove(temporary)
+    UnfinishedFiles.remove(temporary)
+  }
+
+  /// Opens the file to write into it; whoever calls this closes it.
+  ///
+  /// - Parameter mode: that of the file, unless it is one that is written in place.
+  package func open(mode: UInt32 = 0o600) throws(Failure) -> Int32 {
+    guard temporary != target else {
+      // It was no regular file, and is written as it is; if it is one by now, nothing is emptied.
+      let descriptor = Glibc.open(path.systemPath, O_WRONLY | O_CLOEXEC)
+      guard descriptor >= 0 else { throw Failure(path: path, code: errno) }
+      return descriptor
+    }
+    switch UnfinishedFiles.create(temporary, mode: mode) {
+    case .success(let descriptor): return descriptor
+    case .failure(let code): throw Failure(path: path, code: code.number)
+    }
   }
 
   /// Gives the file its name; it is complete.
   package func finish() throws(Failure) {
     guard temporary != target else { return }
+    let (from, to) = (temporary.systemPath, target.systemPath)
     switch present {
     case .replaced:
-      guard rename(temporary, target) == 0 else { throw Failure(path: path, code: errno) }
+      guard rename(from, to) == 0 else { throw Failure(path: path, code: errno) }
     case .kept:
       // A name that was taken meanwhile is not taken away again.
-      if link(temporary, target) == 0 {
-        unlink(temporary)
-      } else if [EPERM, ENOTSUP, ENOSYS].contains(errno), access(target, F_OK) != 0 {
+      let code = link(from, to) == 0 ? 0 : errno
+      if code == 0 {
+        unlink(from)
+      } else if [EPERM, ENOTSUP, ENOSYS].contains(code), access(to, F_OK) != 0 {
         // Not all file systems have links.
-        guard rename(temporary, target) == 0 else { throw Failure(path: path, code: errno) }
+        guard rename(from, to) == 0 else { throw Failure(path: path, code: errno) }
       } else {
-        throw Failure(path: path, code: errno)
+        throw Failure(path: path, code: code)
       }
     }
     isFinished = true
-    let name = temporary
-    Self.unfinished.withLock { _ = $0.remove(name) }
+    UnfinishedFiles.forget(temporary)
   }
 
   /// Writes a file in one go, readable by its owner alone unless another mode is given.
@@ -101,52 +120,37 @@ package final class WholeFile {
     _ bytes: some Sequence<UInt8>, to path: String, _ present: Present, mode: UInt32 = 0o600
   ) throws(Failure) {
     let file = try WholeFile(path, present)
-    let descriptor = open(file.temporary, O_WRONLY | O_CREAT | O_CLOEXEC, mode)
-    guard descriptor >= 0 else { throw Failure(path: path, code: errno) }
-    let code = write(Array(bytes), into: descriptor)
-    guard close(descriptor) == 0, code == 0 else {
-      throw Failure(path: path, code: code == 0 ? errno : code)
+    let descriptor = try file.open(mode: mode)
+    let written = write(Array(bytes), into: descriptor)
+    // Not all that is wrong with a disk is told before a file is closed.
+    let closed = close(descriptor) == 0 ? 0 : errno
+    guard written == 0, closed == 0 else {
+      throw Failure(path: path, code: written == 0 ? closed : written)
     }
     try file.finish()
   }
 
-  /// Writes all bytes; gives the error number when that fails.
-  static func write(_ bytes: [UInt8], into descriptor: Int32) -> Int32 {
+  /// Writes all bytes; gives the error number when that fails, and else 0.
+  package static func write(_ bytes: [UInt8], into descriptor: Int32) -> Int32 {
     bytes.withUnsafeBytes { bytes in
       var rest = bytes[...]
       while !rest.isEmpty {
         let count = Glibc.write(
           descriptor, UnsafeRawBufferPointer(rebasing: rest).baseAddress, rest.count)
-        if count < 0, errno == EINTR { continue }
-        guard count > 0 else { return count == 0 ? EIO : errno }
+        let code = count < 0 ? errno : 0
+        if code == EINTR { continue }
+        guard count > 0 else { return code == 0 ? EIO : code }
         rest = rest.dropFirst(count)
       }
       return 0
     }
   }
 
-  // MARK: What is not complete
-
-  private static let count = Atomic(0)
-  private static let unfinished = Mutex<Set<String>>([])
-
-  /// Makes a folder, which goes again with the files in it that are not complete.
-  package static func makeFolder(_ path: String) -> Bool {
-    guard mkdir(path, 0o700) == 0 else { return false }
-    unfinished.withLock { _ = $0.insert(path) }
-    return true
-  }
-
-  /// Removes all files that are not complete, for a process that ends in their midst, and folders
-  /// that were made for them and are empty.
-  package static func removeUnfinished() {
-    // A folder comes after what is in it.
-    for path in unfinished.withLock({ $0.sorted(by: >) }) { remove(path) }
-  }
-
-  private static func remove(_ path: String) {
-    // A take has further files beside it while it is written.
-    for ending in ["", "-wal", "-shm", "-journal"] { Glibc.remove(path + ending) }
-    unfinished.withLock { _ = $0.remove(path) }
+  /// Makes a folder for files, and those above it that are missing; when this process ends before
+  /// what is in it is complete, an empty one goes again.
+  package static func makeFolder(_ path: String) -> Result<Bool, SystemCode> {
+    let result = NewFile.makeFolder(path)
+    if case .success(true) = result { UnfinishedFiles.add(path) }
+    return result
   }
 }

@@ -1,0 +1,155 @@
+import Glibc
+import Synchronization
+import Wire
+
+/// The files that this process has not completed, and those that others left behind.
+///
+/// Each has a name that nobody can foresee, `.retake-` with 32 digits and `.part`, and is locked
+/// (flock) for as long as its process wants it. A process that was killed holds no lock any more:
+/// what it left is removed by the next one that writes a file into the same folder.
+package enum UnfinishedFiles {
+  /// The paths, each with the descriptor that holds its lock; -1 where there is none.
+  private static let held = Mutex<[String: Int32]>([:])
+  /// The folders that were looked through.
+  private static let swept = Mutex<Set<String>>([])
+
+  private static let (beginning, ending) = (".retake-", ".part")
+  private static let digitCount = 32
+  /// What SQLite has beside a take while it is written.
+  private static let companions = ["-wal", "-shm", "-journal"]
+  /// How old a file has to be that a Retake without locks made, in seconds.
+  private static let unlockedAge = 86_400
+
+  /// A name for a new file in a folder, whose path ends in a slash or is empty.
+  static func name(in folder: some StringProtocol) -> String {
+    let folder = String(folder)
+    sweep(folder)
+    var random = SystemRandomNumberGenerator()
+    let bytes = (0..<digitCount / 2).map { _ in UInt8.random(in: 0...255, using: &random) }
+    let name = folder + beginning + hexadecimal(bytes) + ending
+    add(name)
+    return name
+  }
+
+  /// Remembers a path, to be removed when the process ends before it is complete.
+  package static func add(_ path: String) { held.withLock { $0[path] = $0[path] ?? -1 } }
+
+  /// Creates a file; when it is one of these, its lock is held until it is forgotten.
+  static func create(_ path: String, mode: UInt32 = 0o600) -> Result<Int32, SystemCode> {
+    guard held.withLock({ $0[path] == -1 }) else { return NewFile.create(path, mode: mode) }
+    var made = NewFile.create(path, mode: mode)
+    for _ in 0..<attempts {
+      if case .success(let descriptor) = made {
+        if hold(descriptor, path) { break }
+        close(descriptor)
+      } else if case .failure(let code) = made, code.number != EEXIST {
+        break
+      }
+      // Another process came between the two and takes it for one that was left; it is quick.
+      usleep(1_000)
+      made = NewFile.create(path, mode: mode)
+    }
+    return made
+  }
+
+  private static let attempts = 100
+
+  /// Locks a file that was just made; false when another process has locked or removed it.
+  private static func hold(_ descriptor: Int32, _ path: String) -> Bool {
+    let kept = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
+    // Without a free descriptor the caller will soon fail by itself.
+    guard kept >= 0 else { return true }
+    // Where a file system has no locks, others cannot lock the file either.
+    let code = flock(kept, LOCK_EX | LOCK_NB) == 0 ? 0 : errno
+    var status = stat()
+    guard code != EWOULDBLOCK, fstat(kept, &status) == 0, status.st_nlink > 0 else {
+      close(kept)
+      return false
+    }
+    held.withLock { $0[path] = kept }
+    return true
+  }
+
+  /// Forgets a path: what is there is complete, or gone.
+  package static func forget(_ path: String) {
+    guard let descriptor = held.withLock({ $0.removeValue(forKey: path) }) else { return }
+    if descriptor >= 0 { close(descriptor) }
+  }
+
+  /// Removes a file, and what SQLite has beside it.
+  package static func remove(_ path: String) {
+    removeAll(path)
+    forget(path)
+  }
+
+  private static func removeAll(_ path: String) {
+    for ending in [""] + companions { Glibc.remove((path + ending).systemPath) }
+  }
+
+  /// Removes all files that are not complete, for a process that ends in their midst, and folders
+  /// that were made for them and are empty.
+  package static func removeAll() {
+    // A folder comes after what is in it.
+    for path in held.withLock({ $0.keys.sorted(by: >) }) { remove(path) }
+  }
+
+  // MARK: What others left
+
+  /// Removes from a folder what processes left that are no more; once in the life of this one.
+  private static func sweep(_ folder: String) {
+    guard swept.withLock({ $0.insert(folder).inserted }) else { return }
+    for name in FolderListing.names(in: folder.isEmpty ? "." : folder) {
+      if isNew(name) {
+        removeUnlocked(folder + name, isOld: false)
+      } else if let process = earlierProcess(name), kill(process, 0) != 0, errno == ESRCH {
+        removeUnlocked(folder + name, isOld: true)
+      }
+    }
+  }
+
+  private static func isNew(_ name: String) -> Bool {
+    guard name.hasPrefix(beginning), name.hasSuffix(ending) else { return false }
+    let digits = name.dropFirst(beginning.count).dropLast(ending.count)
+    return digits.utf8.count == digitCount
+      && digits.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }
+  }
+
+  /// The process in a name of earlier versions, `.retake-4711-1.part`.
+  private static func earlierProcess(_ name: String) -> Int32? {
+    guard name.hasPrefix(beginning), name.hasSuffix(ending) else { return nil }
+    let parts = name.dropFirst(beginning.count).dropLast(ending.count).split(separator: "-")
+    guard parts.count == 2, parts[1].utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
+      return nil
+    }
+    return Int32(parts[0]).flatMap { $0 > 0 ? $0 : nil }
+  }
+
+  private static func removeUnlocked(_ path: String, isOld: Bool) {
+    let descriptor = open(path.systemPath, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+    guard descriptor >= 0 else { return }
+    defer { close(descriptor) }
+    var status = stat()
+    guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG,
+      status.st_uid == geteuid(), flock(descriptor, LOCK_EX | LOCK_NB) == 0
+    else { return }
+    if isOld, time(nil) - status.st_mtim.tv_sec < unlockedAge { return }
+    removeAll(path)
+  }
+}
+
+/// The names in a folder, whatever bytes they are of.
+package enum FolderListing {
+  /// The names in no order, without `.` and `..`; none of a folder that cannot be read.
+  package static func names(in folder: String) -> [String] {
+    guard let stream = opendir(folder.systemPath) else { return [] }
+    defer { closedir(stream) }
+    var names: [String] = []
+    while let entry = readdir(stream) {
+      let name = withUnsafeBytes(of: entry.pointee.d_name) { bytes in
+        SystemPath.name(bytes.prefix { $0 != 0 })
+      }
+      if name != ".", name != ".." { names.append(name) }
+    }
+    return names
+  }
+}
