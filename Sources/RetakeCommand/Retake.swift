@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import Live
 import Tape
 
 /// The root of the command line.
@@ -25,7 +26,7 @@ struct Retake: AsyncParsableCommand {
       DebugCommand.self,
       WhatIfCommand.self, DiffCommand.self, BenchCommand.self, VerifyCommand.self,
       PinCommand.self, MinimiseCommand.self, UpgradeCommand.self, MergeCommand.self,
-      SDKCommand.self, ShareScreen.self,
+      SDKCommand.self, ShareScreen.self, AnswerQuery.self,
     ])
 }
 
@@ -37,8 +38,10 @@ enum Main {
     SQLiteLibrary.countNoMemory()
     Interruption.unblock([SIGINT, SIGTERM, SIGHUP])
     let words = Array(CommandLine.arguments.dropFirst())
+    LoopNotices.hear { printError($0) }
     do throws(CommandFailure) {
       do {
+        try checkDescriptors()
         guard !CommandLine.arguments.isEmpty else {
           // Swift reads it there.
           throw CommandFailure(
@@ -66,6 +69,25 @@ enum Main {
       if error.status == .interrupted { WritingWhole.end(by: SIGINT) }
       exit(error.status.rawValue)
     }
+  }
+
+  /// What any command may have open: files of a take, and sockets and timers of its threads, of which
+  /// there are as many as processors.
+  private static var neededDescriptors: Int {
+    32 + 4 * ProcessInfo.processInfo.activeProcessorCount
+  }
+
+  /// Makes sure that there are descriptors enough: the libraries below end a process without them.
+  private static func checkDescriptors() throws(CommandFailure) {
+    let needed = neededDescriptors
+    guard DescriptorLimit.spare(upTo: needed) < needed else { return }
+    DescriptorLimit.raise()
+    let spare = DescriptorLimit.spare(upTo: needed)
+    guard spare < needed else { return }
+    throw CommandFailure(
+      .inputOutput,
+      "the system lets this process open \(spare) more files where \(needed) may be needed: raise "
+        + "the limit, as in `ulimit -n 1024`")
   }
 
   /// The command that a command line means; what it refuses is a failure, what it prints another

@@ -12,11 +12,17 @@ package protocol PeerEngine: AnyObject {
   var entropyDrawn: UInt64 { get }
   /// How long the codecs have worked so far, where that is measured.
   var codecTimes: [CodecTime] { get }
+  /// Whether a datagram from an end that was never sent anything is one of the peer; asked before it
+  /// becomes an input, so that it must change nothing.
+  func recognizes(_ datagram: Datagram) -> Bool
 }
 
 extension PeerEngine {
   /// Nothing is measured.
   package var codecTimes: [CodecTime] { [] }
+
+  /// Every datagram may be one of the peer.
+  package func recognizes(_ datagram: Datagram) -> Bool { true }
 }
 
 extension PeerMachine: PeerEngine {}

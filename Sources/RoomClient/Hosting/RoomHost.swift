@@ -16,6 +16,13 @@ package actor RoomHost {
     package var secret: String?
     /// How long a participant whose way was lost may take to come back, in seconds.
     package var graceSeconds = 15.0
+    /// How many participants all rooms may have at once.
+    package var guestsMaximum = 50
+    /// How many may have entered in all, those that have left among them: each leaves rows in the
+    /// take.
+    package var entriesMaximum = 10_000
+    /// How long a WebSocket may take to say who it is, in seconds.
+    package var joinSeconds = 10.0
 
     package init() {}
   }
@@ -33,6 +40,9 @@ package actor RoomHost {
   private var tokens: [String: Instant] = [:]
 
   private static let tokensMaximum = 10_000
+  /// How many WebSockets may be open that nobody has entered with, or that somebody comes back with.
+  private static let spareSockets = 32
+  private var socketCount = 0
   private static let tokenSeconds: Int64 = 3_600
 
   package init(session: Session, options: Options = Options()) {
@@ -76,7 +86,30 @@ package actor RoomHost {
 
   /// Talks to a participant until the end.
   package func serve(_ socket: WebSocket) async {
-    guard case .text(let text)? = await socket.receive(),
+    guard socketCount < options.guestsMaximum + RoomHost.spareSockets else {
+      return socket.post(close: .tryAgainLater, reason: "too many connections; try again later")
+    }
+    socketCount += 1
+    defer { socketCount -= 1 }
+    await talk(socket)
+  }
+
+  /// The first message; nil when there is none in time.
+  private func firstMessage(_ socket: WebSocket) async -> SignalingFrame? {
+    let seconds = options.joinSeconds
+    return await withTaskGroup(of: SignalingFrame?.self) { group in
+      group.addTask { await socket.receive() }
+      group.addTask {
+        try? await Task.sleep(for: .seconds(seconds))
+        return nil
+      }
+      defer { group.cancelAll() }
+      return await group.next() ?? nil
+    }
+  }
+
+  private func talk(_ socket: WebSocket) async {
+    guard case .text(let text)? = await firstMessage(socket),
       case .join(let join, let resumes)? = try? RoomRequest(parsing: text)
     else { return refuse(socket, RoomFault(.unreadableMessage, "the first message is join")) }
     guard let guest = admit(join, resumes, socket) else { return }
@@ -110,6 +143,21 @@ package actor RoomHost {
     }
     if options.secret != nil, let fault = fault(of: join.token) {
       refuse(socket, fault)
+      return nil
+    }
+    guard guests.count < options.guestsMaximum else {
+      refuse(
+        socket,
+        RoomFault(
+          .joinRefused, "all \(options.guestsMaximum) places that --guests allows are taken"))
+      return nil
+    }
+    guard Int(lastNumber) < options.entriesMaximum else {
+      refuse(
+        socket,
+        RoomFault(
+          .joinRefused,
+          "\(options.entriesMaximum) have entered already, which is all that one recording takes"))
       return nil
     }
     lastNumber += 1
