@@ -29,7 +29,8 @@ package enum SQLConsole {
     do throws(SQLiteError) {
       try connection.restrict(limits)
       let statement = try connection.prepare(sql)
-      guard statement.isReadOnly else {
+      // What gives no rows asks nothing.
+      guard statement.isReadOnly, statement.columnCount > 0 else {
         throw SQLiteError(code: .readOnly, message: "a take is only read, never written")
       }
       let names = (0..<statement.columnCount).map { statement.columnName($0) }

@@ -13,7 +13,7 @@ public struct AccessRules: Sendable {
   public var hosts: [String] = []
   /// Origins whose pages may call, such as `https://app.example`; `null` is one of them.
   public var origins: [String] = []
-  /// What requests must carry. Nil makes a token, which all requests must carry where others than
+  /// What requests must carry; nil makes a token, which all requests must carry where others than
   /// this machine can reach the server, and some of them on loopback.
   package var token: BearerToken?
   /// Whether all requests must carry the token on loopback, too, when it is one that was made.
@@ -111,7 +111,7 @@ struct AccessGate {
     return missing(given, from: client)
   }
 
-  /// The refusal of a request; nil when it may go on. Counts nothing.
+  /// The refusal of a request, of which nothing is counted; nil when it may go on.
   func refusal(of request: HTTPRequest) -> HTTPResponse? {
     verdict(on: request, from: nil).refusal
   }

@@ -82,9 +82,12 @@ public final class HTTPServer: Sendable {
   }
 
   /// Starts to listen for HTTPS, or for HTTP without an identity, and for WebSockets there.
+  ///
+  /// - Parameter notice: is given a sentence for people when something is in short supply.
   package static func listen(
     host: String, port: Int, limits: Limits = Limits(), access: AccessRules = AccessRules(),
-    identity: TLSIdentity?, sockets: [WebSocketRoute] = [], handler: @escaping Handler
+    identity: TLSIdentity?, sockets: [WebSocketRoute] = [],
+    notice: @escaping @Sendable (String) -> Void = { _ in }, handler: @escaping Handler
   ) async throws(HTTPError) -> HTTPServer {
     // What is wrong with the files is told now, and not to the first client.
     if let identity { _ = try TLSHandler(.server(identity)) }
@@ -100,6 +103,12 @@ public final class HTTPServer: Sendable {
     let bootstrap = ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
       .serverChannelOption(.backlog, value: 512)
       .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+      .serverChannelInitializer { channel in
+        channel.eventLoop.makeCompletedFuture {
+          try channel.pipeline.syncOperations.addHandler(
+            AcceptRest(notice: notice), position: .first)
+        }
+      }
       .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
       .childChannelInitializer { channel in
         connections.admit(channel)

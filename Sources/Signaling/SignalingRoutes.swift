@@ -172,6 +172,19 @@ extension HTTPResponse {
   }
 }
 
+extension CallRefusal {
+  /// The longest description that is taken, in bytes: the take keeps it, whatever becomes of it.
+  static let descriptionBytes = 256 << 10
+
+  /// Refuses a description that is longer than any that means something.
+  static func check(length text: String) throws(CallRefusal) {
+    guard text.utf8.count <= descriptionBytes else {
+      throw CallRefusal(
+        .badRequest, "the description is longer than \(descriptionBytes) bytes")
+    }
+  }
+}
+
 extension CallRefusal.Kind {
   /// The status code of HTTP.
   var status: Int {
@@ -200,6 +213,7 @@ private struct DescriptionBody: Decodable {
       throw CallRefusal(.badRequest, "the type is \(type.prefix(20)) where \(wanted) is expected")
     }
     if sdp.isEmpty { throw CallRefusal(.badRequest, "the sdp is empty") }
+    try CallRefusal.check(length: sdp)
   }
 }
 

@@ -36,8 +36,9 @@ extension ICEAgent {
     }
   }
 
-  /// Whether a datagram is a check by somebody who knows the credentials of this side. Changes
-  /// nothing, so that it may be asked before a datagram becomes an input.
+  /// Whether a datagram is a check by somebody who knows the credentials of this side.
+  ///
+  /// Changes nothing, so that it may be asked before a datagram becomes an input.
   package func recognizes(_ bytes: [UInt8]) -> Bool {
     guard let message = try? STUNMessage(bytes), message.method == .binding,
       message.messageClass == .request, message.hasIntegrity, let username = message.username,

@@ -71,7 +71,8 @@ struct AnswerQuery: ParsableCommand {
     throws(SQLiteError) -> String
   {
     let statement = try connection.prepare(sql)
-    guard statement.isReadOnly else {
+    // What gives no rows asks nothing.
+    guard statement.isReadOnly, statement.columnCount > 0 else {
       throw SQLiteError(code: .readOnly, message: "a take is only read, never written")
     }
     let names = (0..<statement.columnCount).map { jsonString(statement.columnName($0)) }

@@ -226,7 +226,8 @@ actor CallService: CallHandling {
       connection, sending: plan, transport: transport, preferring: options.videoCodec,
       telling: failures)
     let call = Call(
-      id: id ?? "call-\(number)-\(BearerToken.random().text)", number: number, peer: peer, session: session, path: path)
+      id: id ?? "call-\(number)-\(BearerToken.random().text)", number: number, peer: peer,
+      session: session, path: path)
     calls[call.id] = call
     Task {
       await peer.waitUntilGone(connectingWithin: connectionLimit)

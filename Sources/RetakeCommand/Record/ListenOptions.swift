@@ -72,7 +72,7 @@ struct ListenOptions: ParsableArguments {
         host: listen.host, port: listen.port,
         access: AccessRules(
           hosts: allowedHosts.map(\.name), origins: allowedOrigins.map(\.text), token: token),
-        identity: identity, sockets: sockets, handler: handler)
+        identity: identity, sockets: sockets, notice: { printError($0) }, handler: handler)
     } catch {
       throw CommandFailure(.inputOutput, error.reason)
     }

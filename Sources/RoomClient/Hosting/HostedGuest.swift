@@ -39,6 +39,8 @@ final class HostedGuest: Sendable {
     var routes: [UInt32: [Target]] = [:]
     var tellTalking: (@Sendable (Bool) -> Void)?
     var isOver = false
+    /// How much was sent of what the take keeps.
+    var signalingBytes = 0
   }
 
   let id: String
@@ -72,6 +74,14 @@ final class HostedGuest: Sendable {
   func resume(_ socket: WebSocket) {
     state.withLock { ($0.socket, $0.isOffering) = (socket, false) }
   }
+  /// Counts bytes of what the take keeps; false when there are too many.
+  func counts(_ count: Int, atMost maximum: Int) -> Bool {
+    state.withLock { state in
+      state.signalingBytes += count
+      return state.signalingBytes <= maximum
+    }
+  }
+
   var isLost: Bool { state.withLock { $0.socket == nil } }
 
   /// Ends what there is.

@@ -21,6 +21,10 @@ package actor RoomHost {
     /// How many may have entered in all, those that have left among them: each leaves rows in the
     /// take.
     package var entriesMaximum = 10_000
+    /// How many bytes of descriptions and candidates one participant may send, and all together: the
+    /// take keeps them.
+    package var guestSignalingBytes = 16 << 20
+    package var signalingBytes = 256 << 20
     /// How long a WebSocket may take to say who it is, in seconds.
     package var joinSeconds = 10.0
 
@@ -43,6 +47,7 @@ package actor RoomHost {
   /// How many WebSockets may be open that nobody has entered with, or that somebody comes back with.
   private static let spareSockets = 32
   private var socketCount = 0
+  private var signalingBytes = 0
   private static let tokenSeconds: Int64 = 3_600
 
   package init(session: Session, options: Options = Options()) {
@@ -116,7 +121,13 @@ package actor RoomHost {
     while let frame = await socket.receive() {
       guard case .text(let text) = frame else { continue }
       do throws(JSONError) {
-        await handle(try RoomRequest(parsing: text), guest)
+        let request = try RoomRequest(parsing: text)
+        guard !request.isRecorded || admits(text, of: guest) else {
+          refuse(
+            socket, RoomFault(.invalidState, "more was negotiated than one recording takes"))
+          return await remove(guest, .left)
+        }
+        await handle(request, guest)
       } catch {
         guest.send(.error(RoomFault(.unreadableMessage, error.reason), isCritical: false))
       }
@@ -124,6 +135,16 @@ package actor RoomHost {
     guest.lose(socket)
     try? await Task.sleep(for: .seconds(options.graceSeconds))
     if guest.isLost { await remove(guest, .timedOut) }
+  }
+
+  /// Counts what the take keeps of a participant; false when it is too much.
+  private func admits(_ text: String, of guest: HostedGuest) -> Bool {
+    let count = text.utf8.count
+    guard guest.counts(count, atMost: options.guestSignalingBytes),
+      signalingBytes + count <= options.signalingBytes
+    else { return false }
+    signalingBytes += count
+    return true
   }
 
   private func refuse(_ socket: WebSocket, _ fault: RoomFault) {
@@ -323,6 +344,16 @@ package actor RoomHost {
         }
       }
       source.setRoutes(routes)
+    }
+  }
+}
+
+extension RoomRequest {
+  /// Whether a connection is told of it, whose inputs the take keeps.
+  fileprivate var isRecorded: Bool {
+    switch self {
+    case .offer, .answer, .candidate, .restart, .stop: true
+    default: false
     }
   }
 }
