@@ -32,7 +32,7 @@ import Testing
 
     func write(_ text: String) {
       let bytes = Array(text.utf8)
-      _ = send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL.rawValue))
+      _ = send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL))
     }
 
     /// Reads to the end of the connection; gives how much came, and its beginning.

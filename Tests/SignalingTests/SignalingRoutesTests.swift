@@ -172,7 +172,7 @@ struct SignalingRoutesTests {
     Case(request: "GET /stats?x&id=a+b", status: 200, response: #"{"of":"a b"}"#),
     Case(request: "GET /stats?id=broken", status: 500, response: "no stats today"),
     Case(request: "GET /", status: 200, response: "<!doctype html>"),
-    Case(request: "HEAD /stats", status: 200, response: #"{"of":"all"}"#),
+    Case(request: "HEAD /stats", status: 200, response: #"{"of":"all"}"#, isAuthorized: true),
     Case(request: "OPTIONS /offer", status: 204, response: ""),
     Case(request: "GET /offer", status: 405, response: "/offer takes POST"),
     Case(request: "POST /stats", status: 405, response: "/stats takes GET"),

@@ -46,7 +46,7 @@ struct SQLiteReadingTests {
 
   @Test(arguments: [
     "SELECT zeroblob(2000)", "SELECT replace(hex(zeroblob(400)), '0', 'xxx')",
-    "SELECT printf('%*d', 5000, 1)", "SELECT group_concat(hex(zeroblob(300))) FROM t, t, t",
+    "SELECT group_concat(hex(zeroblob(400))) FROM json_each('[1, 2, 3]')",
   ])
   func cellsHaveALimit(sql: String) throws {
     let connection = try restricted()

@@ -26,6 +26,8 @@ extension SQLiteConnection {
     ] {
       sqlite3_limit(handle, limit, value)
     }
+    // SQLite makes the table of such a function when it is first named, which is not reading.
+    for function in Self.tableFunctions { _ = try prepare("SELECT 1 FROM \(function) LIMIT 0") }
     sqlite3_set_authorizer(
       handle,
       { _, action, first, second, _, _ in
@@ -34,6 +36,13 @@ extension SQLiteConnection {
           ? SQLITE_OK : SQLITE_DENY
       }, nil)
   }
+
+  /// The functions that stand for tables.
+  private static let tableFunctions = [
+    "json_each('[]')", "json_tree('[]')", "pragma_compile_options", "pragma_foreign_key_list('')",
+    "pragma_function_list", "pragma_index_info('')", "pragma_index_list('')",
+    "pragma_table_info('')", "pragma_table_list", "pragma_table_xinfo('')",
+  ]
 
   /// Ends the statements that run with the code `interrupted`; may be called from any thread while
   /// the connection is open.
