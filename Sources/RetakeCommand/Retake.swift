@@ -71,8 +71,8 @@ enum Main {
     }
   }
 
-  /// What any command may have open: files of a take, and sockets and timers of its threads, of which
-  /// there are as many as processors.
+  /// What any command may have open: files of a take, and sockets and timers of its threads, of
+  /// which there are as many as processors.
   private static var neededDescriptors: Int {
     32 + 4 * ProcessInfo.processInfo.activeProcessorCount
   }

@@ -30,33 +30,79 @@ def _frame(opcode, payload, rng, isLast=True, isMasked=True, length=None, reserv
 
 
 def _message(rng):
-    return json.dumps(rng.choice([
-        {"type": "join", "room": rng.choice("abc"), "role": "both", "name": "x" * rng.randint(0, 300)},
-        {"type": "join", "room": "a", "role": "both", "name": "n", "participant": "p" * 5000},
-        {"type": "join", "room": "a", "role": "both", "name": "n", "resumes": "0" * 32},
-        {"type": "subscribe", "request": 1, "media": list(range(500))},
-        {"type": "subscribe", "request": -1, "media": [2**63, -1, 1.5, None]},
-        {"type": "message", "request": 2, "message": {"targets": ["p1"] * 256, "text": "x" * 100}},
-        {"type": "offer", "request": 3, "sdp": "v=0\r\n" * rng.randint(1, 2000), "media": []},
-        {"type": "offer", "request": 4, "sdp": "", "media": [{"number": 1}] * 300},
-        {"type": "answer", "sdp": "v=0"}, {"type": "candidate", "connection": "up", "candidate": None},
-        {"type": "candidate", "connection": "down", "candidate": {"candidate": "x" * 9000}},
-        {"type": "leave"}, {"type": "restart"}, {"type": "stop", "request": 5}, {"type": "nothing"},
-        [], 5, "x", None])).encode()
+    return json.dumps(
+        rng.choice(
+            [
+                {
+                    "type": "join",
+                    "room": rng.choice("abc"),
+                    "role": "both",
+                    "name": "x" * rng.randint(0, 300),
+                },
+                {
+                    "type": "join",
+                    "room": "a",
+                    "role": "both",
+                    "name": "n",
+                    "participant": "p" * 5000,
+                },
+                {"type": "join", "room": "a", "role": "both", "name": "n", "resumes": "0" * 32},
+                {"type": "subscribe", "request": 1, "media": list(range(500))},
+                {"type": "subscribe", "request": -1, "media": [2**63, -1, 1.5, None]},
+                {
+                    "type": "message",
+                    "request": 2,
+                    "message": {"targets": ["p1"] * 256, "text": "x" * 100},
+                },
+                {
+                    "type": "offer",
+                    "request": 3,
+                    "sdp": "v=0\r\n" * rng.randint(1, 2000),
+                    "media": [],
+                },
+                {"type": "offer", "request": 4, "sdp": "", "media": [{"number": 1}] * 300},
+                {"type": "answer", "sdp": "v=0"},
+                {"type": "candidate", "connection": "up", "candidate": None},
+                {"type": "candidate", "connection": "down", "candidate": {"candidate": "x" * 9000}},
+                {"type": "leave"},
+                {"type": "restart"},
+                {"type": "stop", "request": 5},
+                {"type": "nothing"},
+                [],
+                5,
+                "x",
+                None,
+            ]
+        )
+    ).encode()
 
 
 def _bytes(rng):
     text = _message(rng)
-    return rng.choice([
-        lambda: _frame(1, text, rng), lambda: _frame(1, text, rng), lambda: _frame(1, text, rng),
-        lambda: _frame(1, text, rng, isMasked=False), lambda: _frame(1, text, rng, reserved=7),
-        lambda: _frame(1, b"", rng, length=1 << 62), lambda: _frame(2, b"x", rng, length=(1 << 64) - 1),
-        lambda: _frame(9, b"x" * 200, rng), lambda: _frame(8, b"\x00", rng), lambda: _frame(8, b"\x03\xed", rng),
-        lambda: _frame(0, text, rng), lambda: _frame(1, text, rng, isLast=False) * 2,
-        lambda: _frame(1, b"\xff\xfe", rng), lambda: _frame(rng.randint(3, 15), text, rng),
-        lambda: _frame(1, b"a", rng, isLast=False) + _frame(0, b"b" * 5000, rng, isLast=False) * 80,
-        lambda: _frame(9, b"ping", rng) * 2000, lambda: rng.randbytes(500),
-        lambda: _frame(1, text * 40, rng), lambda: _frame(1, b"[" * 60_000, rng)])()
+    return rng.choice(
+        [
+            lambda: _frame(1, text, rng),
+            lambda: _frame(1, text, rng),
+            lambda: _frame(1, text, rng),
+            lambda: _frame(1, text, rng, isMasked=False),
+            lambda: _frame(1, text, rng, reserved=7),
+            lambda: _frame(1, b"", rng, length=1 << 62),
+            lambda: _frame(2, b"x", rng, length=(1 << 64) - 1),
+            lambda: _frame(9, b"x" * 200, rng),
+            lambda: _frame(8, b"\x00", rng),
+            lambda: _frame(8, b"\x03\xed", rng),
+            lambda: _frame(0, text, rng),
+            lambda: _frame(1, text, rng, isLast=False) * 2,
+            lambda: _frame(1, b"\xff\xfe", rng),
+            lambda: _frame(rng.randint(3, 15), text, rng),
+            lambda: _frame(1, b"a", rng, isLast=False)
+            + _frame(0, b"b" * 5000, rng, isLast=False) * 80,
+            lambda: _frame(9, b"ping", rng) * 2000,
+            lambda: rng.randbytes(500),
+            lambda: _frame(1, text * 40, rng),
+            lambda: _frame(1, b"[" * 60_000, rng),
+        ]
+    )()
 
 
 def send(server, rng):
@@ -64,9 +110,13 @@ def send(server, rng):
     key = base64.b64encode(os.urandom(16)).decode()
     with server.connect() as connection:
         connection.sendall(
-            (f"GET /rooms HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-             f"Sec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n"
-             "Sec-WebSocket-Protocol: retake-room\r\n\r\n").encode())
+            (
+                "GET /rooms HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\n"
+                "Connection: Upgrade\r\n"
+                f"Sec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n"
+                "Sec-WebSocket-Protocol: retake-room\r\n\r\n"
+            ).encode()
+        )
         begin = time.monotonic()
         try:
             head = connection.recv(4096)

@@ -170,7 +170,7 @@ private final class LastWords: Sendable {
     isOver.signal()
   }
 
-  /// The words, once the child has ended; whatever it started may hold the pipe open a while longer.
+  /// The words, once the child has ended; whatever it started may hold the pipe open for longer.
   var text: String {
     _ = isOver.wait(timeout: .now() + 1)
     return content.withLock { $0 }

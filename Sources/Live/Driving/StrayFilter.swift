@@ -1,7 +1,7 @@
 import Wire
 
-/// Datagrams that belong to nobody: from ends that were never sent anything, without the credentials
-/// of the peer that they come to.
+/// Datagrams that belong to nobody: from ends that were never sent anything, without the
+/// credentials of the peer that they come to.
 ///
 /// A peer is given some of them, because they tell something about a call that goes wrong; those
 /// beyond that are counted and dropped before they become inputs, so that nobody who knows a port
@@ -47,7 +47,8 @@ struct StrayFilter {
     return true
   }
 
-  /// Whether it is an error response to a Binding request (RFC 8489 section 5), which strangers get.
+  /// Whether it is an error response to a Binding request (RFC 8489 section 5), which strangers
+  /// get.
   private static func isRefusal(_ bytes: [UInt8]) -> Bool {
     bytes.count >= 2 && bytes[0] == 0x01 && bytes[1] == 0x11
   }

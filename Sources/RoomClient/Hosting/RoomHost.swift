@@ -21,8 +21,8 @@ package actor RoomHost {
     /// How many may have entered in all, those that have left among them: each leaves rows in the
     /// take.
     package var entriesMaximum = 10_000
-    /// How many bytes of descriptions and candidates one participant may send, and all together: the
-    /// take keeps them.
+    /// How many bytes of descriptions and candidates one participant may send, and all together:
+    /// the take keeps them.
     package var guestSignalingBytes = 16 << 20
     package var signalingBytes = 256 << 20
     /// How long a WebSocket may take to say who it is, in seconds.
@@ -44,7 +44,8 @@ package actor RoomHost {
   private var tokens: [String: Instant] = [:]
 
   private static let tokensMaximum = 10_000
-  /// How many WebSockets may be open that nobody has entered with, or that somebody comes back with.
+  /// How many WebSockets may be open that nobody has entered with, or that somebody comes back
+  /// with.
   private static let spareSockets = 32
   private var socketCount = 0
   private var signalingBytes = 0
