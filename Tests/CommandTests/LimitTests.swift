@@ -112,6 +112,35 @@ extension LiveTests {
       try await self.end(run)
     }
 
+    /// Whoever knows a port must not make a take grow.
+    @Test(.enabled(if: Tool.has("python3"))) func datagramsOfNobodyAreCountedAndNotRecorded()
+      async throws
+    {
+      let folder = try Folder()
+      let path = folder.file("a.take")
+      let (run, url) = try await LiveTests.serve("--out", path)
+      let offer = try await ask("-X", "POST", url + "/mkoffer")
+      let candidate = try #require(offer.firstMatch(of: #/udp \d+ 127\.0\.0\.1 (\d+)/#))
+      let script = """
+        import socket, sys
+        sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        for number in range(3000):
+          first = (0x80, 0x16, 0x00, 0x01)[number % 4]
+          sender.sendto(bytes([first]) + bytes(99), ("127.0.0.1", int(sys.argv[1])))
+        """
+      let sent = try await Run(
+        "/usr/bin/env", ["python3", "-c", script, String(candidate.1)]
+      ).outcome()
+      #expect(sent.status == 0)
+      run.send(SIGINT)
+      let outcome = try await run.outcome()
+      #expect(outcome.status == 0 && outcome.errors.contains("datagrams that belong to no call"))
+      let count = try await Tool.run("sql", path, "SELECT count(*) FROM packet", "--csv")
+      let number = try #require(count.output.split(separator: "\n").last.flatMap { Int($0) })
+      #expect((1...520).contains(number))
+      try await Takes.expectIdentical(path)
+    }
+
     /// A short run of what `make hostile` does.
     @Test(.enabled(if: Tool.has("python3"))) func hostileRequestsAreAnsweredOrRefused()
       async throws

@@ -20,9 +20,6 @@ package protocol PeerEngine: AnyObject {
 extension PeerEngine {
   /// Nothing is measured.
   package var codecTimes: [CodecTime] { [] }
-
-  /// Every datagram may be one of the peer.
-  package func recognizes(_ datagram: Datagram) -> Bool { true }
 }
 
 extension PeerMachine: PeerEngine {}
