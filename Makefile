@@ -49,7 +49,7 @@ DEB ?= .build/retake.deb
 # The Swift runtime is linked in, so that what is built runs where Swift is not, and starts sooner.
 RELEASE = swift build -c release --static-swift-stdlib
 
-.PHONY: install deb docs demo test test-main test-sockets test-long fuzz altered sweep sample changes determinism lint interop captures bench soak release deps deps-test deps-lint deps-interop
+.PHONY: install deb docs demo test test-main test-sockets test-long fuzz altered hostile sweep sample changes determinism lint interop captures bench soak release deps deps-test deps-lint deps-interop
 
 # Two full stacks call each other over loopback; the take is replayed and looked into. Nothing is
 # optimised, because what a call of three seconds needs is there in half of the time then; where the
@@ -96,6 +96,13 @@ altered: deps
 	.build/release/altered --from $(ALTERED_FROM) --count $(ALTERED) --folder .build/altered \
 		Captures/virtual-heavy-loss.take Captures/chromium-peer-offers.take \
 		Captures/observed-aiortc.take Captures/observed-clear-h264.take Captures/janus-room.take
+
+# Hostile requests to record serve, to its rooms and to open, HOSTILE to each; a hundred of them are
+# part of `make test`.
+HOSTILE ?= 10000
+hostile: deps deps-test
+	$(BUILD) --product retake
+	$(PYTHON) Tests/Interop/hostile.py --retake .build/debug/retake --requests $(HOSTILE)
 
 # Every option of every verb with each value that nobody means, after `make test` or its build.
 sweep: deps deps-test

@@ -271,7 +271,7 @@ let package = Package(
         "Wire", "ICE", "JSEP", "SCTP", "SDP", "Secure", "RTP", "Transport", "Flow", "Media",
         "Stats", "Peer", "Tape", "Lab",
       ]),
-    tests("CShimsTests", ["CDTLS", "CSockets", "COpus", "CVPX"]),
+    tests("CShimsTests", ["CDTLS", "CSockets", "CProcess", "COpus", "CVPX"]),
     tests("SecureTests", ["Secure", "Wire", "Digests", "CDTLS", "COpenSSL"]),
     tests("STUNTests", ["Wire", "Digests", "STUN"]),
     tests("TURNTests", ["Wire", "STUN", "TURN", "Lab"]),

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "cdtls_clock.h"
 
+#include <stdbool.h>
 #include <string.h>
 #include <sys/time.h>
 #include <time.h>
@@ -22,13 +23,19 @@ cdtls_frozen_clock *cdtls_clock_freeze(cdtls_frozen_clock *clock) {
 /// callers get the real time.
 __attribute__((visibility("default"))) int gettimeofday(struct timeval *restrict time,
                                                          void *restrict zone) {
+  // The header of libc says that there is always a place for the time, so that a compiler may leave
+  // out a look whether there is; callers that want the zone alone do not know that.
+  struct timeval *volatile place = time;
+  bool has_place = place != NULL;
   if (zone != NULL) memset(zone, 0, sizeof(struct timezone));
   if (current != NULL) {
     current->reads++;
+    if (!has_place) return 0;
     time->tv_sec = (time_t)current->seconds;
     time->tv_usec = 0;
     return 0;
   }
+  if (!has_place) return 0;
   struct timespec now;
   int status = clock_gettime(CLOCK_REALTIME, &now);
   if (status == 0) {

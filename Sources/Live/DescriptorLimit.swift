@@ -16,4 +16,21 @@ public enum DescriptorLimit {
     if setrlimit(resource, &limit) != 0 { limit.rlim_cur = before }
     return Int(min(limit.rlim_cur, rlim_t(Int32.max)))
   }
+
+  /// How many descriptors the process may open besides those that are open, as far as it matters.
+  ///
+  /// - Parameter maximum: how many are of interest.
+  package static func spare(upTo maximum: Int) -> Int {
+    var limit = rlimit()
+    guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else {
+      return maximum
+    }
+    var count = 0
+    var descriptor: Int32 = 0
+    while count < maximum, descriptor < min(limit.rlim_cur, rlim_t(Int32.max)) {
+      if fcntl(descriptor, F_GETFD) < 0 { count += 1 }
+      descriptor += 1
+    }
+    return count
+  }
 }

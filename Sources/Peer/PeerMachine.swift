@@ -33,6 +33,14 @@ package final class PeerMachine: Machine {
 
   package var deadline: Instant? { stack?.deadline }
 
+  /// Whether a datagram from an end that was never sent anything is a check of the remote peer: it
+  /// carries the credentials of this side.
+  ///
+  /// Changes nothing.
+  package func recognizes(_ datagram: Datagram) -> Bool {
+    stack?.bundles.bound(to: datagram.local).transport.recognizes(datagram.bytes) ?? false
+  }
+
   /// How many random bytes were drawn so far, over all streams.
   package var entropyDrawn: UInt64 { stack?.entropy.drawn ?? 0 }
 

@@ -27,8 +27,10 @@ package enum SQLConsole {
   ) throws(TapeError) -> Int {
     let connection = try TakeFile.openForQueries(path)
     do throws(SQLiteError) {
+      try connection.restrict(limits)
       let statement = try connection.prepare(sql)
-      guard statement.isReadOnly else {
+      // What gives no rows asks nothing.
+      guard statement.isReadOnly, statement.columnCount > 0 else {
         throw SQLiteError(code: .readOnly, message: "a take is only read, never written")
       }
       let names = (0..<statement.columnCount).map { statement.columnName($0) }
@@ -46,10 +48,15 @@ package enum SQLConsole {
     } catch {
       switch error.code.primary {
       case .corrupt, .notADatabase, .inputOutput, .busy: throw TapeError(path: path, error)
-      default: throw TapeError(path: path, place: queryPlace, reason: error.message, kind: .failed)
+      default:
+        throw TapeError(
+          path: path, place: queryPlace, reason: error.refusal ?? error.message, kind: .failed)
       }
     }
   }
+
+  /// What a query may ask for that somebody runs on a machine of theirs: sorting may fill the disk.
+  private static let limits = SQLiteReadLimits(cellBytes: 256 << 20, keepsInMemory: false)
 
   /// The place in errors about the query itself rather than the take.
   package static let queryPlace = "sql"

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import Live
 import Tape
 import Wire
 
@@ -31,7 +32,7 @@ struct Retake: AsyncParsableCommand {
       DebugCommand.self,
       WhatIfCommand.self, DiffCommand.self, BenchCommand.self, VerifyCommand.self,
       PinCommand.self, MinimiseCommand.self, UpgradeCommand.self, MergeCommand.self,
-      SDKCommand.self, ShareScreen.self,
+      SDKCommand.self, ShareScreen.self, AnswerQuery.self,
     ])
 }
 
@@ -44,6 +45,7 @@ package enum RetakeProgram {
     Output.prepare()
     SQLiteLibrary.countNoMemory()
     Interruption.unblock([SIGINT, SIGTERM, SIGHUP])
+    LoopNotices.hear { printError($0) }
     do throws(CommandFailure) {
       guard !arguments.isEmpty else {
         // Swift reads it there.
@@ -51,6 +53,7 @@ package enum RetakeProgram {
           .inputOutput, "the command line cannot be read without /proc: mount it here")
       }
       do {
+        try checkDescriptors()
         var command = try command(Array(arguments.dropFirst()))
         if var asynchronous = command as? any AsyncParsableCommand {
           try await asynchronous.run()
@@ -102,6 +105,25 @@ package enum RetakeProgram {
     CommandLine.unsafeArgv[index].map { word in
       SystemPath.name(UnsafeRawBufferPointer(start: word, count: strlen(word)))
     }
+  }
+
+  /// What any command may have open: files of a take, and sockets and timers of its threads, of
+  /// which there are as many as processors.
+  private static var neededDescriptors: Int {
+    32 + 4 * ProcessInfo.processInfo.activeProcessorCount
+  }
+
+  /// Makes sure that there are descriptors enough: the libraries below end a process without them.
+  private static func checkDescriptors() throws(CommandFailure) {
+    let needed = neededDescriptors
+    guard DescriptorLimit.spare(upTo: needed) < needed else { return }
+    DescriptorLimit.raise()
+    let spare = DescriptorLimit.spare(upTo: needed)
+    guard spare < needed else { return }
+    throw CommandFailure(
+      .inputOutput,
+      "the system lets this process open \(spare) more files where \(needed) may be needed: raise "
+        + "the limit, as in `ulimit -n 1024`")
   }
 
   /// The command that a command line means; what it refuses is a failure, what it prints another

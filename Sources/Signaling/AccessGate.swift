@@ -5,16 +5,19 @@ import NIOCore
 /// A page on the web must not reach a recorder on somebody's machine. So a server knows its own
 /// names and refuses requests under any other (a page whose name was made to lead here, known as
 /// DNS rebinding); it refuses what pages of other origins send; and beyond loopback it wants a
-/// token.
+/// token. On loopback, too, there is one: what reads all calls, or ends one whose identifier is not
+/// known, needs it.
 public struct AccessRules: Sendable {
   /// Names besides loopback ones, the address that is listened on and the name that was given for
   /// it, under which the server may be called; without ports.
   public var hosts: [String] = []
   /// Origins whose pages may call, such as `https://app.example`; `null` is one of them.
   public var origins: [String] = []
-  /// What requests must carry; nil makes a token where others than this machine can reach the
-  /// server, and wants none on loopback.
+  /// What requests must carry; nil makes a token, which all requests must carry where others than
+  /// this machine can reach the server, and some of them on loopback.
   package var token: BearerToken?
+  /// Whether all requests must carry the token on loopback, too, when it is one that was made.
+  package var wantsToken = false
   /// What can be read without a token: a browser asks for the page before it can give one.
   public var openPaths: Set<String> = ["/"]
 
@@ -35,19 +38,35 @@ struct AccessGate {
     var rules: AccessRules
     /// The name that was given to listen on.
     var listenedName: String
-    /// The token that holds where none was given and one is needed.
+    /// The token that holds where none was given.
     var spareToken: BearerToken
     var isSecure: Bool
+    let guesses = GuessLimit()
 
-    /// What requests must carry to a server that listens on an address.
-    func token(listeningOn address: NIOCore.SocketAddress?) -> BearerToken? {
-      rules.token ?? (address?.isLoopback == true ? nil : spareToken)
+    /// What lets requests do everything.
+    var token: BearerToken { rules.token ?? spareToken }
+
+    /// Whether all requests to a server that listens on an address must carry it.
+    func wantsToken(listeningOn address: NIOCore.SocketAddress?) -> Bool {
+      rules.token != nil || rules.wantsToken || address?.isLoopback != true
     }
   }
 
+  /// What becomes of a request.
+  struct Verdict {
+    /// Nil when it may go on.
+    var refusal: HTTPResponse?
+    /// Whether it carries the token.
+    var isAuthorized = false
+    /// For how long the refusal is held back.
+    var delay = Duration.zero
+  }
+
   private let keeper: Keeper
-  private let token: BearerToken?
+  private let wantsToken: Bool
   private let names: Set<HostName>
+  /// Cookies are shared by all ports of a host, so that their names tell servers apart.
+  private let cookieName: String
 
   /// - Parameters:
   ///   - listening: what the server listens on, which may be every address.
@@ -56,28 +75,95 @@ struct AccessGate {
     _ keeper: Keeper, listening: NIOCore.SocketAddress?, local: NIOCore.SocketAddress?
   ) {
     self.keeper = keeper
-    token = keeper.token(listeningOn: listening)
+    wantsToken = keeper.wantsToken(listeningOn: listening)
+    cookieName = "retake-\(listening?.port ?? 0)"
     let own = [keeper.listenedName, listening?.ipAddress, local?.ipAddress].compactMap { $0 }
     names = Set((keeper.rules.hosts + own).map { HostName($0) })
   }
 
-  /// The refusal of a request; nil when it may go on.
-  func refusal(of request: HTTPRequest) -> HTTPResponse? {
+  /// Decides on a request.
+  ///
+  /// - Parameter client: whose wrong tokens are counted; nil counts none.
+  func verdict(on request: HTTPRequest, from client: NIOCore.SocketAddress?) -> Verdict {
     let hosts = request.headers.filter { $0.name.lowercased() == "host" }
     // RFC 9112 section 3.2 asks for exactly one.
     guard hosts.count == 1, let host = hosts.first?.value, let authority = Authority(host) else {
-      return .refusal(400, "the request needs one Host field")
+      return Verdict(refusal: .refusal(400, "the request needs one Host field"))
     }
     guard authority.name.isLoopback || names.contains(authority.name) else {
-      return .refusal(
-        421,
-        "this server is not called \(authority.name.text.prefix(100)); it is started with "
-          + "--allow-host to answer under that name")
+      return Verdict(
+        refusal: .refusal(
+          421,
+          "this server is not called \(authority.name.text.prefix(100)); it is started with "
+            + "--allow-host to answer under that name"))
     }
-    if let refusal = originRefusal(of: request, authority) { return refusal }
+    if let refusal = originRefusal(of: request, authority) { return Verdict(refusal: refusal) }
+    let given = secret(of: request)
+    let isRight = given.map { keeper.token.equals($0) } ?? false
+    // A token that a person has chosen can be guessed: then not even the right one is looked at.
+    if given != nil, keeper.rules.token != nil, keeper.guesses.isExhausted(by: client) {
+      return Verdict(refusal: .tooManyGuesses)
+    }
     // A browser asks with OPTIONS before it sends a token.
-    if request.method == "OPTIONS" || isOpen(request) { return nil }
-    return token?.refusal(of: request)
+    if isRight || !wantsToken || request.method == "OPTIONS" || isOpen(request) {
+      return Verdict(isAuthorized: isRight)
+    }
+    return missing(given, from: client)
+  }
+
+  /// The refusal of a request, of which nothing is counted; nil when it may go on.
+  func refusal(of request: HTTPRequest) -> HTTPResponse? {
+    verdict(on: request, from: nil).refusal
+  }
+
+  /// The refusal of a request without the token, or with another one.
+  private func missing(_ given: Substring?, from client: NIOCore.SocketAddress?) -> Verdict {
+    var verdict = Verdict(refusal: keeper.token.refusal(given: given))
+    guard given != nil, let client else { return verdict }
+    guard let delay = keeper.guesses.delay(ofWrongGuessBy: client) else {
+      return Verdict(refusal: .tooManyGuesses)
+    }
+    verdict.delay = delay
+    return verdict
+  }
+
+  // MARK: Cookies
+
+  /// What a request gives as the token: a bearer token, or else the cookie of the server's page.
+  private func secret(of request: HTTPRequest) -> Substring? {
+    if let token = BearerToken.given(by: request) { return token }
+    for pair in (request.header("Cookie") ?? "").split(separator: ";") {
+      let sides = pair.trimmed.split(separator: "=", maxSplits: 1)
+      if sides.count == 2, sides[0] == cookieName { return sides[1] }
+    }
+    return nil
+  }
+
+  /// Where the page of a server turns the token of its address into a cookie.
+  static let cookiePath = "/cookie"
+
+  /// The answer to a page that asks for the cookie; nil for another request.
+  ///
+  /// Scripts cannot read the cookie, and no page of another site sends it along.
+  func cookieResponse(to request: HTTPRequest) -> HTTPResponse? {
+    guard request.path == AccessGate.cookiePath, request.method == "POST" else { return nil }
+    guard request.isAuthorized else {
+      return keeper.token.refusal(given: BearerToken.given(by: request))
+    }
+    var response = HTTPResponse(status: 204)
+    let secure = keeper.isSecure ? "; Secure" : ""
+    response.headers.append(
+      (
+        "Set-Cookie",
+        "\(cookieName)=\(keeper.token.text); Path=/; HttpOnly; SameSite=Strict\(secure)"
+      ))
+    return response
+  }
+
+  /// For how long an answer of status 401 that a handler gave is held back.
+  func delay(ofRefused request: HTTPRequest, from client: NIOCore.SocketAddress?) -> Duration {
+    guard let client, secret(of: request) != nil else { return .zero }
+    return keeper.guesses.delay(ofWrongGuessBy: client) ?? GuessLimit.longestDelay
   }
 
   private func isOpen(_ request: HTTPRequest) -> Bool {

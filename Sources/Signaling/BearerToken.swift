@@ -31,11 +31,17 @@ public struct BearerToken: Hashable, Sendable {
   /// The value of the field that carries the token.
   var field: String { "Bearer " + text }
 
-  /// The answer to a request that does not carry the token; nil when it does.
-  func refusal(of request: HTTPRequest) -> HTTPResponse? {
+  /// What a request gives as a bearer token; nil when there is none.
+  static func given(by request: HTTPRequest) -> Substring? {
     let words = (request.header("Authorization") ?? "").split(separator: " ")
-    let given = words.count == 2 && words[0].lowercased() == "bearer" ? words[1] : nil
-    if let given, given.utf8.equalsInConstantTime(text.utf8) { return nil }
+    return words.count == 2 && words[0].lowercased() == "bearer" ? words[1] : nil
+  }
+
+  /// Whether a text is the token; the time that it takes does not depend on where they differ.
+  func equals(_ given: Substring) -> Bool { given.utf8.equalsInConstantTime(text.utf8) }
+
+  /// The answer to a request that gave something else, or nothing.
+  func refusal(given: Substring?) -> HTTPResponse {
     let sentence =
       given == nil
       ? "this server wants a bearer token; give it as --token or as Authorization: Bearer TOKEN"

@@ -20,26 +20,51 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
     case collecting(HTTPRequestHead, ByteBuffer)
     /// The handler is at work.
     case answering
+    /// The answer goes out as fast as the client reads it; what follows on the connection waits.
+    case sending(Sending)
     /// The last response was given; what still comes is dropped.
     case finished
   }
 
+  /// The body of an answer that is being sent.
+  private struct Sending {
+    var body: [UInt8]
+    var offset = 0
+    var keepsAlive: Bool
+
+    /// The next part of the body; empty after the last one.
+    mutating func next() -> ArraySlice<UInt8> {
+      let end = min(body.count, offset + HTTPExchange.partBytes)
+      defer { offset = end }
+      return body[offset..<end]
+    }
+  }
+
+  /// How much of an answer waits for the client outside of the body itself.
+  private static let partBytes = 256 << 10
+
   private let limits: HTTPServer.Limits
   private let connections: OpenConnections
   private let gate: AccessGate
+  private let memory: HTTPMemory
   private let handler: HTTPServer.Handler
   private var state = State.idle
+  /// What the request and its answer count in the memory of all connections.
+  private var reservedBytes = 0
   private var isLeaving = false
+  /// Whether the request under way carries the token of the server.
+  private var isAuthorized = false
   /// Ends a wait for the client.
   private var limit: Scheduled<Void>?
 
   init(
     limits: HTTPServer.Limits, connections: OpenConnections, gate: AccessGate,
-    handler: @escaping HTTPServer.Handler
+    memory: HTTPMemory, handler: @escaping HTTPServer.Handler
   ) {
     self.limits = limits
     self.connections = connections
     self.gate = gate
+    self.memory = memory
     self.handler = handler
   }
 
@@ -47,7 +72,16 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
     expect(within: limits.headSeconds, context)
   }
 
-  func handlerRemoved(context: ChannelHandlerContext) { limit?.cancel() }
+  func handlerRemoved(context: ChannelHandlerContext) {
+    limit?.cancel()
+    release()
+  }
+
+  /// Gives back what the request and its answer took of the memory of all connections.
+  private func release() {
+    memory.release(reservedBytes)
+    reservedBytes = 0
+  }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     switch unwrapInboundIn(data) {
@@ -61,10 +95,12 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
 
   private func begin(_ head: HTTPRequestHead, _ context: ChannelHandlerContext) {
     guard case .idle = state else { return }
-    if let refusal = gate.refusal(of: HTTPRequest(head)) {
-      refuse(refusal, to: head, context)
-      return
+    let verdict = gate.verdict(on: HTTPRequest(head), from: context.channel.remoteAddress)
+    if let refusal = verdict.refusal {
+      guard verdict.delay > .zero else { return refuse(refusal, to: head, context) }
+      return refuse(refusal, to: head, after: verdict.delay, context)
     }
+    isAuthorized = verdict.isAuthorized
     let announced = head.headers.first(name: "content-length").flatMap(Int.init) ?? 0
     guard announced <= limits.bodyBytes else {
       refuse(413, "the body is longer than \(limits.bodyBytes) bytes", context)
@@ -85,6 +121,11 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
       refuse(413, "the body is longer than \(limits.bodyBytes) bytes", context)
       return
     }
+    guard memory.reserve(part.readableBytes) else {
+      refuse(503, "the bodies of other requests take all the memory for them; try again", context)
+      return
+    }
+    reservedBytes += part.readableBytes
     // Leaves the buffer with one owner, so that it grows in place.
     state = .idle
     body.writeImmutableBuffer(part)
@@ -96,7 +137,8 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
     state = .answering
     limit?.cancel()
     connections.note(context.channel, isAnswering: true)
-    let request = HTTPRequest(head, body: Array(body.readableBytesView))
+    var request = HTTPRequest(head, body: Array(body.readableBytesView))
+    request.isAuthorized = isAuthorized
     let promise = context.eventLoop.makePromise(of: HTTPResponse.self)
     let handler = handler
     promise.completeWithTask { await handler(request) }
@@ -104,9 +146,31 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
     promise.futureResult.whenSuccess { response in
       let (exchange, context) = bound.value
       guard case .answering = exchange.state else { return }
-      exchange.write(
-        response, to: head, keepsAlive: head.isKeepAlive && !exchange.isLeaving, context)
+      let delay =
+        response.status == 401
+        ? exchange.gate.delay(ofRefused: HTTPRequest(head), from: context.channel.remoteAddress)
+        : .zero
+      guard delay > .zero else {
+        return exchange.send(exchange.admitted(response), to: head, context)
+      }
+      context.eventLoop.scheduleTask(in: TimeAmount(delay)) {
+        let (exchange, context) = bound.value
+        guard case .answering = exchange.state else { return }
+        exchange.send(exchange.admitted(response), to: head, context)
+      }
     }
+  }
+
+  /// An answer, or a refusal where those that wait for other clients leave no room for it.
+  private func admitted(_ response: HTTPResponse) -> HTTPResponse {
+    guard memory.reserve(response.body.count, isAnswer: true) else {
+      var refusal = HTTPResponse.refusal(
+        503, "other answers wait to be read, and take all the memory for them; try again")
+      refusal.headers.append(("Retry-After", "5"))
+      return refusal
+    }
+    reservedBytes += response.body.count
+    return response
   }
 
   /// Refuses a request that is not complete.
@@ -120,23 +184,103 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
   private func refuse(
     _ refusal: HTTPResponse, to head: HTTPRequestHead?, _ context: ChannelHandlerContext
   ) {
-    write(refusal, to: head, keepsAlive: false, lingers: true, context)
+    state = .finished
+    guard context.channel.isActive else { return }
+    writeHead(of: refusal, to: head, keepsAlive: false, promise: nil, context)
+    if head?.method != .HEAD, !refusal.body.isEmpty {
+      writeBody(refusal.body[...], promise: nil, context)
+    }
+    context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
     let bound = NIOLoopBound(context, eventLoop: context.eventLoop)
     context.eventLoop.scheduleTask(in: HTTPExchange.lingerTime) {
       bound.value.close(promise: nil)
     }
   }
 
+  /// Refuses a request that is not complete, a while later.
+  private func refuse(
+    _ refusal: HTTPResponse, to head: HTTPRequestHead, after delay: Duration,
+    _ context: ChannelHandlerContext
+  ) {
+    state = .finished
+    let bound = NIOLoopBound((exchange: self, context: context), eventLoop: context.eventLoop)
+    context.eventLoop.scheduleTask(in: TimeAmount(delay)) {
+      let (exchange, context) = bound.value
+      exchange.refuse(refusal, to: head, context)
+    }
+  }
+
   private static let lingerTime = TimeAmount.seconds(1)
 
-  private func write(
-    _ response: HTTPResponse, to request: HTTPRequestHead?, keepsAlive: Bool,
-    lingers: Bool = false, _ context: ChannelHandlerContext
+  // MARK: Answers
+
+  /// Begins to send an answer.
+  ///
+  /// The pipelining handler lets the next request through with the end of the response, which is
+  /// written when the system has taken all before it: whoever reads nothing is answered once.
+  private func send(
+    _ response: HTTPResponse, to request: HTTPRequestHead, _ context: ChannelHandlerContext
   ) {
-    state = keepsAlive ? .idle : .finished
-    guard context.channel.isActive else { return }
+    guard context.channel.isActive else {
+      state = .finished
+      return
+    }
     connections.note(context.channel, isAnswering: false)
+    let keepsAlive = request.isKeepAlive && !isLeaving
+    let body = request.method == .HEAD ? [] : response.body
+    state = .sending(Sending(body: body, keepsAlive: keepsAlive))
+    guard body.isEmpty else {
+      writeHead(of: response, to: request, keepsAlive: keepsAlive, promise: nil, context)
+      return proceed(context)
+    }
+    expect(within: limits.sendSeconds, context)
+    let written = context.eventLoop.makePromise(of: Void.self)
+    whenWritten(written.futureResult, context)
+    writeHead(of: response, to: request, keepsAlive: keepsAlive, promise: written, context)
+    context.flush()
+  }
+
+  /// Sends the next part of the answer, or ends it.
+  private func proceed(_ context: ChannelHandlerContext) {
+    guard case .sending(var sending) = state else { return }
+    let part = sending.next()
+    guard !part.isEmpty else { return conclude(sending, context) }
+    // Leaves the body with one owner.
+    state = .sending(sending)
+    expect(within: limits.sendSeconds, context)
+    let written = context.eventLoop.makePromise(of: Void.self)
+    whenWritten(written.futureResult, context)
+    writeBody(part, promise: written, context)
+    context.flush()
+  }
+
+  private func whenWritten(_ written: EventLoopFuture<Void>, _ context: ChannelHandlerContext) {
+    let bound = NIOLoopBound((exchange: self, context: context), eventLoop: context.eventLoop)
+    written.whenComplete { result in
+      let (exchange, context) = bound.value
+      switch result {
+      case .success: exchange.proceed(context)
+      case .failure: context.close(promise: nil)
+      }
+    }
+  }
+
+  private func conclude(_ sending: Sending, _ context: ChannelHandlerContext) {
+    release()
+    let keepsAlive = sending.keepsAlive && !isLeaving
+    // The next request comes while the end is written.
+    state = keepsAlive ? .idle : .finished
     expect(within: limits.idleSeconds, context)
+    let bound = NIOLoopBound(context, eventLoop: context.eventLoop)
+    context.writeAndFlush(wrapOutboundOut(.end(nil))).whenComplete { _ in
+      if !keepsAlive { bound.value.close(promise: nil) }
+    }
+  }
+
+  private func writeHead(
+    of response: HTTPResponse, to request: HTTPRequestHead?, keepsAlive: Bool,
+    promise: EventLoopPromise<Void>?, _ context: ChannelHandlerContext
+  ) {
     var headers = HTTPHeaders(response.headers.map { ($0.name, $0.value) })
     headers.replaceOrAdd(name: "Content-Length", value: String(response.body.count))
     if !keepsAlive { headers.replaceOrAdd(name: "Connection", value: "close") }
@@ -146,15 +290,14 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
     let head = HTTPResponseHead(
       version: request?.version ?? .http1_1,
       status: HTTPResponseStatus(statusCode: response.status), headers: headers)
-    context.write(wrapOutboundOut(.head(head)), promise: nil)
-    if request?.method != .HEAD, !response.body.isEmpty {
-      let body = context.channel.allocator.buffer(bytes: response.body)
-      context.write(wrapOutboundOut(.body(.byteBuffer(body))), promise: nil)
-    }
-    let bound = NIOLoopBound(context, eventLoop: context.eventLoop)
-    context.writeAndFlush(wrapOutboundOut(.end(nil))).whenComplete { _ in
-      if !keepsAlive, !lingers { bound.value.close(promise: nil) }
-    }
+    context.write(wrapOutboundOut(.head(head)), promise: promise)
+  }
+
+  private func writeBody(
+    _ bytes: ArraySlice<UInt8>, promise: EventLoopPromise<Void>?, _ context: ChannelHandlerContext
+  ) {
+    let buffer = context.channel.allocator.buffer(bytes: bytes)
+    context.write(wrapOutboundOut(.body(.byteBuffer(buffer))), promise: promise)
   }
 
   // MARK: Failures and silence
@@ -167,10 +310,11 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
       return
     }
     isLeaving = true
-    if case .answering = state { return }
+    switch state {
     // What was answered last goes out before the connection ends.
-    if case .finished = state { return }
-    context.close(promise: nil)
+    case .answering, .sending, .finished: break
+    case .idle, .collecting: context.close(promise: nil)
+    }
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
@@ -188,7 +332,7 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
         isTooLong ? 431 : 400,
         isTooLong ? "the header is longer than \(limits.headerBytes) bytes" : "this is not HTTP",
         context)
-    case .answering, .finished: context.close(promise: nil)
+    case .answering, .sending, .finished: context.close(promise: nil)
     }
   }
 
@@ -207,7 +351,7 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
   private func giveUp(_ context: ChannelHandlerContext) {
     switch state {
     case .collecting: refuse(408, "the body took longer than \(limits.bodySeconds) s", context)
-    case .idle, .finished: context.close(promise: nil)
+    case .idle, .sending, .finished: context.close(promise: nil)
     case .answering: break
     }
   }

@@ -10,6 +10,9 @@ public struct HTTPRequest: Sendable {
   public var headers: [(name: String, value: String)]
   /// The body; at most as long as the server's limit.
   public var body: [UInt8]
+  /// Whether the request carries the token of its server: as a bearer token, or in the cookie of
+  /// its page.
+  package var isAuthorized = false
 
   /// Creates a request, for tests of handlers.
   public init(

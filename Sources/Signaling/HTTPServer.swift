@@ -26,8 +26,13 @@ public final class HTTPServer: Sendable {
     public var headSeconds: Int64 = 10
     /// How long a body may take.
     public var bodySeconds: Int64 = 30
-    /// How long a connection may take for the next request, or for what it was answered.
+    /// How long a connection may take for the next request.
     public var idleSeconds: Int64 = 60
+    /// How long a client may take to read 256 KiB of an answer, or what is left of one.
+    public var sendSeconds: Int64 = 60
+    /// How many bytes of requests and answers wait on all connections together; what does not fit
+    /// is answered with status 503.
+    public var waitingBytes = 256 << 20
 
     /// The limits that suit signaling.
     public init() {}
@@ -41,8 +46,10 @@ public final class HTTPServer: Sendable {
   private let channel: any Channel
   private let connections: OpenConnections
   private let isSecure: Bool
-  /// What requests must carry; nil where nothing is asked for.
-  package let token: BearerToken?
+  /// What lets requests do everything.
+  package let token: BearerToken
+  /// Whether every request must carry it, besides those for open paths.
+  package let wantsToken: Bool
 
   /// The server's address as a URL without a path.
   public var url: String {
@@ -59,7 +66,8 @@ public final class HTTPServer: Sendable {
     self.channel = channel
     self.connections = connections
     isSecure = keeper.isSecure
-    token = keeper.token(listeningOn: channel.localAddress)
+    token = keeper.token
+    wantsToken = keeper.wantsToken(listeningOn: channel.localAddress)
   }
 
   /// Starts to listen; port 0 finds a free port.
@@ -74,9 +82,12 @@ public final class HTTPServer: Sendable {
   }
 
   /// Starts to listen for HTTPS, or for HTTP without an identity, and for WebSockets there.
+  ///
+  /// - Parameter notice: is given a sentence for people when something is in short supply.
   package static func listen(
     host: String, port: Int, limits: Limits = Limits(), access: AccessRules = AccessRules(),
-    identity: TLSIdentity?, sockets: [WebSocketRoute] = [], handler: @escaping Handler
+    identity: TLSIdentity?, sockets: [WebSocketRoute] = [],
+    notice: @escaping @Sendable (String) -> Void = { _ in }, handler: @escaping Handler
   ) async throws(HTTPError) -> HTTPServer {
     // What is wrong with the files is told now, and not to the first client.
     if let identity { _ = try TLSHandler(.server(identity)) }
@@ -88,15 +99,22 @@ public final class HTTPServer: Sendable {
     let keeper = AccessGate.Keeper(
       rules: access, listenedName: host, spareToken: BearerToken.random(),
       isSecure: identity != nil)
+    let memory = HTTPMemory(maximum: limits.waitingBytes)
     let bootstrap = ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
       .serverChannelOption(.backlog, value: 512)
       .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+      .serverChannelInitializer { channel in
+        channel.eventLoop.makeCompletedFuture {
+          try channel.pipeline.syncOperations.addHandler(
+            AcceptRest(notice: notice), position: .first)
+        }
+      }
       .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
       .childChannelInitializer { channel in
         connections.admit(channel)
           ? configure(
-            channel, limits: limits, connections: connections, keeper: keeper, identity: identity,
-            sockets: sockets, handler: handler)
+            channel, limits: limits, connections: connections, keeper: keeper, memory: memory,
+            identity: identity, sockets: sockets, handler: handler)
           : channel.close()
       }
     do {
@@ -111,8 +129,8 @@ public final class HTTPServer: Sendable {
 
   private static func configure(
     _ channel: any Channel, limits: Limits, connections: OpenConnections,
-    keeper: AccessGate.Keeper, identity: TLSIdentity?, sockets: [WebSocketRoute],
-    handler: @escaping Handler
+    keeper: AccessGate.Keeper, memory: HTTPMemory, identity: TLSIdentity?,
+    sockets: [WebSocketRoute], handler: @escaping Handler
   ) -> EventLoopFuture<Void> {
     channel.eventLoop.makeCompletedFuture {
       var decoderLimits = NIOHTTPDecoderLimitConfiguration()
@@ -129,7 +147,9 @@ public final class HTTPServer: Sendable {
         withErrorHandling: false, withEncoderConfiguration: .init(),
         withDecoderLimitConfiguration: decoderLimits)
       try pipeline.addHandler(
-        HTTPExchange(limits: limits, connections: connections, gate: gate) { request in
+        HTTPExchange(limits: limits, connections: connections, gate: gate, memory: memory) {
+          request in
+          if let response = gate.cookieResponse(to: request) { return response }
           if let socket = sockets.first(where: { $0.path == request.path }) {
             return socket.refusal(of: request)
           }

@@ -146,6 +146,7 @@ package struct SessionRoutes: Sendable {
     guard let text = String(validating: request.body, as: UTF8.self) else {
       throw CallRefusal(.badRequest, "the body is not UTF-8 text")
     }
+    try CallRefusal.check(length: text)
     return text
   }
 

@@ -10,10 +10,13 @@ import SDP
 ///     POST   /candidate  {id, candidate, sdpMid, ...}     → {}
 ///     POST   /bye        {id}                             → {}
 ///     DELETE /call/ID                                     → {}
-///     GET    /calls      those that run                   → {limit, recording, calls: [{id, ...}]}
+///     GET    /calls      those that run, or ?id=ID        → {limit, recording, calls: [{id, ...}]}
 ///     GET    /page?id=ID the page of the call's take      → HTML
 ///     GET    /stats      all calls, or ?id=ID             → stats as JSON
 ///     /whip, /whep       as in `SessionRoutes`
+///
+/// Nobody can guess the identifier of a call: who has it may read the call, change it and end it.
+/// What is about all calls needs the token of the server.
 ///
 /// With the id of a call that runs, an offer changes that call.
 ///
@@ -71,13 +74,23 @@ public struct SignalingRoutes: Sendable {
   private func answer(_ request: HTTPRequest) async throws(CallRefusal) -> HTTPResponse {
     switch request.path {
     case "/": return HTTPResponse(type: "text/html; charset=utf-8", body: Array(page.utf8))
-    case "/stats": return HTTPResponse(json: try await calls.stats(call: request.query("id")))
+    case "/stats":
+      let id = request.query("id")
+      if id == nil, let refusal = refusal(of: request) { return refusal }
+      return HTTPResponse(json: try await calls.stats(call: id))
     case "/page":
       guard let id = request.query("id") else {
-        throw CallRefusal(.badRequest, "/page wants the id of a call, as in /page?id=call-1")
+        throw CallRefusal(.badRequest, "/page wants the id of a call, as in /page?id=ID")
       }
       return HTTPResponse(page: try await calls.page(call: id))
-    case "/calls": return HTTPResponse(json: encodedJSON(await calls.list()))
+    case "/calls":
+      var list = await calls.list()
+      if let id = request.query("id") {
+        list.calls = list.calls.filter { $0.id == id }
+      } else if !request.isAuthorized {
+        list.calls = []
+      }
+      return HTTPResponse(json: encodedJSON(list))
     case "/mkoffer": return HTTPResponse(json: encodedJSON(try await makeOffer(request)))
     case "/offer":
       let description = try body(DescriptionBody.self, of: request, "{sdp, type}")
@@ -101,6 +114,17 @@ public struct SignalingRoutes: Sendable {
       try await calls.end(call: String(request.path.dropFirst(SignalingRoutes.callPrefix.count)))
     }
     return HTTPResponse(json: "{}")
+  }
+
+  /// The refusal of a request that is about all calls and does not carry the server's token.
+  private func refusal(of request: HTTPRequest) -> HTTPResponse? {
+    guard !request.isAuthorized else { return nil }
+    var response = HTTPResponse.problem(
+      401,
+      "\(request.path) of all calls wants the token in the address that the recorder prints, as "
+        + "Authorization: Bearer TOKEN; \(request.path)?id=ID is about one call")
+    response.headers.append(("WWW-Authenticate", "Bearer realm=\"retake\""))
+    return response
   }
 
   private func makeOffer(_ request: HTTPRequest) async throws(CallRefusal) -> CallDescription {
@@ -148,6 +172,19 @@ extension HTTPResponse {
   }
 }
 
+extension CallRefusal {
+  /// The longest description that is taken, in bytes: the take keeps it, whatever becomes of it.
+  static let descriptionBytes = 256 << 10
+
+  /// Refuses a description that is longer than any that means something.
+  static func check(length text: String) throws(CallRefusal) {
+    guard text.utf8.count <= descriptionBytes else {
+      throw CallRefusal(
+        .badRequest, "the description is longer than \(descriptionBytes) bytes")
+    }
+  }
+}
+
 extension CallRefusal.Kind {
   /// The status code of HTTP.
   var status: Int {
@@ -176,6 +213,7 @@ private struct DescriptionBody: Decodable {
       throw CallRefusal(.badRequest, "the type is \(type.prefix(20)) where \(wanted) is expected")
     }
     if sdp.isEmpty { throw CallRefusal(.badRequest, "the sdp is empty") }
+    try CallRefusal.check(length: sdp)
   }
 }
 

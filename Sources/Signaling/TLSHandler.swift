@@ -8,6 +8,8 @@ final class TLSHandler: ChannelDuplexHandler {
   typealias OutboundIn = ByteBuffer
   typealias OutboundOut = ByteBuffer
 
+  private static let farewellTime = TimeAmount.seconds(2)
+
   private let session: TLSSession
   private var isConnected = false
   private var isOver = false
@@ -52,7 +54,14 @@ final class TLSHandler: ChannelDuplexHandler {
     // What is still on its way to the socket must not be cut off.
     let farewell = context.eventLoop.makePromise(of: Void.self)
     let bound = NIOLoopBound(context, eventLoop: context.eventLoop)
-    farewell.futureResult.whenComplete { _ in bound.value.close(mode: mode, promise: promise) }
+    // Nor does a client that reads nothing keep the connection.
+    let limit = context.eventLoop.scheduleTask(in: TLSHandler.farewellTime) {
+      bound.value.close(mode: mode, promise: nil)
+    }
+    farewell.futureResult.whenComplete { _ in
+      limit.cancel()
+      bound.value.close(mode: mode, promise: promise)
+    }
     send(context, farewell)
   }
 

@@ -8,6 +8,9 @@ extension PeerTransport {
   /// Why the transport cannot work at all, in words.
   package var failure: String? { keys.failure }
 
+  /// Whether a datagram is a check of ICE by somebody who knows the credentials of this side.
+  package func recognizes(_ bytes: [UInt8]) -> Bool { agent.recognizes(bytes) }
+
   /// The path in use.
   package var path: (local: SocketAddress, remote: SocketAddress)? { currentPath.inUse }
 

@@ -19,9 +19,11 @@ extension LiveTests {
       let folder = try Folder()
       let out = usesFolder ? folder.file("takes/") : folder.file("calls.take")
       let (run, url) = try await LiveTests.serve("--calls", "2", "--out", out)
+      var ids: [String] = []
       for number in 1...2 {
         let answer = try await ask("-X", "POST", url + "/mkoffer")
-        #expect(answer.hasPrefix("HTTP/1.1 200") && answer.contains("\"call-\(number)\""))
+        #expect(answer.hasPrefix("HTTP/1.1 200") && answer.contains("\"call-\(number)-"))
+        ids.append(try Self.identifier(in: answer))
       }
       for path in ["/mkoffer", "/offer", "/whip"] {
         let sdp = "v=0\\r\\no=- 1 1 IN IP4 127.0.0.1\\r\\ns=-\\r\\nt=0 0\\r\\n"
@@ -38,12 +40,117 @@ extension LiveTests {
         #expect(answer.contains("Retry-After: "), "\(path)")
         #expect(answer.contains("all 2 calls that --calls allows at once are taken"), "\(path)")
       }
-      let list = try await ask(url + "/calls")
+      #expect(try await ask(url + "/calls").contains(#""calls":[]"#))
+      let list = try await ask("-H", try LiveTests.bearer(run), url + "/calls")
       #expect(list.contains(#""limit":2"#) && list.components(separatedBy: #""id""#).count == 3)
-      #expect(try await ask("-X", "DELETE", url + "/call/call-1").hasPrefix("HTTP/1.1 200"))
-      #expect(try await ask("-X", "POST", url + "/mkoffer").contains("\"call-3\""))
-      #expect(try await ask("-X", "DELETE", url + "/call/call-1").hasPrefix("HTTP/1.1 404"))
+      let first = url + "/call/\(ids[0])"
+      #expect(try await ask("-X", "DELETE", first).hasPrefix("HTTP/1.1 200"))
+      #expect(try await ask("-X", "POST", url + "/mkoffer").contains("\"call-3-"))
+      #expect(try await ask("-X", "DELETE", first).hasPrefix("HTTP/1.1 404"))
       try await end(run)
+    }
+
+    /// The identifier in the answer to an offer, or to the wish for one.
+    private static func identifier(in answer: String) throws -> String {
+      let begin = try #require(answer.range(of: #""id":""#)).upperBound
+      return String(answer[begin...].prefix { $0 != "\"" })
+    }
+
+    /// Another user of the machine reaches loopback, too.
+    @Test func nobodyReadsOrEndsACallWithoutItsIdentifierOrTheToken() async throws {
+      let folder = try Folder()
+      let (run, url) = try await LiveTests.serve("--out", folder.file("a.take"))
+      let id = try Self.identifier(in: try await ask("-X", "POST", url + "/mkoffer"))
+      #expect(id.count >= "call-1-".count + 32)
+      for (path, status) in [
+        ("/stats", 401), ("/stats?id=call-1", 404), ("/page?id=call-1", 404),
+        ("/stats?id=\(id.dropLast())", 404), ("/page?id=\(id)0", 404),
+      ] {
+        #expect(try await ask(url + path).hasPrefix("HTTP/1.1 \(status)"), "\(path)")
+      }
+      for path in ["/call/call-1", "/call/1", "/call/"] {
+        let answer = try await ask("-X", "DELETE", url + path)
+        #expect(answer.hasPrefix("HTTP/1.1 404"), "\(path)")
+      }
+      #expect(try await ask("-d", #"{"id":"call-1"}"#, url + "/bye").hasPrefix("HTTP/1.1 404"))
+      #expect(!(try await ask(url + "/calls")).contains("call-1"))
+      let bearer = try LiveTests.bearer(run)
+      #expect(try await ask("-H", bearer, url + "/stats").contains(id))
+      #expect(try await ask("-H", bearer + "0", url + "/stats").hasPrefix("HTTP/1.1 401"))
+      // Who began the call has all of it.
+      #expect(try await ask(url + "/stats?id=\(id)").contains(id))
+      #expect(try await ask(url + "/page?id=\(id)").hasPrefix("HTTP/1.1 200"))
+      #expect(try await ask(url + "/calls?id=\(id)").contains("a.take"))
+      #expect(try await ask("-d", #"{"id":"\#(id)"}"#, url + "/bye").hasPrefix("HTTP/1.1 200"))
+      try await end(run)
+    }
+
+    @Test func roomsHaveAsManyGuestsAsTheyMay() async throws {
+      let folder = try Folder()
+      let (run, url) = try await LiveTests.serve(
+        "--rooms", "--guests", "1", "--out", folder.file("a.take"))
+      let rooms = "ws" + url.dropFirst("http".count) + "/rooms"
+      let first = try Run(
+        Tool.path,
+        [
+          "record", "room", rooms, "--room", "a", "--publish", "pattern", "--bind", "127.0.0.1",
+          "--out", folder.file("b.take"),
+        ])
+      let bearer = try LiveTests.bearer(run)
+      var second = try await Tool.run(
+        "record", "room", rooms, "--room", "b", "--seconds", "1", "--out", folder.file("c.take"))
+      let end = ContinuousClock.now + .seconds(30)
+      while second.status == 0, ContinuousClock.now < end {
+        second = try await Tool.run(
+          "record", "room", rooms, "--room", "b", "--seconds", "1", "--out",
+          folder.file("c.take"))
+      }
+      #expect(second.errors.contains("all 1 places that --guests allows are taken"))
+      #expect(try await ask("-H", bearer, url + "/calls").hasPrefix("HTTP/1.1 200"))
+      first.send(SIGINT)
+      #expect(try await first.outcome().status == 0)
+      try await self.end(run)
+    }
+
+    /// Whoever knows a port must not make a take grow.
+    @Test(.enabled(if: Tool.has("python3"))) func datagramsOfNobodyAreCountedAndNotRecorded()
+      async throws
+    {
+      let folder = try Folder()
+      let path = folder.file("a.take")
+      let (run, url) = try await LiveTests.serve("--out", path)
+      let offer = try await ask("-X", "POST", url + "/mkoffer")
+      let candidate = try #require(offer.firstMatch(of: #/udp \d+ 127\.0\.0\.1 (\d+)/#))
+      let script = """
+        import socket, sys
+        sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        for number in range(3000):
+          first = (0x80, 0x16, 0x00, 0x01)[number % 4]
+          sender.sendto(bytes([first]) + bytes(99), ("127.0.0.1", int(sys.argv[1])))
+        """
+      let sent = try await Run(
+        "/usr/bin/env", ["python3", "-c", script, String(candidate.1)]
+      ).outcome()
+      #expect(sent.status == 0)
+      run.send(SIGINT)
+      let outcome = try await run.outcome()
+      #expect(outcome.status == 0 && outcome.errors.contains("datagrams that belong to no call"))
+      let count = try await Tool.run("sql", path, "SELECT count(*) FROM packet", "--csv")
+      let number = try #require(count.output.split(separator: "\n").last.flatMap { Int($0) })
+      #expect((1...520).contains(number))
+      try await Takes.expectIdentical(path)
+    }
+
+    /// A short run of what `make hostile` does.
+    @Test(.enabled(if: Tool.has("python3"))) func hostileRequestsAreAnsweredOrRefused()
+      async throws
+    {
+      let script = URL(filePath: #filePath).deletingLastPathComponent()
+        .deletingLastPathComponent().appending(path: "Interop/hostile.py").path
+      let run = try Run(
+        "/usr/bin/env", ["python3", "-B", script, "--retake", Tool.path, "--requests", "100"])
+      let outcome = try await run.outcome()
+      #expect(outcome.status == 0, "\(outcome.output) \(outcome.errors)")
     }
 
     /// A peer that never connects must not hold a place for ever.

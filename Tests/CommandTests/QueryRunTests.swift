@@ -50,6 +50,29 @@ struct QueryRunTests {
     #expect(outcome.output == "\(-SIGINT)\n", "\(outcome)")
   }
 
+  /// One call of a function, which SQLite does not interrupt.
+  @Test func aTimeLimitEndsAFunctionThatWouldGoOnForHours() async throws {
+    let made = try await Takes.lossyCall()
+    let outcome = try await Tool.run(
+      "sql", made.path, "SELECT instr(zeroblob(200000000), zeroblob(90000000) || x'01')",
+      "--time-limit", "1")
+    #expect(outcome.status == 1 && !outcome.wasKilled)
+    #expect(outcome.errors.contains("longer than the --time-limit of 1 s"), "\(outcome.errors)")
+  }
+
+  @Test(arguments: [
+    "ATTACH '/tmp/retake-query' AS x", "PRAGMA temp_store_directory = '/tmp'",
+    "VACUUM INTO '/tmp/retake-query'", "SELECT load_extension('x')", "CREATE TEMP TABLE x (a)",
+  ])
+  func aQueryReachesNothingButTheTake(sql: String) async throws {
+    let made = try await Takes.lossyCall()
+    let outcome = try await Tool.run("sql", made.path, sql)
+    #expect(outcome.status == 64)
+    let refusals = ["a take is only read, never written", "not authorized to use function"]
+    #expect(refusals.contains { outcome.errors.contains($0) }, "\(outcome.errors)")
+    #expect(!FileManager.default.fileExists(atPath: "/tmp/retake-query"))
+  }
+
   @Test(arguments: ["table", "csv", "json"])
   func aTimeLimitEndsAQuery(format: String) async throws {
     let made = try await Takes.lossyCall()

@@ -18,11 +18,25 @@ extension LiveTests {
         status: status, head: parts[0], body: parts.dropFirst().joined(separator: "\n\n"))
     }
 
-    private func call(_ url: String, _ folder: Folder, _ name: String) async throws {
-      let call = try await Tool.run(
-        "record", "call", url + "/offer", "--seconds", "0.5", "--bind", "127.0.0.1", "--out",
+    /// Makes a call, and gives the identifier that the recorder has for it.
+    private func call(_ run: Run, _ url: String, _ folder: Folder, _ name: String) async throws
+      -> String
+    {
+      async let made = Tool.run(
+        "record", "call", url + "/offer", "--seconds", "1", "--bind", "127.0.0.1", "--out",
         folder.file(name))
-      #expect(call.status == 0, "\(call.errors)")
+      // Only while it runs it is in the list.
+      var id = ""
+      let end = ContinuousClock.now + .seconds(120)
+      while id.isEmpty, ContinuousClock.now < end {
+        let list = try await get(url + "/calls", "-H", LiveTests.bearer(run)).body
+        if let begin = list.range(of: #""id":""#)?.upperBound {
+          id = String(list[begin...].prefix { $0 != "\"" })
+        }
+      }
+      let call = try await made
+      #expect(call.status == 0 && !id.isEmpty, "\(call.errors)")
+      return id
     }
 
     private func end(_ run: Run) async throws {
@@ -41,12 +55,12 @@ extension LiveTests {
 
     /// The page of a call and the labels of its peers, once the take has them: what was recorded is
     /// written a little later.
-    private func page(_ url: String, call number: Int) async throws
+    private func page(_ url: String, call id: String) async throws
       -> (answer: Answer, isComplete: Bool?, labels: [String?])
     {
       let end = ContinuousClock.now + .seconds(180)
       while true {
-        let answer = try await get(url + "/page?id=call-\(number)")
+        let answer = try await get(url + "/page?id=\(id)")
         let data = try data(answer)
         let peers = try #require(data["peers"] as? [[String: Any]])
         if peers.isEmpty, ContinuousClock.now < end { continue }
@@ -59,9 +73,10 @@ extension LiveTests {
       let (run, url) = try await LiveTests.serve("--out", folder.file("takes/"))
       let list = try await get(url + "/calls")
       #expect(list.body.contains("\"recording\":\"takes\""), "\(list.body)")
-      for name in ["a.take", "b.take"] { try await call(url, folder, name) }
-      for number in 1...2 {
-        let (page, _, labels) = try await page(url, call: number)
+      var ids: [String] = []
+      for name in ["a.take", "b.take"] { ids.append(try await call(run, url, folder, name)) }
+      for (number, id) in zip(1...2, ids) {
+        let (page, _, labels) = try await page(url, call: id)
         #expect(page.status == 200 && page.body.hasPrefix("<!doctype html>"))
         #expect(page.head.contains("Content-Type: text/html"))
         #expect(page.head.contains("Cache-Control: no-store"))
@@ -77,8 +92,8 @@ extension LiveTests {
       let folder = try Folder()
       let (run, url) = try await LiveTests.serve("--out", folder.file("all.take"))
       #expect((try await get(url + "/calls")).body.contains("\"recording\":\"all.take\""))
-      try await call(url, folder, "a.take")
-      let page = try await page(url, call: 1)
+      let id = try await call(run, url, folder, "a.take")
+      let page = try await page(url, call: id)
       #expect(page.isComplete == false && page.labels.count == 1)
       try await end(run)
       try await Takes.expectIdentical(folder.file("all.take"))

@@ -15,4 +15,11 @@ extension LiveTests {
     let word = run.errors.split { " \n".contains($0) }.first { $0.hasSuffix("/offer") }
     return (run, String(try #require(word).dropLast("/offer".count)) + path)
   }
+
+  /// The field that carries the token which a recorder has printed.
+  static func bearer(_ run: Run) throws -> String {
+    let word = run.errors.split { " \n".contains($0) }.first { $0.contains("#token=") }
+    let token = try #require(word).drop { $0 != "=" }.dropFirst()
+    return "Authorization: Bearer \(token)"
+  }
 }

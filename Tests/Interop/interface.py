@@ -12,7 +12,9 @@ _TOO_LONG = 4 << 20
 _REQUESTS = [
     ("GET", "/", None, {}, {200}),
     ("GET", "/nowhere", None, {}, {404}),
-    ("GET", "/stats", None, {}, {200}),
+    ("GET", "/stats", None, {}, {401}),
+    ("GET", "/stats?id=call-1", None, {}, {404}),
+    ("GET", "/page?id=call-1", None, {}, {404}),
     ("GET", "/offer", None, {}, {404, 405}),
     ("POST", "/offer", b"", {}, {400, 422}),
     ("POST", "/offer", b"{", {}, {400, 422}),

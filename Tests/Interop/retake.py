@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import shutil
 import signal
 from pathlib import Path
@@ -82,7 +83,9 @@ class Recorder:
 
     async def stats(self):
         """What Retake itself counts."""
-        async with self._client.get(self.address + "/stats") as response:
+        token = re.search(r"#token=(\w+)", "\n".join(self._child.errors)).group(1)
+        headers = {"Authorization": f"Bearer {token}"}
+        async with self._client.get(self.address + "/stats", headers=headers) as response:
             return json.loads(await response.text())
 
     async def conversation(self):

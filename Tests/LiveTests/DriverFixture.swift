@@ -42,6 +42,8 @@ final class ScriptedEngine: PeerEngine {
 
   init(_ script: @escaping Script = { _, _, _, _ in }) { self.script = script }
 
+  func recognizes(_ datagram: Datagram) -> Bool { true }
+
   func step(_ input: PeerInput, at now: Instant, into outbox: inout Outbox<PeerOutput>) {
     inputs.append("\(now.nanoseconds / 1_000_000) \(input.word)")
     entropyDrawn += 1

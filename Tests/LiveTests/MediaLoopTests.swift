@@ -16,6 +16,8 @@ final class ToyEngine: PeerEngine {
   private var socket: SocketAddress?
   private var due: [Instant] = []
 
+  func recognizes(_ datagram: Datagram) -> Bool { true }
+
   func step(_ input: PeerInput, at now: Instant, into outbox: inout Outbox<PeerOutput>) {
     switch input {
     case .interfaces(let addresses):

@@ -38,8 +38,24 @@ import Wire
         throw SystemError(operation: "connect", code: code)
       }
     }
-    let server = try #require(listener.accept())
+    let server = try #require(Self.accepted(by: listener))
     return (client, server, listener)
+  }
+
+  private static func accepted(by listener: ListenSocket) -> StreamSocket? {
+    guard case .connection(let stream) = listener.accept() else { return nil }
+    return stream
+  }
+
+  @Test func oneTurnReadsSoMuchAndLeavesTheRestToTheSystem() throws {
+    let (client, server, _) = try connected()
+    for _ in 0..<100 { client.send([UInt8](repeating: 7, count: 2_000)) }
+    let waiter = try Waiter([server])
+    _ = try waiter.poller.wait(waits: true)
+    var messages: [[UInt8]] = []
+    _ = server.advance(into: &messages)
+    #expect((1...34).contains(messages.count))
+    #expect(try read(100 - messages.count, from: server, while: client).count > 0)
   }
 
   /// Reads until so many messages have come.

@@ -159,12 +159,13 @@ import Testing
     #expect(answer.contains("WWW-Authenticate: Bearer realm=\"retake\""))
   }
 
-  @Test func loopbackNeedsNoTokenAndAllElseMakesOne() async throws {
+  @Test func loopbackWantsNoTokenOfAllAndAllElseDoes() async throws {
     let near = try await HTTPServer.listen(host: "127.0.0.1", port: 0) { _ in HTTPResponse() }
-    #expect(near.token == nil)
+    #expect(!near.wantsToken)
     await near.shutdown()
     let far = try await HTTPServer.listen(host: "0.0.0.0", port: 0) { _ in HTTPResponse() }
-    let token = try #require(far.token)
+    #expect(far.wantsToken)
+    let token = far.token
     #expect(token.text.count == 32)
     let url = "http://127.0.0.1:\(far.port)"
     #expect(try await HTTPClient.patient.get(url + "/stats").status == 401)

@@ -76,6 +76,8 @@ struct SignalingRoutesTests {
     var response: String
     /// What was asked of the calls.
     var asked: [String] = []
+    /// Whether it carries the token of the server.
+    var isAuthorized = false
     var testDescription: String { "\(request) \(body.prefix(60))" }
   }
 
@@ -150,6 +152,14 @@ struct SignalingRoutesTests {
     Case(
       request: "GET /calls", status: 200,
       response: #"{"calls":[{"connection":"connected","id":"call-1","take":"a.take"}],"limit":2,"#
+        + #""recording":"a.take"}"#, isAuthorized: true),
+    // Without the token nobody learns which calls there are; who knows one may look at it.
+    Case(
+      request: "GET /calls", status: 200,
+      response: #"{"calls":[],"limit":2,"recording":"a.take"}"#),
+    Case(
+      request: "GET /calls?id=call-1", status: 200,
+      response: #"{"calls":[{"connection":"connected","id":"call-1","take":"a.take"}],"limit":2,"#
         + #""recording":"a.take"}"#),
     Case(
       request: "GET /page?id=c%31", status: 200, response: "<!doctype html>c1", asked: ["page c1"]),
@@ -157,11 +167,12 @@ struct SignalingRoutesTests {
       request: "GET /page?id=busy", status: 503, response: "another page", asked: ["page busy"]),
     Case(request: "GET /page", status: 400, response: "wants the id of a call"),
     Case(request: "POST /page?id=c1", status: 405, response: "/page takes GET"),
-    Case(request: "GET /stats", status: 200, response: #"{"of":"all"}"#),
+    Case(request: "GET /stats", status: 401, response: "wants the token in the address"),
+    Case(request: "GET /stats", status: 200, response: #"{"of":"all"}"#, isAuthorized: true),
     Case(request: "GET /stats?x&id=a+b", status: 200, response: #"{"of":"a b"}"#),
     Case(request: "GET /stats?id=broken", status: 500, response: "no stats today"),
     Case(request: "GET /", status: 200, response: "<!doctype html>"),
-    Case(request: "HEAD /stats", status: 200, response: #"{"of":"all"}"#),
+    Case(request: "HEAD /stats", status: 200, response: #"{"of":"all"}"#, isAuthorized: true),
     Case(request: "OPTIONS /offer", status: 204, response: ""),
     Case(request: "GET /offer", status: 405, response: "/offer takes POST"),
     Case(request: "POST /stats", status: 405, response: "/stats takes GET"),
@@ -173,8 +184,9 @@ struct SignalingRoutesTests {
   @Test(arguments: cases) func answers(_ row: Case) async {
     let calls = ScriptedCalls()
     let words = row.request.split(separator: " ")
-    let request = HTTPRequest(
+    var request = HTTPRequest(
       method: String(words[0]), target: String(words[1]), body: Array(row.body.utf8))
+    request.isAuthorized = row.isAuthorized
     let response = await SignalingRoutes(calls: calls).respond(to: request)
     #expect(response.status == row.status)
     if row.status == 200, response.text.hasPrefix("{") {

@@ -7,6 +7,7 @@ final class Recorder: Sendable {
   let out: String
   private let process: Process
   private let log: String
+  private let token: String
 
   /// Starts it; its takes go below `folder`.
   ///
@@ -27,7 +28,9 @@ final class Recorder: Sendable {
     for _ in 0..<200 {
       let text = (try? String(contentsOfFile: log, encoding: .utf8)) ?? ""
       if let line = text.split(separator: "\n").first(where: { $0.hasPrefix("open http") }) {
-        url = line.split(separator: " ")[1].trimmingCharacters(in: ["/"])
+        let address = line.split(separator: " ")[1].split(separator: "#")
+        url = address[0].trimmingCharacters(in: ["/"])
+        token = address.last.map { String($0.dropFirst("token=".count)) } ?? ""
         return
       }
       guard process.isRunning else { break }
@@ -43,7 +46,9 @@ final class Recorder: Sendable {
 
   /// How many calls it says that it has.
   func calls() async throws -> Int {
-    let body = try await HTTPClient(timeout: .seconds(30)).get(url + "/calls").body
+    let body = try await HTTPClient(timeout: .seconds(30)).send(
+      "GET", url + "/calls", headers: [("Authorization", "Bearer \(token)")]
+    ).body
     return try JSONDecoder().decode(CallList.self, from: Data(body)).calls.count
   }
 

@@ -36,6 +36,18 @@ extension ICEAgent {
     }
   }
 
+  /// Whether a datagram is a check by somebody who knows the credentials of this side.
+  ///
+  /// Changes nothing, so that it may be asked before a datagram becomes an input.
+  package func recognizes(_ bytes: [UInt8]) -> Bool {
+    guard let message = try? STUNMessage(bytes), message.method == .binding,
+      message.messageClass == .request, message.hasIntegrity, let username = message.username,
+      let colon = username.firstIndex(of: ":"),
+      let addressed = generations.generation(ofFragment: username[..<colon])
+    else { return false }
+    return message.verifiesIntegrity(key: addressed.localKey)
+  }
+
   /// Takes up a check of the peer whose answer went out (RFC 8445 section 7.3.1).
   mutating func noteCheck(
     _ local: SocketAddress, _ remote: SocketAddress, priority: UInt32, usesCandidate: Bool,

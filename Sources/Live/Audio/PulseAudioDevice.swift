@@ -1,4 +1,5 @@
 public import AudioSession
+import CProcess
 import Foundation
 import Synchronization
 
@@ -67,16 +68,19 @@ public final class PulseAudioDevice: AudioDeviceModule {
   private func start() -> AudioDeviceAnswer {
     stop()
     do {
-      let audio = Pipe()
+      let audio = try ChildPipe()
       let recorder = process(recorderPath)
-      recorder.standardOutput = audio
+      recorder.standardOutput = audio.writing
       try recorder.run()
-      let silence = Pipe()
+      audio.closeWriting()
+      state.withLock { $0.recorder = recorder }
+      let silence = try ChildPipe()
       let player = process(playerPath)
-      player.standardInput = silence
+      player.standardInput = silence.reading
       try player.run()
-      state.withLock { ($0.recorder, $0.player) = (recorder, player) }
-      let (input, output) = (audio.fileHandleForReading, silence.fileHandleForWriting)
+      silence.closeReading()
+      state.withLock { $0.player = player }
+      let (input, output) = (audio.reading, silence.writing)
       try startThread(named: "retake-record") { [weak self] in
         PulseAudioDevice.record(input) { self }
       }
@@ -133,7 +137,8 @@ public final class PulseAudioDevice: AudioDeviceModule {
 
   /// Gives the player as much as it takes: the pipe sets the pace.
   private static func play(_ output: FileHandle, _ device: () -> PulseAudioDevice?) {
-    signal(SIGPIPE, SIG_IGN)
+    // On this thread alone: what the signal does elsewhere is for the application to say.
+    cprocess_block_broken_pipes()
     while let samples = device()?.pull() {
       let bytes = samples.flatMap {
         [UInt8(truncatingIfNeeded: $0), UInt8(truncatingIfNeeded: $0 >> 8)]

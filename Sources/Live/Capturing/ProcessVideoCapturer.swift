@@ -70,23 +70,29 @@ public final class ProcessVideoCapturer: VideoCapturer {
         "-an", "-f", "rawvideo", "-pix_fmt", format.pixelFormat.ffmpegName, "-s",
         "\(format.width)x\(format.height)", "-",
       ]
-    let (frames, errors) = (Pipe(), Pipe())
+    let (frames, errors): (ChildPipe, ChildPipe)
     process.standardInput = FileHandle.nullDevice
-    process.standardOutput = frames
-    process.standardError = errors
     do {
+      (frames, errors) = (try ChildPipe(), try ChildPipe())
+      process.standardOutput = frames.writing
+      process.standardError = errors.writing
       try process.run()
     } catch {
       return fail("ffmpeg cannot be started: \(error.localizedDescription)", number)
     }
+    frames.closeWriting()
+    errors.closeWriting()
     state.withLock { $0.process = process }
+    // Both are read at once: a child waits when one of them is full.
+    let words = LastWords()
+    let listening = Thread { words.end(with: errors.readLast(500)) }
+    listening.name = "errors"
+    listening.start()
     let thread = Thread { [weak self] in
-      ProcessVideoCapturer.read(frames.fileHandleForReading, format, whileHeld: { self }, number)
+      ProcessVideoCapturer.read(frames.reading, format, whileHeld: { self }, number)
       process.end()
-      let words = String(
-        decoding: errors.fileHandleForReading.readDataToEndOfFile().suffix(500), as: UTF8.self)
       process.waitUntilExit()
-      self?.end(words, number)
+      self?.end(words.text, number)
     }
     thread.name = "frames"
     thread.start()
@@ -151,6 +157,23 @@ public final class ProcessVideoCapturer: VideoCapturer {
       capturer.run.didStart(true, number)
       capturer.run.give(frame, number)
     }
+  }
+}
+
+/// What a child said last, which another thread reads.
+private final class LastWords: Sendable {
+  private let content = Mutex("")
+  private let isOver = DispatchSemaphore(value: 0)
+
+  func end(with text: String) {
+    content.withLock { $0 = text }
+    isOver.signal()
+  }
+
+  /// The words, once the child has ended; whatever it started may hold the pipe open for longer.
+  var text: String {
+    _ = isOver.wait(timeout: .now() + 1)
+    return content.withLock { $0 }
   }
 }
 

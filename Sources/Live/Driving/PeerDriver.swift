@@ -30,6 +30,7 @@ package final class PeerDriver {
   private var stats: StatsSchedule
   private var isClosed = false
   private var burst = DatagramBurst()
+  private var strays = StrayFilter()
 
   /// The instant of the last step: instants never go back.
   package private(set) var now = Instant.zero
@@ -53,6 +54,9 @@ package final class PeerDriver {
     return earliest(deadline, isClosed ? nil : stats.due)
   }
 
+  /// How many datagrams were dropped that belong to nobody.
+  package var strayCount: UInt64 { strays.dropped }
+
   // MARK: Turns
 
   /// Gives the peer its genesis and the addresses it may gather on.
@@ -70,6 +74,14 @@ package final class PeerDriver {
 
   /// Applies a datagram that came at a reading of the monotonic clock.
   package func take(_ datagram: Datagram, arrivalMonotonicNanoseconds: Int64) {
+    guard strays.admits(datagram, isRecognized: { engine.recognizes(datagram) }) else {
+      if strays.dropped == 1 {
+        LoopNotices.say(
+          "peer \(actor): further datagrams to \(datagram.local) that belong to no call are "
+            + "counted and not recorded")
+      }
+      return
+    }
     let arrival = clock.instant(monotonicNanoseconds: arrivalMonotonicNanoseconds)
     step(.datagram(datagram, arrival: min(arrival, advance())))
     drain()
@@ -121,6 +133,9 @@ package final class PeerDriver {
   /// Refuses the calls that were not answered, when the peer goes away; no step comes after it.
   package func abandon() {
     recorder?.end(actor: actor)
+    if strays.dropped > 0 {
+      LoopNotices.say("peer \(actor): \(strays.dropped) datagrams that belong to no call came")
+    }
     for complete in calls.abandon() { complete(.failure(.ended)) }
   }
 
@@ -166,7 +181,9 @@ package final class PeerDriver {
 
   private func perform(_ output: PeerOutput) {
     switch output {
-    case .datagram(let datagram): port.send(datagram)
+    case .datagram(let datagram):
+      strays.sent(datagram)
+      port.send(datagram)
     case .request(.bindSocket(let id, let ip)):
       open(id) { () throws(SystemError) in try port.bind(ip) }
     case .request(.listen(let id, let ip)):

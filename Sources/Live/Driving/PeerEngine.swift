@@ -12,6 +12,9 @@ package protocol PeerEngine: AnyObject {
   var entropyDrawn: UInt64 { get }
   /// How long the codecs have worked so far, where that is measured.
   var codecTimes: [CodecTime] { get }
+  /// Whether a datagram from an end that was never sent anything is one of the peer; asked before
+  /// it becomes an input, so that it must change nothing.
+  func recognizes(_ datagram: Datagram) -> Bool
 }
 
 extension PeerEngine {

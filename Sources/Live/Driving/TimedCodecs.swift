@@ -147,4 +147,6 @@ final class TimedPeer: PeerEngine {
   var deadline: Instant? { machine.deadline }
   var entropyDrawn: UInt64 { machine.entropyDrawn }
   var codecTimes: [CodecTime] { codecs.times }
+
+  func recognizes(_ datagram: Datagram) -> Bool { machine.recognizes(datagram) }
 }

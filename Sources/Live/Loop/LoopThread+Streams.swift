@@ -78,16 +78,51 @@ extension LoopThread {
     return (tag, socket)
   }
 
-  /// Takes the connections that wait at a listener.
+  /// How many connections one turn accepts.
+  private static let acceptsPerTurn = 16
+
+  /// Accepts the connections that wait at a listener.
   func accept(_ tag: Poller.Tag) {
-    while let listener = descriptors.listener(tag), let stream = listener.socket.accept() {
-      let entry = OpenStream(
-        stream: stream, resident: listener.resident, port: listener.port, id: nil)
-      guard let streamTag = try? descriptors.add(entry) else { continue }
-      listener.port.adopt(streamTag, stream)
-      touched(listener.resident).take(
-        .answer(.streamAccepted(local: stream.local, remote: stream.remote)))
+    for _ in 0..<LoopThread.acceptsPerTurn {
+      guard let listener = descriptors.listener(tag) else { return }
+      switch listener.socket.accept() {
+      case .none: return
+      case .useless: continue
+      case .refused(let code): return rest(tag, listener.socket, code)
+      case .connection(let stream):
+        let entry = OpenStream(
+          stream: stream, resident: listener.resident, port: listener.port, id: nil)
+        guard let streamTag = try? descriptors.add(entry) else { continue }
+        listener.port.adopt(streamTag, stream)
+        touched(listener.resident).take(
+          .answer(.streamAccepted(local: stream.local, remote: stream.remote)))
+      }
     }
+  }
+
+  /// How long a listener rests whose connections cannot be accepted.
+  private static let restNanoseconds: Int64 = 1_000_000_000
+
+  /// Looks away from a listener for a while: the poller would tell of it without end.
+  private func rest(_ tag: Poller.Tag, _ socket: ListenSocket, _ code: Int32) {
+    if !hasToldOfRest {
+      hasToldOfRest = true
+      LoopNotices.say(
+        "connections to \(socket.local) have to wait: \(String(cString: strerror(code))); raise "
+          + "`ulimit -n`, or let fewer calls run")
+    }
+    poller.ignore(socket.descriptor, tag: tag)
+    resting.append((tag, csockets_monotonic_ns() + LoopThread.restNanoseconds))
+  }
+
+  /// Looks at listeners again that have rested.
+  func wakeListeners() {
+    guard let first = resting.first, first.untilNanoseconds <= csockets_monotonic_ns() else {
+      return
+    }
+    resting.removeFirst()
+    guard let listener = descriptors.listener(first.tag) else { return }
+    poller.watch(listener.socket.descriptor, writing: false, tag: first.tag)
   }
 
   /// Forgets a listener, which closes it; connections that it accepted stay.

@@ -24,6 +24,9 @@ final class LoopThread {
   var descriptors: OpenSockets
   private var completions: [@Sendable () -> Void] = []
   private var isStopping = false
+  /// Listeners that are not looked at for a while, the first one to wake first.
+  var resting: [(tag: Poller.Tag, untilNanoseconds: Int64)] = []
+  var hasToldOfRest = false
 
   init(mailbox: Mailbox<MediaLoop.Message>) throws(SystemError) {
     self.mailbox = mailbox
@@ -44,6 +47,7 @@ final class LoopThread {
       guard let count = try? poller.wait(waits: isIdle) else { break }
       for index in 0..<count { handle(poller.tag(at: index)) }
       multicast.takeTurn()
+      wakeListeners()
       turns.takeTurns(of: peers, until: csockets_monotonic_ns())
     }
     finish()
@@ -51,7 +55,9 @@ final class LoopThread {
 
   /// Sets the timer to the earliest turn; gives false when a turn is due already.
   private func arm() -> Bool {
-    let earliest = min(multicast.wakeNanoseconds ?? .max, turns.earliestNanoseconds ?? .max)
+    let earliest = min(
+      multicast.wakeNanoseconds ?? .max, turns.earliestNanoseconds ?? .max,
+      resting.first?.untilNanoseconds ?? .max)
     guard earliest < .max else { return true }
     if earliest <= csockets_monotonic_ns() { return false }
     timer.arm(monotonicNanoseconds: earliest)

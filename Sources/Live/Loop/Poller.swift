@@ -30,6 +30,11 @@ final class Poller {
     _ = csockets_poll_modify(descriptor, watched, interest, tag)
   }
 
+  /// Watches a descriptor for errors alone, until it is watched again.
+  func ignore(_ watched: Int32, tag: Tag) {
+    _ = csockets_poll_modify(descriptor, watched, 0, tag)
+  }
+
   /// Ends watching a descriptor.
   func remove(_ watched: Int32) { _ = csockets_poll_remove(descriptor, watched) }
 

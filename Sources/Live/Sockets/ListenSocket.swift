@@ -1,4 +1,5 @@
 import CSockets
+import Glibc
 import Wire
 
 /// A socket that accepts connections of the other side of a call; closed when nobody holds it any
@@ -19,15 +20,35 @@ final class ListenSocket {
 
   deinit { _ = csockets_close(descriptor) }
 
-  /// The next connection that waits; nil when there is none.
-  func accept() -> StreamSocket? {
+  /// What a look at the connections that wait led to.
+  enum Accepted {
+    case connection(StreamSocket)
+    /// One that is of no use, or is gone again.
+    case useless
+    /// None waits.
+    case none
+    /// Those that wait cannot be accepted for now: the system has no descriptor or memory left.
+    case refused(Int32)
+  }
+
+  /// Accepts the next connection that waits.
+  func accept() -> Accepted {
     var end = csockets_address()
     let accepted = csockets_tcp_accept(descriptor, &end)
-    guard accepted >= 0 else { return nil }
+    guard accepted >= 0 else {
+      switch -accepted {
+      case EAGAIN: return .none
+      case EMFILE, ENFILE, ENOBUFS, ENOMEM: return .refused(-accepted)
+      // Errors of the connection itself, as accept(2) has them.
+      case EINTR, ECONNABORTED, EPROTO, ENETDOWN, EHOSTDOWN, ENETUNREACH, EHOSTUNREACH:
+        return .useless
+      default: return .refused(-accepted)
+      }
+    }
     guard let remote = SocketAddress(end) else {
       _ = csockets_close(accepted)
-      return nil
+      return .useless
     }
-    return StreamSocket(accepted: accepted, local: local, remote: remote)
+    return .connection(StreamSocket(accepted: accepted, local: local, remote: remote))
   }
 }

@@ -37,6 +37,9 @@ final class StreamSocket {
   /// How much may wait for an end that does not read; media beyond that is late anyway.
   private static let outgoingMaximum = 1 << 18
   private static let readCapacity = 1 << 14
+  /// How often one turn reads: the rest stays with the kernel until others had their turn, and
+  /// makes the other end wait where it is fast.
+  private static let readsPerTurn = 4
 
   init(to target: StreamTarget, authorities: String? = nil) throws(SystemError) {
     self.authorities = authorities
@@ -124,7 +127,11 @@ final class StreamSocket {
     }
     guard let tls else { return 1 }
     var status: Int32 = 0
-    repeat { status = receive { tls.receive($0) } } while status > 0
+    var reads = 0
+    repeat {
+      status = receive { tls.receive($0) }
+      reads += 1
+    } while status > 0 && reads < StreamSocket.readsPerTurn
     let progress = tls.handshake()
     outgoing += tls.takeOutput()
     let flushed = flush()
@@ -147,21 +154,29 @@ final class StreamSocket {
   }
 
   private func read(into messages: inout [[UInt8]]) -> Int32 {
-    while true {
+    for _ in 0..<StreamSocket.readsPerTurn {
       // What came with the end of the handshake is there already.
-      if let tls {
-        let status = decrypt(tls)
-        guard status == 0 else { return status }
-      }
-      do throws(FramingError) {
-        while let message = try incoming.next() { messages.append(message) }
-      } catch {
-        return -EPROTO
-      }
+      let status = deliver(into: &messages)
+      guard status == 0 else { return status }
       let count = receive { bytes in
         if let tls { tls.receive(bytes) } else { incoming.append(bytes) }
       }
       guard count > 0 else { return count }
+    }
+    return deliver(into: &messages)
+  }
+
+  /// Adds the messages that are complete; 0, or a negative errno.
+  private func deliver(into messages: inout [[UInt8]]) -> Int32 {
+    if let tls {
+      let status = decrypt(tls)
+      guard status == 0 else { return status }
+    }
+    do throws(FramingError) {
+      while let message = try incoming.next() { messages.append(message) }
+      return 0
+    } catch {
+      return -EPROTO
     }
   }
 

@@ -138,7 +138,7 @@ struct PacketSeries {
     let at = PageTime.units(rows.integer(1))
     let isRTP = !rows.isNull(4)
     let ssrc = rows.isNull(3) ? nil : rows.integer(3) & 0xffff_ffff
-    let kind: Kind = isRTP ? .rtp : ssrc != nil ? .rtcp : kind(of: rows.blob(8))
+    let kind: Kind = isRTP ? .rtp : ssrc != nil ? .rtcp : rows.withBlob(8) { self.kind(of: $0) }
     let size = rows.integer(7)
     let source = Source(path: rows.integer(2), kind: kind, ssrc: isRTP ? ssrc : nil)
     guard isRTP else {

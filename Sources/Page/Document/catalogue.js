@@ -95,7 +95,7 @@ function takeRow(entry) {
   }
   const state = entry.isLive ? make("span", { class: "pill wait" }, "live")
     : entry.isComplete ? "" : make("span", { class: "pill off" }, "cut short");
-  const link = new URLSearchParams({ token, take: entry.name });
+  const link = new URLSearchParams({ ...(token ? { token } : {}), take: entry.name });
   const found = entry.details?.findings;
   return make("tr", {},
     make("td", {}, state),

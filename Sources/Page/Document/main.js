@@ -23,7 +23,7 @@ import { inPieces } from "./pieces.js";
 import { listenToPrinting } from "./printing.js";
 import { drawQuery, makeQuery } from "./query.js";
 import { besides, fillComparison, isComparing } from "./comparing.js";
-import { askJSON, askReading, chosenTake, otherTake, token } from "./server.js";
+import { askJSON, askReading, chosenTake, enter, otherTake, token } from "./server.js";
 import { makeStats, showStats } from "./stats.js";
 import {
   adopt, fetchLate, hasLateValues, loadTake, settleLate, take, takeFacts,
@@ -156,6 +156,7 @@ async function followRecording() {
 }
 
 async function begin() {
+  await enter();
   if (token) addressParts.set("token", token);
   if (!await loadTake()) {
     await showCatalogue();

@@ -1,18 +1,29 @@
 // What the page asks of its own server, where `retake open` serves it.
 
 const given = new URLSearchParams(location.hash.slice(1));
-/** What lets this page ask; it stays in the address, so that a link or a reload has it too. */
-export const token = given.get("token") ?? "";
+/** What lets this page ask; empty once it is a cookie. */
+export let token = given.get("token") ?? "";
 /** The take that is looked at, by its name in the catalogue. */
 export const chosenTake = given.get("take") ?? "";
 /** A second one, which stands beside it. */
 export const otherTake = given.get("with") ?? "";
 
+let entering;
+
+/** Turns the token of the address into a cookie, which no script can read and no history keeps. */
+export function enter() {
+  entering ??= token === "" ? Promise.resolve() : fetch("/cookie", {
+    method: "POST", headers: { Authorization: `Bearer ${token}` }, cache: "no-store",
+  }).then((reply) => { if (reply.ok) token = ""; }, () => {});
+  return entering;
+}
+
 /** The reply to a question, as it came; throws with the server's own words. */
 export async function ask(path, parameters = {}, init = {}) {
+  await enter();
   const query = new URLSearchParams(parameters);
   const reply = await fetch(`/${path}?${query}`, {
-    ...init, headers: { Authorization: `Bearer ${token}` }, cache: "no-store",
+    ...init, headers: token ? { Authorization: `Bearer ${token}` } : {}, cache: "no-store",
   });
   if (reply.ok) return reply;
   const refusal = await reply.json().catch(() => ({}));

@@ -88,7 +88,9 @@ package struct PageMedia: Sendable {
         let codec = rows.text(1) ?? ""
         var (width, height, channels) = rows.values(from: 3, Int.self, Int.self, Int?.self)
         // Frames that were passed on without a decoder tell their size themselves.
-        if width <= 0, let size = CodecName(rawValue: codec).codec?.look?(rows.blob(6)).size {
+        if width <= 0, let look = CodecName(rawValue: codec).codec?.look,
+          let size = rows.withBlob(6, { look($0).size })
+        {
           (width, height) = size
         }
         file = Container(codec: codec, width: width, height: height, channels: channels ?? 2)

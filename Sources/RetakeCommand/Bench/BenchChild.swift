@@ -1,47 +1,51 @@
 import Foundation
+import Synchronization
 
 /// A program that is measured from outside.
 final class Child {
   private let process = Process()
   private let output = Pipe()
-  private let errors = Pipe()
+  private let said = Said()
 
   init(_ program: String, _ arguments: [String]) throws {
     process.executableURL = URL(fileURLWithPath: program).resolvingSymlinksInPath()
     process.arguments = arguments
     process.standardInput = FileHandle.nullDevice
     process.standardOutput = output
+    let errors = Pipe()
     process.standardError = errors
     do {
       try process.run()
     } catch {
       throw CommandFailure(.inputOutput, "\(program): it cannot be started")
     }
+    let (said, reading) = (said, errors.fileHandleForReading)
+    Thread {
+      while true {
+        let more = reading.availableData
+        if !said.add(more) { return }
+      }
+    }.start()
   }
 
   /// Runs a program to its end; gives how long it took.
   static func seconds(_ program: String, _ arguments: [String]) throws -> Double {
     let watch = Stopwatch()
     let child = try Child(program, arguments)
-    let words = child.errors.fileHandleForReading.readDataToEndOfFile()
     _ = child.output.fileHandleForReading.readDataToEndOfFile()
     child.process.waitUntilExit()
     guard child.process.terminationStatus == 0 else {
       throw CommandFailure(
-        .inputOutput, "\(program) failed: \(String(decoding: words.suffix(500), as: UTF8.self))")
+        .inputOutput, "\(program) failed: \(child.said.wait(for: nil).text.suffix(500))")
     }
     return watch.elapsed.wall
   }
 
   /// Waits until it says something.
   func waitForErrors(_ text: String) throws {
-    var seen = ""
-    while !seen.contains(text) {
-      let more = errors.fileHandleForReading.availableData
-      guard !more.isEmpty else {
-        throw CommandFailure(.inputOutput, "a process ended early: \(seen)")
-      }
-      seen += String(decoding: more, as: UTF8.self)
+    let (seen, isThere) = said.wait(for: text)
+    guard isThere else {
+      throw CommandFailure(.inputOutput, "a process ended early: \(seen)")
     }
   }
 
@@ -58,5 +62,36 @@ final class Child {
     var usage = rusage()
     getrusage(Int32(truncatingIfNeeded: RUSAGE_CHILDREN.rawValue), &usage)
     return Double(usage.ru_maxrss) / 1024
+  }
+}
+
+/// What a child says on standard error, read as it comes: a child waits when a pipe is full.
+private final class Said: Sendable {
+  private struct State {
+    var text = ""
+    var isOver = false
+  }
+
+  private let state = Mutex(State())
+  private let changes = DispatchSemaphore(value: 0)
+
+  /// Adds what came; false when nothing did, which is the end.
+  func add(_ more: Data) -> Bool {
+    state.withLock { state in
+      state.text += String(decoding: more, as: UTF8.self)
+      state.isOver = more.isEmpty
+    }
+    changes.signal()
+    return !more.isEmpty
+  }
+
+  /// Waits for a text, or for the end with nil; gives all that was said, and whether it was there.
+  func wait(for text: String?) -> (text: String, isThere: Bool) {
+    while true {
+      let seen = state.withLock { $0 }
+      let isThere = text.map { seen.text.contains($0) } ?? seen.isOver
+      if isThere || seen.isOver { return (seen.text, isThere) }
+      changes.wait()
+    }
   }
 }

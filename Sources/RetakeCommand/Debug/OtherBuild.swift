@@ -1,5 +1,6 @@
 import Debug
 import Foundation
+import Live
 import Tape
 
 /// Another build of this tool, asked what its stack makes of a take.
@@ -28,18 +29,21 @@ struct OtherBuild {
     let process = Process()
     process.executableURL = URL(fileURLWithPath: path)
     process.arguments = ["whatif", take, "--outcomes"] + changes
-    let output = Pipe()
-    process.standardOutput = output
+    let output: ChildPipe
     do {
+      output = try ChildPipe()
+      process.standardOutput = output.writing
       try process.run()
+      output.closeWriting()
     } catch {
       throw CommandFailure(
         .noSuchFile, "\(path): it cannot be started: \(error.localizedDescription)")
     }
-    let data = output.fileHandleForReading.readDataToEndOfFile()
+    let text = output.readAll(atMost: 64 << 20)
+    process.end()
     process.waitUntilExit()
     guard process.terminationStatus == 0,
-      let answer = CanonicalJSON.value(Answer.self, from: String(decoding: data, as: UTF8.self))
+      let answer = CanonicalJSON.value(Answer.self, from: text)
     else {
       throw CommandFailure(
         .inputOutput,

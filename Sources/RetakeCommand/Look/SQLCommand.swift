@@ -105,6 +105,8 @@ private struct QueryRun {
       }
       return !state.isLate && !Interruption.isAsked && state.failure == nil
     }
+    let end = limit.map { endWhenLate($0) }
+    defer { end?.cancel() }
     let count: Int
     do throws(TapeError) {
       count = try SQLConsole.run(
@@ -129,12 +131,26 @@ private struct QueryRun {
     if Interruption.isAsked {
       throw CommandFailure(.interrupted, "\(take): the query was interrupted; \(rows)")
     }
-    if state.isLate {
-      throw CommandFailure(
-        .difference,
-        "\(take): the query took longer than the --time-limit of "
-          + "\(StatsValue.number(limit ?? 0).json) s; \(rows)")
+    if state.isLate { throw late(rows) }
+  }
+
+  private func late(_ rows: String) -> CommandFailure {
+    CommandFailure(
+      .difference,
+      "\(take): the query took longer than the --time-limit of "
+        + "\(StatsValue.number(limit ?? 0).json) s; \(rows)")
+  }
+
+  /// Ends the process where a query is not ended by its limit: SQLite asks nobody while one of its
+  /// functions runs.
+  private func endWhenLate(_ limit: Double) -> DispatchWorkItem {
+    let failure = late("a function in it did not end")
+    let end = DispatchWorkItem {
+      printError("retake: \(failure.message)")
+      _exit(failure.status.rawValue)
     }
+    DispatchQueue.global().asyncAfter(deadline: .now() + limit + 1, execute: end)
+    return end
   }
 
   private final class State {

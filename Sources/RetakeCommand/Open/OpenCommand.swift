@@ -40,7 +40,7 @@ struct OpenCommand: AsyncParsableCommand {
     let stop = StopSignal()
     let routes = OpenRoutes(takes: takes)
     var access = AccessRules()
-    access.token = BearerToken.random()
+    access.wantsToken = true
     var limits = HTTPServer.Limits()
     limits.idleSeconds = 600
     let server: HTTPServer

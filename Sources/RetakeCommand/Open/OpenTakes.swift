@@ -2,6 +2,7 @@ import Foundation
 import Page
 import Queries
 import Stats
+import Synchronization
 import Tape
 import Wire
 
@@ -21,7 +22,7 @@ actor OpenTakes {
   private struct Session {
     var number: Int
     var path: String
-    var content: PageContent
+    var content: SharedContent
     /// Values that the page has not asked for yet.
     var late: ArraySlice<UInt8> = []
   }
@@ -42,6 +43,9 @@ actor OpenTakes {
   private var clearPackets: ClearPackets?
   private var readings = SharedWork<FirstReading>(keeping: 2)
   private var foundProblems = SharedWork<String>(keeping: 16)
+  private let work = FileWork(4)
+  private let queryWork = FileWork(2, waitingMaximum: 16)
+  private let queries: QueryProcess
 
   /// Pages that are open at once; the oldest then reads its take anew.
   private static let sessionMaximum = 16
@@ -54,8 +58,11 @@ actor OpenTakes {
   private let shortMaximum: Int
 
   /// Looks whether there is something to show.
-  init(paths: [String], shortMaximum: Int = 20_000) throws(CommandFailure) {
+  init(paths: [String], shortMaximum: Int = 20_000, queries: QueryProcess = QueryProcess())
+    throws(CommandFailure)
+  {
     self.paths = paths
+    self.queries = queries
     self.shortMaximum = shortMaximum
     for path in paths where !Self.isFolder(path) {
       guard FileBytes.kind(of: path) != nil else {
@@ -118,18 +125,27 @@ actor OpenTakes {
     }
   }
 
-  private func reading<Value>(_ body: () throws(TapeError) -> Value) throws(Refusal) -> Value {
-    do throws(TapeError) {
-      return try body()
-    } catch {
-      throw Refusal(error.description)
+  /// Reads takes while this actor answers others.
+  private func reading<Value: Sendable>(
+    _ body: @escaping @Sendable () throws(TapeError) -> Value
+  ) async throws(Refusal) -> Value {
+    let result = await work.run { Result { () throws(TapeError) in try body() } }
+    guard let result else { throw Refusal("too much is asked at once; try again in a moment") }
+    return try value(of: result)
+  }
+
+  private func value<Value>(of result: Result<Value, TapeError>) throws(Refusal) -> Value {
+    switch result {
+    case .success(let value): return value
+    case .failure(let error): throw Refusal(error.description)
     }
   }
 
-  private func asking<Value>(
-    _ path: String, _ body: (borrowing SQLiteConnection) throws(SQLiteError) -> Value
-  ) throws(Refusal) -> Value {
-    try reading { () throws(TapeError) in
+  private func asking<Value: Sendable>(
+    _ path: String,
+    _ body: @escaping @Sendable (borrowing SQLiteConnection) throws(SQLiteError) -> Value
+  ) async throws(Refusal) -> Value {
+    try await reading { () throws(TapeError) in
       let connection = try TakeFile.openForQueries(path)
       do throws(SQLiteError) {
         return try body(connection)
@@ -164,10 +180,11 @@ actor OpenTakes {
     let stamp = FileStamp(path: path)
     let result = await firstReading(of: path, stamp).value
     if isLive(path) { readings.forget(stamp) }
-    let first = try reading { () throws(TapeError) in try result.get() }
+    let first = try value(of: result)
     sessionCount += 1
     if sessions.count == Self.sessionMaximum { sessions.removeFirst() }
-    var session = Session(number: sessionCount, path: path, content: first.content)
+    var session = Session(
+      number: sessionCount, path: path, content: SharedContent(first.content))
     let columns = first.reading.columns
     let earlyCount = isOverview ? first.reading.earlyCount : columns.count
     session.late = columns[earlyCount...]
@@ -193,14 +210,13 @@ actor OpenTakes {
   /// What came since the last time.
   ///
   /// - Parameter isBrief: whether only what has to be quick is looked at.
-  func more(_ number: Int, isBrief: Bool = false) throws(Refusal) -> [UInt8] {
-    let place = try place(of: number)
-    let path = sessions[place].path
-    let (result, media) = try reading {
+  func more(_ number: Int, isBrief: Bool = false) async throws(Refusal) -> [UInt8] {
+    let session = sessions[try place(of: number)]
+    let (path, content) = (session.path, session.content)
+    let (result, media) = try await reading {
       () throws(TapeError) -> (PageContent.Reading, String?) in
-      isBrief
-        ? (try sessions[place].content.readBriefly(), nil)
-        : (try sessions[place].content.read(), try FirstReading.media(path))
+      let result = try content.read(isBrief: isBrief)
+      return (result, isBrief ? nil : try FirstReading.media(path))
     }
     return answer(result, result.columns[...], media: media, session: number, path)
   }
@@ -230,18 +246,18 @@ actor OpenTakes {
     let result = await foundProblems.task(for: FileStamp(path: path)) { () throws(TapeError) in
       try PageContent.findings(path: path)
     }.value
-    return try reading { () throws(TapeError) in try result.get() }
+    return try value(of: result)
   }
 
-  func details(_ name: String) throws(Refusal) -> String {
+  func details(_ name: String) async throws(Refusal) -> String {
     let path = try checked(name)
-    return try reading { () throws(TapeError) in try PageCatalogue.details(path: path) }
+    return try await reading { () throws(TapeError) in try PageCatalogue.details(path: path) }
   }
 
-  func stats(_ name: String, at seconds: Double) throws(Refusal) -> String {
+  func stats(_ name: String, at seconds: Double) async throws(Refusal) -> String {
     let path = try checked(name)
     let instant = Instant(nanoseconds: Int64(exactly: (seconds * 1e9).rounded()) ?? 0)
-    let samples = try reading { () throws(TapeError) in
+    let samples = try await reading { () throws(TapeError) in
       try StatSamples(path: path, at: instant)
     }
     let peers = samples.peers.map { peer in
@@ -250,9 +266,9 @@ actor OpenTakes {
     return "[" + peers.joined(separator: ",") + "]"
   }
 
-  func media(_ name: String, _ place: PageMedia.Place) throws(Refusal) -> PageMedia {
+  func media(_ name: String, _ place: PageMedia.Place) async throws(Refusal) -> PageMedia {
     let path = try checked(name)
-    let found = try asking(path) { connection throws(SQLiteError) in
+    let found = try await asking(path) { connection throws(SQLiteError) in
       try PageMedia(place, connection)
     }
     guard let found else {
@@ -263,7 +279,7 @@ actor OpenTakes {
 
   // MARK: Packets
 
-  private func list(_ name: String, _ filter: String) throws(Refusal) -> PacketList {
+  private func list(_ name: String, _ filter: String) async throws(Refusal) -> PacketList {
     let path = try checked(name)
     let size = [path, path + "-wal"].reduce(0) { sum, path in
       let attributes = try? FileManager.default.attributesOfItem(atPath: path)
@@ -280,7 +296,7 @@ actor OpenTakes {
     } catch {
       throw Refusal(error.description)
     }
-    let rows = try asking(path) { connection throws(SQLiteError) in
+    let rows = try await asking(path) { connection throws(SQLiteError) in
       try PagePackets.rows(wanted, connection)
     }
     let list = PacketList(path: path, filter: filter, fileBytes: size, rows: rows)
@@ -290,26 +306,30 @@ actor OpenTakes {
     return list
   }
 
-  func packets(_ name: String, filter: String, from: Int, count: Int) throws(Refusal) -> String {
-    let list = try list(name, filter)
+  func packets(_ name: String, filter: String, from: Int, count: Int) async throws(Refusal)
+    -> String
+  {
+    let list = try await list(name, filter)
     let begin = min(max(from, 0), list.rows.count)
     let rows = list.rows[begin..<min(begin + max(count, 0), list.rows.count)]
-    let lines = try asking(list.path) { connection throws(SQLiteError) in
+    let lines = try await asking(list.path) { connection throws(SQLiteError) in
       try PagePackets.list(rows, connection)
     }
     return "{\"total\":\(list.rows.count),\"from\":\(begin),\"rows\":\(lines)}"
   }
 
-  func packetIndex(_ name: String, filter: String, at seconds: Double) throws(Refusal) -> String {
-    let list = try list(name, filter)
-    let index = try asking(list.path) { connection throws(SQLiteError) in
+  func packetIndex(_ name: String, filter: String, at seconds: Double) async throws(Refusal)
+    -> String
+  {
+    let list = try await list(name, filter)
+    let index = try await asking(list.path) { connection throws(SQLiteError) in
       try PagePackets.index(of: seconds, in: list.rows, connection)
     }
     return "{\"index\":\(index)}"
   }
 
-  func packet(_ name: String, row: Int64) throws(Refusal) -> String {
-    try asking(try checked(name)) { connection throws(SQLiteError) in
+  func packet(_ name: String, row: Int64) async throws(Refusal) -> String {
+    try await asking(try checked(name)) { connection throws(SQLiteError) in
       try PagePackets.detail(row, connection)
     }
   }
@@ -317,19 +337,15 @@ actor OpenTakes {
   /// What was inside of a protected packet; of packets near it, it is known from the same replay.
   func clear(_ name: String, row: Int64) async throws(Refusal) -> String {
     let path = try checked(name)
-    let place = try asking(path) { connection throws(SQLiteError) in
+    let place = try await asking(path) { connection throws(SQLiteError) in
       try PagePackets.Place(row: row, connection)
     }
     guard let place else {
       throw Refusal("there is no packet of row \(row)", isUnknown: true)
     }
     if clearPackets?.path != path || clearPackets?.span.contains(place.at) != true {
-      let work = Task.detached {
-        Result { () throws(TapeError) in try ClearPackets(path: path, around: place.at) }
-      }
-      switch await work.value {
-      case .success(let found): clearPackets = found
-      case .failure(let error): throw Refusal(error.description)
+      clearPackets = try await reading { () throws(TapeError) in
+        try ClearPackets(path: path, around: place.at)
       }
     }
     return clearPackets?.json(of: place) ?? "[]"
@@ -337,48 +353,28 @@ actor OpenTakes {
 
   // MARK: SQL
 
-  private static let rowMaximum = 20_000
-  private static let querySeconds = 20.0
-
   /// The rows of one query: names of columns, and rows as lists.
-  func rows(_ name: String, sql: String) throws(Refusal) -> String {
+  func rows(_ name: String, sql: String) async throws(Refusal) -> String {
     let path = try checked(name)
+    let queries = queries
     let begin = ContinuousClock.now
-    let watch = SQLiteWatch { begin.duration(to: .now) < .seconds(Self.querySeconds) }
-    defer { withExtendedLifetime(watch) {} }
-    do throws(TapeError) {
-      let connection = try TakeFile.openForQueries(path)
-      connection.setWatch(watch)
-      do throws(SQLiteError) {
-        return try answer(sql, connection)
-      } catch {
-        throw TapeError(
-          path: name, place: SQLConsole.queryPlace,
-          reason: error.code.primary == .interrupted
-            ? "the query took longer than \(Int(Self.querySeconds)) s" : error.message,
-          kind: .failed)
-      }
-    } catch {
-      throw Refusal(error.reason)
+    switch await queryWork.run({ queries.answer(sql, take: path, since: begin) }) {
+    case .rows(let text): return text
+    case .failed(let reason): throw Refusal(reason)
+    case nil: throw Refusal("too many queries wait for others; try again in a moment")
     }
   }
+}
 
-  private func answer(_ sql: String, _ connection: borrowing SQLiteConnection)
-    throws(SQLiteError) -> String
-  {
-    let statement = try connection.prepare(sql)
-    guard statement.isReadOnly else {
-      throw SQLiteError(code: .readOnly, message: "a take is only read, never written")
+/// What a page has read so far; one request of a page waits for the one before.
+private final class SharedContent: Sendable {
+  private let content: Mutex<PageContent>
+
+  init(_ content: PageContent) { self.content = Mutex(content) }
+
+  func read(isBrief: Bool) throws(TapeError) -> PageContent.Reading {
+    try content.withLock { (content) throws(TapeError) in
+      isBrief ? try content.readBriefly() : try content.read()
     }
-    let names = (0..<statement.columnCount).map { jsonString(statement.columnName($0)) }
-    var lines: [String] = []
-    var isCut = false
-    while !isCut, try statement.step() {
-      let values = names.indices.map { (statement.value($0) ?? .null).json.text }
-      lines.append("[" + values.joined(separator: ",") + "]")
-      isCut = lines.count == Self.rowMaximum
-    }
-    return "{\"columns\":[\(names.joined(separator: ","))],\"isCut\":\(isCut),"
-      + "\"rows\":[\(lines.joined(separator: ",\n"))]}"
   }
 }

@@ -202,7 +202,8 @@ actor CallService: CallHandling {
   /// Changes what WHIP and WHEP know of a call, if it still runs.
   func setExchange(_ exchange: SessionExchange, of id: String) { calls[id]?.exchange = exchange }
 
-  /// Makes the peer of a new call; without an identifier it gets its number.
+  /// Makes the peer of a new call; without an identifier it gets one that nobody can guess, because
+  /// it is all that is needed to read the call and to end it.
   func makeCall(role: String, transport: String = "http", id: String? = nil)
     throws(CallRefusal) -> Call
   {
@@ -225,7 +226,8 @@ actor CallService: CallHandling {
       connection, sending: plan, transport: transport, preferring: options.videoCodec,
       telling: failures)
     let call = Call(
-      id: id ?? "call-\(number)", number: number, peer: peer, session: session, path: path)
+      id: id ?? "call-\(number)-\(BearerToken.random().text)", number: number, peer: peer,
+      session: session, path: path)
     calls[call.id] = call
     Task {
       await peer.waitUntilGone(connectingWithin: connectionLimit)

@@ -15,8 +15,9 @@ struct ListenOptions: ParsableArguments {
 
   @Option(
     help: """
-      A bearer token that callers must give; the page has it in its address. Default: none on \
-      loopback, and one that is made and printed beyond it. \(Taking.secretForm)
+      A bearer token that callers must give; the page has it in its address. Default: one that is \
+      made and printed; on loopback it is needed for what is about all calls alone, such as \
+      GET /stats. \(Taking.secretForm)
       """,
     transform: Taking.secret(Taking.value(BearerToken.wanted)))
   var token: BearerToken?
@@ -71,7 +72,7 @@ struct ListenOptions: ParsableArguments {
         host: listen.host, port: listen.port,
         access: AccessRules(
           hosts: allowedHosts.map(\.name), origins: allowedOrigins.map(\.text), token: token),
-        identity: identity, sockets: sockets, handler: handler)
+        identity: identity, sockets: sockets, notice: { printError($0) }, handler: handler)
     } catch {
       throw CommandFailure(.inputOutput, error.reason)
     }
@@ -83,7 +84,7 @@ extension HTTPServer {
   var webSocketURL: String { "ws" + url.dropFirst("http".count) }
 
   /// The address of the page, with the token that its requests need.
-  var pageURL: String { url + "/" + (token.map { "#token=\($0.text)" } ?? "") }
+  var pageURL: String { url + "/#token=\(token.text)" }
 }
 
 /// `HOST:PORT`, with brackets around an IPv6 address.

@@ -131,7 +131,7 @@ struct RecordServe: AsyncParsableCommand {
       try await service.open()
       if hasRooms {
         let made = try await service.roomSession()
-        rooms.open(made.session, options, secret: hosting.roomSecret)
+        rooms.open(made.session, options, hosting)
         room = made
       }
     } catch {
@@ -141,8 +141,8 @@ struct RecordServe: AsyncParsableCommand {
     printError("open \(server.pageURL) in a browser, or POST an offer to \(server.url)/offer")
     if hasRooms { printError("rooms are at \(server.webSocketURL)\(RoomHosting.path)") }
     printError("WHIP publishers go to \(server.url)/whip, WHEP players to \(server.url)/whep")
-    if listening.token == nil, let token = server.token {
-      printError("others can reach this address, so callers need the token \(token.text)")
+    if listening.token == nil, server.wantsToken {
+      printError("others can reach this address, so callers need the token \(server.token.text)")
     }
     printError("the take holds keys and media of the calls; Ctrl-C ends the recording")
     let endsWithCall = once
@@ -165,12 +165,18 @@ struct RecordServe: AsyncParsableCommand {
   /// Makes room for the sockets and files of as many calls as are allowed.
   private func raiseDescriptorLimit() throws {
     let limit = DescriptorLimit.raise()
-    let needed = RecordServe.ownDescriptors + calls * RecordServe.callDescriptors
+    // What one sends and what one receives in a room are two connections.
+    let guests = hosting.rooms ? hosting.guests : 0
+    let needed = RecordServe.ownDescriptors + (calls + 2 * guests) * RecordServe.callDescriptors
     guard limit < needed else { return }
+    let (named, lowered) =
+      hosting.rooms
+      ? ("--calls \(calls) and --guests \(guests)", "--calls and --guests")
+      : ("--calls \(calls)", "--calls")
     throw CommandFailure(
       .usage,
-      "--calls \(calls) may need \(needed) descriptors and the system allows \(limit): raise the "
-        + "hard limit of `ulimit -n`, or lower --calls")
+      "\(named) may need \(needed) descriptors and the system allows \(limit): raise the "
+        + "hard limit of `ulimit -n`, or lower \(lowered)")
   }
 
   /// What the recorder itself and the connections of HTTP may have open.

@@ -22,6 +22,16 @@ struct RoomHostingOptions: ParsableArguments {
     transform: Taking.secret(Taking.pair("KEY:SECRET", separator: ":")))
   var roomSecret: String?
 
+  @Option(
+    help: """
+      With --rooms: how many participants all rooms may have at once; further ones are refused \
+      until one has left. Default: \(Self.usualGuests).
+      """,
+    transform: Taking.whole(1...100_000))
+  var guests = Self.usualGuests
+
+  private static let usualGuests = 50
+
   func validate() throws {
     guard rooms || roomSecret == nil else {
       throw ValidationError("--room-secret goes with --rooms: give both, or leave it out.")
@@ -37,17 +47,24 @@ final class RoomHosting: Sendable {
 
   /// Where the rooms are entered.
   var route: WebSocketRoute {
-    WebSocketRoute(path: RoomHosting.path, subprotocols: RoomHost.subprotocols) {
-      [self] socket, _ in
+    var limits = WebSocketLimits()
+    // A description of all that one may publish, and more.
+    limits.messageBytes = 256 << 10
+    limits.unreadBytes = 256 << 10
+    limits.unsentBytes = 1 << 20
+    return WebSocketRoute(
+      path: RoomHosting.path, subprotocols: RoomHost.subprotocols, limits: limits
+    ) { [self] socket, _ in
       await host.withLock { $0 }?.serve(socket)
     }
   }
 
   /// Opens the rooms.
-  func open(_ session: Session, _ options: RecordOptions, secret: String?) {
+  func open(_ session: Session, _ options: RecordOptions, _ wanted: RoomHostingOptions) {
     var hosting = RoomHost.Options()
     hosting.connection = options.peerConfiguration
-    hosting.secret = secret
+    hosting.secret = wanted.roomSecret
+    hosting.guestsMaximum = wanted.guests
     let made = RoomHost(session: session, options: hosting)
     host.withLock { $0 = made }
   }

@@ -42,6 +42,8 @@ final class HostedGuest: Sendable {
     var routes: [UInt32: [Target]] = [:]
     var tellTalking: (@Sendable (Bool) -> Void)?
     var isOver = false
+    /// How much was sent of what the take keeps.
+    var signalingBytes = 0
   }
 
   let id: String
@@ -136,6 +138,13 @@ final class HostedGuest: Sendable {
   /// Whether the participant has not been heard since a loss.
   func isLost(since loss: Int) -> Bool {
     state.withLock { $0.outbox.socket == nil && $0.ways == loss }
+  }
+  /// Counts bytes of what the take keeps; false when there are too many.
+  func counts(_ count: Int, atMost maximum: Int) -> Bool {
+    state.withLock { state in
+      state.signalingBytes += count
+      return state.signalingBytes <= maximum
+    }
   }
 
   /// Ends what there is.

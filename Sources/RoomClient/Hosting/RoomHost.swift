@@ -18,6 +18,17 @@ package actor RoomHost {
     package var graceSeconds = 15.0
     /// How many bytes a participant may have each of the others told in a second.
     package var speechBytesPerSecond = SpeechAllowance.usualBytesPerSecond
+    /// How many participants all rooms may have at once.
+    package var guestsMaximum = 50
+    /// How many may have entered in all, those that have left among them: each leaves rows in the
+    /// take.
+    package var entriesMaximum = 10_000
+    /// How many bytes of descriptions and candidates one participant may send, and all together:
+    /// the take keeps them.
+    package var guestSignalingBytes = 16 << 20
+    package var signalingBytes = 256 << 20
+    /// How long a WebSocket may take to say who it is, in seconds.
+    package var joinSeconds = 10.0
 
     package init() {}
   }
@@ -35,6 +46,11 @@ package actor RoomHost {
   private var tokens: [String: Instant] = [:]
 
   private static let tokensMaximum = 10_000
+  /// How many WebSockets may be open that nobody has entered with, or that somebody comes back
+  /// with.
+  private static let spareSockets = 32
+  private var socketCount = 0
+  private var signalingBytes = 0
   private static let tokenSeconds: Int64 = 3_600
 
   package init(session: Session, options: Options = Options()) {
@@ -83,7 +99,30 @@ package actor RoomHost {
 
   /// Talks to a participant until the end.
   package func serve(_ socket: WebSocket) async {
-    guard case .text(let text)? = await socket.receive(),
+    guard socketCount < options.guestsMaximum + RoomHost.spareSockets else {
+      return socket.post(close: .tryAgainLater, reason: "too many connections; try again later")
+    }
+    socketCount += 1
+    defer { socketCount -= 1 }
+    await talk(socket)
+  }
+
+  /// The first message; nil when there is none in time.
+  private func firstMessage(_ socket: WebSocket) async -> SignalingFrame? {
+    let seconds = options.joinSeconds
+    return await withTaskGroup(of: SignalingFrame?.self) { group in
+      group.addTask { await socket.receive() }
+      group.addTask {
+        try? await Task.sleep(for: .seconds(seconds))
+        return nil
+      }
+      defer { group.cancelAll() }
+      return await group.next() ?? nil
+    }
+  }
+
+  private func talk(_ socket: WebSocket) async {
+    guard case .text(let text)? = await firstMessage(socket),
       case .join(let join, let resumes)? = try? RoomRequest(parsing: text)
     else { return refuse(socket, RoomFault(.unreadableMessage, "the first message is join")) }
     guard let guest = admit(join, resumes, socket) else { return }
@@ -93,7 +132,13 @@ package actor RoomHost {
       guard case .text(let text) = frame else { continue }
       var told = 0
       do throws(JSONError) {
-        told = await handle(try RoomRequest(parsing: text), guest)
+        let request = try RoomRequest(parsing: text)
+        guard !request.isRecorded || admits(text, of: guest) else {
+          refuse(
+            socket, RoomFault(.invalidState, "more was negotiated than one recording takes"))
+          return await remove(guest, .left)
+        }
+        told = await handle(request, guest)
       } catch {
         guest.send(.error(RoomFault(.unreadableMessage, error.reason), isCritical: false))
       }
@@ -113,6 +158,16 @@ package actor RoomHost {
   /// Whether somebody takes part.
   private func isPresent(_ guest: HostedGuest) -> Bool { guests[guest.session] === guest }
 
+  /// Counts what the take keeps of a participant; false when it is too much.
+  private func admits(_ text: String, of guest: HostedGuest) -> Bool {
+    let count = text.utf8.count
+    guard guest.counts(count, atMost: options.guestSignalingBytes),
+      signalingBytes + count <= options.signalingBytes
+    else { return false }
+    signalingBytes += count
+    return true
+  }
+
   private func refuse(_ socket: WebSocket, _ fault: RoomFault) {
     socket.post(.text(RoomNotice.error(fault, isCritical: true).text))
     socket.post(close: .normal)
@@ -130,6 +185,21 @@ package actor RoomHost {
     }
     if options.secret != nil, let fault = fault(of: join.token) {
       refuse(socket, fault)
+      return nil
+    }
+    guard guests.count < options.guestsMaximum else {
+      refuse(
+        socket,
+        RoomFault(
+          .joinRefused, "all \(options.guestsMaximum) places that --guests allows are taken"))
+      return nil
+    }
+    guard Int(lastNumber) < options.entriesMaximum else {
+      refuse(
+        socket,
+        RoomFault(
+          .joinRefused,
+          "\(options.entriesMaximum) have entered already, which is all that one recording takes"))
       return nil
     }
     lastNumber += 1
@@ -342,6 +412,16 @@ package actor RoomHost {
         }
       }
       source.setRoutes(routes)
+    }
+  }
+}
+
+extension RoomRequest {
+  /// Whether a connection is told of it, whose inputs the take keeps.
+  fileprivate var isRecorded: Bool {
+    switch self {
+    case .offer, .answer, .candidate, .restart, .stop: true
+    default: false
     }
   }
 }

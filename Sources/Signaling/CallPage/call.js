@@ -7,7 +7,19 @@ let current = null;
 
 const pass = options.has('token') ? { Authorization: 'Bearer ' + options.get('token') } : {};
 
+/* The token of the address becomes a cookie, which no script can read and no history keeps. */
+const entered = !pass.Authorization ? Promise.resolve()
+  : fetch('cookie', { method: 'POST', headers: { ...pass } }).then(response => {
+    if (!response.ok) return;
+    delete pass.Authorization;
+    const rest = new URLSearchParams(options);
+    rest.delete('token');
+    history.replaceState(null, '', location.pathname
+      + (rest.size ? (location.search ? '?' : '#') + rest : ''));
+  }).catch(() => {});
+
 async function request(path, body) {
+  await entered;
   const response = await fetch(path, { method: 'POST', keepalive: path === 'bye',
     headers: { 'Content-Type': 'application/json', ...pass }, body: JSON.stringify(body || {}) });
   const result = await response.json();
@@ -15,11 +27,14 @@ async function request(path, body) {
   return result;
 }
 
-const get = (path, init) => fetch(path, { headers: pass, ...init }).then(async response => {
+async function get(path) {
+  await entered;
+  const response = await fetch(path, { headers: pass });
   if (response.ok) return response;
   const result = await response.json().catch(() => ({}));
   throw new Error(result.error || result.detail || response.statusText);
-});
+}
+const of = id => '?id=' + encodeURIComponent(id);
 const baseName = path => path.replace(/\/+$/, '').split('/').pop();
 
 /* Says where calls go, or where one went. */
@@ -31,7 +46,7 @@ function tellRecording(text, file, ...more) {
 
 async function tellWhere(call) {
   try {
-    const list = await (await get('calls')).json();
+    const list = await (await get('calls' + (call ? of(call.id) : ''))).json();
     if (current !== call) return;
     const own = call && list.calls.find(entry => entry.id === call.id);
     if (own) {
@@ -48,7 +63,7 @@ async function tellWhere(call) {
 function offerPage(call) {
   const link = document.createElement('a');
   link.id = 'take';
-  link.href = 'page?id=' + encodeURIComponent(call.id);
+  link.href = 'page' + of(call.id);
   link.target = '_blank';
   link.textContent = 'Look at the take';
   /* A link carries no token, so the page is fetched where one is needed. */
@@ -63,7 +78,7 @@ function offerPage(call) {
   tellRecording('This call was recorded into ', call.take || 'a take', ' ', link);
 }
 
-const takePage = async id => (await get('page?id=' + encodeURIComponent(id))).text();
+const takePage = async id => (await get('page' + of(id))).text();
 
 /* Resolves when all candidates are known, or with those that are after two seconds. */
 function gathered(pc) {
@@ -293,7 +308,7 @@ window.retake = {
   },
   begin, hangUp: finish,
   async stats() { return current ? dump(current.pc) : []; },
-  async serverStats() { return (await get('stats')).json(); },
+  async serverStats() { return (await get('stats' + (current?.id ? of(current.id) : ''))).json(); },
   /* The page of the take of a call, as HTML. */
   page: takePage,
 };

@@ -13,7 +13,7 @@ package struct SQLiteConnection: ~Copyable {
     case readOnly
   }
 
-  private let handle: OpaquePointer
+  let handle: OpaquePointer
 
   /// Opens a database by path or, when it begins with `file:///`, by URI.
   package init(path: String, mode: Mode) throws(SQLiteError) {
@@ -129,6 +129,12 @@ package final class SQLiteWatch {
 package struct SQLiteStatement: ~Copyable {
   private let statement: OpaquePointer
   private let connection: OpaquePointer
+  private let binding = Binding()
+
+  /// What became of the values that were bound one by one.
+  private final class Binding {
+    var code = SQLITE_OK
+  }
 
   fileprivate init(_ statement: OpaquePointer, of connection: OpaquePointer) {
     self.statement = statement
@@ -138,7 +144,12 @@ package struct SQLiteStatement: ~Copyable {
   deinit { sqlite3_finalize(statement) }
 
   /// Goes to the next row; false when there is none.
+  ///
+  /// A value that could not be bound is told of here.
   package func step() throws(SQLiteError) -> Bool {
+    guard binding.code == SQLITE_OK else {
+      throw SQLiteConnection.error(binding.code, of: connection)
+    }
     switch sqlite3_step(statement) {
     case SQLITE_ROW: return true
     case SQLITE_DONE: return false
@@ -147,14 +158,20 @@ package struct SQLiteStatement: ~Copyable {
   }
 
   /// Makes the statement ready to run again; what was bound stays.
-  package func reset() { sqlite3_reset(statement) }
+  package func reset() {
+    binding.code = SQLITE_OK
+    sqlite3_reset(statement)
+  }
 
   /// Binds an integer to a parameter, counted from 1.
   package func bind(_ value: Int64, at index: Int32) {
-    sqlite3_bind_int64(statement, index, value)
+    bound(sqlite3_bind_int64(statement, index, value))
   }
 
-  package func bindNull(at index: Int32) { sqlite3_bind_null(statement, index) }
+  package func bindNull(at index: Int32) { bound(sqlite3_bind_null(statement, index)) }
+
+  /// Keeps the first failure until the statement is run.
+  private func bound(_ code: Int32) { if binding.code == SQLITE_OK { binding.code = code } }
 
   /// Runs an insert of values, in their order.
   package func insert(_ values: [Value]) throws(SQLiteError) {
@@ -173,8 +190,10 @@ package struct SQLiteStatement: ~Copyable {
     // What is bound is borrowed for as long as the bytes are lent.
     let code = values.withBytes { _ in
       var parameter: Int32 = 1
+      // A value that is not bound would be NULL in the row.
+      var failed = SQLITE_OK
       if let row {
-        sqlite3_bind_int64(statement, parameter, row)
+        failed = sqlite3_bind_int64(statement, parameter, row)
         parameter += 1
       }
       var offset = range.lowerBound
@@ -183,47 +202,71 @@ package struct SQLiteStatement: ~Copyable {
         if let gap, gap.index == index {
           parameter += Int32(gap.parameters)
         } else {
-          bind(values, offset, at: parameter)
+          let code = bind(values, offset, at: parameter)
+          if failed == SQLITE_OK { failed = code }
           parameter += 1
         }
         offset = values.end(ofValueAt: offset)
         index += 1
       }
-      return sqlite3_step(statement)
+      return failed == SQLITE_OK ? sqlite3_step(statement) : failed
     }
+    try conclude(code)
+  }
+
+  /// Makes the statement ready to run again after an insert that ended with a code.
+  private func conclude(_ code: Int32) throws(SQLiteError) {
+    guard code != SQLITE_DONE else {
+      sqlite3_reset(statement)
+      return
+    }
+    // The words are those of this failure, and not those of the reset.
+    let error = SQLiteConnection.error(code, of: connection)
     sqlite3_reset(statement)
-    guard code == SQLITE_DONE else { throw SQLiteConnection.error(code, of: connection) }
+    throw error
   }
 
   /// Binds the value that begins at an offset, without a copy of its bytes.
-  private func bind(_ values: borrowing ValueBytes, _ offset: Int, at parameter: Int32) {
+  private func bind(
+    _ values: borrowing ValueBytes, _ offset: Int, at parameter: Int32
+  ) -> Int32 {
     switch values.form(at: offset) {
     case .null: sqlite3_bind_null(statement, parameter)
     case .integer(let number): sqlite3_bind_int64(statement, parameter, number)
     case .real(let number): sqlite3_bind_double(statement, parameter, number)
     case .text:
       values.withContents(at: offset) { text in
-        _ = sqlite3_bind_text(
+        sqlite3_bind_text64(
           statement, parameter, text.baseAddress?.assumingMemoryBound(to: CChar.self),
-          Int32(text.count), nil)
+          sqlite3_uint64(text.count), nil, UInt8(SQLITE_UTF8))
       }
     case .blob:
       values.withContents(at: offset) { blob in
-        _ =
-          blob.isEmpty
-          ? sqlite3_bind_zeroblob(statement, parameter, 0)
-          : sqlite3_bind_blob(statement, parameter, blob.baseAddress, Int32(blob.count), nil)
+        bind(blob, at: parameter)
       }
     }
   }
 
+  /// Binds bytes, which are not copied; none of them are an empty blob, and not NULL.
+  private func bind(_ blob: UnsafeRawBufferPointer, at parameter: Int32) -> Int32 {
+    blob.isEmpty
+      ? sqlite3_bind_zeroblob(statement, parameter, 0)
+      : sqlite3_bind_blob64(
+        statement, parameter, blob.baseAddress, sqlite3_uint64(blob.count), nil)
+  }
+
   /// Runs an insert of a row number and bytes, which are not copied.
   func insert(row: Int64, blob: UnsafeRawBufferPointer) throws(SQLiteError) {
-    sqlite3_bind_int64(statement, 1, row)
-    sqlite3_bind_blob(statement, 2, blob.baseAddress, Int32(blob.count), nil)
-    let code = sqlite3_step(statement)
-    sqlite3_reset(statement)
-    guard code == SQLITE_DONE else { throw SQLiteConnection.error(code, of: connection) }
+    var code = sqlite3_bind_int64(statement, 1, row)
+    if code == SQLITE_OK {
+      code =
+        blob.baseAddress == nil
+        ? sqlite3_bind_null(statement, 2)
+        : sqlite3_bind_blob64(
+          statement, 2, blob.baseAddress, sqlite3_uint64(blob.count), nil)
+    }
+    if code == SQLITE_OK { code = sqlite3_step(statement) }
+    try conclude(code)
   }
 }
 
@@ -263,11 +306,10 @@ extension SQLiteStatement {
     return String(decoding: UnsafeBufferPointer(start: start, count: count), as: UTF8.self)
   }
 
-  /// The bytes of a column, borrowed until the statement moves on.
-  @_lifetime(borrow self)
-  package func blob(_ column: Int) -> RawSpan {
-    let span = RawSpan(_unsafeBytes: lentBytes(column))
-    return _overrideLifetime(span, borrowing: self)
+  /// Lends the bytes of a column; they are gone when the statement moves on, so that nobody keeps
+  /// them.
+  package func withBlob<Result>(_ column: Int, _ body: (RawSpan) -> Result) -> Result {
+    body(RawSpan(_unsafeBytes: lentBytes(column)))
   }
 
   /// The same for whoever alone steps the statement, and takes no notice of them after that.
@@ -279,7 +321,7 @@ extension SQLiteStatement {
 
   /// The bytes of a column, copied; none for NULL.
   package func bytes(_ column: Int) -> [UInt8] {
-    blob(column).withUnsafeBytes { [UInt8]($0) }
+    [UInt8](lentBytes(column))
   }
 
   /// Appends the values of several columns; text that is not UTF-8 becomes null, with false.

@@ -22,6 +22,9 @@ package struct SQLiteError: Error, Hashable, Sendable, CustomStringConvertible {
     package static let interrupted = Code(rawValue: SQLITE_INTERRUPT)
     package static let tooBig = Code(rawValue: SQLITE_TOOBIG)
     package static let permission = Code(rawValue: SQLITE_PERM)
+    package static let unauthorised = Code(rawValue: SQLITE_AUTH)
+    package static let tooBig = Code(rawValue: SQLITE_TOOBIG)
+    package static let noMemory = Code(rawValue: SQLITE_NOMEM)
   }
 
   package var code: Code

@@ -1,0 +1,54 @@
+import Media
+import Peer
+import Testing
+import Wire
+
+@testable import Live
+
+/// Datagrams that belong to nobody.
+struct StrayTests {
+  private static func datagram(_ bytes: [UInt8], port: UInt16) -> Datagram {
+    Datagram(
+      local: DriverFixture.local, remote: SocketAddress(DriverFixture.remote.ip, port: port),
+      bytes: bytes)
+  }
+
+  @Test func someOfThemAreGivenAndTheRestIsCounted() {
+    var filter = StrayFilter()
+    func admits(_ byte: UInt8, from port: UInt16, isRecognized: Bool = false) -> Bool {
+      filter.admits(Self.datagram([byte], port: port)) { isRecognized }
+    }
+    let admitted = (0..<2_000 as Range<UInt16>).filter { admits(0x80, from: $0) }
+    #expect(admitted.count == StrayFilter.most && filter.dropped == 1_500)
+    // The peer itself comes in by its credentials, and from then on because it was answered.
+    let before = (admits(0, from: 5_000), admits(0, from: 5_000, isRecognized: true))
+    #expect(before == (false, true))
+    filter.sent(Self.datagram([0x01, 0x01], port: 5_000))
+    let after = (admits(0, from: 5_000), admits(0x80, from: 5_000))
+    #expect(after == (true, true))
+    // An error that a stranger is answered makes nobody known.
+    filter.sent(Self.datagram([0x01, 0x11], port: 6_000))
+    let stranger = admits(0, from: 6_000)
+    #expect(!stranger)
+  }
+
+  @Test func largeOnesAreFewer() {
+    var filter = StrayFilter()
+    let large = [UInt8](repeating: 0, count: 60_000)
+    let admitted = (1...100).filter { port in
+      filter.admits(Self.datagram(large, port: UInt16(port))) { false }
+    }
+    #expect(admitted.count == StrayFilter.mostBytes / 60_000)
+  }
+
+  /// A peer knows its own checks before they are inputs, and a stranger's are none of them.
+  @Test func anEndpointTellsItsPeerFromStrangers() {
+    let machine = PeerMachine(codecs: LibraryCodecs())
+    let stray = Self.datagram(
+      [0, 1, 0, 0, 0x21, 0x12, 0xa4, 0x42] + [UInt8](repeating: 1, count: 12), port: 1)
+    #expect(!machine.recognizes(stray))
+    var outbox = Outbox<PeerOutput>()
+    machine.step(.genesis(DriverFixture.genesis), at: .zero, into: &outbox)
+    #expect(!machine.recognizes(stray))
+  }
+}

@@ -1,0 +1,71 @@
+import Foundation
+import Testing
+
+@testable import Tape
+
+/// What statements may do that somebody else has written.
+struct SQLiteReadingTests {
+  private func restricted(_ cellBytes: Int32 = 1_000) throws -> SQLiteConnection {
+    let path = FileManager.default.temporaryDirectory.path + "/reading-\(UUID().uuidString).db"
+    try Data().write(to: URL(fileURLWithPath: path))
+    let connection = try SQLiteConnection(path: path, mode: .readWrite)
+    try connection.execute("CREATE TABLE t (a INTEGER, b BLOB); INSERT INTO t VALUES (1, x'0102')")
+    try connection.restrict(SQLiteReadLimits(cellBytes: cellBytes, keepsInMemory: true))
+    try FileManager.default.removeItem(atPath: path)
+    return connection
+  }
+
+  @Test(arguments: [
+    "SELECT a, hex(b) FROM t ORDER BY b", "WITH RECURSIVE n(i) AS (SELECT 1) SELECT i FROM n",
+    "SELECT sum(a) OVER (ORDER BY b) FROM t", "PRAGMA table_info(t)", "PRAGMA user_version",
+    "SELECT value FROM json_each('[1]')", "SELECT name FROM pragma_table_info('t')",
+    "EXPLAIN QUERY PLAN SELECT * FROM t", "VALUES (1)", "PRAGMA integrity_check",
+  ])
+  func readingIsAllowed(sql: String) throws {
+    let connection = try restricted()
+    let statement = try connection.prepare(sql)
+    #expect(try statement.step())
+  }
+
+  @Test(arguments: [
+    "ATTACH ':memory:' AS x", "ATTACH '/etc/passwd' AS x", "VACUUM INTO '/tmp/x.db'", "VACUUM",
+    "PRAGMA temp_store_directory = '/tmp'", "PRAGMA user_version = 3", "PRAGMA writable_schema = 1",
+    "PRAGMA journal_mode = DELETE", "PRAGMA mmap_size = 9", "PRAGMA hard_heap_limit = 0",
+    "PRAGMA temp_store = FILE", "INSERT INTO t VALUES (1, 2)", "DELETE FROM t", "DROP TABLE t",
+    "CREATE TABLE x (a)", "CREATE TEMP TABLE x (a)", "CREATE TEMP VIEW x AS SELECT 1",
+    "CREATE VIRTUAL TABLE temp.x USING fts5(a)", "SELECT load_extension('x')", "BEGIN", "COMMIT",
+    "SAVEPOINT s", "ANALYZE", "DETACH main", "ALTER TABLE t ADD COLUMN c",
+  ])
+  func allElseIsRefused(sql: String) throws {
+    let connection = try restricted()
+    #expect(throws: SQLiteError.self) {
+      let statement = try connection.prepare(sql)
+      _ = try statement.step()
+    }
+  }
+
+  @Test(arguments: [
+    "SELECT zeroblob(2000)", "SELECT replace(hex(zeroblob(400)), '0', 'xxx')",
+    "SELECT group_concat(hex(zeroblob(400))) FROM json_each('[1, 2, 3]')",
+  ])
+  func cellsHaveALimit(sql: String) throws {
+    let connection = try restricted()
+    let statement = try? connection.prepare(sql)
+    if let statement { #expect(throws: SQLiteError.self) { _ = try statement.step() } }
+  }
+
+  @Test func aValueThatIsNotBoundIsAnError() throws {
+    let connection = try restricted()
+    let statement = try connection.prepare("SELECT ?")
+    statement.bind(1, at: 1)
+    #expect(try statement.step() && statement.integer(0) == 1)
+    statement.reset()
+    statement.bind(2, at: 2)
+    #expect(throws: SQLiteError.self) { try statement.step() }
+    statement.reset()
+    #expect(try statement.step())
+    // A statement that has begun takes no values.
+    statement.bind(3, at: 1)
+    #expect(throws: SQLiteError.self) { try statement.step() }
+  }
+}
