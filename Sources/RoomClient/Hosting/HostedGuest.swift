@@ -139,6 +139,7 @@ final class HostedGuest: Sendable {
   func isLost(since loss: Int) -> Bool {
     state.withLock { $0.outbox.socket == nil && $0.ways == loss }
   }
+
   /// Counts bytes of what the take keeps; false when there are too many.
   func counts(_ count: Int, atMost maximum: Int) -> Bool {
     state.withLock { state in
