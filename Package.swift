@@ -111,7 +111,8 @@ let package = Package(
     module("Capture", ["Wire"]),
     module("Decryption", ["Wire", "Digests", "Secure", "SDP"]),
     module(
-      "Observer", ["Wire", "STUN", "TURN", "ICE", "Secure", "RTP", "SDP", "Decryption"]),
+      "Observer", ["Wire", "STUN", "TURN", "ICE", "Secure", "RTP", "SDP", "Decryption"],
+      containers: ["DequeModule"]),
     module("Flow", ["Wire", "RTP"], containers: ["DequeModule"]),
     module(
       "Media", ["Wire", "RTP", "COpus", "CVPX", "CYUV", "COpenH264", "CDav1d"],
