@@ -327,7 +327,7 @@ let package = Package(
       "AnyBytesTests",
       [
         "Wire", "STUN", "RTP", "SCTP", "SDP", "Capture", "Decryption", "Observer", "Media", "Peer",
-        "Lab", "RoomSignaling", "RoomProtocols", "Signaling", "Tape",
+        "Lab", "RoomSignaling", "RoomProtocols", "Signaling", "Tape", "Replay", "RetakeCommand",
       ]),
     // Not a test bundle: calls that come and go for minutes, against a recorder of its own.
     .executableTarget(
