@@ -111,7 +111,8 @@ let package = Package(
     module("Capture", ["Wire"]),
     module("Decryption", ["Wire", "Digests", "Secure", "SDP"]),
     module(
-      "Observer", ["Wire", "STUN", "TURN", "ICE", "Secure", "RTP", "SDP", "Decryption"]),
+      "Observer", ["Wire", "STUN", "TURN", "ICE", "Secure", "RTP", "SDP", "Decryption"],
+      containers: ["DequeModule"]),
     module("Flow", ["Wire", "RTP"], containers: ["DequeModule"]),
     module(
       "Media", ["Wire", "RTP", "COpus", "CVPX", "CYUV", "COpenH264", "CDav1d"],
@@ -328,7 +329,7 @@ let package = Package(
       "AnyBytesTests",
       [
         "Wire", "STUN", "RTP", "SCTP", "SDP", "Capture", "Decryption", "Observer", "Media", "Peer",
-        "Lab", "RoomSignaling", "RoomProtocols", "Signaling", "Tape",
+        "Lab", "RoomSignaling", "RoomProtocols", "Signaling", "Tape", "Replay", "RetakeCommand",
       ]),
     // Not a test bundle: calls that come and go for minutes, against a recorder of its own.
     .executableTarget(

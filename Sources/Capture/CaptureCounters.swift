@@ -2,6 +2,9 @@
 package struct CaptureCounters: Hashable, Sendable {
   package var frames: UInt64 = 0
   package var frameBytes: UInt64 = 0
+  /// Frames whose date no take can have (before 1823 or after 2116), which go on from the frame
+  /// before.
+  package var framesOutsideOfTime: UInt64 = 0
   /// Frames of a link type that is not read.
   package var unknownLinks: UInt64 = 0
   /// Frames of other protocols than IP: ARP, LLDP, ...
@@ -26,6 +29,10 @@ package struct CaptureCounters: Hashable, Sendable {
   package var segments: UInt64 = 0
   /// Bytes of TCP streams that the capture does not have.
   package var streamBytesLost: UInt64 = 0
+  /// Bytes at the end of the capture that begin a record whose rest is missing.
+  package var cutBytes: UInt64 = 0
+  /// Whether the compressed data end before they are complete.
+  package var hasIncompleteCompression = false
   /// TCP streams that were given up because there were too many.
   package var streamsDropped: UInt64 = 0
 

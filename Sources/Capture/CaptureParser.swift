@@ -53,6 +53,11 @@ package struct CaptureParser: Sendable {
   /// was cut off.
   package var waitingCount: Int { buffer.count - start }
 
+  /// How many records state a time that cannot be theirs; pcap cannot state one.
+  var recordsOutsideOfTime: UInt64 {
+    if case .pcapng(let pcapng) = format { pcapng.recordsOutsideOfTime } else { 0 }
+  }
+
   /// Whether the capture is one in blocks, pcapng.
   package var isPcapng: Bool {
     if case .pcapng = format { true } else { false }

@@ -128,6 +128,7 @@ package struct CaptureReader: Sendable {
   private mutating func read(_ frame: CapturedFrame) -> CaptureEvent? {
     counters.frames += 1
     counters.frameBytes += UInt64(frame.bytes.count)
+    counters.framesOutsideOfTime = parser.recordsOutsideOfTime
     // A checksum of the link is only there when all of the frame is.
     let trailer = frame.bytes.count == frame.originalLength ? frame.checksumLength : 0
     let range =

@@ -24,6 +24,49 @@ struct FragmentStore: Sendable {
     var pieces: [(offset: Int, bytes: [UInt8])] = []
     var received = 0
     var total: Int?
+
+    enum Outcome {
+      case added
+      /// The same fragment was there before.
+      case again
+      /// It overlaps another one, or they disagree about the end.
+      case contradiction
+    }
+
+    /// Adds a fragment in place: one datagram may have eight thousand of them.
+    mutating func add(_ header: InternetHeader, _ payload: RawSpan) -> Outcome {
+      let begin = header.fragmentOffset
+      let end = begin + payload.byteCount
+      let after = place(of: begin)
+      if after < pieces.count, pieces[after].offset == begin,
+        pieces[after].bytes.count == payload.byteCount
+      {
+        return .again
+      }
+      let reachesBack =
+        after > 0 && pieces[after - 1].offset + pieces[after - 1].bytes.count > begin
+      let reachesOn = after < pieces.count && pieces[after].offset < end
+      let newTotal = header.hasMoreFragments ? total : end
+      let reach = pieces.last.map { $0.offset + $0.bytes.count } ?? 0
+      let contradicts = newTotal.map { max(end, reach) > $0 || total ?? $0 != $0 } ?? false
+      guard !reachesBack, !reachesOn, !contradicts else { return .contradiction }
+      pieces.insert((begin, [UInt8](payload)), at: after)
+      received += payload.byteCount
+      total = newTotal
+      return .added
+    }
+
+    /// The place of the first piece that begins at an offset or behind it.
+    private func place(of offset: Int) -> Int {
+      if let last = pieces.last, last.offset < offset { return pieces.count }
+      var low = 0
+      var high = pieces.count
+      while low < high {
+        let middle = (low + high) / 2
+        if pieces[middle].offset < offset { low = middle + 1 } else { high = middle }
+      }
+      return low
+    }
   }
 
   /// The oldest first.
@@ -55,36 +98,19 @@ struct FragmentStore: Sendable {
       identification: header.identification, transport: header.transport)
     var index = waiting.firstIndex { $0.key == key } ?? waiting.count
     if index == waiting.count { waiting.append(Datagram(key: key, began: now)) }
-    let place = waiting[index].pieces.firstIndex { $0.offset >= header.fragmentOffset }
-    let after = place ?? waiting[index].pieces.count
-    if let place, waiting[index].pieces[place].offset == header.fragmentOffset,
-      waiting[index].pieces[place].bytes.count == payload.byteCount
-    {
-      // The same fragment again.
+    switch waiting[index].add(header, payload) {
+    case .again:
       counters.fragmentsDropped += 1
       return nil
-    }
-    let pieces = waiting[index].pieces
-    let reachesBack =
-      after > 0
-      && pieces[after - 1].offset + pieces[after - 1].bytes.count
-        > header.fragmentOffset
-    let reachesOn = after < pieces.count && pieces[after].offset < end
-    let total = header.hasMoreFragments ? waiting[index].total : end
-    let reach = pieces.last.map { $0.offset + $0.bytes.count } ?? 0
-    let known = waiting[index].total
-    let contradicts = total.map { max(end, reach) > $0 || known ?? $0 != $0 } ?? false
-    if reachesBack || reachesOn || contradicts {
+    case .contradiction:
       // Fragments that overlap make the datagram void (RFC 5722 section 4).
       counters.fragmentsDropped += 1
       giveUp(index, &counters)
       return nil
+    case .added: break
     }
-    waiting[index].pieces.insert((header.fragmentOffset, [UInt8](payload)), at: after)
-    waiting[index].received += payload.byteCount
-    waiting[index].total = total
     held += payload.byteCount
-    if waiting[index].received == total {
+    if waiting[index].received == waiting[index].total {
       counters.reassembled += 1
       held -= waiting[index].received
       return waiting.remove(at: index).pieces.flatMap(\.bytes)

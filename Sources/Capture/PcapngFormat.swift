@@ -47,12 +47,18 @@ struct PcapngFormat: Sendable {
 
   private var order = FieldOrder()
   private var interfaces: [Interface] = []
-  private var lastTime: Int64 = 0
+  private var times = RecordTimes()
   /// Comments of the last block that was no packet, and lost frames that were not told yet.
   private var comments: [String] = []
   private var dropped: UInt64 = 0
   /// How many blocks of unknown kinds were passed over.
   private(set) var unknownBlocks = 0
+  /// How many lost frames were reported so far: never more than an Int64 holds.
+  private var reported: UInt64 = 0
+  private static let reportedMaximum = UInt64(Int64.max)
+
+  /// How many records state a time that cannot be theirs.
+  var recordsOutsideOfTime: UInt64 { times.outside }
 
   /// The next record at or after a place; nil until all of its block is there.
   mutating func next(in bytes: RawSpan, at start: inout Int, offset: Int) throws(CaptureError)
@@ -60,10 +66,7 @@ struct PcapngFormat: Sendable {
   {
     while true {
       if !comments.isEmpty { return .comment(comments.removeFirst()) }
-      if dropped > 0 {
-        defer { dropped = 0 }
-        return .dropped(dropped)
-      }
+      if let lost = takeDropped() { return .dropped(lost) }
       guard bytes.byteCount - start >= 12 else { return nil }
       if bytes.uint32(at: start) == Self.sectionHeader {
         try readByteOrder(bytes, at: start, offset)
@@ -81,6 +84,14 @@ struct PcapngFormat: Sendable {
       start += length
       if let record { return record }
     }
+  }
+
+  /// The lost frames that were not reported yet; all reports together stay within an Int64.
+  private mutating func takeDropped() -> UInt64? {
+    let lost = min(dropped, Self.reportedMaximum - reported)
+    dropped = 0
+    reported += lost
+    return lost > 0 ? lost : nil
   }
 
   /// Begins a section (section 4.1): what follows may have another byte order.
@@ -156,8 +167,7 @@ struct PcapngFormat: Sendable {
     let number = Int(order.uint32(bytes, at: body.lowerBound))
     if number < interfaces.count, interfaces[number].isDerived { return nil }
     return try packet(
-      number, times: body.lowerBound + 4, body, in: bytes,
-      offset)
+      number, timeAt: body.lowerBound + 4, body, in: bytes, offset)
   }
 
   /// A Packet Block, which is obsolete (appendix A).
@@ -166,28 +176,29 @@ struct PcapngFormat: Sendable {
   {
     guard body.count >= 20 else { throw .badLength(body.count + 12, offset: offset) }
     let lost = order.uint16(bytes, at: body.lowerBound + 2)
-    if lost != 0xffff { dropped += UInt64(lost) }
+    if lost != 0xffff { dropped = dropped.addingClamped(UInt64(lost)) }
     return try packet(
-      Int(order.uint16(bytes, at: body.lowerBound)), times: body.lowerBound + 4, body, in: bytes,
+      Int(order.uint16(bytes, at: body.lowerBound)), timeAt: body.lowerBound + 4, body, in: bytes,
       offset)
   }
 
   private mutating func packet(
-    _ number: Int, times: Int, _ body: Range<Int>, in bytes: RawSpan, _ offset: Int
+    _ number: Int, timeAt place: Int, _ body: Range<Int>, in bytes: RawSpan, _ offset: Int
   ) throws(CaptureError) -> CaptureRecord {
     guard number < interfaces.count else { throw .unknownInterface(number, offset: offset) }
-    let captured = Int(order.uint32(bytes, at: times + 8))
-    let begin = times + 16
+    let captured = Int(order.uint32(bytes, at: place + 8))
+    let begin = place + 16
     guard captured <= body.upperBound - begin else {
       throw .badLength(captured, offset: offset)
     }
-    let ticks = UInt64(order.uint32(bytes, at: times)) << 32
-    lastTime = interfaces[number].clock.unixNanoseconds(
-      ticks | UInt64(order.uint32(bytes, at: times + 4)))
+    let ticks = UInt64(order.uint32(bytes, at: place)) << 32
+    let time = times.place(
+      interfaces[number].clock.unixNanoseconds(
+        ticks | UInt64(order.uint32(bytes, at: place + 4))))
     var frame = CapturedFrame(
-      unixNanoseconds: lastTime, linkType: interfaces[number].linkType, interface: number,
+      unixNanoseconds: time, linkType: interfaces[number].linkType, interface: number,
       bytes: begin..<begin + captured,
-      originalLength: max(captured, Int(order.uint32(bytes, at: times + 12))),
+      originalLength: max(captured, Int(order.uint32(bytes, at: place + 12))),
       checksumLength: interfaces[number].checksumLength)
     let end = begin + (captured + 3) & ~3
     guard end < body.upperBound else { return .frame(frame) }
@@ -197,7 +208,7 @@ struct PcapngFormat: Sendable {
       case OptionCode.comment where frame.comments.count < Self.commentsMaximum:
         frame.comments.append(value)
       case OptionCode.packetDrops where value.count == 8:
-        dropped &+= order.uint64(bytes, at: value.lowerBound)
+        dropped = dropped.addingClamped(order.uint64(bytes, at: value.lowerBound))
       default: break
       }
     }
@@ -216,7 +227,7 @@ struct PcapngFormat: Sendable {
     let captured = min(limit, body.upperBound - begin)
     return .frame(
       CapturedFrame(
-        unixNanoseconds: lastTime, linkType: interface.linkType, interface: 0,
+        unixNanoseconds: times.last, linkType: interface.linkType, interface: 0,
         bytes: begin..<begin + captured, originalLength: max(captured, original),
         checksumLength: interface.checksumLength))
   }
@@ -232,12 +243,12 @@ struct PcapngFormat: Sendable {
       switch code {
       case OptionCode.interfaceDrops where value.count == 8,
         OptionCode.systemDrops where value.count == 8:
-        lost &+= order.uint64(bytes, at: value.lowerBound)
+        lost = lost.addingClamped(order.uint64(bytes, at: value.lowerBound))
       default: keepComment((code, value), in: bytes)
       }
     }
     guard lost > interfaces[number].dropped else { return }
-    dropped &+= lost - interfaces[number].dropped
+    dropped = dropped.addingClamped(lost - interfaces[number].dropped)
     interfaces[number].dropped = lost
   }
 
@@ -303,17 +314,12 @@ struct CaptureClock: Sendable {
     }
   }
 
-  /// The Unix time in nanoseconds of so many ticks; saturates.
-  func unixNanoseconds(_ ticks: UInt64) -> Int64 {
+  /// The Unix time in nanoseconds of so many ticks, which may be any that a file states.
+  func unixNanoseconds(_ ticks: UInt64) -> Int128 {
     let (seconds, rest) = ticks.quotientAndRemainder(dividingBy: ticksPerSecond)
     let scaled = rest.multipliedFullWidth(by: 1_000_000_000)
     let fraction = ticksPerSecond.dividingFullWidth(scaled).quotient
-    let whole = Int64(clamping: seconds).addingReportingOverflow(offsetSeconds)
-    guard !whole.overflow else { return .max }
-    let nanoseconds = whole.partialValue.multipliedReportingOverflow(by: 1_000_000_000)
-    guard !nanoseconds.overflow else { return whole.partialValue < 0 ? .min : .max }
-    let sum = nanoseconds.partialValue.addingReportingOverflow(Int64(fraction))
-    return sum.overflow ? .max : sum.partialValue
+    return (Int128(seconds) + Int128(offsetSeconds)) * 1_000_000_000 + Int128(fraction)
   }
 }
 

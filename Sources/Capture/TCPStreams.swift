@@ -44,6 +44,8 @@ struct TCPStreams: Sendable {
   }
 
   private struct Stream: Sendable {
+    /// Which of all streams it is: an address pair may have several, one after the other.
+    var number: UInt64
     /// The number of the next byte; nil before the first segment.
     var next: UInt32?
     /// In order.
@@ -56,11 +58,15 @@ struct TCPStreams: Sendable {
 
   private var streams: [FiveTuple: Stream] = [:]
   /// In the order of their beginnings; those that ended may still stand here.
-  private var order: [FiveTuple] = []
+  private var order: [(tuple: FiveTuple, number: UInt64)] = []
   private var held = 0
+  private var begun: UInt64 = 0
 
   var heldBytes: Int { held }
   var streamCount: Int { streams.count }
+
+  /// Whether a stream is followed.
+  func contains(_ tuple: FiveTuple) -> Bool { streams[tuple] != nil }
 
   init() {}
 
@@ -175,10 +181,15 @@ struct TCPStreams: Sendable {
 
   private mutating func begin(_ tuple: FiveTuple, _ counters: inout CaptureCounters) {
     if let old = streams[tuple] { held -= old.held }
-    if streams.updateValue(Stream(), forKey: tuple) == nil { order.append(tuple) }
+    begun += 1
+    streams[tuple] = Stream(number: begun)
+    order.append((tuple, begun))
     var oldest = 0
     while streams.count > Self.streamsMaximum, oldest < order.count {
-      if let lost = streams.removeValue(forKey: order[oldest]) {
+      let (tuple, number) = order[oldest]
+      // One that ended may have given its addresses to a newer one.
+      if let lost = streams[tuple], lost.number == number {
+        streams[tuple] = nil
         held -= lost.held
         counters.streamsDropped += 1
       }
@@ -187,7 +198,7 @@ struct TCPStreams: Sendable {
     order.removeFirst(oldest)
     // Streams that ended leave their names behind.
     if order.count > 2 * Self.streamsMaximum {
-      order = order.filter { streams[$0] != nil }
+      order = order.filter { streams[$0.tuple]?.number == $0.number }
     }
   }
 }

@@ -15,17 +15,37 @@ struct HandshakeAssembler: Sendable {
   private static let lengthMaximum = 65_535
   private static let heldMaximum = 262_144
 
+  /// A fragment counts as so many bytes more than it has.
+  private static let fragmentOverhead = 64
+  /// How many fragments of one message are kept, however small they are.
+  private static let fragmentsMaximum = 1024
+
   private struct Partial: Sendable {
     var type: UInt8
     var sequence: UInt16
-    var body: [UInt8]
-    /// What is there, in order and apart.
+    /// How long the message says that it is: nothing is kept for what did not come.
+    var length: Int
+    /// The fragments in the order in which they came.
+    var fragments: [(begin: Int, bytes: [UInt8])] = []
+    /// What is there, apart from each other.
     var parts: [Range<Int>] = []
+    var held = 0
+
+    var body: [UInt8] {
+      var body = [UInt8](repeating: 0, count: length)
+      for (begin, bytes) in fragments {
+        body.replaceSubrange(begin..<begin + bytes.count, with: bytes)
+      }
+      return body
+    }
   }
 
   private var partials: [Partial] = []
   private var done: [UInt16] = []
   private var held = 0
+
+  /// How many bytes of memory the fragments take that wait for others, about.
+  var heldBytes: Int { held }
 
   /// Takes the text of a handshake record and gives the messages that it completes.
   mutating func add(_ bytes: RawSpan) -> [HandshakeMessage] {
@@ -56,21 +76,21 @@ struct HandshakeAssembler: Sendable {
       return finish(HandshakeMessage(type: type, sequence: sequence, body: [UInt8](fragment)))
     }
     var index = partials.firstIndex {
-      $0.sequence == sequence && $0.type == type && $0.body.count == length
+      $0.sequence == sequence && $0.type == type && $0.length == length
     }
+    let size = fragment.byteCount + Self.fragmentOverhead
+    guard held + size <= Self.heldMaximum,
+      index.map({ partials[$0].fragments.count < Self.fragmentsMaximum }) ?? true
+    else { return nil }
     if index == nil {
-      guard partials.count < Self.messagesMaximum, held + length <= Self.heldMaximum else {
-        return nil
-      }
-      held += length
-      partials.append(
-        Partial(type: type, sequence: sequence, body: [UInt8](repeating: 0, count: length)))
+      guard partials.count < Self.messagesMaximum else { return nil }
+      partials.append(Partial(type: type, sequence: sequence, length: length))
       index = partials.count - 1
     }
     guard let index else { return nil }
-    for offset in 0..<fragment.byteCount {
-      partials[index].body[begin + offset] = fragment.byte(at: offset)
-    }
+    held += size
+    partials[index].held += size
+    partials[index].fragments.append((begin, [UInt8](fragment)))
     var added = begin..<begin + fragment.byteCount
     var parts: [Range<Int>] = []
     for part in partials[index].parts {
@@ -89,7 +109,7 @@ struct HandshakeAssembler: Sendable {
 
   private mutating func finish(_ message: HandshakeMessage) -> HandshakeMessage? {
     for partial in partials where partial.sequence == message.sequence {
-      held -= partial.body.count
+      held -= partial.held
     }
     partials.removeAll { $0.sequence == message.sequence }
     guard done.count < Self.messagesMaximum else { return nil }

@@ -54,6 +54,8 @@ package struct MulticastNames: Machine {
   /// between the first two).
   private static let waits = [1, 2, 2].map { Interval.seconds($0) }
   private static let questionsMaximum = 64
+  /// How many may wait for the answer to one question.
+  private static let askersMaximum = 64
   private static let publishedMaximum = 256
   /// How long others may keep an address (RFC 6762 section 10).
   private static let lifetime: UInt32 = 120
@@ -101,6 +103,9 @@ package struct MulticastNames: Machine {
     let own = published.filter { $0.name == name }.map(\.ip)
     if !own.isEmpty { return outbox.append(.resolved(id: id, own)) }
     if let index = questions.firstIndex(where: { $0.name == name }) {
+      guard questions[index].ids.count < MulticastNames.askersMaximum else {
+        return outbox.append(.resolved(id: id, []))
+      }
       return questions[index].ids.append(id)
     }
     guard questions.count < MulticastNames.questionsMaximum else {

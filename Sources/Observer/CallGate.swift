@@ -44,42 +44,65 @@ package struct CallGate {
   private static let refusedMaximum = 1 << 16
 
   private var probation = Probation()
+  private var newcomers: Newcomers
   private var connections = ConnectionTable()
   /// Paths that were found to be of no call; they may still become one.
   private var refused: Set<PathKey> = []
 
-  package init() {}
+  /// - Parameter pathsMaximum: how many paths the observer tells apart; an eighth of them may be
+  ///   known without an answer.
+  package init(pathsMaximum: Int = ObserverSettings.usualPathsMaximum) {
+    newcomers = Newcomers(unansweredMaximum: max(1, pathsMaximum / 8))
+  }
 
   /// Looks at a datagram.
   ///
   /// - Parameters:
   ///   - isKnown: whether the observer knows the path as that of a call.
   ///   - isRelay: whether the observer knows it as that of a client to its TURN server.
+  ///   - isFull: whether the observer tells no further paths apart.
   package mutating func take(
     _ tuple: FiveTuple, _ bytes: [UInt8], isTruncated: Bool, at: Instant, isKnown: Bool,
-    isRelay: Bool
+    isRelay: Bool, isFull: Bool = false
   ) -> Verdict {
     let kind = DatagramClass(bytes.span.bytes)
-    if isKnown || isRelay { return kind == .other ? .refused : .admitted }
+    if isKnown || isRelay {
+      guard kind != .other else { return .refused }
+      let isMedia = kind == .rtp || kind == .rtcp
+      if !isMedia || newcomers.watchesMedia { newcomers.see(tuple) }
+      return .admitted
+    }
+    guard !isFull else { return .refused }
+    let packet = Admitted(tuple: tuple, bytes: bytes, isTruncated: isTruncated, at: at)
+    if kind != .other {
+      let waited = newcomers.answered(by: tuple)
+      if !waited.isEmpty { return .admittedWith(waited + [packet]) }
+    }
     switch kind {
     case .other: return .refused
     case .stun:
       let isMessage = bytes.count >= 20 && bytes.span.bytes.uint32(at: 4) == STUNMessage.magicCookie
-      return isMessage ? .admitted : .refused
-    case .dtls: return Observer.beginsAssociation(bytes) ? .admitted : .refused
+      return isMessage ? letIn(packet) : .refused
+    case .dtls: return Observer.beginsAssociation(bytes) ? letIn(packet) : .refused
     case .channelData:
       // As where a relay's allocation was not seen; QUIC begins with such bytes too.
-      return RelayTable.mayBeRelayed(bytes.span.bytes, tuple) ? .admitted : .refused
-    case .rtp, .rtcp: return tryOut(tuple, bytes, isTruncated, at)
+      return RelayTable.mayBeRelayed(bytes.span.bytes, tuple) ? letIn(packet) : .refused
+    case .rtp, .rtcp: return tryOut(packet)
     }
   }
 
-  private mutating func tryOut(
-    _ tuple: FiveTuple, _ bytes: [UInt8], _ isTruncated: Bool, _ at: Instant
-  ) -> Verdict {
-    let key = PathKey.of(tuple).key
+  /// Lets a path in with its first datagram, unless too many are known that nobody answered.
+  private mutating func letIn(_ packet: Admitted) -> Verdict {
+    if newcomers.letIn(packet.tuple, at: packet.at) { return .admitted }
+    newcomers.wait(packet)
+    return .waiting
+  }
+
+  private mutating func tryOut(_ packet: Admitted) -> Verdict {
+    let key = PathKey.of(packet.tuple).key
     guard !refused.contains(key) else { return .refused }
-    let packet = Probation.Packet(tuple: tuple, bytes: bytes, isTruncated: isTruncated, at: at)
+    let packet = Probation.Packet(
+      tuple: packet.tuple, bytes: packet.bytes, isTruncated: packet.isTruncated, at: packet.at)
     switch probation.take(packet) {
     case .notYet: return .waiting
     case .ignored:
@@ -87,10 +110,12 @@ package struct CallGate {
       refused.insert(key)
       return .refused
     case .call(let packets):
-      return .admittedWith(
-        packets.map {
-          Admitted(tuple: $0.tuple, bytes: $0.bytes, isTruncated: $0.isTruncated, at: $0.at)
-        })
+      let admitted = packets.map {
+        Admitted(tuple: $0.tuple, bytes: $0.bytes, isTruncated: $0.isTruncated, at: $0.at)
+      }
+      if newcomers.letIn(packet.tuple, at: packet.at) { return .admittedWith(admitted) }
+      for packet in admitted { newcomers.wait(packet) }
+      return .waiting
     }
   }
 

@@ -1,3 +1,4 @@
+import DequeModule
 import ICE
 import STUN
 import TURN
@@ -34,8 +35,11 @@ struct ConnectionTable {
   private static let heldMaximum = 32 << 20
 
   private var contents: [FiveTuple: Content] = [:]
-  /// In the order in which they began.
-  private var order: [FiveTuple] = []
+  /// In the order in which they began, each with its number: addresses may be used again, and what
+  /// ended must not have a newer connection forgotten.
+  private var order = Deque<(tuple: FiveTuple, number: UInt64)>()
+  private var numbers: [FiveTuple: UInt64] = [:]
+  private var begun: UInt64 = 0
   private var held = 0
 
   /// Takes the next bytes of one direction of a connection.
@@ -54,7 +58,10 @@ struct ConnectionTable {
     } else {
       read(bytes, &content, &outcome)
     }
-    if isEnd { return outcome }
+    if isEnd {
+      numbers[tuple] = nil
+      return outcome
+    }
     if held + heldBytes(content) > Self.heldMaximum { content = .opaque }
     held += heldBytes(content)
     contents[tuple] = content
@@ -141,9 +148,22 @@ struct ConnectionTable {
   }
 
   private mutating func begin(_ tuple: FiveTuple) {
+    begun += 1
     contents[tuple] = .undecided([])
-    order.append(tuple)
-    guard order.count > Self.connectionsMaximum else { return }
-    if let old = contents.removeValue(forKey: order.removeFirst()) { held -= heldBytes(old) }
+    numbers[tuple] = begun
+    order.append((tuple, begun))
+    while numbers.count > Self.connectionsMaximum, let (old, number) = order.popFirst() {
+      forget(old, number)
+    }
+    // Those that ended stand in the order until their turn comes, or are too many.
+    if order.count > 4 * Self.connectionsMaximum {
+      order.removeAll { numbers[$0.tuple] != $0.number }
+    }
+  }
+
+  private mutating func forget(_ tuple: FiveTuple, _ number: UInt64) {
+    guard numbers[tuple] == number else { return }
+    numbers[tuple] = nil
+    if let old = contents.removeValue(forKey: tuple) { held -= heldBytes(old) }
   }
 }

@@ -1,3 +1,5 @@
+import Wire
+
 /// Counts what could not be seen; each kind is told when it begins, and once more at the end.
 struct CoverageLedger {
   private struct Place: Hashable {
@@ -18,7 +20,7 @@ struct CoverageLedger {
   ) -> CoverageRow? {
     let place = Place(kind: kind, transport: transport)
     if let index = places[place] {
-      rows[index].count &+= count
+      rows[index].count = rows[index].count.addingClamped(count)
       return nil
     }
     guard rows.count < Self.rowsMaximum else { return nil }

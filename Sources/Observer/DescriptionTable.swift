@@ -15,6 +15,12 @@ struct DescriptionTable {
     var payloads: [PayloadMeaning]
     var extensions = HeaderExtensionMap()
     var candidates: [ICECandidate]
+    /// Whether the media of the description is protected; nil where it has none.
+    var protectsMedia: Bool?
+    /// The keys that it gives for what its writer sends (RFC 4568).
+    var srtpKeys: [SRTPKey] = []
+    /// What it says of its sources.
+    var sources: [UInt32: Source] = [:]
   }
 
   private static let entriesMaximum = 4096
@@ -23,10 +29,15 @@ struct DescriptionTable {
 
   private(set) var entries: [Entry] = []
   private var length = 0
+  /// The numbers of the descriptions that state a user name fragment, the oldest first.
+  private var byFragment: [String: [Int]] = [:]
+  private var byText: [String: Int] = [:]
+  /// The numbers of the descriptions with a section at a port, the oldest first.
+  private var byPort: [UInt16: [Int]] = [:]
 
   /// Takes a description; gives its number, or nil for a text that is none.
   mutating func add(_ text: String, _ how: Knowledge) -> Int? {
-    if let known = entries.firstIndex(where: { $0.text == text }) { return known }
+    if let known = byText[text] { return known }
     guard entries.count < Self.entriesMaximum, length + text.utf8.count <= Self.lengthMaximum,
       let document = try? SDPDocument(parsing: text)
     else { return nil }
@@ -46,20 +57,26 @@ struct DescriptionTable {
       }
       entry.payloads += DescriptionTable.payloads(of: section)
     }
+    DescriptionTable.read(document, into: &entry)
+    for fragment in entry.fragments { byFragment[fragment, default: []].append(entries.count) }
+    byText[text] = entries.count
+    for port in Set(document.sections.compactMap { UInt16(exactly: $0.port) }) {
+      byPort[port, default: []].append(entries.count)
+    }
     entries.append(entry)
     return entries.count - 1
   }
 
   /// The numbers of the descriptions that state a user name fragment, the newest first.
   func numbers(stating fragment: String) -> [Int] {
-    entries.indices.reversed().filter { entries[$0].fragments.contains(fragment) }
+    byFragment[fragment, default: []].reversed()
   }
 
   /// The numbers of the descriptions that give an address for media, the newest first: where there
   /// is no ICE.
   func numbers(at address: SocketAddress) -> [Int] {
     let text = address.ip.description
-    return entries.indices.reversed().filter { index in
+    return byPort[address.port, default: []].reversed().filter { index in
       let document = entries[index].document
       // `IN IP4 192.0.2.1` (RFC 8866 section 5.7).
       let session = document.lines.lazy.compactMap { line -> String? in
@@ -86,31 +103,47 @@ struct DescriptionTable {
   }
 }
 
-extension DescriptionTable.Entry {
-  /// Whether the media of the description is protected; nil where it has none.
-  var protectsMedia: Bool? {
-    document.sections.first { $0.kind == .audio || $0.kind == .video }.map {
-      $0.transport.contains("SAVP")
-    }
+extension DescriptionTable {
+  /// What a description says of a source.
+  struct Source {
+    var mid: String?
+    /// The source that it repairs.
+    var repairs: UInt32?
+    var canonicalName: String?
   }
 
-  /// The keys that it gives for what its writer sends (RFC 4568).
-  var srtpKeys: [SRTPKey] {
-    document.sections.flatMap { $0.values(CryptoAttribute.self) }.flatMap(\.srtpKeys)
-  }
-
-  /// What it says of a source: its section's identifier, and the source that it repairs.
-  func source(_ ssrc: UInt32) -> (mid: String?, repairs: UInt32?, canonicalName: String?)? {
+  /// The sources that a description names; the first section with one tells.
+  private static func sources(of document: SDPDocument) -> [UInt32: Source] {
+    var sources: [UInt32: Source] = [:]
     for section in document.sections {
-      let lines = section.ssrcs.filter { $0.ssrc == ssrc }
-      guard !lines.isEmpty else { continue }
-      let group = section.ssrcGroups.first {
-        $0.semantics == "FID" && $0.ssrcs.count == 2 && $0.ssrcs[1] == ssrc
+      var here: [UInt32: Source] = [:]
+      var named: Set<UInt32> = []
+      for line in section.ssrcs {
+        var source = here[line.ssrc] ?? Source(mid: section.mid)
+        if line.name == "cname", named.insert(line.ssrc).inserted {
+          source.canonicalName = line.value
+        }
+        here[line.ssrc] = source
       }
-      return (
-        section.mid, group?.ssrcs.first, lines.first { $0.name == "cname" }?.value
-      )
+      for group in section.ssrcGroups where group.semantics == "FID" && group.ssrcs.count == 2 {
+        let repair = group.ssrcs[1]
+        if here[repair]?.repairs == nil { here[repair]?.repairs = group.ssrcs[0] }
+      }
+      sources.merge(here) { first, _ in first }
     }
-    return nil
+    return sources
   }
+
+  /// Reads once what is asked for with packets.
+  private static func read(_ document: SDPDocument, into entry: inout Entry) {
+    entry.sources = sources(of: document)
+    entry.protectsMedia = document.sections.first { $0.kind == .audio || $0.kind == .video }
+      .map { $0.transport.contains("SAVP") }
+    entry.srtpKeys = document.sections.flatMap { $0.values(CryptoAttribute.self) }
+      .flatMap(\.srtpKeys)
+  }
+}
+
+extension DescriptionTable.Entry {
+  func source(_ ssrc: UInt32) -> DescriptionTable.Source? { sources[ssrc] }
 }

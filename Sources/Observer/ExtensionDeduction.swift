@@ -23,17 +23,49 @@ struct ExtensionDeduction {
     var texts: [UInt32: [UInt8]] = [:]
     var textChanges = 0
     var onFrames = 0
+
+    mutating func note(
+      _ value: RawSpan, _ ssrc: UInt32, _ end: Int, _ kind: MediaKind?, _ now: Instant
+    ) {
+      count += 1
+      lengths.insert(value.byteCount)
+      if kind == .video { onFrames += 1 }
+      if value.byteCount == 2 {
+        let number = value.uint16(at: 0)
+        if let last = numbers[end], (1...8).contains(number &- last) {
+          counting += 1
+        }
+        numbers[end] = number
+      }
+      if value.byteCount == 3 {
+        let time = UInt32(value.uint16(at: 0)) << 8 | UInt32(value.byte(at: 2))
+        if let last = times[end] {
+          // Seconds with 18 bits of fraction, of which 6 bits are whole.
+          let passed = Double((time &- last.value) & 0xff_ffff) / 262_144
+          if abs(passed - (now - last.at).seconds) < 0.05 { timing += 1 }
+        }
+        times[end] = (time, now)
+      }
+      let text = [UInt8](value)
+      let isTextHere =
+        (1...16).contains(text.count) && text.allSatisfy { (0x21...0x7e).contains($0) }
+      isText = isText && isTextHere
+      guard isTextHere, texts.count < 64 else { return }
+      if let known = texts.updateValue(text, forKey: ssrc), known != text {
+        textChanges += 1
+      }
+    }
   }
 
-  /// By identifier; empty before the first.
-  private var elements: [Element] = []
+  /// By identifier, for those that were there: few, where a call is one.
+  private var elements: [Int: Element] = [:]
   private var packets = 0
   private(set) var isOver = false
 
   /// Ends it: something else tells.
   mutating func stop() {
     isOver = true
-    elements = []
+    elements = [:]
   }
 
   /// Takes a packet; gives the extensions once they are clear.
@@ -42,10 +74,10 @@ struct ExtensionDeduction {
   ) -> HeaderExtensionMap? {
     guard !isOver else { return nil }
     packets += 1
-    if elements.isEmpty { elements = Array(repeating: Element(), count: 256) }
     var reader = HeaderExtensionElements(header)
     while let (id, range) = reader.next(in: bytes) {
-      note(Int(id), bytes.extracting(range), header.ssrc, end, kind, now)
+      elements[Int(id), default: Element()].note(
+        bytes.extracting(range), header.ssrc, end, kind, now)
     }
     guard packets >= Self.packetsMaximum else { return nil }
     let map = conclude()
@@ -53,42 +85,12 @@ struct ExtensionDeduction {
     return map == HeaderExtensionMap() ? nil : map
   }
 
-  private mutating func note(
-    _ id: Int, _ value: RawSpan, _ ssrc: UInt32, _ end: Int, _ kind: MediaKind?, _ now: Instant
-  ) {
-    elements[id].count += 1
-    elements[id].lengths.insert(value.byteCount)
-    if kind == .video { elements[id].onFrames += 1 }
-    if value.byteCount == 2 {
-      let number = value.uint16(at: 0)
-      if let last = elements[id].numbers[end], (1...8).contains(number &- last) {
-        elements[id].counting += 1
-      }
-      elements[id].numbers[end] = number
-    }
-    if value.byteCount == 3 {
-      let time = UInt32(value.uint16(at: 0)) << 8 | UInt32(value.byte(at: 2))
-      if let last = elements[id].times[end] {
-        // Seconds with 18 bits of fraction, of which 6 bits are whole.
-        let passed = Double((time &- last.value) & 0xff_ffff) / 262_144
-        if abs(passed - (now - last.at).seconds) < 0.05 { elements[id].timing += 1 }
-      }
-      elements[id].times[end] = (time, now)
-    }
-    let text = [UInt8](value)
-    let isText = (1...16).contains(text.count) && text.allSatisfy { (0x21...0x7e).contains($0) }
-    elements[id].isText = elements[id].isText && isText
-    guard isText, elements[id].texts.count < 64 else { return }
-    if let known = elements[id].texts.updateValue(text, forKey: ssrc), known != text {
-      elements[id].textChanges += 1
-    }
-  }
-
   private func conclude() -> HeaderExtensionMap {
     var map = HeaderExtensionMap()
-    for id in 1...255 where elements[id].count >= Self.packetsMinimum || elements[id].isText {
-      let element = elements[id]
-      guard element.count > 4, let number = UInt8(exactly: id) else { continue }
+    for id in 1...255 {
+      guard let element = elements[id], element.count > 4,
+        element.count >= Self.packetsMinimum || element.isText, let number = UInt8(exactly: id)
+      else { continue }
       let uri: HeaderExtensionURI
       if element.lengths == [2], element.counting * 10 > element.count * 8 {
         uri = .transportSequence

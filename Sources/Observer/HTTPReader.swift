@@ -69,7 +69,7 @@ struct HTTPReader {
       if body.count > Self.bodyMaximum { problem = "a body of more than 512 KiB" }
       state = .chunkHead
     case .trailers:
-      guard let end = lineEnd() else { return false }
+      guard let end = lineEnd() else { return refuseLongLine() }
       position += end + 2
       if end == 0 { endMessage() }
     case .endless:
@@ -79,6 +79,12 @@ struct HTTPReader {
     case .frames: return readFrame()
     }
     return true
+  }
+
+  /// A line that goes on and on would be searched again with every further byte.
+  private mutating func refuseLongLine() -> Bool {
+    if waiting.count > Self.headMaximum { problem = "a line of more than 64 KiB" }
+    return false
   }
 
   private func lineEnd() -> Int? {
@@ -92,7 +98,8 @@ struct HTTPReader {
   private mutating func readHead() -> Bool {
     let end: [UInt8] = [13, 10, 13, 10]
     let place = (searched..<max(searched, waiting.count - 3)).first {
-      buffer[position + $0..<position + $0 + 4].elementsEqual(end)
+      buffer[position + $0] == end[0]
+        && buffer[position + $0..<position + $0 + 4].elementsEqual(end)
     }
     searched = place == nil ? max(0, waiting.count - 3) : 0
     guard let place else {
@@ -150,7 +157,7 @@ struct HTTPReader {
   }
 
   private mutating func readChunkHead() -> Bool {
-    guard let end = lineEnd() else { return false }
+    guard let end = lineEnd() else { return refuseLongLine() }
     let digits = waiting.prefix(end).prefix { $0 != UInt8(ascii: ";") }
     let text = String(decoding: digits, as: UTF8.self)
     guard let count = Int(text, radix: 16), (0...Self.bodyMaximum).contains(count) else {

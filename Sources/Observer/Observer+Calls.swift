@@ -4,12 +4,11 @@ import Wire
 
 // Which path belongs to which transport, and which transport to which call.
 extension Observer {
-  /// How many calls are told apart.
-  private static let transportsMaximum = 1 << 16
-
   /// The path of a check and the end that sent it; new ones begin with it.
+  ///
+  /// - Returns: nil where there are too many.
   mutating func place(_ names: CheckNames, _ tuple: FiveTuple, _ isRelayed: Bool)
-    -> (path: Int, from: Int)
+    -> (path: Int, from: Int)?
   {
     let known = table.find(tuple)
     if let index = callTable[names] {
@@ -18,7 +17,7 @@ extension Observer {
         return (known.path, known.from)
       }
       if known == nil {
-        return (addPath(tuple, index, from: from, isRelayed), from)
+        return addPath(tuple, index, from: from, isRelayed).map { ($0, from) }
       }
     }
     if let known {
@@ -28,13 +27,15 @@ extension Observer {
       return known
     }
     let call = describedCall(of: names)
-    let index = addTransport(call: call, tuple, how: .wire, from: call == nil ? 0 : nil, names)
+    guard let index = addTransport(call: call, tuple, how: .wire, names) else { return nil }
     let from = end(of: names.sender, in: index) ?? 0
-    return (addPath(tuple, index, from: from, isRelayed), from)
+    return addPath(tuple, index, from: from, isRelayed).map { ($0, from) }
   }
 
   /// The path of media where no check was seen, which makes it a call.
-  mutating func placeUnannounced(_ tuple: FiveTuple, _ isRelayed: Bool) -> (path: Int, from: Int) {
+  ///
+  /// - Returns: nil where there are too many.
+  mutating func placeUnannounced(_ tuple: FiveTuple, _ isRelayed: Bool) -> (path: Int, from: Int)? {
     // RTCP without multiplexing has the next port at both ends (RFC 3550 section 11).
     if tuple.source.port % 2 == 1, tuple.destination.port % 2 == 1 {
       var main = tuple
@@ -42,11 +43,11 @@ extension Observer {
       main.destination.port -= 1
       if let (path, from) = table.find(main) {
         let index = table.paths[path].transportIndex
-        return (addPath(tuple, index, from: from, isRelayed), from)
+        return addPath(tuple, index, from: from, isRelayed).map { ($0, from) }
       }
     }
-    let index = addTransport(call: nil, tuple, how: .deduced, from: 0, nil)
-    return (addPath(tuple, index, from: 0, isRelayed), 0)
+    guard let index = addTransport(call: nil, tuple, how: .deduced, nil) else { return nil }
+    return addPath(tuple, index, from: 0, isRelayed).map { ($0, 0) }
   }
 
   private func end(of fragment: String, in index: Int) -> Int? {
@@ -55,10 +56,12 @@ extension Observer {
 
   private mutating func addPath(
     _ tuple: FiveTuple, _ index: Int, from: Int, _ isRelayed: Bool
-  ) -> Int {
+  ) -> Int? {
+    guard table.paths.count < settings.pathsMaximum else { return nil }
     let goesThroughRelay =
       isRelayed || relays.isRelayed(tuple.source) || relays.isRelayed(tuple.destination)
     let path = table.add(tuple, transport: index + 1, from: from, isRelayed: goesThroughRelay)
+    transports[index].notePath(path)
     addCandidate(index, from, tuple.source, tuple.transport, priority: nil)
     addCandidate(index, 1 - from, tuple.destination, tuple.transport, priority: nil)
     return path
@@ -66,9 +69,10 @@ extension Observer {
 
   /// Begins a transport, of a call that is known or of a new one.
   private mutating func addTransport(
-    call: Int?, _ tuple: FiveTuple, how: Knowledge, from: Int?, _ names: CheckNames?
-  ) -> Int {
-    guard transports.count < Self.transportsMaximum else { return transports.count - 1 }
+    call: Int?, _ tuple: FiveTuple, how: Knowledge, _ names: CheckNames?
+  ) -> Int? {
+    // A transport without a path would tell nothing.
+    guard table.paths.count < settings.pathsMaximum else { return nil }
     let number: Int
     if let call {
       number = call
@@ -81,6 +85,7 @@ extension Observer {
     transports.append(
       TransportFollower(
         ObservedTransport(number: index + 1, call: number, usernameFragments: [nil, nil])))
+    callTable.add(transport: index, to: number)
     if let names {
       begin(names, index, from: describedEnd(of: names.sender, call: number) ?? 0)
     } else {
@@ -108,8 +113,9 @@ extension Observer {
     -> Int?
   {
     guard transports[index].streams.isEmpty, transports[index].dtls.facts == nil else { return nil }
-    for (place, entry) in streamTable.entries.enumerated().reversed()
-    where entry.stream.ssrc == ssrc && entry.stream.transport != index + 1 {
+    for place in streamTable.latest(of: ssrc) {
+      let entry = streamTable.entries[place]
+      guard entry.stream.transport != index + 1 else { continue }
       let step = Int(Int16(bitPattern: sequence &- entry.highest))
       let silence = now - (entry.statistics.last ?? .zero)
       guard (1..<3000).contains(step), silence < .seconds(60) else { continue }
@@ -131,7 +137,10 @@ extension Observer {
     let old = streamTable.entries[stream].stream
     let source = old.transport - 1
     let isFlipped = old.from != from
+    let call = transports[index].facts.call
     transports[index].join(transports[source], isFlipped: isFlipped)
+    callTable.move(transport: index, from: call, to: transports[index].facts.call)
+    for number in transports[index].descriptions { number.map { callTable.describe(index, $0) } }
     for moved in transports[source].streams {
       let sender = streamTable.entries[moved].stream.from
       streamTable.move(moved, to: index + 1, from: isFlipped ? 1 - sender : sender)

@@ -37,7 +37,7 @@ extension Observer {
     _ message: STUNMessage, _ names: CheckNames, _ tuple: FiveTuple, _ bytes: [UInt8],
     _ isRelayed: Bool
   ) {
-    let (path, from) = place(names, tuple, isRelayed)
+    guard let (path, from) = place(names, tuple, isRelayed) else { return ignore() }
     guard count(bytes, on: path, from: from, isRelayed: isRelayed) else { return }
     let index = table.paths[path].transportIndex
     transports[index].noteBeginning()
@@ -135,7 +135,10 @@ extension Observer {
             transport: index + 1, end: change.end, machine: "ice-connection",
             from: change.from.rawValue, to: change.to.rawValue)))
     }
-    if !outcome.states.isEmpty { schedule(transports[index].checks.deadline) }
+    guard !outcome.states.isEmpty else { return }
+    let due = transports[index].checks.deadline
+    schedule(due)
+    silences.schedule(index, at: due)
   }
 }
 

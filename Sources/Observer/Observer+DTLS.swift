@@ -17,6 +17,7 @@ extension Observer {
       // A ClientHello begins a call where checks were not captured.
       guard Self.beginsAssociation(bytes) else { return ignore() }
       found = placeUnannounced(tuple, isRelayed)
+      if found == nil { return ignore() }
     }
     guard let (path, from) = found,
       count(bytes, on: path, from: from, isRelayed: isRelayed)

@@ -8,7 +8,9 @@ extension Observer {
     guard let number = descriptionTable.add(text, how) else {
       return tell(.description, detail: "a description that cannot be read")
     }
-    for index in transports.indices {
+    let fragments = descriptionTable.entries[number].fragments
+    let named = Set(fragments.flatMap { callTable.transports(named: $0) })
+    for index in named.sorted() {
       for end in 0..<2 {
         guard let fragment = transports[index].facts.usernameFragments[end],
           descriptionTable.entries[number].fragments.contains(fragment)
@@ -35,10 +37,15 @@ extension Observer {
   private mutating func attach(_ number: Int, _ index: Int, _ end: Int) {
     guard transports[index].descriptions[end] != number else { return }
     transports[index].describe(end, number)
+    callTable.describe(index, number)
     let entry = descriptionTable.entries[number]
-    emit(
-      .description(
-        ObservedDescription(transport: index + 1, end: end, text: entry.text, how: entry.how)))
+    if budget.tells(descriptionBytes: entry.text.utf8.count) {
+      emit(
+        .description(
+          ObservedDescription(transport: index + 1, end: end, text: entry.text, how: entry.how)))
+    } else {
+      tell(.description, detail: "descriptions that name ever more transports")
+    }
     if entry.extensions != HeaderExtensionMap(), !transports[index].extensions.isOver {
       transports[index].extensions.stop()
       emit(.extensions(transport: index + 1, entry.extensions, .description))
@@ -94,19 +101,23 @@ extension Observer {
   /// The call of which descriptions state both names: it has several transports.
   func describedCall(of names: CheckNames) -> Int? {
     for number in descriptionTable.numbers(stating: names.sender) {
-      for transport in transports where transport.descriptions.contains(number) {
-        return transport.facts.call
+      let index = callTable.transports(described: number).first {
+        transports[$0].descriptions.contains(number)
       }
+      if let index { return transports[index].facts.call }
     }
     return nil
   }
 
   /// Which end of a call has a description that states a name.
   func describedEnd(of fragment: String, call: Int) -> Int? {
-    let numbers = descriptionTable.numbers(stating: fragment)
-    for transport in transports where transport.facts.call == call {
+    let numbers = Set(descriptionTable.numbers(stating: fragment))
+    guard !numbers.isEmpty else { return nil }
+    for index in callTable.transports(of: call) {
       for end in 0..<2 {
-        if let number = transport.descriptions[end], numbers.contains(number) { return end }
+        if let number = transports[index].descriptions[end], numbers.contains(number) {
+          return end
+        }
       }
     }
     return nil

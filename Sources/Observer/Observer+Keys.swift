@@ -7,7 +7,7 @@ import Wire
 extension Observer {
   /// Takes further bytes of a key log: whatever waits for its secrets goes on.
   mutating func take(keyLog bytes: [UInt8]) {
-    let news = keys.append(bytes)
+    let news = Set(keys.append(bytes))
     guard !news.isEmpty else { return }
     for index in transports.indices {
       guard let facts = transports[index].dtls.facts, news.contains(facts.clientRandom) else {
@@ -15,7 +15,7 @@ extension Observer {
       }
       dtlsEvents.removeAll(keepingCapacity: true)
       transports[index].dtls.retry(keys.log, into: &dtlsEvents)
-      handleDTLSEvents(index, transports[index].selectedPath ?? firstPath(of: index))
+      handleDTLSEvents(index, transports[index].selectedPath ?? transports[index].firstPath ?? 0)
       transports[index].media.renewAttempts()
       probeWaiting(index)
     }
@@ -34,10 +34,6 @@ extension Observer {
   mutating func stopWaiting() {
     keys.stopWaiting()
     for index in transports.indices { releaseWaiting(index, isOver: true) }
-  }
-
-  private func firstPath(of index: Int) -> Int {
-    table.paths.firstIndex { $0.transportIndex == index } ?? 0
   }
 
   /// Opens what both ends send from now on with what DTLS agreed on.

@@ -41,7 +41,10 @@ extension Observer {
       table.ignore(tuple)
       ignore()
     case .call(let packets):
-      let (path, _) = placeUnannounced(tuple, isRelayed)
+      guard let (path, _) = placeUnannounced(tuple, isRelayed) else {
+        table.ignore(tuple)
+        return ignore()
+      }
       tell(.lateStart, transport: table.paths[path].pair.transport)
       let present = now
       for packet in packets {
@@ -175,7 +178,9 @@ extension Observer {
     var place = streamTable.find(transport: index + 1, from: from, ssrc: header.ssrc)
     if place == nil {
       if let known = joinedStream(
-        index, from: from, ssrc: header.ssrc, sequence: header.sequence)
+        index, from: from, ssrc: header.ssrc, sequence: header.sequence),
+        budget.moves(
+          streams: transports[streamTable.entries[known].stream.transport - 1].streams.count)
       {
         join(index, with: known, from: from)
         place = known
@@ -333,9 +338,13 @@ extension Observer {
         let name = chunk.cname
         guard !name.isEmpty,
           let place = streamTable.find(transport: index + 1, from: from, ssrc: chunk.ssrc),
-          streamTable.entries[place].stream.canonicalName != name
+          streamTable.entries[place].stream.canonicalName != name,
+          streamTable.entries[place].names < ReportBudget.namesMaximum
         else { continue }
-        streamTable.update(place) { $0.stream.canonicalName = name }
+        streamTable.update(place) { entry in
+          entry.stream.canonicalName = name
+          entry.names += 1
+        }
         emit(.stream(streamTable.entries[place].stream))
       }
     }

@@ -31,6 +31,9 @@ package struct Observer: Machine, ~Copyable {
 
   private var report = ObserverReport()
   var time = ObserverTime()
+  /// When silence or missing answers change a transport next, for each of them.
+  var silences = DueQueue()
+  var budget = ReportBudget()
   /// Reused for what a DTLS datagram tells.
   var dtlsEvents: [DTLSFollower.Event] = []
 
@@ -135,11 +138,12 @@ package struct Observer: Machine, ~Copyable {
 
   private mutating func reachDeadline() {
     time.forgetDeadline()
-    for index in transports.indices {
-      guard let due = transports[index].checks.deadline else { continue }
-      if due <= now { emit(transports[index].checks.reachDeadline(at: now), index) }
-      schedule(transports[index].checks.deadline)
+    let now = now
+    for index in silences.take(until: now, { transports[$0].checks.deadline }) {
+      emit(transports[index].checks.reachDeadline(at: now), index)
+      silences.schedule(index, at: transports[index].checks.deadline)
     }
+    schedule(silences.first { transports[$0].checks.deadline })
   }
 
   // MARK: Telling
@@ -172,6 +176,9 @@ package struct Observer: Machine, ~Copyable {
 
   /// Whether packets between two addresses are those of a call.
   package mutating func knows(_ tuple: FiveTuple) -> Bool { table.find(tuple) != nil }
+
+  /// Whether no further paths are told apart.
+  package var isFull: Bool { table.paths.count >= settings.pathsMaximum }
 
   /// Whether packets go between a client and its TURN server.
   package func knowsRelay(_ tuple: FiveTuple) -> Bool { relays.isRelayPath(tuple) }

@@ -247,6 +247,10 @@ package struct CoverageRow: Hashable, Sendable {
     case redundancy
     /// Frames that the capturing system lost.
     case dropped
+    /// The capture ends in the middle of a record, or of its compressed data.
+    case cutCapture = "cut-capture"
+    /// Frames whose date no take can have.
+    case outsideOfTime = "outside-of-time"
   }
 
   package var kind: Kind
@@ -268,10 +272,18 @@ package struct ObserverSettings: Hashable, Sendable {
   /// How many packets wait in one transport, and how many bytes of all transports.
   package var waitingPacketsMaximum = 20_000
   package var waitingBytesMaximum = 64 << 20
+  /// How many paths are told apart; what comes on others is of no call.
+  package var pathsMaximum = ObserverSettings.formerPathsMaximum
   /// What payload types stand for, whatever else says something else.
   package var payloadTypes: [PayloadTypeMapping] = []
 
   package init() {}
+
+  /// The limit of takes that state none: each path has two rows at the end, which had to fit into
+  /// one step, so no such take has more paths.
+  package static let formerPathsMaximum = 1 << 15
+  /// The limit of today, unless something else is asked for.
+  package static let usualPathsMaximum = 1 << 14
 }
 
 /// A payload type and what it stands for.

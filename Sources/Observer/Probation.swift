@@ -1,3 +1,4 @@
+import DequeModule
 import RTP
 import Wire
 
@@ -10,7 +11,7 @@ struct Probation {
   private static let packetsMaximum = 16
   private static let attemptsMaximum = 64
   /// Longer ones than any network carries whole do not wait.
-  private static let lengthMaximum = 4096
+  private static let lengthMaximum = 9216
 
   /// A packet that waits for the verdict.
   struct Packet {
@@ -21,7 +22,8 @@ struct Probation {
   }
 
   private struct Candidate {
-    var key: PathKey
+    /// Which of all trials it is.
+    var number: UInt64
     var packets: [Packet] = []
     var attempts = 0
     var ssrc: UInt32 = 0
@@ -38,7 +40,10 @@ struct Probation {
     case ignored
   }
 
-  private var candidates: [Candidate] = []
+  private var trials: [PathKey: Candidate] = [:]
+  /// In the order in which they began; those that were decided may still stand here.
+  private var order = Deque<(key: PathKey, number: UInt64)>()
+  private var begun: UInt64 = 0
 
   /// Looks at a packet of a path without a call.
   mutating func take(_ packet: Packet) -> Verdict {
@@ -48,27 +53,33 @@ struct Probation {
     let kind = DatagramClass(packet.bytes.span.bytes)
     guard kind == .rtp || kind == .rtcp else { return .ignored }
     let key = PathKey.of(packet.tuple).key
-    var index = candidates.firstIndex { $0.key == key }
-    if index == nil {
-      if candidates.count == Self.candidatesMaximum { candidates.removeFirst() }
-      candidates.append(Candidate(key: key, source: packet.tuple.source))
-      index = candidates.count - 1
-    }
-    guard let index else { return .notYet }
-    candidates[index].attempts += 1
-    if candidates[index].packets.count < Self.packetsMaximum,
-      packet.bytes.count <= Self.lengthMaximum
+    // Taken out while it changes, so that its packets are not copied.
+    var candidate = trials.removeValue(forKey: key) ?? begin(key, packet.tuple.source)
+    candidate.attempts += 1
+    let isCall = kind == .rtp && follows(packet, in: &candidate)
+    // The packet that shows the call is of it, whatever its length: it need not wait.
+    if isCall
+      || candidate.packets.count < Self.packetsMaximum && packet.bytes.count <= Self.lengthMaximum
     {
-      candidates[index].packets.append(packet)
+      candidate.packets.append(packet)
     }
-    if kind == .rtp, follows(packet, in: &candidates[index]) {
-      return .call(candidates.remove(at: index).packets)
-    }
-    guard candidates[index].attempts < Self.attemptsMaximum else {
-      candidates.remove(at: index)
-      return .ignored
-    }
+    if isCall { return .call(candidate.packets) }
+    guard candidate.attempts < Self.attemptsMaximum else { return .ignored }
+    trials[key] = candidate
     return .notYet
+  }
+
+  /// Begins with a path; the oldest of too many gives way.
+  private mutating func begin(_ key: PathKey, _ source: SocketAddress) -> Candidate {
+    while trials.count >= Self.candidatesMaximum, let oldest = order.popFirst() {
+      if trials[oldest.key]?.number == oldest.number { trials[oldest.key] = nil }
+    }
+    begun += 1
+    order.append((key, begun))
+    if order.count > 4 * Self.candidatesMaximum {
+      order.removeAll { $0.number != begun && trials[$0.key]?.number != $0.number }
+    }
+    return Candidate(number: begun, source: source)
   }
 
   private func follows(_ packet: Packet, in candidate: inout Candidate) -> Bool {

@@ -24,6 +24,8 @@ struct StreamTable {
     var clockRate: UInt32 = 0
     var highest: UInt16 = 0
     var lastTime: UInt32 = 0
+    /// How many names RTCP gave it.
+    var names = 0
     /// Packets that no key opened.
     var sealedPackets: UInt64 = 0
 
@@ -35,6 +37,10 @@ struct StreamTable {
 
   private(set) var entries: [Entry] = []
   private var places: [Key: Int] = [:]
+  /// The streams of each source, the newest last.
+  private var bySource: [UInt32: [Int]] = [:]
+  /// How many streams of one source are looked at for the one that goes on elsewhere.
+  private static let candidatesMaximum = 64
   /// The stream of the last packet of all: most follow one of the same.
   private var last: (key: Key, index: Int)?
 
@@ -53,8 +59,14 @@ struct StreamTable {
     var stream = stream
     stream.number = entries.count + 1
     places[Key(transport: stream.transport, from: stream.from, ssrc: stream.ssrc)] = entries.count
+    bySource[stream.ssrc, default: []].append(entries.count)
     entries.append(Entry(stream))
     return entries.count - 1
+  }
+
+  /// The latest streams of a source, the newest first.
+  func latest(of ssrc: UInt32) -> [Int] {
+    bySource[ssrc, default: []].suffix(Self.candidatesMaximum).reversed()
   }
 
   /// Lets a stream go on in another transport.

@@ -17,6 +17,8 @@ struct TransportFollower {
   private(set) var hosts: Set<IPAddress> = []
   /// The path that was nominated last.
   private(set) var selectedPath: Int?
+  /// The path that it began with.
+  private(set) var firstPath: Int?
   /// The streams that each end sends, by their indices.
   private(set) var streams: [Int] = []
   /// Whether an end sent anything.
@@ -40,6 +42,8 @@ struct TransportFollower {
   }
 
   mutating func noteBeginning() { hasBeginning = true }
+
+  mutating func notePath(_ path: Int) { firstPath = firstPath ?? path }
 
   /// Takes the names of both ends.
   mutating func name(_ fragments: [String]) { facts.usernameFragments = fragments }

@@ -168,4 +168,28 @@ struct MulticastNamesTests {
     link.step(0, .received(answer.bytes, from: forger))
     #expect(link.resolved.isEmpty)
   }
+
+  /// RFC 6762 section 11: only hosts of the link answer for its names.
+  @Test(arguments: [
+    ("192.0.2.200", true), ("192.0.3.1", false), ("127.0.0.1", true), ("169.254.8.8", true),
+    ("8.8.8.8", false), ("2001:db8:1::99", true), ("2001:db8:2::99", false), ("fe80::1", true),
+    ("::1", true), ("2001:4860::8", false),
+  ])
+  func onlySourcesOfTheLinkAreHeard(_ source: String, _ isHeard: Bool) throws {
+    func ip(_ text: String) throws -> IPAddress { try #require(IPAddress(text)) }
+    let networks = [
+      LinkNetwork(try ip("192.0.2.7"), mask: try ip("255.255.255.0")),
+      LinkNetwork(try ip("2001:db8:1::1"), mask: try ip("ffff:ffff:ffff:ffff::")),
+    ]
+    #expect(MulticastNames.isOnLink(try ip(source), of: networks) == isHeard)
+  }
+
+  @Test func askersForOneNameAreBounded() {
+    let link = Link(2)
+    for id in 0..<1000 as Range<UInt64> { link.step(0, .resolve(id: id, name)) }
+    #expect(link.resolved.count == 1000 - 64)
+    #expect(link.resolved.allSatisfy { $0.addresses.isEmpty })
+    link.run(for: .seconds(10))
+    #expect(link.resolved.count == 1000)
+  }
 }

@@ -1,3 +1,4 @@
+import Glibc
 import Testing
 import Wire
 
@@ -88,6 +89,92 @@ struct ReceiverTests {
     #expect(receiver.streams.heldBytes == 0 && receiver.isConsistent)
   }
 
+  /// What is given up on a stream that was not agreed on makes no stream (RFC 9260 section 6.5).
+  @Test func passingOverMakesNoFurtherStreams() {
+    var receiver = receiver()
+    for round in 0..<100 as Range<UInt32> {
+      var body = Crafted.words(long: 1 + round)
+      for stream in 0..<200 as Range<UInt16> { body += Crafted.words(stream &* 331 &+ 7, 3) }
+      _ = receiver.receiveForward(body.span.bytes, interleaved: false)
+    }
+    #expect(receiver.streams.streams.allSatisfy { $0.identifier < 10 })
+    #expect(receiver.streams.streams.count <= 10 && receiver.numbers.acknowledged == 100)
+  }
+
+  private func unordered(_ number: UInt32, _ flags: UInt8, _ count: Int = 20) -> Crafted.Chunk {
+    var chunk = Crafted.data(
+      number, stream: 0, [UInt8](repeating: UInt8(number & 255), count: count))
+    chunk.flags = 4 | flags
+    return chunk
+  }
+
+  /// Each fragment looks at its neighbours, not at all of its message.
+  @Test(arguments: [false, true])
+  func fragmentsOfALongUnorderedMessageCostTheSameEach(_ isReversed: Bool) {
+    var receiver = receiver(first: 0, window: 1 << 20)
+    let count: UInt32 = 15_000
+    // The beginning comes last, or the end.
+    let numbers = isReversed ? Array((0..<count).reversed()) : Array(0..<count)
+    let began = computedSeconds()
+    var bytes: [UInt8] = []
+    for number in numbers {
+      let flags: UInt8 = number == 0 ? 2 : number == count - 1 ? 1 : 0
+      if case .messages(let messages) = take(unordered(number, flags), &receiver) {
+        bytes = messages.flatMap(\.bytes)
+      }
+    }
+    #expect(computedSeconds() - began < 2)
+    #expect(bytes.count == Int(count) * 20)
+    #expect(bytes.enumerated().allSatisfy { $0.element == UInt8($0.offset / 20 & 255) })
+    #expect(receiver.streams.heldBytes == 0 && receiver.streams.heldFragments == 0)
+  }
+
+  /// In every order, with messages that are cut into pieces side by side.
+  @Test(arguments: 0..<40 as Range<UInt8>)
+  func unorderedMessagesAreWholeInWhateverOrderTheirPartsCome(_ seed: UInt8) {
+    var random = Entropy(seed: [seed]).stream("order")
+    var receiver = receiver(first: 0, window: 1 << 20)
+    var chunks: [Crafted.Chunk] = []
+    var expected: [[UInt8]] = []
+    while chunks.count < 60 {
+      let parts = 1 + Int(random.integer(below: 6))
+      expected.append([])
+      for part in 0..<parts {
+        let flags: UInt8 = (part == 0 ? 2 : 0) | (part == parts - 1 ? 1 : 0)
+        let number = UInt32(chunks.count)
+        chunks.append(unordered(number, flags, 3))
+        expected[expected.count - 1] += [UInt8](repeating: UInt8(number), count: 3)
+      }
+    }
+    for index in chunks.indices.dropFirst().reversed() {
+      chunks.swapAt(index, Int(random.integer(below: UInt64(index + 1))))
+    }
+    var received: [[UInt8]] = []
+    for chunk in chunks {
+      if case .messages(let messages) = take(chunk, &receiver) { received += messages.map(\.bytes) }
+      #expect(receiver.isConsistent)
+    }
+    #expect(Set(received) == Set(expected) && received.count == expected.count)
+    #expect(receiver.streams.heldBytes == 0 && receiver.streams.heldFragments == 0)
+  }
+
+  /// What was given up is forgotten up to its number, and what follows it still comes together.
+  @Test func passingOverForgetsPartsOfUnorderedMessages() {
+    var receiver = receiver(first: 0)
+    for number in [1, 2, 3, 5] as [UInt32] {
+      _ = take(unordered(number, number == 5 ? 2 : 0), &receiver)
+    }
+    _ = receiver.receiveForward(Crafted.words(long: 2).span.bytes, interleaved: false)
+    #expect(receiver.streams.heldBytes == 40 && receiver.isConsistent)
+    guard case .messages(let messages) = take(unordered(6, 1), &receiver) else {
+      Issue.record("the message is whole")
+      return
+    }
+    #expect(messages.map(\.bytes.count) == [40])
+    _ = receiver.receiveForward(Crafted.words(long: 9).span.bytes, interleaved: false)
+    #expect(receiver.streams.heldFragments == 0 && receiver.streams.unorderedPlaces.isEmpty)
+  }
+
   @Test func thePeerGetsMoreStreamsUpToAllOfThem() {
     var receiver = receiver()
     let answers = ([5, 65530, 65520] as [UInt16]).map { receiver.addStreams($0) }
@@ -164,4 +251,11 @@ struct ReceiverTests {
     }
     #expect(streams == [7, 12] && !resets.isPending && resets.request == nil)
   }
+}
+
+/// How long the present thread has computed, in seconds: what a busy machine does not change.
+private func computedSeconds() -> Double {
+  var time = timespec()
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+  return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
 }

@@ -113,8 +113,8 @@ final class LoopThread {
     case .captured(let key, let transceiver, let media, let budget):
       budget.giveBack()
       driver(of: key)?.take(.captured(transceiver: transceiver, media))
-    case .resolved(let key, let id, let addresses):
-      resolver.finished()
+    case .resolved(let key, let id, let addresses, let fromSystem):
+      if fromSystem { resolver.finished() }
       driver(of: key)?.take(.answer(.nameResolved(id: id, addresses)))
     case .remove(let key, let complete):
       remove(key)
@@ -222,12 +222,12 @@ final class LoopThread {
       // Where the system does not let us ask, it may know itself.
       if multicast.isOpen {
         return multicast.resolve(name) { addresses in
-          _ = mailbox.post(.resolved(key, id: id, addresses))
+          _ = mailbox.post(.resolved(key, id: id, addresses, fromSystem: false))
         }
       }
     }
     resolver.resolve(name) { addresses in
-      _ = mailbox.post(.resolved(key, id: id, addresses))
+      _ = mailbox.post(.resolved(key, id: id, addresses, fromSystem: true))
     }
   }
 

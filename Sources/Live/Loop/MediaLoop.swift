@@ -17,7 +17,8 @@ public final class MediaLoop: Sendable {
     case call(PeerKey, PeerCall, @Sendable (PeerReply) -> Void)
     case send(PeerKey, DataMessage, @Sendable (PeerReply) -> Void)
     case captured(PeerKey, transceiver: UInt32, CapturedMedia, CaptureBudget)
-    case resolved(PeerKey, id: UInt32, [IPAddress])
+    /// The addresses of a name, from the system or from the link.
+    case resolved(PeerKey, id: UInt32, [IPAddress], fromSystem: Bool)
     case remove(PeerKey, @Sendable () -> Void)
     case stop(@Sendable () -> Void)
     /// Only for a recorded peer: tells when the application has called all that was recorded.

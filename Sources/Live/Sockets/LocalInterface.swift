@@ -16,8 +16,11 @@ package struct LocalInterface: Hashable, Sendable {
   /// The number the kernel gave the interface.
   package var index: UInt32
   package var address: IPAddress
+  /// The bits of the address that all hosts of the link share; nil where there is no such link.
+  package var mask: IPAddress?
 
-  package init(name: String, index: UInt32, address: IPAddress) {
+  package init(name: String, index: UInt32, address: IPAddress, mask: IPAddress? = nil) {
+    self.mask = mask
     self.name = name
     self.index = index
     self.address = address
@@ -37,7 +40,8 @@ package struct LocalInterface: Hashable, Sendable {
       else { continue }
       found.append(
         LocalInterface(
-          name: String(cString: name), index: if_nametoindex(name), address: address))
+          name: String(cString: name), index: if_nametoindex(name), address: address,
+          mask: IPAddress(entry.ifa_netmask)))
     }
     return found
   }

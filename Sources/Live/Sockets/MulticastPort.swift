@@ -17,6 +17,7 @@ final class MulticastPort {
   private var sockets: [(tag: Poller.Tag, descriptor: Int32, group: IPAddress)] = []
   /// The interfaces by family, each once.
   private var links: [(isIPv4: Bool, index: UInt32)] = []
+  private var networks: [LinkNetwork] = []
 
   deinit { for socket in sockets { _ = csockets_close(socket.descriptor) } }
 
@@ -46,7 +47,9 @@ final class MulticastPort {
   func joinLinks() {
     guard isOpen else { return }
     links = []
+    networks = []
     for interface in LocalInterface.all() {
+      if let mask = interface.mask { networks.append(LinkNetwork(interface.address, mask: mask)) }
       let link = (isIPv4: interface.address.isIPv4, index: interface.index)
       if !links.contains(where: { $0 == link }) { links.append(link) }
     }
@@ -82,7 +85,9 @@ final class MulticastPort {
     guard let socket = sockets.first(where: { $0.tag == tag }) else { return false }
     let count = batch.receive(from: socket.descriptor)
     for index in 0..<count {
-      guard let entry = batch.entry(at: index) else { continue }
+      guard let entry = batch.entry(at: index),
+        MulticastNames.isOnLink(entry.source.ip, of: networks)
+      else { continue }
       step(.received(entry.bytes, from: entry.source))
     }
     return true

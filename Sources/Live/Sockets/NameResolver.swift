@@ -9,6 +9,7 @@ import Wire
 final class NameResolver {
   private static let pendingMaximum = 16
   private static let queue = DispatchQueue(label: "retake.names", attributes: .concurrent)
+  /// How many look-ups run, and how many refusals are under way through the mailbox.
   private var pending = 0
 
   /// Looks a name up; the closure gets its addresses, none when there are none.
@@ -22,7 +23,7 @@ final class NameResolver {
   }
 
   /// Takes note that an answer has come through the mailbox.
-  func finished() { pending -= 1 }
+  func finished() { pending = max(0, pending - 1) }
 
   /// Asks the system for the addresses of a name, in the system's order of preference.
   static func addresses(of name: String) -> [IPAddress] {

@@ -185,6 +185,8 @@ const gapWords = {
   "stream-gap": "after a gap in their stream", description: "descriptions that cannot be read",
   "relayed-twice": "seen twice", ignored: "of no call",
   redundancy: "of error correction that was not used", dropped: "lost while capturing",
+  "cut-capture": "missing at the end of a capture that is cut off",
+  "outside-of-time": "of a date that no take can have",
 };
 
 /** What could not be seen: one entry for each kind, as it stood last. */

@@ -13,6 +13,8 @@ struct InboundTrack {
 
   /// How many packets wait until it is known what the stream carries.
   private static let earlyMaximum = 450
+  /// And how many bytes: those of as many packets of any network.
+  private static let earlyBytesMaximum = 1 << 20
 
   private(set) var track: ObservedTrack
   private(set) var reception: StreamReception?
@@ -23,6 +25,7 @@ struct InboundTrack {
   let decodes: Bool
   private let furtherDecoders: [CodecName]
   private var early: [Early] = []
+  private(set) var earlyBytes = 0
 
   init(
     _ track: ObservedTrack, codecs: any CodecFactory, decodes: Bool, furtherDecoders: [CodecName]
@@ -44,11 +47,17 @@ struct InboundTrack {
     guard track.kind != nil, !early.isEmpty else { return [] }
     var frames: [ReceivedFrame] = []
     let waiting = early
-    early = []
+    forgetEarly()
     for packet in waiting {
       frames += receive(packet.packet, arrival: packet.arrival, at: now)
     }
     return frames
+  }
+
+  /// Lets go of the packets that wait until it is known what the stream carries.
+  mutating func forgetEarly() {
+    early = []
+    earlyBytes = 0
   }
 
   mutating func setExtensions(_ map: HeaderExtensionMap) { extensions = map }
@@ -59,8 +68,11 @@ struct InboundTrack {
   {
     guard let kind = track.kind else {
       early.append(Early(packet: packet, arrival: arrival))
+      earlyBytes += packet.bytes.count
       // What cannot be told is let go of; counting begins when it can.
-      if early.count > InboundTrack.earlyMaximum { early = [] }
+      if early.count > InboundTrack.earlyMaximum || earlyBytes > InboundTrack.earlyBytesMaximum {
+        forgetEarly()
+      }
       return []
     }
     if reception == nil {

@@ -9,6 +9,8 @@ struct InboundTracks {
   /// How many streams have playouts, and how many of those decoders; more are counted alone.
   private static let playoutsMaximum = 256
   private static let decodersMaximum = 64
+  /// How many bytes of packets wait in all streams until it is known what they carry.
+  private static let earlyBytesMaximum = 32 << 20
 
   /// The frames that were complete, and the place of the stream that they are of.
   struct Completed {
@@ -25,6 +27,7 @@ struct InboundTracks {
   private let codecs: (any CodecFactory)?
   private let silentCodecs = UndecodedCodecs()
   private let furtherDecoders: [CodecName]
+  private var earlyBytes = 0
 
   init(codecs: (any CodecFactory)?, furtherDecoders: [CodecName]) {
     self.codecs = codecs
@@ -45,7 +48,8 @@ struct InboundTracks {
   /// Takes a stream, or what became known of one, for which packets may have waited.
   mutating func learn(_ track: ObservedTrack, at now: Instant) -> Completed? {
     if let place = places[track.number] {
-      return Completed(place: place, frames: all[place].learn(track, at: now))
+      let frames = changeEarly(place) { $0.learn(track, at: now) }
+      return Completed(place: place, frames: frames)
     }
     places[track.number] = all.count
     let decoders = all.count < InboundTracks.decodersMaximum ? codecs : nil
@@ -66,12 +70,26 @@ struct InboundTracks {
   mutating func receive(_ packet: SeenPacket, _ stream: UInt32, at now: Instant) -> Completed? {
     guard let place = places[stream] else { return nil }
     guard let repaired = all[place].track.repairs else {
-      return Completed(place: place, frames: all[place].receive(packet, arrival: now, at: now))
+      let frames = changeEarly(place) { $0.receive(packet, arrival: now, at: now) }
+      if earlyBytes > InboundTracks.earlyBytesMaximum {
+        _ = changeEarly(place) { $0.forgetEarly() }
+      }
+      return Completed(place: place, frames: frames)
     }
     guard let index = all.firstIndex(where: { $0.track.ssrc == repaired }) else { return nil }
     let type = all[place].track.repeatedTypes[packet.header.payloadType]
     return Completed(
       place: index, frames: all[index].receiveRepair(packet, of: type, arrival: now, at: now))
+  }
+
+  /// Changes a stream of which packets may wait, and keeps the sum of their bytes.
+  private mutating func changeEarly<Result>(
+    _ place: Int, _ change: (inout InboundTrack) -> Result
+  ) -> Result {
+    let before = all[place].earlyBytes
+    let result = change(&all[place])
+    earlyBytes += all[place].earlyBytes - before
+    return result
   }
 
   // MARK: Playouts
@@ -111,14 +129,15 @@ struct InboundTracks {
 
   // MARK: RTCP
 
-  mutating func receive(_ report: SenderReport, at now: Instant) {
+  /// - Parameter aligns: whether playouts that belong together are aligned after it.
+  mutating func receive(_ report: SenderReport, aligns: Bool = true, at now: Instant) {
     guard let place = place(of: report.ssrc) else { return }
     all[place].receive(report, at: now)
-    alignPlayouts()
+    if aligns { alignPlayouts() }
   }
 
   /// Takes the round trip to a sender, of which these are streams.
-  mutating func receive(roundTrip: Interval, to ssrcs: [UInt32]) {
+  mutating func receive(roundTrip: Interval, to ssrcs: Set<UInt32>) {
     for index in all.indices where ssrcs.contains(all[index].track.ssrc) {
       all[index].receive(roundTrip: roundTrip)
     }

@@ -139,14 +139,20 @@ package struct ObservedPeer: Machine {
 
   // MARK: RTCP
 
+  /// How many reports of one datagram playouts are aligned after, and how many answers to reference
+  /// times it may have: an honest one has a few.
+  private static let reportsMaximum = 32
+
   private mutating func receive(_ packets: [RTCPPacket], isInbound: Bool, at now: Instant) {
-    var senders: [UInt32] = []
+    var reporters: Set<UInt32> = []
+    var reports = 0
     for packet in packets {
       switch packet {
       case .senderReport(let report):
-        senders.append(report.ssrc)
+        reporters.insert(report.ssrc)
         if isInbound {
-          inbound.receive(report, at: now)
+          reports += 1
+          inbound.receive(report, aligns: reports <= ObservedPeer.reportsMaximum, at: now)
           outbound.receive(report.blocks, at: now)
         } else {
           outbound.send(report, at: now)
@@ -168,7 +174,7 @@ package struct ObservedPeer: Machine {
           countKeyframeRequest(entry.ssrc, isFIR: true, isInbound: isInbound)
         }
       case .extendedReport(let report):
-        receive(report, senders: senders, isInbound: isInbound, at: now)
+        receive(report, reporters: reporters, isInbound: isInbound, at: now)
       case .maximumBitrate, .transportFeedback, .sourceDescription, .other: break
       }
     }
@@ -184,15 +190,15 @@ package struct ObservedPeer: Machine {
 
   /// A receiver's reference time, or the sender's answer to it.
   private mutating func receive(
-    _ report: ExtendedReport, senders: [UInt32], isInbound: Bool, at now: Instant
+    _ report: ExtendedReport, reporters: Set<UInt32>, isInbound: Bool, at now: Instant
   ) {
     guard isInbound else {
       if let time = report.receiverReferenceTime { references.send(time, at: now) }
       return
     }
-    for answer in report.delays {
+    for answer in report.delays.prefix(ObservedPeer.reportsMaximum) {
       guard let length = references.roundTrip(answer, at: now) else { continue }
-      inbound.receive(roundTrip: length, to: senders + [report.ssrc])
+      inbound.receive(roundTrip: length, to: reporters.union([report.ssrc]))
     }
   }
 }

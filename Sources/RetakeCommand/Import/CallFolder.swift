@@ -38,8 +38,9 @@ struct CallFolder {
 
   /// Writes the takes.
   func write() throws -> Report {
-    let survey = CallSurvey(descriptions: settings.descriptions)
-    _ = try read("looking for calls") { survey.take($0, of: $1) }
+    let survey = CallSurvey(
+      descriptions: settings.descriptions, pathsMaximum: settings.pathsMaximum)
+    _ = try read("looking for calls", isAgain: false) { survey.take($0, of: $1) }
     survey.finish()
     guard !survey.calls.isEmpty else {
       throw CommandFailure(
@@ -57,7 +58,7 @@ struct CallFolder {
   private func write(_ calls: Range<Int>, _ survey: CallSurvey, _ report: inout Report) throws {
     let open = try calls.map { try begin($0, survey) }
     var ofNoCall: UInt64 = 0
-    let counters = try read("importing") { event, reader in
+    let counters = try read("importing", isAgain: true) { event, reader in
       let found: Set<Int>
       switch event {
       case .datagram(let datagram): found = survey.calls(of: datagram.tuple)
@@ -89,6 +90,7 @@ struct CallFolder {
       settings.label = found.addresses.map(\.description).joined(separator: " and ")
     }
     settings.keyLogs = survey.keyLogs(settings.keyLogs + survey.notes.keyLogs, for: call)
+    settings.keepsIncomplete = false
     settings.srtpKeys += survey.notes.srtpKeys
     settings.descriptions = (settings.descriptions + survey.notes.descriptions)
       .filter { found.descriptions.contains($0) }
@@ -111,8 +113,9 @@ struct CallFolder {
 
   /// Reads the capture from its beginning to its end.
   private func read(
-    _ what: String, _ each: (CaptureEvent, borrowing CaptureReader) throws -> Void
+    _ what: String, isAgain: Bool,
+    _ each: (CaptureEvent, borrowing CaptureReader) throws -> Void
   ) throws -> CaptureCounters {
-    try CaptureFeed.read(capture, what, each)
+    try CaptureFeed.read(capture, what, isAgain: isAgain, each)
   }
 }

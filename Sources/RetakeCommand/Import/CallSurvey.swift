@@ -19,8 +19,8 @@ final class CallSurvey {
   private(set) var calls: [Call] = []
   /// What stands at the head of the capture, and secrets further on.
   private(set) var notes = CaptureNotes()
-  private var observer = Observer(CallSurvey.settings)
-  private var gate = CallGate()
+  private var observer: Observer
+  private var gate: CallGate
   private var outbox = Outbox<Observer.Output>()
   private var began: Int64?
   private var now = Instant.zero
@@ -33,13 +33,16 @@ final class CallSurvey {
   private var descriptions: [(transport: Int, text: String, how: Knowledge)] = []
 
   /// Nothing needs to be opened to tell calls apart.
-  private static var settings: ObserverSettings {
+  private static func settings(_ pathsMaximum: Int) -> ObserverSettings {
     var settings = ObserverSettings()
     settings.awaitsKeys = false
+    settings.pathsMaximum = pathsMaximum
     return settings
   }
 
-  init(descriptions: [String]) {
+  init(descriptions: [String], pathsMaximum: Int = ObserverSettings.usualPathsMaximum) {
+    observer = Observer(CallSurvey.settings(pathsMaximum))
+    gate = CallGate(pathsMaximum: pathsMaximum)
     for text in descriptions { step(.description(text), nil) }
   }
 
@@ -59,8 +62,7 @@ final class CallSurvey {
   private func pass(to unixNanoseconds: Int64) {
     let began = began ?? unixNanoseconds
     self.began = began
-    let at = unixNanoseconds.subtractingReportingOverflow(began).partialValue
-    now = max(now, Instant(nanoseconds: at))
+    now = max(now, Instant(nanoseconds: unixNanoseconds.subtractingClamped(began)))
     if let due = observer.deadline, due <= now { step(.deadline, nil) }
   }
 
@@ -68,7 +70,7 @@ final class CallSurvey {
     let tuple = datagram.tuple
     let verdict = gate.take(
       tuple, bytes, isTruncated: datagram.isTruncated, at: now, isKnown: observer.knows(tuple),
-      isRelay: observer.knowsRelay(tuple))
+      isRelay: observer.knowsRelay(tuple), isFull: observer.isFull)
     switch verdict {
     case .refused, .waiting: break
     case .admitted:

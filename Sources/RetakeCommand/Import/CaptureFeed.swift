@@ -8,13 +8,25 @@ final class CaptureFeed {
   /// The first bytes, until they tell whether they are compressed.
   private var head: [UInt8]? = []
   private var decompression: Decompression?
+  private var cutBytes: UInt64 = 0
+  private var hasIncompleteCompression = false
+
+  /// What became of the frames so far, and of the end of the capture once it is there.
+  var counters: CaptureCounters {
+    var counters = reader.counters
+    counters.cutBytes = cutBytes
+    counters.hasIncompleteCompression = hasIncompleteCompression
+    return counters
+  }
 
   /// - Parameter name: what the capture is called in errors.
   init(_ name: String) { self.name = CommandReading.oneLine(name) }
 
   /// Reads a whole capture, piece by piece; `-` is standard input.
+  ///
+  /// - Parameter isAgain: whether it was read before, so that its damage was reported already.
   static func read(
-    _ path: String, _ what: String,
+    _ path: String, _ what: String, isAgain: Bool = false,
     _ each: (CaptureEvent, borrowing CaptureReader) throws -> Void
   ) throws -> CaptureCounters {
     let source = try DescriptorSource(path)
@@ -30,8 +42,8 @@ final class CaptureFeed {
       progress.show("\(what): \(read >> 20) MB")
       try feed.take(bytes, each)
     }
-    try feed.finish(each)
-    return feed.reader.counters
+    try feed.finish(isAgain: isAgain, each)
+    return feed.counters
   }
 
   /// Takes further bytes, and hands on the events that they complete.
@@ -59,12 +71,28 @@ final class CaptureFeed {
     }
   }
 
-  /// Ends the capture: says so where compressed bytes are missing.
-  func finish(_ each: (CaptureEvent, borrowing CaptureReader) throws -> Void) throws {
+  /// Ends the capture: says so where bytes are missing at its end.
+  ///
+  /// - Parameters:
+  ///   - isWhole: whether its end was reached; false when somebody stopped the reading.
+  ///   - isAgain: whether it was read before, so that its damage was reported already.
+  func finish(
+    isWhole: Bool = true, isAgain: Bool = false,
+    _ each: (CaptureEvent, borrowing CaptureReader) throws -> Void
+  ) throws {
     if let bytes = head { try read(bytes, each) }
     head = nil
+    guard isWhole else { return }
     if let decompression, !decompression.isComplete {
+      hasIncompleteCompression = true
+      guard !isAgain else { return }
       printError("\(name): the compressed data end early; what came before the end is used")
+    } else if reader.isRecognised, reader.waitingCount > 0 {
+      cutBytes = UInt64(reader.waitingCount)
+      guard !isAgain else { return }
+      printError(
+        "\(name): the capture ends in the middle of a record; its last \(cutBytes) bytes are left "
+          + "out, what came before is used")
     }
   }
 

@@ -13,7 +13,7 @@ final class CaptureImport {
   private let writer: TapeWriter
   private let actor: UInt32
   private let machine = ObserverMachine()
-  private var gate = CallGate()
+  private var gate: CallGate
   private var keyLogs = KeyLogGate()
   private var outbox = Outbox<ObserverOutput>()
   private var now = Instant.zero
@@ -28,6 +28,7 @@ final class CaptureImport {
   init(_ writer: TapeWriter, _ genesis: ObserverGenesis, began: Int64, take: String) {
     self.writer = writer
     self.began = began
+    gate = CallGate(pathsMaximum: genesis.pathsMaximum ?? ObserverSettings.usualPathsMaximum)
     summary = CaptureSummary(take: take)
     actor = writer.addActor(.observer, label: "observer")
     step(.genesis(genesis))
@@ -61,7 +62,7 @@ final class CaptureImport {
   /// Takes note of frames that the capturing system lost.
   func noteDropped(_ count: UInt64) {
     guard count > 0 else { return }
-    summary.dropped += count
+    summary.dropped = summary.dropped.addingClamped(count)
     tell(
       .notSeen(
         kind: CoverageKind.dropped.rawValue, count: count,
@@ -70,6 +71,18 @@ final class CaptureImport {
 
   /// Ends the capture; gives what came of it.
   func finish(_ counters: CaptureCounters) throws(TapeError) -> CaptureSummary {
+    if counters.cutBytes > 0 {
+      obstacles.append((.cutCapture, counters.cutBytes, "bytes of a record that is not whole"))
+    } else if counters.hasIncompleteCompression {
+      obstacles.append((.cutCapture, 1, "the compressed data end early"))
+    }
+    if counters.framesOutsideOfTime > 0 {
+      obstacles.append(
+        (
+          .outsideOfTime, counters.framesOutsideOfTime,
+          "dated before 1823 or after 2116; their times go on from the frames before"
+        ))
+    }
     if summary.ofNoCall > 0 { obstacles.append((.ignored, summary.ofNoCall, "of no call")) }
     for (kind, count, detail) in obstacles {
       tell(.notSeen(kind: kind.rawValue, count: count, detail: detail))
@@ -94,7 +107,7 @@ final class CaptureImport {
   }
 
   private func instant(_ unixNanoseconds: Int64) -> Instant {
-    Instant(nanoseconds: unixNanoseconds.subtractingReportingOverflow(began).partialValue)
+    Instant(nanoseconds: unixNanoseconds.subtractingClamped(began))
   }
 
   // MARK: Packets
@@ -104,7 +117,8 @@ final class CaptureImport {
     let tuple = datagram.tuple
     let verdict = gate.take(
       tuple, bytes, isTruncated: datagram.isTruncated, at: instant(datagram.unixNanoseconds),
-      isKnown: machine.knows(tuple), isRelay: machine.knowsRelay(tuple))
+      isKnown: machine.knows(tuple), isRelay: machine.knowsRelay(tuple),
+      isFull: machine.isFull)
     switch verdict {
     case .refused: summary.ofNoCall += 1
     // Counted among those of no call until it shows to be of one.
@@ -117,7 +131,8 @@ final class CaptureImport {
           isTruncated: datagram.isTruncated, arrival: now))
     case .admittedWith(let packets):
       pass(to: datagram.unixNanoseconds)
-      summary.ofNoCall -= min(summary.ofNoCall, UInt64(packets.count - 1))
+      // All but the present one were counted when they came.
+      summary.ofNoCall -= min(summary.ofNoCall, UInt64(packets.dropFirst().count))
       for packet in packets {
         step(
           .datagram(
@@ -156,6 +171,12 @@ final class CaptureImport {
   // MARK: Steps
 
   private func step(_ input: ObserverInput) {
+    record(input)
+    // What is too much for one step comes with those that follow.
+    while machine.isBehind { record(.deadline) }
+  }
+
+  private func record(_ input: ObserverInput) {
     machine.step(input, at: now, into: &outbox)
     var outputs: [ObserverOutput] = []
     var secrets: [String] = []

@@ -24,27 +24,40 @@ struct CaptureNotes {
 
   /// A day, in nanoseconds.
   private static let leadMaximum: Int64 = 86_400_000_000_000
+  /// How much of each kind is kept: a capture may have anything at its head, and any amount of it.
+  private static let bytesMaximum = 64 << 20
+  private static let textsMaximum = 4096
+  private var bytes = 0
+
+  /// Whether there is room for one more text.
+  private mutating func keeps(_ text: String, _ count: Int) -> Bool {
+    guard count < CaptureNotes.textsMaximum, bytes + text.utf8.count <= CaptureNotes.bytesMaximum
+    else { return false }
+    bytes += text.utf8.count
+    return true
+  }
 
   /// Takes an event that is no packet.
   mutating func take(_ event: CaptureEvent, of reader: borrowing CaptureReader) {
     switch event {
     case .secrets(.tlsKeyLog, let place):
-      keyLogs.append(String(decoding: [UInt8](reader.bytes(place)), as: UTF8.self))
+      let lines = String(decoding: [UInt8](reader.bytes(place)), as: UTF8.self)
+      if keeps(lines, keyLogs.count) { keyLogs.append(lines) }
     case .comment(let text):
       if let description = CaptureHead.Mark.description.content(of: text) {
-        descriptions.append(description)
+        if keeps(description, descriptions.count) { descriptions.append(description) }
       } else if let key = CaptureHead.Mark.srtpKey.content(of: text) {
-        srtpKeys.append(key)
+        if keeps(key, srtpKeys.count) { srtpKeys.append(key) }
       } else if let description = CaptureHead.Mark.signaling.content(of: text) {
-        signaling.append(description)
+        if keeps(description, signaling.count) { signaling.append(description) }
       } else if let arguments = CaptureHead.Mark.notSeen.content(of: text) {
         if let call = CanonicalJSON.value(
           ObserverCall.self, from: "{\"notSeen\":\(arguments)}")
         {
-          notSeen.append(call)
+          if keeps(arguments, notSeen.count) { notSeen.append(call) }
         }
       } else if let configuration = CaptureHead.Mark.observer.content(of: text) {
-        genesis = CanonicalJSON.value(ObserverGenesis.self, from: configuration)
+        genesis = CanonicalJSON.value(ObserverGenesis.self, from: configuration)?.ofAFile
       }
     case .secrets, .dropped, .datagram, .stream: break
     }

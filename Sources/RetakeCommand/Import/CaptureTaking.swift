@@ -16,8 +16,12 @@ final class CaptureTaking {
     var payloadTypes: String?
     var decodes = false
     var awaitsKeys = true
+    /// Whether a take that cannot be written any further stays as it is.
+    var keepsIncomplete = true
     /// Whether key logs are read while the capture goes on.
     var followsKeyLogs = false
+    /// How many paths are told apart.
+    var pathsMaximum = ObserverSettings.usualPathsMaximum
     var keyLogs: [String] = []
     var srtpKeys: [String] = []
     var descriptions: [String] = []
@@ -99,12 +103,14 @@ final class CaptureTaking {
       options.waitsForDisk = true
       options.queueLimit = CaptureTaking.queueLimit
       options.keepsMedia = settings.keepsMedia
+      options.staysIncomplete = settings.keepsIncomplete
       options.toolchain = try Toolchain.current(for: path)
       var genesis = head.genesis ?? .ofToday
       if let payloadTypes = settings.payloadTypes { genesis.payloadTypes = payloadTypes }
       if settings.decodes { genesis.decodeAll() }
       if !settings.awaitsKeys || !mayHaveKeys { genesis.awaitsKeys = false }
       genesis.startUnixNanoseconds = began
+      genesis.pathsMaximum = settings.pathsMaximum
       let observer = CaptureImport(
         try TapeWriter(path: path, options: options), genesis, began: began, take: path)
       for log in settings.keyLogs + head.keyLogs + earlyKeyLogs { observer.tell(keyLog: log) }

@@ -46,6 +46,8 @@ struct ImportCommand: ParsableCommand {
 
   func run() throws {
     var settings = try observing.settings()
+    // What is not whole gets no name.
+    settings.keepsIncomplete = false
     settings.keyLogs = try keys.map { try ObservingOptions.text($0) }
     if RecordOptions.isFolder(out) { return try importCalls(settings) }
     let summary = try WritingWhole.take(out) { path in

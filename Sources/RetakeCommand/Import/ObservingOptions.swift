@@ -31,6 +31,14 @@ struct ObservingOptions: ParsableArguments {
   @Flag(help: "Do not keep encoded frames in the clear.")
   var noMediaCopy = false
 
+  @Option(
+    help: ArgumentHelp(
+      "How many paths between two addresses are told apart; an eighth of them may be new within "
+        + "ten minutes without an answer. What comes on others is counted as of no call.",
+      valueName: "count"),
+    transform: Taking.whole(8...1_000_000))
+  var paths = ObserverSettings.usualPathsMaximum
+
   @Option(help: "A name for the take.", transform: Taking.text())
   var label = ""
 
@@ -60,6 +68,7 @@ struct ObservingOptions: ParsableArguments {
     settings.decodes = decode
     if decode { LibraryCodecs.missingDecoders.forEach { printError("retake: \($0)") } }
     settings.srtpKeys = srtpKey
+    settings.pathsMaximum = paths
     for path in sdp { settings.descriptions.append(try Self.text(path)) }
     return settings
   }

@@ -74,8 +74,8 @@ final class CaptureRecording: Sendable {
     var logs = keys.map { KeyLogFollower($0) }
     var failure: (any Error)?
     do {
-      try read(source, through: feed, to: taking, &logs, isLive: isLive)
-      try feed.finish { try taking.show($0, of: $1) }
+      let isWhole = try read(source, through: feed, to: taking, &logs, isLive: isLive)
+      try feed.finish(isWhole: isWhole) { try taking.show($0, of: $1) }
     } catch {
       failure = error
     }
@@ -83,23 +83,25 @@ final class CaptureRecording: Sendable {
     look(&logs, source, taking, isLast: true)
     progress.clear()
     // What came before a failure is a take all the same.
-    let summary = try taking.finish(feed.reader.counters)
+    let summary = try taking.finish(feed.counters)
     if let failure { throw failure }
     return summary
   }
 
   /// Reads until nothing follows or a stop is asked for.
+  ///
+  /// - Returns: whether nothing follows.
   private func read(
     _ source: any CaptureSource, through feed: CaptureFeed, to taking: CaptureTaking,
     _ logs: inout [KeyLogFollower], isLive: Bool
-  ) throws {
+  ) throws -> Bool {
     var bytes: [UInt8] = []
     var nextLook = ContinuousClock.now
     var end: ContinuousClock.Instant?
     while true {
       let now = ContinuousClock.now
       if isStopping.load(ordering: .relaxed) {
-        guard isLive else { return }
+        guard isLive else { return false }
         end = end ?? now + .milliseconds(Self.holdMilliseconds)
       }
       if now >= nextLook {
@@ -110,9 +112,9 @@ final class CaptureRecording: Sendable {
       bytes.removeAll(keepingCapacity: true)
       let goesOn = try source.read(into: &bytes, waiting: Self.tickMilliseconds)
       if !bytes.isEmpty { try feed.take(bytes) { try taking.show($0, of: $1) } }
-      guard goesOn else { return }
+      guard goesOn else { return !isLive }
       // The kernel holds the last frames back for a moment: one look more after that has all.
-      if let end, now >= end { return }
+      if let end, now >= end { return false }
     }
   }
 

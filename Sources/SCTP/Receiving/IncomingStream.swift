@@ -8,13 +8,16 @@ struct IncomingStream {
   /// Messages that came complete and wait to be taken, oldest first.
   private(set) var messages: [ReceivedMessage] = []
   /// How many bytes and fragments wait for others.
-  private(set) var heldBytes = 0
+  var heldBytes: Int { orderedBytes + unordered.heldBytes }
   var heldFragments: Int { ordered.count + unordered.count }
+  /// How many fragments of unordered messages wait for others.
+  var heldUnordered: Int { unordered.count }
+  private var orderedBytes = 0
 
   /// The number of the ordered message that is handed out next.
   private(set) var expected: Int64 = 0
   private(set) var ordered = Deque<Fragment>()
-  private var unordered = Deque<Fragment>()
+  private var unordered = UnorderedFragments()
   /// How many fragments from the front belong to the expected message without a gap.
   private var run = 0
   /// How many bytes these have.
@@ -59,7 +62,7 @@ struct IncomingStream {
     guard fragment.message >= expected else { return 0 }
     let place = Self.place(of: fragment.key, in: ordered)
     guard place >= run else { return 0 }
-    heldBytes += fragment.bytes.count
+    orderedBytes += fragment.bytes.count
     ordered.insert(fragment, at: place)
     let longest = place == run ? extendRun() : runBytes
     return max(longest, fragment.bytes.count)
@@ -83,19 +86,14 @@ struct IncomingStream {
   }
 
   /// Forgets unordered fragments up to a key; all complete messages were handed out before.
-  mutating func forwardUnordered(key: Int64) {
-    while let front = unordered.first, front.key <= key {
-      heldBytes -= front.bytes.count
-      unordered.removeFirst()
-    }
-  }
+  mutating func forwardUnordered(key: Int64) { unordered.forget(through: key) }
 
   /// Whether the bytes that wait are those of the fragments; long queues are not summed up, because
   /// this is asked after every step of a debug build.
   var isConsistent: Bool {
     guard heldFragments <= 64 else { return heldBytes >= 0 }
-    let sizes = ordered.map(\.bytes.count) + unordered.map(\.bytes.count)
-    return heldBytes == sizes.reduce(0, +) && run <= ordered.count
+    let sizes = ordered.map(\.bytes.count)
+    return orderedBytes == sizes.reduce(0, +) && run <= ordered.count && unordered.isConsistent
   }
 
   /// Begins anew after the peer reset the stream (RFC 6525 section 5.2.2).
@@ -106,7 +104,7 @@ struct IncomingStream {
     runBytes = 0
     ordered.removeAll()
     unordered.removeAll()
-    heldBytes = 0
+    orderedBytes = 0
   }
 }
 
@@ -133,7 +131,7 @@ extension IncomingStream {
       longest = max(longest, runBytes)
       if next.flags.contains(.end) {
         finish(ordered[0].payloadProtocol, Self.joined(&ordered, 0..<run, runBytes))
-        heldBytes -= runBytes
+        orderedBytes -= runBytes
         expected += 1
         run = 0
         runBytes = 0
@@ -148,31 +146,8 @@ extension IncomingStream {
       finish(fragment.payloadProtocol, fragment.bytes)
       return fragment.bytes.count
     }
-    let place = Self.place(of: fragment.key, in: unordered)
-    unordered.insert(fragment, at: place)
-    heldBytes += fragment.bytes.count
-    var first = place
-    var last = place
-    var size = fragment.bytes.count
-    while !unordered[first].flags.contains(.beginning), first > 0,
-      unordered[first - 1].key == unordered[first].key - 1,
-      !unordered[first - 1].flags.contains(.end)
-    {
-      first -= 1
-      size += unordered[first].bytes.count
-    }
-    while !unordered[last].flags.contains(.end), last + 1 < unordered.count,
-      unordered[last + 1].key == unordered[last].key + 1,
-      !unordered[last + 1].flags.contains(.beginning)
-    {
-      last += 1
-      size += unordered[last].bytes.count
-    }
-    if unordered[first].flags.contains(.beginning), unordered[last].flags.contains(.end) {
-      let kind = unordered[first].payloadProtocol
-      finish(kind, Self.joined(&unordered, first..<last + 1, size))
-      heldBytes -= size
-    }
+    let (size, whole) = unordered.insert(fragment)
+    if let whole { finish(whole.payloadProtocol, whole.bytes) }
     return size
   }
 
@@ -181,7 +156,7 @@ extension IncomingStream {
   }
 
   private mutating func drop(_ front: Fragment) {
-    heldBytes -= front.bytes.count
+    orderedBytes -= front.bytes.count
     ordered.removeFirst()
   }
 

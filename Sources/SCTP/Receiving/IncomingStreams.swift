@@ -7,6 +7,8 @@ struct IncomingStreams {
   private(set) var heldBytes = 0
   /// How many fragments wait in all streams.
   private(set) var heldFragments = 0
+  /// The places of streams in which fragments of unordered messages wait.
+  private(set) var unorderedPlaces: Set<Int> = []
 
   /// The place of a stream.
   mutating func place(of stream: UInt16) -> Int {
@@ -33,9 +35,14 @@ struct IncomingStreams {
   ) -> Result {
     let bytes = streams[place].heldBytes
     let fragments = streams[place].heldFragments
+    let hadUnordered = streams[place].heldUnordered > 0
     let result = body(&streams[place])
     heldBytes += streams[place].heldBytes - bytes
     heldFragments += streams[place].heldFragments - fragments
+    let hasUnordered = streams[place].heldUnordered > 0
+    if hasUnordered != hadUnordered {
+      if hasUnordered { unorderedPlaces.insert(place) } else { unorderedPlaces.remove(place) }
+    }
     return result
   }
 

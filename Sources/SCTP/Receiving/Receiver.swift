@@ -161,6 +161,8 @@ struct Receiver {
     let cumulative = numbers.extend(number)
     guard cumulative > numbers.cumulative else { return .nothing }
     numbers.forward(to: cumulative)
+    // All streams but these have neither fragments to forget nor messages to hand out.
+    var changed = streams.unorderedPlaces
     while !reader.isAtEnd {
       guard let stream = try? reader.uint16(), let word = try? reader.uint16() else { break }
       var identifier: UInt32 = 0
@@ -168,8 +170,11 @@ struct Receiver {
         guard let value = try? reader.uint32() else { break }
         identifier = value
       }
+      // The peer has no such stream, whatever it gives up on it (RFC 9260 section 6.5).
+      guard stream < streamCount else { continue }
       // One that was never used still has to expect a later message.
       let place = streams.place(of: stream)
+      changed.insert(place)
       let isUnordered = interleaved && word & 1 == 1
       streams.change(place) { stream in
         if isUnordered {
@@ -184,7 +189,7 @@ struct Receiver {
       }
     }
     var messages: [ReceivedMessage] = []
-    for place in streams.streams.indices {
+    for place in changed.sorted() {
       if !interleaved { streams.change(place) { $0.forwardUnordered(key: cumulative) } }
       if !streams.streams[place].messages.isEmpty {
         messages += streams.change(place) { $0.take() }

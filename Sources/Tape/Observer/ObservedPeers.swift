@@ -28,6 +28,7 @@ struct ObservedPeers {
   private var outputs = Outbox<ObservedPeer.Output>()
   /// When some end wants its deadline; it may be too early, never too late.
   private(set) var deadline: Instant?
+  private var dues = DueQueue()
   /// The multiples of time at which they are woken; 0 for any time.
   private let wakeInterval: Int64
 
@@ -40,7 +41,7 @@ struct ObservedPeers {
   }
 
   init(_ genesis: ObserverGenesis) {
-    firstPeer = genesis.firstPeer
+    firstPeer = min(genesis.firstPeer, ObserverGenesis.firstPeerMaximum)
     wakeInterval = min(max(genesis.wakeMilliseconds ?? 0, 0), 1_000) * 1_000_000
     wallClock = WallClock(unixNanosecondsAtZero: genesis.startUnixNanoseconds)
     codecs = genesis.decodes ? LibraryCodecs() : nil
@@ -88,13 +89,10 @@ struct ObservedPeers {
   /// Lets all ends do what is due.
   mutating func reachDeadline(at now: Instant, into outbox: inout Outbox<ObserverOutput>) {
     guard let due = deadline, due <= now else { return }
-    deadline = nil
-    for index in ends.indices {
-      if let due = ends[index].peer.deadline, due <= now {
-        drive(firstPeer + UInt32(index), .deadline, at: now, into: &outbox)
-      }
-      deadline = earliest(deadline, ends[index].peer.deadline)
+    for index in dues.take(until: now, { ends[$0].peer.deadline }) {
+      drive(firstPeer + UInt32(index), .deadline, at: now, into: &outbox)
     }
+    deadline = dues.first { ends[$0].peer.deadline }
   }
 
   /// Ends the capture.
@@ -133,7 +131,9 @@ struct ObservedPeers {
     ends[index].clock = at
     ends[index].peer.step(input, at: at, into: &outputs)
     tell(peer, at: at, into: &outbox)
-    deadline = earliest(deadline, ends[index].peer.deadline)
+    let due = ends[index].peer.deadline
+    deadline = earliest(deadline, due)
+    dues.schedule(index, at: due)
   }
 
   private mutating func tell(

@@ -39,12 +39,16 @@ struct ObservedTransports {
   private var pairs: [Pair] = []
   /// The places by number.
   private var transportPlaces: [Int: Int] = [:]
+  /// The places of the transports of each call.
+  private var placesOfCall: [Int: [Int]] = [:]
   private var pairPlaces: [Int: Int] = [:]
 
   /// How many pairs and candidates of a transport are told: checks from ever new addresses must
   /// not make every sample longer.
   private static let pairsMaximum = 32
   private static let candidatesMaximum = 32
+  /// How many transports of a call are told.
+  private static let transportsMaximum = 64
 
   // MARK: What the wire shows
 
@@ -64,11 +68,19 @@ struct ObservedTransports {
   private mutating func learn(_ transport: ObservedTransport) {
     guard let place = transportPlaces[transport.number] else {
       transportPlaces[transport.number] = transports.count
+      placesOfCall[transport.call, default: []].append(transports.count)
       transports.append(
         Transport(
           number: transport.number, call: transport.call,
           usernameFragments: transport.usernameFragments))
       return
+    }
+    let before = transports[place].call
+    if before != transport.call {
+      placesOfCall[before]?.removeAll { $0 == place }
+      let list = placesOfCall[transport.call] ?? []
+      placesOfCall[transport.call, default: []]
+        .insert(place, at: list.firstIndex { $0 > place } ?? list.count)
     }
     transports[place].call = transport.call
     transports[place].usernameFragments = transport.usernameFragments
@@ -130,7 +142,8 @@ struct ObservedTransports {
   ) -> [StatsObject] {
     let side = Side(end: end, peer: peer, now: now, wallClock: wallClock)
     var objects: [StatsObject] = []
-    for transport in transports where transport.call == call {
+    for place in placesOfCall[call, default: []].prefix(Self.transportsMaximum) {
+      let transport = transports[place]
       objects.append(side.transport(transport, pairs))
       objects += side.certificates(transport)
       objects += transport.candidates.map { side.candidate($0) }

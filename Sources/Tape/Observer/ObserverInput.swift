@@ -24,6 +24,13 @@ package struct ObserverGenesis: Codable, Hashable, Sendable {
   ///
   /// So those of many streams share a step; what they do has its own time all the same.
   package var wakeMilliseconds: Int64?
+  /// About how many rows a step writes at most; nil, in takes of before, writes all that one input
+  /// leads to.
+  ///
+  /// What is more comes with the steps that follow at once.
+  package var rowsPerStep: Int?
+  /// How many paths are told apart; nil in takes of before, which had no room for more than 32,768.
+  package var pathsMaximum: Int?
   /// Unix time in nanoseconds at the instant zero: the times of stats are reckoned from it.
   package var startUnixNanoseconds: Int64 = 0
 
@@ -34,8 +41,29 @@ package struct ObserverGenesis: Codable, Hashable, Sendable {
     var genesis = ObserverGenesis()
     genesis.tellsTransports = true
     genesis.wakeMilliseconds = 20
+    genesis.rowsPerStep = ObserverGenesis.usualRowsPerStep
+    genesis.pathsMaximum = ObserverSettings.usualPathsMaximum
     return genesis
   }
+
+  /// A quarter of what a step can hold: one output may have as many again.
+  private static let usualRowsPerStep = 16_384
+
+  /// The same genesis for a take that is made now, where the head of a capture states it: anybody
+  /// may have written that, so its numbers are those that a take of today can have.
+  package var ofAFile: ObserverGenesis {
+    let usual = ObserverGenesis.ofToday
+    var genesis = self
+    genesis.firstPeer = min(max(firstPeer, 1), ObserverGenesis.firstPeerMaximum)
+    genesis.waitingPacketsMaximum = min(max(waitingPacketsMaximum, 0), usual.waitingPacketsMaximum)
+    genesis.waitingBytesMaximum = min(max(waitingBytesMaximum, 0), usual.waitingBytesMaximum)
+    genesis.rowsPerStep = usual.rowsPerStep
+    genesis.pathsMaximum = usual.pathsMaximum
+    return genesis
+  }
+
+  /// The numbers of the peers behind it, two for each call, stay within 32 bits.
+  static let firstPeerMaximum: UInt32 = 1 << 24
 
   /// Has decoded whatever this build can decode.
   package mutating func decodeAll() {
@@ -48,6 +76,7 @@ package struct ObserverGenesis: Codable, Hashable, Sendable {
     settings.awaitsKeys = awaitsKeys
     settings.waitingPacketsMaximum = waitingPacketsMaximum
     settings.waitingBytesMaximum = waitingBytesMaximum
+    settings.pathsMaximum = pathsMaximum ?? ObserverSettings.formerPathsMaximum
     settings.payloadTypes = PayloadTypeMapping.list(parsing: payloadTypes) ?? []
     return settings
   }

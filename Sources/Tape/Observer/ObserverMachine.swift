@@ -21,6 +21,10 @@ package final class ObserverMachine: RecordedMachine {
   private var peersOfTransport: [Int: [UInt32]] = [:]
   private var told = Outbox<Observer.Output>()
   private var receivers = ObservedPeers(ObserverGenesis())
+  /// What came of inputs and did not fit into their steps, first made first.
+  private var surplus = Outbox<ObserverOutput>()
+  private var rowsPerStep: Int?
+  private var now = Instant.zero
 
   /// Is told of everything that goes in and comes out, each time before the step ends.
   private let onlooker: Onlooker?
@@ -33,7 +37,12 @@ package final class ObserverMachine: RecordedMachine {
   /// Makes an observer that waits for its genesis.
   package init(onlooker: Onlooker? = nil) { self.onlooker = onlooker }
 
-  package var deadline: Instant? { earliest(observer.deadline, receivers.wake) }
+  package var deadline: Instant? {
+    isBehind ? now : earliest(observer.deadline, receivers.wake)
+  }
+
+  /// Whether outputs wait for a further step, which is due at once.
+  package var isBehind: Bool { !surplus.isEmpty }
 
   package var machineSnapshot: (any MachineSnapshot)? {
     ObserverSnapshot(
@@ -43,6 +52,9 @@ package final class ObserverMachine: RecordedMachine {
 
   /// Whether packets between two addresses are those of a call.
   package func knows(_ tuple: FiveTuple) -> Bool { observer.knows(tuple) }
+
+  /// Whether no further paths are told apart.
+  package var isFull: Bool { observer.isFull }
 
   /// Whether packets go between a client and its TURN server.
   package func knowsRelay(_ tuple: FiveTuple) -> Bool { observer.knowsRelay(tuple) }
@@ -60,10 +72,36 @@ package final class ObserverMachine: RecordedMachine {
   package func step(
     _ input: ObserverInput, at now: Instant, into outbox: inout Outbox<ObserverOutput>
   ) {
+    self.now = now
+    if case .genesis(let genesis) = input {
+      rowsPerStep = genesis.rowsPerStep.map { min(max($0, 1024), RowNumber.perStep / 4) }
+    }
+    if let rowsPerStep {
+      apply(input, at: now, into: &surplus)
+      handOn(rowsPerStep, into: &outbox)
+    } else {
+      apply(input, at: now, into: &outbox)
+    }
+    onlooker?(input, outbox.outputs, now)
+  }
+
+  /// Hands as many outputs on as a step may have rows.
+  private func handOn(_ rowsPerStep: Int, into outbox: inout Outbox<ObserverOutput>) {
+    var rows = 0
+    while rows < rowsPerStep, var output = surplus.next() {
+      output.limitRows(to: rowsPerStep)
+      rows += output.rowsMaximum
+      outbox.append(output)
+    }
+  }
+
+  private func apply(
+    _ input: ObserverInput, at now: Instant, into outbox: inout Outbox<ObserverOutput>
+  ) {
     switch input {
     case .genesis(let genesis):
       observer = Observer(genesis.settings)
-      firstPeer = genesis.firstPeer
+      firstPeer = min(genesis.firstPeer, ObserverGenesis.firstPeerMaximum)
       receivers = ObservedPeers(genesis)
     case .datagram(let datagram, let isTruncated, let arrival):
       let tuple = FiveTuple(.udp, from: datagram.local, to: datagram.remote)
@@ -88,7 +126,6 @@ package final class ObserverMachine: RecordedMachine {
       if let peers { receivers.take(output, peers, into: &outbox) }
     }
     if case .call(.end) = input { receivers.end(at: now, into: &outbox) }
-    onlooker?(input, outbox.outputs, now)
   }
 
   /// The numbers of the two ends that an output is about; nil before their call is known.
@@ -170,6 +207,28 @@ package struct ObserverOutput: RecordedOutput {
   package var hasRows: Bool {
     guard case .told(.packet(let packet)) = content else { return true }
     return packet.kind == .rtcp && packet.isClear
+  }
+
+  /// How many rows it has at most.
+  var rowsMaximum: Int {
+    switch content {
+    case .told(.packet(let packet)):
+      // A packet of RTCP may have a block in every four bytes, of which both ends get a row.
+      packet.kind == .rtcp && packet.isClear ? packet.bytes.count / 2 : 0
+    case .told(.stream(let stream)): 2 * max(1, stream.payloads.count)
+    case .told: 2
+    case .followed(.event, _): 4
+    case .followed(.stats(let report), _): report.objects.count
+    }
+  }
+
+  /// Leaves out the last objects of a report that would not fit into a step.
+  mutating func limitRows(to most: Int) {
+    guard case .followed(.stats(var report), let at) = content, report.objects.count > most else {
+      return
+    }
+    report.objects.removeLast(report.objects.count - most)
+    content = .followed(.stats(report), at: at)
   }
 
   package var byteCount: Int {

@@ -20,6 +20,8 @@ package final class TapeWriter: Sendable {
     package var waitsForDisk = false
     /// How many bytes may be queued before steps are lost (or waited for).
     package var queueLimit = 256 << 20
+    /// Whether the file stays when the recording fails: then the failure says what it holds.
+    package var staysIncomplete = true
     /// How many pages of 8 KiB the file may have.
     package var pageLimit: Int64 = 0xffff_fffe
     package init() {}
@@ -224,7 +226,9 @@ package final class TapeWriter: Sendable {
     do throws(TapeError) {
       if var error = queue.withLock({ $0.error }) {
         try? store.merge()
-        error.reason += "; the take holds the first \(store.summary.steps) steps"
+        if options.staysIncomplete {
+          error.reason += "; the take holds the first \(store.summary.steps) steps"
+        }
         throw error
       }
       try store.end()

@@ -1,0 +1,38 @@
+import Testing
+import Wire
+
+struct DueQueueTests {
+  /// Against the plain way: look at all of them each time.
+  @Test(arguments: 0..<8 as Range<UInt64>)
+  func theQueueFindsWhatALookAtAllOfThemFinds(_ seed: UInt64) {
+    var random = Entropy(seed: [UInt8(seed)]).stream("dues")
+    func below(_ bound: UInt64) -> Int { Int(random.integer(below: bound)) }
+    var dues = [Instant?](repeating: nil, count: 50)
+    var queue = DueQueue()
+    var now = Instant.zero
+    for _ in 0..<4000 {
+      let index = below(50)
+      let due = now + .milliseconds(Int64(below(200)))
+      switch below(4) {
+      case 0:
+        // What becomes later, or is over, need not be reported.
+        if let known = dues[index], known < due { dues[index] = due } else { dues[index] = nil }
+      case 1:
+        now += .milliseconds(Int64(below(40)))
+        let expected = dues.indices.filter { dues[$0].map { $0 <= now } ?? false }
+        #expect(queue.take(until: now) { dues[$0] } == expected)
+        for index in expected { dues[index] = nil }
+      default:
+        dues[index] = due
+        queue.schedule(index, at: due)
+      }
+      #expect(queue.first { dues[$0] } == dues.compactMap { $0 }.min())
+    }
+  }
+
+  @Test func sumsOfWhatFilesStateEndAtTheEnds() {
+    #expect(UInt64.max.addingClamped(5) == .max && Int64.min.addingClamped(-1) == .min)
+    #expect(Int64.max.subtractingClamped(-1) == .max && Int64.min.subtractingClamped(1) == .min)
+    #expect((3 as UInt64).subtractingClamped(5) == 0 && (3 as Int64).addingClamped(4) == 7)
+  }
+}
