@@ -176,7 +176,7 @@ struct PcapngFormat: Sendable {
   {
     guard body.count >= 20 else { throw .badLength(body.count + 12, offset: offset) }
     let lost = order.uint16(bytes, at: body.lowerBound + 2)
-    if lost != 0xffff { dropped = dropped.addingClamped(UInt64(lost)) }
+    if lost != 0xffff { dropped +|= UInt64(lost) }
     return try packet(
       Int(order.uint16(bytes, at: body.lowerBound)), timeAt: body.lowerBound + 4, body, in: bytes,
       offset)
@@ -208,7 +208,7 @@ struct PcapngFormat: Sendable {
       case OptionCode.comment where frame.comments.count < Self.commentsMaximum:
         frame.comments.append(value)
       case OptionCode.packetDrops where value.count == 8:
-        dropped = dropped.addingClamped(order.uint64(bytes, at: value.lowerBound))
+        dropped +|= order.uint64(bytes, at: value.lowerBound)
       default: break
       }
     }
@@ -243,12 +243,12 @@ struct PcapngFormat: Sendable {
       switch code {
       case OptionCode.interfaceDrops where value.count == 8,
         OptionCode.systemDrops where value.count == 8:
-        lost = lost.addingClamped(order.uint64(bytes, at: value.lowerBound))
+        lost +|= order.uint64(bytes, at: value.lowerBound)
       default: keepComment((code, value), in: bytes)
       }
     }
     guard lost > interfaces[number].dropped else { return }
-    dropped = dropped.addingClamped(lost - interfaces[number].dropped)
+    dropped +|= lost -| interfaces[number].dropped
     interfaces[number].dropped = lost
   }
 

@@ -29,8 +29,7 @@ package struct GapBudget: Hashable, Sendable {
     let paid = min(length - free, restNanoseconds)
     restNanoseconds -= paid
     let rest = length - free - paid
-    let total = leftOut.nanoseconds.addingReportingOverflow(rest)
-    leftOut = Interval(nanoseconds: total.overflow ? .max : total.partialValue)
+    leftOut = leftOut + Interval(nanoseconds: rest)
     return free + paid
   }
 }
@@ -146,10 +145,8 @@ package struct VideoWriter: FrameWriting {
       let place = place(of: at, from: first.at)
       let seconds = place / 1_000_000_000
       let rest = place % 1_000_000_000 * Int64(framesPerSecond) + 500_000_000
-      let frame = seconds.multipliedReportingOverflow(by: Int64(framesPerSecond))
-      try show(
-        untilFrame: frame.overflow ? .max : Int(clamping: frame.partialValue + rest / 1_000_000_000)
-      )
+      let frame = seconds *| Int64(framesPerSecond) +| rest / 1_000_000_000
+      try show(untilFrame: Int(clamping: frame))
       shown = VideoScaler.scaled(videoFrame, width: first.width, height: first.height)
     } catch {
       failure = error
@@ -158,8 +155,7 @@ package struct VideoWriter: FrameWriting {
 
   /// Where in the file an instant is, in nanoseconds, after what is left out before it.
   private mutating func place(of at: Instant, from first: Instant) -> Int64 {
-    let passed = at.nanoseconds.subtractingReportingOverflow(first.nanoseconds)
-    let now = max(lastPassed, passed.overflow ? (at < first ? 0 : .max) : passed.partialValue)
+    let now = max(lastPassed, (at - first).nanoseconds)
     lastPlace += gaps.keep(now - lastPassed)
     lastPassed = now
     return lastPlace

@@ -20,7 +20,7 @@ struct CoverageLedger {
   ) -> CoverageRow? {
     let place = Place(kind: kind, transport: transport)
     if let index = places[place] {
-      rows[index].count = rows[index].count.addingClamped(count)
+      rows[index].count +|= count
       return nil
     }
     guard rows.count < Self.rowsMaximum else { return nil }

@@ -9,6 +9,8 @@ enum CoverageText {
     "unknown-peer": "over a relay whose other end was not seen", "tls": "under TLS",
     "stream-gap": "after a gap in their stream",
     "redundancy": "of error correction that was not used", "dropped": "lost while capturing",
+    "cut-capture": "missing at the end of a capture that is cut off",
+    "outside-of-time": "of a date that no take can have",
   ]
 
   /// The sentence of a row of `coverage`, without its end; nil for what weakens no answer, such as

@@ -176,7 +176,7 @@ extension Side {
         """)
       while try frames.step() {
         let (at, direction) = frames.values(Int64.self, String.self)
-        let mark = XXH3.mark(frames.blob(2))
+        let mark = frames.withBlob(2) { XXH3.mark($0) }
         if direction == "out" {
           counts[mark, default: 0] += 1
           sent.append((at, mark))

@@ -50,9 +50,8 @@ struct CaptureDamage {
       // A silence in the middle, or all at once.
       let step = Int64(below(4) == 0 ? below(2_000_000_000) : below(2000)) * 1_000_000
       for index in place..<sample.records.count {
-        let at = sample.records[index].nanoseconds.addingClamped(step)
-        sample.records[index].seconds = sample.records[index].seconds
-          .addingClamped(at / 1_000_000_000)
+        let at = sample.records[index].nanoseconds +| step
+        sample.records[index].seconds +|= at / 1_000_000_000
         sample.records[index].nanoseconds = at % 1_000_000_000
       }
     case 0: sample.records[place].seconds = Int64(bitPattern: end())
@@ -62,7 +61,7 @@ struct CaptureDamage {
       let steps: [Int64] = [1, 60, 3600, 86_400, 40_000_000, 2_000_000_000]
       let step = steps[below(steps.count)] * (oneIn(3) ? -1 : 1)
       for index in place..<sample.records.count {
-        sample.records[index].seconds = sample.records[index].seconds.addingClamped(step)
+        sample.records[index].seconds +|= step
       }
     case 3: sample.records[place].statedLength = UInt32(truncatingIfNeeded: end())
     case 4: sample.records[place].originalLength = UInt32(truncatingIfNeeded: end())

@@ -31,8 +31,11 @@ struct DueQueueTests {
   }
 
   @Test func sumsOfWhatFilesStateEndAtTheEnds() {
-    #expect(UInt64.max.addingClamped(5) == .max && Int64.min.addingClamped(-1) == .min)
-    #expect(Int64.max.subtractingClamped(-1) == .max && Int64.min.subtractingClamped(1) == .min)
-    #expect((3 as UInt64).subtractingClamped(5) == 0 && (3 as Int64).addingClamped(4) == 7)
+    #expect(UInt64.max +| 5 == .max && Int64.min +| -1 == .min)
+    #expect(Int64.max -| -1 == .max && Int64.min -| 1 == .min)
+    #expect((3 as UInt64) -| 5 == 0 && (3 as Int64) +| 4 == 7)
+    #expect(Int64.max *| 2 == .max && Int64.max *| -2 == .min && (6 as Int64) *| 7 == 42)
+    #expect(Int64(saturating: 1e300) == .max && Int64(saturating: -.infinity) == .min)
+    #expect(Int64(saturating: .nan) == 0 && UInt8(saturating: 254.6) == 255)
   }
 }

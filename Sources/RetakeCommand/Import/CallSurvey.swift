@@ -62,7 +62,7 @@ final class CallSurvey {
   private func pass(to unixNanoseconds: Int64) {
     let began = began ?? unixNanoseconds
     self.began = began
-    now = max(now, Instant(nanoseconds: unixNanoseconds.subtractingClamped(began)))
+    now = max(now, Instant(nanoseconds: unixNanoseconds -| began))
     if let due = observer.deadline, due <= now { step(.deadline, nil) }
   }
 

@@ -62,7 +62,7 @@ final class CaptureImport {
   /// Takes note of frames that the capturing system lost.
   func noteDropped(_ count: UInt64) {
     guard count > 0 else { return }
-    summary.dropped = summary.dropped.addingClamped(count)
+    summary.dropped +|= count
     tell(
       .notSeen(
         kind: CoverageKind.dropped.rawValue, count: count,
@@ -107,7 +107,7 @@ final class CaptureImport {
   }
 
   private func instant(_ unixNanoseconds: Int64) -> Instant {
-    Instant(nanoseconds: unixNanoseconds.subtractingClamped(began))
+    Instant(nanoseconds: unixNanoseconds -| began)
   }
 
   // MARK: Packets

@@ -20,7 +20,6 @@ package struct SQLiteError: Error, Hashable, Sendable, CustomStringConvertible {
     package static let constraint = Code(rawValue: SQLITE_CONSTRAINT)
     package static let inputOutput = Code(rawValue: SQLITE_IOERR)
     package static let interrupted = Code(rawValue: SQLITE_INTERRUPT)
-    package static let tooBig = Code(rawValue: SQLITE_TOOBIG)
     package static let permission = Code(rawValue: SQLITE_PERM)
     package static let unauthorised = Code(rawValue: SQLITE_AUTH)
     package static let tooBig = Code(rawValue: SQLITE_TOOBIG)
