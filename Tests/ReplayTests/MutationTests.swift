@@ -184,8 +184,9 @@ private final class MutationFolder {
     let rows = try connection.prepare(
       "SELECT first_step, steps, at_ns, body, digest FROM tape ORDER BY first_step")
     while try rows.step() {
+      let body = rows.bytes(3)
       let heads = try TapeBody.heads(
-        rows.blob(3), first: Int(rows.integer(0)), count: Int(rows.integer(1)),
+        body.span.bytes, first: Int(rows.integer(0)), count: Int(rows.integer(1)),
         start: rows.integer(2))
       found.append(TapeRow(start: rows.integer(2), heads: heads, digest: rows.bytes(4)))
     }

@@ -34,7 +34,8 @@ struct ObservingOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
       "How many paths between two addresses are told apart; an eighth of them may be new within "
-        + "ten minutes without an answer. What comes on others is counted as of no call.",
+        + "ten minutes without an answer. What comes on others is counted as of no call. "
+        + "Default: \(ObserverSettings.usualPathsMaximum).",
       valueName: "count"),
     transform: Taking.whole(8...1_000_000))
   var paths = ObserverSettings.usualPathsMaximum
