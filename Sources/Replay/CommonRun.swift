@@ -49,7 +49,7 @@ package struct CommonRun: Hashable, Sendable, Codable {
           .value(recorded: row, replayed: other, column: 0), before.rows, after.rows
         ).filter { !$0.isEqual }
       }
-      return "another input: \(here), and \(there)"
+      return SecretText.hidden(in: "another input: \(here), and \(there)")
     }
     var outputs = RowList()
     for row in right.outputRows { outputs.append(after.rows, row) }

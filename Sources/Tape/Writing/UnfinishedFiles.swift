@@ -59,15 +59,29 @@ package enum UnfinishedFiles {
     let kept = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
     // Without a free descriptor the caller will soon fail by itself.
     guard kept >= 0 else { return true }
-    // Where a file system has no locks, others cannot lock the file either.
     let code = flock(kept, LOCK_EX | LOCK_NB) == 0 ? 0 : errno
     var status = stat()
     guard code != EWOULDBLOCK, fstat(kept, &status) == 0, status.st_nlink > 0 else {
       close(kept)
       return false
     }
+    // Where a file system has no locks, others cannot lock the file either.
+    guard code == 0, !isInTheWay(kept) else {
+      close(kept)
+      return true
+    }
     held.withLock { $0[path] = kept }
     return true
+  }
+
+  /// Whether the lock that was just taken stands in the way of SQLite's own locks (fcntl).
+  ///
+  /// Locally the two kinds do not know of each other. Over the network they are one kind: SQLite
+  /// would find its own take locked, so that nothing is locked there, and nothing swept.
+  private static func isInTheWay(_ descriptor: Int32) -> Bool {
+    var wanted = Glibc.flock()
+    (wanted.l_type, wanted.l_whence) = (Int16(F_WRLCK), Int16(SEEK_SET))
+    return fcntl(descriptor, F_GETLK, &wanted) != 0 || wanted.l_type != Int16(F_UNLCK)
   }
 
   /// Forgets a path: what is there is complete, or gone.
@@ -125,12 +139,15 @@ package enum UnfinishedFiles {
   }
 
   private static func removeUnlocked(_ path: String, isOld: Bool) {
+    // To close another opening of an own file would take SQLite's locks away.
+    guard held.withLock({ $0[path] == nil }) else { return }
     let descriptor = open(path.systemPath, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
     guard descriptor >= 0 else { return }
     defer { close(descriptor) }
     var status = stat()
     guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG,
-      status.st_uid == geteuid(), flock(descriptor, LOCK_EX | LOCK_NB) == 0
+      status.st_uid == geteuid(), flock(descriptor, LOCK_EX | LOCK_NB) == 0,
+      !isInTheWay(descriptor)
     else { return }
     if isOld, time(nil) - status.st_mtim.tv_sec < unlockedAge { return }
     removeAll(path)
