@@ -136,7 +136,8 @@ extension LiveTests {
       let outcome = try await run.outcome()
       #expect(outcome.status == 0 && outcome.errors.contains("datagrams that belong to no call"))
       let count = try await Tool.run("sql", path, "SELECT count(*) FROM packet", "--csv")
-      let number = try #require(count.output.split(separator: "\n").last.flatMap { Int($0) })
+      let lines = count.output.split(whereSeparator: \.isNewline)
+      let number = try #require(lines.last.flatMap { Int($0) })
       #expect((1...520).contains(number))
       try await Takes.expectIdentical(path)
     }

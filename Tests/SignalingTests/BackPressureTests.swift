@@ -11,8 +11,6 @@ import Testing
 
     init(port: Int) throws {
       descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-      var room: Int32 = 4_096
-      setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &room, socklen_t(MemoryLayout<Int32>.size))
       var limit = timeval(tv_sec: 20, tv_usec: 0)
       setsockopt(
         descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
