@@ -31,10 +31,10 @@ struct DueQueueTests {
   }
 
   @Test func sumsOfWhatFilesStateEndAtTheEnds() {
-    #expect(UInt64.max +| 5 == .max && Int64.min +| -1 == .min)
-    #expect(Int64.max -| -1 == .max && Int64.min -| 1 == .min)
-    #expect((3 as UInt64) -| 5 == 0 && (3 as Int64) +| 4 == 7)
-    #expect(Int64.max *| 2 == .max && Int64.max *| -2 == .min && (6 as Int64) *| 7 == 42)
+    let unsigned: [UInt64] = [.max +| 5, 3 -| 5, 3 +| 4]
+    #expect(unsigned == [.max, 0, 7])
+    let signed: [Int64] = [.min +| -1, .max -| -1, .min -| 1, .max *| 2, .max *| -2, 6 *| 7]
+    #expect(signed == [.min, .max, .min, .max, .min, 42])
     #expect(Int64(saturating: 1e300) == .max && Int64(saturating: -.infinity) == .min)
     #expect(Int64(saturating: .nan) == 0 && UInt8(saturating: 254.6) == 255)
   }
