@@ -397,8 +397,8 @@ struct ProblemTests {
     #expect(try found(connected, hasMedia: false) == [])
   }
 
-  /// Video of 30 frames per second, a packet each: which of them were shown, and the sequence numbers
-  /// of those that came, as SQL of their number `i`.
+  /// Video of 30 frames per second, a packet each: which of them were shown, and the sequence
+  /// numbers of those that came, as SQL of their number `i`.
   private func video(_ folder: TakeFolder, frames: String, packets: String) throws -> String {
     let path = try folder.record(SampleSteps.call(packets: 0, payload: 0), as: "video.take")
     try folder.alter(
