@@ -29,6 +29,8 @@ final class Meeting: Sendable {
     clients = try Session(options)
     var hosted = RoomHost.Options()
     hosted.secret = secret
+    // All tests of sockets run at once here, and each may have to wait for its turn.
+    hosted.joinSeconds = 120
     if let bytesPerSecond { hosted.speechBytesPerSecond = bytesPerSecond }
     let host = RoomHost(session: hosting, options: hosted)
     self.host = host
