@@ -93,7 +93,7 @@ ALTERED ?= 10000
 ALTERED_FROM ?= 0
 altered: deps
 	$(RELEASE) --product altered
-	.build/release/altered --from $(ALTERED_FROM) --count $(ALTERED) --folder .build/altered \
+	.build/release/altered --from $(ALTERED_FROM) --count $(ALTERED) --steps 120 --folder .build/altered \
 		Captures/virtual-heavy-loss.take Captures/chromium-peer-offers.take \
 		Captures/observed-aiortc.take Captures/observed-clear-h264.take Captures/janus-room.take
 

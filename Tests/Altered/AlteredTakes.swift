@@ -10,6 +10,8 @@ import Tape
 ///
 ///     altered --folder FOLDER --from 0 --count 1000 TAKE...
 ///
+/// With `--verbs 6` each take goes through six of them by turns, and more takes through all.
+///
 /// With `--write` they stay in the folder, and no verb runs: for `Tests/Altered/serve.py`.
 @main
 struct AlteredTakes {
@@ -17,6 +19,7 @@ struct AlteredTakes {
   private var from: UInt64 = 0
   private var count: UInt64 = 1_000
   private var steps = 400
+  private var verbs = Int.max
   private var onlyWrites = false
   private var sources: [String] = []
 
@@ -29,6 +32,7 @@ struct AlteredTakes {
       case "--from": takes.from = words.popFirst().flatMap { UInt64($0) } ?? 0
       case "--count": takes.count = words.popFirst().flatMap { UInt64($0) } ?? 0
       case "--steps": takes.steps = words.popFirst().flatMap { Int($0) } ?? 0
+      case "--verbs": takes.verbs = words.popFirst().flatMap { Int($0) } ?? 0
       case "--write": takes.onlyWrites = true
       default: takes.sources.append(word)
       }
@@ -57,7 +61,10 @@ struct AlteredTakes {
         continue
       }
       let altered = try alterations.write(number, to: take)
-      let outcome = try VerbRun(take: take, other: bases[0], folder: folder).outcome()
+      let run = VerbRun(
+        take: take, other: bases[0], folder: folder, number: number, count: verbs,
+        replays: altered.mustBeNoticed)
+      let outcome = try run.outcome()
       verbsRun += outcome.statuses.count
       refused += outcome.statuses.count { $0.status != 0 }
       var faults = outcome.faults

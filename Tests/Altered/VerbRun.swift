@@ -13,9 +13,31 @@ struct VerbRun {
   let take: String
   let other: String
   let folder: String
+  /// The command lines that are run, in their order.
+  private let lines: [[String]]
 
-  /// Command lines; what they write goes into the folder.
-  private var lines: [[String]] {
+  /// - Parameters:
+  ///   - number: that of the take, which chooses among the command lines.
+  ///   - count: how many of them are run.
+  ///   - replays: whether a replay is one of them in any case.
+  init(take: String, other: String, folder: String, number: UInt64, count: Int, replays: Bool) {
+    (self.take, self.other, self.folder) = (take, other, folder)
+    let all = Self.all(take, other, folder)
+    guard count < all.count else {
+      lines = all
+      return
+    }
+    var chance = Chance(number ^ 0x7e57)
+    var left = Array(all.indices)
+    var chosen: Set<Int> = replays ? [0] : []
+    while chosen.count < count, !left.isEmpty {
+      chosen.insert(left.remove(at: chance.below(left.count)))
+    }
+    lines = all.indices.filter(chosen.contains).map { all[$0] }
+  }
+
+  /// All command lines; what they write goes into the folder.
+  private static func all(_ take: String, _ other: String, _ folder: String) -> [[String]] {
     let out = "\(folder)/out"
     return [
       ["replay", take], ["info", take], ["info", "--json", take], ["timeline", take],
@@ -23,7 +45,7 @@ struct VerbRun {
       ["stats", "--series", take], ["stats", "--sdk", take], ["stats", "--problems", take],
       ["stats", "--at", "0.2", take], ["speakers", take], ["speakers", "--json", take],
       ["sql", "--time-limit", "5", take, "SELECT * FROM packet LIMIT 100"],
-      ["sql", "--time-limit", "5", take, "SELECT * FROM stream_stat"],
+      ["sql", "--time-limit", "5", take, "SELECT * FROM stream"],
       ["page", take, "--out", "\(out).html"], ["replay", "--substitute", take],
       ["replay", "--skip-codecs", take],
       ["replay", "--until", "state ice-connection connected", take],

@@ -24,7 +24,7 @@ struct ExampleTests {
         // A key stands there as a word, and a secret in a file that is not here.
         let key = String(repeating: "A", count: 40)
         let meant = words.dropFirst().map { word in
-          word.hasPrefix("@") ? "secret" : word.replacing("=KEY", with: "=\(key)")
+          word.hasPrefix("@") ? "key:secret" : word.replacing("=KEY", with: "=\(key)")
         }
         _ = try CommandReading.read(Array(meant))
       } catch {
