@@ -24,7 +24,8 @@ struct ExampleTests {
         // A key stands there as a word, and a secret in a file that is not here.
         let key = String(repeating: "A", count: 40)
         let meant = words.dropFirst().map { word in
-          word.hasPrefix("@") ? "key:secret" : word.replacing("=KEY", with: "=\(key)")
+          guard word.hasPrefix("@") else { return word.replacing("=KEY", with: "=\(key)") }
+          return word.hasSuffix(".secret") ? "key:secret" : "secret"
         }
         _ = try CommandReading.read(Array(meant))
       } catch {
