@@ -47,13 +47,17 @@ package enum TakeFile {
 
   /// Opens a take for queries: with the views of this version, whatever the file has.
   ///
-  /// - Parameter largestValue: in bytes; a query that meets a larger one fails.
+  /// - Parameters:
+  ///   - largestValue: in bytes; a query that meets a larger one fails.
+  ///   - keepsInMemory: whether what is sorted or kept on the way stays in memory. Whoever sets that
+  ///     later loses the views, and reads those of the file.
   package static func openForQueries(
-    _ path: String, largestValue: Int32 = largestAnswer
+    _ path: String, largestValue: Int32 = largestAnswer, keepsInMemory: Bool = false
   ) throws(TapeError) -> SQLiteConnection {
     let connection = try open(path)
     connection.limitCells(to: largestValue)
     do throws(SQLiteError) {
+      if keepsInMemory { try connection.execute("PRAGMA temp_store = MEMORY") }
       let format = try connection.integer("PRAGMA user_version") ?? TakeHeader.currentFormat
       try TakeSchema.putViews(over: connection, format: format)
     } catch {

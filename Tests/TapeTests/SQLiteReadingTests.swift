@@ -10,7 +10,7 @@ struct SQLiteReadingTests {
     try Data().write(to: URL(fileURLWithPath: path))
     let connection = try SQLiteConnection(path: path, mode: .readWrite)
     try connection.execute("CREATE TABLE t (a INTEGER, b BLOB); INSERT INTO t VALUES (1, x'0102')")
-    try connection.restrict(SQLiteReadLimits(cellBytes: cellBytes, keepsInMemory: true))
+    try connection.restrict(SQLiteReadLimits(cellBytes: cellBytes))
     try FileManager.default.removeItem(atPath: path)
     return connection
   }
@@ -52,6 +52,21 @@ struct SQLiteReadingTests {
     let connection = try restricted()
     let statement = try? connection.prepare(sql)
     if let statement { #expect(throws: SQLiteError.self) { _ = try statement.step() } }
+  }
+
+  /// Whoever may only read has the views of this version, and not those of the file.
+  @Test(arguments: [false, true])
+  func whatIsReadAreTheViewsOfThisVersion(keepsInMemory: Bool) throws {
+    let folder = try TakeFolder()
+    let path = try folder.record(SampleSteps.all)
+    try folder.alter(
+      path, "DROP VIEW round_trip; CREATE VIEW round_trip AS SELECT 'of the file' AS peer")
+    let connection = try TakeFile.openForQueries(path, keepsInMemory: keepsInMemory)
+    try connection.restrict(SQLiteReadLimits(cellBytes: 1 << 20))
+    for view in TakeSchema.views {
+      let rows = try connection.prepare("SELECT * FROM \(view.name)")
+      while try rows.step() { #expect(rows.text(0) != "of the file") }
+    }
   }
 
   @Test func aValueThatIsNotBoundIsAnError() throws {

@@ -55,10 +55,10 @@ struct AnswerQuery: ParsableCommand {
   }
 
   private func answer(_ sql: String) throws(TapeError) -> String {
-    let connection = try TakeFile.openForQueries(take)
+    // In memory, where the limit of it holds: nothing is written beside the take.
+    let connection = try TakeFile.openForQueries(take, keepsInMemory: true)
     do throws(SQLiteError) {
-      try connection.restrict(
-        SQLiteReadLimits(cellBytes: Self.cellBytes, keepsInMemory: true))
+      try connection.restrict(SQLiteReadLimits(cellBytes: Self.cellBytes))
       return try rows(sql, connection)
     } catch {
       throw TapeError(

@@ -4,21 +4,14 @@ import CSQLite
 package struct SQLiteReadLimits: Sendable {
   /// The longest cell, whether it is in the file or made on the way, in bytes.
   package var cellBytes: Int32
-  /// Whether what is sorted or kept on the way stays in memory: nothing is written beside the take
-  /// then, and a limit of memory holds for it.
-  package var keepsInMemory: Bool
 
-  package init(cellBytes: Int32, keepsInMemory: Bool) {
-    self.cellBytes = cellBytes
-    self.keepsInMemory = keepsInMemory
-  }
+  package init(cellBytes: Int32) { self.cellBytes = cellBytes }
 }
 
 extension SQLiteConnection {
   /// Lets statements that are compiled from here on read the database, and do nothing else: they
   /// open no other file, load no extension, and set nothing.
   package func restrict(_ limits: SQLiteReadLimits) throws(SQLiteError) {
-    if limits.keepsInMemory { try execute("PRAGMA temp_store = MEMORY") }
     for (limit, value) in [
       (SQLITE_LIMIT_LENGTH, limits.cellBytes), (SQLITE_LIMIT_SQL_LENGTH, 100_000),
       (SQLITE_LIMIT_ATTACHED, 0), (SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1_000),
