@@ -40,22 +40,21 @@ def main():
         text=True,
     )
     address = json.loads(process.stdout.readline())
-    address = address.get("url") or address.get("address")
-    base, _, query = address.partition("?")
-    token = urllib.parse.parse_qs(query)
-    opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
-    opener.open(address, timeout=60).read()
+    base, _, token = address["url"].partition("#token=")
     findings, requests, slowest = [], 0, 0.0
 
     def ask(path, body=None, **parameters):
         nonlocal requests, slowest
-        words = urllib.parse.urlencode({**{k: v[0] for k, v in token.items()}, **parameters})
-        url = urllib.parse.urljoin(base, path) + "?" + words
+        url = urllib.parse.urljoin(base, path) + "?" + urllib.parse.urlencode(parameters)
+        request = urllib.request.Request(url, data=body)
+        request.add_header("Authorization", f"Bearer {token}")
         start = time.monotonic()
         try:
-            data = opener.open(urllib.request.Request(url, data=body), timeout=30).read()
+            data = urllib.request.urlopen(request, timeout=30).read()
         except urllib.error.HTTPError as error:
             data = error.read()
+            if error.code == 401:
+                findings.append(f"{url}: the token is refused")
         except Exception as error:
             findings.append(f"{url}: {error}")
             data = b""
