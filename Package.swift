@@ -95,7 +95,7 @@ let package = Package(
     .target(name: "CFiles"),
 
     // The deterministic core, lowest first. A target imports only downwards.
-    module("Wire", []),
+    module("Wire", [], containers: ["HeapModule"]),
     module("Digests", ["Wire", "COpenSSL", "CXXHash"]),
     module("STUN", ["Wire", "Digests"]),
     module("TURN", ["Wire", "STUN"]),

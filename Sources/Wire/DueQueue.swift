@@ -1,19 +1,20 @@
+import HeapModule
+
 /// Which of many wants its turn first: constant work for each that changes, however many there are.
 ///
 /// Whoever uses it knows when each of them is due and says so with every change to an earlier time;
 /// a later time need not be reported, because it is asked for when the earlier one comes.
 package struct DueQueue: Sendable {
-  private struct Entry: Sendable {
+  private struct Entry: Comparable, Sendable {
     var at: Instant
     var index: Int
 
-    static func isEarlier(_ left: Entry, _ right: Entry) -> Bool {
+    static func < (left: Entry, right: Entry) -> Bool {
       left.at != right.at ? left.at < right.at : left.index < right.index
     }
   }
 
-  /// A binary heap, the earliest first.
-  private var entries: [Entry] = []
+  private var entries = Heap<Entry>()
   /// When the entry that counts of each is; others of it in the heap are void.
   private var queued: [Instant?] = []
 
@@ -25,7 +26,7 @@ package struct DueQueue: Sendable {
     while queued.count <= index { queued.append(nil) }
     if let earlier = queued[index], earlier <= due { return }
     queued[index] = due
-    push(Entry(at: due, index: index))
+    entries.insert(Entry(at: due, index: index))
   }
 
   /// Takes out those that are due at an instant, in the order of their indices.
@@ -33,8 +34,8 @@ package struct DueQueue: Sendable {
   /// - Parameter current: when one of them is due now.
   package mutating func take(until now: Instant, _ current: (Int) -> Instant?) -> [Int] {
     var due: [Int] = []
-    while let first = entries.first, first.at <= now {
-      guard removeFirst() else { continue }
+    while let first = entries.min, first.at <= now {
+      guard remove(first) else { continue }
       guard let at = current(first.index) else { continue }
       if at <= now { due.append(first.index) } else { schedule(first.index, at: at) }
     }
@@ -44,49 +45,21 @@ package struct DueQueue: Sendable {
 
   /// When the first of all is due.
   package mutating func first(_ current: (Int) -> Instant?) -> Instant? {
-    while let first = entries.first {
+    while let first = entries.min {
       let isVoid = queued[first.index] != first.at
       let at = isVoid ? nil : current(first.index)
       if at == first.at { return at }
-      _ = removeFirst()
+      _ = remove(first)
       if !isVoid { schedule(first.index, at: at) }
     }
     return nil
   }
 
   /// Removes the first entry; false when it was void.
-  private mutating func removeFirst() -> Bool {
-    let first = entries[0]
-    let last = entries.removeLast()
-    if !entries.isEmpty {
-      entries[0] = last
-      sink()
-    }
+  private mutating func remove(_ first: Entry) -> Bool {
+    _ = entries.popMin()
     guard queued[first.index] == first.at else { return false }
     queued[first.index] = nil
     return true
-  }
-
-  private mutating func push(_ entry: Entry) {
-    entries.append(entry)
-    var place = entries.count - 1
-    while place > 0, Entry.isEarlier(entries[place], entries[(place - 1) / 2]) {
-      entries.swapAt(place, (place - 1) / 2)
-      place = (place - 1) / 2
-    }
-  }
-
-  private mutating func sink() {
-    var place = 0
-    while true {
-      var least = place
-      for child in [2 * place + 1, 2 * place + 2]
-      where child < entries.count && Entry.isEarlier(entries[child], entries[least]) {
-        least = child
-      }
-      guard least != place else { return }
-      entries.swapAt(place, least)
-      place = least
-    }
   }
 }
