@@ -49,8 +49,8 @@ package enum TakeFile {
   ///
   /// - Parameters:
   ///   - largestValue: in bytes; a query that meets a larger one fails.
-  ///   - keepsInMemory: whether what is sorted or kept on the way stays in memory. Whoever sets that
-  ///     later loses the views, and reads those of the file.
+  ///   - keepsInMemory: whether what is sorted or kept on the way stays in memory. Whoever sets
+  ///     that later loses the views, and reads those of the file.
   package static func openForQueries(
     _ path: String, largestValue: Int32 = largestAnswer, keepsInMemory: Bool = false
   ) throws(TapeError) -> SQLiteConnection {

@@ -52,7 +52,7 @@ struct VerbRun {
       ["debug", take, "-c", "seek step:20", "-c", "back", "-c", "show", "-c", "packet"],
       ["whatif", take, "--drop", "packet rtp share=20%"], ["diff", take, other],
       ["diff", other, take], ["merge", take, other], ["merge", take, take],
-      ["verify", take], ["pin", take, "--out", "\(out).json"],
+      ["verify", take, "--reports", "\(out)-reports"], ["pin", take, "--out", "\(out).json"],
       ["upgrade", take, "--out", "\(out).take"],
       ["minimise", take, "--out", "\(out)-2.take"],
       ["export", take, "--pcap", "\(out).pcap"],

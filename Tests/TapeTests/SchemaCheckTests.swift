@@ -91,6 +91,19 @@ struct SchemaCheckTests {
     #expect(error?.place == "take")
   }
 
+  /// A copy of a take of before there were revisions has a column for one, which nothing covers.
+  @Test func aTakeOfBeforeRevisionsHasNone() throws {
+    let folder = try TakeFolder()
+    let old = "\(FileManager.default.currentDirectoryPath)/Captures/formats/format-3.take"
+    let reader = try TapeReader(path: old)
+    let path = folder.file("copy.take")
+    try TakeCopy(path: path, header: reader.header).finish()
+    #expect(try TapeReader(path: path).header.revision == nil)
+    try folder.alter(path, "UPDATE take SET revision = 1")
+    let error = #expect(throws: TapeError.self) { _ = try TapeReader(path: path) }
+    #expect(error?.place == "take")
+  }
+
   @Test func aFormatInTheHeadOfTheFileIsThatOfTheTake() throws {
     let folder = try TakeFolder()
     let path = try folder.record(SampleSteps.all)
