@@ -142,7 +142,12 @@ struct Alterations {
     let rows = try connection.prepare("SELECT name FROM pragma_table_info('\(table)')")
     var names: [String] = []
     while try rows.step() { names.append(rows.text(0) ?? "") }
-    return names
+    // A copy of an older take has columns of later formats, which nothing reads there.
+    let format = try connection.integer("PRAGMA user_version") ?? 0
+    guard let known = Table.allCases.first(where: { $0.storageName == table }) else { return names }
+    guard known.since <= format else { return [] }
+    let read = Set(known.storageColumns(format: format)).union(["row"])
+    return names.filter(read.contains)
   }
 
   private func values(
