@@ -162,12 +162,23 @@ struct Alterations {
       let scope =
         chance.isOne(in: 3)
         ? "" : " AND rowid = (SELECT rowid FROM \(table) LIMIT 1 OFFSET \(chance.below(count)))"
-      // Affinity changes some of the values on their way into the table.
-      return try run(
+      let before = try contents(of: column, table, connection)
+      let (what, _) = try run(
         "UPDATE OR IGNORE \(table) SET \(column) = \(value) WHERE (\(column) IS NOT \(value) "
           + "OR typeof(\(column)) <> typeof(\(value)))\(scope)", connection)
+      // Affinity may have made of the value what was there before.
+      return (what, try contents(of: column, table, connection) != before)
     }
     return ("nothing", false)
+  }
+
+  private func contents(
+    of column: String, _ table: String, _ connection: borrowing SQLiteConnection
+  ) throws -> [Value?] {
+    let rows = try connection.prepare("SELECT \(column) FROM \(table) ORDER BY rowid")
+    var values: [Value?] = []
+    while try rows.step() { values.append(rows.value(0)) }
+    return values
   }
 
   private func counters(
