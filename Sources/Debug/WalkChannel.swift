@@ -1,5 +1,6 @@
 import CProcess
 import Foundation
+import Replay
 
 /// One end of the connection between a debugger and a process that walks.
 final class WalkChannel {
@@ -41,6 +42,7 @@ final class WalkChannel {
 
   /// Forks: gives the channel to the copy, or in the copy nil and the channel to serve.
   static func fork() throws(WalkFailure) -> (toCopy: WalkChannel?, inCopy: WalkChannel?) {
+    TapeWalk.prepareForCopy()
     var end: Int32 = -1
     let process = cprocess_fork(&end)
     guard process >= 0 else {

@@ -56,7 +56,7 @@ package enum SQLConsole {
   }
 
   /// What a query may ask for that somebody runs on a machine of theirs: sorting may fill the disk.
-  private static let limits = SQLiteReadLimits(cellBytes: TakeFile.largestAnswer)
+  private static let limits = SQLiteReadLimits(cellBytes: 256 << 20)
 
   /// The place in errors about the query itself rather than the take.
   package static let queryPlace = "sql"

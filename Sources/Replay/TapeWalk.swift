@@ -120,6 +120,13 @@ package final class TapeWalk {
     }
   }
 
+  /// Uses the lock of comparisons once, before the process is copied.
+  ///
+  /// A Mutex of the standard library remembers the number of its thread, in one place for locking
+  /// and perhaps in another for unlocking. The thread of the copy has another number; what was
+  /// remembered before is the same in both places, and serves a process of one thread as well.
+  package static func prepareForCopy() { StepCheck.useLock() }
+
   /// Whether the last step meets a condition.
   package func meets(_ condition: StepCondition) -> Bool {
     guard let last else { return false }

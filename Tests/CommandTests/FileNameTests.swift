@@ -111,8 +111,13 @@ struct FileNameTests {
     ] {
       let outcome = try await Tool.run(["export", made.path] + arguments)
       #expect(outcome.status == 2 && outcome.output.isEmpty, "\(outcome)")
-      #expect(outcome.errorLines.count == 1 && outcome.errors.contains("is not written"))
+      #expect(outcome.errorLines.count == 1 && outcome.errors.contains("it ends before that"))
     }
+    // A time at which nothing came.
+    let nothing = try await Tool.run(
+      "export", made.path, "--pcap", folder.file("a"), "--to", "0.000001ms", "--peer", "2",
+      "--from", "0.000001ms")
+    #expect(nothing.status == 2 && nothing.errors.contains("is not written"), "\(nothing)")
     #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).isEmpty)
   }
 

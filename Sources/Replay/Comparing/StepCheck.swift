@@ -57,6 +57,9 @@ final class StepCheck: Sendable {
   /// The time of the last of them.
   var at: Instant { comparison.withLock { $0.at } }
 
+  /// Locks and unlocks once, in the places where this file does.
+  static func useLock() { Mutex(0).withLock { $0 += 1 } }
+
   /// Compares the executed steps of a chunk; nothing once all was found out.
   func compare(_ executed: ExecutedChunk) { comparison.withLock { $0.compare(executed) } }
 
