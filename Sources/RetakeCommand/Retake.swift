@@ -158,6 +158,7 @@ struct CommandFailure: Error {
 
   init(_ status: ExitStatus, _ message: String) {
     self.status = status
-    self.message = message
+    // Names of files may hold anything, and a failure is one sentence on one line.
+    self.message = CommandReading.oneLine(message)
   }
 }
