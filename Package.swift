@@ -339,7 +339,7 @@ let package = Package(
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       path: "Tests/Soak", swiftSettings: settings),
-    // Not a test bundle either: takes that somebody altered, through every verb that reads takes.
+    // A developers' program: runs altered takes through every verb that reads takes.
     .executableTarget(
       name: "altered", dependencies: ["RetakeCommand", "Tape", "Wire", "CProcess"],
       path: "Tests/Altered", exclude: ["serve.py"], swiftSettings: settings),

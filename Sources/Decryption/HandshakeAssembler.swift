@@ -23,7 +23,7 @@ struct HandshakeAssembler: Sendable {
   private struct Partial: Sendable {
     var type: UInt8
     var sequence: UInt16
-    /// How long the message says that it is: nothing is kept for what did not come.
+    /// The length that the message header claims; memory is only kept for bytes received.
     var length: Int
     /// The fragments in the order in which they came.
     var fragments: [(begin: Int, bytes: [UInt8])] = []

@@ -50,7 +50,7 @@ struct Newcomers {
   /// Whether it matters now that media goes both ways on a path.
   var watchesMedia: Bool { unanswered.count >= Self.watchedMinimum }
 
-  /// Takes note of a datagram of a path that is known already, or is let in for another reason.
+  /// Records a datagram on a path that is known already or was admitted for another reason.
   mutating func see(_ tuple: FiveTuple) {
     guard !unanswered.isEmpty else { return }
     let (key, isFromLow) = PathKey.of(tuple)

@@ -272,7 +272,7 @@ package struct ObserverSettings: Hashable, Sendable {
   /// How many packets wait in one transport, and how many bytes of all transports.
   package var waitingPacketsMaximum = 20_000
   package var waitingBytesMaximum = 64 << 20
-  /// How many paths are told apart; what comes on others is of no call.
+  /// The limit on paths; packets on further ones belong to no call.
   package var pathsMaximum = ObserverSettings.formerPathsMaximum
   /// What payload types stand for, whatever else says something else.
   package var payloadTypes: [PayloadTypeMapping] = []

@@ -69,7 +69,7 @@ struct Probation {
     return .notYet
   }
 
-  /// Begins with a path; the oldest of too many gives way.
+  /// Starts a trial for a path; drops the oldest trial when there are too many.
   private mutating func begin(_ key: PathKey, _ source: SocketAddress) -> Candidate {
     while trials.count >= Self.candidatesMaximum, let oldest = order.popFirst() {
       if trials[oldest.key]?.number == oldest.number { trials[oldest.key] = nil }

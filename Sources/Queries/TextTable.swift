@@ -80,7 +80,7 @@ package struct TextTable: Sendable {
     return layout.head + rows.map { layout.line($0, ink: ink) }.joined()
   }
 
-  /// A text for a cell: on one line, and without what changes a terminal.
+  /// Returns a text for a table cell: one line, control characters escaped.
   package static func plain(_ text: String) -> String {
     let isPlain = text.utf8.allSatisfy { (0x20..<0x7f).contains($0) }
     guard !isPlain else { return text }

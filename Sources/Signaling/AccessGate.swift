@@ -139,7 +139,7 @@ struct AccessGate {
     return nil
   }
 
-  /// Where the page of a server turns the token of its address into a cookie.
+  /// The path to which a page posts its token to get a cookie in exchange.
   static let cookiePath = "/cookie"
 
   /// The answer to a page that asks for the cookie; nil for another request.

@@ -26,7 +26,7 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
     case finished
   }
 
-  /// The body of an answer that is being sent.
+  /// A response body that is written in parts.
   private struct Sending {
     var body: [UInt8]
     var offset = 0

@@ -3,7 +3,7 @@ import CProcess
 import Glibc
 import Testing
 
-/// What takes the place of libc's functions, and what asks the system.
+/// The `gettimeofday` that replaces libc's.
 struct ClockTests {
   @Test func gettimeofdayNeedsNoPlaceForTheTime() throws {
     // The header of libc would not let Swift say so.

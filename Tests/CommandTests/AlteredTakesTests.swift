@@ -1,8 +1,7 @@
 import Foundation
 import Testing
 
-/// Takes that somebody altered, through every verb: a few here, as many as one likes with
-/// `make altered`.
+/// Altered takes through every verb: a few here, any number with `make altered`.
 struct AlteredTakesTests {
   @Test(arguments: [0, 1_000])
   func everyVerbAnswersOrRefuses(_ first: Int) async throws {

@@ -10,7 +10,7 @@ import Wire
 
 /// Participants that do what no client does, over real sockets.
 @Suite(.timeLimit(.minutes(10))) struct HostileGuestTests {
-  /// Somebody who speaks the protocol by hand.
+  /// A client that sends raw protocol messages.
   private final class Guest: Sendable {
     let socket: WebSocket
 

@@ -29,7 +29,7 @@ final class Meeting: Sendable {
     clients = try Session(options)
     var hosted = RoomHost.Options()
     hosted.secret = secret
-    // All tests of sockets run at once here, and each may have to wait for its turn.
+    // All socket tests run in parallel; on a busy machine a join can take far longer than 10 s.
     hosted.joinSeconds = 120
     if let bytesPerSecond { hosted.speechBytesPerSecond = bytesPerSecond }
     let host = RoomHost(session: hosting, options: hosted)

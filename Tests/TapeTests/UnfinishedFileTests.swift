@@ -4,8 +4,8 @@ import Wire
 
 @testable import Tape
 
-/// Files that are made: for nobody else, through nothing that somebody put there, and swept when
-/// their process is gone.
+/// Unfinished files: private to their owner, never created through a link, and removed once their
+/// process is gone.
 struct UnfinishedFileTests {
   private let folder = FileManager.default.temporaryDirectory.path + "/new-" + UUID().uuidString
 
@@ -81,7 +81,7 @@ struct UnfinishedFileTests {
     let link = ".retake-\(String(repeating: "2c", count: 16)).part"
     try FileManager.default.createSymbolicLink(
       atPath: "\(folder)/\(link)", withDestinationPath: target)
-    // Locks of one process exclude each other when they are of two openings.
+    // flock belongs to the open file: a second open in the same process conflicts with the first.
     let held = open("\(folder)/\(running)", O_RDWR | O_CLOEXEC)
     defer { close(held) }
     try #require(flock(held, LOCK_EX | LOCK_NB) == 0)

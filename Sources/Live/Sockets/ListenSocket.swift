@@ -23,7 +23,7 @@ final class ListenSocket {
   /// What a look at the connections that wait led to.
   enum Accepted {
     case connection(StreamSocket)
-    /// One that is of no use, or is gone again.
+    /// A connection that failed before it was accepted, or has no usable address.
     case useless
     /// None waits.
     case none

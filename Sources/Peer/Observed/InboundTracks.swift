@@ -9,7 +9,7 @@ struct InboundTracks {
   /// How many streams have playouts, and how many of those decoders; more are counted alone.
   private static let playoutsMaximum = 256
   private static let decodersMaximum = 64
-  /// How many bytes of packets wait in all streams until it is known what they carry.
+  /// The limit on packets held, over all streams, until their codec is known, in bytes.
   private static let earlyBytesMaximum = 32 << 20
 
   /// The frames that were complete, and the place of the stream that they are of.

@@ -11,7 +11,7 @@ final class CaptureFeed {
   private var cutBytes: UInt64 = 0
   private var hasIncompleteCompression = false
 
-  /// What became of the frames so far, and of the end of the capture once it is there.
+  /// The frame counters so far, including damage at the end once that was read.
   var counters: CaptureCounters {
     var counters = reader.counters
     counters.cutBytes = cutBytes

@@ -4,7 +4,7 @@ import Foundation
 /// and an actor that waited would keep everybody else waiting.
 struct FileWork: Sendable {
   private let queue: OperationQueue
-  /// How much may wait.
+  /// The limit on queued work; more is refused.
   private let waitingMaximum: Int
 
   /// - Parameters:

@@ -250,7 +250,7 @@ package actor RoomHost {
     await refreshAll(in: guest.room)
   }
 
-  /// Tells those whom it concerns; gives how many bytes one of them was told at most.
+  /// Sends notices to their recipients; returns the most bytes sent to any one of them.
   @discardableResult
   private func tell(_ notices: [HostedRoom.Notice], in room: String) -> Int {
     var told: [String: Int] = [:]
