@@ -3,6 +3,17 @@ import Testing
 
 /// Captures that nobody's network makes, as somebody sends or writes them who means harm.
 struct HostileCaptureTests {
+  /// Imports a capture, which has to succeed.
+  private func imported(
+    _ folder: Folder, _ name: String, _ bytes: some Collection<UInt8>, _ options: String...
+  ) async throws -> (take: String, made: Tool.Outcome) {
+    let file = try folder.write(name, Array(bytes))
+    let take = folder.file("\(name).take")
+    let made = try await Tool.run(["import", file, "--out", take] + options)
+    #expect(made.status == 0 && !made.wasKilled, "\(made.errors)")
+    return (take, made)
+  }
+
   // MARK: What anybody can send
 
   /// Three datagrams that look like RTP and are longer than probation keeps ended the import.
@@ -68,10 +79,7 @@ struct HostileCaptureTests {
       capture.add(Capture.udp(check, from: 60_000), at: at)
       capture.add(Capture.udp(Capture.answer(to: check), from: 60_000, isBack: true), at: at + 1000)
     }
-    let file = try folder.write("flood.pcap", capture.pcap)
-    let take = folder.file("flood.take")
-    let made = try await Tool.run("import", file, "--out", take)
-    #expect(made.status == 0, "\(made.errors)")
+    let (take, _) = try await imported(folder, "flood.pcap", capture.pcap)
     let succeeded = "SELECT count(*) FROM candidate_pair WHERE state = 'succeeded'"
     #expect(try Takes.number(take, succeeded) > 0)
   }
@@ -87,10 +95,7 @@ struct HostileCaptureTests {
       capture.add(
         Capture.udp(Capture.answer(to: check), from: number, isBack: true), at: at + 1000)
     }
-    let file = try folder.write("answered.pcap", capture.pcap)
-    let take = folder.file("answered.take")
-    let made = try await Tool.run("import", file, "--out", take)
-    #expect(made.status == 0, "\(made.errors)")
+    let (take, _) = try await imported(folder, "answered.pcap", capture.pcap)
     let most = "SELECT max(n) FROM (SELECT count(*) AS n FROM candidate_pair GROUP BY step)"
     #expect((1...16_500).contains(try Takes.number(take, most)))
     try await Takes.expectIdentical(take)
@@ -123,10 +128,7 @@ struct HostileCaptureTests {
     for number in 0..<3 {
       capture.add(Capture.udp(Capture.rtp(number), from: 5000), at: Int64(number), dropped: .max)
     }
-    let file = try folder.write("drops.pcapng", capture.pcapng())
-    let take = folder.file("drops.take")
-    let made = try await Tool.run("import", file, "--out", take)
-    #expect(made.status == 0, "\(made.errors)")
+    let (take, made) = try await imported(folder, "drops.pcapng", capture.pcapng())
     #expect(made.output.contains("\(Int64.max) frames lost while capturing"))
     try await Takes.expectIdentical(take)
   }
@@ -202,10 +204,8 @@ struct HostileCaptureTests {
         "Retake not seen {\"count\":18446744073709551615,\"detail\":\"\",\"kind\":\"dropped\"}",
         "Retake not seen {\"count\":1,\"detail\":\"\",\"kind\":\"dropped\"}",
       ]
-      let file = try folder.write("head.pcapng", capture.pcapng(comments: comments))
-      let take = folder.file("\(peer).take")
-      let made = try await Tool.run("import", file, "--out", take)
-      #expect(made.status == 0 && !made.wasKilled, "\(made.errors)")
+      let (take, made) = try await imported(
+        folder, "\(peer).pcapng", capture.pcapng(comments: comments))
       #expect(made.output.contains("1 calls"))
       try await Takes.expectIdentical(take)
     }

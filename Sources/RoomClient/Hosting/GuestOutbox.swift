@@ -27,7 +27,7 @@ struct GuestOutbox {
 
   private(set) var socket: WebSocket?
   private var texts: [String] = []
-  private var next = 0
+  private var sentCount = 0
   private(set) var waitingBytes = 0
   private var isSending = false
 
@@ -42,7 +42,7 @@ struct GuestOutbox {
     let former = self.socket
     guard former !== socket else { return nil }
     self.socket = socket
-    (texts, next, waitingBytes) = ([], 0, 0)
+    (texts, sentCount, waitingBytes) = ([], 0, 0)
     return former
   }
 
@@ -61,14 +61,14 @@ struct GuestOutbox {
     return .begins
   }
 
-  /// The next text to send, and where to; nil when there is none, and sending is over.
-  mutating func take() -> (socket: WebSocket, text: String)? {
-    guard let socket, next < texts.count else {
-      (texts, next, isSending) = ([], 0, false)
+  /// Returns the next text and its socket; nil when nothing is left, which ends sending.
+  mutating func next() -> (socket: WebSocket, text: String)? {
+    guard let socket, sentCount < texts.count else {
+      (texts, sentCount, isSending) = ([], 0, false)
       return nil
     }
-    defer { next += 1 }
-    return (socket, texts[next])
+    defer { sentCount += 1 }
+    return (socket, texts[sentCount])
   }
 
   /// A text went over a way.

@@ -89,22 +89,25 @@ final class HostedGuest: Sendable {
   }
 
   private func sendAll() async {
-    while let (socket, text) = state.withLock({ $0.outbox.take() }) {
+    while let (socket, text) = state.withLock({ $0.outbox.next() }) {
       // A way that is over ends by itself, and whoever serves it hears of that.
       try? await socket.send(.text(text))
       state.withLock { $0.outbox.didSend(text, over: socket) }
     }
   }
 
-  /// Waits until all is sent, but not for long: it is the last that the participant hears.
+  /// Waits until everything is sent, for a second at most: it is the participant's last message.
+  ///
+  /// It polls: this happens once for each participant, and a socket that nobody reads has to be
+  /// left.
   func flush() async {
     for _ in 0..<100 where !state.withLock({ $0.outbox.isEmpty }) {
       try? await Task.sleep(for: .milliseconds(10))
     }
   }
 
-  /// Counts what others were told on behalf of the participant; gives how long to wait before more
-  /// of it is heard.
+  /// Counts bytes that others were sent on behalf of the participant; returns how long to wait
+  /// before reading its next message.
   func spend(_ bytes: Int) -> Duration { state.withLock { $0.allowance.spend(bytes) } }
 
   func listen(_ tell: @escaping @Sendable (Bool) -> Void) {

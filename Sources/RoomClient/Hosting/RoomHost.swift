@@ -1,5 +1,5 @@
 package import Live
-package import Peer
+import Peer
 import RoomProtocols
 import RoomSignaling
 package import Signaling
@@ -8,31 +8,6 @@ import Wire
 /// The server of Retake's own rooms: it takes what each participant sends, decodes it, and sends it
 /// on to those who want it, over connections of a session.
 package actor RoomHost {
-  /// How rooms are hosted.
-  package struct Options: Sendable {
-    /// What connections behave like.
-    package var connection = PeerConfiguration()
-    /// Who may get tokens, as `key:secret`; nil lets everybody in without one.
-    package var secret: String?
-    /// How long a participant whose way was lost may take to come back, in seconds.
-    package var graceSeconds = 15.0
-    /// How many bytes a participant may have each of the others told in a second.
-    package var speechBytesPerSecond = SpeechAllowance.usualBytesPerSecond
-    /// How many participants all rooms may have at once.
-    package var guestsMaximum = 50
-    /// How many may have entered in all, those that have left among them: each leaves rows in the
-    /// take.
-    package var entriesMaximum = 10_000
-    /// How many bytes of descriptions and candidates one participant may send, and all together:
-    /// the take keeps them.
-    package var guestSignalingBytes = 16 << 20
-    package var signalingBytes = 256 << 20
-    /// How long a WebSocket may take to say who it is, in seconds.
-    package var joinSeconds = 10.0
-
-    package init() {}
-  }
-
   private let session: Session
   private let options: Options
   private var rooms: [String: HostedRoom] = [:]
@@ -46,12 +21,11 @@ package actor RoomHost {
   private var tokens: [String: Instant] = [:]
 
   private static let tokensMaximum = 10_000
-  /// How many WebSockets may be open that nobody has entered with, or that somebody comes back
-  /// with.
+  /// How many WebSockets may be open that nobody has entered with, or comes back with.
   private static let spareSockets = 32
+  private static let tokenSeconds: Int64 = 3_600
   private var socketCount = 0
   private var signalingBytes = 0
-  private static let tokenSeconds: Int64 = 3_600
 
   package init(session: Session, options: Options = Options()) {
     self.session = session
@@ -76,8 +50,7 @@ package actor RoomHost {
     }
     let token = hexadecimal(drawSeed().prefix(16))
     tokens[token] = now + .seconds(RoomHost.tokenSeconds)
-    return HTTPResponse(
-      json: "{\"token\":\"\(token)\",\"expiresIn\":\(RoomHost.tokenSeconds)}")
+    return HTTPResponse(json: "{\"token\":\"\(token)\",\"expiresIn\":\(Self.tokenSeconds)}")
   }
 
   /// Ends all rooms.
@@ -130,7 +103,7 @@ package actor RoomHost {
       // Of one that has left, and of a way that another one took the place of, nothing is heard.
       guard isPresent(guest), guest.isHeard(on: socket) else { break }
       guard case .text(let text) = frame else { continue }
-      var told = 0
+      var sent = 0
       do throws(JSONError) {
         let request = try RoomRequest(parsing: text)
         guard !request.isRecorded || admits(text, of: guest) else {
@@ -138,12 +111,12 @@ package actor RoomHost {
             socket, RoomFault(.invalidState, "more was negotiated than one recording takes"))
           return await remove(guest, .left)
         }
-        told = await handle(request, guest)
+        sent = await handle(request, guest)
       } catch {
         guest.send(.error(RoomFault(.unreadableMessage, error.reason), isCritical: false))
       }
       guard isPresent(guest) else { break }
-      let pause = guest.spend(told)
+      let pause = guest.spend(sent)
       if pause > .zero { try? await Task.sleep(for: pause) }
     }
     guard isPresent(guest) else {
@@ -223,7 +196,7 @@ package actor RoomHost {
       .joined(
         participant: id, session: guest.session, isResumed: false, members: room.list(without: id),
         ICEServers()))
-    tell(notices, in: join.room)
+    send(notices, in: join.room)
     Task { await refresh(guest) }
     return guest
   }
@@ -238,34 +211,34 @@ package actor RoomHost {
   }
 
   private func tellTalking(_ guest: HostedGuest, _ isTalking: Bool) {
-    tell(rooms[guest.room]?.talking(guest.id, isTalking) ?? [], in: guest.room)
+    send(rooms[guest.room]?.talking(guest.id, isTalking) ?? [], in: guest.room)
   }
 
   private func remove(_ guest: HostedGuest, _ cause: LeaveCause) async {
     guard guests.removeValue(forKey: guest.session) != nil else { return }
     let notices = rooms[guest.room]?.leave(guest.id, cause) ?? []
     if rooms[guest.room]?.isEmpty == true { rooms[guest.room] = nil }
-    tell(notices, in: guest.room)
+    send(notices, in: guest.room)
     await guest.end()
     await refreshAll(in: guest.room)
   }
 
   /// Sends notices to their recipients; returns the most bytes sent to any one of them.
   @discardableResult
-  private func tell(_ notices: [HostedRoom.Notice], in room: String) -> Int {
-    var told: [String: Int] = [:]
+  private func send(_ notices: [HostedRoom.Notice], in room: String) -> Int {
+    var sent: [String: Int] = [:]
     var (last, text): (RoomNotice?, String) = (nil, "")
     for notice in notices {
       // Most are the same for all.
       if last != notice.notice { (last, text) = (notice.notice, notice.notice.text) }
       guest(notice.to, in: room)?.send(text)
-      told[notice.to, default: 0] += text.utf8.count
+      sent[notice.to, default: 0] += text.utf8.count
     }
-    return told.values.max() ?? 0
+    return sent.values.max() ?? 0
   }
 
   /// Passes a message on; those for whom too much waits do not get it, of which its sender hears.
-  private func pass(_ notices: [HostedRoom.Notice], in room: String) -> (RoomFault?, told: Int) {
+  private func pass(_ notices: [HostedRoom.Notice], in room: String) -> (RoomFault?, sent: Int) {
     guard let text = notices.first?.notice.text else { return (nil, 0) }
     let missed = notices.filter { notice in
       guest(notice.to, in: room)?.send(text, isMessage: true) == false
@@ -285,7 +258,7 @@ package actor RoomHost {
 
   // MARK: Requests
 
-  /// Does what a participant asks for; gives how many bytes one of the others was told at most.
+  /// Does what a participant asks for; returns the most bytes sent to any one of the others.
   private func handle(_ request: RoomRequest, _ guest: HostedGuest) async -> Int {
     switch request {
     case .join:
@@ -299,7 +272,7 @@ package actor RoomHost {
     case .stop(let number): return await stop(number, guest)
     case .update(let media):
       let notices = change(guest.room) { $0.change(media, of: guest.id) }
-      return tell(notices ?? [], in: guest.room)
+      return send(notices ?? [], in: guest.room)
     case .subscribe(let number, let media):
       answer(number, guest) { $0.want(media, true, of: guest.id) }
       await refresh(guest)
@@ -313,9 +286,9 @@ package actor RoomHost {
       await refresh(guest)
     case .message(let number, let message):
       let passed = change(guest.room) { $0.message(message, from: guest.id) }
-      let (missed, told) = pass(passed?.notices ?? [], in: guest.room)
+      let (missed, sent) = pass(passed?.notices ?? [], in: guest.room)
       guest.send(.result(request: number, passed?.fault ?? missed))
-      return told
+      return sent
     case .restart:
       guest.restartDown()
       await refresh(guest)
@@ -365,20 +338,20 @@ package actor RoomHost {
       guest.send(.result(request: number, changed?.fault))
       return 0
     }
-    tell(changed.notices.filter { $0.to == guest.id }, in: guest.room)
+    send(changed.notices.filter { $0.to == guest.id }, in: guest.room)
     guest.send(.result(request: number, nil))
-    let told = tell(changed.notices.filter { $0.to != guest.id }, in: guest.room)
+    let sent = send(changed.notices.filter { $0.to != guest.id }, in: guest.room)
     await refreshAll(in: guest.room)
-    return told
+    return sent
   }
 
   private func stop(_ number: UInt32, _ guest: HostedGuest) async -> Int {
     let changed = change(guest.room) { $0.publish([], of: guest.id) { 0 } }
     await guest.stop()
     guest.send(.result(request: number, nil))
-    let told = tell((changed?.notices ?? []).filter { $0.to != guest.id }, in: guest.room)
+    let sent = send((changed?.notices ?? []).filter { $0.to != guest.id }, in: guest.room)
     await refreshAll(in: guest.room)
-    return told
+    return sent
   }
 
   // MARK: What goes to whom
@@ -417,7 +390,7 @@ package actor RoomHost {
 }
 
 extension RoomRequest {
-  /// Whether a connection is told of it, whose inputs the take keeps.
+  /// Whether a connection hears of it, whose inputs the take keeps.
   fileprivate var isRecorded: Bool {
     switch self {
     case .offer, .answer, .candidate, .restart, .stop: true

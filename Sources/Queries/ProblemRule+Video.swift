@@ -1,0 +1,142 @@
+// Rules about video that is received.
+
+extension ProblemRule {
+  static let noKeyFrame = ProblemRule(
+    name: "no-key-frame",
+    sql: """
+      WITH
+        moment AS (
+          SELECT peer, ssrc, at_ns, at_ns AS key_ns FROM frame
+          WHERE kind = 'video' AND direction = 'in' AND key = 1
+            AND outcome IN ('decoded', 'not decoded')
+          UNION ALL
+          SELECT peer, ssrc, at_ns, NULL FROM rtcp
+          WHERE direction = 'out' AND type IN ('pli', 'fir')
+        ),
+        -- The first key frame after each of them; backwards, which SQLite does in one pass.
+        request AS (
+          SELECT peer, ssrc, at_ns, key_ns, min(key_ns) OVER (
+            PARTITION BY peer, ssrc ORDER BY at_ns DESC
+            GROUPS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+          ) AS answer_ns
+          FROM moment
+        ),
+        waiting AS (
+          SELECT peer, ssrc, min(at_ns) AS from_ns, count(*) AS requests,
+            coalesce(answer_ns, \(end)) AS to_ns
+          FROM request WHERE key_ns IS NULL GROUP BY peer, ssrc, answer_ns
+        )
+      SELECT peer, from_ns, to_ns,
+        requests || ' requests for a key frame of ssrc ' || ssrc || ', none shown for '
+          || round((to_ns - from_ns) / 1e9, 1) || ' s' AS evidence
+      FROM waiting WHERE to_ns - from_ns >= 2000000000
+      """)
+
+  /// The time between one shown video frame and the next, where it is long: `gap`, with the packets
+  /// of the stream that came, how many of them are not the next frame's, and how many are missing.
+  ///
+  /// Only the rows of such a time are looked at, which the numbers of the frames' rows bound.
+  private static let gaps = """
+        coming AS MATERIALIZED (SELECT path, peer FROM path_end WHERE direction = 'in'),
+        shown AS (
+          SELECT frame_store.row AS row, peer, ssrc, track, at_ns, rtp_time & 0xffffffff AS rtp_time
+          FROM frame_store JOIN format USING (format)
+          WHERE kind = 'video' AND direction = 'in' AND outcome IN ('decoded', 'not decoded')
+        ),
+        long AS MATERIALIZED (
+          SELECT * FROM (
+            SELECT peer, ssrc, track, rtp_time, lag(at_ns) OVER picture AS from_ns, at_ns AS to_ns,
+              lag(row, 2, 0) OVER picture AS former_row, lag(row) OVER picture AS from_row,
+              row AS to_row, 0 AS is_last
+            FROM shown WINDOW picture AS (PARTITION BY peer, track ORDER BY row)
+            UNION ALL
+            SELECT peer, ssrc, track, NULL, max(at_ns), \(lastMoment), max(row), max(row),
+              1 << 62, 1
+            FROM shown GROUP BY peer, track
+          ) WHERE to_ns - from_ns >= 150000000
+        ),
+        gap AS MATERIALIZED (
+          SELECT peer, ssrc, track, from_ns, to_ns, is_last,
+            (
+              SELECT count(*) FROM packet_store
+              WHERE packet_store.row BETWEEN from_row AND to_row AND \(isOfGap)
+            ) AS packets,
+            (
+              SELECT count(*) FROM packet_store
+              WHERE packet_store.row BETWEEN from_row AND to_row AND \(isOfGap)
+                AND packet_store.rtp_time & 0xffffffff IS NOT long.rtp_time
+            ) AS others,
+            -- From the frame before on, so that the packet before the gap is there.
+            (
+              SELECT sum(max(0, ((sequence - former + 32768) & 65535) - 32769)) FROM (
+                SELECT sequence, lag(sequence) OVER (ORDER BY packet_store.row) AS former
+                FROM packet_store
+                WHERE packet_store.row BETWEEN former_row AND to_row AND \(isOfGap)
+              ) WHERE former IS NOT NULL
+            ) AS missing
+          FROM long
+        )
+    """
+
+  private static let isOfGap = """
+    marker_type IS NOT NULL AND packet_store.ssrc & 0xffffffff = long.ssrc
+                AND path IN (SELECT path FROM coming WHERE coming.peer = long.peer)
+    """
+
+  /// The end of the take for a peer, or that of its connection.
+  private static let lastMoment = """
+    min(\(end), coalesce((
+            SELECT min(at_ns) FROM state
+            WHERE state.peer = shown.peer AND machine = 'connection' AND to_state = 'closed'
+          ), 9223372036854775807))
+    """
+
+  /// Where the sender had no frame for a while, as of a screen on which nothing changes, nothing is
+  /// missing, and all that came is the next frame: nothing stood still there.
+  static let freeze = ProblemRule(
+    name: "freeze",
+    sql: """
+      WITH
+      \(gaps)
+      SELECT freeze.peer AS peer, freeze.from_ns AS from_ns, freeze.to_ns AS to_ns,
+        'video track ' || freeze.track || ' stood still for ' || CAST(gap_ms AS INTEGER)
+          || ' ms, where a frame usually lasts ' || CAST(mean_ms AS INTEGER) || ' ms' AS evidence
+      FROM freeze LEFT JOIN gap
+        ON gap.peer = freeze.peer AND gap.track = freeze.track AND gap.to_ns = freeze.to_ns
+        AND gap.from_ns = freeze.from_ns
+      WHERE gap.peer IS NULL OR missing > 0 OR others > 0 OR packets = 0
+      """)
+
+  /// Longer than what counts as a freeze, or for good; unless the two sides agreed on that, or the
+  /// sender said good-bye.
+  static let stopped = ProblemRule(
+    name: "video-stopped",
+    sql: """
+      WITH
+      \(gaps)
+      SELECT peer, from_ns, to_ns,
+        'video track ' || track || ' showed no frame for ' || round((to_ns - from_ns) / 1e9, 1)
+          || ' s' || iif(is_last, ', to the end', '') || ': '
+          || CASE
+            WHEN packets * 1e9 >= 5.0 * (to_ns - from_ns)
+              THEN packets || ' packets of it came meanwhile'
+                || iif(missing > 0, ', and ' || missing || ' are missing', '')
+            WHEN missing > 0 THEN missing || ' packets of it are missing'
+            ELSE 'its sender sent nothing, or nothing of it came'
+          END AS evidence
+      FROM gap
+      WHERE (to_ns - from_ns > 5000000000
+          OR is_last AND to_ns - from_ns > 2000000000
+            AND packets * 1e9 >= 5.0 * (to_ns - from_ns))
+        AND NOT EXISTS (
+          SELECT 1 FROM signaling
+          WHERE signaling.peer = gap.peer AND type IN ('offer', 'answer')
+            AND signaling.at_ns BETWEEN from_ns - 1000000000 AND from_ns + 1000000000
+        )
+        AND NOT EXISTS (
+          SELECT 1 FROM rtcp
+          WHERE rtcp.peer = gap.peer AND direction = 'in' AND type = 'bye' AND rtcp.ssrc = gap.ssrc
+            AND rtcp.at_ns BETWEEN from_ns - 1000000000 AND to_ns
+        )
+      """)
+}

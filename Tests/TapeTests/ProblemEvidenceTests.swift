@@ -1,0 +1,168 @@
+import Testing
+
+@testable import Queries
+@testable import Tape
+
+/// What a finding must rest on: each take here holds only the rows that its rule looks at.
+struct ProblemEvidenceTests {
+  /// The start of a statement that selects from `n`, which has the numbers of a range as `i`.
+  private func numbers(_ range: ClosedRange<Int>) -> String {
+    "WITH RECURSIVE n(i) AS (SELECT \(range.lowerBound) UNION ALL SELECT i + 1 FROM n "
+      + "WHERE i < \(range.upperBound))"
+  }
+
+  @Test func whatIsNotDecodedIsNotSilent() throws {
+    let folder = try TakeFolder()
+    let path = try folder.record(SampleSteps.call(packets: 0, payload: 0))
+    func found(_ outcome: String, level: String) throws -> [String] {
+      try folder.alter(
+        path,
+        """
+        DELETE FROM format; DELETE FROM frame_store;
+        INSERT INTO format
+          (format, row, peer, track, kind, direction, codec, ssrc, outcome, key, voice)
+          VALUES (1, 786432, 1, 2, 'audio', 'in', 'opus', 7, '\(outcome)', 1, 0);
+        \(numbers(1...300))
+        INSERT INTO frame_store
+          (row, at_ns, format, rtp_time, size, quantiser, audio_level, peak, energy)
+          SELECT (20 + i) << 16, i * 20000000, 1, i * 960, 9, 0, \(level), 0, 0 FROM n;
+        """)
+      return try TakeProblems(path: path).problems.map(\.name).filter { $0 == "silent-audio" }
+    }
+    #expect(try found("not decoded", level: "NULL") == [])
+    #expect(try found("decoded", level: "NULL") == ["silent-audio"])
+    // The sender's own level says it whether or not somebody decodes.
+    #expect(try found("not decoded", level: "127") == ["silent-audio"])
+  }
+
+  /// An end that was only seen: no state of its connection, and audio whose sender pauses.
+  @Test func pausesOfTheSenderAreNotConcealment() throws {
+    let folder = try TakeFolder()
+    let path = try folder.record(SampleSteps.call(packets: 0, payload: 0))
+    func found(sequenceStep: Int) throws -> [String] {
+      try folder.alter(
+        path,
+        """
+        DELETE FROM format; DELETE FROM frame_store; DELETE FROM packet_store; DELETE FROM path;
+        INSERT INTO path VALUES (1, 131072, 1, 'in', '192.0.2.1:1', '192.0.2.2:2');
+        -- Concealed blocks are of no stream.
+        INSERT INTO format
+          (format, row, peer, track, kind, direction, codec, ssrc, outcome, key, voice) VALUES
+          (1, 786432, 1, 2, 'audio', 'in', 'opus', 7, 'decoded', 1, 0),
+          (2, 786433, 1, 2, 'audio', 'in', 'opus', 0, 'concealed', 1, 0);
+        -- One second of speech, then a packet each 400 ms for four seconds.
+        \(numbers(0...249))
+        INSERT INTO frame_store
+          (row, at_ns, format, rtp_time, size, quantiser, audio_level, peak, energy)
+          SELECT (20 + i) << 16, i * 20000000, iif(i < 50 OR i % 20 = 0, 1, 2), i * 960, 9, 0,
+            NULL, 9, 99 FROM n;
+        \(numbers(0...249))
+        INSERT INTO packet_store
+          SELECT ((20 + i) << 16) + 1, i * 20000000, 1, 7, 111,
+            iif(i < 50, i, 50 + \(sequenceStep) * (i / 20)), i * 960, NULL, 9, 0
+          FROM n WHERE i < 50 OR i % 20 = 0;
+        """)
+      return try TakeProblems(path: path).problems.map(\.name)
+        .filter { $0 == "concealed-audio" }
+    }
+    #expect(try found(sequenceStep: 1) == [])
+    #expect(try found(sequenceStep: 20) == ["concealed-audio"])
+  }
+
+  @Test func anEndThatWasOnlySeenNeverConnects() throws {
+    let folder = try TakeFolder()
+    let path = try folder.record(SampleSteps.call(packets: 0, payload: 0))
+    func found(_ states: String, hasMedia: Bool) throws -> [String] {
+      try folder.alter(
+        path,
+        """
+        DELETE FROM state; DELETE FROM packet_store; DELETE FROM path;
+        INSERT INTO path VALUES (1, 131072, 1, 'in', '192.0.2.1:1', '192.0.2.2:2');
+        INSERT INTO state (row, peer, at_ns, machine, from_state, to_state) VALUES \(states);
+        INSERT INTO packet_store
+          SELECT 1000000, 10, 1, 7, 111, 1, 1, NULL, 9, 0 WHERE \(hasMedia ? 1 : 0);
+        """)
+      return try TakeProblems(path: path).problems.map(\.name).filter { $0 == "never-connected" }
+    }
+    let checking = "(131072, 1, 5, 'ice-connection', 'new', 'checking')"
+    let connected = "\(checking), (196608, 1, 6, 'ice-connection', 'checking', 'connected')"
+    #expect(try found(checking, hasMedia: false) == ["never-connected"])
+    #expect(try found(checking, hasMedia: true) == [])
+    #expect(try found(connected, hasMedia: false) == [])
+  }
+
+  /// Video of 30 frames per second, a packet each: which of them were shown, and the sequence
+  /// numbers of those that came, as SQL of their number `i`.
+  private func video(_ folder: TakeFolder, frames: String, packets: String) throws -> String {
+    let path = try folder.record(SampleSteps.call(packets: 0, payload: 0), as: "video.take")
+    try folder.alter(
+      path,
+      """
+      DELETE FROM packet_store; DELETE FROM path; DELETE FROM ending; DELETE FROM state;
+      INSERT INTO path VALUES (1, 131072, 1, 'in', '192.0.2.1:1', '192.0.2.2:2');
+      INSERT INTO format
+        (format, row, peer, track, kind, direction, codec, ssrc, outcome, key, voice)
+        VALUES (1, 786432, 1, 2, 'video', 'in', 'vp8', 7, 'decoded', 0, 0);
+      INSERT INTO ending VALUES (1, 16000000000, x'');
+      \(numbers(0...479))
+      INSERT INTO frame_store
+        (row, at_ns, format, rtp_time, size, quantiser, audio_level, peak, energy)
+        SELECT ((1001 + i) << 16) + 2, i * 33000000 + 50000000, 1, i * 3000, 9, 9, NULL, 0, 0
+        FROM n WHERE \(frames);
+      \(numbers(0...479))
+      INSERT INTO packet_store
+        SELECT ((1000 + i) << 16) + 1, i * 33000000, 1, 7, 96, \(packets), i * 3000, NULL, 9, 0
+        FROM n WHERE \(packets) IS NOT NULL;
+      """)
+    return path
+  }
+
+  private func video(_ frames: String, _ packets: String) throws -> [String] {
+    let folder = try TakeFolder()
+    return try TakeProblems(path: video(folder, frames: frames, packets: packets)).problems
+      .filter { ["freeze", "video-stopped"].contains($0.name) }.map { "\($0.name): \($0.evidence)" }
+  }
+
+  @Test func aScreenOnWhichNothingChangesIsNoFreeze() throws {
+    // The sender sends a frame each 1.5 s, and each is shown.
+    let seldom = "i < 30 OR i % 45 = 0"
+    #expect(try video(seldom, "iif(\(seldom), iif(i < 30, i, 29 + i / 45), NULL)") == [])
+    // The frames between were sent and lost.
+    #expect(
+      try video(seldom, "iif(\(seldom), i, NULL)").allSatisfy { $0.hasPrefix("freeze: ") })
+    #expect(try !video(seldom, "iif(\(seldom), i, NULL)").isEmpty)
+    // They came, and were not shown.
+    #expect(try !video(seldom, "i").isEmpty)
+  }
+
+  @Test func videoThatDiesIsToldWithWhoLetItDie() throws {
+    let here = try video("i < 300", "i")
+    #expect(
+      here == [
+        "video-stopped: video track 2 showed no frame for 6.1 s, to the end: "
+          + "179 packets of it came meanwhile"
+      ])
+    let there = try video("i < 300", "iif(i < 300, i, NULL)")
+    #expect(there.count == 1 && there[0].contains("its sender sent nothing, or nothing of it came"))
+    // A stop of more than five seconds that ends.
+    let stop = "i < 100 OR i >= 300"
+    #expect(try video(stop, "iif(\(stop), iif(i < 100, i, i - 200), NULL)").count == 1)
+  }
+
+  @Test func whatCouldNotBeSeenIsSaidWithTheAnswer() throws {
+    let folder = try TakeFolder()
+    let path = try folder.record(SampleSteps.call(packets: 0, payload: 0))
+    try folder.alter(
+      path,
+      """
+      DELETE FROM state;
+      INSERT INTO coverage (row, actor, at_ns, peer, from_ns, to_ns, what, reason) VALUES
+        (131070, 1, 0, NULL, 0, 1, 'no-keys', '1'), (131072, 1, 0, NULL, 0, 1, 'no-keys', '17'),
+        (131073, 1, 0, NULL, 0, 1, 'ignored', '4');
+      """)
+    let text = try TakeProblems(path: path).text()
+    #expect(
+      text == "Nothing seems wrong in what could be seen. Not seen: 17 packets not opened, as "
+        + "there is no key\n")
+  }
+}
