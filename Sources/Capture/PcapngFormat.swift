@@ -66,7 +66,7 @@ struct PcapngFormat: Sendable {
   {
     while true {
       if !comments.isEmpty { return .comment(comments.removeFirst()) }
-      if let lost = takeDropped() { return .dropped(lost) }
+      if let lost = nextDropReport() { return .dropped(lost) }
       guard bytes.byteCount - start >= 12 else { return nil }
       if bytes.uint32(at: start) == Self.sectionHeader {
         try readByteOrder(bytes, at: start, offset)
@@ -86,8 +86,8 @@ struct PcapngFormat: Sendable {
     }
   }
 
-  /// The lost frames that were not reported yet; all reports together stay within an Int64.
-  private mutating func takeDropped() -> UInt64? {
+  /// Returns the frames lost since the last report; all reports together stay within an Int64.
+  private mutating func nextDropReport() -> UInt64? {
     let lost = min(dropped, Self.reportedMaximum - reported)
     dropped = 0
     reported += lost

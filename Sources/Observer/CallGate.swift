@@ -82,18 +82,18 @@ package struct CallGate {
     case .other: return .refused
     case .stun:
       let isMessage = bytes.count >= 20 && bytes.span.bytes.uint32(at: 4) == STUNMessage.magicCookie
-      return isMessage ? letIn(packet) : .refused
-    case .dtls: return Observer.beginsAssociation(bytes) ? letIn(packet) : .refused
+      return isMessage ? admit(packet) : .refused
+    case .dtls: return Observer.beginsAssociation(bytes) ? admit(packet) : .refused
     case .channelData:
       // As where a relay's allocation was not seen; QUIC begins with such bytes too.
-      return RelayTable.mayBeRelayed(bytes.span.bytes, tuple) ? letIn(packet) : .refused
+      return RelayTable.mayBeRelayed(bytes.span.bytes, tuple) ? admit(packet) : .refused
     case .rtp, .rtcp: return tryOut(packet)
     }
   }
 
   /// Lets a path in with its first datagram, unless too many are known that nobody answered.
-  private mutating func letIn(_ packet: Admitted) -> Verdict {
-    if newcomers.letIn(packet.tuple, at: packet.at) { return .admitted }
+  private mutating func admit(_ packet: Admitted) -> Verdict {
+    if newcomers.admit(packet.tuple, at: packet.at) { return .admitted }
     newcomers.wait(packet)
     return .waiting
   }
@@ -113,7 +113,7 @@ package struct CallGate {
       let admitted = packets.map {
         Admitted(tuple: $0.tuple, bytes: $0.bytes, isTruncated: $0.isTruncated, at: $0.at)
       }
-      if newcomers.letIn(packet.tuple, at: packet.at) { return .admittedWith(admitted) }
+      if newcomers.admit(packet.tuple, at: packet.at) { return .admittedWith(admitted) }
       for packet in admitted { newcomers.wait(packet) }
       return .waiting
     }

@@ -24,7 +24,7 @@ struct ExtensionDeduction {
     var textChanges = 0
     var onFrames = 0
 
-    mutating func note(
+    mutating func record(
       _ value: RawSpan, _ ssrc: UInt32, _ end: Int, _ kind: MediaKind?, _ now: Instant
     ) {
       count += 1
@@ -76,7 +76,7 @@ struct ExtensionDeduction {
     packets += 1
     var reader = HeaderExtensionElements(header)
     while let (id, range) = reader.next(in: bytes) {
-      elements[Int(id), default: Element()].note(
+      elements[Int(id), default: Element()].record(
         bytes.extracting(range), header.ssrc, end, kind, now)
     }
     guard packets >= Self.packetsMaximum else { return nil }

@@ -58,7 +58,7 @@ struct Newcomers {
   }
 
   /// Whether a path that nobody knows may be let in; takes note of it if so.
-  mutating func letIn(_ tuple: FiveTuple, at now: Instant) -> Bool {
+  mutating func admit(_ tuple: FiveTuple, at now: Instant) -> Bool {
     let (key, isFromLow) = PathKey.of(tuple)
     if let known = unanswered[key] {
       if known.isFromLow != isFromLow { unanswered[key] = nil }

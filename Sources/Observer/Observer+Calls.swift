@@ -61,7 +61,7 @@ extension Observer {
     let goesThroughRelay =
       isRelayed || relays.isRelayed(tuple.source) || relays.isRelayed(tuple.destination)
     let path = table.add(tuple, transport: index + 1, from: from, isRelayed: goesThroughRelay)
-    transports[index].notePath(path)
+    transports[index].recordPath(path)
     addCandidate(index, from, tuple.source, tuple.transport, priority: nil)
     addCandidate(index, 1 - from, tuple.destination, tuple.transport, priority: nil)
     return path

@@ -139,7 +139,7 @@ package struct Observer: Machine, ~Copyable {
   private mutating func reachDeadline() {
     time.forgetDeadline()
     let now = now
-    for index in silences.take(until: now, { transports[$0].checks.deadline }) {
+    for index in silences.removeDue(until: now, { transports[$0].checks.deadline }) {
       emit(transports[index].checks.reachDeadline(at: now), index)
       silences.schedule(index, at: transports[index].checks.deadline)
     }

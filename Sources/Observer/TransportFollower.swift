@@ -43,7 +43,7 @@ struct TransportFollower {
 
   mutating func noteBeginning() { hasBeginning = true }
 
-  mutating func notePath(_ path: Int) { firstPath = firstPath ?? path }
+  mutating func recordPath(_ path: Int) { firstPath = firstPath ?? path }
 
   /// Takes the names of both ends.
   mutating func name(_ fragments: [String]) { facts.usernameFragments = fragments }

@@ -80,8 +80,8 @@ final class OpenConnections: Sendable {
     return isAdmitted
   }
 
-  /// Takes note of whether a connection's client is being answered, or awaited from now on.
-  func note(_ channel: any Channel, isAnswering: Bool) {
+  /// Records whether the client of a connection is being answered, or is to send from now on.
+  func setAnswering(_ channel: any Channel, _ isAnswering: Bool) {
     state.withLock { state in
       let moment = isAnswering ? nil : state.next()
       state.entries[ObjectIdentifier(channel)]?.waiting = moment

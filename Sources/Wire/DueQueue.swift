@@ -1,6 +1,6 @@
 import HeapModule
 
-/// Which of many wants its turn first: constant work for each that changes, however many there are.
+/// Deadlines of many items: a change costs the logarithm of their number, not a walk over all.
 ///
 /// Whoever uses it knows when each of them is due and says so with every change to an earlier time;
 /// a later time need not be reported, because it is asked for when the earlier one comes.
@@ -29,10 +29,10 @@ package struct DueQueue: Sendable {
     entries.insert(Entry(at: due, index: index))
   }
 
-  /// Takes out those that are due at an instant, in the order of their indices.
+  /// Removes those that are due at an instant and returns them in the order of their indices.
   ///
   /// - Parameter current: when one of them is due now.
-  package mutating func take(until now: Instant, _ current: (Int) -> Instant?) -> [Int] {
+  package mutating func removeDue(until now: Instant, _ current: (Int) -> Instant?) -> [Int] {
     var due: [Int] = []
     while let first = entries.min, first.at <= now {
       guard remove(first) else { continue }

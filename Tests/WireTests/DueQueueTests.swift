@@ -20,7 +20,7 @@ struct DueQueueTests {
       case 1:
         now += .milliseconds(Int64(below(40)))
         let expected = dues.indices.filter { dues[$0].map { $0 <= now } ?? false }
-        #expect(queue.take(until: now) { dues[$0] } == expected)
+        #expect(queue.removeDue(until: now) { dues[$0] } == expected)
         for index in expected { dues[index] = nil }
       default:
         dues[index] = due

@@ -15,7 +15,7 @@ extension ICEAgent {
     case .known: break
     case .full: counters.count(.overflows)
     case .added:
-      letIn(target.ip, at: base)
+      permit(target.ip, at: base)
       progress.revive(at: now)
     }
   }

@@ -27,8 +27,8 @@ extension ICEAgent {
     return true
   }
 
-  /// Lets a peer in where a base is a relayed address.
-  mutating func letIn(_ ip: IPAddress, at base: SocketAddress) {
+  /// Permits a peer where a base is a relayed address.
+  mutating func permit(_ ip: IPAddress, at base: SocketAddress) {
     if let relay = relays.index(at: base) { drive(relay: relay, .permit(ip)) }
   }
 

@@ -76,7 +76,7 @@ package final class PeerDriver {
   package func take(_ datagram: Datagram, arrivalMonotonicNanoseconds: Int64) {
     guard strays.admits(datagram, isRecognized: { engine.recognizes(datagram) }) else {
       if strays.dropped == 1 {
-        LoopNotices.say(
+        LoopNotices.post(
           "peer \(actor): further datagrams to \(datagram.local) that belong to no call are "
             + "counted and not recorded")
       }
@@ -134,7 +134,7 @@ package final class PeerDriver {
   package func abandon() {
     recorder?.end(actor: actor)
     if strays.dropped > 0 {
-      LoopNotices.say("peer \(actor): \(strays.dropped) datagrams that belong to no call came")
+      LoopNotices.post("peer \(actor): \(strays.dropped) datagrams that belong to no call came")
     }
     for complete in calls.abandon() { complete(.failure(.ended)) }
   }

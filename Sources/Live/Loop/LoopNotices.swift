@@ -1,13 +1,13 @@
 import Synchronization
 
-/// What a loop has to say to people that belongs into no take, such as that descriptors are short.
+/// Notices for people that belong in no take, such as that file descriptors are short.
 package enum LoopNotices {
   private static let listener = Mutex<(@Sendable (String) -> Void)?>(nil)
 
-  /// Hands each sentence to somebody from here on; without it, they are lost.
-  package static func hear(_ listener: @escaping @Sendable (String) -> Void) {
+  /// Sets who gets each notice, a sentence; without one, notices are dropped.
+  package static func onNotice(_ listener: @escaping @Sendable (String) -> Void) {
     self.listener.withLock { $0 = listener }
   }
 
-  static func say(_ sentence: String) { listener.withLock { $0 }?(sentence) }
+  static func post(_ sentence: String) { listener.withLock { $0 }?(sentence) }
 }

@@ -107,7 +107,7 @@ extension LoopThread {
   private func rest(_ tag: Poller.Tag, _ socket: ListenSocket, _ code: Int32) {
     if !hasToldOfRest {
       hasToldOfRest = true
-      LoopNotices.say(
+      LoopNotices.post(
         "connections to \(socket.local) have to wait: \(String(cString: strerror(code))); raise "
           + "`ulimit -n`, or let fewer calls run")
     }

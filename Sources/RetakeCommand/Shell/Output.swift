@@ -40,7 +40,7 @@ enum Output {
   static func json(_ text: String) throws(CommandFailure) { try write(text + "\n", as: .json) }
 
   /// Writes text to standard error; where that fails, there is nobody left to tell.
-  static func note(_ text: String) { _ = put(PrintableText.lines(text), into: STDERR_FILENO) }
+  static func writeError(_ text: String) { _ = put(PrintableText.lines(text), into: STDERR_FILENO) }
 
   /// Puts a text in the place of the line on standard error, which has to be a terminal.
   static func replaceLine(with text: String) {
@@ -115,7 +115,7 @@ final class OutputPieces: Sendable {
 
 /// Prints a line to standard error; line ends in it are escaped, so that a name cannot pretend to
 /// be a line of its own.
-func printError(_ line: String) { Output.note(PrintableText.line(line) + "\n") }
+func printError(_ line: String) { Output.writeError(PrintableText.line(line) + "\n") }
 
 /// Prints lines to standard error.
-func printErrors(_ lines: String) { Output.note(lines + "\n") }
+func printErrors(_ lines: String) { Output.writeError(lines + "\n") }

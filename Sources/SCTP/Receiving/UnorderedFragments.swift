@@ -54,7 +54,7 @@ struct UnorderedFragments {
       return (run.bytes, nil)
     }
     runs.removeSubrange(joined)
-    return (run.bytes, takeOut(run))
+    return (run.bytes, assemble(run))
   }
 
   /// Forgets the fragments up to a key.
@@ -88,8 +88,8 @@ struct UnorderedFragments {
     return areWhole && heldBytes == runs.reduce(0) { $0 + $1.bytes }
   }
 
-  /// Puts the fragments of a run together.
-  private mutating func takeOut(_ run: Run) -> Fragment? {
+  /// Removes the fragments of a run and joins them; nil when the run is empty.
+  private mutating func assemble(_ run: Run) -> Fragment? {
     guard var whole = fragments.removeValue(forKey: run.keys.lowerBound) else { return nil }
     whole.bytes.reserveCapacity(run.bytes)
     for key in run.keys.dropFirst() {

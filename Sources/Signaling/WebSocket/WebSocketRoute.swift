@@ -101,7 +101,7 @@ struct WebSocketUpgrading: Sendable {
       .assumeIsolated().whenFailure { _ in channel.close(promise: nil) }
     guard let route = route(for: request) else { return }
     // Silence is normal from here on, and for pings to judge.
-    connections.note(channel, isAnswering: true)
+    connections.setAnswering(channel, true)
     let inbox = WebSocketInbox(route.limits)
     try pipeline.addHandler(WebSocketHandler(route.limits, isServer: true, inbox: inbox))
     let socket = WebSocket(

@@ -89,7 +89,7 @@ struct ObservedPeers {
   /// Lets all ends do what is due.
   mutating func reachDeadline(at now: Instant, into outbox: inout Outbox<ObserverOutput>) {
     guard let due = deadline, due <= now else { return }
-    for index in dues.take(until: now, { ends[$0].peer.deadline }) {
+    for index in dues.removeDue(until: now, { ends[$0].peer.deadline }) {
       drive(firstPeer + UInt32(index), .deadline, at: now, into: &outbox)
     }
     deadline = dues.first { ends[$0].peer.deadline }
