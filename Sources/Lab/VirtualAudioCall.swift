@@ -1,6 +1,6 @@
 package import AudioSession
-package import Media
-package import Peer
+import Media
+import Peer
 package import Wire
 
 /// An audio session and a call on one clock: one peer sends what the session captures, and the

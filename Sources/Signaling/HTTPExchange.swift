@@ -136,12 +136,12 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
     guard case .collecting(let head, let body) = state else { return }
     state = .answering
     limit?.cancel()
-    connections.note(context.channel, isAnswering: true)
+    connections.setAnswering(context.channel, true)
     var request = HTTPRequest(head, body: Array(body.readableBytesView))
     request.isAuthorized = isAuthorized
     let promise = context.eventLoop.makePromise(of: HTTPResponse.self)
     let handler = handler
-    promise.completeWithTask { await handler(request) }
+    promise.completeWithTask { [request] in await handler(request) }
     let bound = NIOLoopBound((exchange: self, context: context), eventLoop: context.eventLoop)
     promise.futureResult.whenSuccess { response in
       let (exchange, context) = bound.value
@@ -225,7 +225,7 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
       state = .finished
       return
     }
-    connections.note(context.channel, isAnswering: false)
+    connections.setAnswering(context.channel, false)
     let keepsAlive = request.isKeepAlive && !isLeaving
     let body = request.method == .HEAD ? [] : response.body
     state = .sending(Sending(body: body, keepsAlive: keepsAlive))

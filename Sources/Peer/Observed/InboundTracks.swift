@@ -72,7 +72,7 @@ struct InboundTracks {
     guard let repaired = all[place].track.repairs else {
       let frames = changeEarly(place) { $0.receive(packet, arrival: now, at: now) }
       if earlyBytes > InboundTracks.earlyBytesMaximum {
-        _ = changeEarly(place) { $0.forgetEarly() }
+        changeEarly(place) { $0.forgetEarly() }
       }
       return Completed(place: place, frames: frames)
     }

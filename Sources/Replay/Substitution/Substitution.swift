@@ -44,7 +44,7 @@ package struct Substitution: Hashable, Sendable {
   private static func codecLibraries(_ path: String, step: Int) -> [String] {
     var libraries: [String] = []
     guard let connection = try? TakeFile.open(path),
-      var rows = try? connection.prepare(
+      let rows = try? connection.prepare(
         "SELECT DISTINCT codec FROM frame WHERE step = ? ORDER BY codec")
     else { return [] }
     rows.bind(Int64(step), at: 1)
