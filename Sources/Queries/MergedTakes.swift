@@ -161,7 +161,7 @@ extension Side {
   /// A received frame is as late as its playout: what the buffers of both ends have in common goes
   /// into the delays, and not into the offset.
   private mutating func readRoom(_ path: String) throws(TapeError) -> Bool {
-    let connection = try TakeFile.open(path)
+    let connection = try TakeFile.openForQueries(path)
     do throws(SQLiteError) {
       let rooms = try connection.prepare(
         "SELECT label FROM actor_store WHERE kind = \(MachineKind.room.rawValue) LIMIT 1")

@@ -28,7 +28,7 @@ struct CaptureHead {
   private(set) var formats: [ClearSession.Format] = []
 
   init(_ take: String) throws(TapeError) {
-    let connection = try TakeFile.open(take)
+    let connection = try TakeFile.openForQueries(take)
     let header = try TakeHeader.read(from: connection, path: take)
     startUnixNanoseconds = header.startUnixNanoseconds
     do throws(SQLiteError) {

@@ -1,0 +1,41 @@
+import Foundation
+import Tape
+import Testing
+
+/// What was recorded by earlier versions leaves Retake in every way that a new take does.
+struct OlderTakesTests {
+  private static let folder = URL(filePath: #filePath).deletingLastPathComponent()
+    .deletingLastPathComponent().deletingLastPathComponent().appending(path: "Captures/formats")
+
+  private func path(_ format: Int64) -> String {
+    Self.folder.appending(path: "format-\(format).take").path
+  }
+
+  /// What was on the wire comes out whole; what a replay makes of it ends where the replay differs
+  /// from what an earlier revision of the stack did, and that is said.
+  @Test(arguments: TakeHeader.oldestFormat...TakeHeader.currentFormat)
+  func aTakeOfEachFormatIsExported(format: Int64) async throws {
+    let folder = try Folder()
+    let packets = try await Tool.run("export", path(format), "--pcap", folder.file("call.pcap"))
+    #expect(packets.status == 0, "\(packets.errors)")
+    for (option, file) in [("--pcapng", "call.pcapng"), ("--media", "media")] {
+      let outcome = try await Tool.run("export", path(format), option, folder.file(file))
+      #expect(
+        outcome.status == 0
+          || outcome.status == 1 && outcome.errors.contains("the replay came to step"),
+        "\(option): \(outcome.errors)")
+      #expect(FileManager.default.fileExists(atPath: folder.file(file)), "\(option)")
+    }
+  }
+
+  /// Some of them hold both ends of their call; the others are told that they do not.
+  @Test(arguments: TakeHeader.oldestFormat...TakeHeader.currentFormat)
+  func theEndsInATakeOfEachFormatAreCompared(format: Int64) async throws {
+    let hasBothEnds = [2, 4, 5].contains(format)
+    let outcome = try await Tool.run(
+      "merge", path(format), path(format), "--first-peer", "1", "--second-peer",
+      hasBothEnds ? "2" : "1")
+    #expect(outcome.status == (hasBothEnds ? 0 : 1), "\(outcome.errors)")
+    #expect(hasBothEnds || outcome.errors.contains("the two ends of one call?"))
+  }
+}
