@@ -3,13 +3,12 @@ enum CoverageText {
   private static let words = [
     "no-keys": "not opened, as there is no key", "not-opened": "not opened by the keys there are",
     "waiting-overflow": "given up while they waited for keys",
-    "one-direction": "of one direction only", "truncated": "captured in part",
+    "truncated": "captured in part",
     "cryptex": "with encrypted header extensions",
     "unsupported": "under a protection that is not read",
     "unknown-peer": "over a relay whose other end was not seen", "tls": "under TLS",
     "stream-gap": "after a gap in their stream",
     "redundancy": "of error correction that was not used", "dropped": "lost while capturing",
-    "cut-capture": "missing at the end of a capture that is cut off",
     "outside-of-time": "of a date that no take can have",
   ]
 
@@ -19,6 +18,8 @@ enum CoverageText {
   /// - Parameter reason: a number of packets, and after a colon more in words.
   static func text(what: String, reason: String) -> String? {
     if what == "late-start" { return "what was before the capture began" }
+    if what == "one-direction" { return "the packets of one direction" }
+    if what == "cut-capture" { return "what followed where the capture is cut off" }
     guard !["ignored", "relayed-twice", "description"].contains(what) else { return nil }
     guard let words = words[what] else { return "\(what): \(reason)" }
     let count = reason.prefix { $0.isNumber }

@@ -51,7 +51,10 @@ package struct TakeProblems: Sendable {
       }
       let missing = try connection.prepare(
         // A later row of a kind counts what the earlier ones did, and more.
-        "SELECT what, reason, max(row) FROM coverage GROUP BY what ORDER BY min(row) LIMIT 20")
+        """
+        SELECT what, reason FROM coverage WHERE row IN (SELECT max(row) FROM coverage GROUP BY what)
+        ORDER BY row LIMIT 20
+        """)
       while try missing.step() {
         let (what, reason) = missing.values(String.self, String.self)
         if let text = CoverageText.text(what: what, reason: reason) { unseen.append(text) }

@@ -22,6 +22,15 @@ struct Retake: AsyncParsableCommand {
         retake record demo --out demo.take
         retake replay demo.take
         retake timeline demo.take
+
+      A call went wrong?
+        retake import call.pcap --out call.take
+        retake stats call.take --problems
+        retake page call.take --out call.html
+
+      The exit status is 0 when all is well, 1 for a difference or a failed check, 2 for a \
+      condition that nothing met, 64 for wrong usage, 65 for a file that is not a valid take, 66 \
+      for a file that is not there, 74 for an I/O failure.
       """,
     version: retakeVersion,
     subcommands: [
@@ -45,7 +54,7 @@ package enum RetakeProgram {
     Output.prepare()
     SQLiteLibrary.countNoMemory()
     Interruption.unblock([SIGINT, SIGTERM, SIGHUP])
-    LoopNotices.hear { printError($0) }
+    LoopNotices.onNotice { printError($0) }
     do throws(CommandFailure) {
       guard !arguments.isEmpty else {
         // Swift reads it there.

@@ -179,13 +179,12 @@ function playedRuns(series, isPlayed) {
 const gapWords = {
   "no-keys": "not opened, as there is no key", "not-opened": "not opened by the keys there are",
   "waiting-overflow": "given up while they waited for keys", "late-start": "before the capture began",
-  "one-direction": "of one direction only", truncated: "captured in part",
+  "one-direction": "", "cut-capture": "", truncated: "captured in part",
   cryptex: "with encrypted header extensions", unsupported: "under a protection that is not read",
   "unknown-peer": "over a relay whose other end was not seen", tls: "under TLS",
   "stream-gap": "after a gap in their stream", description: "descriptions that cannot be read",
   "relayed-twice": "seen twice", ignored: "of no call",
   redundancy: "of error correction that was not used", dropped: "lost while capturing",
-  "cut-capture": "missing at the end of a capture that is cut off",
   "outside-of-time": "of a date that no take can have",
 };
 
@@ -209,6 +208,8 @@ function gapText({ what, reason }) {
   const [, count, more] = /^(\d+)(?:: (.*))?$/.exec(reason) ?? [];
   if (!words || count === undefined) return `${what.replaceAll("-", " ")}: ${reason}`;
   if (what === "late-start") return "What was before the capture began";
+  if (what === "one-direction") return "The packets of one direction";
+  if (what === "cut-capture") return "What followed where the capture is cut off";
   const noun = what === "description" ? `${count} ${words}`
     : `${counted(Number(count), "packet")} ${words}`;
   return more && !noun.includes(more) ? `${noun}: ${more}` : noun;

@@ -57,7 +57,7 @@ final class StepCheck: Sendable {
   /// The time of the last of them.
   var at: Instant { comparison.withLock { $0.at } }
 
-  /// Locks and unlocks once, in the places where this file does.
+  /// Locks and unlocks once with the code of this file; `TapeWalk.prepareForCopy` says why.
   static func useLock() { Mutex(0).withLock { $0 += 1 } }
 
   /// Compares the executed steps of a chunk; nothing once all was found out.
