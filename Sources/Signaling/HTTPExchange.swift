@@ -141,7 +141,8 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
     request.isAuthorized = isAuthorized
     let promise = context.eventLoop.makePromise(of: HTTPResponse.self)
     let handler = handler
-    promise.completeWithTask { [request] in await handler(request) }
+    // Somebody waits for the answer, with a limit of time: it comes before work that nobody awaits.
+    Task(priority: .high) { [request] in promise.succeed(await handler(request)) }
     let bound = NIOLoopBound((exchange: self, context: context), eventLoop: context.eventLoop)
     promise.futureResult.whenSuccess { response in
       let (exchange, context) = bound.value

@@ -106,7 +106,8 @@ struct WebSocketUpgrading: Sendable {
     try pipeline.addHandler(WebSocketHandler(route.limits, isServer: true, inbox: inbox))
     let socket = WebSocket(
       channel: channel, inbox: inbox, subprotocol: route.subprotocol(for: request))
-    Task {
+    // Somebody waits at the other end, as for the answer to a request.
+    Task(priority: .high) {
       await route.handler(socket, request)
       await socket.close()
     }
