@@ -49,7 +49,7 @@ DEB ?= .build/retake.deb
 # The Swift runtime is linked in, so that what is built runs where Swift is not, and starts sooner.
 RELEASE = swift build -c release --static-swift-stdlib
 
-.PHONY: install deb docs demo test test-main test-sockets test-long fuzz altered hostile sweep sample changes determinism lint interop captures bench soak release deps deps-test deps-lint deps-interop
+.PHONY: install deb docs demo one test test-main test-sockets test-long fuzz altered hostile sweep sample changes determinism lint interop captures bench soak release deps deps-test deps-lint deps-interop
 
 # Two full stacks call each other over loopback; the take is replayed and looked into. Nothing is
 # optimised, because what a call of three seconds needs is there in half of the time then; where the
@@ -73,6 +73,16 @@ LONG = ^ReplayTests\.MutationTests|ExitTests/
 test: deps deps-test
 	$(TESTS)
 	$(MAKE) --jobs=2 --output-sync=line test-sockets test-long
+
+# One module while one works on it: make one MODULE=SCTP, with ONLY=WORD the tests of this name alone.
+MODULE ?=
+ONLY ?=
+one: deps
+	@test -d "Tests/$(MODULE)Tests" || \
+		{ echo "make one: Tests/$(MODULE)Tests is not there; Tests/README.md lists the tests"; exit 2; }
+	RETAKE_TESTS=$(MODULE)Tests $(BUILD) --product retakePackageTests
+	$(if $(filter Command,$(MODULE)),RETAKE_TESTS=CommandTests $(BUILD) --product retake)
+	$(RUN) --filter '^$(MODULE)Tests\..*$(ONLY)'
 
 test-main:
 	$(RUN) --skip '$(SOCKETS)' --skip '$(LONG)'

@@ -34,6 +34,25 @@ struct DocumentationTests {
     }
   }
 
+  @Test(arguments: ["CONTRIBUTING.md", "Tests/README.md", "Captures/README.md"])
+  func guidesLeadToFilesThatAreThere(_ path: String) throws {
+    let link = try Pattern(#"\]\(([^)#:]+)\)"#, "link")
+    let folder = SourceTree.root.appendingPathComponent(path).deletingLastPathComponent()
+    for target in link.matches(in: SourceTree.file(path).text).map({ $0.groups[1] }) {
+      let file = folder.appendingPathComponent(target).standardizedFileURL.path
+      #expect(FileManager.default.fileExists(atPath: file), "\(path): \(target)")
+    }
+  }
+
+  @Test func everyFolderOfTestsIsNamedAfterItsModuleOrDescribed() throws {
+    let guide = SourceTree.file("Tests/README.md").text
+    let modules = Set(Self.names(in: "Sources"))
+    for folder in Self.names(in: "Tests") where folder != "README.md" {
+      let module = folder.hasSuffix("Tests") ? String(folder.dropLast(5)) : folder
+      #expect(modules.contains(module) || guide.contains("`\(folder)`"), "\(folder)")
+    }
+  }
+
   @Test func videoFramesAreSmall() throws {
     let folder = Self.catalogue + "/Resources"
     let names = Self.names(in: folder)

@@ -25,8 +25,8 @@ struct RepositoryTests {
 
   @Test func theTopLevelIsWhatTheReadersExpect() {
     let expected: Set = [
-      "Package.swift", "Package.resolved", "Makefile", "README.md", "LICENSE", "Sources", "Tests",
-      "Captures", "Schema",
+      "Package.swift", "Package.resolved", "Makefile", "README.md", "CONTRIBUTING.md", "LICENSE",
+      "Sources", "Tests", "Captures", "Schema",
     ]
     let tops = Set(trackedPaths().compactMap { $0.split(separator: "/").first.map(String.init) })
     #expect(tops.filter { !expected.contains($0) && !$0.hasPrefix(".") }.sorted() == [])
