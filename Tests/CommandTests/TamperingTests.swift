@@ -34,6 +34,24 @@ struct TamperingTests {
     try await expectAlteration(made.path, at: row >> 16)
   }
 
+  /// A take without media has the frames' bytes from its packets, and of the frames their sizes.
+  @Test(arguments: [Int64.max, -1, 0])
+  func aSizeThatNoFrameHasIsNotFilledUp(_ size: Int64) async throws {
+    let copy = try await Takes.copy()
+    try FileManager.default.removeItem(atPath: copy.path)
+    try FileManager.default.copyItem(
+      atPath: DebugTests.root.appending(path: "Captures/janus-room.take").path, toPath: copy.path)
+    try Takes.alter(
+      copy.path,
+      """
+      UPDATE frame_store SET size = \(size)
+      WHERE row = (SELECT row FROM frame_store ORDER BY row LIMIT 1 OFFSET 3)
+      """)
+    let outcome = try await Tool.run("replay", "--skip-codecs", copy.path)
+    #expect(outcome.status == 1)
+    #expect(outcome.output.contains("altered"), "\(outcome.output) \(outcome.errors)")
+  }
+
   @Test func theSeedIsFoundAtTheFirstStepOfItsPeer() async throws {
     let made = try await Takes.copy()
     try Takes.alter(made.path, "UPDATE peer SET seed = zeroblob(32) WHERE peer = 2")

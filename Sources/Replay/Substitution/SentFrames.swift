@@ -39,6 +39,8 @@ final class SentFrames {
 
   /// How much later than a frame its packets are looked for.
   private static let patience = Interval.seconds(10)
+  /// More bytes than an encoder ever makes of one picture.
+  private static let frameMaximum = 2 << 20
   /// How many frames of a stream are compared with its first packets to find the offset.
   private static let firstFrames = 64
 
@@ -129,8 +131,10 @@ final class SentFrames {
       if let found = take(wanted, source, isLast: isAtEnd || readUntil > limit) {
         let rest = wanted.size - found.count
         if rest == 0 { return (found, true) }
+        // The size is a number in a file: what no frame can have is not filled up.
+        let zeros = rest <= SentFrames.frameMaximum ? max(0, rest) : 0
         return (
-          Array(found.prefix(wanted.size)) + [UInt8](repeating: 0, count: max(0, rest)), false
+          Array(found.prefix(max(0, wanted.size))) + [UInt8](repeating: 0, count: zeros), false
         )
       }
       read()
