@@ -27,7 +27,7 @@ public enum ICEConnectionState: String, Hashable, Sendable {
   case connected
   /// Checks are over and a pair works.
   case completed
-  /// The pair in use no longer answers; it may recover.
+  /// The selected pair no longer answers; it may recover.
   case disconnected
   /// No pair works, or consent expired.
   case failed
@@ -166,7 +166,7 @@ extension ICEAgent {
     case remoteEndOfCandidates
     /// New local credentials: an ICE restart (RFC 8445 section 9).
     ///
-    /// Gathering begins anew with `gather`. New ones of the peer may come before or after.
+    /// Gathering begins again with `gather`. New ones of the peer may come before or after.
     case restart(ICECredentials)
     /// A STUN datagram, or channel data of a TURN server.
     case datagram(local: SocketAddress, remote: SocketAddress, bytes: [UInt8])
@@ -183,7 +183,7 @@ extension ICEAgent {
     case close
   }
 
-  /// What an agent wants done or tells.
+  /// A request or an event of an agent.
   package enum Output {
     /// The system is to do something; it answers with `answer`.
     case request(SystemRequest)

@@ -1,7 +1,7 @@
 import Wire
 
 extension ICEAgent {
-  /// Runs all that is due, chooses, tells what changed and finds the next deadline.
+  /// Runs all that is due, selects a pair, reports changes and computes the next deadline.
   mutating func settle() {
     judgeLife()
     retire()
@@ -21,7 +21,7 @@ extension ICEAgent {
   /// candidate will come, when only its own checks can still help.
   private mutating func beginChecking() {
     guard progress.checkingSince == nil, generations.present.remote != nil else { return }
-    if remoteSide.hasNews { progress.begin(at: now) }
+    if remoteSide.hasChanges { progress.begin(at: now) }
   }
 
   /// Gives up when every pair failed and no other can come, or after a long time without success.
@@ -42,9 +42,9 @@ extension ICEAgent {
   }
 
   private mutating func report() {
-    for report in checklist.takeNews(selected: consent.pairID) { emit(.pair(report)) }
+    for report in checklist.removeChanges(selected: consent.pairID) { emit(.pair(report)) }
     let selected = selectedIndex
-    if progress.tell(consent.pairID), let index = selected {
+    if progress.isNew(consent.pairID), let index = selected {
       emit(.selected(local: checklist[index].base, remote: checklist[index].target))
     }
     let path = selected.map {

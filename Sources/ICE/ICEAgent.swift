@@ -4,8 +4,8 @@ package import Wire
 
 /// A full ICE agent for one component (RFC 8445, 8838, 7675) without I/O.
 ///
-/// Every step ends in `settle`, which runs what is due, chooses, and tells what changed; inputs
-/// only note what happened. Media packets are the exception: they touch one field and return.
+/// Every step ends in `settle`, which runs what is due, selects, and reports what changed; inputs
+/// only record what happened. Media packets are the exception: they touch one field and return.
 package struct ICEAgent: Machine {
   /// The lowest byte of the ordinal of the agent that gave a number.
   package static func ordinal(ofRequest id: UInt32) -> Int { RequestNumbers.ordinal(of: id) }
@@ -35,7 +35,7 @@ package struct ICEAgent: Machine {
   /// Creates an agent that waits for `gather`; credentials and tie-breaker come from the entropy.
   ///
   /// - Parameter ordinal: tells apart the agents of one peer: the numbers that they give to
-  ///   sockets, names and pairs differ, unless an agent made millions of them.
+  /// sockets, names and pairs differ, unless an agent made millions of them.
   package init(
     _ settings: ICESettings = ICESettings(), entropy: EntropyStream, ordinal: Int = 0
   ) {
@@ -58,13 +58,13 @@ package struct ICEAgent: Machine {
     switch input {
     case .trafficSent: return
     case .trafficReceived(let local, let remote):
-      noteTraffic(local, remote, at: now)
+      recordTraffic(local, remote, at: now)
       // Only a recovery has consequences; the deadline that stands is early rather than late.
       if !consent.isSilent { return }
     case .datagram(let local, let remote, let bytes) where isRelayedMedia(bytes):
       current.now = now
       swap(&current.outbox, &outbox)
-      takeDatagram(local, remote, bytes)
+      handleDatagram(local, remote, bytes)
       swap(&current.outbox, &outbox)
       return
     case .relay(let local, let remote, let bytes):
@@ -77,7 +77,7 @@ package struct ICEAgent: Machine {
     }
     current.now = now
     swap(&current.outbox, &outbox)
-    take(input)
+    handle(input)
     if connectionState != .closed { settle() }
     swap(&current.outbox, &outbox)
   }
@@ -92,25 +92,25 @@ package struct ICEAgent: Machine {
   package var role: ICERole { roles.role }
   package var connectionState: ICEConnectionState { progress.state }
 
-  /// Every pair of the present checklist, oldest first.
+  /// Every pair of the current checklist, oldest first.
   package var pairs: [ICEPairReport] {
     checklist.pairs.map { $0.report(isSelected: $0.id == consent.pairID) }
   }
 
-  /// The pair in use.
+  /// The selected pair.
   package var selectedPair: ICEPairReport? {
     selectedIndex.map { checklist[$0].report(isSelected: true) }
   }
 
-  /// The server that an own reflexive or relayed candidate came from.
+  /// The server that a local reflexive or relayed candidate came from.
   package func server(of candidate: ICECandidate) -> ICEServer? {
     gatherer.candidates.all.first { $0.candidate == candidate }?.server
   }
 
-  /// The own candidates of the present generation, in the order in which they became known.
+  /// The local candidates of the current generation, in the order in which they became known.
   package var localCandidates: [ICECandidate] { gatherer.candidates.all.map(\.candidate) }
 
-  private mutating func take(_ input: Input) {
+  private mutating func handle(_ input: Input) {
     switch input {
     case .use(let servers, let relayOnly): gatherer.use(servers, relayOnly: relayOnly)
     case .gather(let addresses): gather(addresses)
@@ -120,12 +120,12 @@ package struct ICEAgent: Machine {
     case .answer(.nameResolved(let id, let addresses)): nameResolved(id, addresses)
     case .role(let role): setRole(role)
     case .remoteCredentials(let credentials, let lite): setRemote(credentials, lite: lite)
-    case .remoteCandidate(let candidate): takeRemote(candidate)
+    case .remoteCandidate(let candidate): receiveRemoteCandidate(candidate)
     case .removedRemoteCandidate(let candidate): removeRemote(candidate)
     case .remoteEndOfCandidates: endRemoteCandidates()
     case .restart(let credentials): restart(credentials)
     case .answer(.streamAccepted(let local, let remote)): streamAccepted(local, remote)
-    case .datagram(let local, let remote, let bytes): takeDatagram(local, remote, bytes)
+    case .datagram(let local, let remote, let bytes): handleDatagram(local, remote, bytes)
     case .sendFailed(let local, let remote): sendFailed(local, remote)
     case .trafficSent, .trafficReceived, .relay, .deadline: break
     case .close: close()
@@ -134,17 +134,17 @@ package struct ICEAgent: Machine {
 
   mutating func emit(_ output: Output) { current.outbox.append(output) }
 
-  private mutating func noteTraffic(
+  private mutating func recordTraffic(
     _ local: SocketAddress, _ remote: SocketAddress, at now: Instant
   ) {
     guard let index = checklist.index(local, remote) else { return }
-    checklist.change(index) { $0.noteTraffic(at: now) }
+    checklist.change(index) { $0.recordTraffic(at: now) }
   }
 
   private mutating func close() {
     closeRelays { _ in true }
     closeSockets { _ in true }
-    for connection in gatherer.connections.takeAll() {
+    for connection in gatherer.connections.removeAll() {
       emit(.request(.closeStream(local: connection.local, remote: connection.remote)))
     }
     gatherer.queries.removeAll()

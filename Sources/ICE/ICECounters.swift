@@ -1,4 +1,4 @@
-/// What an agent refused or passed over, and why.
+/// Counters of what an agent refused or ignored, by reason.
 package struct ICECounters: Hashable, Sendable {
   /// Datagrams that are no STUN message, or whose FINGERPRINT is wrong.
   package private(set) var malformed: UInt64 = 0
@@ -6,7 +6,7 @@ package struct ICECounters: Hashable, Sendable {
   package private(set) var unknownSocket: UInt64 = 0
   /// Requests without USERNAME or MESSAGE-INTEGRITY.
   package private(set) var unauthenticated: UInt64 = 0
-  /// Requests for a username fragment that is not the own one.
+  /// Requests for a username fragment that is not the local one.
   package private(set) var unknownUsername: UInt64 = 0
   /// Requests and candidates of a remote username fragment other than the signaled one.
   package private(set) var foreignFragment: UInt64 = 0
@@ -14,9 +14,9 @@ package struct ICECounters: Hashable, Sendable {
   package private(set) var badIntegrity: UInt64 = 0
   /// Requests and responses with an attribute that must be known and is not.
   package private(set) var notUnderstood: UInt64 = 0
-  /// Messages of another method or class than the agent uses.
+  /// Messages of a method or class that the agent does not use.
   package private(set) var unexpected: UInt64 = 0
-  /// Responses to no request that is remembered.
+  /// Responses to no known request.
   package private(set) var unmatchedResponses: UInt64 = 0
   /// Responses from elsewhere than the request went (RFC 8445 section 7.2.5.2.1).
   package private(set) var asymmetricResponses: UInt64 = 0
@@ -42,7 +42,7 @@ package struct ICECounters: Hashable, Sendable {
     case roleConflicts, unusable, duplicates, overflows, sendFailures
   }
 
-  /// Counts something.
+  /// Counts an event.
   mutating func count(_ kind: Kind, _ number: UInt64 = 1) {
     switch kind {
     case .malformed: malformed += number

@@ -7,8 +7,8 @@ package struct ICESettings: Hashable, Sendable {
   package var usesUDP: Bool
   /// Whether TCP candidates are gathered (RFC 6544).
   package var usesTCP: Bool
-  /// Whether names stand for the own addresses in candidates (draft-ietf-mmusic-mdns-ice-candidates
-  /// section 3.1.1).
+  /// Whether names stand for the local addresses in candidates
+  /// (draft-ietf-mmusic-mdns-ice-candidates section 3.1.1).
   package var hidesAddresses: Bool
 
   package init(

@@ -1,6 +1,6 @@
 package import Wire
 
-/// What an agent knows and plans at an instant, as plain data for people who look into a call.
+/// The state of an agent at an instant, as plain data for a debugger.
 package struct ICESnapshot: Sendable {
   /// A candidate pair with what is under way on it.
   package struct Pair: Sendable {
@@ -19,8 +19,8 @@ package struct ICESnapshot: Sendable {
     /// Requests that may still be answered.
     package var unanswered: Int
     package var nextAttempt: Instant?
-    /// When anything valid last came in, and when the peer last consented (RFC 7675).
-    package var heardAt: Instant?
+    /// When anything valid was last received, and when the peer last consented (RFC 7675).
+    package var receivedAt: Instant?
     package var consentedAt: Instant?
     package var roundTrip: Interval?
   }
@@ -61,7 +61,7 @@ extension ICEAgent {
           responsesReceived: pair.traffic.responsesReceived,
           consentRequestsSent: pair.traffic.consentRequestsSent,
           unanswered: pair.round.checks.count,
-          nextAttempt: pair.round.nextAttempt, heardAt: pair.traffic.heardAt,
+          nextAttempt: pair.round.nextAttempt, receivedAt: pair.traffic.receivedAt,
           consentedAt: pair.traffic.consentedAt,
           roundTrip: pair.traffic.roundTrip)
       },

@@ -1,4 +1,4 @@
-/// Owns the numbers under which the system is asked for sockets, connections and names.
+/// The numbers under which the system is asked for sockets, connections and names.
 ///
 /// Agents of one peer have numbers of their own, unless one made millions of them.
 struct RequestNumbers {

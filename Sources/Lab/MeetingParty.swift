@@ -71,7 +71,7 @@ package struct MeetingParty {
   /// Takes data for the layers above.
   mutating func receive(_ bytes: [UInt8]) { received.append(bytes) }
 
-  /// A new end point at an address.
+  /// A new endpoint at an address.
   mutating func newEnd(_ ip: IPAddress) -> SocketAddress {
     defer { nextPort += 1 }
     return SocketAddress(ip, port: nextPort)

@@ -15,7 +15,7 @@ package struct ScriptedSignaling: SignalingMachine {
   private var waiting: [SignalingFrame] = []
   package private(set) var deadline: Instant?
 
-  /// How often a machine that is open is heard of, as a service's keepalive.
+  /// How often a machine that is open is reported, as a service's keepalive.
   private static let keepalive = Interval.seconds(25)
   private static let transport = TransportID(1)
 

@@ -4,13 +4,13 @@ package import Wire
 package struct VirtualNAT {
   /// The kinds of old, which are still how people speak of them (RFC 3489 section 5).
   package enum Kind: String, CaseIterable, Sendable {
-    /// One mapping per inner end point; anybody may answer.
+    /// One mapping per inner endpoint; anybody may answer.
     case fullCone
-    /// One mapping per inner end point; addresses that were sent to may answer.
+    /// One mapping per inner endpoint; addresses that were sent to may answer.
     case addressRestricted
-    /// One mapping per inner end point; end points that were sent to may answer.
+    /// One mapping per inner endpoint; endpoints that were sent to may answer.
     case portRestricted
-    /// One mapping per pair of end points, of which the outer one may answer.
+    /// One mapping per pair of endpoints, of which the outer one may answer.
     case symmetric
   }
 
@@ -36,7 +36,7 @@ package struct VirtualNAT {
     self.address = address
   }
 
-  /// The outer end point of what goes out; makes the mapping, and lets the answer in.
+  /// The outer endpoint of what goes out; makes the mapping, and lets the answer in.
   package mutating func outbound(
     _ inner: SocketAddress, to remote: SocketAddress, at now: Instant
   ) -> SocketAddress {
@@ -50,7 +50,7 @@ package struct VirtualNAT {
     return mappings[index].outer
   }
 
-  /// The inner end point that a datagram from outside is for; nil when it is kept out.
+  /// The inner endpoint that a datagram from outside is for; nil when it is kept out.
   package func inbound(_ outer: SocketAddress, from remote: SocketAddress, at now: Instant)
     -> SocketAddress?
   {

@@ -135,12 +135,12 @@ package struct VirtualNetwork {
     return nil
   }
 
-  /// The host that an end point leads to, its own or that of the NAT before it.
+  /// The host that an endpoint leads to, its own or that of the NAT before it.
   private func host(at end: SocketAddress) -> Int? {
     homes.first { $0.nat.address == end.ip }?.host ?? sockets.first { $0.address == end }?.host
   }
 
-  /// Hands a datagram to the server; between two of its own end points nothing gets lost.
+  /// Hands a datagram to the server; between two of its own endpoints nothing gets lost.
   private mutating func serve(
     _ bytes: [UInt8], from source: SocketAddress, to destination: SocketAddress, at now: Instant
   ) {

@@ -60,7 +60,7 @@ package struct VirtualStreams {
     return pending.removeFirst()
   }
 
-  /// Accepts connections at an end point.
+  /// Accepts connections at an endpoint.
   package mutating func listen(at address: SocketAddress, of host: Int) {
     listeners.append((address, host))
   }

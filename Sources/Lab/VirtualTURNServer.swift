@@ -5,7 +5,7 @@ package import Wire
 /// A STUN and TURN server in virtual time (RFC 8489, RFC 8656) that insists on what clients must
 /// do: credentials, fresh nonces, permissions, channels that stay with their peer.
 package struct VirtualTURNServer {
-  /// What it sends: the source is its own end point or a relayed one.
+  /// What it sends: the source is the server's endpoint or a relayed one.
   package struct Departure: Sendable {
     package var source: SocketAddress
     package var destination: SocketAddress
@@ -21,7 +21,7 @@ package struct VirtualTURNServer {
     package internal(set) var channels: [(number: UInt16, peer: SocketAddress)] = []
   }
 
-  /// The own end point.
+  /// The local endpoint.
   package let address: SocketAddress
   package let realm = "lab.example"
   package var username = "user"
@@ -49,7 +49,7 @@ package struct VirtualTURNServer {
 
   package init(address: SocketAddress) { self.address = address }
 
-  /// Takes a datagram at any of its end points and gives what it sends then.
+  /// Handles a datagram at any of its endpoints, and returns what the server sends then.
   package mutating func receive(
     _ bytes: [UInt8], from source: SocketAddress, to destination: SocketAddress, at now: Instant
   ) -> [Departure] {
@@ -68,7 +68,7 @@ package struct VirtualTURNServer {
     return departures
   }
 
-  /// Forgets everything, as a server does that is started anew.
+  /// Forgets everything, as a restarted server does.
   package mutating func restart() {
     allocations = []
     nonces = []

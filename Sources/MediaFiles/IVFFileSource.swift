@@ -59,7 +59,7 @@ public struct IVFFileSource: TimedMedia {
     guard let piece = try file.next() else { return nil }
     let step = last?.step ?? 1 / framesPerSecond
     if file.count == 1, let last {
-      // The file begins anew, after as long a while as between its last video frames.
+      // The file restarts, after as long a while as between its last video frames.
       roundBegan = last.time + step
       decoder = try IVFFileSource.decoder(codec, path)
     }

@@ -22,9 +22,9 @@ package struct LinkNetwork: Hashable, Sendable {
 extension MulticastNames {
   /// Whether a message may have come from a host of one of the links.
   ///
-  /// A datagram to the multicast group cannot come from elsewhere, but one to this host's own
-  /// address can, from anybody with its port (RFC 6762 section 11): so the source has to be
-  /// an address of a network that an interface is on, or one that no router forwards.
+  /// A datagram to the multicast group cannot come from elsewhere, but one to this host's local
+  /// address can, from anybody with its port (RFC 6762 section 11): so the source has to be an
+  /// address of a network that an interface is on, or one that no router forwards.
   package static func isOnLink(_ source: IPAddress, of networks: [LinkNetwork]) -> Bool {
     source.isLoopback || source.isLinkLocal || networks.contains { $0.contains(source) }
   }

@@ -22,7 +22,7 @@ package final class Redrive {
     package init() {}
   }
 
-  /// What came of it.
+  /// The outcome of it.
   package struct Summary: Hashable, Sendable {
     /// How many steps the recording has, and how many the stack made of its inputs.
     package var recordedSteps = 0

@@ -24,7 +24,7 @@ struct DataTransfer {
 
   // MARK: Beginning and end
 
-  /// Takes over what was agreed before the handshake.
+  /// Applies what was agreed before the handshake.
   mutating func start(_ parameters: SCTPParameters, firstNumber: UInt32) {
     self.parameters = parameters
     packets.start(parameters)
@@ -103,11 +103,11 @@ struct DataTransfer {
     while let step = sender.next(packets.space, at: now) {
       write(step, handshake, at: now, into: &outbox)
     }
-    if let chunk = sender.takeForward(at: now) {
+    if let chunk = sender.makeForward(at: now) {
       append(chunk, handshake, into: &outbox)
       timers.armIfIdle(.retransmission, at: now + sender.roundTrip.timeout)
     }
-    // Messages that were given up before they were sent may have been the last of a channel.
+    // Messages that were abandoned before they were sent may have been the last of a channel.
     askForResets(handshake, at: now, into: &outbox)
   }
 
@@ -125,8 +125,8 @@ struct DataTransfer {
         into: &outbox)
       if restartsTimer { timers.cancel(.retransmission) }
       timers.armIfIdle(.retransmission, at: now + sender.roundTrip.timeout)
-      channels.take(change, into: &outbox)
-    case .changed(let change): channels.take(change, into: &outbox)
+      channels.apply(change, into: &outbox)
+    case .changed(let change): channels.apply(change, into: &outbox)
     }
   }
 
@@ -134,7 +134,7 @@ struct DataTransfer {
     _ handshake: Handshake, into outbox: inout Outbox<Output>
   ) {
     append(
-      receiver.takeAcknowledgement(capacity: packets.capacity), handshake, into: &outbox)
+      receiver.makeAcknowledgement(capacity: packets.capacity), handshake, into: &outbox)
     timers.cancel(.acknowledgement)
   }
 
@@ -151,7 +151,7 @@ struct DataTransfer {
     guard handshake.phase.isEstablished, !sender.sent.isEmpty else { return nil }
     sender.countTimeout()
     if let failure = liveness.countTimeout("the peer acknowledges nothing") { return failure }
-    for change in sender.timeOut(at: now) { channels.take(change, into: &outbox) }
+    for change in sender.timeOut(at: now) { channels.apply(change, into: &outbox) }
     timers.arm(.retransmission, at: now + sender.roundTrip.timeout)
     return nil
   }
@@ -182,7 +182,7 @@ struct DataTransfer {
   /// Begins a packet from the peer.
   mutating func beginPacket() { receiver.beginPacket() }
 
-  /// Takes in a DATA or I-DATA chunk.
+  /// Handles a DATA or I-DATA chunk.
   mutating func receiveData(
     _ body: RawSpan, _ flags: UInt8, interleaved: Bool, _ handshake: Handshake,
     into outbox: inout Outbox<Output>
@@ -190,10 +190,10 @@ struct DataTransfer {
     let outcome =
       handshake.phase.receivesData
       ? receiver.receive(body, DataFlags(rawValue: flags), interleaved: interleaved) : .useless
-    return take(outcome, handshake, into: &outbox)
+    return handle(outcome, handshake, into: &outbox)
   }
 
-  /// Takes in a FORWARD-TSN or I-FORWARD-TSN chunk.
+  /// Handles a FORWARD-TSN or I-FORWARD-TSN chunk.
   mutating func receiveForward(
     _ body: RawSpan, interleaved: Bool, _ handshake: Handshake,
     into outbox: inout Outbox<Output>
@@ -201,10 +201,10 @@ struct DataTransfer {
     let outcome =
       handshake.phase.receivesData
       ? receiver.receiveForward(body, interleaved: interleaved) : .useless
-    return take(outcome, handshake, into: &outbox)
+    return handle(outcome, handshake, into: &outbox)
   }
 
-  private mutating func take(
+  private mutating func handle(
     _ outcome: ReceiverOutcome, _ handshake: Handshake, into outbox: inout Outbox<Output>
   ) -> SCTPFailure? {
     switch outcome {
@@ -222,7 +222,7 @@ struct DataTransfer {
         case .taken: break
         case .useless: drop()
         case .failed(let failure):
-          // What came with a message that ends the association comes too late.
+          // Messages behind one that ends the association are dropped.
           dropped += UInt64(messages.count - index - 1)
           return failure
         }
@@ -231,24 +231,24 @@ struct DataTransfer {
     return nil
   }
 
-  /// Takes in a SACK; a failure, or what is to be done.
+  /// Handles a SACK; returns the actions that follow.
   mutating func receiveAcknowledgement(
     _ body: RawSpan, _ handshake: Handshake, at now: Instant, into outbox: inout Outbox<Output>
   ) -> [SCTPAction] {
     let outcome = handshake.phase.acknowledges ? sender.acknowledge(body, at: now) : .useless
-    return take(outcome, into: &outbox)
+    return handle(outcome, into: &outbox)
   }
 
-  /// Takes the cumulative number of a SHUTDOWN as an acknowledgement (RFC 9260 section 9.2).
+  /// Treats the cumulative number of a SHUTDOWN as an acknowledgement (RFC 9260 section 9.2).
   mutating func receiveShutdown(
     _ cumulative: UInt32, _ handshake: Handshake, at now: Instant,
     into outbox: inout Outbox<Output>
   ) -> [SCTPAction] {
     guard handshake.phase.isEstablished else { return [] }
-    return take(sender.acknowledge(shutdown: cumulative, at: now), into: &outbox)
+    return handle(sender.acknowledge(shutdown: cumulative, at: now), into: &outbox)
   }
 
-  private mutating func take(
+  private mutating func handle(
     _ outcome: AcknowledgementOutcome, into outbox: inout Outbox<Output>
   ) -> [SCTPAction] {
     switch outcome {
@@ -257,12 +257,12 @@ struct DataTransfer {
     case .taken(let effects):
       liveness.acknowledge()
       if effects.isCutOff { drop() }
-      for change in effects.changes { channels.take(change, into: &outbox) }
+      for change in effects.changes { channels.apply(change, into: &outbox) }
       return effects.timer
     }
   }
 
-  /// Takes the answer of a heartbeat, which measures the round trip.
+  /// Handles the response of a heartbeat, which measures the round trip.
   mutating func receiveHeartbeatAcknowledgement(_ body: RawSpan, at now: Instant) {
     let sample = liveness.receiveAcknowledgement(body, at: now)
     if let sample { sender.measure(sample) } else { drop() }
@@ -272,8 +272,8 @@ struct DataTransfer {
   mutating func settle(
     _ handshake: Handshake, at now: Instant, into outbox: inout Outbox<Output>
   ) {
-    if let due = channels.takeDeferred(receiver.numbers) {
-      take(due, handshake, at: now, into: &outbox)
+    if let due = channels.removeDeferred(receiver.numbers) {
+      handle(due, handshake, at: now, into: &outbox)
     }
     // A side that shuts down answers data with SHUTDOWN instead (RFC 9260 section 9.2).
     if handshake.phase != .shutdownSent, receiver.settle() {
@@ -341,7 +341,7 @@ struct DataTransfer {
     timers.arm(.reset, at: now + sender.roundTrip.timeout)
   }
 
-  /// Takes in a RE-CONFIG chunk (RFC 6525 section 5.2).
+  /// Handles a RE-CONFIG chunk (RFC 6525 section 5.2).
   mutating func receiveReconfiguration(
     _ body: RawSpan, _ handshake: Handshake, at now: Instant, into outbox: inout Outbox<Output>
   ) {
@@ -350,12 +350,12 @@ struct DataTransfer {
     var number: UInt16 = 0
     while let value = reader.parameter(&number) {
       let type = ParameterType(rawValue: number)
-      take(
+      handle(
         channels.receive(type, value, receiver.numbers), handshake, at: now, into: &outbox)
     }
   }
 
-  private mutating func take(
+  private mutating func handle(
     _ outcome: ResetOutcome, _ handshake: Handshake, at now: Instant,
     into outbox: inout Outbox<Output>
   ) {

@@ -1,20 +1,19 @@
 import Wire
 
-/// Owns whether the peer is still there: timeouts in a row and heartbeats (RFC 9260 sections 8.1 to
-/// 8.3).
+/// Whether the peer still answers: timeouts in a row and heartbeats (RFC 9260 sections 8.1 to 8.3).
 struct Liveness {
   /// Timeouts in a row without any sign of the peer.
   private(set) var silentTimeouts = 0
   /// The heartbeat that was not answered.
   private var heartbeat: (nonce: UInt64, at: Instant)?
 
-  /// Notes that the peer acknowledged something: a heartbeat needs no answer any more.
+  /// Records that the peer acknowledged something: a heartbeat needs no answer any more.
   mutating func acknowledge() {
     silentTimeouts = 0
     heartbeat = nil
   }
 
-  /// Notes that the peer answered a request.
+  /// Records that the peer answered a request.
   mutating func answer() { silentTimeouts = 0 }
 
   /// Counts a timeout; why the association ends when there were too many in a row.
@@ -47,7 +46,7 @@ struct Liveness {
     return .append(ControlChunk(type: .heartbeatAcknowledgement, body: [UInt8](body)))
   }
 
-  /// Takes the answer of a heartbeat; its round trip, or nil when it answers none.
+  /// Handles the response of a heartbeat; its round trip, or nil when it answers none.
   mutating func receiveAcknowledgement(_ body: RawSpan, at now: Instant) -> Interval? {
     var reader = ByteReader(body)
     var type: UInt16 = 0

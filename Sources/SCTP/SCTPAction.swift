@@ -16,8 +16,7 @@ struct ControlChunk: Hashable {
     causes(.abort, cause, details)
   }
 
-  /// An ERROR chunk that reports an unknown chunk, whole if there is room for it (RFC 9260 section
-  /// 3.3.10.6).
+  /// An ERROR chunk that reports an unknown chunk, complete if it fits (RFC 9260 section 3.3.10.6).
   static func unrecognized(
     _ type: ChunkType, _ flags: UInt8, _ body: RawSpan, capacity: Int
   ) -> ControlChunk {
@@ -60,7 +59,7 @@ enum SCTPAction: Hashable {
   case cancel(SCTPTimer)
   /// The retransmission timeout doubles (RFC 9260 section 6.3.3, rule E2).
   case backOff
-  /// What came is of no use.
+  /// The message cannot be used.
   case drop
   /// Data can flow.
   case establish

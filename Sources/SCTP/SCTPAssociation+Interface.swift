@@ -2,7 +2,7 @@ import Wire
 
 extension SCTPAssociation {
   package enum Input {
-    /// Begins the association; packets that came before, up to a small limit, are handled now.
+    /// Begins the association; packets received before, up to a small limit, are handled now.
     case start(SCTPParameters)
     /// A packet from the DTLS association.
     case packet([UInt8])
@@ -95,7 +95,7 @@ extension SCTPAssociation {
     channels.table.place(of: channel).map { channels.table[$0].options }
   }
 
-  /// The bytes that were given to `send` and are not sent yet; 0 when the channel is closed.
+  /// The bytes that were passed to `send` and are not sent yet; 0 when the channel is closed.
   package func bufferedAmount(of channel: DataChannelNumber) -> UInt64 {
     channels.table.place(of: channel).map { sender.queues.bufferedAmount(of: $0) } ?? 0
   }

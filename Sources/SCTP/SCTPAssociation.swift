@@ -82,7 +82,7 @@ package struct SCTPAssociation: Machine {
     outbox.append(.state(.connecting))
     transfer.assignStreams(handshake, into: &outbox)
     perform(handshake.offer(), at: now, into: &outbox)
-    for bytes in reader.takeEarly() { receive(bytes, at: now, into: &outbox) }
+    for bytes in reader.removeEarly() { receive(bytes, at: now, into: &outbox) }
   }
 
   /// Sends everything that may be sent now, and goes on with a shutdown that waited for it; the end

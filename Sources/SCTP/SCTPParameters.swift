@@ -10,7 +10,7 @@ public enum SCTPState: String, Hashable, Sendable {
   case closed
 }
 
-/// What an association is started with: what signaling and DTLS decided, and its own limits.
+/// What an association is started with: what signaling and DTLS decided, and its local limits.
 package struct SCTPParameters: Hashable, Sendable {
   /// Whether this side is the DTLS client, whose channels have even streams (RFC 8832 section 6).
   package var isClient: Bool

@@ -10,9 +10,9 @@ package struct SCTPStatistics: Hashable, Sendable {
   package var chunksSent: UInt64 = 0
   /// DATA chunks sent again.
   package var chunksRetransmitted: UInt64 = 0
-  /// DATA chunks that came, without duplicates.
+  /// DATA chunks received, without duplicates.
   package var chunksReceived: UInt64 = 0
-  /// DATA chunks that came more than once.
+  /// Duplicate DATA chunks received.
   package var duplicates: UInt64 = 0
   /// How often the retransmission timer ran out.
   package var timeouts: UInt64 = 0
@@ -24,7 +24,7 @@ package struct SCTPStatistics: Hashable, Sendable {
   package var retransmissionTimeout = SCTPLimits.initialTimeout
   /// The congestion window in bytes.
   package var congestionWindow = 0
-  /// The receive window that the peer last told, in bytes.
+  /// The receive window that the peer last advertised, in bytes.
   package var receiverWindow = 0
   /// The largest packet in bytes.
   package var maximumPacketSize = 0

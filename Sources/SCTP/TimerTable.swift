@@ -6,11 +6,11 @@ enum SCTPTimer: Int, CaseIterable {
   case initiation
   /// A delayed SACK is sent (RFC 9260 section 6.2).
   case acknowledgement
-  /// Data is taken as lost (T3-rtx, RFC 9260 section 6.3).
+  /// Data is deemed lost (T3-rtx, RFC 9260 section 6.3).
   case retransmission
   /// A request to reset streams is sent again (RFC 6525 section 5.1.1).
   case reset
-  /// An idle peer is asked for a sign of life (RFC 9260 section 8.3).
+  /// An idle peer is sent a heartbeat (RFC 9260 section 8.3).
   case heartbeat
   /// SHUTDOWN or SHUTDOWN ACK is sent again (T2, RFC 9260 section 9.2).
   case shutdown

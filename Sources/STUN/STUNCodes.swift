@@ -16,7 +16,7 @@ package struct STUNMethod: RawRepresentable, Hashable, Sendable {
   package static let data = STUNMethod(rawValue: 0x007)
   /// Lets peers send to an allocation (RFC 8656 section 10).
   package static let createPermission = STUNMethod(rawValue: 0x008)
-  /// Gives a peer a channel number (RFC 8656 section 12).
+  /// Assigns a peer a channel number (RFC 8656 section 12).
   package static let channelBind = STUNMethod(rawValue: 0x009)
 }
 

@@ -28,7 +28,7 @@ struct RetransmissionTimer {
     deadline = flight == 0 ? nil : now + timeout
   }
 
-  /// Notes that the flight was sent again.
+  /// Records that the flight was sent again.
   mutating func didRetransmit(at now: Instant) {
     retransmissions += 1
     timeout = min(timeout * 2, Self.maximum)

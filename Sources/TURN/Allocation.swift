@@ -1,6 +1,6 @@
 import Wire
 
-/// Owns the allocation itself: whether it is there, its address, and when it is prolonged (RFC 8656
+/// The allocation itself: whether it exists, its address, and when it is refreshed (RFC 8656
 /// sections 7 and 8).
 struct Allocation {
   private enum State {
@@ -49,7 +49,7 @@ struct Allocation {
     return true
   }
 
-  /// Notes that it lasts for so many seconds from now on.
+  /// Sets the lifetime, in seconds from now.
   mutating func prolong(_ lifetime: UInt32?, at now: Instant) {
     let seconds = Int64(min(lifetime ?? Self.lifetimeUsual, Self.lifetimeMaximum))
     refreshAt = now + .seconds(max(seconds - 60, seconds / 2, 1))

@@ -1,6 +1,6 @@
 import Wire
 
-/// Owns the channels to peers: their numbers, and when they are prolonged (RFC 8656 section 12).
+/// The channels to peers: their numbers, and when they are refreshed (RFC 8656 section 12).
 struct Channels {
   /// A channel to a peer.
   private struct Channel {
@@ -49,7 +49,7 @@ struct Channels {
     return number
   }
 
-  /// Notes that the server knows a channel; gives its peer.
+  /// Records that the server knows a channel; returns its peer.
   mutating func bind(_ number: UInt16, at now: Instant) -> SocketAddress? {
     guard let index = all.firstIndex(where: { $0.number == number }) else { return nil }
     all[index].isBound = true
@@ -57,7 +57,7 @@ struct Channels {
     return all[index].peer
   }
 
-  /// Notes that the server refused a channel, or to prolong it: indications go on to work.
+  /// Records that the server refused a channel or its refresh; indications still work.
   mutating func refuse(_ number: UInt16) {
     all.removeAll { $0.number == number && !$0.isBound }
     for index in all.indices where all[index].number == number {

@@ -1,7 +1,7 @@
 import Wire
 
-/// Owns which addresses the server lets send to the allocation, and what waits for that (RFC 8656
-/// sections 9 and 10).
+/// Decides which addresses the server lets send to the allocation, and what waits for that (RFC
+/// 8656 sections 9 and 10).
 struct Permissions {
   /// What becomes of data for an address.
   enum Passage {
@@ -46,7 +46,7 @@ struct Permissions {
     return true
   }
 
-  /// Notes that data goes to an address; it waits until the server has agreed.
+  /// Records that data goes to an address; it waits until the server has agreed.
   mutating func send(_ bytes: [UInt8], to peer: SocketAddress, at now: Instant) -> Passage {
     guard let index = index(of: peer.ip), !all[index].isRefused else { return .refused }
     all[index].usedAt = now
@@ -57,19 +57,19 @@ struct Permissions {
     return .waiting
   }
 
-  /// Notes that data came from an address; false when it is not let in.
+  /// Records data from an address; false when it has no permission.
   mutating func receive(from ip: IPAddress, at now: Instant) -> Bool {
     guard let index = index(of: ip), !all[index].isRefused else { return false }
     all[index].usedAt = now
     return true
   }
 
-  /// Notes that an address is in use.
+  /// Records that an address is in use.
   mutating func use(_ ip: IPAddress, at now: Instant) {
     if let index = index(of: ip) { all[index].usedAt = now }
   }
 
-  /// Notes that the server lets an address in; gives what waited for that.
+  /// Records that the server permits an address; returns what waited for that.
   mutating func grant(_ ip: IPAddress, at now: Instant) -> [(bytes: [UInt8], peer: SocketAddress)] {
     guard let index = index(of: ip) else { return [] }
     all[index].isGranted = true
@@ -78,7 +78,7 @@ struct Permissions {
     return all[index].waiting
   }
 
-  /// Notes that the server does not let an address in; false when nobody wants that any more.
+  /// Records that the server refuses an address; false when nothing waits for it any more.
   mutating func refuse(_ ip: IPAddress) -> Bool {
     guard let index = index(of: ip) else { return false }
     all[index].isGranted = false

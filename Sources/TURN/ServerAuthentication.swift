@@ -28,7 +28,7 @@ struct ServerAuthentication {
     return response.verifiesIntegrity(key: key)
   }
 
-  /// Takes what an error says that a request has to be made anew with; false when it says nothing
+  /// Applies what an error says that a request has to be repeated with; false when it says nothing
   /// new.
   ///
   /// The first 401 tells the realm; a further one with the same realm is the server's last word.

@@ -1,8 +1,8 @@
 import STUN
 import Wire
 
-/// Owns the requests that wait for a response: when they are sent again, and when they are given up
-/// (RFC 8489 section 6.2).
+/// The requests that wait for a response: when they are sent again, and when they are given up (RFC
+/// 8489 section 6.2).
 struct ServerTransactions {
   /// What a request is about.
   enum Purpose: Equatable {
@@ -21,14 +21,14 @@ struct ServerTransactions {
     fileprivate var attempts = 1
     /// When it is sent again, or given up.
     fileprivate var dueAt: Instant
-    /// How often it was made anew because of the credentials.
+    /// How often it was repeated because of the credentials.
     let renewals: Int
 
-    /// Whether it may be made anew once more with other credentials.
+    /// Whether it may be repeated once more with other credentials.
     var mayRenew: Bool { renewals < ServerTransactions.renewalsMaximum }
   }
 
-  /// How often one request is made anew with other credentials before it counts as refused.
+  /// How often one request is repeated with other credentials before it counts as refused.
   private static let renewalsMaximum = 3
   /// How long a server may take over a transport that loses nothing.
   private static let reliableWait = Interval.milliseconds(9500)
@@ -49,7 +49,7 @@ struct ServerTransactions {
   /// Whether a request waits for its response.
   func contains(_ purpose: Purpose) -> Bool { all.contains { $0.purpose == purpose } }
 
-  /// Notes a request that is sent now, in place of one about the same.
+  /// Records a request that is sent now, in place of one about the same.
   mutating func begin(
     _ purpose: Purpose, _ id: STUNTransactionID, _ bytes: [UInt8], renewals: Int, at now: Instant
   ) {

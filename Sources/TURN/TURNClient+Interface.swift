@@ -36,7 +36,7 @@ extension TURNClient {
   package enum Output {
     /// A message to the server.
     case send([UInt8])
-    /// The allocation is there: its address, and the own address as the server saw it.
+    /// The allocation is there: its address, and the local address as the server saw it.
     case allocated(relayed: SocketAddress, mapped: SocketAddress?)
     /// Data of a peer.
     case received([UInt8], from: SocketAddress)

@@ -1,8 +1,8 @@
 import ICE
 import Wire
 
-/// Owns what gathering needs and gives: the addresses to gather on, whether it is wanted before
-/// they are known, and the candidates of the present generation as descriptions list them.
+/// What gathering needs and gives: the addresses to gather on, whether it is wanted before they are
+/// known, and the candidates of the present generation as descriptions list them.
 struct LocalGathering {
   /// The candidates of the present generation, as text for descriptions.
   private(set) var candidates: [String] = []

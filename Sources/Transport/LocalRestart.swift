@@ -1,7 +1,7 @@
 import ICE
 import Wire
 
-/// Owns the step from one ICE generation to the next: that it is wanted, which credentials an offer
+/// The step from one ICE generation to the next: that it is wanted, which credentials an offer
 /// states for it, and whether that offer was set (RFC 9429 section 5.2.1).
 struct LocalRestart {
   /// The credentials that offers state until one of them is set.

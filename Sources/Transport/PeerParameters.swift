@@ -1,7 +1,7 @@
 import JSEP
 
-/// Owns what the peer's descriptions say of its side: which generation of ICE it is in, and which
-/// of its candidates are known.
+/// What the peer's descriptions say of its side: which generation of ICE it is in, and which of its
+/// candidates are known.
 struct PeerParameters {
   /// What parameters are, compared with those before.
   enum Taking: Equatable {
@@ -33,14 +33,14 @@ struct PeerParameters {
     return isRestart ? .restart : .credentials
   }
 
-  /// Notes a candidate of a description; false when it is known.
+  /// Records a candidate of a description; false when it is known.
   mutating func describe(_ line: String) -> Bool {
     guard !candidates.contains(line) else { return false }
     candidates.append(line)
     return true
   }
 
-  /// Notes a candidate that was signaled by itself; false when there are too many.
+  /// Records a candidate that was signaled by itself; false when there are too many.
   mutating func signal(_ line: String) -> Bool {
     guard candidates.count < Self.candidatesMaximum else { return false }
     candidates.append(line)

@@ -43,7 +43,7 @@ package struct TransportCounters: Hashable, Sendable {
   package fileprivate(set) var selectedPairChanges: UInt64 = 0
 }
 
-/// Owns the traffic of a transport, in all and by candidate pairs, and how often ICE hears of it.
+/// The traffic of a transport, in all and by candidate pairs, and how often ICE hears of it.
 ///
 /// An ICE restart makes new pairs over old sockets; what goes over their addresses from then on
 /// counts for the newest pair.

@@ -2,8 +2,8 @@ import JSEP
 import Secure
 import Wire
 
-/// Owns the DTLS association and the keys that it agrees on: which role and which fingerprints of
-/// the peer it has (RFC 8842 section 4), and SRTP with the keys (RFC 5764).
+/// The DTLS association and the keys that it agrees on: which role and which fingerprints of the
+/// peer it has (RFC 8842 section 4), and SRTP with the keys (RFC 5764).
 struct TransportKeys: ~Copyable {
   /// Why there are no certificates, in words.
   let failure: String?
@@ -86,7 +86,7 @@ struct TransportKeys: ~Copyable {
 
   // MARK: Protection
 
-  /// Takes over the keys of a finished handshake.
+  /// Applies the keys of a finished handshake.
   mutating func secure(_ result: DTLSResult) throws(SecureError) {
     srtp = try security.protection(result)
     secured = result

@@ -1,7 +1,7 @@
 import Wire
 
-/// Owns the path in use, whether it is that of an earlier ICE generation, and the handshake
-/// messages that wait for a first one.
+/// The path in use, whether it is that of an earlier ICE generation, and the handshake messages
+/// that wait for a first one.
 struct TransportPath {
   /// How many datagrams of DTLS wait at most.
   private static let waitingMaximum = 16
@@ -20,7 +20,7 @@ struct TransportPath {
     self.isRelayed = isRelayed
   }
 
-  /// Notes that ICE looks for another path; the one in use goes on until then.
+  /// Records that ICE looks for another path; the one in use goes on until then.
   mutating func restart() { isOld = true }
 
   /// Keeps a handshake message for the path to come, unless there are too many.

@@ -1,4 +1,4 @@
-/// What came of a session in one respect: a number, or words.
+/// The outcome of a session in one respect: a number, or words.
 package enum MeasuredValue: Hashable, Sendable, Codable, CustomStringConvertible {
   case number(Double)
   case words(String)

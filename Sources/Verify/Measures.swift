@@ -1,6 +1,7 @@
 package import Tape
 
-/// What came of a session, measured in its take: states, frames, freezes, bit rates, loss, levels.
+/// The outcome of a session, measured in its take: states, frames, freezes, bit rates, loss,
+/// levels.
 package struct Measures: Hashable, Sendable {
   /// In the order of the peers, then in the order in which a session goes.
   package private(set) var all: [Measure] = []

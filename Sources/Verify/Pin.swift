@@ -10,7 +10,7 @@ package struct Pin: Hashable, Sendable, Codable {
   package enum Mode: String, Hashable, Sendable, Codable, CaseIterable {
     /// Every byte, deadline and random draw.
     case exact
-    /// What came of the session, within tolerances.
+    /// The outcome of the session, within tolerances.
     case meaning
   }
 

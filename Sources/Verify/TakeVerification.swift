@@ -14,7 +14,7 @@ package struct TakeVerification: Sendable {
     case diverged(Divergence)
     /// The file is not what was recorded.
     case altered(Alteration)
-    /// What came of the session is not what was pinned.
+    /// The outcome of the session is not what was pinned.
     case missed([Miss])
     /// Libraries that differ made part of it, which a strict test does not let pass.
     case partial

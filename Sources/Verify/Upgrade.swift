@@ -4,7 +4,7 @@ import Peer
 package import Replay
 package import Tape
 
-/// A take made anew by this build: its inputs, and what this stack with these libraries and this
+/// A take re-made by this build: its inputs, and what this stack with these libraries and this
 /// schema does with them.
 package struct Upgrade: Sendable, Codable {
   package var path: String

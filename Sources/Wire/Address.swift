@@ -157,7 +157,7 @@ public struct SocketAddress: Hashable, Sendable, CustomStringConvertible {
   /// The port.
   public var port: UInt16
 
-  /// Creates an end point from its parts.
+  /// Creates an endpoint from its parts.
   public init(_ ip: IPAddress, port: UInt16) {
     self.ip = ip
     self.port = port

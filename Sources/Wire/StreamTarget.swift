@@ -10,7 +10,7 @@ package struct StreamTarget: Hashable, Sendable {
     case peer
   }
 
-  /// The own address.
+  /// The local address.
   package var local: IPAddress
   package var remote: SocketAddress
   package var kind: Kind

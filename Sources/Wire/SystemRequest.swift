@@ -21,7 +21,7 @@ package enum SystemRequest: Hashable, Sendable {
 
 /// What the system answers to a `SystemRequest`, with its number, or tells by itself.
 package enum SystemAnswer: Hashable, Sendable {
-  /// The socket is open at this end point.
+  /// The socket is open at this endpoint.
   case socketBound(id: UInt32, SocketAddress)
   /// The socket could not be opened, or died; the code is the errno.
   case socketFailed(id: UInt32, code: Int32)

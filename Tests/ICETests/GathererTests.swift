@@ -17,7 +17,7 @@ struct GathererTests {
 
   @Test func aSocketIsBoundOnceAndPreferencesFall() {
     var sockets = LocalSockets()
-    let preferences = [sockets.takePreference(), sockets.takePreference()]
+    let preferences = [sockets.nextPreference(), sockets.nextPreference()]
     #expect(preferences == [65535, 65534])
     sockets.ask(1, IPAddress(ipv4: 9), of: 0, localPreference: 65535, isListener: false)
     #expect(sockets.isAsked(IPAddress(ipv4: 9), of: 0) && !sockets.isAsked(server.ip, of: 0))
@@ -26,7 +26,7 @@ struct GathererTests {
     #expect(bound == [1, nil, nil] && sockets.bases(of: 0) == [address(9)])
     #expect(sockets.bases(of: 1) == [] && !sockets.isWaiting(of: 0))
     sockets.restart()
-    let first = sockets.takePreference()
+    let first = sockets.nextPreference()
     #expect(first == 65535)
     let closed = sockets.remove { $0.generation == 0 }
     #expect(closed == [address(9)] && sockets.all.isEmpty)
@@ -37,8 +37,8 @@ struct GathererTests {
       ICEServer(host: .name("a"), port: 3478), ICEServer(host: .address(server.ip), port: 3478),
     ])
     var numbers = RequestNumbers(ordinal: 0)
-    let asked = servers.takeNames(&numbers, at: .zero).map(\.id)
-    let again = servers.takeNames(&numbers, at: .zero).map(\.id)
+    let asked = servers.namesToResolve(&numbers, at: .zero).map(\.id)
+    let again = servers.namesToResolve(&numbers, at: .zero).map(\.id)
     #expect(asked == [1] && again == [] && servers.server(at: server) != nil)
     let isWaiting = servers.isWaiting(at: at(9499))
     #expect(isWaiting && servers.namesUntil == at(9500))
@@ -51,17 +51,17 @@ struct GathererTests {
   @Test func aQuestionIsAskedAgainUntilItIsAnsweredAndThenKeptAlive() {
     var queries = ServerQueries()
     let transaction = STUNTransactionID(from: entropy)
-    queries.takeTurn(at: .zero)
+    queries.useTurn(at: .zero)
     #expect(queries.turn(at: .zero) == at(20) && queries.turn(at: at(30)) == at(30))
     queries.add(address(9), server, transaction, at: at(20))
     func due(_ now: Instant, keepsAlive: Bool = true) -> ServerQueries.Due {
-      queries.takeDue(0, keepsAlive: keepsAlive, at: now)
+      queries.removeDue(0, keepsAlive: keepsAlive, at: now)
     }
     #expect(due(at(19)) == .nothing && queries.deadline(keepsAlive: true) == at(20))
     #expect([due(at(20)), due(at(20))] == [.request, .nothing] && queries.isWaiting)
-    let wrong = queries.take(transaction, address(9), address(9))
-    let taken = [queries.take(transaction, address(9), server), nil]
-    let repeated = queries.take(transaction, address(9), server)
+    let wrong = queries.receive(transaction, address(9), address(9))
+    let taken = [queries.receive(transaction, address(9), server), nil]
+    let repeated = queries.receive(transaction, address(9), server)
     #expect(wrong == nil && taken == [true, nil] && repeated == false && !queries.isWaiting)
     queries.keepAlive(address(9), server, at: .zero)
     #expect(due(at(15_000), keepsAlive: false) == .nothing)
@@ -121,8 +121,8 @@ struct GathererTests {
       connections.lose(address(1), address(2, 3)), connections.lose(address(1), address(2, 3)),
     ]
     #expect(lost == [true, false] && connections.admitsStrangers(checklist))
-    let early = connections.takeUnused(&checklist, at: at(9499))
-    let late = connections.takeUnused(&checklist, at: at(9500))
+    let early = connections.removeUnused(&checklist, at: at(9499))
+    let late = connections.removeUnused(&checklist, at: at(9500))
     #expect(early == [] && late.count == 15 && connections.all.isEmpty)
   }
 
@@ -137,7 +137,7 @@ struct GathererTests {
       localPreference: 65535, due: .zero, entropy)
     #expect(relays[0].base.port == 0 && relays[0].localPreference == 65535 - 0x4000)
     #expect(relays.isKnown(turn, at: server, from: address(9, 1), of: 0))
-    guard case .begin = relays.takeDue(0, at: .zero) else {
+    guard case .begin = relays.removeDue(0, at: .zero) else {
       Issue.record("it does not begin")
       return
     }
@@ -149,7 +149,7 @@ struct GathererTests {
     for _ in 0..<6 {
       relays.renew(0, of: 0, &numbers, entropy, at: .zero)
       pauses.append(relays.deadline)
-      _ = relays.takeDue(0, at: .zero + .seconds(100))
+      _ = relays.removeDue(0, at: .zero + .seconds(100))
     }
     #expect(pauses == [at(0), at(1000), at(2000), at(4000), at(8000), nil])
     relays.renew(0, of: 1, &numbers, entropy, at: .zero)

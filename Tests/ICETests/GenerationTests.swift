@@ -21,24 +21,24 @@ struct GenerationTests {
     var generations = Generations(own)
     let long = ICECredentials(
       usernameFragment: String(repeating: "x", count: 257), password: "p")
-    let taken = [long, peer, peer, next].map { generations.take($0, lite: false) }
+    let taken = [long, peer, peer, next].map { generations.apply($0, lite: false) }
     #expect(taken == [.unusable, .present(isNew: true), .present(isNew: false), .upcoming])
     #expect(generations.present.remote == peer && generations.isUpcoming(nil))
     #expect(generations.isUpcoming("next") && !generations.isUpcoming("peer"))
-    let kept = (0...60).map { generations.keep(candidate($0)) }
+    let kept = (0...60).map { generations.hold(candidate($0)) }
     #expect(kept.filter { !$0 } == [false])
     let isAnnounced = generations.endUpcoming()
     #expect(isAnnounced)
     let upcoming = generations.restart(own, keeping: nil)
     #expect(upcoming?.credentials == next && upcoming?.candidates.count == 60)
     #expect(upcoming?.hasEnded == true && generations.present.remote == nil)
-    let isKept = [generations.endUpcoming(), generations.keep(candidate(1))]
+    let isKept = [generations.endUpcoming(), generations.hold(candidate(1))]
     #expect(isKept == [false, false] && !generations.isUpcoming(nil))
   }
 
   @Test func theGenerationOfThePairInUseCountsUntilItRetires() {
     var generations = Generations(own)
-    _ = generations.take(peer, lite: true)
+    _ = generations.apply(peer, lite: true)
     _ = generations.restart(next, keeping: 0)
     #expect(generations.generation(0)?.remote == peer && generations.generation(1)?.remote == nil)
     #expect(generations.generation(ofFragment: "own")?.number == 0)
@@ -46,13 +46,13 @@ struct GenerationTests {
     // Another restart keeps the generation that the pair is of.
     _ = generations.restart(own, keeping: 0)
     #expect(generations.generation(1) == nil && generations.earlier?.remoteIsLite == true)
-    generations.notePath(at: .zero)
-    generations.notePath(at: .zero + .seconds(1))
+    generations.recordPath(at: .zero)
+    generations.recordPath(at: .zero + .seconds(1))
     #expect(generations.retireAt == Instant.zero + ICETiming.retirement)
     let early = generations.retire(at: .zero)
     let due = generations.retire(at: .zero + ICETiming.retirement)
     #expect(!early && due && generations.earlier == nil && generations.retireAt == nil)
-    generations.notePath(at: .zero)
+    generations.recordPath(at: .zero)
     #expect(generations.retireAt == nil)
   }
 
@@ -79,23 +79,23 @@ struct GenerationTests {
     #expect(held.filter { !$0 }.count == 1)
     let again = [side.hold(check(1, uses: true)), side.hold(candidate(1))]
     #expect(again == [true, true])
-    let (candidates, checks) = side.takeHeld()
+    let (candidates, checks) = side.removeHeld()
     #expect(candidates.count == 1 && checks.count == 32)
     #expect(checks.first?.count == 2 && checks.first?.usesCandidate == true)
-    let rest = side.takeHeld()
+    let rest = side.removeHeld()
     #expect(rest.checks.isEmpty && rest.candidates.isEmpty)
   }
 
   @Test func namesAreWaitedForUntilTheyAreResolved() {
     var side = RemoteSide()
     var numbers = RequestNumbers(ordinal: 0)
-    #expect(!side.hasNews)
+    #expect(!side.hasChanges)
     let named = candidate(0, name: "a.local")
     let asked = [side.resolve(named, &numbers), side.resolve(named, &numbers)]
-    #expect(asked == [.asked(1), .known] && side.hasNews)
+    #expect(asked == [.asked(1), .known] && side.hasChanges)
     side.end()
     #expect(!side.isComplete)
-    let taken = [side.takeNamed(1), side.takeNamed(1)]
+    let taken = [side.removeNamed(1), side.removeNamed(1)]
     #expect(taken == [named, nil] && side.isComplete)
     let rest = (0..<33).map { side.resolve(candidate(0, name: "\($0).local"), &numbers) }
     #expect(rest.last == .full && numbers.last == 33)

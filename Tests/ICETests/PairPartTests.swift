@@ -22,7 +22,7 @@ struct PairPartTests {
     for number in 0..<sent { round.remember(check(UInt64(number), at: at(Int64(number)))) }
     #expect(round.checks.count == CheckRound.checksMaximum)
     #expect(round.checks.first?.sentAt == at(2))
-    #expect(round.take(1).sentAt == at(3))
+    #expect(round.remove(1).sentAt == at(3))
     #expect(round.checks.map(\.sentAt).prefix(2) == [at(2), at(4)])
   }
 
@@ -77,11 +77,11 @@ struct PairPartTests {
   @Test func aChoiceBeforeThePairWorksIsToldOnce() {
     var nomination = PairNomination()
     nomination.choose(at: at(1), works: true)
-    let early = nomination.takeEarlyChoice()
+    let early = nomination.removeEarlyChoice()
     #expect(!early)
     nomination.choose(at: at(2), works: false)
     #expect(nomination.timesChosen == 2 && nomination.chosenAt == at(2))
-    #expect([nomination.takeEarlyChoice(), nomination.takeEarlyChoice()] == [true, false])
+    #expect([nomination.removeEarlyChoice(), nomination.removeEarlyChoice()] == [true, false])
     nomination.chooseOther()
     #expect(nomination.timesChosen == 0 && nomination.chosenAt == at(2))
   }
@@ -92,7 +92,7 @@ struct PairPartTests {
     nomination.choose(at: at(1), works: false)
     #expect(nomination.isNominating)
     nomination.forgetChoices()
-    let early = nomination.takeEarlyChoice()
+    let early = nomination.removeEarlyChoice()
     #expect(!nomination.isNominating && !early)
     nomination.begin()
     nomination.end()
@@ -107,13 +107,13 @@ struct PairPartTests {
     traffic.countRequest()
     traffic.countConsentRequest()
     traffic.receiveResponse(to: at(10), at: at(40))
-    #expect(traffic.heardAt == at(40) && traffic.consentedAt == nil)
+    #expect(traffic.receivedAt == at(40) && traffic.consentedAt == nil)
     traffic.answer(at: at(40))
     traffic.receiveResponse(to: at(50), at: at(60))
     #expect(traffic.answeredAt == at(40) && traffic.consentedAt == at(40))
     traffic.receiveRequests(3, at: at(70))
-    traffic.hear(at: at(80))
-    #expect(traffic.consentedAt == at(70) && traffic.heardAt == at(80))
+    traffic.receiveData(at: at(80))
+    #expect(traffic.consentedAt == at(70) && traffic.receivedAt == at(80))
     let candidate = ICECandidate(
       foundation: "1", priority: 1, host: .address(IPAddress(ipv4: 1)), port: 9, kind: .host)
     var report = ICEPairReport(

@@ -68,7 +68,7 @@ struct PartTests {
     var roles = RoleSettlement(tieBreaker: 10)
     let gaveWay = [
       roles.giveWay(.controlling, entropy), roles.giveWay(.controlling, entropy),
-      roles.take(.controlled),
+      roles.setRole(.controlled),
     ]
     #expect(gaveWay == [true, false, false])
     #expect(roles.role == .controlled && roles.tieBreaker != 10)
@@ -82,29 +82,29 @@ struct PartTests {
     consent.select(11)
     consent.begin(list[0], entropy, at: .zero)
     #expect(consent.isDue(list[0], at: .zero))
-    consent.noteAsked(entropy, at: .zero)
+    consent.recordRequest(entropy, at: .zero)
     // Five seconds, a fifth either way (RFC 7675 section 5.1); each half second without an answer.
     #expect(consent.nextCheckAt.map { (at(4000)...at(6000)).contains($0) } == true)
     #expect(!consent.isDue(list[0], at: at(499)) && consent.isDue(list[0], at: at(500)))
-    consent.noteAnswer(of: 12)
+    consent.recordResponse(of: 12)
     #expect(consent.isDue(list[0], at: at(500)))
-    consent.noteAnswer(of: 11)
+    consent.recordResponse(of: 11)
     #expect(!consent.isDue(list[0], at: at(3999)))
     #expect(consent.judge(list[0], at: at(6999)) == .nothing)
     #expect(consent.judge(list[0], at: at(7000)) == .silent && consent.isSilent)
     #expect(consent.graceEnd(list[0]) == at(8000))
     // Traffic shows life but is no consent.
-    list.change(0) { $0.noteTraffic(at: .zero + .seconds(20)) }
+    list.change(0) { $0.recordTraffic(at: .zero + .seconds(20)) }
     #expect(consent.judge(list[0], at: .zero + .seconds(20)) == .heardAgain)
     #expect(consent.judge(list[0], at: at(29_999)) == .silent)
     #expect(consent.judge(list[0], at: at(30_000)) == .expired)
-    list.change(0) { $0.noteAnswer(at: .zero + .seconds(20)) }
+    list.change(0) { $0.recordResponse(at: .zero + .seconds(20)) }
     #expect(consent.judge(list[0], at: at(30_000)) == .nothing)
   }
 
   @Test func rightAfterAnAnswerTheFirstConsentCheckWaits() {
     var list = checklist([1])
-    list.change(0) { $0.noteAnswer(at: .zero) }
+    list.change(0) { $0.recordResponse(at: .zero) }
     var consent = Consent()
     consent.select(11)
     consent.begin(list[0], entropy, at: at(999))
@@ -124,9 +124,9 @@ struct PartTests {
     progress.begin(at: .zero)
     #expect(progress.patienceEnd == at(30_000))
     #expect(progress.settle(nil, isDone: false) == [.checking])
-    progress.notePath()
+    progress.recordPath()
     #expect(progress.settle(good, isDone: true) == [.connected, .completed])
-    progress.noteSilence()
+    progress.recordSilence()
     #expect(
       progress.settle(.init(isPresent: true, isSilent: true), isDone: false) == [.disconnected])
     #expect(progress.settle(good, isDone: false) == [.connected])
@@ -140,7 +140,7 @@ struct PartTests {
     progress.restart()
     #expect(
       progress.settle(.init(isPresent: false, isSilent: false), isDone: false) == [.connected])
-    let told = [1, 1, nil, 1, 2].map { progress.tell($0) }
+    let told = [1, 1, nil, 1, 2].map { progress.isNew($0) }
     #expect(told == [true, false, false, true, true])
   }
 
@@ -177,7 +177,7 @@ struct PartTests {
     }
     // The last one waits until a check of its foundation went unanswered once.
     #expect(order == [2, 0, 1, nil])
-    for _ in 0..<2 { list.change(1) { $0.noteAttempt(next: .zero) } }
+    for _ in 0..<2 { list.change(1) { $0.recordAttempt(next: .zero) } }
     let thawed = list.next()
     #expect(thawed == 3)
     list.thawAll(foundation: list[3].foundation)
@@ -186,10 +186,10 @@ struct PartTests {
 
   @Test func checksKeepTheirPace() {
     var list = checklist([1, 2])
-    let turns = [list.takeTurn(at: .zero), list.takeTurn(at: at(19)), list.takeTurn(at: at(20))]
+    let turns = [list.useTurn(at: .zero), list.useTurn(at: at(19)), list.useTurn(at: at(20))]
     #expect(turns == [true, false, true] && list.deadline == at(40))
     list.giveUp()
-    let turn = list.takeTurn(at: at(100))
+    let turn = list.useTurn(at: at(100))
     #expect(!turn && list.deadline == nil && list.pairs.allSatisfy { $0.state == .failed })
   }
 
@@ -209,7 +209,7 @@ struct PartTests {
 
   @Test func aRestartKeepsOnePairUntilItRetires() {
     var list = checklist([1, 2])
-    list.change(1) { $0.noteAttempt(next: .zero) }
+    list.change(1) { $0.recordAttempt(next: .zero) }
     list.restart(keeping: 1)
     #expect(list.pairs.map(\.id) == [12] && !list.isPresent(0) && list.deadline == nil)
     #expect(list.best { _ in true } == nil && !list.hasUnchecked)
@@ -219,10 +219,10 @@ struct PartTests {
 
   @Test func reportsTellWhatChangedOnce() {
     var list = checklist([1, 2])
-    #expect(list.takeNews(selected: 12).map(\.selected) == [false, true])
+    #expect(list.removeChanges(selected: 12).map(\.selected) == [false, true])
     list.change(0) { $0.setNominated() }
-    #expect(list.takeNews(selected: nil).map(\.id) == [11])
-    #expect(list.takeNews(selected: nil) == [])
+    #expect(list.removeChanges(selected: nil).map(\.id) == [11])
+    #expect(list.removeChanges(selected: nil) == [])
   }
 
   // MARK: Nomination
@@ -249,15 +249,15 @@ struct PartTests {
     var list = checklist([1, 2])
     for index in 0..<2 { list.succeed(index) }
     var nomination = Nomination()
-    list.noteChoice(1, at: .zero)
+    list.recordChoice(1, at: .zero)
     #expect(nomination.follows(1, list, isSilent: false, at: .zero))
     list.change(1) { $0.setNominated() }
     nomination.nominate(12, at: .zero)
-    list.noteChoice(0, at: at(10))
+    list.recordChoice(0, at: at(10))
     #expect(!nomination.follows(0, list, isSilent: false, at: at(10)))
     #expect(nomination.follows(0, list, isSilent: true, at: at(10)))
     #expect(nomination.follows(0, list, isSilent: false, at: at(1000)))
-    list.noteChoice(0, at: at(20))
+    list.recordChoice(0, at: at(20))
     #expect(nomination.follows(0, list, isSilent: false, at: at(20)))
     // A choice that was left comes back when its pair works again.
     nomination.forget(12)

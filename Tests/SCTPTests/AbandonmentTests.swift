@@ -54,7 +54,7 @@ struct AbandonmentTests {
 
   private struct Outcome {
     var journal: Journal
-    /// When each message was given to `send`.
+    /// When each message was passed to `send`.
     var given: [Instant] = []
     var got: [Int] = []
     var abandoned = 0
@@ -126,7 +126,7 @@ struct AbandonmentTests {
         journal.arrivals[index] == 0 && journal.passedOver[index].map { $0 < ends[index] } ?? false
       }
       #expect(early == [], "seed \(seed): messages were given up before their time")
-      // Each message came or was given up, and those were not there.
+      // Each message came or was abandoned, and those were not there.
       let lost = AbandonmentTests.count - outcome.got.count
       #expect(outcome.abandoned >= lost, "seed \(seed)")
       #expect(lost > 0 || lifetime == 1000, "seed \(seed)")

@@ -58,7 +58,7 @@ struct Crafted {
     return answers
   }
 
-  /// The same with chunks that carry the side's own tag.
+  /// The same with chunks that carry the side's local tag.
   static func answer(
     _ association: inout SCTPAssociation, to chunks: [Chunk], at now: Instant
   ) -> [Chunk] {

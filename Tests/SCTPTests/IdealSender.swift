@@ -65,12 +65,12 @@ struct IdealSender {
     if let back = acknowledgements.first, back.at <= arrivals.first?.at ?? .infinity {
       acknowledgements.removeFirst()
       now = back.at
-      take(back.numbers)
+      acknowledge(back.numbers)
       return false
     }
     guard !arrivals.isEmpty else {
       // Everything was lost at once; the next ones show it.
-      take([])
+      acknowledge([])
       inFlight = []
       return false
     }
@@ -87,7 +87,7 @@ struct IdealSender {
     return true
   }
 
-  private mutating func take(_ numbers: [Int]) {
+  private mutating func acknowledge(_ numbers: [Int]) {
     let isUsed = Double(inFlight.count) >= window
     highest = max(highest, numbers.last ?? -1)
     // They are in order, and nothing is known of what follows the highest.

@@ -16,7 +16,7 @@ struct ReceiverTests {
     return receiver
   }
 
-  private func take(_ chunk: Crafted.Chunk, _ receiver: inout Receiver) -> ReceiverOutcome {
+  private func receive(_ chunk: Crafted.Chunk, _ receiver: inout Receiver) -> ReceiverOutcome {
     receiver.beginPacket()
     return receiver.receive(
       chunk.body.span.bytes, DataFlags(rawValue: chunk.flags), interleaved: false)
@@ -25,10 +25,10 @@ struct ReceiverTests {
   @Test func aReportHasTheGapsAndTheDuplicates() {
     var receiver = receiver(first: .max)
     for number in [.max, 1, 2, 5, 2] as [UInt32] {
-      _ = take(Crafted.data(number, stream: 0, [7]), &receiver)
+      _ = receive(Crafted.data(number, stream: 0, [7]), &receiver)
     }
     #expect(receiver.acknowledgement == .due)
-    let report = receiver.takeAcknowledgement(capacity: 1000)
+    let report = receiver.makeAcknowledgement(capacity: 1000)
     #expect(report.type == .selectiveAcknowledgement)
     // The messages of one stream with one number: only the first is handed out.
     let window = UInt32(receiver.freeWindow)
@@ -38,17 +38,17 @@ struct ReceiverTests {
     #expect(report.body == expected)
     #expect(receiver.acknowledgement == .none && receiver.isConsistent)
     // The duplicate is told once.
-    let next = receiver.takeAcknowledgement(capacity: 1000)
+    let next = receiver.makeAcknowledgement(capacity: 1000)
     #expect(next.body.count == 12 + 8)
   }
 
   @Test func aReportHasNoMoreThanFits() {
     var receiver = receiver()
     for index in 1...50 as ClosedRange<UInt32> {
-      _ = take(Crafted.data(1 + 2 * index, stream: 0, [7]), &receiver)
+      _ = receive(Crafted.data(1 + 2 * index, stream: 0, [7]), &receiver)
     }
     #expect(receiver.numbers.ranges.count == 50)
-    let report = receiver.takeAcknowledgement(capacity: 60)
+    let report = receiver.makeAcknowledgement(capacity: 60)
     #expect(report.body.count + 4 <= 60 && report.body[8...9] == [0, 10])
   }
 
@@ -57,10 +57,10 @@ struct ReceiverTests {
     var due: [Receiver.Acknowledgement] = []
     var delays: [Bool] = []
     for number in 1...4 as ClosedRange<UInt32> {
-      _ = take(Crafted.data(number, stream: 0, sequence: UInt16(number - 1), [7]), &receiver)
+      _ = receive(Crafted.data(number, stream: 0, sequence: UInt16(number - 1), [7]), &receiver)
       delays.append(receiver.settle())
       due.append(receiver.acknowledgement)
-      if receiver.acknowledgement == .due { _ = receiver.takeAcknowledgement(capacity: 1000) }
+      if receiver.acknowledgement == .due { _ = receiver.makeAcknowledgement(capacity: 1000) }
     }
     #expect(due == [.due, .delayed, .due, .delayed])
     #expect(delays == [false, true, false, true])
@@ -72,7 +72,7 @@ struct ReceiverTests {
     var receiver = receiver()
     // The first number of each stream is missing.
     for (number, stream) in [(2, 0), (4, 1)] as [(UInt32, UInt16)] {
-      let outcome = take(Crafted.data(number, stream: stream, sequence: 1, [7]), &receiver)
+      let outcome = receive(Crafted.data(number, stream: stream, sequence: 1, [7]), &receiver)
       guard case .nothing = outcome else {
         Issue.record("\(outcome)")
         return
@@ -89,7 +89,7 @@ struct ReceiverTests {
     #expect(receiver.streams.heldBytes == 0 && receiver.isConsistent)
   }
 
-  /// What is given up on a stream that was not agreed on makes no stream (RFC 9260 section 6.5).
+  /// What is abandoned on a stream that was not agreed on makes no stream (RFC 9260 section 6.5).
   @Test func passingOverMakesNoFurtherStreams() {
     var receiver = receiver()
     for round in 0..<100 as Range<UInt32> {
@@ -119,7 +119,7 @@ struct ReceiverTests {
     var bytes: [UInt8] = []
     for number in numbers {
       let flags: UInt8 = number == 0 ? 2 : number == count - 1 ? 1 : 0
-      if case .messages(let messages) = take(unordered(number, flags), &receiver) {
+      if case .messages(let messages) = receive(unordered(number, flags), &receiver) {
         bytes = messages.flatMap(\.bytes)
       }
     }
@@ -151,22 +151,24 @@ struct ReceiverTests {
     }
     var received: [[UInt8]] = []
     for chunk in chunks {
-      if case .messages(let messages) = take(chunk, &receiver) { received += messages.map(\.bytes) }
+      if case .messages(let messages) = receive(chunk, &receiver) {
+        received += messages.map(\.bytes)
+      }
       #expect(receiver.isConsistent)
     }
     #expect(Set(received) == Set(expected) && received.count == expected.count)
     #expect(receiver.streams.heldBytes == 0 && receiver.streams.heldFragments == 0)
   }
 
-  /// What was given up is forgotten up to its number, and what follows it still comes together.
+  /// What was abandoned is forgotten up to its number, and what follows it still comes together.
   @Test func passingOverForgetsPartsOfUnorderedMessages() {
     var receiver = receiver(first: 0)
     for number in [1, 2, 3, 5] as [UInt32] {
-      _ = take(unordered(number, number == 5 ? 2 : 0), &receiver)
+      _ = receive(unordered(number, number == 5 ? 2 : 0), &receiver)
     }
     _ = receiver.receiveForward(Crafted.words(long: 2).span.bytes, interleaved: false)
     #expect(receiver.streams.heldBytes == 40 && receiver.isConsistent)
-    guard case .messages(let messages) = take(unordered(6, 1), &receiver) else {
+    guard case .messages(let messages) = receive(unordered(6, 1), &receiver) else {
       Issue.record("the message is whole")
       return
     }
@@ -210,12 +212,12 @@ struct ReceiverTests {
     #expect(ask(request(.max, last: 1, 4)) == response(.max, 6))
     #expect(ask(request(5, last: 1, 4)) == response(5, 5))
     _ = numbers.insert(numbers.extend(1))
-    guard case .perform(let streams, let chunk) = resets.takeDeferred(numbers) else {
+    guard case .perform(let streams, let chunk) = resets.removeDeferred(numbers) else {
       Issue.record("nothing was deferred")
       return
     }
     #expect(streams == [4] && chunk.body == response(.max, 1))
-    let again = resets.takeDeferred(numbers)
+    let again = resets.removeDeferred(numbers)
     #expect(again == nil)
     #expect(ask(request(.max, last: 1, 4)) == response(.max, 1))
     #expect(resets.expectedRequest == 0)

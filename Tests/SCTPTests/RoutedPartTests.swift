@@ -87,7 +87,7 @@ struct RoutedPartTests {
     var order: [Int] = []
     for number in 0..<9 as Range<UInt32> {
       guard let place = queues.current, let message = queues.first(of: place) else { break }
-      _ = queues.takePart(of: message, place, count: 84, header: 16, number: number)
+      _ = queues.removePart(of: message, place, count: 84, header: 16, number: number)
       _ = queues.finishFirst(place, numbered: true, unsent: 84, interleaves: false)
       order.append(place)
     }
@@ -103,13 +103,13 @@ struct RoutedPartTests {
     queues.open(1, priority: .high)
     queues.setLowThreshold(50, of: 0)
     queues.enqueue(message(100), on: 0)
-    let part = queues.takePart(of: message(100), 0, count: 60, header: 16, number: 5)
+    let part = queues.removePart(of: message(100), 0, count: 60, header: 16, number: 5)
     #expect(part.flags == .beginning && part.size == 76)
     let first = queues.finishPart(0, count: 60, buffered: 60, interleaves: false)
     #expect(first == QueueChange(place: 0, isLow: true))
     queues.enqueue(message(1), on: 1)
     #expect(queues.current == 0 && queues.sentOfFirst(of: 0) == 60 && queues.isConsistent)
-    let end = queues.takePart(of: message(100), 0, count: 40, header: 16, number: 6)
+    let end = queues.removePart(of: message(100), 0, count: 40, header: 16, number: 6)
     #expect(end.flags == .end && end.offset == 60 && end.part == 1)
     let last = queues.finishFirst(0, numbered: true, unsent: 40, interleaves: false)
     #expect(last == QueueChange(place: 0, isDrained: true) && queues.current == 1)

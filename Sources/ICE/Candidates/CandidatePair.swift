@@ -5,9 +5,9 @@ struct CandidatePair {
   let id: UInt32
   /// The number of the credentials that its checks use.
   let generation: UInt32
-  /// The own end point; its port is 0 while a pair that makes its connection has none.
+  /// The local endpoint; its port is 0 while a pair that makes its connection has none.
   private(set) var base: SocketAddress
-  /// The peer's end point.
+  /// The peer's endpoint.
   let target: SocketAddress
   /// Equal for pairs that share fate in the frozen algorithm (RFC 8445 section 6.1.2.6).
   let foundation: String
@@ -22,8 +22,8 @@ struct CandidatePair {
   private(set) var round = CheckRound()
   private(set) var nomination = PairNomination()
   private(set) var traffic = PairTraffic()
-  /// Whether something worth a report changed in this step.
-  private(set) var hasNews = true
+  /// Whether something to report changed in this step.
+  private(set) var hasChanges = true
 
   init(
     id: UInt32, generation: UInt32, base: SocketAddress, target: SocketAddress, local: ICECandidate,
@@ -62,7 +62,7 @@ struct CandidatePair {
   mutating func change(to new: ICEPairReport.State) {
     guard state != new else { return }
     state = new
-    hasNews = true
+    hasChanges = true
   }
 
   /// Begins checking from the start: waits for its turn with no attempts made.
@@ -78,76 +78,76 @@ struct CandidatePair {
     change(to: .failed)
   }
 
-  /// Takes a priority.
+  /// Sets the priority.
   mutating func rank(_ new: UInt64) { priority = new }
 
-  /// Takes the candidate that was signaled for a peer-reflexive one.
+  /// Replaces a peer-reflexive candidate by the one that was signaled for it.
   mutating func rename(remote new: ICECandidate) {
     remote = new
-    hasNews = true
+    hasChanges = true
   }
 
-  /// Takes the own candidate that the peer saw.
+  /// Sets the local candidate that the peer saw.
   mutating func rename(local new: ICECandidate) { local = new }
 
-  /// Notes that it came into use or went out of it.
-  mutating func noteSelection() { hasNews = true }
+  /// Marks the pair for a report, because its selection changed.
+  mutating func selectionChanged() { hasChanges = true }
 
-  /// Whether something changed that is worth a report, from now on no more.
-  mutating func takeNews() -> Bool {
-    defer { hasNews = false }
-    return hasNews
+  /// Whether something changed since the last report; clears the mark.
+  mutating func removeChanges() -> Bool {
+    defer { hasChanges = false }
+    return hasChanges
   }
 
   // MARK: Checks
 
-  /// Notes that a check went out.
+  /// Records that a check went out.
   mutating func remember(_ check: CheckRound.Check) {
     round.remember(check)
     traffic.countRequest()
   }
 
-  /// Notes that the check asked for consent.
-  mutating func noteConsentRequest() { traffic.countConsentRequest() }
+  /// Counts a consent request.
+  mutating func countConsentRequest() { traffic.countConsentRequest() }
 
-  /// Notes that the check belongs to a round, which goes on at an instant.
-  mutating func noteAttempt(next: Instant) { round.goOn(at: next) }
+  /// Counts an attempt of the round; the next one is due at `next`.
+  mutating func recordAttempt(next: Instant) { round.goOn(at: next) }
 
   /// Ends a round that was answered.
   mutating func finishRound() { round.finish() }
 
-  /// Takes a check off the remembered ones because a response to it came.
-  mutating func takeCheck(_ place: Int, at now: Instant) -> CheckRound.Check {
-    let check = round.take(place)
+  /// Removes the check that a response answers, and counts the response.
+  mutating func removeCheck(_ place: Int, at now: Instant) -> CheckRound.Check {
+    let check = round.remove(place)
     traffic.receiveResponse(to: check.sentAt, at: now)
     return check
   }
 
-  /// Notes that a check was answered as it should be.
-  mutating func noteAnswer(at now: Instant) {
+  /// Records a valid response to a check.
+  mutating func recordResponse(at now: Instant) {
     traffic.answer(at: now)
     round.forgetRefusals()
   }
 
-  /// Notes checks of the peer, which were answered.
-  mutating func noteRequests(_ count: UInt64, at now: Instant) {
+  /// Counts checks of the peer and the responses to them.
+  mutating func recordRequests(_ count: UInt64, at now: Instant) {
     traffic.receiveRequests(count, at: now)
   }
 
-  /// Notes other traffic.
-  mutating func noteTraffic(at now: Instant) { traffic.hear(at: now) }
+  /// Records other traffic.
+  mutating func recordTraffic(at now: Instant) { traffic.receiveData(at: now) }
 
-  /// Notes that the system refused a send: three in a row without success end the checks.
+  /// Records that the system refused a send: three in a row without success end the checks.
   ///
   /// A pair that worked is judged by silence: a full queue or a flapping interface may pass.
-  mutating func noteRefusal() {
+  mutating func recordRefusedSend() {
     if round.isRefusedTooOften(), isUndecided { fail() }
   }
 
   // MARK: Nomination
 
   mutating func setNominated() {
-    if nomination.setNominated() { hasNews = true }
+    if nomination.setNominated() { hasChanges = true }
   }
 
   /// Lets checks carry USE-CANDIDATE, beginning with a new round.
@@ -158,16 +158,16 @@ struct CandidatePair {
 
   mutating func endNominating() { nomination.end() }
 
-  /// Notes that the peer chose it.
-  mutating func noteChoice(at now: Instant) {
+  /// Records that the peer chose it.
+  mutating func recordChoice(at now: Instant) {
     nomination.choose(at: now, works: state == .succeeded)
   }
 
-  /// Notes that the peer chose another one.
-  mutating func noteOtherChoice() { nomination.chooseOther() }
+  /// Records that the peer chose another one.
+  mutating func recordOtherChoice() { nomination.chooseOther() }
 
-  /// Whether the peer chose it before it was known to work; told once.
-  mutating func takeEarlyChoice() -> Bool { nomination.takeEarlyChoice() }
+  /// Whether the peer chose it before it was known to work; true once.
+  mutating func removeEarlyChoice() -> Bool { nomination.removeEarlyChoice() }
 
   /// Forgets who wanted it, because the sides changed their roles.
   mutating func forgetChoices() { nomination.forgetChoices() }
@@ -177,7 +177,7 @@ struct CandidatePair {
   /// Waits until an instant for the connection that was asked for.
   mutating func connect(_ id: UInt32, until end: Instant) { round.connect(id, until: end) }
 
-  /// Takes the connection that was asked for.
+  /// Begins the checks: the connection is open.
   mutating func connected(at local: SocketAddress) {
     round.connected()
     base = local

@@ -25,7 +25,7 @@ extension ICECandidate {
   /// UDP, because they stall on loss, and before relays.
   package var typePreference: UInt32 { ICEPriority.typePreference(kind, isTCP: isTCP) }
 
-  /// Whether checks may begin from this own candidate to that one of the peer (RFC 6544 section
+  /// Whether checks may begin from this local candidate to that one of the peer (RFC 6544 section
   /// 6.2): over TCP it is always the active side that begins.
   func pairs(with remote: ICECandidate) -> Bool {
     guard transport == remote.transport else { return false }

@@ -92,7 +92,7 @@ extension ICECandidate {
     }
     guard let kind else { throw ICECandidateError("the type of the candidate is missing") }
     self.kind = kind
-    // Privacy filters put names or zeros here; only a literal end point is of use.
+    // Privacy filters put names or zeros here; only a literal endpoint is of use.
     if let relatedAddress, let ip = IPAddress(relatedAddress), let relatedPort,
       let port = ICECandidate.number(relatedPort, UInt16.self)
     {

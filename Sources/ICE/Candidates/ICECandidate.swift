@@ -4,7 +4,7 @@ public import Wire
 public struct ICECandidate: Hashable, Sendable {
   /// How the candidate was obtained.
   public enum Kind: String, Hashable, Sendable {
-    /// An address of an own interface.
+    /// An address of a local interface.
     case host
     /// The address a STUN server saw.
     case serverReflexive = "srflx"
@@ -81,7 +81,7 @@ public struct ICECandidate: Hashable, Sendable {
     self.extensions = extensions
   }
 
-  /// The literal end point, or nil while the host is a name.
+  /// The literal endpoint, or nil while the host is a name.
   public var address: SocketAddress? {
     guard case .address(let ip) = host else { return nil }
     return SocketAddress(ip, port: port)

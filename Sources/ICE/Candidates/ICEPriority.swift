@@ -20,7 +20,7 @@ package enum ICEPriority {
   }
 
   /// The local preference of a TCP candidate on an address: who can begin comes before who waits
-  /// (RFC 6544 section 4.2, for candidates on own addresses).
+  /// (RFC 6544 section 4.2, for candidates on local addresses).
   static func localPreference(_ type: ICETCPType, of address: UInt16) -> UInt16 {
     let direction: UInt16 =
       switch type {

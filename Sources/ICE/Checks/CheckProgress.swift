@@ -1,9 +1,9 @@
 import Wire
 
-/// Owns how far checks have come, how long they may go on, and the W3C state that follows
-/// (webrtc-pc section 5.6.4).
+/// The progress of the checks, how long they may go on, and the W3C state that follows (webrtc-pc
+/// section 5.6.4).
 struct CheckProgress {
-  /// The pair in use, as far as it matters for the state.
+  /// The selected pair, as far as it matters for the state.
   struct Path {
     /// Whether it belongs to the present ICE generation.
     let isPresent: Bool
@@ -20,8 +20,8 @@ struct CheckProgress {
   /// Whether checks of this generation led to nothing and stopped.
   private(set) var hasFailed = false
   private(set) var isCompleted = false
-  /// The pair in use that was told last.
-  private var toldPath: UInt32?
+  /// The selected pair that was reported last.
+  private var reportedPath: UInt32?
 
   /// Begins checking, unless it has begun.
   mutating func begin(at now: Instant) { checkingSince = checkingSince ?? now }
@@ -33,21 +33,21 @@ struct CheckProgress {
     checkingSince = now
   }
 
-  /// Gives checks as long as the first time; false when they have stopped.
+  /// Restarts the time limit of the checks; false when they have stopped.
   mutating func beginAnew(at now: Instant) -> Bool {
     guard !hasFailed else { return false }
     checkingSince = now
     return true
   }
 
-  /// Notes that a pair works.
-  mutating func noteSuccess(at now: Instant) { firstSuccessAt = firstSuccessAt ?? now }
+  /// Records the first pair that works.
+  mutating func recordSuccess(at now: Instant) { firstSuccessAt = firstSuccessAt ?? now }
 
-  /// Notes that a pair of this generation is in use.
-  mutating func notePath() { hadPath = true }
+  /// Records that a pair of this generation is in use.
+  mutating func recordPath() { hadPath = true }
 
-  /// Notes that the pair in use fell silent, so that something is left to do.
-  mutating func noteSilence() { isCompleted = false }
+  /// Records that the selected pair fell silent: the state is no longer completed.
+  mutating func recordSilence() { isCompleted = false }
 
   /// Stops checking: nothing works, until something new turns up.
   mutating func fail() {
@@ -67,16 +67,16 @@ struct CheckProgress {
   /// When checks without any success are given up.
   var patienceEnd: Instant? { checkingSince.map { $0 + ICETiming.checkingPatience } }
 
-  /// Whether the pair in use is another one than was told last, from now on the one that was.
-  mutating func tell(_ path: UInt32?) -> Bool {
-    defer { toldPath = path }
-    return path != nil && path != toldPath
+  /// Whether the selected pair differs from the one reported last; remembers it as reported.
+  mutating func isNew(_ path: UInt32?) -> Bool {
+    defer { reportedPath = path }
+    return path != nil && path != reportedPath
   }
 
   /// The states that are entered now, in order.
   ///
   /// - Parameters:
-  ///   - path: the pair in use.
+  /// - path: the selected pair.
   ///   - isDone: whether nothing is left to do.
   mutating func settle(_ path: Path?, isDone: Bool) -> [ICEConnectionState] {
     if isDone { isCompleted = true }

@@ -1,8 +1,8 @@
 import STUN
 import Wire
 
-/// Owns the checks of a pair that may still be answered, and the round of requests, or the attempt
-/// at a connection, that is under way (RFC 8445 section 7.2.4).
+/// The checks of a pair that may still be answered, and the round of requests, or the attempt at a
+/// connection, that is under way (RFC 8445 section 7.2.4).
 struct CheckRound {
   /// A request that was sent and may still be answered.
   struct Check {
@@ -21,7 +21,7 @@ struct CheckRound {
 
   /// Requests without a response that are still remembered, oldest first.
   private(set) var checks: [Check] = []
-  /// How many requests of the present round were sent; a round ends with a response or in failure.
+  /// How many requests of the current round were sent; a round ends with a response or in failure.
   private(set) var attempts = 0
   /// When the next request of the round goes out, or the round ends in failure.
   private(set) var nextAttempt: Instant?
@@ -36,10 +36,10 @@ struct CheckRound {
     checks.append(check)
   }
 
-  /// Takes a request off the remembered ones because a response to it came.
-  mutating func take(_ place: Int) -> Check { checks.remove(at: place) }
+  /// Removes the request that a response answers.
+  mutating func remove(_ place: Int) -> Check { checks.remove(at: place) }
 
-  /// Goes on at an instant after one more request.
+  /// Counts a request; the next one is due at `next`.
   mutating func goOn(at next: Instant) {
     attempts += 1
     nextAttempt = next
@@ -77,18 +77,18 @@ struct CheckRound {
     nextAttempt = end
   }
 
-  /// Takes the connection that was asked for.
+  /// Begins the checks: the connection is open.
   mutating func connected() {
     connectionID = nil
     attempts = 0
   }
 
-  /// Notes that the system refused a send; true when that is once too often.
+  /// Counts a send that the system refused; true at the third in a row.
   mutating func isRefusedTooOften() -> Bool {
     refusals += 1
     return refusals >= Self.refusalsMaximum
   }
 
-  /// Notes that a check was answered as it should be.
+  /// Records a valid response to a check.
   mutating func forgetRefusals() { refusals = 0 }
 }

@@ -1,12 +1,12 @@
 import STUN
 import Wire
 
-/// Owns the candidate pairs, and which of them is checked next (RFC 8445 sections 6.1.2 and 6.1.4).
+/// The candidate pairs, and which of them is checked next (RFC 8445 sections 6.1.2 and 6.1.4).
 struct Checklist {
-  /// What became of a pair that was to be added.
+  /// The result of adding a pair.
   enum Addition {
     case added
-    /// It is there already.
+    /// The pair exists already.
     case known
     case full
   }
@@ -16,14 +16,14 @@ struct Checklist {
 
   /// All pairs, oldest first; the one of an earlier generation stands first.
   private(set) var pairs: [CandidatePair] = []
-  /// Counts restarts, from 0; pairs of the present generation have this number.
+  /// Counts restarts, from 0; pairs of the current generation have this number.
   private(set) var generation: UInt32 = 0
   /// Numbers of pairs to be checked next, first one first (RFC 8445 section 6.1.4.1).
   private var triggered: [UInt32] = []
   private var nextPacedAt = Instant.zero
   private var lastID: UInt32
 
-  /// Begins to count pairs behind a number.
+  /// Numbers pairs from the one after `id`.
   init(after id: UInt32) { lastID = id }
 
   var count: Int { pairs.count }
@@ -63,15 +63,15 @@ struct Checklist {
     return nil
   }
 
-  /// Whether a pair belongs to the present generation.
+  /// Whether a pair belongs to the current generation.
   func isPresent(_ index: Int) -> Bool { pairs[index].generation == generation }
 
-  /// Whether there is a pair of the present generation of some kind.
+  /// Whether there is a pair of the current generation of some kind.
   func contains(where isWanted: (CandidatePair) -> Bool) -> Bool {
     pairs.contains { $0.generation == generation && isWanted($0) }
   }
 
-  /// The pair of the present generation with the highest priority among some; the oldest of equals.
+  /// The pair of the current generation with the highest priority among some; the oldest of equals.
   func best(where isWanted: (CandidatePair) -> Bool) -> Int? {
     var found: Int?
     for index in pairs.indices where isPresent(index) && isWanted(pairs[index]) {
@@ -85,7 +85,7 @@ struct Checklist {
 
   /// Adds the pair of a base and a remote candidate.
   ///
-  /// - Parameter kept: the pair in use, which does not have to go for another one.
+  /// - Parameter kept: the selected pair, which is never removed.
   mutating func add(
     _ local: ICECandidate, base: SocketAddress, _ remote: ICECandidate, _ target: SocketAddress,
     _ role: ICERole, keeping kept: UInt32?
@@ -97,7 +97,7 @@ struct Checklist {
     pair.rank(Self.priority(local.priority, remote.priority, role))
     guard makeRoom(for: pair, keeping: kept) else { return .full }
     lastID &+= 1
-    // With nothing of the same foundation on its way a pair need not wait for any other.
+    // Without another undecided pair of its foundation, a pair need not wait.
     if !pairs.contains(where: { $0.foundation == pair.foundation && $0.isUndecided }) {
       pair.change(to: .waiting)
     }
@@ -112,7 +112,7 @@ struct Checklist {
     return contains { $0.isActive && $0.base.ip == base.ip && $0.target == target }
   }
 
-  /// Sees to it that the limit holds: a pair without hope or of lower priority has to go.
+  /// Keeps to the limit by removing a failed pair or one of lower priority.
   private mutating func makeRoom(for pair: CandidatePair, keeping kept: UInt32?) -> Bool {
     guard pairs.count >= Self.maximum else { return true }
     var worst: Int?
@@ -140,9 +140,9 @@ struct Checklist {
       : ICEPriority.pair(controlling: remote, controlled: local)
   }
 
-  /// Ranks the pairs anew for a role, in which nobody has chosen one yet.
+  /// Ranks the pairs again for a role, in which nobody has chosen one yet.
   ///
-  /// - Parameter local: the priority of the own candidate of a pair.
+  /// - Parameter local: the priority of the local candidate of a pair.
   mutating func rank(for role: ICERole, _ local: (CandidatePair) -> UInt32) {
     for index in pairs.indices where isPresent(index) {
       pairs[index].forgetChoices()
@@ -150,8 +150,8 @@ struct Checklist {
     }
   }
 
-  /// Gives the pairs of a peer-reflexive candidate the candidate that was signaled since; their
-  /// states and counters stay.
+  /// Replaces a peer-reflexive candidate in its pairs by the one signaled since; their states and
+  /// counters stay.
   mutating func rename(
     to candidate: ICECandidate, _ role: ICERole, _ local: (CandidatePair) -> UInt32
   ) {
@@ -179,10 +179,10 @@ struct Checklist {
   /// Forgets the pair of an earlier generation.
   mutating func retire() { pairs.removeAll { $0.generation != generation } }
 
-  /// What changed since the last reports.
-  mutating func takeNews(selected: UInt32?) -> [ICEPairReport] {
+  /// Reports of the pairs that changed since the last reports.
+  mutating func removeChanges(selected: UInt32?) -> [ICEPairReport] {
     var reports: [ICEPairReport] = []
-    for index in pairs.indices where pairs[index].takeNews() {
+    for index in pairs.indices where pairs[index].removeChanges() {
       reports.append(pairs[index].report(isSelected: pairs[index].id == selected))
     }
     return reports
@@ -216,8 +216,8 @@ extension Checklist {
     }
   }
 
-  /// Whether a new check may go out now (Ta, RFC 8445 section 14.2); if so, the next only later.
-  mutating func takeTurn(at now: Instant) -> Bool {
+  /// Whether a new check may go out now (Ta, RFC 8445 section 14.2); if so, uses the turn.
+  mutating func useTurn(at now: Instant) -> Bool {
     guard nextPacedAt <= now, hasUnchecked else { return false }
     let isSmall = pairs.count <= ICETiming.smallChecklist
     nextPacedAt = now + (isSmall ? ICETiming.paceSmall : ICETiming.paceLarge)
@@ -251,14 +251,14 @@ extension Checklist {
     if !triggered.contains(id) { triggered.append(id) }
   }
 
-  /// Takes a pair as one that works.
+  /// Marks a pair as succeeded.
   mutating func succeed(_ index: Int) {
     pairs[index].change(to: .succeeded)
     let id = pairs[index].id
     triggered.removeAll { $0 == id }
   }
 
-  /// Lets all pairs that share a foundation with a working one be checked.
+  /// Unfreezes all pairs that share a foundation with a working one.
   mutating func thawAll(foundation: String) {
     for index in pairs.indices
     where pairs[index].state == .frozen && pairs[index].foundation == foundation {
@@ -266,7 +266,7 @@ extension Checklist {
     }
   }
 
-  /// Checks pairs once more, because the one in use is silent or gone.
+  /// Checks pairs again, because the selected one is silent or gone.
   mutating func recheck(where isWanted: (CandidatePair) -> Bool) {
     for index in pairs.indices where isPresent(index) && isWanted(pairs[index]) {
       pairs[index].restartChecks()
@@ -285,9 +285,9 @@ extension Checklist {
     fail { $0.generation == generation && $0.state != .succeeded }
   }
 
-  /// Notes that the peer wants a pair (RFC 8445 section 7.3.1.5).
-  mutating func noteChoice(_ index: Int, at now: Instant) {
-    for other in pairs.indices where other != index { pairs[other].noteOtherChoice() }
-    pairs[index].noteChoice(at: now)
+  /// Records that the peer wants a pair (RFC 8445 section 7.3.1.5).
+  mutating func recordChoice(_ index: Int, at now: Instant) {
+    for other in pairs.indices where other != index { pairs[other].recordOtherChoice() }
+    pairs[index].recordChoice(at: now)
   }
 }

@@ -1,21 +1,21 @@
 import Wire
 
-/// Owns the pair in use: since when it is, whether it is heard, when it is asked for consent, and
-/// when that has expired (RFC 7675).
+/// The selected pair: since when it is selected, whether the peer is heard on it, when the next
+/// consent check is due, and when consent has expired (RFC 7675).
 struct Consent {
-  /// What became of the pair in use.
+  /// The result of judging the selected pair.
   enum Finding {
     case nothing
     /// Nothing may be sent any more (RFC 7675 section 5.1).
     case expired
-    /// It was not heard for long.
+    /// Nothing was received for long.
     case silent
     case heardAgain
   }
 
-  /// The number of the pair in use.
+  /// The number of the selected pair.
   private(set) var pairID: UInt32?
-  /// Whether the pair in use has not been heard for long.
+  /// Whether nothing was received on the selected pair for long.
   private(set) var isSilent = false
   /// When the next check in a row is due.
   private(set) var nextCheckAt: Instant?
@@ -25,7 +25,7 @@ struct Consent {
 
   // MARK: Selection
 
-  /// Puts another pair, or none, into use; it begins with `begin`.
+  /// Selects another pair, or none; it starts with `begin`.
   mutating func select(_ id: UInt32?) {
     pairID = id
     isSilent = false
@@ -33,7 +33,7 @@ struct Consent {
     nextCheckAt = nil
   }
 
-  /// Begins with the pair that was put into use.
+  /// Starts with the pair that was selected.
   mutating func begin(_ pair: CandidatePair, _ entropy: EntropyStream, at now: Instant) {
     since = now
     // Right after a check that was answered, the next one is only due in its time.
@@ -46,20 +46,20 @@ struct Consent {
 
   // MARK: Checks
 
-  /// Whether the pair in use is to be asked for consent now: when it is time, and more often while
-  /// it is not heard.
+  /// Whether a consent check is due on the selected pair: in its time, and more often while the
+  /// peer is silent.
   func isDue(_ pair: CandidatePair, at now: Instant) -> Bool {
     checkDue(pair).map { $0 <= now } ?? false
   }
 
-  /// Notes that the pair in use was asked.
-  mutating func noteAsked(_ entropy: EntropyStream, at now: Instant) {
+  /// Records a consent check on the selected pair.
+  mutating func recordRequest(_ entropy: EntropyStream, at now: Instant) {
     askedAt = now
     if let next = nextCheckAt, next <= now { nextCheckAt = now + Self.interval(entropy) }
   }
 
-  /// Notes that a pair answered a check.
-  mutating func noteAnswer(of id: UInt32) {
+  /// Records that a pair answered a check.
+  mutating func recordResponse(of id: UInt32) {
     if id == pairID { askedAt = nil }
   }
 
@@ -72,7 +72,7 @@ struct Consent {
 
   // MARK: Life
 
-  /// Looks whether the pair in use fell silent, was heard again, or lost consent.
+  /// Judges whether the selected pair fell silent, recovered, or lost consent.
   mutating func judge(_ pair: CandidatePair, at now: Instant) -> Finding {
     if end(pair) <= now { return .expired }
     let silent = silenceBegin(pair) <= now
@@ -81,10 +81,10 @@ struct Consent {
     return silent ? .silent : .heardAgain
   }
 
-  /// When a silent pair in use may be replaced.
+  /// When a silent selected pair may be replaced.
   func graceEnd(_ pair: CandidatePair) -> Instant { silenceBegin(pair) + ICETiming.silenceGrace }
 
-  /// When the pair in use wants attention next.
+  /// When the selected pair has to be judged next.
   func deadline(_ pair: CandidatePair, at now: Instant) -> Instant? {
     let next = earliest(checkDue(pair), end(pair))
     guard isSilent else { return earliest(next, silenceBegin(pair)) }
@@ -94,12 +94,12 @@ struct Consent {
 
   private func checkDue(_ pair: CandidatePair) -> Instant? {
     guard let asked = askedAt else { return nextCheckAt }
-    let heard = pair.traffic.heardAt ?? asked
+    let heard = pair.traffic.receivedAt ?? asked
     return earliest(nextCheckAt, max(asked, heard) + ICETiming.probeInterval)
   }
 
   private func silenceBegin(_ pair: CandidatePair) -> Instant {
-    max(pair.traffic.heardAt ?? since, since) + ICETiming.silence
+    max(pair.traffic.receivedAt ?? since, since) + ICETiming.silence
   }
 
   private func end(_ pair: CandidatePair) -> Instant {

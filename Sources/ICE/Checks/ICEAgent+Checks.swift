@@ -15,7 +15,7 @@ extension ICEAgent {
         checklist.change(index) { $0.fail() }
       }
     }
-    guard checklist.takeTurn(at: now), let index = checklist.next() else { return }
+    guard checklist.useTurn(at: now), let index = checklist.next() else { return }
     checklist.change(index) { $0.change(to: .inProgress) }
     if checklist[index].needsConnection { connect(index) } else { sendCheck(on: index) }
   }
@@ -44,22 +44,22 @@ extension ICEAgent {
       transaction: transaction, sentAt: now, nominates: nominates, role: role)
     checklist.change(index) { $0.remember(check) }
     if isConsent {
-      checklist.change(index) { $0.noteConsentRequest() }
+      checklist.change(index) { $0.countConsentRequest() }
     } else {
       let wait =
         pair.local.isTCP ? ICETiming.connectWait : checklist.wait(after: pair.round.attempts + 1)
       let next = now + wait
-      checklist.change(index) { $0.noteAttempt(next: next) }
+      checklist.change(index) { $0.recordAttempt(next: next) }
     }
     transmit(bytes, from: pair.base, to: pair.target)
   }
 
-  /// Takes a response: of a peer to a check, or of a STUN server.
-  mutating func takeResponse(
+  /// Handles a response of the peer to a check, or of a STUN server.
+  mutating func handleResponse(
     _ message: STUNMessage, _ local: SocketAddress, _ remote: SocketAddress
   ) {
     guard let (index, place) = checklist.check(message.transactionID) else {
-      if !takeServerResponse(message, local, remote) { counters.count(.unmatchedResponses) }
+      if !receiveServerResponse(message, local, remote) { counters.count(.unmatchedResponses) }
       return
     }
     let pair = checklist[index]
@@ -79,11 +79,11 @@ extension ICEAgent {
       return
     }
     let now = now
-    let check = checklist.change(index) { $0.takeCheck(place, at: now) }
+    let check = checklist.change(index) { $0.removeCheck(place, at: now) }
     if message.messageClass == .success {
       succeed(index, check, mapped: message.mappedAddress)
     } else {
-      takeError(message.errorCode?.code ?? 0, index, check)
+      handleError(message.errorCode?.code ?? 0, index, check)
     }
   }
 
@@ -91,16 +91,17 @@ extension ICEAgent {
   mutating func sendFailed(_ local: SocketAddress, _ remote: SocketAddress) {
     counters.count(.sendFailures)
     if gatherer.queries.refuse(local, remote) {
-      tellFailure(
+      reportFailure(
         of: gatherer.servers.server(at: remote), reason: "the system cannot send to the server",
         base: local)
     }
     relayRefused(local, remote)
     if streamLost(local, remote) { return }
-    if let index = checklist.index(local, remote) { checklist.change(index) { $0.noteRefusal() } }
+    guard let index = checklist.index(local, remote) else { return }
+    checklist.change(index) { $0.recordRefusedSend() }
   }
 
-  /// Takes a role from the application, which knows it best before checks tell of a conflict.
+  /// Sets the role that the application names; it knows best until checks show a conflict.
   mutating func setRole(_ new: ICERole) {
     guard !generations.present.remoteIsLite,
       !checklist.contains(where: { $0.traffic.requestsSent > 0 })
@@ -109,7 +110,7 @@ extension ICEAgent {
   }
 
   mutating func changeRole(to new: ICERole) {
-    if roles.take(new) { rankForRole() }
+    if roles.setRole(new) { rankForRole() }
   }
 
   /// Ranks the pairs for a role that is new.
@@ -123,15 +124,15 @@ extension ICEAgent {
     _ index: Int, _ check: CheckRound.Check, mapped: SocketAddress?
   ) {
     let now = now
-    checklist.change(index) { $0.noteAnswer(at: now) }
-    consent.noteAnswer(of: checklist[index].id)
+    checklist.change(index) { $0.recordResponse(at: now) }
+    consent.recordResponse(of: checklist[index].id)
     guard checklist.isPresent(index) else { return }
     if checklist[index].state != .succeeded {
       progress.revive(at: now)
       checklist.succeed(index)
       if let mapped { nameLocal(index, mapped) }
       checklist.thawAll(foundation: checklist[index].foundation)
-      progress.noteSuccess(at: now)
+      progress.recordSuccess(at: now)
     }
     let isNominating = checklist[index].nomination.isNominating
     let isNominated = check.nominates && isNominating && roles.role == .controlling
@@ -140,12 +141,12 @@ extension ICEAgent {
     if isNominated {
       checklist.change(index) { $0.endNominating() }
       nominate(index)
-    } else if roles.role == .controlled, checklist.change(index, { $0.takeEarlyChoice() }) {
+    } else if roles.role == .controlled, checklist.change(index, { $0.removeEarlyChoice() }) {
       followChoice(index)
     }
   }
 
-  private mutating func takeError(_ code: UInt16, _ index: Int, _ check: CheckRound.Check) {
+  private mutating func handleError(_ code: UInt16, _ index: Int, _ check: CheckRound.Check) {
     counters.count(.errorResponses)
     guard checklist.isPresent(index) else { return }
     guard code == 487 else {
@@ -160,8 +161,8 @@ extension ICEAgent {
     if checklist[index].state != .succeeded { trigger(index) }
   }
 
-  /// Finds the own candidate that the peer saw; one nobody knew is peer-reflexive
-  /// (RFC 8445 section 7.2.5.3.1).
+  /// Finds the local candidate that the peer saw; one nobody knew is peer-reflexive (RFC 8445
+  /// section 7.2.5.3.1).
   private mutating func nameLocal(_ index: Int, _ mapped: SocketAddress) {
     let base = checklist[index].base
     guard mapped != base, mapped.port != 0, mapped.ip.isIPv4 == base.ip.isIPv4 else { return }

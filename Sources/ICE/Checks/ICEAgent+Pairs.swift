@@ -26,7 +26,7 @@ extension ICEAgent {
     checklist.trigger(index)
   }
 
-  /// Checks every other pair once more, because the one in use is silent or gone.
+  /// Checks every other pair again, because the selected one is silent or gone.
   private mutating func recheckOthers() {
     let (gatherer, relays) = (gatherer, relays)
     let selected = consent.pairID
@@ -50,7 +50,7 @@ extension ICEAgent {
     sendCheck(on: chosen)
   }
 
-  /// Takes a pair as nominated: by an answered USE-CANDIDATE of this side, or by the peer's choice.
+  /// Nominates a pair: by an answered USE-CANDIDATE of this side, or by the peer's choice.
   mutating func nominate(_ index: Int) {
     checklist.change(index) { $0.setNominated() }
     nomination.nominate(checklist[index].id, at: now)
@@ -67,13 +67,13 @@ extension ICEAgent {
 
   var selectedIndex: Int? { checklist.index(id: consent.pairID) }
 
-  /// Chooses the pair in use: the nominated one, or else the best that works.
+  /// Chooses the selected pair: the nominated one, or else the best that works.
   mutating func updateSelection() {
     if consent.isSilent, let silent = selectedIndex, checklist.isPresent(silent),
       consent.graceEnd(checklist[silent]) <= now
     {
       let id = checklist[silent].id
-      // All others were checked anew when silence began, so that this one works now.
+      // All others were checked again when silence began, so that this one works now.
       if checklist.best(where: { $0.state == .succeeded && $0.id != id }) != nil {
         checklist.change(silent) { $0.fail() }
         nomination.forget(id)
@@ -88,27 +88,27 @@ extension ICEAgent {
   private mutating func select(_ index: Int?) {
     let id = index.map { checklist[$0].id }
     guard id != consent.pairID else { return }
-    if let old = selectedIndex { checklist.change(old) { $0.noteSelection() } }
+    if let old = selectedIndex { checklist.change(old) { $0.selectionChanged() } }
     consent.select(id)
     guard let index else {
-      // What was in use is gone: the others get a new chance and as long as the first time.
+      // The selected pair is gone: the others are checked again, with the full time limit.
       if progress.beginAnew(at: now) { recheckOthers() }
       return
     }
-    checklist.change(index) { $0.noteSelection() }
-    if checklist.isPresent(index) { progress.notePath() }
+    checklist.change(index) { $0.selectionChanged() }
+    if checklist.isPresent(index) { progress.recordPath() }
     bindChannel(to: checklist[index].target, at: checklist[index].base)
     consent.begin(checklist[index], entropy, at: now)
-    if checklist.isPresent(index) { generations.notePath(at: now) }
+    if checklist.isPresent(index) { generations.recordPath(at: now) }
   }
 
-  /// Notices that the pair in use fell silent, was heard again, or lost consent (RFC 7675).
+  /// Acts when the selected pair falls silent, recovers, or loses consent (RFC 7675).
   mutating func judgeLife() {
     guard let index = selectedIndex else { return }
     switch consent.judge(checklist[index], at: now) {
     case .nothing, .heardAgain: break
     case .silent:
-      progress.noteSilence()
+      progress.recordSilence()
       verifyRelay(at: checklist[index].base)
       recheckOthers()
     case .expired:
@@ -123,11 +123,11 @@ extension ICEAgent {
     }
   }
 
-  /// Asks the pair in use for consent when it is time.
+  /// Sends a consent check when it is due.
   mutating func runConsent() {
     guard let index = selectedIndex, consent.isDue(checklist[index], at: now) else { return }
     sendCheck(on: index, isConsent: true)
-    consent.noteAsked(entropy, at: now)
+    consent.recordRequest(entropy, at: now)
   }
 
   /// Stops checking: nothing works, until something new turns up.

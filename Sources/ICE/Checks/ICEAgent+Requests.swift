@@ -2,13 +2,13 @@ import STUN
 import Wire
 
 extension ICEAgent {
-  /// Takes a datagram that claims to be STUN, or what a TURN server sends.
-  mutating func takeDatagram(_ local: SocketAddress, _ remote: SocketAddress, _ bytes: [UInt8]) {
-    if !takeRelayMessage(local, remote, bytes) { takeSTUN(local, remote, bytes) }
+  /// Handles a datagram that looks like STUN, or comes from a TURN server.
+  mutating func handleDatagram(_ local: SocketAddress, _ remote: SocketAddress, _ bytes: [UInt8]) {
+    if !receiveRelayMessage(local, remote, bytes) { handleSTUN(local, remote, bytes) }
   }
 
-  /// Takes a datagram that claims to be STUN, on its way through a relay or not.
-  mutating func takeSTUN(_ local: SocketAddress, _ remote: SocketAddress, _ bytes: [UInt8]) {
+  /// Handles a datagram that looks like STUN, relayed or not.
+  mutating func handleSTUN(_ local: SocketAddress, _ remote: SocketAddress, _ bytes: [UInt8]) {
     guard isBase(local, remote) else {
       counters.count(.unknownSocket)
       return
@@ -29,8 +29,8 @@ extension ICEAgent {
       return
     }
     switch message.messageClass {
-    case .request: takeRequest(message, local, remote)
-    case .success, .error: takeResponse(message, local, remote)
+    case .request: handleRequest(message, local, remote)
+    case .success, .error: handleResponse(message, local, remote)
     // An indication keeps mappings alive and wants nothing (RFC 8445 section 11).
     default: break
     }
@@ -48,8 +48,8 @@ extension ICEAgent {
     return message.verifiesIntegrity(key: addressed.localKey)
   }
 
-  /// Takes up a check of the peer whose answer went out (RFC 8445 section 7.3.1).
-  mutating func noteCheck(
+  /// Acts on a check of the peer that was answered (RFC 8445 section 7.3.1).
+  mutating func recordCheck(
     _ local: SocketAddress, _ remote: SocketAddress, priority: UInt32, usesCandidate: Bool,
     count: UInt64 = 1
   ) {
@@ -68,18 +68,18 @@ extension ICEAgent {
     }
     guard let index = checklist.index(local, remote) else { return }
     let now = now
-    checklist.change(index) { $0.noteRequests(count, at: now) }
+    checklist.change(index) { $0.recordRequests(count, at: now) }
     if usesCandidate, roles.role == .controlled { peerChose(index) }
     if checklist[index].state != .succeeded { trigger(index) }
   }
 
   /// The peer wants this pair: follow at once if it works, or as soon as it does (section 7.3.1.5).
   private mutating func peerChose(_ index: Int) {
-    checklist.noteChoice(index, at: now)
+    checklist.recordChoice(index, at: now)
     if checklist[index].state == .succeeded { followChoice(index) }
   }
 
-  private mutating func takeRequest(
+  private mutating func handleRequest(
     _ message: STUNMessage, _ local: SocketAddress, _ remote: SocketAddress
   ) {
     guard let username = message.username, message.hasIntegrity,
@@ -126,7 +126,7 @@ extension ICEAgent {
     if addressed.number != generations.present.number {
       guard let index = checklist.index(local, remote) else { return }
       let now = now
-      checklist.change(index) { $0.noteRequests(1, at: now) }
+      checklist.change(index) { $0.recordRequests(1, at: now) }
       return
     }
     let priority =
@@ -140,7 +140,7 @@ extension ICEAgent {
       if !remoteSide.hold(check) { counters.count(.overflows) }
       return
     }
-    noteCheck(local, remote, priority: priority, usesCandidate: usesCandidate)
+    recordCheck(local, remote, priority: priority, usesCandidate: usesCandidate)
   }
 
   /// Compares roles (RFC 8445 section 7.3.1.1); false when the peer has to change its role.

@@ -1,6 +1,6 @@
 import Wire
 
-/// Owns which pair is nominated: when the controlling side chooses (RFC 8445 section 8.1.1), and
+/// Decides which pair is nominated: when the controlling side chooses (RFC 8445 section 8.1.1), and
 /// how the controlled side follows (section 7.3.1.5).
 struct Nomination {
   /// The number of the pair that was nominated last.
@@ -9,7 +9,7 @@ struct Nomination {
   private(set) var dueAt: Instant?
   private var nominatedAt: Instant?
 
-  /// Takes a pair as nominated.
+  /// Nominates a pair.
   mutating func nominate(_ id: UInt32, at now: Instant) {
     pairID = id
     nominatedAt = now

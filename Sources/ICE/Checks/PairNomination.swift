@@ -1,6 +1,6 @@
 import Wire
 
-/// Owns which side wants a pair to be the one in use (RFC 8445 section 8.1).
+/// Which side wants a pair to be selected (RFC 8445 section 8.1).
 struct PairNomination {
   private(set) var isNominated = false
   /// Whether checks carry USE-CANDIDATE because this side chose the pair.
@@ -11,7 +11,7 @@ struct PairNomination {
   private(set) var chosenAt: Instant?
   private(set) var timesChosen = 0
 
-  /// Takes the pair as nominated; false when it was before.
+  /// Marks the pair as nominated; false when it was before.
   mutating func setNominated() -> Bool {
     defer { isNominated = true }
     return !isNominated
@@ -21,18 +21,18 @@ struct PairNomination {
 
   mutating func end() { isNominating = false }
 
-  /// Notes that the peer chose the pair, which is known to work or not.
+  /// Records that the peer chose the pair, which is known to work or not.
   mutating func choose(at now: Instant, works: Bool) {
     timesChosen += 1
     chosenAt = now
     if !works { wasChosenEarly = true }
   }
 
-  /// Notes that the peer chose another one.
+  /// Records that the peer chose another one.
   mutating func chooseOther() { timesChosen = 0 }
 
-  /// Whether the peer chose the pair before it was known to work; told once.
-  mutating func takeEarlyChoice() -> Bool {
+  /// Whether the peer chose the pair before it was known to work; true once.
+  mutating func removeEarlyChoice() -> Bool {
     defer { wasChosenEarly = false }
     return wasChosenEarly
   }

@@ -1,10 +1,9 @@
 import Wire
 
-/// Owns what came and went over a pair: its checks counted (W3C candidate-pair), how long they
-/// took, and when the peer last gave a sign of life.
+/// Counters of a pair (W3C candidate-pair), its round-trip times, and when the peer was last heard.
 struct PairTraffic {
-  /// When anything valid last came in: a response, a check or other traffic.
-  private(set) var heardAt: Instant?
+  /// When anything valid was last received: a response, a check or other traffic.
+  private(set) var receivedAt: Instant?
   /// When the peer last showed that it wants to receive here: a response or a check (RFC 7675).
   private(set) var consentedAt: Instant?
   /// When the last response came in.
@@ -22,30 +21,30 @@ struct PairTraffic {
 
   mutating func countConsentRequest() { consentRequestsSent += 1 }
 
-  /// Notes a response to a request that was sent at an instant.
+  /// Records a response to a request sent at `sentAt`.
   mutating func receiveResponse(to sentAt: Instant, at now: Instant) {
     responsesReceived += 1
-    heardAt = now
+    receivedAt = now
     roundTrip = now - sentAt
     totalRoundTrip = totalRoundTrip + (now - sentAt)
   }
 
-  /// Notes that a check was answered as it should be.
+  /// Records a valid response to a check.
   mutating func answer(at now: Instant) {
     answeredAt = now
     consentedAt = now
   }
 
-  /// Notes checks of the peer, which were answered.
+  /// Counts checks of the peer and the responses to them.
   mutating func receiveRequests(_ count: UInt64, at now: Instant) {
     requestsReceived += count
     responsesSent += count
-    heardAt = now
+    receivedAt = now
     consentedAt = now
   }
 
-  /// Notes other traffic.
-  mutating func hear(at now: Instant) { heardAt = now }
+  /// Records other traffic.
+  mutating func receiveData(at now: Instant) { receivedAt = now }
 
   /// Puts the counts into a report.
   func count(in report: inout ICEPairReport) {

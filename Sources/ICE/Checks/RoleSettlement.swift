@@ -1,7 +1,7 @@
 import Wire
 
-/// Owns which side chooses the pair (RFC 8445 section 6.1.1), and how it ends when both sides think
-/// the same (sections 7.2.5.1 and 7.3.1.1).
+/// Decides which side chooses the pair (RFC 8445 section 6.1.1), and how it ends when both sides
+/// think the same (sections 7.2.5.1 and 7.3.1.1).
 struct RoleSettlement {
   /// What a request says of the roles.
   enum Verdict {
@@ -18,8 +18,8 @@ struct RoleSettlement {
 
   init(tieBreaker: UInt64) { self.tieBreaker = tieBreaker }
 
-  /// Takes a role; false when it is the present one.
-  mutating func take(_ new: ICERole) -> Bool {
+  /// Sets the role; false when it does not change.
+  mutating func setRole(_ new: ICERole) -> Bool {
     guard role != new else { return false }
     role = new
     return true

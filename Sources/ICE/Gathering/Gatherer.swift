@@ -1,6 +1,6 @@
 import Wire
 
-/// Joins what gathering works with: sockets, connections, servers, questions to them, and own
+/// Joins what gathering works with: sockets, connections, servers, requests to them, and local
 /// candidates; owns its state (W3C RTCIceGatheringState).
 struct Gatherer {
   private(set) var settings: ICESettings
@@ -28,10 +28,10 @@ struct Gatherer {
     var next = settings
     (next.servers, next.relayOnly) = (servers, relayOnly)
     upcoming = next
-    if state == .new { takeUpcoming() }
+    if state == .new { applyUpcoming() }
   }
 
-  private mutating func takeUpcoming() {
+  private mutating func applyUpcoming() {
     guard let next = upcoming else { return }
     upcoming = nil
     guard next != settings else { return }
@@ -39,14 +39,14 @@ struct Gatherer {
     self.servers = ServerList(next.servers)
   }
 
-  /// Enters a state; false when it is the present one.
+  /// Enters a state; false when it is the current one.
   mutating func enter(_ new: ICEGatheringState) -> Bool {
     guard state != new else { return false }
     state = new
     return true
   }
 
-  /// What a candidate shows of an own address: the address, or a name that only hosts of the same
+  /// What a candidate shows of a local address: the address, or a name that only hosts of the same
   /// link can resolve; and whether that name is to be published.
   mutating func shown(
     _ ip: IPAddress, _ entropy: EntropyStream
@@ -70,6 +70,6 @@ struct Gatherer {
     candidates.restart()
     sockets.restart()
     servers.restart()
-    takeUpcoming()
+    applyUpcoming()
   }
 }

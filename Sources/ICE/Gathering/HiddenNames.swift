@@ -1,6 +1,6 @@
 import Wire
 
-/// Owns what candidates show of own addresses: names of the own link stand for them
+/// What candidates show of local addresses: names of the own link stand for them
 /// (draft-ietf-mmusic-mdns-ice-candidates section 3.1.1), the same for the whole session.
 struct HiddenNames {
   private var names: [(ip: IPAddress, name: String)] = []

@@ -8,12 +8,12 @@ extension ICEAgent {
   mutating func gather(_ addresses: [IPAddress]) {
     changeGathering(to: .gathering)
     openSockets(on: addresses)
-    for (id, name) in gatherer.servers.takeNames(&numbers, at: now) {
+    for (id, name) in gatherer.servers.namesToResolve(&numbers, at: now) {
       emit(.request(.resolveName(id: id, name)))
     }
   }
 
-  /// Gives up what is gone and takes what is new into use, as long as gathering has begun.
+  /// Drops addresses that are gone and begins with new ones, once gathering has begun.
   mutating func learnInterfaces(_ addresses: [IPAddress]) {
     guard gatheringState != .new else { return }
     for address in gatherer.sockets.remove(where: { !addresses.contains($0.asked) }) {
@@ -23,7 +23,7 @@ extension ICEAgent {
     // Connections have ports of their own.
     loseRelays { $0.isStream && !addresses.contains($0.base.ip) }
     checklist.fail { $0.isActive && !addresses.contains($0.base.ip) }
-    tellRemoved(gatherer.candidates.removeActive { !addresses.contains($0) })
+    reportRemoved(gatherer.candidates.removeActive { !addresses.contains($0) })
     openSockets(on: addresses)
   }
 
@@ -41,7 +41,7 @@ extension ICEAgent {
 
   /// Asks for the sockets of one address.
   private mutating func open(on address: IPAddress) {
-    let localPreference = gatherer.sockets.takePreference()
+    let localPreference = gatherer.sockets.nextPreference()
     if settings.usesUDP {
       let id = ask(for: address, localPreference: localPreference, isListener: false)
       emit(.request(.bindSocket(id: id, address)))
@@ -62,7 +62,7 @@ extension ICEAgent {
     return id
   }
 
-  /// Takes a socket into use: a host candidate, pairs with all that is known, questions to servers.
+  /// Begins with a socket: a host candidate, pairs with all remote candidates, requests to servers.
   mutating func socketBound(_ id: UInt32, _ address: SocketAddress) {
     if connected(id, address) || peerConnected(id, address) { return }
     guard let socket = gatherer.sockets.bind(id, address) else {
@@ -100,18 +100,18 @@ extension ICEAgent {
     for address in gatherer.sockets.remove(where: isOver) { emit(.request(.closeSocket(address))) }
   }
 
-  /// Drops all that began at the end point of a socket.
+  /// Drops all that began at the endpoint of a socket.
   private mutating func lose(_ address: SocketAddress) {
     gatherer.queries.drop(from: address)
     loseRelays { $0.base == address }
     failBase(address)
   }
 
-  /// Takes the addresses of a server's name; false when no server waits for them.
+  /// Stores the addresses of a server's name; false when no server waits for them.
   mutating func serverResolved(_ id: UInt32, _ addresses: [IPAddress]) -> Bool {
     guard let server = gatherer.servers.resolve(id, addresses) else { return false }
     if addresses.isEmpty {
-      tellFailure(of: server.server, reason: "the name of the server is not known", base: nil)
+      reportFailure(of: server.server, reason: "the name of the server is not known", base: nil)
     }
     for socket in gatherer.sockets.all
     where socket.generation == generations.present.number && !socket.isListener {
@@ -120,7 +120,7 @@ extension ICEAgent {
     return true
   }
 
-  /// Sends what is due to servers, and tells when gathering is over.
+  /// Sends what is due to servers, and reports when gathering is complete.
   mutating func runGathering() {
     for index in gatherer.queries.all.indices { runQuery(at: index) }
     runRelays()
@@ -134,11 +134,11 @@ extension ICEAgent {
     changeGathering(to: .complete)
   }
 
-  /// Takes the response of a STUN server; false when no question was asked with this transaction.
-  mutating func takeServerResponse(
+  /// Handles the response of a STUN server; false when no request has this transaction.
+  mutating func receiveServerResponse(
     _ message: STUNMessage, _ local: SocketAddress, _ remote: SocketAddress
   ) -> Bool {
-    guard let isFirst = gatherer.queries.take(message.transactionID, local, remote) else {
+    guard let isFirst = gatherer.queries.receive(message.transactionID, local, remote) else {
       return false
     }
     guard isFirst else { return true }
@@ -147,7 +147,7 @@ extension ICEAgent {
     else {
       counters.count(.errorResponses)
       let error = message.errorCode
-      tellFailure(
+      reportFailure(
         of: gatherer.servers.server(at: remote), code: error?.code ?? 0,
         reason: error?.reason ?? "the server's answer has no address", base: local)
       return true
@@ -156,8 +156,8 @@ extension ICEAgent {
     return true
   }
 
-  /// Tells that a server gave nothing, as long as candidates are gathered.
-  mutating func tellFailure(
+  /// Reports that a server gave no candidate, while candidates are gathered.
+  mutating func reportFailure(
     of server: ICEServer?, code: UInt16 = 0, reason: String, base: SocketAddress?
   ) {
     guard gatheringState == .gathering else { return }
@@ -166,8 +166,8 @@ extension ICEAgent {
         ICEServerFailure(server: server, code: code, reason: reason, base: base)))
   }
 
-  /// Tells which own candidates are gone.
-  mutating func tellRemoved(_ candidates: [ICECandidate]) {
+  /// Reports the local candidates that are gone.
+  mutating func reportRemoved(_ candidates: [ICECandidate]) {
     if !candidates.isEmpty { emit(.candidatesRemoved(candidates)) }
   }
 
@@ -185,7 +185,7 @@ extension ICEAgent {
     ICECandidate.Extension(name: "ufrag", value: generations.present.local.usernameFragment)
   }
 
-  /// What a candidate shows of an own address.
+  /// What a candidate shows of a local address.
   mutating func shown(_ ip: IPAddress) -> ICECandidate.Host {
     let (host, published) = gatherer.shown(ip, entropy)
     if let published { emit(.request(.publishName(published, ip))) }
@@ -200,8 +200,8 @@ extension ICEAgent {
     _ candidate: ICECandidate, base: SocketAddress, server: ICEServer? = nil
   ) {
     gatherer.candidates.add(candidate, base: base, server: server)
-    // After the end of candidates was told, there are none until a restart (W3C webrtc-pc section
-    // 5.6.1): the peer learns such a path from the checks that come over it.
+    // After the end of candidates was reported, there are none until a restart (W3C webrtc-pc
+    // section 5.6.1): the peer learns such a path from the checks that come over it.
     emit(
       gatheringState == .complete ? .unsignaledCandidate(candidate) : .localCandidate(candidate))
   }
@@ -239,7 +239,7 @@ extension ICEAgent {
           continue
         }
       }
-      gatherer.queries.takeTurn(at: due)
+      gatherer.queries.useTurn(at: due)
       guard server.server.credentials == nil, !settings.relayOnly else { continue }
       gatherer.queries.add(base, address, STUNTransactionID(from: entropy), at: due)
     }
@@ -248,10 +248,10 @@ extension ICEAgent {
   private mutating func runQuery(at index: Int) {
     let query = gatherer.queries.all[index]
     let message: [UInt8]
-    switch gatherer.queries.takeDue(index, keepsAlive: keepsAlive, at: now) {
+    switch gatherer.queries.removeDue(index, keepsAlive: keepsAlive, at: now) {
     case .nothing: return
     case .givenUp:
-      return tellFailure(
+      return reportFailure(
         of: gatherer.servers.server(at: query.server), reason: "the server does not answer",
         base: query.base)
     case .request: message = STUNWriter(.request, transactionID: query.transaction).finish()
@@ -263,7 +263,7 @@ extension ICEAgent {
 }
 
 extension SocketAddress {
-  /// What stands for an address that is not told (RFC 8839 section 5.1).
+  /// What stands for an address that is not shown (RFC 8839 section 5.1).
   static func hidden(isIPv4: Bool) -> SocketAddress {
     SocketAddress(isIPv4 ? IPAddress(ipv4: 0) : IPAddress(ipv6High: 0, low: 0), port: 0)
   }

@@ -16,7 +16,7 @@ extension ICEAgent {
   /// Hands what a TURN server sends to its client: anything but Binding messages.
   ///
   /// Returns false when it is not for a client.
-  mutating func takeRelayMessage(
+  mutating func receiveRelayMessage(
     _ local: SocketAddress, _ server: SocketAddress, _ bytes: [UInt8]
   ) -> Bool {
     guard let index = relays.index(from: local, to: server) else { return false }
@@ -84,14 +84,14 @@ extension ICEAgent {
   /// Does what is due for relays, and forgets those that are over.
   mutating func runRelays() {
     for index in relays.indices {
-      switch relays.takeDue(index, at: now) {
+      switch relays.removeDue(index, at: now) {
       case .nothing: break
       case .begin: begin(index)
       case .giveUp: giveUp(relay: index, "the server does not answer")
       case .deadline: drive(relay: index, .deadline)
       }
     }
-    for relay in relays.takeOver() { hangUp(relay) }
+    for relay in relays.removeOver() { hangUp(relay) }
   }
 
   private mutating func begin(_ index: Int) {
@@ -105,7 +105,7 @@ extension ICEAgent {
           StreamTarget(from: relay.base.ip, to: relay.address, server: relay.server))))
   }
 
-  /// Takes a connection to a server into use; false when it is not one.
+  /// Begins with a connection to a server; false when it is none.
   mutating func connected(_ id: UInt32, _ address: SocketAddress) -> Bool {
     guard let index = relays.connected(id, at: address) else { return false }
     drive(relay: index, .begin)
@@ -124,7 +124,7 @@ extension ICEAgent {
     if let relayed = relays[index].relayed { failBase(relayed) }
     drive(relay: index, .close)
     emit(.serverFailed(address, code: 0, reason: reason))
-    tellFailure(of: relays[index].server, reason: reason, base: relays[index].base)
+    reportFailure(of: relays[index].server, reason: reason, base: relays[index].base)
   }
 
   private mutating func loseStream(of index: Int) {
@@ -152,7 +152,7 @@ extension ICEAgent {
       drive(relay: index, .close)
       let reason = "the system cannot send to the server"
       emit(.serverFailed(remote, code: 0, reason: reason))
-      tellFailure(of: relays[index].server, reason: reason, base: local)
+      reportFailure(of: relays[index].server, reason: reason, base: local)
     }
   }
 
@@ -177,7 +177,7 @@ extension ICEAgent {
   }
 
   mutating func failBase(_ base: SocketAddress) {
-    tellRemoved(gatherer.candidates.remove(base: base))
+    reportRemoved(gatherer.candidates.remove(base: base))
     checklist.fail { $0.base == base }
   }
 
@@ -201,7 +201,7 @@ extension ICEAgent {
     case .received(let bytes, let peer):
       guard let local = relay.relayed else { return }
       if STUNMessage.matches(bytes.span.bytes) {
-        takeSTUN(local, peer, bytes)
+        handleSTUN(local, peer, bytes)
       } else {
         emit(.relayed(local: local, remote: peer, bytes: bytes))
       }
@@ -211,12 +211,12 @@ extension ICEAgent {
     case .redirected(let server): redirect(index, to: server)
     case .failed(let code, let reason):
       emit(.serverFailed(relay.address, code: code, reason: reason))
-      tellFailure(of: relay.server, code: code, reason: reason, base: relay.base)
+      reportFailure(of: relay.server, code: code, reason: reason, base: relay.base)
       if let before { renew(index, lost: before) }
     }
   }
 
-  /// Asks for another allocation where one was lost: the server was started anew, or did not answer
+  /// Requests another allocation where one was lost: the server was restarted, or did not answer
   /// for a while.
   ///
   /// The new address is not signaled; the peer learns it from checks.
@@ -230,7 +230,7 @@ extension ICEAgent {
     guard relays.mayRedirect(index, to: server) else {
       let reason = "the redirection leads nowhere"
       emit(.serverFailed(relay.address, code: 300, reason: reason))
-      return tellFailure(of: relay.server, code: 300, reason: reason, base: relay.base)
+      return reportFailure(of: relay.server, code: 300, reason: reason, base: relay.base)
     }
     hangUp(relay)
     relays.redirect(index, to: server, &numbers, entropy, at: now)
@@ -249,7 +249,7 @@ extension ICEAgent {
     let hidden = SocketAddress.hidden(isIPv4: relayed.ip.isIPv4)
     let isSecret = settings.relayOnly || settings.hidesAddresses
     let priority = ICEPriority.candidate(.relayed, localPreference: relay.localPreference)
-    // Who wants relays only does not want to tell the own address (RFC 8828 section 5.2).
+    // Who wants relays only does not want to reveal the local address (RFC 8828 section 5.2).
     addLocal(
       ICECandidate(
         foundation: foundation, priority: priority, host: .address(relayed.ip), port: relayed.port,

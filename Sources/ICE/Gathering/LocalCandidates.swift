@@ -1,12 +1,12 @@
 import Wire
 
-/// Owns the own candidates and their foundations (RFC 8445 section 5.1.1).
+/// The local candidates and their foundations (RFC 8445 section 5.1.1).
 struct LocalCandidates {
-  /// An own candidate and the socket that it sends from.
+  /// A local candidate and the socket that it sends from.
   struct Candidate {
     let candidate: ICECandidate
     let base: SocketAddress
-    /// Who told or gave the address, for reflexive and relayed candidates.
+    /// Who reported or allocated the address, for reflexive and relayed candidates.
     let server: ICEServer?
   }
 
@@ -36,11 +36,11 @@ struct LocalCandidates {
     all.append(Candidate(candidate: candidate, base: base, server: server))
   }
 
-  /// Forgets the candidates of a base that is gone; gives them.
+  /// Forgets the candidates of a base that is gone; returns them.
   @discardableResult
   mutating func remove(base: SocketAddress) -> [ICECandidate] { remove { $0.base == base } }
 
-  /// Forgets the candidates that connections began at, where an address is gone; gives them.
+  /// Forgets the candidates that connections began at, where an address is gone; returns them.
   mutating func removeActive(where isGone: (IPAddress) -> Bool) -> [ICECandidate] {
     remove { $0.candidate.tcpType == .active && isGone($0.base.ip) }
   }
@@ -70,8 +70,8 @@ struct LocalCandidates {
     all.first { $0.base == base && $0.candidate.address == address }?.candidate
   }
 
-  /// Whether a mapping changes nothing, or another server told it already, so that it is redundant
-  /// (RFC 8445 section 5.1.3).
+  /// Whether a mapping changes nothing, or another server reported it already, so that it is
+  /// redundant (RFC 8445 section 5.1.3).
   func isRedundant(_ mapped: SocketAddress, base: SocketAddress) -> Bool {
     all.contains {
       $0.base == base && $0.candidate.address == mapped && $0.candidate.kind != .peerReflexive
@@ -83,7 +83,7 @@ struct LocalCandidates {
     all.filter { $0.candidate.tcpType == .active }.map(\.base)
   }
 
-  /// The priority of the own candidate that a pair sends from.
+  /// The priority of the local candidate that a pair sends from.
   func priority(of pair: CandidatePair) -> UInt32 {
     baseCandidate(of: pair.base)?.priority ?? pair.local.priority
   }

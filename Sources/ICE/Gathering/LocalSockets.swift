@@ -1,8 +1,8 @@
 import Wire
 
-/// Owns the sockets that an agent asked the system for, and how much each is preferred.
+/// The sockets that an agent asked the system for, and how much each is preferred.
 struct LocalSockets {
-  /// A socket that was asked for, and its end point once it is open.
+  /// A socket that was asked for, and its endpoint once it is open.
   struct Socket {
     let id: UInt32
     let generation: UInt32
@@ -22,7 +22,7 @@ struct LocalSockets {
 
   var isFull: Bool { all.count >= Self.maximum }
 
-  /// The open socket with an end point.
+  /// The open socket with an endpoint.
   func socket(at address: SocketAddress) -> Socket? {
     for socket in all where socket.address == address { return socket }
     return nil
@@ -41,18 +41,18 @@ struct LocalSockets {
   /// Whether something can be sent to an address at all.
   func reaches(_ ip: IPAddress) -> Bool { all.contains { $0.asked.isIPv4 == ip.isIPv4 } }
 
-  /// The end points of a generation.
+  /// The endpoints of a generation.
   func bases(of generation: UInt32) -> [SocketAddress] {
     all.filter { $0.generation == generation }.compactMap(\.address)
   }
 
   /// The local preference of the next address (RFC 8445 section 5.1.2.1).
-  mutating func takePreference() -> UInt16 {
+  mutating func nextPreference() -> UInt16 {
     defer { asked += 1 }
     return 65535 - asked
   }
 
-  /// Notes that a socket was asked for.
+  /// Records that a socket was asked for.
   mutating func ask(
     _ id: UInt32, _ address: IPAddress, of generation: UInt32, localPreference: UInt16,
     isListener: Bool
@@ -63,7 +63,7 @@ struct LocalSockets {
         isListener: isListener))
   }
 
-  /// Takes the end point of a socket; nil when it is not waited for any more.
+  /// Sets the endpoint of a socket; nil when nothing waits for it any more.
   mutating func bind(_ id: UInt32, _ address: SocketAddress) -> Socket? {
     guard let index = all.firstIndex(where: { $0.id == id }), all[index].address == nil else {
       return nil
@@ -78,7 +78,7 @@ struct LocalSockets {
     return all.remove(at: index)
   }
 
-  /// Forgets some sockets; the end points of those that are open.
+  /// Forgets some sockets; the endpoints of those that are open.
   mutating func remove(where isOver: (Socket) -> Bool) -> [SocketAddress] {
     defer { all.removeAll(where: isOver) }
     return all.filter(isOver).compactMap(\.address)

@@ -2,20 +2,20 @@ import STUN
 import TURN
 import Wire
 
-/// Owns the allocations on TURN servers: which are asked for, over which connections, and how often
-/// they are redirected or asked for anew.
+/// The allocations on TURN servers: which are asked for, over which connections, and how often they
+/// are redirected or asked for again.
 ///
-/// What a client says is done by whoever drives it.
+/// The agent carries out what a client requests.
 struct Relays {
-  /// A TURN server that is asked for an allocation from one own address.
+  /// A TURN server that is asked for an allocation from one local address.
   struct Relay {
     /// Names the connection, when the transport is one.
     fileprivate(set) var id: UInt32
     let generation: UInt32
     let server: ICEServer
-    /// The server's end point; another one after a redirection.
+    /// The server's endpoint; another one after a redirection.
     fileprivate(set) var address: SocketAddress
-    /// The own end point; its port is 0 before a connection has one.
+    /// The local endpoint; its port is 0 before a connection has one.
     fileprivate(set) var base: SocketAddress
     let localPreference: UInt16
     fileprivate var client: TURNClient
@@ -24,7 +24,7 @@ struct Relays {
     /// When a connection that is being made is given up.
     fileprivate var connectBy: Instant?
     fileprivate var redirections = 0
-    /// How often an allocation that was lost was asked for anew.
+    /// How many times a lost allocation was requested again.
     fileprivate var renewals = 0
     fileprivate var sendFailures = 0
 
@@ -34,9 +34,9 @@ struct Relays {
     var relayed: SocketAddress? { client.relayed }
     var isAllocating: Bool { client.isAllocating }
     fileprivate var isOver: Bool { !client.isAllocating && !client.isAllocated }
-    /// When the client wants attention by itself.
+    /// When the client is due by itself.
     var clientDeadline: Instant? { client.deadline }
-    /// When it wants attention by itself.
+    /// When it is due by itself.
     fileprivate var wakeAt: Instant? { beginAt ?? connectBy ?? client.deadline }
   }
 
@@ -49,7 +49,7 @@ struct Relays {
     case deadline
   }
 
-  /// What an own refused send means.
+  /// What a send means that the system refused.
   enum Refusal {
     case nothing
     /// A connection that does not take anything any more is gone.
@@ -79,7 +79,7 @@ struct Relays {
     return nil
   }
 
-  /// The relay that speaks to a server from an own end point.
+  /// The relay that speaks to a server from a local endpoint.
   func index(from base: SocketAddress, to server: SocketAddress) -> Int? {
     for index in all.indices where all[index].address == server && all[index].base == base {
       return index
@@ -109,7 +109,7 @@ struct Relays {
   /// Whether an allocation is still asked for.
   var isAllocating: Bool { all.contains { $0.client.isAllocating } }
 
-  /// When a relay wants attention next.
+  /// When a relay is due next.
   var deadline: Instant? {
     var next: Instant?
     for relay in all { next = earliest(next, relay.wakeAt) }
@@ -137,7 +137,7 @@ struct Relays {
   }
 
   /// What is due for a relay now.
-  mutating func takeDue(_ index: Int, at now: Instant) -> Due {
+  mutating func removeDue(_ index: Int, at now: Instant) -> Due {
     if let due = all[index].beginAt {
       guard due <= now else { return .nothing }
       all[index].beginAt = nil
@@ -153,7 +153,7 @@ struct Relays {
     all[index].connectBy = now + ICETiming.connectWait
   }
 
-  /// Takes a connection to a server; the relay that waits for it.
+  /// Registers a connection to a server; returns the relay that waits for it.
   mutating func connected(_ id: UInt32, at address: SocketAddress) -> Int? {
     let index = all.firstIndex { $0.isStream && $0.id == id && $0.connectBy != nil }
     guard let index else { return nil }
@@ -162,17 +162,17 @@ struct Relays {
     return index
   }
 
-  /// Waits for no connection any more.
+  /// Stops waiting for a connection.
   mutating func giveUpConnecting(_ index: Int) { all[index].connectBy = nil }
 
-  /// Notes that the system refused to send to the server.
+  /// Records that the system refused to send to the server.
   mutating func refuse(_ index: Int) -> Refusal {
     if all[index].isStream { return .lost }
     all[index].sendFailures += 1
     return all[index].sendFailures >= 3 && all[index].client.isAllocating ? .unreachable : .nothing
   }
 
-  /// Begins anew where an allocation of the present generation was lost, a few times.
+  /// Requests a lost allocation of the current generation again, a few times.
   mutating func renew(
     _ index: Int, of generation: UInt32, _ numbers: inout RequestNumbers,
     _ entropy: EntropyStream, at now: Instant
@@ -217,8 +217,8 @@ struct Relays {
     all[index].beginAt = due
   }
 
-  /// Forgets relays that are over; these.
-  mutating func takeOver() -> [Relay] {
+  /// Removes the relays that are finished, and returns them.
+  mutating func removeOver() -> [Relay] {
     defer { all.removeAll(where: \.isOver) }
     return all.filter(\.isOver)
   }
@@ -228,7 +228,7 @@ struct Relays {
 
   // MARK: Clients
 
-  /// Steps the client of a relay; its outputs, whose storage is given back with `recycle`.
+  /// Steps the client of a relay; returns its outputs, whose storage goes back with `recycle`.
   mutating func step(
     _ index: Int, _ input: TURNClient.Input, at now: Instant
   ) -> Outbox<TURNClient.Output> {
@@ -238,7 +238,7 @@ struct Relays {
     return outputs
   }
 
-  /// Takes back the storage of outputs that were handled.
+  /// Keeps the storage of handled outputs for the next step.
   mutating func recycle(_ outputs: consuming Outbox<TURNClient.Output>) { storage = outputs }
 }
 

@@ -1,6 +1,6 @@
 import Wire
 
-/// Owns the STUN and TURN servers, and how long their names are waited for.
+/// The STUN and TURN servers, and how long their names are waited for.
 struct ServerList {
   /// A server and its addresses once they are known.
   struct Server {
@@ -23,7 +23,7 @@ struct ServerList {
     }
   }
 
-  /// The server at an end point.
+  /// The server at an endpoint.
   func server(at address: SocketAddress) -> ICEServer? {
     all.first {
       $0.server.port == address.port && $0.addresses?.contains(address.ip) == true
@@ -31,7 +31,7 @@ struct ServerList {
   }
 
   /// The names that are to be resolved, for which is waited from now on.
-  mutating func takeNames(
+  mutating func namesToResolve(
     _ numbers: inout RequestNumbers, at now: Instant
   ) -> [(id: UInt32, name: String)] {
     namesUntil = now + ICETiming.nameWait
@@ -47,7 +47,7 @@ struct ServerList {
     return names
   }
 
-  /// Takes the addresses of a name; nil when nobody waits for them.
+  /// Stores the addresses of a name; nil when nobody waits for them.
   mutating func resolve(_ id: UInt32, _ addresses: [IPAddress]) -> Server? {
     guard let index = all.firstIndex(where: { $0.nameID == id }) else { return nil }
     all[index].nameID = nil

@@ -2,15 +2,15 @@ import STUN
 import TURN
 import Wire
 
-/// Owns the questions to STUN servers: when they are asked, again or given up, and how mappings are
+/// The requests to STUN servers: when they are sent, repeated or given up, and how mappings are
 /// kept alive (RFC 8445 sections 5.1.1.2, 11 and 14).
 struct ServerQueries {
-  /// A question about the mapping of one socket.
+  /// A request for the mapping of one socket.
   struct Query {
     let base: SocketAddress
     let server: SocketAddress
     let transaction: STUNTransactionID
-    /// When the next request is due, or the question is given up; nil once it is answered.
+    /// When the request is repeated or given up; nil once it is answered.
     fileprivate var nextAttempt: Instant?
     fileprivate var attempts = 0
     fileprivate var sendFailures = 0
@@ -28,22 +28,22 @@ struct ServerQueries {
     }
   }
 
-  /// What is due for a question.
+  /// What is due for a request.
   enum Due {
     case nothing, request, keepAlive, givenUp
   }
 
   private(set) var all: [Query] = []
-  /// When the next question may be asked for the first time (Ta).
+  /// When the next new request may go out (Ta).
   private var nextFirst = Instant.zero
 
-  /// When a first question may go out.
+  /// When a new request may go out.
   func turn(at now: Instant) -> Instant { max(now, nextFirst) }
 
-  /// Notes that a first question, to whatever server, goes out at an instant.
-  mutating func takeTurn(at due: Instant) { nextFirst = due + ICETiming.paceSmall }
+  /// Records that a new request, to any server, goes out at `due`.
+  mutating func useTurn(at due: Instant) { nextFirst = due + ICETiming.paceSmall }
 
-  /// Adds a question that is first asked at an instant.
+  /// Adds a request that is first sent at an instant.
   mutating func add(
     _ base: SocketAddress, _ server: SocketAddress, _ transaction: STUNTransactionID,
     at due: Instant
@@ -51,14 +51,14 @@ struct ServerQueries {
     all.append(Query(base, server, transaction, at: due))
   }
 
-  /// Forgets the questions from an end point that is gone.
+  /// Drops the requests from an endpoint that is gone.
   mutating func drop(from base: SocketAddress) { all.removeAll { $0.base == base } }
 
-  /// Forgets all questions.
+  /// Drops all requests.
   mutating func removeAll() { all = [] }
 
-  /// Takes a response; whether it is the first one, or nil when it answers nothing.
-  mutating func take(
+  /// Receives a response; returns whether it is the first one, nil when it answers no request.
+  mutating func receive(
     _ transaction: STUNTransactionID, _ local: SocketAddress, _ remote: SocketAddress
   ) -> Bool? {
     let index = all.firstIndex {
@@ -69,7 +69,7 @@ struct ServerQueries {
     return all[index].nextAttempt != nil
   }
 
-  /// Notes that the system refused a send: three times end a question, of which is told.
+  /// Records that the system refused a send: after three the request is given up and reported.
   @discardableResult
   mutating func refuse(_ local: SocketAddress, _ remote: SocketAddress) -> Bool {
     var isOver = false
@@ -82,17 +82,17 @@ struct ServerQueries {
     return isOver
   }
 
-  /// Keeps the mapping that a server told alive from now on.
+  /// Keeps the mapping that a server reported alive from now on.
   mutating func keepAlive(_ base: SocketAddress, _ server: SocketAddress, at now: Instant) {
     for index in all.indices where all[index].base == base && all[index].server == server {
       all[index].keepAliveAt = now + ICETiming.keepAlive
     }
   }
 
-  /// What is due for a question now.
+  /// What is due for a request now.
   ///
   /// - Parameter keepsAlive: whether mappings are kept alive; later checks do so.
-  mutating func takeDue(_ index: Int, keepsAlive: Bool, at now: Instant) -> Due {
+  mutating func removeDue(_ index: Int, keepsAlive: Bool, at now: Instant) -> Due {
     if let due = all[index].nextAttempt, due <= now {
       guard all[index].attempts < TURNTiming.queryWaits.count else {
         all[index].nextAttempt = nil
@@ -107,15 +107,15 @@ struct ServerQueries {
     return .keepAlive
   }
 
-  /// Forgets the questions that are over.
+  /// Drops the requests that are finished.
   mutating func removeFinished() {
     all.removeAll { $0.nextAttempt == nil && $0.keepAliveAt == nil }
   }
 
-  /// Whether an answer is waited for.
+  /// Whether a response is still expected.
   var isWaiting: Bool { all.contains { $0.nextAttempt != nil } }
 
-  /// When a question wants attention next.
+  /// When a request is due next.
   func deadline(keepsAlive: Bool) -> Instant? {
     var next: Instant?
     for query in all {

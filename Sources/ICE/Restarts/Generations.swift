@@ -1,9 +1,9 @@
 import Wire
 
-/// Owns the credentials of both sides over ICE restarts (RFC 8445 section 9): the present ones, the
-/// ones before until a new path works, and those that the peer announced for a restart to come.
+/// The credentials of both sides over ICE restarts (RFC 8445 section 9): the current ones, the ones
+/// before until a new path works, and those that the peer announced for an announced restart.
 struct Generations {
-  /// The peer's side of a restart that the own side has not made yet.
+  /// The peer's side of a restart that the local side has not made yet.
   struct Upcoming {
     let credentials: ICECredentials
     fileprivate(set) var isLite: Bool
@@ -12,16 +12,16 @@ struct Generations {
   }
 
   /// What credentials of the peer are.
-  enum Taking: Equatable {
+  enum CredentialUse: Equatable {
     case unusable
-    /// Those of the present generation, and whether it had none.
+    /// Those of the current generation, and whether it had none.
     case present(isNew: Bool)
     /// They are kept for a restart.
     case upcoming
   }
 
   private(set) var present: ICEGeneration
-  /// The generation of the pair in use, when a restart has not led to a new one yet.
+  /// The generation of the selected pair, when a restart has not led to a new one yet.
   private(set) var earlier: ICEGeneration?
   /// When what is left of the earlier generation is given up.
   private(set) var retireAt: Instant?
@@ -36,7 +36,7 @@ struct Generations {
     number == present.number ? present : earlier?.number == number ? earlier : nil
   }
 
-  /// The generation that has an own username fragment.
+  /// The generation that has a local username fragment.
   func generation(ofFragment fragment: Substring) -> ICEGeneration? {
     if present.local.usernameFragment == fragment { return present }
     if let earlier, earlier.local.usernameFragment == fragment { return earlier }
@@ -45,8 +45,8 @@ struct Generations {
 
   // MARK: The peer's side
 
-  /// Takes the peer's credentials, or keeps them for the restart that they announce.
-  mutating func take(_ credentials: ICECredentials, lite: Bool) -> Taking {
+  /// Applies the peer's credentials, or holds them for the restart that they announce.
+  mutating func apply(_ credentials: ICECredentials, lite: Bool) -> CredentialUse {
     // RFC 8839 section 5.4 ends both at 256 characters.
     guard (1...256).contains(credentials.usernameFragment.utf8.count),
       (1...256).contains(credentials.password.utf8.count)
@@ -64,15 +64,15 @@ struct Generations {
     return .upcoming
   }
 
-  /// Whether a candidate belongs to a restart to come, for which it is kept; what names no
+  /// Whether a candidate belongs to an announced restart, for which it is kept; what names no
   /// generation belongs to the newest one.
   func isUpcoming(_ fragment: String?) -> Bool {
     guard let upcoming else { return false }
     return fragment == nil || fragment == upcoming.credentials.usernameFragment
   }
 
-  /// Keeps a candidate for a restart to come; false when there are too many.
-  mutating func keep(_ candidate: ICECandidate) -> Bool {
+  /// Holds a candidate for an announced restart; false when there are too many.
+  mutating func hold(_ candidate: ICECandidate) -> Bool {
     guard let count = upcoming?.candidates.count, count < RemoteSide.candidatesMaximum else {
       return false
     }
@@ -80,7 +80,7 @@ struct Generations {
     return true
   }
 
-  /// Notes that no candidate comes any more for a restart to come; false when there is none.
+  /// Records that no candidate comes any more for an announced restart; false when there is none.
   mutating func endUpcoming() -> Bool {
     upcoming?.hasEnded = true
     return upcoming != nil
@@ -100,15 +100,15 @@ struct Generations {
     return upcoming
   }
 
-  /// Notes that a pair of the present generation is in use: the earlier one is kept for a while.
-  mutating func notePath(at now: Instant) {
+  /// Records that a pair of the current generation is in use: the earlier one is kept for a while.
+  mutating func recordPath(at now: Instant) {
     if earlier != nil, retireAt == nil { retireAt = now + ICETiming.retirement }
   }
 
-  /// Notes that the pair of the earlier generation is lost.
+  /// Records that the pair of the earlier generation is lost.
   mutating func losePath(at now: Instant) { retireAt = now }
 
-  /// Whether the earlier generation is to be given up, from now on no more.
+  /// Whether the earlier generation is to be given up now; true once.
   mutating func retire(at now: Instant) -> Bool {
     guard let due = retireAt, due <= now else { return false }
     retireAt = nil

@@ -2,9 +2,9 @@ import Wire
 
 // What the peer signals, and restarts.
 extension ICEAgent {
-  /// Takes the peer's credentials, or keeps them for the restart that they announce.
+  /// Applies the peer's credentials, or holds them for the restart that they announce.
   mutating func setRemote(_ credentials: ICECredentials, lite: Bool) {
-    switch generations.take(credentials, lite: lite) {
+    switch generations.apply(credentials, lite: lite) {
     case .unusable: counters.count(.unusable)
     case .upcoming: break
     case .present(let isNew):
@@ -13,30 +13,30 @@ extension ICEAgent {
         changeRole(to: .controlling)
         emit(.role(.controlling))
       }
-      if isNew { takeHeld(credentials.usernameFragment) }
+      if isNew { applyHeld(credentials.usernameFragment) }
     }
   }
 
-  /// Takes what waited for the peer's credentials.
-  private mutating func takeHeld(_ fragment: String) {
-    let (candidates, checks) = remoteSide.takeHeld()
-    for candidate in candidates { takeRemote(candidate) }
+  /// Applies what waited for the peer's credentials.
+  private mutating func applyHeld(_ fragment: String) {
+    let (candidates, checks) = remoteSide.removeHeld()
+    for candidate in candidates { receiveRemoteCandidate(candidate) }
     for check in checks {
       guard check.fragment == fragment else {
         counters.count(.foreignFragment, check.count)
         continue
       }
-      noteCheck(
+      recordCheck(
         check.local, check.remote, priority: check.priority, usesCandidate: check.usesCandidate,
         count: check.count)
     }
   }
 
-  /// Takes a candidate that was signaled, for the generation that it names or else the newest one.
-  mutating func takeRemote(_ candidate: ICECandidate) {
+  /// Handles a signaled candidate, for the generation that it names or else the newest one.
+  mutating func receiveRemoteCandidate(_ candidate: ICECandidate) {
     let fragment = candidate.value(ofExtension: "ufrag")
     if generations.isUpcoming(fragment) {
-      if !generations.keep(candidate) { counters.count(.overflows) }
+      if !generations.hold(candidate) { counters.count(.overflows) }
       return
     }
     guard let remote = generations.present.remote else {
@@ -66,7 +66,7 @@ extension ICEAgent {
 
   mutating func nameResolved(_ id: UInt32, _ addresses: [IPAddress]) {
     if serverResolved(id, addresses) { return }
-    guard var candidate = remoteSide.takeNamed(id) else { return }
+    guard var candidate = remoteSide.removeNamed(id) else { return }
     // One address stands for the name: the first that a socket can send to.
     let sockets = gatherer.sockets
     guard let ip = addresses.first(where: { sockets.reaches($0) }) ?? addresses.first else {
@@ -76,7 +76,7 @@ extension ICEAgent {
     addRemote(candidate)
   }
 
-  /// Begins a new generation; the pair in use goes on until the new one has a pair that works.
+  /// Begins a new generation; the selected pair goes on until the new one has a pair that works.
   mutating func restart(_ credentials: ICECredentials) {
     let selected = selectedIndex
     let kept = selected.map { checklist[$0] }
@@ -92,7 +92,7 @@ extension ICEAgent {
     nomination.restart()
     guard let upcoming else { return }
     setRemote(upcoming.credentials, lite: upcoming.isLite)
-    for candidate in upcoming.candidates { takeRemote(candidate) }
+    for candidate in upcoming.candidates { receiveRemoteCandidate(candidate) }
     if upcoming.hasEnded { remoteSide.end() }
   }
 
@@ -105,7 +105,7 @@ extension ICEAgent {
     closeSockets { $0.generation != number }
   }
 
-  /// Makes a candidate known; one that was learned from a check gets its real name when signaled.
+  /// Adds a candidate; a signaled one replaces the peer-reflexive one learned from a check.
   mutating func learnRemote(_ candidate: ICECandidate) -> RemoteSide.Learning {
     let learning = remoteSide.learn(candidate)
     switch learning {

@@ -3,7 +3,7 @@ struct ICEGeneration {
   /// Counts restarts, from 0.
   let number: UInt32
   let local: ICECredentials
-  /// The own password as the key of requests that come in.
+  /// The local password as the key of requests that come in.
   let localKey: [UInt8]
   private(set) var remote: ICECredentials?
   /// The peer's password as the key of requests that go out.

@@ -1,6 +1,6 @@
 import Wire
 
-/// Owns what is known of the peer within one ICE generation: its candidates, names that are being
+/// What is known of the peer within one ICE generation: its candidates, names that are being
 /// resolved, and what came before its credentials.
 struct RemoteSide {
   /// A check that came before the peer's credentials were known.
@@ -20,7 +20,7 @@ struct RemoteSide {
     let candidate: ICECandidate
   }
 
-  /// What became of a candidate.
+  /// The result of learning a candidate.
   enum Learning {
     case new
     /// It was learned from a check before and has its real name now.
@@ -29,7 +29,7 @@ struct RemoteSide {
     case full
   }
 
-  /// What became of a candidate with a name.
+  /// The result of receiving a candidate with a name.
   enum Naming: Equatable {
     /// The name is to be resolved under a number.
     case asked(UInt32)
@@ -55,21 +55,21 @@ struct RemoteSide {
   var isComplete: Bool { hasEnded && names.isEmpty }
 
   /// Whether there is something to check, or the news that nothing will come.
-  var hasNews: Bool { !candidates.isEmpty || !names.isEmpty || hasEnded }
+  var hasChanges: Bool { !candidates.isEmpty || !names.isEmpty || hasEnded }
 
-  /// Notes that the peer has no more candidates.
+  /// Records that the peer has no more candidates.
   mutating func end() { hasEnded = true }
 
   // MARK: Before the credentials
 
-  /// Keeps a candidate that came before the credentials; false when there are too many.
+  /// Holds a candidate that came before the credentials; false when there are too many.
   mutating func hold(_ candidate: ICECandidate) -> Bool {
     guard held.count < Self.candidatesMaximum else { return false }
     held.append(candidate)
     return true
   }
 
-  /// Keeps a check that came before the credentials; false when there are too many.
+  /// Holds a check that came before the credentials; false when there are too many.
   mutating func hold(_ check: EarlyCheck) -> Bool {
     for index in earlyChecks.indices
     where earlyChecks[index].remote == check.remote && earlyChecks[index].local == check.local
@@ -84,8 +84,8 @@ struct RemoteSide {
     return true
   }
 
-  /// What waited for the credentials.
-  mutating func takeHeld() -> (candidates: [ICECandidate], checks: [EarlyCheck]) {
+  /// Removes and returns what waited for the credentials.
+  mutating func removeHeld() -> (candidates: [ICECandidate], checks: [EarlyCheck]) {
     defer {
       held = []
       earlyChecks = []
@@ -95,7 +95,7 @@ struct RemoteSide {
 
   // MARK: Candidates
 
-  /// Makes a candidate known.
+  /// Adds a candidate.
   mutating func learn(_ candidate: ICECandidate) -> Learning {
     for index in candidates.indices {
       let known = candidates[index]
@@ -150,8 +150,8 @@ struct RemoteSide {
     return .asked(id)
   }
 
-  /// The candidate whose name was asked for under a number, which waits no more.
-  mutating func takeNamed(_ id: UInt32) -> ICECandidate? {
+  /// Removes and returns the candidate whose name was requested under a number.
+  mutating func removeNamed(_ id: UInt32) -> ICECandidate? {
     guard let index = names.firstIndex(where: { $0.id == id }) else { return nil }
     return names.remove(at: index).candidate
   }

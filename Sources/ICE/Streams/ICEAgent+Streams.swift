@@ -43,7 +43,7 @@ extension ICEAgent {
           StreamTarget(from: checklist[index].base.ip, to: checklist[index].target, server: nil))))
   }
 
-  /// Takes a connection to the peer into use; false when no pair asked for it.
+  /// Begins with a connection to the peer; false when no pair asked for it.
   mutating func peerConnected(_ id: UInt32, _ local: SocketAddress) -> Bool {
     guard let index = checklist.index(connection: id) else { return false }
     checklist.change(index) { $0.connected(at: local) }
@@ -72,7 +72,7 @@ extension ICEAgent {
 
   /// A connection is gone; false when the path is none.
   ///
-  /// One that worked is made anew by the side that made it; the other one is found by its checks.
+  /// One that worked is made again by the side that made it; the other one is found by its checks.
   mutating func streamLost(_ local: SocketAddress, _ remote: SocketAddress) -> Bool {
     guard gatherer.connections.lose(local, remote) else { return false }
     guard let index = checklist.index(local, remote) else { return true }
@@ -90,7 +90,7 @@ extension ICEAgent {
 
   /// Closes the connections that no pair can use any more, or never came to.
   mutating func closeStreams() {
-    for connection in gatherer.connections.takeUnused(&checklist, at: now) {
+    for connection in gatherer.connections.removeUnused(&checklist, at: now) {
       emit(.request(.closeStream(local: connection.local, remote: connection.remote)))
     }
   }

@@ -1,6 +1,6 @@
 import Wire
 
-/// Owns the connections between the two sides (RFC 6544), those of strangers among them.
+/// The connections between the two sides (RFC 6544), those of unknown peers among them.
 struct PeerConnections {
   /// An open connection to the peer, or to whoever connected to a listener.
   struct Connection: Equatable {
@@ -22,7 +22,7 @@ struct PeerConnections {
     all.append(Connection(local: local, remote: remote, openedAt: now))
   }
 
-  /// Whether yet another stranger may connect.
+  /// Whether another unknown peer may connect.
   func admitsStrangers(_ checklist: Checklist) -> Bool {
     all.count { checklist.index($0.local, $0.remote) == nil } < Self.strangersMaximum
   }
@@ -37,7 +37,7 @@ struct PeerConnections {
   }
 
   /// Forgets the connections that no pair can use any more, or never came to.
-  mutating func takeUnused(_ checklist: inout Checklist, at now: Instant) -> [Connection] {
+  mutating func removeUnused(_ checklist: inout Checklist, at now: Instant) -> [Connection] {
     guard !all.isEmpty else { return [] }
     var unused: [Connection] = []
     var kept: [Connection] = []
@@ -59,12 +59,12 @@ struct PeerConnections {
   }
 
   /// Forgets all connections.
-  mutating func takeAll() -> [Connection] {
+  mutating func removeAll() -> [Connection] {
     defer { all = [] }
     return all
   }
 
-  /// When a connection on which nobody makes himself known is closed.
+  /// When a connection without a valid check is closed.
   func deadline(_ checklist: Checklist) -> Instant? {
     var next: Instant?
     for connection in all where checklist.index(connection.local, connection.remote) == nil {

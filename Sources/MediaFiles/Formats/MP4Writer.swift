@@ -25,7 +25,7 @@ package struct MP4Writer {
   /// Adds the next video frame, a byte stream with start codes (H.264 annex B).
   ///
   /// - Parameter milliseconds: since the beginning of the file; video frames that are not later
-  ///   than the one before are moved behind it.
+  /// than the one before are moved behind it.
   package mutating func add(_ videoFrame: [UInt8], at milliseconds: Int64, isKey: Bool) {
     let at = max(milliseconds, (videoFrames.last?.at ?? -1) + 1)
     var bytes: [UInt8] = []

@@ -37,7 +37,7 @@ package struct WebMWriter {
   /// Adds the next frame.
   ///
   /// - Parameter milliseconds: since the beginning of the file; frames that are not later than the
-  ///   one before are moved behind it.
+  /// one before are moved behind it.
   package mutating func add(_ frame: [UInt8], at milliseconds: Int64, isKey: Bool) {
     let at = max(milliseconds, last + 1)
     last = at

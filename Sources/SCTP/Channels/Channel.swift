@@ -5,7 +5,7 @@ struct Channel {
     case none, wanted, asked, done
   }
 
-  /// What came of a message.
+  /// The outcome of a message.
   enum Arrival {
     /// A part of a message, or of no use.
     case nothing
@@ -23,7 +23,7 @@ struct Channel {
   private(set) var outgoingReset = OutgoingReset.none
   /// Whether the peer reset the stream to this side.
   private(set) var isIncomingReset = false
-  /// What came of a message in deprecated parts.
+  /// The outcome of a message in deprecated parts.
   private var parts: [UInt8] = []
 
   init(number: DataChannelNumber, options: DataChannelInit, state: DataChannelState) {
@@ -34,7 +34,7 @@ struct Channel {
 
   mutating func assign(_ stream: UInt16?) { options.id = stream }
 
-  /// Notes that the peer knows of the channel (RFC 8832 section 6).
+  /// Records that the peer knows of the channel (RFC 8832 section 6).
   mutating func confirm() { isConfirmed = true }
 
   mutating func open() { state = .open }
@@ -46,35 +46,37 @@ struct Channel {
     return true
   }
 
-  /// Wants the stream to the peer reset once the channel closes; false when it is no news.
+  /// Requests a reset of the outgoing stream once the channel closes; false when that was done
+  /// before.
   mutating func wantReset() -> Bool {
     guard state == .closing, outgoingReset == .none else { return false }
     outgoingReset = .wanted
     return true
   }
 
-  mutating func noteAsked() { outgoingReset = .asked }
+  mutating func recordResetRequest() { outgoingReset = .asked }
 
-  /// Notes the answer of the request that was asked; whether the channel is gone on both sides.
-  mutating func noteAnswered() -> Bool {
+  /// Records the response to the reset request; returns whether the channel is closed on both
+  /// sides.
+  mutating func recordResetResponse() -> Bool {
     guard outgoingReset == .asked else { return false }
     outgoingReset = .done
     return isIncomingReset
   }
 
-  /// Notes that the peer reset its stream; whether the channel is gone on both sides.
-  mutating func noteIncomingReset() -> Bool {
+  /// Records that the peer reset its stream; returns whether the channel is closed on both sides.
+  mutating func recordIncomingReset() -> Bool {
     isIncomingReset = true
     return outgoingReset == .done
   }
 
-  /// Counts a message given to `send`.
+  /// Counts a message passed to `send`.
   mutating func countSent(_ bytes: Int) {
     counters.messagesSent += 1
     counters.bytesSent += UInt64(bytes)
   }
 
-  /// Takes in a message from the peer, which shows that it knows the channel (RFC 8832 section 6).
+  /// Handles a message from the peer, which shows that it knows the channel (RFC 8832 section 6).
   mutating func receive(
     _ kind: PayloadProtocol, _ bytes: [UInt8], most: Int
   ) -> Arrival {

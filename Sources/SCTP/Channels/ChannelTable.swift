@@ -12,8 +12,8 @@ enum ChannelOutcome {
   case refused(UInt16)
 }
 
-/// Owns the data channels of an association, found by place, by number and by stream: their
-/// streams, their announcements and their ends (RFC 8832, RFC 8831 section 6).
+/// The data channels of an association, found by place, by number and by stream: their streams,
+/// their announcements and their ends (RFC 8832, RFC 8831 section 6).
 struct ChannelTable {
   private var slots: [Channel] = []
   private var free: [Int] = []
@@ -42,7 +42,7 @@ struct ChannelTable {
     return place
   }
 
-  /// Gives a channel its stream.
+  /// Assigns a channel its stream.
   mutating func assign(_ stream: UInt16, to place: Int) {
     let index = Int(stream)
     if index >= byStream.count {
@@ -93,7 +93,7 @@ struct ChannelTable {
 
   // MARK: Opening
 
-  /// Takes the stream from a channel that was refused.
+  /// Releases the stream of a channel that was refused.
   mutating func refuse(_ place: Int) { slots[place].assign(nil) }
 
   /// Gives a channel that has no stream the lowest free one (RFC 8832 section 6); nil when there is
@@ -132,7 +132,7 @@ struct ChannelTable {
       buffered: UInt64(bytes.count))
   }
 
-  /// Takes in a whole message from a stream.
+  /// Handles a whole message from a stream.
   ///
   /// - Parameters:
   ///   - most: how large a message may be.
@@ -186,12 +186,14 @@ struct ChannelTable {
   /// Whether a closing channel wants its stream reset now, for the first time.
   mutating func wantReset(_ place: Int) -> Bool { slots[place].wantReset() }
 
-  /// Notes that the peer was asked to reset the stream of a channel.
-  mutating func noteAsked(_ place: Int) { slots[place].noteAsked() }
+  /// Records that the peer was asked to reset the stream of a channel.
+  mutating func recordResetRequest(_ place: Int) { slots[place].recordResetRequest() }
 
-  /// Notes the answer about a stream; the channel that is gone on both sides with it.
-  mutating func noteAnswered(stream: UInt16) -> Int? {
-    guard let place = place(ofStream: stream), slots[place].noteAnswered() else { return nil }
+  /// Records the response about a stream; returns the channel that is closed on both sides with it.
+  mutating func recordResetResponse(stream: UInt16) -> Int? {
+    guard let place = place(ofStream: stream), slots[place].recordResetResponse() else {
+      return nil
+    }
     return place
   }
 
@@ -200,6 +202,7 @@ struct ChannelTable {
     slots[place].state != .closed && slots[place].options.id != nil
   }
 
-  /// Notes that the peer reset the stream of a channel; whether it is gone on both sides.
-  mutating func noteIncomingReset(_ place: Int) -> Bool { slots[place].noteIncomingReset() }
+  /// Records that the peer reset the stream of a channel; returns whether it is closed on both
+  /// sides.
+  mutating func recordIncomingReset(_ place: Int) -> Bool { slots[place].recordIncomingReset() }
 }

@@ -81,13 +81,13 @@ public enum DataChannelState: String, Hashable, Sendable, Codable {
   case open
   /// What was sent before is still delivered.
   case closing
-  /// The channel is gone.
+  /// The channel is closed.
   case closed
 }
 
 /// What a channel carried (W3C RTCDataChannelStats).
 package struct DataChannelCounters: Hashable, Sendable {
-  /// Messages given to `send`.
+  /// Messages passed to `send`.
   package var messagesSent: UInt64 = 0
   /// Bytes of these messages.
   package var bytesSent: UInt64 = 0
@@ -95,7 +95,7 @@ package struct DataChannelCounters: Hashable, Sendable {
   package var messagesReceived: UInt64 = 0
   /// Bytes of these messages.
   package var bytesReceived: UInt64 = 0
-  /// Messages that were given up, wholly or in part, because of the channel's limits.
+  /// Messages that were abandoned, wholly or in part, because of the channel's limits.
   package var messagesAbandoned: UInt64 = 0
 
   /// Creates counters at zero.

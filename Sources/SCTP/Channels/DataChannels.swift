@@ -1,6 +1,6 @@
 import Wire
 
-/// What came of a message from the peer.
+/// The outcome of a message from the peer.
 enum Delivery {
   /// It was handed out, kept, or done what it asked.
   case taken
@@ -8,8 +8,8 @@ enum Delivery {
   case failed(SCTPFailure)
 }
 
-/// Owns the lives of the data channels, from their streams to their ends: which opens when
-/// (RFC 8832 section 6) and whose stream is reset when (RFC 8831 section 6.7).
+/// The lives of the data channels, from their streams to their ends: which opens when (RFC 8832
+/// section 6) and whose stream is reset when (RFC 8831 section 6.7).
 struct DataChannels {
   typealias Output = SCTPAssociation.Output
 
@@ -18,7 +18,7 @@ struct DataChannels {
 
   init(next: DataChannelNumber) { table = ChannelTable(next: next) }
 
-  /// Counts own requests for resets from the number of the first chunk on.
+  /// Counts local requests for resets from the number of the first chunk on.
   mutating func start(firstNumber: UInt32) { resets.start(firstNumber: firstNumber) }
 
   /// Expects the peer's requests from the number of its first chunk on.
@@ -126,8 +126,8 @@ struct DataChannels {
     }
   }
 
-  /// Does what follows from a queue that became shorter.
-  mutating func take(_ change: QueueChange, into outbox: inout Outbox<Output>) {
+  /// Acts on a queue that became shorter.
+  mutating func apply(_ change: QueueChange, into outbox: inout Outbox<Output>) {
     if change.isDrained { wantReset(change.place) }
     if change.isLow { outbox.append(.bufferedAmountLow(table[change.place].number)) }
   }
@@ -182,7 +182,7 @@ struct DataChannels {
     var streams: [UInt16] = []
     if let most {
       for place in ready.prefix(most) {
-        table.noteAsked(place)
+        table.recordResetRequest(place)
         resets.forget(place)
         if let stream = table[place].options.id { streams.append(stream) }
       }
@@ -192,7 +192,7 @@ struct DataChannels {
     return resets.ask(for: streams, most: most ?? 0, lastNumber: sender.sent.nextNumber &- 1)
   }
 
-  /// Takes in a parameter of a RE-CONFIG chunk.
+  /// Handles a parameter of a RE-CONFIG chunk.
   mutating func receive(
     _ type: ParameterType, _ value: RawSpan, _ numbers: ReceivedNumbers
   ) -> ResetOutcome {
@@ -205,8 +205,8 @@ struct DataChannels {
   }
 
   /// What the peer asked for that had to wait for data, once that is there.
-  mutating func takeDeferred(_ numbers: ReceivedNumbers) -> ResetOutcome? {
-    resets.takeDeferred(numbers)
+  mutating func removeDeferred(_ numbers: ReceivedNumbers) -> ResetOutcome? {
+    resets.removeDeferred(numbers)
   }
 
   /// Closes the channels whose streams the peer has reset; none means all.
@@ -216,7 +216,7 @@ struct DataChannels {
     let places =
       streams.isEmpty ? table.places : streams.compactMap { table.place(ofStream: $0) }
     for place in places where table.isOnStream(place) {
-      if table.noteIncomingReset(place) {
+      if table.recordIncomingReset(place) {
         finish(place, &sender, into: &outbox)
       } else {
         beginClosing(place, sender, into: &outbox)
@@ -229,7 +229,7 @@ struct DataChannels {
     of streams: [UInt16], _ sender: inout Sender, into outbox: inout Outbox<Output>
   ) {
     for stream in streams {
-      if let place = table.noteAnswered(stream: stream) {
+      if let place = table.recordResetResponse(stream: stream) {
         finish(place, &sender, into: &outbox)
       }
     }

@@ -7,11 +7,11 @@ enum ResetOutcome {
   /// The peer wants more streams (RFC 6525 section 5.2.5).
   case addStreams(UInt16, request: UInt32)
   case respond(ControlChunk)
-  /// Begin the peer's streams anew, all when there are none; `respond` first.
+  /// Restart the peer's streams, all when there are none; `respond` first.
   case perform([UInt16], ControlChunk)
-  /// The own request is not done yet and is asked again later.
+  /// The local request is not done yet and is asked again later.
   case askLater
-  /// The streams of the own request are reset, or never will be.
+  /// The streams of the local request are reset, or never will be.
   case done([UInt16])
 }
 
@@ -46,7 +46,7 @@ struct StreamResets {
   private var lastResult = ResetResult.nothingToDo
   private var deferred: Deferred?
 
-  /// Counts own requests from the number of the first chunk on (RFC 6525 section 4.1).
+  /// Counts local requests from the number of the first chunk on (RFC 6525 section 4.1).
   mutating func start(firstNumber: UInt32) { nextRequest = firstNumber }
 
   /// Expects the peer's requests from the number of its first chunk on.
@@ -60,13 +60,13 @@ struct StreamResets {
   /// Whether a request waits for its answer.
   var isPending: Bool { pending != nil }
 
-  /// Notes that a closing channel has sent all and wants its stream reset.
+  /// Records that a closing channel has sent all and wants its stream reset.
   mutating func want(_ place: Int) { wanted.append(place) }
 
   /// Forgets a channel.
   mutating func forget(_ place: Int) { wanted.removeAll { $0 == place } }
 
-  /// Notes a stream on which the peer announced a channel that cannot be.
+  /// Records a stream on which the peer announced a channel that cannot be.
   mutating func refuse(_ stream: UInt16) {
     if refused.count < SCTPLimits.channels { refused.append(stream) }
   }
@@ -116,7 +116,7 @@ struct StreamResets {
 
   // MARK: Requests of the peer
 
-  /// Takes in a parameter of a RE-CONFIG chunk.
+  /// Handles a parameter of a RE-CONFIG chunk.
   mutating func receive(
     _ type: ParameterType, _ value: RawSpan, _ numbers: ReceivedNumbers
   ) -> ResetOutcome {
@@ -172,7 +172,7 @@ struct StreamResets {
     var streams: [UInt16] = []
     while let stream = try? reader.uint16() { streams.append(stream) }
     deferred = Deferred(number: sequence, lastNumber: numbers.extend(last), streams: streams)
-    if let due = takeDeferred(numbers) { return due }
+    if let due = removeDeferred(numbers) { return due }
     // The answer that counts follows when the data is there, asked for again or not.
     lastResult = .inProgress
     return .respond(Self.response(sequence, .inProgress))
@@ -180,7 +180,7 @@ struct StreamResets {
 
   /// What the peer asked for, once all data is there that it sent before; nil when that is not so
   /// (RFC 6525 section 5.2.2).
-  mutating func takeDeferred(_ numbers: ReceivedNumbers) -> ResetOutcome? {
+  mutating func removeDeferred(_ numbers: ReceivedNumbers) -> ResetOutcome? {
     guard let request = deferred, numbers.cumulative >= request.lastNumber else { return nil }
     deferred = nil
     lastResult = .performed

@@ -1,10 +1,10 @@
 import Wire
 
-/// Owns the state of an association and what both sides know of each other: the four-way handshake
-/// with its tags and cookies (RFC 9260 section 5) and the orderly end (section 9.2).
+/// The state of an association and what both sides know of each other: the four-way handshake with
+/// its tags and cookies (RFC 9260 section 5) and the orderly end (section 9.2).
 ///
-/// It departs from section 5.2.4.1 on purpose: a peer that begins anew ends the association,
-/// because channels do not outlive it.
+/// It departs from section 5.2.4.1 on purpose: a peer that restarts ends the association, because
+/// channels do not outlive it.
 struct Handshake {
   private(set) var phase = AssociationPhase.idle
   /// What the peer said of itself.
@@ -120,7 +120,7 @@ struct Handshake {
     [.drop, .packet([.abort(.invalidParameter)], tag: offer.tag)]
   }
 
-  /// Takes the answer to the own INIT (section 5.1, rule C).
+  /// Handles the response to the local INIT (section 5.1, rule C).
   mutating func receiveInitiationAcknowledgement(_ body: RawSpan) -> [SCTPAction] {
     guard phase == .cookieWait else { return [.drop] }
     var cookie: [UInt8] = []
@@ -186,7 +186,7 @@ struct Handshake {
     }
   }
 
-  /// Takes a cookie that was made for another association than this one.
+  /// Handles a cookie of another association.
   private func receiveForeignCookie(_ opened: StateCookie) -> [SCTPAction] {
     guard opened.localTieTag == localTag, opened.remoteTieTag == peer.tag else { return [.drop] }
     if phase == .shutdownAcknowledgementSent {
@@ -198,7 +198,7 @@ struct Handshake {
     ]
   }
 
-  /// Takes the answer to the own cookie.
+  /// Handles the response to the local cookie.
   mutating func receiveCookieAcknowledgement() -> [SCTPAction] {
     phase == .cookieEchoed ? [establish()] : [.drop]
   }
@@ -209,7 +209,8 @@ struct Handshake {
     return .establish
   }
 
-  /// Takes an ERROR chunk: a stale cookie is asked for anew when the timer passes (section 5.2.6).
+  /// Handles an ERROR chunk: a stale cookie is asked for again when the timer passes (section
+  /// 5.2.6).
   mutating func receiveError(_ body: RawSpan) {
     var reader = ByteReader(body)
     var cause: UInt16 = 0
@@ -283,15 +284,15 @@ struct Handshake {
     return [.backOff] + shutdownChunk(received)
   }
 
-  /// Answers data that comes after the own SHUTDOWN: the peer gets the time to send all that it has
-  /// queued.
+  /// Answers data that comes after the local SHUTDOWN: the peer gets the time to send all that it
+  /// has queued.
   mutating func prolongShutdown(_ received: UInt32) -> [SCTPAction] {
     guard phase == .shutdownSent else { return [] }
     shutdownTries = 0
     return shutdownChunk(received)
   }
 
-  /// Takes the SHUTDOWN of the peer, whose cumulative number was taken in.
+  /// Handles the SHUTDOWN of the peer, whose cumulative number was handled before.
   mutating func receiveShutdown() -> [SCTPAction] {
     switch phase {
     case .established, .shutdownPending, .shutdownReceived: phase = .shutdownReceived
@@ -319,7 +320,7 @@ struct Handshake {
     phase == .shutdownAcknowledgementSent ? .end(nil) : .drop
   }
 
-  /// Takes an ABORT; peers that close without a shutdown give that cause or none.
+  /// Handles an ABORT; peers that close without a shutdown give that cause or none.
   static func receiveAbort(_ body: RawSpan) -> SCTPAction {
     var reader = ByteReader(body)
     var cause: UInt16 = 0

@@ -6,7 +6,7 @@ import Wire
 struct StateCookie: Hashable {
   /// When it was made.
   var made: Instant
-  /// The own tag that the INIT ACK offered.
+  /// The local tag that the INIT ACK offered.
   var localTag: UInt32
   /// The own and the peer's tag at that time, zero without an association.
   var localTieTag: UInt32

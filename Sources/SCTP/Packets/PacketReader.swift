@@ -10,10 +10,10 @@ enum PacketAdmission {
   case answer(ControlChunk, tag: UInt32)
 }
 
-/// Owns packets before their chunks are read: those that came before the start, and how many came
-/// or were of no use (RFC 9260 sections 8.4 and 8.5).
+/// Packets before their chunks are read: those that came before the start, and how many came or
+/// were of no use (RFC 9260 sections 8.4 and 8.5).
 struct PacketReader {
-  /// Packets that came before the start.
+  /// Packets received before the start.
   private(set) var early: [[UInt8]] = []
   private(set) var received: UInt64 = 0
   /// How many packets and chunks were of no use.
@@ -23,7 +23,7 @@ struct PacketReader {
   mutating func drop() { dropped += 1 }
 
   /// The packets that came before the start, which are handled now.
-  mutating func takeEarly() -> [[UInt8]] {
+  mutating func removeEarly() -> [[UInt8]] {
     defer { early = [] }
     return early
   }

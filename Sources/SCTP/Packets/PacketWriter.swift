@@ -36,7 +36,7 @@ struct PacketWriter {
     PacketSpace(room: builder.room, isEmpty: builder.isEmpty, hasData: builder.hasData)
   }
 
-  /// Takes over the ports and the size of packets.
+  /// Applies the ports and the size of packets.
   mutating func start(_ parameters: SCTPParameters) {
     localPort = parameters.localPort
     remotePort = parameters.remotePort

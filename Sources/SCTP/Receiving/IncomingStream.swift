@@ -39,13 +39,13 @@ struct IncomingStream {
   }
 
   /// The messages that came complete; the stream forgets them.
-  mutating func take() -> [ReceivedMessage] {
+  mutating func removeComplete() -> [ReceivedMessage] {
     var taken: [ReceivedMessage] = []
     swap(&taken, &messages)
     return taken
   }
 
-  /// Takes in a fragment, which came for the first time.
+  /// Handles a fragment received for the first time.
   ///
   /// - Returns: how many bytes of its message are there so far, itself included.
   mutating func insert(_ fragment: Fragment) -> Int {
@@ -58,7 +58,7 @@ struct IncomingStream {
       if !ordered.isEmpty { extendRun() }
       return fragment.bytes.count
     }
-    // Of a message that was given up already.
+    // Of a message that was abandoned already.
     guard fragment.message >= expected else { return 0 }
     let place = Self.place(of: fragment.key, in: ordered)
     guard place >= run else { return 0 }
@@ -96,7 +96,7 @@ struct IncomingStream {
     return orderedBytes == sizes.reduce(0, +) && run <= ordered.count && unordered.isConsistent
   }
 
-  /// Begins anew after the peer reset the stream (RFC 6525 section 5.2.2).
+  /// Restarts after the peer reset the stream (RFC 6525 section 5.2.2).
   mutating func reset() {
     expected = 0
     newestUnordered = 0
@@ -160,7 +160,7 @@ extension IncomingStream {
     ordered.removeFirst()
   }
 
-  /// Takes fragments out and puts their bytes together.
+  /// Removes fragments and joins their bytes.
   private static func joined(
     _ fragments: inout Deque<Fragment>, _ range: Range<Int>, _ size: Int
   ) -> [UInt8] {

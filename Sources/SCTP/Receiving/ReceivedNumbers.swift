@@ -1,6 +1,6 @@
 import Wire
 
-/// Which transmission sequence numbers came: all up to one, and ranges above it.
+/// The transmission sequence numbers received: all up to one, and ranges above it.
 struct ReceivedNumbers {
   /// What a number is to the numbers before.
   enum Arrival: Hashable {
@@ -10,9 +10,9 @@ struct ReceivedNumbers {
     case refused
   }
 
-  /// The last number up to which everything came, extended to 64 bits.
+  /// The last number up to which everything was received, extended to 64 bits.
   private(set) var cumulative: Int64
-  /// What came above, ascending, with gaps between.
+  /// The ranges received above it, ascending, with gaps between them.
   private(set) var ranges: [ClosedRange<Int64>] = []
 
   /// How far ahead a number may be: gap reports count in 16 bits.
@@ -29,7 +29,7 @@ struct ReceivedNumbers {
     cumulative + Int64(Int32(bitPattern: number &- acknowledged))
   }
 
-  /// Takes a number in.
+  /// Adds a number.
   mutating func insert(_ number: Int64) -> Arrival {
     guard number > cumulative else { return .duplicate }
     guard number - cumulative <= Self.reach else { return .refused }
@@ -64,7 +64,7 @@ struct ReceivedNumbers {
     return .new
   }
 
-  /// Takes everything up to a number as come (RFC 3758 section 3.6).
+  /// Marks everything up to a number as received (RFC 3758 section 3.6).
   mutating func forward(to number: Int64) {
     guard number > cumulative else { return }
     cumulative = number

@@ -1,19 +1,20 @@
 import Wire
 
-/// What came of a chunk of data, or of one that passes over data.
+/// The outcome of a chunk of data, or of one that passes over data.
 enum ReceiverOutcome {
   /// Nothing is to be handed out.
   case nothing
   case useless
-  /// The peer has no such stream; the data counts as come (RFC 9260 section 6.5).
+  /// The peer has no such stream; the data counts as received (RFC 9260 section 6.5).
   case unknownStream(ControlChunk)
   case failed(SCTPFailure)
   /// Messages that are whole.
   case messages([ReceivedMessage])
 }
 
-/// Owns what came: the cumulative number and the gaps, the SACKs that tell of them and their delay
-/// (RFC 9260 section 6.2), and messages that are put together (section 6.9, RFC 8260 section 2).
+/// What was received: the cumulative number and the gaps, the SACKs that report them and their
+/// delay (RFC 9260 section 6.2), and messages that are put together (section 6.9, RFC 8260 section
+/// 2).
 struct Receiver {
   /// What was counted.
   struct Counters: Hashable {
@@ -36,14 +37,14 @@ struct Receiver {
   private(set) var streamCount: UInt16 = 0
   private var limits = SCTPParameters(isClient: true)
   private var interleaves = false
-  /// What the peer was last told of the receive window.
+  /// The receive window in the last SACK.
   private var toldWindow = Int.max
   private var duplicates: [UInt32] = []
 
   /// How many bytes may still come.
   var freeWindow: Int { max(0, limits.receiveWindow - streams.heldBytes) }
 
-  /// Takes over the own limits and what the peer said of itself.
+  /// Applies the local limits and what the peer said of itself.
   mutating func establish(
     _ limits: SCTPParameters, _ peer: Initiation, interleaves: Bool
   ) {
@@ -66,7 +67,7 @@ struct Receiver {
     return true
   }
 
-  /// Begins streams anew that the peer has reset; none means all (RFC 6525 section 5.2.2).
+  /// Restarts the streams that the peer has reset; none means all (RFC 6525 section 5.2.2).
   mutating func reset(_ numbers: [UInt16]) {
     let all = numbers.isEmpty ? streams.streams.map(\.identifier) : numbers
     for stream in all {
@@ -79,7 +80,7 @@ struct Receiver {
   /// Begins a packet from the peer.
   mutating func beginPacket() { hasData = false }
 
-  /// Takes in the body of a DATA or I-DATA chunk.
+  /// Handles the body of a DATA or I-DATA chunk.
   mutating func receive(_ body: RawSpan, _ flags: DataFlags, interleaved: Bool) -> ReceiverOutcome {
     guard interleaved == interleaves else { return .failed(Self.otherKind) }
     do throws(ReadError) {
@@ -114,13 +115,13 @@ struct Receiver {
       let size = streams.change(place) { $0.insert(fragment) }
       guard size <= limits.localMaximumMessageSize else { return .failed(Self.tooLarge) }
       guard !streams.streams[place].messages.isEmpty else { return .nothing }
-      return .messages(streams.change(place) { $0.take() })
+      return .messages(streams.change(place) { $0.removeComplete() })
     } catch {
       return .useless
     }
   }
 
-  /// Takes a number in; what is to be done instead when it is not new or there is no space for it.
+  /// Adds a number; what is to be done instead when it is not new or there is no space for it.
   private mutating func admit(_ extended: Int64, _ number: UInt32, size: Int) -> ReceiverOutcome? {
     let isNext = extended == numbers.cumulative + 1
     let isFull =
@@ -192,7 +193,7 @@ struct Receiver {
     for place in changed.sorted() {
       if !interleaved { streams.change(place) { $0.forwardUnordered(key: cumulative) } }
       if !streams.streams[place].messages.isEmpty {
-        messages += streams.change(place) { $0.take() }
+        messages += streams.change(place) { $0.removeComplete() }
       }
     }
     return messages.isEmpty ? .nothing : .messages(messages)
@@ -205,7 +206,7 @@ struct Receiver {
   ///
   /// - Returns: whether the delay begins.
   mutating func settle() -> Bool {
-    // A window that was told to be closed is told as soon as it is open.
+    // A window that was advertised as closed is advertised again as soon as it opens.
     let least = 2 * limits.maximumPacketSize
     if toldWindow < least, freeWindow >= least { acknowledgement = .due }
     switch acknowledgement {
@@ -218,7 +219,7 @@ struct Receiver {
     return false
   }
 
-  /// Notes that the delay of an acknowledgement is over.
+  /// Records that the delay of an acknowledgement is over.
   mutating func endDelay() { acknowledgement = .due }
 
   /// Whether an acknowledgement waits that would go along with a chunk in an empty packet.
@@ -228,7 +229,7 @@ struct Receiver {
   }
 
   /// A SACK for all that came, with as many gaps as fit into a packet (RFC 9260 section 3.3.4).
-  mutating func takeAcknowledgement(capacity: Int) -> ControlChunk {
+  mutating func makeAcknowledgement(capacity: Int) -> ControlChunk {
     let most = max(0, (capacity - 4 - 16) / 4)
     let repeated = duplicates.prefix(most)
     let gaps = numbers.ranges.prefix(most - repeated.count)

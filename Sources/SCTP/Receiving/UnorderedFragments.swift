@@ -20,7 +20,7 @@ struct UnorderedFragments {
   /// Adds a fragment.
   ///
   /// - Returns: how many bytes of its message are there so far, itself included, and the whole
-  ///   message when it was the last one.
+  /// message when it was the last one.
   mutating func insert(_ fragment: Fragment) -> (size: Int, whole: Fragment?) {
     // A peer that interleaves may number two fragments alike; the first one counts.
     guard fragments[fragment.key] == nil else { return (fragment.bytes.count, nil) }

@@ -46,7 +46,7 @@ struct CongestionWindow {
     bytes = min(bytes, Self.maximum)
   }
 
-  /// Notes that nothing is in flight any more.
+  /// Records that nothing is in flight any more.
   mutating func drain() { credit = 0 }
 
   /// Ends the recovery when all that was in flight at its beginning is acknowledged.

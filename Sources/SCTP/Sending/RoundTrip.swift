@@ -1,7 +1,7 @@
 import Wire
 
-/// Owns the retransmission timeout: round trips of single chunks by Karn's rule, and how long to
-/// wait for an acknowledgement (RFC 9260 section 6.3.1).
+/// The retransmission timeout: round trips of single chunks by Karn's rule, and how long to wait
+/// for an acknowledgement (RFC 9260 section 6.3.1).
 ///
 /// Timeouts are shorter than section 16 says, as those of browsers are: liveness is the business of
 /// ICE.
@@ -17,7 +17,7 @@ struct RoundTrip {
   /// The number of the chunk whose round trip is being measured.
   var timedNumber: UInt32? { timed?.number }
 
-  /// Takes a measurement in.
+  /// Adds a measurement.
   mutating func measure(_ sample: Interval) {
     let sample = max(.zero, sample)
     if let smoothed {
@@ -36,20 +36,20 @@ struct RoundTrip {
     if timed == nil { timed = (number, now) }
   }
 
-  /// Takes the round trip of the timed chunk when it was sent only once (rule C5).
+  /// Measures the round trip of the timed chunk when it was sent only once (rule C5).
   mutating func finish(_ number: UInt32, transmissions: Int, at now: Instant) {
     guard let timed, timed.number == number else { return }
     if transmissions == 1 { measure(now - timed.at) }
     self.timed = nil
   }
 
-  /// Gives the measurement up: what comes next would say nothing about the path.
+  /// Discards the measurement: what comes next would say nothing about the path.
   mutating func giveUp() { timed = nil }
 
   /// Doubles the timeout after it passed without an answer (section 6.3.3, rule E2).
   mutating func backOff() { timeout = min(timeout * 2, SCTPLimits.maximumTimeout) }
 
-  /// Takes the doubling back once the peer acknowledges new data.
+  /// Undoes the doubling once the peer acknowledges new data.
   mutating func settle() {
     guard let smoothed else { return }
     timeout = min(

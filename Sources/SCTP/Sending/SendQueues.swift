@@ -32,9 +32,9 @@ struct QueueChange: Hashable {
   var isDrained = false
 }
 
-/// Owns the messages that wait for each channel, which of them is next (RFC 8831 section 6.4), what
-/// is buffered, and the numbers of messages in their streams (RFC 9260 section 6.5, RFC 8260
-/// section 2.2).
+/// The messages that wait for each channel, which of them is next (RFC 8831 section 6.4), what is
+/// buffered, and the numbers of messages in their streams (RFC 9260 section 6.5, RFC 8260 section
+/// 2.2).
 struct SendQueues {
   /// The queue of a channel and the stream to the peer that carries it.
   private struct Queue {
@@ -57,7 +57,7 @@ struct SendQueues {
     var nextUnordered: UInt32 = 0
     /// The last chunk on the stream, which must be acknowledged before the stream is reset.
     var lastNumber: UInt32?
-    /// Messages that were given up.
+    /// Messages that were abandoned.
     var abandoned: UInt64 = 0
   }
 
@@ -79,7 +79,7 @@ struct SendQueues {
     queues[place].cost = UInt64(DataChannelPriority.high.rawValue / priority.rawValue)
   }
 
-  /// Gives a channel its stream.
+  /// Assigns a channel its stream.
   mutating func assign(_ stream: UInt16, to place: Int) { queues[place].stream = stream }
 
   /// Forgets a channel and what it has not sent.
@@ -136,7 +136,7 @@ struct SendQueues {
   }
 
   /// A chunk with the next bytes of a channel's first message, whose turn begins with it.
-  mutating func takePart(
+  mutating func removePart(
     of message: OutgoingMessage, _ place: Int, count: Int, header: Int, number: UInt32
   ) -> SentChunk {
     if unfinished == nil { schedule.popFirst() }
@@ -155,7 +155,7 @@ struct SendQueues {
   }
 
   /// A chunk that is never sent: the end of a message that a channel has begun and gives up.
-  mutating func takeEnd(of message: OutgoingMessage, _ place: Int, number: UInt32) -> SentChunk {
+  mutating func makeEnd(of message: OutgoingMessage, _ place: Int, number: UInt32) -> SentChunk {
     var end = chunk(
       of: message, place, flags: message.ordered ? .end : [.end, .unordered], number: number)
     end.fate = .abandoned
@@ -186,7 +186,7 @@ struct SendQueues {
     return change
   }
 
-  /// Takes the first message off a channel's queue, sent or given up.
+  /// Removes the first message of a channel's queue, sent or abandoned.
   ///
   /// - Parameters:
   ///   - numbered: whether it used up a number of the stream.
@@ -210,12 +210,12 @@ struct SendQueues {
     return QueueChange(place: place, isLow: isLow, isDrained: isDrained)
   }
 
-  /// Counts a message as given up when a channel still has the stream that carried it.
+  /// Counts a message as abandoned when a channel still has the stream that carried it.
   mutating func countAbandoned(_ place: Int, stream: UInt16) {
     if queues[place].stream == stream { queues[place].abandoned += 1 }
   }
 
-  /// Counts the first message of a channel as given up.
+  /// Counts the first message of a channel as abandoned.
   mutating func countAbandoned(_ place: Int) { queues[place].abandoned += 1 }
 
   /// Ends the turn of a channel, which gets a later one when it has more to send.

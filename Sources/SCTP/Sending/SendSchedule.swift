@@ -26,12 +26,12 @@ struct SendSchedule {
     turns.insert(Turn(time: time, channel: channel))
   }
 
-  /// Takes the channel away whose turn it is.
+  /// Removes the channel whose turn it is.
   mutating func popFirst() {
     if let first = turns.popMin() { now = first.time }
   }
 
-  /// Takes a channel away.
+  /// Removes a channel.
   mutating func remove(_ channel: Int) {
     if first == channel { popFirst() } else { turns.removeAll { $0.channel == channel } }
   }

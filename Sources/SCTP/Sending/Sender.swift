@@ -5,7 +5,7 @@ import Wire
 enum SendStep {
   /// A chunk to be written; the first of all that are not acknowledged restarts the timer.
   case chunk(SentChunk, number: UInt32, restartsTimer: Bool, QueueChange)
-  /// A message was given up.
+  /// A message was abandoned.
   case changed(QueueChange)
 }
 
@@ -25,16 +25,16 @@ struct AcknowledgementEffects {
   var changes: [QueueChange] = []
 }
 
-/// Owns the sending of data: what may go when (RFC 9260 section 6.1), the losses that SACKs and
-/// timeouts show (sections 6.3.3 and 7.2.4), and messages that are given up (RFC 3758).
+/// The sending of data: what may go when (RFC 9260 section 6.1), the losses that SACKs and timeouts
+/// show (sections 6.3.3 and 7.2.4), and messages that are abandoned (RFC 3758).
 ///
 /// It departs from RFC 9260 on purpose in these points:
 /// - Bursts are limited by the window alone (section 6.1, rule D): a message of some packets would
-///   wait for round trips that it does not need.
+/// wait for round trips that it does not need.
 /// - A closed receive window is probed at once while nothing is in flight (rule A waits for a
-///   timeout): a peer whose window is smaller than a message opens it when the message is whole.
-/// - A chunk that was sent again is taken as lost again when chunks sent after it come
-///   (section 7.2.4 waits for a timeout).
+/// timeout): a peer whose window is smaller than a message opens it when the message is whole.
+/// - A chunk that was sent again is deemed lost again when chunks sent after it come (section 7.2.4
+///   waits for a timeout).
 struct Sender {
   /// What was counted.
   struct Counters: Hashable {
@@ -49,12 +49,12 @@ struct Sender {
   private(set) var roundTrip = RoundTrip()
   private(set) var queues = SendQueues()
   private(set) var counters = Counters()
-  /// The receive window that the peer last told.
+  /// The receive window that the peer last advertised.
   private(set) var peerWindow = 0
   /// How many bytes of chunks a packet has room for.
   private var capacity = 1160 - PacketBuilder.header
   private var interleaves = false
-  /// Whether the peer can pass over what is given up.
+  /// Whether the peer can pass over what is abandoned.
   private var canForward = false
   private var lastSent: Instant?
   /// Whether one packet of lost chunks may go in spite of the congestion window (section 7.2.4).
@@ -62,7 +62,7 @@ struct Sender {
   /// What is left of that packet.
   private var freeRoom = 0
   private var isForwardDue = false
-  /// How far the peer was last told to pass over abandoned chunks, and when.
+  /// The last FORWARD-TSN: up to which number, and when.
   private var forwardSent: (number: UInt32, at: Instant)?
 
   /// An acknowledgement of what was never sent (RFC 9260 section 12.2.3).
@@ -79,7 +79,7 @@ struct Sender {
     sent = SentChunks(firstNumber: firstNumber)
   }
 
-  /// Takes over what the peer said of itself.
+  /// Applies what the peer said of itself.
   mutating func establish(_ peer: Initiation, interleaves: Bool) {
     peerWindow = Int(peer.window)
     canForward = peer.features.contains(.forward)
@@ -128,12 +128,12 @@ struct Sender {
     queues.lastNumber(of: place).map { sent.place(of: $0) < 0 } ?? true
   }
 
-  /// Whether everything that was given to `send` is acknowledged.
+  /// Whether everything that was passed to `send` is acknowledged.
   var isDrained: Bool { sent.isEmpty && queues.current == nil }
 
   // MARK: Time
 
-  /// Takes a round trip in that was measured elsewhere.
+  /// Adds a round trip that was measured elsewhere.
   mutating func measure(_ sample: Interval) { roundTrip.measure(sample) }
 
   /// Doubles the retransmission timeout.
@@ -224,7 +224,7 @@ struct Sender {
     let size = (count + dataHeader + 3) & ~3
     guard mayFly(size, space), fitsPeer(size) else { return nil }
     let number = sent.nextNumber
-    let chunk = queues.takePart(
+    let chunk = queues.removePart(
       of: message, place, count: count, header: dataHeader, number: number)
     sent.append(chunk)
     counters.chunksSent += 1
@@ -239,7 +239,7 @@ struct Sender {
   }
 
   /// A chunk that tells the peer what to pass over, when it is due (RFC 3758 section 3.5).
-  mutating func takeForward(at now: Instant) -> ControlChunk? {
+  mutating func makeForward(at now: Instant) -> ControlChunk? {
     guard isForwardDue else { return nil }
     isForwardDue = false
     guard let (body, end) = sent.forward(room: capacity, interleaves: interleaves) else {
@@ -251,7 +251,7 @@ struct Sender {
 
   // MARK: Acknowledgements
 
-  /// Takes in the body of a SACK (RFC 9260 section 6.2.1).
+  /// Handles the body of a SACK (RFC 9260 section 6.2.1).
   mutating func acknowledge(_ body: RawSpan, at now: Instant) -> AcknowledgementOutcome {
     var reader = ByteReader(body)
     guard let cumulative = try? reader.uint32(), let space = try? reader.uint32(),
@@ -288,7 +288,7 @@ struct Sender {
     return .taken(effects)
   }
 
-  /// Takes the cumulative number of a SHUTDOWN as an acknowledgement without gaps (section 9.2).
+  /// Treats the cumulative number of a SHUTDOWN as an acknowledgement without gaps (section 9.2).
   mutating func acknowledge(shutdown cumulative: UInt32, at now: Instant) -> AcknowledgementOutcome
   {
     var body = ByteWriter()
@@ -331,7 +331,7 @@ struct Sender {
   /// Counts that the retransmission timer passed.
   mutating func countTimeout() { counters.timeouts += 1 }
 
-  /// Takes all that is in flight as lost (RFC 9260 section 6.3.3).
+  /// Marks all that is in flight as lost (RFC 9260 section 6.3.3).
   mutating func timeOut(at now: Instant) -> [QueueChange] {
     roundTrip.backOff()
     window.timeOut()
@@ -351,20 +351,20 @@ struct Sender {
 
   // MARK: Giving up
 
-  /// Takes a chunk as lost; its message is given up when its limits are reached.
+  /// Marks a chunk as lost; its message is abandoned when its limits are reached.
   private mutating func lose(_ index: Int, at now: Instant) -> QueueChange? {
     if isOver(sent.chunks[index], at: now) { return abandon(index) }
     sent.lose(at: index)
     return nil
   }
 
-  /// Whether a lost chunk is given up instead of sent again.
+  /// Whether a lost chunk is abandoned instead of sent again.
   private func isOver(_ chunk: SentChunk, at now: Instant) -> Bool {
     !chunk.limits.isReliable && canForward
       && chunk.limits.isOver(transmissions: chunk.transmissions, at: now)
   }
 
-  /// Gives up the message of a chunk: its other chunks, and what of it was not sent.
+  /// Abandons the message of a chunk: its other chunks, and what of it was not sent.
   private mutating func abandon(_ index: Int) -> QueueChange? {
     let message = sent.chunks[index].message
     let place = sent.chunks[index].channel
@@ -375,14 +375,14 @@ struct Sender {
     return nil
   }
 
-  /// Gives up the message that a channel has begun to send.
+  /// Abandons the message that a channel has begun to send.
   ///
   /// A last chunk that is never sent gets a number, so that there is one to pass over even when
   /// the peer has acknowledged all the others.
   private mutating func abandonBegun(_ place: Int) -> QueueChange? {
     guard let message = queues.first(of: place) else { return nil }
     queues.countAbandoned(place)
-    sent.append(queues.takeEnd(of: message, place, number: sent.nextNumber))
+    sent.append(queues.makeEnd(of: message, place, number: sent.nextNumber))
     sent.abandon(message.number, around: sent.count - 1, interleaves: interleaves)
     isForwardDue = true
     let sentBytes = UInt64(queues.sentOfFirst(of: place))

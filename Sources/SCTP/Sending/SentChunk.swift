@@ -5,11 +5,11 @@ struct SentChunk {
   enum Fate {
     /// On its way.
     case outstanding
-    /// Taken as lost: to be sent again.
+    /// Deemed lost: to be sent again.
     case lost
     /// Acknowledged in a gap report.
     case acknowledged
-    /// Given up (RFC 3758).
+    /// Abandoned (RFC 3758).
     case abandoned
   }
 
@@ -42,15 +42,15 @@ struct SentChunk {
 
 /// How long and how often a message is tried (RFC 3758 section 3.5, RFC 7496).
 struct MessageLimits {
-  /// When it is given up.
+  /// When it is abandoned.
   var expiry: Instant?
   /// How often a chunk of it is sent again.
   var retransmissions: Int?
 
-  /// Whether the message is never given up.
+  /// Whether the message is never abandoned.
   var isReliable: Bool { expiry == nil && retransmissions == nil }
 
-  /// Whether a chunk that was sent so often is given up instead of sent again.
+  /// Whether a chunk that was sent so often is abandoned instead of sent again.
   func isOver(transmissions: Int, at now: Instant) -> Bool {
     if let expiry, now >= expiry { return true }
     if let retransmissions, transmissions > retransmissions { return true }

@@ -1,8 +1,8 @@
 import DequeModule
 import Wire
 
-/// Owns what was sent and is not acknowledged cumulatively, in the order of numbers: what is in
-/// flight, lost, acknowledged in gap reports (RFC 9260 section 6.2.1) or given up (RFC 3758).
+/// What was sent and is not acknowledged cumulatively, in the order of numbers: what is in flight,
+/// lost, acknowledged in gap reports (RFC 9260 section 6.2.1) or abandoned (RFC 3758).
 struct SentChunks {
   /// The number of the first chunk, or of the next one to be sent when there is none.
   private(set) var firstNumber: UInt32
@@ -42,7 +42,7 @@ struct SentChunks {
     return lostHint < chunks.count ? lostHint : nil
   }
 
-  /// Takes a chunk as lost, to be sent again.
+  /// Marks a chunk as lost, to be sent again.
   mutating func lose(at index: Int) { set(.lost, at: index) }
 
   /// Changes the fate of a chunk and keeps the sums.
@@ -65,7 +65,7 @@ struct SentChunks {
     }
   }
 
-  /// Notes that a lost chunk was sent again.
+  /// Records that a lost chunk was sent again.
   mutating func resend(at index: Int) {
     set(.outstanding, at: index)
     chunks[index].transmissions += 1
@@ -144,7 +144,7 @@ extension SentChunks {
     removeFirst(number)
   }
 
-  /// Takes in gap reports; false when they are about what was never sent.
+  /// Handles gap reports; false when they are about what was never sent.
   mutating func acknowledge(
     gaps: Int, _ reader: inout ByteReader, at now: Instant, _ roundTrip: inout RoundTrip,
     _ progress: inout Progress
@@ -178,7 +178,7 @@ extension SentChunks {
 // MARK: - Giving up
 
 extension SentChunks {
-  /// Gives up the chunks of a message, one of which stands at a place (RFC 3758 section 3.5).
+  /// Abandons the chunks of a message, one of which stands at a place (RFC 3758 section 3.5).
   mutating func abandon(_ message: UInt64, around index: Int, interleaves: Bool) {
     // The chunks of a message stand side by side unless messages interleave.
     var first = index
