@@ -146,7 +146,7 @@ let package = Package(
         "Stats", "Speakers", "Decryption", "Observer", "AudioSession", "RoomSignaling",
         "RoomProtocols", "Room", "CSQLite", "CDTLS", "CCharLS", "CFiles",
       ]),
-    module("Queries", ["Wire", "Digests", "Media", "Stats", "Speakers", "Tape"]),
+    module("Queries", ["Wire", "Digests", "RTP", "Media", "Stats", "Speakers", "Tape"]),
     module(
       "Page",
       ["Wire", "Digests", "RTP", "Stats", "MediaFiles", "Tape", "Queries", "CZlib", "CFiles"],

@@ -5,12 +5,10 @@ package struct CaptureCounters: Hashable, Sendable {
   /// Frames whose date no take can have (before 1823 or after 2116), which go on from the frame
   /// before.
   package var framesOutsideOfTime: UInt64 = 0
-  /// Frames of a link type that is not read.
-  package var unknownLinks: UInt64 = 0
-  /// Frames of other protocols than IP: ARP, LLDP, ...
-  package var notIP: UInt64 = 0
-  /// Packets of other protocols than UDP and TCP.
-  package var otherTransports: UInt64 = 0
+  /// Packets of other protocols than UDP and TCP, and in layers that are not opened.
+  package var unread = UnreadLayers()
+  /// Packets that stood in tunnels which were opened: GRE, VXLAN, GTP-U, ...
+  package var tunneled: UInt64 = 0
   /// Frames whose headers contradict themselves, or are cut off.
   package var malformed: UInt64 = 0
   /// Datagrams and segments of which the capture has only the beginning (snap length).

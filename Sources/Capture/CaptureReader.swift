@@ -66,6 +66,9 @@ package enum CaptureEvent: Hashable, Sendable {
 /// a frame is counted and passed over. Checksums are not looked at: offload leaves those of own
 /// packets empty, and what the network damaged fails at its authentication.
 package struct CaptureReader: Sendable {
+  /// How many tunnels inside of each other are opened.
+  static let tunnelsMaximum = 8
+
   private var parser = CaptureParser()
   private var fragments = FragmentStore()
   private var duplicates = DuplicateFilter()
@@ -118,14 +121,18 @@ package struct CaptureReader: Sendable {
       case .comment(let text): return .comment(text)
       case .dropped(let count): return .dropped(count)
       case .frame(let frame):
-        if let event = read(frame) { return event }
+        read(frame)
+        if let event = pending.first {
+          nextPending = 1
+          return event
+        }
       }
     }
     return nil
   }
 
-  /// Reads a frame down to its event; further ones wait.
-  private mutating func read(_ frame: CapturedFrame) -> CaptureEvent? {
+  /// Reads a frame down to its events, which wait then.
+  private mutating func read(_ frame: CapturedFrame) {
     counters.frames += 1
     counters.frameBytes += UInt64(frame.bytes.count)
     counters.framesOutsideOfTime = parser.recordsOutsideOfTime
@@ -138,82 +145,116 @@ package struct CaptureReader: Sendable {
     // Held beside the reader, which changes while the bytes are read.
     let file = parser
     let bytes = file.bytes(range)
-    switch LinkLayer.content(of: bytes, frame.linkType) {
-    case .ip(let part):
-      return readPacket(
-        bytes.extracting(part), at: range.lowerBound + part.lowerBound, frame.unixNanoseconds)
-    case .other: counters.notIP += 1
-    case .malformed: counters.malformed += 1
-    case .unknownLink: counters.unknownLinks += 1
-    }
-    return nil
+    read(
+      LinkLayer.content(of: bytes, frame.linkType), in: bytes, .file(range),
+      frame.unixNanoseconds, tunnels: 0)
   }
 
-  private mutating func readPacket(_ packet: RawSpan, at place: Int, _ now: Int64)
-    -> CaptureEvent?
-  {
+  /// Reads what a frame or a tunnel holds.
+  ///
+  /// - Parameter tunnels: how many tunnels are around it.
+  private mutating func read(
+    _ content: LinkLayer.Content, in bytes: RawSpan, _ place: PayloadPlace, _ now: Int64,
+    tunnels: Int
+  ) {
+    switch content {
+    case .ip(let part):
+      readPacket(bytes.extracting(part), place.part(part), now, tunnels: tunnels)
+    case .several(let parts):
+      for part in parts { read(part, in: bytes, place, now, tunnels: tunnels) }
+    case .unread(let layer): counters.unread.count(layer)
+    case .malformed: counters.malformed += 1
+    }
+  }
+
+  private mutating func readPacket(
+    _ packet: RawSpan, _ place: PayloadPlace, _ now: Int64, tunnels: Int
+  ) {
     guard let header = InternetHeader(packet, in: 0..<packet.byteCount) else {
       counters.malformed += 1
-      return nil
-    }
-    guard let transport = TransportProtocol(rawValue: header.transport) else {
-      counters.otherTransports += 1
-      return nil
+      return
     }
     let payload = packet.extracting(header.payload)
+    // A fragment of what nobody reads does not wait for the others.
+    let isRead =
+      TransportProtocol(rawValue: header.transport) != nil
+      || Tunnel.protocols.contains(header.transport)
+    guard isRead else { return counters.unread.count(.internetProtocol(header.transport)) }
     if duplicates.isDuplicate(header, payload, at: now) {
       counters.duplicates += 1
-      return nil
+      return
     }
     guard header.isFragment else {
-      let begin = place + header.payload.lowerBound
-      return readTransport(
-        transport, header, payload, .file(begin..<begin + payload.byteCount), now)
+      return readTransport(header, payload, place.part(header.payload), now, tunnels)
     }
-    guard let whole = fragments.add(header, payload, at: now, &counters) else { return nil }
-    assembled = whole
-    return readTransport(
-      transport, header, whole.span.bytes, .assembled(0..<whole.count), now)
+    guard let whole = fragments.add(header, payload, at: now, &counters) else { return }
+    let place = PayloadPlace.assembled(assembled.count..<assembled.count + whole.count)
+    assembled += whole
+    readTransport(header, whole.span.bytes, place, now, tunnels)
   }
 
   private mutating func readTransport(
-    _ transport: TransportProtocol, _ header: InternetHeader, _ bytes: RawSpan,
-    _ place: PayloadPlace, _ now: Int64
-  ) -> CaptureEvent? {
-    switch transport {
-    case .udp: readDatagram(header, bytes, place, now)
+    _ header: InternetHeader, _ bytes: RawSpan, _ place: PayloadPlace, _ now: Int64,
+    _ tunnels: Int
+  ) {
+    switch TransportProtocol(rawValue: header.transport) {
+    case .udp: readDatagram(header, bytes, place, now, tunnels)
     case .tcp: readSegment(header, bytes, place, now)
+    case nil:
+      if let content = Tunnel.content(of: bytes, protocol: header.transport) {
+        open(content, bytes, place, now, tunnels)
+      } else {
+        counters.unread.count(.internetProtocol(header.transport))
+      }
     }
+  }
+
+  /// Reads what a tunnel holds.
+  private mutating func open(
+    _ content: LinkLayer.Content, _ bytes: RawSpan, _ place: PayloadPlace, _ now: Int64,
+    _ tunnels: Int
+  ) {
+    guard tunnels < Self.tunnelsMaximum else { return counters.unread.count(.tooDeep) }
+    if tunnels == 0 { counters.tunneled += 1 }
+    read(content, in: bytes, place, now, tunnels: tunnels + 1)
   }
 
   /// A UDP datagram (RFC 768).
   private mutating func readDatagram(
-    _ header: InternetHeader, _ bytes: RawSpan, _ place: PayloadPlace, _ now: Int64
-  ) -> CaptureEvent? {
+    _ header: InternetHeader, _ bytes: RawSpan, _ place: PayloadPlace, _ now: Int64,
+    _ tunnels: Int
+  ) {
     guard bytes.byteCount >= 8 else {
       counters.malformed += 1
-      return nil
+      return
     }
     // The length is empty in jumbograms, and where offload left it so.
     let stated = Int(bytes.uint16(at: 4))
     let length = stated == 0 ? bytes.byteCount : stated
     guard length >= 8 else {
       counters.malformed += 1
-      return nil
+      return
+    }
+    let inner = 8..<min(length, bytes.byteCount)
+    let payload = bytes.extracting(inner)
+    let (source, destination) = (bytes.uint16(at: 0), bytes.uint16(at: 2))
+    if let content = Tunnel.content(of: payload, from: source, to: destination) {
+      return open(content, payload, place.part(inner), now, tunnels)
     }
     let tuple = FiveTuple(
-      .udp, from: SocketAddress(header.source, port: bytes.uint16(at: 0)),
-      to: SocketAddress(header.destination, port: bytes.uint16(at: 2)))
+      .udp, from: SocketAddress(header.source, port: source),
+      to: SocketAddress(header.destination, port: destination))
     var datagram = CapturedDatagram(
-      unixNanoseconds: now, tuple: tuple, payload: place.part(8..<min(length, bytes.byteCount)),
+      unixNanoseconds: now, tuple: tuple, payload: place.part(inner),
       isTruncated: length > bytes.byteCount)
     counters.datagrams += 1
     if datagram.isTruncated {
       counters.truncated += 1
-      return .datagram(datagram)
+      return pending.append(.datagram(datagram))
     }
-    let payload = bytes.extracting(8..<length)
-    guard let size = flows.split(payload, of: tuple) else { return .datagram(datagram) }
+    guard let size = flows.split(payload, of: tuple) else {
+      return pending.append(.datagram(datagram))
+    }
     counters.joinedDatagrams += 1
     datagram.wasJoined = true
     for offset in stride(from: 0, to: payload.byteCount, by: size) {
@@ -222,22 +263,20 @@ package struct CaptureReader: Sendable {
       pending.append(.datagram(part))
       counters.splitDatagrams += 1
     }
-    nextPending = 1
-    return pending.first
   }
 
   /// A TCP segment (RFC 9293 section 3.1).
   private mutating func readSegment(
     _ header: InternetHeader, _ bytes: RawSpan, _ place: PayloadPlace, _ now: Int64
-  ) -> CaptureEvent? {
+  ) {
     guard bytes.byteCount >= 20 else {
       counters.malformed += 1
-      return nil
+      return
     }
     let headerLength = Int(bytes.byte(at: 12) >> 4) * 4
     guard headerLength >= 20, headerLength <= bytes.byteCount else {
       counters.malformed += 1
-      return nil
+      return
     }
     counters.segments += 1
     if header.isTruncated { counters.truncated += 1 }
@@ -265,7 +304,5 @@ package struct CaptureReader: Sendable {
             unixNanoseconds: now, tuple: segment.tuple, payload: payload, lost: piece.lost,
             isEnd: piece.isEnd)))
     }
-    nextPending = pending.isEmpty ? 0 : 1
-    return pending.first
   }
 }

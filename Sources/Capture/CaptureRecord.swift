@@ -18,6 +18,31 @@ package struct LinkType: RawRepresentable, Hashable, Sendable {
   package static let ipv6 = LinkType(rawValue: 229)
   /// The same of newer versions, with the interface.
   package static let linuxCooked2 = LinkType(rawValue: 276)
+  /// PPP, with its address or without; on a serial line; with the direction in front; as pppd of
+  /// Linux has it; and a session of PPPoE without Ethernet.
+  package static let ppp = LinkType(rawValue: 9)
+  package static let pppInHDLC = LinkType(rawValue: 50)
+  package static let pppoe = LinkType(rawValue: 51)
+  package static let pppOfDaemon = LinkType(rawValue: 166)
+  package static let pppWithDirection = LinkType(rawValue: 204)
+  package static let ciscoHDLC = LinkType(rawValue: 104)
+  /// 802.2 in ATM (RFC 2684).
+  package static let llcATM = LinkType(rawValue: 100)
+  /// What a tunnel of IPsec holds, and what a packet filter logs, on BSD.
+  package static let enc = LinkType(rawValue: 109)
+  package static let packetFilterLog = LinkType(rawValue: 117)
+  package static let mpls = LinkType(rawValue: 219)
+  /// 802.11, alone and behind what the radio says of the frame.
+  package static let wireless = LinkType(rawValue: 105)
+  package static let wirelessPrism = LinkType(rawValue: 119)
+  package static let wirelessRadiotap = LinkType(rawValue: 127)
+  package static let wirelessAVS = LinkType(rawValue: 163)
+  package static let perPacketInformation = LinkType(rawValue: 192)
+  /// Frames of any kind with their process, of macOS; the second is what older files have.
+  package static let packetTap = LinkType(rawValue: 258)
+  package static let packetTapOfUser = LinkType(rawValue: 149)
+  /// What a rule of netfilter logs.
+  package static let netfilterLog = LinkType(rawValue: 239)
 }
 
 /// A frame of a capture: its head, and where its bytes stand in the parser that gave it.

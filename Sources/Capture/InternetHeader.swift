@@ -55,6 +55,30 @@ struct InternetHeader {
     transport = bytes.byte(at: start + 9)
     source = IPAddress(ipv4: bytes.uint32(at: start + 12))
     destination = IPAddress(ipv4: bytes.uint32(at: start + 16))
+    // An authentication header may stand before what follows (RFC 4302).
+    while transport == Self.authentication, fragmentOffset == 0, !hasMoreFragments {
+      guard let length = extensionLength(bytes), length <= payload.count else { return nil }
+      transport = bytes.byte(at: payload.lowerBound)
+      payload = payload.dropFirst(length)
+    }
+  }
+
+  /// Whether nothing but an IP packet looks so: its lengths fit, and in IPv4 its checksum.
+  ///
+  /// Ethernet pads frames of fewer than 60 bytes.
+  static func isCertain(_ bytes: RawSpan, in range: Range<Int>) -> Bool {
+    guard let header = InternetHeader(bytes, in: range) else { return false }
+    guard header.source.isIPv4 else {
+      let padding = range.upperBound - header.payload.upperBound
+      return header.missing == 0 && (padding == 0 || range.count <= 60)
+        && bytes.uint16(at: range.lowerBound + 4) > 0
+    }
+    let length = Int(bytes.byte(at: range.lowerBound) & 15) * 4
+    var sum: UInt32 = 0
+    for offset in stride(from: 0, to: length, by: 2) {
+      sum += UInt32(bytes.uint16(at: range.lowerBound + offset))
+    }
+    return sum > 0 && (sum & 0xffff) + sum >> 16 == 0xffff
   }
 
   private init?(ipv6 bytes: RawSpan, in range: Range<Int>) {
@@ -90,6 +114,7 @@ struct InternetHeader {
   }
 
   private static let fragmentHeader: UInt8 = 44
+  private static let authentication: UInt8 = 51
 
   /// How long the extension header at the front of the payload is; nil when there is none.
   private func extensionLength(_ bytes: RawSpan) -> Int? {
@@ -100,7 +125,7 @@ struct InternetHeader {
       return 8 + 8 * Int(bytes.byte(at: payload.lowerBound + 1))
     case Self.fragmentHeader: return payload.count >= 8 ? 8 : .max
     // The authentication header counts in words (RFC 4302 section 2.2).
-    case 51:
+    case Self.authentication:
       guard payload.count >= 8 else { return .max }
       return 8 + 4 * Int(bytes.byte(at: payload.lowerBound + 1))
     default: return nil

@@ -1,54 +1,263 @@
 import Wire
 
-/// What stands in front of IP in a frame.
+/// What stands in front of IP in a frame, layer by layer: VLAN tags, PPPoE, MPLS, and so on.
+///
+/// All functions look at a range of the frame and read nothing outside of it.
 enum LinkLayer {
   /// What a frame carries.
   enum Content {
     case ip(Range<Int>)
-    /// Another protocol than IP.
-    case other
+    /// Several packets in one frame (A-MSDU).
+    case several([Content])
+    case unread(UnreadLayer)
     case malformed
-    case unknownLink
   }
 
-  private static let ipv4: UInt16 = 0x0800
-  private static let ipv6: UInt16 = 0x86dd
-  /// Tags of virtual networks: 802.1Q, 802.1ad ("QinQ"), and what stood for it before.
-  private static let tags: [UInt16] = [0x8100, 0x88a8, 0x9100]
-  /// How many tags a frame may have.
-  private static let tagsMaximum = 4
+  /// How many layers in front of IP are opened; more are no honest frame.
+  private static let layersMaximum = 16
+
+  enum EtherType {
+    static let ipv4: UInt16 = 0x0800
+    static let ipv6: UInt16 = 0x86dd
+    static let bridged: UInt16 = 0x6558
+    static let ppp: UInt16 = 0x880b
+    static let pppoeSession: UInt16 = 0x8864
+    static let mpls: UInt16 = 0x8847
+    static let mplsMulticast: UInt16 = 0x8848
+    static let jumboLLC: UInt16 = 0x8870
+    static let providerBackbone: UInt16 = 0x88e7
+    static let macSecurity: UInt16 = 0x88e5
+  }
 
   /// Finds the IP packet in a frame; `frame` is without its checksum.
   static func content(of frame: RawSpan, _ type: LinkType) -> Content {
+    content(of: frame, in: 0..<frame.byteCount, type, 0)
+  }
+
+  /// Finds the IP packet in a part of a frame that begins as frames of a link type do.
+  ///
+  /// - Parameter depth: how many layers are around it.
+  static func content(of frame: RawSpan, in range: Range<Int>, _ type: LinkType, _ depth: Int)
+    -> Content
+  {
     switch type {
-    case .ethernet: protocolled(frame, typeAt: 12, bodyAt: 14)
-    case .linuxCooked: protocolled(frame, typeAt: 14, bodyAt: 16)
-    case .linuxCooked2: protocolled(frame, typeAt: 0, bodyAt: 20)
-    case .raw, .rawBSD, .rawOpenBSD, .ipv4, .ipv6: .ip(0..<frame.byteCount)
-    case .null, .loop: loopback(frame)
-    default: .unknownLink
+    case .ethernet: ethernet(frame, range, depth)
+    case .linuxCooked: typed(frame, range, typeAt: 14, bodyAt: 16, depth)
+    case .linuxCooked2: typed(frame, range, typeAt: 0, bodyAt: 20, depth)
+    case .raw, .rawBSD, .rawOpenBSD, .ipv4, .ipv6: .ip(range)
+    case .null, .loop: family(frame, range, bodyAt: 4)
+    // A security association and flags behind the family (OpenBSD enc(4)).
+    case .enc: family(frame, range, bodyAt: 12)
+    case .packetFilterLog: packetFilterLog(frame, range)
+    case .ppp, .pppInHDLC: serial(frame, range, depth)
+    case .pppWithDirection: serial(frame, range.dropFirst(1), depth)
+    // The direction stands in place of the address.
+    case .pppOfDaemon: PointToPoint.content(frame, range.dropFirst(2), depth + 1)
+    case .pppoe: PointToPoint.session(frame, range, depth + 1)
+    case .ciscoHDLC: typed(frame, range, typeAt: 2, bodyAt: 4, depth)
+    case .mpls: LabelStack.content(frame, range, depth + 1)
+    case .llcATM: logicalLink(frame, range, depth)
+    case .wireless, .wirelessRadiotap, .wirelessPrism, .wirelessAVS, .perPacketInformation:
+      WirelessFrame.content(frame, range, type, depth)
+    case .packetTap, .packetTapOfUser:
+      CaptureHeaders.packetTap(frame, range, type, depth)
+    case .netfilterLog: CaptureHeaders.netfilterLog(frame, range)
+    default: .unread(.linkType(type.rawValue))
     }
   }
 
-  private static func protocolled(_ frame: RawSpan, typeAt: Int, bodyAt: Int) -> Content {
-    guard frame.byteCount >= bodyAt else { return .malformed }
-    var type = frame.uint16(at: typeAt)
-    var body = bodyAt
-    for _ in 0..<tagsMaximum where tags.contains(type) {
-      guard frame.byteCount >= body + 4 else { return .malformed }
-      type = frame.uint16(at: body + 2)
-      body += 4
+  static func ethernet(_ frame: RawSpan, _ range: Range<Int>, _ depth: Int) -> Content {
+    typed(frame, range, typeAt: 12, bodyAt: 14, depth)
+  }
+
+  private static func typed(
+    _ frame: RawSpan, _ range: Range<Int>, typeAt: Int, bodyAt: Int, _ depth: Int
+  ) -> Content {
+    guard range.count >= bodyAt else { return .malformed }
+    return content(
+      of: frame, in: range.dropFirst(bodyAt), type: frame.uint16(at: range.lowerBound + typeAt),
+      depth)
+  }
+
+  /// What follows an EtherType, or the length that stands in its place (802.3).
+  static func content(of frame: RawSpan, in range: Range<Int>, type: UInt16, _ depth: Int)
+    -> Content
+  {
+    guard depth < layersMaximum else { return .unread(.tooDeep) }
+    if let length = tagLength(type) {
+      guard range.count >= length else { return .malformed }
+      let next = frame.uint16(at: range.lowerBound + length - 2)
+      return content(of: frame, in: range.dropFirst(length), type: next, depth + 1)
     }
-    return type == ipv4 || type == ipv6 ? .ip(body..<frame.byteCount) : .other
+    switch type {
+    case EtherType.ipv4, EtherType.ipv6: return .ip(range)
+    case EtherType.pppoeSession: return PointToPoint.session(frame, range, depth + 1)
+    case EtherType.ppp: return PointToPoint.content(frame, range, depth + 1)
+    case EtherType.mpls, EtherType.mplsMulticast:
+      return LabelStack.content(frame, range, depth + 1)
+    case EtherType.bridged: return ethernet(frame, range, depth + 1)
+    // A whole frame behind the service instance (802.1ah).
+    case EtherType.providerBackbone: return ethernet(frame, range.dropFirst(4), depth + 1)
+    case EtherType.macSecurity: return macSecurity(frame, range, depth + 1)
+    // 4 is what Linux calls 802.2 in cooked captures; 1 and 2 are its 802.3.
+    case 4, EtherType.jumboLLC: return logicalLink(frame, range, depth + 1)
+    case 5...1500:
+      return logicalLink(frame, range.prefix(Int(type)), depth + 1)
+    default: return .unread(.etherType(type))
+    }
+  }
+
+  /// How long a tag is behind its EtherType, the next EtherType included; nil for what is no tag.
+  private static func tagLength(_ type: UInt16) -> Int? {
+    switch type {
+    // 802.1Q, 802.1ad ("QinQ"), and what stood for it before.
+    case 0x8100, 0x88a8, 0x9100, 0x9200, 0x9300: 4
+    // Tags of port extenders: VN-Tag and E-Tag (802.1BR).
+    case 0x8926: 6
+    case 0x893f: 8
+    default: nil
+    }
+  }
+
+  /// 802.2, where an EtherType stands behind the header of SNAP.
+  static func logicalLink(_ frame: RawSpan, _ range: Range<Int>, _ depth: Int) -> Content {
+    guard range.count >= 3 else { return .malformed }
+    guard depth < layersMaximum else { return .unread(.tooDeep) }
+    let head = UInt32(frame.uint16(at: range.lowerBound)) << 8
+    switch head | UInt32(frame.byte(at: range.lowerBound + 2)) {
+    case 0xaaaa03:
+      guard range.count >= 8 else { return .malformed }
+      let organization = frame.uint32(at: range.lowerBound + 2) & 0xff_ffff
+      // RFC 1042, and what bridges make of it (802.1H).
+      guard organization == 0 || organization == 0xf8 else { return .unread(.logicalLink) }
+      let type = frame.uint16(at: range.lowerBound + 6)
+      guard type > 1500 else { return .unread(.etherType(type)) }
+      return content(of: frame, in: range.dropFirst(8), type: type, depth + 1)
+    case 0x060603: return .ip(range.dropFirst(3))
+    default: return .unread(.logicalLink)
+    }
+  }
+
+  /// MACsec (802.1AE): without encryption what it protects is there to read.
+  private static func macSecurity(_ frame: RawSpan, _ range: Range<Int>, _ depth: Int) -> Content {
+    guard range.count >= 6 else { return .malformed }
+    let control = frame.byte(at: range.lowerBound)
+    guard control & 0x0c == 0 else { return .unread(.macSecurity) }
+    // The identifier of the channel is left out on links between two.
+    return typed(frame, range.dropFirst(control & 0x20 != 0 ? 14 : 6), typeAt: 0, bodyAt: 2, depth)
   }
 
   /// The family's number differs from system to system, as does its byte order; all are small, and
   /// the packet itself says which version it is.
-  private static func loopback(_ frame: RawSpan) -> Content {
-    guard frame.byteCount >= 4 else { return .malformed }
-    let value = frame.uint32(at: 0)
+  private static func family(_ frame: RawSpan, _ range: Range<Int>, bodyAt: Int) -> Content {
+    guard range.count >= bodyAt else { return .malformed }
+    let value = frame.uint32(at: range.lowerBound)
     let family = value > 0xffff ? value.byteSwapped : value
-    // AF_INET is 2 everywhere; AF_INET6 is 10, 23, 24, 28 or 30.
-    return [2, 10, 23, 24, 28, 30].contains(family) ? .ip(4..<frame.byteCount) : .other
+    // AF_INET is 2 everywhere; AF_INET6 is 10, 23, 24, 26, 28 or 30.
+    return [2, 10, 23, 24, 26, 28, 30].contains(family)
+      ? .ip(range.dropFirst(bodyAt)) : .unread(.family(family))
+  }
+
+  /// What pf(4) logs: a header that tells its length, which is filled up to a multiple of four.
+  private static func packetFilterLog(_ frame: RawSpan, _ range: Range<Int>) -> Content {
+    guard let length = range.first.map({ (Int(frame.byte(at: $0)) + 3) & ~3 }), length >= 8,
+      range.count >= length
+    else { return .malformed }
+    return .ip(range.dropFirst(length))
+  }
+
+  /// PPP on a serial line, or Cisco's HDLC, which its address tells apart.
+  private static func serial(_ frame: RawSpan, _ range: Range<Int>, _ depth: Int) -> Content {
+    guard let first = range.first else { return .malformed }
+    if range.count >= 4, [0x0f, 0x8f].contains(frame.byte(at: first)),
+      frame.byte(at: first + 1) == 0
+    {
+      return typed(frame, range, typeAt: 2, bodyAt: 4, depth)
+    }
+    return PointToPoint.content(frame, range, depth + 1)
+  }
+}
+
+/// PPP (RFC 1661), and sessions of it over Ethernet (RFC 2516).
+enum PointToPoint {
+  /// A session over Ethernet, from its version on.
+  static func session(_ frame: RawSpan, _ range: Range<Int>, _ depth: Int) -> LinkLayer.Content {
+    guard range.count >= 6 else { return .malformed }
+    guard frame.uint16(at: range.lowerBound) == 0x1100 else {
+      return .unread(.etherType(0x8863))
+    }
+    let length = Int(frame.uint16(at: range.lowerBound + 4))
+    return content(frame, range.dropFirst(6).prefix(length), depth)
+  }
+
+  /// A frame from its address or protocol on, both of which may be left out or shortened.
+  static func content(_ frame: RawSpan, _ range: Range<Int>, _ depth: Int) -> LinkLayer.Content {
+    var rest = range
+    if rest.count >= 2, frame.uint16(at: rest.lowerBound) == 0xff03 { rest = rest.dropFirst(2) }
+    guard let first = rest.first else { return .malformed }
+    var number = UInt16(frame.byte(at: first))
+    if number & 1 == 0 {
+      guard rest.count >= 2 else { return .malformed }
+      number = frame.uint16(at: first)
+      rest = rest.dropFirst(1)
+    }
+    rest = rest.dropFirst(1)
+    switch number {
+    case 0x21, 0x57: return .ip(rest)
+    case 0x281, 0x283: return LabelStack.content(frame, rest, depth + 1)
+    // Bridging: flags and the kind of network, which is Ethernet (RFC 3518 section 4.2).
+    case 0x31 where rest.count >= 2 && frame.byte(at: rest.lowerBound + 1) == 1:
+      return LinkLayer.ethernet(frame, rest.dropFirst(2), depth + 1)
+    default: return .unread(.pointToPoint(number))
+    }
+  }
+}
+
+/// MPLS (RFC 3032): labels, then whatever both ends of the path agreed on.
+enum LabelStack {
+  private static let labelsMaximum = 16
+
+  static func content(_ frame: RawSpan, _ range: Range<Int>, _ depth: Int) -> LinkLayer.Content {
+    var rest = range
+    for _ in 0..<labelsMaximum {
+      guard rest.count >= 4 else { return .malformed }
+      let isLast = frame.byte(at: rest.lowerBound + 2) & 1 != 0
+      rest = rest.dropFirst(4)
+      if isLast { return payload(frame, rest, depth) }
+    }
+    return .unread(.multiprotocolLabels)
+  }
+
+  /// Nothing says what follows: IP begins with its version (RFC 4928 section 3), a pseudowire with
+  /// a control word whose first four bits are zero (RFC 4385 section 3), or with an Ethernet
+  /// address, which may begin with any bits.
+  private static func payload(_ frame: RawSpan, _ range: Range<Int>, _ depth: Int)
+    -> LinkLayer.Content
+  {
+    guard let first = range.first.map({ frame.byte(at: $0) >> 4 }) else { return .malformed }
+    if InternetHeader.isCertain(frame, in: range) { return .ip(range) }
+    if first == 0, isEthernet(frame, range.dropFirst(4)) {
+      return LinkLayer.ethernet(frame, range.dropFirst(4), depth)
+    }
+    if isEthernet(frame, range) { return LinkLayer.ethernet(frame, range, depth) }
+    if first == 4 || first == 6, InternetHeader(frame, in: range) != nil { return .ip(range) }
+    return .unread(.multiprotocolLabels)
+  }
+
+  /// Whether an Ethernet frame with IP, or what belongs to it, begins here.
+  static func isEthernet(_ frame: RawSpan, _ range: Range<Int>) -> Bool {
+    guard range.count >= 14 else { return false }
+    var place = range.lowerBound + 12
+    for _ in 0..<3 where place + 6 <= range.upperBound {
+      guard [0x8100, 0x88a8, 0x9100].contains(frame.uint16(at: place)) else { break }
+      place += 4
+    }
+    let body = place + 2..<range.upperBound
+    switch frame.uint16(at: place) {
+    case LinkLayer.EtherType.ipv4, LinkLayer.EtherType.ipv6:
+      return InternetHeader(frame, in: body) != nil
+    case 0x0806, 0x88cc, LinkLayer.EtherType.mpls, LinkLayer.EtherType.pppoeSession: return true
+    default: return false
+    }
   }
 }

@@ -251,6 +251,8 @@ package struct CoverageRow: Hashable, Sendable {
     case cutCapture = "cut-capture"
     /// Frames whose date no take can have.
     case outsideOfTime = "outside-of-time"
+    /// Packets in layers that are not opened, such as those of a link type that is not known.
+    case unread = "unread-layer"
   }
 
   package var kind: Kind

@@ -10,6 +10,7 @@ enum CoverageText {
     "stream-gap": "after a gap in their stream",
     "redundancy": "of error correction that was not used", "dropped": "lost while capturing",
     "outside-of-time": "of a date that no take can have",
+    "unread-layer": "in layers that are not opened",
   ]
 
   /// The sentence of a row of `coverage`, without its end; nil for what weakens no answer, such as

@@ -73,6 +73,7 @@ package struct MergedTakes: Sendable, Codable {
   ) throws(Refusal) {
     let left = try Side(first, firstPeer)
     let right = try Side(second, secondPeer)
+    if let reason = left.obstacle(beside: right) { throw .nothingInCommon(reason) }
     self.first = first
     self.second = second
     wallClockOffsetNanoseconds = right.start -| left.start
@@ -82,9 +83,15 @@ package struct MergedTakes: Sendable, Codable {
     let back = Passage.all(from: right, to: left)
     for (passages, from, to) in [(there, names.0, names.1), (back, names.1, names.0)] {
       guard passages.count >= MergedTakes.fewest else {
+        let (things, verb, question) =
+          left.isRoom
+          ? (
+            "frames", "decoded", "are these takes of two participants of one room, both with media?"
+          )
+          : ("datagrams", "received", "are these the two ends of one call?")
         throw .nothingInCommon(
-          "\(passages.count) of the datagrams that \(from) sent were received in \(to), and at "
-            + "least \(MergedTakes.fewest) are needed; are these the two ends of one call?")
+          "\(passages.count) of the \(things) that \(from) sent were \(verb) in \(to), and at "
+            + "least \(MergedTakes.fewest) are needed; \(question)")
       }
     }
     let clock = ClockDistance(there: there, back: back)
@@ -112,18 +119,30 @@ package struct MergedTakes: Sendable, Codable {
 
 /// One end: its datagrams with their times.
 private struct Side {
+  let path: String
   /// The number and label of the peer.
   var label = ""
+  /// The peers of the take, and the one that was asked for.
+  private let peers: [(number: Int64, label: String)]
+  private let peer: Int64?
+  /// Whether it is a participant of a room, whose frames are looked at in place of datagrams.
+  var isRoom = false
   var start: Int64 = 0
   /// What was sent and received, by the marks of the bytes: a long call has gigabytes of them.
   var sent: [(at: Int64, mark: XXH3.Mark)] = []
   var received: [XXH3.Mark: Int64] = [:]
 
   init(_ path: String, _ peer: Int64?) throws(MergedTakes.Refusal) {
+    self.path = path
+    self.peer = peer
     do throws(TapeError) {
       let history = try DatagramHistory(path: path, peer: peer)
       start = history.startUnixNanoseconds
-      if peer == nil, history.peers.count > 1, try readRoom(path) { return }
+      peers = history.peers
+      if peer == nil, try readRoom(path) {
+        isRoom = true
+        return
+      }
       let names = history.peers.map { "\($0.number) \($0.label)" }.joined(separator: ", ")
       guard peer != nil || history.peers.count == 1 else {
         throw TapeError(
@@ -152,6 +171,31 @@ private struct Side {
 }
 
 extension Side {
+  /// Why two sides can have nothing in common; nil where they may.
+  func obstacle(beside other: Side) -> String? {
+    if path == other.path, peer == other.peer {
+      let names = peers.map { "\($0.number) \($0.label)" }.joined(separator: ", ")
+      return isRoom
+        ? "\(path) stands twice, and is the take of one participant of a room; give the take of "
+          + "another one, too"
+        : peers.count > 1
+          ? "\(path) stands twice with the same peer; name the two ends of one call among \(names) "
+            + "with --first-peer and --second-peer; or are these the two ends of one call?"
+          : "\(path) stands twice and holds one end; give the take of the other end, too"
+    }
+    for side in [self, other] where side.isRoom && side.sent.isEmpty && side.received.isEmpty {
+      return
+        "\(side.path) is the take of a room, which is laid beside another one by the bytes of its "
+        + "frames, and it keeps none; record rooms with their media for that"
+    }
+    guard isRoom != other.isRoom else { return nil }
+    let (room, call) = isRoom ? (self, other) : (other, self)
+    return "\(room.path) is the take of a participant of a room, and \(call.path) is not: what a "
+      + "server of rooms passes on are other datagrams, so a take of another participant is "
+      + "needed; to lay one of its connections beside a take of the server's end, name the peer "
+      + "with --first-peer or --second-peer"
+  }
+
   /// Frames of less are too much alike: the shortest are those of silence.
   private static let leastFrameBytes = 24
 

@@ -12,6 +12,7 @@ package struct ProblemRule: Sendable {
     neverConnected, disconnected, flapping, relay, roundTrip, oneWay, loss, lossBurst, lossAtPeer,
     noKeyFrame, freeze, stopped, concealed, silence, mutedSpeech,
     speechWhileMuted, limited,
+    refusedSection,
   ]
 
   /// When the take ends; one that was cut short has no ending.

@@ -11,7 +11,7 @@ extension SpeakerTimeline {
       rows: entries.map { entry in
         [
           seconds(entry.from), seconds(entry.to), seconds(entry.to - entry.from),
-          participants[entry.participant].name, entry.what,
+          participants[entry.participant].title, entry.what,
           entry.mean.map(tenths) ?? "",
         ]
       }, alignsRight: [true, true, true, false, false, true])
@@ -19,7 +19,7 @@ extension SpeakerTimeline {
       columns: ["who", "speaks", "dominates", "dBov", "loudest", "of 100", "silent"],
       rows: participants.map { participant in
         [
-          participant.name, seconds(participant.speakingNanoseconds),
+          participant.title, seconds(participant.speakingNanoseconds),
           seconds(participant.dominantNanoseconds),
           participant.meanTenthsOfDecibels.map(tenths) ?? "", String(participant.loudestDecibels),
           String(participant.loudestPercent),
@@ -33,7 +33,8 @@ extension SpeakerTimeline {
   package var json: String {
     let who = participants.map { participant in
       JSONText.object([
-        ("participant", .text(participant.name)), ("peer", .integer(participant.peer)),
+        ("participant", .text(participant.name)), ("person", participant.person.map { .text($0) }),
+        ("peer", .integer(participant.peer)),
         ("track", .integer(participant.track)), ("direction", .text(participant.direction)),
         ("contributor", participant.contributor.map { .integer($0) }),
         ("speaking_ns", .integer(participant.speakingNanoseconds)),

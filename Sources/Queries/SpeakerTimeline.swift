@@ -21,6 +21,8 @@ package struct SpeakerTimeline: Sendable, Codable {
     package var direction: String
     /// The source that was mixed into the track (CSRC); nil for the track itself.
     package var contributor: Int64?
+    /// Who of a room it is, by name; nil for tracks of no room.
+    package var person: String?
     /// How much of its audio the take has levels of, and how much of that is silence.
     package var heardNanoseconds: Int64 = 0
     package var silentNanoseconds: Int64 = 0
@@ -37,6 +39,9 @@ package struct SpeakerTimeline: Sendable, Codable {
     package var name: String {
       "\(label)/\(direction)/\(track)" + (contributor.map { "/\($0)" } ?? "")
     }
+
+    /// The name with the person in front, where it is known.
+    package var title: String { person.map { "\($0) (\(name))" } ?? name }
   }
 
   /// A time in which a participant spoke, short pauses included.
@@ -69,6 +74,14 @@ package struct SpeakerTimeline: Sendable, Codable {
       try readLevels(connection, labels, selection)
       try readSpeeches(connection, labels, selection)
       try readDominances(connection, labels, selection)
+      let people = try RoomPeople(connection)
+      for index in participants.indices {
+        let voice = participants[index]
+        // Which of several people a mixer names by a number, nobody says.
+        guard voice.contributor == nil else { continue }
+        participants[index].person = people.name(
+          peer: voice.peer, track: voice.track, direction: voice.direction)
+      }
     } catch {
       throw TapeError(path: path, error)
     }

@@ -73,6 +73,8 @@ package struct TakeInfo: Sendable, Codable {
   package var peers: [PeerInfo]
   /// The machines that are no endpoints.
   package var actors: [ActorInfo]
+  /// The people of its rooms.
+  package var people: [RoomPerson]
   /// What they could not see: the first of it.
   package var coverage: [Coverage]
   package var tables: [TableCount]
@@ -125,6 +127,7 @@ package struct TakeInfo: Sendable, Codable {
       peers = try TakeInfo.peers(connection)
       if countsRows { try TakeInfo.countPackets(connection, &peers) }
       actors = try TakeInfo.actors(connection)
+      people = try RoomPeople(connection).all
       coverage = try TakeInfo.coverage(connection)
       var counts: [TableCount] = []
       for table in Table.allCases where countsRows {
@@ -294,7 +297,12 @@ extension TakeInfo: CustomStringConvertible {
         lines.append("    \(states.machine): \(states.states.joined(separator: ", "))")
       }
     }
-    for actor in actors { lines.append("  actor \(actor.actor) \(actor.label), \(actor.kind)") }
+    for actor in actors {
+      lines.append("  actor \(actor.actor) \(actor.label), \(actor.kind)")
+      for person in people where person.actor == actor.actor {
+        lines.append("    " + words(person))
+      }
+    }
     for gap in coverage {
       add(
         "not seen",
@@ -312,6 +320,22 @@ extension TakeInfo: CustomStringConvertible {
       add("views", "\(otherViews) of another version or altered; Retake reads its own instead")
     }
     return lines.map(PrintableText.line).joined(separator: "\n")
+  }
+}
+
+extension TakeInfo {
+  /// `participant 2 ben, from 0.039 s on: audio in on peer 2, track 1`.
+  private func words(_ person: RoomPerson) -> String {
+    func seconds(_ nanoseconds: Int64) -> String { thousandths(nanoseconds / 1_000_000) }
+    let span =
+      person.leftNanoseconds.map {
+        "\(seconds(person.enteredNanoseconds)) to \(seconds($0)) s"
+      } ?? "from \(seconds(person.enteredNanoseconds)) s on"
+    let who =
+      "participant \(person.participant) \(person.title)"
+      + (person.isLocal ? " (the recorded side)" : "")
+    return "\(who), \(span)"
+      + (person.tracks.isEmpty ? "" : ": " + person.tracks.joined(separator: "; "))
   }
 }
 

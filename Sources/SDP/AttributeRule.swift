@@ -60,6 +60,7 @@ struct AttributeRule: Sendable {
     add(CertificateFingerprint.self)
     add(SetupRole.self, isLoner: true)
     add(RTCPAddress.self, isLoner: true)
+    add(SCTPMap.self)
     return rules
   }()
 }

@@ -60,6 +60,13 @@ extension String {
     self[...].cut(at: separator)
   }
 
+  /// The text without spaces and tabs at its front and its end.
+  var withoutSpacesAround: String {
+    let isSpace: (UInt8) -> Bool = { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }
+    let rest = utf8.drop(while: isSpace).reversed().drop(while: isSpace).reversed()
+    return String(decoding: Array(rest), as: UTF8.self)
+  }
+
   /// Whether this is a token of RFC 8866 section 9: visible ASCII without a few separators.
   package var isToken: Bool { self[...].isToken }
 

@@ -8,7 +8,15 @@ extension SDPDocument {
   /// How many formats an m-section may have: payload types have 7 bits.
   package static let formatLimit = 128
 
-  /// Parses a description with CRLF or LF line ends, the last of which may be missing.
+  /// How many lines are remarked on.
+  static let remarksLimit = 32
+
+  /// Parses a description.
+  ///
+  /// Lines end with CRLF, LF or CR, and the last end may be missing. Blank lines, comments and
+  /// indentation, which people and templates leave behind, are passed over. What cannot be read
+  /// costs its line and no more (`remarks`), except where all depends on it: the lines before
+  /// the first attribute, `m=` lines, and the names of m-sections.
   package init(parsing text: String) throws(SDPError) {
     var parser = SDPParser()
     self = try parser.parse(text)
@@ -16,7 +24,7 @@ extension SDPDocument {
 }
 
 extension SDPFragment {
-  /// Parses a fragment with CRLF or LF line ends, the last of which may be missing.
+  /// Parses a fragment; unlike in a description, a line that cannot be read is an error.
   package init(parsing text: String) throws(SDPError) {
     var parser = SDPParser()
     self = try parser.parseFragment(text)
@@ -35,10 +43,23 @@ private struct SDPParser {
   /// What may stand once in the scope that is being read, with the value it has.
   private var loners: [(word: String, attribute: SDPAttribute)] = []
   private var mids: Set<String> = []
+  private var remarks: [SDPError] = []
+  /// The numbers of the lines that are passed over, ascending.
+  private var omitted: [Int] = []
+
+  /// Passes over a line.
+  private mutating func omit(_ line: Int, _ reason: String? = nil) {
+    omitted.append(line)
+    if let reason, remarks.count < SDPDocument.remarksLimit {
+      remarks.append(SDPError(line: line, reason: reason))
+    }
+  }
 
   mutating func parse(_ text: String) throws(SDPError) -> SDPDocument {
     let lines = try split(text)
     guard lines.count >= 3 else {
+      // Of a text that is none at all, its first line says so.
+      if lines.isEmpty, let remark = remarks.first { throw remark }
       throw SDPError(line: lines.count, reason: "the description ends before its s= line")
     }
     try expect("v", "0", in: lines[0])
@@ -53,6 +74,8 @@ private struct SDPParser {
     guard document.lines.contains(where: { $0.type == UInt8(ascii: "t") }) else {
       throw SDPError(line: 0, reason: "the session has no t= line")
     }
+    document.remarks = remarks.sorted { $0.line < $1.line }
+    document.omittedLines = omitted.sorted()
     return document
   }
 
@@ -65,6 +88,8 @@ private struct SDPParser {
     }
     var fragment = SDPFragment()
     (fragment.lines, fragment.sections) = try body(lines[...])
+    // Whoever sends one gets its answer at once, and can send it anew.
+    if let remark = remarks.min(by: { $0.line < $1.line }) { throw remark }
     for section in fragment.sections where section.mid == nil {
       throw SDPError(line: 0, reason: "the m-section \(section.kind.rawValue) has no a=mid")
     }
@@ -90,7 +115,7 @@ private struct SDPParser {
         let letter = String(UnicodeScalar(line.type))
         throw SDPError(line: line.number, reason: "\(letter)= stands a second time")
       default:
-        let content = try content(line, isInSection: !sections.isEmpty)
+        guard let content = try content(line, isInSection: !sections.isEmpty) else { continue }
         if sections.isEmpty {
           own.append(content)
         } else {
@@ -109,48 +134,60 @@ private struct SDPParser {
     }
   }
 
-  private func split(_ text: String) throws(SDPError) -> [Line] {
+  private mutating func split(_ text: String) throws(SDPError) -> [Line] {
     guard text.utf8.count <= SDPDocument.byteLimit else {
       throw SDPError(
         line: 0, reason: "the description is longer than \(SDPDocument.byteLimit) bytes")
     }
     let bytes = Array(text.utf8)
+    let (newline, carriageReturn) = (UInt8(ascii: "\n"), UInt8(ascii: "\r"))
     var lines: [Line] = []
     var number = 0
-    var blank: Int?
-    var start = 0
+    // The mark of the byte order that editors put in front of a text.
+    var start = bytes.starts(with: [0xef, 0xbb, 0xbf]) ? 3 : 0
     while start < bytes.count {
       number += 1
-      var end = start
-      while end < bytes.count, bytes[end] != UInt8(ascii: "\n") { end += 1 }
-      let next = end + 1
-      if end > start, bytes[end - 1] == UInt8(ascii: "\r") { end -= 1 }
-      if end == start {
-        // Blank lines are tolerated at the end only, where copying a text through forms puts them.
-        blank = blank ?? number
-      } else {
-        if let blank { throw SDPError(line: blank, reason: "the line is empty") }
-        guard number <= SDPDocument.lineLimit else {
-          throw SDPError(line: number, reason: "more than \(SDPDocument.lineLimit) lines")
-        }
-        lines.append(try line(bytes, start..<end, number))
+      guard number <= SDPDocument.lineLimit else {
+        throw SDPError(line: number, reason: "more than \(SDPDocument.lineLimit) lines")
       }
-      start = next
+      var end = start
+      while end < bytes.count, bytes[end] != newline, bytes[end] != carriageReturn { end += 1 }
+      var begin = start
+      while begin < end, bytes[begin] == UInt8(ascii: " ") || bytes[begin] == UInt8(ascii: "\t") {
+        begin += 1
+      }
+      if let line = line(bytes, begin..<end, number) { lines.append(line) }
+      start = end + 1
+      // CRLF is one end, and so is what conversions make of it: CRCRLF.
+      if end < bytes.count, bytes[end] == carriageReturn {
+        let rest = bytes[start...].prefix(2)
+        if rest.first == newline {
+          start += 1
+        } else if rest.elementsEqual([carriageReturn, newline]) {
+          start += 2
+        }
+      }
     }
     return lines
   }
 
-  private func line(_ bytes: [UInt8], _ range: Range<Int>, _ number: Int) throws(SDPError) -> Line {
-    let type = bytes[range.lowerBound]
+  /// A line; nil for one that is blank, a comment, or none of a description.
+  private mutating func line(_ bytes: [UInt8], _ range: Range<Int>, _ number: Int) -> Line? {
+    guard let type = bytes[range].first, type != UInt8(ascii: "#"), type != UInt8(ascii: ";"),
+      !bytes[range].starts(with: Array("//".utf8))
+    else {
+      omit(number)
+      return nil
+    }
     guard range.count >= 2, (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(type),
       bytes[range.lowerBound + 1] == UInt8(ascii: "=")
-    else { throw SDPError(line: number, reason: "the line does not begin like x=") }
-    var index = range.lowerBound
-    while index < range.upperBound {
-      guard bytes[index] != 0, bytes[index] != UInt8(ascii: "\r") else {
-        throw SDPError(line: number, reason: "the line contains a control character")
-      }
-      index += 1
+    else {
+      omit(number, "the line does not begin like x=")
+      return nil
+    }
+    guard !bytes[range].contains(0) else {
+      omit(number, "the line contains a control character")
+      return nil
     }
     let value = bytes[(range.lowerBound + 2)..<range.upperBound]
     return Line(number: number, type: type, value: String(decoding: value, as: UTF8.self))
@@ -158,7 +195,8 @@ private struct SDPParser {
 
   private func section(_ line: Line) throws(SDPError) -> SDPSection {
     let fields = line.value.fields
-    guard fields.count >= 4 else {
+    // Some name no formats where they refuse a section.
+    guard fields.count >= 4 || fields.count == 3 && fields[1] == "0" else {
       throw SDPError(line: line.number, reason: "m= must read KIND PORT PROTOCOL FORMATS")
     }
     guard fields.count - 3 <= SDPDocument.formatLimit else {
@@ -181,39 +219,48 @@ private struct SDPParser {
     return section
   }
 
-  private mutating func content(_ line: Line, isInSection: Bool) throws(SDPError) -> SDPLine {
+  /// What a line says; nil for one that cannot be read.
+  private mutating func content(_ line: Line, isInSection: Bool) throws(SDPError) -> SDPLine? {
     switch line.type {
-    case UInt8(ascii: "a"): return .attribute(try attribute(line, isInSection: isInSection))
-    case UInt8(ascii: "c"):
-      guard ConnectionData(line.value) != nil else {
-        throw SDPError(line: line.number, reason: "c= must read \(ConnectionData.syntax)")
-      }
-      return .other(type: line.type, value: line.value)
+    case UInt8(ascii: "a"):
+      return try attribute(line, isInSection: isInSection).map { .attribute($0) }
+    case UInt8(ascii: "c") where ConnectionData(line.value) == nil:
+      omit(line.number, "c= must read \(ConnectionData.syntax)")
+      return nil
     default: return .other(type: line.type, value: line.value)
     }
   }
 
   private mutating func attribute(_ line: Line, isInSection: Bool) throws(SDPError)
-    -> SDPAttribute
+    -> SDPAttribute?
   {
-    let attribute =
+    var attribute =
       if let (name, value) = line.value.cut(at: UInt8(ascii: ":")) {
         SDPAttribute(AttributeName(rawValue: String(name)), String(value))
       } else {
         SDPAttribute(AttributeName(rawValue: line.value))
       }
+    if attribute.value == nil {
+      attribute.name = AttributeName(rawValue: line.value.withoutSpacesAround)
+    }
     guard !attribute.name.rawValue.isEmpty else {
-      throw SDPError(line: line.number, reason: "the attribute has no name")
+      omit(line.number, "the attribute has no name")
+      return nil
     }
     guard let rule = AttributeRule.rule(for: attribute.name) else { return attribute }
     if let complaint = rule.complaint(about: attribute) {
-      throw SDPError(line: line.number, reason: complaint)
+      attribute.value = attribute.value?.withoutSpacesAround
+      guard rule.complaint(about: attribute) == nil else {
+        omit(line.number, complaint)
+        return nil
+      }
     }
     guard let word = rule.loner else { return attribute }
     if let other = loners.first(where: { $0.word == word }) {
       // The same line twice says nothing else than once.
       guard other.attribute == attribute else {
-        throw SDPError(line: line.number, reason: "a second, different \(word)")
+        omit(line.number, "a second, different \(word)")
+        return nil
       }
       return attribute
     }

@@ -11,13 +11,17 @@ extension SDPDocument {
 extension SDPDocument {
   /// The number of the line, counted from 1, that an m-section begins with; that of the last line
   /// for a section that is not there.
+  ///
+  /// Lines that were left out count, so that the number is that of the text which was parsed.
   package func line(ofSection index: Int) -> Int {
     // The v=, o= and s= lines, the session's lines and those of the sections before.
     let head = 3 + lines.count
-    guard sections.indices.contains(index) else {
-      return sections.reduce(head) { $0 + 1 + $1.lines.count }
-    }
-    return sections[..<index].reduce(head + 1) { $0 + 1 + $1.lines.count }
+    var number =
+      sections.indices.contains(index)
+      ? sections[..<index].reduce(head + 1) { $0 + 1 + $1.lines.count }
+      : sections.reduce(head) { $0 + 1 + $1.lines.count }
+    for omitted in omittedLines where omitted <= number { number += 1 }
+    return number
   }
 }
 

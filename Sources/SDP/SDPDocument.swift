@@ -2,7 +2,8 @@
 ///
 /// Lines that nobody here knows survive in their places: printing what was parsed gives the same
 /// lines again. Typed values are read out of the lines when they are asked for; the parser has
-/// checked all of them, so reading needs no further errors.
+/// checked all of them, so reading needs no further errors. Lines that cannot be read are left out
+/// and named in `remarks`, which are no part of what a description says.
 package struct SDPDocument: AttributeScope {
   /// The `o=` line.
   package var origin: Origin
@@ -12,6 +13,22 @@ package struct SDPDocument: AttributeScope {
   package var lines: [SDPLine]
   /// The m-sections, in order.
   package var sections: [SDPSection]
+  /// What was wrong with lines that were left out, in order; the first few of them.
+  package internal(set) var remarks: [SDPError] = []
+  /// The numbers of all lines that were left out, ascending.
+  var omittedLines: [Int] = []
+
+  package static func == (left: Self, right: Self) -> Bool {
+    left.origin == right.origin && left.sessionName == right.sessionName
+      && left.lines == right.lines && left.sections == right.sections
+  }
+
+  package func hash(into hasher: inout Hasher) {
+    hasher.combine(origin)
+    hasher.combine(sessionName)
+    hasher.combine(lines)
+    hasher.combine(sections)
+  }
 
   /// Creates a description with `s=-` and `t=0 0`, as RFC 9429 section 5.2.1 wants it.
   package init(origin: Origin) {
@@ -55,7 +72,7 @@ package struct SDPSection: AttributeScope {
   package var portCount: UInt16?
   /// The transport protocol, for example `UDP/TLS/RTP/SAVPF`.
   package var transport: String
-  /// The media formats: payload types, or `webrtc-datachannel`.
+  /// The media formats: payload types, `webrtc-datachannel`, or the SCTP port of older forms.
   package var formats: [String]
   /// The lines after `m=`, in order.
   package var lines: [SDPLine]

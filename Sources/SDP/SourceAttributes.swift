@@ -119,6 +119,9 @@ package struct RestrictionID: AttributeValue {
 }
 
 /// The streams of a simulcast in each direction: `send q;h;f` (RFC 8853 section 5.1).
+///
+/// Drafts of it wrote ` send rid=q;h;f`, with a space in front; what they wrote of payload types
+/// (` send pt=97;98`) names no streams and is read as none.
 package struct Simulcast: AttributeValue {
   package static let attributeName = AttributeName.simulcast
   package static let syntax = "send|recv STREAMS [recv|send STREAMS]"
@@ -138,15 +141,23 @@ package struct Simulcast: AttributeValue {
     guard fields.count == 2 || fields.count == 4 else { return nil }
     for index in stride(from: 0, to: fields.count, by: 2) {
       switch fields[index] {
-      case "send" where sent == nil: sent = String(fields[index + 1])
-      case "recv" where received == nil: received = String(fields[index + 1])
+      case "send" where sent == nil: sent = Simulcast.streams(fields[index + 1])
+      case "recv" where received == nil: received = Simulcast.streams(fields[index + 1])
       default: return nil
       }
     }
   }
 
+  /// The streams of a list; empty for payload types.
+  private static func streams(_ list: Substring) -> String {
+    guard let (kind, streams) = list.cut(at: UInt8(ascii: "=")) else { return String(list) }
+    return kind == "rid" ? String(streams) : ""
+  }
+
   package var text: String {
-    let parts = [sent.map { "send " + $0 }, received.map { "recv " + $0 }]
-    return parts.compactMap(\.self).joined(separator: " ")
+    let parts = [("send ", sent), ("recv ", received)].compactMap { word, streams in
+      streams.flatMap { $0.isEmpty ? nil : word + $0 }
+    }
+    return parts.joined(separator: " ")
   }
 }

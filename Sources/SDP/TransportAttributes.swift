@@ -91,3 +91,32 @@ package struct RTCPAddress: AttributeValue {
 
   package var text: String { "\(port)" + (address.map { " " + $0.text } ?? "") }
 }
+
+/// What an SCTP port carries: `5000 webrtc-datachannel 1024` (draft-ietf-mmusic-sctp-sdp-07, which
+/// browsers spoke until 2018; RFC 8841 has none).
+package struct SCTPMap: AttributeValue {
+  package static let attributeName = AttributeName.sctpMap
+  package static let syntax = "PORT PROTOCOL [STREAMS]"
+
+  package var port: UInt16
+  /// `webrtc-datachannel`, or what else.
+  package var application: String
+  /// How many streams the writer takes.
+  package var streams: UInt32?
+
+  package init(port: UInt16, application: String, streams: UInt32? = nil) {
+    self.port = port
+    self.application = application
+    self.streams = streams
+  }
+
+  package init?(_ text: String) {
+    let fields = text.fields
+    guard fields.count >= 2, let port = UInt16(decimal: fields[0]) else { return nil }
+    self.init(
+      port: port, application: String(fields[1]),
+      streams: fields.count > 2 ? UInt32(decimal: fields[2]) : nil)
+  }
+
+  package var text: String { "\(port) \(application)" + (streams.map { " \($0)" } ?? "") }
+}

@@ -28,6 +28,7 @@ struct CaptureDamage {
     }
     for _ in 0...below(6) { alter(&sample, among: samples) }
     for _ in 0..<below(12) { alterFrame(&sample) }
+    if oneIn(3) { enclose(&sample) }
     var bytes = oneIn(2) ? pcap(sample) : pcapng(sample)
     for _ in 0..<(oneIn(5) ? 1 + below(3) : 0) { wound(&bytes) }
     return bytes
@@ -94,6 +95,32 @@ struct CaptureDamage {
       copies.append(record)
     }
     sample.records.insert(contentsOf: copies, at: place)
+  }
+
+  // MARK: Layers
+
+  /// Puts the frames of an Ethernet capture into one to three layers, and alters bytes of those.
+  private mutating func enclose(_ sample: inout CaptureSample) {
+    guard sample.linkType == 1 else { return }
+    for _ in 0...below(3) {
+      let layer = below(Enclosure.layers.count)
+      for index in sample.records.indices where sample.records[index].frame.count > 14 {
+        sample.records[index].frame = Enclosure.layers[layer](sample.records[index].frame)
+      }
+    }
+    if oneIn(3) {
+      let (linkType, last) = Enclosure.links[below(Enclosure.links.count)]
+      sample.linkType = linkType
+      for index in sample.records.indices {
+        sample.records[index].frame = last(sample.records[index].frame)
+      }
+    }
+    for _ in 0..<below(20) where !sample.records.isEmpty {
+      let place = below(sample.records.count)
+      guard !sample.records[place].frame.isEmpty else { continue }
+      let offset = below(min(sample.records[place].frame.count, 90))
+      set(&sample.records[place].frame, offset, 1 + below(2))
+    }
   }
 
   // MARK: Fields of packets

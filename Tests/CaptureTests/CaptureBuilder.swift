@@ -120,14 +120,20 @@ enum Packets {
 
   static func ipv4(
     _ payload: [UInt8], transport: UInt8 = 17, identification: Int = 0, fragment: Int = 0,
-    options: [UInt8] = [], length: Int? = nil, hops: UInt8 = 64
+    options: [UInt8] = [], length: Int? = nil, hops: UInt8 = 64, network: UInt8 = 2
   ) -> [UInt8] {
     let head = 20 + options.count
-    return join([
+    var header = join([
       [0x40 | UInt8(head / 4), 0], big(length ?? head + payload.count, 2),
       big(identification, 2), big(fragment, 2), [hops, transport, 0, 0],
-      [192, 0, 2, 1], [192, 0, 2, 2], options, payload,
+      [192, 0, network, 1], [192, 0, network, 2], options,
     ])
+    var sum = stride(from: 0, to: head, by: 2).reduce(0) {
+      $0 + Int(header[$1]) << 8 + Int(header[$1 + 1])
+    }
+    while sum > 0xffff { sum = sum & 0xffff + sum >> 16 }
+    header.replaceSubrange(10..<12, with: big(~sum & 0xffff, 2))
+    return header + payload
   }
 
   static func ipv6(_ payload: [UInt8], next: UInt8 = 17) -> [UInt8] {

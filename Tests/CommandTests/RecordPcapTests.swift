@@ -139,7 +139,7 @@ struct RecordPcapTests {
       (["-i", "lo", "--filter", "udp prot 5"], 64, "it is no filter that libpcap understands"),
       (["-r", "/nowhere.pcap"], 66, "there is no such file"),
       (["-r", #filePath], 65, "neither a pcap nor a pcapng file"),
-      (["-r", "/dev/null"], 65, "no UDP or TCP packet"),
+      (["-r", "/dev/null"], 65, "no packet is in it"),
       ([], 64, "-i"), (["-r", "-", "--filter", "udp"], 64, "--filter is for -i"),
     ])
   func whatCannotBeCapturedIsSaidInOneSentence(

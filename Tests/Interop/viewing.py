@@ -11,7 +11,7 @@ from peers.viewer import ChromiumViewer, FirefoxViewer
 from viewing_details import beside, headings, in_turns, quantisers
 from viewing_late import late
 from viewing_media import pictures, playing, printing
-from viewing_served import harmless, live, served
+from viewing_served import harmless, live, served, unbroken
 from visit import CAPTURES, Visit
 
 # A check that never ends is a problem; one on a busy machine is none.
@@ -30,7 +30,8 @@ async def run(program, folder, browser):
     try:
         for check in (
             _drawing, in_turns, _moving, _addresses, _keys, _exchanges, _dissecting, _accessible,
-            playing, pictures, quantisers, printing, headings, harmless, served, late, beside, live,
+            playing, pictures, quantisers, printing, headings, harmless, unbroken, served, late,
+            beside, live,
         ):
             visit = Visit(program, folder, viewer)
             try:
@@ -177,11 +178,21 @@ async def _keys(visit):
     await visit.ask("void document.body.focus()")
     await viewer.key("n")
     await visit.settle()
-    visit.expect(await visit.ask("retake.clock.selection !== null"), "n finds no finding")
-    first = await visit.ask("retake.clock.cursor")
+    visit.expect(
+        await visit.ask(
+            "retake.clock.selection?.join() === retake.take.findings[0].spans[0].slice(0, 2).join()"
+        ),
+        "n does not begin with the worst finding",
+    )
+    first = await visit.ask("retake.clock.selection.join()")
     await viewer.key("n")
     await visit.settle()
-    visit.expect(await visit.ask("retake.clock.cursor") > first, "n finds no further finding")
+    visit.expect(
+        await visit.ask("retake.clock.selection.join()") != first, "n finds no further finding"
+    )
+    await viewer.key("p")
+    await visit.settle()
+    visit.expect(await visit.ask("retake.clock.selection.join()") == first, "p does not go back")
     await viewer.key("Escape")
     await viewer.key("0")
     await visit.settle()

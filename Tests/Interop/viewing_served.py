@@ -61,6 +61,64 @@ async def harmless(visit):
     visit.expect(loaded == "refused", "the page may ask others")
 
 
+def _unbroken(folder):
+    """A take whose texts are words longer than any screen is wide."""
+    path = folder / "unbroken.take"
+    shutil.copyfile(CAPTURES / "virtual-heavy-loss.take", path)
+    word = "unbroken" * 60
+    take = sqlite3.connect(path)
+    for table, column in (
+        ("peer", "role"), ("signaling", "type"), ("candidate", "address"),
+        ("candidate_pair", "local"), ("channel", "label"), ("state", "to_state"),
+        ("call_request", "name"), ("event", "type"), ("event", "detail"), ("track", "codec"),
+    ):
+        take.execute(f"UPDATE {table} SET {column} = {column} || ?", (word,))
+    take.commit()
+    take.close()
+    return path, word
+
+
+# The innermost elements whose text is wider than they are and is not cut, and the page itself.
+_WIDER = """(() => {
+  const wider = [document.documentElement, ...document.body.querySelectorAll('*')]
+    .filter(each => each.clientWidth > 4 && each.scrollWidth > each.clientWidth + 1
+      && each.id !== 'window' // the cursor's mark reaches over its edges
+      && (getComputedStyle(each).overflowX === 'visible' || each === document.documentElement));
+  return wider.filter(each => !wider.some(other => other !== each && each.contains(other)))
+    .map(each => `${each.tagName} ${each.id} ${each.className} in `
+      + `${each.parentElement?.tagName} ${each.parentElement?.className}`);
+})()"""
+
+
+async def unbroken(visit):
+    """A word without a break stays inside of what it stands in."""
+    path, word = _unbroken(visit.folder)
+    address, token = await visit.serve(path)
+    await visit.viewer.open(f"{address}#token={token}")
+    await visit.until("document.querySelectorAll('.finding').length > 3", "no findings come")
+    for tab in ("call", "events", "signaling", "connection", "packets", "stats", "sql"):
+        await visit.ask(f"void document.getElementById('tab-{tab}').click()")
+        if tab == "sql":
+            await visit.ask(
+                "void (document.getElementById('query').value ="
+                f" \"SELECT at_ns, '{word}' AS word FROM event\")"
+            )
+            await visit.ask("void document.getElementById('run-query').click()")
+            await visit.until("document.querySelectorAll('#answer td').length > 3", "no answer")
+        await visit.settle()
+        wider = await visit.ask(_WIDER)
+        visit.expect(not wider, f"{tab}: a word overflows {wider[:6]}")
+    await visit.ask("void document.getElementById('draw-query').click()")
+    await visit.until("retake.board.lanes[0].label === 'SQL'", "a query draws no lane")
+    await visit.ask("void document.getElementById('tab-call').click()")
+    await visit.ask("void retake.visit(1.5)")
+    for key in ("n", "s", "j"):
+        await visit.viewer.key(key)
+        await visit.settle()
+        wider = await visit.ask(_WIDER)
+        visit.expect(not wider, f"after {key} a word overflows {wider[:6]}")
+
+
 async def served(visit):
     """`retake open`: a catalogue, packets down to their fields, SQL as a lane, and pictures."""
     folder = visit.folder / "takes"
@@ -129,6 +187,18 @@ async def served(visit):
         "document.getElementById('packet').textContent.includes('SSRC of media')", "no clear RTCP"
     )
     await visit.ask("void document.getElementById('tab-sql').click()")
+    await visit.ask("void document.getElementById('run-query').click()")
+    await visit.until("document.querySelectorAll('#answer td').length > 1", "no answer comes")
+    await visit.ask("void (document.getElementById('query').value = 'SELECT nothing FROM nowhere')")
+    await visit.ask("void document.getElementById('run-query').click()")
+    await visit.until(
+        "document.getElementById('answer').childElementCount === 0",
+        "an error leaves the answer of another question",
+    )
+    await visit.ask(
+        "void (document.getElementById('query').value ="
+        " 'SELECT at_ns, round_trip_ms FROM round_trip')"
+    )
     await visit.ask("void document.getElementById('draw-query').click()")
     await visit.until("retake.board.lanes[0].label === 'SQL'", "a query draws no lane")
     await visit.ask("void document.getElementById('tab-call').click()")

@@ -34,6 +34,54 @@ struct DataSectionTests {
     #expect(side.negotiation.mid(ofTransport: 0) == "0" && answer.bundles == [["0"]])
   }
 
+  /// The forms of before RFC 8841, which browsers had until 2018, are answered as they ask.
+  @Test(arguments: [
+    ("DTLS/SCTP 5001", ["a=sctpmap:5001 webrtc-datachannel 1024"], "DTLS/SCTP"),
+    ("DTLS/SCTP 5001", [], "DTLS/SCTP"),
+    ("UDP/DTLS/SCTP 5001", ["a=sctpmap:5001 webrtc-datachannel 256"], "UDP/DTLS/SCTP"),
+  ])
+  func anOfferOfTheFormerFormIsAnsweredInIt(
+    head: String, lines: [String], profile: String
+  ) throws {
+    let text = try sample("chromium-datachannel-offer")
+    let former = text.replacing("UDP/DTLS/SCTP webrtc-datachannel", with: head)
+      .replacing("a=sctp-port:5000\r\n", with: lines.map { $0 + "\r\n" }.joined())
+      .replacing("a=max-message-size:262144\r\n", with: "")
+    try #require(former.contains(head) && !former.contains("a=sctp-port"))
+    var side = Side("a")
+    try side.take(.offer, former)
+    let answer = try document(try side.answer())
+    #expect(
+      side.negotiation.data
+        == NegotiatedData(mid: "0", remotePort: 5001, remoteMaximumMessageSize: 65_536))
+    let section = try #require(answer.sections.first)
+    #expect(!section.isRejected && section.transport == profile && section.formats == ["5000"])
+    #expect(section.text.contains("a=sctpmap:5000 webrtc-datachannel 1024\r\n"))
+    #expect(section.sctpPort == nil && section.setup == .passive)
+    // The next own offer keeps the form, and its answer is understood.
+    let again = try document(try side.offer())
+    #expect(again.sections.first?.formats == ["5000"])
+    #expect(again.sections.first?.transport == profile)
+    try side.take(.answer, former.replacing("a=setup:actpass", with: "a=setup:active"))
+    #expect(side.negotiation.data?.remotePort == 5001)
+  }
+
+  @Test(arguments: ["DTLS/SCTP 0", "DTLS/SCTP x", "UDP/DTLS/SCTP 5000", "DTLS/SCTP 5000"])
+  func whatIsNoDataChannelIsRefused(head: String) throws {
+    let other = head == "DTLS/SCTP 5000" ? "a=sctpmap:5000 t38 16\r\n" : ""
+    let text = try sample("chromium-datachannel-offer")
+      .replacing("UDP/DTLS/SCTP webrtc-datachannel", with: head)
+      .replacing("a=sctp-port:5000\r\n", with: other)
+    var side = Side("a")
+    try side.take(.offer, text)
+    let answer = try document(try side.answer())
+    #expect(answer.sections.map(\.isRejected) == [true] && side.negotiation.data == nil)
+    #expect(
+      OfferRemarks.sentences(about: SessionDescription(type: .offer, sdp: text)).contains {
+        $0.contains("m-section 0 (application, mid 0) is refused") && $0.contains(head)
+      })
+  }
+
   @Test func channelsAskForASectionAndGetIt() throws {
     var left = Side("a")
     var right = Side("b")

@@ -148,7 +148,8 @@ struct RemoteAnswerTests {
       drop("a=rtpmap")
     case .noFingerprint: drop("a=fingerprint")
     case .noCredentials: drop("a=ice-pwd")
-    case .unparsable: answer.lines.insert(SDPLine(.setup, "perhaps"), at: 2)
+    case .unparsable:
+      answer.lines.insert(.other(type: UInt8(ascii: "s"), value: "again"), at: 2)
     }
   }
 }

@@ -38,7 +38,7 @@ struct FragmentTests {
     Refusal(lines: ["a=ice-ufrag:x"], line: 1, reason: "a=ice-ufrag must have 4 to 256 characters"),
     Refusal(lines: ["a=candidate"], line: 1, reason: "a=candidate must describe a candidate"),
     Refusal(lines: ["{}"], line: 1, reason: "the line does not begin like x="),
-    Refusal(lines: ["a=ice-lite", "", "a=ice-lite"], line: 2, reason: "the line is empty"),
+    Refusal(lines: ["a=ice-lite", "", "a=candidate"], line: 3, reason: "a=candidate must"),
   ])
   func whatIsNoFragmentIsRefusedWithItsLine(_ row: Refusal) throws {
     let error = #expect(throws: SDPError.self) { try SDPFragment(parsing: joined(row.lines)) }

@@ -32,6 +32,35 @@ struct RoundTripTests {
     #expect(try SDPDocument(parsing: lines.joined(separator: "\n") + "\n\n\r\n") == document)
   }
 
+  /// What people, forms and templates make of a text: other line ends, blank lines, comments,
+  /// indentation, spaces at the ends of lines, a mark of the byte order.
+  @Test(arguments: Samples.names)
+  func whatCopyingLeavesBehindDoesNotMatter(name: String) throws {
+    let lines = try Samples.lines(name)
+    let document = try SDPDocument(parsing: joined(lines))
+    let texts = [
+      lines.joined(separator: "\r"), lines.joined(separator: "\n\n"), "\u{feff}" + joined(lines),
+      "\r\n\n  \r\n" + lines.map { "    " + $0 }.joined(separator: "\n"),
+      (["# offer", "// of a browser", "; "] + lines + ["#"]).joined(separator: "\n"),
+      lines.joined(separator: "\r\r\n"),
+    ]
+    for (number, text) in texts.enumerated() {
+      let read = try SDPDocument(parsing: text)
+      #expect(read == document && read.remarks.isEmpty, "\(number)")
+      let place = read.line(ofSection: 0)
+      let at = text.replacing("\r\n", with: "\n").split(
+        omittingEmptySubsequences: false, whereSeparator: \.isNewline)
+      #expect(at[place - 1].contains("m="), "\(number)")
+    }
+    let spaced = try SDPDocument(
+      parsing: lines.map { $0.hasPrefix("a=") ? $0 + "  " : $0 }.joined(separator: "\r\n"))
+    #expect(spaced.remarks.isEmpty)
+    #expect(spaced.sections.map(\.mid) == document.sections.map(\.mid))
+    #expect(spaced.sections.map(\.direction) == document.sections.map(\.direction))
+    #expect(
+      spaced.sections.map(\.iceUsernameFragment) == document.sections.map(\.iceUsernameFragment))
+  }
+
   /// Typed values must print what they were read from, or answers would garble what they repeat.
   @Test(arguments: Samples.names)
   func typedValuesPrintWhatTheyWereReadFrom(name: String) throws {

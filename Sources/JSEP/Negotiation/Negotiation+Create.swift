@@ -23,8 +23,8 @@ extension Negotiation {
         kinds.append(slot.kind)
         document.sections.append(
           DataSection.section(
-            mid: slot.mid, profile: slot.transport, transport: transport, setup: .actpass,
-            isLeftToBundle: isLeft))
+            mid: slot.mid, profile: slot.transport, formats: slot.formats, transport: transport,
+            setup: .actpass, isLeftToBundle: isLeft))
         continue
       }
       guard let transceiver = transceiverTable.live(in: slot) else {
@@ -78,7 +78,7 @@ extension Negotiation {
         document.sections.append(
           DataSection.section(
             mid: slot.midIsSignaled ? slot.mid : nil, profile: offered.transport,
-            transport: transport, setup: setup))
+            formats: offered.formats, transport: transport, setup: setup))
         continue
       }
       guard let transceiver = transceiverTable.live(in: slot),

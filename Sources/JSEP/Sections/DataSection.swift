@@ -35,23 +35,34 @@ package enum DataSection {
   static let format = "webrtc-datachannel"
   /// The profiles of RFC 8841 section 4.1.
   static let profiles = [profile, "TCP/DTLS/SCTP"]
+  /// The profile of before RFC 8841, whose format is the SCTP port.
+  static let formerProfile = "DTLS/SCTP"
+  /// How many streams the older form states: as many as browsers did.
+  private static let formerStreams: UInt32 = 1024
 
   /// The lines of an own section.
   ///
-  /// - Parameter isLeftToBundle: whether a peer that does not know BUNDLE must reject the section
-  ///   (RFC 9143 section 6).
+  /// - Parameters:
+  ///   - formats: those of the peer's section, which tell its form; an own section has the same.
+  ///   - isLeftToBundle: whether a peer that does not know BUNDLE must reject the section
+  ///     (RFC 9143 section 6).
   static func section(
-    mid: String?, profile: String, transport own: LocalTransport, setup: SetupRole,
-    isLeftToBundle: Bool = false
+    mid: String?, profile: String, formats: [String], transport own: LocalTransport,
+    setup: SetupRole, isLeftToBundle: Bool = false
   ) -> SDPSection {
+    let isFormer = !formats.contains(format)
     var section = SDPSection(
       kind: .application, port: isLeftToBundle ? 0 : LocalSection.unknownPort, transport: profile,
-      formats: [format])
+      formats: [isFormer ? String(port) : format])
     section.connection = .unknown
     section.append(own, setup)
     if let mid { section.append(SDPLine(.mid, mid)) }
     if isLeftToBundle { section.append(.bundleOnly) }
-    section.append(SDPLine(.sctpPort, String(port)))
+    if isFormer {
+      section.append(SCTPMap(port: port, application: format, streams: formerStreams))
+    } else {
+      section.append(SDPLine(.sctpPort, String(port)))
+    }
     section.append(SDPLine(.maximumMessageSize, String(maximumMessageSize)))
     return section
   }
@@ -63,14 +74,28 @@ extension SDPSection {
   /// A port of 0 says that there is no association (RFC 8841 section 5.2); a section without one
   /// means the usual port, as in browsers.
   var carriesData: Bool {
-    kind == .application && DataSection.profiles.contains(transport)
-      && formats.contains(DataSection.format) && sctpPort != 0
+    guard kind == .application else { return false }
+    if formats.contains(DataSection.format) {
+      return DataSection.profiles.contains(transport) && sctpPort != 0
+    }
+    return formerDataPort ?? 0 != 0
+  }
+
+  /// The SCTP port in the form of before RFC 8841: the format, which a line may explain.
+  private var formerDataPort: UInt16? {
+    guard transport == DataSection.formerProfile || DataSection.profiles.contains(transport),
+      let port = formats.first.flatMap({ UInt16(decimal: $0) })
+    else { return nil }
+    let map = values(SCTPMap.self).first { $0.port == port }
+    guard let map else { return transport == DataSection.formerProfile ? port : nil }
+    return map.application == DataSection.format ? port : nil
   }
 
   /// What the peer's section means for an association.
   func agreedData(_ slot: SectionSlot) -> NegotiatedData {
     NegotiatedData(
-      mid: slot.mid, transport: slot.transportNumber, remotePort: sctpPort ?? DataSection.port,
+      mid: slot.mid, transport: slot.transportNumber,
+      remotePort: sctpPort ?? formerDataPort ?? DataSection.port,
       remoteMaximumMessageSize: maximumMessageSize ?? DataSection.defaultMaximumMessageSize)
   }
 }

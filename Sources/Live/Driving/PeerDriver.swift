@@ -1,3 +1,4 @@
+import JSEP
 package import Peer
 import Tape
 package import Wire
@@ -31,6 +32,8 @@ package final class PeerDriver {
   private var isClosed = false
   private var burst = DatagramBurst()
   private var strays = StrayFilter()
+  /// What the peer is made for.
+  private var configuration = PeerConfiguration()
 
   /// The instant of the last step: instants never go back.
   package private(set) var now = Instant.zero
@@ -61,6 +64,7 @@ package final class PeerDriver {
 
   /// Gives the peer its genesis and the addresses it may gather on.
   package func begin(_ genesis: Genesis, interfaces: [IPAddress]) {
+    configuration = genesis.configuration
     take(.genesis(genesis))
     take(.interfaces(interfaces))
     stats.begin(at: now)
@@ -108,6 +112,11 @@ package final class PeerDriver {
     }
     step(.call(id: calls.begin(complete), call))
     if call == .close { isClosed = true }
+    if case .setRemoteDescription(let description) = call, LoopNotices.areRead {
+      let sentences = OfferRemarks.sentences(
+        about: description, codecs: configuration.codecs, policy: configuration.bundlePolicy)
+      for sentence in sentences { LoopNotices.post("peer \(actor): \(sentence)") }
+    }
     drain()
   }
 

@@ -9,5 +9,8 @@ package enum LoopNotices {
     self.listener.withLock { $0 = listener }
   }
 
+  /// Whether anybody gets notices; without, none need to be made.
+  static var areRead: Bool { listener.withLock { $0 != nil } }
+
   static func post(_ sentence: String) { listener.withLock { $0 }?(sentence) }
 }

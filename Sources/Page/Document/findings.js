@@ -35,6 +35,7 @@ const subjects = {
   "silent-while-speaking": "Somebody spoke and was not heard",
   "speech-while-muted": "Somebody spoke into a muted microphone",
   "encoder-limited": "The encoder was held back",
+  "refused-section": "Media was refused, as no codec is in common",
 };
 
 const readable = (rule) => {
@@ -143,11 +144,13 @@ export function fillPills() {
     make("span", { class: `pill ${tone}` }, text)));
 }
 
-/** All spans of findings that matter, in the order of time: for going from one to the next. */
+/**
+ * The spans of all findings, for going from one to the next: the worst finding first, and of each
+ * the longest spans first, so few that one finding does not hide the others.
+ */
 export const findingSpans = () =>
-  take.findings.flatMap((finding) => finding.spans.map(([from, to], index) =>
-    ({ finding, index, from, to })))
-    .sort((a, b) => a.from - b.from);
+  take.findings.flatMap((finding) => finding.spans.slice(0, spansTold).map(([from, to], index) =>
+    ({ finding, index, from, to })));
 
 onClock("view", () => {
   // The times of findings follow the way in which times are told.

@@ -20,16 +20,25 @@ function neighbour(times, by) {
     : sorted.findLast((time) => time < at - 1e-6);
 }
 
+/** The span that was shown last, of all spans of findings. */
+let shownSpan = null;
+
+/** From the worst finding on through all of them in the order of the list. */
 function nextFinding(by) {
   const spans = findingSpans();
-  const at = neighbour(spans.map(({ from }) => from), by);
-  const found = spans.find(({ from }) => from === at);
+  // After the take grew, the spans are others: the same place in the list goes on.
+  const at = shownSpan === null ? -1
+    : spans.findIndex(({ finding, from }) =>
+      finding.rule === shownSpan.rule && finding.peer === shownSpan.peer && from === shownSpan.from);
+  const found = at < 0 ? spans[by > 0 ? 0 : spans.length - 1] : spans[at + by];
   if (!found) {
     say(spans.length ? "No further finding" : "There are no findings");
     return;
   }
-  visitFinding(found.finding, found.index);
-  say(findingText(found.finding).slice(0, 120));
+  const { finding, from } = found;
+  shownSpan = { rule: finding.rule, peer: finding.peer, from };
+  visitFinding(finding, found.index);
+  say(findingText(finding).slice(0, 120));
 }
 
 function nextState(by) {
@@ -82,7 +91,7 @@ export function chooseScheme(name) {
 const tabs = () => [...place("views").children];
 
 const actions = [
-  ["n", "next finding", () => nextFinding(1)],
+  ["n", "next finding, from the worst one on", () => nextFinding(1)],
   ["p", "finding before", () => nextFinding(-1)],
   ["s", "next change of a state", () => nextState(1)],
   ["S", "change of a state before", () => nextState(-1)],

@@ -50,7 +50,7 @@ function lossLane(way) {
     return {
       at, height: (index) => [14, 8, 5][fate[index]], tone: (index) => fateTones[fate[index]],
       name: "packet missing", names: "packets missing",
-      text: (index) => `${sequence[index]} ${fateWords[fate[index]]}`,
+      text: (index) => `${fateWords[fate[index]]}, sequence number ${sequence[index]}`,
     };
   });
   const listsOf = (isLate) => way.lost.map((series) => lostOf(series, isLate))

@@ -186,6 +186,7 @@ const gapWords = {
   "relayed-twice": "seen twice", ignored: "of no call",
   redundancy: "of error correction that was not used", dropped: "lost while capturing",
   "outside-of-time": "of a date that no take can have",
+  "unread-layer": "in layers that are not opened",
 };
 
 /** What could not be seen: one entry for each kind, as it stood last. */

@@ -64,6 +64,8 @@ async function runQuery() {
       make("tbody", {}, rows.slice(0, 500).map((row) => make("tr", {},
         row.map((value) => make("td", {}, value === null ? "" : String(value).slice(0, 300))))))));
   } catch (error) {
+    // What stood there answered another question.
+    query.result.replaceChildren();
     query.note.textContent = error.message;
   }
 }

@@ -40,11 +40,12 @@ struct CallFolder {
   func write() throws -> Report {
     let survey = CallSurvey(
       descriptions: settings.descriptions, pathsMaximum: settings.pathsMaximum)
-    _ = try read("looking for calls", isAgain: false) { survey.take($0, of: $1) }
+    let counters = try read("looking for calls", isAgain: false) { survey.take($0, of: $1) }
     survey.finish()
     guard !survey.calls.isEmpty else {
       throw CommandFailure(
-        .invalidTake, "\(CommandReading.oneLine(capture)): no call is in it")
+        .invalidTake,
+        "\(CommandReading.oneLine(capture)): no call is in it\(counters.placesForCalls)")
     }
     try RecordOptions.makeFolder(folder)
     var report = Report()

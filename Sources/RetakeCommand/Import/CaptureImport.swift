@@ -83,6 +83,10 @@ final class CaptureImport {
           "dated before 1823 or after 2116; their times go on from the frames before"
         ))
     }
+    if counters.unread.hidingMedia > 0 {
+      obstacles.append(
+        (.unread, counters.unread.hidingMedia, counters.unread.words(hidingMedia: true)))
+    }
     if summary.ofNoCall > 0 { obstacles.append((.ignored, summary.ofNoCall, "of no call")) }
     for (kind, count, detail) in obstacles {
       tell(.notSeen(kind: kind.rawValue, count: count, detail: detail))

@@ -54,8 +54,7 @@ struct ImportCommand: ParsableCommand {
       let taking = CaptureTaking(settings, writing: path)
       let counters = try CaptureFeed.read(capture, "importing") { try taking.show($0, of: $1) }
       guard var summary = try taking.finish(counters) else {
-        throw CommandFailure(
-          .invalidTake, "\(CommandReading.oneLine(capture)): no UDP or TCP packet is in it")
+        throw counters.nothingFound(in: capture)
       }
       summary.take = out
       return summary

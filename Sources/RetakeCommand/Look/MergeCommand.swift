@@ -56,7 +56,10 @@ struct MergeCommand: ParsableCommand {
   func run() throws {
     noteEndings(of: first, second)
     // What cannot be written is said before the work.
-    if let out { _ = try WritingWhole.file(out, .kept, isTake: true) }
+    if let out {
+      _ = try WritingWhole.file(out, .kept, isTake: true)
+      try reading { () throws(TapeError) in try JointTake.check([first, second]) }
+    }
     do {
       let merged = try Progress("merging").follow {
         try MergedTakes(first: first, peer: firstPeer, second: second, peer: secondPeer)

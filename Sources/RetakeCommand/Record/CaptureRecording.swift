@@ -45,14 +45,15 @@ final class CaptureRecording: Sendable {
 
   /// Records on a thread of its own until the source ends or a stop is asked for.
   ///
-  /// - Returns: what came of it; nil when there was no packet.
-  func run() async throws -> CaptureSummary? {
+  /// - Returns: what came of it.
+  /// - Throws: also when there was no packet, and says what there was.
+  func run() async throws -> CaptureSummary {
     try await withCheckedThrowingContinuation { continuation in
       Thread.detachNewThread { continuation.resume(with: Result { try self.record() }) }
     }
   }
 
-  private func record() throws -> CaptureSummary? {
+  private func record() throws -> CaptureSummary {
     let taking = CaptureTaking(settings, writing: path)
     switch origin {
     case .interface(let name, let filter, let snapLength):
@@ -69,7 +70,7 @@ final class CaptureRecording: Sendable {
 
   private func follow(
     _ source: any CaptureSource, _ taking: CaptureTaking, name: String, isLive: Bool
-  ) throws -> CaptureSummary? {
+  ) throws -> CaptureSummary {
     let feed = CaptureFeed(name)
     var logs = keys.map { KeyLogFollower($0) }
     var failure: (any Error)?
@@ -85,6 +86,7 @@ final class CaptureRecording: Sendable {
     // What came before a failure is a take all the same.
     let summary = try taking.finish(feed.counters)
     if let failure { throw failure }
+    guard let summary else { throw feed.counters.nothingFound(in: name) }
     return summary
   }
 

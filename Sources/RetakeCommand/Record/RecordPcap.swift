@@ -97,10 +97,7 @@ struct RecordPcap: AsyncParsableCommand {
     // Not the task itself: who waits for that cannot be called off.
     await stop.wait(seconds: seconds) { for await _ in end {} }
     recording.stop()
-    guard let summary = try await work.value else {
-      throw CommandFailure(
-        .invalidTake, "\(capture ?? interface ?? "-"): no UDP or TCP packet is in it")
-    }
+    let summary = try await work.value
     guard RecordOptions.isFolder(out), summary.calls > 1 else {
       return try json ? Output.json(CanonicalJSON.text(summary)) : Output.line(summary.words)
     }

@@ -48,6 +48,46 @@ package struct JointTake {
     return try joint.run(path)
   }
 
+  /// Refuses takes that cannot be joined, in one sentence that says what to do.
+  package static func check(_ paths: [String]) throws(TapeError) {
+    var headers: [(path: String, header: TakeHeader)] = []
+    for path in paths { headers.append((path, try TapeReader(path: path).header)) }
+    try check(headers)
+  }
+
+  private static func check(_ takes: [(path: String, header: TakeHeader)]) throws(TapeError) {
+    guard let first = takes.first else { return }
+    func refusal(_ path: String, _ reason: String) -> TapeError {
+      TapeError(path: path, place: "", reason: reason)
+    }
+    for (path, header) in takes {
+      guard header.format >= Table.clock.since else {
+        throw refusal(
+          path,
+          "it has format \(header.format), which has one clock only; make it anew with retake "
+            + "upgrade")
+      }
+      guard header.format == first.header.format else {
+        throw refusal(
+          path,
+          "it has format \(header.format), and \(first.path) has format \(first.header.format); "
+            + "retake upgrade makes them alike")
+      }
+      guard header.revision == first.header.revision else {
+        throw refusal(
+          path,
+          "it and \(first.path) were made by different revisions of the stack; retake upgrade "
+            + "makes them alike")
+      }
+      guard header.keepsMedia == first.header.keepsMedia else {
+        throw refusal(
+          path,
+          "one of the two takes keeps its media and the other does not; record both alike to "
+            + "join them")
+      }
+    }
+  }
+
   private init(_ ends: [End], _ path: String) throws(TapeError) {
     // Nothing happens before the take begins.
     let earliest = ends.map(\.added).min() ?? .zero
@@ -59,31 +99,7 @@ package struct JointTake {
     guard var header = sources.first?.reader.header else {
       throw TapeError(path: path, place: "", reason: "there is nothing to join")
     }
-    for source in sources {
-      guard source.reader.header.keepsMedia == header.keepsMedia else {
-        throw TapeError(
-          path: source.reader.path, place: "",
-          reason: "one of the two takes keeps its media and the other does not; "
-            + "record both alike to join them")
-      }
-      guard source.reader.header.format == header.format else {
-        throw TapeError(
-          path: source.reader.path, place: "",
-          reason: "the two takes have different formats; retake upgrade makes them alike")
-      }
-      guard source.reader.header.revision == header.revision else {
-        throw TapeError(
-          path: source.reader.path, place: "",
-          reason: "the two takes were made by different revisions of the stack; retake upgrade "
-            + "makes them alike")
-      }
-      guard source.reader.header.format >= Table.clock.since else {
-        throw TapeError(
-          path: source.reader.path, place: "",
-          reason: "it has format \(header.format), which has one clock only; make it anew "
-            + "with retake upgrade")
-      }
-    }
+    try JointTake.check(sources.map { (path: $0.reader.path, header: $0.reader.header) })
     let labels = sources.map(\.reader.header.label).filter { !$0.isEmpty }
     header.label = labels.joined(separator: " and ")
     for toolchain in sources.map(\.reader.header.toolchain) { header.use(decodersOf: toolchain) }
@@ -165,6 +181,8 @@ private final class Source {
   let reader: TapeReader
   let added: Interval
   private let peer: UInt32?
+  /// The actor that the peer is, once its genesis was read: numbers differ where a take has rooms.
+  private var actor: UInt32?
   private var chunk = TapeChunk()
   private var position = 0
 
@@ -178,13 +196,20 @@ private final class Source {
   func next() throws(TapeError) -> Instant? {
     while true {
       while position < chunk.steps.count {
-        let head = chunk.steps[position].head
-        if peer == nil || head.actor == peer { return head.at + added }
+        let step = chunk.steps[position]
+        if actor == nil, begins(step) { actor = step.head.actor }
+        if peer == nil || step.head.actor == actor { return step.head.at + added }
         position += 1
       }
       guard let read = try reader.chunk() else { return nil }
       (chunk, position) = (read, 0)
     }
+  }
+
+  /// Whether a step is the genesis of the peer.
+  private func begins(_ step: TapeChunk.Step) -> Bool {
+    step.head.kind == .genesis
+      && step.inputRows.contains { PeerRow(chunk.rows, $0)?.peer.number == peer }
   }
 
   /// Takes the next step, which is there.

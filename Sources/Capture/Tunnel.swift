@@ -1,0 +1,244 @@
+import Wire
+
+/// Packets inside of packets: what an IP packet or a UDP datagram carries in place of somebody's
+/// data.
+enum Tunnel {
+  /// The protocols of IP that are tunnels.
+  static let protocols: Set<UInt8> = [4, 41, 47, 94, 97, 137]
+
+  /// What the payload of an IP packet carries when its protocol is a tunnel's; nil for others.
+  static func content(of payload: RawSpan, protocol number: UInt8) -> LinkLayer.Content? {
+    let range = 0..<payload.byteCount
+    switch number {
+    // IPv4 and IPv6 (RFC 2003, RFC 4213, RFC 2473), and what stood for the first before.
+    case 4, 41, 94: return .ip(range)
+    case 47: return GenericRouting.content(payload, range)
+    case 137: return LabelStack.content(payload, range, 1)
+    // EtherIP: version 3 and nothing (RFC 3378).
+    case 97 where range.count >= 2 && payload.uint16(at: 0) == 0x3000:
+      return LinkLayer.ethernet(payload, range.dropFirst(2), 1)
+    default: return nil
+    }
+  }
+
+  /// What a UDP datagram carries when it is a tunnel's; nil for one that is what it is.
+  ///
+  /// A port proves nothing, since anybody's media may come to it: the header has to be right in all
+  /// its fixed bits, and what follows has to be a packet. What these headers begin with is neither
+  /// STUN nor RTP.
+  static func content(of payload: RawSpan, from source: UInt16, to destination: UInt16)
+    -> LinkLayer.Content?
+  {
+    guard payload.byteCount >= 20 else { return nil }
+    let first = payload.byte(at: 0)
+    switch destination {
+    // Linux had another port at first; the third is that of the generic form (VXLAN-GPE).
+    case 4789, 8472, 4790, 48879: return VirtualNetwork.extensible(payload, isAnyPort: false)
+    case 6081: return VirtualNetwork.generic(payload)
+    case 2152: return MobileCore.content(payload)
+    case 1701: return LayerTwoTunnel.content(payload)
+    case 37008: return MirroredFrame.content(payload)
+    case 6635: return checked(LabelStack.content(payload, 0..<payload.byteCount, 1), payload)
+    default:
+      // The answers of some devices come from the port; others use ports of their own.
+      if source == 2152 { return MobileCore.content(payload) }
+      if source == 1701 { return LayerTwoTunnel.content(payload) }
+      return first == 0x08 ? VirtualNetwork.extensible(payload, isAnyPort: true) : nil
+    }
+  }
+
+  /// What is inside, when all of it is what it should be; nil for what is no tunnel then.
+  ///
+  /// - Parameter isCertain: whether nothing else may look so.
+  static func checked(
+    _ content: LinkLayer.Content, _ payload: RawSpan, isCertain: Bool = false
+  ) -> LinkLayer.Content? {
+    switch content {
+    case .ip(let range):
+      let isPacket =
+        isCertain
+        ? InternetHeader.isCertain(payload, in: range)
+        : InternetHeader(payload, in: range) != nil
+      return isPacket ? content : nil
+    case .several(let parts):
+      return parts.allSatisfy { checked($0, payload, isCertain: isCertain) != nil } ? content : nil
+    // ARP and the like between two machines of a virtual network.
+    case .unread(let layer): return layer.isNamed && !isCertain ? content : nil
+    case .malformed: return nil
+    }
+  }
+}
+
+/// GRE (RFC 2784, RFC 2890), with the forms of PPTP (RFC 2637) and of mirrored ports (ERSPAN).
+enum GenericRouting {
+  static func content(_ payload: RawSpan, _ range: Range<Int>) -> LinkLayer.Content {
+    guard range.count >= 4 else { return .malformed }
+    let flags = payload.uint16(at: range.lowerBound)
+    let type = payload.uint16(at: range.lowerBound + 2)
+    let hasSequence = flags & 0x1000 != 0
+    var length = 4
+    switch flags & 7 {
+    case 0:
+      // Source routes are long gone (RFC 1701).
+      guard flags & 0x4000 == 0 else { return .unread(.internetProtocol(47)) }
+      if flags & 0x8000 != 0 { length += 4 }
+      if flags & 0x2000 != 0 { length += 4 }
+      if hasSequence { length += 4 }
+    case 1:
+      // Length and number of the call are always there.
+      length += 4
+      if hasSequence { length += 4 }
+      if flags & 0x0080 != 0 { length += 4 }
+    default: return .unread(.internetProtocol(47))
+    }
+    guard range.count >= length else { return .malformed }
+    let body = range.dropFirst(length)
+    // An acknowledgement of PPTP is empty.
+    if body.isEmpty { return .unread(.internetProtocol(47)) }
+    switch type {
+    case 0x88be: return mirrored(payload, body, hasHeader: hasSequence)
+    case 0x22eb: return mirroredThird(payload, body)
+    case 0...1500: return .unread(.etherType(type))
+    default: return LinkLayer.content(of: payload, in: body, type: type, 1)
+    }
+  }
+
+  /// ERSPAN I has no header, ERSPAN II one of eight bytes, which a sequence number announces.
+  private static func mirrored(_ payload: RawSpan, _ body: Range<Int>, hasHeader: Bool)
+    -> LinkLayer.Content
+  {
+    LinkLayer.ethernet(payload, hasHeader ? body.dropFirst(8) : body, 1)
+  }
+
+  /// ERSPAN III: twelve bytes that say whether it is Ethernet or IP, and whether eight more follow.
+  private static func mirroredThird(_ payload: RawSpan, _ body: Range<Int>) -> LinkLayer.Content {
+    guard body.count >= 12 else { return .malformed }
+    let kind = payload.uint16(at: body.lowerBound + 10)
+    let rest = body.dropFirst(kind & 1 != 0 ? 20 : 12)
+    return kind >> 10 & 0x1f == 2 ? .ip(rest) : LinkLayer.ethernet(payload, rest, 1)
+  }
+}
+
+/// Virtual networks over UDP.
+enum VirtualNetwork {
+  /// VXLAN (RFC 7348), its groups, and its generic form (draft-ietf-nvo3-vxlan-gpe).
+  static func extensible(_ payload: RawSpan, isAnyPort: Bool) -> LinkLayer.Content? {
+    let range = 0..<payload.byteCount
+    guard range.count >= 8, payload.byte(at: 7) == 0 else { return nil }
+    let body = range.dropFirst(8)
+    switch payload.byte(at: 0) {
+    case 0x08 where payload.uint16(at: 1) == 0 && payload.byte(at: 3) == 0:
+      return Tunnel.checked(LinkLayer.ethernet(payload, body, 1), payload, isCertain: isAnyPort)
+    // A group's number stands in the third and fourth byte.
+    case 0x88 where !isAnyPort && payload.byte(at: 1) & 0xb7 == 0:
+      return Tunnel.checked(LinkLayer.ethernet(payload, body, 1), payload, isCertain: true)
+    case 0x0c where !isAnyPort && payload.uint16(at: 1) == 0:
+      switch payload.byte(at: 3) {
+      case 1, 2: return Tunnel.checked(.ip(body), payload)
+      case 3: return Tunnel.checked(LinkLayer.ethernet(payload, body, 1), payload)
+      case 5: return Tunnel.checked(LabelStack.content(payload, body, 1), payload)
+      default: return nil
+      }
+    default: return nil
+    }
+  }
+
+  /// GENEVE (RFC 8926), whose options tell their length in words.
+  static func generic(_ payload: RawSpan) -> LinkLayer.Content? {
+    let range = 0..<payload.byteCount
+    guard range.count >= 8, payload.byte(at: 0) & 0xc0 == 0, payload.byte(at: 1) & 0x3f == 0,
+      payload.byte(at: 7) == 0
+    else { return nil }
+    let length = 8 + 4 * Int(payload.byte(at: 0) & 0x3f)
+    let type = payload.uint16(at: 2)
+    guard type > 1500, length < range.count else { return nil }
+    return Tunnel.checked(
+      LinkLayer.content(of: payload, in: range.dropFirst(length), type: type, 1), payload)
+  }
+}
+
+/// GTP-U, by which mobile networks carry the packets of phones (3GPP TS 29.281 section 5.1).
+enum MobileCore {
+  private static let userPacket: UInt8 = 255
+  private static let extensionsMaximum = 8
+
+  static func content(_ payload: RawSpan) -> LinkLayer.Content? {
+    let range = 0..<payload.byteCount
+    // Version 1 of GTP, not GTP', and no bit that has no meaning.
+    guard range.count >= 8, payload.byte(at: 0) & 0xf8 == 0x30,
+      payload.byte(at: 1) == userPacket
+    else { return nil }
+    let length = Int(payload.uint16(at: 2))
+    guard length > 0 else { return nil }
+    var body = range.dropFirst(8).prefix(length)
+    if payload.byte(at: 0) & 7 != 0 {
+      guard body.count >= 4 else { return nil }
+      let hasExtensions = payload.byte(at: 0) & 4 != 0
+      var next = hasExtensions ? payload.byte(at: body.lowerBound + 3) : 0
+      body = body.dropFirst(4)
+      var extensions = 0
+      while next != 0 {
+        guard let words = body.first.map({ Int(payload.byte(at: $0)) }), words > 0,
+          body.count > 4 * words, extensions < extensionsMaximum
+        else { return nil }
+        next = payload.byte(at: body.lowerBound + 4 * words - 1)
+        body = body.dropFirst(4 * words)
+        extensions += 1
+      }
+    }
+    if let packet = Tunnel.checked(.ip(body), payload) { return packet }
+    // A session may carry Ethernet, too (TS 23.501 section 5.6.10.2).
+    return LabelStack.isEthernet(payload, body) ? LinkLayer.ethernet(payload, body, 1) : nil
+  }
+}
+
+/// Data of L2TP (RFC 2661 section 3.1), which is PPP.
+enum LayerTwoTunnel {
+  static func content(_ payload: RawSpan) -> LinkLayer.Content? {
+    let flags = payload.uint16(at: 0)
+    // Version 2, no control message, no bit that has no meaning.
+    guard flags & 0x8000 == 0, flags & 0x34ff == 2 else { return nil }
+    var length = 2
+    var end = payload.byteCount
+    if flags & 0x4000 != 0 {
+      guard end >= 4 else { return nil }
+      let stated = Int(payload.uint16(at: 2))
+      guard stated >= 8 else { return nil }
+      end = min(end, stated)
+      length += 2
+    }
+    length += 4
+    if flags & 0x0800 != 0 { length += 4 }
+    if flags & 0x0200 != 0 {
+      guard length + 2 <= end else { return nil }
+      length += 2 + Int(payload.uint16(at: length))
+    }
+    guard length < end else { return nil }
+    return Tunnel.checked(PointToPoint.content(payload, length..<end, 1), payload)
+  }
+}
+
+/// What sniffers of MikroTik send (TZSP): a frame with notes on it.
+enum MirroredFrame {
+  static func content(_ payload: RawSpan) -> LinkLayer.Content? {
+    // Version 1, a received frame.
+    guard payload.uint16(at: 0) == 0x0100 else { return nil }
+    let links: [UInt16: LinkType] = [
+      1: .ethernet, 18: .wireless, 119: .wirelessPrism, 127: .wirelessAVS,
+    ]
+    guard let link = links[payload.uint16(at: 2)] else { return nil }
+    var place = 4
+    while place < payload.byteCount {
+      switch payload.byte(at: place) {
+      case 0: place += 1
+      case 1:
+        return Tunnel.checked(
+          LinkLayer.content(of: payload, in: place + 1..<payload.byteCount, link, 1), payload)
+      default:
+        guard place + 1 < payload.byteCount else { return nil }
+        place += 2 + Int(payload.byte(at: place + 1))
+      }
+    }
+    return nil
+  }
+}

@@ -1,0 +1,86 @@
+import Tape
+import Wire
+
+/// Somebody in a room, as the room's own rows tell.
+package struct RoomPerson: Sendable, Codable, Hashable {
+  /// The number of the room's machine, and that of the person in it.
+  package var actor: UInt32
+  package var participant: Int64
+  /// What the service calls the person.
+  package var id: String
+  /// The name for people; empty where the service gives none.
+  package var name: String
+  /// Whether it is the side that was recorded.
+  package var isLocal: Bool
+  package var enteredNanoseconds: Int64
+  /// nil when the person is still there at the end.
+  package var leftNanoseconds: Int64?
+  /// What carries the person's media, in order: `audio in on peer 2, track 1`.
+  package var tracks: [String]
+
+  /// The name, or else what the service calls the person.
+  package var title: String { name.isEmpty ? id : name }
+}
+
+/// The people of all rooms in a take, and who is on which track.
+struct RoomPeople: Sendable {
+  private struct Track: Hashable {
+    var peer: Int64
+    var track: Int64
+    var direction: String
+  }
+
+  private(set) var all: [RoomPerson] = []
+  /// The names of those whose media a track carried, each once.
+  private var names: [Track: [String]] = [:]
+
+  /// How many people are named on one track: a mixer may have all of a room on it.
+  private static let namesMaximum = 3
+  /// How many people are read.
+  private static let peopleMaximum = 1000
+
+  init(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
+    let people = try connection.prepare(
+      """
+      SELECT actor, participant, coalesce(id, ''), coalesce(name, ''), local,
+        coalesce(entered_ns, 0), left_ns
+      FROM participant ORDER BY actor, participant LIMIT \(RoomPeople.peopleMaximum)
+      """)
+    while try people.step() {
+      let (actor, participant, id, name, local, entered, left) = people.values(
+        UInt32.self, Int64.self, String.self, String.self, Int64.self, Int64.self, Int64?.self)
+      all.append(
+        RoomPerson(
+          actor: actor, participant: participant, id: id, name: name, isLocal: local != 0,
+          enteredNanoseconds: entered, leftNanoseconds: left, tracks: []))
+    }
+    guard !all.isEmpty else { return }
+    let tracks = try connection.prepare(
+      """
+      SELECT actor, participant, peer, track, direction, kind, min(from_ns)
+      FROM participant_track GROUP BY actor, participant, peer, track, direction, kind
+      ORDER BY min(from_ns), peer, track
+      """)
+    while try tracks.step() {
+      let (actor, participant, peer, track, direction, kind) = tracks.values(
+        UInt32.self, Int64.self, Int64.self, Int64.self, String.self, String.self)
+      guard
+        let place = all.firstIndex(where: { $0.actor == actor && $0.participant == participant })
+      else { continue }
+      all[place].tracks.append("\(kind) \(direction) on peer \(peer), track \(track)")
+      let key = Track(peer: peer, track: track, direction: direction)
+      let title = all[place].title
+      if !names[key, default: []].contains(title) { names[key, default: []].append(title) }
+    }
+  }
+
+  /// Whose media a track carries: a name, or several where people took turns or were mixed; nil for
+  /// a track of no room.
+  func name(peer: Int64, track: Int64, direction: String) -> String? {
+    let found = names[Track(peer: peer, track: track, direction: direction), default: []]
+    guard !found.isEmpty else { return nil }
+    let named = found.prefix(RoomPeople.namesMaximum).joined(separator: " or ")
+    let rest = found.count - RoomPeople.namesMaximum
+    return rest > 0 ? "\(named) or \(rest) more" : named
+  }
+}
