@@ -48,19 +48,22 @@ extension DebugConsole {
 
   func stats(_ type: String) throws(DebugFailure) -> Answer {
     let reports = try session.stats()
+    let names = try session.states().map { "\($0.tree.name) \($0.label)" }
     var lines: [String] = []
     var types: Set<String> = []
     var kept: [JSONText] = []
-    for (index, report) in reports.enumerated() {
+    for (name, report) in zip(names, reports) {
+      // A room has no stats of its own.
       guard
-        let list = try? JSONSerialization.jsonObject(with: Data(report.utf8)) as? [[String: Any]]
+        let list = try? JSONSerialization.jsonObject(with: Data(report.utf8)) as? [[String: Any]],
+        !list.isEmpty
       else { continue }
-      lines.append("peer \(index + 1)")
+      lines.append(name.trimmingCharacters(in: .whitespaces))
       var objects: [JSONText] = []
       types.formUnion(list.compactMap { $0["type"] as? String })
       for object in list where type.isEmpty || object["type"] as? String == type {
         let members = object.keys.sorted().filter { !["id", "type", "timestamp"].contains($0) }
-          .map { "\($0) \(object[$0] ?? "")" }
+          .map { "\($0) \(Self.plain(object[$0]))" }
         lines.append("  \(object["type"] ?? "") \(object["id"] ?? "")")
         lines.append("    " + members.joined(separator: ", "))
         if let data = try? JSONSerialization.data(
@@ -80,6 +83,15 @@ extension DebugConsole {
     return Answer(
       text: lines.joined(separator: "\n"),
       json: .object([("stats", .list(kept))]))
+  }
+
+  /// A value of a report in words.
+  private static func plain(_ value: Any?) -> String {
+    guard let number = value as? NSNumber, String(cString: number.objCType) == "c" else {
+      return value.map { "\($0)" } ?? ""
+    }
+    // Foundation on Linux reads a Boolean as a number of one byte.
+    return number.boolValue ? "true" : "false"
   }
 
   func recent(_ text: String) throws(DebugFailure) -> Answer {

@@ -44,9 +44,13 @@ package enum Ink: UInt32, CaseIterable, Sendable {
 
 /// What a table is laid out for.
 package struct TableLook: Sendable {
-  /// How many columns a terminal has; nil for files and pipes, where nothing is cut.
+  /// How many columns a terminal has; nil for files and pipes and with `--wide`, where nothing is
+  /// cut.
   package var columns: Int?
   package var isColoured: Bool
+
+  /// The same where lines may be longer than a terminal is wide.
+  package var wide: TableLook { TableLook(columns: nil, isColoured: isColoured) }
 
   /// The look of a file or pipe, unless something else is said.
   package init(columns: Int? = nil, isColoured: Bool = false) {
@@ -77,7 +81,7 @@ package struct TextTable: Sendable {
     _ look: TableLook = TableLook(), ink: (_ row: [String], _ column: Int) -> Ink? = { _, _ in nil }
   ) -> String {
     let layout = TableLayout(self, look)
-    return layout.head + rows.map { layout.line($0, ink: ink) }.joined()
+    return layout.head + rows.map { layout.line($0, ink: ink) }.joined() + layout.foot
   }
 
   /// Returns a text for a table cell: one line, control characters escaped.
@@ -92,19 +96,26 @@ package struct TextTable: Sendable {
 /// Columns of fixed widths, into which rows go one by one.
 struct TableLayout {
   private let names: [String]
+  /// Of the columns that are shown.
   private let widths: [Int]
   private let alignsRight: [Bool]
   private let look: TableLook
 
-  /// What is left of a column at least, so that a terminal that is far too narrow shows something.
-  private static let leastWidth = 6
+  /// What is left of a column at least: of few columns something, of many so much that it says
+  /// something, and those beyond the width are left out and named.
+  private static func leastWidth(_ columns: Int) -> Int { columns > 8 ? 10 : 6 }
+
+  /// How far a column is filled up with spaces where nothing is cut: a single long text stands out
+  /// of its row, and does not make every line as long as itself.
+  private static let paddingLimit = 100
 
   /// Takes the widths that the rows of a table need, as far as the terminal has them.
   init(_ table: TextTable, _ look: TableLook) {
     names = table.columns
-    alignsRight = table.columns.indices.map {
+    let areNumbers = table.columns.indices.map {
       table.alignsRight.indices.contains($0) && table.alignsRight[$0]
     }
+    alignsRight = areNumbers
     self.look = look
     var widths = names.map(Self.width)
     for row in table.rows {
@@ -112,12 +123,35 @@ struct TableLayout {
         widths[column] = max(widths[column], Self.width(of: cell))
       }
     }
-    self.widths = Self.fitted(widths, alignsRight, look.columns)
+    guard let columns = look.columns else {
+      self.widths = widths.map { min($0, Self.paddingLimit) }
+      return
+    }
+    let least = Self.leastWidth(widths.count)
+    var shown = widths.count
+    while shown > 1 {
+      let needed = (0..<shown).reduce(2 * (shown - 1)) { sum, column in
+        sum + (areNumbers[column] ? widths[column] : min(widths[column], least))
+      }
+      guard needed > columns else { break }
+      shown -= 1
+    }
+    self.widths = Self.fitted(Array(widths.prefix(shown)), areNumbers, columns, least)
+  }
+
+  /// The names of the columns for which the terminal is too narrow, and how to see them; nothing
+  /// where all are shown.
+  var foot: String {
+    let names = names.dropFirst(widths.count)
+    guard !names.isEmpty else { return "" }
+    return "\n\(counted(names.count, "column")) left out for want of width: "
+      + "\(names.joined(separator: ", ")) (--wide shows all)\n"
   }
 
   /// The widest columns give first; numbers stay whole.
-  private static func fitted(_ widths: [Int], _ areNumbers: [Bool], _ columns: Int?) -> [Int] {
-    guard let columns else { return widths }
+  private static func fitted(
+    _ widths: [Int], _ areNumbers: [Bool], _ columns: Int, _ leastWidth: Int
+  ) -> [Int] {
     var widths = widths
     var excess = widths.reduce(0, +) + 2 * max(0, widths.count - 1) - columns
     while excess > 0 {
@@ -137,7 +171,7 @@ struct TableLayout {
 
   /// The names and a rule.
   var head: String {
-    line(names) + line(widths.map { String(repeating: "-", count: $0) })
+    line(names) + line(widths.map { String(repeating: "-", count: max($0, 1)) })
   }
 
   /// A row, ended by a line feed; what was not known when the widths were taken may be cut on a

@@ -40,7 +40,7 @@ package struct Timeline: Sendable {
       labels = try PeerLabels(connection)
       machine = try Timeline.onlyMachine(connection)
       let statement = try connection.prepare(
-        Timeline.queries.joined(separator: "\nUNION ALL\n") + "\nORDER BY row")
+        Timeline.queries.joined(separator: "\nUNION ALL\n") + "\nORDER BY at_ns, row")
       while try statement.step() {
         let (row, at, peer, lane, text) = statement.values(
           Int64.self, Int64.self, Int64.self, String.self, String.self)
@@ -48,7 +48,9 @@ package struct Timeline: Sendable {
           continue
         }
         entries.append(
-          Entry(atNanoseconds: at, step: row >> 16, peer: peer, lane: lane, text: text))
+          Entry(
+            atNanoseconds: at, step: row >> 16, peer: peer, lane: lane,
+            text: Timeline.words(lane, text)))
       }
     } catch {
       throw TapeError(path: path, error)
@@ -144,11 +146,23 @@ package struct Timeline: Sendable {
     GROUP BY peer, channel, direction, kind, error, at_ns / 1000000000
     """,
     """
-    SELECT row, at_ns, peer, 'event', type || CASE WHEN detail = '{}' THEN '' ELSE ' ' || detail END
+    SELECT row, at_ns, peer, 'event', type || ' ' || detail
     FROM event WHERE type NOT IN (
       'icecandidate', 'bufferedamountlow', 'certificate', 'keylog')
     """,
   ]
+
+  /// What happened, for people where the row has JSON.
+  private static func words(_ lane: String, _ text: String) -> String {
+    switch lane {
+    case "event":
+      let type = text.prefix { $0 != " " }
+      return EventWords.text(
+        type: String(type), detail: String(text.dropFirst(type.count + 1)))
+    case "api": return EventWords.text(ofCall: text)
+    default: return text
+    }
+  }
 
   /// The timeline as aligned columns.
   package func text(_ look: TableLook = TableLook()) -> String {

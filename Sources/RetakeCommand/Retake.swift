@@ -149,6 +149,8 @@ package enum RetakeProgram {
 
 /// How a command ends: two of its own, and values of sysexits.h.
 enum ExitStatus: Int32 {
+  /// Whoever read the output of the command has enough of it.
+  case readerIsGone = 0
   case difference = 1
   /// A condition that nothing met.
   case unmet = 2
@@ -170,4 +172,7 @@ struct CommandFailure: Error {
     // Names of files may hold anything, and a failure is one sentence on one line.
     self.message = CommandReading.oneLine(message)
   }
+
+  /// The end of a command whose output nobody reads any more: no failure, and nothing to say.
+  static let readerIsGone = CommandFailure(.readerIsGone, "")
 }

@@ -38,7 +38,8 @@ enum CommandReading {
   private static func checkVerb(_ words: [String]) throws(CommandFailure) {
     var command: any ParsableCommand.Type = Retake.self
     var path = ["retake"]
-    for word in words {
+    // What help is asked of is a verb, too.
+    for word in words.first == "help" ? words.dropFirst() : words[...] {
       let verbs = command.configuration.subcommands
       guard !verbs.isEmpty, !word.hasPrefix("-") else { return }
       guard let verb = verbs.first(where: { names(of: $0).contains(word) }) else {
