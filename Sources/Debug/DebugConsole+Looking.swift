@@ -37,7 +37,7 @@ extension DebugConsole {
   func show(_ text: String) throws(DebugFailure) -> Answer {
     let found = try trees(text)
     let lines = found.flatMap { entry -> [String] in
-      let isWhole = entry.tree.name.hasPrefix("peer ")
+      let isWhole = ["peer ", "actor "].contains { entry.tree.name.hasPrefix($0) }
       let below = isWhole ? entry.tree.children.flatMap(\.lines) : entry.tree.lines
       return [entry.label.trimmingCharacters(in: .whitespaces)] + below.map { "  \($0)" }
     }
@@ -105,7 +105,7 @@ extension DebugConsole {
   func watch(_ path: String) throws(DebugFailure) -> Answer {
     if path.isEmpty {
       watched = []
-      return Answer(text: "nothing is watched", json: .object([("watched", .list([]))]))
+      return Answer(text: "nothing is watched", json: .object([("watched", .object([]))]))
     }
     _ = try trees(path)
     watched.append(path)
@@ -167,7 +167,7 @@ extension DebugConsole {
       guard let other = there.first(where: { $0.peer == state.peer }) else { continue }
       let changes =
         text.isEmpty ? other.tree.changes(to: state.tree) : state.tree.changes(to: other.tree)
-      if !changes.isEmpty { lines.append("peer \(state.peer) \(state.label)") }
+      if !changes.isEmpty { lines.append("\(state.tree.name) \(state.label)") }
       for change in changes {
         lines.append("  \(change.path): \(change.before) -> \(change.after)")
         objects.append(

@@ -32,6 +32,8 @@ package struct SnapshotTree: Hashable, Sendable, Codable {
     case let number as Double: self.init(name, .number, JSONText.number(number).text)
     case let instant as Instant: self.init(name, .seconds, Self.seconds(instant.nanoseconds))
     case let interval as Interval: self.init(name, .seconds, Self.seconds(interval.nanoseconds))
+    case let address as SocketAddress: self.init(name, .text, address.description)
+    case let address as IPAddress: self.init(name, .text, address.description)
     default: self.init(name, reflecting: value)
     }
   }

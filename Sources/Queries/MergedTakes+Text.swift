@@ -25,7 +25,7 @@ extension MergedTakes: CustomStringConvertible {
     let table = TextTable(
       columns: ["from", "to", "sent", "came", "lost %", "least ms", "median", "95 %", "most"],
       rows: rows,
-      alignsRight: [false, false, true, true, true, true, true, true, true])
+      alignsRight: [false, false, true, true, true, true, true, true, true], wraps: true)
     return lines.joined(separator: "\n") + "\n" + table.text(look)
   }
 

@@ -90,7 +90,7 @@ package struct TakeProblems: Sendable {
     }
     var text = TextTable(
       columns: ["from", "to", "peer", "problem", "evidence"], rows: rows,
-      alignsRight: [true, true, false, false, false]
+      alignsRight: [true, true, false, false, false], wraps: true
     ).text(look) { _, column in column == 3 ? .bad : nil }
     if !unseen.isEmpty { text += "\nNot seen: \(unseenText)\n" }
     guard showsQueries else {

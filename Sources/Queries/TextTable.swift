@@ -64,11 +64,17 @@ package struct TextTable: Sendable {
   package var columns: [String]
   package var rows: [[String]]
   package var alignsRight: [Bool]
+  /// Whether words that do not fit go on in the next line of their column, as sentences do; values
+  /// are cut.
+  package var wraps: Bool
 
-  package init(columns: [String], rows: [[String]], alignsRight: [Bool] = []) {
+  package init(
+    columns: [String], rows: [[String]], alignsRight: [Bool] = [], wraps: Bool = false
+  ) {
     self.columns = columns
     self.rows = rows.map { $0.map(TextTable.plain) }
     self.alignsRight = alignsRight
+    self.wraps = wraps
   }
 
   /// The table with its names and a rule, ended by a line feed.
@@ -99,6 +105,7 @@ struct TableLayout {
   /// Of the columns that are shown.
   private let widths: [Int]
   private let alignsRight: [Bool]
+  private let wraps: Bool
   private let look: TableLook
 
   /// What is left of a column at least: of few columns something, of many so much that it says
@@ -116,6 +123,7 @@ struct TableLayout {
       table.alignsRight.indices.contains($0) && table.alignsRight[$0]
     }
     alignsRight = areNumbers
+    wraps = table.wraps && look.columns != nil
     self.look = look
     var widths = names.map(Self.width)
     for row in table.rows {
@@ -174,11 +182,47 @@ struct TableLayout {
     line(names) + line(widths.map { String(repeating: "-", count: max($0, 1)) })
   }
 
-  /// A row, ended by a line feed; what was not known when the widths were taken may be cut on a
-  /// terminal, and elsewhere stands out.
+  /// A row, ended by a line feed, or on several lines where words wrap; what was not known when the
+  /// widths were taken may be cut on a terminal, and elsewhere stands out.
   func line(
     _ cells: [String], ink: (_ row: [String], _ column: Int) -> Ink? = { _, _ in nil }
   ) -> String {
+    guard wraps else { return physicalLine(cells) { ink(cells, $0) } }
+    let pieces = zip(cells, widths).map { Self.wrapped($0, $1) }
+    return (0..<(pieces.map(\.count).max() ?? 0)).map { row in
+      physicalLine(pieces.map { $0.indices.contains(row) ? $0[row] : "" }) { ink(cells, $0) }
+    }.joined()
+  }
+
+  /// The words of a text on lines of at most so many columns; a longer word is broken.
+  private static func wrapped(_ text: String, _ columns: Int) -> [String] {
+    guard width(of: text) > columns, columns > 0 else { return [text] }
+    var lines: [String] = []
+    var line = ""
+    var used = 0
+    for word in text.split(separator: " ", omittingEmptySubsequences: false) {
+      let length = width(of: String(word))
+      if used > 0, used + 1 + length <= columns {
+        line += " " + word
+        used += 1 + length
+        continue
+      }
+      if used > 0 { lines.append(line) }
+      (line, used) = ("", 0)
+      for character in word {
+        let length = width(of: character)
+        if used > 0, used + length > columns {
+          lines.append(line)
+          (line, used) = ("", 0)
+        }
+        line.append(character)
+        used += length
+      }
+    }
+    return lines + [line]
+  }
+
+  private func physicalLine(_ cells: [String], ink: (_ column: Int) -> Ink?) -> String {
     var text = ""
     var padding = 0
     var used = 0
@@ -196,7 +240,7 @@ struct TableLayout {
         text += String(repeating: " ", count: padding)
         used += padding + width
         padding = 0
-        text += (look.isColoured ? ink(cells, column) : nil)?.paint(cell) ?? cell
+        text += (look.isColoured ? ink(column) : nil)?.paint(cell) ?? cell
       }
       if !alignsRight[column] { padding += space }
     }

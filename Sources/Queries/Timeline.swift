@@ -77,22 +77,24 @@ package struct Timeline: Sendable {
     """
     SELECT row, at_ns, peer, 'signaling',
       CASE direction WHEN 'in' THEN '<- ' ELSE '-> ' END || type || ' over ' || transport
-      || ', ' || length(message) || ' characters'
+      || ', ' || length(message) || iif(length(message) = 1, ' character', ' characters')
     FROM signaling
     """,
     """
-    SELECT row, at_ns, peer, 'state', machine || ': ' || from_state || ' -> ' || to_state
+    SELECT row, at_ns, peer, 'state', machine || ': ' || iif(from_state = '', '', from_state || ' -> ')
+      || to_state
     FROM state
     """,
     """
     SELECT row, at_ns, peer, 'candidate',
-      replace(type, '-candidate', '') || ' ' || candidate_type || ' ' || address || ' port ' || port
-      || ' ' || protocol
+      replace(type, '-candidate', '') || iif(candidate_type = '', '', ' ' || candidate_type)
+      || ' ' || address || ' port ' || port || ' ' || protocol
     FROM candidate
     """,
     """
-    SELECT row, at_ns, peer, 'pair', 'selected ' || local || ' (' || local_type || ') -> ' || remote
-      || ' (' || remote_type || ')'
+    SELECT row, at_ns, peer, 'pair',
+      'selected ' || local || iif(local_type = '', '', ' (' || local_type || ')')
+      || ' -> ' || remote || iif(remote_type = '', '', ' (' || remote_type || ')')
     FROM (
       SELECT *, lag(selected) OVER (PARTITION BY peer, pair ORDER BY row) AS before
       FROM candidate_pair
@@ -174,7 +176,7 @@ package struct Timeline: Sendable {
     }
     return TextTable(
       columns: ["seconds", "step", "peer", "lane", "what"], rows: rows,
-      alignsRight: [true, true, false, false, false]
+      alignsRight: [true, true, false, false, false], wraps: true
     ).text(look) { row, column in column == 4 ? Timeline.ink(lane: row[3], row[4]) : nil }
   }
 
@@ -199,7 +201,7 @@ package struct Timeline: Sendable {
     -> String?
   {
     guard try connection.integer("PRAGMA user_version") ?? 0 >= 4 else { return nil }
-    let rows = try connection.prepare("SELECT label FROM actor_store WHERE kind <> 1 LIMIT 2")
+    let rows = try connection.prepare("SELECT label FROM actor WHERE kind <> 'endpoint' LIMIT 2")
     guard try rows.step() else { return nil }
     let label = rows.text(0)
     return try rows.step() ? nil : label

@@ -30,7 +30,8 @@ struct Retake: AsyncParsableCommand {
 
       The exit status is 0 when all is well, 1 for a difference or a failed check, 2 for a \
       condition that nothing met, 64 for wrong usage, 65 for a file that is not a valid take, 66 \
-      for a file that is not there, 74 for an I/O failure.
+      for a file that is not there, 74 for an I/O failure. A reader who has enough, as head, is \
+      none. A file that is there is replaced with --force alone.
       """,
     version: retakeVersion,
     subcommands: [

@@ -79,7 +79,7 @@ struct OutputFormTests {
     ] {
       #expect(timeline.contains(words), "\(words)")
     }
-    let debug = try await Tool.run("debug", room, "-c", "seek step:23", "-c", "show janus").output
+    let debug = try await Tool.run("debug", room, "-c", "seek step:24", "-c", "show janus").output
     #expect(debug.contains("event order: open connection 2 (down)"), "\(debug)")
     #expect(debug.contains("plugin: videoroom") || debug.contains("plugin videoroom"), "\(debug)")
     #expect(!debug.contains("number 1, id number"))

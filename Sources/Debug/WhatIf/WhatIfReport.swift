@@ -119,7 +119,7 @@ package struct WhatIfReport: Sendable {
       let table = TextTable(
         columns: ["peer", "outcome", "as recorded", "what if"],
         rows: different.map { [$0.peer, $0.name, $0.before, $0.after] },
-        alignsRight: [false, false, true, true])
+        alignsRight: [false, false, true, true], wraps: true)
       lines += table.text(look).split(separator: "\n").map { String($0) }
       let same = rows.count - different.count
       lines.append("\(counted(same, "other outcome")) \(same == 1 ? "is" : "are") the same")

@@ -24,11 +24,11 @@ struct InfoCommand: ParsableCommand {
     guard let columns = pager.look.columns, columns > 2 * Self.margin else { return String(line) }
     var text = ""
     var used = 0
-    for word in line.split(separator: " ", omittingEmptySubsequences: false) {
+    for (index, word) in line.split(separator: " ", omittingEmptySubsequences: false).enumerated() {
       if used > Self.margin, used + 1 + word.count > columns {
         text += "\n" + String(repeating: " ", count: Self.margin)
         used = Self.margin
-      } else if used > 0 || !text.isEmpty {
+      } else if index > 0 {
         text += " "
         used += 1
       }

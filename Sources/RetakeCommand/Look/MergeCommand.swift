@@ -74,7 +74,7 @@ struct MergeCommand: ParsableCommand {
         try MergedTakes(first: first, peer: firstPeer, second: second, peer: secondPeer)
       }
       try json
-        ? Output.json(merged.json, in: JSONForm()) : pager.show(merged.text(pager.look) + "\n")
+        ? Output.json(merged.json, in: JSONForm()) : pager.show(merged.text(pager.look))
       if let out { try join(merged, out) }
     } catch let error as MergedTakes.Refusal {
       switch error {

@@ -52,7 +52,7 @@ struct SDKCommand: ParsableCommand {
   private func table(_ rows: [SDKRow]) throws {
     let cells = rows.map { [$0.id, $0.state.words, $0.text, $0.remark, $0.test ?? ""] }
     let names = ["row", "state", "capability", "without, or because", "test"]
-    try pager.show(TextTable(columns: names, rows: cells).text(pager.look))
+    try pager.show(TextTable(columns: names, rows: cells, wraps: true).text(pager.look))
   }
 
   private func counts() throws {

@@ -145,8 +145,8 @@ private struct Reader {
       if passes("]") { break }
       guard passes(",") else { return false }
       out.append(UInt8(ascii: ","))
-      // Rows that stood on lines of their own are read by line.
-      if index < bytes.count, bytes[index] == 0x0a { out.append(0x0a) }
+      // Rows that stood on lines of their own are read by line; what was indented is not.
+      if index + 1 < bytes.count, bytes[index] == 0x0a, bytes[index + 1] > 0x20 { out.append(0x0a) }
     }
     out.append(UInt8(ascii: "]"))
     return true
