@@ -44,7 +44,8 @@ enum CommandReading {
       guard !verbs.isEmpty, !word.hasPrefix("-") else { return }
       guard let verb = verbs.first(where: { names(of: $0).contains(word) }) else {
         if word == "help" || command.configuration.defaultSubcommand != nil { return }
-        let known = verbs.filter(\.configuration.shouldDisplay).compactMap { names(of: $0).first }
+        let known = verbs.filter { $0.configuration.shouldDisplay }
+          .compactMap { names(of: $0).first }
         throw CommandFailure(
           .usage,
           "\(path.joined(separator: " ")) has no verb \"\(shown(word))\""
