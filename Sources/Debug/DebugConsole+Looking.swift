@@ -37,7 +37,7 @@ extension DebugConsole {
   func show(_ text: String) throws(DebugFailure) -> Answer {
     let found = try trees(text)
     let lines = found.flatMap { entry -> [String] in
-      let isWhole = entry.tree.name.hasPrefix("peer ")
+      let isWhole = ["peer ", "actor "].contains { entry.tree.name.hasPrefix($0) }
       let below = isWhole ? entry.tree.children.flatMap(\.lines) : entry.tree.lines
       return [entry.label.trimmingCharacters(in: .whitespaces)] + below.map { "  \($0)" }
     }
@@ -48,19 +48,22 @@ extension DebugConsole {
 
   func stats(_ type: String) throws(DebugFailure) -> Answer {
     let reports = try session.stats()
+    let names = try session.states().map { "\($0.tree.name) \($0.label)" }
     var lines: [String] = []
     var types: Set<String> = []
     var kept: [JSONText] = []
-    for (index, report) in reports.enumerated() {
+    for (name, report) in zip(names, reports) {
+      // A room has no stats of its own.
       guard
-        let list = try? JSONSerialization.jsonObject(with: Data(report.utf8)) as? [[String: Any]]
+        let list = try? JSONSerialization.jsonObject(with: Data(report.utf8)) as? [[String: Any]],
+        !list.isEmpty
       else { continue }
-      lines.append("peer \(index + 1)")
+      lines.append(name.trimmingCharacters(in: .whitespaces))
       var objects: [JSONText] = []
       types.formUnion(list.compactMap { $0["type"] as? String })
       for object in list where type.isEmpty || object["type"] as? String == type {
         let members = object.keys.sorted().filter { !["id", "type", "timestamp"].contains($0) }
-          .map { "\($0) \(object[$0] ?? "")" }
+          .map { "\($0) \(Self.plain(object[$0]))" }
         lines.append("  \(object["type"] ?? "") \(object["id"] ?? "")")
         lines.append("    " + members.joined(separator: ", "))
         if let data = try? JSONSerialization.data(
@@ -82,6 +85,15 @@ extension DebugConsole {
       json: .object([("stats", .list(kept))]))
   }
 
+  /// A value of a report in words.
+  private static func plain(_ value: Any?) -> String {
+    guard let number = value as? NSNumber, String(cString: number.objCType) == "c" else {
+      return value.map { "\($0)" } ?? ""
+    }
+    // Foundation on Linux reads a Boolean as a number of one byte.
+    return number.boolValue ? "true" : "false"
+  }
+
   func recent(_ text: String) throws(DebugFailure) -> Answer {
     let steps = try session.recentSteps(
       text.isEmpty ? 10 : count(text, of: .steps, atMost: DebugSession.recentMaximum))
@@ -93,7 +105,7 @@ extension DebugConsole {
   func watch(_ path: String) throws(DebugFailure) -> Answer {
     if path.isEmpty {
       watched = []
-      return Answer(text: "nothing is watched", json: .object([("watched", .list([]))]))
+      return Answer(text: "nothing is watched", json: .object([("watched", .object([]))]))
     }
     _ = try trees(path)
     watched.append(path)
@@ -155,7 +167,7 @@ extension DebugConsole {
       guard let other = there.first(where: { $0.peer == state.peer }) else { continue }
       let changes =
         text.isEmpty ? other.tree.changes(to: state.tree) : state.tree.changes(to: other.tree)
-      if !changes.isEmpty { lines.append("peer \(state.peer) \(state.label)") }
+      if !changes.isEmpty { lines.append("\(state.tree.name) \(state.label)") }
       for change in changes {
         lines.append("  \(change.path): \(change.before) -> \(change.after)")
         objects.append(

@@ -88,7 +88,7 @@ package final class DebugConsole {
       throw .condition(error)
     }
     if let step = read.stepNumber, step > session.stepCount {
-      throw .command("there is no step \(step): the take has \(session.stepCount) steps")
+      throw .command("there is no step \(step): the take has \(counted(session.stepCount, "step"))")
     }
     if let time = read.instant, time > session.end {
       throw .command("\(text) is later than the end of the take, which is at \(duration) s")

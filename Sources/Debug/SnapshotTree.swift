@@ -32,6 +32,8 @@ package struct SnapshotTree: Hashable, Sendable, Codable {
     case let number as Double: self.init(name, .number, JSONText.number(number).text)
     case let instant as Instant: self.init(name, .seconds, Self.seconds(instant.nanoseconds))
     case let interval as Interval: self.init(name, .seconds, Self.seconds(interval.nanoseconds))
+    case let address as SocketAddress: self.init(name, .text, address.description)
+    case let address as IPAddress: self.init(name, .text, address.description)
     default: self.init(name, reflecting: value)
     }
   }
@@ -46,21 +48,40 @@ package struct SnapshotTree: Hashable, Sendable, Codable {
         self.init(name, .absent)
       }
     case .collection, .set, .dictionary:
-      self.init(
-        name, .list, "",
-        mirror.children.enumerated().map { SnapshotTree(String($0.offset), of: $0.element.value) })
+      let entries = mirror.children.enumerated().map {
+        SnapshotTree(String($0.offset), of: $0.element.value)
+      }
+      let fields = entries.compactMap(\.namedValue)
+      if !fields.isEmpty, Set(fields.map(\.name)).count == entries.count {
+        self.init(name, .record, "", fields)
+      } else {
+        self.init(name, .list, "", entries)
+      }
     case .enum: self.init(name, .text, (value as? any RawRepresentable).map(Self.raw) ?? "\(value)")
     default:
       if let raw = value as? any RawRepresentable {
         self.init(name, .text, Self.raw(raw))
       } else {
-        self.init(
-          name, .record, "",
-          mirror.children.compactMap { child in
-            child.label.map { SnapshotTree($0, of: child.value) }
-          })
+        let fields = mirror.children.compactMap { child in
+          child.label.map { SnapshotTree($0, of: child.value) }
+        }
+        // A number of its own type is that number.
+        if fields.count == 1, fields[0].name == "number", fields[0].kind == .number {
+          self.init(name, .number, fields[0].value)
+        } else {
+          self.init(name, .record, "", fields)
+        }
       }
     }
+  }
+
+  /// The field that an entry of a list of names with their values is; nil for any other.
+  private var namedValue: SnapshotTree? {
+    guard kind == .record, children.map(\.name) == ["name", "value"],
+      children[0].kind == .text
+    else { return nil }
+    let value = children[1]
+    return SnapshotTree(children[0].value, value.kind, value.value, value.children)
   }
 
   private static func raw(_ value: any RawRepresentable) -> String { "\(value.rawValue)" }
@@ -153,8 +174,8 @@ package struct SnapshotTree: Hashable, Sendable, Codable {
     case .number: value
     case .seconds: value + " s"
     case .absent: "-"
-    case .record: "\(children.count) fields"
-    case .list: children.isEmpty ? "none" : "\(children.count) entries"
+    case .record: counted(children.count, "field")
+    case .list: children.isEmpty ? "none" : counted(children.count, "entry", "entries")
     }
   }
 

@@ -20,16 +20,16 @@ final class CaptureFile {
   private static let linkTypeRaw: UInt32 = 101
   private static let flushCount = 1 << 20
 
-  /// Chooses the file, readable by its owner alone; it must not exist.
+  /// Chooses the file, readable by its owner alone.
   ///
   /// - Parameter path: the file; `-` is standard output.
-  init(_ path: String) throws(ExportFailure) {
+  init(_ path: String, _ present: WholeFile.Present) throws(ExportFailure) {
     self.path = path
     if path == "-" {
       whole = nil
     } else {
       whole = try ExportFailure.writing { () throws(WholeFile.Failure) in
-        try WholeFile(path, .kept)
+        try WholeFile(path, present)
       }
     }
   }

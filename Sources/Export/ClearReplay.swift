@@ -17,7 +17,8 @@ struct ClearReplay {
     let report = try ExportFailure.reading { () throws(TapeError) in
       try FollowedReplay(take: take, only: only).run(
         progress: { at, end in
-          progress("\(at.wholeSeconds) of \(end.wholeSeconds) s, \(notes.file.count) packets")
+          progress(
+            "\(at.wholeSeconds) of \(end.wholeSeconds) s, \(counted(notes.file.count, "packet"))")
         }, notes.note)
     }
     try notes.file.flush()

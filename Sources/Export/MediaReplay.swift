@@ -30,7 +30,7 @@ struct MediaReplay {
         })
       let end = try replayer.lastTime() ?? .zero
       return try replayer.run { at in
-        progress("\(at.wholeSeconds) of \(end.wholeSeconds) s, \(tracks.count) frames")
+        progress("\(at.wholeSeconds) of \(end.wholeSeconds) s, \(counted(tracks.count, "frame"))")
       }
     }
   }

@@ -1,3 +1,4 @@
+import Tape
 import Wire
 
 /// A packet capture that is written from what peers sent and received.
@@ -11,10 +12,11 @@ struct PacketFile {
 
   /// Creates the file; instants count from the given Unix time.
   init(
-    _ path: String, startUnixNanoseconds: Int64, window: ClosedRange<Int64> = .min ... .max
+    _ path: String, _ present: WholeFile.Present, startUnixNanoseconds: Int64,
+    window: ClosedRange<Int64> = .min ... .max
   ) throws(ExportFailure) {
     self.window = window
-    file = try CaptureFile(path)
+    file = try CaptureFile(path, present)
     self.startUnixNanoseconds = startUnixNanoseconds
   }
 

@@ -1,7 +1,7 @@
 import Media
 package import MediaFiles
 package import Replay
-import Tape
+package import Tape
 import Wire
 
 /// A take as the files of other tools: packet captures, and received media.
@@ -11,12 +11,16 @@ package struct TakeExport: Sendable {
   private let peer: Int64?
   /// The nanoseconds since the take began from which something is wanted, and to which.
   private let window: ClosedRange<Int64>
+  /// What becomes of files that are there.
+  private let present: WholeFile.Present
 
   /// Chooses a take, one of its peers, and a part of its time.
   package init(
-    take: String, peer: Int64? = nil, window: ClosedRange<Int64> = .min ... .max
+    take: String, peer: Int64? = nil, window: ClosedRange<Int64> = .min ... .max,
+    present: WholeFile.Present = .kept
   ) {
     self.window = window
+    self.present = present
     self.take = take
     self.peer = peer
   }
@@ -51,7 +55,7 @@ package struct TakeExport: Sendable {
   ) throws(ExportFailure) -> Int {
     let history = try history()
     var file = try PacketFile(
-      path, startUnixNanoseconds: history.startUnixNanoseconds, window: window)
+      path, present, startUnixNanoseconds: history.startUnixNanoseconds, window: window)
     while let entry = try ExportFailure.reading({ () throws(TapeError) in try history.next() }) {
       file.datagram(
         from: entry.source, to: entry.destination, entry.bytes,
@@ -72,7 +76,7 @@ package struct TakeExport: Sendable {
   ) throws(ExportFailure) -> Replayed<Int> {
     let history = try history()
     let file = try PacketFile(
-      path, startUnixNanoseconds: history.startUnixNanoseconds, window: window)
+      path, present, startUnixNanoseconds: history.startUnixNanoseconds, window: window)
     let replay = ClearReplay(take: take, only: peer)
     let (report, written) = try replay.run(into: file, progress: progress)
     try written.finish()
@@ -95,7 +99,8 @@ package struct TakeExport: Sendable {
     case .failure: throw .folder(path: folder)
     }
     let tracks = TrackFiles(
-      folder: folder, framesPerSecond: framesPerSecond, window: window, gaps: gaps)
+      folder: folder, present: present, framesPerSecond: framesPerSecond, window: window,
+      gaps: gaps)
     let replay = MediaReplay(take: take, peers: peers, only: peer, tracks: tracks)
     let report = try replay.run(progress: progress)
     let written = try tracks.finish()

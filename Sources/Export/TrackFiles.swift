@@ -40,6 +40,8 @@ package final class TrackFiles {
   }
 
   private let folder: String
+  /// What becomes of files that are there.
+  private let present: WholeFile.Present
   private let framesPerSecond: Int
   /// The times of the take whose frames are wanted.
   private let window: ClosedRange<Int64>
@@ -52,10 +54,12 @@ package final class TrackFiles {
   private(set) var count = 0
 
   init(
-    folder: String, framesPerSecond: Int, window: ClosedRange<Int64> = .min ... .max,
+    folder: String, present: WholeFile.Present, framesPerSecond: Int,
+    window: ClosedRange<Int64> = .min ... .max,
     gaps: GapBudget = GapBudget()
   ) {
     self.gaps = gaps
+    self.present = present
     self.folder = folder
     self.window = window
     self.framesPerSecond = framesPerSecond
@@ -93,7 +97,7 @@ package final class TrackFiles {
     let name = "peer\(peer.number)-\(label)-track\(media.transceiver)-\(kind.rawValue).\(ending)"
     let path = folder.hasSuffix("/") ? folder + name : "\(folder)/\(name)"
     let whole = try ExportFailure.writing { () throws(WholeFile.Failure) in
-      try WholeFile(path, .kept)
+      try WholeFile(path, present)
     }
     let descriptor = try ExportFailure.writing { () throws(WholeFile.Failure) in
       try whole.open()

@@ -1,3 +1,5 @@
+import Wire
+
 /// What could not be seen, in words; the page has the same.
 enum CoverageText {
   private static let words = [
@@ -24,7 +26,7 @@ enum CoverageText {
     guard !["ignored", "relayed-twice", "description"].contains(what) else { return nil }
     guard let words = words[what] else { return "\(what): \(reason)" }
     let count = reason.prefix { $0.isNumber }
-    if count == "1" { return "1 packet \(words)" }
-    return count.isEmpty ? "packets \(words)" : "\(count) packets \(words)"
+    return count.isEmpty
+      ? "packets \(words)" : "\(counted(Int64(count) ?? .max, "packet")) \(words)"
   }
 }

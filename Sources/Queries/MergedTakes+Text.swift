@@ -2,7 +2,10 @@ import Tape
 
 extension MergedTakes: CustomStringConvertible {
   /// The offset of the clocks and a table of both ways.
-  package var description: String {
+  package var description: String { text() }
+
+  /// The same for a terminal.
+  package func text(_ look: TableLook = TableLook()) -> String {
     let names = (ways.first?.from ?? first, ways.first?.to ?? second)
     var lines = [
       "\(names.1) begins \(milliseconds(Double(offsetNanoseconds) / 1e6)) after \(names.0), "
@@ -22,8 +25,8 @@ extension MergedTakes: CustomStringConvertible {
     let table = TextTable(
       columns: ["from", "to", "sent", "came", "lost %", "least ms", "median", "95 %", "most"],
       rows: rows,
-      alignsRight: [false, false, true, true, true, true, true, true, true])
-    return lines.joined(separator: "\n") + "\n" + table.text
+      alignsRight: [false, false, true, true, true, true, true, true, true], wraps: true)
+    return lines.joined(separator: "\n") + "\n" + table.text(look)
   }
 
   /// Everything, with the delays in each second, as a JSON object.

@@ -67,7 +67,10 @@ final class RowPrinter {
   func finish(isComplete: Bool) {
     guard !isFinished else { return }
     isFinished = true
-    if format == .table { takeWidths() }
+    if format == .table {
+      takeWidths()
+      pieces.add(layout?.foot ?? "")
+    }
     if format == .json, isComplete { pieces.add(count == 0 ? "[]\n" : "]\n") }
     pieces.flush()
   }

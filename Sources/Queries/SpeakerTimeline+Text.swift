@@ -14,7 +14,7 @@ extension SpeakerTimeline {
           participants[entry.participant].title, entry.what,
           entry.mean.map(tenths) ?? "",
         ]
-      }, alignsRight: [true, true, true, false, false, true])
+      }, alignsRight: [true, true, true, false, false, true], wraps: true)
     let levels = TextTable(
       columns: ["who", "speaks", "dominates", "dBov", "loudest", "of 100", "silent"],
       rows: participants.map { participant in
@@ -25,7 +25,7 @@ extension SpeakerTimeline {
           String(participant.loudestPercent),
           "\(seconds(participant.silentNanoseconds)) of \(seconds(participant.heardNanoseconds))",
         ]
-      }, alignsRight: [false, true, true, true, true, true, true])
+      }, alignsRight: [false, true, true, true, true, true, true], wraps: true)
     return (entries.isEmpty ? "Nobody spoke.\n" : times.text(look)) + "\n" + levels.text(look)
   }
 

@@ -7,7 +7,8 @@ import Wire
 package enum StatSeries {
   /// How a series is printed.
   package enum Format: String, CaseIterable, Sendable {
-    /// One object per line, in the shape of browsers with `at` and `peer` in front.
+    /// One object per line, in the shape of browsers with its time and peer in front: `at_ns` and
+    /// `peer_label`, and as before in seconds and as `peer`.
     case lines
     /// One member per line: `seconds,peer,type,id,member,value`.
     case csv
@@ -43,7 +44,7 @@ package enum StatSeries {
         }
         count += 1
         let sample = Sample(
-          seconds: JSONText.number(Double(at) / 1e9).text, peer: label,
+          atNanoseconds: at, peer: label,
           object: StatSamples.Object(
             id: id, type: type, timestamp: timestamp, members: members ?? "{}"))
         switch format {
@@ -61,12 +62,16 @@ package enum StatSeries {
 }
 
 private struct Sample {
-  var seconds: String
+  var atNanoseconds: Int64
   var peer: String
   var object: StatSamples.Object
 
+  private var seconds: String { JSONText.number(Double(atNanoseconds) / 1e9).text }
+
   func appendLine(to text: inout String) {
-    text += "{\"at\":"
+    text += "{\"at_ns\":\(atNanoseconds),\"peer_label\":"
+    JSONText.append(peer, to: &text)
+    text += ",\"at\":"
     text += seconds
     text += ",\"peer\":"
     JSONText.append(peer, to: &text)

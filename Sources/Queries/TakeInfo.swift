@@ -265,11 +265,13 @@ extension TakeInfo: CustomStringConvertible {
       lines.append("  " + name + String(repeating: " ", count: max(1, 12 - name.count)) + value)
     }
     add("start", start)
-    add("duration", "\(thousandths(durationNanoseconds / 1_000_000)) s, \(steps) steps")
+    add("duration", "\(thousandths(durationNanoseconds / 1_000_000)) s, \(counted(steps, "step"))")
     add("recording", ending ?? "complete")
     let share =
       captureBytes > 24 ? " (\(fileBytes *| 100 / captureBytes) % of a packet capture)" : ""
-    add("size", "\(fileBytes) bytes\(share), media copy \(keepsMedia ? "kept" : "left out")")
+    add(
+      "size",
+      "\(counted(fileBytes, "byte"))\(share), media copy \(keepsMedia ? "kept" : "left out")")
     add(
       "recorder",
       "Retake \(toolVersion), format \(format)"

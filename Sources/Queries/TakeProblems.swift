@@ -73,8 +73,8 @@ package struct TakeProblems: Sendable {
     ProblemRule.all.filter { rule in problems.contains { $0.name == rule.name } }
   }
 
-  /// The problems as aligned columns, then the queries that found them.
-  package func text(_ look: TableLook = TableLook()) -> String {
+  /// The problems as aligned columns, then the queries that found them, where they are wanted.
+  package func text(_ look: TableLook = TableLook(), showsQueries: Bool = false) -> String {
     let unseenText = unseen.joined(separator: "; ")
     guard !problems.isEmpty else {
       return unseen.isEmpty
@@ -90,9 +90,12 @@ package struct TakeProblems: Sendable {
     }
     var text = TextTable(
       columns: ["from", "to", "peer", "problem", "evidence"], rows: rows,
-      alignsRight: [true, true, false, false, false]
+      alignsRight: [true, true, false, false, false], wraps: true
     ).text(look) { _, column in column == 3 ? .bad : nil }
     if !unseen.isEmpty { text += "\nNot seen: \(unseenText)\n" }
+    guard showsQueries else {
+      return text + "\n--queries prints the SQL that found them.\n"
+    }
     text += "\nThe queries that found them, for retake sql or sqlite3:\n"
     for rule in rules { text += "\n-- \(rule.name)\n\(rule.sql);\n" }
     return text

@@ -44,9 +44,13 @@ package enum Ink: UInt32, CaseIterable, Sendable {
 
 /// What a table is laid out for.
 package struct TableLook: Sendable {
-  /// How many columns a terminal has; nil for files and pipes, where nothing is cut.
+  /// How many columns a terminal has; nil for files and pipes and with `--wide`, where nothing is
+  /// cut.
   package var columns: Int?
   package var isColoured: Bool
+
+  /// The same where lines may be longer than a terminal is wide.
+  package var wide: TableLook { TableLook(columns: nil, isColoured: isColoured) }
 
   /// The look of a file or pipe, unless something else is said.
   package init(columns: Int? = nil, isColoured: Bool = false) {
@@ -60,11 +64,17 @@ package struct TextTable: Sendable {
   package var columns: [String]
   package var rows: [[String]]
   package var alignsRight: [Bool]
+  /// Whether words that do not fit go on in the next line of their column, as sentences do; values
+  /// are cut.
+  package var wraps: Bool
 
-  package init(columns: [String], rows: [[String]], alignsRight: [Bool] = []) {
+  package init(
+    columns: [String], rows: [[String]], alignsRight: [Bool] = [], wraps: Bool = false
+  ) {
     self.columns = columns
     self.rows = rows.map { $0.map(TextTable.plain) }
     self.alignsRight = alignsRight
+    self.wraps = wraps
   }
 
   /// The table with its names and a rule, ended by a line feed.
@@ -77,7 +87,7 @@ package struct TextTable: Sendable {
     _ look: TableLook = TableLook(), ink: (_ row: [String], _ column: Int) -> Ink? = { _, _ in nil }
   ) -> String {
     let layout = TableLayout(self, look)
-    return layout.head + rows.map { layout.line($0, ink: ink) }.joined()
+    return layout.head + rows.map { layout.line($0, ink: ink) }.joined() + layout.foot
   }
 
   /// Returns a text for a table cell: one line, control characters escaped.
@@ -92,19 +102,28 @@ package struct TextTable: Sendable {
 /// Columns of fixed widths, into which rows go one by one.
 struct TableLayout {
   private let names: [String]
+  /// Of the columns that are shown.
   private let widths: [Int]
   private let alignsRight: [Bool]
+  private let wraps: Bool
   private let look: TableLook
 
-  /// What is left of a column at least, so that a terminal that is far too narrow shows something.
-  private static let leastWidth = 6
+  /// What is left of a column at least: of few columns something, of many so much that it says
+  /// something, and those beyond the width are left out and named.
+  private static func leastWidth(_ columns: Int) -> Int { columns > 8 ? 10 : 6 }
+
+  /// How far a column is filled up with spaces where nothing is cut: a single long text stands out
+  /// of its row, and does not make every line as long as itself.
+  private static let paddingLimit = 100
 
   /// Takes the widths that the rows of a table need, as far as the terminal has them.
   init(_ table: TextTable, _ look: TableLook) {
     names = table.columns
-    alignsRight = table.columns.indices.map {
+    let areNumbers = table.columns.indices.map {
       table.alignsRight.indices.contains($0) && table.alignsRight[$0]
     }
+    alignsRight = areNumbers
+    wraps = table.wraps && look.columns != nil
     self.look = look
     var widths = names.map(Self.width)
     for row in table.rows {
@@ -112,12 +131,35 @@ struct TableLayout {
         widths[column] = max(widths[column], Self.width(of: cell))
       }
     }
-    self.widths = Self.fitted(widths, alignsRight, look.columns)
+    guard let columns = look.columns else {
+      self.widths = widths.map { min($0, Self.paddingLimit) }
+      return
+    }
+    let least = Self.leastWidth(widths.count)
+    var shown = widths.count
+    while shown > 1 {
+      let needed = (0..<shown).reduce(2 * (shown - 1)) { sum, column in
+        sum + (areNumbers[column] ? widths[column] : min(widths[column], least))
+      }
+      guard needed > columns else { break }
+      shown -= 1
+    }
+    self.widths = Self.fitted(Array(widths.prefix(shown)), areNumbers, columns, least)
+  }
+
+  /// The names of the columns for which the terminal is too narrow, and how to see them; nothing
+  /// where all are shown.
+  var foot: String {
+    let names = names.dropFirst(widths.count)
+    guard !names.isEmpty else { return "" }
+    return "\n\(counted(names.count, "column")) left out for want of width: "
+      + "\(names.joined(separator: ", ")) (--wide shows all)\n"
   }
 
   /// The widest columns give first; numbers stay whole.
-  private static func fitted(_ widths: [Int], _ areNumbers: [Bool], _ columns: Int?) -> [Int] {
-    guard let columns else { return widths }
+  private static func fitted(
+    _ widths: [Int], _ areNumbers: [Bool], _ columns: Int, _ leastWidth: Int
+  ) -> [Int] {
     var widths = widths
     var excess = widths.reduce(0, +) + 2 * max(0, widths.count - 1) - columns
     while excess > 0 {
@@ -137,14 +179,50 @@ struct TableLayout {
 
   /// The names and a rule.
   var head: String {
-    line(names) + line(widths.map { String(repeating: "-", count: $0) })
+    line(names) + line(widths.map { String(repeating: "-", count: max($0, 1)) })
   }
 
-  /// A row, ended by a line feed; what was not known when the widths were taken may be cut on a
-  /// terminal, and elsewhere stands out.
+  /// A row, ended by a line feed, or on several lines where words wrap; what was not known when the
+  /// widths were taken may be cut on a terminal, and elsewhere stands out.
   func line(
     _ cells: [String], ink: (_ row: [String], _ column: Int) -> Ink? = { _, _ in nil }
   ) -> String {
+    guard wraps else { return physicalLine(cells) { ink(cells, $0) } }
+    let pieces = zip(cells, widths).map { Self.wrapped($0, $1) }
+    return (0..<(pieces.map(\.count).max() ?? 0)).map { row in
+      physicalLine(pieces.map { $0.indices.contains(row) ? $0[row] : "" }) { ink(cells, $0) }
+    }.joined()
+  }
+
+  /// The words of a text on lines of at most so many columns; a longer word is broken.
+  private static func wrapped(_ text: String, _ columns: Int) -> [String] {
+    guard width(of: text) > columns, columns > 0 else { return [text] }
+    var lines: [String] = []
+    var line = ""
+    var used = 0
+    for word in text.split(separator: " ", omittingEmptySubsequences: false) {
+      let length = width(of: String(word))
+      if used > 0, used + 1 + length <= columns {
+        line += " " + word
+        used += 1 + length
+        continue
+      }
+      if used > 0 { lines.append(line) }
+      (line, used) = ("", 0)
+      for character in word {
+        let length = width(of: character)
+        if used > 0, used + length > columns {
+          lines.append(line)
+          (line, used) = ("", 0)
+        }
+        line.append(character)
+        used += length
+      }
+    }
+    return lines + [line]
+  }
+
+  private func physicalLine(_ cells: [String], ink: (_ column: Int) -> Ink?) -> String {
     var text = ""
     var padding = 0
     var used = 0
@@ -162,7 +240,7 @@ struct TableLayout {
         text += String(repeating: " ", count: padding)
         used += padding + width
         padding = 0
-        text += (look.isColoured ? ink(cells, column) : nil)?.paint(cell) ?? cell
+        text += (look.isColoured ? ink(column) : nil)?.paint(cell) ?? cell
       }
       if !alignsRight[column] { padding += space }
     }

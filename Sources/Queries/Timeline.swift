@@ -40,7 +40,7 @@ package struct Timeline: Sendable {
       labels = try PeerLabels(connection)
       machine = try Timeline.onlyMachine(connection)
       let statement = try connection.prepare(
-        Timeline.queries.joined(separator: "\nUNION ALL\n") + "\nORDER BY row")
+        Timeline.queries.joined(separator: "\nUNION ALL\n") + "\nORDER BY at_ns, row")
       while try statement.step() {
         let (row, at, peer, lane, text) = statement.values(
           Int64.self, Int64.self, Int64.self, String.self, String.self)
@@ -48,7 +48,9 @@ package struct Timeline: Sendable {
           continue
         }
         entries.append(
-          Entry(atNanoseconds: at, step: row >> 16, peer: peer, lane: lane, text: text))
+          Entry(
+            atNanoseconds: at, step: row >> 16, peer: peer, lane: lane,
+            text: Timeline.words(lane, text)))
       }
     } catch {
       throw TapeError(path: path, error)
@@ -75,22 +77,24 @@ package struct Timeline: Sendable {
     """
     SELECT row, at_ns, peer, 'signaling',
       CASE direction WHEN 'in' THEN '<- ' ELSE '-> ' END || type || ' over ' || transport
-      || ', ' || length(message) || ' characters'
+      || ', ' || length(message) || iif(length(message) = 1, ' character', ' characters')
     FROM signaling
     """,
     """
-    SELECT row, at_ns, peer, 'state', machine || ': ' || from_state || ' -> ' || to_state
+    SELECT row, at_ns, peer, 'state', machine || ': ' || iif(from_state = '', '', from_state || ' -> ')
+      || to_state
     FROM state
     """,
     """
     SELECT row, at_ns, peer, 'candidate',
-      replace(type, '-candidate', '') || ' ' || candidate_type || ' ' || address || ' port ' || port
-      || ' ' || protocol
+      replace(type, '-candidate', '') || iif(candidate_type = '', '', ' ' || candidate_type)
+      || ' ' || address || ' port ' || port || ' ' || protocol
     FROM candidate
     """,
     """
-    SELECT row, at_ns, peer, 'pair', 'selected ' || local || ' (' || local_type || ') -> ' || remote
-      || ' (' || remote_type || ')'
+    SELECT row, at_ns, peer, 'pair',
+      'selected ' || local || iif(local_type = '', '', ' (' || local_type || ')')
+      || ' -> ' || remote || iif(remote_type = '', '', ' (' || remote_type || ')')
     FROM (
       SELECT *, lag(selected) OVER (PARTITION BY peer, pair ORDER BY row) AS before
       FROM candidate_pair
@@ -144,11 +148,23 @@ package struct Timeline: Sendable {
     GROUP BY peer, channel, direction, kind, error, at_ns / 1000000000
     """,
     """
-    SELECT row, at_ns, peer, 'event', type || CASE WHEN detail = '{}' THEN '' ELSE ' ' || detail END
+    SELECT row, at_ns, peer, 'event', type || ' ' || detail
     FROM event WHERE type NOT IN (
       'icecandidate', 'bufferedamountlow', 'certificate', 'keylog')
     """,
   ]
+
+  /// What happened, for people where the row has JSON.
+  private static func words(_ lane: String, _ text: String) -> String {
+    switch lane {
+    case "event":
+      let type = text.prefix { $0 != " " }
+      return EventWords.text(
+        type: String(type), detail: String(text.dropFirst(type.count + 1)))
+    case "api": return EventWords.text(ofCall: text)
+    default: return text
+    }
+  }
 
   /// The timeline as aligned columns.
   package func text(_ look: TableLook = TableLook()) -> String {
@@ -160,7 +176,7 @@ package struct Timeline: Sendable {
     }
     return TextTable(
       columns: ["seconds", "step", "peer", "lane", "what"], rows: rows,
-      alignsRight: [true, true, false, false, false]
+      alignsRight: [true, true, false, false, false], wraps: true
     ).text(look) { row, column in column == 4 ? Timeline.ink(lane: row[3], row[4]) : nil }
   }
 
@@ -185,7 +201,7 @@ package struct Timeline: Sendable {
     -> String?
   {
     guard try connection.integer("PRAGMA user_version") ?? 0 >= 4 else { return nil }
-    let rows = try connection.prepare("SELECT label FROM actor_store WHERE kind <> 1 LIMIT 2")
+    let rows = try connection.prepare("SELECT label FROM actor WHERE kind <> 'endpoint' LIMIT 2")
     guard try rows.step() else { return nil }
     let label = rows.text(0)
     return try rows.step() ? nil : label

@@ -1,4 +1,5 @@
 package import Tape
+import Wire
 
 /// What a replay found.
 package enum Verdict: Sendable {
@@ -84,8 +85,7 @@ extension ReplayReport: CustomStringConvertible {
         stoppedEarly
         ? stopText
         : isComplete ? "" : "; \(endingText)"
-      let peers = peers.count == 1 ? "1 peer" : "\(peers.count) peers"
-      return "\(path): identical: \(steps) steps of \(peers), "
+      return "\(path): identical: \(counted(steps, "step")) of \(counted(peers.count, "peer")), "
         + "\(decimal(Double(durationNanoseconds) / 1e9, 3)) s replayed in "
         + "\(decimal(elapsedSeconds, 3)) s (\(decimal(speed, 0))x)"
         + (skippedCodecs ? ", codecs skipped" : "") + end + cpuText + notSentText

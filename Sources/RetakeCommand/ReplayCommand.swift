@@ -89,9 +89,11 @@ struct ReplayCommand: ParsableCommand {
     if case .diverged(let divergence) = report.verdict {
       report.verdict = .diverged(try looked(into: divergence, replayOptions))
     }
-    try options.json
-      ? Output.json(SecretText.hidden(in: json(report, states)))
-      : Output.line(SecretText.hidden(in: text(report, states)))
+    try Output.verdict {
+      try options.json
+        ? Output.json(SecretText.hidden(in: json(report, states)), in: .replay)
+        : Output.line(SecretText.hidden(in: text(report, states)))
+    }
     guard case .identical = report.verdict else { throw CommandFailure(.difference, "") }
     if let condition = until, !condition.stopsBefore, !report.stoppedEarly {
       throw CommandFailure(.unmet, "\(options.take): nothing in it meets \"\(condition)\"")

@@ -30,7 +30,8 @@ struct Retake: AsyncParsableCommand {
 
       The exit status is 0 when all is well, 1 for a difference or a failed check, 2 for a \
       condition that nothing met, 64 for wrong usage, 65 for a file that is not a valid take, 66 \
-      for a file that is not there, 74 for an I/O failure.
+      for a file that is not there, 74 for an I/O failure. A reader who has enough, as head, is \
+      none. A file that is there is replaced with --force alone.
       """,
     version: retakeVersion,
     subcommands: [
@@ -149,6 +150,8 @@ package enum RetakeProgram {
 
 /// How a command ends: two of its own, and values of sysexits.h.
 enum ExitStatus: Int32 {
+  /// Whoever read the output of the command has enough of it.
+  case readerIsGone = 0
   case difference = 1
   /// A condition that nothing met.
   case unmet = 2
@@ -170,4 +173,7 @@ struct CommandFailure: Error {
     // Names of files may hold anything, and a failure is one sentence on one line.
     self.message = CommandReading.oneLine(message)
   }
+
+  /// The end of a command whose output nobody reads any more: no failure, and nothing to say.
+  static let readerIsGone = CommandFailure(.readerIsGone, "")
 }

@@ -3,6 +3,7 @@ import Media
 import Peer
 package import Replay
 package import Tape
+import Wire
 
 /// A take re-made by this build: its inputs, and what this stack with these libraries and this
 /// schema does with them.
@@ -91,7 +92,7 @@ package struct Upgrade: Sendable, Codable {
 
   /// What changed, on several lines.
   package var text: String {
-    var lines = ["\(output): \(steps) steps, \(path) had \(stepsBefore)"]
+    var lines = ["\(output): \(counted(steps, "step")), \(path) had \(stepsBefore)"]
     if format != formatBefore { lines.append("  format \(formatBefore) is now \(format)") }
     if toolVersion != toolVersionBefore {
       lines.append("  recorded by Retake \(toolVersionBefore), made anew by \(toolVersion)")

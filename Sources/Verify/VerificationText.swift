@@ -12,7 +12,7 @@ extension TakeVerification {
     let end = remarks.isEmpty ? "" : " (\(remarks.joined(separator: "; ")))"
     if isPassed {
       let verdict = isWhole ? "passed" : "partly"
-      return "\(verdict)  \(time)  \(path): \(mode.rawValue), \(steps) steps\(end)"
+      return "\(verdict)  \(time)  \(path): \(mode.rawValue), \(counted(steps, "step"))\(end)"
     }
     return "FAILED  \(time)  \(path): \(summary)\(end)"
   }
@@ -20,7 +20,7 @@ extension TakeVerification {
   /// Why a take failed, in one sentence; what was compared when it passed.
   package var summary: String {
     switch outcome {
-    case .passed: "\(steps) steps, \(mode.rawValue)"
+    case .passed: "\(counted(steps, "step")), \(mode.rawValue)"
     case .diverged(let divergence):
       "step \(divergence.step), layer \(divergence.layer), \(divergence.what), "
         + "\(divergence.field): \(divergence.recorded) recorded, \(divergence.replayed) replayed"

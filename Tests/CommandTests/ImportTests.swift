@@ -21,7 +21,7 @@ struct ImportTests {
       "import", sample("\(name).pcap"), "--keys", sample("\(name).keys"), "--sdp",
       sample("\(name)-offer.sdp"), "--sdp", sample("\(name)-answer.sdp"), "--out", path)
     #expect(made.status == 0, "\(made.errors)")
-    #expect(made.output.contains(": 1 calls, "))
+    #expect(made.output.contains(": 1 call, "))
     for direction in ["in", "out"] {
       let count =
         "SELECT count(*) FROM packet WHERE protocol = 'rtp' AND direction = '\(direction)'"

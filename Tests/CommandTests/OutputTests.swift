@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// What becomes of output that cannot be written: status 74, and no trap.
+/// What becomes of output that cannot be written: status 74, and of one that nobody reads: none.
 struct OutputTests {
   /// Verbs that print something, with the take where `TAKE` stands.
   private static let verbs = [
@@ -29,7 +29,7 @@ struct OutputTests {
   }
 
   @Test(arguments: verbs)
-  func aReaderWhoWentAwayIsAnErrorWithoutWords(verb: String) async throws {
+  func aReaderWhoWentAwayIsNoError(verb: String) async throws {
     let (take, folder) = (try await Takes.lossyCall(), try Folder())
     // A pipe that was opened for reading and writing, and has lost its reader.
     let outcome = try await Tool.shell(
@@ -37,7 +37,7 @@ struct OutputTests {
       mkfifo '\(folder.file("pipe"))' && exec 3<>'\(folder.file("pipe"))' \
       && exec 4>'\(folder.file("pipe"))' 3<&- && \(line(verb, take.path, folder)) >&4
       """)
-    #expect(outcome.status == 74 && !outcome.wasKilled && outcome.errors.isEmpty, "\(outcome)")
+    #expect(outcome.status == 0 && !outcome.wasKilled && outcome.errors.isEmpty, "\(outcome)")
   }
 
   @Test func aStreamThatIsClosedIsToldAndNoFileTakesItsPlace() async throws {

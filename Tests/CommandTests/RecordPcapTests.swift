@@ -54,7 +54,7 @@ struct RecordPcapTests {
     let outcome = try await run.outcome()
     try writer.close()
     #expect(outcome.status == 0 && !outcome.wasKilled, "\(outcome.errors)")
-    #expect(outcome.output.contains("1 calls"))
+    #expect(outcome.output.contains("1 call,"))
     try await Takes.expectIdentical(path)
   }
 
@@ -75,7 +75,7 @@ struct RecordPcapTests {
     run.send(SIGINT)
     let outcome = try await run.outcome()
     #expect(outcome.status == 0, "\(outcome.errors)")
-    #expect(outcome.output.contains("1 calls, 1 streams, 300 RTP and RTCP packets"))
+    #expect(outcome.output.contains("1 call, 1 stream, 300 RTP and RTCP packets"))
     #expect(outcome.output.contains("40 packets of no call left out"))
     // What is of no call is not in the take.
     let count = "SELECT count(*) FROM packet WHERE direction = 'in'"

@@ -16,7 +16,7 @@ struct VerifyTests {
     let meaning = try await Tool.run("verify", made.path)
     #expect(meaning.status == 0 && meaning.output.contains("meaning"))
     let twice = try await Tool.run("pin", made.path)
-    #expect(twice.status == 64 && twice.errors.contains("--force"))
+    #expect(twice.status == 74 && twice.errors.contains("--force"))
     #expect(try await Tool.run("pin", made.path, "--force", "--json").status == 0)
   }
 

@@ -68,7 +68,7 @@ async def _measure(options, folder, rows):
     take = options.take or folder / "long.take"
     await _run(options.retake, "bench", "page", "--seconds", options.seconds, "--take", take)
     page = folder / "long.html"
-    await _run(options.retake, "page", take, "--no-media", "--out", page)
+    await _run(options.retake, "page", take, "--no-media", "--out", page, "--force")
     viewer = await ChromiumViewer.start(folder)
     try:
         for what, address in (("a file", page.as_uri()), ("served", None)):

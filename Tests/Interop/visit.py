@@ -41,7 +41,7 @@ class Visit:
         """Makes the page of a take and opens it."""
         path = self.folder / f"{Path(take).stem}.html"
         process = await asyncio.create_subprocess_exec(
-            self.program, "page", take, "--out", path, *options,
+            self.program, "page", take, "--out", path, "--force", *options,
             stdout=asyncio.subprocess.DEVNULL,
         )
         if await process.wait() != 0:

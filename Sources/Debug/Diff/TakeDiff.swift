@@ -245,7 +245,7 @@ package struct TakeDiff: Sendable {
     }
     let table = TextTable(
       columns: ["seconds", "peer", "kind", "what", "first take", "second take"], rows: rows,
-      alignsRight: [true, true])
+      alignsRight: [true, true], wraps: true)
     return (lines + ["", table.text(look)]).joined(separator: "\n")
   }
 

@@ -1,5 +1,5 @@
 import Foundation
-import Queries
+package import Queries
 import Replay
 import Wire
 
@@ -105,7 +105,10 @@ package struct WhatIfReport: Sendable {
   }
 
   /// The report for people: what differs, with the freezes that went or came.
-  package var text: String {
+  package var text: String { text() }
+
+  /// The same for a terminal.
+  package func text(_ look: TableLook = TableLook()) -> String {
     var lines =
       changes.map { "what if: \($0)" } + [Self.meaning] + (otherText.map { [$0] } ?? []) + [""]
     let rows = pairs().flatMap { self.rows($0.before, $0.after) }
@@ -116,9 +119,10 @@ package struct WhatIfReport: Sendable {
       let table = TextTable(
         columns: ["peer", "outcome", "as recorded", "what if"],
         rows: different.map { [$0.peer, $0.name, $0.before, $0.after] },
-        alignsRight: [false, false, true, true])
-      lines += table.text.split(separator: "\n").map { String($0) }
-      lines.append("\(rows.count - different.count) other outcomes are the same")
+        alignsRight: [false, false, true, true], wraps: true)
+      lines += table.text(look).split(separator: "\n").map { String($0) }
+      let same = rows.count - different.count
+      lines.append("\(counted(same, "other outcome")) \(same == 1 ? "is" : "are") the same")
     }
     for (before, after) in pairs() {
       lines += freezes(before, missingIn: after).map { "freeze gone: \(line($0, of: before))" }

@@ -143,7 +143,9 @@ package final class PeerDriver {
   package func abandon() {
     recorder?.end(actor: actor)
     if strays.dropped > 0 {
-      LoopNotices.post("peer \(actor): \(strays.dropped) datagrams that belong to no call came")
+      LoopNotices.post(
+        "peer \(actor): \(counted(strays.dropped, "datagram")) that "
+          + "\(strays.dropped == 1 ? "belongs" : "belong") to no call came")
     }
     for complete in calls.abandon() { complete(.failure(.ended)) }
   }

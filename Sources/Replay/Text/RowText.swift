@@ -103,7 +103,10 @@ private struct EventText {
       layer = refusal?.layer ?? "api"
       title = "event refused: \(refusal?.reason ?? detail)"
       return
-    default: layer = "api"
+    default:
+      // Of rooms and audio sessions, whose rows say in JSON what happened.
+      (layer, title) = ("api", "event \(EventWords.text(type: type, detail: detail))")
+      return
     }
     title = "event \(type)"
   }

@@ -41,6 +41,6 @@ struct BenchDataCommand: AsyncParsableCommand {
     defer { folder?.remove() }
     let result = try await DataThroughput.measure(
       messageSize: messageSize, seconds: seconds, recordingIn: folder?.url)
-    try json ? Output.json(result.json) : Output.line(result.text)
+    try json ? Output.json(result.json, in: .bench) : Output.line(result.text)
   }
 }

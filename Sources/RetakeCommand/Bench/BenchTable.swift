@@ -78,7 +78,7 @@ struct BenchTable: Encodable {
 
   /// Ends the table: shows what it was made of, or all of it as JSON.
   func end() throws {
-    guard let show else { return try Output.json(json) }
+    guard let show else { return try Output.json(json, in: .bench) }
     let parts = floor.sorted { $0.value > $1.value }.map { "\($0.key) \(number($0.value)) s" }
     guard !parts.isEmpty else { return }
     try show("")
@@ -86,7 +86,7 @@ struct BenchTable: Encodable {
   }
 
   /// The table for programs.
-  private var json: String { CanonicalJSON.text(self, isIndented: true) }
+  private var json: String { CanonicalJSON.text(self) }
 
   /// How wide the columns are; a line is printed before those after it are known.
   private static let widths = [46, 9, 9, 6, 8, 7]

@@ -18,7 +18,6 @@ struct ConfigurationChange: Hashable, Sendable, CustomStringConvertible {
           + "videoBitrateMaximum=300000")
     }
     let change = ConfigurationChange(name: parts[0], value: parts[1])
-    let names = Mirror(reflecting: PeerConfiguration()).children.compactMap(\.label)
     guard names.contains(change.name) else {
       throw Taking.Refusal(
         "there is no setting \(CommandReading.shown(change.name))"
@@ -29,6 +28,11 @@ struct ConfigurationChange: Hashable, Sendable, CustomStringConvertible {
         "\(CommandReading.shown(change.value)) is no value of the setting \(change.name)")
     }
     return change
+  }
+
+  /// The settings that there are.
+  static var names: [String] {
+    Mirror(reflecting: PeerConfiguration()).children.compactMap(\.label)
   }
 
   /// Replaces members of a configuration by their names; nil when a value does not fit.

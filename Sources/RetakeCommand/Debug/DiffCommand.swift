@@ -39,10 +39,9 @@ struct DiffCommand: ParsableCommand {
     let diff = try Progress("comparing").follow {
       try reading { () throws(TapeError) in try TakeDiff(first, second, alignment: align) }
     }
-    if json {
-      try Output.json(diff.json)
-    } else {
-      try pager.show(diff.text(Terminal.standard.look) + "\n")
+    try Output.verdict {
+      try json
+        ? Output.json(diff.json, in: JSONForm()) : pager.show(diff.text(pager.look) + "\n")
     }
     if !diff.isEmpty { throw CommandFailure(.difference, "") }
   }

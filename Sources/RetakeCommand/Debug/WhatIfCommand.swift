@@ -59,6 +59,7 @@ struct WhatIfCommand: ParsableCommand {
     name: .customLong("set"),
     help: ArgumentHelp(
       "Change a setting of the peers' configuration.", valueName: "name=value"),
+    completion: .custom { _, _, _ in ConfigurationChange.names.map { $0 + "=" } },
     transform: ConfigurationChange.read)
   var settings: [ConfigurationChange] = []
 
@@ -70,7 +71,10 @@ struct WhatIfCommand: ParsableCommand {
   @Flag(help: .hidden)
   var outcomes = false
 
-  @Option(help: "Change only this peer, by its number.", transform: Taking.peer)
+  @Option(
+    help: "Change only this peer, by its number.",
+    completion: .custom { words, _, _ in Completions.peerNumbers(in: words) },
+    transform: Taking.peer)
   var peer: UInt32?
 
   @Option(
@@ -79,6 +83,8 @@ struct WhatIfCommand: ParsableCommand {
   var seed = Self.usualSeed
 
   private static let usualSeed: UInt64 = 1
+
+  @OptionGroup var pager: PagerOptions
 
   func validate() throws {
     let isChanged =
@@ -124,7 +130,7 @@ struct WhatIfCommand: ParsableCommand {
         }
       }
       ?? answer(changes, "what if")
-    var words = zip(changes.edits, changed.counts).map { "\($0): \($1) packets" }
+    var words = zip(changes.edits, changed.counts).map { "\($0): \(counted($1, "packet"))" }
     if let jitterBuffer { words.append("jitter buffers of at least \(Int(jitterBuffer)) ms") }
     words += settings.map(\.description)
     if let build { words.append("the stack of \(build)") }
@@ -132,7 +138,8 @@ struct WhatIfCommand: ParsableCommand {
     let report = WhatIfReport(
       path: options.take, changes: words, recorded: recorded.outcomes, changed: changed.outcomes,
       others: recorded.others)
-    try options.json ? Output.json(report.json) : Output.line(report.text)
+    try options.json
+      ? Output.json(report.json, in: JSONForm()) : pager.show(report.text(pager.look) + "\n")
     if let index = changed.counts.firstIndex(of: 0), changes.edits.indices.contains(index) {
       throw CommandFailure(
         .unmet, "\(options.take): no packet in it meets \"\(changes.edits[index].condition)\"")

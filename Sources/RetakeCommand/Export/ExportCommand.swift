@@ -78,7 +78,15 @@ struct ExportCommand: ParsableCommand {
     transform: Taking.seconds(0...1_000_000))
   var gap: Double?
 
+  @OptionGroup var overwrite: OverwriteOption
+
+  @Flag(help: "Print JSON for programs: the files that were written.")
+  var json = false
+
   func validate() throws {
+    if json, pcap == "-" {
+      throw ValidationError("--json and --pcap - both write to standard output: leave one out.")
+    }
     if pcap == nil, pcapng == nil, media == nil {
       throw ValidationError(
         "Say what to write: --pcap FILE, --pcapng FILE, --media FOLDER, or several.")
@@ -99,50 +107,69 @@ struct ExportCommand: ParsableCommand {
     let selection = try part.selection(in: take)
     let peer = try part.peers.number(in: take)
     let window = selection.fromNanoseconds...selection.toNanoseconds
-    if let pcap { try exportPackets(to: pcap, of: peer, window) }
-    if let pcapng { try exportWithSecrets(to: pcapng, of: peer) }
-    if let media { try exportMedia(to: media, of: peer, window) }
+    for path in [pcap, pcapng].compactMap({ $0 }) { try overwrite.check(path, reading: take) }
+    var written: [JSONText] = []
+    if let pcap { written += try exportPackets(to: pcap, of: peer, window) }
+    if let pcapng { written += try exportWithSecrets(to: pcapng, of: peer) }
+    if let media { written += try exportMedia(to: media, of: peer, window) }
+    guard json else { return }
+    try Output.json(JSONText.object([("take", .text(take)), ("files", .list(written))]).text)
   }
 
   private func tell(_ line: String) throws(CommandFailure) {
+    if json { return }
     // Standard output may be the packet capture.
     if pcap == "-" { printError(line) } else { try Output.line(line) }
+  }
+
+  /// A capture that was written, for programs.
+  private func capture(_ path: String, _ packets: Int, inClear: Int? = nil) -> [JSONText] {
+    [
+      .object([
+        ("file", .text(path)), ("kind", .text("packets")), ("packets", .integer(packets)),
+        ("packets_in_clear", inClear.map { .integer($0) }),
+      ])
+    ]
   }
 
   // MARK: Packets
 
   private func exportPackets(
     to path: String, of peer: Int64?, _ window: ClosedRange<Int64>
-  ) throws {
+  ) throws -> [JSONText] {
     let progress = Progress("exporting packets")
     defer { progress.clear() }
     let show = { (words: String) in progress.show("exporting packets: \(words)") }
-    let export = TakeExport(take: take, peer: peer, window: window)
+    let export = TakeExport(
+      take: take, peer: peer, window: window, present: overwrite.present)
     guard clear else {
       let count = try exporting { () throws(ExportFailure) in
         try export.packets(to: path, progress: show)
       }
       progress.clear()
       guard count > 0 else { throw nothing("no packet", path, peer) }
-      return try tell("\(path): \(count) packets")
+      try tell("\(path): \(counted(count, "packet"))")
+      return capture(path, count)
     }
     let result = try exporting { () throws(ExportFailure) in
       try export.clearPackets(to: path, progress: show)
     }
     progress.clear()
-    if result.written > 0 { try tell("\(path): \(result.written) packets") }
+    if result.written > 0 { try tell("\(path): \(counted(result.written, "packet"))") }
     try check(result.report, "packets")
     guard result.written > 0 else { throw nothing("no packet", path, peer) }
+    return capture(path, result.written, inClear: result.written)
   }
 
-  private func exportWithSecrets(to path: String, of peer: Int64?) throws {
+  private func exportWithSecrets(to path: String, of peer: Int64?) throws -> [JSONText] {
     WritingWhole.cleanUpOnSignals()
-    let export = try PcapngExport(take: take, only: peer, to: path)
+    let export = try PcapngExport(take: take, only: peer, to: path, overwrite.present)
     let (report, counts) = try export.run()
     let isEmpty = counts.allSatisfy { $0 == 0 }
-    if !isEmpty { try tell("\(path): \(counts[0]) packets, \(counts[1]) in the clear") }
+    if !isEmpty { try tell("\(path): \(counted(counts[0], "packet")), \(counts[1]) in the clear") }
     try check(report, "packets")
     guard !isEmpty else { throw nothing("no packet", path, peer) }
+    return capture(path, counts[0], inClear: counts[1])
   }
 
   /// The failure of an export that has nothing to write, and has written nothing.
@@ -170,28 +197,40 @@ struct ExportCommand: ParsableCommand {
 
   private func exportMedia(
     to folder: String, of peer: Int64?, _ window: ClosedRange<Int64>
-  ) throws {
+  ) throws -> [JSONText] {
     let progress = Progress("exporting media")
     defer { progress.clear() }
     let result = try exporting { () throws(ExportFailure) in
-      try TakeExport(take: take, peer: peer, window: window).media(
+      try TakeExport(
+        take: take, peer: peer, window: window, present: overwrite.present
+      ).media(
         into: folder, framesPerSecond: rate,
         gaps: gap.map { GapBudget(nanoseconds: Int64($0 * 1e9)) } ?? TakeExport.usualGaps,
         progress: { progress.show("exporting media: \($0)") })
     }
     progress.clear()
     for file in result.written {
-      let what = file.kind == .audio ? "blocks of audio" : "video frames"
+      let frames =
+        file.kind == .audio
+        ? counted(file.frames, "block of audio", "blocks of audio")
+        : counted(file.frames, "video frame")
       let begin = String(format: "%.3f", file.begin.seconds)
       let gaps = file.leftOut.nanoseconds
       let left =
         gaps > 0
         ? String(format: "; %.1f s without anything new are left out (--gap)", Double(gaps) / 1e9)
         : ""
-      try tell("\(file.path): \(file.frames) \(what), from \(begin) s of the take on\(left)")
+      try tell("\(file.path): \(frames), from \(begin) s of the take on\(left)")
     }
     try check(result.report, "media")
     if result.written.isEmpty { throw nothing("no received track", folder, peer) }
+    return result.written.map { file in
+      .object([
+        ("file", .text(file.path)), ("kind", .text(file.kind.rawValue)),
+        ("frames", .integer(file.frames)), ("from_ns", .integer(file.begin.nanoseconds)),
+        ("left_out_ns", .integer(file.leftOut.nanoseconds)),
+      ])
+    }
   }
 
   /// Runs an export; its failure gets the status of its kind.
@@ -202,8 +241,7 @@ struct ExportCommand: ParsableCommand {
     } catch {
       switch error {
       case .take(let error): throw CommandFailure(error)
-      // Whoever closed a pipe knows.
-      case .file(let failure) where failure.code == EPIPE: throw CommandFailure(.inputOutput, "")
+      case .file(let failure) where failure.code == EPIPE: throw CommandFailure.readerIsGone
       case .file(let failure): throw CommandFailure(failure)
       case .media(let words): throw CommandFailure(.inputOutput, words)
       case .folder(let path):

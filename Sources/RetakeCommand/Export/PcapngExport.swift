@@ -23,14 +23,16 @@ final class PcapngExport {
   private var packets = 0
 
   /// - Parameter only: the number of the endpoint whose packets are wanted; nil for all.
-  init(take: String, only: Int64?, to path: String) throws {
+  init(take: String, only: Int64?, to path: String, _ present: WholeFile.Present)
+    throws
+  {
     head = try reading { () throws(TapeError) in try CaptureHead(take) }
     replay = try reading { () throws(TapeError) in try FollowedReplay(take: take, only: only) }
     if let only, !replay.endpoints.contains(only) {
       throw CommandFailure(
         .usage, "\(take): --peer \(only): there is no such peer that Retake itself was")
     }
-    file = try PcapngFile(path, comments: head.comments, secrets: head.secrets)
+    file = try PcapngFile(path, present, comments: head.comments, secrets: head.secrets)
   }
 
   /// Replays the take to its end or to the first difference.

@@ -27,10 +27,12 @@ final class PcapngFile {
   /// How many packets of each interface are in it.
   private(set) var counts = [0, 0]
 
-  /// Creates the file with its head; it must not exist.
-  init(_ path: String, comments: [String], secrets: [String]) throws {
+  /// Creates the file with its head.
+  init(
+    _ path: String, _ present: WholeFile.Present, comments: [String], secrets: [String]
+  ) throws {
     self.path = path
-    whole = try WritingWhole.file(path, .kept)
+    whole = try WritingWhole.file(path, present)
     do throws(WholeFile.Failure) {
       descriptor = try whole.open()
     } catch {

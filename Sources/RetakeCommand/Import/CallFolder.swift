@@ -16,7 +16,7 @@ struct CallFolder {
 
     var words: String {
       let lines = takes.map(\.words)
-      let rest = ofNoCall > 0 ? ["\(ofNoCall) packets of no call left out"] : []
+      let rest = ofNoCall > 0 ? ["\(counted(ofNoCall, "packet")) of no call left out"] : []
       return (lines + rest).joined(separator: "\n")
     }
   }
@@ -32,6 +32,8 @@ struct CallFolder {
   let capture: String
   let folder: String
   let settings: CaptureTaking.Settings
+  /// What becomes of takes that are there.
+  var present = WholeFile.Present.kept
 
   /// Each has a file, its journal and a thread's attention.
   private static let openMaximum = 64
@@ -84,7 +86,7 @@ struct CallFolder {
   private func begin(_ call: Int, _ survey: CallSurvey) throws -> Open {
     let name = name(call, of: survey.calls.count)
     let path = folder.hasSuffix("/") ? folder + name : "\(folder)/\(name)"
-    let file = try WritingWhole.file(path, .kept, isTake: true)
+    let file = try WritingWhole.file(path, present, isTake: true)
     let found = survey.calls[call]
     var settings = settings
     if settings.label.isEmpty {

@@ -51,12 +51,13 @@ struct CaptureSummary: Encodable {
   /// The lines for people.
   var words: String {
     var lines = [
-      "\(take): \(calls) calls, \(streams) streams, "
-        + "\(packets) RTP and RTCP packets (\(packetsInClear) in the clear) of "
-        + "\(datagrams) datagrams, \(mediaFrames) frames, \(steps) steps"
+      "\(take): \(counted(calls, "call")), \(counted(streams, "stream")), "
+        + "\(counted(packets, "RTP and RTCP packet")) (\(packetsInClear) in the clear) of "
+        + "\(counted(datagrams, "datagram")), \(counted(mediaFrames, "frame")), "
+        + counted(steps, "step")
     ]
-    if ofNoCall > 0 { lines[0] += ", \(ofNoCall) packets of no call left out" }
-    if dropped > 0 { lines[0] += ", \(dropped) frames lost while capturing" }
+    if ofNoCall > 0 { lines[0] += ", \(counted(ofNoCall, "packet")) of no call left out" }
+    if dropped > 0 { lines[0] += ", \(counted(dropped, "frame")) lost while capturing" }
     if !notSeen.isEmpty {
       lines.append("not seen: \(notSeen.joined(separator: ", ")); retake info tells more")
     }

@@ -40,6 +40,7 @@ struct ImportCommand: ParsableCommand {
   var keys: [String] = []
 
   @OptionGroup var observing: ObservingOptions
+  @OptionGroup var overwrite: OverwriteOption
 
   @Flag(help: "Print JSON for programs.")
   var json = false
@@ -50,7 +51,8 @@ struct ImportCommand: ParsableCommand {
     settings.keepsIncomplete = false
     settings.keyLogs = try keys.map { try ObservingOptions.text($0) }
     if RecordOptions.isFolder(out) { return try importCalls(settings) }
-    let summary = try WritingWhole.take(out) { path in
+    try overwrite.check(out, reading: capture)
+    let summary = try WritingWhole.take(out, overwrite.present) { path in
       let taking = CaptureTaking(settings, writing: path)
       let counters = try CaptureFeed.read(capture, "importing") { try taking.show($0, of: $1) }
       guard var summary = try taking.finish(counters) else {
@@ -59,7 +61,9 @@ struct ImportCommand: ParsableCommand {
       summary.take = out
       return summary
     }
-    try json ? Output.json(CanonicalJSON.text(summary)) : Output.line(summary.words)
+    try json
+      ? Output.json(CanonicalJSON.text(summary), in: JSONForm())
+      : Output.line(summary.words)
   }
 
   /// Makes a take of each call.
@@ -68,7 +72,11 @@ struct ImportCommand: ParsableCommand {
       throw CommandFailure(
         .usage, "a take of each call needs a capture in a file, because it is read twice")
     }
-    let report = try CallFolder(capture: capture, folder: out, settings: settings).write()
-    try json ? Output.json(CanonicalJSON.text(report)) : Output.line(report.words)
+    let report = try CallFolder(
+      capture: capture, folder: out, settings: settings, present: overwrite.present
+    ).write()
+    try json
+      ? Output.json(CanonicalJSON.text(report), in: JSONForm())
+      : Output.line(report.words)
   }
 }

@@ -14,7 +14,30 @@ struct InfoCommand: ParsableCommand {
 
   func run() throws {
     let info = try reading { () throws(TapeError) in try TakeInfo(path: options.take) }
-    if options.json { return try Output.json(info.json) }
-    try pager.show(info.description + "\n")
+    if options.json { return try Output.json(info.json, in: .info) }
+    let lines = info.description.split(separator: "\n", omittingEmptySubsequences: false)
+    try pager.show(lines.map { wrapped($0) + "\n" }.joined())
   }
+
+  /// A line in as many as the terminal needs for it, those after the first below its value.
+  private func wrapped(_ line: Substring) -> String {
+    guard let columns = pager.look.columns, columns > 2 * Self.margin else { return String(line) }
+    var text = ""
+    var used = 0
+    for (index, word) in line.split(separator: " ", omittingEmptySubsequences: false).enumerated() {
+      if used > Self.margin, used + 1 + word.count > columns {
+        text += "\n" + String(repeating: " ", count: Self.margin)
+        used = Self.margin
+      } else if index > 0 {
+        text += " "
+        used += 1
+      }
+      text += word
+      used += word.count
+    }
+    return text
+  }
+
+  /// Where the values begin.
+  private static let margin = 14
 }

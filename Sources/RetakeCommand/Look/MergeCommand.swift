@@ -40,10 +40,16 @@ struct MergeCommand: ParsableCommand {
     transform: Taking.path)
   var second: String
 
-  @Option(help: "The peer of the first take, when it has several.", transform: Taking.peer)
+  @Option(
+    help: "The peer of the first take, when it has several.",
+    completion: .custom { words, _, _ in Completions.peerNumbers(in: words, take: 0) },
+    transform: Taking.peer)
   var firstPeer: Int64?
 
-  @Option(help: "The peer of the second take, when it has several.", transform: Taking.peer)
+  @Option(
+    help: "The peer of the second take, when it has several.",
+    completion: .custom { words, _, _ in Completions.peerNumbers(in: words, take: 1) },
+    transform: Taking.peer)
   var secondPeer: Int64?
 
   @Option(
@@ -53,18 +59,23 @@ struct MergeCommand: ParsableCommand {
   @Flag(help: "Print JSON for programs.")
   var json = false
 
+  @OptionGroup var overwrite: OverwriteOption
+  @OptionGroup var pager: PagerOptions
+
   func run() throws {
     noteEndings(of: first, second)
     // What cannot be written is said before the work.
     if let out {
-      _ = try WritingWhole.file(out, .kept, isTake: true)
+      try overwrite.check(out, reading: first, second)
+      _ = try WritingWhole.file(out, overwrite.present, isTake: true)
       try reading { () throws(TapeError) in try JointTake.check([first, second]) }
     }
     do {
       let merged = try Progress("merging").follow {
         try MergedTakes(first: first, peer: firstPeer, second: second, peer: secondPeer)
       }
-      try json ? Output.json(merged.json) : Output.line(merged.description)
+      try json
+        ? Output.json(merged.json, in: JSONForm()) : pager.show(merged.text(pager.look))
       if let out { try join(merged, out) }
     } catch let error as MergedTakes.Refusal {
       switch error {
@@ -81,14 +92,16 @@ struct MergeCommand: ParsableCommand {
         path: second, peer: number(secondPeer),
         added: Interval(nanoseconds: merged.jointOffsetNanoseconds)),
     ]
-    let made = try WritingWhole.take(out) { temporary in
+    let made = try WritingWhole.take(out, overwrite.present) { temporary in
       try Progress("merging").follow {
         try reading { () throws(TapeError) in try JointTake.write(ends, to: temporary) }
       }
     }
     if !json {
       let note = merged.jointNote.map { "; \($0)" } ?? ""
-      try Output.line("\(out): \(made.steps) steps of \(made.peers) peers on one clock\(note)")
+      try Output.line(
+        "\(out): \(counted(made.steps, "step")) of \(counted(made.peers, "peer")) on one clock\(note)"
+      )
     }
     if !made.toolchainDifferences.isEmpty {
       printError(

@@ -43,6 +43,11 @@ struct PageCommand: ParsableCommand {
     help: "Put a name in the place of each IP address, the same one everywhere.")
   var leavesAddresses = false
 
+  @OptionGroup var overwrite: OverwriteOption
+
+  @Flag(help: "Print JSON for programs.")
+  var json = false
+
   func run() throws {
     noteEndings(of: take)
     var options = TakePage.Options()
@@ -51,15 +56,25 @@ struct PageCommand: ParsableCommand {
     options.keepsAddresses = !leavesAddresses
     let step = Mutex("")
     let wanted = options
+    let name = FileBytes.stem(of: take)
+    let file = out ?? name + ".html"
+    try overwrite.check(file, reading: take)
+    // What cannot be written is said before the work.
+    _ = try WritingWhole.file(file, overwrite.present)
     let page = try Progress("drawing").follow(telling: { step.withLock { $0 } }) {
       try reading { () throws(TapeError) in
         try TakePage(path: take, options: wanted) { text in step.withLock { $0 = text } }
       }
     }
-    let name = FileBytes.stem(of: take)
-    let file = out ?? name + ".html"
     // As secret as the take.
-    try WritingWhole.text(page.html, to: file)
+    try WritingWhole.text(page.html, to: file, overwrite.present)
+    if json {
+      return try Output.json(
+        JSONText.object([
+          ("take", .text(take)), ("page", .text(file)), ("bytes", .integer(page.html.utf8.count)),
+          ("omitted_media_bytes", .integer(page.omittedMediaBytes)),
+        ]).text)
+    }
     try Output.line("\(file): \(page.html.utf8.count / 1000) kB; open it in a browser")
     if page.omittedMediaBytes > 0 {
       printError(

@@ -3,6 +3,7 @@ import Foundation
 import Queries
 import Stats
 import Tape
+import Wire
 
 /// SQL over a take.
 struct SQLCommand: ParsableCommand {
@@ -50,6 +51,11 @@ struct SQLCommand: ParsableCommand {
     if !schema, take == nil || query == nil {
       throw ValidationError("Give a take and a query, or --schema.")
     }
+    if schema, json || csv || format != .table {
+      throw ValidationError(
+        "--schema prints text: leave --json, --csv and --format out; the tables sqlite_schema and "
+          + "pragma_table_info of a take answer queries.")
+    }
     if json, csv { throw ValidationError("Give --json or --csv, not both.") }
   }
 
@@ -60,12 +66,16 @@ struct SQLCommand: ParsableCommand {
     let chosen: SQLConsole.Format = json ? .json : csv ? .csv : format.format
     if chosen != .table {
       let pieces = OutputPieces(chosen == .json ? .json : .text)
-      return try QueryRun(take: take, query: query, format: chosen, limit: timeLimit).answer {
+      let run = QueryRun(
+        take: take, query: query, format: chosen, look: pager.look, limit: timeLimit)
+      return try run.answer {
         (text) throws(CommandFailure) in try pieces.write(text)
       }
     }
     try pager.show { screen in
-      try QueryRun(take: take, query: query, format: chosen, limit: timeLimit).answer {
+      let run = QueryRun(
+        take: take, query: query, format: chosen, look: pager.look, limit: timeLimit)
+      try run.answer {
         (text) throws(CommandFailure) in try screen.write(text)
       }
     }
@@ -87,6 +97,7 @@ private struct QueryRun {
   let take: String
   let query: String
   let format: SQLConsole.Format
+  let look: TableLook
   /// In seconds.
   let limit: Double?
 
@@ -110,7 +121,7 @@ private struct QueryRun {
     let count: Int
     do throws(TapeError) {
       count = try SQLConsole.run(
-        path: take, sql: query, format: format, look: Terminal.standard.look, isWanted: isWanted
+        path: take, sql: query, format: format, look: look, isWanted: isWanted
       ) { text in
         if !state.hasPrinted { progress.clear() }
         state.hasPrinted = true
@@ -127,7 +138,7 @@ private struct QueryRun {
         .usage, "\(error.description); retake sql --schema prints the tables and columns")
     }
     if let failure = state.failure { throw failure }
-    let rows = "it gave \(count) row\(count == 1 ? "" : "s") by then"
+    let rows = "it gave \(counted(count, "row")) by then"
     if Interruption.isAsked {
       throw CommandFailure(.interrupted, "\(take): the query was interrupted; \(rows)")
     }

@@ -32,6 +32,6 @@ struct SpeakersCommand: ParsableCommand {
       }
     }
     if options.json { return try Output.json(timeline.json) }
-    try pager.show(timeline.text(Terminal.standard.look))
+    try pager.show(timeline.text(pager.look))
   }
 }

@@ -37,7 +37,8 @@ struct StatsCommand: ParsableCommand {
   var sampled = false
 
   @Option(
-    help: "Only objects of this type; may be given several times.", transform: StatsType.read)
+    help: "Only objects of this type; may be given several times.",
+    completion: .list(StatsMembers.types(with: []).sorted()), transform: StatsType.read)
   var type: [String] = []
 
   @Flag(help: "Print all samples in order instead, one JSON object per line.")
@@ -49,8 +50,11 @@ struct StatsCommand: ParsableCommand {
   @Flag(help: "Print what each peer sends and receives in the form of the room SDKs, as JSON.")
   var sdk = false
 
-  @Flag(help: "Name what went wrong instead: when, the evidence, and the SQL that finds it.")
+  @Flag(help: "Name what went wrong instead: when, and the evidence.")
   var problems = false
+
+  @Flag(help: "With --problems: print the SQL that finds each kind, too.")
+  var queries = false
 
   @OptionGroup var pager: PagerOptions
 
@@ -67,6 +71,8 @@ struct StatsCommand: ParsableCommand {
     if sdk, !type.isEmpty || sampled {
       throw ValidationError("--sdk prints whole reports; leave out --type and --sampled.")
     }
+    if queries, !problems { throw ValidationError("--queries goes with --problems.") }
+    if csv, options.json { throw ValidationError("Give --json or --csv, not both.") }
     if csv, !series { throw ValidationError("--csv is a form of --series; give that too.") }
     if sampled, at?.instant == nil {
       throw ValidationError("--sampled goes with --at and a time, as in --at 12.5.")
@@ -83,7 +89,7 @@ struct StatsCommand: ParsableCommand {
         }
       }
       if options.json { return try Output.json(found.json) }
-      try pager.show(found.text(Terminal.standard.look))
+      try pager.show(found.text(pager.look, showsQueries: queries))
     } else if series {
       try printSeries(selection)
     } else if sdk {
@@ -161,11 +167,16 @@ struct StatsCommand: ParsableCommand {
     type.isEmpty || type.contains(object.type)
   }
 
-  /// An object of the peers' labels, each with the array that getStats gives.
+  /// An object of the peers' labels, each with the array that getStats gives; of a label that
+  /// several have, each with its number.
   private func json(_ samples: StatSamples) -> String {
     JSONText.object(
       samples.peers.map { peer in
-        (peer.label, .list(peer.objects.filter(isWanted).map { JSONText($0.json) }))
+        let isOne = samples.peers.count { $0.label == peer.label } == 1
+        return (
+          isOne ? peer.label : "\(peer.label) \(peer.number)",
+          .list(peer.objects.filter(isWanted).map { JSONText($0.json) })
+        )
       }
     ).text
   }

@@ -22,6 +22,7 @@ struct TimelineCommand: ParsableCommand {
 
   @Option(
     help: ArgumentHelp("Only this lane; may be given several times.", valueName: "lane"),
+    completion: .list(Timeline.lanes),
     transform: LaneName.read)
   var lane: [String] = []
 
@@ -36,6 +37,6 @@ struct TimelineCommand: ParsableCommand {
       }
     }
     if options.json { return try Output.json(SecretText.hidden(in: timeline.json)) }
-    try pager.show(SecretText.hidden(in: timeline.text(Terminal.standard.look)))
+    try pager.show(SecretText.hidden(in: timeline.text(pager.look)))
   }
 }

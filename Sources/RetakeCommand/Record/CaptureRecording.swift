@@ -3,6 +3,7 @@ import Dispatch
 import Foundation
 import Synchronization
 import Tape
+import Wire
 
 /// Records what a capture shows while it is made.
 final class CaptureRecording: Sendable {
@@ -132,7 +133,7 @@ final class CaptureRecording: Sendable {
     observer.noteDropped(source.takeDropped())
     let summary = observer.summary
     progress.show(
-      "recording: \(summary.calls) calls, \(summary.packets) RTP and RTCP packets, "
+      "recording: \(counted(summary.calls, "call")), \(counted(summary.packets, "RTP and RTCP packet")), "
         + "\(summary.ofNoCall) of no call, \(summary.dropped) lost")
   }
 

@@ -178,7 +178,9 @@ struct RecordDemo: AsyncParsableCommand {
   // MARK: Virtual
 
   private func recordVirtual(_ path: String) throws {
-    var report = try WritingWhole.take(path) { try hold(recordingInto: $0) }
+    var report = try WritingWhole.take(path, options.overwrite.present) {
+      try hold(recordingInto: $0)
+    }
     report.rename(path)
     try report.show(json: options.json)
   }

@@ -79,6 +79,8 @@ struct RecordOptions: ParsableArguments {
     help: "Give random mDNS names in place of host addresses; only hosts on the link resolve them.")
   var hidesAddresses = false
 
+  @OptionGroup var overwrite: OverwriteOption
+
   @Flag(help: "Print JSON for programs at the end.")
   var json = false
 
@@ -131,14 +133,18 @@ struct RecordOptions: ParsableArguments {
   }
 
   /// The path of a new take; in a folder, one with the time and a number that is free.
-  func takePath(prefix: String) throws -> String { try Self.takePath(out, prefix: prefix) }
+  func takePath(prefix: String) throws -> String {
+    try Self.takePath(out, prefix: prefix, overwrite)
+  }
 
   /// The path of a new take where `--out` says so.
-  static func takePath(_ out: String?, prefix: String) throws -> String {
+  static func takePath(
+    _ out: String?, prefix: String, _ overwrite: OverwriteOption
+  ) throws -> String {
     if let out, !isFolder(out) {
+      try overwrite.clear(out)
       guard FileBytes.kind(of: out) == nil else {
-        throw CommandFailure(
-          .inputOutput, "\(out) exists already: choose another name or remove the file")
+        throw CommandFailure(WholeFile.Failure(path: out, code: EEXIST))
       }
       return out
     }

@@ -61,6 +61,7 @@ struct RecordPcap: AsyncParsableCommand {
   var seconds: Double?
 
   @OptionGroup var observing: ObservingOptions
+  @OptionGroup var overwrite: OverwriteOption
 
   @Flag(help: "Print JSON for programs at the end.")
   var json = false
@@ -80,7 +81,7 @@ struct RecordPcap: AsyncParsableCommand {
   }
 
   func run() async throws {
-    let path = try RecordOptions.takePath(out, prefix: "pcap")
+    let path = try RecordOptions.takePath(out, prefix: "pcap", overwrite)
     var settings = try observing.settings()
     // What waits for keys that nobody announced would wait in vain.
     settings.awaitsKeys = interface == nil || !keys.isEmpty
@@ -99,11 +100,13 @@ struct RecordPcap: AsyncParsableCommand {
     recording.stop()
     let summary = try await work.value
     guard RecordOptions.isFolder(out), summary.calls > 1 else {
-      return try json ? Output.json(CanonicalJSON.text(summary)) : Output.line(summary.words)
+      return try json
+        ? Output.json(CanonicalJSON.text(summary), in: JSONForm()) : Output.line(summary.words)
     }
     var report = try Self.split(path, settings)
     report.ofNoCall = summary.ofNoCall
-    try json ? Output.json(CanonicalJSON.text(report)) : Output.line(report.words)
+    try json
+      ? Output.json(CanonicalJSON.text(report), in: JSONForm()) : Output.line(report.words)
   }
 
   /// Makes a take of each call out of the one that was recorded, which goes then.
@@ -113,7 +116,7 @@ struct RecordPcap: AsyncParsableCommand {
     let folder = FileBytes.folder(of: path)
     let capture = "\(folder)\(folder.isEmpty ? "" : "/")\(FileBytes.stem(of: path)).pcapng"
     defer { FileBytes.remove(capture) }
-    _ = try PcapngExport(take: path, only: nil, to: capture).run()
+    _ = try PcapngExport(take: path, only: nil, to: capture, .kept).run()
     let report = try CallFolder(
       capture: capture, folder: folder.isEmpty ? "." : folder, settings: settings
     ).write()

@@ -2,6 +2,7 @@ import Foundation
 import Live
 import MediaFiles
 import Tape
+import Wire
 
 /// What a recording command prints at its end: a line for each take, or one JSON object.
 struct RecordingReport: Encodable {
@@ -73,11 +74,12 @@ struct RecordingReport: Encodable {
   /// The lines for people.
   var lines: [String] {
     let list = zip(takes, media).map { take, media in
-      "\(take.path): \(take.steps) steps, \(take.packets) packets, \(byteText(take.bytes)); "
+      "\(take.path): \(counted(take.steps, "step")), \(counted(take.packets, "packet")), "
+        + "\(byteText(take.bytes)); "
         + media
     }
     guard earlierTakes > 0 else { return list }
-    return ["\(earlierTakes) takes before these"] + list
+    return ["\(counted(earlierTakes, "take")) before these"] + list
   }
 
   enum CodingKeys: CodingKey {
@@ -129,6 +131,6 @@ struct RecordingReport: Encodable {
       return try Output.line(
         lines.isEmpty ? "nobody called; nothing was recorded" : lines.joined(separator: "\n"))
     }
-    try Output.json(CanonicalJSON.text(self, isIndented: true))
+    try Output.json(CanonicalJSON.text(self), in: .record)
   }
 }

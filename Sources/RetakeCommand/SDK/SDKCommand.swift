@@ -26,6 +26,8 @@ struct SDKCommand: ParsableCommand {
   @Flag(help: "Print the rows as the article of the documentation has them.")
   var markdown = false
 
+  @OptionGroup var pager: PagerOptions
+
   func validate() throws {
     guard json, markdown else { return }
     throw ValidationError("--json and --markdown are two forms of the same: give one of them")
@@ -36,9 +38,12 @@ struct SDKCommand: ParsableCommand {
     if markdown {
       try Output.write(chosen.map { $0.markdown + "\n" }.joined())
     } else if !rows, state == nil {
-      try json ? Output.json("[\(Self.counts.map(\.json).joined(separator: ","))]") : counts()
+      try json
+        ? Output.json(
+          "[\(Self.counts.map(\.json).joined(separator: ","))]", in: JSONForm())
+        : counts()
     } else if json {
-      try Output.json("[\(chosen.map(\.json).joined(separator: ","))]")
+      try Output.json("[\(chosen.map(\.json).joined(separator: ","))]", in: JSONForm())
     } else {
       try table(chosen)
     }
@@ -47,14 +52,15 @@ struct SDKCommand: ParsableCommand {
   private func table(_ rows: [SDKRow]) throws {
     let cells = rows.map { [$0.id, $0.state.words, $0.text, $0.remark, $0.test ?? ""] }
     let names = ["row", "state", "capability", "without, or because", "test"]
-    try Output.write(TextTable(columns: names, rows: cells).text)
+    try pager.show(TextTable(columns: names, rows: cells, wraps: true).text(pager.look))
   }
 
   private func counts() throws {
     let names = ["document"] + SDKRow.State.allCases.map(\.words) + ["rows"]
     let cells = Self.counts.map { [$0.document] + ($0.counts + [$0.rows]).map(String.init) }
     let alignsRight = [false] + Array(repeating: true, count: names.count - 1)
-    try Output.write(TextTable(columns: names, rows: cells, alignsRight: alignsRight).text)
+    try pager.show(
+      TextTable(columns: names, rows: cells, alignsRight: alignsRight).text(pager.look))
   }
 
   /// The counts of a document, or of all together.

@@ -38,12 +38,14 @@ enum CommandReading {
   private static func checkVerb(_ words: [String]) throws(CommandFailure) {
     var command: any ParsableCommand.Type = Retake.self
     var path = ["retake"]
-    for word in words {
+    // What help is asked of is a verb, too.
+    for word in words.first == "help" ? words.dropFirst() : words[...] {
       let verbs = command.configuration.subcommands
       guard !verbs.isEmpty, !word.hasPrefix("-") else { return }
       guard let verb = verbs.first(where: { names(of: $0).contains(word) }) else {
         if word == "help" || command.configuration.defaultSubcommand != nil { return }
-        let known = verbs.compactMap { names(of: $0).first }
+        let known = verbs.filter { $0.configuration.shouldDisplay }
+          .compactMap { names(of: $0).first }
         throw CommandFailure(
           .usage,
           "\(path.joined(separator: " ")) has no verb \"\(shown(word))\""

@@ -19,8 +19,8 @@ enum Output {
 
   /// Writes text to standard output at once, all of it.
   ///
-  /// - Throws: a failure with status 74 where it cannot be written. It has no words when the reader
-  ///   of a pipe went away, as `head` does when it has enough: whoever closed the pipe knows.
+  /// - Throws: a failure with status 74 where it cannot be written, and one without words and with
+  ///   status 0 when the reader of a pipe went away, as `head` does when it has enough.
   static func write(_ text: String, as form: Form = .text) throws(CommandFailure) {
     let plain =
       switch form {
@@ -28,13 +28,26 @@ enum Output {
       case .json: PrintableText.json(text)
       }
     guard let code = put(plain, into: STDOUT_FILENO) else { return }
-    guard code != EPIPE else { throw CommandFailure(.inputOutput, "") }
+    guard code != EPIPE else { throw CommandFailure.readerIsGone }
     throw CommandFailure(
       .inputOutput, "standard output cannot be written: \(String(cString: strerror(code)))")
   }
 
+  /// Prints a result whose status says more than its words: also when nobody reads them, the
+  /// command goes on to that.
+  static func verdict(_ print: () throws -> Void) throws {
+    do {
+      try print()
+    } catch let failure as CommandFailure where failure.status == .readerIsGone {}
+  }
+
   /// Writes a line to standard output.
   static func line(_ text: String) throws(CommandFailure) { try write(text + "\n") }
+
+  /// Writes a value of JSON in the form of all verbs to standard output, and ends the line.
+  static func json(_ text: String, in form: JSONForm) throws(CommandFailure) {
+    try json(form.text(text))
+  }
 
   /// Writes a value of JSON to standard output, and ends the line.
   static func json(_ text: String) throws(CommandFailure) { try write(text + "\n", as: .json) }

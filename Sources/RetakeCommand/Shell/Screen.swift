@@ -1,14 +1,23 @@
 import ArgumentParser
 import Foundation
+import Queries
 
-/// Whether long tables go through a pager.
+/// How wide tables may be, and whether long ones go through a pager.
 struct PagerOptions: ParsableArguments {
   @Flag(name: .customLong("no-pager"), help: "Print long tables without a pager ($PAGER).")
   var isOff = false
 
+  @Flag(
+    name: .customLong("wide"),
+    help: "Print tables whole, wider than the terminal; files and pipes get them so.")
+  var isWide = false
+
+  /// How tables look where they are shown.
+  var look: TableLook { isWide ? Terminal.standard.look.wide : Terminal.standard.look }
+
   /// Shows what a body prints, a table of more lines than the terminal has through a pager.
   func show(_ body: (Screen) throws -> Void) throws {
-    let screen = Screen(hasPager: !isOff)
+    let screen = Screen(hasPager: !isOff, isWide: isWide)
     do {
       try body(screen)
     } catch let failure as CommandFailure where screen.isPaged && failure.message.isEmpty {
@@ -31,10 +40,12 @@ struct PagerOptions: ParsableArguments {
 /// pager with all that follows, and a shorter one was not worth waiting for.
 final class Screen {
   private let rows: Int?
+  private let isWide: Bool
   private var isDecided = false
   private var pager: Pager?
 
-  init(hasPager: Bool) {
+  init(hasPager: Bool, isWide: Bool) {
+    self.isWide = isWide
     rows = hasPager ? Terminal.standard.size?.rows : nil
   }
 
@@ -48,7 +59,7 @@ final class Screen {
     if !isDecided, let rows, let program = Pager.program,
       text.utf8.count(where: { $0 == UInt8(ascii: "\n") }) >= rows
     {
-      pager = try Pager(program)
+      pager = try Pager(isWide && program == Pager.usual ? Pager.scrolling : program)
     }
     isDecided = true
     try Output.write(text)
@@ -75,9 +86,13 @@ private final class Pager {
     }
     let folders = (environment["PATH"] ?? "").split(separator: ":")
     let isThere = folders.contains { FileManager.default.isExecutableFile(atPath: "\($0)/less") }
-    // Leaves at once what fits, passes colours on, and keeps the screen when it ends.
-    return isThere ? "less -FRX" : nil
+    return isThere ? usual : nil
   }()
+
+  /// Leaves at once what fits, passes colours on, and keeps the screen when it ends.
+  static let usual = "less -FRX"
+  /// The same with lines that are not wrapped: the arrow keys move to the right.
+  static let scrolling = "less -FRXS"
 
   init(_ program: String) throws(CommandFailure) {
     self.program = program

@@ -9,6 +9,7 @@ import Wire
 struct PeerOption: ParsableArguments {
   @Option(
     help: ArgumentHelp("Only this peer, by its number or label.", valueName: "peer"),
+    completion: .custom { words, _, _ in Completions.peers(in: words) },
     transform: Taking.text(1...1_000))
   var peer: String?
 

@@ -1,6 +1,45 @@
+import ArgumentParser
 import Foundation
 import Synchronization
 import Tape
+import Wire
+
+/// Whether files that are there are replaced: every verb that writes refuses them otherwise.
+struct OverwriteOption: ParsableArguments {
+  @Flag(help: "Replace a file that is there.")
+  var force = false
+
+  /// What becomes of a file that is there.
+  var present: WholeFile.Present { force ? .replaced : .kept }
+
+  /// Refuses to write into a file that the command reads, or that is still being recorded, also
+  /// where others are replaced.
+  func check(_ path: String, reading sources: String...) throws(CommandFailure) {
+    guard force, let target = Self.identity(of: path) else { return }
+    for source in sources where Self.identity(of: source) == target {
+      throw CommandFailure(.usage, "\(path) is what the command reads: choose another name")
+    }
+    guard case .beingRecorded(let process)? = try? TakeEnding.of(path) else { return }
+    throw CommandFailure(
+      .inputOutput, "\(path) is still being recorded, by process \(process): choose another name")
+  }
+
+  /// Removes a take that a recording replaces, with the log beside it.
+  func clear(_ path: String) throws(CommandFailure) {
+    guard force, FileBytes.kind(of: path) == .file else { return }
+    try check(path)
+    for ending in ["-wal", "-shm", ""] { FileBytes.remove(path + ending) }
+  }
+
+  /// The device and number of a regular file; nil for others, which are written in place.
+  private static func identity(of path: String) -> [UInt64]? {
+    var status = stat()
+    guard stat(path.systemPath, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+      return nil
+    }
+    return [UInt64(status.st_dev), UInt64(status.st_ino)]
+  }
+}
 
 /// What a command makes as a whole: files that are there when they are complete.
 enum WritingWhole {
@@ -28,8 +67,10 @@ enum WritingWhole {
   /// Makes a take under another name, and gives it its own when the body is through.
   ///
   /// - Parameter body: gets the name to write under; in its failures stands the right one.
-  static func take<Value>(_ path: String, _ body: (String) throws -> Value) throws -> Value {
-    let file = try file(path, .kept, isTake: true)
+  static func take<Value>(
+    _ path: String, _ present: WholeFile.Present, _ body: (String) throws -> Value
+  ) throws -> Value {
+    let file = try file(path, present, isTake: true)
     do {
       let value = try body(file.temporary)
       try finish(file)
@@ -40,11 +81,13 @@ enum WritingWhole {
     }
   }
 
-  /// Writes a text into a file, in place of one that may be there.
-  static func text(_ text: String, to path: String, mode: UInt32 = 0o600) throws(CommandFailure) {
+  /// Writes a text into a file.
+  static func text(
+    _ text: String, to path: String, _ present: WholeFile.Present, mode: UInt32 = 0o600
+  ) throws(CommandFailure) {
     cleanUpOnSignals()
     do throws(WholeFile.Failure) {
-      try WholeFile.write(text.utf8, to: path, .replaced, mode: mode)
+      try WholeFile.write(text.utf8, to: path, present, mode: mode)
     } catch {
       throw CommandFailure(error)
     }
@@ -80,6 +123,10 @@ enum WritingWhole {
 extension CommandFailure {
   /// The failure of a command that could not write a file.
   init(_ failure: WholeFile.Failure) {
-    self.init(.inputOutput, CommandReading.oneLine(failure.description))
+    let words =
+      failure.code == EEXIST
+      ? "\(failure.path) exists already: choose another name, or replace it with --force"
+      : failure.description
+    self.init(.inputOutput, CommandReading.oneLine(words))
   }
 }

@@ -3,6 +3,7 @@ import Foundation
 import Replay
 import Tape
 import Verify
+import Wire
 
 /// Shortens a failing take.
 struct MinimiseCommand: ParsableCommand {
@@ -26,21 +27,24 @@ struct MinimiseCommand: ParsableCommand {
     completion: .file(extensions: ["take"]), transform: Taking.path)
   var out: String?
 
+  @OptionGroup var overwrite: OverwriteOption
+
   func run() throws {
     noteEndings(of: options.take)
     let take = options.take
     let stem = take.hasSuffix(".take") ? String(take.dropLast(5)) : take
     let out = out ?? stem + ".short.take"
-    var summary = try WritingWhole.take(out) { output in
+    try overwrite.check(out, reading: take)
+    var summary = try WritingWhole.take(out, overwrite.present) { output in
       try Progress("shortening").follow { try shortened(output) }
     }
     summary.output = out
     if options.json {
-      return try Output.json(CanonicalJSON.text(summary))
+      return try Output.json(CanonicalJSON.text(summary), in: .upgrade)
     }
     try Output.line(
-      "\(summary.output): \(summary.steps) of \(summary.recordedSteps) steps, "
-        + "\(summary.bytes) of \(summary.recordedBytes) bytes, differs in the same way:")
+      "\(summary.output): \(summary.steps) of \(counted(summary.recordedSteps, "step")), "
+        + "\(summary.bytes) of \(counted(summary.recordedBytes, "byte")), differs in the same way:")
     try Output.line(summary.divergence.description)
   }
 

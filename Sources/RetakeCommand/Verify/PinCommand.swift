@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import Tape
 import Verify
+import Wire
 
 /// Writes down what a session has to come to.
 struct PinCommand: ParsableCommand {
@@ -27,16 +28,15 @@ struct PinCommand: ParsableCommand {
   @Option(help: "Free text in the pin: what the take is kept for.", transform: Taking.text())
   var note = ""
 
-  @Flag(help: "Replace a pin that is there.")
-  var force = false
+  @OptionGroup var overwrite: OverwriteOption
 
   func run() throws {
     noteEndings(of: options.take)
     let take = options.take
     let path = Pin.path(ofTake: take)
-    if !force, FileBytes.kind(of: path) != nil {
+    if !overwrite.force, FileBytes.kind(of: path) != nil {
       throw CommandFailure(
-        .usage, "\(path): the take is pinned already; edit it, or replace it with --force")
+        .inputOutput, "\(path) exists already: edit this pin, or replace it with --force")
     }
     let good = Progress("verifying").follow {
       let exact = TakeVerification.run(path: take, mode: .exact)
@@ -59,7 +59,8 @@ struct PinCommand: ParsableCommand {
     if options.json {
       try Output.write(pin.text, as: .json)
     } else {
-      try Output.line("\(path): \(pin.checks.count) checks, compared \(described(pin.mode))")
+      try Output.line(
+        "\(path): \(counted(pin.checks.count, "check")), compared \(described(pin.mode))")
     }
   }
 

@@ -30,10 +30,13 @@ struct UpgradeCommand: ParsableCommand {
   @Flag(help: "Decode whatever this build can decode.")
   var decode = false
 
+  @OptionGroup var overwrite: OverwriteOption
+
   func run() throws {
     if decode { LibraryCodecs.missingDecoders.forEach { printError("retake: \($0)") } }
     noteEndings(of: options.take)
-    var upgrade = try WritingWhole.take(out) { temporary in
+    try overwrite.check(out, reading: options.take)
+    var upgrade = try WritingWhole.take(out, overwrite.present) { temporary in
       try Progress("upgrading").follow {
         try reading { () throws(TapeError) in
           try Upgrade(path: options.take, output: temporary, decodes: decode)
@@ -41,7 +44,9 @@ struct UpgradeCommand: ParsableCommand {
       }
     }
     upgrade.output = out
-    try options.json ? Output.json(upgrade.json) : Output.line(upgrade.text)
+    try Output.verdict {
+      try options.json ? Output.json(upgrade.json, in: .upgrade) : Output.line(upgrade.text)
+    }
     if !upgrade.misses.isEmpty { throw CommandFailure(.difference, "") }
   }
 }

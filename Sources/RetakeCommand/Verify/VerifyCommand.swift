@@ -4,6 +4,7 @@ import Queries
 import Synchronization
 import Tape
 import Verify
+import Wire
 
 /// Takes as regression tests.
 struct VerifyCommand: ParsableCommand {
@@ -52,6 +53,8 @@ struct VerifyCommand: ParsableCommand {
   @Flag(help: "Let takes fail that can be replayed only in part here; so does RETAKE_STRICT=1.")
   var strict = false
 
+  @OptionGroup var overwrite: OverwriteOption
+
   @Flag(help: "Print JSON for programs.")
   var json = false
 
@@ -60,11 +63,12 @@ struct VerifyCommand: ParsableCommand {
   }
 
   func run() throws {
+    try checkReport()
     let takes = try reading { () throws(TapeError) in try VerificationRun.takes(in: paths) }
     let progress = Progress("verifying")
     let (json, pieces, count) = (json, OutputPieces(), FinishedCount())
     let jobs = jobs ?? ProcessInfo.processInfo.activeProcessorCount
-    let run = progress.follow(telling: { "\(count.value) of \(takes.count) takes" }) {
+    let run = progress.follow(telling: { "\(count.value) of \(counted(takes.count, "take"))" }) {
       VerificationRun(
         takes: takes, mode: mode?.mode, isStrict: strict || TakeVerification.isStrictHere,
         jobs: jobs
@@ -74,12 +78,11 @@ struct VerifyCommand: ParsableCommand {
         if !json { progress.above { pieces.take(Self.painted(latest) + "\n") } }
       }
     }
-    try pieces.check()
+    try Output.verdict { try pieces.check() }
     let written = try writeReports(run)
     if let junit { try write(run.junit, to: junit) }
-    if json {
-      try Output.json(run.json)
-    } else {
+    try Output.verdict {
+      if json { return try Output.json(run.json, in: .verify) }
       try Output.line(run.totals)
       for report in written { try Output.line("report: \(report)") }
     }
@@ -103,6 +106,14 @@ struct VerifyCommand: ParsableCommand {
       + line.dropFirst(verdict.count)
   }
 
+  /// Refuses to replace what is not the report of an earlier run: those are made anew every time.
+  private func checkReport() throws {
+    guard let junit, !overwrite.force, FileBytes.kind(of: junit) == .file else { return }
+    let head = (try? FileBytes.read(junit, atMost: 5).get()) ?? []
+    guard !head.isEmpty, head != Array("<?xml".utf8) else { return }
+    throw CommandFailure(WholeFile.Failure(path: junit, code: EEXIST))
+  }
+
   private func writeReports(_ run: VerificationRun) throws -> [String] {
     var names: [String: Int] = [:]
     return try run.failures.map { failure in
@@ -124,7 +135,7 @@ struct VerifyCommand: ParsableCommand {
         .inputOutput, "\(path): its folder cannot be made: \(code); choose another")
     }
     // Programs of CI read them, whoever they run as.
-    try WritingWhole.text(text, to: path, mode: 0o644)
+    try WritingWhole.text(text, to: path, .replaced, mode: 0o644)
   }
 }
 

@@ -227,7 +227,7 @@ package final class TapeWriter: Sendable {
       if var error = queue.withLock({ $0.error }) {
         try? store.merge()
         if options.staysIncomplete {
-          error.reason += "; the take holds the first \(store.summary.steps) steps"
+          error.reason += "; the take holds the first \(counted(store.summary.steps, "step"))"
         }
         throw error
       }

@@ -41,6 +41,7 @@ package final class WholeFile {
   /// Where to write it.
   package let temporary: String
   private let present: Present
+  private let isTake: Bool
   /// Where the complete file stands: `path`, or what it links to.
   private let target: String
   private var isFinished = false
@@ -51,6 +52,7 @@ package final class WholeFile {
   package init(_ path: String, _ present: Present, isTake: Bool = false) throws(Failure) {
     self.path = path
     self.present = present
+    self.isTake = isTake
     var status = stat()
     let exists = stat(path.systemPath, &status) == 0
     if exists, status.st_mode & S_IFMT == S_IFDIR { throw Failure(path: path, code: EISDIR) }
@@ -98,6 +100,8 @@ package final class WholeFile {
     let (from, to) = (temporary.systemPath, target.systemPath)
     switch present {
     case .replaced:
+      // A log beside it is that of the old one, and SQLite would put it into the new one.
+      if isTake { for ending in ["-wal", "-shm"] { unlink((target + ending).systemPath) } }
       guard rename(from, to) == 0 else { throw Failure(path: path, code: errno) }
     case .kept:
       // A name that was taken meanwhile is not taken away again.

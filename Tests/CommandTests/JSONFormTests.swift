@@ -1,0 +1,140 @@
+import Foundation
+import Testing
+
+/// The JSON of every verb is what the schema of the catalogue says, and no more.
+struct JSONFormTests {
+  private static let path = DebugTests.root.appending(
+    path: "Sources/Retake/Retake.docc/Resources/output.schema.json"
+  ).path
+
+  private static func capture(_ name: String) -> String {
+    DebugTests.root.appending(path: "Captures/\(name).take").path
+  }
+
+  private func schema() throws -> JSONSchema { try JSONSchema(path: Self.path) }
+
+  /// Runs a command and reads what it prints: one value, or one on each line.
+  private func values(
+    _ arguments: [String], isByLine: Bool = false, status: Int32 = 0
+  ) async throws -> [Any] {
+    let outcome = try await Tool.run(arguments)
+    #expect(outcome.status == status, "\(arguments): \(outcome.errors)")
+    let texts = isByLine ? outcome.output.split(separator: "\n") : [outcome.output[...]]
+    return try texts.map {
+      try JSONSerialization.jsonObject(with: Data($0.utf8), options: .fragmentsAllowed)
+    }
+  }
+
+  private func expect(_ values: [Any], _ definition: String) throws {
+    #expect(!values.isEmpty, "\(definition)")
+    let schema = try schema()
+    for value in values {
+      let misses = schema.misses(of: value, definition)
+      #expect(misses.isEmpty, "\(misses.prefix(5).joined(separator: "\n"))")
+    }
+  }
+
+  /// Definitions with the words of a command whose result has their form; `TAKE` is a call over a
+  /// bad network, `ROOM` and `SEEN` are captures, `NEW` is a file that is not there.
+  @Test(arguments: [
+    ("info", "info TAKE --json"), ("info", "info ROOM --json"), ("info", "info SEEN --json"),
+    ("timeline", "timeline TAKE --json"), ("timeline", "timeline ROOM --json"),
+    ("stats", "stats TAKE --json"), ("stats", "stats SEEN --json"),
+    ("sdk_stats", "stats TAKE --sdk"),
+    ("problems", "stats TAKE --problems --json"), ("speakers", "speakers TAKE --json"),
+    ("speakers", "speakers SEEN --json"), ("rows", "sql TAKE --json|SELECT * FROM state LIMIT 5"),
+    ("replay", "replay TAKE --skip-codecs --json"),
+    ("replay", "replay TAKE --skip-codecs --json --until 1s"),
+    ("replay", "replay ROOM --skip-codecs --json --until 1s"),
+    ("whatif", "whatif TAKE --jitter-buffer 300 --json"), ("verify", "verify TAKE SEEN --json"),
+    ("upgrade", "upgrade SEEN --out NEW --json"),
+    ("merge", "merge TAKE TAKE --first-peer 1 --second-peer 2 --json"),
+    ("record", "record demo --seed 1 --seconds 0.2 --size 32x32 --json --out NEW"),
+    ("record", "record demo --seconds 0.2 --size 32x32 --json --out NEW"),
+    ("export", "export TAKE --pcap NEW --json"), ("export", "export TAKE --media NEW --json"),
+    ("page", "page TAKE --no-media --json --out NEW"), ("sdk_counts", "sdk --json"),
+    ("sdk_rows", "sdk --rows --json"),
+  ])
+  func aResultHasTheFormOfItsVerb(definition: String, line: String) async throws {
+    let folder = try Folder()
+    let take = try await Takes.lossyCall().path
+    let parts = line.split(separator: "|").map { String($0) }
+    let words = parts[0].split(separator: " ").map { word in
+      switch word {
+      case "TAKE": take
+      case "ROOM": Self.capture("janus-room")
+      case "SEEN": Self.capture("observed-clear-vp8")
+      case "NEW": folder.file("new")
+      default: String(word)
+      }
+    }
+    try expect(try await values(words + parts.dropFirst()), definition)
+  }
+
+  @Test func linesHaveTheFormOfTheirVerb() async throws {
+    let take = try await Takes.lossyCall().path
+    try expect(try await values(["stats", take, "--series"], isByLine: true), "series_line")
+    for path in [take, Self.capture("janus-room")] {
+      let commands = [
+        "seek 1s", "steps 3", "show", "stats", "break packet rtp", "break", "next", "watch", "mark",
+        "next 5", "diff", "help", "seek packet rtp ssrc=1",
+      ].flatMap { ["-c", $0] }
+      let answers = try await values(
+        ["debug", path, "--json"] + commands, isByLine: true, status: 2)
+      try expect(answers, "debug_answer")
+    }
+  }
+
+  @Test func capturesOfOthersHaveTheFormOfTheirVerb() async throws {
+    let folder = try Folder()
+    let take = try await Takes.lossyCall().path
+    let pcap = folder.file("call.pcap")
+    #expect(try await Tool.run("export", take, "--pcap", pcap, "--peer", "1").status == 0)
+    let one = try await values(["import", pcap, "--out", folder.file("one.take"), "--json"])
+    try expect(one, "import")
+    try expect(
+      try await values(["import", pcap, "--out", folder.path + "/calls/", "--json"]), "import_calls"
+    )
+  }
+
+  @Test func differencesHaveTheFormOfTheirVerb() async throws {
+    let folder = try Folder()
+    let take = try await Takes.lossyCall().path
+    let other = Self.capture("virtual-loss")
+    try expect(try await values(["diff", take, take, "--json"]), "diff")
+    try expect(try await values(["diff", take, other, "--json"], status: 1), "diff")
+    // A byte of a datagram is another one, and so is what the stack answers.
+    let altered = folder.file("altered.take")
+    try FileManager.default.copyItem(atPath: take, toPath: altered)
+    try Takes.alter(altered, "UPDATE packet_store SET size = size WHERE row = -1")
+    try expect(try await values(["verify", altered, "--json"]), "verify")
+  }
+
+  // MARK: The schema itself
+
+  /// Names in lower case with underscores, but for those from before, which say that they go, and
+  /// those of W3C and of the stack's own state, which the schema does not list.
+  @Test func namesHaveOneForm() throws {
+    let schema = try schema()
+    var count = 0
+    func look(_ schema: [String: Any], _ place: String) {
+      for (name, property) in schema["properties"] as? [String: [String: Any]] ?? [:] {
+        count += 1
+        if property["deprecated"] as? Bool != true {
+          #expect(
+            name.range(of: "^[a-z][a-z0-9_]*$", options: .regularExpression) != nil,
+            "\(place).\(name)")
+          #expect(!name.hasSuffix("_ms") && !name.hasSuffix("_seconds"), "\(place).\(name)")
+          #expect(!(property["description"] as? String ?? "").isEmpty, "\(place).\(name)")
+        }
+        look(property, "\(place).\(name)")
+      }
+      for key in ["items", "additionalProperties"] {
+        if let inner = schema[key] as? [String: Any] { look(inner, place) }
+      }
+      for choice in schema["anyOf"] as? [[String: Any]] ?? [] { look(choice, place) }
+    }
+    for (name, definition) in schema.definitions { look(definition, name) }
+    #expect(count > 150)
+  }
+}
