@@ -99,8 +99,9 @@ extension ProblemRule {
       WITH
       \(gaps)
       SELECT freeze.peer AS peer, freeze.from_ns AS from_ns, freeze.to_ns AS to_ns,
-        'video track ' || freeze.track || ' stood still for ' || CAST(gap_ms AS INTEGER)
-          || ' ms, where a frame usually lasts ' || CAST(mean_ms AS INTEGER) || ' ms' AS evidence
+        'video track ' || freeze.track || ' stood still for ' || CAST(round(gap_ms) AS INTEGER)
+          || ' ms, where a frame usually lasts ' || CAST(round(mean_ms) AS INTEGER) || ' ms'
+          AS evidence
       FROM freeze LEFT JOIN gap
         ON gap.peer = freeze.peer AND gap.track = freeze.track AND gap.to_ns = freeze.to_ns
         AND gap.from_ns = freeze.from_ns
@@ -128,6 +129,8 @@ extension ProblemRule {
       WHERE (to_ns - from_ns > 5000000000
           OR is_last AND to_ns - from_ns > 2000000000
             AND packets * 1e9 >= 5.0 * (to_ns - from_ns))
+        -- A sender that had nothing to send, as of a still screen, and went on where it was.
+        AND (is_last OR missing > 0 OR others > 0 OR packets = 0)
         AND NOT EXISTS (
           SELECT 1 FROM signaling
           WHERE signaling.peer = gap.peer AND type IN ('offer', 'answer')
@@ -138,5 +141,72 @@ extension ProblemRule {
           WHERE rtcp.peer = gap.peer AND direction = 'in' AND type = 'bye' AND rtcp.ssrc = gap.ssrc
             AND rtcp.at_ns BETWEEN from_ns - 1000000000 AND to_ns
         )
+      """)
+
+  /// A screen on which nothing changed, or a camera that was off: nothing was sent, and nothing is
+  /// missing.
+  static let pausedVideo = ProblemRule(
+    name: "video-paused",
+    sql: """
+      WITH
+      \(gaps)
+      SELECT peer, from_ns, to_ns,
+        'the sender of video track ' || track || ' sent nothing for '
+          || round((to_ns - from_ns) / 1e9, 1) || ' s' AS evidence
+      FROM gap
+      WHERE to_ns - from_ns > 5000000000 AND NOT is_last AND coalesce(missing, 0) = 0
+        AND others = 0 AND packets > 0
+      """)
+
+  /// The time until a picture, from when the peer was connected and its packets came; of a call
+  /// whose beginning was seen.
+  static let lateFrame = ProblemRule(
+    name: "late-first-frame",
+    sql: """
+      WITH
+        connected AS (
+          SELECT peer, min(at_ns) AS at_ns FROM state
+          WHERE machine = 'connection' AND to_state = 'connected'
+            OR machine = 'ice-connection' AND to_state IN ('connected', 'completed')
+              AND peer NOT IN (SELECT peer FROM state WHERE machine = 'connection')
+          GROUP BY peer
+        ),
+        stream AS (
+          SELECT peer, ssrc & 0xffffffff AS ssrc, track, min(at_ns) AS agreed_ns FROM track
+          WHERE kind = 'video' AND direction = 'in' AND ssrc IS NOT NULL
+            AND codec NOT IN ('rtx', 'red', 'ulpfec', 'flexfec', 'flexfec-03', '')
+          GROUP BY peer, ssrc
+        ),
+        came AS MATERIALIZED (
+          SELECT path_end.peer AS peer, packet_store.ssrc & 0xffffffff AS ssrc,
+            min(at_ns) AS first_ns, max(at_ns) AS last_ns, count(*) AS packets
+          FROM packet_store JOIN path_end USING (path)
+          WHERE marker_type IS NOT NULL AND path_end.direction = 'in'
+            AND (path_end.peer, packet_store.ssrc & 0xffffffff) IN (SELECT peer, ssrc FROM stream)
+          GROUP BY path_end.peer, packet_store.ssrc
+        ),
+        shown AS (
+          SELECT peer, track, min(at_ns) AS at_ns FROM frame_store JOIN format USING (format)
+          WHERE kind = 'video' AND direction = 'in' AND outcome IN ('decoded', 'not decoded')
+          GROUP BY peer, track
+        ),
+        waiting AS (
+          SELECT stream.peer AS peer, stream.track AS track, stream.ssrc AS ssrc,
+            max(connected.at_ns, first_ns) AS from_ns, shown.at_ns AS shown_ns,
+            coalesce(shown.at_ns, last_ns) AS to_ns, packets
+          FROM stream JOIN connected ON connected.peer = stream.peer
+          JOIN came ON came.peer = stream.peer AND came.ssrc = stream.ssrc
+          LEFT JOIN shown ON shown.peer = stream.peer AND shown.track = stream.track
+        )
+      SELECT peer, from_ns, to_ns,
+        iif(shown_ns IS NULL, 'no picture of video track ' || track || ' was shown in ',
+          'the first picture of video track ' || track || ' was shown after ')
+          || round((to_ns - from_ns) / 1e9, 1) || ' s, though packets of ssrc ' || ssrc || ' came'
+          AS evidence
+      FROM waiting
+      WHERE to_ns - from_ns > 3000000000
+        AND (shown_ns IS NOT NULL OR packets * 1e9 >= 5.0 * (to_ns - from_ns)
+          -- Of whom anything was opened.
+          AND peer IN (SELECT peer FROM format WHERE direction = 'in'))
       """)
 }
