@@ -63,7 +63,7 @@ extension ProblemRule {
         -- (insertedSamplesForDeceleration).
         spared AS (
           SELECT peer, track, second, count(*) AS blocks FROM made
-          WHERE is_end OR lost = 0 AND missing > 0 OR has_come AND number > missing
+          WHERE is_end OR missing > lost AND number > lost OR has_come AND number > missing
           GROUP BY peer, track, second
         ),
         played AS (

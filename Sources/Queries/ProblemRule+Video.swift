@@ -33,24 +33,25 @@ extension ProblemRule {
       """)
 
   /// The time between one shown video frame and the next, where it is long: `gap`, with the packets
-  /// of the stream that came, how many of them are not the next frame's, and how many are missing.
+  /// of the stream that came, how many are missing, and for how long its sender sent nothing.
   ///
   /// Only the rows of such a time are looked at, which the numbers of the frames' rows bound.
   private static let gaps = """
         coming AS MATERIALIZED (SELECT path, peer FROM path_end WHERE direction = 'in'),
         shown AS (
-          SELECT frame_store.row AS row, peer, ssrc, track, at_ns, rtp_time & 0xffffffff AS rtp_time
+          SELECT frame_store.row AS row, peer, ssrc, track, at_ns
           FROM frame_store JOIN format USING (format)
           WHERE kind = 'video' AND direction = 'in' AND outcome IN ('decoded', 'not decoded')
         ),
         long AS MATERIALIZED (
           SELECT * FROM (
-            SELECT peer, ssrc, track, rtp_time, lag(at_ns) OVER picture AS from_ns, at_ns AS to_ns,
+            SELECT peer, ssrc, track, lag(at_ns) OVER picture AS from_ns, at_ns AS to_ns,
+              lag(row, 15, 0) OVER picture AS early_row,
               lag(row, 2, 0) OVER picture AS former_row, lag(row) OVER picture AS from_row,
               row AS to_row, 0 AS is_last
             FROM shown WINDOW picture AS (PARTITION BY peer, track ORDER BY row)
             UNION ALL
-            SELECT peer, ssrc, track, NULL, max(at_ns), \(lastMoment), max(row), max(row),
+            SELECT peer, ssrc, track, max(at_ns), \(lastMoment), max(row), max(row), max(row),
               1 << 62, 1
             FROM shown GROUP BY peer, track
           ) WHERE to_ns - from_ns >= 150000000
@@ -61,11 +62,20 @@ extension ProblemRule {
               SELECT count(*) FROM packet_store
               WHERE packet_store.row BETWEEN from_row AND to_row AND \(isOfGap)
             ) AS packets,
+            -- For how long its sender sent nothing: no packet came, and its clock went on as long.
             (
-              SELECT count(*) FROM packet_store
-              WHERE packet_store.row BETWEEN from_row AND to_row AND \(isOfGap)
-                AND packet_store.rtp_time & 0xffffffff IS NOT long.rtp_time
-            ) AS others,
+              SELECT max(iif(
+                ((rtp_time - former_time) & 0xffffffff) / 9e4 >= 0.8e-9 * (at_ns - former_ns),
+                at_ns - former_ns, 0))
+              FROM (
+                SELECT at_ns, packet_store.rtp_time AS rtp_time,
+                  lag(at_ns) OVER (ORDER BY packet_store.row) AS former_ns,
+                  lag(packet_store.rtp_time) OVER (ORDER BY packet_store.row) AS former_time
+                FROM packet_store
+                -- What is shown has waited; so has the packet before the pause.
+                WHERE packet_store.row BETWEEN early_row AND to_row AND \(isOfGap)
+              )
+            ) AS paused_ns,
             -- From the frame before on, so that the packet before the gap is there.
             (
               SELECT sum(max(0, ((sequence - former + 32768) & 65535) - 32769)) FROM (
@@ -92,7 +102,7 @@ extension ProblemRule {
     """
 
   /// Where the sender had no frame for a while, as of a screen on which nothing changes, nothing is
-  /// missing, and all that came is the next frame: nothing stood still there.
+  /// missing, and its clock went on for as long as no packet came: nothing stood still there.
   static let freeze = ProblemRule(
     name: "freeze",
     sql: """
@@ -105,7 +115,8 @@ extension ProblemRule {
       FROM freeze LEFT JOIN gap
         ON gap.peer = freeze.peer AND gap.track = freeze.track AND gap.to_ns = freeze.to_ns
         AND gap.from_ns = freeze.from_ns
-      WHERE gap.peer IS NULL OR missing > 0 OR others > 0 OR packets = 0
+      WHERE gap.peer IS NULL OR missing > 0
+        OR coalesce(paused_ns, 0) < 0.8 * (gap.to_ns - gap.from_ns)
       """)
 
   /// Longer than what counts as a freeze, or for good; unless the two sides agreed on that, or the
@@ -130,7 +141,7 @@ extension ProblemRule {
           OR is_last AND to_ns - from_ns > 2000000000
             AND packets * 1e9 >= 5.0 * (to_ns - from_ns))
         -- A sender that had nothing to send, as of a still screen, and went on where it was.
-        AND (is_last OR missing > 0 OR others > 0 OR packets = 0)
+        AND (is_last OR missing > 0 OR coalesce(paused_ns, 0) < 0.8 * (to_ns - from_ns))
         AND NOT EXISTS (
           SELECT 1 FROM signaling
           WHERE signaling.peer = gap.peer AND type IN ('offer', 'answer')
@@ -155,7 +166,7 @@ extension ProblemRule {
           || round((to_ns - from_ns) / 1e9, 1) || ' s' AS evidence
       FROM gap
       WHERE to_ns - from_ns > 5000000000 AND NOT is_last AND coalesce(missing, 0) = 0
-        AND others = 0 AND packets > 0
+        AND paused_ns >= 0.8 * (to_ns - from_ns)
       """)
 
   /// The time until a picture, from when the peer was connected and its packets came; of a call

@@ -40,7 +40,7 @@ package struct ProblemRule: Sendable {
   }
 
   /// When the take ends; one that was cut short has no ending.
-  static let end = "coalesce((SELECT at_ns FROM ending), (SELECT max(at_ns) FROM tape))"
+  static let end = TakeInfo.end
 
   private static let neverConnected = ProblemRule(
     name: "never-connected",

@@ -60,6 +60,8 @@ package struct SpeakerTimeline: Sendable, Codable {
   /// In the order of their beginnings.
   package private(set) var speeches: [Speech] = []
   package private(set) var dominances: [Dominance] = []
+  /// Why there are no levels, where audio was there; nil where there was none or they are here.
+  private(set) var unheard: String?
 
   /// Reads the levels of a take, or of a part of it, at whose ends what lasts longer is cut.
   package init(path: String, selection: TakeSelection = TakeSelection()) throws(TapeError) {
@@ -69,6 +71,7 @@ package struct SpeakerTimeline: Sendable, Codable {
       try readLevels(connection, labels, selection)
       try readSpeeches(connection, labels, selection)
       try readDominances(connection, labels, selection)
+      if participants.isEmpty { unheard = try UnheardMedia.reason(connection, kind: "audio") }
     } catch {
       throw TapeError(path: path, error)
     }

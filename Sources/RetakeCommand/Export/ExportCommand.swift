@@ -157,7 +157,8 @@ struct ExportCommand: ParsableCommand {
   }
 
   /// Says where an export ends that a difference cut short.
-  private func check(_ report: ReplayReport, _ what: String) throws {
+  private func check(_ report: ReplayReport?, _ what: String) throws {
+    guard let report else { return }
     guard case .identical = report.verdict else {
       printErrors(report.description)
       throw CommandFailure(
@@ -191,7 +192,10 @@ struct ExportCommand: ParsableCommand {
       try tell("\(file.path): \(file.frames) \(what), from \(begin) s of the take on\(left)")
     }
     try check(result.report, "media")
-    if result.written.isEmpty { throw nothing("no received track", folder, peer) }
+    guard result.written.isEmpty else { return }
+    let why = try reading { () throws(TapeError) in try UnheardMedia.reason(in: take, kind: nil) }
+    guard let why, part.span.isEmpty else { throw nothing("no received track", folder, peer) }
+    throw CommandFailure(.unmet, "\(take): \(folder) is not written: \(why)")
   }
 
   /// Runs an export; its failure gets the status of its kind.
