@@ -196,18 +196,36 @@ package struct ProblemRule: Sendable {
       WHERE lost + received >= 50 AND lost * 50 >= lost + received
       """)
 
+  /// The encoder calls frames limited that are poor.
+  ///
+  /// A target that fell to a quarter of what it was is a limit too, unless the application set it.
   private static let limited = ProblemRule(
     name: "encoder-limited",
     sql: """
+      WITH
+        sample AS (
+          SELECT peer, row, at_ns, members ->> '$.ssrc' AS ssrc,
+            members ->> '$.qualityLimitationReason' AS reason,
+            members ->> '$.targetBitrate' AS target,
+            max(iif(members ->> '$.kind' = 'video' AND members ->> '$.rid' IS NULL,
+              members ->> '$.targetBitrate', NULL)) OVER (
+              PARTITION BY peer, members ->> '$.ssrc' ORDER BY row
+              ROWS UNBOUNDED PRECEDING) AS highest
+          FROM stat WHERE type = 'outbound-rtp'
+        ),
+        judged AS (
+          SELECT *, reason = 'none' AND target > 0 AND target * 4 <= highest AND peer NOT IN (
+              SELECT peer FROM call_request WHERE name IN ('limitBitrate', 'setParameters')
+            ) AS has_fallen
+          FROM sample
+        )
       SELECT peer, min(at_ns) AS from_ns, max(at_ns) AS to_ns,
         count(*) || iif(count(*) = 1, ' sample', ' samples') || ' of ssrc ' || ssrc
-          || iif(count(*) = 1, ' was', ' were') || ' limited by ' || reason AS evidence
-      FROM (
-        SELECT peer, at_ns, members ->> '$.ssrc' AS ssrc,
-          members ->> '$.qualityLimitationReason' AS reason
-        FROM stat WHERE type = 'outbound-rtp'
-      )
-      WHERE reason <> 'none' GROUP BY peer, ssrc, reason
+          || iif(count(*) = 1, ' was', ' were') || ' limited by '
+          || iif(has_fallen, 'bandwidth: its target fell from '
+            || CAST(max(highest) AS INTEGER) / 1000 || ' to ' || CAST(min(target) AS INTEGER) / 1000 || ' kbit/s', reason) AS evidence
+      FROM judged
+      WHERE reason <> 'none' OR has_fallen GROUP BY peer, ssrc, reason
       HAVING max(at_ns) - min(at_ns) >= 1000000000
       """, sumsUp: true)
 }

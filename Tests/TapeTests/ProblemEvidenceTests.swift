@@ -287,4 +287,28 @@ struct ProblemEvidenceTests {
     #expect(found.allSatisfy { $0.fromNanoseconds <= $0.toNanoseconds })
     #expect(!found.contains { $0.name == "loss-burst" })
   }
+
+  @Test func aTargetThatFallsIsALimitWhateverTheEncoderSays() throws {
+    let folder = try TakeFolder()
+    let path = try folder.record(SampleSteps.call(packets: 0, payload: 0))
+    func found(_ target: String) throws -> [String] {
+      try folder.alter(
+        path,
+        """
+        DELETE FROM stat;
+        \(numbers(1...10))
+        INSERT INTO stat (row, peer, at_ns, call, id, type, timestamp_ms, members)
+          SELECT (20 + i) << 16, 1, i * 1000000000, i, 'o', 'outbound-rtp', i, json_object(
+            'ssrc', 7, 'kind', 'video', 'qualityLimitationReason', 'none', 'targetBitrate',
+            \(target)) FROM n;
+        """)
+      return try TakeProblems(path: path).problems.filter { $0.name == "encoder-limited" }
+        .map(\.evidence)
+    }
+    #expect(try found("300000 + i * 50000") == [])
+    #expect(
+      try found("iif(i < 5, 984000, 55000)") == [
+        "6 samples of ssrc 7 were limited by bandwidth: its target fell from 984 to 55 kbit/s"
+      ])
+  }
 }
