@@ -42,7 +42,8 @@ SELECT
 FROM presence
 GROUP BY actor, participant;
 
--- Whose media which track of which peer carries, from when to when.
+-- Whose media which track of which peer carries, from when to when; several at once where a server
+-- mixes them.
 CREATE VIEW participant_track AS
 SELECT
   carriage.actor AS actor, carriage.participant AS participant, participant.id AS id,
@@ -52,23 +53,50 @@ SELECT
   coalesce(
     carriage.next_ns, (SELECT at_ns FROM ending), (SELECT max(at_ns) FROM tape)) AS to_ns
 FROM (
-  SELECT *, lead(at_ns) OVER (PARTITION BY peer, track, direction ORDER BY row) AS next_ns
+  -- Each ends by itself: who comes to a mix ends nobody else's part in it.
+  SELECT *, lead(at_ns) OVER (
+    PARTITION BY peer, track, direction, actor, participant ORDER BY row) AS next_ns
   FROM carriage
 ) AS carriage JOIN participant
   ON participant.actor = carriage.actor AND participant.participant = carriage.participant
 WHERE carriage.carried = 1;
 
--- Who of a room spoke when: as the view `speaker`, by person instead of track.
+-- Who of a room spoke when: as the view `speaker`, by person instead of track. Of a track that
+-- carries several people at once, nobody knows who it was: participant and id are NULL.
 CREATE VIEW participant_speaker AS
-SELECT
-  carrier.actor AS actor, carrier.participant AS participant, carrier.id AS id,
-  speaker.peer AS peer, speaker.track AS track,
-  speaker.from_ns AS from_ns, speaker.to_ns AS to_ns, speaker.seconds AS seconds,
-  speaker.dbov AS dbov
-FROM speaker JOIN participant_track AS carrier
-  ON carrier.peer = speaker.peer AND carrier.track = speaker.track
-  AND carrier.direction = speaker.direction
-  AND speaker.to_ns > carrier.from_ns AND speaker.from_ns < carrier.to_ns;
+WITH
+  carrier AS MATERIALIZED (
+    SELECT actor, participant, id, peer, track, direction, from_ns, to_ns FROM participant_track
+  ),
+  spoken AS (
+    SELECT
+      carrier.actor AS actor, carrier.participant AS participant, carrier.id AS id,
+      speaker.peer AS peer, speaker.track AS track, speaker.direction AS direction,
+      speaker.contributor AS contributor,
+      speaker.from_ns AS from_ns, speaker.to_ns AS to_ns, speaker.seconds AS seconds,
+      speaker.dbov AS dbov,
+      max(carrier.from_ns, speaker.from_ns) AS begin_ns,
+      min(carrier.to_ns, speaker.to_ns) AS end_ns
+    FROM speaker JOIN carrier
+      ON carrier.peer = speaker.peer AND carrier.track = speaker.track
+      AND carrier.direction = speaker.direction
+      AND speaker.to_ns > carrier.from_ns AND speaker.from_ns < carrier.to_ns
+  ),
+  judged AS (
+    -- Whether somebody else's part begins before one before it ends.
+    SELECT *, max(begin_ns < former_ns) OVER (
+      PARTITION BY peer, track, direction, contributor, from_ns) AS is_mixed
+    FROM (
+      SELECT *, max(end_ns) OVER (
+        PARTITION BY peer, track, direction, contributor, from_ns ORDER BY begin_ns, end_ns
+        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS former_ns
+      FROM spoken
+    )
+  )
+SELECT DISTINCT
+  actor, iif(is_mixed, NULL, participant) AS participant, iif(is_mixed, NULL, id) AS id,
+  peer, track, from_ns, to_ns, seconds, dbov
+FROM judged;
 
 -- What getStats said of the streams of each person, sample by sample; `members` is its JSON.
 CREATE VIEW participant_stat AS
@@ -78,19 +106,19 @@ WITH
     SELECT peer, track, mid, max(row) FROM track WHERE mid IS NOT NULL GROUP BY peer, track
   ),
   moment AS (
-    SELECT row, NULL AS carriage, peer, members ->> '$.mid' AS mid,
+    SELECT row, NULL AS carriage, 0 AS more, peer, members ->> '$.mid' AS mid,
       iif(type = 'inbound-rtp', 'in', 'out') AS direction, at_ns
     FROM stat WHERE type IN ('inbound-rtp', 'outbound-rtp')
     UNION ALL
-    SELECT NULL, carriage.row, carriage.peer, known.mid, carriage.direction, carriage.at_ns
+    SELECT NULL, carriage.row, iif(carried, 1, -1), carriage.peer, known.mid, carriage.direction, carriage.at_ns
     FROM carriage JOIN known ON known.peer = carriage.peer AND known.track = carriage.track
   ),
-  -- What carried the stream of each sample, in one pass over both.
+  -- What carried the stream of each sample, in one pass over both; a mix is nobody's own.
   placed AS (
-    SELECT row, max(carriage) OVER (
+    SELECT row, max(carriage) OVER past AS carriage, sum(more) OVER past AS carriers
+    FROM moment WINDOW past AS (
       PARTITION BY peer, mid, direction ORDER BY at_ns, row IS NOT NULL
-      ROWS UNBOUNDED PRECEDING) AS carriage
-    FROM moment
+      ROWS UNBOUNDED PRECEDING)
   )
 SELECT
   carriage.actor AS actor, carriage.participant AS participant, participant.id AS participant_id,
@@ -102,5 +130,5 @@ FROM placed
   JOIN carriage ON carriage.row = placed.carriage
   JOIN participant
     ON participant.actor = carriage.actor AND participant.participant = carriage.participant
-WHERE carriage.carried = 1 AND stat.members ->> '$.kind' = carriage.kind
+WHERE carriage.carried = 1 AND carriers = 1 AND stat.members ->> '$.kind' = carriage.kind
   AND stat.at_ns < coalesce((SELECT at_ns FROM ending), (SELECT max(at_ns) FROM tape));

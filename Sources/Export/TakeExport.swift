@@ -29,8 +29,8 @@ package struct TakeExport: Sendable {
   package struct Replayed<Written: Sendable>: Sendable {
     /// What was written.
     package var written: Written
-    /// The replay; a difference in it cut the export short.
-    package var report: ReplayReport
+    /// The replay, nil where nothing had to be replayed; a difference in it cut the export short.
+    package var report: ReplayReport?
   }
 
   /// The datagrams of the take; refuses the number of a peer that it does not have.
@@ -83,7 +83,10 @@ package struct TakeExport: Sendable {
     return Replayed(written: written.count, report: report)
   }
 
-  /// Replays the take and writes what every received track showed and played into a file each.
+  /// Writes what every received track showed and played into a file each.
+  ///
+  /// Of a part of a take, or one of its peers, no more is decoded than that needs, where the take
+  /// keeps its frames; else it is replayed.
   ///
   /// - Parameters:
   ///   - folder: where to; it is made when it is not there, and not for nothing.
@@ -98,11 +101,20 @@ package struct TakeExport: Sendable {
     case .success(let made): isNew = made
     case .failure: throw .folder(path: folder)
     }
-    let tracks = TrackFiles(
-      folder: folder, present: present, framesPerSecond: framesPerSecond, window: window,
-      gaps: gaps)
-    let replay = MediaReplay(take: take, peers: peers, only: peer, tracks: tracks)
-    let report = try replay.run(progress: progress)
+    func files() -> TrackFiles {
+      TrackFiles(
+        folder: folder, present: present, framesPerSecond: framesPerSecond, window: window,
+        gaps: gaps)
+    }
+    var tracks = files()
+    var report: ReplayReport?
+    let part = MediaPart(take: take, peers: peers, only: peer, window: window)
+    if try !part.write(into: tracks, progress: progress) {
+      // What was begun is removed with its files.
+      tracks = files()
+      let replay = MediaReplay(take: take, peers: peers, only: peer, tracks: tracks)
+      report = try replay.run(progress: progress)
+    }
     let written = try tracks.finish()
     // Where nothing was received there is nothing to look into.
     if isNew { written.isEmpty ? UnfinishedFiles.remove(folder) : UnfinishedFiles.forget(folder) }

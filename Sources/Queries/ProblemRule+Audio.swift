@@ -5,45 +5,77 @@ extension ProblemRule {
     name: "concealed-audio",
     sql: """
       WITH
+        voice AS MATERIALIZED (
+          SELECT path_end.peer AS peer, packet_store.ssrc & 0xffffffff AS ssrc,
+            packet_store.row AS row, at_ns, sequence, packet_store.rtp_time & 0xffffffff AS rtp_time
+          FROM packet_store JOIN path_end USING (path)
+          WHERE marker_type IS NOT NULL AND path_end.direction = 'in'
+            AND (path_end.peer, packet_store.ssrc & 0xffffffff)
+              IN (SELECT peer, ssrc & 0xffffffff FROM format WHERE kind = 'audio')
+        ),
         spaced AS (
           SELECT peer, ssrc, at_ns,
             (sequence - lag(sequence) OVER stream) & 65535 AS step_size,
             (rtp_time - lag(rtp_time) OVER stream) & 0xffffffff AS ticks
-          FROM packet
-          WHERE protocol = 'rtp' AND direction = 'in'
-            AND (peer, ssrc) IN (SELECT peer, ssrc FROM format WHERE kind = 'audio')
-          WINDOW stream AS (PARTITION BY peer, ssrc ORDER BY row)
+          FROM voice WINDOW stream AS (PARTITION BY peer, ssrc ORDER BY row)
         ),
-        usual AS (
+        usual AS MATERIALIZED (
           SELECT peer, ssrc, min(ticks) AS ticks FROM spaced
           WHERE step_size = 1 AND ticks BETWEEN 1 AND 0x7fffffff GROUP BY peer, ssrc
         ),
-        -- Blocks that the sender left out in silence (DTX): no packet is missing, only time.
-        pause AS (
-          SELECT spaced.peer AS peer, spaced.ssrc AS ssrc, at_ns / 1000000000 AS second,
-            sum(spaced.ticks / usual.ticks - 1) AS blocks
-          FROM spaced JOIN usual ON usual.peer = spaced.peer AND usual.ssrc = spaced.ssrc
-          WHERE step_size = 1 AND spaced.ticks < 0x80000000
-          GROUP BY spaced.peer, spaced.ssrc, second
+        -- Concealed blocks are of no stream; `place` is the block of a packet before them.
+        block AS MATERIALIZED (
+          SELECT frame_store.row AS row, peer, track, ssrc & 0xffffffff AS ssrc, at_ns, outcome,
+            frame_store.rtp_time & 0xffffffff AS rtp_time,
+            sum(outcome <> 'concealed') OVER (PARTITION BY peer, track ORDER BY frame_store.row)
+              AS place
+          FROM frame_store JOIN format USING (format)
+          WHERE kind = 'audio' AND direction = 'in'
         ),
-        played AS (
-          -- Concealed blocks are of no stream.
-          SELECT peer, track, max(ssrc) AS ssrc, at_ns / 1000000000 AS second, count(*) AS blocks,
-            sum(outcome = 'concealed') AS all_concealed
-          FROM frame WHERE kind = 'audio' AND direction = 'in'
+        arrival AS MATERIALIZED (
+          SELECT peer, ssrc, rtp_time, min(row) AS row, sequence
+          FROM voice GROUP BY peer, ssrc, rtp_time
+        ),
+        made AS (
+          SELECT made.peer AS peer, made.track AS track, made.at_ns / 1000000000 AS second,
+            row_number() OVER (
+              PARTITION BY made.peer, made.track, made.place ORDER BY made.row) AS number,
+            -- How many blocks are missing by time, and packets by number, before the next one; a
+            -- block that was recovered has the time of the packet after it.
+            ((next.rtp_time - former.rtp_time) & 0xffffffff) / usual.ticks - 1
+              - (next.outcome = 'recovered') AS missing,
+            ((arrival.sequence - past.sequence) & 65535) - 1 - (next.outcome = 'recovered') AS lost,
+            arrival.row < made.row AS has_come, next.row IS NULL AS is_end
+          FROM block AS made
+          LEFT JOIN block AS former ON former.peer = made.peer AND former.track = made.track
+            AND former.place = made.place AND former.outcome <> 'concealed'
+          LEFT JOIN block AS next ON next.peer = made.peer AND next.track = made.track
+            AND next.place = made.place + 1 AND next.outcome <> 'concealed'
+          LEFT JOIN usual ON usual.peer = next.peer AND usual.ssrc = next.ssrc
+          LEFT JOIN arrival ON arrival.peer = next.peer AND arrival.ssrc = next.ssrc
+            AND arrival.rtp_time = next.rtp_time
+          LEFT JOIN arrival AS past ON past.peer = former.peer AND past.ssrc = former.ssrc
+            AND past.rtp_time = former.rtp_time
+          WHERE made.outcome = 'concealed'
+        ),
+        -- No packet was lost or late where the sender paused (DTX), or sent no more; nor where more
+        -- was made than is missing, when the next packet had come: there the playout slowed down
+        -- (insertedSamplesForDeceleration).
+        spared AS (
+          SELECT peer, track, second, count(*) AS blocks FROM made
+          WHERE is_end OR missing > lost AND number > lost OR has_come AND number > missing
           GROUP BY peer, track, second
         ),
+        played AS (
+          SELECT peer, track, at_ns / 1000000000 AS second, count(*) AS blocks,
+            sum(outcome = 'concealed') AS all_concealed
+          FROM block GROUP BY peer, track, second
+        ),
         poor AS (
-          -- A pause is known when it ends, which may be in the next second.
-          SELECT played.peer AS peer, track, played.second AS second, played.blocks AS blocks,
-            max(0, all_concealed - coalesce(pause.blocks, 0) - coalesce(later.blocks, 0))
-              AS concealed
-          FROM played LEFT JOIN pause
-            ON pause.peer = played.peer AND pause.ssrc = played.ssrc
-            AND pause.second = played.second
-          LEFT JOIN pause AS later
-            ON later.peer = played.peer AND later.ssrc = played.ssrc
-            AND later.second = played.second + 1
+          SELECT played.peer AS peer, played.track AS track, played.second AS second,
+            played.blocks AS blocks, all_concealed - coalesce(spared.blocks, 0) AS concealed
+          FROM played LEFT JOIN spared ON spared.peer = played.peer
+            AND spared.track = played.track AND spared.second = played.second
           WHERE played.blocks >= 20 AND concealed * 5 >= played.blocks
             AND all_concealed < played.blocks
         ),
@@ -56,33 +88,77 @@ extension ProblemRule {
         sum(concealed) || ' of ' || sum(blocks) || ' blocks of audio track ' || track
           || ' were concealed: their packets were lost or late' AS evidence
       FROM numbered GROUP BY peer, track, run
-      """)
+      """, sumsUp: true)
 
+  /// Who is silent listens, as a rule: a microphone that gives nothing at all from its first block
+  /// to its last one, for ten seconds or more, or for half a minute in which nobody else speaks.
+  ///
+  /// Muted microphones and silence that the sender does not transmit (DTX) are none of it.
   static let silence = ProblemRule(
     name: "silent-audio",
     sql: """
       WITH
-        block AS (
-          SELECT row, peer, track, direction, at_ns,
+        -- When a track was muted: by the application, or by notice of the system.
+        switch AS (
+          SELECT peer, at_ns, row, arguments ->> '$.transceiver' AS track,
+            iif(arguments ->> '$.isInbound', 'in', 'out') AS direction,
+            NOT (arguments ->> '$.isEnabled') AS is_muted
+          FROM call_request WHERE name = 'setEnabled'
+          UNION ALL
+          SELECT peer, at_ns, row, detail ->> '$.transceiver', detail ->> '$.direction',
+            type IN ('mute', 'disabled')
+          FROM event WHERE type IN ('mute', 'disabled', 'unmute', 'enabled')
+        ),
+        moment AS (
+          SELECT frame_store.row AS row, peer, track, direction, at_ns,
             CASE
               WHEN audio_level IS NOT NULL THEN audio_level >= 127
               ELSE energy = 0
-            END AS is_silent
-          FROM frame
-          WHERE kind = 'audio'
+            END AS is_silent, NULL AS is_muted
+          FROM frame_store JOIN format USING (format)
+          WHERE kind = 'audio' AND outcome <> 'concealed'
             -- What nobody decoded is not silent, unless its sender says so.
             AND (audio_level IS NOT NULL OR outcome NOT IN ('not decoded', 'passed on'))
+          UNION ALL SELECT row, peer, track, direction, at_ns, NULL, is_muted FROM switch
         ),
-        numbered AS (
-          SELECT *, sum(1 - is_silent) OVER (PARTITION BY peer, track, direction ORDER BY row)
-            AS run
-          FROM block
+        -- Blocks after each switch belong together.
+        placed AS (
+          SELECT *, sum(is_muted IS NOT NULL) OVER way AS switches,
+            sum(coalesce(1 - is_silent, is_muted IS NOT NULL)) OVER way AS run
+          FROM moment WINDOW way AS (PARTITION BY peer, track, direction ORDER BY row)
+        ),
+        block AS (
+          SELECT *, max(is_muted) OVER (PARTITION BY peer, track, direction, switches) AS is_off
+          FROM placed
+        ),
+        silent AS MATERIALIZED (
+          SELECT peer, track, direction, min(at_ns) AS from_ns, max(at_ns) AS to_ns,
+            count(*) AS blocks
+          FROM block WHERE is_silent AND is_muted IS NULL AND is_off IS NOT 1
+          GROUP BY peer, track, direction, run
+          -- Fewer than five blocks a second are those of a sender that pauses.
+          HAVING max(at_ns) - min(at_ns) >= 10000000000
+            AND count(*) * 1e9 >= 5.0 * (max(at_ns) - min(at_ns))
+        ),
+        life AS (
+          SELECT peer, track, direction, sum(NOT is_silent) AS loud FROM moment
+          WHERE is_silent IS NOT NULL GROUP BY peer, track, direction
+        ),
+        judged AS (
+          SELECT silent.*, loud, to_ns - from_ns - coalesce((
+            SELECT sum(min(speaker.to_ns, silent.to_ns) - max(speaker.from_ns, silent.from_ns))
+            FROM speaker WHERE speaker.peer = silent.peer
+              AND (speaker.track <> silent.track OR speaker.direction <> silent.direction)
+              AND speaker.from_ns < silent.to_ns AND speaker.to_ns > silent.from_ns
+          ), 0) AS unspoken_ns
+          FROM silent JOIN life ON life.peer = silent.peer AND life.track = silent.track
+            AND life.direction = silent.direction
         )
-      SELECT peer, min(at_ns) AS from_ns, max(at_ns) AS to_ns,
-        count(*) || ' blocks of audio track ' || track || ' (' || direction
-          || ') in a row were digital silence' AS evidence
-      FROM numbered WHERE is_silent
-      GROUP BY peer, track, direction, run HAVING max(at_ns) - min(at_ns) >= 3000000000
+      SELECT peer, from_ns, to_ns,
+        blocks || ' blocks of audio track ' || track || ' (' || direction
+          || ') in a row were digital silence' || iif(loud = 0, ': it never gave a sound', '')
+          AS evidence
+      FROM judged WHERE loud = 0 OR unspoken_ns >= 30000000000
       """)
 
   /// The packets say that somebody speaks, and what was decoded from them is silence.

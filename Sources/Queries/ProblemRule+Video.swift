@@ -33,24 +33,25 @@ extension ProblemRule {
       """)
 
   /// The time between one shown video frame and the next, where it is long: `gap`, with the packets
-  /// of the stream that came, how many of them are not the next frame's, and how many are missing.
+  /// of the stream that came, how many are missing, and for how long its sender sent nothing.
   ///
   /// Only the rows of such a time are looked at, which the numbers of the frames' rows bound.
   private static let gaps = """
         coming AS MATERIALIZED (SELECT path, peer FROM path_end WHERE direction = 'in'),
         shown AS (
-          SELECT frame_store.row AS row, peer, ssrc, track, at_ns, rtp_time & 0xffffffff AS rtp_time
+          SELECT frame_store.row AS row, peer, ssrc, track, at_ns
           FROM frame_store JOIN format USING (format)
           WHERE kind = 'video' AND direction = 'in' AND outcome IN ('decoded', 'not decoded')
         ),
         long AS MATERIALIZED (
           SELECT * FROM (
-            SELECT peer, ssrc, track, rtp_time, lag(at_ns) OVER picture AS from_ns, at_ns AS to_ns,
+            SELECT peer, ssrc, track, lag(at_ns) OVER picture AS from_ns, at_ns AS to_ns,
+              lag(row, 15, 0) OVER picture AS early_row,
               lag(row, 2, 0) OVER picture AS former_row, lag(row) OVER picture AS from_row,
               row AS to_row, 0 AS is_last
             FROM shown WINDOW picture AS (PARTITION BY peer, track ORDER BY row)
             UNION ALL
-            SELECT peer, ssrc, track, NULL, max(at_ns), \(lastMoment), max(row), max(row),
+            SELECT peer, ssrc, track, max(at_ns), \(lastMoment), max(row), max(row), max(row),
               1 << 62, 1
             FROM shown GROUP BY peer, track
           ) WHERE to_ns - from_ns >= 150000000
@@ -61,11 +62,20 @@ extension ProblemRule {
               SELECT count(*) FROM packet_store
               WHERE packet_store.row BETWEEN from_row AND to_row AND \(isOfGap)
             ) AS packets,
+            -- For how long its sender sent nothing: no packet came, and its clock went on as long.
             (
-              SELECT count(*) FROM packet_store
-              WHERE packet_store.row BETWEEN from_row AND to_row AND \(isOfGap)
-                AND packet_store.rtp_time & 0xffffffff IS NOT long.rtp_time
-            ) AS others,
+              SELECT max(iif(
+                ((rtp_time - former_time) & 0xffffffff) / 9e4 >= 0.8e-9 * (at_ns - former_ns),
+                at_ns - former_ns, 0))
+              FROM (
+                SELECT at_ns, packet_store.rtp_time AS rtp_time,
+                  lag(at_ns) OVER (ORDER BY packet_store.row) AS former_ns,
+                  lag(packet_store.rtp_time) OVER (ORDER BY packet_store.row) AS former_time
+                FROM packet_store
+                -- What is shown has waited; so has the packet before the pause.
+                WHERE packet_store.row BETWEEN early_row AND to_row AND \(isOfGap)
+              )
+            ) AS paused_ns,
             -- From the frame before on, so that the packet before the gap is there.
             (
               SELECT sum(max(0, ((sequence - former + 32768) & 65535) - 32769)) FROM (
@@ -92,19 +102,21 @@ extension ProblemRule {
     """
 
   /// Where the sender had no frame for a while, as of a screen on which nothing changes, nothing is
-  /// missing, and all that came is the next frame: nothing stood still there.
+  /// missing, and its clock went on for as long as no packet came: nothing stood still there.
   static let freeze = ProblemRule(
     name: "freeze",
     sql: """
       WITH
       \(gaps)
       SELECT freeze.peer AS peer, freeze.from_ns AS from_ns, freeze.to_ns AS to_ns,
-        'video track ' || freeze.track || ' stood still for ' || CAST(gap_ms AS INTEGER)
-          || ' ms, where a frame usually lasts ' || CAST(mean_ms AS INTEGER) || ' ms' AS evidence
+        'video track ' || freeze.track || ' stood still for ' || CAST(round(gap_ms) AS INTEGER)
+          || ' ms, where a frame usually lasts ' || CAST(round(mean_ms) AS INTEGER) || ' ms'
+          AS evidence
       FROM freeze LEFT JOIN gap
         ON gap.peer = freeze.peer AND gap.track = freeze.track AND gap.to_ns = freeze.to_ns
         AND gap.from_ns = freeze.from_ns
-      WHERE gap.peer IS NULL OR missing > 0 OR others > 0 OR packets = 0
+      WHERE gap.peer IS NULL OR missing > 0
+        OR coalesce(paused_ns, 0) < 0.8 * (gap.to_ns - gap.from_ns)
       """)
 
   /// Longer than what counts as a freeze, or for good; unless the two sides agreed on that, or the
@@ -128,6 +140,8 @@ extension ProblemRule {
       WHERE (to_ns - from_ns > 5000000000
           OR is_last AND to_ns - from_ns > 2000000000
             AND packets * 1e9 >= 5.0 * (to_ns - from_ns))
+        -- A sender that had nothing to send, as of a still screen, and went on where it was.
+        AND (is_last OR missing > 0 OR coalesce(paused_ns, 0) < 0.8 * (to_ns - from_ns))
         AND NOT EXISTS (
           SELECT 1 FROM signaling
           WHERE signaling.peer = gap.peer AND type IN ('offer', 'answer')
@@ -138,5 +152,72 @@ extension ProblemRule {
           WHERE rtcp.peer = gap.peer AND direction = 'in' AND type = 'bye' AND rtcp.ssrc = gap.ssrc
             AND rtcp.at_ns BETWEEN from_ns - 1000000000 AND to_ns
         )
+      """)
+
+  /// A screen on which nothing changed, or a camera that was off: nothing was sent, and nothing is
+  /// missing.
+  static let pausedVideo = ProblemRule(
+    name: "video-paused",
+    sql: """
+      WITH
+      \(gaps)
+      SELECT peer, from_ns, to_ns,
+        'the sender of video track ' || track || ' sent nothing for '
+          || round((to_ns - from_ns) / 1e9, 1) || ' s' AS evidence
+      FROM gap
+      WHERE to_ns - from_ns > 5000000000 AND NOT is_last AND coalesce(missing, 0) = 0
+        AND paused_ns >= 0.8 * (to_ns - from_ns)
+      """)
+
+  /// The time until a picture, from when the peer was connected and its packets came; of a call
+  /// whose beginning was seen.
+  static let lateFrame = ProblemRule(
+    name: "late-first-frame",
+    sql: """
+      WITH
+        connected AS (
+          SELECT peer, min(at_ns) AS at_ns FROM state
+          WHERE machine = 'connection' AND to_state = 'connected'
+            OR machine = 'ice-connection' AND to_state IN ('connected', 'completed')
+              AND peer NOT IN (SELECT peer FROM state WHERE machine = 'connection')
+          GROUP BY peer
+        ),
+        stream AS (
+          SELECT peer, ssrc & 0xffffffff AS ssrc, track, min(at_ns) AS agreed_ns FROM track
+          WHERE kind = 'video' AND direction = 'in' AND ssrc IS NOT NULL
+            AND codec NOT IN ('rtx', 'red', 'ulpfec', 'flexfec', 'flexfec-03', '')
+          GROUP BY peer, ssrc
+        ),
+        came AS MATERIALIZED (
+          SELECT path_end.peer AS peer, packet_store.ssrc & 0xffffffff AS ssrc,
+            min(at_ns) AS first_ns, max(at_ns) AS last_ns, count(*) AS packets
+          FROM packet_store JOIN path_end USING (path)
+          WHERE marker_type IS NOT NULL AND path_end.direction = 'in'
+            AND (path_end.peer, packet_store.ssrc & 0xffffffff) IN (SELECT peer, ssrc FROM stream)
+          GROUP BY path_end.peer, packet_store.ssrc
+        ),
+        shown AS (
+          SELECT peer, track, min(at_ns) AS at_ns FROM frame_store JOIN format USING (format)
+          WHERE kind = 'video' AND direction = 'in' AND outcome IN ('decoded', 'not decoded')
+          GROUP BY peer, track
+        ),
+        waiting AS (
+          SELECT stream.peer AS peer, stream.track AS track, stream.ssrc AS ssrc,
+            max(connected.at_ns, first_ns) AS from_ns, shown.at_ns AS shown_ns,
+            coalesce(shown.at_ns, last_ns) AS to_ns, packets
+          FROM stream JOIN connected ON connected.peer = stream.peer
+          JOIN came ON came.peer = stream.peer AND came.ssrc = stream.ssrc
+          LEFT JOIN shown ON shown.peer = stream.peer AND shown.track = stream.track
+        )
+      SELECT peer, from_ns, to_ns,
+        iif(shown_ns IS NULL, 'no picture of video track ' || track || ' was shown in ',
+          'the first picture of video track ' || track || ' was shown after ')
+          || round((to_ns - from_ns) / 1e9, 1) || ' s, though packets of ssrc ' || ssrc || ' came'
+          AS evidence
+      FROM waiting
+      WHERE to_ns - from_ns > 3000000000
+        AND (shown_ns IS NOT NULL OR packets * 1e9 >= 5.0 * (to_ns - from_ns)
+          -- Of whom anything was opened.
+          AND peer IN (SELECT peer FROM format WHERE direction = 'in'))
       """)
 }

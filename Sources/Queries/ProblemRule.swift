@@ -6,17 +6,41 @@ package struct ProblemRule: Sendable {
   package let name: String
   /// The query, one statement.
   package let sql: String
+  /// Whether it adds up rows of packets, frames or statistics, so that of a part of a take it has to
+  /// see the rows of that part alone.
+  var sumsUp = false
 
   /// All rules in the order in which a session can go wrong.
   package static let all: [ProblemRule] = [
-    neverConnected, disconnected, flapping, relay, roundTrip, oneWay, loss, lossBurst, lossAtPeer,
-    noKeyFrame, freeze, stopped, concealed, silence, mutedSpeech,
-    speechWhileMuted, limited,
-    refusedSection,
+    neverConnected, disconnected, flapping, relay, roundTrip, oneWay, streamGap, loss, lossBurst,
+    lossAtPeer, lateFrame, noKeyFrame, freeze, stopped, pausedVideo, concealed, silence,
+    pausedAudio, mutedSpeech, speechWhileMuted, limited, refusedSection,
   ]
 
+  /// How bad what a rule finds is: 3 when somebody noticed, 2 when it costs quality, 1 when it is
+  /// worth knowing and may be meant.
+  package static func severity(of rule: String) -> Int { severities[rule] ?? 2 }
+
+  private static let severities: [String: Int] = [
+    "never-connected": 3, "disconnected": 3, "one-way-media": 3, "stream-gap": 3,
+    "no-key-frame": 3, "late-first-frame": 3, "freeze": 3, "video-stopped": 3,
+    "silent-while-speaking": 3, "speech-while-muted": 3, "refused-section": 3,
+    "relay-in-use": 1, "silent-audio": 1, "audio-paused": 1, "video-paused": 1,
+    "encoder-limited": 1,
+  ]
+
+  /// Where a query that needs all rows adds up those of a part of the take: see `sql(of:)`.
+  private static let window = "/* only a part */"
+
+  /// The query for a part of the take.
+  func sql(of selection: TakeSelection) -> String {
+    let (from, to) = (selection.fromNanoseconds, selection.toNanoseconds)
+    return from == .min && to == .max
+      ? sql : sql.replacing(Self.window, with: "AND at_ns BETWEEN \(from) AND \(to)")
+  }
+
   /// When the take ends; one that was cut short has no ending.
-  static let end = "coalesce((SELECT at_ns FROM ending), (SELECT max(at_ns) FROM tape))"
+  static let end = TakeInfo.end
 
   private static let neverConnected = ProblemRule(
     name: "never-connected",
@@ -44,18 +68,43 @@ package struct ProblemRule: Sendable {
       WHERE machine = 'ice-connection' AND state IN ('disconnected', 'failed')
       """)
 
+  /// The first pair of all, and the first one after an ICE restart, are chosen because somebody
+  /// wanted that: only what is changed after them is a path that does not hold.
   private static let flapping = ProblemRule(
     name: "ice-flapping",
     sql: """
-      SELECT peer, min(from_ns) AS from_ns, max(from_ns) AS to_ns,
-        count(*) || ' changes of the selected pair within 10 s' AS evidence
-      FROM (
-        SELECT peer, from_ns, from_ns / 10000000000 AS part FROM selected_pair
-        UNION ALL
-        SELECT peer, from_ns, from_ns / 10000000000 FROM state_time
-        WHERE machine = 'ice-connection' AND state = 'disconnected'
-      )
-      GROUP BY peer, part HAVING count(*) >= 4
+      WITH
+        -- Each username fragment is a generation (RFC 8445 section 9).
+        generation AS (
+          SELECT peer, min(row) AS row, min(at_ns) AS at_ns FROM candidate
+          WHERE type = 'local-candidate' AND username_fragment IS NOT NULL
+          GROUP BY peer, username_fragment
+        ),
+        moment AS (
+          SELECT peer, at_ns, 0 AS kind FROM generation
+          UNION ALL SELECT peer, from_ns, 1 FROM selected_pair
+          UNION ALL SELECT peer, from_ns, 2 FROM state_time
+            WHERE machine = 'ice-connection' AND state = 'disconnected'
+        ),
+        placed AS (
+          SELECT *, sum(kind = 0) OVER (PARTITION BY peer ORDER BY at_ns, kind) AS restarts
+          FROM moment
+        ),
+        change AS (
+          SELECT peer, at_ns FROM (
+            SELECT *, row_number() OVER (PARTITION BY peer, restarts, kind ORDER BY at_ns) AS place
+            FROM placed WHERE kind > 0
+          ) WHERE kind = 2 OR place > 1
+        ),
+        counted AS (
+          SELECT peer, at_ns,
+            count(*) OVER near AS changes, min(at_ns) OVER near AS begin_ns
+          FROM change WINDOW near AS (
+            PARTITION BY peer ORDER BY at_ns RANGE BETWEEN 10000000000 PRECEDING AND CURRENT ROW)
+        )
+      SELECT peer, min(begin_ns) AS from_ns, max(at_ns) AS to_ns,
+        max(changes) || ' changes of the selected pair within 10 s' AS evidence
+      FROM counted WHERE changes >= 4 GROUP BY peer
       """)
 
   private static let relay = ProblemRule(
@@ -80,46 +129,8 @@ package struct ProblemRule: Sendable {
           || iif(sum(reports) > 0, sum(reports) || ' round trips that RTCP measured', '')
           || ' took more than 300 ms, the longest '
           || CAST(round(max(round_trip_ms)) AS INTEGER) || ' ms' AS evidence
-      FROM slow WHERE round_trip_ms > 300
+      FROM slow WHERE round_trip_ms > 300 \(window)
       GROUP BY peer
-      """)
-
-  private static let oneWay = ProblemRule(
-    name: "one-way-media",
-    sql: """
-      WITH
-        span AS (
-          SELECT peer, from_ns, to_ns FROM state_time
-          WHERE machine = 'connection' AND state IN ('connected', 'disconnected')
-        ),
-        way AS (
-          SELECT DISTINCT track.peer AS peer, direction, span.from_ns AS from_ns,
-            span.to_ns AS to_ns
-          FROM track JOIN span ON span.peer = track.peer AND track.at_ns < span.to_ns
-        ),
-        instant AS (
-          SELECT way.peer AS peer, way.direction AS direction, from_ns, packet.at_ns AS at_ns
-          FROM way JOIN packet ON packet.peer = way.peer AND packet.direction = way.direction
-            AND packet.protocol = 'rtp' AND packet.at_ns BETWEEN from_ns AND to_ns
-          UNION ALL SELECT peer, direction, from_ns, from_ns FROM way
-          UNION ALL SELECT peer, direction, from_ns, to_ns FROM way
-        ),
-        gap AS (
-          SELECT peer, direction, lag(at_ns) OVER way AS begin_ns, at_ns AS end_ns
-          FROM instant WINDOW way AS (PARTITION BY peer, direction, from_ns ORDER BY at_ns)
-        ),
-        judged AS (
-          SELECT peer, direction, begin_ns, end_ns, (
-            SELECT count(*) FROM packet
-            WHERE packet.peer = gap.peer AND packet.direction <> gap.direction
-              AND packet.protocol = 'rtp' AND packet.at_ns > begin_ns AND packet.at_ns < end_ns
-          ) AS others
-          FROM gap WHERE end_ns - begin_ns >= 2000000000
-        )
-      SELECT peer, begin_ns AS from_ns, end_ns AS to_ns,
-        'no media came ' || direction || ' for ' || round((end_ns - begin_ns) / 1e9, 1)
-          || ' s while ' || others || ' packets went the other way' AS evidence
-      FROM judged WHERE others * 1e9 >= 5.0 * (end_ns - begin_ns)
       """)
 
   private static let loss = ProblemRule(
@@ -133,7 +144,7 @@ package struct ProblemRule: Sendable {
         FROM stream GROUP BY peer, direction, ssrc
       ) AS span USING (peer, direction, ssrc)
       WHERE direction = 'in' AND expected >= 50 AND lost * 50 >= expected
-      """)
+      """, sumsUp: true)
 
   private static let lossBurst = ProblemRule(
     name: "loss-burst",
@@ -157,7 +168,8 @@ package struct ProblemRule: Sendable {
         )
       SELECT peer, before_ns AS from_ns, at_ns AS to_ns,
         missing || ' packets of ssrc ' || ssrc || ' in a row did not come' AS evidence
-      FROM sorted WHERE missing >= 5
+      -- What came before the packet that it follows was reordered, or began anew.
+      FROM sorted WHERE missing >= 5 AND at_ns >= before_ns
       """)
 
   /// What the other side does not get shows in its reports alone when only this side is recorded.
@@ -169,26 +181,51 @@ package struct ProblemRule: Sendable {
           || ' packets of ssrc ' || ssrc || ' did not come ('
           || round(100.0 * lost / (lost + received), 1) || ' %)' AS evidence
       FROM (
-        SELECT peer, members ->> '$.ssrc' AS ssrc, min(at_ns) AS from_ns, max(at_ns) AS to_ns,
-          max(members ->> '$.packetsLost') AS lost,
-          max(members ->> '$.packetsReceived') AS received
-        FROM stat WHERE type = 'remote-inbound-rtp' GROUP BY peer, ssrc
+        SELECT peer, ssrc, min(at_ns) AS from_ns, max(at_ns) AS to_ns, sum(more_lost) AS lost,
+          sum(more_received) AS received
+        FROM (
+          SELECT peer, at_ns, members ->> '$.ssrc' AS ssrc,
+            (members ->> '$.packetsLost')
+              - lag(members ->> '$.packetsLost', 1, 0) OVER stream AS more_lost,
+            (members ->> '$.packetsReceived')
+              - lag(members ->> '$.packetsReceived', 1, 0) OVER stream AS more_received
+          FROM stat WHERE type = 'remote-inbound-rtp'
+          WINDOW stream AS (PARTITION BY peer, members ->> '$.ssrc' ORDER BY row)
+        ) WHERE 1 \(window) GROUP BY peer, ssrc
       )
       WHERE lost + received >= 50 AND lost * 50 >= lost + received
       """)
 
+  /// The encoder calls frames limited that are poor.
+  ///
+  /// A target that fell to a quarter of what it was is a limit too, unless the application set it.
   private static let limited = ProblemRule(
     name: "encoder-limited",
     sql: """
+      WITH
+        sample AS (
+          SELECT peer, row, at_ns, members ->> '$.ssrc' AS ssrc,
+            members ->> '$.qualityLimitationReason' AS reason,
+            members ->> '$.targetBitrate' AS target,
+            max(iif(members ->> '$.kind' = 'video' AND members ->> '$.rid' IS NULL,
+              members ->> '$.targetBitrate', NULL)) OVER (
+              PARTITION BY peer, members ->> '$.ssrc' ORDER BY row
+              ROWS UNBOUNDED PRECEDING) AS highest
+          FROM stat WHERE type = 'outbound-rtp'
+        ),
+        judged AS (
+          SELECT *, reason = 'none' AND target > 0 AND target * 4 <= highest AND peer NOT IN (
+              SELECT peer FROM call_request WHERE name IN ('limitBitrate', 'setParameters')
+            ) AS has_fallen
+          FROM sample
+        )
       SELECT peer, min(at_ns) AS from_ns, max(at_ns) AS to_ns,
         count(*) || iif(count(*) = 1, ' sample', ' samples') || ' of ssrc ' || ssrc
-          || iif(count(*) = 1, ' was', ' were') || ' limited by ' || reason AS evidence
-      FROM (
-        SELECT peer, at_ns, members ->> '$.ssrc' AS ssrc,
-          members ->> '$.qualityLimitationReason' AS reason
-        FROM stat WHERE type = 'outbound-rtp'
-      )
-      WHERE reason <> 'none' GROUP BY peer, ssrc, reason
+          || iif(count(*) = 1, ' was', ' were') || ' limited by '
+          || iif(has_fallen, 'bandwidth: its target fell from '
+            || CAST(max(highest) AS INTEGER) / 1000 || ' to ' || CAST(min(target) AS INTEGER) / 1000 || ' kbit/s', reason) AS evidence
+      FROM judged
+      WHERE reason <> 'none' OR has_fallen GROUP BY peer, ssrc, reason
       HAVING max(at_ns) - min(at_ns) >= 1000000000
-      """)
+      """, sumsUp: true)
 }

@@ -19,8 +19,18 @@ struct ProblemShortcuts {
     /// The number of each packet without the wrap of its 16 bits, and when it came.
     var packets: [(position: Int64, at: Int64)] = []
     var isSorted = true
+    /// The last packet that came, whatever its number.
+    var last: (at: Int64, row: Int64, payloadType: Int64)?
+    var pauses: [Pause] = []
 
-    mutating func add(_ next: Int64, at: Int64) {
+    mutating func add(_ next: Int64, at: Int64, row: Int64, payloadType: Int64) {
+      if let last, at &- last.at >= ProblemShortcuts.leastPause {
+        pauses.append(
+          Pause(
+            from: last.at, to: at, fromRow: last.row, toRow: row,
+            missing: (next &- sequence &- 1) & 65_535, payloadType: last.payloadType))
+      }
+      last = (at, row, payloadType)
       let before = packets.last?.position ?? 0
       // (difference + 32768 & 65535) - 32768, as the queries have it.
       let position = before &+ ((next &- sequence &+ 32_768) & 65_535) &- 32_768
@@ -30,10 +40,23 @@ struct ProblemShortcuts {
     }
   }
 
+  /// A time in which nothing of a stream came, and how many packets are missing after it.
+  private struct Pause {
+    var from: Int64
+    var to: Int64
+    var fromRow: Int64
+    var toRow: Int64
+    var missing: Int64
+    /// That of the packet before it.
+    var payloadType: Int64
+  }
+
+  private static let leastPause: Int64 = 2_000_000_000
+
   private var ends: [End] = []
   private var streams: [Stream] = []
-  /// When each packet of each end passed, in the order of the rows.
-  private var times: [[Int64]] = []
+  /// When each packet of each end passed, and its row, in the order of time.
+  private var times: [[(at: Int64, row: Int64)]] = []
 
   /// Reads the packets of RTP.
   init(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
@@ -54,7 +77,7 @@ struct ProblemShortcuts {
     for place in streams.indices where !streams[place].isSorted {
       streams[place].packets.sort { ($0.position, $0.at) < ($1.position, $1.at) }
     }
-    for place in times.indices { times[place].sort() }
+    for place in times.indices { times[place].sort(by: <) }
   }
 
   private mutating func readPackets(
@@ -63,20 +86,22 @@ struct ProblemShortcuts {
     var places: [[Int64: Int]] = Array(repeating: [:], count: ends.count)
     let rows = try connection.prepare(
       """
-      SELECT path, at_ns, ssrc & 0xffffffff, sequence & 0xffff FROM packet_store
+      SELECT path, at_ns, ssrc & 0xffffffff, sequence & 0xffff, row, marker_type & 127
+      FROM packet_store
       WHERE marker_type IS NOT NULL ORDER BY row
       """)
     while try rows.step() {
       let (at, ssrc, sequence) = (rows.integer(1), rows.integer(2), rows.integer(3))
       for end in endsOfPath[rows.integer(0)] ?? [] {
-        times[end].append(at)
+        times[end].append((at, rows.integer(4)))
         guard ends[end].direction == "in" else { continue }
         let place = places[end][ssrc] ?? streams.count
         if place == streams.count {
           streams.append(Stream(end: end, ssrc: ssrc, sequence: sequence))
           places[end][ssrc] = place
         }
-        streams[place].add(sequence, at: at)
+        streams[place].add(
+          sequence, at: at, row: rows.integer(4), payloadType: rows.integer(5))
       }
     }
   }
@@ -88,7 +113,9 @@ struct ProblemShortcuts {
     switch rule {
     case "loss": try loss(connection)
     case "loss-burst": try bursts(connection)
-    case "one-way-media": try oneWay(connection)
+    case "one-way-media": try judged(rule, ProblemRule.oneWayOfFound, connection)
+    case "stream-gap": try judged(rule, ProblemRule.streamGapOfFound, connection)
+    case "audio-paused": try judged(rule, ProblemRule.pausedAudioOfFound, connection)
     default: nil
     }
   }
@@ -147,7 +174,8 @@ struct ProblemShortcuts {
     for stream in streams {
       for (before, packet) in zip(stream.packets, stream.packets.dropFirst()) {
         let missing = packet.position - before.position - 1
-        guard missing >= 5 else { continue }
+        // What came before the packet that it follows was reordered, or began anew.
+        guard missing >= 5, packet.at >= before.at else { continue }
         found.append(
           try problem(
             "loss-burst", ends[stream.end].peer, before.at, packet.at, &words, missing,
@@ -157,57 +185,85 @@ struct ProblemShortcuts {
     return found
   }
 
-  private func oneWay(_ connection: borrowing SQLiteConnection) throws(SQLiteError)
-    -> [TakeProblems.Problem]
+  /// What the query of a rule says when it is given the pauses of streams, and the times in which
+  /// nothing came or went.
+  private func judged(_ rule: String, _ sql: String, _ connection: borrowing SQLiteConnection)
+    throws(SQLiteError) -> [TakeProblems.Problem]?
   {
-    let ways = try connection.prepare(
-      """
-      SELECT DISTINCT track.peer, direction, span.from_ns, span.to_ns
-      FROM track JOIN (
-        SELECT peer, from_ns, to_ns FROM state_time
-        WHERE machine = 'connection' AND state IN ('connected', 'disconnected')
-      ) AS span ON span.peer = track.peer AND track.at_ns < span.to_ns
-      """)
-    var words = try connection.prepare(
-      """
-      SELECT 'no media came ' || iif(?1, 'in', 'out') || ' for ' || round(?2 / 1e9, 1)
-        || ' s while ' || ?3 || ' packets went the other way'
-      """)
+    let gaps = rule == "one-way-media" ? try gaps(connection) : "[]"
+    // Numbers and words of our own, so they can stand in a statement, which may not be too long.
+    guard pauses.utf8.count + gaps.utf8.count < Self.mostText else { return nil }
+    let rows = try connection.prepare(
+      sql.replacing("?1", with: "'\(pauses)'").replacing("?2", with: "'\(gaps)'"))
     var found: [TakeProblems.Problem] = []
+    while try rows.step() {
+      let (peer, from, to, evidence) = rows.values(
+        Int64.self, Int64.self, Int64.self, String.self)
+      found.append(
+        TakeProblems.Problem(
+          name: rule, peer: peer, fromNanoseconds: from, toNanoseconds: to, evidence: evidence))
+    }
+    return found
+  }
+
+  /// SQLite reads statements of up to a million bytes.
+  private static let mostText = 900_000
+
+  /// The rows of `pause` as the queries have them, as JSON.
+  private var pauses: String {
+    var rows: [String] = []
+    for stream in streams {
+      let head = "[\(ends[stream.end].peer),\(stream.ssrc),"
+      for pause in stream.pauses {
+        rows.append(
+          head + "\(pause.from),\(pause.to),\(pause.fromRow),\(pause.toRow),\(pause.missing),"
+            + "\(pause.payloadType)]")
+      }
+      guard let last = stream.last else { continue }
+      rows.append(head + "\(last.at),null,\(last.row),null,0,\(last.payloadType)]")
+    }
+    return "[" + rows.joined(separator: ",") + "]"
+  }
+
+  /// The rows of `gap`, as JSON.
+  private func gaps(_ connection: borrowing SQLiteConnection) throws(SQLiteError) -> String {
+    let ways = try connection.prepare(ProblemRule.spanQuery)
+    var rows: [String] = []
     while try ways.step() {
       let (peer, direction, from, to) = ways.values(
         Int64.self, String.self, Int64.self, Int64.self)
       let own = times(of: peer) { $0 == direction }
       let others = times(of: peer) { $0 != direction }
-      let inside = own[own.place(of: from)..<max(own.place(of: to &+ 1), own.place(of: from))]
-      var instants = [from, to]
-      instants += inside
-      instants.sort()
-      for (begin, end) in zip(instants, instants.dropFirst()) where end &- begin >= 2_000_000_000 {
-        let count = Int64(others.place(of: end) - others.place(of: begin &+ 1))
-        guard Double(count) * 1e9 >= 5.0 * Double(end - begin) else { continue }
-        found.append(
-          try problem(
-            "one-way-media", peer, begin, end, &words, direction == "in" ? 1 : 0, end - begin,
-            count))
+      let first = own.place(of: from)
+      let inside = own[first..<max(own.place(of: to &+ 1), first)]
+      var before: (at: Int64, row: Int64?) = (from, nil)
+      for packet in inside.map({ (at: $0.at, row: Optional($0.row)) }) + [(at: to, row: nil)] {
+        defer { before = packet }
+        guard packet.at &- before.at >= Self.leastPause else { continue }
+        let count = max(0, others.place(of: packet.at) - others.place(of: before.at &+ 1))
+        rows.append(
+          "[\(peer),\"\(direction)\",\(before.at),\(packet.at),"
+            + "\(before.row.map(String.init) ?? "null"),\(packet.row.map(String.init) ?? "null"),"
+            + "\(count)]")
       }
     }
-    return found
+    return "[" + rows.joined(separator: ",") + "]"
   }
 
-  private func times(of peer: Int64, _ isWanted: (String) -> Bool) -> [Int64] {
+  private func times(of peer: Int64, _ isWanted: (String) -> Bool) -> [(at: Int64, row: Int64)] {
     let places = ends.indices.filter { ends[$0].peer == peer && isWanted(ends[$0].direction) }
-    return places.count == 1 ? times[places[0]] : places.flatMap { times[$0] }.sorted()
+    return places.count == 1
+      ? times[places[0]] : places.flatMap { times[$0] }.sorted(by: <)
   }
 }
 
-extension [Int64] {
-  /// The place of the first of sorted numbers that is not less than one.
-  fileprivate func place(of number: Int64) -> Int {
+extension [(at: Int64, row: Int64)] {
+  /// The place of the first of sorted packets that is not earlier than a time.
+  fileprivate func place(of time: Int64) -> Int {
     var (low, high) = (startIndex, endIndex)
     while low < high {
       let middle = (low + high) / 2
-      if self[middle] < number { low = middle + 1 } else { high = middle }
+      if self[middle].at < time { low = middle + 1 } else { high = middle }
     }
     return low
   }

@@ -5,7 +5,10 @@ import Wire
 extension SpeakerTimeline {
   /// What was said and by whom, then the levels, as aligned columns.
   package func text(_ look: TableLook = TableLook()) -> String {
-    guard !participants.isEmpty else { return "There is no audio in this take.\n" }
+    guard !participants.isEmpty else {
+      return unheard.map { "Nobody can say who spoke: \($0).\n" }
+        ?? "There is no audio in this take.\n"
+    }
     let times = TextTable(
       columns: ["from", "to", "seconds", "who", "what", "dBov"],
       rows: entries.map { entry in

@@ -65,6 +65,8 @@ package struct SpeakerTimeline: Sendable, Codable {
   /// In the order of their beginnings.
   package private(set) var speeches: [Speech] = []
   package private(set) var dominances: [Dominance] = []
+  /// Why there are no levels, where audio was there; nil where there was none or they are here.
+  private(set) var unheard: String?
 
   /// Reads the levels of a take, or of a part of it, at whose ends what lasts longer is cut.
   package init(path: String, selection: TakeSelection = TakeSelection()) throws(TapeError) {
@@ -82,6 +84,7 @@ package struct SpeakerTimeline: Sendable, Codable {
         participants[index].person = people.name(
           peer: voice.peer, track: voice.track, direction: voice.direction)
       }
+      if participants.isEmpty { unheard = try UnheardMedia.reason(connection, kind: "audio") }
     } catch {
       throw TapeError(path: path, error)
     }

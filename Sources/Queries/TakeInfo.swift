@@ -84,6 +84,13 @@ package struct TakeInfo: Sendable, Codable {
   /// How many views of the file are not those of this version, which are read in their place.
   package var otherViews: Int
 
+  /// When a take ends, as SQL: at its last step or packet, where nothing says so.
+  package static let end = """
+    coalesce((SELECT at_ns FROM ending), max(
+        coalesce((SELECT max(at_ns) FROM tape), 0),
+        coalesce((SELECT at_ns FROM packet_store ORDER BY row DESC LIMIT 1), 0)))
+    """
+
   /// How many rows of what could not be seen are told.
   private static let coverageMaximum = 20
 
@@ -114,15 +121,7 @@ package struct TakeInfo: Sendable, Codable {
       steps =
         try connection.integer(
           "SELECT first_step + steps - 1 FROM tape ORDER BY first_step DESC LIMIT 1") ?? 0
-      durationNanoseconds =
-        try connection.integer(
-          """
-          SELECT max(
-            coalesce((SELECT at_ns FROM tape ORDER BY first_step DESC LIMIT 1), 0),
-            coalesce((SELECT at_ns FROM packet_store ORDER BY row DESC LIMIT 1), 0),
-            coalesce((SELECT at_ns FROM ending), 0))
-          """)
-        ?? 0
+      durationNanoseconds = try connection.integer("SELECT \(TakeInfo.end)") ?? 0
       fileBytes = try connection.byteCount()
       peers = try TakeInfo.peers(connection)
       if countsRows { try TakeInfo.countPackets(connection, &peers) }
@@ -141,9 +140,12 @@ package struct TakeInfo: Sendable, Codable {
     let schema = try SchemaCheck(connection, path: path, format: header.format)
     (additions, otherViews) = (schema.additions, schema.otherViews)
     ending = try isComplete ? nil : TakeEnding.of(path).words
+    // What was only seen went out of one peer and into another, and is in a capture once.
     captureBytes =
       peers.reduce(24) {
-        $0 +| $1.bytesIn +| $1.bytesOut +| 58 *| ($1.packetsIn +| $1.packetsOut)
+        let isSeen = $1.role == "observed"
+        let (bytes, packets) = isSeen ? (0, 0) : ($1.bytesIn, $1.packetsIn)
+        return $0 +| bytes +| $1.bytesOut +| 58 *| (packets +| $1.packetsOut)
       }
   }
 

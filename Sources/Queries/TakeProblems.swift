@@ -30,24 +30,17 @@ package struct TakeProblems: Sendable {
     do throws(SQLiteError) {
       labels = try PeerLabels(connection)
       let shortcuts = asksAlways ? nil : try ProblemShortcuts(connection)
-      for rule in ProblemRule.all {
+      let isPart = selection.fromNanoseconds > .min || selection.toNanoseconds < .max
+      for rule in ProblemRule.all where !(isPart && rule.sumsUp) {
         if let found = try shortcuts?.found(by: rule.name, connection) {
-          problems += found.filter { problem in
-            selection.holds(
-              peer: problem.peer, from: problem.fromNanoseconds, to: problem.toNanoseconds)
-          }
+          for problem in found { add(problem, selection) }
           continue
         }
-        let statement = try connection.prepare(rule.sql)
-        while try statement.step() {
-          let (peer, from, to, evidence) = statement.values(
-            Int64.self, Int64.self, Int64.self, String.self)
-          guard selection.holds(peer: peer, from: from, to: to) else { continue }
-          problems.append(
-            Problem(
-              name: rule.name, peer: peer, fromNanoseconds: from, toNanoseconds: to,
-              evidence: evidence))
-        }
+        try ask(rule, connection, selection)
+      }
+      if isPart {
+        try TakeProblems.limit(connection, to: selection)
+        for rule in ProblemRule.all where rule.sumsUp { try ask(rule, connection, selection) }
       }
       let missing = try connection.prepare(
         // A later row of a kind counts what the earlier ones did, and more.
@@ -66,6 +59,47 @@ package struct TakeProblems: Sendable {
       ($0.fromNanoseconds, $0.peer, $0.name, $0.evidence)
         < ($1.fromNanoseconds, $1.peer, $1.name, $1.evidence)
     }
+  }
+
+  private mutating func ask(
+    _ rule: ProblemRule, _ connection: borrowing SQLiteConnection, _ selection: TakeSelection
+  ) throws(SQLiteError) {
+    let rows = try connection.prepare(rule.sql(of: selection))
+    while try rows.step() {
+      let (peer, from, to, evidence) = rows.values(
+        Int64.self, Int64.self, Int64.self, String.self)
+      add(
+        Problem(
+          name: rule.name, peer: peer, fromNanoseconds: from, toNanoseconds: to,
+          evidence: evidence),
+        selection)
+    }
+  }
+
+  /// Lets what follows see the packets, frames and statistics of a part of the take alone.
+  private static func limit(
+    _ connection: borrowing SQLiteConnection, to selection: TakeSelection
+  ) throws(SQLiteError) {
+    let part = "at_ns BETWEEN \(selection.fromNanoseconds) AND \(selection.toNanoseconds)"
+    let views = ["packet_store", "frame_store", "stat"].map {
+      "CREATE TEMP VIEW \($0) AS SELECT * FROM main.\($0) WHERE \(part);"
+    }
+    try connection.execute(
+      "PRAGMA query_only = OFF;\(views.joined())PRAGMA query_only = ON")
+  }
+
+  /// Adds a problem that touches the selection; none ends before it begins, whatever the rows say.
+  private mutating func add(_ problem: Problem, _ selection: TakeSelection) {
+    var problem = problem
+    (problem.fromNanoseconds, problem.toNanoseconds) = (
+      min(problem.fromNanoseconds, problem.toNanoseconds),
+      max(problem.fromNanoseconds, problem.toNanoseconds)
+    )
+    guard
+      selection.holds(
+        peer: problem.peer, from: problem.fromNanoseconds, to: problem.toNanoseconds)
+    else { return }
+    problems.append(problem)
   }
 
   /// The rules that found something.

@@ -95,8 +95,18 @@ struct ReplayCommand: ParsableCommand {
         : Output.line(SecretText.hidden(in: text(report, states)))
     }
     guard case .identical = report.verdict else { throw CommandFailure(.difference, "") }
-    if let condition = until, !condition.stopsBefore, !report.stoppedEarly {
+    guard let condition = until, !report.stoppedEarly else { return }
+    guard condition.stopsBefore else {
       throw CommandFailure(.unmet, "\(options.take): nothing in it meets \"\(condition)\"")
+    }
+    let end = Instant(nanoseconds: report.durationNanoseconds)
+    let isBeyond =
+      condition.instant.map { $0 > end } ?? condition.stepNumber.map { $0 > report.steps + 1 }
+    if isBeyond == true {
+      throw CommandFailure(
+        .unmet,
+        "\(options.take): --until \(condition): it ends before that, with step \(report.steps) at "
+          + "\(decimal(end.seconds, 3)) s; all of it was replayed")
     }
   }
 

@@ -88,6 +88,9 @@ struct DebugTests {
     let none = try await Tool.run("replay", made.path, "--until", "state connection failed")
     #expect(none.status == 2)
     #expect(none.errors.contains("nothing in it meets"))
+    let beyond = try await Tool.run("replay", made.path, "--until", "99s")
+    #expect(beyond.status == 2 && beyond.output.contains("identical"))
+    #expect(beyond.errors.contains("--until 99s: it ends before that, with step "))
   }
 
   @Test func sessionsAreComparedAndRunAgain() async throws {

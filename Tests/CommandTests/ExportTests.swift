@@ -156,5 +156,22 @@ struct ExportTests {
     #expect(outcome.status == 0)
     let names = try FileManager.default.contentsOfDirectory(atPath: folder.path)
     #expect(names.count == 2 && names.allSatisfy { $0.hasPrefix("peer2-callee-") }, "\(names)")
+    // Decoded from its frames, they are what a replay of everybody gives.
+    let whole = try Folder()
+    let all = try await Tool.run("export", made.path, "--media", whole.path)
+    #expect(all.status == 0)
+    for name in names {
+      #expect(
+        try Data(contentsOf: folder.url(name)) == Data(contentsOf: whole.url(name)), "\(name)")
+    }
+    // A part begins with a frame that no decoder can begin with.
+    let part = try Folder()
+    let few = try await Tool.run(
+      "export", made.path, "--media", part.path, "--from", "1.5s", "--to", "2s")
+    #expect(few.status == 0, "\(few.errors)")
+    let video = try #require(names.first { $0.hasSuffix("-video.y4m") })
+    let frames = try Data(contentsOf: part.url(video)).dropFirst(80)
+    let last = frames.suffix(160 * 120 * 3 / 2)
+    #expect(try Data(contentsOf: whole.url(video)).range(of: last) != nil)
   }
 }

@@ -26,8 +26,11 @@ struct WhatIfTests {
       let (outcomes, _) = try outcomes(take) { _ in }
       #expect(outcomes.map(\.label) == ["caller", "callee"])
       for outcome in outcomes {
+        // What was on its way at the end counts too.
         #expect(
-          Int64(measure(outcome, "track 2 video frames shown"))
+          Int64(
+            measure(outcome, "track 2 video frames shown")
+              - measure(outcome, "track 2 video frames under way at the end"))
             == (try take.number(
               """
               SELECT count(*) FROM frame WHERE peer = \(outcome.peer) AND kind = 'video'
@@ -62,6 +65,33 @@ struct WhatIfTests {
       let name = "mid 1 video mean delay in the jitter buffer ms"
       #expect(measure(new, name) > measure(old, name) + 300)
     }
+  }
+
+  @Test func aLargerBufferShowsTheSameFrames() throws {
+    let take = try LabTake.shared.get()
+    let before = try outcomes(take) { _ in }.outcomes
+    let after = try outcomes(take) { $0.configure = { $0.jitterBufferMinimum = 600 } }.outcomes
+    for (old, new) in zip(before, after) {
+      let name = "track 2 video frames shown"
+      #expect(measure(new, name) == measure(old, name))
+      let late = "track 2 video frames under way at the end"
+      #expect(measure(new, late) > measure(old, late) + 3)
+      #expect(old.states == new.states)
+    }
+  }
+
+  @Test func whatIsAskedForAndWasNotSentIsSaid() throws {
+    let take = try LabTake.lossy.get()
+    let name = "packets asked for again that were not sent"
+    let before = try outcomes(take) { _ in }.outcomes
+    #expect(before.allSatisfy { measure($0, name) == 0 })
+    let after = try outcomes(take) {
+      $0.configure = {
+        $0.videoBitrateStart = 30_000
+        $0.videoBitrateMaximum = 30_000
+      }
+    }.outcomes
+    #expect(after.contains { measure($0, name) > 0 })
   }
 
   @Test(arguments: [

@@ -14,7 +14,9 @@ struct ProblemEvidenceTests {
   @Test func whatIsNotDecodedIsNotSilent() throws {
     let folder = try TakeFolder()
     let path = try folder.record(SampleSteps.call(packets: 0, payload: 0))
-    func found(_ outcome: String, level: String) throws -> [String] {
+    func found(
+      _ outcome: String, level: String, blocks: Int = 600, milliseconds: Int = 20
+    ) throws -> [String] {
       try folder.alter(
         path,
         """
@@ -22,10 +24,10 @@ struct ProblemEvidenceTests {
         INSERT INTO format
           (format, row, peer, track, kind, direction, codec, ssrc, outcome, key, voice)
           VALUES (1, 786432, 1, 2, 'audio', 'in', 'opus', 7, '\(outcome)', 1, 0);
-        \(numbers(1...300))
+        \(numbers(1...blocks))
         INSERT INTO frame_store
           (row, at_ns, format, rtp_time, size, quantiser, audio_level, peak, energy)
-          SELECT (20 + i) << 16, i * 20000000, 1, i * 960, 9, 0, \(level), 0, 0 FROM n;
+          SELECT (20 + i) << 16, i * \(milliseconds)000000, 1, i * 960, 9, 0, \(level), 0, 0 FROM n;
         """)
       return try TakeProblems(path: path).problems.map(\.name).filter { $0 == "silent-audio" }
     }
@@ -33,6 +35,19 @@ struct ProblemEvidenceTests {
     #expect(try found("decoded", level: "NULL") == ["silent-audio"])
     // The sender's own level says it whether or not somebody decodes.
     #expect(try found("not decoded", level: "127") == ["silent-audio"])
+    // Who spoke once listens, for half a minute.
+    #expect(try found("decoded", level: "iif(i < 50, 40, 127)") == [])
+    #expect(try found("decoded", level: "iif(i < 50, 40, 127)", blocks: 1_600) == ["silent-audio"])
+    // A packet each 400 ms is a sender that does not transmit silence.
+    #expect(try found("decoded", level: "127", blocks: 100, milliseconds: 400) == [])
+    // Muted.
+    try folder.alter(
+      path,
+      """
+      INSERT INTO call_request VALUES (720896, 1, 0, 9999, 'setEnabled',
+        '{"isEnabled":false,"isInbound":true,"transceiver":2}')
+      """)
+    #expect(try found("decoded", level: "127") == [])
   }
 
   /// An end that was only seen: no state of its connection, and audio whose sender pauses.
@@ -144,9 +159,10 @@ struct ProblemEvidenceTests {
       ])
     let there = try video("i < 300", "iif(i < 300, i, NULL)")
     #expect(there.count == 1 && there[0].contains("its sender sent nothing, or nothing of it came"))
-    // A stop of more than five seconds that ends.
+    // A stop of more than five seconds that ends, with packets lost, and without.
     let stop = "i < 100 OR i >= 300"
-    #expect(try video(stop, "iif(\(stop), iif(i < 100, i, i - 200), NULL)").count == 1)
+    #expect(try video(stop, "iif(\(stop), i, NULL)").count == 1)
+    #expect(try video(stop, "iif(\(stop), iif(i < 100, i, i - 200), NULL)") == [])
   }
 
   @Test func whatCouldNotBeSeenIsSaidWithTheAnswer() throws {
@@ -164,5 +180,135 @@ struct ProblemEvidenceTests {
     #expect(
       text == "Nothing seems wrong in what could be seen. Not seen: 17 packets not opened, as "
         + "there is no key\n")
+  }
+
+  /// One end of a call that was only seen, from the second 0 to 10.
+  ///
+  /// A packet goes each 20 ms, and those come whose number `i` is wanted; what else is there is SQL.
+  private func seen(coming: String, more: String) throws -> [TakeProblems.Problem] {
+    let folder = try TakeFolder()
+    let path = try folder.record(SampleSteps.call(packets: 0, payload: 0), as: "seen.take")
+    try folder.alter(
+      path,
+      """
+      DELETE FROM packet_store; DELETE FROM path; DELETE FROM ending; DELETE FROM state;
+      DELETE FROM track; DELETE FROM signaling; DELETE FROM rtcp;
+      UPDATE peer SET role = 'observed';
+      INSERT INTO path VALUES (1, 131072, 1, 'in', '192.0.2.1:1', '192.0.2.2:2'),
+        (2, 131073, 1, 'out', '192.0.2.1:1', '192.0.2.2:2');
+      INSERT INTO track VALUES (196608, 1, 0, 1, '', 'audio', 'in', 7, 'opus', 111, 48000, 0);
+      INSERT INTO track VALUES (196609, 1, 0, 2, '', 'audio', 'out', 8, 'opus', 111, 48000, 0);
+      INSERT INTO ending VALUES (1, 10000000000, x'');
+      \(numbers(0...500))
+      INSERT INTO packet_store
+        SELECT (1000 + i) << 16, i * 20000000, 1, 7, 111, i, i * 960, NULL, 9, 0 FROM n
+        WHERE \(coming);
+      \(numbers(0...500))
+      INSERT INTO packet_store
+        SELECT ((1000 + i) << 16) + 1, i * 20000000 + 1, 2, 8, 111, i, i * 960, NULL, 9, 0 FROM n;
+      -- A check for consent each second.
+      \(numbers(0...10))
+      INSERT INTO packet_store
+        SELECT ((1000 + i * 50) << 16) + 2, i * 1000000000 + 2, 1, NULL, NULL, NULL, NULL, NULL, 9,
+          0 FROM n;
+      \(more)
+      """)
+    let found = try TakeProblems(path: path)
+    #expect(try TakeProblems(path: path, asksAlways: true).problems == found.problems)
+    let names: Set = ["one-way-media", "stream-gap", "audio-paused"]
+    return found.problems.filter { names.contains($0.name) }
+  }
+
+  /// Reports that come each second; `packets` and `highest` as SQL of the second `i`.
+  private func reports(packets: String, highest: String) -> String {
+    """
+    \(numbers(0...10))
+    INSERT INTO rtcp (row, peer, at_ns, direction, type, ssrc, fields)
+      SELECT ((1000 + i * 50) << 16) + 3, 1, i * 1000000000 + 3, 'in', 'sr', 7,
+        json_object('packets', \(packets), 'blocks', json_array(json_object(
+          'ssrc', 8, 'lost', 0, 'highest', \(highest)))) FROM n;
+    """
+  }
+
+  @Test func whatWasOnlySeenGoesOneWayWhereItsSenderWentOn() throws {
+    let arriving = "i * 50"
+    // It stops for good, and its sender counts on.
+    let dead = try seen(
+      coming: "i < 250", more: reports(packets: "i * 50", highest: arriving))
+    #expect(dead.map(\.name).sorted() == ["one-way-media", "stream-gap"])
+    // Its sender stopped: muted, or on hold.
+    let paused = try seen(
+      coming: "i < 250", more: reports(packets: "min(i, 5) * 50", highest: arriving))
+    #expect(paused.map(\.name) == ["audio-paused"])
+    // It never came, and was sent.
+    let never = try seen(coming: "0", more: reports(packets: "i * 50", highest: arriving))
+    #expect(never.map(\.name) == ["one-way-media"])
+    // Three seconds are missing.
+    let gap = try seen(
+      coming: "i < 200 OR i > 350", more: reports(packets: "i * 50", highest: arriving))
+    #expect(gap.map(\.name).sorted() == ["one-way-media", "stream-gap"])
+    #expect(gap.last?.evidence.contains("151 packets of it are missing") == true)
+    // Nothing is wrong.
+    #expect(try seen(coming: "1", more: reports(packets: "i", highest: arriving)) == [])
+    // What goes there does not arrive, by the reports of the other side.
+    let deaf = try seen(
+      coming: "1", more: reports(packets: "i * 50", highest: "min(i, 4) * 50"))
+    #expect(deaf.map(\.name) == ["one-way-media"])
+    #expect(deaf.first?.evidence.hasPrefix("nothing of ssrc 8 arrived at the other side") == true)
+  }
+
+  @Test func aLateFirstPictureIsTold() throws {
+    let folder = try TakeFolder()
+    let path = try video(folder, frames: "i >= 150", packets: "i")
+    func found() throws -> [String] {
+      try TakeProblems(path: path).problems.filter { $0.name == "late-first-frame" }
+        .map(\.evidence)
+    }
+    #expect(try found() == [])
+    try folder.alter(
+      path,
+      """
+      INSERT INTO state (row, peer, at_ns, machine, from_state, to_state)
+        VALUES (131072, 1, 0, 'connection', 'connecting', 'connected');
+      DELETE FROM track;
+      INSERT INTO track VALUES (196608, 1, 0, 2, '', 'video', 'in', 7, 'vp8', 96, 90000, 0);
+      """)
+    #expect(
+      try found() == [
+        "the first picture of video track 2 was shown after 5.0 s, though packets of ssrc 7 came"
+      ])
+  }
+
+  /// Sequence numbers that begin anew, lower, after ten seconds.
+  @Test func aRestartOfNumbersIsNoBurstThatEndsBeforeItBegins() throws {
+    let folder = try TakeFolder()
+    let path = try video(folder, frames: "0", packets: "iif(i < 240, 9000 + i, i)")
+    let found = try TakeProblems(path: path).problems
+    #expect(found.allSatisfy { $0.fromNanoseconds <= $0.toNanoseconds })
+    #expect(!found.contains { $0.name == "loss-burst" })
+  }
+
+  @Test func aTargetThatFallsIsALimitWhateverTheEncoderSays() throws {
+    let folder = try TakeFolder()
+    let path = try folder.record(SampleSteps.call(packets: 0, payload: 0))
+    func found(_ target: String) throws -> [String] {
+      try folder.alter(
+        path,
+        """
+        DELETE FROM stat;
+        \(numbers(1...10))
+        INSERT INTO stat (row, peer, at_ns, call, id, type, timestamp_ms, members)
+          SELECT (20 + i) << 16, 1, i * 1000000000, i, 'o', 'outbound-rtp', i, json_object(
+            'ssrc', 7, 'kind', 'video', 'qualityLimitationReason', 'none', 'targetBitrate',
+            \(target)) FROM n;
+        """)
+      return try TakeProblems(path: path).problems.filter { $0.name == "encoder-limited" }
+        .map(\.evidence)
+    }
+    #expect(try found("300000 + i * 50000") == [])
+    #expect(
+      try found("iif(i < 5, 984000, 55000)") == [
+        "6 samples of ssrc 7 were limited by bandwidth: its target fell from 984 to 55 kbit/s"
+      ])
   }
 }

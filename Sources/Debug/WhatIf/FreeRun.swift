@@ -42,6 +42,12 @@ package final class FreeRun {
     var at: Instant
     /// What was added to the peer's own times.
     var clock: Interval
+    /// The least delay of its jitter buffers.
+    var buffer: Interval
+    /// When it wanted to be woken in the recording.
+    var recordedDeadline: Instant?
+    /// Whether what was under way at its end was waited for.
+    var isDrained = false
 
     /// When the peer wants to be woken, by the clock of the take.
     var deadline: Instant? { machine.deadline.map { $0 + clock } }
@@ -61,6 +67,11 @@ package final class FreeRun {
 
   /// A live recorder serves a deadline a little late; until then another one is not made up.
   private static let patience = Interval.milliseconds(5)
+  /// A process that serves a deadline later than this did not run meanwhile.
+  private static let stall = Interval.milliseconds(50)
+  /// For how long after its end a peer is asked for the frames that it has, beyond what its jitter
+  /// buffers have to wait.
+  private static let drain = Interval.milliseconds(1500)
   /// A stack that wants to be woken again and again at one instant is given up on.
   private static let wakesMaximum = 10_000
 
@@ -86,13 +97,21 @@ package final class FreeRun {
     while let chunk = try reader.chunk(steps: 64) {
       for step in chunk.steps {
         memory.learn(chunk.rows, step.rows)
-        passTime(until: step.head.at, patience: FreeRun.patience)
+        passTime(until: awake(before: step.head.at), patience: FreeRun.patience)
         feed(step, chunk.rows)
         end = step.head.at
+        if let index = peers.firstIndex(where: { $0.number == step.head.actor }) {
+          peers[index].recordedDeadline = step.head.deadline
+          peers[index].outcome.countUnsent(step, chunk.rows)
+        }
       }
       progress(end)
     }
     passTime(until: end, patience: .zero)
+    for index in peers.indices {
+      peers[index].outcome.sample(peers[index].machine.stats(of: nil))
+      drain(index)
+    }
     return peers.map { peer in
       var outcome = peer.outcome
       outcome.finish(at: end, stats: peer.machine.stats(of: nil))
@@ -101,6 +120,31 @@ package final class FreeRun {
   }
 
   // MARK: Time
+
+  /// Until when before the next step the recorded process ran: one that was stopped shows nothing,
+  /// however long its buffers are.
+  private func awake(before next: Instant) -> Instant {
+    let due = peers.compactMap { $0.clock == .zero ? $0.recordedDeadline : nil }.min()
+    guard let due, due + FreeRun.stall < next else { return next }
+    return due
+  }
+
+  /// Waits for the frames that came before the end of a peer and were not yet shown, so that the
+  /// same frames count whatever a buffer's length.
+  ///
+  /// Nothing else of what the peer does in that time counts: there is no recording of it.
+  private func drain(_ index: Int) {
+    guard !peers[index].isDrained else { return }
+    peers[index].isDrained = true
+    let end = peers[index].at + peers[index].buffer + FreeRun.drain
+    for _ in 0..<FreeRun.wakesMaximum {
+      guard let due = peers[index].deadline, due <= end else { return }
+      let now = max(due, peers[index].at)
+      peers[index].at = now
+      peers[index].machine.step(.deadline, at: now - peers[index].clock, into: &outbox)
+      while let output = outbox.next() { peers[index].outcome.takeLate(output, at: now) }
+    }
+  }
 
   /// Does what is due before an instant: held datagrams, and deadlines that nobody recorded.
   private func passTime(until instant: Instant, patience: Interval) {
@@ -139,14 +183,18 @@ package final class FreeRun {
       peers.append(
         Driven(
           number: peer, peer: number, machine: PeerMachine(codecs: codecs()),
-          outcome: PeerOutcome(peer: number, label: words.label), at: at, clock: words.clock))
+          outcome: PeerOutcome(peer: number, label: words.label), at: at, clock: words.clock,
+          buffer: .zero))
       if isChanged(peer) { changes.configure(&genesis.configuration) }
+      peers[peers.count - 1].buffer = .milliseconds(
+        Int64(genesis.configuration.jitterBufferMinimum ?? 0))
       self.step(peer, .genesis(genesis), at: at)
     case .datagram(let datagram, let arrival) where isChanged(peer):
       edit(step, rows, datagram, arrival)
     case .call(_, .close):
       if let index = peers.firstIndex(where: { $0.number == peer }) {
         peers[index].outcome.sample(peers[index].machine.stats(of: nil))
+        drain(index)
       }
       fallthrough
     default: self.step(peer, input, at: at)
@@ -197,6 +245,8 @@ package final class FreeRun {
       input = .datagram(datagram, arrival: arrival - clock)
     }
     peers[index].machine.step(input, at: now - clock, into: &outbox)
-    while let output = outbox.next() { peers[index].outcome.take(output, at: now) }
+    // What a peer does after it was waited for happened when it was recorded.
+    let told = peers[index].isDrained ? instant : now
+    while let output = outbox.next() { peers[index].outcome.take(output, at: told) }
   }
 }

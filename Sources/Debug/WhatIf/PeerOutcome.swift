@@ -1,6 +1,7 @@
 import Media
 import Peer
 import Stats
+import Tape
 import Wire
 
 /// What became of a session for one peer: what people would have seen and heard of it.
@@ -42,6 +43,12 @@ package struct PeerOutcome: Sendable, Codable {
   private var shown: [(track: UInt32, rule: FreezeRule)] = []
   private var frames: [(name: String, count: Int)] = []
   private var samples: [(name: String, count: Int)] = []
+  /// Frames that were shown after the end, as far as they had come by then.
+  private var late: [(name: String, count: Int)] = []
+  /// The highest sequence number that was sent of each stream.
+  private var highest: [UInt32: UInt16] = [:]
+  /// Packets that the other side asked for again in the recording, and that this run did not send.
+  private var unsent = 0
   private var sentBytes = 0
   private var sentPackets = 0
   private var report = StatsReport()
@@ -59,6 +66,7 @@ package struct PeerOutcome: Sendable, Codable {
     case .datagram(let datagram):
       sentBytes += datagram.bytes.count
       sentPackets += 1
+      countSent(datagram.bytes)
     case .event(.state(let transition)):
       states.append(
         State(machine: transition.machine, state: transition.to, atNanoseconds: now.nanoseconds))
@@ -70,6 +78,52 @@ package struct PeerOutcome: Sendable, Codable {
     }
   }
 
+  /// Takes what a peer does when its recording is over: only what it shows of what had come.
+  mutating func takeLate(_ output: PeerOutput, at now: Instant) {
+    guard case .event(.frame(let frame)) = output, frame.isInbound, frame.outcome == "decoded"
+    else { return }
+    if frame.kind == .video {
+      Self.add(1, "track \(frame.transceiver) video frames under way at the end", to: &late)
+    }
+    take(frame, at: now)
+  }
+
+  /// More streams than anybody sends.
+  private static let streamMaximum = 4_096
+
+  private mutating func countSent(_ bytes: [UInt8]) {
+    // RTP, by its version and its second byte (RFC 5761 section 4).
+    guard bytes.count >= 12, bytes[0] >> 6 == 2, !(192...223).contains(bytes[1]) else { return }
+    let sequence = UInt16(bytes[2]) << 8 | UInt16(bytes[3])
+    let ssrc = bytes[8..<12].reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
+    guard let former = highest[ssrc] else {
+      if highest.count < Self.streamMaximum { highest[ssrc] = sequence }
+      return
+    }
+    if Int16(bitPattern: sequence &- former) > 0 { highest[ssrc] = sequence }
+  }
+
+  private struct Asked: Codable {
+    var sequences: [UInt16]
+  }
+
+  /// Counts the packets that a step's NACKs ask for and that were not sent in this run.
+  mutating func countUnsent(_ step: TapeChunk.Step, _ rows: RowList) {
+    for row in step.rows where rows.table(row) == .rtcp {
+      guard rows[row, column: "type"] == .text("nack"),
+        rows[row, column: "direction"] == .text(Direction.inbound.rawValue),
+        case .integer(let ssrc) = rows[row, column: "ssrc"],
+        case .text(let fields) = rows[row, column: "fields"],
+        let asked = CanonicalJSON.value(Asked.self, from: fields)
+      else { continue }
+      guard let highest = highest[UInt32(truncatingIfNeeded: ssrc)] else {
+        unsent += asked.sequences.count
+        continue
+      }
+      unsent += asked.sequences.count { Int16(bitPattern: $0 &- highest) > 0 }
+    }
+  }
+
   private mutating func take(_ frame: FrameRecord, at now: Instant) {
     let track = "track \(frame.transceiver) \(frame.kind.rawValue)"
     guard frame.isInbound else {
@@ -77,6 +131,9 @@ package struct PeerOutcome: Sendable, Codable {
       return
     }
     if frame.kind == .audio {
+      // What was concealed and what was added to slow down are one outcome; the statistics tell
+      // them apart.
+      guard frame.outcome != "concealed" else { return }
       var count = 0
       if case .audio(let block) = frame.decoded { count = block.frameCount }
       Self.add(count, "\(track) \(frame.outcome)", to: &samples)
@@ -121,6 +178,8 @@ package struct PeerOutcome: Sendable, Codable {
   mutating func finish(at end: Instant, stats: StatsReport) {
     sample(stats)
     for entry in frames { add(entry.name, Double(entry.count)) }
+    for entry in late { add(entry.name, Double(entry.count)) }
+    if unsent > 0 { add("packets asked for again that were not sent", Double(unsent)) }
     for entry in samples { add("\(entry.name) ms", Double(entry.count) / 48) }
     for track in shown {
       let own = freezes.filter { $0.track == track.track }
@@ -146,6 +205,11 @@ package struct PeerOutcome: Sendable, Codable {
       ("concealmentEvents", "concealment events"),
     ] {
       if let value = number(object, member) { add("\(name) \(words)", value) }
+    }
+    for (member, words) in [
+      ("concealedSamples", "concealed"), ("insertedSamplesForDeceleration", "slowed down"),
+    ] {
+      if let value = number(object, member) { add("\(name) \(words) ms", value / 48) }
     }
     if let delay = number(object, "jitterBufferDelay"),
       let count = number(object, "jitterBufferEmittedCount"), count > 0

@@ -99,9 +99,22 @@ package struct WhatIfReport: Sendable {
     }
   }
 
+  private func gone(_ before: PeerOutcome, _ after: PeerOutcome, hasFewer: Bool)
+    -> [PeerOutcome.Freeze]
+  {
+    freezes(before, missingIn: after).filter {
+      (shown(after, $0.track) < shown(before, $0.track)) == hasFewer
+    }
+  }
+
+  /// How many frames of a track were shown: where frames come less often, a longer gap is usual.
+  private func shown(_ outcome: PeerOutcome, _ track: UInt32) -> Double {
+    outcome.measures.first { $0.name == "track \(track) video frames shown" }?.value ?? 0
+  }
+
   private func line(_ freeze: PeerOutcome.Freeze, of outcome: PeerOutcome) -> String {
     "peer \(outcome.peer), video track \(freeze.track), at \(seconds(freeze.fromNanoseconds)) s "
-      + "for \(Int(saturating: freeze.seconds * 1000)) ms"
+      + "for \(Int(saturating: (freeze.seconds * 1000).rounded())) ms"
   }
 
   /// The report for people: what differs, with the freezes that went or came.
@@ -125,7 +138,10 @@ package struct WhatIfReport: Sendable {
       lines.append("\(counted(same, "other outcome")) \(same == 1 ? "is" : "are") the same")
     }
     for (before, after) in pairs() {
-      lines += freezes(before, missingIn: after).map { "freeze gone: \(line($0, of: before))" }
+      lines += gone(before, after, hasFewer: false).map { "freeze gone: \(line($0, of: before))" }
+      lines += gone(before, after, hasFewer: true).map {
+        "freeze not counted, as fewer frames are shown: \(line($0, of: before))"
+      }
       lines += freezes(after, missingIn: before).map { "freeze added: \(line($0, of: after))" }
     }
     return lines.joined(separator: "\n")
@@ -137,7 +153,8 @@ package struct WhatIfReport: Sendable {
       JSONText.object([
         ("peer", .integer(before.peer)), ("label", .text(before.label)),
         ("outcomes", .list(rows(before, after).map(\.json))),
-        ("freezes_gone", .list(freezes(before, missingIn: after).map(\.json))),
+        ("freezes_gone", .list(gone(before, after, hasFewer: false).map(\.json))),
+        ("freezes_not_counted", .list(gone(before, after, hasFewer: true).map(\.json))),
         ("freezes_added", .list(freezes(after, missingIn: before).map(\.json))),
       ])
     }

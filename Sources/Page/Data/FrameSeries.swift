@@ -147,7 +147,7 @@ struct FrameSeries {
     let rows = tracks.flatMap { track in
       track.freezes.gaps.map {
         "[\(track.key.peer),\"\(track.key.track)\",\(seconds($0.from)),\(seconds($0.to)),"
-          + "\"\(($0.to - $0.from) / 1_000_000) ms\"]"
+          + "\"\(($0.to - $0.from + 500_000) / 1_000_000) ms\"]"
       }
     }
     return "[" + rows.joined(separator: ",") + "]"

@@ -30,14 +30,6 @@ struct PageFindings {
   private var findings: [Finding] = []
   private let rules: [ProblemRule]
 
-  /// Rules that are not here cost quality.
-  private static let severities: [String: Int] = [
-    "never-connected": 3, "disconnected": 3, "one-way-media": 3, "no-key-frame": 3, "freeze": 3,
-    "video-stopped": 3,
-    "silent-while-speaking": 3, "speech-while-muted": 3, "relay-in-use": 1, "silent-audio": 1,
-    "encoder-limited": 1, "refused-section": 3,
-  ]
-
   /// How many spans of a finding are drawn.
   private static let spanMaximum = 500
 
@@ -53,10 +45,14 @@ struct PageFindings {
         findings.append(
           Finding(
             rule: problem.name, peer: problem.peer,
-            severity: Self.severities[problem.name] ?? 2, spans: [span]))
+            severity: ProblemRule.severity(of: problem.name), spans: [span]))
       }
     }
     leaveOutRepetitions()
+    // The longest first, wherever one stands for all.
+    for place in findings.indices {
+      findings[place].spans.sort { ($0.to &- $0.from, $1.from) > ($1.to &- $1.from, $0.from) }
+    }
     // Stable, so that what is equal stays in the order of its beginning.
     findings.sort { ($0.severity, $0.length) > ($1.severity, $1.length) }
   }
@@ -90,8 +86,7 @@ struct PageFindings {
   /// The findings as a JSON array; `spans` has seconds and the evidence, longest first.
   var json: String {
     let objects = findings.map { finding in
-      let longest = finding.spans.sorted { $0.to &- $0.from > $1.to &- $1.from }
-      let spans = longest.prefix(Self.spanMaximum).map { span in
+      let spans = finding.spans.prefix(Self.spanMaximum).map { span in
         "[\(seconds(span.from)),\(seconds(span.to)),\(jsonString(span.evidence))]"
       }
       let sql = rules.first { $0.name == finding.rule }?.sql ?? ""

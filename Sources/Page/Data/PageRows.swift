@@ -94,7 +94,8 @@ enum PageRows {
         FROM (
           SELECT row, actor, participant, kind, extra_value AS extra, peer, track, direction,
             carried, at_ns AS from_ns,
-            lead(at_ns) OVER (PARTITION BY peer, track, direction ORDER BY row) AS to_ns
+            lead(at_ns) OVER (
+              PARTITION BY peer, track, direction, actor, participant ORDER BY row) AS to_ns
           FROM carriage
         )
         WHERE carried = 1 ORDER BY row LIMIT 5000

@@ -3,7 +3,8 @@ import { counted, digits, duration, percent } from "./basics.js";
 import { speakerName } from "./lanes.js";
 import { machineCards } from "./machines.js";
 import { outcomeOf, quantile } from "./measures.js";
-import { seriesOf, sideName, take } from "./take.js";
+import { readMembers } from "./stats.js";
+import { onWire, seriesOf, sideName, take } from "./take.js";
 
 /** The numbers: each is `{title, value, note, tone}`, or nothing when the take cannot tell. */
 export function cards() {
@@ -46,13 +47,22 @@ function setUp() {
 
 function frozen() {
   if (!seriesOf("frames", { kind: "video", direction: "in" }).length) return null;
+  // What the findings say, once they are there: a still screen is no freeze.
   const byPeer = new Map();
-  for (const [peer, , from, to] of take.freezes ?? []) {
+  const count = (peer, seconds, times, longest) => {
     const sum = byPeer.get(peer) ?? { seconds: 0, count: 0, longest: 0 };
-    sum.seconds += to - from;
-    sum.count += 1;
-    sum.longest = Math.max(sum.longest, to - from);
+    sum.seconds += seconds;
+    sum.count += times;
+    sum.longest = Math.max(sum.longest, longest);
     byPeer.set(peer, sum);
+  };
+  if (take.isExamined === false) {
+    for (const [peer, , from, to] of take.freezes ?? []) count(peer, to - from, 1, to - from);
+  } else {
+    for (const { rule, peer, seconds, count: times, spans } of take.findings ?? []) {
+      if (rule !== "freeze" && rule !== "video-stopped") continue;
+      count(peer, seconds, times, spans[0][1] - spans[0][0]);
+    }
   }
   if (!byPeer.size) return { title: "Froze", value: "never", note: "no freeze of video" };
   const [peer, worst] = [...byPeer].sort((a, b) => b[1].seconds - a[1].seconds)[0];
@@ -62,13 +72,34 @@ function frozen() {
   };
 }
 
-function concealed() {
-  const shares = seriesOf("frames", { kind: "audio", direction: "in" }).map((series) => {
+/** Samples that were concealed by the statistics; what playout adds to slow down is none of them. */
+function concealedByStats() {
+  const byPeer = new Map();
+  for (const { peer, type, members } of take.stats ?? []) {
+    if (type !== "inbound-rtp") continue;
+    const of = readMembers(members);
+    if (of.kind !== "audio" || !of.totalSamplesReceived) continue;
+    const sum = byPeer.get(peer) ?? { made: 0, all: 0 };
+    sum.made += of.concealedSamples ?? 0;
+    sum.all += of.totalSamplesReceived;
+    byPeer.set(peer, sum);
+  }
+  return [...byPeer].map(([peer, { made, all }]) => ({ peer, share: made / all }));
+}
+
+/** Blocks that were concealed or added: of a take without statistics. */
+function concealedByFrames() {
+  return seriesOf("frames", { kind: "audio", direction: "in" }).map((series) => {
     const made = series.isWaiting ? series.overview.total("concealed")
       : series.column("flags").reduce(
         (sum, each) => sum + (outcomeOf(each) === "concealed" ? 1 : 0), 0);
     return { peer: series.peer, share: made / series.count };
   });
+}
+
+function concealed() {
+  const told = concealedByStats();
+  const shares = told.length ? told : concealedByFrames();
   if (!shares.length) return null;
   shares.sort((a, b) => b.share - a.share);
   const others = shares.filter(({ peer }) => peer !== shares[0].peer);
@@ -153,10 +184,8 @@ function data() {
 }
 
 function traffic() {
-  const bytes = take.peers.reduce((sum, peer) => sum + peer.bytesIn + peer.bytesOut, 0);
+  const bytes = onWire("bytes");
   if (!bytes) return null;
-  const packets = take.peers.reduce((sum, peer) => sum + peer.packetsIn + peer.packetsOut, 0);
   return { title: "On the wire", value: `${digits(bytes / 1e6)} MB`,
-    note: counted(packets, "packet") };
+    note: counted(onWire("packets"), "packet") };
 }
-

@@ -96,6 +96,8 @@ async function addFindings() {
   take.findings = await askJSON("findings", { name: take.name });
   take.isExamined = true;
   fillPills();
+  // What was frozen is a finding.
+  if (!isComparing()) fillCards();
   fillFindings();
   soon();
 }

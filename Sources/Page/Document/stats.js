@@ -29,7 +29,7 @@ export function makeStats() {
 }
 
 /** The members of an object; none when a take has something else in their place. */
-function readMembers(text) {
+export function readMembers(text) {
   try {
     return Object(JSON.parse(text));
   } catch {

@@ -364,10 +364,17 @@ export function repairsOf(way) {
   });
 }
 
+/**
+ * How many packets or bytes went over the wire. What was only seen went out of one end and into
+ * another, and counts once.
+ */
+export const onWire = (name) => take.peers.reduce((sum, peer) =>
+  sum + (peer.role === "observed" ? 0 : peer[`${name}In`]) + peer[`${name}Out`], 0);
+
 /** One line on what the take is. */
 export function takeFacts() {
   const parts = [take.start.replace("T", ", ").replace(/\.\d+Z$/, " UTC")];
-  const packets = take.peers.reduce((sum, peer) => sum + peer.packetsIn + peer.packetsOut, 0);
+  const packets = onWire("packets");
   parts.push(`${take.seconds.toFixed(1)} s`);
   if (packets) parts.push(counted(packets, "packet"));
   if (hasLateValues()) parts.push("details follow");

@@ -11,8 +11,7 @@ package enum PageCatalogue {
     do {
       let connection = try TakeFile.openForQueries(path)
       let header = try TakeHeader.read(from: connection, path: path)
-      let end = try connection.integer(
-        "SELECT coalesce((SELECT at_ns FROM ending), (SELECT max(at_ns) FROM tape))")
+      let end = try connection.integer("SELECT \(TakeInfo.end)")
       let isComplete = try connection.integer("SELECT count(*) FROM ending") == 1
       var labels: [String] = []
       let rows = try connection.prepare("SELECT label FROM peer ORDER BY row LIMIT 20")

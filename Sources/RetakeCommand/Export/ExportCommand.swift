@@ -184,7 +184,8 @@ struct ExportCommand: ParsableCommand {
   }
 
   /// Says where an export ends that a difference cut short.
-  private func check(_ report: ReplayReport, _ what: String) throws {
+  private func check(_ report: ReplayReport?, _ what: String) throws {
+    guard let report else { return }
     guard case .identical = report.verdict else {
       printErrors(report.description)
       throw CommandFailure(
@@ -223,7 +224,13 @@ struct ExportCommand: ParsableCommand {
       try tell("\(file.path): \(frames), from \(begin) s of the take on\(left)")
     }
     try check(result.report, "media")
-    if result.written.isEmpty { throw nothing("no received track", folder, peer) }
+    if result.written.isEmpty {
+      let why = try reading { () throws(TapeError) in
+        try UnheardMedia.reason(in: take, kind: nil)
+      }
+      guard let why, part.span.isEmpty else { throw nothing("no received track", folder, peer) }
+      throw CommandFailure(.unmet, "\(take): \(folder) is not written: \(why)")
+    }
     return result.written.map { file in
       .object([
         ("file", .text(file.path)), ("kind", .text(file.kind.rawValue)),

@@ -1,0 +1,210 @@
+import Live
+import Media
+import Peer
+import RTP
+import Tape
+import Wire
+
+/// The received media of some peers or of a part of a take, decoded from the frames that it keeps.
+///
+/// Nothing is replayed: a video frame needs those from the key frame before it on, audio the second
+/// before it, and other peers are not decoded at all.
+struct MediaPart {
+  let take: String
+  let peers: [(number: Int64, label: String)]
+  /// The number of the peer whose media is wanted; nil for all.
+  let only: Int64?
+  let window: ClosedRange<Int64>
+
+  private struct Track {
+    var peer: (number: Int64, label: String)
+    var number: UInt32
+    var isVideo: Bool
+  }
+
+  /// A row of `frame` without its peer and track.
+  private struct Frame {
+    var at: Instant
+    var codec: CodecName
+    var outcome: String
+    var rtpTime: UInt32
+    var isKey: Bool
+    var bytes: [UInt8]
+    var digest: [UInt8]
+    /// Of audio that was decoded.
+    var samples: Int
+    var channels: Int
+  }
+
+  /// How long before its first block audio is decoded, which brings a decoder into its state.
+  private static let preroll: Int64 = 1_000_000_000
+
+  /// Writes what the frames of the take show and play.
+  ///
+  /// - Returns: false where they do not tell that, and the take has to be replayed: it keeps no
+  ///   media, somebody set volumes, or a frame comes out otherwise than it was recorded.
+  func write(into tracks: TrackFiles, progress: (String) -> Void) throws(ExportFailure) -> Bool {
+    guard only != nil || window != .min ... .max else { return false }
+    return try ExportFailure.reading { () throws(TapeError) in
+      let connection = try TakeFile.openForQueries(take)
+      guard try TakeHeader.read(from: connection, path: take).keepsMedia else { return false }
+      do throws(SQLiteError) {
+        let isChanged = try connection.integer(
+          """
+          SELECT EXISTS (
+            SELECT 1 FROM call_request WHERE name IN ('setVolume', 'limitAudioSlots')
+              OR name = 'setEnabled' AND arguments ->> '$.isInbound')
+          """)
+        guard isChanged == 0 else { return false }
+        for track in try list(connection) {
+          progress("track \(track.number) of peer \(track.peer.number)")
+          let isWhole =
+            try track.isVideo
+            ? writeVideo(track, connection, into: tracks)
+            : writeAudio(track, connection, into: tracks)
+          guard isWhole else { return false }
+        }
+        return true
+      } catch {
+        throw TapeError(path: take, error)
+      }
+    }
+  }
+
+  private func list(_ connection: borrowing SQLiteConnection) throws(SQLiteError) -> [Track] {
+    let rows = try connection.prepare(
+      """
+      SELECT DISTINCT peer, track, kind = 'video' FROM format
+      WHERE direction = 'in' AND kind IN ('audio', 'video') ORDER BY peer, track
+      """)
+    var found: [Track] = []
+    while try rows.step() {
+      let (peer, track, isVideo) = rows.values(Int64.self, UInt32.self, Int64.self)
+      guard only == nil || only == peer else { continue }
+      let label = peers.first { $0.number == peer }?.label ?? ""
+      found.append(Track(peer: (peer, label), number: track, isVideo: isVideo == 1))
+    }
+    return found
+  }
+
+  /// Hands on the frames of a track from a row or a time on; ends where it is told false.
+  private func each(
+    of track: Track, from: String, _ connection: borrowing SQLiteConnection,
+    _ use: (Frame) -> Bool
+  ) throws(SQLiteError) -> Bool {
+    let rows = try connection.prepare(
+      """
+      SELECT at_ns, codec, outcome, rtp_time, key, bytes, digest, samples, channels FROM frame
+      WHERE peer = \(track.peer.number) AND track = \(track.number) AND direction = 'in'
+        AND kind = '\(track.isVideo ? "video" : "audio")' AND at_ns <= \(window.upperBound)
+        AND \(from)
+      ORDER BY row
+      """)
+    while try rows.step() {
+      let (at, codec, outcome, rtpTime, isKey) = rows.values(
+        Int64.self, String.self, String.self, UInt32.self, Int64.self)
+      let (bytes, digest, samples, channels) = rows.values(
+        from: 5, [UInt8].self, [UInt8].self, Int.self, Int.self)
+      let frame = Frame(
+        at: Instant(nanoseconds: at), codec: CodecName(rawValue: codec), outcome: outcome,
+        rtpTime: rtpTime, isKey: isKey == 1, bytes: bytes, digest: digest, samples: samples,
+        channels: channels)
+      guard use(frame) else { return false }
+    }
+    return true
+  }
+
+  private func put(
+    _ frame: Frame, _ decoded: DecodedMedia, of track: Track, into tracks: TrackFiles
+  ) {
+    let record = FrameRecord(
+      transceiver: track.number, kind: track.isVideo ? .video : .audio, isInbound: true,
+      codec: frame.codec, ssrc: 0, rtpTime: frame.rtpTime, isKey: frame.isKey, width: 0, height: 0,
+      bytes: frame.bytes, outcome: frame.outcome, decoded: decoded, quantiser: 0)
+    guard let media = ReceivedMedia(record, at: frame.at) else { return }
+    tracks.write(media, record.kind, of: track.peer)
+  }
+
+  private func writeVideo(
+    _ track: Track, _ connection: borrowing SQLiteConnection, into tracks: TrackFiles
+  ) throws(SQLiteError) -> Bool {
+    var decoder: (any VideoDecoding)?
+    // From the last key frame before the first one that is wanted.
+    let from = """
+      row >= coalesce((
+        SELECT max(frame_store.row) FROM frame_store JOIN format USING (format)
+        WHERE peer = \(track.peer.number) AND track = \(track.number) AND direction = 'in'
+          AND kind = 'video' AND outcome = 'decoded' AND key = 1
+          AND at_ns <= \(window.lowerBound)
+      ), 0)
+      """
+    return try each(of: track, from: from, connection) { frame in
+      guard ["decoded", "undecodable"].contains(frame.outcome) else {
+        put(frame, .none, of: track, into: tracks)
+        return true
+      }
+      let used =
+        decoder ?? (try? LibraryCodecs().videoDecoder(track: "\(track.number)", frame.codec))
+      decoder = used
+      let picture = try? used?.decode(frame.bytes).videoFrame
+      guard frame.outcome == "decoded" else { return true }
+      guard let picture else { return false }
+      let decoded = DecodedMedia.videoFrame(picture)
+      guard decoded.digest == frame.digest else { return false }
+      put(frame, decoded, of: track, into: tracks)
+      return true
+    }
+  }
+
+  private func writeAudio(
+    _ track: Track, _ connection: borrowing SQLiteConnection, into tracks: TrackFiles
+  ) throws(SQLiteError) -> Bool {
+    let begin = window.lowerBound == .min ? .min : window.lowerBound &- Self.preroll
+    var decoder: (any AudioDecoding)?
+    // What a block was recovered from is the packet played after it.
+    var waiting: [Frame] = []
+    func play(_ frame: Frame, _ request: AudioDecodeRequest) -> Bool {
+      let used =
+        decoder
+        ?? (try? LibraryCodecs().audioDecoder(
+          track: "\(track.number)", channels: max(1, frame.channels)))
+      decoder = used
+      guard let used else { return false }
+      let block =
+        (try? used.decode(request).block)
+        ?? AudioBlock(blank: max(120, frame.samples), channels: max(1, frame.channels))
+      put(frame, .audio(block), of: track, into: tracks)
+      return true
+    }
+    func concealed(_ frame: Frame) -> Bool {
+      play(frame, .conceal(frameCount: max(120, frame.samples)))
+    }
+    let isWhole = try each(of: track, from: "at_ns >= \(begin)", connection) { frame in
+      switch frame.outcome {
+      case "recovered":
+        waiting.append(frame)
+        return true
+      case "concealed" where !waiting.isEmpty:
+        waiting.append(frame)
+        return true
+      case "concealed": return concealed(frame)
+      case "decoded":
+        for former in waiting {
+          let isPlayed =
+            former.outcome == "recovered"
+            ? play(
+              former,
+              .recoverPrevious(from: frame.bytes, frameCount: max(120, former.samples)))
+            : concealed(former)
+          guard isPlayed else { return false }
+        }
+        waiting = []
+        // G.711 and others that are not Opus come out of the replay alone.
+        return frame.codec == .opus && play(frame, .payload(frame.bytes))
+      default: return true
+      }
+    }
+    for frame in waiting where isWhole { _ = concealed(frame) }
+    return isWhole
+  }
+}

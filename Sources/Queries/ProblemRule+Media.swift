@@ -1,0 +1,449 @@
+// Rules about media that does not arrive, whatever it is.
+
+extension ProblemRule {
+  // MARK: What was agreed on
+
+  /// What the answers say of who sends what: `agreed`, a row for each time in which a peer's
+  /// direction was on for a kind of media; the empty kind is on where any is.
+  ///
+  /// Only answers count: an offer alone changes nothing. Without the text of one, a track is on from
+  /// its agreement until the other side ends it. What was only seen is on from the first packet.
+  private static let agreements = """
+        answer AS (
+          -- A message is the description, or JSON that holds it: line ends may be written out.
+          SELECT row, peer, at_ns, direction, '[' || replace(json_quote(replace(replace(replace(
+            CAST(message AS TEXT), char(13), ''), '\\r', ''), '\\n', char(10))), '\\n', '","')
+            || ']' AS lines
+          FROM signaling WHERE type IN ('answer', 'pranswer')
+        ),
+        line AS MATERIALIZED (
+          SELECT answer.row AS row, answer.peer AS peer, answer.at_ns AS at_ns,
+            answer.direction AS direction, each.key AS number, each.value AS text
+          FROM answer, json_each(iif(json_valid(lines), lines, '[]')) AS each
+          WHERE each.value LIKE 'm=%'
+            OR each.value IN ('a=sendrecv', 'a=sendonly', 'a=recvonly', 'a=inactive')
+        ),
+        section AS (
+          SELECT row, peer, at_ns, direction, max(iif(text LIKE 'm=%', text, NULL)) AS head,
+            coalesce(max(iif(text LIKE 'a=%', text, NULL)), 'a=sendrecv') AS way
+          FROM (
+            SELECT *, sum(text LIKE 'm=%') OVER (PARTITION BY row ORDER BY number) AS place
+            FROM line
+          ) WHERE place > 0 GROUP BY row, place
+        ),
+        -- What this side receives ('in') and sends: an answer of the other side says it turned round.
+        turn AS (
+          SELECT row, section.peer AS peer, at_ns, side.direction AS direction, side.kind AS kind,
+            max(head NOT LIKE 'm=_____ 0 %' AND head LIKE 'm=' || side.pattern AND way IN (
+              'a=sendrecv',
+              iif((section.direction = 'in') = (side.direction = 'in'), 'a=sendonly', 'a=recvonly')
+            )) AS is_on
+          FROM section JOIN (
+            SELECT 'in' AS direction, 'audio' AS kind, 'audio%' AS pattern
+            UNION ALL VALUES ('in', 'video', 'video%'), ('in', '', '_____ %'),
+              ('out', 'audio', 'audio%'), ('out', 'video', 'video%'), ('out', '', '_____ %')
+          ) AS side
+          GROUP BY row, side.direction, side.kind
+          UNION ALL
+          SELECT min(row), peer, min(at_ns), direction, kind, 1 FROM track
+          WHERE kind IN ('audio', 'video') AND peer NOT IN (SELECT peer FROM section)
+          GROUP BY peer, direction, kind
+          UNION ALL
+          SELECT min(row), peer, min(at_ns), direction, '', 1 FROM track
+          WHERE kind IN ('audio', 'video') AND peer NOT IN (SELECT peer FROM section)
+          GROUP BY peer, direction
+        ),
+        turned AS (
+          SELECT * FROM (
+            SELECT *, lag(is_on) OVER (PARTITION BY peer, direction, kind ORDER BY row) AS former
+            FROM turn
+          ) WHERE is_on IS NOT former
+        ),
+        agreed AS MATERIALIZED (
+          SELECT peer, direction, kind, from_ns, coalesce(to_ns, 9223372036854775807) AS to_ns
+          FROM (
+            SELECT *, at_ns AS from_ns,
+              lead(at_ns) OVER (PARTITION BY peer, direction, kind ORDER BY row) AS to_ns
+            FROM turned
+          ) WHERE is_on
+        ),
+        -- From when to when each peer was connected; that of one that was only seen shows in its
+        -- packets.
+        live AS MATERIALIZED (
+          SELECT peer, min(from_ns) AS from_ns, max(to_ns) AS to_ns, 0 AS is_seen FROM state_time
+          WHERE machine = 'connection' AND state IN ('connected', 'disconnected') GROUP BY peer
+          UNION ALL
+          SELECT path_end.peer, min(first_ns), max(last_ns), 1
+          FROM path_end JOIN peer ON peer.peer = path_end.peer AND role = 'observed'
+          JOIN (
+            SELECT path, min(at_ns) AS first_ns, max(at_ns) AS last_ns FROM packet_store
+            WHERE ssrc IS NOT NULL GROUP BY path
+          ) USING (path)
+          GROUP BY path_end.peer
+        )
+    """
+
+  /// When a peer should have received or sent media: `span`.
+  private static let spans = """
+        span AS MATERIALIZED (
+          SELECT agreed.peer AS peer, direction, max(agreed.from_ns, live.from_ns) AS from_ns,
+            min(agreed.to_ns, live.to_ns) AS to_ns
+          FROM agreed JOIN live ON live.peer = agreed.peer
+            AND agreed.from_ns < live.to_ns AND live.from_ns < agreed.to_ns
+          -- What one end sent is what the other one received; of a call that was only seen, one of
+          -- them is enough.
+          WHERE kind = '' AND (direction = 'in' OR NOT is_seen)
+        )
+    """
+
+  /// The times in which a peer should have received or sent media.
+  static let spanQuery = """
+    WITH
+    \(agreements),
+    \(spans)
+    SELECT peer, direction, from_ns, to_ns FROM span WHERE from_ns < to_ns
+    """
+
+  // MARK: Times without packets
+
+  /// Where a received stream had no packet for two seconds or more: `pause`.
+  ///
+  /// It has how many packets are missing when it goes on. The last one goes on to the end of the connection.
+  private static let pauses = """
+        came AS (
+          SELECT path_end.peer AS peer, packet_store.row AS row, at_ns,
+            packet_store.ssrc & 0xffffffff AS ssrc, sequence, marker_type & 127 AS payload_type
+          FROM packet_store JOIN path_end USING (path)
+          WHERE marker_type IS NOT NULL AND path_end.direction = 'in'
+        ),
+        pause AS MATERIALIZED (
+          SELECT peer, ssrc, begin_ns, end_ns, begin_row, end_row,
+            (sequence - former - 1) & 65535 AS missing, former_type
+          FROM (
+            SELECT peer, ssrc, sequence, lag(at_ns) OVER stream AS begin_ns, at_ns AS end_ns,
+              lag(row) OVER stream AS begin_row, row AS end_row,
+              lag(sequence) OVER stream AS former, lag(payload_type) OVER stream AS former_type
+            FROM came WINDOW stream AS (PARTITION BY peer, ssrc ORDER BY row)
+          ) WHERE end_ns - begin_ns >= 2000000000
+          UNION ALL
+          SELECT peer, ssrc, at_ns, NULL, max(row), NULL, 0, payload_type
+          FROM came GROUP BY peer, ssrc
+        )
+    """
+
+  /// Times of two seconds or more in which nothing came or went that should have, and how many
+  /// packets went the other way: `gap`.
+  private static let oneWayGaps = """
+        passed AS (
+          SELECT path_end.peer AS peer, path_end.direction AS direction, packet_store.row AS row,
+            at_ns
+          FROM packet_store JOIN path_end USING (path) WHERE marker_type IS NOT NULL
+        ),
+        instant AS (
+          SELECT span.peer AS peer, span.direction AS direction, from_ns, at_ns, row
+          FROM span JOIN passed ON passed.peer = span.peer AND passed.direction = span.direction
+            AND at_ns BETWEEN from_ns AND to_ns
+          UNION ALL SELECT peer, direction, from_ns, from_ns, NULL FROM span
+          UNION ALL SELECT peer, direction, from_ns, to_ns, NULL FROM span
+        ),
+        long AS MATERIALIZED (
+          SELECT * FROM (
+            SELECT peer, direction, lag(at_ns) OVER way AS begin_ns, at_ns AS end_ns,
+              lag(row) OVER way AS begin_row, row AS end_row
+            FROM instant WINDOW way AS (PARTITION BY peer, direction, from_ns ORDER BY at_ns, row)
+          ) WHERE end_ns - begin_ns >= 2000000000
+        ),
+        gap AS MATERIALIZED (
+          SELECT peer, direction, begin_ns, end_ns, begin_row, end_row, (
+            -- Only the rows of that time are looked at, and some around it: the kernel's time of a
+            -- packet may be a little before its step.
+            SELECT count(*) FROM packet_store JOIN path_end USING (path)
+            WHERE path_end.peer = long.peer AND path_end.direction <> long.direction
+              AND marker_type IS NOT NULL AND at_ns > begin_ns AND at_ns < end_ns
+              AND packet_store.row BETWEEN coalesce(begin_row - 65536000, 0)
+                AND coalesce(end_row + 65536000, 9223372036854775807)
+          ) AS others
+          FROM long
+        )
+    """
+
+  /// The same as `gap` and `pause` when somebody else found them: JSON arrays in the place of `?1` and `?2`.
+  private static let foundGaps = """
+        gap AS MATERIALIZED (
+          SELECT value ->> 0 AS peer, value ->> 1 AS direction, value ->> 2 AS begin_ns,
+            value ->> 3 AS end_ns, value ->> 4 AS begin_row, value ->> 5 AS end_row,
+            value ->> 6 AS others
+          FROM json_each(?2)
+        )
+    """
+
+  private static let foundPauses = """
+        pause AS MATERIALIZED (
+          SELECT value ->> 0 AS peer, value ->> 1 AS ssrc, value ->> 2 AS begin_ns,
+            value ->> 3 AS end_ns, value ->> 4 AS begin_row, value ->> 5 AS end_row,
+            value ->> 6 AS missing, value ->> 7 AS former_type
+          FROM json_each(?1)
+        )
+    """
+
+  /// What both sides tell of a stream in their reports: `counted` has the sender reports that came
+  /// with those before them, `reported` what the other side said of own streams.
+  private static let reports = """
+        counted AS MATERIALIZED (
+          SELECT peer, ssrc, at_ns, fields ->> '$.packets' AS packets,
+            lag(at_ns) OVER sender AS former_ns,
+            lag(fields ->> '$.packets') OVER sender AS former
+          FROM rtcp WHERE type = 'sr' AND direction = 'in'
+          WINDOW sender AS (PARTITION BY peer, ssrc ORDER BY row)
+        ),
+        reported AS MATERIALIZED (
+          SELECT rtcp.peer AS peer, rtcp.row AS row, rtcp.at_ns AS at_ns,
+            each.value ->> '$.ssrc' AS ssrc, each.value ->> '$.highest' AS highest,
+            each.value ->> '$.lost' AS lost
+          FROM rtcp, json_each(rtcp.fields, '$.blocks') AS each
+          WHERE rtcp.type IN ('sr', 'rr') AND rtcp.direction = 'in'
+        )
+    """
+
+  // MARK: One way
+
+  /// Media that goes one way: the other side is there and sends, and nothing of it arrives; or it
+  /// gets nothing of what is sent, by its own reports; or this side sends nothing of what was agreed.
+  ///
+  /// A path that is dead both ways is no path that goes one way.
+  static let oneWay = ProblemRule(
+    name: "one-way-media",
+    sql: """
+      WITH
+      \(agreements),
+      \(spans),
+      \(pauses),
+      \(oneWayGaps),
+      \(oneWayJudgement)
+      """)
+
+  /// The same for gaps and pauses that were found otherwise.
+  static let oneWayOfFound = """
+    WITH
+    \(foundPauses),
+    \(foundGaps),
+    \(oneWayJudgement)
+    """
+
+  private static let oneWayJudgement = """
+    \(reports),
+        -- How much more was lost by each report than by the one before it, summed up to each
+        -- moment: when a gap began, and six seconds after its end, when reports must have come.
+        moment AS (
+          SELECT peer, at_ns, lost - lag(lost, 1, lost) OVER (PARTITION BY peer, ssrc ORDER BY row)
+            AS more, 1 AS is_report
+          FROM reported
+          UNION ALL SELECT peer, begin_ns, 0, 0 FROM gap
+          UNION ALL SELECT peer, end_ns, 0, 0 FROM gap
+          UNION ALL SELECT peer, end_ns + 6000000000, 0, 0 FROM gap
+        ),
+        sum_of_lost AS MATERIALIZED (
+          SELECT DISTINCT peer, at_ns, sum(more) OVER past AS lost, sum(is_report) OVER past AS reports
+          FROM moment WINDOW past AS (PARTITION BY peer ORDER BY at_ns)
+        ),
+        -- What is known of the way there and of the way back.
+        judged AS (
+          SELECT gap.*,
+            after.reports > until.reports AS has_reports,
+            others - max(0, after.lost - since.lost) AS delivered,
+            EXISTS (
+              SELECT 1 FROM packet_store JOIN path_end USING (path)
+              WHERE path_end.peer = gap.peer AND path_end.direction = gap.direction
+                AND marker_type IS NULL AND at_ns > begin_ns AND at_ns < end_ns
+                AND packet_store.row BETWEEN coalesce(begin_row, 0)
+                  AND coalesce(end_row, 9223372036854775807)
+            ) AS is_alive,
+            -- It was sent: numbers are missing, or the sender says so.
+            begin_row IS NULL AND end_row IS NULL AND NOT EXISTS (
+                SELECT 1 FROM pause WHERE pause.peer = gap.peer AND pause.begin_ns < gap.begin_ns)
+              OR EXISTS (
+                SELECT 1 FROM pause WHERE pause.peer = gap.peer AND pause.begin_ns <= gap.begin_ns
+                  AND pause.end_ns >= gap.end_ns AND missing BETWEEN 1 AND 32767)
+              OR EXISTS (
+                SELECT 1 FROM counted WHERE counted.peer = gap.peer AND counted.at_ns <= gap.end_ns
+                  AND counted.at_ns > gap.begin_ns
+                  AND (former_ns >= gap.begin_ns AND packets > former
+                    OR former_ns IS NULL AND packets > 0 AND counted.ssrc NOT IN (
+                      SELECT ssrc FROM pause WHERE pause.peer = gap.peer)))
+              AS is_sent
+          FROM gap
+          LEFT JOIN sum_of_lost AS since ON since.peer = gap.peer AND since.at_ns = gap.begin_ns
+          LEFT JOIN sum_of_lost AS until ON until.peer = gap.peer AND until.at_ns = gap.end_ns
+          LEFT JOIN sum_of_lost AS after
+            ON after.peer = gap.peer AND after.at_ns = gap.end_ns + 6000000000
+          WHERE others * 1e9 >= 5.0 * (end_ns - begin_ns)
+        ),
+        -- Reports in which an own stream stands still, from the second one on.
+        still AS (
+          SELECT peer, ssrc, highest, min(at_ns) AS begin_ns, max(at_ns) AS end_ns,
+            min(row) AS begin_row, max(row) AS end_row, count(*) AS times
+          FROM (
+            SELECT *, sum(is_other) OVER (PARTITION BY peer, ssrc ORDER BY row) AS run
+            FROM (
+              SELECT *, highest IS NOT lag(highest) OVER (PARTITION BY peer, ssrc ORDER BY row)
+                AS is_other
+              FROM reported
+            )
+          ) GROUP BY peer, ssrc, run
+          HAVING times >= 2 AND end_ns - begin_ns >= 2000000000
+        ),
+        deaf AS (
+          SELECT still.*, (
+            SELECT count(*) FROM packet_store JOIN path_end USING (path)
+            WHERE path_end.peer = still.peer AND path_end.direction = 'out'
+              AND marker_type IS NOT NULL AND packet_store.ssrc & 0xffffffff = still.ssrc
+              AND packet_store.row BETWEEN begin_row AND end_row
+          ) AS sent
+          FROM still
+        )
+      SELECT peer, begin_ns AS from_ns, end_ns AS to_ns,
+        'no media came in for ' || round((end_ns - begin_ns) / 1e9, 1)
+          || ' s while ' || others || ' packets went the other way' AS evidence
+      FROM judged
+      WHERE direction = 'in' AND is_sent AND iif(has_reports, delivered * 1e9
+          >= 5.0 * (end_ns - begin_ns), is_alive)
+      UNION ALL
+      SELECT peer, begin_ns, end_ns,
+        'no media went out for ' || round((end_ns - begin_ns) / 1e9, 1)
+          || ' s while ' || others || ' packets came the other way'
+      FROM judged
+      WHERE direction = 'out' AND NOT EXISTS (
+        -- Nothing was given to it to send.
+        SELECT 1 FROM (
+          SELECT arguments FROM call_request WHERE call_request.peer = judged.peer
+            AND name = 'replaceSource' AND call_request.at_ns <= judged.begin_ns + 1000000000
+          ORDER BY row DESC LIMIT 1
+        ) WHERE arguments ->> '$._1' IS NULL)
+      UNION ALL
+      SELECT peer, begin_ns, end_ns,
+        'nothing of ssrc ' || ssrc || ' arrived at the other side for '
+          || round((end_ns - begin_ns) / 1e9, 1) || ' s: ' || sent || ' packets went there, and '
+          || times || ' of its reports stand still'
+      FROM deaf WHERE sent * 1e9 >= 5.0 * (end_ns - begin_ns)
+    """
+
+  // MARK: Gaps in streams
+
+  /// A stream of which nothing came for three seconds or more although it was sent, or with which
+  /// all else ceased to come.
+  ///
+  /// Where its sender paused, nothing is missing.
+  static let streamGap = ProblemRule(
+    name: "stream-gap",
+    sql: """
+      WITH
+      \(agreements),
+      \(pauses),
+      \(streamGapJudgement)
+      """)
+
+  /// The same for pauses that were found otherwise.
+  static let streamGapOfFound = """
+    WITH
+    \(agreements),
+    \(foundPauses),
+    \(streamGapJudgement)
+    """
+
+  private static let longPauses = """
+    \(reports),
+        media AS MATERIALIZED (
+          SELECT peer, ssrc, max(kind) AS kind, max(track) AS track FROM (
+            SELECT peer, ssrc & 0xffffffff AS ssrc, kind, track FROM format
+            WHERE kind IN ('audio', 'video') AND direction = 'in' AND ssrc <> 0
+            UNION ALL
+            SELECT peer, ssrc & 0xffffffff, kind, track FROM track
+            WHERE direction = 'in' AND ssrc IS NOT NULL AND kind IN ('audio', 'video')
+              AND codec NOT IN ('rtx', 'red', 'ulpfec', 'flexfec', 'flexfec-03', '')
+          ) GROUP BY peer, ssrc
+        ),
+        long AS MATERIALIZED (
+          SELECT pause.peer AS peer, pause.ssrc AS ssrc, kind, track, begin_ns, begin_row,
+            coalesce(pause.end_row, 9223372036854775807) AS end_row, pause.end_row IS NULL AS is_last,
+            -- What went back to an earlier number, or jumps by more than can have been sent, began
+            -- anew.
+            iif(missing <= 32767 AND missing * 1e9 <= 2e3 * (pause.end_ns - begin_ns), missing, 0)
+              AS missing,
+            coalesce(pause.end_ns, live.to_ns) AS end_ns, former_type
+          FROM pause JOIN media ON media.peer = pause.peer AND media.ssrc = pause.ssrc
+          JOIN live ON live.peer = pause.peer
+          WHERE coalesce(pause.end_ns, live.to_ns) - begin_ns >= 3000000000
+            AND begin_ns >= live.from_ns
+            AND EXISTS (
+              SELECT 1 FROM agreed WHERE agreed.peer = pause.peer AND agreed.direction = 'in'
+                AND agreed.kind = media.kind AND agreed.from_ns <= begin_ns
+                AND agreed.to_ns >= begin_ns + 2000000000)
+            AND NOT EXISTS (
+              SELECT 1 FROM event WHERE event.peer = pause.peer AND type = 'trackended'
+                AND detail ->> '$.transceiver' = media.track
+                AND event.at_ns BETWEEN begin_ns - 2000000000
+                  AND coalesce(pause.end_ns, live.to_ns))
+            AND NOT EXISTS (
+              SELECT 1 FROM rtcp WHERE rtcp.peer = pause.peer AND rtcp.type = 'bye'
+                AND rtcp.direction = 'in' AND rtcp.at_ns BETWEEN begin_ns - 1000000000
+                  AND coalesce(pause.end_ns, live.to_ns))
+        ),
+        judged AS (
+          SELECT *,
+            missing > 0 OR EXISTS (
+              SELECT 1 FROM counted WHERE counted.peer = long.peer AND counted.ssrc = long.ssrc
+                AND counted.at_ns <= end_ns AND former_ns >= begin_ns AND packets > former
+            ) AS is_sent,
+            EXISTS (
+              SELECT 1 FROM packet_store JOIN path_end USING (path)
+              WHERE path_end.peer = long.peer AND path_end.direction = 'in'
+                AND at_ns > begin_ns AND at_ns < end_ns
+                AND packet_store.row BETWEEN begin_row AND long.end_row
+            ) AS is_alive
+          FROM long
+        )
+    """
+
+  private static let streamGapJudgement = """
+    \(longPauses)
+      SELECT peer, begin_ns AS from_ns, end_ns AS to_ns,
+        'nothing of ' || kind || ' ssrc ' || ssrc || ' came for '
+          || round((end_ns - begin_ns) / 1e9, 1) || ' s' || iif(is_last, ', to the end', '') || ': '
+          || CASE
+            WHEN missing > 0 THEN missing || ' packets of it are missing'
+            WHEN is_sent THEN 'its sender says that it went on sending'
+            ELSE 'nothing else came either'
+          END || iif(missing > 0 AND NOT is_alive, ', and nothing else came either', '') AS evidence
+      FROM judged WHERE is_sent OR is_last AND NOT is_alive
+    """
+
+  /// A voice whose sender sent nothing for a while: muted by taking the microphone away, or a page
+  /// that slept.
+  static let pausedAudio = ProblemRule(
+    name: "audio-paused",
+    sql: """
+      WITH
+      \(agreements),
+      \(pauses),
+      \(pausedJudgement)
+      """)
+
+  /// The same for pauses that were found otherwise.
+  static let pausedAudioOfFound = """
+    WITH
+    \(agreements),
+    \(foundPauses),
+    \(pausedJudgement)
+    """
+
+  /// Of G.711 the last packet before a silence may be comfort noise (RFC 3389), payload type 13.
+  private static let pausedJudgement = """
+    \(longPauses)
+      SELECT peer, begin_ns AS from_ns, end_ns AS to_ns,
+        'the sender of ' || kind || ' ssrc ' || ssrc || ' sent nothing for '
+          || round((end_ns - begin_ns) / 1e9, 1) || ' s' || iif(is_last, ', to the end', '')
+          AS evidence
+      FROM judged WHERE kind = 'audio' AND NOT is_sent AND former_type <> 13
+        AND NOT (is_last AND NOT is_alive)
+    """
+}

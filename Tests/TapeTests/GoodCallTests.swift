@@ -1,0 +1,183 @@
+import JSEP
+import Lab
+import Media
+import Peer
+import SCTP
+import Testing
+import Wire
+
+@testable import Queries
+@testable import Tape
+
+/// Calls in which nothing is wrong, of as many kinds as people have: no rule finds more in them
+/// than what is worth knowing.
+struct GoodCallTests {
+  enum Kind: String, CaseIterable {
+    case pausesOfTheSender, sharedScreen, hold, heldByTheOtherSide, recvonly, restart, glare
+    case twoSpeakers, muted, microphoneTakenAway, audioOnly, dataOnly, cameraOff
+  }
+
+  @Test(arguments: Kind.allCases)
+  func nothingIsWrongInAGoodCall(kind: Kind) throws {
+    let folder = try TakeFolder()
+    let path = folder.file("good.take")
+    let recorded = try RecordedVirtualCall(
+      path: path, seed: 77, links: [LinkSettings(), LinkSettings()], labels: ["caller", "callee"])
+    run(kind, recorded)
+    _ = try recorded.finish()
+    let found = try TakeProblems(path: path)
+    for problem in found.problems {
+      let severity = ProblemRule.severity(of: problem.name)
+      #expect(
+        severity <= 1,
+        "\(kind): \(problem.name) of \(problem.peer), \(problem.evidence)")
+    }
+    #expect(try TakeProblems(path: path, asksAlways: true).problems == found.problems)
+    switch kind {
+    case .microphoneTakenAway: #expect(found.problems.map(\.name) == ["audio-paused"])
+    // A camera that is off sends nothing, and nothing is missing.
+    case .cameraOff: #expect(found.problems.map(\.name) == ["video-paused"])
+    default: #expect(found.problems.isEmpty, "\(kind): \(found.problems)")
+    }
+  }
+
+  private static let tone = MediaSource.tone(hertz: 440, pauseSeconds: 0)
+  private static let camera = MediaSource.pattern(width: 96, height: 64, framesPerSecond: 15)
+
+  private func run(_ kind: Kind, _ recorded: RecordedVirtualCall) {
+    let call = recorded.call
+    switch kind {
+    case .pausesOfTheSender:
+      call.addMedia(audio: .application)
+      call.negotiate()
+      for turn in 0..<4 { talk(call, milliseconds: 12_000, speaker: turn % 2, pausing: 20) }
+    case .sharedScreen:
+      call.addMedia(audio: Self.tone, videoFrames: .application, from: [0])
+      call.negotiate()
+      show(call, frames: 20, every: 100)
+      // Nothing changes on it for a while, then seldom.
+      recorded.run(for: .seconds(4))
+      show(call, frames: 4, every: 1_500)
+    case .hold:
+      call.addMedia(audio: Self.tone, videoFrames: Self.camera)
+      call.negotiate()
+      recorded.run(for: .seconds(3))
+      for direction in [TransceiverDirection.inactive, .sendrecv] {
+        for transceiver: UInt32 in 1...2 {
+          call.call(0, .setDirection(transceiver: transceiver, direction))
+        }
+        call.negotiate()
+        recorded.run(for: .seconds(6))
+      }
+    case .heldByTheOtherSide:
+      // Music for who waits: one side goes on sending, and does not listen.
+      call.addMedia(audio: Self.tone)
+      call.negotiate()
+      recorded.run(for: .seconds(3))
+      for direction in [TransceiverDirection.sendonly, .sendrecv] {
+        call.call(0, .setDirection(transceiver: 1, direction))
+        call.negotiate()
+        recorded.run(for: .seconds(6))
+      }
+    case .recvonly:
+      for kind in [MediaKind.audio, .video] {
+        call.call(
+          0, .addTransceiver(kind: kind, direction: .recvonly, streamIDs: [], source: nil))
+      }
+      call.addMedia(audio: Self.tone, videoFrames: Self.camera, from: [1])
+      call.negotiate()
+      recorded.run(for: .seconds(6))
+    case .restart:
+      call.addMedia(audio: Self.tone, videoFrames: Self.camera)
+      call.negotiate()
+      for _ in 0..<4 {
+        recorded.run(for: .seconds(2))
+        call.call(0, .restartICE)
+        call.negotiate()
+      }
+      recorded.run(for: .seconds(2))
+    case .glare:
+      call.addMedia(audio: Self.tone, videoFrames: Self.camera)
+      call.negotiate()
+      recorded.run(for: .seconds(2))
+      call.call(0, .setLocalDescription(nil))
+      call.call(1, .setLocalDescription(nil))
+      // The polite side lets its offer go.
+      guard case .description(let offer) = call.call(1, .localDescription) else { return }
+      call.call(0, .setRemoteDescription(offer))
+      call.call(0, .setLocalDescription(nil))
+      guard case .description(let answer) = call.call(0, .localDescription) else { return }
+      call.call(1, .setRemoteDescription(answer))
+      recorded.run(for: .seconds(4))
+    case .twoSpeakers:
+      call.addMedia(audio: .application)
+      call.negotiate()
+      // What a noise gate lets through of who listens is digital silence.
+      for turn in 0..<4 { talk(call, milliseconds: 8_000, speaker: turn % 2) }
+    case .muted:
+      call.addMedia(audio: Self.tone, videoFrames: Self.camera)
+      call.negotiate()
+      recorded.run(for: .seconds(2))
+      for transceiver: UInt32 in 1...2 {
+        call.call(0, .setEnabled(transceiver: transceiver, isInbound: false, isEnabled: false))
+      }
+      recorded.run(for: .seconds(12))
+      call.call(0, .setEnabled(transceiver: 1, isInbound: false, isEnabled: true))
+      recorded.run(for: .seconds(2))
+    case .microphoneTakenAway:
+      call.addMedia(audio: Self.tone)
+      call.negotiate()
+      recorded.run(for: .seconds(3))
+      call.call(0, .replaceSource(transceiver: 1, nil))
+      recorded.run(for: .seconds(5))
+      call.call(0, .replaceSource(transceiver: 1, Self.tone))
+      recorded.run(for: .seconds(2))
+    case .cameraOff:
+      call.addMedia(audio: Self.tone, videoFrames: Self.camera)
+      call.negotiate()
+      recorded.run(for: .seconds(3))
+      call.call(0, .replaceSource(transceiver: 2, nil))
+      recorded.run(for: .seconds(7))
+      call.call(0, .replaceSource(transceiver: 2, Self.camera))
+      recorded.run(for: .seconds(2))
+    case .audioOnly:
+      call.addMedia(audio: Self.tone)
+      call.negotiate()
+      recorded.run(for: .seconds(5))
+    case .dataOnly:
+      call.call(0, .createDataChannel(DataChannelInit(label: "chat")))
+      call.negotiate()
+      recorded.run(for: .seconds(5))
+    }
+  }
+
+  /// Lets both peers capture audio: loud, or digital silence.
+  ///
+  /// - Parameter pausing: of how many blocks of silence one is sent, as with DTX.
+  private func talk(
+    _ call: VirtualCall, milliseconds: Int64, speaker: Int, pausing: Int64 = 1
+  ) {
+    for block in 0..<(milliseconds / 20) {
+      for peer in 0..<2 where peer == speaker || block % pausing == 0 {
+        let amplitude: Int16 = peer == speaker ? 8000 : 0
+        let samples = (0..<960).map { $0 / 48 % 2 == 0 ? amplitude : -amplitude }
+        call.step(
+          peer, .captured(transceiver: 1, .audio(AudioBlock(samples: samples, channels: 1))))
+      }
+      call.run(for: .milliseconds(20))
+    }
+  }
+
+  /// Lets the first peer capture video frames of a screen.
+  private func show(_ call: VirtualCall, frames: Int, every milliseconds: Int64) {
+    for frame in 0..<frames {
+      let grey = UInt8(truncatingIfNeeded: frame * 40)
+      let samples = [UInt8](repeating: grey, count: 96 * 64 * 3 / 2)
+      call.step(
+        0,
+        .captured(
+          transceiver: 2, .videoFrame(I420Buffer(width: 96, height: 64, samples: samples))))
+      call.run(for: .milliseconds(milliseconds))
+    }
+  }
+}
