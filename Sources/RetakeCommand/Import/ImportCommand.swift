@@ -48,8 +48,19 @@ struct ImportCommand: ParsableCommand {
     var settings = try observing.settings()
     // What is not whole gets no name.
     settings.keepsIncomplete = false
-    settings.keyLogs = try keys.map { try ObservingOptions.text($0) }
-    if RecordOptions.isFolder(out) { return try importCalls(settings) }
+    var notes: [String] = []
+    for path in keys {
+      let log = try ObservingOptions.text(path)
+      if KeyLogGate.hasSecrets(log) {
+        settings.keyLogs.append(log)
+      } else {
+        notes.append(CaptureSummary.noSecrets(CommandReading.oneLine(path)))
+      }
+    }
+    if RecordOptions.isFolder(out) {
+      notes.forEach { printError("retake: \($0)") }
+      return try importCalls(settings)
+    }
     let summary = try WritingWhole.take(out) { path in
       let taking = CaptureTaking(settings, writing: path)
       let counters = try CaptureFeed.read(capture, "importing") { try taking.show($0, of: $1) }
@@ -58,6 +69,7 @@ struct ImportCommand: ParsableCommand {
           .invalidTake, "\(CommandReading.oneLine(capture)): no UDP or TCP packet is in it")
       }
       summary.take = out
+      summary.notes += notes
       return summary
     }
     try json ? Output.json(CanonicalJSON.text(summary)) : Output.line(summary.words)
