@@ -107,23 +107,79 @@ CREATE TABLE wire (
 );
 
 -- Whose a path is. That of a peer which Retake itself was is its own; what an observer saw went
--- out of one of its peers and into the other, which have the addresses as a candidate pair.
+-- out of one of its peers and into the other, which have the addresses as a candidate pair: those
+-- that the pair has in the end, as a relayed address may show later than the first packet.
 CREATE VIEW path_end AS
+WITH pair AS (
+  SELECT named.peer AS peer, named.local AS seen_local, named.remote AS seen_remote,
+    last.local AS local, last.remote AS remote
+  FROM (
+    SELECT peer, local, remote, max(pair) AS pair FROM candidate_pair GROUP BY peer, local, remote
+  ) AS named
+  JOIN (
+    SELECT peer, pair, local, remote, max(row) FROM candidate_pair GROUP BY peer, pair
+  ) AS last ON last.peer = named.peer AND last.pair = named.pair
+)
 SELECT path, peer, direction, local, remote FROM path WHERE peer > 0
 UNION ALL
-SELECT seen.path, pair.peer, 'out', seen.local, seen.remote
-FROM path AS seen JOIN (SELECT DISTINCT peer, local, remote FROM candidate_pair) AS pair
-  ON pair.local = seen.local AND pair.remote = seen.remote
+SELECT seen.path, pair.peer, 'out', pair.local, pair.remote
+FROM path AS seen JOIN pair ON pair.seen_local = seen.local AND pair.seen_remote = seen.remote
 WHERE seen.peer = 0
 UNION ALL
-SELECT seen.path, pair.peer, 'in', seen.remote, seen.local
-FROM path AS seen JOIN (SELECT DISTINCT peer, local, remote FROM candidate_pair) AS pair
-  ON pair.local = seen.remote AND pair.remote = seen.local
+SELECT seen.path, pair.peer, 'in', pair.local, pair.remote
+FROM path AS seen JOIN pair ON pair.seen_local = seen.remote AND pair.seen_remote = seen.local
 WHERE seen.peer = 0;
 
--- Datagrams. What a TURN server relays in a channel has the fields of the packet inside; its bytes
--- begin with the channel's header (RFC 8656 section 12.4), and it counts as 'turn' when that packet
--- is neither RTP nor RTCP.
+-- What an observer read out of something else: paths of no peer whose direction is 'out', as they
+-- were made here. What carried them is the input of the step that used them first.
+CREATE VIEW carried_path AS
+WITH
+  found AS (
+    SELECT path.path AS path, path.local AS local, path.remote AS remote,
+      (
+        SELECT outside.local || ' ' || outside.remote
+        FROM packet_store JOIN path AS outside USING (path)
+        WHERE packet_store.row BETWEEN path.row & ~65535 AND path.row
+        ORDER BY packet_store.row LIMIT 1
+      ) AS datagram,
+      (
+        SELECT (arguments ->> '$.source') || ' ' || (arguments ->> '$.destination')
+        FROM call_request
+        WHERE call_request.row BETWEEN path.row & ~65535 AND path.row AND name = 'segment'
+      ) AS segment
+    FROM path WHERE path.peer = 0 AND path.direction = 'out'
+  ),
+  ended AS (
+    SELECT path, local, remote, segment IS NOT NULL AS is_stream,
+      substr(coalesce(segment, datagram), 1, instr(coalesce(segment, datagram), ' ') - 1) AS one,
+      substr(coalesce(segment, datagram), instr(coalesce(segment, datagram), ' ') + 1) AS other
+    FROM found
+  ),
+  -- Packets that waited together come out in a step of one of them, which may go the other way.
+  turned AS MATERIALIZED (
+    SELECT *, EXISTS (
+      SELECT 1 FROM candidate_pair AS pair
+      WHERE pair.local = ended.local AND pair.remote = ended.remote AND pair.base = ended.other
+        OR pair.local = ended.remote AND pair.remote = ended.local AND pair.base = ended.one
+    ) AS is_turned
+    FROM ended
+  )
+SELECT
+  path,
+  CASE                                   -- a TURN server over UDP or TCP, or TCP between the ends
+    WHEN NOT is_stream THEN 'turn'
+    WHEN local IN (one, other) AND remote IN (one, other) THEN 'tcp'
+    ELSE 'turn-tcp'
+  END AS carrier,
+  iif(is_turned, other, one) AS source,
+  iif(is_turned, one, other) AS destination
+FROM turned WHERE one IS NOT NULL;
+
+-- Datagrams. What a TURN server relays to a peer that Retake itself was in a channel has the fields
+-- of the packet inside; its bytes begin with the channel's header (RFC 8656 section 12.4), and it
+-- counts as 'turn' when that packet is neither RTP nor RTCP. Of calls between others the packet
+-- inside is the row, between the addresses of its candidates, however it was carried: in channels
+-- and indications of TURN, over UDP or TCP, or over TCP between the ends (RFC 6544).
 CREATE VIEW packet AS
 SELECT
   packet_store.row AS row,
@@ -171,7 +227,14 @@ SELECT
         ORDER BY wire.piece
       )
     ), packet_store.position % 8152 + 1, packet_store.size)
-  END AS bytes
+  END AS bytes,
+  -- Of a packet of a call between others that came inside of something else: 'turn', 'turn-tcp' or
+  -- 'tcp', and between which addresses that went.
+  (SELECT carrier FROM carried_path WHERE carried_path.path = packet_store.path) AS carrier,
+  (SELECT source FROM carried_path WHERE carried_path.path = packet_store.path) AS outer_source,
+  (
+    SELECT destination FROM carried_path WHERE carried_path.path = packet_store.path
+  ) AS outer_destination
 -- A cross join, so that packets come in their order where nobody asks for another one.
 FROM packet_store CROSS JOIN path_end USING (path);
 
@@ -945,7 +1008,8 @@ FROM (
   FROM state
 );
 
--- Which ICE pair carried the media when; the last one to the end of the take.
+-- Which ICE pair carried the media when; the last one to the end of the take. Ends of calls between
+-- others may use one for each component and transport at a time.
 CREATE VIEW selected_pair AS
 WITH
   change AS (
@@ -973,12 +1037,24 @@ WITH
     FROM run
   )
 SELECT
-  row >> 16 AS step, peer, pair, local, local_type, remote, remote_type,
-  at_ns AS from_ns,
+  followed.row >> 16 AS step, followed.peer AS peer, followed.pair AS pair,
+  coalesce(last.local, followed.local) AS local,
+  coalesce(last.local_type, followed.local_type) AS local_type,
+  coalesce(last.remote, followed.remote) AS remote,
+  coalesce(last.remote_type, followed.remote_type) AS remote_type,
+  followed.at_ns AS from_ns,
   coalesce(
-    min(left_ns, other_ns), left_ns, other_ns,
+    iif(last.pair IS NULL, min(left_ns, other_ns), NULL), left_ns,
+    iif(last.pair IS NULL, other_ns, NULL),
     (SELECT at_ns FROM ending), (SELECT max(at_ns) FROM tape)) AS to_ns
-FROM followed WHERE before = 0 ORDER BY peer, pair, row;
+FROM followed
+-- Of calls between others what was known in the end; their pairs say themselves when they are left.
+LEFT JOIN (
+  SELECT peer, pair, local, local_type, remote, remote_type, max(row)
+  FROM candidate_pair WHERE peer IN (SELECT peer FROM peer WHERE role = 'observed')
+  GROUP BY peer, pair
+) AS last ON last.peer = followed.peer AND last.pair = followed.pair
+WHERE before = 0 ORDER BY followed.peer, followed.pair, followed.row;
 
 -- Retransmitted packets per second (RTX, RFC 4588): RTP whose payload type no track is sent with.
 CREATE VIEW retransmission AS

@@ -1,4 +1,6 @@
 import Replay
+import STUN
+import TURN
 import Tape
 import Transport
 import Wire
@@ -46,11 +48,26 @@ private final class Notes {
       // What is protected stands there in the clear, and a handshake would make Wireshark take what
       // follows for SRTP.
       case .rtp, .rtcp, .dtls: return
+      // So does what a relay carries of it.
+      case .channelData where isProtected(ChannelData.read(bytes.span.bytes)?.data, of: bytes):
+        return
+      case .stun
+      where isProtected((try? STUNMessage(bytes))?.attribute(.data)?.range, of: bytes):
+        return
       case .stun, .channelData, .other: break
       }
       file.datagram(from: source, to: destination, bytes, atNanoseconds: at.nanoseconds)
     // What a connection carried stands there in the clear, without its framing.
     case .segment: break
+    }
+  }
+
+  /// Whether a part of a datagram is what stands there in the clear.
+  private func isProtected(_ range: Range<Int>?, of bytes: [UInt8]) -> Bool {
+    guard let range else { return false }
+    return switch DatagramClass(bytes.span.bytes.extracting(range)) {
+    case .rtp, .rtcp, .dtls: true
+    case .stun, .channelData, .other: false
     }
   }
 }

@@ -105,6 +105,10 @@ private final class FollowedWatch {
     for output in outputs {
       switch output.content {
       case .told(.pair(let pair)): pairs[pair.number] = pair.addresses
+      case .told(.carried(let datagram)):
+        let (source, destination) = (datagram.tuple.source, datagram.tuple.destination)
+        pairs[datagram.pair] =
+          datagram.from == 0 ? [source, destination] : [destination, source]
       case .told(.packet(let packet)) where packet.isClear:
         if pairs[packet.pair] == nil, let seen {
           pairs[packet.pair] = ends(packet.pair, outputs, seen)

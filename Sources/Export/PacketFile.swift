@@ -7,6 +7,8 @@ struct PacketFile {
   private let startUnixNanoseconds: Int64
   /// The times of the take whose packets are wanted.
   private let window: ClosedRange<Int64>
+  /// The number of the next byte of each direction of a TCP connection.
+  private var sequences: [FiveTuple: UInt32] = [:]
   /// How many packets are in it.
   private(set) var count = 0
 
@@ -29,6 +31,27 @@ struct PacketFile {
     append(
       IPPacket.datagram(
         from: source, to: destination, payload: payload, identification: identification), at)
+  }
+
+  /// Appends a part of a TCP stream, behind `lost` bytes that nobody saw.
+  mutating func segment(
+    from source: SocketAddress, to destination: SocketAddress, _ payload: [UInt8], lost: Int,
+    isEnd: Bool, atNanoseconds at: Int64
+  ) {
+    let tuple = FiveTuple(.tcp, from: source, to: destination)
+    var sequence = sequences[tuple] ?? 1
+    sequence &+= UInt32(truncatingIfNeeded: lost)
+    var rest = payload[...]
+    repeat {
+      let part = rest.prefix(IPPacket.segmentMaximum)
+      rest = rest.dropFirst(part.count)
+      append(
+        IPPacket.segment(
+          from: source, to: destination, payload: part, sequence: sequence,
+          isEnd: isEnd && rest.isEmpty, identification: identification), at)
+      sequence &+= UInt32(truncatingIfNeeded: part.count)
+    } while !rest.isEmpty
+    sequences[tuple] = isEnd ? nil : sequence
   }
 
   /// Appends an SCTP packet without DTLS and UDP around it.

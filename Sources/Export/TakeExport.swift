@@ -57,9 +57,15 @@ package struct TakeExport: Sendable {
     var file = try PacketFile(
       path, present, startUnixNanoseconds: history.startUnixNanoseconds, window: window)
     while let entry = try ExportFailure.reading({ () throws(TapeError) in try history.next() }) {
-      file.datagram(
-        from: entry.source, to: entry.destination, entry.bytes,
-        atNanoseconds: entry.atNanoseconds)
+      if let (lost, isEnd) = entry.stream {
+        file.segment(
+          from: entry.source, to: entry.destination, entry.bytes, lost: lost, isEnd: isEnd,
+          atNanoseconds: entry.atNanoseconds)
+      } else {
+        file.datagram(
+          from: entry.source, to: entry.destination, entry.bytes,
+          atNanoseconds: entry.atNanoseconds)
+      }
       if file.count % 1000 == 0 {
         try file.flush()
         progress("\(file.count) of \(history.count)")

@@ -1,3 +1,4 @@
+import Decryption
 import STUN
 import TURN
 package import Wire
@@ -44,6 +45,9 @@ package struct CallGate {
   private static let refusedMaximum = 1 << 16
 
   private var probation = Probation()
+  /// Paths that may be those of a relay, or of a DTLS association that is a call's.
+  private var channels = PathTrials<ContentEvidence>()
+  private var hellos = PathTrials<ClientHelloReader>()
   private var newcomers: Newcomers
   private var connections = ConnectionTable()
   /// Paths that were found to be of no call; they may still become one.
@@ -67,7 +71,8 @@ package struct CallGate {
   ) -> Verdict {
     let kind = DatagramClass(bytes.span.bytes)
     if isKnown || isRelay {
-      guard kind != .other else { return .refused }
+      let isChannelData = isRelay && ChannelData.readAny(bytes.span.bytes) != nil
+      guard kind != .other || isChannelData else { return .refused }
       let isMedia = kind == .rtp || kind == .rtcp
       if !isMedia || newcomers.watchesMedia { newcomers.see(tuple) }
       return .admitted
@@ -80,13 +85,14 @@ package struct CallGate {
     }
     switch kind {
     case .other: return .refused
+    // QUIC begins with such bytes too.
+    case .channelData: return tryChannel(packet)
     case .stun:
       let isMessage = bytes.count >= 20 && bytes.span.bytes.uint32(at: 4) == STUNMessage.magicCookie
       return isMessage ? admit(packet) : .refused
-    case .dtls: return Observer.beginsAssociation(bytes) ? admit(packet) : .refused
-    case .channelData:
-      // As where a relay's allocation was not seen; QUIC begins with such bytes too.
-      return RelayTable.mayBeRelayed(bytes.span.bytes, tuple) ? admit(packet) : .refused
+    case .dtls:
+      guard Observer.beginsAssociation(bytes), !isTruncated else { return .refused }
+      return admit(hellos.consider(packet), packet)
     case .rtp, .rtcp: return tryOut(packet)
     }
   }
@@ -96,6 +102,27 @@ package struct CallGate {
     if newcomers.admit(packet.tuple, at: packet.at) { return .admitted }
     newcomers.wait(packet)
     return .waiting
+  }
+
+  /// Lets a path of a relay in whose allocation was not seen.
+  private mutating func tryChannel(_ packet: Admitted) -> Verdict {
+    let bytes = packet.bytes.span.bytes
+    return RelayTable.mayBeRelayed(bytes, packet.tuple, isTruncated: packet.isTruncated)
+      ? admit(packet) : admit(channels.consider(packet), packet)
+  }
+
+  /// Lets a path in that showed what it is, with all that waited for that.
+  private mutating func admit<State>(
+    _ verdict: PathTrials<State>.Verdict, _ packet: Admitted
+  ) -> Verdict {
+    switch verdict {
+    case .none: return .refused
+    case .notYet: return .waiting
+    case .call(let packets):
+      if newcomers.admit(packet.tuple, at: packet.at) { return .admittedWith(packets) }
+      for packet in packets { newcomers.wait(packet) }
+      return .waiting
+    }
   }
 
   private mutating func tryOut(_ packet: Admitted) -> Verdict {
@@ -123,7 +150,7 @@ package struct CallGate {
   package mutating func take(_ tuple: FiveTuple, _ bytes: [UInt8], lost: Int, isEnd: Bool)
     -> StreamVerdict
   {
-    let before = connections.undecidedBytes(tuple)
+    let before = lost > 0 ? [] : connections.undecidedBytes(tuple)
     let wasFramed = connections.isFramed(tuple)
     let outcome = connections.take(tuple, bytes, lost: lost, isEnd: isEnd)
     var verdict = StreamVerdict()

@@ -1,7 +1,5 @@
 import DequeModule
-import ICE
 import STUN
-import TURN
 import Wire
 
 /// What TCP connections carry: messages of ICE and TURN, and signaling in the clear.
@@ -23,9 +21,9 @@ struct ConnectionTable {
   }
 
   private enum Content {
-    /// Too few bytes to tell.
+    /// Too few bytes to tell: those since its beginning, or since others are missing.
     case undecided([UInt8])
-    case messages(StreamCutter, isRelay: Bool)
+    case messages(FramedStream)
     case http(HTTPReader)
     case opaque
   }
@@ -47,16 +45,15 @@ struct ConnectionTable {
     var outcome = Outcome()
     if contents[tuple] == nil { begin(tuple) }
     guard var content = contents.removeValue(forKey: tuple) else { return outcome }
-    if lost > 0, !isOpaque(content) {
-      (content, outcome.obstacle) = (.opaque, .streamGap)
-      outcome.detail = tuple.description
-    }
     held -= heldBytes(content)
+    if lost > 0 { pass(over: &content, tuple, &outcome) }
     if case .undecided(let before) = content {
-      content = decide(before + bytes, tuple, &outcome)
-      if !isUndecided(content) { read(before + bytes, &content, &outcome) }
+      content = decide(before + bytes, after: before.count, tuple, &outcome)
+      if !isUndecided(content) {
+        read(before + bytes, isNew: true, tuple, &content, &outcome)
+      }
     } else {
-      read(bytes, &content, &outcome)
+      read(bytes, isNew: false, tuple, &content, &outcome)
     }
     if isEnd {
       numbers[tuple] = nil
@@ -68,18 +65,28 @@ struct ConnectionTable {
     return outcome
   }
 
+  /// Goes on behind bytes that are missing.
+  private func pass(over content: inout Content, _ tuple: FiveTuple, _ outcome: inout Outcome) {
+    switch content {
+    case .opaque: return
+    case .undecided: content = .undecided([])
+    case .messages(var stream):
+      stream.lose()
+      content = .messages(stream)
+    case .http: content = .opaque
+    }
+    (outcome.obstacle, outcome.detail) = (.streamGap, tuple.description)
+  }
+
   /// Whether a connection carries messages of ICE or TURN.
   func isFramed(_ tuple: FiveTuple) -> Bool {
     if case .messages? = contents[tuple] { true } else { false }
   }
 
-  /// The bytes of a connection of which too few came to tell what it carries.
+  /// The bytes of a connection of which too few came to tell what it carries, since the last that
+  /// are missing.
   func undecidedBytes(_ tuple: FiveTuple) -> [UInt8] {
     if case .undecided(let bytes)? = contents[tuple] { bytes } else { [] }
-  }
-
-  private func isOpaque(_ content: Content) -> Bool {
-    if case .opaque = content { true } else { false }
   }
 
   private func isUndecided(_ content: Content) -> Bool {
@@ -89,51 +96,61 @@ struct ConnectionTable {
   private func heldBytes(_ content: Content) -> Int {
     switch content {
     case .undecided(let bytes): bytes.count
-    // At most one message; its framing bounds it.
-    case .messages: 0
+    case .messages(let stream): stream.heldBytes
     case .http(let reader): reader.heldBytes
     case .opaque: 0
     }
   }
 
   /// Finds out from its first bytes, or from the other direction, what a connection carries.
-  private func decide(_ bytes: [UInt8], _ tuple: FiveTuple, _ outcome: inout Outcome) -> Content {
-    if case .messages(_, let isRelay)? = contents[tuple.reversed] {
-      return messages(isRelay: isRelay)
+  ///
+  /// - Parameter before: how many of the bytes were there the last time.
+  private func decide(
+    _ bytes: [UInt8], after before: Int, _ tuple: FiveTuple, _ outcome: inout Outcome
+  ) -> Content {
+    if case .messages(let other)? = contents[tuple.reversed],
+      FramedStream.mayBegin(bytes, other.framing)
+    {
+      return .messages(FramedStream(other.framing))
     }
     guard bytes.count >= 10 else { return .undecided(bytes) }
     let span = bytes.span.bytes
     // STUN without a frame goes to a relay (RFC 8656 section 12.5); with one, between the ends of
     // a call (RFC 4571).
     if span.byte(at: 0) < 4, span.uint32(at: 4) == STUNMessage.magicCookie {
-      return messages(isRelay: true)
+      return .messages(FramedStream(.relay))
     }
     if span.byte(at: 2) < 4, span.uint32(at: 6) == STUNMessage.magicCookie {
-      return messages(isRelay: false)
+      return .messages(FramedStream(.length))
     }
     if span.byte(at: 0) == 22, span.byte(at: 1) == 3 {
       (outcome.obstacle, outcome.detail) = (.tls, tuple.description)
       return .opaque
     }
-    return HTTPReader.begins(bytes) ? .http(HTTPReader()) : .opaque
-  }
-
-  private func messages(isRelay: Bool) -> Content {
-    .messages(
-      StreamCutter(isRelay ? TURNFraming.self : ICEFraming.self), isRelay: isRelay)
-  }
-
-  private func read(_ bytes: [UInt8], _ content: inout Content, _ outcome: inout Outcome) {
-    switch content {
-    case .messages(var cutter, let isRelay):
-      cutter.append(bytes)
-      do throws(FramingError) {
-        while let message = try cutter.next() { outcome.messages.append(.datagram(message)) }
-        content = .messages(cutter, isRelay: isRelay)
-      } catch {
-        outcome.obstacle = .streamGap
-        content = .opaque
+    if HTTPReader.begins(bytes) { return .http(HTTPReader()) }
+    // It may have begun before the capture.
+    for framing in FramedStream.Framing.allCases {
+      if let stream = FramedStream(finding: framing, in: bytes, after: before) {
+        return .messages(stream)
       }
+    }
+    return bytes.count < FramedStream.searchedMaximum ? .undecided(bytes) : .opaque
+  }
+
+  /// Reads further bytes, or all there are where it shows only now what a connection carries.
+  private func read(
+    _ bytes: [UInt8], isNew: Bool, _ tuple: FiveTuple, _ content: inout Content,
+    _ outcome: inout Outcome
+  ) {
+    switch content {
+    case .messages(var stream):
+      content = .opaque
+      // What was found in the middle has its bytes.
+      if stream.heldBytes == 0 || !isNew { stream.append(bytes) }
+      var hasLost = false
+      while let message = stream.next(&hasLost) { outcome.messages.append(.datagram(message)) }
+      if hasLost { (outcome.obstacle, outcome.detail) = (.streamGap, tuple.description) }
+      content = .messages(stream)
     case .http(var reader):
       content = .opaque
       reader.append(bytes)

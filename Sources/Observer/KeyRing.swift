@@ -7,6 +7,10 @@ struct KeyRing {
   private(set) var log = NSSKeyLog()
   /// SRTP keys that were given.
   private(set) var given: [SRTPKey] = []
+  /// Those that opened nothing so far, by their places.
+  private var unused: Set<Int> = []
+  /// Whether anything else brought keys.
+  private(set) var hasOthers = false
   /// Whether further ones may come.
   private(set) var areAwaited: Bool
   /// How many bytes of packets wait for them in all transports, and how many may.
@@ -24,9 +28,22 @@ struct KeyRing {
   /// Takes a key; false where there are too many.
   mutating func add(_ key: SRTPKey) -> Bool {
     guard given.count < KeyRing.givenMaximum else { return false }
+    unused.insert(given.count)
     given.append(key)
     return true
   }
+
+  /// How many keys that were given fit nothing.
+  var unusedCount: Int { unused.count }
+
+  /// A key opened packets.
+  mutating func use(_ key: SRTPKey, isGiven: Bool) {
+    if isGiven { unused = unused.filter { given[$0] != key } }
+    hasOthers = hasOthers || !isGiven
+  }
+
+  /// DTLS agreed on keys that open packets.
+  mutating func useThoseOfDTLS() { hasOthers = true }
 
   /// No more will come.
   mutating func stopWaiting() { areAwaited = false }

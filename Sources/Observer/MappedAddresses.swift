@@ -8,11 +8,15 @@ struct MappedAddresses {
 
   /// The mapped address, by the own one.
   private var mappings: [SocketAddress: SocketAddress] = [:]
+  private var mapped: Set<SocketAddress> = []
   /// Binding requests that are no checks.
   private var requests: [(transaction: STUNTransactionID, source: SocketAddress)] = []
 
   /// Whether a server told this end of another address of it.
   func isMapped(_ address: SocketAddress) -> Bool { mappings[address] != nil }
+
+  /// Whether a server told an end that it has this address.
+  func isReflexive(_ address: SocketAddress) -> Bool { mapped.contains(address) }
 
   /// A request to a server.
   mutating func ask(_ message: STUNMessage, from source: SocketAddress) {
@@ -29,6 +33,7 @@ struct MappedAddresses {
       mappings.count < MappedAddresses.mappingsMaximum
     {
       mappings[request.source] = mapped
+      if self.mapped.count < MappedAddresses.mappingsMaximum { self.mapped.insert(mapped) }
     }
     return true
   }

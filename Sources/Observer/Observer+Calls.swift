@@ -32,7 +32,7 @@ extension Observer {
     return addPath(tuple, index, from: from, isRelayed).map { ($0, from) }
   }
 
-  /// The path of media where no check was seen, which makes it a call.
+  /// The path of media, or of DTLS, where no check was seen, which makes it a call.
   ///
   /// - Returns: nil where there are too many.
   mutating func placeUnannounced(_ tuple: FiveTuple, _ isRelayed: Bool) -> (path: Int, from: Int)? {
@@ -43,7 +43,10 @@ extension Observer {
       main.destination.port -= 1
       if let (path, from) = table.find(main) {
         let index = table.paths[path].transportIndex
-        return addPath(tuple, index, from: from, isRelayed).map { ($0, from) }
+        return addPath(tuple, index, from: from, isRelayed).map { path in
+          table.update(path) { $0.component = 2 }
+          return (path, from)
+        }
       }
     }
     guard let index = addTransport(call: nil, tuple, how: .deduced, nil) else { return nil }
@@ -61,9 +64,12 @@ extension Observer {
     let goesThroughRelay =
       isRelayed || relays.isRelayed(tuple.source) || relays.isRelayed(tuple.destination)
     let path = table.add(tuple, transport: index + 1, from: from, isRelayed: goesThroughRelay)
+    setRelay(of: path, isRelayed)
     transports[index].recordPath(path)
-    addCandidate(index, from, tuple.source, tuple.transport, priority: nil)
-    addCandidate(index, 1 - from, tuple.destination, tuple.transport, priority: nil)
+    for (end, address) in [(from, tuple.source), (1 - from, tuple.destination)]
+    where !table.paths[path].isUnknown[end] {
+      addCandidate(index, end, address, tuple.transport, priority: nil)
+    }
     return path
   }
 
@@ -77,9 +83,8 @@ extension Observer {
     if let call {
       number = call
     } else {
-      let found = callTable.add(how, tuple)
-      number = found.number
-      emit(.call(found))
+      number = callTable.add(how, tuple, at: now)
+      schedule(callTable.namingDeadline)
     }
     let index = transports.count
     transports.append(
@@ -140,6 +145,10 @@ extension Observer {
     let call = transports[index].facts.call
     transports[index].join(transports[source], isFlipped: isFlipped)
     callTable.move(transport: index, from: call, to: transports[index].facts.call)
+    for path in transports[source].clearSelection() {
+      table.update(path) { $0.pair.isSelected = false }
+      emitPair(path)
+    }
     for number in transports[index].descriptions { number.map { callTable.describe(index, $0) } }
     for moved in transports[source].streams {
       let sender = streamTable.entries[moved].stream.from

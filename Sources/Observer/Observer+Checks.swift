@@ -12,7 +12,7 @@ extension Observer {
       return
     }
     guard message.method == .binding else {
-      _ = receive(relays.take(message, tuple), of: bytes, false)
+      _ = receive(relays.take(message, tuple), of: bytes, in: tuple, false)
       return
     }
     switch message.messageClass {
@@ -45,10 +45,14 @@ extension Observer {
       path.pair.requests[from] += 1
       return path.pair.requests[from] == 1
     }
-    addCandidate(index, from, tuple.source, tuple.transport, priority: message.priority)
+    let address = table.paths[path].pair.addresses[from]
+    if !table.paths[path].isUnknown[from] {
+      addCandidate(index, from, address, tuple.transport, priority: message.priority)
+    }
+    learnPriority(message.priority, of: address, from, path)
     let outcome = transports[index].checks.request(message, on: path, from: from, at: now)
     emit(outcome, index)
-    if isFirst { emit(.pair(table.paths[path].pair)) }
+    if isFirst { emitPair(path) }
   }
 
   private mutating func receiveAnswer(
@@ -57,19 +61,24 @@ extension Observer {
     guard let (path, from) = table.find(tuple) else { return ignore() }
     guard count(bytes, on: path, from: from, isRelayed: isRelayed) else { return }
     let index = table.paths[path].transportIndex
+    // Also where the check itself was not seen: one direction may be all there is.
+    if message.messageClass == .success, let mapped = message.mappedAddress {
+      learnAddress(mapped, of: 1 - from, on: path)
+    }
     guard let outcome = transports[index].checks.answer(message, to: 1 - from, at: now) else {
       return
     }
     if let answer = outcome.answer {
-      learn(answer, index)
       if let mapped = message.mappedAddress {
-        addCandidate(index, answer.end, mapped, tuple.transport, priority: nil)
+        addCandidate(
+          index, answer.end, mapped, tuple.transport, priority: nil, isSeenByOther: true)
       }
+      learn(answer, index)
     }
     emit(outcome, index)
   }
 
-  /// Takes note of a check that succeeded.
+  /// Records a check that succeeded.
   private mutating func learn(
     _ answer: (path: Int, end: Int, roundTrip: Interval, nominates: Bool), _ index: Int
   ) {
@@ -80,41 +89,37 @@ extension Observer {
       path.pair.hasSucceeded[answer.end] = true
       if answer.nominates { path.pair.isNominated = true }
     }
-    if answer.nominates, transports[index].selectedPath != answer.path {
-      if let old = transports[index].select(answer.path) {
-        table.update(old) { $0.pair.isSelected = false }
-        emit(.pair(table.paths[old].pair))
-      }
-      table.update(answer.path) { $0.pair.isSelected = true }
-    }
+    nameCall(after: answer.path)
+    let isSelected = answer.nominates && nominate(answer.path)
     let after = table.paths[answer.path].pair
-    if before.hasSucceeded != after.hasSucceeded || before.isNominated != after.isNominated
-      || before.isSelected != after.isSelected
+    if isSelected || before.hasSucceeded != after.hasSucceeded
+      || before.isNominated != after.isNominated
     {
-      emit(.pair(after))
+      emitPair(answer.path)
     }
   }
 
   /// Tells of an address of an end when it is new.
+  ///
+  /// - Parameter isSeenByOther: whether it is the one under which the other end sees this one, and
+  ///   not the one that the wire shows.
   mutating func addCandidate(
     _ index: Int, _ end: Int, _ address: SocketAddress, _ transport: TransportProtocol,
-    priority: UInt32?
+    priority: UInt32?, isSeenByOther: Bool = false
   ) {
     guard transports[index].isNews(address, of: end) else { return }
     var candidate = ObservedCandidate(
       transport: index + 1, end: end, address: address, transportProtocol: transport,
       kind: nil, priority: priority, how: .wire)
-    if relays.isRelayed(address) {
-      candidate.kind = .relayed
-    } else if let number = transports[index].descriptions[end],
-      let stated = descriptionTable.entries[number].candidates.first(where: {
-        $0.address == address
-      })
-    {
-      (candidate.kind, candidate.how) = (stated.kind, .description)
+    let stated = statedCandidate(address, of: end, index)
+    candidate.kind = kind(of: address, end, index)
+    if isSeenByOther, stated == nil, candidate.kind == .host { candidate.kind = .peerReflexive }
+    if let stated {
+      candidate.how = .description
       candidate.priority = stated.priority
-    } else if mappings.isMapped(address) {
-      candidate.kind = .host
+    }
+    if let priority = candidate.priority {
+      transports[index].setPriority(priority, of: address, end)
     }
     emit(.candidate(candidate))
   }

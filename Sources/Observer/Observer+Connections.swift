@@ -7,7 +7,10 @@ extension Observer {
     let outcome = connections.take(tuple, bytes, lost: lost, isEnd: isEnd)
     for message in outcome.messages {
       switch message {
-      case .datagram(let bytes): receive(tuple, bytes, isTruncated: false)
+      case .datagram(let bytes):
+        // The framing shows that it is one of a relay, whatever the ports.
+        if bytes.first.map({ (0x40...0x7f).contains($0) }) == true { _ = relays.assume(tuple) }
+        receive(tuple, bytes, isTruncated: false)
       case .text(let text):
         for description in DescriptionSearch.descriptions(in: text) {
           take(description: description, .wire)

@@ -4,7 +4,7 @@ import Wire
 
 // DTLS: associations, their states, and the keys and SCTP packets that come of them.
 extension Observer {
-  /// Whether a datagram begins with a ClientHello (RFC 6347 section 4.2).
+  /// Whether a datagram begins with a ClientHello or a fragment of one (RFC 6347 section 4.2).
   static func beginsAssociation(_ bytes: [UInt8]) -> Bool {
     bytes.count > 25 && bytes[0] == 22 && bytes[1] == 0xfe && bytes[13] == 1
   }
@@ -14,9 +14,12 @@ extension Observer {
   ) {
     var found = table.find(tuple)
     if found == nil {
-      // A ClientHello begins a call where checks were not captured.
-      guard Self.beginsAssociation(bytes) else { return ignore() }
+      // A ClientHello begins a call where checks were not captured, if it offers SRTP.
+      guard Self.beginsAssociation(bytes), !isTruncated else { return ignore() }
+      let packet = CallGate.Admitted(tuple: tuple, bytes: bytes, isTruncated: false, at: now)
+      guard case .call(let packets) = helloTrials.consider(packet) else { return ignore() }
       found = placeUnannounced(tuple, isRelayed)
+      if found != nil, packets.count > 1 { return receive(waited: packets, isRelayed: isRelayed) }
       if found == nil { return ignore() }
     }
     guard let (path, from) = found,
@@ -24,6 +27,7 @@ extension Observer {
     else { return }
     let index = table.paths[path].transportIndex
     transports[index].noteBeginning()
+    recordMedia(on: path, from: from, isMedia: false)
     guard !isTruncated else { return tell(.truncated, transport: index + 1) }
     settle(index, .protected)
     dtlsEvents.removeAll(keepingCapacity: true)

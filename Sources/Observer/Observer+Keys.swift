@@ -36,6 +36,12 @@ extension Observer {
     for index in transports.indices { releaseWaiting(index, isOver: true) }
   }
 
+  /// Tells of keys that were given and fit nothing, unless others opened what there is.
+  mutating func reportUnusedKeys() {
+    guard keys.unusedCount > 0, !keys.hasOthers else { return }
+    tell(.unusedKey, by: UInt64(keys.unusedCount), detail: "SRTP keys that open no packet")
+  }
+
   /// Opens what both ends send from now on with what DTLS agreed on.
   mutating func install(_ profile: SRTPProfile, _ keys: [[UInt8]], _ index: Int) {
     guard let suite = SRTPSuite(profile), keys.count == 2 else { return }
@@ -43,6 +49,7 @@ extension Observer {
       guard let receiver = try? SRTPReceiver(suite, key: keys[end]) else { return }
       transports[index].media.add(receiver, for: end)
     }
+    self.keys.useThoseOfDTLS()
     emit(
       .keys(
         ObservedKeys(
@@ -76,6 +83,7 @@ extension Observer {
         continue
       }
       transports[index].media.add(receiver, for: packet.from)
+      keys.use(key, isGiven: source == .given)
       emit(
         .keys(
           ObservedKeys(

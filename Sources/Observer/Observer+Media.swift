@@ -20,6 +20,7 @@ extension Observer {
     }
     guard count(bytes, on: path, from: from, isRelayed: isRelayed) else { return }
     let index = table.paths[path].transportIndex
+    recordMedia(on: path, from: from, isMedia: true)
     let packet = WaitingPacket(
       bytes: bytes, path: path, from: from, isRTCP: isRTCP, at: now)
     if isTruncated {

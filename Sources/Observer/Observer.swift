@@ -24,7 +24,11 @@ package struct Observer: Machine, ~Copyable {
   var mappings = MappedAddresses()
 
   var probation = Probation()
+  var channelTrials = PathTrials<ContentEvidence>()
+  var helloTrials = PathTrials<ClientHelloReader>()
   var relays = RelayTable()
+  /// Between which addresses the datagram went whose inside is read at present.
+  private var carrier: PathKey?
   var streamTable = StreamTable()
   var descriptionTable = DescriptionTable()
   var connections = ConnectionTable()
@@ -81,36 +85,77 @@ package struct Observer: Machine, ~Copyable {
     case .rtcp: receiveMedia(tuple, bytes, isTruncated, isRTCP: true, isRelayed)
     case .dtls: receiveDTLS(tuple, bytes, isTruncated, isRelayed)
     case .stun: receiveSTUN(tuple, bytes, isTruncated, isRelayed)
-    case .channelData:
-      let content = relays.take(channelData: bytes.span.bytes, tuple)
-      if !receive(content, of: bytes, isTruncated) { ignore() }
-    case .other: ignore()
+    case .channelData: receiveChannelData(tuple, bytes, isTruncated)
+    // Channels of RFC 5766 have numbers that are no longer given.
+    case .other:
+      relays.isRelayPath(tuple) ? receiveChannelData(tuple, bytes, isTruncated) : ignore()
     }
   }
 
-  /// Reads what a relay carries; false when there is no relay.
+  /// Reads what a relay carries in a channel, also where nothing else of the relay was seen.
+  private mutating func receiveChannelData(
+    _ tuple: FiveTuple, _ bytes: [UInt8], _ isTruncated: Bool
+  ) {
+    if !relays.isRelayPath(tuple) {
+      guard RelayTable.mayBeRelayed(bytes.span.bytes, tuple, isTruncated: isTruncated) else {
+        return tryChannel(tuple, bytes, isTruncated)
+      }
+      guard relays.assume(tuple) else { return ignore() }
+    }
+    let content = relays.take(channelData: bytes.span.bytes, tuple, isTruncated: isTruncated)
+    if !receive(content, of: bytes, in: tuple, isTruncated) { ignore() }
+  }
+
+  private mutating func tryChannel(_ tuple: FiveTuple, _ bytes: [UInt8], _ isTruncated: Bool) {
+    let packet = CallGate.Admitted(tuple: tuple, bytes: bytes, isTruncated: isTruncated, at: now)
+    guard case .call(let packets) = channelTrials.consider(packet), relays.assume(tuple) else {
+      return ignore()
+    }
+    receive(waited: packets, isRelayed: false)
+  }
+
+  /// Receives datagrams that waited until they showed to be of a call.
+  mutating func receive(waited packets: [CallGate.Admitted], isRelayed: Bool) {
+    let present = now
+    for packet in packets {
+      time.move(to: packet.at)
+      receive(packet.tuple, packet.bytes, isTruncated: packet.isTruncated, isRelayed: isRelayed)
+    }
+    time.move(to: present)
+  }
+
+  /// Reads what a relay carries between two addresses; false when there is no relay.
   mutating func receive(
-    _ content: RelayTable.Content, of bytes: [UInt8], _ isTruncated: Bool
+    _ content: RelayTable.Content, of bytes: [UInt8], in outer: FiveTuple, _ isTruncated: Bool
   ) -> Bool {
     switch content {
     case .none: return false
     case .control: return true
+    case .bound(let tuple, let peer):
+      if let (path, from) = table.find(tuple) { rename(path, 1 - from, to: peer) }
+      return true
     case .inner(let tuple, let range, let peerIsKnown):
-      if !peerIsKnown { tell(.unknownPeer, detail: "channel \(tuple.destination.port)") }
+      let found = table.find(tuple).map { table.paths[$0.path].isUnknown.contains(true) }
+      if !peerIsKnown, found ?? true {
+        let channel = RelayTable.isPlaceholder(tuple.source) ? tuple.source : tuple.destination
+        tell(.unknownPeer, detail: "channel \(channel.port)")
+      }
       // Relays do not stand inside of each other on one path.
       guard DatagramClass(bytes.span.bytes.extracting(range)) != .channelData else { return true }
+      carrier = PathKey.of(outer).key
       receive(tuple, Array(bytes[range]), isTruncated: isTruncated, isRelayed: true)
+      carrier = nil
       return true
     }
   }
 
   /// Counts a datagram for its path; false when it came before, by another way.
   mutating func count(_ bytes: [UInt8], on path: Int, from end: Int, isRelayed: Bool) -> Bool {
-    let now = now
+    let (now, carrier) = (now, carrier)
     let isRepeated = table.update(path) { path in
-      if isRelayed { path.isSeenRelayed = true } else { path.isSeenDirectly = true }
+      path.see(carrier, isRelayed: isRelayed, from: end)
       if path.pair.isRelayed, path.recent.isRepeated(bytes.span.bytes, from: end),
-        path.isSeenRelayed, path.isSeenDirectly || isRelayed
+        path.hasSeveralWays
       {
         return true
       }
@@ -119,6 +164,14 @@ package struct Observer: Machine, ~Copyable {
       return false
     }
     let index = table.paths[path].transportIndex
+    // What is seen beside the relay as well has its row by that.
+    if !isRepeated, isRelayed && !table.paths[path].isSeenDirectly[end] || isOfTCP(path) {
+      emit(
+        .carried(
+          CarriedDatagram(
+            transport: index + 1, from: end, pair: path + 1,
+            tuple: table.paths[path].tuple(from: end), at: now, bytes: bytes)))
+    }
     if isRepeated {
       tell(.relayedTwice, transport: index + 1)
       return false
@@ -129,6 +182,8 @@ package struct Observer: Machine, ~Copyable {
     }
     return true
   }
+
+  private func isOfTCP(_ path: Int) -> Bool { table.paths[path].pair.transportProtocol == .tcp }
 
   mutating func ignore() { tell(.ignored) }
 
@@ -144,6 +199,8 @@ package struct Observer: Machine, ~Copyable {
       silences.schedule(index, at: transports[index].checks.deadline)
     }
     schedule(silences.first { transports[$0].checks.deadline })
+    while let call = callTable.nameNext(at: now) { emit(.call(call)) }
+    schedule(callTable.namingDeadline)
   }
 
   // MARK: Telling
@@ -161,6 +218,8 @@ package struct Observer: Machine, ~Copyable {
   /// Ends the capture: what waits is told as it is, and so is what was missing.
   private mutating func finish() {
     stopWaiting()
+    reportUnusedKeys()
+    while let call = callTable.nameNext(at: nil) { emit(.call(call)) }
     for index in transports.indices {
       let transport = transports[index]
       let number = transport.facts.number
@@ -169,7 +228,7 @@ package struct Observer: Machine, ~Copyable {
       }
     }
     report.tellFinalCounts()
-    for path in table.paths { emit(.pair(path.pair)) }
+    for path in table.paths.indices { emitPair(path) }
   }
 
   // MARK: What is known

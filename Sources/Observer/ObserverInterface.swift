@@ -38,6 +38,8 @@ extension Observer {
     case candidate(ObservedCandidate)
     /// A pair of addresses was checked, or more is known of it.
     case pair(ObservedPair)
+    /// A datagram that came inside of something else.
+    case carried(CarriedDatagram)
     /// What is known of the DTLS association of a transport.
     case handshake(transport: Int, DTLSFacts)
     case keys(ObservedKeys)
@@ -62,6 +64,7 @@ extension Observer.Output {
     case .state(let state): state.transport
     case .candidate(let candidate): candidate.transport
     case .pair(let pair): pair.transport
+    case .carried(let datagram): datagram.transport
     case .handshake(let transport, _): transport
     case .keys(let keys): keys.transport
     case .stream(let stream): stream.transport
@@ -93,8 +96,11 @@ package struct ObservedCall: Hashable, Sendable {
   package var number: Int
   /// What made it a call.
   package var how: Knowledge
-  /// Where the two ends were first seen.
+  /// Addresses of both ends between which a check was answered or media went; where nothing of
+  /// that was seen, those of the first check.
   package var addresses: [SocketAddress]
+  /// When it was found.
+  package var began = Instant.zero
 }
 
 /// What carries a call, or a part of one that is not bundled.
@@ -125,7 +131,7 @@ package struct ObservedCandidate: Hashable, Sendable {
   package var end: Int
   package var address: SocketAddress
   package var transportProtocol: TransportProtocol
-  /// Host, reflexive or relayed; nil where nothing tells.
+  /// Host, reflexive or relayed; where nothing tells, what an address on the wire is most likely.
   package var kind: ICECandidate.Kind?
   /// The priority that a check announced, or a description states.
   package var priority: UInt32?
@@ -138,15 +144,22 @@ package struct ObservedPair: Hashable, Sendable {
   package var number: Int
   package var transport: Int
   package var transportProtocol: TransportProtocol
-  /// The address of each end.
+  /// The address of each end's candidate.
   package var addresses: [SocketAddress]
+  /// The types of these candidates; where nothing tells one, what an address on the wire is most
+  /// likely.
+  package var types: [ICECandidate.Kind] = [.host, .host]
+  /// Where each end sends from, as the wire shows it: for one behind a TURN server its own address.
+  package var bases: [SocketAddress] = []
+  /// RFC 8445 section 6.1.2.3; 0 while the priority of a candidate is unknown.
+  package var priority: UInt64 = 0
   /// Whether it leads through a TURN server that was seen.
   package var isRelayed = false
   /// Whether a check of each end succeeded.
   package var hasSucceeded = [false, false]
   /// Whether a nominating check succeeded.
   package var isNominated = false
-  /// Whether it is the nominated pair of its transport at present.
+  /// Whether it is the pair in use of a component of its transport at present.
   package var isSelected = false
   /// Checks of each end, and the answers to them.
   package var requests: [UInt64] = [0, 0]
@@ -157,6 +170,19 @@ package struct ObservedPair: Hashable, Sendable {
   /// Datagrams and bytes that each end sent.
   package var packets: [UInt64] = [0, 0]
   package var bytes: [UInt64] = [0, 0]
+}
+
+/// A datagram of a call that came inside of something else: in what a TURN server relays, or in a
+/// TCP connection.
+package struct CarriedDatagram: Hashable, Sendable {
+  package var transport: Int
+  /// Which end sent it, and the pair that it went over.
+  package var from: Int
+  package var pair: Int
+  /// Between which addresses of the pair.
+  package var tuple: FiveTuple
+  package var at: Instant
+  package var bytes: [UInt8]
 }
 
 /// Keys that open a transport's packets from now on, and those that waited.
@@ -218,6 +244,10 @@ package struct CoverageRow: Hashable, Sendable {
     case noKeys = "no-keys"
     /// Packets did not fit to the keys that there are.
     case notOpened = "not-opened"
+    /// SRTP keys that were given open no packet.
+    case unusedKey = "unused-key"
+    /// Secrets of key logs are of no association that was seen.
+    case unusedKeyLog = "unused-key-log"
     /// Packets were given on protected, because too many waited for keys.
     case waitingOverflow = "waiting-overflow"
     /// The beginning of the call is not in the capture.

@@ -28,14 +28,38 @@ extension SocketAddress {
 /// A path between the ends of a call.
 struct ObservedPath {
   var pair: ObservedPair
-  /// Which end has the lower address.
-  let endOfLow: Int
-  /// Whether packets go through a relay that was seen, and beside it: they would count twice.
-  var isSeenDirectly = false
-  var isSeenRelayed = false
+  /// The first way by which a relay carries it.
+  private var carrier: PathKey?
+  private var isSeenRelayed = false
+  /// The ends whose packets are seen without the relay.
+  private(set) var isSeenDirectly = [false, false]
+  /// Whether packets are seen on both sides of a relay: they would count twice.
+  private(set) var hasSeveralWays = false
+  /// The end behind a relay, whose address stands for the relayed one as long as that is unknown.
+  var relayedEnd: Int?
+  /// The ends whose candidate's address was not seen.
+  var isUnknown = [false, false]
+  /// RTP with RTCP is 1, RTCP by itself 2; as checks announce it.
+  var component: UInt8 = 1
   var recent = RecentContents()
 
+  init(_ pair: ObservedPair) { self.pair = pair }
+
   var transportIndex: Int { pair.transport - 1 }
+
+  /// Records by which way a packet of an end came.
+  mutating func see(_ way: PathKey?, isRelayed: Bool, from end: Int) {
+    if isRelayed { isSeenRelayed = true } else { isSeenDirectly[end] = true }
+    carrier = carrier ?? way
+    hasSeveralWays =
+      hasSeveralWays || isSeenRelayed && isSeenDirectly.contains(true)
+      || way != nil && way != carrier
+  }
+
+  /// Its addresses, with an end as the source.
+  func tuple(from end: Int) -> FiveTuple {
+    FiveTuple(pair.transportProtocol, from: pair.addresses[end], to: pair.addresses[1 - end])
+  }
 }
 
 /// The last contents of a path, to recognise those that come once more.
@@ -62,7 +86,8 @@ struct RecentContents {
 /// What is known of the paths on the wire.
 struct PathTable {
   enum Place: Equatable {
-    case path(Int)
+    /// With the end that has the lower address.
+    case path(Int, endOfLow: Int)
     /// No call, as far as could be told.
     case ignored
   }
@@ -80,8 +105,7 @@ struct PathTable {
   mutating func find(_ tuple: FiveTuple) -> (path: Int, from: Int)? {
     if tuple == lastTuple { return lastFound }
     let (key, isFromLow) = PathKey.of(tuple)
-    guard case .path(let index)? = places[key] else { return nil }
-    let endOfLow = paths[index].endOfLow
+    guard case .path(let index, let endOfLow)? = places[key] else { return nil }
     lastTuple = tuple
     lastFound = (index, isFromLow ? endOfLow : 1 - endOfLow)
     return lastFound
@@ -97,13 +121,35 @@ struct PathTable {
       from == 0 ? [tuple.source, tuple.destination] : [tuple.destination, tuple.source]
     paths.append(
       ObservedPath(
-        pair: ObservedPair(
+        ObservedPair(
           number: paths.count + 1, transport: transport, transportProtocol: tuple.transport,
-          addresses: addresses, isRelayed: isRelayed),
-        endOfLow: isFromLow ? from : 1 - from))
-    places[key] = .path(paths.count - 1)
+          addresses: addresses, bases: addresses, isRelayed: isRelayed)))
+    places[key] = .path(paths.count - 1, endOfLow: isFromLow ? from : 1 - from)
     lastTuple = nil
     return paths.count - 1
+  }
+
+  /// Gives an end of a path another address, by which it is found as well from now on.
+  ///
+  /// - Returns: false where another path has these addresses: what comes by the old ones belongs to
+  ///   that one from now on.
+  mutating func rename(_ index: Int, _ end: Int, to address: SocketAddress) -> Bool {
+    let pair = paths[index].pair
+    let old = FiveTuple(pair.transportProtocol, from: pair.addresses[0], to: pair.addresses[1])
+    var new = old
+    if end == 0 { new.source = address } else { new.destination = address }
+    let ((oldKey, oldIsFromLow), (key, isFromLow)) = (PathKey.of(old), PathKey.of(new))
+    lastTuple = nil
+    guard case .path(let other, let endOfLow)? = places[key], other != index else {
+      paths[index].pair.addresses[end] = address
+      paths[index].isUnknown[end] = false
+      places[key] = .path(index, endOfLow: isFromLow ? 0 : 1)
+      return true
+    }
+    // Its end 0 may be this one's end 1.
+    let isFlipped = endOfLow != (isFromLow ? 0 : 1)
+    places[oldKey] = .path(other, endOfLow: (oldIsFromLow ? 0 : 1) ^ (isFlipped ? 1 : 0))
+    return false
   }
 
   /// Remembers that a path is of no call; it may still become one.

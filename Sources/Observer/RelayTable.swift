@@ -8,8 +8,12 @@ struct RelayTable {
   /// What a message of TURN brings.
   enum Content {
     /// A datagram inside, and between whom it goes. The peer of a channel that was not seen to be
-    /// bound has the address 0.0.0.0, with the channel as its port.
+    /// bound has the address 0.0.0.0, with the channel as its port; a client whose allocation was
+    /// not seen has its own address in place of the relayed one.
     case inner(FiveTuple, Range<Int>, peerIsKnown: Bool)
+    /// The peer of a channel shows after data went through it: the addresses of both until now, and
+    /// that of the peer.
+    case bound(FiveTuple, peer: SocketAddress)
     case control
     /// It is not TURN.
     case none
@@ -19,7 +23,7 @@ struct RelayTable {
     var client: SocketAddress
     var server: SocketAddress
     var transport: TransportProtocol
-    /// The address that the server gave; its own as long as that was not seen.
+    /// The address that the server gave; the client's as long as that was not seen.
     var relayed: SocketAddress
     var channels: [UInt16: SocketAddress] = [:]
     /// Channels that were asked for and not granted yet.
@@ -31,25 +35,49 @@ struct RelayTable {
 
   private var relays: [Relay] = []
   private var places: [PathKey: Int] = [:]
-  private var relayedAddresses: Set<SocketAddress> = []
+  /// The clients by their relayed addresses, and those whose relayed address was not seen.
+  private var clients: [SocketAddress: SocketAddress] = [:]
+  private var bareClients: Set<SocketAddress> = []
+  /// The hosts that relay.
+  private var servers: Set<IPAddress> = []
 
   /// Whether a server gave this address to a client that was seen.
-  func isRelayed(_ address: SocketAddress) -> Bool { relayedAddresses.contains(address) }
+  func isRelayed(_ address: SocketAddress) -> Bool { clients[address] != nil }
+
+  /// The own address of the client that is behind an address: behind its own, where its relayed
+  /// address was not seen.
+  func client(behind address: SocketAddress) -> SocketAddress? {
+    clients[address] ?? (bareClients.contains(address) ? address : nil)
+  }
+
+  /// Whether a host was seen to relay.
+  func isServer(_ ip: IPAddress) -> Bool { servers.contains(ip) }
 
   /// Whether a path is one between a client and its server.
   func isRelayPath(_ tuple: FiveTuple) -> Bool { places[PathKey.of(tuple).key] != nil }
+
+  /// Whether the address stands for a peer that was not seen.
+  static func isPlaceholder(_ address: SocketAddress) -> Bool {
+    address.ip == IPAddress(ipv4: 0)
+  }
+
+  /// Records a relayed address that shows by what others answer; data goes on being read as
+  /// before.
+  mutating func record(relayed: SocketAddress, of client: SocketAddress) {
+    guard clients.count < 4 * Self.relaysMaximum else { return }
+    clients[relayed] = clients[relayed] ?? client
+  }
 
   /// Takes a message that is no Binding.
   mutating func take(_ message: STUNMessage, _ tuple: FiveTuple) -> Content {
     switch (message.method, message.messageClass) {
     case (.allocate, .request), (.refresh, .request), (.createPermission, .request):
       _ = index(client: tuple.source, server: tuple.destination, tuple.transport)
-    case (.allocate, .success):
+    case (.allocate, .success), (.refresh, .success), (.createPermission, .success):
       guard let place = index(client: tuple.destination, server: tuple.source, tuple.transport),
         let relayed = message.relayedAddress
       else { return .control }
-      relays[place].relayed = relayed
-      relayedAddresses.insert(relayed)
+      learn(relayed, place)
     case (.channelBind, .request):
       guard let place = index(client: tuple.source, server: tuple.destination, tuple.transport),
         let channel = message.channelNumber, let peer = message.peerAddress
@@ -63,9 +91,7 @@ struct RelayTable {
         })
       else { return .control }
       let bound = relays[place].asked.remove(at: asked)
-      if relays[place].channels.count < Self.channelsMaximum {
-        relays[place].channels[bound.channel] = bound.peer
-      }
+      return bind(bound.channel, to: bound.peer, place)
     case (.send, .indication), (.data, .indication):
       let isSent = message.method == .send
       let (client, server) =
@@ -83,19 +109,11 @@ struct RelayTable {
     return .control
   }
 
-  /// Takes channel data (RFC 8656 section 12.4).
-  mutating func take(channelData bytes: RawSpan, _ tuple: FiveTuple) -> Content {
-    guard let (channel, range) = ChannelData.read(bytes) else { return .none }
-    var place = places[PathKey.of(tuple).key]
-    if place == nil {
-      // Without the allocation, the well-known ports tell who the server is (RFC 8656 section 4).
-      guard Self.mayBeRelayed(bytes, tuple) else { return .none }
-      place =
-        Self.isServer(tuple.destination.port)
-        ? index(client: tuple.source, server: tuple.destination, tuple.transport)
-        : index(client: tuple.destination, server: tuple.source, tuple.transport)
-    }
-    guard let place else { return .none }
+  /// Takes channel data (RFC 8656 section 12.4) of a relay that is known.
+  func take(channelData bytes: RawSpan, _ tuple: FiveTuple, isTruncated: Bool) -> Content {
+    guard let (channel, range) = ChannelData.readAny(bytes, isTruncated: isTruncated),
+      let place = places[PathKey.of(tuple).key]
+    else { return .none }
     let relay = relays[place]
     let known = relay.channels[channel]
     let peer = known ?? SocketAddress(IPAddress(ipv4: 0), port: channel)
@@ -105,17 +123,59 @@ struct RelayTable {
       range, peerIsKnown: known != nil)
   }
 
-  /// Whether channel data goes to or from a well-known port of relays, where no allocation was
-  /// seen.
-  static func mayBeRelayed(_ bytes: RawSpan, _ tuple: FiveTuple) -> Bool {
-    guard let (channel, _) = ChannelData.read(bytes), ChannelData.numbers.contains(channel) else {
-      return false
-    }
-    return isServer(tuple.source.port) != isServer(tuple.destination.port)
+  /// Begins a relay of which neither the allocation nor anything else was seen; false where there
+  /// are too many.
+  mutating func assume(_ tuple: FiveTuple) -> Bool {
+    if isRelayPath(tuple) { return true }
+    let isToServer = Self.serverIsDestination(tuple, servers)
+    let (client, server) =
+      isToServer ? (tuple.source, tuple.destination) : (tuple.destination, tuple.source)
+    return index(client: client, server: server, tuple.transport) != nil
   }
 
-  /// RFC 8656 section 4, and what lets it through firewalls.
+  /// Whether channel data with contents of a call goes to or from a well-known port of relays,
+  /// where no allocation was seen.
+  static func mayBeRelayed(_ bytes: RawSpan, _ tuple: FiveTuple, isTruncated: Bool) -> Bool {
+    guard isServer(tuple.source.port) != isServer(tuple.destination.port),
+      let (_, data) = ChannelData.readAny(bytes, isTruncated: isTruncated)
+    else { return false }
+    var evidence = ContentEvidence()
+    return evidence.add(bytes.extracting(data)) || isTruncated
+  }
+
+  /// Which of two hosts relays: one that did before, the one at a well-known port (RFC 8656 section
+  /// 4, and what lets it through firewalls), the one with an address of the internet, the one at
+  /// the lower port.
+  private static func serverIsDestination(_ tuple: FiveTuple, _ servers: Set<IPAddress>) -> Bool {
+    let (source, destination) = (tuple.source, tuple.destination)
+    for rule in [
+      { servers.contains($0.ip) }, { isServer($0.port) }, { !$0.ip.isOfPrivateNetwork },
+    ] as [(SocketAddress) -> Bool] where rule(source) != rule(destination) {
+      return rule(destination)
+    }
+    return destination.port <= source.port
+  }
+
   private static func isServer(_ port: UInt16) -> Bool { [3478, 5349, 80, 443].contains(port) }
+
+  private mutating func bind(_ channel: UInt16, to peer: SocketAddress, _ place: Int) -> Content {
+    let relay = relays[place]
+    guard relay.channels[channel] != peer, relay.channels.count < Self.channelsMaximum else {
+      return .control
+    }
+    relays[place].channels[channel] = peer
+    guard relay.channels[channel] == nil else { return .control }
+    let unknown = SocketAddress(IPAddress(ipv4: 0), port: channel)
+    return .bound(FiveTuple(from: relay.relayed, to: unknown), peer: peer)
+  }
+
+  private mutating func learn(_ relayed: SocketAddress, _ place: Int) {
+    guard clients[relayed] != nil || clients.count < 4 * Self.relaysMaximum else { return }
+    bareClients.remove(relays[place].client)
+    relays[place].relayed = relayed
+    clients[relayed] = relays[place].client
+    servers.insert(relayed.ip)
+  }
 
   private mutating func index(
     client: SocketAddress, server: SocketAddress, _ transport: TransportProtocol
@@ -123,8 +183,10 @@ struct RelayTable {
     let key = PathKey.of(FiveTuple(transport, from: client, to: server)).key
     if let known = places[key] { return known }
     guard relays.count < Self.relaysMaximum else { return nil }
-    relays.append(Relay(client: client, server: server, transport: transport, relayed: server))
+    relays.append(Relay(client: client, server: server, transport: transport, relayed: client))
     places[key] = relays.count - 1
+    bareClients.insert(client)
+    servers.insert(server.ip)
     return relays.count - 1
   }
 }

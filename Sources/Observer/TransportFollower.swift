@@ -11,12 +11,12 @@ struct TransportFollower {
   var extensions = ExtensionDeduction()
   /// The numbers of the descriptions of both ends.
   private(set) var descriptions: [Int?] = [nil, nil]
-  /// The addresses of both ends that were told already.
-  private var addresses: Set<EndAddress> = []
+  /// The addresses of both ends that were told already, with the priorities of their candidates.
+  private var addresses: [EndAddress: UInt32] = [:]
   /// The hosts of both ends.
   private(set) var hosts: Set<IPAddress> = []
-  /// The path that was nominated last.
-  private(set) var selectedPath: Int?
+  /// The paths in use, by component: RTP, and RTCP by itself.
+  private var choices = [PairChoice(), PairChoice()]
   /// The path that it began with.
   private(set) var firstPath: Int?
   /// The streams that each end sends, by their indices.
@@ -54,13 +54,43 @@ struct TransportFollower {
   mutating func isNews(_ address: SocketAddress, of end: Int) -> Bool {
     guard addresses.count < TransportFollower.addressesMaximum else { return false }
     hosts.insert(address.ip)
-    return addresses.insert(EndAddress(end: end, address: address)).inserted
+    return addresses.updateValue(
+      addresses[EndAddress(end: end, address: address)] ?? 0,
+      forKey: EndAddress(end: end, address: address)) == nil
   }
 
-  /// Another path is nominated; gives the one before.
-  mutating func select(_ path: Int) -> Int? {
-    defer { selectedPath = path }
-    return selectedPath
+  // MARK: Pairs
+
+  /// The path in use.
+  var selectedPath: Int? { choices[0].selected ?? choices[1].selected }
+
+  /// The path in use of a component.
+  func selectedPath(_ component: UInt8) -> Int? { choices[component == 2 ? 1 : 0].selected }
+
+  /// The priority of an end's candidate; 0 where nothing told it.
+  func priority(of address: SocketAddress, _ end: Int) -> UInt32 {
+    addresses[EndAddress(end: end, address: address)] ?? 0
+  }
+
+  mutating func setPriority(_ priority: UInt32, of address: SocketAddress, _ end: Int) {
+    let key = EndAddress(end: end, address: address)
+    if addresses[key] != nil { addresses[key] = priority }
+  }
+
+  /// Lets the choice of a component's pair change; gives the path that is not selected any more
+  /// when it did.
+  mutating func choose(
+    _ component: UInt8, _ change: (inout PairChoice) -> Bool
+  ) -> (isChanged: Bool, before: Int?) {
+    let index = component == 2 ? 1 : 0
+    let before = choices[index].selected
+    let isChanged = change(&choices[index])
+    return (isChanged, isChanged ? before : nil)
+  }
+
+  /// Gives up the pairs in use: the call goes on over another transport.
+  mutating func clearSelection() -> [Int] {
+    choices.indices.compactMap { choices[$0].clear() }
   }
 
   // MARK: Streams

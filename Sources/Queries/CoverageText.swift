@@ -23,6 +23,8 @@ enum CoverageText {
     if what == "late-start" { return "what was before the capture began" }
     if what == "one-direction" { return "the packets of one direction" }
     if what == "cut-capture" { return "what followed where the capture is cut off" }
+    if what == "unused-key" { return "what the SRTP keys are for, which open no packet" }
+    if what == "unused-key-log" { return "the calls that the key log is of" }
     guard !["ignored", "relayed-twice", "description"].contains(what) else { return nil }
     guard let words = words[what] else { return "\(what): \(reason)" }
     let count = reason.prefix { $0.isNumber }

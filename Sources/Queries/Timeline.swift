@@ -60,15 +60,18 @@ package struct Timeline: Sendable {
   /// One query for each lane: row, time, peer, lane and text.
   private static let queries = [
     """
-    SELECT row AS row, at_ns, peer, 'peer',
-      'begins' || CASE role WHEN '' THEN '' ELSE ' as ' || role END
+    -- Ends that were only seen get their names when somebody answers, and begin with a candidate.
+    SELECT
+      min(row, coalesce((SELECT min(row) FROM candidate WHERE candidate.peer = peer.peer), row))
+        AS row,
+      at_ns, peer, 'peer', 'begins' || CASE role WHEN '' THEN '' ELSE ' as ' || role END
     FROM peer
     """,
     // Of what is set on tracks, the values are what happened.
     """
     SELECT row, at_ns, peer, 'api',
       name || iif(name IN ('setEnabled', 'setVolume'), ' ' || arguments, '')
-    FROM call_request WHERE name <> 'getStats'
+    FROM call_request WHERE name NOT IN ('getStats', 'segment')
     """,
     """
     SELECT row, at_ns, peer, 'api', 'call ' || call || ' refused: ' || error
@@ -92,13 +95,21 @@ package struct Timeline: Sendable {
     FROM candidate
     """,
     """
-    SELECT row, at_ns, peer, 'pair',
-      'selected ' || local || iif(local_type = '', '', ' (' || local_type || ')')
-      || ' -> ' || remote || iif(remote_type = '', '', ' (' || remote_type || ')')
+    SELECT change.row, at_ns, change.peer, 'pair',
+      'selected ' || coalesce(last.local, change.local)
+        || coalesce(' (' || nullif(coalesce(last.local_type, change.local_type), '') || ')', '')
+        || ' -> ' || coalesce(last.remote, change.remote)
+        || coalesce(' (' || nullif(coalesce(last.remote_type, change.remote_type), '') || ')', '')
     FROM (
       SELECT *, lag(selected) OVER (PARTITION BY peer, pair ORDER BY row) AS before
       FROM candidate_pair
-    )
+    ) AS change
+    -- Whom a relay carries it to may show later.
+    LEFT JOIN (
+      SELECT peer, pair, local, local_type, remote, remote_type, max(row)
+      FROM candidate_pair WHERE peer IN (SELECT peer FROM peer WHERE role = 'observed')
+      GROUP BY peer, pair
+    ) AS last ON last.peer = change.peer AND last.pair = change.pair
     WHERE selected = 1 AND before IS NOT 1
     """,
     """

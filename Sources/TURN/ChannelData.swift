@@ -23,6 +23,21 @@ package enum ChannelData {
     return (bytes.uint16(at: 0), headerLength..<end)
   }
 
+  /// The same for the channels of RFC 5766 section 11 as well, up to 0x7FFF, and only where the
+  /// frame has no more bytes than it says, padded to fours at most.
+  ///
+  /// - Parameter isTruncated: whether only the beginning of the frame is there.
+  package static func readAny(_ bytes: RawSpan, isTruncated: Bool = false)
+    -> (channel: UInt16, data: Range<Int>)?
+  {
+    guard bytes.byteCount >= headerLength, (0x40...0x7f).contains(bytes.byte(at: 0)) else {
+      return nil
+    }
+    let end = headerLength + Int(bytes.uint16(at: 2))
+    guard end <= bytes.byteCount ? bytes.byteCount - end < 4 : isTruncated else { return nil }
+    return (bytes.uint16(at: 0), headerLength..<min(end, bytes.byteCount))
+  }
+
   /// The frame of some data, without padding.
   package static func frame(_ data: [UInt8], channel: UInt16) -> [UInt8] {
     var frame: [UInt8] = []

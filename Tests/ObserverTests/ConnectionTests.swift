@@ -52,6 +52,40 @@ struct ConnectionTests {
     feed(&observer, &call, bytes, toServer, by: 11)
     #expect(call.seen.packets.count == 6)
     #expect(observer.pairs.first?.isRelayed == true)
+    #expect(call.seen.carried.count == 6)
+  }
+
+  /// One that began before the capture, or of which bytes are missing, goes on where frames follow
+  /// each other.
+  @Test(arguments: [true, false], [33, 2000])
+  func aConnectionIsJoinedInTheMiddle(_ isRelay: Bool, step: Int) throws {
+    var observer = Observer()
+    var call = MadeUpCall()
+    var path = tuple
+    if isRelay { path.destination.port = 55_000 }
+    func frames(_ numbers: Range<Int>) -> [UInt8] {
+      numbers.flatMap { number in
+        isRelay
+          ? TURNFraming.framed(ChannelData.frame(Messages.rtp(number), channel: 0x4001))
+          : framed(Messages.rtp(number))
+      }
+    }
+    feed(&observer, &call, Array(frames(0..<20).dropFirst(100)), path, by: step)
+    #expect(call.seen.packets.count == 19)
+    call.watch.step(
+      &observer, .stream(path, Array(frames(21..<30).dropFirst(50)), lost: 300), at: call.now)
+    #expect(call.seen.packets.count == 27)
+    #expect(call.seen.carried.count == 27)
+    #expect(call.seen.coverage.contains { $0.kind == .streamGap })
+    #expect(observer.streams.count == 1 && observer.pairs.first?.isRelayed == isRelay)
+  }
+
+  @Test func aConnectionOfSomethingElseIsLeftAlone() {
+    var observer = Observer()
+    var call = MadeUpCall()
+    let noise = (0..<40_000).map { UInt8(truncatingIfNeeded: ($0 &* 7919) >> 5 ^ $0) }
+    feed(&observer, &call, noise, tuple, by: 1400)
+    #expect(call.seen.calls.isEmpty && call.seen.coverage.isEmpty)
   }
 
   private static let description = """

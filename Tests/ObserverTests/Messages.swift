@@ -15,11 +15,11 @@ enum Messages {
 
   static func check(
     _ number: Int, from sender: String, to receiver: String, controlling: Bool = true,
-    nominates: Bool = false
+    nominates: Bool = false, priority: UInt32 = 1_853_824_767
   ) -> [UInt8] {
     var writer = STUNWriter(.request, transactionID: transaction(number))
     writer.username("\(receiver):\(sender)")
-    writer.priority(1_853_824_767)
+    writer.priority(priority)
     if controlling { writer.iceControlling(9) } else { writer.iceControlled(4) }
     if nominates { writer.useCandidate() }
     return writer.finish(key: [1])

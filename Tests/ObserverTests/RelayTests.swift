@@ -46,6 +46,13 @@ struct RelayTests {
     #expect(call.seen.packets.count == 20)
     #expect(Set(call.seen.packets.map(\.from)) == [0, 1])
     #expect(call.seen.candidates.first?.kind == .relayed)
+    // Each is there by itself, between the addresses of the candidates.
+    #expect(call.seen.carried.count == 22)
+    #expect(Set(call.seen.carried.map(\.tuple)) == [inner, inner.reversed])
+    #expect(call.seen.carried.first?.bytes == check)
+    let last = try #require(call.seen.pairs.last)
+    #expect(last.types == [.relayed, .host] && last.bases == [Messages.a, Messages.b])
+    #expect(call.seen.calls.map(\.addresses) == [[Messages.relayed, Messages.b]])
   }
 
   @Test func whatIsSeenOnBothSidesOfARelayCountsOnce() {
@@ -62,6 +69,8 @@ struct RelayTests {
     #expect(call.seen.calls.count == 1)
     #expect(call.seen.packets.count == 4)
     #expect(observer.coverage(.relayedTwice, transport: 1) == 5)
+    // Beside the relay they have their own rows.
+    #expect(call.seen.carried.count == 1)
   }
 
   @Test func aChannelThatWasBoundBeforeTheCaptureIsReadAndMarked() {
@@ -73,5 +82,56 @@ struct RelayTests {
     }
     #expect(call.seen.packets.count == 10)
     #expect(call.seen.coverage.contains { $0.kind == .unknownPeer })
+  }
+
+  /// A relay may be at any port, and its data shows what it is.
+  ///
+  /// Whom it is for shows in the answers to checks for consent, or when the channel is bound again.
+  @Test(arguments: [true, false])
+  func aRelayThatIsJoinedLateIsReadAtAnyPort(_ showsInAnswers: Bool) throws {
+    var observer = Observer()
+    var call = MadeUpCall()
+    var toServer = toServer
+    toServer.destination.port = 55_000
+    func send(_ bytes: [UInt8], isBack: Bool = false) {
+      call.send(
+        ChannelData.frame(bytes, channel: 0x4001), isBack ? toServer.reversed : toServer,
+        to: &observer)
+    }
+    for number in 0..<10 {
+      send(Messages.rtp(number))
+      send(Messages.rtp(number, ssrc: 5), isBack: true)
+    }
+    #expect(call.seen.packets.count == 20 && call.seen.carried.count == 20)
+    if showsInAnswers {
+      send(Messages.check(1, from: "aaaa", to: "bbbb"))
+      send(Messages.success(1, mapped: Messages.relayed), isBack: true)
+      send(Messages.check(2, from: "bbbb", to: "aaaa", controlling: false), isBack: true)
+      send(Messages.success(2, mapped: Messages.b))
+    } else {
+      call.send(RelayMessages.allocation[2], toServer, to: &observer)
+      call.send(RelayMessages.allocation[3], toServer.reversed, to: &observer)
+    }
+    for number in 10..<20 { send(Messages.rtp(number)) }
+    #expect(call.seen.packets.count == 30 && observer.streams.count == 2)
+    let pair = try #require(call.seen.pairs.last)
+    #expect(pair.number == 1 && pair.isSelected && pair.bases[0] == Messages.a)
+    #expect(pair.addresses == [showsInAnswers ? Messages.relayed : Messages.a, Messages.b])
+    #expect(pair.types == [.relayed, .host])
+    #expect(call.seen.carried.last?.tuple.destination == Messages.b)
+  }
+
+  @Test func whatLooksLikeChannelDataByChanceIsNoRelay() {
+    var observer = Observer()
+    var call = MadeUpCall()
+    var other = toServer
+    other.destination.port = 55_000
+    for number in 0..<40 {
+      // The right length and a version of RTP, and nothing that goes on.
+      let noise = (0..<60).map { UInt8(truncatingIfNeeded: $0 &* 37 &+ number &* 101) }
+      call.send(
+        ChannelData.frame([0x80, 0] + noise, channel: 0x4001), other, to: &observer)
+    }
+    #expect(call.seen.calls.isEmpty && call.seen.carried.isEmpty)
   }
 }

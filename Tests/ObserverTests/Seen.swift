@@ -12,6 +12,7 @@ final class Seen {
   var states: [ObservedState] = []
   var candidates: [ObservedCandidate] = []
   var pairs: [ObservedPair] = []
+  var carried: [CarriedDatagram] = []
   var handshakes: [DTLSFacts] = []
   var keys: [ObservedKeys] = []
   var streams: [ObservedStream] = []
@@ -41,6 +42,7 @@ final class Seen {
     case .state(let state): states.append(state)
     case .candidate(let candidate): candidates.append(candidate)
     case .pair(let pair): pairs.append(pair)
+    case .carried(let datagram): carried.append(datagram)
     case .handshake(_, let facts): handshakes.append(facts)
     case .keys(let found): keys.append(found)
     case .stream(let stream):

@@ -32,7 +32,9 @@ package enum PagePackets {
   {
     let statement = try connection.prepare(
       filter.sql.map { "SELECT DISTINCT row FROM packet WHERE \($0) ORDER BY row" }
-        ?? "SELECT row FROM packet_store ORDER BY row")
+        ?? """
+        SELECT row FROM packet_store WHERE path IN (SELECT path FROM path_end) ORDER BY row
+        """)
     var rows: [Int64] = []
     while try statement.step() { rows.append(statement.integer(0)) }
     return rows

@@ -13,11 +13,13 @@ struct CallFolder {
     var takes: [CaptureSummary] = []
     /// Packets of no call, which are in none of the takes.
     var ofNoCall: UInt64 = 0
+    /// What was given and is of no use for any of the calls, each in a sentence.
+    var notes: [String] = []
 
     var words: String {
       let lines = takes.map(\.words)
       let rest = ofNoCall > 0 ? ["\(counted(ofNoCall, "packet")) of no call left out"] : []
-      return (lines + rest).joined(separator: "\n")
+      return (lines + rest + notes).joined(separator: "\n")
     }
   }
 
@@ -55,7 +57,21 @@ struct CallFolder {
       let calls = first..<min(first + Self.openMaximum, survey.calls.count)
       try write(calls, survey, &report)
     }
+    reportUnusedKeys(survey, &report)
     return report
+  }
+
+  /// A key log or a key may be of one of the calls alone; of none is worth a word.
+  private func reportUnusedKeys(_ survey: CallSurvey, _ report: inout Report) {
+    let logs = settings.keyLogs + survey.notes.keyLogs
+    if !logs.isEmpty,
+      survey.calls.indices.allSatisfy({ survey.keyLogs(logs, for: $0).isEmpty })
+    {
+      report.notes.append(CaptureSummary.noFittingSecret(logs))
+    }
+    let first = report.takes.first?.notes ?? []
+    report.notes += first.filter { note in report.takes.allSatisfy { $0.notes.contains(note) } }
+    for take in report.takes.indices { report.takes[take].notes = [] }
   }
 
   private func write(_ calls: Range<Int>, _ survey: CallSurvey, _ report: inout Report) throws {

@@ -88,6 +88,13 @@ final class CaptureImport {
         (.unread, counters.unread.hidingMedia, counters.unread.words(hidingMedia: true)))
     }
     if summary.ofNoCall > 0 { obstacles.append((.ignored, summary.ofNoCall, "of no call")) }
+    if keyLogs.secrets > 0, keyLogs.fitting == 0 {
+      obstacles.append(
+        (.unusedKeyLog, keyLogs.secrets, "secrets of a key log, none of an association seen here"))
+      summary.notes.append(CaptureSummary.noFittingSecret(keyLogs.secrets))
+    } else if keyLogs.logs > 0, keyLogs.secrets == 0 {
+      summary.notes.append(CaptureSummary.noSecrets("the key log"))
+    }
     for (kind, count, detail) in obstacles {
       tell(.notSeen(kind: kind.rawValue, count: count, detail: detail))
     }

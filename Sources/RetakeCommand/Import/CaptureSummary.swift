@@ -25,6 +25,8 @@ struct CaptureSummary: Encodable {
   var duplicates: UInt64 = 0
   /// What could not be seen, each kind once.
   var notSeen: [String] = []
+  /// What was given and is of no use, each in a sentence.
+  var notes: [String] = []
 
   init(take: String) { self.take = take }
 
@@ -43,9 +45,34 @@ struct CaptureSummary: Encodable {
     case .told(.stream(let stream)): streams = max(streams, stream.number)
     case .told(.coverage(let row)):
       let what = row.kind.rawValue
-      if !notSeen.contains(what) { notSeen.append(what) }
+      if !notSeen.contains(what) {
+        notSeen.append(what)
+        if row.kind == .unusedKey { notes.append(CaptureSummary.unusedKeys(row.count)) }
+      }
     default: break
     }
+  }
+
+  static func unusedKeys(_ count: UInt64) -> String {
+    "\(count == 1 ? "the SRTP key opens" : "\(count) SRTP keys open") no packet of the capture: "
+      + "--srtp-key needs the master key with its salt behind it, as the sender of the packets has it"
+  }
+
+  static func noSecrets(_ name: String) -> String {
+    "\(name) has no line of a key log (a label, the client random, a secret): let the browser write "
+      + "one with SSLKEYLOGFILE=keys.log before the call, and give it with --keys"
+  }
+
+  static func noFittingSecret(_ logs: [String]) -> String {
+    noFittingSecret(
+      UInt64(logs.reduce(0) { $0 + $1.split(whereSeparator: \.isNewline).count }))
+  }
+
+  static func noFittingSecret(_ count: UInt64) -> String {
+    "the key log is of other calls: "
+      + (count == 1 ? "its one secret is of no" : "none of its \(count) secrets is of a")
+      + " DTLS handshake in the capture; both have to be made of the same call, the capture from "
+      + "before its beginning"
   }
 
   /// The lines for people.
@@ -61,6 +88,7 @@ struct CaptureSummary: Encodable {
     if !notSeen.isEmpty {
       lines.append("not seen: \(notSeen.joined(separator: ", ")); retake info tells more")
     }
+    lines += notes
     return lines.joined(separator: "\n")
   }
 }

@@ -49,8 +49,19 @@ struct ImportCommand: ParsableCommand {
     var settings = try observing.settings()
     // What is not whole gets no name.
     settings.keepsIncomplete = false
-    settings.keyLogs = try keys.map { try ObservingOptions.text($0) }
-    if RecordOptions.isFolder(out) { return try importCalls(settings) }
+    var notes: [String] = []
+    for path in keys {
+      let log = try ObservingOptions.text(path)
+      if KeyLogGate.hasSecrets(log) {
+        settings.keyLogs.append(log)
+      } else {
+        notes.append(CaptureSummary.noSecrets(CommandReading.oneLine(path)))
+      }
+    }
+    if RecordOptions.isFolder(out) {
+      notes.forEach { printError("retake: \($0)") }
+      return try importCalls(settings)
+    }
     try overwrite.check(out, reading: capture)
     let summary = try WritingWhole.take(out, overwrite.present) { path in
       let taking = CaptureTaking(settings, writing: path)
@@ -59,6 +70,7 @@ struct ImportCommand: ParsableCommand {
         throw counters.nothingFound(in: capture)
       }
       summary.take = out
+      summary.notes += notes
       return summary
     }
     try json

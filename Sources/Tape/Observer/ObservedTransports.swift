@@ -61,7 +61,7 @@ struct ObservedTransports {
     case .handshake(let number, let facts):
       if let place = transportPlaces[number] { transports[place].handshake = facts }
     case .packet(let packet): count(packet)
-    case .call, .keys, .stream, .extensions, .description, .coverage: break
+    case .call, .carried, .keys, .stream, .extensions, .description, .coverage: break
     }
   }
 

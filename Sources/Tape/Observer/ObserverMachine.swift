@@ -234,6 +234,7 @@ package struct ObserverOutput: RecordedOutput {
   package var byteCount: Int {
     switch content {
     case .told(.packet(let packet)): packet.bytes.count
+    case .told(.carried(let datagram)): datagram.bytes.count
     case .told: 0
     case .followed(.event(let event), _): PeerOutput.event(event).byteCount
     case .followed(.stats(let report), _): report.objects.count * 1000
@@ -269,6 +270,12 @@ package struct ObserverOutput: RecordedOutput {
       let reason = row.detail.isEmpty ? "\(row.count)" : "\(row.count): \(row.detail)"
       transcript.addCoverage(
         peer: nil, from: .zero, to: transcript.at, what: row.kind.rawValue, reason: reason)
+    case .carried(let datagram):
+      // Of no peer and made here, which tells its path from those that were captured.
+      transcript.append(
+        Datagram(
+          local: datagram.tuple.source, remote: datagram.tuple.destination, bytes: datagram.bytes),
+        at: datagram.at, isInbound: false, transportSequenceID: 0)
     default:
       guard let peers else { return }
       for end in 0..<2 { write(told, end, peers[end], to: &transcript) }
@@ -280,12 +287,12 @@ package struct ObserverOutput: RecordedOutput {
     _ told: Observer.Output, _ end: Int, _ peer: UInt32, to transcript: inout Transcript
   ) {
     switch told {
-    case .coverage, .transport, .keys, .extensions: break
+    case .coverage, .transport, .keys, .extensions, .carried: break
     case .call(let call):
       var row = PeerRow(label: call.addresses[end].description, role: "observed")
       row.configuration = "{}"
       row.actor = ActorNumber(number: transcript.actor)
-      transcript.add(row, of: peer)
+      transcript.add(of: peer, at: call.began) { $0.add(row) }
     case .state(let state) where state.end == end:
       transcript.add(StateRow(machine: state.machine, from: state.from, to: state.to), of: peer)
     case .state: break
@@ -327,7 +334,9 @@ package struct ObserverOutput: RecordedOutput {
     let (local, remote) = (pair.addresses[end], pair.addresses[1 - end])
     var row = CandidatePairRow(
       pair: UInt32(clamping: pair.number), local: local.description,
-      remote: remote.description, base: local.description)
+      remote: remote.description, base: pair.bases[end].description)
+    (row.localType, row.remoteType) = (pair.types[end].rawValue, pair.types[1 - end].rawValue)
+    row.priority = pair.priority
     row.state = pair.hasSucceeded[end] ? "succeeded" : "in-progress"
     (row.nominated, row.selected) = (pair.isNominated, pair.isSelected)
     (row.requestsSent, row.requestsReceived) = (pair.requests[end], pair.requests[1 - end])

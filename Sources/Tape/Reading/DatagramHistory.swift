@@ -3,14 +3,16 @@ package import Wire
 /// The datagrams of a take in the order of their times, for export to other formats.
 package final class DatagramHistory {
   /// A datagram as it was sent or received.
-  package struct Entry: Hashable, Sendable {
+  package struct Entry: Sendable {
     package var atNanoseconds: Int64
     /// Whether it was received; else it was sent.
     package var isInbound: Bool
     package var source: SocketAddress
     package var destination: SocketAddress
-    /// The UDP payload.
+    /// The UDP payload, or a part of a TCP stream.
     package var bytes: [UInt8]
+    /// Of a part of a TCP stream, how many bytes before it are missing, and whether it is the last.
+    package var stream: (lost: Int, isEnd: Bool)?
   }
 
   /// Unix time at `atNanoseconds` = 0.
@@ -23,6 +25,7 @@ package final class DatagramHistory {
   private let path: String
   private let rows: SQLiteStatement
   private let packet: SQLiteStatement
+  private let segment: SQLiteStatement
 
   /// Opens a take; with a number of a peer, only what that one sent and received is given.
   ///
@@ -33,21 +36,34 @@ package final class DatagramHistory {
     startUnixNanoseconds = try TakeHeader.read(from: connection, path: path).startUnixNanoseconds
     let from =
       peer.map { "FROM packet_store JOIN path_end USING (path) WHERE path_end.peer = \($0)" }
-      ?? "FROM packet_store JOIN path USING (path)"
+      // What an observer read out of others is in those already.
+      ?? "FROM packet_store JOIN path USING (path) WHERE NOT (path.peer = 0 AND direction = 'out')"
     do throws(SQLiteError) {
       let statement = try connection.prepare("SELECT peer, label FROM peer ORDER BY row")
       var found: [(number: Int64, label: String)] = []
       while try statement.step() { found.append(statement.values(Int64.self, String.self)) }
       peers = found
-      count = Int(try connection.integer("SELECT count(*) \(from)") ?? 0)
       // Row numbers are sorted alone, so that sorting never holds the bytes of a long call.
-      rows = try connection.prepare(
-        "SELECT packet_store.row, direction \(from) ORDER BY packet_store.at_ns, packet_store.row")
+      let chosen = """
+        SELECT packet_store.row AS row, direction, packet_store.at_ns AS at_ns, 0 AS is_stream
+        \(from)
+        \(peer == nil ? DatagramHistory.segments : "")
+        """
+      count = Int(try connection.integer("SELECT count(*) FROM (\(chosen))") ?? 0)
+      rows = try connection.prepare("\(chosen) ORDER BY at_ns, row")
       packet = try connection.prepare(DatagramHistory.packet)
+      segment = try connection.prepare(
+        "SELECT at_ns, name, arguments FROM call_request WHERE row = ?1")
     } catch {
       throw TapeError(path: path, place: "packet", error)
     }
   }
+
+  /// What observers were shown of TCP connections.
+  private static let segments = """
+    UNION ALL
+    SELECT row, 'in', at_ns, 1 FROM call_request WHERE peer = 0 AND name = 'segment'
+    """
 
   /// A datagram with its path as it was written down: the view `packet` has none of what belongs to
   /// no peer, and what two observed peers have is in it twice.
@@ -72,6 +88,7 @@ package final class DatagramHistory {
     let isFound: Bool
     do throws(SQLiteError) {
       guard try rows.step() else { return nil }
+      if rows.integer(3) == 1 { return try nextSegment() }
       packet.reset()
       packet.bind(rows.values(Int64.self), at: 1)
       isFound = try packet.step()
@@ -89,6 +106,22 @@ package final class DatagramHistory {
     return Entry(
       atNanoseconds: at, isInbound: rows.values(Int64.self, String.self).1 == directionName(true),
       source: isReversed ? remote : local, destination: isReversed ? local : remote, bytes: bytes)
+  }
+
+  private func nextSegment() throws(SQLiteError) -> Entry? {
+    segment.reset()
+    segment.bind(rows.integer(0), at: 1)
+    guard try segment.step() else { return nil }
+    let (at, name, arguments) = segment.values(Int64.self, String.self, String.self)
+    guard
+      case .segment(let from, let to, let bytes, let lost, let isEnd)? = CallText(
+        name: name, arguments: arguments
+      ).value(ObserverCall.self), let source = SocketAddress(from),
+      let destination = SocketAddress(to), source.ip.isIPv4 == destination.ip.isIPv4
+    else { return nil }
+    return Entry(
+      atNanoseconds: at, isInbound: true, source: source, destination: destination,
+      bytes: [UInt8](bytes), stream: (lost, isEnd))
   }
 
   private func unreadable() -> TapeError {

@@ -1,0 +1,176 @@
+import Foundation
+import Testing
+
+/// Calls between others that go through TURN servers or over TCP, as `packet` and what stands on it
+/// show them.
+struct RelayedCallTests {
+  private static let samples = URL(filePath: #filePath).deletingLastPathComponent()
+    .deletingLastPathComponent().appending(path: "ObserverTests/Samples")
+
+  private let sample = Self.samples.appending(path: "chromium-aiortc.pcap").path
+  private let keys = Self.samples.appending(path: "chromium-aiortc.keys").path
+
+  private func imported(
+    _ capture: [UInt8], _ folder: Folder, _ options: String...
+  ) async throws -> (path: String, Tool.Outcome) {
+    let path = folder.file("call.take")
+    let pcap = try folder.write("call.pcap", capture)
+    let made = try await Tool.run(["import", pcap, "--out", path] + options)
+    #expect(made.status == 0, "\(made.errors)")
+    return (path, made)
+  }
+
+  private func packets(_ path: String, _ peer: Int64, _ direction: String) throws -> Int64 {
+    try Takes.number(
+      path,
+      """
+      SELECT count(*) FROM packet
+      WHERE protocol = 'rtp' AND peer = \(peer) AND direction = '\(direction)'
+      """)
+  }
+
+  @Test(arguments: WrappedCall.Way.allCases)
+  func eachPacketHasItsRow(_ way: WrappedCall.Way) async throws {
+    let folder = try Folder()
+    var call = try WrappedCall(sample: sample)
+    let (path, _) = try await imported(call.capture(way), folder, "--keys", keys)
+    // Which end is the first one is the observer's choice.
+    let first = try Takes.number(
+      path, "SELECT peer FROM peer WHERE label LIKE '\(way == .tcp ? "%" : "198.51.100.9:50000")'")
+    let other = 3 - first
+    let isTurned = way == .tcp && (try packets(path, first, "out")) != call.rtp(ofFirst: true)
+    #expect(try packets(path, first, "out") == call.rtp(ofFirst: !isTurned))
+    #expect(try packets(path, other, "in") == call.rtp(ofFirst: !isTurned))
+    #expect(try packets(path, first, "in") == call.rtp(ofFirst: isTurned))
+    #expect(try packets(path, other, "out") == call.rtp(ofFirst: isTurned))
+    let all = "SELECT count(*) FROM packet WHERE direction = 'in'"
+    #expect(try Takes.number(path, all) == call.datagrams.count)
+
+    // The path inside, and the one outside in its direction.
+    let carrier = ["channelsOverTCP": "turn-tcp", "tcp": "tcp"][way.rawValue] ?? "turn"
+    #expect(
+      try Takes.number(
+        path, "SELECT count(DISTINCT local || remote) FROM packet WHERE carrier = '\(carrier)'")
+        == 2)
+    #expect(try Takes.number(path, all + " AND carrier IS NULL") == 0)
+    if way != .tcp {
+      let outside = "('192.168.7.7:40404', '198.51.100.9:3478')"
+      for direction in ["out", "in"] {
+        let count = """
+          \(all.replacingOccurrences(of: "'in'", with: "'\(direction)'")) AND peer = \(first)
+            AND (outer_\(direction == "out" ? "source" : "destination"),
+              outer_\(direction == "out" ? "destination" : "source")) = \(outside)
+          """
+        #expect(
+          try Takes.number(path, count)
+            == call.datagrams.count { $0.isOfFirst == (direction == "out") }, "\(direction)")
+      }
+      let pair = """
+        SELECT count(*) FROM selected_pair
+        WHERE (local, local_type) = ('198.51.100.9:50000', 'relay') AND remote_type = 'host'
+        """
+      #expect(try Takes.number(path, pair) == 1)
+    }
+    #expect(try Takes.number(path, "SELECT count(*) FROM selected_pair") == 2)
+    // Every view that stands on packets has rows.
+    for view in [
+      "stream", "bitrate", "loss", "jitter", "retransmission", "one_way_delay", "frame",
+    ] {
+      let rows = try Takes.number(path, "SELECT count(*) FROM \(view)")
+      #expect(rows > 0 || view == "one_way_delay" || view == "retransmission", "\(view)")
+    }
+    for verb in ["replay", "info", "stats", "speakers", "timeline"] {
+      let outcome = try await Tool.run(verb, path)
+      #expect(outcome.status == 0, "\(verb): \(outcome.output) \(outcome.errors)")
+    }
+  }
+
+  @Test(arguments: [WrappedCall.Way.channels, .channelsOverTCP])
+  func lostPacketsOfARelayedCallAreFound(_ way: WrappedCall.Way) async throws {
+    let folder = try Folder()
+    var call = try WrappedCall(sample: sample)
+    var packets = 0
+    call.keep { _, datagram in
+      packets += datagram.isRTP ? 1 : 0
+      return !datagram.isRTP || packets % 5 != 0
+    }
+    let (path, _) = try await imported(call.capture(way), folder, "--keys", keys)
+    let lost = "SELECT sum(lost) FROM loss"
+    #expect(try Takes.number(path, lost) > 100)
+    let problems = try await Tool.run("stats", path, "--problems")
+    #expect(problems.output.contains("loss"), "\(problems.output)")
+  }
+
+  /// What `export` writes is what was captured: the call inside can be read from it again.
+  @Test(arguments: WrappedCall.Way.allCases)
+  func anExportHoldsTheCallAsItCame(_ way: WrappedCall.Way) async throws {
+    let folder = try Folder()
+    var call = try WrappedCall(sample: sample)
+    let (path, _) = try await imported(call.capture(way), folder, "--keys", keys)
+    let (pcap, again) = (folder.file("again.pcap"), folder.file("again.take"))
+    let exported = try await Tool.run("export", path, "--pcap", pcap)
+    #expect(exported.status == 0, "\(exported.errors)")
+    let made = try await Tool.run("import", pcap, "--keys", keys, "--out", again)
+    #expect(made.status == 0, "\(made.errors)")
+    for query in [
+      "SELECT count(*) FROM packet", "SELECT sum(size) FROM packet", "SELECT count(*) FROM stream",
+    ] {
+      #expect(try Takes.number(again, query) == Takes.number(path, query), "\(query)")
+    }
+  }
+
+  /// Neither the allocation nor the binding of the channel, nor the beginning of the connection.
+  @Test(arguments: WrappedCall.Way.allCases)
+  func aRelayedCallMayBeJoinedLate(_ way: WrappedCall.Way) async throws {
+    let folder = try Folder()
+    var call = try WrappedCall(sample: sample)
+    let begin = (call.datagrams.first?.at ?? 0) + 3_000_000_000
+    call.keep { _, datagram in datagram.at >= begin }
+    let (path, made) = try await imported(call.capture(way, hasAllocation: false), folder)
+    #expect(made.output.contains(": 1 calls, 4 streams"))
+    let seen = try Takes.number(
+      path, "SELECT count(*) FROM packet WHERE protocol = 'rtp' AND direction = 'in'")
+    #expect(seen > (call.rtp(ofFirst: true) + call.rtp(ofFirst: false)) * 97 / 100)
+    // The checks for consent show between whom it goes.
+    let unknown = "SELECT count(*) FROM packet WHERE '0.0.0.0:16387' IN (local, remote)"
+    #expect(try Takes.number(path, unknown) == 0)
+    let untyped = "SELECT count(*) FROM selected_pair WHERE '' IN (local_type, remote_type)"
+    #expect(try Takes.number(path, untyped) == 0)
+    #expect(try Takes.number(path, "SELECT count(*) FROM selected_pair") == 2)
+    #expect(try await Tool.run("replay", path).status == 0)
+  }
+
+  // MARK: Keys that are of no use
+
+  @Test func aKeyLogThatIsNoneIsNamed() async throws {
+    let folder = try Folder()
+    let text = try folder.write("notes.txt", "# a comment\nhello there\n".utf8)
+    let made = try await Tool.run(
+      "import", sample, "--keys", text, "--out", folder.file("call.take"))
+    #expect(made.status == 0)
+    #expect(made.output.contains("notes.txt has no line of a key log"), "\(made.output)")
+  }
+
+  @Test func aKeyLogOfOtherCallsIsNamed() async throws {
+    let folder = try Folder()
+    let other = String(repeating: "ab", count: 32)
+    let line = "CLIENT_RANDOM \(other) \(String(repeating: "cd", count: 48))\n"
+    let log = try folder.write("keys.log", line.utf8)
+    for out in ["call.take", "calls/"] {
+      let made = try await Tool.run("import", sample, "--keys", log, "--out", folder.file(out))
+      #expect(made.status == 0)
+      #expect(made.output.contains("the key log is of other calls"), "\(made.output)")
+    }
+  }
+
+  @Test func anSRTPKeyOfOtherCallsIsNamed() async throws {
+    let folder = try Folder()
+    let path = folder.file("call.take")
+    let made = try await Tool.run(
+      "import", sample, "--srtp-key", String(repeating: "ab", count: 30), "--out", path)
+    #expect(made.status == 0)
+    #expect(made.output.contains("the SRTP key opens no packet"), "\(made.output)")
+    let info = try await Tool.run("info", path)
+    #expect(info.output.contains("SRTP keys are for, which open no packet"), "\(info.output)")
+  }
+}
