@@ -26,6 +26,7 @@ package struct Observer: Machine, ~Copyable {
   var probation = Probation()
   var relays = RelayTable()
   var streamTable = StreamTable()
+  var unproven = UnprovenStreams()
   var descriptionTable = DescriptionTable()
   var connections = ConnectionTable()
 
@@ -161,6 +162,8 @@ package struct Observer: Machine, ~Copyable {
   /// Ends the capture: what waits is told as it is, and so is what was missing.
   private mutating func finish() {
     stopWaiting()
+    releaseUnproven()
+    tellDeductions()
     for index in transports.indices {
       let transport = transports[index]
       let number = transport.facts.number

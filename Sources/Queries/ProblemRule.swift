@@ -11,7 +11,7 @@ package struct ProblemRule: Sendable {
   package static let all: [ProblemRule] = [
     neverConnected, disconnected, flapping, relay, roundTrip, oneWay, loss, lossBurst, lossAtPeer,
     noKeyFrame, freeze, stopped, concealed, silence, mutedSpeech,
-    speechWhileMuted, limited,
+    speechWhileMuted, limited, sequenceRestart, rtcpOfOtherSource, unevenTimestamps,
   ]
 
   /// When the take ends; one that was cut short has no ending.
@@ -138,21 +138,17 @@ package struct ProblemRule: Sendable {
     name: "loss-burst",
     sql: """
       WITH
-        ordered AS (
-          SELECT peer, ssrc, row, at_ns,
-            sequence - lag(sequence) OVER (PARTITION BY peer, ssrc ORDER BY row) AS step_size
-          FROM packet WHERE protocol = 'rtp' AND direction = 'in'
-        ),
+      \(sequenceParts),
         extended AS (
-          SELECT peer, ssrc, at_ns,
-            sum(coalesce(((step_size + 32768) & 65535) - 32768, 0))
-              OVER (PARTITION BY peer, ssrc ORDER BY row) AS position
-          FROM ordered
+          SELECT peer, ssrc, part, at_ns,
+            sum(iif(begins, 0, step_size)) OVER (PARTITION BY peer, ssrc, part ORDER BY row)
+              AS position
+          FROM parted
         ),
         sorted AS (
           SELECT peer, ssrc, at_ns, lag(at_ns) OVER stream AS before_ns,
             position - lag(position) OVER stream - 1 AS missing
-          FROM extended WINDOW stream AS (PARTITION BY peer, ssrc ORDER BY position, at_ns)
+          FROM extended WINDOW stream AS (PARTITION BY peer, ssrc, part ORDER BY position, at_ns)
         )
       SELECT peer, before_ns AS from_ns, at_ns AS to_ns,
         missing || ' packets of ssrc ' || ssrc || ' in a row did not come' AS evidence

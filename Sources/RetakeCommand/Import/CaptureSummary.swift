@@ -25,6 +25,8 @@ struct CaptureSummary: Encodable {
   var duplicates: UInt64 = 0
   /// What could not be seen, each kind once.
   var notSeen: [String] = []
+  /// What may be tried for more to be seen, each hint once.
+  var hints: [String] = []
 
   init(take: String) { self.take = take }
 
@@ -43,8 +45,20 @@ struct CaptureSummary: Encodable {
     case .told(.stream(let stream)): streams = max(streams, stream.number)
     case .told(.coverage(let row)):
       let what = row.kind.rawValue
+      guard row.kind != .deduced else { break }
       if !notSeen.contains(what) { notSeen.append(what) }
+      if let hint = CaptureSummary.hint(row), !hints.contains(hint) { hints.append(hint) }
     default: break
+    }
+  }
+
+  /// The option that may help with what could not be seen.
+  private static func hint(_ row: CoverageRow) -> String? {
+    switch row.kind {
+    case .noKeys where row.detail == Observer.clearHint:
+      "nothing says whether the media is encrypted: " + Observer.clearHint
+    case .unknownClock: row.detail
+    default: nil
     }
   }
 
@@ -60,6 +74,7 @@ struct CaptureSummary: Encodable {
     if !notSeen.isEmpty {
       lines.append("not seen: \(notSeen.joined(separator: ", ")); retake info tells more")
     }
+    lines += hints
     return lines.joined(separator: "\n")
   }
 }
