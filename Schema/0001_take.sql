@@ -711,9 +711,11 @@ FROM (
 -- mean of |D(i-1, i)| of RFC 3550 section 6.4.1.
 CREATE VIEW jitter AS
 WITH
+  -- What was concluded of a stream of others may be revised: the last row counts.
   clock AS (
-    SELECT peer, direction, payload_type, max(clock_rate) AS clock_rate
-    FROM track GROUP BY peer, direction, payload_type
+    SELECT peer, direction, payload_type, clock_rate FROM track
+    WHERE row IN (
+      SELECT max(row) FROM track WHERE clock_rate > 0 GROUP BY peer, direction, payload_type)
   ),
   spaced AS (
     SELECT packet.peer AS peer, packet.ssrc AS ssrc, at_ns, clock_rate,

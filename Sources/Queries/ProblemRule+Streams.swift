@@ -82,10 +82,12 @@ extension ProblemRule {
     sql: """
       WITH
         clock AS (
-          SELECT peer, ssrc, payload_type, max(clock_rate) AS rate FROM track
-          WHERE direction = 'in' AND codec IN ('opus', 'red', 'pcmu', 'pcma', 'g722')
-            AND kind = 'audio' AND clock_rate > 0 AND clock_rate % 400 = 0
-          GROUP BY peer, ssrc, payload_type
+          -- What was concluded of a stream may be revised: the last row counts.
+          SELECT peer, ssrc, payload_type, clock_rate AS rate FROM track
+          WHERE row IN (
+              SELECT max(row) FROM track WHERE direction = 'in' GROUP BY peer, ssrc, payload_type)
+            AND codec IN ('opus', 'red', 'pcmu', 'pcma', 'g722') AND kind = 'audio'
+            AND clock_rate > 0 AND clock_rate % 400 = 0
         ),
         spaced AS (
           SELECT packet.peer AS peer, packet.ssrc AS ssrc, at_ns, rate,

@@ -35,7 +35,7 @@ struct PageFindings {
     "never-connected": 3, "disconnected": 3, "one-way-media": 3, "no-key-frame": 3, "freeze": 3,
     "video-stopped": 3,
     "silent-while-speaking": 3, "speech-while-muted": 3, "relay-in-use": 1, "silent-audio": 1,
-    "encoder-limited": 1,
+    "encoder-limited": 1, "rtcp-other-ssrc": 1,
   ]
 
   /// How many spans of a finding are drawn.

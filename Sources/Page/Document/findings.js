@@ -35,6 +35,9 @@ const subjects = {
   "silent-while-speaking": "Somebody spoke and was not heard",
   "speech-while-muted": "Somebody spoke into a muted microphone",
   "encoder-limited": "The encoder was held back",
+  "sequence-restart": "Sequence numbers began anew",
+  "rtcp-other-ssrc": "Reports are of another source than the media",
+  "uneven-timestamps": "Timestamps step unevenly",
 };
 
 const readable = (rule) => {

@@ -47,17 +47,17 @@ struct CaptureSummary: Encodable {
       let what = row.kind.rawValue
       guard row.kind != .deduced else { break }
       if !notSeen.contains(what) { notSeen.append(what) }
-      if let hint = CaptureSummary.hint(row), !hints.contains(hint) { hints.append(hint) }
+      if let hint = CaptureSummary.hint(row.kind, row.detail), !hints.contains(hint) { hints.append(hint) }
     default: break
     }
   }
 
   /// The option that may help with what could not be seen.
-  private static func hint(_ row: CoverageRow) -> String? {
-    switch row.kind {
-    case .noKeys where row.detail == Observer.clearHint:
+  private static func hint(_ kind: CoverageKind, _ detail: String) -> String? {
+    switch kind {
+    case .noKeys where detail == Observer.clearHint:
       "nothing says whether the media is encrypted: " + Observer.clearHint
-    case .unknownClock: row.detail
+    case .unknownClock: detail
     default: nil
     }
   }
