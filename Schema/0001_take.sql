@@ -701,26 +701,52 @@ SELECT
 FROM packet
 GROUP BY peer, direction, second, protocol, ssrc;
 
--- Packets missing from RTP streams as they passed the recorder; duplicates count once.
+-- Packets missing from RTP streams as they passed the recorder; duplicates count once. A sender that
+-- begins its sequence numbers anew begins a part of its own, and what lies between the numbers of two
+-- parts is not lost: a step of 3,000 and more, or of 100 back while time goes forwards, unless the
+-- stream was silent for about as long as it takes to send as many packets.
 CREATE VIEW loss AS
 WITH
-  ordered AS (
-    SELECT peer, direction, ssrc, row, sequence,
-      sequence - lag(sequence) OVER (PARTITION BY peer, direction, ssrc ORDER BY row) AS step_size
+  spaced AS (
+    SELECT peer, direction, ssrc, row,
+      ((sequence - lag(sequence) OVER stream + 32768) & 65535) - 32768 AS step_size,
+      ((rtp_time - lag(rtp_time) OVER stream + 0x80000000) & 0xffffffff) - 0x80000000 AS ticks,
+      at_ns - lag(at_ns) OVER stream AS pause,
+      lag(at_ns) OVER stream - first_value(at_ns) OVER stream AS lasted,
+      row_number() OVER stream - 1.0 AS packets
     FROM packet WHERE protocol = 'rtp'
+    WINDOW stream AS (PARTITION BY peer, direction, ssrc ORDER BY row)
+  ),
+  marked AS (
+    SELECT peer, direction, ssrc, row, coalesce(step_size, 0) AS step_size,
+      coalesce((abs(step_size) >= 3000 OR step_size <= -100 AND ticks > 0) AND NOT (
+        step_size > 0
+        AND step_size * 1.0 * lasted BETWEEN packets * pause / 2 AND packets * pause * 2), 0)
+        AS begins
+    FROM spaced
+  ),
+  parted AS (
+    SELECT *, sum(begins) OVER (PARTITION BY peer, direction, ssrc ORDER BY row) AS part
+    FROM marked
   ),
   extended AS (
-    SELECT peer, direction, ssrc,
-      sum(coalesce(((step_size + 32768) & 65535) - 32768, 0))
-        OVER (PARTITION BY peer, direction, ssrc ORDER BY row) AS position
-    FROM ordered
+    SELECT peer, direction, ssrc, part,
+      sum(iif(begins, 0, step_size))
+        OVER (PARTITION BY peer, direction, ssrc, part ORDER BY row) AS position
+    FROM parted
   )
 SELECT
   peer, direction, ssrc,
-  max(position) - min(position) + 1 AS expected,
-  count(DISTINCT position) AS received,
-  max(position) - min(position) + 1 - count(DISTINCT position) AS lost
-FROM extended
+  sum(expected) AS expected,
+  sum(received) AS received,
+  sum(expected - received) AS lost
+FROM (
+  SELECT peer, direction, ssrc,
+    max(position) - min(position) + 1 AS expected,
+    count(DISTINCT position) AS received
+  FROM extended
+  GROUP BY peer, direction, ssrc, part
+)
 GROUP BY peer, direction, ssrc;
 
 -- How long RTP packets were on their way between two peers of a take: of `merge --out`, or of a
@@ -748,9 +774,11 @@ FROM (
 -- mean of |D(i-1, i)| of RFC 3550 section 6.4.1.
 CREATE VIEW jitter AS
 WITH
+  -- What was concluded of a stream of others may be revised: the last row counts.
   clock AS (
-    SELECT peer, direction, payload_type, max(clock_rate) AS clock_rate
-    FROM track GROUP BY peer, direction, payload_type
+    SELECT peer, direction, payload_type, clock_rate FROM track
+    WHERE row IN (
+      SELECT max(row) FROM track WHERE clock_rate > 0 GROUP BY peer, direction, payload_type)
   ),
   spaced AS (
     SELECT packet.peer AS peer, packet.ssrc AS ssrc, at_ns, clock_rate,

@@ -27,6 +27,9 @@ package struct CaptureCounters: Hashable, Sendable {
   package var segments: UInt64 = 0
   /// Bytes of TCP streams that the capture does not have.
   package var streamBytesLost: UInt64 = 0
+  /// Records that are damaged, and the bytes that are left out for it.
+  package var damagedRecords: UInt64 = 0
+  package var damagedBytes: UInt64 = 0
   /// Bytes at the end of the capture that begin a record whose rest is missing.
   package var cutBytes: UInt64 = 0
   /// Whether the compressed data end before they are complete.

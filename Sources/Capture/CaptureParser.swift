@@ -10,7 +10,8 @@ import Wire
 ///     while let record = try parser.next() { ... parser.bytes(frame.bytes) ... }
 ///
 /// What a record names stays in place until the next `append`. After an error the parser gives it
-/// again; what came before is good.
+/// again. Damage after good records is none: it costs the record in which it is and what that hides,
+/// is counted, and the next record that can be found goes on.
 package struct CaptureParser: Sendable {
   /// The longest frame or block that is taken, in bytes; a longer one is damage.
   static let lengthMaximum = 16 << 20
@@ -27,8 +28,43 @@ package struct CaptureParser: Sendable {
   private var discarded = 0
   private var format: Format?
   private var failure: CaptureError?
+  /// Whether a record is looked for that follows damage.
+  private var isLost = false
+  /// The time of the last good record of a pcap file.
+  private var last: Int64?
+  /// How many places are damaged, how many bytes are left out for it, and the first one in words.
+  private var damages: UInt64 = 0
+  private var lostBytes: UInt64 = 0
+  private(set) var firstDamage: CaptureError?
 
   package init() {}
+
+  /// How many records are damaged, and how many bytes are left out for it.
+  var damage: (records: UInt64, bytes: UInt64) {
+    guard case .pcapng(let pcapng) = format else { return (damages, lostBytes) }
+    return (damages + pcapng.damagedBlocks, lostBytes + pcapng.damagedBytes)
+  }
+
+  /// Ends the capture: what waits for the rest of a record may hold others, where the length of the
+  /// record is what is damaged.
+  mutating func finish() {
+    guard failure == nil, !isLost, waitingCount > 0, hasRecords else { return }
+    let place = start
+    start += 1
+    isLost = true
+    if find() {
+      damages += 1
+      lostBytes += UInt64(start - place)
+    } else {
+      start = place
+    }
+    isLost = false
+  }
+
+  /// Whether a good record was read.
+  private var hasRecords: Bool {
+    if case .pcapng(let pcapng) = format { pcapng.hasRecords } else { last != nil }
+  }
 
   /// Adds the next bytes of the capture.
   package mutating func append(_ bytes: RawSpan) {
@@ -69,11 +105,41 @@ package struct CaptureParser: Sendable {
   /// The next record; nil until more bytes are there.
   package mutating func next() throws(CaptureError) -> CaptureRecord? {
     if let failure { throw failure }
-    do throws(CaptureError) {
-      return try advance()
-    } catch {
-      failure = error
-      throw error
+    while true {
+      if isLost {
+        let place = start
+        let isFound = find()
+        lostBytes += UInt64(start - place)
+        guard isFound else { return nil }
+        isLost = false
+      }
+      do throws(CaptureError) {
+        let record = try advance()
+        if case .frame(let frame)? = record { last = frame.unixNanoseconds }
+        return record
+      } catch {
+        guard hasRecords else {
+          failure = error
+          throw error
+        }
+        firstDamage = firstDamage ?? error
+        damages += 1
+        lostBytes += 1
+        start += 1
+        isLost = true
+      }
+    }
+  }
+
+  /// Looks for the next record after damage.
+  private mutating func find() -> Bool {
+    // Held beside the parser, whose place changes while its bytes are read.
+    let buffer = buffer
+    switch format {
+    case .pcap(let pcap):
+      return pcap.findRecord(in: buffer.span.bytes, at: &start, after: last ?? 0)
+    case .pcapng(let pcapng): return pcapng.findBlock(in: buffer.span.bytes, at: &start)
+    case nil: return false
     }
   }
 

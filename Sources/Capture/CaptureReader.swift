@@ -83,7 +83,16 @@ package struct CaptureReader: Sendable {
   /// What became of the frames so far.
   package private(set) var counters = CaptureCounters()
 
+  /// What the first damaged record of the capture has, in words; nil where none is damaged.
+  package var damage: CaptureError? { parser.firstDamage }
+
   package init() {}
+
+  /// Ends the capture: further events may follow, where a record at its end is damaged.
+  package mutating func finish() {
+    parser.finish()
+    (counters.damagedRecords, counters.damagedBytes) = parser.damage
+  }
 
   /// Adds the next bytes of the file; places that were given before are void.
   package mutating func append(_ bytes: RawSpan) { parser.append(bytes) }
@@ -128,6 +137,7 @@ package struct CaptureReader: Sendable {
         }
       }
     }
+    (counters.damagedRecords, counters.damagedBytes) = parser.damage
     return nil
   }
 

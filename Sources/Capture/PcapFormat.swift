@@ -16,6 +16,10 @@ struct PcapFormat: Sendable {
   /// How many nanoseconds a fraction counts.
   private let unit: Int64
   private let recordLength: Int
+  /// The longest frame that a record may hold, in bytes: of what a network carries, and what the
+  /// header says was captured at most.
+  private let lengthMaximum: Int
+  private static let usualMaximum = 262_144
 
   /// Whether a capture begins with this number, in either byte order.
   static func isMagic(_ value: UInt32) -> Bool {
@@ -37,6 +41,8 @@ struct PcapFormat: Sendable {
     let network = order.uint32(header, at: 20)
     linkType = LinkType(rawValue: UInt16(truncatingIfNeeded: network))
     checksumLength = network & 0x0400_0000 != 0 ? Int(network >> 28) * 2 : 0
+    let snapLength = Int(order.uint32(header, at: 16))
+    lengthMaximum = min(max(snapLength, Self.usualMaximum), CaptureParser.lengthMaximum)
   }
 
   /// The frame at a place; nil until all of it is there.
@@ -45,7 +51,7 @@ struct PcapFormat: Sendable {
   {
     guard bytes.byteCount - start >= recordLength else { return nil }
     let captured = Int(order.uint32(bytes, at: start + 8))
-    guard captured <= CaptureParser.lengthMaximum else {
+    guard captured <= lengthMaximum else {
       throw .badLength(captured, offset: offset + start)
     }
     let begin = start + recordLength
@@ -59,5 +65,35 @@ struct PcapFormat: Sendable {
       checksumLength: checksumLength)
     start = begin + captured
     return .frame(frame)
+  }
+
+  // MARK: Damage
+
+  /// How far the time of a record that follows damage may lie before and after the last good one, in
+  /// seconds.
+  private static let secondsAround = -10...3600
+
+  /// Moves on to the next place where a record may begin, or as far as the bytes reach; true when
+  /// one does.
+  ///
+  /// A head has a time near to the last one, a fraction of a second and two lengths of frames: other
+  /// bytes have that once in 10^15 places.
+  func findRecord(in bytes: RawSpan, at start: inout Int, after last: Int64) -> Bool {
+    let near = last / 1_000_000_000
+    while bytes.byteCount - start >= recordLength {
+      let seconds = Int64(order.uint32(bytes, at: start)) - near
+      if Self.secondsAround.contains(Int(seconds)) {
+        let fraction = Int64(order.uint32(bytes, at: start + 4)) * unit
+        let captured = Int(order.uint32(bytes, at: start + 8))
+        let original = Int(order.uint32(bytes, at: start + 12))
+        if fraction < 1_000_000_000, captured >= 14, captured <= original,
+          original <= Self.usualMaximum
+        {
+          return true
+        }
+      }
+      start += 1
+    }
+    return false
   }
 }

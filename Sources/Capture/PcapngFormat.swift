@@ -53,6 +53,12 @@ struct PcapngFormat: Sendable {
   private var dropped: UInt64 = 0
   /// How many blocks of unknown kinds were passed over.
   private(set) var unknownBlocks = 0
+  /// Whether anything but descriptions of the capture was read: from then on, damage costs what is
+  /// damaged and no more.
+  private(set) var hasRecords = false
+  /// Blocks that were passed over because something in them is wrong, and their bytes.
+  private(set) var damagedBlocks: UInt64 = 0
+  private(set) var damagedBytes: UInt64 = 0
   /// How many lost frames were reported so far: never more than an Int64 holds.
   private var reported: UInt64 = 0
   private static let reportedMaximum = UInt64(Int64.max)
@@ -80,10 +86,52 @@ struct PcapngFormat: Sendable {
       guard again == length else { throw .badLength(again, offset: offset + start) }
       let type = order.uint32(bytes, at: start)
       let body = start + 8..<start + length - 4
-      let record = try read(type, body, in: bytes, offset + start)
+      let place = offset + start
+      let begin = start
+      // What is wrong inside of a block costs that block.
       start += length
-      if let record { return record }
+      do throws(CaptureError) {
+        if let record = try read(type, body, in: bytes, place) { return record }
+      } catch {
+        guard hasRecords else {
+          start = begin
+          throw error
+        }
+        damagedBlocks += 1
+        damagedBytes += UInt64(length)
+      }
+      if type != Self.sectionHeader, type != BlockType.interface { hasRecords = true }
     }
+  }
+
+  // MARK: Damage
+
+  /// The longest block that is looked for after damage, in bytes.
+  private static let soughtMaximum = 1 << 20
+
+  /// Moves on to the next place where a block may begin, or as far as the bytes reach; true when one
+  /// does: its type is known, and it states its length at both ends.
+  func findBlock(in bytes: RawSpan, at start: inout Int) -> Bool {
+    while bytes.byteCount - start >= 12 {
+      if mayBegin(in: bytes, at: start) {
+        let length = Int(order.uint32(bytes, at: start + 4))
+        guard bytes.byteCount - start >= length else { return false }
+        if Int(order.uint32(bytes, at: start + length - 4)) == length { return true }
+      }
+      start += 1
+    }
+    return false
+  }
+
+  private func mayBegin(in bytes: RawSpan, at start: Int) -> Bool {
+    let type = order.uint32(bytes, at: start)
+    let known = [
+      BlockType.interface, BlockType.packet, BlockType.simplePacket, BlockType.statistics,
+      BlockType.enhancedPacket, BlockType.secrets,
+    ]
+    guard known.contains(type) || type == Self.sectionHeader else { return false }
+    let length = Int(order.uint32(bytes, at: start + 4))
+    return length >= 16 && length % 4 == 0 && length <= Self.soughtMaximum
   }
 
   /// Returns the frames lost since the last report; all reports together stay within an Int64.

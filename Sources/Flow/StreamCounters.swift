@@ -34,7 +34,7 @@ package struct OutboundStreamCounters: Hashable, Sendable {
   /// What the peer reported on the stream; nil before its first report.
   package var remote: RemoteInboundCounters?
 
-  init(
+  package init(
     mid: String, kind: MediaKind, ssrc: UInt32, rtxSSRC: UInt32?, codec: CodecName,
     payloadType: UInt8
   ) {

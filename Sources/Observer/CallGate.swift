@@ -99,9 +99,12 @@ package struct CallGate {
 
   /// Lets a path in with its first datagram, unless too many are known that nobody answered.
   private mutating func admit(_ packet: Admitted) -> Verdict {
-    if newcomers.admit(packet.tuple, at: packet.at) { return .admitted }
-    newcomers.wait(packet)
-    return .waiting
+    guard newcomers.admit(packet.tuple, at: packet.at) else {
+      newcomers.wait(packet)
+      return .waiting
+    }
+    let waited = probation.release(packet.tuple).map(Admitted.init)
+    return waited.isEmpty ? .admitted : .admittedWith(waited + [packet])
   }
 
   /// Lets a path of a relay in whose allocation was not seen.
@@ -137,9 +140,7 @@ package struct CallGate {
       refused.insert(key)
       return .refused
     case .call(let packets):
-      let admitted = packets.map {
-        Admitted(tuple: $0.tuple, bytes: $0.bytes, isTruncated: $0.isTruncated, at: $0.at)
-      }
+      let admitted = packets.map(Admitted.init)
       if newcomers.admit(packet.tuple, at: packet.at) { return .admittedWith(admitted) }
       for packet in admitted { newcomers.wait(packet) }
       return .waiting
@@ -168,5 +169,12 @@ package struct CallGate {
       verdict.obstacle = outcome.obstacle.map { ($0, outcome.detail) }
     }
     return verdict
+  }
+}
+
+extension CallGate.Admitted {
+  fileprivate init(_ packet: Probation.Packet) {
+    self.init(
+      tuple: packet.tuple, bytes: packet.bytes, isTruncated: packet.isTruncated, at: packet.at)
   }
 }

@@ -107,6 +107,22 @@ struct CheckFollower {
     return outcome
   }
 
+  /// Whether an end made checks and none is known to have chosen a pair.
+  var isChecking: Bool { states[0] == .checking || states[1] == .checking }
+
+  /// Connects both ends, where media shows that they have a pair although nobody nominated it.
+  ///
+  /// Consent checks do not nominate (RFC 7675), so nothing else tells where a capture begins later
+  /// than the call.
+  mutating func connectByMedia(at now: Instant) -> Outcome {
+    var outcome = Outcome()
+    for end in 0..<2 where states[end] == .checking || states[end] == .new {
+      move(end, to: .connected, &outcome)
+      answered[end] = answered[end] ?? now
+    }
+    return outcome
+  }
+
   /// Ends both sides for good.
   mutating func close(_ end: Int) -> Outcome {
     var outcome = Outcome()

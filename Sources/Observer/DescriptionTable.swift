@@ -28,6 +28,11 @@ struct DescriptionTable {
   private static let lengthMaximum = 16 << 20
 
   private(set) var entries: [Entry] = []
+  /// The descriptions that may be about a transport with other addresses than theirs: those that
+  /// somebody gave, and those without ICE, as of SIP behind a NAT, or of RTSP, where the request
+  /// names the ports.
+  private(set) var floating: [Int] = []
+  private static let floatingMaximum = 64
   private var length = 0
   /// The numbers of the descriptions that state a user name fragment, the oldest first.
   private var byFragment: [String: [Int]] = [:]
@@ -64,6 +69,9 @@ struct DescriptionTable {
       byPort[port, default: []].append(entries.count)
     }
     entries.append(entry)
+    if isFloating(entries.count - 1), floating.count < Self.floatingMaximum {
+      floating.append(entries.count - 1)
+    }
     return entries.count - 1
   }
 
@@ -137,10 +145,29 @@ extension DescriptionTable {
   /// Reads once what is asked for with packets.
   private static func read(_ document: SDPDocument, into entry: inout Entry) {
     entry.sources = sources(of: document)
-    entry.protectsMedia = document.sections.first { $0.kind == .audio || $0.kind == .video }
-      .map { $0.transport.contains("SAVP") }
     entry.srtpKeys = document.sections.flatMap { $0.values(CryptoAttribute.self) }
       .flatMap(\.srtpKeys)
+    entry.protectsMedia = document.sections.first { $0.kind == .audio || $0.kind == .video }
+      .map { $0.transport.contains("SAVP") }
+    // Keys under a profile without protection may be used, or not (RFC 8643).
+    if entry.protectsMedia == false, !entry.srtpKeys.isEmpty { entry.protectsMedia = nil }
+  }
+}
+
+extension DescriptionTable {
+  func isFloating(_ number: Int) -> Bool {
+    entries[number].how == .given || entries[number].fragments.isEmpty
+  }
+
+  /// What descriptions say that a payload type stands for; nil where they differ.
+  func commonMeaning(of type: UInt8, in numbers: [Int]) -> PayloadMeaning? {
+    let found = numbers.compactMap { number in
+      entries[number].payloads.first { $0.payloadType == type }
+    }
+    guard let first = found.first,
+      found.allSatisfy({ $0.codec == first.codec && $0.clockRate == first.clockRate })
+    else { return nil }
+    return first
   }
 }
 

@@ -1,7 +1,8 @@
 import Wire
 
 /// Reads one direction of an HTTP/1.1 connection (RFC 9112), and of the WebSocket that it may
-/// become (RFC 6455), for the texts in it.
+/// become (RFC 6455), for the texts in it; also RTSP (RFC 7826) and SIP (RFC 3261), whose messages
+/// have the same form and no body where no length is stated.
 struct HTTPReader {
   private static let headMaximum = 64 << 10
   private static let bodyMaximum = 512 << 10
@@ -33,8 +34,18 @@ struct HTTPReader {
 
   /// Whether bytes begin a request or a response.
   static func begins(_ bytes: [UInt8]) -> Bool {
-    let starts = ["GET ", "POST ", "PUT ", "PATCH ", "DELETE ", "OPTIONS ", "HEAD ", "HTTP/1."]
-    return starts.contains { bytes.starts(with: $0.utf8) }
+    let starts = [
+      "GET ", "POST ", "PUT ", "PATCH ", "DELETE ", "OPTIONS ", "HEAD ", "HTTP/1.", "RTSP/",
+    ]
+    if starts.contains(where: { bytes.starts(with: $0.utf8) }) { return true }
+    // As many bytes as there are at least before anything is decided.
+    return SignalingText.isSIP(bytes) || isRTSP(bytes)
+  }
+
+  /// Whether bytes begin a request of RTSP.
+  private static func isRTSP(_ bytes: [UInt8]) -> Bool {
+    let methods = ["DESCRIBE", "ANNOUNCE", "SETUP", "PLAY", "RECORD", "PAUSE", "TEARDOWN"]
+    return methods.contains { bytes.starts(with: "\($0) r".utf8) }
   }
 
   var heldBytes: Int { waiting.count + body.count }
@@ -95,7 +106,25 @@ struct HTTPReader {
     return nil
   }
 
+  /// Passes over what may stand between messages; false when more bytes are needed for that.
+  private mutating func passBetweenMessages() -> Bool {
+    // Empty lines keep connections of SIP alive (RFC 5626 section 3.5.1).
+    while let first = waiting.first, first == 13 || first == 10 {
+      position += 1
+      searched = 0
+    }
+    // Media may come between messages of RTSP (RFC 7826 section 14).
+    guard waiting.first == UInt8(ascii: "$") else { return true }
+    guard waiting.count >= 4 else { return false }
+    let length = Int(buffer[position + 2]) << 8 | Int(buffer[position + 3])
+    guard waiting.count >= 4 + length else { return false }
+    position += 4 + length
+    searched = 0
+    return passBetweenMessages()
+  }
+
   private mutating func readHead() -> Bool {
+    guard passBetweenMessages() else { return false }
     let end: [UInt8] = [13, 10, 13, 10]
     let place = (searched..<max(searched, waiting.count - 3)).first {
       buffer[position + $0] == end[0]
@@ -122,7 +151,7 @@ struct HTTPReader {
       let name = line[..<colon].lowercased()
       let value = line[line.index(after: colon)...].drop { $0 == " " }.lowercased()
       switch name {
-      case "content-length": length = Int(value)
+      case "content-length", "l": length = Int(value)
       case "transfer-encoding": isChunked = value.contains("chunked")
       case "content-encoding": isEncoded = value != "identity"
       case "upgrade": upgrades = value.contains("websocket")
@@ -136,7 +165,9 @@ struct HTTPReader {
   private mutating func begin(
     _ first: String, _ length: Int?, _ isChunked: Bool, _ upgrades: Bool
   ) {
+    // A response begins with the protocol, a request ends with it.
     let isResponse = first.hasPrefix("HTTP/")
+    let isHTTP = isResponse || first.contains(" HTTP/")
     let status = isResponse ? first.split(separator: " ").dropFirst().first ?? "" : ""
     body = []
     if upgrades, !isResponse || status == "101" {
@@ -149,6 +180,8 @@ struct HTTPReader {
         return
       }
       state = .body(length)
+    } else if !isHTTP {
+      state = .head
     } else if isResponse, !status.hasPrefix("1"), status != "204", status != "304" {
       state = .endless
     } else {
@@ -244,6 +277,10 @@ enum DescriptionSearch {
 
   static func descriptions(in text: [UInt8], depth: Int = 0) -> [String] {
     if text.starts(with: "v=0".utf8) { return [String(decoding: text, as: UTF8.self)] }
+    if text.starts(with: "--".utf8) || SignalingText.isSIP(text) {
+      // Parts of several, or SIP in a WebSocket (RFC 7118).
+      return SignalingText.descriptions(inMessage: text)
+    }
     guard depth < depthMaximum else { return [] }
     var found: [String] = []
     var index = 0

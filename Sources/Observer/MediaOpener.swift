@@ -88,6 +88,7 @@ struct MediaOpener {
   private(set) var waiting = WaitingPackets()
   private var receivers: [[SRTPReceiver]] = [[], []]
   private var attempts = [0, 0]
+  private var clearMedia = ClearMedia()
 
   /// Whether there are keys for what an end sends.
   @inline(__always)
@@ -177,26 +178,39 @@ struct MediaOpener {
   /// Whether it may still show soon that packets are in the clear.
   var isUndecided: Bool { protection == .unknown && looks < Self.looksMaximum }
 
+  /// Whether packets may still show that they are in the clear: nothing opened one, and what says
+  /// that they are protected may be wrong.
+  var mayBeClear: Bool { protection != .clear && receivers[0].isEmpty && receivers[1].isEmpty }
+
+  /// The packets show it, whatever else says something else.
+  mutating func showClear() { protection = .clear }
+
   /// Looks whether a packet shows the protection.
-  mutating func look(at packet: RawSpan, isRTCP: Bool) -> Protection {
-    guard isUndecided || isRTCP else { return .unknown }
+  mutating func look(at packet: RawSpan, isRTCP: Bool, from end: Int) -> Protection {
+    if isRTCP {
+      looks += 1
+      return MediaOpener.protection(shownBy: packet)
+    }
+    guard let header = try? RTPHeader(parsing: packet, isProtected: true) else { return .unknown }
+    if clearMedia.isShown(by: header, packet, from: end) { return .clear }
+    guard isUndecided else { return .unknown }
     looks += 1
-    return MediaOpener.protection(shownBy: packet, isRTCP: isRTCP)
+    return MediaOpener.showsClear(header, packet) ? .clear : .unknown
   }
 
-  /// What a packet shows of the protection: RTCP that fits together to its end has no tag, and
-  /// neither have samples that fill their time.
-  private static func protection(shownBy packet: RawSpan, isRTCP: Bool) -> Protection {
-    guard isRTCP else {
-      guard let header = try? RTPHeader(parsing: packet, isProtected: true) else { return .unknown }
-      // PCMU, PCMA and G.722 send whole steps of 10 ms, with 80 bytes each (RFC 3551 section 4.5).
-      let isSamples = [0, 8, 9].contains(header.payloadType)
-      let isWhole = isSamples && header.payload.count > 0 && header.payload.count % 80 == 0
-      guard !isWhole, header.payload.count > 10 else { return isWhole ? .clear : .unknown }
-      // So do the start codes of key frames.
-      let shown = StreamDeduction.videoFrame(packet.extracting(header.payload))
-      return shown == "vp8" || shown == "vp9" ? .clear : .unknown
-    }
+  /// Whether a single packet shows that it is in the clear.
+  private static func showsClear(_ header: RTPHeader, _ packet: RawSpan) -> Bool {
+    // PCMU, PCMA and G.722 send whole steps of 10 ms, with 80 bytes each (RFC 3551 section 4.5).
+    let isSamples = [0, 8, 9].contains(header.payloadType)
+    let isWhole = isSamples && header.payload.count > 0 && header.payload.count % 80 == 0
+    guard !isWhole, header.payload.count > 10 else { return isWhole }
+    // So do the start codes of key frames.
+    let shown = StreamDeduction.videoFrame(packet.extracting(header.payload))
+    return shown == "vp8" || shown == "vp9"
+  }
+
+  /// What a packet of RTCP shows of the protection: one that fits together to its end has no tag.
+  private static func protection(shownBy packet: RawSpan) -> Protection {
     var offset = 0
     var count = 0
     while offset + 4 <= packet.byteCount {

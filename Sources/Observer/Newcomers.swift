@@ -12,10 +12,12 @@ struct Newcomers {
   /// How many paths may be known without an answer, and for how long each of them counts.
   private let unansweredMaximum: Int
   private static let patience = Interval.seconds(600)
-  /// On how many paths datagrams wait, how many on each, and how long they may be.
+  /// On how many paths datagrams wait, how many on each, how long they may be, and how many bytes
+  /// wait on all paths: what was before an answer belongs to the call as what follows it.
   static let waitingMaximum = 2048
-  private static let packetsMaximum = 4
+  private static let packetsMaximum = 64
   private static let lengthMaximum = 4096
+  private static let bytesMaximum = 32 << 20
   /// From how many unanswered paths on it is looked for media that answers them: before, it is not
   /// worth the while.
   private static let watchedMinimum = 256
@@ -35,12 +37,14 @@ struct Newcomers {
     var isFromLow: Bool
     var number: UInt64
     var packets: [CallGate.Admitted]
+    var bytes: Int
   }
 
   private var waitingPaths: [PathKey: Waiting] = [:]
   /// The paths on which something waits, in the order in which that began; those that were answered
   /// may still stand here.
   private var waitingOrder = Deque<(key: PathKey, number: UInt64)>()
+  private var waitingBytes = 0
 
   init(unansweredMaximum: Int) { self.unansweredMaximum = unansweredMaximum }
 
@@ -94,14 +98,23 @@ struct Newcomers {
     if let known = waitingPaths[key] {
       guard known.packets.count < Self.packetsMaximum else { return }
       waitingPaths[key]?.packets.append(packet)
-      return
+      waitingPaths[key]?.bytes += packet.bytes.count
+    } else {
+      begun += 1
+      waitingPaths[key] = Waiting(
+        isFromLow: isFromLow, number: begun, packets: [packet], bytes: packet.bytes.count)
+      waitingOrder.append((key, begun))
     }
-    begun += 1
-    waitingPaths[key] = Waiting(isFromLow: isFromLow, number: begun, packets: [packet])
-    waitingOrder.append((key, begun))
-    while waitingOrder.count > Self.waitingMaximum, let oldest = waitingOrder.popFirst() {
-      if waitingPaths[oldest.key]?.number == oldest.number { waitingPaths[oldest.key] = nil }
+    waitingBytes += packet.bytes.count
+    while waitingOrder.count > Self.waitingMaximum || waitingBytes > Self.bytesMaximum,
+      let oldest = waitingOrder.popFirst()
+    {
+      if waitingPaths[oldest.key]?.number == oldest.number { forget(oldest.key) }
     }
+  }
+
+  private mutating func forget(_ key: PathKey) {
+    if let gone = waitingPaths.removeValue(forKey: key) { waitingBytes -= gone.bytes }
   }
 
   /// The datagrams that wait on the path of one that comes the other way: it answers them.
@@ -109,7 +122,7 @@ struct Newcomers {
     guard !waitingPaths.isEmpty else { return [] }
     let (key, isFromLow) = PathKey.of(tuple)
     guard let known = waitingPaths[key], known.isFromLow != isFromLow else { return [] }
-    waitingPaths[key] = nil
+    forget(key)
     return known.packets
   }
 }

@@ -70,7 +70,16 @@ extension Observer {
     where !table.paths[path].isUnknown[end] {
       addCandidate(index, end, address, tuple.transport, priority: nil)
     }
+    receiveWaiting(tuple, isRelayed)
     return path
+  }
+
+  /// Receives what came on a path before something else than media made it one of a call.
+  private mutating func receiveWaiting(_ tuple: FiveTuple, _ isRelayed: Bool) {
+    let waiting = probation.release(tuple)
+    guard !waiting.isEmpty else { return }
+    tell(.lateStart, transport: table.find(tuple).map { table.paths[$0.path].pair.transport })
+    receive(waiting, isRelayed)
   }
 
   /// Begins a transport, of a call that is known or of a new one.

@@ -1,3 +1,4 @@
+import Decryption
 import RTP
 import Wire
 
@@ -17,6 +18,26 @@ extension Observer {
         else { continue }
         attach(number, index, end)
       }
+    }
+    if fragments.isEmpty { attachByAddress(number) }
+  }
+
+  /// How many transports are looked at for the address of a description that comes after them.
+  private static let addressedMaximum = 1024
+
+  /// Attaches a description without ICE to the transports that have its address.
+  private mutating func attachByAddress(_ number: Int) {
+    for index in transports.indices.suffix(Observer.addressedMaximum) {
+      guard let path = transports[index].firstPath else { continue }
+      for end in 0..<2 where transports[index].facts.usernameFragments[end] == nil {
+        let address = table.paths[path].pair.addresses[end]
+        if descriptionTable.numbers(at: address).first == number { attach(number, index, end) }
+      }
+    }
+    guard descriptionTable.isFloating(number) else { return }
+    for index in transports.indices.suffix(Observer.addressedMaximum)
+    where transports[index].descriptions.allSatisfy({ $0 == nil }) {
+      for place in transports[index].streams { relearn(place, index) }
     }
   }
 
@@ -50,7 +71,10 @@ extension Observer {
       transports[index].extensions.stop()
       emit(.extensions(transport: index + 1, entry.extensions, .description))
     }
-    if let isProtected = entry.protectsMedia { settle(index, isProtected ? .protected : .clear) }
+    if let isProtected = entry.protectsMedia {
+      if isProtected { transports[index].hasProtectedDescription = true }
+      settle(index, isProtected ? .protected : .clear)
+    }
     for place in transports[index].streams { relearn(place, index) }
   }
 
@@ -95,7 +119,16 @@ extension Observer {
       let payloads = descriptionTable.entries[number].payloads
       if let meaning = payloads.first(where: { $0.payloadType == type }) { return meaning }
     }
-    return StaticPayloadTypes.meaning(of: type)
+    if let fixed = StaticPayloadTypes.meaning(of: type) { return fixed }
+    guard transports[index].descriptions.allSatisfy({ $0 == nil }),
+      transports[index].dtls.facts == nil
+    else { return nil }
+    return descriptionTable.commonMeaning(of: type, in: floatingDescriptions)
+  }
+
+  /// The descriptions that no transport has by its names or addresses, and any may have.
+  var floatingDescriptions: [Int] {
+    descriptionTable.floating.filter { callTable.transports(described: $0).isEmpty }
   }
 
   /// The call of which descriptions state both names: it has several transports.

@@ -30,6 +30,7 @@ package struct Observer: Machine, ~Copyable {
   /// Between which addresses the datagram went whose inside is read at present.
   private var carrier: PathKey?
   var streamTable = StreamTable()
+  var unproven = UnprovenStreams()
   var descriptionTable = DescriptionTable()
   var connections = ConnectionTable()
 
@@ -218,6 +219,8 @@ package struct Observer: Machine, ~Copyable {
   /// Ends the capture: what waits is told as it is, and so is what was missing.
   private mutating func finish() {
     stopWaiting()
+    releaseUnproven()
+    tellDeductions()
     reportUnusedKeys()
     while let call = callTable.nameNext(at: nil) { emit(.call(call)) }
     for index in transports.indices {

@@ -275,8 +275,16 @@ package struct CoverageRow: Hashable, Sendable {
     /// Packets with error correction or older payloads, which a receiver may have made up for
     /// losses with; here they do not (RFC 5109, RFC 2198).
     case redundancy
+    /// Streams of which nothing tells what they carry: they have no clock, and so no jitter.
+    case unknownClock = "unknown-clock"
+    /// Streams whose codec or clock was concluded from their packets.
+    case deduced
+    /// Streams that no description of their end announces, where it announces others.
+    case unannounced
     /// Frames that the capturing system lost.
     case dropped
+    /// Records of a capture that are damaged, and what they hide.
+    case damagedCapture = "damaged-capture"
     /// The capture ends in the middle of a record, or of its compressed data.
     case cutCapture = "cut-capture"
     /// Frames whose date no take can have.
@@ -308,6 +316,8 @@ package struct ObserverSettings: Hashable, Sendable {
   package var pathsMaximum = ObserverSettings.formerPathsMaximum
   /// What payload types stand for, whatever else says something else.
   package var payloadTypes: [PayloadTypeMapping] = []
+  /// Whether media without keys is in the clear, whatever it looks like.
+  package var isClear = false
 
   package init() {}
 

@@ -2,14 +2,26 @@ import DequeModule
 import RTP
 import Wire
 
-/// Packets that look like RTP where nothing announced a call: they are of one when they go on as
-/// RTP does (RFC 3550 appendix A.1).
+/// Packets that look like RTP where nothing announced a call: they are of one when a source goes on
+/// as RTP does (RFC 3550 appendix A.1).
+///
+/// Every source of a path is judged by itself: several may take turns, and both ends send. What came
+/// before the verdict waits, within limits for each path and for all of them, and goes with it.
 struct Probation {
   /// How many packets of a source have to follow each other.
   private static let sequenceMinimum = 3
+  /// How far the sequence number may step from one packet of a source to its next.
+  private static let stepMaximum: UInt16 = 16
   private static let candidatesMaximum = 512
-  private static let packetsMaximum = 16
-  private static let attemptsMaximum = 64
+  /// How many sources of a path are told apart; the one that was silent longest gives way.
+  private static let sourcesMaximum = 64
+  /// After how many packets without a verdict a path is of no call: four of each source, which is
+  /// one more than a source needs.
+  private static let attemptsMaximum = 4 * sourcesMaximum
+  /// How many packets and bytes of one path wait, and how many bytes of all paths.
+  private static let packetsMaximum = attemptsMaximum
+  private static let pathBytesMaximum = 512 << 10
+  private static let bytesMaximum = 16 << 20
   /// Longer ones than any network carries whole do not wait.
   private static let lengthMaximum = 9216
 
@@ -21,15 +33,53 @@ struct Probation {
     var at: Instant
   }
 
+  private struct Source {
+    var isFromLow: Bool
+    var ssrc: UInt32
+    var sequence: UInt16
+    var run = 1
+    /// When it sent last, counted in packets of the path.
+    var attempt: Int
+  }
+
   private struct Candidate {
     /// Which of all trials it is.
     var number: UInt64
     var packets: [Packet] = []
+    var bytes = 0
     var attempts = 0
-    var ssrc: UInt32 = 0
-    var source: SocketAddress
-    var sequence: UInt16 = 0
-    var run = 0
+    var sources: [Source] = []
+
+    /// Whether a packet may wait with the others of its path.
+    func mayHold(_ packet: Packet) -> Bool {
+      packets.count < Probation.packetsMaximum && packet.bytes.count <= Probation.lengthMaximum
+        && bytes + packet.bytes.count <= Probation.pathBytesMaximum
+    }
+
+    /// Whether a packet is the next one of a source that went on often enough.
+    mutating func follows(_ packet: Packet, _ isFromLow: Bool) -> Bool {
+      guard let header = try? RTPHeader(parsing: packet.bytes.span.bytes, isProtected: true) else {
+        return false
+      }
+      let known = sources.firstIndex { $0.ssrc == header.ssrc && $0.isFromLow == isFromLow }
+      guard let known else {
+        if sources.count >= Probation.sourcesMaximum,
+          let silent = sources.indices.min(by: { sources[$0].attempt < sources[$1].attempt })
+        {
+          sources.remove(at: silent)
+        }
+        sources.append(
+          Source(
+            isFromLow: isFromLow, ssrc: header.ssrc, sequence: header.sequence, attempt: attempts))
+        return false
+      }
+      let step = header.sequence &- sources[known].sequence
+      let isNext = (1...Probation.stepMaximum).contains(step)
+      sources[known].run = isNext ? sources[known].run + 1 : 1
+      sources[known].sequence = header.sequence
+      sources[known].attempt = attempts
+      return sources[known].run >= Probation.sequenceMinimum
+    }
   }
 
   enum Verdict {
@@ -44,6 +94,8 @@ struct Probation {
   /// In the order in which they began; those that were decided may still stand here.
   private var order = Deque<(key: PathKey, number: UInt64)>()
   private var begun: UInt64 = 0
+  /// How many bytes wait on all paths.
+  private var bytes = 0
 
   /// Looks at a packet of a path without a call.
   mutating func take(_ packet: Packet) -> Verdict {
@@ -52,52 +104,52 @@ struct Probation {
     guard !ports.contains(53), !ports.contains(5353), !ports.contains(123) else { return .ignored }
     let kind = DatagramClass(packet.bytes.span.bytes)
     guard kind == .rtp || kind == .rtcp else { return .ignored }
-    let key = PathKey.of(packet.tuple).key
+    let (key, isFromLow) = PathKey.of(packet.tuple)
     // Taken out while it changes, so that its packets are not copied.
-    var candidate = trials.removeValue(forKey: key) ?? begin(key, packet.tuple.source)
+    var candidate = trials.removeValue(forKey: key) ?? begin(key)
+    bytes -= candidate.bytes
     candidate.attempts += 1
-    let isCall = kind == .rtp && follows(packet, in: &candidate)
+    let isCall = kind == .rtp && candidate.follows(packet, isFromLow)
     // The packet that shows the call is of it, whatever its length: it need not wait.
-    if isCall
-      || candidate.packets.count < Self.packetsMaximum && packet.bytes.count <= Self.lengthMaximum
-    {
+    if isCall || candidate.mayHold(packet) {
       candidate.packets.append(packet)
+      candidate.bytes += packet.bytes.count
     }
     if isCall { return .call(candidate.packets) }
     guard candidate.attempts < Self.attemptsMaximum else { return .ignored }
+    bytes += candidate.bytes
     trials[key] = candidate
+    while bytes > Self.bytesMaximum, dropOldest() {}
     return .notYet
   }
 
-  /// Starts a trial for a path; drops the oldest trial when there are too many.
-  private mutating func begin(_ key: PathKey, _ source: SocketAddress) -> Candidate {
-    while trials.count >= Self.candidatesMaximum, let oldest = order.popFirst() {
-      if trials[oldest.key]?.number == oldest.number { trials[oldest.key] = nil }
+  /// Returns the packets that wait on a path, which turned out to be of a call by other means.
+  mutating func release(_ tuple: FiveTuple) -> [Packet] {
+    guard !trials.isEmpty, let candidate = trials.removeValue(forKey: PathKey.of(tuple).key) else {
+      return []
     }
+    bytes -= candidate.bytes
+    return candidate.packets
+  }
+
+  /// Starts a trial for a path; drops the oldest trial when there are too many.
+  private mutating func begin(_ key: PathKey) -> Candidate {
+    while trials.count >= Self.candidatesMaximum, dropOldest() {}
     begun += 1
     order.append((key, begun))
     if order.count > 4 * Self.candidatesMaximum {
       order.removeAll { $0.number != begun && trials[$0.key]?.number != $0.number }
     }
-    return Candidate(number: begun, source: source)
+    return Candidate(number: begun)
   }
 
-  private func follows(_ packet: Packet, in candidate: inout Candidate) -> Bool {
-    let bytes = packet.bytes.span.bytes
-    guard let header = try? RTPHeader(parsing: bytes, isProtected: true) else {
-      candidate.run = 0
-      return false
+  /// Ends the trial that began first; false when there is none.
+  private mutating func dropOldest() -> Bool {
+    guard let oldest = order.popFirst() else { return false }
+    if let trial = trials[oldest.key], trial.number == oldest.number {
+      bytes -= trial.bytes
+      trials[oldest.key] = nil
     }
-    let step = header.sequence &- candidate.sequence
-    let isNext =
-      candidate.run > 0 && header.ssrc == candidate.ssrc && packet.tuple.source == candidate.source
-      && (1...16).contains(step)
-    // The other direction does not disturb.
-    if candidate.run > 0, packet.tuple.source != candidate.source { return false }
-    candidate.run = isNext ? candidate.run + 1 : 1
-    candidate.ssrc = header.ssrc
-    candidate.source = packet.tuple.source
-    candidate.sequence = header.sequence
-    return candidate.run >= Self.sequenceMinimum
+    return true
   }
 }

@@ -1,85 +1,64 @@
 import RTP
 import Wire
 
-/// Concludes from its first packets what a stream carries where nothing says so.
+/// Concludes from its packets what a stream carries where nothing says so, and how sure that is.
 ///
-/// Clocks show in how timestamps grow with time; codecs in what their payloads begin with, when
-/// those can be read. It gives up after a while.
+/// Codecs show in the headers of payloads that can be read, clocks in how timestamps grow with time.
+/// Both are judged again as packets come, ever more seldom: a burst at the beginning, or a pause,
+/// makes the first judgement wrong and later ones right.
 struct StreamDeduction {
-  /// How many packets are looked at for a clock, and for a video frame that shows its codec.
-  private static let packetsMaximum = 400
-  private static let readableMaximum = 4000
-  /// From how many packets on, and over what time, a clock is concluded.
-  private static let packetsMinimum = 12
-  private static let timeMinimum = Interval.milliseconds(300)
   /// How many retransmissions have to fit to another stream.
   private static let repairsMinimum = 2
+  /// From how many packets on something is concluded, and how far apart conclusions lie.
+  private static let packetsMinimum = 12
+  private static let growth = 4
 
   private var packets = 0
-  private var readable = 0
-  private var began: Instant?
-  private var firstTime: UInt32 = 0
-  private var lastTime: UInt32 = 0
-  private var lastAt = Instant.zero
-  private var sharesTimes = false
-  /// Packets whose payload could be one of Opus.
-  private var opusLike = 0
-  private var clock: UInt32 = 0
-  /// The codec of a video frame that was seen.
-  private var codec: String?
+  private var nextJudgement = packetsMinimum
+  private var clock = StreamClock()
+  private var shapes = PayloadShapes()
   private var repairs: [(ssrc: UInt32, count: Int)] = []
+  /// What was concluded last.
+  private(set) var meaning: PayloadMeaning?
+  /// Whether payloads show the codec; else its clock alone is known, and what mostly has it.
+  private(set) var isSure = false
   private(set) var isOver = false
 
   /// Ends it: something else tells.
   mutating func stop() { isOver = true }
 
-  /// Takes a packet; gives what its payload type stands for once that is clear enough, and again
-  /// when more is.
+  /// Looks at a packet; returns what its payload type stands for once that is clear enough, and
+  /// again when it turns out to be something else.
   mutating func take(_ header: RTPHeader, _ packet: RawSpan, isClear: Bool, at now: Instant)
     -> PayloadMeaning?
   {
     guard !isOver else { return nil }
     packets += 1
-    if began == nil {
-      began = now
-      firstTime = header.timestamp
-    } else if header.timestamp == lastTime {
-      sharesTimes = true
-    }
-    lastTime = header.timestamp
-    lastAt = now
-    var isNews = false
-    if isClear, header.payload.count > 2, header.payload.upperBound <= packet.byteCount {
-      readable += 1
-      let payload = packet.extracting(header.payload)
-      if codec == nil, let shown = StreamDeduction.videoFrame(payload) {
-        codec = shown
-        isNews = clock == 90_000
-      }
-      if StreamDeduction.isOpusLike(payload) { opusLike += 1 }
-    }
-    if clock == 0, packets >= Self.packetsMinimum, let began, now - began >= Self.timeMinimum {
-      clock = shownClock(began)
-      isNews = clock != 0
-    }
-    let isReadable = readable * 2 > packets
-    if clock == 90_000 {
-      isOver = codec != nil || !isReadable || packets >= Self.readableMaximum
-    } else {
-      isOver = clock != 0 || packets >= Self.packetsMaximum
-    }
-    guard isNews else { return nil }
-    if clock == 90_000 { return meaning(header, codec ?? "", clock, .video) }
-    let isOpus = clock == 48_000 && (readable == 0 || opusLike > readable * 9 / 10)
-    return meaning(header, isOpus ? "opus" : "", clock, .audio)
+    let spacing = clock.add(header, at: now)
+    let startCode = shapes.startCode
+    if isClear { shapes.add(header, packet, spacing) }
+    guard packets >= nextJudgement || startCode != shapes.startCode else { return nil }
+    nextJudgement = max(nextJudgement, packets + max(4, packets / Self.growth))
+    guard let judged = judge(header.payloadType), judged != meaning else { return nil }
+    meaning = judged
+    return judged
   }
 
-  /// The clock by which timestamps grow with time; 0 when it is none of the usual ones.
-  private func shownClock(_ began: Instant) -> UInt32 {
-    let rate = Double(lastTime &- firstTime) / (lastAt - began).seconds
-    // Several packets of one time are parts of a video frame.
-    let clocks: [UInt32] = sharesTimes ? [90_000] : [8000, 16_000, 32_000, 48_000, 90_000]
-    return clocks.first { abs(rate - Double($0)) < 0.12 * Double($0) } ?? 0
+  private mutating func judge(_ type: UInt8) -> PayloadMeaning? {
+    let type = shapes.payloadType ?? clock.payloadType ?? type
+    if let codec = shapes.codec(isVideo: clock.isVideo) {
+      isSure = true
+      let kind = StaticPayloadTypes.kind(of: codec) ?? .audio
+      return PayloadMeaning(
+        payloadType: type, codec: codec, clockRate: StaticPayloadTypes.usualClockRate(of: codec),
+        kind: codec == "red" && clock.rate == 90_000 ? .video : kind, how: .deduced)
+    }
+    guard let rate = clock.rate else { return nil }
+    isSure = false
+    let isOpus = rate == 48_000 && !shapes.isReadable
+    return PayloadMeaning(
+      payloadType: type, codec: isOpus ? "opus" : "", clockRate: rate,
+      kind: rate == 90_000 ? .video : .audio, how: .deduced)
   }
 
   /// Takes a packet that would send another one again; gives its stream once that is clear.
@@ -92,13 +71,6 @@ struct StreamDeduction {
     guard repairs[index].count >= Self.repairsMinimum else { return nil }
     isOver = true
     return ssrc
-  }
-
-  private func meaning(
-    _ header: RTPHeader, _ codec: String, _ clock: UInt32, _ kind: MediaKind
-  ) -> PayloadMeaning {
-    PayloadMeaning(
-      payloadType: header.payloadType, codec: codec, clockRate: clock, kind: kind, how: .deduced)
   }
 
   /// The codec of a key frame that begins with this payload; nil for anything else.
@@ -141,11 +113,5 @@ struct StreamDeduction {
       if unit & 0xf8 == 0x08, !hasLength || (8...40).contains(payload.byte(at: 1)) { return "av1" }
     }
     return nil
-  }
-
-  /// Whether a payload may be one of Opus: its first byte tells how long it is (RFC 6716 3.1).
-  private static func isOpusLike(_ payload: RawSpan) -> Bool {
-    let code = payload.byte(at: 0) & 3
-    return code < 2 || payload.byteCount > 2
   }
 }

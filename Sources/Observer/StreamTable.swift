@@ -24,6 +24,8 @@ struct StreamTable {
     var clockRate: UInt32 = 0
     var highest: UInt16 = 0
     var lastTime: UInt32 = 0
+    /// Whether a packet had header extensions, which may name its section.
+    var hasExtensions = false
     /// How many names RTCP gave it.
     var names = 0
     /// Packets that no key opened.

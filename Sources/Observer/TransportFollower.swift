@@ -23,8 +23,13 @@ struct TransportFollower {
   private(set) var streams: [Int] = []
   /// Whether an end sent anything.
   private(set) var hasSent = [false, false]
+  /// Whether an end sent RTP or RTCP.
+  var hasSentMedia = [false, false]
   /// Whether the beginning was seen: a check or a ClientHello before media.
   private(set) var hasBeginning = false
+
+  /// Whether a description says that media is protected.
+  var hasProtectedDescription = false
 
   private struct EndAddress: Hashable {
     var end: Int

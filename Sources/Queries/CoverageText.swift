@@ -22,10 +22,13 @@ enum CoverageText {
   static func text(what: String, reason: String) -> String? {
     if what == "late-start" { return "what was before the capture began" }
     if what == "one-direction" { return "the packets of one direction" }
+    if what == "unknown-clock" { return "the jitter of streams whose clock nothing tells" }
+    if what == "damaged-capture" { return "what is damaged in the capture" }
     if what == "cut-capture" { return "what followed where the capture is cut off" }
     if what == "unused-key" { return "what the SRTP keys are for, which open no packet" }
     if what == "unused-key-log" { return "the calls that the key log is of" }
-    guard !["ignored", "relayed-twice", "description"].contains(what) else { return nil }
+    let weakensNothing = ["ignored", "relayed-twice", "description", "deduced", "unannounced"]
+    guard !weakensNothing.contains(what) else { return nil }
     guard let words = words[what] else { return "\(what): \(reason)" }
     let count = reason.prefix { $0.isNumber }
     return count.isEmpty

@@ -15,6 +15,7 @@ package struct ProblemRule: Sendable {
     neverConnected, disconnected, flapping, relay, roundTrip, oneWay, streamGap, loss, lossBurst,
     lossAtPeer, lateFrame, noKeyFrame, freeze, stopped, pausedVideo, concealed, silence,
     pausedAudio, mutedSpeech, speechWhileMuted, limited, refusedSection,
+    sequenceRestart, rtcpOfOtherSource, unevenTimestamps,
   ]
 
   /// How bad what a rule finds is: 3 when somebody noticed, 2 when it costs quality, 1 when it is
@@ -26,7 +27,7 @@ package struct ProblemRule: Sendable {
     "no-key-frame": 3, "late-first-frame": 3, "freeze": 3, "video-stopped": 3,
     "silent-while-speaking": 3, "speech-while-muted": 3, "refused-section": 3,
     "relay-in-use": 1, "silent-audio": 1, "audio-paused": 1, "video-paused": 1,
-    "encoder-limited": 1,
+    "encoder-limited": 1, "rtcp-other-ssrc": 1,
   ]
 
   /// Where a query that needs all rows adds up those of a part of the take: see `sql(of:)`.
@@ -150,21 +151,17 @@ package struct ProblemRule: Sendable {
     name: "loss-burst",
     sql: """
       WITH
-        ordered AS (
-          SELECT peer, ssrc, row, at_ns,
-            sequence - lag(sequence) OVER (PARTITION BY peer, ssrc ORDER BY row) AS step_size
-          FROM packet WHERE protocol = 'rtp' AND direction = 'in'
-        ),
+      \(sequenceParts),
         extended AS (
-          SELECT peer, ssrc, at_ns,
-            sum(coalesce(((step_size + 32768) & 65535) - 32768, 0))
-              OVER (PARTITION BY peer, ssrc ORDER BY row) AS position
-          FROM ordered
+          SELECT peer, ssrc, part, at_ns,
+            sum(iif(begins, 0, step_size)) OVER (PARTITION BY peer, ssrc, part ORDER BY row)
+              AS position
+          FROM parted
         ),
         sorted AS (
           SELECT peer, ssrc, at_ns, lag(at_ns) OVER stream AS before_ns,
             position - lag(position) OVER stream - 1 AS missing
-          FROM extended WINDOW stream AS (PARTITION BY peer, ssrc ORDER BY position, at_ns)
+          FROM extended WINDOW stream AS (PARTITION BY peer, ssrc, part ORDER BY position, at_ns)
         )
       SELECT peer, before_ns AS from_ns, at_ns AS to_ns,
         missing || ' packets of ssrc ' || ssrc || ' in a row did not come' AS evidence

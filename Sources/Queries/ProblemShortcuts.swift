@@ -11,32 +11,72 @@ struct ProblemShortcuts {
     var direction: String
   }
 
+  /// A packet of a source.
+  private struct Packet {
+    /// Which part of the stream it is of: a sender that begins its sequence numbers anew begins one.
+    var part: Int64
+    /// The number without the wrap of its 16 bits, within its part.
+    var position: Int64
+    var at: Int64
+    var sequence: Int64
+  }
+
   /// One source among them.
   private struct Stream {
     var end: Int
     var ssrc: Int64
-    var sequence: Int64
-    /// The number of each packet without the wrap of its 16 bits, and when it came.
-    var packets: [(position: Int64, at: Int64)] = []
+    var sequence: Int64 = 0
+    var rtpTime: Int64 = 0
+    var first: Int64 = 0
+    /// Each packet, in the order in which they came.
+    var packets: [Packet] = []
+    /// The same in the order of their numbers.
+    var sorted: [Packet] = []
     var isSorted = true
     /// The last packet that came, whatever its number.
     var last: (at: Int64, row: Int64, payloadType: Int64)?
     var pauses: [Pause] = []
 
-    mutating func add(_ next: Int64, at: Int64, row: Int64, payloadType: Int64) {
+    /// Adds a packet, as the queries have it.
+    mutating func add(
+      _ next: Int64, rtpTime time: Int64, at: Int64, row: Int64, payloadType: Int64
+    ) {
+      defer {
+        (sequence, rtpTime) = (next, time)
+        last = (at, row, payloadType)
+      }
+      guard let before = packets.last else {
+        first = at
+        packets.append(Packet(part: 0, position: 0, at: at, sequence: next))
+        return
+      }
       if let last, at &- last.at >= ProblemShortcuts.leastPause {
         pauses.append(
           Pause(
             from: last.at, to: at, fromRow: last.row, toRow: row,
             missing: (next &- sequence &- 1) & 65_535, payloadType: last.payloadType))
       }
-      last = (at, row, payloadType)
-      let before = packets.last?.position ?? 0
-      // (difference + 32768 & 65535) - 32768, as the queries have it.
-      let position = before &+ ((next &- sequence &+ 32_768) & 65_535) &- 32_768
-      isSorted = isSorted && position >= before
-      packets.append((packets.isEmpty ? 0 : position, at))
-      sequence = next
+      let step = ((next &- sequence &+ 32_768) & 65_535) &- 32_768
+      let ticks = ((time &- rtpTime &+ 0x8000_0000) & 0xffff_ffff) &- 0x8000_0000
+      let begins = begins(step, ticks, before.at, at)
+      let position = begins ? 0 : before.position &+ step
+      isSorted = isSorted && (begins || position >= before.position)
+      packets.append(
+        Packet(part: before.part + (begins ? 1 : 0), position: position, at: at, sequence: next))
+    }
+
+    private func begins(_ step: Int64, _ ticks: Int64, _ before: Int64, _ at: Int64) -> Bool {
+      guard abs(step) >= 3000 || step <= -100 && ticks > 0 else { return false }
+      guard step > 0 else { return true }
+      let missing = Double(step) * Double(before &- first)
+      let usual = Double(packets.count) * Double(at &- before)
+      return !(missing >= usual / 2 && missing <= usual * 2)
+    }
+
+    mutating func sort() {
+      sorted = packets
+      guard !isSorted else { return }
+      sorted.sort { ($0.part, $0.position, $0.at) < ($1.part, $1.position, $1.at) }
     }
   }
 
@@ -74,9 +114,7 @@ struct ProblemShortcuts {
       endsOfPath[path, default: []].append(place)
     }
     try readPackets(connection, endsOfPath)
-    for place in streams.indices where !streams[place].isSorted {
-      streams[place].packets.sort { ($0.position, $0.at) < ($1.position, $1.at) }
-    }
+    for place in streams.indices { streams[place].sort() }
     for place in times.indices { times[place].sort(by: <) }
   }
 
@@ -86,22 +124,24 @@ struct ProblemShortcuts {
     var places: [[Int64: Int]] = Array(repeating: [:], count: ends.count)
     let rows = try connection.prepare(
       """
-      SELECT path, at_ns, ssrc & 0xffffffff, sequence & 0xffff, row, marker_type & 127
+      SELECT path, at_ns, ssrc & 0xffffffff, sequence & 0xffff, rtp_time & 0xffffffff, row,
+        marker_type & 127
       FROM packet_store
       WHERE marker_type IS NOT NULL ORDER BY row
       """)
     while try rows.step() {
       let (at, ssrc, sequence) = (rows.integer(1), rows.integer(2), rows.integer(3))
       for end in endsOfPath[rows.integer(0)] ?? [] {
-        times[end].append((at, rows.integer(4)))
+        times[end].append((at, rows.integer(5)))
         guard ends[end].direction == "in" else { continue }
         let place = places[end][ssrc] ?? streams.count
         if place == streams.count {
-          streams.append(Stream(end: end, ssrc: ssrc, sequence: sequence))
+          streams.append(Stream(end: end, ssrc: ssrc))
           places[end][ssrc] = place
         }
         streams[place].add(
-          sequence, at: at, row: rows.integer(4), payloadType: rows.integer(5))
+          sequence, rtpTime: rows.integer(4), at: at, row: rows.integer(5),
+          payloadType: rows.integer(6))
       }
     }
   }
@@ -116,6 +156,7 @@ struct ProblemShortcuts {
     case "one-way-media": try judged(rule, ProblemRule.oneWayOfFound, connection)
     case "stream-gap": try judged(rule, ProblemRule.streamGapOfFound, connection)
     case "audio-paused": try judged(rule, ProblemRule.pausedAudioOfFound, connection)
+    case "sequence-restart": try restarts(connection)
     default: nil
     }
   }
@@ -146,17 +187,22 @@ struct ProblemShortcuts {
       """)
     var found: [TakeProblems.Problem] = []
     for stream in streams {
-      guard let first = stream.packets.first, let last = stream.packets.last else { continue }
       var received: Int64 = 0
-      var position = Int64.min
+      var expected: Int64 = 0
+      var before: Packet?
       var (from, to) = (Int64.max, Int64.min)
-      for packet in stream.packets {
-        if packet.position != position { received += 1 }
-        position = packet.position
+      for packet in stream.sorted {
+        if let before, before.part == packet.part {
+          expected += packet.position - before.position
+          if packet.position != before.position { received += 1 }
+        } else {
+          expected += 1
+          received += 1
+        }
+        before = packet
         from = min(from, packet.at)
         to = max(to, packet.at)
       }
-      let expected = last.position - first.position + 1
       let lost = expected - received
       guard expected >= 50, lost * 50 >= expected else { continue }
       found.append(
@@ -172,7 +218,8 @@ struct ProblemShortcuts {
       "SELECT ?1 || ' packets of ssrc ' || ?2 || ' in a row did not come'")
     var found: [TakeProblems.Problem] = []
     for stream in streams {
-      for (before, packet) in zip(stream.packets, stream.packets.dropFirst()) {
+      for (before, packet) in zip(stream.sorted, stream.sorted.dropFirst())
+      where before.part == packet.part {
         let missing = packet.position - before.position - 1
         // What came before the packet that it follows was reordered, or began anew.
         guard missing >= 5, packet.at >= before.at else { continue }
@@ -180,6 +227,31 @@ struct ProblemShortcuts {
           try problem(
             "loss-burst", ends[stream.end].peer, before.at, packet.at, &words, missing,
             stream.ssrc))
+      }
+    }
+    return found
+  }
+
+  private func restarts(_ connection: borrowing SQLiteConnection) throws(SQLiteError)
+    -> [TakeProblems.Problem]
+  {
+    var words = try connection.prepare(
+      """
+      SELECT 'the sequence numbers of ssrc ' || ?1 || ' began anew: ' || ?2 || ' after ' || ?3
+        || '; a receiver of SRTP may refuse such packets as repeated ones'
+      """)
+    var found: [TakeProblems.Problem] = []
+    for stream in streams where (stream.packets.last?.part ?? 0) > 0 {
+      for place in stream.packets.indices.dropFirst(2).dropLast() {
+        let (before, packet) = (stream.packets[place - 1], stream.packets[place])
+        // Single packets from elsewhere begin nothing, and nothing ends with them.
+        guard before.part != packet.part, stream.packets[place - 2].part == before.part,
+          stream.packets[place + 1].part == packet.part
+        else { continue }
+        found.append(
+          try problem(
+            "sequence-restart", ends[stream.end].peer, packet.at, packet.at, &words, stream.ssrc,
+            packet.sequence, before.sequence))
       }
     }
     return found

@@ -304,7 +304,6 @@ struct CaptureReaderTests {
   @Test func whatIsNoCaptureIsRefused() throws {
     #expect(throws: CaptureError.notACapture) { try readAll(Array("GIF89a......".utf8)) }
     var capture = CaptureBuilder.pcap()
-    capture.record(payload)
     let place = capture.bytes.count
     capture.uint32(1)
     capture.uint32(1)
@@ -312,6 +311,47 @@ struct CaptureReaderTests {
     capture.uint32(0x7fff_ffff)
     #expect(throws: CaptureError.badLength(0x7fff_ffff, offset: place)) {
       try readAll(capture.bytes)
+    }
+  }
+
+  /// A damaged length costs its record; one that reaches over others hides those.
+  @Test(arguments: [(0x7fff_ffff, 9), (0x0100_0000, 9), (120, 8), (200, 7), (200_000, 9)])
+  func aDamagedRecordCostsItself(_ length: Int, _ frames: UInt64) throws {
+    var capture = CaptureBuilder.pcap()
+    var place = 0
+    for number in 0..<10 as Range<UInt32> {
+      if number == 5 { place = capture.bytes.count }
+      let media = Packets.rtp(Int(number), count: 100)
+      capture.record(Packets.ethernet(Packets.ipv4(Packets.udp(media))), seconds: 1000 + number)
+    }
+    for byte in 0..<4 { capture.bytes[place + 8 + byte] = UInt8(length >> (8 * byte) & 0xff) }
+    let whole = try readAll(capture.bytes)
+    #expect(whole.counters.frames == frames, "\(whole.counters)")
+    #expect(whole.counters.damagedRecords == 1)
+    #expect(whole.waiting == 0)
+  }
+
+  /// A system that leaves checksums to its network card captures its packets without; a mirror port
+  /// gives them back with one.
+  @Test func theSamePacketWithAnotherChecksumCountsOnce() throws {
+    func frame(_ checksum: UInt8, _ last: UInt8, identification: UInt8) -> [UInt8] {
+      let media: [UInt8] = [0x80, 0, 0, 1] + [UInt8](repeating: 7, count: 19) + [last]
+      let datagram: [UInt8] = [0x13, 0x88, 0x17, 0x70, 0, UInt8(8 + media.count), 0, checksum]
+      let head: [UInt8] =
+        [0x45, 0, 0, UInt8(28 + media.count), 0, identification, 0, 0, 64, 17, 0, 0]
+        + [10, 0, 0, 1, 10, 0, 0, 2]
+      return [UInt8](repeating: 2, count: 12) + [8, 0] + head + datagram + media
+    }
+    for identification in [0, 9] as [UInt8] {
+      var capture = CaptureBuilder.pcap()
+      for number in 0..<5 as Range<UInt32> {
+        let last = UInt8(number)
+        let at = number * 20_000
+        capture.record(frame(0, last, identification: identification), fraction: at)
+        capture.record(frame(0x5a, last, identification: identification), fraction: at + 3000)
+      }
+      let whole = try readAll(capture.bytes)
+      #expect(whole.datagrams.count == 5 && whole.counters.duplicates == 5)
     }
   }
 }

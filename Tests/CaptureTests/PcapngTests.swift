@@ -111,4 +111,22 @@ struct PcapngTests {
     capture.bytes[place + 4] = 13
     #expect(throws: CaptureError.self) { try readAll(capture.bytes) }
   }
+
+  /// One damaged block costs that block: its length at either end, or what is inside.
+  @Test(arguments: [4, 5, 8, 20, -4])
+  func aDamagedBlockCostsThatBlock(_ offset: Int) throws {
+    var capture = CaptureBuilder()
+    capture.section()
+    capture.interface(1)
+    for _ in 0..<3 { capture.enhancedPacket(frame) }
+    let place = capture.bytes.count
+    capture.enhancedPacket(frame)
+    let end = capture.bytes.count
+    for _ in 0..<3 { capture.enhancedPacket(frame) }
+    capture.bytes[(offset < 0 ? end : place) + offset] ^= 0x40
+    let whole = try readAll(capture.bytes)
+    #expect(whole.counters.frames == 6)
+    #expect(whole.counters.damagedRecords == 1 && whole.waiting == 0)
+    #expect(whole.counters.damagedBytes == UInt64(end - place))
+  }
 }

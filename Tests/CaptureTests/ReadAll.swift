@@ -18,7 +18,14 @@ func readAll(_ bytes: [UInt8]) throws(CaptureError) -> WholeCapture {
   var whole = WholeCapture()
   var reader = CaptureReader()
   reader.append(bytes.span.bytes)
-  while let event = try reader.next() {
+  var hasEnded = false
+  while true {
+    guard let event = try reader.next() else {
+      if hasEnded { break }
+      hasEnded = true
+      reader.finish()
+      continue
+    }
     switch event {
     case .datagram(let datagram):
       whole.datagrams.append(

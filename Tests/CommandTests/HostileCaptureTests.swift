@@ -230,7 +230,7 @@ struct HostileCaptureTests {
 }
 
 /// A capture as a test wants it.
-private struct Capture {
+struct Capture {
   private var records: [(at: Int64, frame: [UInt8], dropped: UInt64?)] = []
 
   mutating func add(_ frame: [UInt8], at nanoseconds: Int64, dropped: UInt64? = nil) {

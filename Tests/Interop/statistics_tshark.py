@@ -134,7 +134,8 @@ def _separate(source, target, streams, remotes):
         if first:
             for stream in streams:
                 port = ports[stream.direction, stream.ssrc, stream.payload_type]
-                out.append(_record(head, _udp(5060, 5060, _invite(stream, port))))
+                out.append(_record(head, tshark.udp(
+                    5060, 5060, tshark.invite(stream.payload_type, stream.clock_rate, port))))
             first = False
         if packet[0] >> 4 != 4:
             continue
@@ -147,32 +148,9 @@ def _separate(source, target, streams, remotes):
         ssrc = struct.unpack(">I", payload[8:12])[0]
         port = ports.get((direction, ssrc, payload[1] & 0x7F))
         if port:
-            out.append(_record(head, _udp(port, port, payload)))
+            out.append(_record(head, tshark.udp(port, port, payload)))
     target.write_bytes(b"".join(out))
 
 
 def _record(head, packet):
     return head + struct.pack("<II", len(packet), len(packet)) + packet
-
-
-def _udp(source, target, payload):
-    """An IPv4 packet from 10.0.0.1 to 10.0.0.2."""
-    addresses = bytes([10, 0, 0, 1, 10, 0, 0, 2])
-    datagram = struct.pack(">HHHH", source, target, 8 + len(payload), 0) + payload
-    header = struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(datagram), 0, 0x4000, 64, 17, 0)
-    return header + addresses + datagram
-
-
-def _invite(stream, port):
-    kind, name = ("audio", "opus") if stream.clock_rate == 48000 else ("video", "VP8")
-    body = (
-        "v=0\r\no=- 1 1 IN IP4 10.0.0.2\r\ns=-\r\nc=IN IP4 10.0.0.2\r\nt=0 0\r\n"
-        f"m={kind} {port} RTP/AVP {stream.payload_type}\r\n"
-        f"a=rtpmap:{stream.payload_type} {name}/{stream.clock_rate}\r\n"
-    )
-    return (
-        "INVITE sip:b@10.0.0.2 SIP/2.0\r\nVia: SIP/2.0/UDP 10.0.0.1:5060;branch=z9hG4bK"
-        f"{port}\r\nFrom: <sip:a@10.0.0.1>;tag={port}\r\nTo: <sip:b@10.0.0.2>\r\n"
-        f"Call-ID: {port}\r\nCSeq: 1 INVITE\r\nContent-Type: application/sdp\r\n"
-        f"Content-Length: {len(body)}\r\n\r\n{body}"
-    ).encode()

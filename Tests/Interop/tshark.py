@@ -1,5 +1,6 @@
 """tshark's table of RTP streams, and its way to reckon jitter, for packets that a take has."""
 
+import struct
 import subprocess
 from dataclasses import dataclass
 
@@ -25,10 +26,11 @@ def streams(capture):
         ["tshark", "-r", capture, "-q", "-n", "-z", "rtp,streams"],
         check=True, capture_output=True, text=True,
     ).stdout
-    return list(filter(None, map(_stream, printed.splitlines())))
+    return list(filter(None, map(row, printed.splitlines())))
 
 
-def _stream(line):
+def row(line):
+    """A line of the table; None for any other line."""
     fields = line.split()
     place = next((n for n, field in enumerate(fields) if field.startswith("0x")), None)
     percent = next((n for n, field in enumerate(fields) if field.startswith("(")), None)
@@ -66,3 +68,27 @@ def mean_and_largest(packets, clock):
             mean += (jitter - mean) / number
             largest = max(largest, jitter)
     return mean, largest
+
+
+def udp(source, target, payload):
+    """An IPv4 packet from 10.0.0.1 to 10.0.0.2."""
+    addresses = bytes([10, 0, 0, 1, 10, 0, 0, 2])
+    datagram = struct.pack(">HHHH", source, target, 8 + len(payload), 0) + payload
+    header = struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(datagram), 0, 0x4000, 64, 17, 0)
+    return header + addresses + datagram
+
+
+def invite(payload_type, clock, port):
+    """A call set-up (SIP) that tells tshark the clock of a payload type at a port."""
+    kind, name = ("audio", "opus") if clock == 48000 else ("video", "VP8")
+    body = (
+        "v=0\r\no=- 1 1 IN IP4 10.0.0.2\r\ns=-\r\nc=IN IP4 10.0.0.2\r\nt=0 0\r\n"
+        f"m={kind} {port} RTP/AVP {payload_type}\r\n"
+        f"a=rtpmap:{payload_type} {name}/{clock}\r\n"
+    )
+    return (
+        "INVITE sip:b@10.0.0.2 SIP/2.0\r\nVia: SIP/2.0/UDP 10.0.0.1:5060;branch=z9hG4bK"
+        f"{port}\r\nFrom: <sip:a@10.0.0.1>;tag={port}\r\nTo: <sip:b@10.0.0.2>\r\n"
+        f"Call-ID: {port}\r\nCSeq: 1 INVITE\r\nContent-Type: application/sdp\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n{body}"
+    ).encode()

@@ -4,6 +4,8 @@ import Queries
 import Testing
 import Wire
 
+@testable import Tape
+
 /// The quicker ways to problems come to what the rules' own queries say.
 @Suite struct ProblemShortcutTests {
   private static let captures = URL(fileURLWithPath: #filePath)
@@ -47,5 +49,18 @@ import Wire
     #expect(
       names.isSuperset(of: ["loss", "loss-burst", "one-way-media", "stream-gap"]), "\(names)")
     #expect(try quick.problems == TakeProblems(path: path, asksAlways: true).problems)
+    // Senders whose sequence numbers begin anew in the middle, and single packets from elsewhere.
+    let connection = try SQLiteConnection(path: path, mode: .readWrite)
+    let middle = "(SELECT (min(row) + max(row)) / 2 FROM packet_store)"
+    try connection.execute(
+      """
+      UPDATE packet_store SET sequence = (sequence + 20000) & 65535
+      WHERE marker_type IS NOT NULL AND row > \(middle);
+      UPDATE packet_store SET sequence = (sequence + 9000) & 65535
+      WHERE marker_type IS NOT NULL AND row % 97 = 0
+      """)
+    let restarted = try TakeProblems(path: path)
+    #expect(restarted.problems.contains { $0.name == "sequence-restart" })
+    #expect(try restarted.problems == TakeProblems(path: path, asksAlways: true).problems)
   }
 }

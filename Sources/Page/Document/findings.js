@@ -41,6 +41,9 @@ const subjects = {
   "speech-while-muted": "Somebody spoke into a muted microphone",
   "encoder-limited": "The encoder was held back",
   "refused-section": "Media was refused, as no codec is in common",
+  "sequence-restart": "Sequence numbers began anew",
+  "rtcp-other-ssrc": "Reports are of another source than the media",
+  "uneven-timestamps": "Timestamps step unevenly",
 };
 
 const readable = (rule) => {

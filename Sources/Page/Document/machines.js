@@ -179,7 +179,8 @@ function playedRuns(series, isPlayed) {
 const gapWords = {
   "no-keys": "not opened, as there is no key", "not-opened": "not opened by the keys there are",
   "waiting-overflow": "given up while they waited for keys", "late-start": "before the capture began",
-  "one-direction": "", "cut-capture": "", "unused-key": "", "unused-key-log": "", truncated: "captured in part",
+  "one-direction": "", "cut-capture": "", "unused-key": "", "unused-key-log": "", "unknown-clock": "",
+  "damaged-capture": "", truncated: "captured in part",
   cryptex: "with encrypted header extensions", unsupported: "under a protection that is not read",
   "unknown-peer": "over a relay whose other end was not seen", tls: "under TLS",
   "stream-gap": "after a gap in their stream", description: "descriptions that cannot be read",
@@ -193,6 +194,8 @@ const gapWords = {
 export function coverageGaps() {
   const found = new Map();
   for (const gap of take.coverage) {
+    // What was concluded from packets was seen.
+    if (gap.what === "deduced") continue;
     const key = `${gap.actor} ${gap.peer} ${gap.what}`;
     const former = found.get(key);
     const [from, to] = [gap.fromNanoseconds / 1e9, gap.toNanoseconds / 1e9];
@@ -210,6 +213,8 @@ function gapText({ what, reason }) {
   if (!words || count === undefined) return `${what.replaceAll("-", " ")}: ${reason}`;
   if (what === "late-start") return "What was before the capture began";
   if (what === "one-direction") return "The packets of one direction";
+  if (what === "unknown-clock") return `The jitter of streams whose clock nothing tells: ${more}`;
+  if (what === "damaged-capture") return "What is damaged in the capture";
   if (what === "cut-capture") return "What followed where the capture is cut off";
   const noun = what === "description" ? `${count} ${words}`
     : `${counted(Number(count), "packet")} ${words}`;

@@ -5,17 +5,6 @@ import Wire
 
 /// A stream that an observed peer receives: its reception and its playout.
 struct InboundTrack {
-  /// What waits until it is known what the stream carries.
-  private struct Early {
-    var packet: SeenPacket
-    var arrival: Instant
-  }
-
-  /// How many packets wait until it is known what the stream carries.
-  private static let earlyMaximum = 450
-  /// And how many bytes: those of as many packets of any network.
-  private static let earlyBytesMaximum = 1 << 20
-
   private(set) var track: ObservedTrack
   private(set) var reception: StreamReception?
   private(set) var playout: ReceivingTrack?
@@ -24,8 +13,9 @@ struct InboundTrack {
   private let codecs: any CodecFactory
   let decodes: Bool
   private let furtherDecoders: [CodecName]
-  private var early: [Early] = []
-  private(set) var earlyBytes = 0
+  private var early = EarlyPackets<InboundStreamCounters>()
+  /// Counts packets, sizes and losses as long as it is not known what the stream carries.
+  private var unknown: StreamReception?
 
   init(
     _ track: ObservedTrack, codecs: any CodecFactory, decodes: Bool, furtherDecoders: [CodecName]
@@ -38,27 +28,34 @@ struct InboundTrack {
 
   var deadline: Instant? { earliest(reception?.deadline, playout?.deadline) }
 
-  /// What was counted of the stream; nil before it is known whether it is audio or video frames.
-  var counters: InboundStreamCounters? { reception?.counters }
+  /// How many bytes wait until it is known what the stream carries.
+  var earlyBytes: Int { early.bytes }
+
+  /// What was counted of the stream; nil before its first packet.
+  ///
+  /// As long as the track has no kind, that of the counters means nothing.
+  var counters: InboundStreamCounters? {
+    reception?.counters.adding(early.forgotten) ?? unknown?.counters
+  }
 
   /// Takes what became known; gives the frames of packets that waited for it.
   mutating func learn(_ track: ObservedTrack, at now: Instant) -> [ReceivedFrame] {
+    if let former = self.track.kind, let kind = track.kind, kind != former {
+      // It was taken for something else: what was counted stays.
+      early.forget(counters)
+      (reception, playout) = (nil, nil)
+    }
     self.track = track
-    guard track.kind != nil, !early.isEmpty else { return [] }
+    guard track.kind != nil else { return [] }
     var frames: [ReceivedFrame] = []
-    let waiting = early
-    forgetEarly()
-    for packet in waiting {
+    for packet in early.removeAll() {
       frames += receive(packet.packet, arrival: packet.arrival, at: now)
     }
     return frames
   }
 
   /// Lets go of the packets that wait until it is known what the stream carries.
-  mutating func forgetEarly() {
-    early = []
-    earlyBytes = 0
-  }
+  mutating func forgetEarly() { early.forget(unknown?.counters) }
 
   mutating func setExtensions(_ map: HeaderExtensionMap) { extensions = map }
 
@@ -67,12 +64,12 @@ struct InboundTrack {
     -> [ReceivedFrame]
   {
     guard let kind = track.kind else {
-      early.append(Early(packet: packet, arrival: arrival))
-      earlyBytes += packet.bytes.count
-      // What cannot be told is let go of; counting begins when it can.
-      if early.count > InboundTrack.earlyMaximum || earlyBytes > InboundTrack.earlyBytesMaximum {
-        forgetEarly()
+      // What waits too long is let go of; it stays counted.
+      if unknown == nil {
+        unknown = StreamReception(mid: track.key, kind: .audio, ssrc: track.ssrc, at: arrival)
       }
+      unknown?.receiveSealed(packet.header, clockRate: 0, arrival: arrival)
+      early.hold(packet, at: arrival, counted: unknown?.counters)
       return []
     }
     if reception == nil {

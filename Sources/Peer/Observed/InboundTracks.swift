@@ -70,7 +70,8 @@ struct InboundTracks {
   mutating func receive(_ packet: SeenPacket, _ stream: UInt32, at now: Instant) -> Completed? {
     guard let place = places[stream] else { return nil }
     guard let repaired = all[place].track.repairs else {
-      let frames = changeEarly(place) { $0.receive(packet, arrival: now, at: now) }
+      let arrival = min(packet.arrival ?? now, now)
+      let frames = changeEarly(place) { $0.receive(packet, arrival: arrival, at: now) }
       if earlyBytes > InboundTracks.earlyBytesMaximum {
         changeEarly(place) { $0.forgetEarly() }
       }

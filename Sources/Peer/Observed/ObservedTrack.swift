@@ -53,6 +53,8 @@ package struct SeenPacket: Sendable {
   /// Empty where it could not be opened.
   package var bytes: [UInt8]
   package var isClear: Bool
+  /// When it was captured, where that was earlier than it is handed on; nil for now.
+  package var arrival: Instant?
 
   package init(header: RTPHeader, bytes: [UInt8], isClear: Bool) {
     self.header = header

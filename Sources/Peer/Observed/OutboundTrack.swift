@@ -6,13 +6,41 @@ import Wire
 struct OutboundTrack {
   private(set) var track: ObservedTrack
   private var emission: StreamEmission?
+  private var early = EarlyPackets<OutboundStreamCounters>()
+  /// What is counted as long as it is not known what the stream carries.
+  private var unknown: OutboundStreamCounters?
 
   init(_ track: ObservedTrack) { self.track = track }
 
-  /// What was counted; nil before it is known whether it is audio or video frames.
-  var counters: OutboundStreamCounters? { emission?.counters }
+  /// What was counted; nil before the first packet.
+  ///
+  /// As long as the track has no kind, that of the counters means nothing.
+  var counters: OutboundStreamCounters? { emission?.counters.adding(early.forgotten) ?? unknown }
 
-  mutating func learn(_ track: ObservedTrack) { self.track = track }
+  /// Records what became known; returns the packets that waited for it.
+  mutating func learn(_ track: ObservedTrack) -> [SeenPacket] {
+    if let former = self.track.kind, let kind = track.kind, kind != former {
+      // It was taken for something else: what was counted stays.
+      early.forget(counters)
+      emission = nil
+    }
+    self.track = track
+    return track.kind == nil ? [] : early.removeAll().map(\.packet)
+  }
+
+  /// Counts a packet of which it is not known yet what it carries; false where it is.
+  mutating func hold(_ packet: SeenPacket) -> Bool {
+    guard track.kind == nil else { return false }
+    var counted =
+      unknown
+      ?? OutboundStreamCounters(
+        mid: track.key, kind: .audio, ssrc: track.ssrc, rtxSSRC: nil,
+        codec: CodecName(rawValue: ""), payloadType: packet.header.payloadType)
+    counted.count(packet.header)
+    unknown = counted
+    early.hold(packet, at: .zero, counted: counted)
+    return true
+  }
 
   mutating func send(_ header: RTPHeader, isRetransmission: Bool) {
     if emission == nil, let kind = track.kind {

@@ -10,7 +10,10 @@ struct OutboundTracks {
 
   /// Takes a stream, or what became known of one.
   mutating func learn(_ track: ObservedTrack) {
-    if let place = places[track.number] { return all[place].learn(track) }
+    if let place = places[track.number] {
+      for packet in all[place].learn(track) { send(packet, track.number) }
+      return
+    }
     places[track.number] = all.count
     all.append(OutboundTrack(track))
   }
@@ -18,6 +21,7 @@ struct OutboundTracks {
   /// Takes a packet of the stream with a number; what is sent again counts where it is from.
   mutating func send(_ packet: SeenPacket, _ stream: UInt32) {
     guard let place = places[stream] else { return }
+    if all[place].track.repairs == nil, all[place].hold(packet) { return }
     guard let repaired = all[place].track.repairs else {
       return all[place].send(packet.header, isRetransmission: false)
     }

@@ -115,6 +115,7 @@ struct CallFolder {
       .filter { found.descriptions.contains($0) }
     settings.signaling = found.signaling
     settings.payloadTypes = settings.payloadTypes ?? survey.notes.genesis?.payloadTypes
+    settings.isClear = settings.isClear || survey.notes.genesis?.isClear == true
     return Open(
       call: call, file: file, taking: CaptureTaking(settings, writing: file.temporary), path: path)
   }

@@ -68,6 +68,7 @@ final class CallSurvey {
 
   private func look(_ datagram: CapturedDatagram, _ bytes: [UInt8]) {
     let tuple = datagram.tuple
+    for text in SignalingText.descriptions(in: bytes) { step(.description(text, .wire), nil) }
     let verdict = gate.take(
       tuple, bytes, isTruncated: datagram.isTruncated, at: now, isKnown: observer.knows(tuple),
       isRelay: observer.knowsRelay(tuple), isFull: observer.isFull)

@@ -83,6 +83,14 @@ final class CaptureFeed {
     if let bytes = head { try read(bytes, each) }
     head = nil
     guard isWhole else { return }
+    reader.finish()
+    while let event = try next() { try each(event, reader) }
+    if let damage = reader.damage, !isAgain {
+      let counters = reader.counters
+      printError(
+        "\(name): \(damage); \(counters.damagedBytes) bytes are left out, what stands around them "
+          + "is used")
+    }
     if let decompression, !decompression.isComplete {
       hasIncompleteCompression = true
       guard !isAgain else { return }

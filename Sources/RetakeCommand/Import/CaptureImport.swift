@@ -76,6 +76,10 @@ final class CaptureImport {
     } else if counters.hasIncompleteCompression {
       obstacles.append((.cutCapture, 1, "the compressed data end early"))
     }
+    if counters.damagedRecords > 0 {
+      obstacles.append(
+        (.damagedCapture, counters.damagedRecords, "records of \(counters.damagedBytes) bytes"))
+    }
     if counters.framesOutsideOfTime > 0 {
       obstacles.append(
         (
@@ -126,6 +130,9 @@ final class CaptureImport {
   private func show(_ datagram: CapturedDatagram, _ bytes: [UInt8]) {
     summary.datagrams += 1
     let tuple = datagram.tuple
+    let descriptions = SignalingText.descriptions(in: bytes)
+    if !descriptions.isEmpty { pass(to: datagram.unixNanoseconds) }
+    for description in descriptions { tell(.signaling(description)) }
     let verdict = gate.take(
       tuple, bytes, isTruncated: datagram.isTruncated, at: instant(datagram.unixNanoseconds),
       isKnown: machine.knows(tuple), isRelay: machine.knowsRelay(tuple),

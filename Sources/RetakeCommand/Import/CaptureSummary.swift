@@ -27,6 +27,8 @@ struct CaptureSummary: Encodable {
   var notSeen: [String] = []
   /// What was given and is of no use, each in a sentence.
   var notes: [String] = []
+  /// What may be tried for more to be seen, each hint once.
+  var hints: [String] = []
 
   init(take: String) { self.take = take }
 
@@ -45,9 +47,13 @@ struct CaptureSummary: Encodable {
     case .told(.stream(let stream)): streams = max(streams, stream.number)
     case .told(.coverage(let row)):
       let what = row.kind.rawValue
+      guard row.kind != .deduced else { break }
       if !notSeen.contains(what) {
         notSeen.append(what)
         if row.kind == .unusedKey { notes.append(CaptureSummary.unusedKeys(row.count)) }
+      }
+      if let hint = CaptureSummary.hint(row.kind, row.detail), !hints.contains(hint) {
+        hints.append(hint)
       }
     default: break
     }
@@ -75,6 +81,16 @@ struct CaptureSummary: Encodable {
       + "before its beginning"
   }
 
+  /// The option that may help with what could not be seen.
+  private static func hint(_ kind: CoverageKind, _ detail: String) -> String? {
+    switch kind {
+    case .noKeys where detail == Observer.clearHint:
+      "nothing says whether the media is encrypted: " + Observer.clearHint
+    case .unknownClock: detail
+    default: nil
+    }
+  }
+
   /// The lines for people.
   var words: String {
     var lines = [
@@ -89,6 +105,7 @@ struct CaptureSummary: Encodable {
       lines.append("not seen: \(notSeen.joined(separator: ", ")); retake info tells more")
     }
     lines += notes
+    lines += hints
     return lines.joined(separator: "\n")
   }
 }

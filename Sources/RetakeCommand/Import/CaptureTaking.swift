@@ -14,6 +14,8 @@ final class CaptureTaking {
     var keepsMedia = true
     /// What payload types stand for; nil for what a capture's head says.
     var payloadTypes: String?
+    /// Whether media without keys is in the clear, whatever it looks like.
+    var isClear = false
     var decodes = false
     var awaitsKeys = true
     /// Whether a take that cannot be written any further stays as it is.
@@ -107,6 +109,7 @@ final class CaptureTaking {
       options.toolchain = try Toolchain.current(for: path)
       var genesis = head.genesis ?? .ofToday
       if let payloadTypes = settings.payloadTypes { genesis.payloadTypes = payloadTypes }
+      if settings.isClear { genesis.isClear = true }
       if settings.decodes { genesis.decodeAll() }
       if !settings.awaitsKeys || !mayHaveKeys { genesis.awaitsKeys = false }
       genesis.startUnixNanoseconds = began

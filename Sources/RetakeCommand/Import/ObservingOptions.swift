@@ -25,6 +25,12 @@ struct ObservingOptions: ParsableArguments {
     transform: ObservingOptions.payloadTypes)
   var map: String?
 
+  @Flag(
+    help: """
+      Read RTP without keys as RTP in the clear, where its payloads do not show that by themselves.
+      """)
+  var clear = false
+
   @Flag(help: "Decode what the ends receive, for levels and digests of video and audio.")
   var decode = false
 
@@ -66,6 +72,7 @@ struct ObservingOptions: ParsableArguments {
     settings.label = label
     settings.keepsMedia = !noMediaCopy
     settings.payloadTypes = map
+    settings.isClear = clear
     settings.decodes = decode
     if decode { LibraryCodecs.missingDecoders.forEach { printError("retake: \($0)") } }
     settings.srtpKeys = srtpKey

@@ -167,8 +167,9 @@ struct ObservedPeers {
       if let known = streams[number], known.given != peers[0] {
         learn(known.stream, peers, into: &outbox)
       }
-      let seen = SeenPacket(
+      var seen = SeenPacket(
         header: header, bytes: packet.isClear ? packet.bytes : [], isClear: packet.isClear)
+      seen.arrival = packet.at
       for end in 0..<2 {
         drive(
           peers[end],

@@ -13,6 +13,8 @@ package struct ObserverGenesis: Codable, Hashable, Sendable {
   package var waitingBytesMaximum = 64 << 20
   /// What payload types stand for, as in `96=vp8,97=rtx`.
   package var payloadTypes = ""
+  /// Whether media without keys is in the clear, whatever it looks like; nil in takes of before.
+  package var isClear: Bool?
   /// Whether what the ends receive is decoded.
   package var decodes = false
   /// The codecs beyond VP8 and VP9 that are decoded then, by encoding name; nil for none.
@@ -74,6 +76,7 @@ package struct ObserverGenesis: Codable, Hashable, Sendable {
   var settings: ObserverSettings {
     var settings = ObserverSettings()
     settings.awaitsKeys = awaitsKeys
+    settings.isClear = isClear ?? false
     settings.waitingPacketsMaximum = waitingPacketsMaximum
     settings.waitingBytesMaximum = waitingBytesMaximum
     settings.pathsMaximum = pathsMaximum ?? ObserverSettings.formerPathsMaximum

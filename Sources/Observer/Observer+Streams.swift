@@ -1,0 +1,294 @@
+import Decryption
+import RTP
+import Secure
+import Wire
+
+// Streams: which packets are of one, and what they carry.
+extension Observer {
+  /// How many streams a transport may have; more sources than that are made up.
+  private static let streamsMaximum = 1024
+  /// How many sources of one packet a transport may have that are taken for streams.
+  private static let singlesMaximum = 4
+  /// What is said of packets of which nothing tells whether they are protected.
+  package static let clearHint = "if they are not encrypted, --clear reads them"
+  /// With how many streams a retransmission is compared.
+  private static let repairedMaximum = 64
+
+  /// Tells of a packet, with the stream that it belongs to.
+  mutating func give(
+    _ packet: consuming WaitingPacket, _ index: Int, isClear: Bool, wireSize: Int? = nil
+  ) {
+    let size = wireSize ?? packet.bytes.count
+    guard !packet.isRTCP else {
+      if isClear { readControl(packet.bytes.span.bytes, index, packet.from) }
+      return emit(packet, .rtcp, index, isClear: isClear, size: size)
+    }
+    guard let header = try? RTPHeader(parsing: packet.bytes.span.bytes, isProtected: !isClear)
+    else { return ignore() }
+    if isProven(header, index, packet.from, isClear: isClear) {
+      return give(packet, header, index, isClear: isClear, size: size)
+    }
+    var dropped: UInt64 = 0
+    let first = unproven.add(
+      UnprovenStreams.Packet(
+        packet: copy packet, transport: index + 1, header: header, isClear: isClear, size: size),
+      dropped: &dropped)
+    if dropped > 0 { tell(.ignored, by: dropped) }
+    guard let first else { return }
+    give(first)
+    give(packet, header, index, isClear: isClear, size: size)
+  }
+
+  /// Whether a packet is of a known stream, or its stream needs no second packet: it was
+  /// authenticated, announced, or goes on what another transport did.
+  private mutating func isProven(_ header: RTPHeader, _ index: Int, _ from: Int, isClear: Bool)
+    -> Bool
+  {
+    if streamTable.find(transport: index + 1, from: from, ssrc: header.ssrc) != nil { return true }
+    if isClear, transports[index].media.hasKeys(from) { return true }
+    for number in transports[index].descriptions {
+      if let number, descriptionTable.entries[number].source(header.ssrc) != nil { return true }
+    }
+    return joinedStream(index, from: from, ssrc: header.ssrc, sequence: header.sequence) != nil
+  }
+
+  /// Tells of a packet that waited for the second one of its source.
+  private mutating func give(_ waiting: UnprovenStreams.Packet) {
+    give(
+      waiting.packet, waiting.header, waiting.transport - 1, isClear: waiting.isClear,
+      size: waiting.size)
+  }
+
+  /// Ends the wait for second packets: single ones are streams where their payload type is one of
+  /// their transport, and few of them came.
+  mutating func releaseUnproven() {
+    let waiting = unproven.removeAll()
+    for first in waiting {
+      let index = first.transport - 1
+      let type = first.header.payloadType
+      let isFew = waiting.count { $0.transport == first.transport } <= Observer.singlesMaximum
+      let isKnown =
+        meaning(of: type, index, from: first.packet.from) != nil
+        || transports[index].streams.contains { streamTable.entries[$0].lastPayloadType == type }
+      if isFew, isKnown { give(first) } else { ignore() }
+    }
+  }
+
+  private mutating func give(
+    _ packet: consuming WaitingPacket, _ header: RTPHeader, _ index: Int, isClear: Bool, size: Int
+  ) {
+    if header.hasEncryptedElements { tell(.cryptex, transport: index + 1) }
+    guard let stream = note(header, packet, index, isClear: isClear, size: size) else { return }
+    emit(packet, .rtp(header, stream: stream + 1), index, isClear: isClear, size: size)
+  }
+
+  private mutating func emit(
+    _ packet: consuming WaitingPacket, _ kind: ObservedPacket.Kind, _ index: Int, isClear: Bool,
+    size: Int
+  ) {
+    if !isClear, !(transports[index].media.hasKeys(packet.from) && Observer.isCryptex(packet)) {
+      // Where DTLS or a description says that there are keys, they are missing; else it is a guess.
+      let isGuess =
+        transports[index].dtls.facts == nil && !transports[index].hasProtectedDescription
+      tell(.noKeys, transport: index + 1, detail: isGuess ? Observer.clearHint : "")
+    }
+    emit(
+      .packet(
+        ObservedPacket(
+          kind: kind, transport: index + 1, from: packet.from,
+          pair: table.paths[packet.path].pair.number, at: packet.at, bytes: packet.bytes,
+          isClear: isClear, wireSize: size)))
+  }
+
+  /// Counts a packet for its stream, which may begin with it.
+  private mutating func note(
+    _ header: RTPHeader, _ packet: borrowing WaitingPacket, _ index: Int, isClear: Bool, size: Int
+  ) -> Int? {
+    let from = packet.from
+    var place = streamTable.find(transport: index + 1, from: from, ssrc: header.ssrc)
+    if place == nil {
+      if let known = joinedStream(
+        index, from: from, ssrc: header.ssrc, sequence: header.sequence),
+        budget.moves(
+          streams: transports[streamTable.entries[known].stream.transport - 1].streams.count)
+      {
+        join(index, with: known, from: from)
+        place = known
+      } else {
+        place = beginStream(header, index, from)
+      }
+    }
+    guard let place else { return nil }
+    let isNewType = streamTable.update(place) { entry in
+      entry.lastPayloadType != header.payloadType
+    }
+    if isNewType { learnPayloadType(header.payloadType, place, index) }
+    if isClear, streamTable.entries[place].redundantType == header.payloadType {
+      lookInside(header, packet, place, index)
+    }
+    let at = packet.at
+    let isDeducing = streamTable.update(place) { entry in
+      entry.highest = header.sequence
+      entry.lastTime = header.timestamp
+      if header.extensionProfile != 0 { entry.hasExtensions = true }
+      if !isClear { entry.sealedPackets += 1 }
+      entry.statistics.add(
+        header.sequence, header.timestamp, size: size, at: at, clockRate: entry.clockRate)
+      return !entry.deduction.isOver
+    }
+    if isDeducing { deduce(header, packet, place, index, isClear: isClear) }
+    if header.extensionProfile != 0, !transports[index].extensions.isOver {
+      deduceExtensions(header, packet, place, index)
+    }
+    return place
+  }
+
+  /// Finds out what a redundant payload carries (RFC 2198).
+  private mutating func lookInside(
+    _ header: RTPHeader, _ packet: borrowing WaitingPacket, _ place: Int, _ index: Int
+  ) {
+    guard let inner = RED.primary(packet.bytes.span.bytes, in: header.payload) else { return }
+    let type = inner.payloadType
+    let stream = streamTable.entries[place].stream
+    if inner.redundantBlocks > 0 {
+      tell(.redundancy, transport: index + 1, detail: "older payloads in RED")
+    }
+    let known = stream.payloads.first { $0.payloadType == type }
+    var found = known ?? meaning(of: type, index, from: stream.from)
+    if found == nil, stream.kind == .audio, stream.clockRate == 48_000 {
+      // Redundant audio of browsers is Opus where nothing says something else.
+      found = PayloadMeaning(
+        payloadType: type, codec: "opus", clockRate: 48_000, kind: .audio, how: .deduced)
+    }
+    guard let meaning = found else { return }
+    if meaning.codec == "ulpfec" {
+      tell(.redundancy, transport: index + 1, detail: "ULPFEC in RED")
+    }
+    guard known == nil else { return }
+    learn(meaning, place)
+  }
+
+  /// Lets packets show which header extensions they have, which are in the clear as headers are.
+  private mutating func deduceExtensions(
+    _ header: RTPHeader, _ packet: borrowing WaitingPacket, _ place: Int, _ index: Int
+  ) {
+    let kind = streamTable.entries[place].stream.kind
+    guard
+      let map = transports[index].extensions.take(
+        header, packet.bytes.span.bytes, from: packet.from, kind: kind, at: packet.at)
+    else { return }
+    emit(.extensions(transport: index + 1, map, .deduced))
+  }
+
+  /// Lets a packet show what its stream carries, where nothing else tells.
+  private mutating func deduce(
+    _ header: RTPHeader, _ packet: borrowing WaitingPacket, _ place: Int, _ index: Int,
+    isClear: Bool
+  ) {
+    let at = packet.at
+    let (former, deduced) = streamTable.update(place) { entry in
+      let former = entry.deduction.meaning
+      return (
+        former, entry.deduction.take(header, packet.bytes.span.bytes, isClear: isClear, at: at)
+      )
+    }
+    if let deduced { return learn(deduced, place, insteadOf: former) }
+    guard isClear, let original = RTX.unwrap(packet.bytes.span.bytes, header: header)?.sequence
+    else { return }
+    for other in transports[index].streams.prefix(Observer.repairedMaximum) where other != place {
+      let entry = streamTable.entries[other]
+      guard entry.stream.from == packet.from, entry.stream.kind == .video,
+        abs(Int(Int16(bitPattern: original &- entry.highest))) < 2000,
+        abs(Int(Int32(bitPattern: header.timestamp &- entry.lastTime))) < 180_000
+      else { continue }
+      let ssrc = entry.stream.ssrc
+      guard let repaired = streamTable.update(place, { $0.deduction.takeRepair(of: ssrc) }) else {
+        continue
+      }
+      streamTable.update(place) { entry in
+        entry.stream.repairs = repaired
+        entry.stream.repairsHow = .deduced
+      }
+      return learn(
+        PayloadMeaning(
+          payloadType: header.payloadType, codec: "rtx", clockRate: 90_000, kind: .video,
+          how: .deduced), place)
+    }
+  }
+
+  private mutating func beginStream(_ header: RTPHeader, _ index: Int, _ from: Int) -> Int? {
+    guard transports[index].streams.count < Observer.streamsMaximum else {
+      ignore()
+      return nil
+    }
+    var stream = ObservedStream(number: 0, transport: index + 1, from: from, ssrc: header.ssrc)
+    if let number = transports[index].descriptions[from],
+      let source = descriptionTable.entries[number].source(header.ssrc)
+    {
+      stream.mid = source.mid
+      stream.canonicalName = source.canonicalName
+      stream.repairs = source.repairs
+      stream.repairsHow = source.repairs == nil ? nil : .description
+    }
+    guard let place = streamTable.begin(stream) else { return nil }
+    transports[index].add(stream: place)
+    learnPayloadType(header.payloadType, place, index)
+    emit(.stream(streamTable.entries[place].stream))
+    return place
+  }
+
+  /// Looks up what a payload type of a stream stands for.
+  private mutating func learnPayloadType(_ type: UInt8, _ place: Int, _ index: Int) {
+    let from = streamTable.entries[place].stream.from
+    let meaning = meaning(of: type, index, from: from)
+    let isNews = streamTable.update(place) { entry in
+      entry.lastPayloadType = type
+      guard let meaning, !entry.stream.payloads.contains(where: { $0.payloadType == type }) else {
+        return false
+      }
+      entry.stream.payloads.append(meaning)
+      entry.clockRate = entry.stream.clockRate
+      entry.deduction.stop()
+      return entry.statistics.packets > 0
+    }
+    if isNews { emit(.stream(streamTable.entries[place].stream)) }
+  }
+
+  private mutating func learn(
+    _ meaning: PayloadMeaning, _ place: Int, insteadOf former: PayloadMeaning? = nil
+  ) {
+    streamTable.update(place) { entry in
+      entry.stream.payloads.removeAll { $0.payloadType == meaning.payloadType || $0 == former }
+      entry.stream.payloads.append(meaning)
+      entry.clockRate = entry.stream.clockRate
+    }
+    emit(.stream(streamTable.entries[place].stream))
+  }
+
+  mutating func countRepeated(_ packet: borrowing WaitingPacket, _ index: Int) {
+    guard !packet.isRTCP, packet.bytes.count >= RTPHeader.fixedLength else { return }
+    let ssrc = packet.bytes.span.bytes.uint32(at: 8)
+    if let place = streamTable.find(transport: index + 1, from: packet.from, ssrc: ssrc) {
+      streamTable.update(place) { $0.statistics.addDuplicate() }
+    }
+  }
+
+  /// Takes the names of sources out of RTCP (RFC 3550 section 6.5.1).
+  private mutating func readControl(_ bytes: RawSpan, _ index: Int, _ from: Int) {
+    for case .sourceDescription(let description) in RTCPCompound(parsing: bytes).packets {
+      for chunk in description.chunks {
+        let name = chunk.cname
+        guard !name.isEmpty,
+          let place = streamTable.find(transport: index + 1, from: from, ssrc: chunk.ssrc),
+          streamTable.entries[place].stream.canonicalName != name,
+          streamTable.entries[place].names < ReportBudget.namesMaximum
+        else { continue }
+        streamTable.update(place) { entry in
+          entry.stream.canonicalName = name
+          entry.names += 1
+        }
+        emit(.stream(streamTable.entries[place].stream))
+      }
+    }
+  }
+}

@@ -1,0 +1,216 @@
+import RTP
+import Wire
+
+/// Recognises the codec of payloads in the clear by what their headers have in common.
+///
+/// Each codec has a test that all of its packets pass and few of others do; the codec whose test
+/// nearly all packets pass is it. A key frame with a start code decides by itself.
+struct PayloadShapes {
+  /// From how many packets on headers are judged, and how many of 100 have to pass.
+  private static let packetsMinimum = 16
+  private static let passingPercent = 95
+  private static let typesMaximum = 4
+  /// Some senders take times from a clock of their own, which is a few ticks off.
+  private static let opusTolerance = 60
+
+  /// The codecs that have a test, those with the narrower one first.
+  private static let tests: [(codec: String, test: Test)] = [
+    ("opus", isOpus), ("red", isRED), ("h265", isH265), ("h264", isH264), ("vp8", isVP8),
+    ("vp9", isVP9), ("av1", isAV1),
+  ]
+
+  /// A packet with what its neighbours tell of it.
+  private struct Sample {
+    var header: RTPHeader
+    var spacing: StreamClock.Spacing
+
+    /// Whether it begins a time, as the first packet of a frame does; nil where nothing tells.
+    var beginsTime: Bool? {
+      switch spacing {
+      case .unknown: nil
+      case .sameTime: false
+      case .step: true
+      }
+    }
+  }
+
+  private typealias Test = @Sendable (_ payload: RawSpan, _ sample: Sample, _ before: Int) -> Bool
+
+  /// What is counted of one payload type.
+  private struct Counts {
+    let type: UInt8
+    var packets = 0
+    var passed = [Int](repeating: 0, count: PayloadShapes.tests.count)
+    /// What the last payload says that it lasts as one of Opus, in ticks, and how many lasted so.
+    var duration = 0
+    var lasting = 0
+    /// Packets with older payloads in front (RFC 2198).
+    var redundant = 0
+    var startCode: String?
+  }
+
+  private var counts: [Counts] = []
+
+  /// Whether payloads could be read at all.
+  var isReadable: Bool { !counts.isEmpty }
+
+  /// The payload type of most payloads.
+  var payloadType: UInt8? { main?.type }
+
+  /// The codec that a key frame showed; what shows those of H.264 and AV1 is short, and chance has
+  /// it in audio now and then.
+  var startCode: String? { main?.startCode }
+
+  private var main: Counts? { counts.max { $0.packets < $1.packets } }
+
+  /// The codec; nil where nothing shows it.
+  ///
+  /// - Parameter isVideo: whether the clock is that of video.
+  func codec(isVideo: Bool) -> String? {
+    guard let main else { return nil }
+    if let startCode = main.startCode, isVideo || startCode.hasPrefix("vp") { return startCode }
+    guard main.packets >= Self.packetsMinimum else { return nil }
+    for (place, (codec, _)) in Self.tests.enumerated()
+    where main.passed[place] * 100 >= main.packets * Self.passingPercent {
+      switch codec {
+      // Most bytes may begin Opus; few streams last as long as theirs say.
+      case "opus" where main.lasting * 2 < main.packets: continue
+      // Without older payloads, RED is a byte that stays the same: anything may begin so.
+      case "red" where main.redundant * 4 < main.packets: continue
+      case "opus", "red": return codec
+      default: if isVideo { return codec }
+      }
+    }
+    return nil
+  }
+
+  /// Looks at a packet in the clear.
+  mutating func add(_ header: RTPHeader, _ packet: RawSpan, _ spacing: StreamClock.Spacing) {
+    guard header.payload.count > 2, header.payload.upperBound <= packet.byteCount else { return }
+    var place = counts.firstIndex { $0.type == header.payloadType }
+    if place == nil {
+      guard counts.count < Self.typesMaximum else { return }
+      counts.append(Counts(type: header.payloadType))
+      place = counts.count - 1
+    }
+    guard let place else { return }
+    let payload = packet.extracting(header.payload)
+    let sample = Sample(header: header, spacing: spacing)
+    counts[place].packets += 1
+    for (index, (_, test)) in Self.tests.enumerated()
+    where test(payload, sample, counts[place].duration) {
+      counts[place].passed[index] += 1
+    }
+    if case .step(let ticks) = spacing, counts[place].duration > 0,
+      abs(Int(ticks) - counts[place].duration) <= Self.opusTolerance
+    {
+      counts[place].lasting += 1
+    }
+    counts[place].duration = Self.opusDuration(payload)
+    if payload.byte(at: 0) & 0x80 != 0, Self.isRED(payload, sample, 0) {
+      counts[place].redundant += 1
+    }
+    if counts[place].startCode == nil {
+      counts[place].startCode = StreamDeduction.videoFrame(payload)
+    }
+  }
+
+  // MARK: Tests
+
+  /// The descriptor of VP8: reserved bits are 0, and the first packet of a frame begins a partition
+  /// (RFC 7741 section 4.2).
+  private static func isVP8(_ payload: RawSpan, _ sample: Sample, _: Int) -> Bool {
+    let first = payload.byte(at: 0)
+    guard first & 0x48 == 0 else { return false }
+    if first & 0x80 != 0, payload.byte(at: 1) & 0x0f != 0 { return false }
+    let begins = first & 0x17 == 0x10
+    return sample.beginsTime.map { $0 == begins || !$0 && first & 0x10 != 0 } ?? true
+  }
+
+  /// The descriptor of VP9: a frame begins and ends where the time and the marker say so (RFC 9628
+  /// section 4.2).
+  private static func isVP9(_ payload: RawSpan, _ sample: Sample, _: Int) -> Bool {
+    let first = payload.byte(at: 0)
+    let (begins, ends) = (first & 0x08 != 0, first & 0x04 != 0)
+    if sample.header.marker, !ends { return false }
+    if sample.beginsTime == true, !begins { return false }
+    var reader = ByteReader(payload)
+    guard let descriptor = try? VP9Descriptor(parsing: &reader) else { return false }
+    return descriptor.pictureID != nil || descriptor.layer != nil
+  }
+
+  /// A NAL unit of H.264, an aggregate or a fragment (RFC 6184 section 5.2): the first bit is 0, and
+  /// fragments begin and end as time and marker say.
+  private static func isH264(_ payload: RawSpan, _ sample: Sample, _: Int) -> Bool {
+    let first = payload.byte(at: 0)
+    guard first & 0x80 == 0 else { return false }
+    switch first & 0x1f {
+    case 1, 5...9, 24: return true
+    case 28:
+      let head = payload.byte(at: 1)
+      // Not both ends at once, and the reserved bit is 0.
+      guard head & 0xc0 != 0xc0, head & 0x20 == 0, (1...12).contains(head & 0x1f) else {
+        return false
+      }
+      return !(sample.beginsTime == true && head & 0x40 != 0)
+    default: return false
+    }
+  }
+
+  /// A NAL unit of H.265 (RFC 7798 section 4.4): two bytes of header, of the base layer.
+  private static func isH265(_ payload: RawSpan, _: Sample, _: Int) -> Bool {
+    let (first, second) = (payload.byte(at: 0), payload.byte(at: 1))
+    guard first & 0x81 == 0, second & 0xf8 == 0, second & 7 != 0 else { return false }
+    let type = first >> 1
+    return type <= 9 || (16...21).contains(type) || (32...40).contains(type) || type == 48
+      || type == 49
+  }
+
+  /// The aggregation header of AV1 (AV1 RTP section 4.4): reserved bits are 0, nothing goes on where
+  /// a time begins, and what begins there is an OBU.
+  private static func isAV1(_ payload: RawSpan, _ sample: Sample, _: Int) -> Bool {
+    let first = payload.byte(at: 0)
+    guard first & 0x07 == 0 else { return false }
+    let continues = first & 0x80 != 0
+    guard let begins = sample.beginsTime else { return true }
+    guard begins else { return continues || first & 0x30 != 0 }
+    guard !continues else { return false }
+    let unit = payload.byte(at: first & 0x30 == 0x10 ? 1 : 2)
+    let type = unit >> 3 & 0x0f
+    return unit & 0x81 == 0 && (1...8).contains(type)
+  }
+
+  /// The first byte of Opus says how long a packet lasts (RFC 6716 section 3.1), as the timestamp of
+  /// the next one does; a pause is longer.
+  private static func isOpus(_ payload: RawSpan, _ sample: Sample, _ before: Int) -> Bool {
+    guard opusDuration(payload) > 0 else { return false }
+    guard case .step(let ticks) = sample.spacing, before > 0 else { return true }
+    return Int(ticks) + opusTolerance >= before
+  }
+
+  /// How long a payload of Opus lasts in ticks of 48 kHz; 0 for what is none.
+  private static func opusDuration(_ payload: RawSpan) -> Int {
+    let first = payload.byte(at: 0)
+    let configuration = Int(first >> 3)
+    let frame =
+      switch configuration {
+      case ..<12: [480, 960, 1920, 2880][configuration & 3]
+      case ..<16: [480, 960][configuration & 1]
+      default: [120, 240, 480, 960][configuration & 3]
+      }
+    switch first & 3 {
+    case 0: return frame
+    case 1: return payload.byteCount % 2 == 1 ? 2 * frame : 0
+    case 2: return 2 * frame
+    default:
+      let count = Int(payload.byte(at: 1) & 0x3f)
+      return (1...48).contains(count) && count * frame <= 5760 ? count * frame : 0
+    }
+  }
+
+  /// The blocks of RED fit into the payload (RFC 2198 section 3).
+  private static func isRED(_ payload: RawSpan, _: Sample, _: Int) -> Bool {
+    guard let inner = RED.primary(payload, in: 0..<payload.byteCount) else { return false }
+    return inner.redundantBlocks <= 8 && inner.payloadType & 0x60 != 0x40
+  }
+}

@@ -1,0 +1,273 @@
+"""Compares what Retake says of the RTP streams in captures with what tshark says of them.
+
+    python3 Tests/Interop/observed_tshark.py RETAKE CAPTURE-OR-TAKE...
+
+Packets and losses of every stream have to be the same, and jitter where its clock is known to 0.1 ms:
+the mean that tshark prints, and the last value that getStats would have. A stream whose numbers
+differ for a reason that is known (its sequence numbers begin anew, packets came twice) is listed with
+it. Beside a capture may stand its key log (`.keys`) and its descriptions (`-offer.sdp`,
+`-answer.sdp`).
+"""
+
+import collections
+import json
+import sqlite3
+import struct
+import subprocess
+import sys
+import tempfile
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import tshark
+
+_JITTER_MS = 0.1
+_FIRST_PORT = 20000
+_FIELDS = (
+    "frame.time_epoch", "udp.srcport", "udp.dstport", "rtp.ssrc", "rtp.seq", "rtp.timestamp",
+    "rtp.p_type", "rtp.marker",
+)
+
+
+@dataclass
+class _Stream:
+    """A stream as its sender's peer has it."""
+
+    peer: int
+    ssrc: int
+    packets: int = 0
+    distinct: int = 0
+    lost: int = 0
+    clock: int = 0
+    isRepair: bool = False
+    jitter: float | None = None
+    ports: set = field(default_factory=set)
+    restarts: int = 0
+
+
+def main():
+    program, *paths = sys.argv[1:]
+    failures = 0
+    for path in map(Path, paths):
+        with tempfile.TemporaryDirectory() as folder:
+            problems, exceptions, table = check(program, path, Path(folder))
+        print(f"{path.name}: {'; '.join(problems) or 'the same'}")
+        for line in table + [f"exception: {line}" for line in exceptions]:
+            print(f"  {line}")
+        failures += bool(problems)
+    sys.exit(1 if failures else 0)
+
+
+def check(program, path, folder):
+    """The problems, the exceptions with their reasons, and the lines of a table."""
+    capture, take = path, path
+    if path.suffix == ".take":
+        capture = folder / "exported.pcap"
+        _run(program, "export", path, "--pcap", capture)
+    else:
+        take = folder / "imported.take"
+        made = _run(program, "import", path, "--out", take, *_beside(path), mayFail=True)
+        if made is None:
+            return [], ["it is no capture that can be read"], []
+    with closing(sqlite3.connect(f"file:{take}?mode=ro", uri=True)) as database:
+        ours = _ours(database, program, take)
+    ports = sorted({port for stream in ours for port in stream.ports})
+    if not ports:
+        return [], ["no call is in it"], []
+    decoding = [word for port in ports for word in ("-d", f"udp.port=={port},rtp")]
+    theirs = _theirs(capture, decoding)
+    packets = _packets(capture, decoding)
+    return _compare(ours, theirs, packets, folder)
+
+
+def _beside(path):
+    options = []
+    keys = path.with_suffix(".keys")
+    if keys.exists():
+        options += ["--keys", keys]
+    for kind in ("offer", "answer"):
+        description = path.with_name(f"{path.stem}-{kind}.sdp")
+        if description.exists():
+            options += ["--sdp", description]
+    return options
+
+
+def _run(*command, mayFail=False):
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+    if done.returncode and not mayFail:
+        raise RuntimeError(f"{command}: {done.stderr}")
+    return None if done.returncode else done.stdout
+
+
+def _ours(database, program, take):
+    """What the views and the last sample of getStats have, by stream."""
+    # Views of this version, as the program reads them.
+    def rows(sql):
+        return json.loads(_run(program, "sql", take, sql, "--json"))
+
+    streams = {}
+    for row in rows(
+        "SELECT peer, ssrc, local, count(*) AS packets FROM packet WHERE direction = 'out'"
+        " AND protocol = 'rtp' AND ssrc IN (SELECT ssrc FROM track) GROUP BY 1, 2, 3"
+    ):
+        key = row["peer"], row["ssrc"]
+        stream = streams.setdefault(key, _Stream(*key))
+        stream.packets += row["packets"]
+        stream.ports.add(int(row["local"].rsplit(":", 1)[1]))
+    for row in rows("SELECT peer, ssrc, received, lost FROM loss WHERE direction = 'out'"):
+        if stream := streams.get((row["peer"], row["ssrc"])):
+            stream.distinct, stream.lost = row["received"], row["lost"]
+    for row in rows(
+        "SELECT peer, ssrc, codec, clock_rate AS clock FROM track WHERE row IN ("
+        " SELECT max(row) FROM track WHERE direction = 'out' GROUP BY peer, ssrc)"
+    ):
+        if stream := streams.get((row["peer"], row["ssrc"])):
+            stream.isRepair = row["codec"] == "rtx"
+            stream.clock = 0 if stream.isRepair else row["clock"] or 0
+    for row in rows(
+        "SELECT members ->> '$.ssrc' AS ssrc, peer, 1e3 * (members ->> '$.jitter') AS jitter, max(row)"
+        " FROM stat WHERE type = 'inbound-rtp' GROUP BY 1, 2"
+    ):
+        other = row["peer"] + 1 if row["peer"] % 2 else row["peer"] - 1
+        if stream := streams.get((other, row["ssrc"])):
+            stream.jitter = row["jitter"]
+    problems = json.loads(_run(program, "stats", take, "--problems", "--json") or "[]")
+    for problem in problems:
+        if problem["problem"] == "sequence-restart":
+            for stream in streams.values():
+                if f"ssrc {stream.ssrc} " in problem["evidence"]:
+                    stream.restarts += 1
+    return list(streams.values())
+
+
+def _theirs(capture, decoding):
+    """tshark's table, the paths of a stream together."""
+    printed = _run("tshark", "-r", capture, "-q", "-n", "-z", "rtp,streams", *decoding)
+    found = {}
+    for row in filter(None, map(tshark.row, printed.splitlines())):
+        packets, lost = found.get((row.port, row.ssrc), (0, 0))
+        found[row.port, row.ssrc] = packets + row.packets, lost + row.lost
+    return found
+
+
+def _packets(capture, decoding):
+    """The packets of each stream: arrival in ns, RTP time, marker, sequence number, type."""
+    options = [word for name in _FIELDS for word in ("-e", name)]
+    printed = _run("tshark", "-r", capture, "-n", "-T", "fields", "-Y", "rtp.ssrc", *options, *decoding)
+    streams = collections.defaultdict(list)
+    for line in printed.splitlines():
+        at, source, _, ssrc, sequence, time, kind, marker = line.split("\t")[:8]
+        if not source:
+            continue
+        seconds, fraction = at.split(".")
+        streams[int(source.split(",")[0]), int(ssrc.split(",")[0], 16)].append((
+            int(seconds) * 10**9 + int(fraction.ljust(9, "0")[:9]), int(time.split(",")[0]),
+            marker.split(",")[0] in ("1", "True"), int(sequence.split(",")[0]),
+            int(kind.split(",")[0]),
+        ))
+    return streams
+
+
+def _compare(ours, theirs, packets, folder):
+    problems, exceptions = [], []
+    table = [f"{'ssrc':>10}  packets  tshark   lost  tshark  jitter ms  tshark"]
+    means = _means(ours, packets, folder)
+    for number, stream in enumerate(ours):
+        name = f"ssrc {stream.ssrc}"
+        rows = [theirs[port, stream.ssrc] for port in stream.ports if (port, stream.ssrc) in theirs]
+        if not rows:
+            exceptions.append(f"{name}: tshark does not take its packets for RTP")
+            continue
+        their_packets, their_lost = map(sum, zip(*rows))
+        seen = sorted(
+            packet for port in stream.ports for packet in packets.get((port, stream.ssrc), []))
+        table.append(
+            f"{stream.ssrc:>10}  {stream.packets:>7}  {their_packets:>6}  {stream.lost:>5}"
+            f"  {their_lost:>6}  {'' if stream.jitter is None else round(stream.jitter, 3):>9}"
+            f"  {'' if number not in means else round(means[number], 3):>6}")
+        missed = stream.packets - their_packets
+        if missed > 0 and their_lost - stream.lost == missed:
+            exceptions.append(f"{name}: tshark takes {missed} of its packets for another protocol")
+            continue
+        if missed:
+            problems.append(f"{name}: {stream.packets} packets, {their_packets} in tshark")
+        duplicates = stream.packets - stream.distinct
+        if stream.restarts:
+            exceptions.append(
+                f"{name}: its sequence numbers begin anew {stream.restarts} times, which is"
+                f" {their_lost} lost packets for tshark and {stream.lost} here")
+        elif len(rows) > 1:
+            exceptions.append(f"{name}: tshark counts its {len(rows)} paths apart")
+        elif stream.lost - duplicates != their_lost:
+            problems.append(f"{name}: {stream.lost} lost, {their_lost} in tshark")
+        elif duplicates:
+            exceptions.append(
+                f"{name}: {duplicates} packets came twice; tshark reckons them against lost ones")
+        if stream.isRepair:
+            exceptions.append(f"{name}: what is sent again has the times of what it repeats")
+            continue
+        if not stream.clock:
+            exceptions.append(f"{name}: nothing tells its clock")
+            continue
+        _compare_jitter(stream, seen, means.get(number), name, problems, exceptions)
+    return problems, exceptions, table
+
+
+def _compare_jitter(stream, seen, mean, name, problems, exceptions):
+    """The mean that tshark prints against the same of the packets, and the last value."""
+    own, _ = tshark.mean_and_largest(seen, stream.clock)
+    if mean is not None and abs(own - mean) > _JITTER_MS:
+        problems.append(f"{name}: the mean jitter is {own:.3f} ms, {mean:.3f} in tshark")
+    if stream.jitter is None or not seen:
+        return
+    if stream.restarts:
+        exceptions.append(f"{name}: where its numbers begin anew, its times do, which is no jitter")
+        return
+    last = _last_jitter(seen, stream.clock)
+    if abs(last - stream.jitter) > _JITTER_MS:
+        problems.append(f"{name}: the last jitter is {stream.jitter:.3f} ms against {last:.3f}")
+
+
+def _last_jitter(seen, clock):
+    """The jitter after the last packet, of those that come in order (RFC 3550 appendix A.8)."""
+    newest, ordered = None, []
+    for packet in seen:
+        step = None if newest is None else (packet[3] - newest & 0xFFFF)
+        if step is None or 0 < step < 0x8000:
+            newest = packet[3]
+            ordered.append(packet)
+    value = 0.0
+    for value, _ in tshark.jitters(ordered, clock):
+        pass
+    return value
+
+
+def _means(ours, packets, folder):
+    """The mean jitter in tshark, which is told of each clock by a call set-up in front."""
+    separated = folder / "separated.pcap"
+    chosen, records = {}, []
+    for number, stream in enumerate(ours):
+        seen = [p for port in stream.ports for p in packets.get((port, stream.ssrc), [])]
+        if not stream.clock or len(seen) < 2:
+            continue
+        port = _FIRST_PORT + 2 * len(chosen)
+        chosen[port] = number
+        begin = min(seen)[0]
+        invite = tshark.udp(5060, 5060, tshark.invite(96, stream.clock, port))
+        records.append((begin - 1, invite))
+        for at, time, marker, sequence, _ in sorted(seen):
+            head = struct.pack(
+                ">BBHII", 0x80, 96 | (128 if marker else 0), sequence, time, stream.ssrc)
+            records.append((at, tshark.udp(port, port, head + bytes(20))))
+    if not records:
+        return {}
+    head = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262144, 101)
+    separated.write_bytes(head + b"".join(
+        struct.pack("<IIII", at // 10**9, at % 10**9, len(packet), len(packet)) + packet
+        for at, packet in sorted(records, key=lambda record: record[0])))
+    return {chosen[row.port]: row.mean for row in tshark.streams(separated) if row.port in chosen}
+
+
+if __name__ == "__main__":
+    main()

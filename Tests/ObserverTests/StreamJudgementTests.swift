@@ -1,0 +1,173 @@
+import RTP
+import Testing
+import Wire
+
+@testable import Observer
+
+/// What is concluded of streams from their packets alone.
+struct StreamJudgementTests {
+  private func header(_ bytes: [UInt8]) throws -> RTPHeader {
+    try RTPHeader(parsing: bytes.span.bytes, isProtected: true)
+  }
+
+  // MARK: Clear or not
+
+  @Test(arguments: ["opus", "vp8", "vp9", "h264", "h265", "av1"])
+  func payloadsInTheClearShowThatByTheirHeaders(_ codec: String) throws {
+    var clear = ClearMedia()
+    var stream = MadeUpStream()
+    var packets: [[UInt8]] = []
+    while packets.count < 64 { packets += codec == "opus" ? [stream.opus()] : stream.frame(codec) }
+    let shown = try packets.firstIndex {
+      try clear.isShown(by: header($0), $0.span.bytes, from: 0)
+    }
+    #expect((shown ?? 1000) < 33, "\(codec)")
+  }
+
+  /// Encrypted payloads are random: as many as anybody likes are never taken for clear.
+  @Test func encryptedPayloadsNeverLookClear() throws {
+    for seed in 1...400 as ClosedRange<UInt64> {
+      var clear = ClearMedia()
+      var stream = MadeUpStream(seed: seed, type: UInt8(96 + seed % 32))
+      for _ in 0..<64 {
+        let packet = stream.sealed(960, 100)
+        let isShown = try clear.isShown(by: header(packet), packet.span.bytes, from: 0)
+        #expect(!isShown)
+      }
+    }
+  }
+
+  /// Samples fill their time; with the tag of SRTP they do not, be it as long as a frame of G.729.
+  @Test(arguments: [
+    (18, 20, 160), (3, 33, 160), (4, 24, 240), (4, 20, 240), (0, 160, 160), (97, 240, 240),
+  ])
+  func lengthsOfSamplesShowTheClear(_ type: Int, _ length: Int, _ ticks: Int) throws {
+    for tag in [0, 4, 10, 16] {
+      var clear = ClearMedia()
+      var stream = MadeUpStream(type: UInt8(type))
+      var isShown = false
+      for _ in 0..<40 {
+        let packet = stream.sealed(UInt32(ticks), length + tag)
+        isShown = try clear.isShown(by: header(packet), packet.span.bytes, from: 0) || isShown
+      }
+      #expect(isShown == (tag == 0), "\(type) \(tag)")
+    }
+  }
+
+  // MARK: Codec and clock
+
+  private func judged(_ packets: [(bytes: [UInt8], at: Int64)], isClear: Bool) throws
+    -> (told: [PayloadMeaning], deduction: StreamDeduction)
+  {
+    var deduction = StreamDeduction()
+    var told: [PayloadMeaning] = []
+    for (bytes, at) in packets {
+      let meaning = deduction.take(
+        try header(bytes), bytes.span.bytes, isClear: isClear, at: .zero + .milliseconds(at))
+      if let meaning { told.append(meaning) }
+    }
+    return (told, deduction)
+  }
+
+  /// A burst at the beginning makes 20 ms of Opus look as fast as video.
+  @Test(arguments: [false, true])
+  func aBurstAtTheBeginningIsNoVideo(_ isClear: Bool) throws {
+    var stream = MadeUpStream()
+    let packets = (0..<500).map { number in
+      let at = max(0, Int64(number) - 14) * 20
+      return (isClear ? stream.opus() : stream.sealed(960), at)
+    }
+    let (told, deduction) = try judged(packets, isClear: isClear)
+    #expect(told.last?.codec == "opus" && told.last?.clockRate == 48_000)
+    #expect(!told.contains { $0.kind == .video })
+    #expect(deduction.isSure == isClear)
+  }
+
+  @Test(arguments: ["vp8", "vp9", "h264", "h265", "av1"])
+  func framesThatAreNoKeyFramesShowTheirCodec(_ codec: String) throws {
+    var stream = MadeUpStream()
+    let packets = (0..<40).flatMap { number in
+      stream.frame(codec).map { ($0, Int64(number) * 33) }
+    }
+    let (told, deduction) = try judged(packets, isClear: true)
+    #expect(told.last?.codec == codec && told.last?.clockRate == 90_000, "\(told)")
+    #expect(deduction.isSure)
+  }
+
+  @Test(arguments: [(160, 20, 8000), (320, 20, 16_000), (960, 20, 48_000), (2880, 60, 48_000)])
+  func clocksShowInTime(_ ticks: Int, _ milliseconds: Int, _ clock: Int) throws {
+    var stream = MadeUpStream()
+    let packets = (0..<300).map { (stream.sealed(UInt32(ticks)), Int64($0 * milliseconds)) }
+    let (told, _) = try judged(packets, isClear: false)
+    #expect(told.map(\.clockRate) == [UInt32(clock)])
+  }
+
+  /// Video of one packet for each frame has no shared times: it takes longer to be told.
+  @Test func framesOfOnePacketAreVideo() throws {
+    var stream = MadeUpStream()
+    let packets = (0..<400).map { (stream.sealed(3000 + UInt32($0 % 7)), Int64($0) * 33) }
+    let (told, _) = try judged(packets, isClear: false)
+    #expect(told.map(\.clockRate) == [90_000])
+  }
+
+  @Test func redundantAudioIsRecognised() throws {
+    var stream = MadeUpStream(type: 63)
+    let packets = (0..<60).map { number in
+      defer { stream.timestamp &+= 960 }
+      let older: [UInt8] = [0x80 | 111, 0x0f, 0x00, 40, 111]
+      let payload = [0x78] + stream.random(39) + [0x78] + stream.random(49)
+      return (stream.packet(older + payload), Int64(number) * 20)
+    }
+    let (told, _) = try judged(packets, isClear: true)
+    #expect(told.last?.codec == "red" && told.last?.kind == .audio, "\(told)")
+  }
+
+  // MARK: Statistics
+
+  private func statistics(_ packets: [(sequence: Int, time: Int, at: Int)]) -> ReceptionStatistics {
+    var statistics = ReceptionStatistics()
+    for packet in packets {
+      statistics.add(
+        UInt16(truncatingIfNeeded: packet.sequence), UInt32(truncatingIfNeeded: packet.time),
+        size: 100, at: .zero + .milliseconds(Int64(packet.at)), clockRate: 8000)
+    }
+    return statistics
+  }
+
+  private func run(_ numbers: Range<Int>, from at: Int, time: Int = 0) -> [(Int, Int, Int)] {
+    numbers.enumerated().map { ($1, time + $0 * 160, at + $0 * 20) }
+  }
+
+  @Test(arguments: [2000, 23_000, 40_000, 32_400])
+  func numbersThatBeginAnewAreNotLost(_ next: Int) {
+    let seen = statistics(
+      run(32_000..<32_500, from: 0) + run(next..<next + 500, from: 10_000, time: 80_000))
+    #expect(seen.restarts == 1 && seen.expected == 1000 && seen.lost == 0)
+    // Times that go on are no jitter either.
+    #expect(seen.maximumJitter < 1)
+  }
+
+  @Test func lateAndLostPacketsBeginNothingAnew() {
+    var packets = run(0..<1000, from: 0)
+    let late = packets.remove(at: 300)
+    packets.insert((late.0, late.1, packets[500].2), at: 501)
+    packets.removeSubrange(700..<710)
+    let seen = statistics(packets)
+    #expect(seen.restarts == 0 && seen.expected == 1000 && seen.lost == 10)
+  }
+
+  /// A minute and a half without the network is 4,500 lost packets.
+  @Test func anOutageIsLoss() {
+    let packets = run(0..<10_000, from: 0)
+    let seen = statistics(Array(packets[..<4000] + packets[8500...]))
+    #expect(seen.restarts == 0 && seen.lost == 4500)
+  }
+
+  @Test func aPacketFromElsewhereBeginsNothing() {
+    var packets = run(0..<100, from: 0)
+    packets.insert((30_000, 7, 1000), at: 50)
+    packets.remove(at: 52)
+    let seen = statistics(packets)
+    #expect(seen.restarts == 0 && seen.lost == 1)
+  }
+}
