@@ -26,6 +26,8 @@ struct InboundTrack {
   private let furtherDecoders: [CodecName]
   private var early: [Early] = []
   private(set) var earlyBytes = 0
+  /// What probed the path on the source of retransmissions before the first packet of the stream.
+  private var earlyProbes: [(header: RTPHeader, arrival: Instant)] = []
 
   init(
     _ track: ObservedTrack, codecs: any CodecFactory, decodes: Bool, furtherDecoders: [CodecName]
@@ -36,7 +38,7 @@ struct InboundTrack {
     self.decodes = decodes
   }
 
-  var deadline: Instant? { earliest(reception?.deadline, playout?.deadline) }
+  var deadline: Instant? { playout?.deadline }
 
   /// What was counted of the stream; nil before it is known whether it is audio or video frames.
   var counters: InboundStreamCounters? { reception?.counters }
@@ -75,21 +77,28 @@ struct InboundTrack {
       }
       return []
     }
-    if reception == nil {
-      reception = StreamReception(mid: track.key, kind: kind, ssrc: track.ssrc, at: arrival)
-    }
+    begin(kind, at: arrival)
     guard packet.isClear, let codec = track.codec(of: packet.header.payloadType) else {
       let clockRate = track.codecs.first { $0.clockRate > 0 }?.clockRate ?? 0
       reception?.receiveSealed(packet.header, clockRate: clockRate, arrival: arrival)
       return []
     }
-    guard let (opened, carried) = packet.unwrapped(codec, track) else {
+    guard let opened = packet.unwrapped(codec, track) else {
       reception?.receiveSealed(packet.header, clockRate: codec.clockRate, arrival: arrival)
       return []
     }
     return reception?.receive(
-      opened.bytes, opened.header, extensions, codec: carried, isRetransmission: false,
-      arrival: arrival, at: now) ?? []
+      opened, extensions, isRetransmission: false, arrival: arrival, at: now) ?? []
+  }
+
+  /// Begins the reception, and counts what its other source sent before it.
+  private mutating func begin(_ kind: MediaKind, at arrival: Instant) {
+    guard reception == nil else { return }
+    reception = StreamReception(mid: track.key, kind: kind, ssrc: track.ssrc, at: arrival)
+    for probe in earlyProbes {
+      reception?.countRetransmissionSource(probe.header, arrival: probe.arrival)
+    }
+    earlyProbes = []
   }
 
   /// Takes a packet of the source that sends the stream's packets again.
@@ -98,19 +107,22 @@ struct InboundTrack {
   mutating func receiveRepair(
     _ packet: SeenPacket, of type: UInt8?, arrival: Instant, at now: Instant
   ) -> [ReceivedFrame] {
+    guard reception != nil else {
+      if earlyProbes.count < InboundTrack.earlyMaximum {
+        earlyProbes.append((packet.header, arrival))
+      }
+      return []
+    }
     reception?.rtxSSRC = packet.header.ssrc
     guard packet.isClear, let type = type ?? reception?.counters.payloadType,
       let codec = track.codec(of: type),
-      let (opened, carried) = packet.unwrapped(codec, track, after: RTX.overhead)
-    else { return [] }
+      let opened = packet.unwrapped(codec, track, after: RTX.overhead)
+    else {
+      reception?.countRetransmissionSource(packet.header, arrival: arrival)
+      return []
+    }
     return reception?.receive(
-      opened.bytes, opened.header, extensions, codec: carried, isRetransmission: true,
-      arrival: arrival, at: now) ?? []
-  }
-
-  mutating func reachDeadline(at now: Instant) -> [ReceivedFrame] {
-    guard let due = reception?.deadline, due <= now else { return [] }
-    return reception?.reachDeadline(at: now) ?? []
+      opened, extensions, isRetransmission: true, arrival: arrival, at: now) ?? []
   }
 
   /// Whether a frame goes through a playout; what has none is told when it comes.
@@ -150,7 +162,11 @@ struct InboundTrack {
 
   mutating func countNACK() { reception?.countNACK() }
 
-  mutating func countKeyframeRequest(isFIR: Bool) {
-    reception?.countKeyframeRequest(isFIR: isFIR)
+  /// Takes the receiver's request for a key frame; gives the frames that waited for it.
+  mutating func countKeyframeRequest(isFIR: Bool, at now: Instant) -> [ReceivedFrame] {
+    reception?.countKeyframeRequest(isFIR: isFIR, at: now) ?? []
   }
+
+  /// Takes what the receiver reports.
+  mutating func receive(_ block: ReportBlock) { reception?.receive(block) }
 }

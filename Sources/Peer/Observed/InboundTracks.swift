@@ -94,11 +94,6 @@ struct InboundTracks {
 
   // MARK: Playouts
 
-  /// The frames that a stream waits for no longer.
-  mutating func reachDeadline(_ place: Int, at now: Instant) -> Completed {
-    Completed(place: place, frames: all[place].reachDeadline(at: now))
-  }
-
   /// Hands a frame to the playout of its stream; false when there is none.
   mutating func play(
     _ frame: ReceivedFrame, _ place: Int, at now: Instant,
@@ -151,8 +146,18 @@ struct InboundTracks {
     if let place = place(of: ssrc) { all[place].countNACK() }
   }
 
-  mutating func countKeyframeRequest(_ ssrc: UInt32, isFIR: Bool) {
-    if let place = place(of: ssrc) { all[place].countKeyframeRequest(isFIR: isFIR) }
+  /// Takes a request for a key frame; gives the frames that waited for it.
+  mutating func countKeyframeRequest(_ ssrc: UInt32, isFIR: Bool, at now: Instant) -> Completed? {
+    guard let place = place(of: ssrc) else { return nil }
+    return Completed(
+      place: place, frames: all[place].countKeyframeRequest(isFIR: isFIR, at: now))
+  }
+
+  /// Takes what this end reports of its streams.
+  mutating func receive(_ blocks: [ReportBlock]) {
+    for block in blocks {
+      if let place = place(of: block.ssrc) { all[place].receive(block) }
+    }
   }
 
   private func place(of ssrc: UInt32) -> Int? { all.lastIndex { $0.track.ssrc == ssrc } }

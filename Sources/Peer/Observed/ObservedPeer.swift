@@ -72,7 +72,7 @@ package struct ObservedPeer: Machine {
       }
     case .rtcp(let packets, let isInbound):
       samples.notePackets(at: now)
-      receive(packets, isInbound: isInbound, at: now)
+      receive(packets, isInbound: isInbound, at: now, into: &outbox)
     case .deadline: reachDeadline(at: now, into: &outbox)
     case .end: outbox.append(.stats(report(at: now)))
     }
@@ -88,7 +88,6 @@ package struct ObservedPeer: Machine {
 
   private mutating func reachDeadline(at now: Instant, into outbox: inout Outbox<Output>) {
     for place in inbound.indices {
-      play(inbound.reachDeadline(place, at: now), at: now, into: &outbox)
       if inbound.playDue(place, at: now, into: &outputs) { tell(at: now, into: &outbox) }
     }
     if samples.takeDue(at: now) { outbox.append(.stats(report(at: now))) }
@@ -143,7 +142,9 @@ package struct ObservedPeer: Machine {
   /// times it may have: an honest one has a few.
   private static let reportsMaximum = 32
 
-  private mutating func receive(_ packets: [RTCPPacket], isInbound: Bool, at now: Instant) {
+  private mutating func receive(
+    _ packets: [RTCPPacket], isInbound: Bool, at now: Instant, into outbox: inout Outbox<Output>
+  ) {
     var reporters: Set<UInt32> = []
     var reports = 0
     for packet in packets {
@@ -156,9 +157,14 @@ package struct ObservedPeer: Machine {
           outbound.receive(report.blocks, at: now)
         } else {
           outbound.send(report, at: now)
+          inbound.receive(report.blocks)
         }
       case .receiverReport(let report):
-        if isInbound { outbound.receive(report.blocks, at: now) }
+        if isInbound {
+          outbound.receive(report.blocks, at: now)
+        } else {
+          inbound.receive(report.blocks)
+        }
       case .goodbye(let goodbye):
         if isInbound { inbound.end(goodbye.ssrcs) }
       case .genericNACK(let nack):
@@ -168,10 +174,12 @@ package struct ObservedPeer: Machine {
           inbound.countNACK(nack.mediaSSRC)
         }
       case .pictureLoss(let loss):
-        countKeyframeRequest(loss.mediaSSRC, isFIR: false, isInbound: isInbound)
+        countKeyframeRequest(
+          loss.mediaSSRC, isFIR: false, isInbound: isInbound, at: now, into: &outbox)
       case .fullIntraRequest(let request):
         for entry in request.entries {
-          countKeyframeRequest(entry.ssrc, isFIR: true, isInbound: isInbound)
+          countKeyframeRequest(
+            entry.ssrc, isFIR: true, isInbound: isInbound, at: now, into: &outbox)
         }
       case .extendedReport(let report):
         receive(report, reporters: reporters, isInbound: isInbound, at: now)
@@ -180,11 +188,15 @@ package struct ObservedPeer: Machine {
     }
   }
 
-  private mutating func countKeyframeRequest(_ ssrc: UInt32, isFIR: Bool, isInbound: Bool) {
+  private mutating func countKeyframeRequest(
+    _ ssrc: UInt32, isFIR: Bool, isInbound: Bool, at now: Instant,
+    into outbox: inout Outbox<Output>
+  ) {
     if isInbound {
       outbound.countKeyframeRequest(ssrc, isFIR: isFIR)
     } else {
-      inbound.countKeyframeRequest(ssrc, isFIR: isFIR)
+      play(
+        inbound.countKeyframeRequest(ssrc, isFIR: isFIR, at: now), at: now, into: &outbox)
     }
   }
 
