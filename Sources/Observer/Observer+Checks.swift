@@ -77,6 +77,8 @@ extension Observer {
     table.update(answer.path) { path in
       path.pair.responses[answer.end] += 1
       path.pair.roundTrips[answer.end] = answer.roundTrip
+      path.pair.totalRoundTrips[answer.end] =
+        path.pair.totalRoundTrips[answer.end] + answer.roundTrip
       path.pair.hasSucceeded[answer.end] = true
       if answer.nominates { path.pair.isNominated = true }
     }
@@ -92,6 +94,8 @@ extension Observer {
       || before.isSelected != after.isSelected
     {
       emit(.pair(after))
+    } else {
+      emit(.checked(after))
     }
   }
 
@@ -113,6 +117,7 @@ extension Observer {
     {
       (candidate.kind, candidate.how) = (stated.kind, .description)
       candidate.priority = stated.priority
+      candidate.foundation = stated.foundation
     } else if mappings.isMapped(address) {
       candidate.kind = .host
     }

@@ -47,6 +47,8 @@ extension Observer {
     case extensions(transport: Int, HeaderExtensionMap, Knowledge)
     /// RTP, RTCP or SCTP; also SRTP that could not be opened.
     case packet(ObservedPacket)
+    /// What a pair counted by now, where nothing but that changed.
+    case checked(ObservedPair)
     /// A description was understood as that of an end of a call.
     case description(ObservedDescription)
     case coverage(CoverageRow)
@@ -67,6 +69,7 @@ extension Observer.Output {
     case .stream(let stream): stream.transport
     case .extensions(let transport, _, _): transport
     case .packet(let packet): packet.transport
+    case .checked(let pair): pair.transport
     case .description(let description): description.transport
     case .coverage(let row): row.transport
     }
@@ -129,6 +132,8 @@ package struct ObservedCandidate: Hashable, Sendable {
   package var kind: ICECandidate.Kind?
   /// The priority that a check announced, or a description states.
   package var priority: UInt32?
+  /// What a description states of it.
+  package var foundation: String?
   package var how: Knowledge
 }
 
@@ -154,6 +159,8 @@ package struct ObservedPair: Hashable, Sendable {
   /// The last round trip of a check of each end, seen from where the capture was made: the way
   /// from there to the other end and back.
   package var roundTrips: [Interval?] = [nil, nil]
+  /// The sum of all of them.
+  package var totalRoundTrips: [Interval] = [.zero, .zero]
   /// Datagrams and bytes that each end sent.
   package var packets: [UInt64] = [0, 0]
   package var bytes: [UInt64] = [0, 0]

@@ -41,6 +41,10 @@ package struct StreamReception {
   /// What the headers of RED and what corrects errors add to the bytes of the stream.
   private var redBytes = (all: UInt64(0), retransmitted: UInt64(0), padding: UInt64(0))
   private var corrections = (packets: UInt64(0), bytes: UInt64(0))
+  /// Packets of the retransmission source that repeat nothing, which receivers count among them.
+  private var probes: UInt64 = 0
+  /// All that came of that source: packets, bytes of payload, and of headers and padding.
+  private var repeated = (packets: UInt64(0), bytes: UInt64(0), headers: UInt64(0))
   private var recovery = PacketRecovery()
   private var jitter = ReceiverJitter()
   private var clockRate: UInt32 = 0
@@ -64,11 +68,27 @@ package struct StreamReception {
       (requests.nack, requests.pli, requests.fir)
     counters.bytesReceived += redBytes.all
     counters.headerBytesReceived += redBytes.padding
+    counters.retransmittedPacketsReceived += probes
     counters.retransmittedBytesReceived += redBytes.retransmitted
     counters.fecPacketsReceived = corrections.packets
     counters.fecBytesReceived = corrections.bytes
     if clockRate > 0 { counters.jitter = Double(jitter.value) / Double(clockRate) }
     return counters
+  }
+
+  /// The same of the stream itself, without its retransmissions: so Firefox counts.
+  package var mediaCounters: InboundStreamCounters {
+    var counters = counters
+    counters.packetsReceived -= repeated.packets
+    counters.bytesReceived -= repeated.bytes
+    counters.headerBytesReceived -= repeated.headers
+    return counters
+  }
+
+  private mutating func countRepeated(_ header: RTPHeader) {
+    repeated.packets += 1
+    repeated.bytes += UInt64(header.payload.count)
+    repeated.headers += UInt64(header.headerLength + header.paddingLength)
   }
 
   /// Takes a packet in the clear; gives the frames that are complete now.
@@ -86,6 +106,8 @@ package struct StreamReception {
     }
     let received = ReceiveStream.Packet(packet, extensions, arrival)
     if isRetransmission {
+      countRepeated(packet.wire)
+      if RTX.unwrap(packet.bytes.span.bytes, header: packet.header) == nil { probes += 1 }
       stream.receiveRetransmission(received, at: now, into: &outputs)
     } else {
       stream.receive(received, at: now, into: &outputs)
@@ -108,6 +130,8 @@ package struct StreamReception {
 
   /// Counts a packet of the retransmission source that cannot be read, or came before all others.
   package mutating func countRetransmissionSource(_ header: RTPHeader, arrival: Instant) {
+    countRepeated(header)
+    probes += 1
     stream.countRetransmissionSource(header, arrival: arrival)
   }
 

@@ -43,6 +43,9 @@ struct InboundTrack {
   /// What was counted of the stream; nil before it is known whether it is audio or video frames.
   var counters: InboundStreamCounters? { reception?.counters }
 
+  /// The same of the stream itself, without its retransmissions.
+  var mediaCounters: InboundStreamCounters? { reception?.mediaCounters }
+
   /// Takes what became known; gives the frames of packets that waited for it.
   mutating func learn(_ track: ObservedTrack, at now: Instant) -> [ReceivedFrame] {
     self.track = track

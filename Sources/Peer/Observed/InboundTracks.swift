@@ -28,6 +28,9 @@ struct InboundTracks {
   private let silentCodecs = UndecodedCodecs()
   private let furtherDecoders: [CodecName]
   private var earlyBytes = 0
+  /// What probed the path on sources of retransmissions before their streams were seen.
+  private var earlyProbes: [(ssrc: UInt32, packet: SeenPacket, arrival: Instant)] = []
+  private static let earlyProbesMaximum = 450
 
   init(codecs: (any CodecFactory)?, furtherDecoders: [CodecName]) {
     self.codecs = codecs
@@ -57,6 +60,10 @@ struct InboundTracks {
       track, codecs: decoders ?? silentCodecs, decodes: decoders != nil,
       furtherDecoders: furtherDecoders)
     begun.setExtensions(extensions)
+    for probe in earlyProbes where probe.ssrc == track.ssrc {
+      _ = begun.receiveRepair(probe.packet, of: nil, arrival: probe.arrival, at: now)
+    }
+    earlyProbes.removeAll { $0.ssrc == track.ssrc }
     all.append(begun)
     return nil
   }
@@ -76,7 +83,12 @@ struct InboundTracks {
       }
       return Completed(place: place, frames: frames)
     }
-    guard let index = all.firstIndex(where: { $0.track.ssrc == repaired }) else { return nil }
+    guard let index = all.firstIndex(where: { $0.track.ssrc == repaired }) else {
+      if earlyProbes.count < InboundTracks.earlyProbesMaximum {
+        earlyProbes.append((repaired, packet, now))
+      }
+      return nil
+    }
     let type = all[place].track.repeatedTypes[packet.header.payloadType]
     return Completed(
       place: index, frames: all[index].receiveRepair(packet, of: type, arrival: now, at: now))

@@ -19,6 +19,8 @@ package struct ObservedPeer: Machine {
     case rtp(SeenPacket, stream: UInt32, isInbound: Bool)
     /// The packets of a compound in the clear, to this peer or from it.
     case rtcp([RTCPPacket], isInbound: Bool)
+    /// The end is one that counts what came of a stream itself, without its retransmissions.
+    case countsMediaAlone
     case deadline
     /// The capture is over: a last sample of the stats is told.
     case end
@@ -43,6 +45,8 @@ package struct ObservedPeer: Machine {
   private var samples = SampleSchedule()
   private var outputs = Outbox<ReceivingTrack.Output>()
   package private(set) var deadline: Instant?
+  /// Whether the end counts what came of a stream itself, as Firefox does.
+  private(set) var countsMediaAlone = false
 
   /// - Parameters:
   ///   - number: the peer's.
@@ -73,6 +77,7 @@ package struct ObservedPeer: Machine {
     case .rtcp(let packets, let isInbound):
       samples.notePackets(at: now)
       receive(packets, isInbound: isInbound, at: now, into: &outbox)
+    case .countsMediaAlone: countsMediaAlone = true
     case .deadline: reachDeadline(at: now, into: &outbox)
     case .end: outbox.append(.stats(report(at: now)))
     }
@@ -82,7 +87,10 @@ package struct ObservedPeer: Machine {
   private mutating func learn(
     _ track: ObservedTrack, at now: Instant, into outbox: inout Outbox<Output>
   ) {
-    guard track.isInbound else { return outbound.learn(track) }
+    guard track.isInbound else {
+      if track.isNamedByMozilla { countsMediaAlone = true }
+      return outbound.learn(track)
+    }
     play(inbound.learn(track, at: now), at: now, into: &outbox)
   }
 
@@ -169,7 +177,7 @@ package struct ObservedPeer: Machine {
         if isInbound { inbound.end(goodbye.ssrcs) }
       case .genericNACK(let nack):
         if isInbound {
-          outbound.countNACK(nack.mediaSSRC)
+          outbound.receive(nack)
         } else {
           inbound.countNACK(nack.mediaSSRC)
         }

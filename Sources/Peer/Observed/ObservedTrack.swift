@@ -18,6 +18,10 @@ package struct ObservedTrack: Sendable {
   package var repairs: UInt32?
   /// The payload types that its own stand for where it sends packets again.
   package var repeatedTypes: [UInt8: UInt8] = [:]
+  /// What descriptions state of its formats, by payload type.
+  package var parameters: [UInt8: String] = [:]
+  /// The number of the transport that carries it; nil where statistics have no transports.
+  package var transport: Int?
   /// The name that the streams of one end share (CNAME, RFC 3550 section 6.5.1).
   package var canonicalName: String?
 
@@ -105,6 +109,15 @@ package struct SeenPacket: Sendable {
 }
 
 extension ObservedTrack {
+  /// Whether its name is one that Firefox makes: a UUID in braces.
+  var isNamedByMozilla: Bool {
+    guard let name = canonicalName else { return false }
+    return name.utf8.count == 38 && name.hasPrefix("{") && name.hasSuffix("}")
+  }
+
+  /// Whether what corrects errors may be among its packets.
+  var hasCorrection: Bool { codecs.contains { $0.name == .errorCorrection } }
+
   /// What its packets carry that are no wrappers.
   fileprivate var media: FlowSection.Codec? {
     codecs.first { $0.name != .redundant && $0.name != .errorCorrection }

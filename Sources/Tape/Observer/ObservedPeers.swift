@@ -82,6 +82,11 @@ struct ObservedPeers {
       add(through: peers)
       for peer in peers { drive(peer, .extensions(map), at: .zero, into: &outbox) }
     case .packet(let packet): take(packet, peers, into: &outbox)
+    case .description(let description):
+      add(through: peers)
+      let isMozilla = description.text.contains("o=mozilla")
+      guard isMozilla else { return }
+      drive(peers[description.end], .countsMediaAlone, at: .zero, into: &outbox)
     default: break
     }
   }
@@ -153,7 +158,8 @@ struct ObservedPeers {
     streams[stream.number] = (stream, peers[0])
     guard !stream.isRepair || stream.repairs != nil else { return }
     for end in 0..<2 {
-      let track = ObservedTrack(stream, isInbound: stream.from != end)
+      var track = ObservedTrack(stream, isInbound: stream.from != end)
+      if transports != nil { track.transport = stream.transport }
       drive(peers[end], .stream(track), at: .zero, into: &outbox)
     }
   }
@@ -202,6 +208,9 @@ extension ObservedTrack {
     canonicalName = stream.canonicalName
     for payload in stream.payloads where payload.codec == "rtx" {
       repeatedTypes[payload.payloadType] = payload.associated
+    }
+    for payload in stream.payloads where payload.parameters?.isEmpty == false {
+      parameters[payload.payloadType] = payload.parameters
     }
     for payload in stream.payloads where payload.codec != "rtx" && payload.clockRate > 0 {
       codecs.append(

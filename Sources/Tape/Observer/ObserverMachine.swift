@@ -280,7 +280,7 @@ package struct ObserverOutput: RecordedOutput {
     _ told: Observer.Output, _ end: Int, _ peer: UInt32, to transcript: inout Transcript
   ) {
     switch told {
-    case .coverage, .transport, .keys, .extensions: break
+    case .coverage, .transport, .keys, .extensions, .checked: break
     case .call(let call):
       var row = PeerRow(label: call.addresses[end].description, role: "observed")
       row.configuration = "{}"
