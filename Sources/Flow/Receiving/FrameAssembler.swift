@@ -23,6 +23,8 @@ struct FrameAssembler {
     var isKey = false
     var pictureID: PictureID?
     var dependency: VideoPacket.Dependency?
+    /// Whether it was lost, and came again or was made again.
+    var isRepaired = false
   }
 
   /// A complete frame.
@@ -35,6 +37,7 @@ struct FrameAssembler {
     var isKey: Bool
     var pictureID: PictureID?
     var dependency: VideoPacket.Dependency?
+    var isRepaired = false
     var length: Int
     /// When the frame became complete.
     var completed: Instant
@@ -226,6 +229,7 @@ struct FrameAssembler {
       guard let place = held(sequence) else { return nil }
       videoFrame.length += slots[place].packet.payload.count
       if slots[place].packet.isKey { videoFrame.isKey = true }
+      if slots[place].packet.isRepaired { videoFrame.isRepaired = true }
       videoFrame.firstArrival = min(videoFrame.firstArrival, slots[place].packet.arrival)
       videoFrame.lastArrival = max(videoFrame.lastArrival, slots[place].packet.arrival)
     }

@@ -119,7 +119,7 @@ struct ReceiveStream {
       counters.packetsDiscarded += 1
       return
     }
-    if take(packet, sequence, payload: original.payload, at: now, into: &outbox) {
+    if take(packet, isRepaired: true, sequence, payload: original.payload, at: now, into: &outbox) {
       counters.packetsRecovered += 1
     }
   }
@@ -129,7 +129,7 @@ struct ReceiveStream {
     _ packet: Packet, at now: Instant, into outbox: inout Outbox<MediaFlow.Output>
   ) {
     guard let sequence = reports.extended(packet.header.sequence) else { return }
-    take(packet, sequence, payload: packet.header.payload, at: now, into: &outbox)
+    take(packet, isRepaired: true, sequence, payload: packet.header.payload, at: now, into: &outbox)
   }
 
   /// Counts a packet of the retransmission source whose payload is of no use.
@@ -185,8 +185,8 @@ struct ReceiveStream {
   /// Hands a packet on when it is news; false for duplicates and what comes too late.
   @discardableResult
   private mutating func take(
-    _ packet: Packet, _ sequence: Int64, payload: Range<Int>, at now: Instant,
-    into outbox: inout Outbox<MediaFlow.Output>
+    _ packet: Packet, isRepaired: Bool = false, _ sequence: Int64, payload: Range<Int>,
+    at now: Instant, into outbox: inout Outbox<MediaFlow.Output>
   ) -> Bool {
     switch window.insert(sequence) {
     case .new: break
@@ -199,7 +199,9 @@ struct ReceiveStream {
     }
     switch kind {
     case .audio: takeAudio(packet, sequence, payload: payload, into: &outbox)
-    case .video: return takeFrame(packet, sequence, payload: payload, at: now, into: &outbox)
+    case .video:
+      return takeFrame(
+        packet, isRepaired: isRepaired, sequence, payload: payload, at: now, into: &outbox)
     }
     return true
   }
@@ -226,11 +228,13 @@ struct ReceiveStream {
   // MARK: - Video frames
 
   private mutating func takeFrame(
-    _ packet: Packet, _ sequence: Int64, payload: Range<Int>, at now: Instant,
+    _ packet: Packet, isRepaired: Bool, _ sequence: Int64, payload: Range<Int>, at now: Instant,
     into outbox: inout Outbox<MediaFlow.Output>
   ) -> Bool {
     videoFrames.canRequest = packet.codec.feedback.contains("nack")
-    guard insert(FrameAssembler.Packet(packet, sequence, payload: payload), at: now) else {
+    var read = FrameAssembler.Packet(packet, sequence, payload: payload)
+    read.isRepaired = isRepaired
+    guard insert(read, at: now) else {
       counters.packetsDiscarded += 1
       return false
     }
@@ -270,6 +274,7 @@ struct ReceiveStream {
         firstArrival: videoFrame.firstArrival, lastArrival: videoFrame.lastArrival,
         bytes: bytes, isKey: videoFrame.isKey)
       frame.rid = rid
+      frame.isRepaired = videoFrame.isRepaired
       outbox.append(.received(frame))
     }
   }

@@ -15,7 +15,9 @@ package struct StreamEmission {
   /// A round trip this long is not believed.
   private static let longestRoundTrip = Interval.seconds(30)
 
-  package private(set) var counters: OutboundStreamCounters
+  private var sent: OutboundStreamCounters
+  /// What came over the source of retransmissions without a request that was seen.
+  private var unrequested = (packets: UInt64(0), bytes: UInt64(0))
   private let clockRate: UInt32
   private var firstSequence: Int64?
   private var lastTime: UInt32?
@@ -26,13 +28,24 @@ package struct StreamEmission {
   private var requested: [UInt16] = []
   private var reports: [Report] = []
 
+  /// What was counted so far.
+  package var counters: OutboundStreamCounters {
+    var counters = sent
+    // Where none of the receiver's reports are to be seen, its requests are not either.
+    if counters.remote == nil, counters.nackCount == 0 {
+      counters.retransmittedPacketsSent += unrequested.packets
+      counters.retransmittedBytesSent += unrequested.bytes
+    }
+    return counters
+  }
+
   /// Begins with the first packet of a stream.
   package init(
     mid: String, kind: MediaKind, ssrc: UInt32, codec: CodecName, payloadType: UInt8,
     clockRate: UInt32
   ) {
     self.clockRate = clockRate
-    counters = OutboundStreamCounters(
+    sent = OutboundStreamCounters(
       mid: mid, kind: kind, ssrc: ssrc, rtxSSRC: nil, codec: codec, payloadType: payloadType)
   }
 
@@ -56,19 +69,19 @@ package struct StreamEmission {
   /// - Parameter content: nil where it cannot be seen.
   package mutating func send(_ header: RTPHeader, _ content: Content?) {
     count(header)
-    counters.payloadType = content?.codec.payloadType ?? header.payloadType
-    if let content { counters.codec = content.codec.name }
+    sent.payloadType = content?.codec.payloadType ?? header.payloadType
+    if let content { sent.codec = content.codec.name }
     if firstSequence == nil { firstSequence = Int64(header.sequence) }
     // What is padding alone belongs to no frame, and what corrects errors has the time of an older.
-    guard counters.kind == .video, !header.payload.isEmpty, content?.isMedia != false else { return }
+    guard sent.kind == .video, !header.payload.isEmpty, content?.isMedia != false else { return }
     if let size = content?.size { self.size = size }
     if content?.isKey == true, lastKeyTime != header.timestamp {
       lastKeyTime = header.timestamp
-      counters.keyFramesSent += 1
+      sent.keyFramesSent += 1
     }
     if let lastTime, Int32(bitPattern: header.timestamp &- lastTime) <= 0 { return }
     lastTime = header.timestamp
-    counters.framesSent += 1
+    sent.framesSent += 1
   }
 
   /// Counts a packet of its source of retransmissions.
@@ -78,22 +91,24 @@ package struct StreamEmission {
   ///
   /// - Parameter original: the number of the packet that it repeats; nil where it cannot be seen.
   package mutating func repeatPacket(_ header: RTPHeader, of original: UInt16?) {
-    counters.rtxSSRC = header.ssrc
+    sent.rtxSSRC = header.ssrc
     count(header)
     guard !header.payload.isEmpty else { return }
-    // Requests can be seen where the receiver's reports are.
-    if let original, counters.remote != nil || counters.nackCount > 0 {
-      guard let index = requested.firstIndex(of: original) else { return }
+    if let original, let index = requested.firstIndex(of: original) {
       requested.remove(at: index)
+    } else if original != nil {
+      unrequested.packets += 1
+      unrequested.bytes += UInt64(header.payload.count)
+      return
     }
-    counters.retransmittedPacketsSent += 1
-    counters.retransmittedBytesSent += UInt64(header.payload.count)
+    sent.retransmittedPacketsSent += 1
+    sent.retransmittedBytesSent += UInt64(header.payload.count)
   }
 
   private mutating func count(_ header: RTPHeader) {
-    counters.packetsSent += 1
-    counters.bytesSent += UInt64(header.payload.count)
-    counters.headerBytesSent += UInt64(header.headerLength + header.paddingLength)
+    sent.packetsSent += 1
+    sent.bytesSent += UInt64(header.payload.count)
+    sent.headerBytesSent += UInt64(header.headerLength + header.paddingLength)
   }
 
   /// Takes note of a report of the sender.
@@ -116,14 +131,14 @@ package struct StreamEmission {
       let length = (arrival - report.at) - delay
       if length < StreamEmission.longestRoundTrip { roundTrip = max(length, .zero) }
     }
-    counters.remote.take(
+    sent.remote.take(
       block, firstSequence: firstSequence ?? 0, clockRate: clockRate, roundTrip: roundTrip,
       at: arrival)
   }
 
   /// Takes a request for lost packets that goes to the sender.
   package mutating func receive(_ nack: GenericNACK) {
-    counters.nackCount += 1
+    sent.nackCount += 1
     for sequence in nack.sequences.prefix(StreamEmission.requestedMaximum)
     where !requested.contains(sequence) {
       if requested.count == StreamEmission.requestedMaximum { requested.removeFirst() }
@@ -133,7 +148,7 @@ package struct StreamEmission {
 
   /// Counts a request for a key frame that goes to the sender.
   package mutating func countKeyframeRequest(isFIR: Bool) {
-    if isFIR { counters.firCount += 1 } else { counters.pliCount += 1 }
+    if isFIR { sent.firCount += 1 } else { sent.pliCount += 1 }
   }
 }
 

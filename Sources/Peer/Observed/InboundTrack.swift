@@ -138,7 +138,7 @@ struct InboundTrack {
     if playout == nil {
       playout = ReceivingTrack(
         track.number, frame.kind, mid: track.key, codecs: codecs, decodes: decodes,
-        furtherDecoders: furtherDecoders)
+        furtherDecoders: furtherDecoders, isWatched: true)
     }
     playout?.step(.frame(frame), at: now, into: &outbox)
   }

@@ -45,7 +45,7 @@ package struct ObservedPeer: Machine {
   private var samples = SampleSchedule()
   private var outputs = Outbox<ReceivingTrack.Output>()
   package private(set) var deadline: Instant?
-  /// Whether the end counts what came of a stream itself, as Firefox does.
+  /// Whether the end counts what came of a stream itself, as Firefox and aiortc do.
   private(set) var countsMediaAlone = false
 
   /// - Parameters:
@@ -88,7 +88,7 @@ package struct ObservedPeer: Machine {
     _ track: ObservedTrack, at now: Instant, into outbox: inout Outbox<Output>
   ) {
     guard track.isInbound else {
-      if track.isNamedByMozilla { countsMediaAlone = true }
+      if track.isNamedByUUID { countsMediaAlone = true }
       return outbound.learn(track)
     }
     play(inbound.learn(track, at: now), at: now, into: &outbox)

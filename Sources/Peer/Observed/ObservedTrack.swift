@@ -109,10 +109,14 @@ package struct SeenPacket: Sendable {
 }
 
 extension ObservedTrack {
-  /// Whether its name is one that Firefox makes: a UUID in braces.
-  var isNamedByMozilla: Bool {
-    guard let name = canonicalName else { return false }
-    return name.utf8.count == 38 && name.hasPrefix("{") && name.hasSuffix("}")
+  /// Whether its name is a UUID, as Firefox and aiortc make them: both count what came of a stream
+  /// itself, and its retransmissions apart.
+  var isNamedByUUID: Bool {
+    guard var name = canonicalName.map({ $0[...] }) else { return false }
+    if name.hasPrefix("{"), name.hasSuffix("}") { name = name.dropFirst().dropLast() }
+    let parts = name.split(separator: "-", omittingEmptySubsequences: false)
+    return parts.map(\.utf8.count) == [8, 4, 4, 4, 12]
+      && parts.allSatisfy { $0.allSatisfy(\.isHexDigit) }
   }
 
   /// Whether what corrects errors may be among its packets.
