@@ -224,9 +224,6 @@ extension Observer {
     }
     let known = stream.payloads.first { $0.payloadType == type }
     guard let meaning = known ?? meaning(of: type, index, from: stream.from) else { return }
-    if meaning.codec == "ulpfec" {
-      tell(.redundancy, transport: index + 1, detail: "ULPFEC in RED")
-    }
     guard known == nil else { return }
     learn(meaning, place)
   }

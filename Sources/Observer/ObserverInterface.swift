@@ -249,8 +249,10 @@ package struct CoverageRow: Hashable, Sendable {
     case relayedTwice = "relayed-twice"
     /// Packets of no call.
     case ignored
-    /// Packets with error correction or older payloads, which a receiver may have made up for
-    /// losses with; here they do not (RFC 5109, RFC 2198).
+    /// Packets of data channels that no key opened.
+    case unopenedData = "data-not-opened"
+    /// Packets with older payloads, which a receiver may have made up for losses with; here they do
+    /// not (RFC 2198).
     case redundancy
     /// Frames that the capturing system lost.
     case dropped

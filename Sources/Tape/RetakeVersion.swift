@@ -22,6 +22,12 @@ package struct OtherRevision: Hashable, Sendable {
   package var recorded: Int64
   package var present: Int64
 
+  package init(isObserver: Bool, recorded: Int64, present: Int64) {
+    self.isObserver = isObserver
+    self.recorded = recorded
+    self.present = present
+  }
+
   /// As in "revision 1 of the observer, and this is 2".
   package var text: String {
     "revision \(recorded) of the \(isObserver ? "observer" : "stack"), and this is \(present)"

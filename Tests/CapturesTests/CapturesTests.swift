@@ -28,7 +28,8 @@ struct CapturesTests {
     let path = CapturesTests.folder.appendingPathComponent(name).path
     let reader = try TapeReader(path: path)
     // Those that say nothing were made by revision 1, the first one that was counted.
-    let isOfThis = try (reader.header.revision ?? 1) == stackRevision && reader.otherRevisions() == []
+    let isOfThis =
+      try (reader.header.revision ?? 1) == stackRevision && reader.otherRevisions() == []
     let result = TakeVerification.run(
       path: path, mode: isOfThis ? .exact : .meaning, isStrict: TakeVerification.isStrictHere)
     #expect(result.isPassed, "\(result.report(meaning: nil))")

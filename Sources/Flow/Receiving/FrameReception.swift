@@ -7,9 +7,10 @@ struct FrameReception {
   /// A key frame that is complete waits so long for the frames before it.
   private static let keyframePatience = Interval.milliseconds(200)
 
-  /// So many complete frames wait for a gap before it is passed over, where it is not known that the
-  /// receiver asked for a key frame: it would have, had it missed the packets. At usual rates this is
-  /// longer than any receiver waits (libwebrtc: 3 s).
+  /// So many complete frames wait for a gap before it is passed over.
+  ///
+  /// The receiver would have asked for a key frame, had it missed the packets: at usual rates this
+  /// is longer than any receiver waits (libwebrtc: 3 s).
   static let waitingFramesMaximum = 200
 
   private(set) var missing = MissingPackets()
@@ -73,8 +74,10 @@ struct FrameReception {
     return demand.requested
   }
 
-  /// Gives up what is missing: the receiver asked for a key frame. One that has begun to come in is
-  /// waited for, because with it the receiver has what it asked for, and so is the first one.
+  /// Gives up what is missing: the receiver asked for a key frame.
+  ///
+  /// One that has begun to come in is waited for, because with it the receiver has what it asked
+  /// for, and so is the first one.
   mutating func giveUp() {
     guard !assembler.needsKey, !assembler.awaitsKey, let last = missing.sequences.last else { return }
     assembler.abandon(through: last)

@@ -54,7 +54,9 @@ extension ObservedPeer {
     id(track.isInbound ? "CI" : "CO", "\(codec.payloadType)-\(codec.name.rawValue)")
   }
 
-  private func transportID(_ track: ObservedTrack) -> String? { track.transport.map { id("T", $0) } }
+  private func transportID(_ track: ObservedTrack) -> String? {
+    track.transport.map { id("T", $0) }
+  }
 
   private func stream(
     _ type: String, _ id: String, _ track: ObservedTrack, _ payloadType: UInt8?, at now: Instant
@@ -125,6 +127,9 @@ extension ObservedPeer {
     _ playout: ReceivingTrack, _ counters: InboundStreamCounters, _ decodes: Bool,
     at now: Instant, to stats: inout StatsBuilder
   ) {
+    // How long the peer itself lets frames wait shows nowhere: what says so, and what follows from
+    // it, is that of a model.
+    stats.set("jitterBufferModel", "Retake")
     switch counters.kind {
     case .audio:
       stats.add(

@@ -56,7 +56,8 @@ struct OutboundTrack {
       let opened = packet.unwrapped(codec, track)
     else { return nil }
     var content = StreamEmission.Content(codec: opened.codec, isMedia: opened.correction == nil)
-    guard track.kind == .video, content.isMedia, opened.header.payload.upperBound <= opened.bytes.count
+    guard track.kind == .video, content.isMedia,
+      opened.header.payload.upperBound <= opened.bytes.count
     else { return content }
     let payload = opened.bytes.span.bytes.extracting(opened.header.payload)
     guard let read = VideoPacket(payload, codec: opened.codec.name), read.isKey else {

@@ -25,6 +25,7 @@ struct ObservedPeers {
   private var streams: [Int: (stream: ObservedStream, given: UInt32)] = [:]
   /// Nil where samples of the stats say nothing about them.
   private var transports: ObservedTransports?
+  private var channels = ObservedChannels()
   private var outputs = Outbox<ObservedPeer.Output>()
   /// When some end wants its deadline; it may be too early, never too late.
   private(set) var deadline: Instant?
@@ -64,6 +65,7 @@ struct ObservedPeers {
     guard let transports else { return report }
     let index = Int(peer) - Int(firstPeer)
     var report = report
+    report.objects += channels.objects(of: peer, at: now, wallClock)
     report.objects += transports.objects(
       ofCall: index / 2 + 1, end: index % 2, peer: peer, at: now, wallClock)
     return report
@@ -188,6 +190,10 @@ struct ObservedPeers {
           peers[end], .rtcp(compound, isInbound: packet.from != end), at: packet.at,
           into: &outbox)
       }
+    case .sctp where packet.isClear:
+      channels.receive(
+        packet.bytes, transport: packet.transport, from: packet.from, peers, at: packet.at,
+        into: &outbox)
     case .rtcp, .sctp: break
     }
   }
