@@ -77,6 +77,13 @@ package struct DTLSFollower: Sendable {
   package private(set) var sealedRecords: UInt64 = 0
   package private(set) var droppedRecords: UInt64 = 0
   package private(set) var openedRecords: UInt64 = 0
+  /// Records of data among those that no key opened and that do not wait.
+  private var lostData: UInt64 = 0
+
+  /// Records of data channels that are not opened so far.
+  package var unopenedData: UInt64 {
+    lostData + UInt64(waiting.count { $0.record.isData })
+  }
 
   /// A protected record of either kind.
   enum Sealed: Sendable {
@@ -87,6 +94,15 @@ package struct DTLSFollower: Sendable {
       switch self {
       case .plain(let record): record.fragment.count
       case .unified(let record): record.sealed.count
+      }
+    }
+
+    /// Whether it has a packet of SCTP, as far as it shows: acknowledgements of DTLS 1.3 have the
+    /// same form, and are shorter than any packet with a chunk of data.
+    var isData: Bool {
+      switch self {
+      case .plain(let record): record.type == ContentType.applicationData
+      case .unified(let record): record.epochBits == 3 && record.sealed.count > 60
       }
     }
   }
@@ -144,6 +160,7 @@ package struct DTLSFollower: Sendable {
     guard let (type, text) = keys.open(record, from: end, facts) else {
       if keys.isReady {
         sealedRecords += 1
+        if record.isData { lostData += 1 }
       } else {
         wait(record, from: end)
         if case .plain(let plain) = record, plain.type == ContentType.alert {
@@ -174,6 +191,7 @@ package struct DTLSFollower: Sendable {
       waitingBytes + record.count <= Self.waitingBytesMaximum
     else {
       droppedRecords += 1
+      if record.isData { lostData += 1 }
       return
     }
     waitingBytes += record.count

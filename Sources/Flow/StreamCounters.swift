@@ -105,6 +105,9 @@ package struct InboundStreamCounters: Hashable, Sendable {
   package var retransmittedBytesReceived: UInt64 = 0
   /// Lost packets that a retransmission brought back.
   package var packetsRecovered: UInt64 = 0
+  /// Packets that correct errors, and their payload bytes; counted for calls of others alone.
+  package var fecPacketsReceived: UInt64 = 0
+  package var fecBytesReceived: UInt64 = 0
   package var nackCount: UInt64 = 0
   package var pliCount: UInt64 = 0
   package var firCount: UInt64 = 0

@@ -103,10 +103,12 @@ struct DescriptionTable {
       section.kind == .audio ? .audio : section.kind == .video ? .video : nil
     return section.rtpMaps.map { map in
       let parameters = section.formatParameters.first { $0.format == String(map.payloadType) }
-      return PayloadMeaning(
+      var meaning = PayloadMeaning(
         payloadType: map.payloadType, codec: map.name.lowercased(), clockRate: map.clockRate,
         kind: kind, how: .description,
         associated: parameters?[name: "apt"].flatMap { UInt8($0) })
+      meaning.parameters = parameters?.parameters
+      return meaning
     }
   }
 }

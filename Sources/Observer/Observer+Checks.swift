@@ -86,6 +86,8 @@ extension Observer {
     table.update(answer.path) { path in
       path.pair.responses[answer.end] += 1
       path.pair.roundTrips[answer.end] = answer.roundTrip
+      path.pair.totalRoundTrips[answer.end] =
+        path.pair.totalRoundTrips[answer.end] + answer.roundTrip
       path.pair.hasSucceeded[answer.end] = true
       if answer.nominates { path.pair.isNominated = true }
     }
@@ -96,6 +98,8 @@ extension Observer {
       || before.isNominated != after.isNominated
     {
       emitPair(answer.path)
+    } else {
+      emit(.checked(after))
     }
   }
 
@@ -117,6 +121,7 @@ extension Observer {
     if let stated {
       candidate.how = .description
       candidate.priority = stated.priority
+      candidate.foundation = stated.foundation
     }
     if let priority = candidate.priority {
       transports[index].setPriority(priority, of: address, end)

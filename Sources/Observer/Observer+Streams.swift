@@ -161,9 +161,6 @@ extension Observer {
         payloadType: type, codec: "opus", clockRate: 48_000, kind: .audio, how: .deduced)
     }
     guard let meaning = found else { return }
-    if meaning.codec == "ulpfec" {
-      tell(.redundancy, transport: index + 1, detail: "ULPFEC in RED")
-    }
     guard known == nil else { return }
     learn(meaning, place)
   }

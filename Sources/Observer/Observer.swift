@@ -229,6 +229,8 @@ package struct Observer: Machine, ~Copyable {
       if transport.hasSent[0] != transport.hasSent[1] {
         tell(.oneDirection, transport: number, detail: "end \(transport.hasSent[0] ? 0 : 1) sends")
       }
+      let data = transport.dtls.unopenedData
+      if data > 0 { tell(.unopenedData, transport: number, by: data) }
     }
     report.tellFinalCounts()
     for path in table.paths.indices { emitPair(path) }

@@ -49,6 +49,8 @@ extension Observer {
     case extensions(transport: Int, HeaderExtensionMap, Knowledge)
     /// RTP, RTCP or SCTP; also SRTP that could not be opened.
     case packet(ObservedPacket)
+    /// What a pair counted by now, where nothing but that changed.
+    case checked(ObservedPair)
     /// A description was understood as that of an end of a call.
     case description(ObservedDescription)
     case coverage(CoverageRow)
@@ -70,6 +72,7 @@ extension Observer.Output {
     case .stream(let stream): stream.transport
     case .extensions(let transport, _, _): transport
     case .packet(let packet): packet.transport
+    case .checked(let pair): pair.transport
     case .description(let description): description.transport
     case .coverage(let row): row.transport
     }
@@ -135,6 +138,8 @@ package struct ObservedCandidate: Hashable, Sendable {
   package var kind: ICECandidate.Kind?
   /// The priority that a check announced, or a description states.
   package var priority: UInt32?
+  /// What a description states of it.
+  package var foundation: String?
   package var how: Knowledge
 }
 
@@ -167,6 +172,8 @@ package struct ObservedPair: Hashable, Sendable {
   /// The last round trip of a check of each end, seen from where the capture was made: the way
   /// from there to the other end and back.
   package var roundTrips: [Interval?] = [nil, nil]
+  /// The sum of all of them.
+  package var totalRoundTrips: [Interval] = [.zero, .zero]
   /// Datagrams and bytes that each end sent.
   package var packets: [UInt64] = [0, 0]
   package var bytes: [UInt64] = [0, 0]
@@ -272,8 +279,10 @@ package struct CoverageRow: Hashable, Sendable {
     case relayedTwice = "relayed-twice"
     /// Packets of no call.
     case ignored
-    /// Packets with error correction or older payloads, which a receiver may have made up for
-    /// losses with; here they do not (RFC 5109, RFC 2198).
+    /// Packets of data channels that no key opened.
+    case unopenedData = "data-not-opened"
+    /// Packets with older payloads, which a receiver may have made up for losses with; here they do
+    /// not (RFC 2198).
     case redundancy
     /// Streams of which nothing tells what they carry: they have no clock, and so no jitter.
     case unknownClock = "unknown-clock"

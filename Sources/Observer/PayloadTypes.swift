@@ -12,6 +12,8 @@ package struct PayloadMeaning: Hashable, Sendable {
   package var how: Knowledge
   /// The payload type whose packets are sent again, for retransmissions that say so.
   package var associated: UInt8?
+  /// What a description states of the format.
+  package var parameters: String?
 
   package init(
     payloadType: UInt8, codec: String, clockRate: UInt32, kind: MediaKind?, how: Knowledge,

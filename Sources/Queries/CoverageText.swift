@@ -10,7 +10,8 @@ enum CoverageText {
     "unsupported": "under a protection that is not read",
     "unknown-peer": "over a relay whose other end was not seen", "tls": "under TLS",
     "stream-gap": "after a gap in their stream",
-    "redundancy": "of error correction that was not used", "dropped": "lost while capturing",
+    "data-not-opened": "of data channels that were not opened",
+    "redundancy": "with older payloads that were not used", "dropped": "lost while capturing",
     "outside-of-time": "of a date that no take can have",
     "unread-layer": "in layers that are not opened",
   ]

@@ -59,6 +59,8 @@ package struct TakeInfo: Sendable, Codable {
   package var toolVersion: String
   /// The revision of the stack that made it; nil where the take does not say.
   package var revision: Int64?
+  /// The revision of its observers, the newest; nil where it has none.
+  package var observerRevision: Int64?
   package var toolchain: Toolchain
   package var keepsMedia: Bool
   /// Whether the recording ended in order.
@@ -127,6 +129,10 @@ package struct TakeInfo: Sendable, Codable {
       if countsRows { try TakeInfo.countPackets(connection, &peers) }
       actors = try TakeInfo.actors(connection)
       people = try RoomPeople(connection).all
+      if actors.contains(where: { $0.kind == "observer" }) {
+        observerRevision = try connection.integer(
+          "SELECT max(coalesce(configuration ->> '$.revision', 1)) FROM actor_store WHERE kind = 1")
+      }
       coverage = try TakeInfo.coverage(connection)
       var counts: [TableCount] = []
       for table in Table.allCases where countsRows {
@@ -277,7 +283,8 @@ extension TakeInfo: CustomStringConvertible {
     add(
       "recorder",
       "Retake \(toolVersion), format \(format)"
-        + (revision.map { ", stack revision \($0)" } ?? ""))
+        + (revision.map { ", stack revision \($0)" } ?? "")
+        + (observerRevision.map { ", observer revision \($0)" } ?? ""))
     add(
       "toolchain",
       [

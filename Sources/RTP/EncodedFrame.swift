@@ -83,6 +83,8 @@ package struct ReceivedFrame: Hashable, Sendable {
   /// The RFC 6464 level and voice bit, where the packet carried them.
   package var audioLevel: UInt8?
   package var isVoice: Bool
+  /// Whether a packet of it was lost and came again, or was made again.
+  package var isRepaired = false
 
   package init(
     mid: String, ssrc: UInt32, kind: MediaKind, codec: CodecName, payloadType: UInt8,

@@ -75,7 +75,7 @@ struct ReplayCommand: ParsableCommand {
       let replayer = try Replayer(
         path: options.take, options: replayOptions, codecs: { LibraryCodecs() },
         peer: { PeerMachine(codecs: $0) })
-      warn(replayer.header)
+      warn(try TapeReader(path: options.take).otherRevisions())
       warn(replayer.toolchainDifferences)
       let end = try replayer.lastTime() ?? .zero
       let progress = Progress("replaying")
@@ -179,12 +179,12 @@ struct ReplayCommand: ParsableCommand {
   }
 
   /// Says before the replay that another stack made the take, and what can be done.
-  private func warn(_ header: TakeHeader) {
-    guard header.isOfAnotherRevision, !options.json else { return }
+  private func warn(_ others: [OtherRevision]) {
+    guard !others.isEmpty, !options.json else { return }
     printErrors(
       """
-      retake: \(options.take): made by revision \(header.revision ?? 0) of the stack, and this is \
-      \(stackRevision): its outputs may differ
+      retake: \(options.take): made by \(others.map(\.text).joined(separator: ", by ")): its \
+      outputs may differ
         a Retake of that revision replays it exactly; retake pin has it compared by meaning, and \
       retake upgrade makes it anew
       """)

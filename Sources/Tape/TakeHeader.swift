@@ -77,9 +77,6 @@ package struct TakeHeader: Hashable, Sendable {
     return copy
   }
 
-  /// Whether another revision of the stack made the take; not where the take does not say.
-  package var isOfAnotherRevision: Bool { revision.map { $0 != stackRevision } ?? false }
-
   /// The values of the row without its digest and what came later.
   private var firstValues: [Value] {
     [

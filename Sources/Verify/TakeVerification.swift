@@ -70,11 +70,11 @@ package struct TakeVerification: Sendable {
     var result = TakeVerification(path: path, mode: mode ?? .exact, outcome: .passed)
     do throws(TapeError) {
       let pin = try Pin.read(forTake: path)
-      let header = try TapeReader(path: path).header
-      result.mode = mode ?? pin?.mode ?? (header.isOfAnotherRevision ? .meaning : .exact)
-      if header.isOfAnotherRevision {
+      let others = try TapeReader(path: path).otherRevisions()
+      result.mode = mode ?? pin?.mode ?? (others.isEmpty ? .exact : .meaning)
+      if !others.isEmpty {
         result.notes.append(
-          "made by revision \(header.revision ?? 0) of the stack, and this is \(stackRevision)"
+          "made by \(others.map(\.text).joined(separator: ", by "))"
             + (mode == nil && pin == nil ? ": compared by meaning" : ""))
       }
       switch result.mode {

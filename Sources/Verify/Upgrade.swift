@@ -57,7 +57,7 @@ package struct Upgrade: Sendable, Codable {
     var options = Redrive.Options()
     options.header = header
     options.security = substitution.security
-    if decodes { options.adapt = { Upgrade.decoding($0) } }
+    options.adapt = { Upgrade.adapted($0, decodes: decodes) }
     let isNew = FileBytes.kind(of: output) == nil
     let summary: Redrive.Summary
     do throws(TapeError) {
@@ -77,13 +77,15 @@ package struct Upgrade: Sendable, Codable {
       .misses(of: try Measures(path: output))
   }
 
-  /// The same input with a genesis that has everything decoded.
-  private static func decoding(_ input: any RecordedInput) -> any RecordedInput {
+  /// The same input with a genesis that names the revision of this build and, when that is wanted,
+  /// has everything decoded.
+  private static func adapted(_ input: any RecordedInput, decodes: Bool) -> any RecordedInput {
     switch input {
     case ObserverInput.genesis(var genesis):
-      genesis.decodeAll()
+      genesis.revision = observerRevision
+      if decodes { genesis.decodeAll() }
       return ObserverInput.genesis(genesis)
-    case PeerInput.genesis(var genesis):
+    case PeerInput.genesis(var genesis) where decodes:
       genesis.configuration.decoders = LibraryCodecs.furtherDecoders
       return PeerInput.genesis(genesis)
     default: return input

@@ -62,6 +62,7 @@ async def _main(options, folder):
     import matrix
     import negotiations
     import observed
+    import observed_loss
     import rooms
     import sessions
     import statistics_call
@@ -104,6 +105,17 @@ async def _main(options, folder):
             cell, options.retake, folder / cell.name, options.seconds
         )
         problems += _tell(cell.name, found, "opened to the last packet, tshark counts the same")
+        print(table)
+    for cell in [] if options.brief else observed_loss.CELLS:
+        if not set(cell.peers) <= set(options.peers) or options.only not in cell.name:
+            continue
+        if hindrance := observed.hindrance():
+            print(f"{cell.name}: left out, {hindrance}")
+            continue
+        found, table = await observed_loss.run(
+            cell, options.retake, folder / cell.name, options.seconds
+        )
+        problems += _tell(cell.name, found, "receivers on lossy paths count the same")
         print(table)
     for name, (peer, _) in observed.OWN_CELLS.items():
         if peer not in options.peers or options.only not in name or observed.hindrance():

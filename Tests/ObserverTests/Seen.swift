@@ -48,6 +48,7 @@ final class Seen {
     case .stream(let stream):
       streams.removeAll { $0.number == stream.number }
       streams.append(stream)
+    case .checked: break
     case .extensions(_, let map, let how): extensions.append((map, how))
     case .packet(let packet): packets.append(packet)
     case .description(let description): descriptions.append(description)

@@ -2,6 +2,7 @@ import Foundation
 import Lab
 import Media
 import Peer
+import SCTP
 import SDP
 import Secure
 import Stats
@@ -34,10 +35,17 @@ struct WatchedCallTests {
     var stats = StatsReport()
     var end = Instant.zero
 
-    init(seed: UInt64, link: LinkSettings = LinkSettings()) {
+    init(seed: UInt64, link: LinkSettings = LinkSettings(), says: [String] = []) {
       let call = VirtualCall(seed: seed, links: [link, link]) { self.take($0) }
       call.addMedia(videoFrames: .pattern(width: 160, height: 120, framesPerSecond: 15))
+      if !says.isEmpty {
+        _ = call.call(0, .createDataChannel(DataChannelInit(label: "chat")))
+      }
       _ = call.negotiate()
+      if !says.isEmpty { call.run(for: .seconds(1)) }
+      for text in says {
+        call.send(0, DataMessage(channel: 0, isBinary: false, bytes: Array(text.utf8)))
+      }
       call.run(for: .seconds(WatchedCallTests.seconds))
       if case .stats(let report) = call.call(1, .getStats()) { stats = report }
       end = call.now
@@ -276,6 +284,44 @@ struct WatchedCallTests {
     ]
     #expect(
       members(seen, "inbound-rtp", names) == members(call.stats, "inbound-rtp", names))
+  }
+
+  /// Data channels have the rows that they have at endpoints, with what went each way; without keys
+  /// the take says that they could not be opened.
+  @Test func dataChannelsAreThere() throws {
+    let call = Watched(seed: 5, says: ["hello", "there"])
+    for hasKeys in [true, false] {
+      if !hasKeys { call.keyLog = "" }
+      let folder = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
+      try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+      defer { try? FileManager.default.removeItem(at: folder) }
+      let path = folder.appending(path: "watched.take").path
+      let writer = try TapeWriter(path: path, options: TapeWriter.Options())
+      _ = writer.addActor(.observer, label: "observer")
+      let watcher = Watcher { writer.record($0) }
+      watcher.show(call, decodes: false)
+      watcher.step(.call(.end), at: call.end + .milliseconds(1))
+      _ = try writer.finish()
+      let take = try TakeFile.openForQueries(path)
+      let said =
+        "SELECT count(DISTINCT peer) FROM message WHERE direction = '%' AND bytes IN "
+        + "(CAST('hello' AS BLOB), CAST('there' AS BLOB))"
+      for direction in ["in", "out"] {
+        let count = try take.integer(said.replacing("%", with: direction))
+        #expect(count == (hasKeys ? 1 : 0), "\(direction)")
+      }
+      #expect(
+        try take.integer("SELECT count(*) FROM message") == (hasKeys ? 4 : 0))
+      #expect(
+        try take.integer(
+          "SELECT count(DISTINCT peer) FROM channel WHERE label = 'chat' AND state = 'open'")
+          == (hasKeys ? 2 : 0))
+      #expect(
+        try take.integer("SELECT count(*) > 0 FROM coverage WHERE what = 'data-not-opened'")
+          == (hasKeys ? 0 : 1))
+      let samples = "SELECT count(*) > 0 FROM stat WHERE type = 'data-channel'"
+      #expect(try take.integer(samples) == (hasKeys ? 1 : 0))
+    }
   }
 
   /// Loss, disorder and duplicates: what the observer makes of it is on the tape and comes again.

@@ -22,6 +22,9 @@ struct FrameAssembler {
     var beginning = VideoPacket.Beginning.no
     var isKey = false
     var pictureID: PictureID?
+    var dependency: VideoPacket.Dependency?
+    /// Whether it was lost, and came again or was made again.
+    var isRepaired = false
   }
 
   /// A complete frame.
@@ -33,6 +36,8 @@ struct FrameAssembler {
     var lastArrival: Instant
     var isKey: Bool
     var pictureID: PictureID?
+    var dependency: VideoPacket.Dependency?
+    var isRepaired = false
     var length: Int
     /// When the frame became complete.
     var completed: Instant
@@ -64,13 +69,14 @@ struct FrameAssembler {
   private(set) var heldBytes = 0
   private var ready = Deque<AssembledFrame>()
   private var lastPictureID: PictureID?
+  private var delivered = DeliveredFrames()
   private var newestKeyStart: Int64?
   private var newest: Int64?
   /// Whether something that cannot be decoded came while a key frame was needed.
   private var missedSomething = false
 
   /// Whether a key frame is needed and none is on its way.
-  var wantsKeyframe: Bool { needsKey && missedSomething && !awaitsKey(before: .max) }
+  var wantsKeyframe: Bool { needsKey && missedSomething && !awaitsKey }
 
   /// How many complete frames wait for something before them.
   var readyCount: Int { ready.count }
@@ -83,6 +89,12 @@ struct FrameAssembler {
     guard let floor else { return false }
     return sequence <= floor
   }
+
+  /// Whether a frame goes on that depends on no frame of those that are missing before it, as far as
+  /// its packets tell.
+  private let passesGaps: Bool
+
+  init(passesGaps: Bool = false) { self.passesGaps = passesGaps }
 
   /// Takes a packet that is neither late nor a duplicate; gives the frame that it completes.
   mutating func insert(_ packet: Packet, at now: Instant) -> [AssembledFrame] {
@@ -112,6 +124,16 @@ struct FrameAssembler {
     floorEndsFrame = false
   }
 
+  /// Goes on behind a gap as if nothing depended on what is missing there.
+  mutating func pass(through sequence: Int64) {
+    guard let floor, sequence > floor, !needsKey else { return }
+    release(through: sequence)
+    floorEndsFrame = true
+  }
+
+  /// Whether a key frame is on its way.
+  var awaitsKey: Bool { awaitsKey(before: .max) }
+
   /// The next frame in decoding order with its bytes; nil when it is not there yet.
   ///
   /// A complete key frame waits at most `patience` for the frames before it.
@@ -131,10 +153,13 @@ struct FrameAssembler {
       }
       guard ready.first?.isKey == true else { return nil }
     } else if let head = ready.first, !follows(head) {
-      guard let key = ready.firstIndex(where: { $0.isKey && $0.completed + patience <= now })
+      guard
+        let next = ready.firstIndex(where: {
+          $0.isKey && $0.completed + patience <= now || passesGaps && delivered.suffice(for: $0)
+        })
       else { return nil }
-      droppedCount += UInt64(key)
-      ready.removeFirst(key)
+      droppedCount += UInt64(next)
+      ready.removeFirst(next)
     }
     guard let head = ready.popFirst() else { return nil }
     let bytes = payload(of: head, joining: join())
@@ -143,6 +168,7 @@ struct FrameAssembler {
     needsKey = false
     missedSomething = false
     lastPictureID = head.pictureID
+    if passesGaps { delivered.record(head) }
     return (head, bytes)
   }
 
@@ -197,11 +223,13 @@ struct FrameAssembler {
     var videoFrame = AssembledFrame(
       first: first, last: last, timestamp: slots[head].packet.timestamp, firstArrival: arrival,
       lastArrival: arrival, isKey: slots[head].packet.isKey,
-      pictureID: slots[head].packet.pictureID, length: 0, completed: now)
+      pictureID: slots[head].packet.pictureID, dependency: slots[head].packet.dependency,
+      length: 0, completed: now)
     for sequence in first...last {
       guard let place = held(sequence) else { return nil }
       videoFrame.length += slots[place].packet.payload.count
       if slots[place].packet.isKey { videoFrame.isKey = true }
+      if slots[place].packet.isRepaired { videoFrame.isRepaired = true }
       videoFrame.firstArrival = min(videoFrame.firstArrival, slots[place].packet.arrival)
       videoFrame.lastArrival = max(videoFrame.lastArrival, slots[place].packet.arrival)
     }

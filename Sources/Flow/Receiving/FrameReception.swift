@@ -7,8 +7,22 @@ struct FrameReception {
   /// A key frame that is complete waits so long for the frames before it.
   private static let keyframePatience = Interval.milliseconds(200)
 
+  /// So many complete frames wait for a gap before it is passed over.
+  ///
+  /// The receiver would have asked for a key frame, had it missed the packets: at usual rates this
+  /// is longer than any receiver waits (libwebrtc: 3 s).
+  static let waitingFramesMaximum = 200
+
   private(set) var missing = MissingPackets()
-  private(set) var assembler = FrameAssembler()
+  private(set) var assembler: FrameAssembler
+  /// Whether the receiver is somebody else's: what it gives up shows in what it asks for, and nothing
+  /// is given up because of the time that passes.
+  private let isWatched: Bool
+
+  init(isWatched: Bool = false) {
+    self.isWatched = isWatched
+    assembler = FrameAssembler(passesGaps: isWatched)
+  }
 
   /// Whether the peer agreed to retransmit.
   var canRequest: Bool {
@@ -34,10 +48,16 @@ struct FrameReception {
   {
     while true {
       let next = assembler.next(
-        at: now, patience: FrameReception.keyframePatience, joining: join())
+        at: now, patience: isWatched ? .zero : FrameReception.keyframePatience, joining: join())
       if let next {
         missing.settle(through: next.0.last)
         return next
+      }
+      if isWatched, assembler.readyCount > FrameReception.waitingFramesMaximum, !assembler.needsKey,
+        let blocked = assembler.blocked
+      {
+        assembler.pass(through: blocked - 1)
+        continue
       }
       // With no packet missing before it, what a frame waits for will never be complete.
       guard let blocked = assembler.blocked, blocked <= missing.oldest ?? .max else { return nil }
@@ -52,6 +72,16 @@ struct FrameReception {
     let demand = missing.demand(at: now, spacing: spacing)
     if let abandoned = demand.abandoned { assembler.abandon(through: abandoned) }
     return demand.requested
+  }
+
+  /// Gives up what is missing: the receiver asked for a key frame.
+  ///
+  /// One that has begun to come in is waited for, because with it the receiver has what it asked
+  /// for, and so is the first one.
+  mutating func giveUp() {
+    guard !assembler.needsKey, !assembler.awaitsKey, let last = missing.sequences.last else { return }
+    assembler.abandon(through: last)
+    missing.settle(through: last)
   }
 
   /// Takes note that nothing more comes.
@@ -71,6 +101,7 @@ extension FrameAssembler.Packet {
     beginning = read.beginning
     isKey = read.isKey
     pictureID = read.pictureID
+    dependency = read.dependency
     switch read.content {
     case .slice(let range):
       bytes = packet.bytes

@@ -26,7 +26,9 @@ struct ReceiveStream {
   /// Whether another stream took this one's place in the section.
   private(set) var isReplaced = false
   /// The packets of video frames and what is made of them; unused for audio.
-  private(set) var videoFrames = FrameReception()
+  private(set) var videoFrames: FrameReception
+  /// Whether its receiver is somebody else's.
+  private let isWatched: Bool
 
   private var reports = ReceptionReports()
   private var window = SequenceWindow()
@@ -36,8 +38,10 @@ struct ReceiveStream {
 
   init(
     mid: String, rid: String? = nil, kind: MediaKind, ssrc: UInt32, rtxSSRC: UInt32?,
-    at now: Instant
+    isWatched: Bool = false, at now: Instant
   ) {
+    self.isWatched = isWatched
+    videoFrames = FrameReception(isWatched: isWatched)
     self.mid = mid
     self.rid = rid
     self.kind = kind
@@ -63,7 +67,7 @@ struct ReceiveStream {
     hasEnded = false
     isReplaced = false
     counters.framesDropped += videoFrames.assembler.droppedCount
-    videoFrames = FrameReception()
+    videoFrames = FrameReception(isWatched: isWatched)
     window = SequenceWindow()
     reports.acceptJump()
   }
@@ -115,9 +119,30 @@ struct ReceiveStream {
       counters.packetsDiscarded += 1
       return
     }
-    if take(packet, sequence, payload: original.payload, at: now, into: &outbox) {
+    if take(packet, isRepaired: true, sequence, payload: original.payload, at: now, into: &outbox) {
       counters.packetsRecovered += 1
     }
+  }
+
+  /// Takes a packet that was lost and made again from others, which counts as none that came.
+  mutating func receiveRecovered(
+    _ packet: Packet, at now: Instant, into outbox: inout Outbox<MediaFlow.Output>
+  ) {
+    guard let sequence = reports.extended(packet.header.sequence) else { return }
+    take(packet, isRepaired: true, sequence, payload: packet.header.payload, at: now, into: &outbox)
+  }
+
+  /// Counts a packet of the retransmission source whose payload is of no use.
+  mutating func countRetransmissionSource(_ header: RTPHeader, arrival: Instant) {
+    count(header, arrival: arrival)
+  }
+
+  /// Gives up the packets that are missing: the receiver asked for a key frame.
+  mutating func giveUp(
+    at now: Instant, into outbox: inout Outbox<MediaFlow.Output>
+  ) {
+    videoFrames.giveUp()
+    if let codec { deliver(codec, at: now, into: &outbox) }
   }
 
   /// Takes note of a packet with a payload type that was not agreed on: it is there, but no use.
@@ -160,8 +185,8 @@ struct ReceiveStream {
   /// Hands a packet on when it is news; false for duplicates and what comes too late.
   @discardableResult
   private mutating func take(
-    _ packet: Packet, _ sequence: Int64, payload: Range<Int>, at now: Instant,
-    into outbox: inout Outbox<MediaFlow.Output>
+    _ packet: Packet, isRepaired: Bool = false, _ sequence: Int64, payload: Range<Int>,
+    at now: Instant, into outbox: inout Outbox<MediaFlow.Output>
   ) -> Bool {
     switch window.insert(sequence) {
     case .new: break
@@ -174,7 +199,9 @@ struct ReceiveStream {
     }
     switch kind {
     case .audio: takeAudio(packet, sequence, payload: payload, into: &outbox)
-    case .video: return takeFrame(packet, sequence, payload: payload, at: now, into: &outbox)
+    case .video:
+      return takeFrame(
+        packet, isRepaired: isRepaired, sequence, payload: payload, at: now, into: &outbox)
     }
     return true
   }
@@ -201,11 +228,13 @@ struct ReceiveStream {
   // MARK: - Video frames
 
   private mutating func takeFrame(
-    _ packet: Packet, _ sequence: Int64, payload: Range<Int>, at now: Instant,
+    _ packet: Packet, isRepaired: Bool, _ sequence: Int64, payload: Range<Int>, at now: Instant,
     into outbox: inout Outbox<MediaFlow.Output>
   ) -> Bool {
     videoFrames.canRequest = packet.codec.feedback.contains("nack")
-    guard insert(FrameAssembler.Packet(packet, sequence, payload: payload), at: now) else {
+    var read = FrameAssembler.Packet(packet, sequence, payload: payload)
+    read.isRepaired = isRepaired
+    guard insert(read, at: now) else {
       counters.packetsDiscarded += 1
       return false
     }
@@ -245,6 +274,7 @@ struct ReceiveStream {
         firstArrival: videoFrame.firstArrival, lastArrival: videoFrame.lastArrival,
         bytes: bytes, isKey: videoFrame.isKey)
       frame.rid = rid
+      frame.isRepaired = videoFrame.isRepaired
       outbox.append(.received(frame))
     }
   }

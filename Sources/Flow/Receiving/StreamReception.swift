@@ -1,24 +1,58 @@
 package import RTP
 package import Wire
 
-/// A stream of somebody else's call, received as an endpoint would receive it.
+/// A stream of somebody else's call, received as its receiver would receive it.
 ///
 /// It stands without a sender: what an endpoint would ask for again, or report, is dropped, and the
-/// requests that were seen on the wire are counted instead. Who calls finds the packets of the
-/// stream and of its retransmissions, because an observer tells streams apart by other means than
-/// descriptions.
+/// requests that were seen on the wire are counted instead. A frame is waited for as long as its
+/// receiver may wait for it: until it is complete, until the receiver asks for a key frame, or until
+/// the sender goes on with one. Who calls finds the packets of the stream and of its
+/// retransmissions, because an observer tells streams apart by other means than descriptions.
 package struct StreamReception {
+  /// A packet as it came, and as it is without RED.
+  package struct Packet {
+    /// The header as it came: its payload and its padding are what counts.
+    package var wire: RTPHeader
+    package var header: RTPHeader
+    package var bytes: [UInt8]
+    package var codec: FlowSection.Codec
+    /// Whether it came in RED, and so may be protected against loss.
+    package var isInRED: Bool
+    /// What corrects errors, in place of media.
+    package var correction: [UInt8]?
+
+    package init(
+      wire: RTPHeader, header: RTPHeader, bytes: [UInt8], codec: FlowSection.Codec,
+      isInRED: Bool = false, correction: [UInt8]? = nil
+    ) {
+      self.wire = wire
+      self.header = header
+      self.bytes = bytes
+      self.codec = codec
+      self.isInRED = isInRED
+      self.correction = correction
+    }
+  }
+
   private var stream: ReceiveStream
   private var outputs = Outbox<MediaFlow.Output>()
   /// Requests of the real receiver: for packets, and for key frames by PLI and FIR.
   private var requests = (nack: UInt64(0), pli: UInt64(0), fir: UInt64(0))
-
-  /// An endpoint that knows no round trip yet waits so long for what it asked for.
-  private static let spacing = Interval.milliseconds(100)
+  /// What the headers of RED and what corrects errors add to the bytes of the stream.
+  private var redBytes = (all: UInt64(0), retransmitted: UInt64(0), padding: UInt64(0))
+  private var corrections = (packets: UInt64(0), bytes: UInt64(0))
+  /// Packets of the retransmission source that repeat nothing, which receivers count among them.
+  private var probes: UInt64 = 0
+  /// All that came of that source: packets, bytes of payload, and of headers and padding.
+  private var repeated = (packets: UInt64(0), bytes: UInt64(0), headers: UInt64(0))
+  private var recovery = PacketRecovery()
+  private var jitter = ReceiverJitter()
+  private var clockRate: UInt32 = 0
 
   /// Begins with the first packet of a stream.
   package init(mid: String, kind: MediaKind, ssrc: UInt32, at now: Instant) {
-    stream = ReceiveStream(mid: mid, kind: kind, ssrc: ssrc, rtxSSRC: nil, at: now)
+    stream = ReceiveStream(
+      mid: mid, kind: kind, ssrc: ssrc, rtxSSRC: nil, isWatched: true, at: now)
   }
 
   /// The source of its retransmissions, when one was seen.
@@ -32,31 +66,56 @@ package struct StreamReception {
     var counters = stream.snapshot
     (counters.nackCount, counters.pliCount, counters.firCount) =
       (requests.nack, requests.pli, requests.fir)
+    counters.bytesReceived += redBytes.all
+    counters.headerBytesReceived += redBytes.padding
+    counters.retransmittedPacketsReceived += probes
+    counters.retransmittedBytesReceived += redBytes.retransmitted
+    counters.fecPacketsReceived = corrections.packets
+    counters.fecBytesReceived = corrections.bytes
+    if clockRate > 0 { counters.jitter = Double(jitter.value) / Double(clockRate) }
     return counters
   }
 
-  /// When what is missing is given up, unless it comes before.
-  package var deadline: Instant? { stream.hasEnded ? nil : stream.videoFrames.missing.due }
+  /// The same of the stream itself, without its retransmissions: so Firefox counts.
+  package var mediaCounters: InboundStreamCounters {
+    var counters = counters
+    counters.packetsReceived -= repeated.packets
+    counters.bytesReceived -= repeated.bytes
+    counters.headerBytesReceived -= repeated.headers
+    return counters
+  }
+
+  private mutating func countRepeated(_ header: RTPHeader) {
+    repeated.packets += 1
+    repeated.bytes += UInt64(header.payload.count)
+    repeated.headers += UInt64(header.headerLength + header.paddingLength)
+  }
 
   /// Takes a packet in the clear; gives the frames that are complete now.
   ///
   /// - Parameter isRetransmission: whether it is of the stream's own retransmission source.
   package mutating func receive(
-    _ bytes: [UInt8], _ header: RTPHeader, _ extensions: HeaderExtensionMap,
-    codec: FlowSection.Codec, isRetransmission: Bool, arrival: Instant, at now: Instant
+    _ packet: Packet, _ extensions: HeaderExtensionMap, isRetransmission: Bool, arrival: Instant,
+    at now: Instant
   ) -> [ReceivedFrame] {
     if stream.hasEnded { stream.resume() }
-    let packet = ReceiveStream.Packet(
-      header: header,
-      extensions: HeaderExtensions(
-        parsing: bytes.span.bytes, header: header, map: extensions),
-      bytes: bytes, arrival: arrival, codec: codec)
-    if isRetransmission {
-      stream.receiveRetransmission(packet, at: now, into: &outputs)
-    } else {
-      stream.receive(packet, at: now, into: &outputs)
+    countRED(packet, isRetransmission)
+    if !isRetransmission {
+      clockRate = packet.codec.clockRate
+      jitter.receive(packet.wire, clockRate: clockRate, arrival: arrival)
     }
-    return frames(at: now)
+    let received = ReceiveStream.Packet(packet, extensions, arrival)
+    if isRetransmission {
+      countRepeated(packet.wire)
+      if RTX.unwrap(packet.bytes.span.bytes, header: packet.header) == nil { probes += 1 }
+      stream.receiveRetransmission(received, at: now, into: &outputs)
+    } else {
+      stream.receive(received, at: now, into: &outputs)
+    }
+    for bytes in recovered(packet, isRetransmission) {
+      receiveRecovered(bytes, packet, extensions, arrival: arrival, at: now)
+    }
+    return takeFrames()
   }
 
   /// Counts a packet whose payload cannot be read: it is protected, or of an unknown type.
@@ -64,21 +123,67 @@ package struct StreamReception {
     _ header: RTPHeader, clockRate: UInt32, arrival: Instant
   ) {
     if stream.hasEnded { stream.resume() }
+    self.clockRate = clockRate
+    jitter.receive(header, clockRate: clockRate, arrival: arrival)
     stream.receiveSealed(header, clockRate: clockRate, arrival: arrival)
   }
 
-  /// Gives up what is due; gives the frames that waited for nothing else.
-  package mutating func reachDeadline(at now: Instant) -> [ReceivedFrame] { frames(at: now) }
+  /// Counts a packet of the retransmission source that cannot be read, or came before all others.
+  package mutating func countRetransmissionSource(_ header: RTPHeader, arrival: Instant) {
+    countRepeated(header)
+    probes += 1
+    stream.countRetransmissionSource(header, arrival: arrival)
+  }
 
-  private mutating func frames(at now: Instant) -> [ReceivedFrame] {
-    if let codec = stream.codec {
-      _ = stream.demand(codec, at: now, spacing: StreamReception.spacing, into: &outputs)
-    }
+  private mutating func takeFrames() -> [ReceivedFrame] {
     var frames: [ReceivedFrame] = []
     while let output = outputs.next() {
       if case .received(let frame) = output { frames.append(frame) }
     }
     return frames
+  }
+
+  // MARK: RED and the correction of errors
+
+  private mutating func countRED(_ packet: Packet, _ isRetransmission: Bool) {
+    let bytes = UInt64(max(0, packet.wire.payload.count - packet.header.payload.count))
+    redBytes.all += bytes
+    if isRetransmission { redBytes.retransmitted += bytes }
+    redBytes.padding += UInt64(max(0, packet.wire.paddingLength - packet.header.paddingLength))
+    guard let correction = packet.correction else { return }
+    corrections.packets += 1
+    corrections.bytes += UInt64(correction.count)
+  }
+
+  /// The packets that can be made again, now that there is another one.
+  private mutating func recovered(_ packet: Packet, _ isRetransmission: Bool) -> [[UInt8]] {
+    guard packet.isInRED, stream.kind == .video else { return [] }
+    if let correction = packet.correction {
+      guard let read = ULPFEC(correction.span.bytes) else { return [] }
+      return recovery.receive(read, ssrc: stream.ssrc)
+    }
+    guard var bytes = packet.protected else { return [] }
+    var sequence = packet.header.sequence
+    if isRetransmission {
+      guard let original = RTX.unwrap(packet.bytes.span.bytes, header: packet.header) else {
+        return []
+      }
+      sequence = original.sequence
+      bytes.removeSubrange(packet.header.headerLength..<original.payload.lowerBound)
+    }
+    return recovery.receive(bytes, sequence: sequence, ssrc: stream.ssrc)
+  }
+
+  private mutating func receiveRecovered(
+    _ bytes: [UInt8], _ packet: Packet, _ extensions: HeaderExtensionMap, arrival: Instant,
+    at now: Instant
+  ) {
+    guard let header = try? RTPHeader(parsing: bytes.span.bytes),
+      header.payloadType == packet.codec.payloadType
+    else { return }
+    let recovered = Packet(wire: header, header: header, bytes: bytes, codec: packet.codec)
+    stream.receiveRecovered(
+      ReceiveStream.Packet(recovered, extensions, arrival), at: now, into: &outputs)
   }
 
   // MARK: RTCP
@@ -94,11 +199,40 @@ package struct StreamReception {
   /// Counts a request for lost packets of the real receiver.
   package mutating func countNACK() { requests.nack += 1 }
 
-  /// Counts a request for a key frame of the real receiver.
-  package mutating func countKeyframeRequest(isFIR: Bool) {
+  /// Counts a request for a key frame of the real receiver, which waits for what it misses no
+  /// longer; gives the frames that waited for it.
+  package mutating func countKeyframeRequest(isFIR: Bool, at now: Instant) -> [ReceivedFrame] {
     if isFIR { requests.fir += 1 } else { requests.pli += 1 }
+    stream.giveUp(at: now, into: &outputs)
+    return takeFrames()
   }
+
+  /// Takes what the real receiver reports of the stream.
+  package mutating func receive(_ block: ReportBlock) { jitter.correct(block.jitter) }
 
   /// Takes a round trip that the receiver's reports and the sender's answers show.
   package mutating func receive(roundTrip: Interval) { stream.receive(roundTrip: roundTrip) }
+}
+
+extension StreamReception.Packet {
+  /// The packet as it was when what corrects errors was made of it: with its own payload type, and
+  /// no padding; nil where it had some.
+  fileprivate var protected: [UInt8]? {
+    guard wire.paddingLength == 0, bytes.count >= RTPHeader.fixedLength else { return nil }
+    var bytes = bytes
+    bytes[1] = bytes[1] & 0x80 | codec.payloadType & 0x7f
+    return bytes
+  }
+}
+
+extension ReceiveStream.Packet {
+  fileprivate init(
+    _ packet: StreamReception.Packet, _ extensions: HeaderExtensionMap, _ arrival: Instant
+  ) {
+    self.init(
+      header: packet.header,
+      extensions: HeaderExtensions(
+        parsing: packet.bytes.span.bytes, header: packet.header, map: extensions),
+      bytes: packet.bytes, arrival: arrival, codec: packet.codec)
+  }
 }

@@ -11,14 +11,33 @@ package struct StreamEmission {
   }
 
   private static let reportsMaximum = 16
+  private static let requestedMaximum = 512
   /// A round trip this long is not believed.
   private static let longestRoundTrip = Interval.seconds(30)
 
-  package private(set) var counters: OutboundStreamCounters
+  private var sent: OutboundStreamCounters
+  /// What came over the source of retransmissions without a request that was seen.
+  private var unrequested = (packets: UInt64(0), bytes: UInt64(0))
   private let clockRate: UInt32
   private var firstSequence: Int64?
   private var lastTime: UInt32?
+  private var lastKeyTime: UInt32?
+  /// The size of the frames, as the last key frame stated it.
+  package private(set) var size: (width: Int, height: Int)?
+  /// The packets that were asked for and not sent again yet, the oldest first.
+  private var requested: [UInt16] = []
   private var reports: [Report] = []
+
+  /// What was counted so far.
+  package var counters: OutboundStreamCounters {
+    var counters = sent
+    // Where none of the receiver's reports are to be seen, its requests are not either.
+    if counters.remote == nil, counters.nackCount == 0 {
+      counters.retransmittedPacketsSent += unrequested.packets
+      counters.retransmittedBytesSent += unrequested.bytes
+    }
+    return counters
+  }
 
   /// Begins with the first packet of a stream.
   package init(
@@ -26,29 +45,70 @@ package struct StreamEmission {
     clockRate: UInt32
   ) {
     self.clockRate = clockRate
-    counters = OutboundStreamCounters(
+    sent = OutboundStreamCounters(
       mid: mid, kind: kind, ssrc: ssrc, rtxSSRC: nil, codec: codec, payloadType: payloadType)
   }
 
-  /// Counts a packet of the stream or of its retransmissions.
-  package mutating func send(_ header: RTPHeader, isRetransmission: Bool) {
-    counters.packetsSent += 1
-    counters.bytesSent += UInt64(header.payload.count)
-    counters.headerBytesSent += UInt64(header.headerLength + header.paddingLength)
-    if isRetransmission {
-      counters.rtxSSRC = header.ssrc
-      counters.retransmittedPacketsSent += 1
-      counters.retransmittedBytesSent += UInt64(header.payload.count)
-      return
+  /// What a packet of the stream carries, where that can be seen.
+  package struct Content {
+    package var codec: FlowSection.Codec
+    /// What corrects errors, and padding alone, are of no frame.
+    package var isMedia: Bool
+    package var isKey = false
+    /// The size that a key frame states.
+    package var size: (width: Int, height: Int)?
+
+    package init(codec: FlowSection.Codec, isMedia: Bool) {
+      self.codec = codec
+      self.isMedia = isMedia
     }
-    counters.payloadType = header.payloadType
+  }
+
+  /// Counts a packet of the stream.
+  ///
+  /// - Parameter content: nil where it cannot be seen.
+  package mutating func send(_ header: RTPHeader, _ content: Content?) {
+    count(header)
+    sent.payloadType = content?.codec.payloadType ?? header.payloadType
+    if let content { sent.codec = content.codec.name }
     if firstSequence == nil { firstSequence = Int64(header.sequence) }
-    // What is padding alone belongs to no frame.
-    guard counters.kind == .video, !header.payload.isEmpty, lastTime != header.timestamp else {
+    // What is padding alone belongs to no frame, and what corrects errors has the time of an older.
+    guard sent.kind == .video, !header.payload.isEmpty, content?.isMedia != false else { return }
+    if let size = content?.size { self.size = size }
+    if content?.isKey == true, lastKeyTime != header.timestamp {
+      lastKeyTime = header.timestamp
+      sent.keyFramesSent += 1
+    }
+    if let lastTime, Int32(bitPattern: header.timestamp &- lastTime) <= 0 { return }
+    lastTime = header.timestamp
+    sent.framesSent += 1
+  }
+
+  /// Counts a packet of its source of retransmissions.
+  ///
+  /// Senders fill up the path with packets of that source which nobody asked for: padding, or what
+  /// was sent before. Those are no retransmissions.
+  ///
+  /// - Parameter original: the number of the packet that it repeats; nil where it cannot be seen.
+  package mutating func repeatPacket(_ header: RTPHeader, of original: UInt16?) {
+    sent.rtxSSRC = header.ssrc
+    count(header)
+    guard !header.payload.isEmpty else { return }
+    if let original, let index = requested.firstIndex(of: original) {
+      requested.remove(at: index)
+    } else if original != nil {
+      unrequested.packets += 1
+      unrequested.bytes += UInt64(header.payload.count)
       return
     }
-    lastTime = header.timestamp
-    counters.framesSent += 1
+    sent.retransmittedPacketsSent += 1
+    sent.retransmittedBytesSent += UInt64(header.payload.count)
+  }
+
+  private mutating func count(_ header: RTPHeader) {
+    sent.packetsSent += 1
+    sent.bytesSent += UInt64(header.payload.count)
+    sent.headerBytesSent += UInt64(header.headerLength + header.paddingLength)
   }
 
   /// Takes note of a report of the sender.
@@ -71,17 +131,24 @@ package struct StreamEmission {
       let length = (arrival - report.at) - delay
       if length < StreamEmission.longestRoundTrip { roundTrip = max(length, .zero) }
     }
-    counters.remote.take(
+    sent.remote.take(
       block, firstSequence: firstSequence ?? 0, clockRate: clockRate, roundTrip: roundTrip,
       at: arrival)
   }
 
-  /// Counts a request for lost packets that goes to the sender.
-  package mutating func countNACK() { counters.nackCount += 1 }
+  /// Takes a request for lost packets that goes to the sender.
+  package mutating func receive(_ nack: GenericNACK) {
+    sent.nackCount += 1
+    for sequence in nack.sequences.prefix(StreamEmission.requestedMaximum)
+    where !requested.contains(sequence) {
+      if requested.count == StreamEmission.requestedMaximum { requested.removeFirst() }
+      requested.append(sequence)
+    }
+  }
 
   /// Counts a request for a key frame that goes to the sender.
   package mutating func countKeyframeRequest(isFIR: Bool) {
-    if isFIR { counters.firCount += 1 } else { counters.pliCount += 1 }
+    if isFIR { sent.firCount += 1 } else { sent.pliCount += 1 }
   }
 }
 

@@ -64,6 +64,9 @@ struct VideoDelay {
     newestTime = nil
   }
 
+  /// Whether nothing was measured yet.
+  var isNew: Bool { newestTime == nil }
+
   /// Takes the times of a frame, and lets the delay follow its target.
   mutating func observe(_ frame: ReceivedFrame) -> ArrivalSpread.Observation {
     let before = timing

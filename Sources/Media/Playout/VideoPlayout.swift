@@ -26,13 +26,15 @@ package struct VideoPlayout: Machine {
   package static let mostDelay = Interval.milliseconds(300)
 
   /// What was done so far.
-  package private(set) var counters = VideoPlayoutCounters()
+  package private(set) var counters: VideoPlayoutCounters
   /// When the oldest frame is to be shown; kept, because every step of the peer asks for it.
   package private(set) var deadline: Instant?
   private(set) var delay: VideoDelay
   private(set) var frames = VideoFrameQueue()
   private var decoder: PlayoutVideoDecoder
   private var ssrc: UInt32?
+  /// Whether it stands for somebody else's receiver.
+  private let isWatched: Bool
 
   /// Creates the playout of a track.
   ///
@@ -40,10 +42,14 @@ package struct VideoPlayout: Machine {
   ///   - minimumDelay: the least delay, whatever the arrivals say; at most 5 s are granted.
   ///   - decodes: whether frames are decoded.
   ///   - furtherDecoders: the codecs that are decoded among those passed through otherwise.
+  ///   - isWatched: whether it stands for somebody else's receiver, and does as browsers do: a frame
+  ///     that had to be repaired makes those after it wait no longer.
   package init(
     track: String, codecs: any CodecFactory, minimumDelay: Interval = .zero, decodes: Bool = true,
-    furtherDecoders: [CodecName] = []
+    furtherDecoders: [CodecName] = [], isWatched: Bool = false
   ) {
+    self.isWatched = isWatched
+    counters = VideoPlayoutCounters(countsGapItself: isWatched)
     delay = VideoDelay(minimum: minimumDelay)
     decoder = PlayoutVideoDecoder(
       track: track, codecs: codecs, isOn: decodes, furtherDecoders: furtherDecoders)
@@ -97,6 +103,10 @@ package struct VideoPlayout: Machine {
       ssrc = frame.ssrc
       showAll(at: now, into: &outbox)
       delay.reset()
+    }
+    if isWatched, frame.isRepaired, !delay.isNew {
+      frames.append(frame)
+      return
     }
     // What waits belongs to the old times, which are no longer in force.
     if delay.observe(frame) == .jumped { showAll(at: now, into: &outbox) }

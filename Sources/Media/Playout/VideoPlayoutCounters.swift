@@ -33,10 +33,15 @@ package struct VideoPlayoutCounters: Hashable, Sendable {
   /// What the target delays would have been had nothing but the network asked for delay.
   package private(set) var jitterBufferMinimumDelay = Interval.zero
 
+  /// Whether the gap that may be a freeze is part of the average that it is compared with, as in
+  /// libwebrtc.
+  private let countsGapItself: Bool
   private var lastShown: Instant?
   /// The last gaps between shown frames in nanoseconds, oldest first.
   private var gaps: [Int64] = []
   private var rate = FrameRate(ticksPerSecond: 1_000_000_000)
+
+  init(countsGapItself: Bool = false) { self.countsGapItself = countsGapItself }
 
   /// How many frames were shown within the second before an instant.
   package func framesPerSecond(at now: Instant) -> Int { rate.count(at: now.nanoseconds) }
@@ -93,6 +98,8 @@ package struct VideoPlayoutCounters: Hashable, Sendable {
       totalPausesDuration = totalPausesDuration + gap
       return
     }
+    if countsGapItself { append(gap) }
+    defer { if !countsGapItself { append(gap) } }
     if gaps.count >= VideoPlayoutCounters.gapsNeeded {
       let average = Interval(nanoseconds: gaps.reduce(0, +) / Int64(gaps.count))
       if gap >= max(average * 3, average + .milliseconds(150)) {
@@ -100,6 +107,9 @@ package struct VideoPlayoutCounters: Hashable, Sendable {
         totalFreezesDuration = totalFreezesDuration + gap
       }
     }
+  }
+
+  private mutating func append(_ gap: Interval) {
     if gaps.count == VideoPlayoutCounters.gapsKept { gaps.removeFirst() }
     gaps.append(gap.nanoseconds)
   }

@@ -196,7 +196,9 @@ function waitLanes(flow, tone) {
       "control", { query: "packets" }));
   }
   if (flow.received.frames && flow.received.packets.length) {
-    lanes.push(lazyCurve("jitter buffer", "ms", flow, () => waits(flow.received), tone,
+    // Of a call of others it is that of a model: the peer's own shows nowhere on the wire.
+    const label = flow.isSeenOnce ? "jitter buffer (model)" : "jitter buffer";
+    lanes.push(lazyCurve(label, "ms", flow, () => waits(flow.received), tone,
       { query: "frames" }));
   }
   return lanes;

@@ -58,9 +58,11 @@ struct ReceivingTrack: Machine {
   /// - Parameters:
   ///   - decodes: whether video frames are decoded; audio is by whatever `codecs` gives.
   ///   - furtherDecoders: the codecs that are decoded among those passed through otherwise.
+  ///   - isWatched: whether it stands for somebody else's receiver.
   init(
     _ number: UInt32, _ kind: MediaKind, mid: String, codecs: any CodecFactory,
-    minimumDelay: Interval = .zero, decodes: Bool = true, furtherDecoders: [CodecName] = []
+    minimumDelay: Interval = .zero, decodes: Bool = true, furtherDecoders: [CodecName] = [],
+    isWatched: Bool = false
   ) {
     transceiver = number
     self.kind = kind
@@ -72,7 +74,7 @@ struct ReceivingTrack: Machine {
     case .video:
       video = VideoPlayout(
         track: track, codecs: codecs, minimumDelay: minimumDelay, decodes: decodes,
-        furtherDecoders: furtherDecoders)
+        furtherDecoders: furtherDecoders, isWatched: isWatched)
     }
   }
 

@@ -5,6 +5,9 @@ import Wire
 
 /// A stream that an observed peer receives: its reception and its playout.
 struct InboundTrack {
+  /// How many packets of the other source wait for the first one of the stream.
+  private static let earlyMaximum = 450
+
   private(set) var track: ObservedTrack
   private(set) var reception: StreamReception?
   private(set) var playout: ReceivingTrack?
@@ -16,6 +19,8 @@ struct InboundTrack {
   private var early = EarlyPackets<InboundStreamCounters>()
   /// Counts packets, sizes and losses as long as it is not known what the stream carries.
   private var unknown: StreamReception?
+  /// What probed the path on the source of retransmissions before the first packet of the stream.
+  private var earlyProbes: [(header: RTPHeader, arrival: Instant)] = []
 
   init(
     _ track: ObservedTrack, codecs: any CodecFactory, decodes: Bool, furtherDecoders: [CodecName]
@@ -26,7 +31,7 @@ struct InboundTrack {
     self.decodes = decodes
   }
 
-  var deadline: Instant? { earliest(reception?.deadline, playout?.deadline) }
+  var deadline: Instant? { playout?.deadline }
 
   /// How many bytes wait until it is known what the stream carries.
   var earlyBytes: Int { early.bytes }
@@ -37,6 +42,9 @@ struct InboundTrack {
   var counters: InboundStreamCounters? {
     reception?.counters.adding(early.forgotten) ?? unknown?.counters
   }
+
+  /// The same of the stream itself, without its retransmissions.
+  var mediaCounters: InboundStreamCounters? { reception?.mediaCounters }
 
   /// Takes what became known; gives the frames of packets that waited for it.
   mutating func learn(_ track: ObservedTrack, at now: Instant) -> [ReceivedFrame] {
@@ -72,21 +80,28 @@ struct InboundTrack {
       early.hold(packet, at: arrival, counted: unknown?.counters)
       return []
     }
-    if reception == nil {
-      reception = StreamReception(mid: track.key, kind: kind, ssrc: track.ssrc, at: arrival)
-    }
+    begin(kind, at: arrival)
     guard packet.isClear, let codec = track.codec(of: packet.header.payloadType) else {
       let clockRate = track.codecs.first { $0.clockRate > 0 }?.clockRate ?? 0
       reception?.receiveSealed(packet.header, clockRate: clockRate, arrival: arrival)
       return []
     }
-    guard let (opened, carried) = packet.unwrapped(codec, track) else {
+    guard let opened = packet.unwrapped(codec, track) else {
       reception?.receiveSealed(packet.header, clockRate: codec.clockRate, arrival: arrival)
       return []
     }
     return reception?.receive(
-      opened.bytes, opened.header, extensions, codec: carried, isRetransmission: false,
-      arrival: arrival, at: now) ?? []
+      opened, extensions, isRetransmission: false, arrival: arrival, at: now) ?? []
+  }
+
+  /// Begins the reception, and counts what its other source sent before it.
+  private mutating func begin(_ kind: MediaKind, at arrival: Instant) {
+    guard reception == nil else { return }
+    reception = StreamReception(mid: track.key, kind: kind, ssrc: track.ssrc, at: arrival)
+    for probe in earlyProbes {
+      reception?.countRetransmissionSource(probe.header, arrival: probe.arrival)
+    }
+    earlyProbes = []
   }
 
   /// Takes a packet of the source that sends the stream's packets again.
@@ -95,19 +110,22 @@ struct InboundTrack {
   mutating func receiveRepair(
     _ packet: SeenPacket, of type: UInt8?, arrival: Instant, at now: Instant
   ) -> [ReceivedFrame] {
+    guard reception != nil else {
+      if earlyProbes.count < InboundTrack.earlyMaximum {
+        earlyProbes.append((packet.header, arrival))
+      }
+      return []
+    }
     reception?.rtxSSRC = packet.header.ssrc
     guard packet.isClear, let type = type ?? reception?.counters.payloadType,
       let codec = track.codec(of: type),
-      let (opened, carried) = packet.unwrapped(codec, track, after: RTX.overhead)
-    else { return [] }
+      let opened = packet.unwrapped(codec, track, after: RTX.overhead)
+    else {
+      reception?.countRetransmissionSource(packet.header, arrival: arrival)
+      return []
+    }
     return reception?.receive(
-      opened.bytes, opened.header, extensions, codec: carried, isRetransmission: true,
-      arrival: arrival, at: now) ?? []
-  }
-
-  mutating func reachDeadline(at now: Instant) -> [ReceivedFrame] {
-    guard let due = reception?.deadline, due <= now else { return [] }
-    return reception?.reachDeadline(at: now) ?? []
+      opened, extensions, isRetransmission: true, arrival: arrival, at: now) ?? []
   }
 
   /// Whether a frame goes through a playout; what has none is told when it comes.
@@ -120,7 +138,7 @@ struct InboundTrack {
     if playout == nil {
       playout = ReceivingTrack(
         track.number, frame.kind, mid: track.key, codecs: codecs, decodes: decodes,
-        furtherDecoders: furtherDecoders)
+        furtherDecoders: furtherDecoders, isWatched: true)
     }
     playout?.step(.frame(frame), at: now, into: &outbox)
   }
@@ -147,7 +165,11 @@ struct InboundTrack {
 
   mutating func countNACK() { reception?.countNACK() }
 
-  mutating func countKeyframeRequest(isFIR: Bool) {
-    reception?.countKeyframeRequest(isFIR: isFIR)
+  /// Takes the receiver's request for a key frame; gives the frames that waited for it.
+  mutating func countKeyframeRequest(isFIR: Bool, at now: Instant) -> [ReceivedFrame] {
+    reception?.countKeyframeRequest(isFIR: isFIR, at: now) ?? []
   }
+
+  /// Takes what the receiver reports.
+  mutating func receive(_ block: ReportBlock) { reception?.receive(block) }
 }

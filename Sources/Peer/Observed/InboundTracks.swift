@@ -28,6 +28,9 @@ struct InboundTracks {
   private let silentCodecs = UndecodedCodecs()
   private let furtherDecoders: [CodecName]
   private var earlyBytes = 0
+  /// What probed the path on sources of retransmissions before their streams were seen.
+  private var earlyProbes: [(ssrc: UInt32, packet: SeenPacket, arrival: Instant)] = []
+  private static let earlyProbesMaximum = 450
 
   init(codecs: (any CodecFactory)?, furtherDecoders: [CodecName]) {
     self.codecs = codecs
@@ -57,6 +60,10 @@ struct InboundTracks {
       track, codecs: decoders ?? silentCodecs, decodes: decoders != nil,
       furtherDecoders: furtherDecoders)
     begun.setExtensions(extensions)
+    for probe in earlyProbes where probe.ssrc == track.ssrc {
+      _ = begun.receiveRepair(probe.packet, of: nil, arrival: probe.arrival, at: now)
+    }
+    earlyProbes.removeAll { $0.ssrc == track.ssrc }
     all.append(begun)
     return nil
   }
@@ -77,7 +84,12 @@ struct InboundTracks {
       }
       return Completed(place: place, frames: frames)
     }
-    guard let index = all.firstIndex(where: { $0.track.ssrc == repaired }) else { return nil }
+    guard let index = all.firstIndex(where: { $0.track.ssrc == repaired }) else {
+      if earlyProbes.count < InboundTracks.earlyProbesMaximum {
+        earlyProbes.append((repaired, packet, now))
+      }
+      return nil
+    }
     let type = all[place].track.repeatedTypes[packet.header.payloadType]
     return Completed(
       place: index, frames: all[index].receiveRepair(packet, of: type, arrival: now, at: now))
@@ -94,11 +106,6 @@ struct InboundTracks {
   }
 
   // MARK: Playouts
-
-  /// The frames that a stream waits for no longer.
-  mutating func reachDeadline(_ place: Int, at now: Instant) -> Completed {
-    Completed(place: place, frames: all[place].reachDeadline(at: now))
-  }
 
   /// Hands a frame to the playout of its stream; false when there is none.
   mutating func play(
@@ -152,8 +159,18 @@ struct InboundTracks {
     if let place = place(of: ssrc) { all[place].countNACK() }
   }
 
-  mutating func countKeyframeRequest(_ ssrc: UInt32, isFIR: Bool) {
-    if let place = place(of: ssrc) { all[place].countKeyframeRequest(isFIR: isFIR) }
+  /// Takes a request for a key frame; gives the frames that waited for it.
+  mutating func countKeyframeRequest(_ ssrc: UInt32, isFIR: Bool, at now: Instant) -> Completed? {
+    guard let place = place(of: ssrc) else { return nil }
+    return Completed(
+      place: place, frames: all[place].countKeyframeRequest(isFIR: isFIR, at: now))
+  }
+
+  /// Takes what this end reports of its streams.
+  mutating func receive(_ blocks: [ReportBlock]) {
+    for block in blocks {
+      if let place = place(of: block.ssrc) { all[place].receive(block) }
+    }
   }
 
   private func place(of ssrc: UInt32) -> Int? { all.lastIndex { $0.track.ssrc == ssrc } }

@@ -42,6 +42,8 @@ extension ObservedPeer {
         stats.set("mimeType", "\(kind.rawValue)/\(known?.spelling ?? codec.name.rawValue)")
         stats.set("clockRate", codec.clockRate)
         stats.set("channels", known?.channels)
+        stats.set("transportId", transportID(track))
+        stats.set("sdpFmtpLine", track.parameters[codec.payloadType])
         objects.append(stats.build())
       }
     }
@@ -52,12 +54,17 @@ extension ObservedPeer {
     id(track.isInbound ? "CI" : "CO", "\(codec.payloadType)-\(codec.name.rawValue)")
   }
 
+  private func transportID(_ track: ObservedTrack) -> String? {
+    track.transport.map { id("T", $0) }
+  }
+
   private func stream(
     _ type: String, _ id: String, _ track: ObservedTrack, _ payloadType: UInt8?, at now: Instant
   ) -> StatsBuilder {
     var stats = builder(type, id, at: now)
     stats.set("ssrc", track.ssrc)
     stats.set("kind", track.kind?.rawValue)
+    stats.set("transportId", transportID(track))
     if let codec = payloadType.flatMap({ track.codec(of: $0) }), !codec.name.rawValue.isEmpty {
       stats.set("codecId", codecID(codec, track))
     }
@@ -75,6 +82,13 @@ extension ObservedPeer {
     stats.add(counters, sendDelay: nil)
     if counters.kind == .video {
       stats.set("framesSent", counters.framesSent)
+      // What was encoded and not sent, nobody saw.
+      if sent.isReadable {
+        stats.set("framesEncoded", counters.framesSent)
+        stats.set("keyFramesEncoded", counters.keyFramesSent)
+      }
+      stats.set("frameWidth", sent.frameSize?.width)
+      stats.set("frameHeight", sent.frameSize?.height)
       stats.set("pliCount", counters.pliCount)
       stats.set("firCount", counters.firCount)
     }
@@ -86,13 +100,18 @@ extension ObservedPeer {
   }
 
   private func inboundStats(_ received: InboundTrack, at now: Instant) -> [StatsObject] {
-    guard let counters = received.counters else { return [] }
+    let counted = countsMediaAlone ? received.mediaCounters : received.counters
+    guard let counters = counted else { return [] }
     let (own, remoteID) = (id("I", received.track.number), id("B", received.track.number))
     var stats = stream("inbound-rtp", own, received.track, counters.payloadType, at: now)
     if !received.track.mid.isEmpty { stats.set("mid", received.track.mid) }
     if counters.remote != nil { stats.set("remoteId", remoteID) }
     stats.add(
       counters, lastPacket: counters.lastPacketReceived.map { wallClock.milliseconds(at: $0) })
+    if counters.kind == .video, received.track.hasCorrection {
+      stats.set("fecPacketsReceived", counters.fecPacketsReceived)
+      stats.set("fecBytesReceived", counters.fecBytesReceived)
+    }
     if let playout = received.playout {
       add(playout, counters, received.decodes, at: now, to: &stats)
     }
@@ -108,6 +127,9 @@ extension ObservedPeer {
     _ playout: ReceivingTrack, _ counters: InboundStreamCounters, _ decodes: Bool,
     at now: Instant, to stats: inout StatsBuilder
   ) {
+    // How long the peer itself lets frames wait shows nowhere: what says so, and what follows from
+    // it, is that of a model.
+    stats.set("jitterBufferModel", "Retake")
     switch counters.kind {
     case .audio:
       stats.add(

@@ -19,6 +19,8 @@ package struct ObservedPeer: Machine {
     case rtp(SeenPacket, stream: UInt32, isInbound: Bool)
     /// The packets of a compound in the clear, to this peer or from it.
     case rtcp([RTCPPacket], isInbound: Bool)
+    /// The end is one that counts what came of a stream itself, without its retransmissions.
+    case countsMediaAlone
     case deadline
     /// The capture is over: a last sample of the stats is told.
     case end
@@ -43,6 +45,8 @@ package struct ObservedPeer: Machine {
   private var samples = SampleSchedule()
   private var outputs = Outbox<ReceivingTrack.Output>()
   package private(set) var deadline: Instant?
+  /// Whether the end counts what came of a stream itself, as Firefox and aiortc do.
+  private(set) var countsMediaAlone = false
 
   /// - Parameters:
   ///   - number: the peer's.
@@ -72,7 +76,8 @@ package struct ObservedPeer: Machine {
       }
     case .rtcp(let packets, let isInbound):
       samples.notePackets(at: now)
-      receive(packets, isInbound: isInbound, at: now)
+      receive(packets, isInbound: isInbound, at: now, into: &outbox)
+    case .countsMediaAlone: countsMediaAlone = true
     case .deadline: reachDeadline(at: now, into: &outbox)
     case .end: outbox.append(.stats(report(at: now)))
     }
@@ -82,13 +87,15 @@ package struct ObservedPeer: Machine {
   private mutating func learn(
     _ track: ObservedTrack, at now: Instant, into outbox: inout Outbox<Output>
   ) {
-    guard track.isInbound else { return outbound.learn(track) }
+    guard track.isInbound else {
+      if track.isNamedByUUID { countsMediaAlone = true }
+      return outbound.learn(track)
+    }
     play(inbound.learn(track, at: now), at: now, into: &outbox)
   }
 
   private mutating func reachDeadline(at now: Instant, into outbox: inout Outbox<Output>) {
     for place in inbound.indices {
-      play(inbound.reachDeadline(place, at: now), at: now, into: &outbox)
       if inbound.playDue(place, at: now, into: &outputs) { tell(at: now, into: &outbox) }
     }
     if samples.takeDue(at: now) { outbox.append(.stats(report(at: now))) }
@@ -143,7 +150,9 @@ package struct ObservedPeer: Machine {
   /// times it may have: an honest one has a few.
   private static let reportsMaximum = 32
 
-  private mutating func receive(_ packets: [RTCPPacket], isInbound: Bool, at now: Instant) {
+  private mutating func receive(
+    _ packets: [RTCPPacket], isInbound: Bool, at now: Instant, into outbox: inout Outbox<Output>
+  ) {
     var reporters: Set<UInt32> = []
     var reports = 0
     for packet in packets {
@@ -156,22 +165,29 @@ package struct ObservedPeer: Machine {
           outbound.receive(report.blocks, at: now)
         } else {
           outbound.send(report, at: now)
+          inbound.receive(report.blocks)
         }
       case .receiverReport(let report):
-        if isInbound { outbound.receive(report.blocks, at: now) }
+        if isInbound {
+          outbound.receive(report.blocks, at: now)
+        } else {
+          inbound.receive(report.blocks)
+        }
       case .goodbye(let goodbye):
         if isInbound { inbound.end(goodbye.ssrcs) }
       case .genericNACK(let nack):
         if isInbound {
-          outbound.countNACK(nack.mediaSSRC)
+          outbound.receive(nack)
         } else {
           inbound.countNACK(nack.mediaSSRC)
         }
       case .pictureLoss(let loss):
-        countKeyframeRequest(loss.mediaSSRC, isFIR: false, isInbound: isInbound)
+        countKeyframeRequest(
+          loss.mediaSSRC, isFIR: false, isInbound: isInbound, at: now, into: &outbox)
       case .fullIntraRequest(let request):
         for entry in request.entries {
-          countKeyframeRequest(entry.ssrc, isFIR: true, isInbound: isInbound)
+          countKeyframeRequest(
+            entry.ssrc, isFIR: true, isInbound: isInbound, at: now, into: &outbox)
         }
       case .extendedReport(let report):
         receive(report, reporters: reporters, isInbound: isInbound, at: now)
@@ -180,11 +196,15 @@ package struct ObservedPeer: Machine {
     }
   }
 
-  private mutating func countKeyframeRequest(_ ssrc: UInt32, isFIR: Bool, isInbound: Bool) {
+  private mutating func countKeyframeRequest(
+    _ ssrc: UInt32, isFIR: Bool, isInbound: Bool, at now: Instant,
+    into outbox: inout Outbox<Output>
+  ) {
     if isInbound {
       outbound.countKeyframeRequest(ssrc, isFIR: isFIR)
     } else {
-      inbound.countKeyframeRequest(ssrc, isFIR: isFIR)
+      play(
+        inbound.countKeyframeRequest(ssrc, isFIR: isFIR, at: now), at: now, into: &outbox)
     }
   }
 

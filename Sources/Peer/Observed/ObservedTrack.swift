@@ -18,6 +18,10 @@ package struct ObservedTrack: Sendable {
   package var repairs: UInt32?
   /// The payload types that its own stand for where it sends packets again.
   package var repeatedTypes: [UInt8: UInt8] = [:]
+  /// What descriptions state of its formats, by payload type.
+  package var parameters: [UInt8: String] = [:]
+  /// The number of the transport that carries it; nil where statistics have no transports.
+  package var transport: Int?
   /// The name that the streams of one end share (CNAME, RFC 3550 section 6.5.1).
   package var canonicalName: String?
 
@@ -62,34 +66,66 @@ package struct SeenPacket: Sendable {
     self.isClear = isClear
   }
 
-  /// The same packet with the block that it is about in place of a redundant payload; what corrects
-  /// errors has no payload, so that nothing waits for it.
+  /// The packet as a receiver has it: of RED, the block that it is about, or what corrects errors.
+  ///
+  /// What corrects errors leaves a packet without payload, so that nothing waits for its number.
   ///
   /// - Parameters:
   ///   - codec: that of the packet.
   ///   - lead: bytes before the redundant payload that stay: the number of a packet that is sent
   ///     again.
-  /// - Returns: the packet and its codec; nil when its blocks do not fit into it or are not known.
+  /// - Returns: nil when its blocks do not fit into it or are not known.
   func unwrapped(_ codec: FlowSection.Codec, _ track: ObservedTrack, after lead: Int = 0)
-    -> (SeenPacket, FlowSection.Codec)?
+    -> StreamReception.Packet?
   {
-    guard codec.name == .redundant else { return (self, codec) }
+    guard codec.name == .redundant else {
+      return StreamReception.Packet(wire: header, header: header, bytes: bytes, codec: codec)
+    }
+    // Padding alone probes the path, or keeps it.
+    guard header.payload.count > lead else {
+      return track.media.map {
+        StreamReception.Packet(wire: header, header: header, bytes: bytes, codec: $0)
+      }
+    }
     let start = header.payload.lowerBound + lead
-    guard start <= header.payload.upperBound,
-      let inner = RED.primary(bytes.span.bytes, in: start..<header.payload.upperBound),
+    guard let inner = RED.primary(bytes.span.bytes, in: start..<header.payload.upperBound),
       let codec = track.codec(of: inner.payloadType), codec.name != .redundant
     else { return nil }
-    var packet = self
-    packet.header.payloadType = inner.payloadType
-    packet.header.paddingLength = 0
-    packet.bytes = Array(bytes[..<start])
+    var opened = header
+    opened.payloadType = inner.payloadType
+    opened.paddingLength = 0
+    var kept = Array(bytes[..<start])
     guard codec.name != .errorCorrection else {
-      let media = track.codecs.first { $0.name != .redundant && $0.name != .errorCorrection }
-      packet.header.payload = header.payload.lowerBound..<header.payload.lowerBound
-      return media.map { (packet, $0) }
+      opened.payload = header.payload.lowerBound..<header.payload.lowerBound
+      return track.media.map {
+        StreamReception.Packet(
+          wire: header, header: opened, bytes: kept, codec: $0, isInRED: true,
+          correction: Array(bytes[inner.payload]))
+      }
     }
-    packet.bytes += bytes[inner.payload]
-    packet.header.payload = header.payload.lowerBound..<packet.bytes.count
-    return (packet, codec)
+    kept += bytes[inner.payload]
+    opened.payload = header.payload.lowerBound..<kept.count
+    return StreamReception.Packet(
+      wire: header, header: opened, bytes: kept, codec: codec, isInRED: true)
+  }
+}
+
+extension ObservedTrack {
+  /// Whether its name is a UUID, as Firefox and aiortc make them: both count what came of a stream
+  /// itself, and its retransmissions apart.
+  var isNamedByUUID: Bool {
+    guard var name = canonicalName.map({ $0[...] }) else { return false }
+    if name.hasPrefix("{"), name.hasSuffix("}") { name = name.dropFirst().dropLast() }
+    let parts = name.split(separator: "-", omittingEmptySubsequences: false)
+    return parts.map(\.utf8.count) == [8, 4, 4, 4, 12]
+      && parts.allSatisfy { $0.allSatisfy(\.isHexDigit) }
+  }
+
+  /// Whether what corrects errors may be among its packets.
+  var hasCorrection: Bool { codecs.contains { $0.name == .errorCorrection } }
+
+  /// What its packets carry that are no wrappers.
+  fileprivate var media: FlowSection.Codec? {
+    codecs.first { $0.name != .redundant && $0.name != .errorCorrection }
   }
 }

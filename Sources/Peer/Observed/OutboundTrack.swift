@@ -5,10 +5,14 @@ import Wire
 /// A stream that an observed peer sends, as far as the wire shows it.
 struct OutboundTrack {
   private(set) var track: ObservedTrack
+  /// How many packets of the other source wait for the first one of the stream.
+  private static let earlyMaximum = 450
+
   private var emission: StreamEmission?
   private var early = EarlyPackets<OutboundStreamCounters>()
   /// What is counted as long as it is not known what the stream carries.
   private var unknown: OutboundStreamCounters?
+  private var earlyProbes: [RTPHeader] = []
 
   init(_ track: ObservedTrack) { self.track = track }
 
@@ -42,15 +46,61 @@ struct OutboundTrack {
     return true
   }
 
-  mutating func send(_ header: RTPHeader, isRetransmission: Bool) {
+  /// Whether packets of it were in the clear and of a known codec.
+  private(set) var isReadable = false
+
+  /// The size of its frames, where a key frame stated it.
+  var frameSize: (width: Int, height: Int)? { emission?.size }
+
+  mutating func send(_ packet: SeenPacket) {
+    let header = packet.header
+    let content = content(of: packet)
+    if content != nil { isReadable = true }
     if emission == nil, let kind = track.kind {
-      let codec = track.codec(of: header.payloadType)
+      let codec = content?.codec ?? track.codec(of: header.payloadType)
       emission = StreamEmission(
         mid: track.key, kind: kind, ssrc: track.ssrc,
         codec: codec?.name ?? CodecName(rawValue: ""), payloadType: header.payloadType,
         clockRate: codec?.clockRate ?? (kind == .video ? 90_000 : 48_000))
+      for probe in earlyProbes { emission?.repeatPacket(probe, of: nil) }
+      earlyProbes = []
     }
-    emission?.send(header, isRetransmission: isRetransmission)
+    emission?.send(header, content)
+  }
+
+  /// Takes a packet of the source that sends the stream's packets again.
+  mutating func repeatPacket(_ packet: SeenPacket) {
+    guard emission != nil else {
+      if earlyProbes.count < OutboundTrack.earlyMaximum { earlyProbes.append(packet.header) }
+      return
+    }
+    let original =
+      packet.isClear ? RTX.unwrap(packet.bytes.span.bytes, header: packet.header)?.sequence : nil
+    emission?.repeatPacket(packet.header, of: original)
+  }
+
+  private func content(of packet: SeenPacket) -> StreamEmission.Content? {
+    guard packet.isClear, let codec = track.codec(of: packet.header.payloadType),
+      let opened = packet.unwrapped(codec, track)
+    else { return nil }
+    var content = StreamEmission.Content(codec: opened.codec, isMedia: opened.correction == nil)
+    guard track.kind == .video, content.isMedia,
+      opened.header.payload.upperBound <= opened.bytes.count
+    else { return content }
+    let payload = opened.bytes.span.bytes.extracting(opened.header.payload)
+    guard let read = VideoPacket(payload, codec: opened.codec.name), read.isKey else {
+      return content
+    }
+    content.isKey = true
+    let begin: [UInt8]
+    switch read.content {
+    case .slice(let range):
+      let start = opened.header.payload.lowerBound
+      begin = Array(opened.bytes[start + range.lowerBound..<start + range.upperBound])
+    case .bytes(let bytes): begin = bytes
+    }
+    content.size = opened.codec.name.size(ofKeyFrame: begin)
+    return content
   }
 
   mutating func report(_ report: SenderReport, at arrival: Instant) {
@@ -61,7 +111,7 @@ struct OutboundTrack {
     emission?.receive(block, at: arrival)
   }
 
-  mutating func countNACK() { emission?.countNACK() }
+  mutating func receive(_ nack: GenericNACK) { emission?.receive(nack) }
 
   mutating func countKeyframeRequest(isFIR: Bool) {
     emission?.countKeyframeRequest(isFIR: isFIR)

@@ -7,6 +7,9 @@ struct OutboundTracks {
   private(set) var all: [OutboundTrack] = []
   /// The places by number.
   private var places: [UInt32: Int] = [:]
+  /// What probed the path on sources of retransmissions before their streams were seen.
+  private var earlyProbes: [(ssrc: UInt32, packet: SeenPacket)] = []
+  private static let earlyMaximum = 450
 
   /// Takes a stream, or what became known of one.
   mutating func learn(_ track: ObservedTrack) {
@@ -15,18 +18,22 @@ struct OutboundTracks {
       return
     }
     places[track.number] = all.count
-    all.append(OutboundTrack(track))
+    var begun = OutboundTrack(track)
+    for (_, packet) in earlyProbes.filter({ $0.ssrc == track.ssrc }) { begun.repeatPacket(packet) }
+    earlyProbes.removeAll { $0.ssrc == track.ssrc }
+    all.append(begun)
   }
 
   /// Takes a packet of the stream with a number; what is sent again counts where it is from.
   mutating func send(_ packet: SeenPacket, _ stream: UInt32) {
     guard let place = places[stream] else { return }
     if all[place].track.repairs == nil, all[place].hold(packet) { return }
-    guard let repaired = all[place].track.repairs else {
-      return all[place].send(packet.header, isRetransmission: false)
+    guard let repaired = all[place].track.repairs else { return all[place].send(packet) }
+    guard let index = all.firstIndex(where: { $0.track.ssrc == repaired }) else {
+      if earlyProbes.count < OutboundTracks.earlyMaximum { earlyProbes.append((repaired, packet)) }
+      return
     }
-    guard let index = all.firstIndex(where: { $0.track.ssrc == repaired }) else { return }
-    all[index].send(packet.header, isRetransmission: true)
+    all[index].repeatPacket(packet)
   }
 
   // MARK: RTCP
@@ -41,8 +48,8 @@ struct OutboundTracks {
     }
   }
 
-  mutating func countNACK(_ ssrc: UInt32) {
-    if let place = place(of: ssrc) { all[place].countNACK() }
+  mutating func receive(_ nack: GenericNACK) {
+    if let place = place(of: nack.mediaSSRC) { all[place].receive(nack) }
   }
 
   mutating func countKeyframeRequest(_ ssrc: UInt32, isFIR: Bool) {

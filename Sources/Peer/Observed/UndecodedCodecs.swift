@@ -43,13 +43,18 @@ private final class SilentDecoder: AudioDecoding {
 
 extension ReceivedFrame {
   /// The size of a key frame in pixels, where its bytes tell it.
-  var codedSize: (width: Int, height: Int)? {
-    switch codec {
+  var codedSize: (width: Int, height: Int)? { codec.size(ofKeyFrame: bytes) }
+}
+
+extension CodecName {
+  /// The size in pixels that a key frame states, of which the beginning is there.
+  func size(ofKeyFrame bytes: [UInt8]) -> (width: Int, height: Int)? {
+    switch self {
     case .vp8: return VP8FrameHeader(bytes.span.bytes).map { ($0.width, $0.height) }
     case .vp9:
       guard let header = try? VP9FrameHeader(parsing: bytes.span.bytes) else { return nil }
       return (header.width, header.height)
-    default: return codec.codec?.look?(bytes.span.bytes).size
+    default: return codec?.look?(bytes.span.bytes).size
     }
   }
 }

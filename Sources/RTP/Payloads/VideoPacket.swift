@@ -23,8 +23,18 @@ package struct VideoPacket: Hashable, Sendable {
   package var beginning = Beginning.no
   /// Whether a decoder can begin with the frame, as far as this packet shows it.
   package var isKey = false
+  /// What the frame depends on, where the payload format tells.
+  package enum Dependency: Hashable, Sendable {
+    /// The temporal layer, and the running number of frames of the lowest; a synchronising frame
+    /// depends on that layer alone (RFC 7741 section 4.2, RFC 9628 section 4.2).
+    case layer(temporal: UInt8, base: UInt8, isSync: Bool)
+    /// How many video frames back those lie that it depends on (RFC 9628 section 4.2).
+    case pictures([UInt8])
+  }
+
   /// The running number of the video frame, where the payload format has one.
   package var pictureID: PictureID?
+  package var dependency: Dependency?
   package var content: Content
 
   /// Reads a payload; nil when it is broken, empty, or of a codec that is not for video frames.
@@ -40,6 +50,9 @@ package struct VideoPacket: Hashable, Sendable {
     guard let descriptor = try? VP8Descriptor(parsing: &reader), !reader.isAtEnd else { return nil }
     content = .slice(reader.offset..<payload.byteCount)
     pictureID = descriptor.pictureID
+    if let temporal = descriptor.temporalLayer, let base = descriptor.baseLayerIndex {
+      dependency = .layer(temporal: temporal, base: base, isSync: descriptor.isLayerSync)
+    }
     guard descriptor.beginsFrame else { return }
     beginning = .certain
     isKey = payload.byte(at: reader.offset) & 1 == 0
@@ -52,6 +65,12 @@ package struct VideoPacket: Hashable, Sendable {
     guard let descriptor = try? VP9Descriptor(parsing: &reader), !reader.isAtEnd else { return nil }
     content = .slice(reader.offset..<payload.byteCount)
     pictureID = descriptor.pictureID
+    if descriptor.isFlexible, descriptor.isInterPredicted {
+      dependency = .pictures(descriptor.references)
+    } else if let layer = descriptor.layer, let base = descriptor.baseLayerIndex {
+      dependency = .layer(
+        temporal: layer.temporal, base: base, isSync: layer.isSwitchingPoint)
+    }
     guard descriptor.beginsFrame else { return }
     // Who forwards a stream may leave out lower layers that nothing depends on.
     beginning = descriptor.beginsVideoFrame ? .certain : .possible

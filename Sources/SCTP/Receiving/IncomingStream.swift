@@ -88,6 +88,26 @@ struct IncomingStream {
   /// Forgets unordered fragments up to a key; all complete messages were handed out before.
   mutating func forwardUnordered(key: Int64) { unordered.forget(through: key) }
 
+  /// Expects a message as the first one.
+  mutating func join(at message: Int64) {
+    guard ordered.isEmpty else { return }
+    expected = message
+  }
+
+  /// Passes over what is missing before the fragments that came up to a key, those of the first
+  /// message that waits where keys tell nothing.
+  mutating func pass(through key: Int64?) {
+    var last = key == nil ? ordered.first?.message : nil
+    if let key {
+      last = ordered.last { $0.key <= key }?.message
+      unordered.forget(through: key)
+    }
+    guard let last else { return }
+    // What is not whole yet may go on behind the key.
+    let goesOn = key.map { key in ordered.last { $0.message == last }?.key == key } ?? true
+    forward(message: goesOn ? last - 1 : last)
+  }
+
   /// Whether the bytes that wait are those of the fragments; long queues are not summed up, because
   /// this is asked after every step of a debug build.
   var isConsistent: Bool {

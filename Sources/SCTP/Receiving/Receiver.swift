@@ -199,6 +199,37 @@ struct Receiver {
     return messages.isEmpty ? .nothing : .messages(messages)
   }
 
+  // MARK: Looking on
+
+  /// Lets a stream begin in its midst, with a message.
+  mutating func join(_ stream: UInt16, at message: Int64) {
+    let place = streams.place(of: stream)
+    streams.change(place) { $0.join(at: message) }
+  }
+
+  /// Passes over what did not come up to a number, which the peer of its sender has all the same.
+  ///
+  /// - Returns: how many chunks were passed over, and the messages that waited for nothing else.
+  mutating func pass(through number: UInt32) -> (missed: Int, messages: [ReceivedMessage]) {
+    let through = numbers.extend(number)
+    guard through > numbers.cumulative else { return (0, []) }
+    let came = numbers.ranges.reduce(Int64(0)) { sum, range in
+      sum + max(0, min(range.upperBound, through) - range.lowerBound + 1)
+    }
+    let missed = max(0, through - numbers.cumulative - came)
+    numbers.forward(to: through)
+    var messages: [ReceivedMessage] = []
+    for place in streams.streams.indices {
+      guard streams.streams[place].heldFragments > 0 else { continue }
+      let key = interleaves ? nil : through
+      streams.change(place) { $0.pass(through: key) }
+      if !streams.streams[place].messages.isEmpty {
+        messages += streams.change(place) { $0.take() }
+      }
+    }
+    return (Int(clamping: missed), messages)
+  }
+
   // MARK: Acknowledging
 
   /// Decides after a packet with data when it is acknowledged: at once, or after a delay

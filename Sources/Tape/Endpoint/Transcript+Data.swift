@@ -23,10 +23,19 @@ extension Transcript {
   /// A replay needs what the application sent, so its bytes are always kept. What the peer sent
   /// comes again out of its packets; a take that keeps no media has only its digest.
   mutating func append(_ message: DataMessage, call: UInt32?) {
+    append(message, call: call, isInbound: call == nil)
+  }
+
+  /// Adds a message that somebody else was seen to send.
+  mutating func append(seen message: DataMessage) {
+    append(message, call: nil, isInbound: false)
+  }
+
+  private mutating func append(_ message: DataMessage, call: UInt32?, isInbound: Bool) {
     let keepsBytes = keepsMedia || call != nil
     add(
       MessageRow(
-        direction: Direction(isInbound: call == nil), channel: message.channel, call: call,
+        direction: Direction(isInbound: isInbound), channel: message.channel, call: call,
         isBinary: message.isBinary, size: message.bytes.count,
         digest: keepsBytes ? nil : SHA256.hash(message.bytes),
         bytes: keepsBytes ? message.bytes : nil))

@@ -25,6 +25,7 @@ struct ObservedPeers {
   private var streams: [Int: (stream: ObservedStream, given: UInt32)] = [:]
   /// Nil where samples of the stats say nothing about them.
   private var transports: ObservedTransports?
+  private var channels = ObservedChannels()
   private var outputs = Outbox<ObservedPeer.Output>()
   /// When some end wants its deadline; it may be too early, never too late.
   private(set) var deadline: Instant?
@@ -64,6 +65,7 @@ struct ObservedPeers {
     guard let transports else { return report }
     let index = Int(peer) - Int(firstPeer)
     var report = report
+    report.objects += channels.objects(of: peer, at: now, wallClock)
     report.objects += transports.objects(
       ofCall: index / 2 + 1, end: index % 2, peer: peer, at: now, wallClock)
     return report
@@ -82,6 +84,11 @@ struct ObservedPeers {
       add(through: peers)
       for peer in peers { drive(peer, .extensions(map), at: .zero, into: &outbox) }
     case .packet(let packet): take(packet, peers, into: &outbox)
+    case .description(let description):
+      add(through: peers)
+      let isMozilla = description.text.contains("o=mozilla")
+      guard isMozilla else { return }
+      drive(peers[description.end], .countsMediaAlone, at: .zero, into: &outbox)
     default: break
     }
   }
@@ -153,7 +160,8 @@ struct ObservedPeers {
     streams[stream.number] = (stream, peers[0])
     guard !stream.isRepair || stream.repairs != nil else { return }
     for end in 0..<2 {
-      let track = ObservedTrack(stream, isInbound: stream.from != end)
+      var track = ObservedTrack(stream, isInbound: stream.from != end)
+      if transports != nil { track.transport = stream.transport }
       drive(peers[end], .stream(track), at: .zero, into: &outbox)
     }
   }
@@ -183,6 +191,10 @@ struct ObservedPeers {
           peers[end], .rtcp(compound, isInbound: packet.from != end), at: packet.at,
           into: &outbox)
       }
+    case .sctp where packet.isClear:
+      channels.receive(
+        packet.bytes, transport: packet.transport, from: packet.from, peers, at: packet.at,
+        into: &outbox)
     case .rtcp, .sctp: break
     }
   }
@@ -203,6 +215,9 @@ extension ObservedTrack {
     canonicalName = stream.canonicalName
     for payload in stream.payloads where payload.codec == "rtx" {
       repeatedTypes[payload.payloadType] = payload.associated
+    }
+    for payload in stream.payloads where payload.parameters?.isEmpty == false {
+      parameters[payload.payloadType] = payload.parameters
     }
     for payload in stream.payloads where payload.codec != "rtx" && payload.clockRate > 0 {
       codecs.append(

@@ -57,7 +57,7 @@ struct ObservedTransports {
     case .transport(let transport): learn(transport)
     case .state(let state): learn(state)
     case .candidate(let candidate): learn(candidate)
-    case .pair(let pair): learn(pair)
+    case .pair(let pair), .checked(let pair): learn(pair)
     case .handshake(let number, let facts):
       if let place = transportPlaces[number] { transports[place].handshake = facts }
     case .packet(let packet): count(packet)
@@ -146,7 +146,7 @@ struct ObservedTransports {
       let transport = transports[place]
       objects.append(side.transport(transport, pairs))
       objects += side.certificates(transport)
-      objects += transport.candidates.map { side.candidate($0) }
+      objects += transport.candidates.map { side.candidate($0, transport) }
       objects += transport.pairs.map { side.pair(pairs[$0]) }
     }
     return objects
@@ -216,7 +216,7 @@ struct ObservedTransports {
       }
     }
 
-    func candidate(_ candidate: ObservedCandidate) -> StatsObject {
+    func candidate(_ candidate: ObservedCandidate, _ transport: Transport) -> StatsObject {
       var stats = builder(
         candidate.end == end ? "local-candidate" : "remote-candidate",
         candidateID(candidate.transport, candidate.address, of: candidate.end))
@@ -226,6 +226,8 @@ struct ObservedTransports {
       stats.set("protocol", "\(candidate.transportProtocol)")
       stats.set("candidateType", candidate.kind?.rawValue)
       stats.set("priority", candidate.priority)
+      stats.set("foundation", candidate.foundation)
+      stats.set("usernameFragment", transport.usernameFragments[candidate.end])
       return stats.build()
     }
 
@@ -248,6 +250,7 @@ struct ObservedTransports {
       stats.set(
         "lastPacketReceivedTimestamp", pair.last[1 - end].map { wallClock.milliseconds(at: $0) })
       stats.set("currentRoundTripTime", seen.roundTrips[end])
+      stats.set("totalRoundTripTime", seen.totalRoundTrips[end].seconds)
       stats.set("requestsReceived", seen.requests[1 - end])
       stats.set("requestsSent", seen.requests[end])
       stats.set("responsesReceived", seen.responses[1 - end])

@@ -33,6 +33,8 @@ package struct ObserverGenesis: Codable, Hashable, Sendable {
   package var rowsPerStep: Int?
   /// How many paths are told apart; nil in takes of before, which had no room for more than 32,768.
   package var pathsMaximum: Int?
+  /// The revision of the observer that the take was made with; nil in takes of revision 1.
+  package var revision: Int64?
   /// Unix time in nanoseconds at the instant zero: the times of stats are reckoned from it.
   package var startUnixNanoseconds: Int64 = 0
 
@@ -45,6 +47,7 @@ package struct ObserverGenesis: Codable, Hashable, Sendable {
     genesis.wakeMilliseconds = 20
     genesis.rowsPerStep = ObserverGenesis.usualRowsPerStep
     genesis.pathsMaximum = ObserverSettings.usualPathsMaximum
+    genesis.revision = observerRevision
     return genesis
   }
 
@@ -61,6 +64,7 @@ package struct ObserverGenesis: Codable, Hashable, Sendable {
     genesis.waitingBytesMaximum = min(max(waitingBytesMaximum, 0), usual.waitingBytesMaximum)
     genesis.rowsPerStep = usual.rowsPerStep
     genesis.pathsMaximum = usual.pathsMaximum
+    genesis.revision = usual.revision
     return genesis
   }
 

@@ -181,6 +181,8 @@ package struct ObserverOutput: RecordedOutput {
     case told(Observer.Output)
     /// What followed from it in an end, and when.
     case followed(ObservedPeer.Output, at: Instant)
+    /// A message that an end sent over a data channel.
+    case sent(DataMessage, at: Instant)
   }
 
   package private(set) var content: Content
@@ -194,6 +196,11 @@ package struct ObserverOutput: RecordedOutput {
 
   init(_ output: ObservedPeer.Output, of peer: UInt32, at: Instant) {
     content = .followed(output, at: at)
+    peers = [peer]
+  }
+
+  init(sent message: DataMessage, by peer: UInt32, at: Instant) {
+    content = .sent(message, at: at)
     peers = [peer]
   }
 
@@ -219,6 +226,7 @@ package struct ObserverOutput: RecordedOutput {
     case .told: 2
     case .followed(.event, _): 4
     case .followed(.stats(let report), _): report.objects.count
+    case .sent: 1
     }
   }
 
@@ -238,6 +246,7 @@ package struct ObserverOutput: RecordedOutput {
     case .told: 0
     case .followed(.event(let event), _): PeerOutput.event(event).byteCount
     case .followed(.stats(let report), _): report.objects.count * 1000
+    case .sent(let message, _): message.bytes.count
     }
   }
 
@@ -261,6 +270,9 @@ package struct ObserverOutput: RecordedOutput {
         case .stats(let report): transcript.append(report, id: 0)
         }
       }
+    case .sent(let message, let at):
+      guard let peer = peers?.first else { return }
+      transcript.add(of: peer, at: at) { $0.append(seen: message) }
     }
   }
 
@@ -287,7 +299,7 @@ package struct ObserverOutput: RecordedOutput {
     _ told: Observer.Output, _ end: Int, _ peer: UInt32, to transcript: inout Transcript
   ) {
     switch told {
-    case .coverage, .transport, .keys, .extensions, .carried: break
+    case .coverage, .transport, .keys, .extensions, .carried, .checked: break
     case .call(let call):
       var row = PeerRow(label: call.addresses[end].description, role: "observed")
       row.configuration = "{}"

@@ -98,6 +98,52 @@ package final class TapeReader {
     return configurations
   }
 
+  /// The machines in the take that another revision made, the stack first; none where the take does
+  /// not say.
+  ///
+  /// A take that has observers alone is not of another revision when that of the stack moved, and
+  /// one without observers not when theirs did.
+  package func otherRevisions() throws(TapeError) -> [OtherRevision] {
+    var others: [OtherRevision] = []
+    do throws(SQLiteError) {
+      if let revision = header.revision, revision != stackRevision, try hasStack() {
+        others.append(
+          OtherRevision(isObserver: false, recorded: revision, present: stackRevision))
+      }
+      for revision in try observerRevisions() where revision != observerRevision {
+        others.append(
+          OtherRevision(isObserver: true, recorded: revision, present: observerRevision))
+      }
+    } catch {
+      throw TapeError(path: path, place: "actor", error)
+    }
+    return others
+  }
+
+  /// Whether the take has other machines than observers: endpoints, which are peers without another
+  /// actor, or others.
+  private func hasStack() throws(SQLiteError) -> Bool {
+    try connection.integer(
+      "SELECT EXISTS (SELECT 1 FROM peer WHERE actor IS NULL"
+        + " OR actor NOT IN (SELECT actor FROM actor_store))"
+        + " OR EXISTS (SELECT 1 FROM actor_store WHERE kind <> 1)") == 1
+  }
+
+  /// The revisions of the observers, each once.
+  package func observerRevisions() throws(SQLiteError) -> [Int64] {
+    guard header.format >= TakeHeader.revisionFormat else { return [] }
+    var found: [Int64] = []
+    let statement = try connection.prepare(
+      "SELECT configuration FROM actor_store WHERE kind = 1 ORDER BY row")
+    while try statement.step() {
+      let genesis = CanonicalJSON.value(
+        ObserverGenesis.self, from: statement.values(String.self))
+      let revision = genesis?.revision ?? 1
+      if !found.contains(revision) { found.append(revision) }
+    }
+    return found
+  }
+
   private static func ending(_ connection: borrowing SQLiteConnection) throws(SQLiteError)
     -> Ending?
   {

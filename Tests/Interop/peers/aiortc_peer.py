@@ -1,6 +1,8 @@
 """aiortc as a peer: a stack of its own in Python, with DTLS from pyca/cryptography."""
 
 import asyncio
+import dataclasses
+import datetime
 import os
 import sys
 
@@ -180,6 +182,19 @@ class AiortcPeer:
             (ear.contrast for ear in self._ears if ear.kind == "video"), None
         )
         return report
+
+    async def statistics(self):
+        """The objects of getStats; jitter, which aiortc has in units of the clock, in seconds."""
+        objects = []
+        for stats in (await self._connection.getStats()).values():
+            members = dataclasses.asdict(stats)
+            for name, value in members.items():
+                if isinstance(value, datetime.datetime):
+                    members[name] = value.timestamp() * 1000
+            if "jitter" in members:
+                members["jitter"] /= {"audio": 48_000, "video": 90_000}[members["kind"]]
+            objects.append(members)
+        return objects
 
     async def close(self):
         """Says goodbye to the other side."""

@@ -89,6 +89,10 @@ class Browser:
         """How many frames, or packets of audio, came and went, by mid."""
         return await self.page.evaluate("call.flow()")
 
+    async def statistics(self):
+        """The objects of the browser's getStats."""
+        return (await self.page.evaluate("call.report()"))["stats"]
+
     async def report(self):
         """What the browser counts, and what the received video frame looks like."""
         seen = await self.page.evaluate("call.report()")

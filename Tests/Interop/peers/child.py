@@ -47,6 +47,10 @@ class ChildPeer:
         """What the peer counts."""
         return reports.from_json(await self._ask("report"))
 
+    async def statistics(self):
+        """The objects of the peer's getStats."""
+        return await self._ask("statistics")
+
     async def received(self):
         """How many bytes of messages came, of a peer that only counts."""
         return await self._ask("received")

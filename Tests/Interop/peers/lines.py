@@ -33,6 +33,8 @@ async def _run(peer, command, argument):
             return await peer.accept(argument)
         case "report":
             return dataclasses.asdict(await peer.report())
+        case "statistics":
+            return await peer.statistics()
         case "received":
             return peer.received
     raise ValueError(f"no command {command}")

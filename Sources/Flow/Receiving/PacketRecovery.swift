@@ -1,0 +1,81 @@
+import RTP
+import Wire
+
+/// Makes lost packets of a stream again from others and from what was sent to correct errors
+/// (RFC 5109): browsers put both into RED.
+struct PacketRecovery {
+  /// How many packets are held of the media, and of what corrects them, as libwebrtc holds them.
+  private static let mediaMaximum = 192
+  private static let correctionsMaximum = 48
+
+  private var media: [(sequence: UInt16, bytes: [UInt8])] = []
+  private var corrections: [ULPFEC] = []
+
+  /// Takes a packet of the media as it would be without RED; gives those that can be made of it.
+  mutating func receive(_ packet: [UInt8], sequence: UInt16, ssrc: UInt32) -> [[UInt8]] {
+    guard add(packet, sequence) else { return [] }
+    return recover(ssrc)
+  }
+
+  /// Takes what corrects errors; gives the packets that can be made of it.
+  mutating func receive(_ correction: ULPFEC, ssrc: UInt32) -> [[UInt8]] {
+    if corrections.count == PacketRecovery.correctionsMaximum { corrections.removeFirst() }
+    corrections.append(correction)
+    return recover(ssrc)
+  }
+
+  private mutating func add(_ packet: [UInt8], _ sequence: UInt16) -> Bool {
+    guard !media.contains(where: { $0.sequence == sequence }) else { return false }
+    if media.count == PacketRecovery.mediaMaximum { media.removeFirst() }
+    media.append((sequence, packet))
+    return true
+  }
+
+  /// Goes on as long as one packet made again lets another one be made.
+  private mutating func recover(_ ssrc: UInt32) -> [[UInt8]] {
+    var recovered: [[UInt8]] = []
+    var hasNews = true
+    while hasNews {
+      hasNews = false
+      var index = 0
+      while index < corrections.count {
+        switch attempt(corrections[index], ssrc) {
+        case .incomplete: index += 1
+        case .useless: corrections.remove(at: index)
+        case .recovered(let sequence, let packet):
+          corrections.remove(at: index)
+          guard add(packet, sequence) else { continue }
+          recovered.append(packet)
+          hasNews = true
+        }
+      }
+    }
+    return recovered
+  }
+
+  private enum Attempt {
+    /// More than one packet is missing.
+    case incomplete
+    /// None is missing, or nothing comes of it.
+    case useless
+    case recovered(UInt16, [UInt8])
+  }
+
+  private func attempt(_ correction: ULPFEC, _ ssrc: UInt32) -> Attempt {
+    var others: [[UInt8]] = []
+    var missing: UInt16?
+    for sequence in correction.sequences {
+      if let index = media.firstIndex(where: { $0.sequence == sequence }) {
+        others.append(media[index].bytes)
+      } else if missing != nil {
+        return .incomplete
+      } else {
+        missing = sequence
+      }
+    }
+    guard let missing, let packet = correction.packet(missing, ssrc: ssrc, from: others) else {
+      return .useless
+    }
+    return .recovered(missing, packet)
+  }
+}

@@ -1,0 +1,247 @@
+import Wire
+
+/// Follows an association that others have, and its data channels, from the packets of both ends.
+///
+/// Nothing is sent and nothing decided: what one end received is what came of the other's chunks,
+/// put together as it puts them together (RFC 9260 section 6.9, RFC 8260). What the receiver
+/// acknowledges and nobody saw is passed over, so that the rest goes on.
+package struct SCTPFollower {
+  package enum Event {
+    /// A channel opened, or is in another state than before.
+    case channel(FollowedChannel)
+    /// A message of an end is whole.
+    case message(FollowedChannel, from: Int, isBinary: Bool, [UInt8])
+    /// So many chunks were acknowledged and not seen.
+    case missed(Int)
+  }
+
+  /// What one end sends.
+  private struct Side {
+    var receiver: Receiver?
+    var initiation: Initiation?
+    /// Streams whose first message was seen, where the beginning of the association was not.
+    var joined: Set<UInt16> = []
+    /// The number of the last request to reset streams that was followed.
+    var lastReset: UInt32?
+    /// Streams that are reset once all before this number is there.
+    var reset: (last: Int64, streams: [UInt16])?
+  }
+
+  /// How many channels are told apart in the life of an association.
+  private static let channelsMaximum = 4096
+  /// The largest message that is put together, and all that waits of one end, in bytes.
+  private static let messageMaximum = 4 << 20
+  private static let windowMaximum = 4 << 20
+
+  private var sides = [Side(), Side()]
+  /// In the order in which they were found.
+  package private(set) var channels: [FollowedChannel] = []
+  /// The place of the channel that a stream carries now.
+  private var places: [UInt16: Int] = [:]
+
+  package init() {}
+
+  /// Takes a packet of an end, 0 or 1; what is broken of it is passed over.
+  package mutating func receive(_ packet: [UInt8], from end: Int, into events: inout [Event]) {
+    guard (0...1).contains(end) else { return }
+    do throws(ReadError) {
+      var reader = try ChunkReader(packet.span.bytes)
+      while let body = try reader.next() {
+        receive(reader.type, reader.flags, body, from: end, into: &events)
+      }
+    } catch {
+      return
+    }
+  }
+
+  private mutating func receive(
+    _ type: ChunkType, _ flags: UInt8, _ body: RawSpan, from end: Int,
+    into events: inout [Event]
+  ) {
+    switch type {
+    case .initiation, .initiationAcknowledgement: begin(body, from: end)
+    case .data, .interleavedData:
+      let isInterleaved = type == .interleavedData
+      join(body, from: end, isInterleaved: isInterleaved)
+      apply(
+        sides[end].receiver?.receive(
+          body, DataFlags(rawValue: flags), interleaved: isInterleaved), from: end, &events)
+    case .forward, .interleavedForward:
+      apply(
+        sides[end].receiver?.receiveForward(body, interleaved: type == .interleavedForward),
+        from: end, &events)
+    case .selectiveAcknowledgement:
+      var reader = ByteReader(body)
+      guard let number = try? reader.uint32() else { return }
+      pass(through: number, of: 1 - end, &events)
+    case .reconfiguration: reset(body, from: end, &events)
+    case .abort, .shutdownComplete:
+      for place in channels.indices { close(place, by: nil, &events) }
+    default: break
+    }
+  }
+
+  // MARK: Beginnings
+
+  private mutating func begin(_ body: RawSpan, from end: Int) {
+    var cookie: [UInt8] = []
+    var unrecognized: [[UInt8]] = []
+    guard let read = try? Initiation(body, cookie: &cookie, unrecognized: &unrecognized),
+      read.tag != sides[end].initiation?.tag
+    else { return }
+    sides[end] = Side()
+    sides[end].initiation = read
+  }
+
+  /// Begins with the first data of an end; where the beginning was not seen, with whatever came.
+  private mutating func join(_ body: RawSpan, from end: Int, isInterleaved: Bool) {
+    var reader = ByteReader(body)
+    guard let number = try? reader.uint32(), let stream = try? reader.uint16(),
+      let sequence = try? reader.uint16()
+    else { return }
+    if sides[end].receiver == nil {
+      var initiation = sides[end].initiation ?? Initiation()
+      if sides[end].initiation == nil {
+        initiation.outgoingStreams = .max
+        initiation.firstNumber = number
+      }
+      var receiver = Receiver()
+      receiver.establish(
+        SCTPParameters(
+          isClient: false, localMaximumMessageSize: Self.messageMaximum,
+          receiveWindow: Self.windowMaximum), initiation, interleaves: isInterleaved)
+      sides[end].receiver = receiver
+    }
+    guard sides[end].initiation == nil, sides[end].joined.insert(stream).inserted else { return }
+    let first = isInterleaved ? (try? reader.uint32()) ?? 0 : UInt32(sequence)
+    sides[end].receiver?.join(stream, at: Int64(first))
+  }
+
+  // MARK: Messages
+
+  private mutating func apply(
+    _ outcome: ReceiverOutcome?, from end: Int, _ events: inout [Event]
+  ) {
+    switch outcome {
+    case .messages(let messages)?:
+      for message in messages { handle(message, from: end, &events) }
+    case .failed?: sides[end].receiver?.end()
+    case .nothing?, .useless?, .unknownStream?, nil: break
+    }
+    finishReset(of: end, &events)
+  }
+
+  private mutating func handle(
+    _ message: ReceivedMessage, from end: Int, _ events: inout [Event]
+  ) {
+    switch message.payloadProtocol {
+    case .control:
+      guard case .open(let options)? = try? ChannelMessage(message.bytes.span.bytes) else { return }
+      open(message.stream, options, by: end, &events)
+    case .string, .stringPart, .binary, .binaryPart, .emptyString, .emptyBinary:
+      if places[message.stream] == nil {
+        // Nobody announced it: both applications made it, or it was opened before the capture.
+        open(message.stream, DataChannelInit(negotiated: true), by: nil, &events)
+      }
+      guard let place = places[message.stream] else { return }
+      let isEmpty = [.emptyString, .emptyBinary].contains(message.payloadProtocol)
+      let isBinary = [.binary, .binaryPart, .emptyBinary].contains(message.payloadProtocol)
+      let bytes = isEmpty ? [] : message.bytes
+      channels[place].messages[end] += 1
+      channels[place].bytes[end] += UInt64(bytes.count)
+      events.append(.message(channels[place], from: end, isBinary: isBinary, bytes))
+    default: break
+    }
+  }
+
+  /// Passes over what the other end acknowledged and nobody saw.
+  private mutating func pass(through number: UInt32, of end: Int, _ events: inout [Event]) {
+    guard let outcome = sides[end].receiver?.pass(through: number) else { return }
+    if outcome.missed > 0 { events.append(.missed(outcome.missed)) }
+    apply(.messages(outcome.messages), from: end, &events)
+  }
+
+  // MARK: Channels
+
+  private mutating func open(
+    _ stream: UInt16, _ options: DataChannelInit, by end: Int?, _ events: inout [Event]
+  ) {
+    guard channels.count < Self.channelsMaximum, places[stream] == nil else { return }
+    var options = options
+    options.id = stream
+    places[stream] = channels.count
+    channels.append(
+      FollowedChannel(number: channels.count, opener: end, options: options))
+    events.append(.channel(channels[channels.count - 1]))
+  }
+
+  /// Takes an end's request to reset its streams (RFC 6525 section 4.1), which closes channels.
+  private mutating func reset(_ body: RawSpan, from end: Int, _ events: inout [Event]) {
+    var reader = ByteReader(body)
+    var type: UInt16 = 0
+    while let value = reader.parameter(&type) {
+      guard ParameterType(rawValue: type) == .outgoingResetRequest else { continue }
+      var fields = ByteReader(value)
+      guard let number = try? fields.uint32(), (try? fields.skip(4)) != nil,
+        let last = try? fields.uint32(), sides[end].lastReset != number
+      else { continue }
+      sides[end].lastReset = number
+      var streams: [UInt16] = []
+      while let stream = try? fields.uint16() { streams.append(stream) }
+      guard let receiver = sides[end].receiver else { continue }
+      sides[end].reset = (receiver.numbers.extend(last), streams)
+      finishReset(of: end, &events)
+    }
+  }
+
+  private mutating func finishReset(of end: Int, _ events: inout [Event]) {
+    guard let (last, streams) = sides[end].reset, let receiver = sides[end].receiver,
+      receiver.numbers.cumulative >= last
+    else { return }
+    sides[end].reset = nil
+    sides[end].receiver?.reset(streams)
+    let places =
+      streams.isEmpty ? Array(channels.indices) : streams.compactMap { self.places[$0] }
+    for place in places { close(place, by: end, &events) }
+  }
+
+  /// Moves a channel on: closing with the reset of one end, closed with that of both.
+  private mutating func close(_ place: Int, by end: Int?, _ events: inout [Event]) {
+    let before = channels[place].state
+    if let end {
+      channels[place].isReset[end] = true
+    } else {
+      channels[place].isReset = [true, true]
+    }
+    guard channels[place].state != before else { return }
+    if channels[place].state == .closed, let id = channels[place].options.id {
+      places[id] = nil
+    }
+    events.append(.channel(channels[place]))
+  }
+}
+
+/// A data channel that others have.
+package struct FollowedChannel: Hashable, Sendable {
+  /// From 0, in its association.
+  package var number: Int
+  /// Which end opened it; nil where that was not seen.
+  package var opener: Int?
+  /// What it was opened with.
+  package var options: DataChannelInit
+  /// Messages that each end sent, and their bytes.
+  package var messages: [UInt64] = [0, 0]
+  package var bytes: [UInt64] = [0, 0]
+  /// Whether each end reset its stream.
+  fileprivate(set) var isReset = [false, false]
+
+  fileprivate init(number: Int, opener: Int?, options: DataChannelInit) {
+    self.number = number
+    self.opener = opener
+    self.options = options
+  }
+
+  package var state: DataChannelState {
+    isReset == [true, true] ? .closed : isReset.contains(true) ? .closing : .open
+  }
+}

@@ -1,0 +1,264 @@
+#!/usr/bin/env python3
+"""Receivers on lossy paths, watched from their own side of the loss: what Retake counts of them is
+beside what they counted themselves.
+
+A capture ends with the last getStats of its receiver. Alone, this program compares the captures
+that a run with `--keep` left: `observed_loss.py --retake PROGRAM FOLDER`.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import statistics
+import struct
+import subprocess
+import sys
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import namespace
+from impairment import LossyPath
+from peers.talk import BRIEF
+from plan import ABILITIES, Call
+from processes import Child, ProcessError, end_orphans
+
+_CALL_SECONDS = 240
+_CONNECT_SECONDS = 60
+# So long that freezes and requests come in numbers.
+_LEAST_SECONDS = 20
+_RUNS = 3
+LOSSES = (0, 2, 5, 10)
+
+# What has to agree, and how well: a share, or so many, whichever is more. Of frames, by the loss.
+_COUNTED = ("packetsReceived", "bytesReceived", "packetsLost", "nackCount", "pliCount")
+_SHARE, _SPARE = 0.01, 2
+# aiortc counts neither bytes nor requests; its jitter has to agree, in seconds.
+_AIORTC_COUNTED = ("packetsReceived", "packetsLost")
+_JITTER = 0.001
+_FRAMES_SHARE = {0: 0.01, 2: 0.01, 5: 0.03, 10: 0.03}
+_FREEZES_SPARE = {0: 1, 2: 1, 5: 1, 10: 2}
+# What is shown beside that.
+_SHOWN = (
+    "packetsReceived", "bytesReceived", "headerBytesReceived", "packetsLost", "jitter",
+    "nackCount", "pliCount", "firCount", "retransmittedPacketsReceived",
+    "retransmittedBytesReceived", "fecPacketsReceived", "fecBytesReceived", "packetsDiscarded",
+    "fecPacketsDiscarded", "framesReceived", "framesDecoded", "keyFramesDecoded", "framesDropped",
+    "freezeCount", "totalFreezesDuration", "pauseCount", "qpSum", "frameWidth", "frameHeight",
+    "framesPerSecond", "framesAssembledFromMultiplePackets", "totalInterFrameDelay",
+)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Two peers and a path between them."""
+
+    offerer: str
+    answerer: str
+    codec: str = "vp8"
+
+    @property
+    def name(self):
+        """A name for people and for folders."""
+        words = ["lossy", self.offerer, self.answerer]
+        return "-".join(words + [self.codec] * (self.codec != "vp8"))
+
+    @property
+    def peers(self):
+        """Who takes part, in the order of the ends."""
+        return (self.offerer, self.answerer)
+
+    @property
+    def uses_loopback(self):
+        """Whether both reach each other over loopback."""
+        return all(ABILITIES[peer].uses_loopback for peer in self.peers)
+
+
+CELLS = [Cell("chromium", "firefox"), Cell("chromium", "aiortc")]
+
+
+async def run(cell, program, folder, seconds, losses=LOSSES, runs=_RUNS):
+    """Makes the calls of a cell and compares them; the problems, and a table."""
+    seconds = max(seconds, _LEAST_SECONDS)
+    problems = []
+    try:
+        for loss in losses:
+            for number in range(runs):
+                place = folder / f"{loss}-{number}"
+                shutil.rmtree(place, ignore_errors=True)
+                place.mkdir(parents=True)
+                async with asyncio.timeout(_CALL_SECONDS + seconds):
+                    await record(cell, place, loss, seconds, seed=number)
+    except Exception as error:  # a peer may fail in any way: the call failed
+        problems.append(f"{type(error).__name__}: {error}")
+    finally:
+        end_orphans()
+    found, table = compare_all(program, folder)
+    return problems + found, table
+
+
+# MARK: Calls
+
+
+async def record(cell, folder, loss, seconds, seed):
+    """Makes a call over a lossy path: a capture for each end, and what that counted."""
+    # Only now: what compares needs none of the packages behind it.
+    from observed import _key_log
+    from peers.opening import open_peer
+
+    host = "127.0.0.1" if cell.uses_loopback else namespace.ADDRESS
+    path = await LossyPath.open(host, loss / 100, seed=seed)
+    os.environ[BRIEF] = "1"
+    peers, captures = [], []
+    try:
+        for end in range(2):
+            captures.append(await _capture(folder / f"{end}.pcap", path.port(end)))
+        with _key_log(folder / "keys.log"):
+            for end, name in enumerate(cell.peers):
+                (folder / str(end)).mkdir()
+                call = Call(
+                    name, "peer", codec=cell.codec, avoids_loopback=not cell.uses_loopback)
+                peers.append(await open_peer(call, folder / str(end)))
+        offer = path.signaled(await peers[0].offer(), 0)
+        answer = path.signaled(await peers[1].answer(offer), 1)
+        await peers[0].accept(answer)
+        (folder / "offer.sdp").write_text(offer)
+        (folder / "answer.sdp").write_text(answer)
+        await _connected(peers)
+        await asyncio.sleep(seconds)
+        for end, peer in enumerate(peers):
+            counted = {"peer": cell.peers[end], "loss": loss, "stats": await peer.statistics()}
+            await asyncio.sleep(0.3)
+            await captures[end].finish(10, sending=signal.SIGINT)
+            (folder / f"{end}.json").write_text(json.dumps(counted))
+    finally:
+        for peer in peers:
+            await peer.close()
+        for capture in captures:
+            await capture.end()
+        path.close()
+
+
+async def _capture(file, port):
+    child = await Child.start(
+        ["dumpcap", "-q", "-P", "-i", "lo", "-f", f"udp port {port}", "-w", file],
+        file.with_suffix(".dumpcap.log"))
+    await child.line("File: ", 30, errors=True)
+    return child
+
+
+async def _connected(peers):
+    loop = asyncio.get_running_loop()
+    start = loop.time()
+    while loop.time() < start + _CONNECT_SECONDS:
+        reports = [await peer.report() for peer in peers]
+        if all(report.frames("in", "video") for report in reports):
+            return
+        await asyncio.sleep(0.3)
+    raise ProcessError(f"no video frames within {_CONNECT_SECONDS} s")
+
+
+# MARK: Comparison
+
+
+def compare_all(program, folder):
+    """Compares all captures below a folder; the problems, and a table."""
+    cases = {}
+    for file in sorted(folder.rglob("[01].json")):
+        counted = json.loads(file.read_text())
+        try:
+            streams = _compare(program, file.parent, int(file.stem), counted)
+        except Exception as error:  # a damaged capture is a problem of its own
+            return [f"{file}: {type(error).__name__}: {error}"], ""
+        for kind, theirs, ours in streams:
+            cases.setdefault((counted["peer"], counted["loss"], kind), []).append((theirs, ours))
+    problems, lines = [], []
+    for (peer, loss, kind), runs in sorted(cases.items()):
+        lines.append(f"{peer} at {loss} %, {kind}: counted / observed, of {len(runs)} runs")
+        for name in _SHOWN:
+            pairs = [(theirs[name], ours.get(name)) for theirs, ours in runs
+                     if theirs.get(name) is not None]
+            if not pairs:
+                continue
+            words = "  ".join(f"{_word(one)}/{_word(two)}" for one, two in pairs)
+            problem = _problem(peer, name, loss, kind, pairs)
+            problems += [f"{peer} at {loss} %, {kind}: {problem}"] * bool(problem)
+            lines.append(f"  {name:>34}  {words}{'  !' if problem else ''}")
+    return problems, "\n".join(lines)
+
+
+def _problem(peer, name, loss, kind, pairs):
+    """What is wrong with a figure in the median of the runs; None where nothing is."""
+    if name in (_AIORTC_COUNTED if peer == "aiortc" else _COUNTED):
+        off = lambda one: max(_SHARE * abs(one), _SPARE)
+    elif name == "jitter" and peer == "aiortc":
+        off = lambda one: _JITTER
+    elif name == "framesDecoded" and kind == "video":
+        off = lambda one: max(_FRAMES_SHARE[loss] * one, 1)
+    elif name == "freezeCount":
+        off = lambda one: _FREEZES_SPARE[loss]
+    else:
+        return None
+    if any(two is None for _, two in pairs):
+        return f"{name} is missing"
+    excess = statistics.median(abs(one - two) - off(one) for one, two in pairs)
+    if excess <= 0:
+        return None
+    return f"{name}: " + ", ".join(f"{one} and {two}" for one, two in pairs)
+
+
+def _compare(program, folder, end, counted):
+    """The inbound streams of a receiver, as it counted them and as Retake did."""
+    inbound = [stats for stats in counted["stats"] if stats["type"] == "inbound-rtp"]
+    capture, take = folder / f"{end}.cut.pcap", folder / f"{end}.take"
+    _cut(folder / f"{end}.pcap", capture, max(stats["timestamp"] for stats in inbound))
+    take.unlink(missing_ok=True)
+    subprocess.run(
+        [program, "import", capture, "--keys", folder / "keys.log", "--sdp", folder / "offer.sdp",
+         "--sdp", folder / "answer.sdp", "--decode", "--out", take],
+        check=True, capture_output=True)
+    with closing(sqlite3.connect(f"file:{take}?mode=ro", uri=True)) as database:
+        rows = database.execute(
+            "SELECT members, max(row) FROM stat WHERE type = 'inbound-rtp' GROUP BY peer, id")
+        ours = {members["ssrc"]: members for members in (json.loads(row[0]) for row in rows)}
+    return [(stats["kind"], stats, ours.get(stats["ssrc"], {})) for stats in inbound]
+
+
+def _cut(source, target, milliseconds):
+    """Copies the packets of a pcap up to a Unix time."""
+    data = source.read_bytes()
+    scale = {b"\xd4\xc3\xb2\xa1": 1_000, b"\x4d\x3c\xb2\xa1": 1_000_000}[data[:4]]
+    place = 24
+    while place + 16 <= len(data):
+        seconds, rest, size, _ = struct.unpack_from("<IIII", data, place)
+        if seconds * 1_000 + rest / scale > milliseconds or place + 16 + size > len(data):
+            break
+        place += 16 + size
+    target.write_bytes(data[:place])
+
+
+def _word(value):
+    if value is None:
+        return "-"
+    return f"{value:.4g}" if isinstance(value, float) and value % 1 else f"{value:.0f}"
+
+
+def main():
+    """Compares what a run left."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--retake", type=Path, required=True)
+    parser.add_argument("folder", type=Path)
+    options = parser.parse_args()
+    problems, table = compare_all(options.retake.resolve(), options.folder)
+    print(table)
+    for problem in problems:
+        print(problem)
+    return bool(problems)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
