@@ -1,7 +1,7 @@
 public import AudioSession
 public import Live
-import RoomProtocols
-public import RoomSignaling
+public import RoomProtocols
+import RoomSignaling
 import Synchronization
 
 /// How a channel of a Sora server ended.

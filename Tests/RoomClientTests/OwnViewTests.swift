@@ -164,7 +164,8 @@ import Testing
 
   @Test func aFileOfAnyFormatIsDecodedWithItsSound() async throws {
     let folder = FileManager.default.temporaryDirectory.path + "/own-\(UUID().uuidString)"
-    ProcessVideoCapturer.standIn.withLock { [path = try Self.standIn(folder)] in $0 = path }
+    let program = try Self.standIn(folder)
+    ProcessVideoCapturer.standIn.withLock { $0 = program }
     defer {
       ProcessVideoCapturer.standIn.withLock { $0 = nil }
       try? FileManager.default.removeItem(atPath: folder)

@@ -113,10 +113,12 @@ import Testing
     try await meeting.end()
   }
 
-  /// What is sent of a quiet hum that a microphone hears for three seconds.
-  private func sent(_ change: (inout LocalMediaOptions) -> Void) throws -> [Int16] {
+  /// The power of what is sent of a signal that a microphone hears for ten seconds.
+  private func power(
+    of signal: (Int) -> Int16, _ change: (inout LocalMediaOptions) -> Void
+  ) throws -> Double {
     let session = try Session()
-    let device = ManualAudioDevice()
+    let device = ManualAudioDevice(captureFormat: AudioFormat(sampleRate: 16_000))
     let audio = try session.makeAudioSession(device: device)
     var options = Self.voiceOnly
     change(&options)
@@ -124,29 +126,34 @@ import Testing
     let samples = Mutex<[Int16]>([])
     let sink = audio.onCaptured { block in samples.withLock { $0 += block.samples } }
     try media.openMicrophone(of: audio)
-    let tone = ToneGenerator(hertz: 300, pauseSeconds: 0)
-    for number: Int64 in 0..<300 {
-      let quiet = tone.block(at: number * 480, frameCount: 480, channels: 1).samples.map { $0 / 64 }
-      try device.port?.capture(PCMChunk(samples: quiet, sampleRate: 48_000, channels: 1))
+    for number in 0..<1_000 {
+      let heard = (number * 160..<(number + 1) * 160).map(signal)
+      try device.port?.capture(PCMChunk(samples: heard, sampleRate: 16_000))
     }
     withExtendedLifetime(sink) {}
     media.closeMicrophone()
-    return samples.withLock { $0 }
-  }
-
-  private func power(_ samples: [Int16]) -> Double {
-    let last = samples.suffix(48_000)
+    let last = samples.withLock { $0.suffix(96_000) }
     return last.reduce(0) { $0 + Double($1) * Double($1) } / Double(max(1, last.count))
   }
 
   @Test func audioTypeAndAutoGainHoldForWhatIsPublished() throws {
-    let music = try sent { $0.audioType = .music }
-    let regulated = try sent { ($0.audioType, $0.autoGain) = (.music, true) }
-    let voice = try sent { $0.audioType = .voice }
-    // Music is what the microphone gave; loudness that is regulated is more of it; and a steady hum
-    // is noise to a voice.
-    #expect(power(music) > 0)
-    #expect(power(regulated) > 2 * power(music))
-    #expect(power(voice) < power(music) / 2)
+    // Noise that a generator makes, at a peak.
+    func noise(_ place: Int, _ peak: Int) -> Int {
+      let drawn = UInt32(truncatingIfNeeded: place) &* 2_654_435_761
+      let mixed = (drawn ^ drawn >> 15) &* 2_246_822_519
+      return (Int(mixed >> 16) - 32_768) * peak / 32_768
+    }
+    // Syllables of 150 ms with pauses, as of a quiet voice; and a fan.
+    func voice(_ place: Int) -> Int16 {
+      let time = place / 16 % 200
+      return Int16(noise(place, 1_200) * (time < 150 ? min(time, 150 - time) : 0) / 75)
+    }
+    func fan(_ place: Int) -> Int16 { Int16(noise(place, 600)) }
+    let plain = try power(of: voice) { $0.audioType = .music }
+    let regulated = try power(of: voice) { ($0.audioType, $0.autoGain) = (.music, true) }
+    #expect(plain > 0 && regulated > 4 * plain, "\(regulated), \(plain)")
+    let kept = try power(of: fan) { $0.audioType = .music }
+    let heldDown = try power(of: fan) { $0.audioType = .voice }
+    #expect(kept > 0 && heldDown < kept / 2, "\(heldDown), \(kept)")
   }
 }

@@ -22,7 +22,7 @@ struct VoiceSelectionTests {
         let speaks = spans.contains { $0.contains(now) }
         _ = selection.hear(
           speaks ? level(voice) : -127, of: UInt32(voice),
-          at: .zero + .milliseconds(Int64(now)))
+          at: Instant.zero + Interval.milliseconds(Int64(now)))
       }
       return selection.holders
     }
@@ -67,7 +67,8 @@ struct VoiceSelectionTests {
     gate.setVoices([(1, true), (2, false), (3, false)])
     let block = AudioBlock(samples: Array(repeating: 1_000, count: 960), channels: 1)
     func pass(_ media: UInt32, _ level: UInt8, at milliseconds: Int64) -> AudioBlock? {
-      gate.pass(block, level: level, of: media, at: .zero + .milliseconds(milliseconds))
+      gate.pass(
+        block, level: level, of: media, at: Instant.zero + Interval.milliseconds(milliseconds))
     }
     for now: Int64 in stride(from: 0, to: 200, by: 20) {
       _ = (pass(1, 10, at: now), pass(2, 20, at: now), pass(3, 20, at: now))

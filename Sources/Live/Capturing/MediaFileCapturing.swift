@@ -1,6 +1,5 @@
 import Foundation
 import Media
-import Synchronization
 
 // Files of any format that ffmpeg decodes.
 extension ProcessVideoCapturer {

@@ -1,6 +1,6 @@
 import Foundation
 import Media
-import Synchronization
+package import Synchronization
 
 /// Why a device or a screen cannot be captured.
 public struct VideoCaptureError: Error, Hashable, Sendable, CustomStringConvertible {

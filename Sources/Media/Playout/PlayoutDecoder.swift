@@ -14,7 +14,7 @@ struct PlayoutDecoder {
   /// The gain of the block before, from which a ramp begins; nil before the first.
   private var former: PlayoutGain?
 
-  init(track: String, channels: Int, codecs: any CodecFactory, rampsGain: Bool) {
+  init(track: String, channels: Int, codecs: any CodecFactory, rampsGain: Bool = false) {
     self.track = track
     self.channels = channels
     self.codecs = codecs

@@ -256,8 +256,8 @@ struct HostedRoom {
   /// The voices that somebody may be sent, in the order of their numbers.
   func voices(for id: String) -> [(media: UInt32, isAlwaysOn: Bool)] {
     media.filter { $0.owner != id && $0.media.kind == .audio }
-      .map { ($0.media.number, $0.media.isAlwaysOn) }
-      .sorted { $0.0 < $1.0 }
+      .map { (media: $0.media.number, isAlwaysOn: $0.media.isAlwaysOn) }
+      .sorted { $0.media < $1.media }
   }
 
   /// Whether media goes to somebody at present.
