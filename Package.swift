@@ -196,8 +196,8 @@ let package = Package(
     module(
       "RoomClient",
       [
-        "Wire", "JSEP", "SCTP", "SDP", "Media", "MediaFiles", "Stats", "Peer", "RoomSignaling",
-        "RoomProtocols", "Room", "Tape", "Live", "Signaling",
+        "Wire", "JSEP", "SCTP", "SDP", "Media", "MediaFiles", "AudioSession", "Stats", "Peer",
+        "RoomSignaling", "RoomProtocols", "Room", "Tape", "Live", "Signaling",
       ] + nio),
     // What an application imports: all that is public, and takes as values.
     module(
@@ -288,8 +288,8 @@ let package = Package(
     tests(
       "RoomClientTests",
       [
-        "Wire", "SDP", "JSEP", "Media", "Stats", "Peer", "RoomSignaling", "RoomProtocols", "Room",
-        "Signaling", "Live", "Tape", "Replay", "RoomClient",
+        "Wire", "RTP", "SDP", "JSEP", "Media", "AudioSession", "Stats", "Peer", "RoomSignaling",
+        "RoomProtocols", "Room", "Signaling", "Live", "Tape", "Replay", "RoomClient",
       ]),
     tests("RoomTests", ["Wire", "Peer", "SDP", "RoomSignaling", "Room", "Lab"]),
     tests(

@@ -125,6 +125,9 @@ public struct PeerConfiguration: Hashable, Sendable, Codable {
   /// Whether a sender of one video stream sends several where an offer asks for a simulcast (W3C
   /// setRemoteDescription); nil: it does not, in a take of before.
   public var takesOfferedLayers: Bool?
+  /// Whether a change of what a received track is played at (muted, enabled, volume) is spread over
+  /// a block, so that nothing clicks; nil: it is not, in a take of before.
+  public var rampsVolume: Bool?
   /// What is told beyond what every connection tells; nil: nothing.
   public var notices: [PeerNotice]?
   /// The codecs that the application brought, which a replay needs too or takes from the recording;

@@ -5,6 +5,16 @@ import Wire
 ///
 /// What follows from a change is returned as what the room tells and asks for.
 struct ReceiverPool {
+  /// Who chooses which of those who speak are heard.
+  enum Voices: Sendable {
+    /// Nobody: all that is received is.
+    case all
+    /// This side, by the slots of its connections; what has none is silenced or not.
+    case slots(silences: Bool)
+    /// The service, which says whose audio it sends.
+    case told
+  }
+
   enum Phase: String, Sendable {
     /// The service was asked.
     case subscribing
@@ -39,14 +49,28 @@ struct ReceiverPool {
   private(set) var isMuted = false
   private let maximum: Int
   private let growth: Int
-  /// Whether only some of those who speak are heard, and this side chooses them.
-  private let hasAudioSlots: Bool
+  private let voices: Voices
+  /// The voices that the service sends, those among them that nothing was received of yet.
+  private var told: [MediaID] = []
 
-  init(initial: Int, maximum: Int, growth: Int, hasAudioSlots: Bool) {
+  init(initial: Int, maximum: Int, growth: Int, voices: Voices) {
+    self.voices = voices
     self.maximum = min(max(1, maximum), 1_000)
     size = min(max(1, initial), self.maximum)
     self.growth = max(1, growth)
-    self.hasAudioSlots = hasAudioSlots
+  }
+
+  private var hasAudioSlots: Bool { if case .slots = voices { true } else { false } }
+  /// Whether what has no slot is not played.
+  private var silences: Bool { if case .slots(let silences) = voices { silences } else { false } }
+
+  /// Whether audio is heard as soon as it comes.
+  private func isHeardAtOnce(_ media: MediaID, isAlwaysOn: Bool) -> Bool {
+    switch voices {
+    case .all: true
+    case .slots: isAlwaysOn
+    case .told: isAlwaysOn || told.contains(media)
+    }
   }
 
   subscript(media: MediaID) -> Receiver? { place(of: media).map { receivers[$0] } }
@@ -166,7 +190,7 @@ struct ReceiverPool {
     _ media: MediaID, _ people: ParticipantTable, _ links: ConnectionTable
   ) -> [RoomOutput] {
     var outputs: [RoomOutput] = []
-    if let receiver = self[media], receiver.isExempt {
+    if let receiver = self[media], receiver.isExempt, hasAudioSlots {
       outputs = order(receiver) { .exemptAudio(transceiver: $0, false) }
     }
     return outputs + lose(media, people, links)
@@ -230,10 +254,11 @@ struct ReceiverPool {
       let place = carried(receiver, by: link.peer, people)
     else { return [] }
     let isAlwaysOn = people.media(receiver.media)?.isAlwaysOn == true
-    let isHeard = !receiver.isVideo && (!hasAudioSlots || isAlwaysOn)
+    let isHeard =
+      !receiver.isVideo && isHeardAtOnce(receiver.media, isAlwaysOn: isAlwaysOn)
     receivers[index].isCarried = true
     receivers[index].isOccupant = isHeard
-    receivers[index].isExempt = isHeard && hasAudioSlots
+    receivers[index].isExempt = isAlwaysOn && isHeard && choosesVoices
     var outputs: [RoomOutput] = [
       .person(.carried(place)),
       .event(.remoteSubscribed(receiver.media, connection, transceiver: place.transceiver)),
@@ -243,6 +268,7 @@ struct ReceiverPool {
     }
     if isHeard { outputs.append(.event(.audioOccupied(receiver.media))) }
     if isMuted || receiver.isMuted { outputs += setAudible(receiver) }
+    outputs += setSilenced(receiver, !isHeard)
     return outputs
   }
 
@@ -275,22 +301,60 @@ struct ReceiverPool {
     }
     receivers[index].isOccupant = isHeld
     let media = receivers[index].media
-    return [.event(isHeld ? .audioOccupied(media) : .audioVacated(media))]
+    return setSilenced(receivers[index], !isHeld)
+      + [.event(isHeld ? .audioOccupied(media) : .audioVacated(media))]
   }
+
+  /// Whether somebody chooses who is heard.
+  private var choosesVoices: Bool { if case .all = voices { false } else { true } }
+
+  /// Plays what a receiver without a slot receives, or not.
+  private func setSilenced(_ receiver: Receiver, _ isSilenced: Bool) -> [RoomOutput] {
+    guard silences, !receiver.isVideo else { return [] }
+    return order(receiver) { .setSilenced(transceiver: $0, isSilenced) }
+  }
+
+  /// The service sends these voices and no others, besides those that are always on.
+  mutating func setVoices(_ media: [MediaID]) -> [RoomOutput] {
+    guard case .told = voices else { return [] }
+    told = Array(media.prefix(ReceiverPool.toldMaximum))
+    var outputs: [RoomOutput] = []
+    // Who loses its place goes before who takes it.
+    for isHeard in [false, true] {
+      for index in receivers.indices where receivers[index].isCarried && !receivers[index].isVideo {
+        let receiver = receivers[index]
+        guard !receiver.isExempt, receiver.isOccupant != isHeard,
+          told.contains(receiver.media) == isHeard
+        else { continue }
+        receivers[index].isOccupant = isHeard
+        outputs.append(
+          .event(isHeard ? .audioOccupied(receiver.media) : .audioVacated(receiver.media)))
+      }
+    }
+    return outputs
+  }
+
+  /// No service sends more voices at once.
+  private static let toldMaximum = 1_000
 
   /// Audio that became always on is heard whoever else speaks; what is so no longer waits for its
   /// turn.
   mutating func exempt(_ media: PublishedMedia) -> [RoomOutput] {
-    guard hasAudioSlots, let index = place(of: media.id), !receivers[index].isVideo,
+    guard choosesVoices, let index = place(of: media.id), !receivers[index].isVideo,
       receivers[index].isCarried, receivers[index].transceiver != nil,
       receivers[index].isExempt != media.isAlwaysOn
     else { return [] }
     let wasHeard = receivers[index].isOccupant
+    let isHeard = isHeardAtOnce(media.id, isAlwaysOn: media.isAlwaysOn)
     receivers[index].isExempt = media.isAlwaysOn
-    receivers[index].isOccupant = media.isAlwaysOn
-    let order = order(receivers[index]) { .exemptAudio(transceiver: $0, media.isAlwaysOn) }
-    guard wasHeard != media.isAlwaysOn else { return order }
-    return order + [.event(media.isAlwaysOn ? .audioOccupied(media.id) : .audioVacated(media.id))]
+    receivers[index].isOccupant = isHeard
+    var outputs: [RoomOutput] = []
+    if hasAudioSlots {
+      outputs = order(receivers[index]) { .exemptAudio(transceiver: $0, media.isAlwaysOn) }
+    }
+    guard wasHeard != isHeard else { return outputs }
+    outputs += setSilenced(receivers[index], !isHeard)
+    return outputs + [.event(isHeard ? .audioOccupied(media.id) : .audioVacated(media.id))]
   }
 
   /// Mutes everything that is received, or no longer.

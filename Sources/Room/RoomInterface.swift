@@ -13,6 +13,8 @@ package struct RoomConfiguration: Hashable, Sendable, Codable {
   package var videoReceiverGrowthRate = 1
   /// How many voices are heard at once where the service does not choose; nil: all.
   package var audioOccupants: Int? = 4
+  /// Whether a voice without a slot is not played; nil: it is, in a take of before.
+  package var silencesWithoutSlot: Bool?
   /// Whether the audio of others is subscribed to as it is published.
   package var subscribesAudio = true
   /// Whether identifiers of rooms have 1 to 32 letters, digits and hyphens.
@@ -132,6 +134,8 @@ package enum RoomConnectionOrder: Hashable, Sendable, Codable {
   case exemptAudio(transceiver: UInt32, Bool)
   /// Silences what a transceiver receives, or no longer.
   case setAudible(transceiver: UInt32, Bool)
+  /// Does not play what a transceiver receives while it has no slot, or does again.
+  case setSilenced(transceiver: UInt32, Bool)
 }
 
 /// The states of a room.

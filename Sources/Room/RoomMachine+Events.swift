@@ -25,6 +25,7 @@ extension RoomMachine {
       }
     case .talking(let participant, let isTalking, let level):
       outbox.append(.event(.talking(participant: participant, isTalking, level: level)))
+    case .voices(let media): outbox.append(pool.setVoices(media))
     case .assigned(let media, let connection, let mid):
       assign(media, connection, mid, into: &outbox)
     case .unassigned(let media): outbox.append(pool.unassign(media, people, links))

@@ -21,7 +21,7 @@ package struct RoomMachine: Machine {
   var token = RoomToken()
   var people = ParticipantTable()
   var own = LocalMediaTable()
-  var pool = ReceiverPool(initial: 1, maximum: 1, growth: 1, hasAudioSlots: false)
+  var pool = ReceiverPool(initial: 1, maximum: 1, growth: 1, voices: .all)
   var links = ConnectionTable(delay: .zero, maximum: 0)
   var actions = ActionTable(limit: .zero)
   var share = ScreenShare()
@@ -65,12 +65,20 @@ package struct RoomMachine: Machine {
       initial: configuration.videoReceiverInitialCount,
       maximum: configuration.videoReceiverMaximumCount,
       growth: configuration.videoReceiverGrowthRate,
-      hasAudioSlots: configuration.audioOccupants != nil
-        && !abilities.contains(.audioSelection))
+      voices: voices)
     links = ConnectionTable(
       delay: .milliseconds(configuration.restartDelayMilliseconds),
       maximum: configuration.restartMaximum)
     actions = ActionTable(limit: .milliseconds(configuration.actionTimeoutMilliseconds))
+  }
+
+  /// Who chooses which of those who speak are heard.
+  private var voices: ReceiverPool.Voices {
+    if abilities.contains(.toldVoices) { return .told }
+    guard configuration.audioOccupants != nil, !abilities.contains(.audioSelection) else {
+      return .all
+    }
+    return .slots(silences: configuration.silencesWithoutSlot ?? false)
   }
 
   // MARK: The signaling within

@@ -18,6 +18,7 @@ public final class Room: Sendable {
   private let model: RoomModel
   private let told: AsyncStream<RoomUpdate>.Continuation
   private let audience: RoomAudience
+  private let audio: AudioSession?
 
   /// Creates a room that is entered by `connect`.
   ///
@@ -25,30 +26,48 @@ public final class Room: Sendable {
   ///   - server: where it is.
   ///   - session: what its connections belong to, and what records them.
   ///   - label: names the room in the take.
+  ///   - audio: an audio session of the same session: its microphone is what own audio sends that
+  ///     has no other source, and its loudspeaker plays what is received; nil: the application hands
+  ///     audio in and gets it from the tracks.
   ///   - delegate: hears what happens; held weakly.
   public init(
     _ server: RoomServer, config: RoomConfig = RoomConfig(), session: Session,
-    label: String = "room", delegate: (any RoomDelegate)? = nil
+    label: String = "room", audio: AudioSession? = nil, delegate: (any RoomDelegate)? = nil
   ) {
+    self.audio = audio
     self.config = config
     self.server = server
     let (stream, continuation) = AsyncStream.makeStream(of: RoomUpdate.self)
     told = continuation
-    let model = RoomModel(local: localParticipant)
+    let model = RoomModel(
+      local: localParticipant, streamID: server.sora?.publisherStreamId)
     self.model = model
     let audience = RoomAudience(delegate)
     self.audience = audience
     driver = RoomDriver(
       config.configuration(server), connections: config.connection, session: session,
-      label: label, sources: model.sources
+      label: label, sources: model.sources, audio: audio, tellsStreams: server.sora != nil
     ) { news in
       for update in model.take(news) { continuation.yield(update) }
     }
     model.belong(to: driver)
     let weak = WeakRoom()
     weak.set(self)
+    let handlers = server.sora?.mediaChannelHandlers
+    if let handlers, let events = audio?.events {
+      // It ends with the audio session.
+      Task {
+        for await case .didChangeRoute(let reason, _, let current) in events {
+          handlers.onChangeAudioRoute?(reason, current)
+        }
+      }
+    }
     Task {
-      for await update in stream { audience.tell(update, of: weak) }
+      for await update in stream {
+        model.prepare(update)
+        handlers?.hear(update, closure: model.closure)
+        audience.tell(update, of: weak)
+      }
       audience.finish()
     }
   }
@@ -59,6 +78,8 @@ public final class Room: Sendable {
 
   /// How the room is.
   public var status: RoomStatus { model.status }
+  /// What the service said when it ended the room: known when `disconnected` is told, nil before.
+  public var closure: RoomClosure? { model.closure }
 
   /// Signs in: the room uses the token, and asks for another one before it ends.
   ///
@@ -115,7 +136,7 @@ public final class Room: Sendable {
   ///
   /// - Throws: `RoomError`.
   public func publish(_ media: LocalMedia) async throws(RoomError) {
-    try await media.start()
+    try await startMedia(media)
     let parts = media.parts
     guard !parts.isEmpty else { throw RoomError(.invalidArgument, "there is no own media") }
     model.add(media)
@@ -127,12 +148,28 @@ public final class Room: Sendable {
     }
   }
 
+  /// Starts the capturer and the microphone, unless a channel is entered with them off.
+  private func startMedia(_ media: LocalMedia) async throws(RoomError) {
+    if let sora = server.sora, !sora.initialCameraEnabled, let video = media.video {
+      video.active = false
+    } else {
+      try await media.start()
+    }
+    guard let local = media.audio else { return }
+    if let audio { try local.openMicrophone(of: audio) }
+    guard let sora = server.sora, !sora.initialMicrophoneEnabled else { return }
+    local.active = false
+    // A microphone that was never started needs no stop.
+    if local.origin == .microphone { try? audio?.pauseRecording() }
+  }
+
   /// Takes own media back.
   ///
   /// - Throws: `RoomError`.
   public func unpublish(_ media: LocalMedia) async throws(RoomError) {
     try await call(.unpublish(media.parts.map(\.info.id)))
     model.remove(media)
+    media.audio?.closeMicrophone()
   }
 
   // MARK: Video of others
@@ -181,8 +218,8 @@ public final class Room: Sendable {
   /// Mutes all that is received, or no longer; what is set on each audio stays.
   public func setMuted(_ isMuted: Bool) { driver.post(.setMuted(isMuted)) }
 
-  /// How loud the participants are that are heard: 0 to 100, by identifier.
-  public func getAudioLevels() -> [String: Int] { model.audioLevels(driver.links) }
+  /// How loud the other participants are that are heard: 0 to 100, by identifier.
+  public func getAudioLevels() -> [String: Int] { model.audioLevels }
 
   /// Sends a message to participants; to everyone when none is named.
   ///

@@ -11,7 +11,10 @@ public struct RoomConfig: Hashable, Sendable {
   public var videoReceiverMaximumCount = 20
   /// By how many the receivers grow when all are taken.
   public var videoReceiverGrowthRate = 1
-  /// How many voices are heard at once, where the service does not choose; nil: all.
+  /// How many voices are heard at once; nil: all.
+  ///
+  /// Retake's own rooms send no more than these, the loudest; of other services that send all, the
+  /// rest is not played.
   public var audioOccupants: Int? = 4
   /// How long connecting may take, in seconds.
   public var connectTimeoutSeconds = 30
@@ -35,6 +38,11 @@ public struct RoomConfig: Hashable, Sendable {
     configuration.videoReceiverMaximumCount = videoReceiverMaximumCount
     configuration.videoReceiverGrowthRate = videoReceiverGrowthRate
     configuration.audioOccupants = audioOccupants
+    configuration.silencesWithoutSlot = true
+    if server.signaling.protocolName == RetakeRoomMachine.name, let audioOccupants {
+      configuration.signaling.options[RetakeRoomMachine.voicesOption] =
+        String(min(max(0, audioOccupants), 1_000))
+    }
     let seconds = min(max(1, connectTimeoutSeconds), 86_400)
     configuration.connectTimeoutMilliseconds = Int64(seconds) * 1000
     configuration.checksRoomID = server.checksRoomID
@@ -68,6 +76,8 @@ public struct RoomServer: Hashable, Sendable {
   let needsToken: Bool
   /// What is said on entering, where the server's own configuration says it.
   let join: RoomJoin?
+  /// The configuration of a Sora channel, where it was given as such.
+  let sora: SoraConfiguration?
 
   /// Retake's own rooms, as `retake record serve --rooms` has them: `ws://host:port/rooms`.
   public static func retake(_ url: String, needsToken: Bool = false) -> RoomServer {
@@ -96,16 +106,20 @@ public struct RoomServer: Hashable, Sendable {
   /// metadata count instead of those of the room.
   public static func sora(_ configuration: SoraConfiguration) -> RoomServer {
     let signaling = configuration.signaling
+    var options = signaling.options
+    options["tells_signaling"] = "true"
     return RoomServer(
-      signaling.protocolName, signaling.urls, signaling.options, join: configuration.join)
+      signaling.protocolName, signaling.urls, options, join: configuration.join,
+      sora: configuration)
   }
 
   /// A service by the name of its protocol.
   package init(
     _ name: String, _ urls: [String], _ options: [String: String], checksRoomID: Bool = false,
-    needsToken: Bool = false, join: RoomJoin? = nil
+    needsToken: Bool = false, join: RoomJoin? = nil, sora: SoraConfiguration? = nil
   ) {
     self.join = join
+    self.sora = sora
     signaling = SignalingConfiguration(protocolName: name, urls: urls, options: options)
     self.checksRoomID = checksRoomID
     self.needsToken = needsToken

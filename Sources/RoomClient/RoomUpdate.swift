@@ -1,3 +1,4 @@
+public import Live
 public import Room
 import RoomSignaling
 
@@ -55,6 +56,22 @@ public enum RoomUpdate: Sendable {
   case notification(type: String, String)
   /// How far sharing of the screen by a helper is.
   case screenShare(ExtensionStatus)
+  /// A stream was added to a channel of a Sora server: the own one or one that is received, with its
+  /// tracks.
+  case streamAdded(MediaStream)
+  /// A stream of a channel of a Sora server was removed.
+  case streamRemoved(MediaStream)
+}
+
+/// What a service said when it ended a room.
+public struct RoomClosure: Hashable, Sendable {
+  /// Why the room is over.
+  public var reason: DisconnectReason
+  /// The service's number for it, that of the close frame where it is one (RFC 6455 section 7.4);
+  /// nil: it gave none.
+  public var code: Int?
+  /// What it said; empty: nothing.
+  public var message: String
 }
 
 /// Why a room is over.

@@ -14,6 +14,8 @@ package struct RoomJoin: Hashable, Sendable, Codable {
   package var token: String?
   /// What the service or the others get, as JSON; nil: nothing.
   package var metadata: String?
+  /// How many voices the service is to send at once; nil: all.
+  package var voices: UInt32?
 
   package init(
     room: String, role: ConnectionRole = .both, displayName: String = "",

@@ -60,6 +60,8 @@ package struct SignalingAbilities: OptionSet, Hashable, Sendable, Codable {
   package static let audioOnly = SignalingAbilities(rawValue: 128)
   /// The server offers, and with that decides in which layers own video is sent.
   package static let serverOffers = SignalingAbilities(rawValue: 256)
+  /// The server says whose audio it sends; else all that is received is heard.
+  package static let toldVoices = SignalingAbilities(rawValue: 512)
 }
 
 /// The protocols that a room can speak, by the names of their machines.

@@ -80,6 +80,8 @@ package enum SignalingEvent: Hashable, Sendable, Codable {
   case mediaChanged(PublishedMedia)
   /// A participant speaks, or does no longer; the level in dBov (0 to -127) when the server tells.
   case talking(participant: String, Bool, level: Int?)
+  /// Whose audio is sent at present, where the service sends only so many voices: all of them.
+  case voices([MediaID])
   /// Media of others comes in a section of a connection from now on.
   case assigned(MediaID, ConnectionID, mid: String)
   /// It comes no longer.

@@ -116,4 +116,17 @@ struct PlayoutPartTests {
     }
     #expect(codecs.requests == 1 && failures == 1)
   }
+
+  @Test func anotherGainIsReachedOverABlockWithoutAStep() {
+    let block = AudioBlock(samples: Array(repeating: 10_000, count: 1_920), channels: 2)
+    let decoded = DecodedAudio(block: block, peak: 10_000, energy: 0)
+    let sunk = PlayoutGain.silence.applied(to: decoded, from: .unity)
+    let risen = PlayoutGain.unity.applied(to: decoded, from: .silence)
+    #expect(sunk.block.samples.last == 0 && risen.block.samples.last == 10_000)
+    for samples in [sunk.block.samples, risen.block.samples] {
+      let left = stride(from: 0, to: samples.count, by: 2).map { Int(samples[$0]) }
+      #expect(zip(left, left.dropFirst()).allSatisfy { abs($0 - $1) <= 11 })
+    }
+    #expect(sunk.energy > 0 && risen.energy > sunk.energy)
+  }
 }

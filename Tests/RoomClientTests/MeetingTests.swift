@@ -22,6 +22,12 @@ import Testing
     try await anna.connect(roomId: "room-1")
     try await first.hear("localPublished")
     #expect(anna.localParticipant.media.first === media && media.video?.owner != nil)
+    let (shownVideo, heardAudio) = (try #require(media.video), try #require(media.audio))
+    try await until("both") {
+      anna.localParticipant.videos.count + anna.localParticipant.audios.count == 2
+    }
+    #expect(anna.localParticipant.videos[shownVideo.id] === shownVideo)
+    #expect(anna.localParticipant.audios[heardAudio.id] === heardAudio)
 
     try await ben.connect(roomId: "room-1")
     try await second.hear("videoPublished camera")
@@ -39,6 +45,8 @@ import Testing
     try await second.hear("audioSubscribed")
     try await until("a level") { (ben.getAudioLevels()[owner.id] ?? 0) > 0 }
     #expect(ben.getAudioOccupants() == [owner.id])
+    // Only others have a level, whoever else speaks.
+    #expect(anna.getAudioLevels().isEmpty)
 
     try await ben.sendUserMessage(participantIds: [owner.id], message: "hello", type: "chat")
     try await first.hear("message chat hello")
@@ -57,6 +65,7 @@ import Testing
     try await ben.unsubscribe(videoId: video.id)
     #expect(!video.isSubscribed)
     try await anna.unpublish(media)
+    #expect(anna.localParticipant.videos.isEmpty && anna.localParticipant.audios.isEmpty)
     try await second.hear("videoUnpublished")
     await anna.disconnect()
     try await second.hear("left")

@@ -12,7 +12,8 @@ import Synchronization
 import Wire
 
 /// A channel of a Sora server on a free port of this machine, as its documents tell: it offers to
-/// receive a video in three layers, of which the middle one is switched off.
+/// receive a video in three layers, of which the middle one is switched off, and may send the voice
+/// of a connection `other`.
 final class SoraChannel: Sendable {
   let clients: Session
   let path: String
@@ -24,9 +25,10 @@ final class SoraChannel: Sendable {
 
   private final class Heard: Sendable {
     let connect = Mutex<JSONValue?>(nil)
+    let socket = Mutex<WebSocket?>(nil)
   }
 
-  init() async throws {
+  init(sendsVoice: Bool = false) async throws {
     folder = FileManager.default.temporaryDirectory.path + "/sora-" + UUID().uuidString
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
     path = folder + "/channel.take"
@@ -38,10 +40,13 @@ final class SoraChannel: Sendable {
     let peer = hosting.makePeer(label: "sora")
     let heard = Heard()
     let route = WebSocketRoute(path: "/signaling") { socket, _ in
+      heard.socket.withLock { $0 = socket }
       while case .text(let text)? = await socket.receive() {
         guard let message = try? JSONValue(parsing: text) else { continue }
         if message["type"]?.text == "connect" { heard.connect.withLock { $0 = message } }
-        if let answer = try? await SoraChannel.answer(message, by: peer) {
+        if let answer = try? await SoraChannel.answer(
+          message, by: peer, sendsVoice: sendsVoice)
+        {
           socket.post(.text(answer.json))
         }
       }
@@ -54,15 +59,25 @@ final class SoraChannel: Sendable {
 
   deinit { try? FileManager.default.removeItem(atPath: folder) }
 
+  /// Closes the WebSocket as a server does that ends a connection.
+  func close(code: UInt16, reason: String) {
+    heard.socket.withLock { $0 }?.post(close: WebSocketCloseCode(rawValue: code), reason: reason)
+  }
+
   /// What the client asked for.
   var connectMessage: JSONValue? { heard.connect.withLock { $0 } }
 
   private static func answer(
-    _ message: JSONValue, by peer: PeerConnection
+    _ message: JSONValue, by peer: PeerConnection, sendsVoice: Bool
   ) async throws(PeerError) -> JSONValue? {
     switch message["type"]?.text {
     case "connect"?:
       try await peer.addTransceiver(.video, direction: .recvonly)
+      if sendsVoice {
+        try await peer.addTransceiver(
+          .audio, direction: .sendonly, source: .tone(hertz: 440, pauseSeconds: 0),
+          streamIDs: ["other"])
+      }
       try await peer.setLocalDescription()
       return offer(try await peer.localDescription?.sdp ?? "")
     case "answer"?:
@@ -94,9 +109,15 @@ final class SoraChannel: Sendable {
       ("config", .members(("iceServers", .list([])))))
   }
 
+  /// How the channel is entered.
+  func configuration(_ role: SoraConfiguration.Role) -> SoraConfiguration {
+    SoraConfiguration(
+      url: "ws://127.0.0.1:\(server.port)/signaling", channelId: "channel", role: role,
+      multistreamEnabled: true)
+  }
+
   func room(delegate: Ear) -> Room {
-    var configuration = SoraConfiguration(
-      url: "ws://127.0.0.1:\(server.port)/signaling", channelId: "channel", role: .sendonly)
+    var configuration = configuration(.sendonly)
     configuration.simulcastEnabled = true
     return Room(.sora(configuration), session: clients, label: "client", delegate: delegate)
   }

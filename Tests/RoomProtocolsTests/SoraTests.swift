@@ -113,6 +113,16 @@ struct SoraTests {
       url: "wss://sora.example/signaling", channelId: "sora", role: .recvonly)
     #expect(configuration.signaling.options == ["connection_timeout": "30"])
     #expect(configuration.join == RoomJoin(room: "sora", role: .down))
+    #expect(configuration.multistreamEnabled == nil)
+    #expect(configuration.publisherStreamId == "mainStream")
+    #expect(configuration.initialCameraEnabled && configuration.initialMicrophoneEnabled)
+    let alone = SoraConfiguration(
+      url: "wss://sora.example/signaling", channelId: "sora", role: .sendrecv,
+      multistreamEnabled: false)
+    var legacy = SignalingBench<SoraMachine>(alone.signaling)
+    legacy.want(.join(alone.join))
+    legacy.open()
+    #expect(legacy.lastSent?["multistream"]?.flag == false)
     configuration.clientId = "me"
     configuration.signalingConnectMetadata = #"{"key":1}"#
     configuration.videoCodec = "VP8"

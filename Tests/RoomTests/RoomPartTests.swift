@@ -99,8 +99,8 @@ struct RoomPartTests {
 
   // MARK: Received media
 
-  private func pool(hasAudioSlots: Bool = false) -> ReceiverPool {
-    ReceiverPool(initial: 1, maximum: 2, growth: 1, hasAudioSlots: hasAudioSlots)
+  private func pool(_ voices: ReceiverPool.Voices = .all) -> ReceiverPool {
+    ReceiverPool(initial: 1, maximum: 2, growth: 1, voices: voices)
   }
 
   @Test func mediaIsCarriedWhenItsTransceiverIsKnownAndLostWithIt() throws {
@@ -142,7 +142,7 @@ struct RoomPartTests {
   @Test func audioThatIsAlwaysOnNeedsNoSlot() {
     var media = PublishedMedia.audio(3, of: "ann")
     let people = people(media)
-    var pool = pool(hasAudioSlots: true)
+    var pool = pool(.slots(silences: false))
     #expect(pool.assign(media, to: "a", on: link, people, links(mid: "a")).count == 2)
     #expect(pool.takeSlot(true, of: 5, on: link) == [.event(.audioOccupied(media.id))])
     #expect(pool.takeSlot(true, of: 5, on: link).isEmpty)
@@ -157,6 +157,39 @@ struct RoomPartTests {
           .event(.audioVacated(media.id)),
           .person(.ended(carried(media: 3, .audio, isInbound: true))),
         ])
+  }
+
+  @Test func whatHasNoSlotIsNotPlayedWhereThisSideChooses() {
+    var media = PublishedMedia.audio(3, of: "ann")
+    let people = people(media)
+    var pool = pool(.slots(silences: true))
+    func silenced(_ isSilenced: Bool) -> RoomOutput {
+      .connection(link, .setSilenced(transceiver: 5, isSilenced))
+    }
+    #expect(pool.assign(media, to: "a", on: link, people, links(mid: "a")).last == silenced(true))
+    #expect(
+      pool.takeSlot(true, of: 5, on: link) == [silenced(false), .event(.audioOccupied(media.id))])
+    #expect(
+      pool.takeSlot(false, of: 5, on: link) == [silenced(true), .event(.audioVacated(media.id))])
+    media.isAlwaysOn = true
+    #expect(
+      pool.exempt(media) == [
+        .connection(link, .exemptAudio(transceiver: 5, true)), silenced(false),
+        .event(.audioOccupied(media.id)),
+      ])
+  }
+
+  @Test func theServiceSaysWhoseVoicesItSends() {
+    let (first, second) = (PublishedMedia.audio(3, of: "ann"), PublishedMedia.audio(4, of: "ann"))
+    let people = people(first, second)
+    var pool = pool(.told)
+    // It may say so before the voice comes.
+    #expect(pool.setVoices([second.id]).isEmpty)
+    #expect(pool.assign(first, to: "a", on: link, people, links(mid: "a")).count == 2)
+    #expect(pool.setVoices([first.id]) == [.event(.audioOccupied(first.id))])
+    #expect(pool.setVoices([first.id, first.id, second.id]).isEmpty)
+    #expect(pool.setVoices([]) == [.event(.audioVacated(first.id))])
+    #expect(pool.takeSlot(true, of: 5, on: link) == [.event(.audioOccupied(first.id))])
   }
 
   @Test func mutingHoldsForOneOrForAllThatAreReceived() throws {

@@ -34,6 +34,9 @@ public final class AudioSession: Sendable {
   private let tape: TapeWriter?
   private let actor: UInt32
   private let waker: AudioWaker
+  /// What processes the microphone of a device that does not do it by itself; idle until it is
+  /// asked to.
+  private let processor: VoiceProcessor?
 
   init(
     device: any AudioDeviceModule, policy: AudioSessionPolicy, label: String, clock: TakeClock,
@@ -46,11 +49,15 @@ public final class AudioSession: Sendable {
     actor = tape?.addActor(.audioSession, label: label) ?? 0
     let waker = AudioWaker(clock)
     self.waker = waker
+    processor =
+      device is VoiceProcessingDevice
+      ? nil
+      : VoiceProcessor(renderFormat: device.renderFormat, profile: .music, controlsGain: false)
     state.withLock { state in
       step(.genesis(policy), &state)
       step(.event(.routeChanged(.newDeviceAvailable, device.route)), &state)
     }
-    device.connect(AudioDevicePort(self))
+    device.connect(AudioDevicePort(self, processor))
     try startThread(named: "retake-audio") { [weak self] in
       while let (events, isDue) = waker.next() {
         guard let self else { return }
@@ -228,9 +235,61 @@ public final class AudioSession: Sendable {
     return attachment
   }
 
-  private func played(_ connection: PeerConnection, _ id: UInt32) -> MediaSubscription {
+  /// Has the microphone processed for speech or for music from now on, whatever the device.
+  ///
+  /// - Parameter controlsGain: whether its loudness is regulated.
+  /// - Throws: what the device refused.
+  package func processMicrophone(_ profile: AudioProcessingProfile, controlsGain: Bool)
+    throws(AudioSessionError)
+  {
+    try call(.setProcessing(profile))
+    (device as? VoiceProcessingDevice)?.autoGain = controlsGain
+    processor?.set(profile, controlsGain: controlsGain)
+  }
+
+  /// Opens the microphone for as long as the result lives.
+  ///
+  /// - Parameter sink: is called with every 10 ms; it must return at once and not call the session.
+  /// - Throws: what the device or the user refused; there is no microphone then.
+  package func openMicrophone(_ sink: @escaping @Sendable (AudioBlock) -> Void)
+    throws(AudioSessionError) -> AudioAttachment
+  {
+    let id = nextConnection()
+    let attachment = AudioAttachment([onCaptured(sink)]) { [weak self] in
+      _ = self?.reply(to: .closeConnection(id))
+    }
+    try call(.openConnection(id, sends: true, receives: false))
+    return attachment
+  }
+
+  /// Plays what a connection receives for as long as the result lives.
+  ///
+  /// - Parameter plays: says of a transceiver whether it is played.
+  /// - Throws: what the device refused; nothing is played then.
+  package func openLoudspeaker(
+    _ connection: PeerConnection, plays: @escaping @Sendable (UInt32) -> Bool
+  ) throws(AudioSessionError) -> AudioAttachment {
+    let id = nextConnection()
+    let attachment = AudioAttachment([played(connection, id, plays)]) { [weak self] in
+      _ = self?.reply(to: .closeConnection(id))
+    }
+    try call(.openConnection(id, sends: false, receives: true))
+    return attachment
+  }
+
+  private func nextConnection() -> UInt32 {
+    state.withLock { state in
+      state.lastConnection += 1
+      return state.lastConnection
+    }
+  }
+
+  private func played(
+    _ connection: PeerConnection, _ id: UInt32,
+    _ plays: @escaping @Sendable (UInt32) -> Bool = { _ in true }
+  ) -> MediaSubscription {
     connection.onMedia { [weak self] media in
-      guard case .audio(let block) = media.content else { return }
+      guard case .audio(let block) = media.content, plays(media.transceiver) else { return }
       self?.play(block, track: id << 16 | media.transceiver & 0xffff)
     }
   }

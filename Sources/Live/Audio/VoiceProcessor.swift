@@ -8,7 +8,7 @@ import Synchronization
 /// It stands before the session, so a take has what came out of it, and no replay needs it.
 final class VoiceProcessor: Sendable {
   private struct State: ~Copyable {
-    var profile = AudioProcessingProfile.voice
+    var profile: AudioProcessingProfile
     var controlsGain: Bool
     var chain: VoiceChain?
   }
@@ -17,9 +17,11 @@ final class VoiceProcessor: Sendable {
   private let state: Mutex<State>
 
   /// - Parameter renderFormat: what the device plays; nil when it cannot, and leaves no echo.
-  init(renderFormat: AudioFormat?, controlsGain: Bool) {
+  init(
+    renderFormat: AudioFormat?, profile: AudioProcessingProfile = .voice, controlsGain: Bool
+  ) {
     self.renderFormat = renderFormat
-    state = Mutex(State(controlsGain: controlsGain))
+    state = Mutex(State(profile: profile, controlsGain: controlsGain))
   }
 
   var controlsGain: Bool {
@@ -32,9 +34,10 @@ final class VoiceProcessor: Sendable {
     }
   }
 
-  func set(_ profile: AudioProcessingProfile) {
+  func set(_ profile: AudioProcessingProfile, controlsGain: Bool? = nil) {
     state.withLock { state in
       state.profile = profile
+      state.controlsGain = controlsGain ?? state.controlsGain
       state.chain = nil
     }
   }

@@ -1,3 +1,4 @@
+import Foundation
 public import MediaFiles
 
 extension LocalMediaOptions {
@@ -15,10 +16,29 @@ extension LocalMediaOptions {
     switch source {
     case .camera: capturer = ProcessVideoCapturer.camera(position ?? self.position)
     case .bypass: capturer = PushedVideoCapturer(supportedFormats: [videoFormat])
-    case .file: capturer = try FileVideoCapturer(path: fileName)
+    case .file: capturer = try makeFileCapturer()
     }
     guard rotationType != .notAvailable else { return capturer }
     return FilteredVideoCapturer(
       capturer, filters: [OrientationFilter(orientation, by: rotationType)])
+  }
+
+  /// Makes the capturer of `fileName`: Retake reads YUV4MPEG2, IVF and streams of H.264 by itself,
+  /// ffmpeg the rest.
+  ///
+  /// - Throws: `MediaFileError` when the file cannot be read or holds no video frames.
+  package func makeFileCapturer() throws(MediaFileError) -> any VideoCapturer {
+    guard needsProgram else { return try FileVideoCapturer(path: fileName) }
+    guard FileManager.default.isReadableFile(atPath: fileName) else {
+      throw MediaFileError(
+        path: fileName, reason: "the file is not there or cannot be read: check its name")
+    }
+    return ProcessVideoCapturer.file(fileName, supportedFormats: [videoFormat])
+  }
+
+  /// Whether ffmpeg has to read `fileName`.
+  package var needsProgram: Bool {
+    let name = fileName.lowercased()
+    return ![".y4m", ".ivf", ".h264", ".264"].contains { name.hasSuffix($0) }
   }
 }

@@ -54,7 +54,9 @@ public struct LocalMediaOptions: Hashable, Sendable, Codable {
   public var position = CameraPosition.front
   /// Whether the own video frames are shown as in a mirror.
   public var isMirror = true
-  /// The file, where video frames come from one.
+  /// The file, where media come from one: of any format that ffmpeg decodes, with its sound.
+  ///
+  /// It is also what is sent where there is no camera.
   public var fileName = "sample.mov"
   /// The width in pixels of what a camera gives.
   public var videoWidth = 640

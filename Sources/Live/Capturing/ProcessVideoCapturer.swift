@@ -1,6 +1,6 @@
 import Foundation
 import Media
-import Synchronization
+package import Synchronization
 
 /// Why a device or a screen cannot be captured.
 public struct VideoCaptureError: Error, Hashable, Sendable, CustomStringConvertible {
@@ -108,9 +108,13 @@ public final class ProcessVideoCapturer: VideoCapturer {
     process?.end()
   }
 
+  /// What tests have in the place of ffmpeg; nil: nothing.
+  package static let standIn = Mutex<String?>(nil)
+
   /// The program on the search path.
-  private static var program: String? {
-    (ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin").split(separator: ":")
+  static var program: String? {
+    if let standIn = standIn.withLock({ $0 }) { return standIn }
+    return (ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin").split(separator: ":")
       .map { "\($0)/ffmpeg" }
       .first { FileManager.default.isExecutableFile(atPath: $0) }
   }

@@ -146,6 +146,8 @@ public struct ReceivedMedia: Sendable {
   public var isConcealed: Bool
   /// The media.
   public var content: MediaContent
+  /// What the sender says of the loudness of audio, in -dBov (RFC 6464); nil where it says nothing.
+  package var audioLevel: UInt8?
 
   /// The media of an inbound frame; nil when it could not be decoded or was sent by this side.
   package init?(_ frame: FrameRecord, at: Instant) {
@@ -162,6 +164,7 @@ public struct ReceivedMedia: Sendable {
     self.at = at
     rtpTime = frame.rtpTime
     isConcealed = frame.outcome == "concealed"
+    audioLevel = frame.audioLevel
   }
 }
 

@@ -49,11 +49,14 @@ package struct AudioPlayout: Machine {
   /// - Parameters:
   ///   - channels: 1 or 2: what the decoder puts out, whatever the sender coded.
   ///   - minimumDelay: the least delay; at most 5 s are granted.
+  ///   - rampsGain: whether another gain is reached over a block, and not at once.
   package init(
-    track: String, codecs: any CodecFactory, channels: Int = 1, minimumDelay: Interval = .zero
+    track: String, codecs: any CodecFactory, channels: Int = 1, minimumDelay: Interval = .zero,
+    rampsGain: Bool = false
   ) {
     delay = AudioDelay(minimum: minimumDelay)
-    decoder = PlayoutDecoder(track: track, channels: min(max(channels, 1), 2), codecs: codecs)
+    decoder = PlayoutDecoder(
+      track: track, channels: min(max(channels, 1), 2), codecs: codecs, rampsGain: rampsGain)
   }
 
   package var deadline: Instant? { nextTick }

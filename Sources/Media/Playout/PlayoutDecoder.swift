@@ -10,11 +10,15 @@ struct PlayoutDecoder {
   private var hasFailed = false
   /// How loud the audio is made before anything is counted or handed out.
   private var gain = PlayoutGain.unity
+  private let rampsGain: Bool
+  /// The gain of the block before, from which a ramp begins; nil before the first.
+  private var former: PlayoutGain?
 
-  init(track: String, channels: Int, codecs: any CodecFactory) {
+  init(track: String, channels: Int, codecs: any CodecFactory, rampsGain: Bool = false) {
     self.track = track
     self.channels = channels
     self.codecs = codecs
+    self.rampsGain = rampsGain
   }
 
   mutating func setGain(_ gain: PlayoutGain) { self.gain = gain }
@@ -30,7 +34,12 @@ struct PlayoutDecoder {
         decoder = try codecs.audioDecoder(track: track, channels: channels)
         hasFailed = false
       }
-      if let decoder { return gain.applied(to: try decoder.decode(request)) }
+      if let decoder {
+        let decoded = try decoder.decode(request)
+        defer { former = gain }
+        guard rampsGain, let former, former != gain else { return gain.applied(to: decoded) }
+        return gain.applied(to: decoded, from: former)
+      }
     } catch {
       failures &+= 1
     }

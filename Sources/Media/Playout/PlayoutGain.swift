@@ -32,6 +32,24 @@ package struct PlayoutGain: Hashable, Sendable {
     block.samples = block.samples.map { sample in
       Int16(clamping: (Int64(sample) * factor + 32_768) >> 16)
     }
+    return PlayoutGain.measured(block)
+  }
+
+  /// A block that begins at another volume and reaches this one with its last sample.
+  package func applied(to decoded: DecodedAudio, from former: PlayoutGain) -> DecodedAudio {
+    var block = decoded.block
+    guard !block.samples.isEmpty, block.frameCount > 0 else { return decoded }
+    for frame in 0..<block.frameCount {
+      let step = (factor - former.factor) * Int64(frame + 1) / Int64(block.frameCount)
+      for index in (frame * block.channels)..<((frame + 1) * block.channels) {
+        let scaled = (Int64(block.samples[index]) * (former.factor + step) + 32_768) >> 16
+        block.samples[index] = Int16(clamping: scaled)
+      }
+    }
+    return PlayoutGain.measured(block)
+  }
+
+  private static func measured(_ block: AudioBlock) -> DecodedAudio {
     let loudness = Loudness(samples: block.samples, channels: block.channels)
     return DecodedAudio(block: block, peak: loudness.peak, energy: loudness.energy)
   }

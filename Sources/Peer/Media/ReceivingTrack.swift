@@ -46,11 +46,11 @@ struct ReceivingTrack: Machine {
 
   init(
     _ section: NegotiatedSection, codecs: any CodecFactory, minimumDelay: Interval,
-    furtherDecoders: [CodecName]
+    furtherDecoders: [CodecName], rampsVolume: Bool
   ) {
     self.init(
       section.transceiverID, section.kind, mid: section.mid, codecs: codecs,
-      minimumDelay: minimumDelay, furtherDecoders: furtherDecoders)
+      minimumDelay: minimumDelay, furtherDecoders: furtherDecoders, rampsVolume: rampsVolume)
   }
 
   /// Begins a track by its number.
@@ -62,7 +62,7 @@ struct ReceivingTrack: Machine {
   init(
     _ number: UInt32, _ kind: MediaKind, mid: String, codecs: any CodecFactory,
     minimumDelay: Interval = .zero, decodes: Bool = true, furtherDecoders: [CodecName] = [],
-    isWatched: Bool = false
+    isWatched: Bool = false, rampsVolume: Bool = false
   ) {
     transceiver = number
     self.kind = kind
@@ -70,7 +70,9 @@ struct ReceivingTrack: Machine {
     self.decodes = decodes
     let track = String(number)
     switch kind {
-    case .audio: audio = AudioPlayout(track: track, codecs: codecs, minimumDelay: minimumDelay)
+    case .audio:
+      audio = AudioPlayout(
+        track: track, codecs: codecs, minimumDelay: minimumDelay, rampsGain: rampsVolume)
     case .video:
       video = VideoPlayout(
         track: track, codecs: codecs, minimumDelay: minimumDelay, decodes: decodes,

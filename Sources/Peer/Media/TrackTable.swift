@@ -68,7 +68,8 @@ struct TrackTable {
     receiving.append(
       ReceivingTrack(
         section, codecs: codecs, minimumDelay: .milliseconds(Int64(minimum)),
-        furtherDecoders: (configuration.decoders ?? []).map { CodecName(rawValue: $0) }))
+        furtherDecoders: (configuration.decoders ?? []).map { CodecName(rawValue: $0) },
+        rampsVolume: configuration.rampsVolume ?? false))
     applySettings(of: section.transceiverID)
     return receiving.count - 1
   }

@@ -12,10 +12,10 @@ extension SDKRow {
       by: "TrackCallTests/aVolumeScalesBeforeLevelDigestAndStatistics"),
     .works(
       "SO4", "an event for each stream that is added",
-      by: "StreamTests/streamsAreToldToTheOtherSideOnly"),
+      by: "SoraHandlerTests/streamsOfBothSidesSignalingAndTheCloseReachTheHandlers"),
     .works(
       "SO5", "the configuration of a connection, its defaults and time limit",
-      by: "SoraTests/theConfigurationHasTheDefaultsOfTheSDK"),
+      by: "SoraHandlerTests/theCameraAndTheMicrophoneCanBeOffAtFirst"),
     .works(
       "SO6", "sending any audio",
       by: "LoopbackCallTests/filesAreSentAndWhatIsReceivedIsWrittenToFiles"),
@@ -48,7 +48,7 @@ extension SDKRow {
       by: "StatsFormTests/roomSDKsGetAReportOfEachDirection"),
     .works(
       "SO16", "events of connecting, streams, channels, signaling and routes",
-      by: "SoraTests/everyEventOfAChannelIsTold"),
+      by: "SoraHandlerTests/streamsOfBothSidesSignalingAndTheCloseReachTheHandlers"),
     .works(
       "SO17", "decoded audio and video for the application, and video frames of its own",
       by: "LoopbackCallTests/applicationMediaIsSentAndReceived"),

@@ -36,11 +36,18 @@ final class RoomDriver: Sendable {
   private let base: PeerConfiguration
   /// Hears of everything, one thing after the other; it must return at once.
   private let listener: @Sendable (RoomNews) -> Void
+  /// Whose loudspeaker plays what is received; nil: nobody's.
+  private let audio: AudioSession?
+  /// Whether streams are told.
+  private let tellsStreams: Bool
 
   init(
     _ configuration: RoomConfiguration, connections base: PeerConfiguration, session: Session,
-    label: String, sources: LocalSources, listener: @escaping @Sendable (RoomNews) -> Void
+    label: String, sources: LocalSources, audio: AudioSession? = nil, tellsStreams: Bool = false,
+    listener: @escaping @Sendable (RoomNews) -> Void
   ) {
+    self.audio = audio
+    self.tellsStreams = tellsStreams
     self.session = session
     self.label = label
     self.sources = sources
@@ -75,6 +82,9 @@ final class RoomDriver: Sendable {
       step(.call(id: state.lastCall, call), &state)
     }
   }
+
+  /// Tells the application of an error that nobody waits for.
+  func report(_ error: RoomError) { listener(.failed(error)) }
 
   func step(_ input: RoomInput) { state.withLock { step(input, &$0) } }
 
@@ -139,8 +149,12 @@ final class RoomDriver: Sendable {
     if case .request(.open(let role, let servers)) = order {
       let link = RoomLink(
         session: session, label: "\(label) \(role.rawValue) \(id.number)", role: role,
-        servers: servers, base: base, sources: sources
-      ) { [weak self] in self?.step(.connection(id, $0)) }
+        servers: servers, base: base, sources: sources, audio: audio, tellsStreams: tellsStreams
+      ) { [weak self] in
+        self?.step(.connection(id, $0))
+      } tell: { [listener] in
+        listener($0)
+      }
       state.links[id] = link
       if state.made.count < RoomDriver.madeMaximum { state.made.append(link.connection) }
     } else {
@@ -169,6 +183,10 @@ enum RoomNews: Sendable {
   case state(RoomState)
   case share(ShareOrder)
   case tokenWanted
+  /// Something that was asked for in passing was refused.
+  case failed(RoomError)
+  /// A stream came or went, where streams are told.
+  case stream(MediaStream, isAdded: Bool)
 }
 
 /// Wakes a room at its deadline.

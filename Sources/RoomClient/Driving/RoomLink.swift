@@ -1,3 +1,4 @@
+import AudioSession
 import JSEP
 import Live
 import Media
@@ -17,6 +18,10 @@ final class RoomLink: Sendable {
   let role: ConnectionRole
   private let sources: LocalSources
   private let report: @Sendable (RoomConnectionReport) -> Void
+  /// Tells the application of what is none of the room's.
+  private let tell: @Sendable (RoomNews) -> Void
+  private let audio: AudioSession?
+  private let tellsStreams: Bool
   private let work: AsyncStream<Work>.Continuation
   private let state = Mutex(State())
 
@@ -33,15 +38,25 @@ final class RoomLink: Sendable {
     /// What was reported to be received, by transceiver.
     var receiving: [UInt32: String] = [:]
     var channels: [(label: String, channel: DataChannel)] = []
+    /// The transceivers that are muted, and those that have no slot.
+    var muted: Set<UInt32> = []
+    var silenced: Set<UInt32> = []
+    /// Whether the own stream was told, and the streams of others that were.
+    var hasToldOwn = false
+    var streams: [MediaStream] = []
+    /// Whether senders say how loud they are (RFC 6464).
+    var hasLevels = false
     /// Layers of sections that no description has named yet.
     var layers: [(mid: String, layers: [SendLayer])] = []
   }
 
   init(
     session: Session, label: String, role: ConnectionRole, servers: ICEServers,
-    base: PeerConfiguration, sources: LocalSources,
-    report: @escaping @Sendable (RoomConnectionReport) -> Void
+    base: PeerConfiguration, sources: LocalSources, audio: AudioSession?, tellsStreams: Bool,
+    report: @escaping @Sendable (RoomConnectionReport) -> Void,
+    tell: @escaping @Sendable (RoomNews) -> Void
   ) {
+    (self.audio, self.tellsStreams, self.tell) = (audio, tellsStreams, tell)
     self.role = role
     self.sources = sources
     self.report = report
@@ -51,6 +66,7 @@ final class RoomLink: Sendable {
     configuration.iceServers = servers.servers + base.iceServers
     if servers.policy == .relay { configuration.iceTransportPolicy = .relay }
     configuration.reportsWithKeyframeDemands = true
+    configuration.rampsVolume = true
     // A room has a limit of its own, and begins ICE anew.
     configuration.establishmentTimeoutMilliseconds = 0
     let events = Mutex<AsyncStream<PeerConnectionEvent>?>(nil)
@@ -71,6 +87,9 @@ final class RoomLink: Sendable {
 
   func post(_ order: RoomConnectionOrder) { work.yield(.order(order)) }
 
+  /// The header extension by which senders say how loud they are (RFC 6464).
+  private static let levelExtension = "urn:ietf:params:rtp-hdrext:ssrc-audio-level"
+
   /// The transceiver that receives what comes in a section.
   func transceiver(sending media: LocalMediaID) -> UInt32? {
     state.withLock { state in state.sending.first { $0.media == media }?.transceiver }
@@ -82,6 +101,8 @@ final class RoomLink: Sendable {
     // A call that is answered: from now on the peer stands in the take.
     _ = try? await connection.transceivers
     report(.opened(peer: connection.number))
+    let loudspeaker = openLoudspeaker()
+    defer { withExtendedLifetime(loudspeaker) {} }
     for await work in stream {
       switch work {
       case .order(.request(.close)):
@@ -96,6 +117,19 @@ final class RoomLink: Sendable {
     }
   }
 
+  /// Plays what comes, where there is an audio session.
+  private func openLoudspeaker() -> AudioAttachment? {
+    guard let audio, role != .up else { return nil }
+    do throws(AudioSessionError) {
+      return try audio.openLoudspeaker(connection) { [weak self] in
+        self?.isSilenced($0) == false
+      }
+    } catch {
+      tell(.failed(RoomError(.assignFailed, "the loudspeaker cannot be used: \(error)")))
+      return nil
+    }
+  }
+
   private func carryOut(_ order: RoomConnectionOrder) async {
     do throws(PeerError) {
       switch order {
@@ -106,11 +140,32 @@ final class RoomLink: Sendable {
       case .exemptAudio(let transceiver, let isExempt):
         try await connection.exemptFromAudioSlots(transceiver, isExempt)
       case .setAudible(let transceiver, let isAudible):
-        connection.receivedTrack(on: transceiver)?.isEnabled = isAudible
+        state.withLock { $0.muted.set(transceiver, !isAudible) }
+        setEnabled(transceiver)
+      case .setSilenced(let transceiver, let isSilenced):
+        state.withLock { $0.silenced.set(transceiver, isSilenced) }
+        setEnabled(transceiver)
       }
     } catch {
       report(.report(.refused(error)))
     }
+  }
+
+  /// Plays what a transceiver receives, or not.
+  ///
+  /// A voice that nothing is said of but by its samples is heard by what chooses the voices only
+  /// while it is enabled: it stays so, and is left out where all are mixed.
+  private func setEnabled(_ transceiver: UInt32) {
+    let isEnabled = state.withLock { state in
+      !state.muted.contains(transceiver)
+        && !(state.hasLevels && state.silenced.contains(transceiver))
+    }
+    connection.receivedTrack(on: transceiver)?.isEnabled = isEnabled
+  }
+
+  /// Whether what a transceiver receives has no slot.
+  func isSilenced(_ transceiver: UInt32) -> Bool {
+    state.withLock { $0.silenced.contains(transceiver) }
   }
 
   private func carryOut(_ request: ConnectionRequest) async throws(PeerError) {
@@ -123,6 +178,8 @@ final class RoomLink: Sendable {
       try await reportLocal()
     case .setRemote(let description):
       try await connection.setRemoteDescription(description)
+      let hasLevels = description.sdp.contains(RoomLink.levelExtension)
+      state.withLock { $0.hasLevels = hasLevels }
       let layers = state.withLock { state in
         defer { state.layers = [] }
         return state.layers
@@ -171,6 +228,11 @@ final class RoomLink: Sendable {
       }
     }
     report(.report(.description(description, media: places)))
+    guard tellsStreams, !places.isEmpty, !state.withLock({ $0.hasToldOwn }),
+      let own = connection.localStreams.first(where: { $0.id == sources.streamID })
+    else { return }
+    state.withLock { $0.hasToldOwn = true }
+    tell(.stream(own, isAdded: true))
   }
 
   /// Reports which transceivers receive by what was agreed, where that is news.
@@ -251,6 +313,7 @@ final class RoomLink: Sendable {
       report(.report(.state(PeerState(rawValue: connection.rawValue) ?? .new)))
     case .secured: report(.secured)
     case .track(let info): reportReceiving(info)
+    case .streamAdded, .streamRemoved: tellStreams()
     case .audioSubscribed(let track) where track.isInbound:
       report(.audioSlot(transceiver: track.transceiver, isHeld: true))
     case .audioUnsubscribed(let track) where track.isInbound:
@@ -259,6 +322,22 @@ final class RoomLink: Sendable {
     case .dataChannelState(let channel, .open):
       report(.report(.channelOpened(label: channel.label)))
     default: break
+    }
+  }
+
+  /// Tells the streams that came and went, where they are told.
+  private func tellStreams() {
+    guard tellsStreams else { return }
+    let now = connection.remoteStreams
+    let former = state.withLock { state in
+      defer { state.streams = now }
+      return state.streams
+    }
+    for stream in former where !now.contains(where: { $0 === stream }) {
+      tell(.stream(stream, isAdded: false))
+    }
+    for stream in now where !former.contains(where: { $0 === stream }) {
+      tell(.stream(stream, isAdded: true))
     }
   }
 
@@ -282,5 +361,11 @@ final class RoomLink: Sendable {
       }
       work.yield(.channelClosed(label: label))
     }
+  }
+}
+
+extension Set<UInt32> {
+  fileprivate mutating func set(_ member: UInt32, _ isIn: Bool) {
+    if isIn { insert(member) } else { remove(member) }
   }
 }

@@ -15,6 +15,12 @@ final class HostedGuest: Sendable {
   struct Target: Sendable {
     let connection: PeerConnection
     let transceiver: UInt32
+    let media: UInt32
+    /// What chooses the voices that go there; nil: all do.
+    let gate: VoiceGate?
+    /// How large video is sent there, and by how much smaller than its largest layer.
+    let fit: VideoFit
+    var divisor = 1
   }
 
   /// A section of what goes to the participant.
@@ -23,6 +29,7 @@ final class HostedGuest: Sendable {
     var kind: MediaKind
     /// What is in it; nil: it is free.
     var media: UInt32?
+    let fit: VideoFit
   }
 
   private struct State {
@@ -40,6 +47,8 @@ final class HostedGuest: Sendable {
     var needsRestart = false
     var subscription: MediaSubscription?
     var routes: [UInt32: [Target]] = [:]
+    /// The longer side of the largest frames that came, by transceiver.
+    var sides: [UInt32: Int] = [:]
     var tellTalking: (@Sendable (Bool) -> Void)?
     var isOver = false
     /// How much was sent of what the take keeps.
@@ -53,10 +62,12 @@ final class HostedGuest: Sendable {
   private let live: Session
   private let configuration: PeerConfiguration
   private let state: Mutex<State>
+  /// What chooses the voices that the participant is sent; nil: all are.
+  private let gate = Mutex<VoiceGate?>(nil)
 
   init(
     id: String, room: String, session: String, socket: WebSocket, live: Session,
-    options: RoomHost.Options
+    options: RoomHost.Options, voices: UInt32?
   ) {
     self.id = id
     self.room = room
@@ -67,6 +78,14 @@ final class HostedGuest: Sendable {
       State(
         outbox: GuestOutbox(socket),
         allowance: SpeechAllowance(bytesPerSecond: max(1, options.speechBytesPerSecond))))
+    guard let voices else { return }
+    let made = VoiceGate(count: Int(clamping: voices)) { [weak self] in self?.send(.voices($0)) }
+    gate.withLock { $0 = made }
+  }
+
+  /// Sets which voices there are, where only some of them are sent.
+  func setVoices(_ voices: [(media: UInt32, isAlwaysOn: Bool)]) {
+    gate.withLock { $0 }?.setVoices(voices)
   }
 
   // MARK: What is said to the participant
@@ -113,6 +132,9 @@ final class HostedGuest: Sendable {
   func listen(_ tell: @escaping @Sendable (Bool) -> Void) {
     state.withLock { $0.tellTalking = tell }
   }
+
+  /// Reports once more whose audio is sent.
+  func repeatVoices() { gate.withLock { $0 }?.repeatReport() }
 
   /// Whether a way is the one on which the participant is heard.
   func isHeard(on socket: WebSocket) -> Bool { state.withLock { $0.outbox.socket === socket } }
@@ -223,13 +245,33 @@ final class HostedGuest: Sendable {
 
   /// Sends decoded media on, on the loop's thread.
   private func forward(_ media: ReceivedMedia) {
-    let targets = state.withLock { $0.routes[media.transceiver] } ?? []
+    let (targets, side) = state.withLock { state in
+      if case .videoFrame(let frame) = media.content {
+        let side = max(frame.width, frame.height)
+        state.sides[media.transceiver] = max(side, state.sides[media.transceiver] ?? 0)
+      }
+      return (state.routes[media.transceiver] ?? [], state.sides[media.transceiver] ?? 0)
+    }
     for target in targets {
       switch media.content {
-      case .audio(let block): target.connection.send(block, on: target.transceiver)
-      case .videoFrame(let frame): target.connection.send(frame, on: target.transceiver)
+      case .audio(let block): pass(block, media, to: target)
+      case .videoFrame(let frame):
+        target.fit.fit(
+          side: max(frame.width, frame.height), full: side, divisor: target.divisor)
+        target.connection.send(frame, on: target.transceiver)
       case .encodedVideo(let chunk): target.connection.send(chunk, on: target.transceiver)
       }
+    }
+  }
+
+  private func pass(_ block: AudioBlock, _ media: ReceivedMedia, to target: Target) {
+    guard let gate = target.gate else {
+      target.connection.send(block, on: target.transceiver)
+      return
+    }
+    let level = media.isConcealed ? nil : media.audioLevel ?? block.level
+    if let passed = gate.pass(block, level: level, of: target.media, at: media.at) {
+      target.connection.send(passed, on: target.transceiver)
     }
   }
 
@@ -240,7 +282,9 @@ final class HostedGuest: Sendable {
       guard let down = state.down,
         let place = state.places.first(where: { $0.media == media })
       else { return nil }
-      return Target(connection: down, transceiver: place.transceiver)
+      return Target(
+        connection: down, transceiver: place.transceiver, media: media,
+        gate: gate.withLock { $0 }, fit: place.fit)
     }
   }
 
@@ -296,7 +340,9 @@ final class HostedGuest: Sendable {
           media.kind, direction: .sendonly, source: .application, streamIDs: ["room"])
         state.withLock {
           $0.places.append(
-            Place(transceiver: info.id, kind: media.kind, media: media.number))
+            Place(
+              transceiver: info.id, kind: media.kind, media: media.number,
+              fit: VideoFit(down, info.id)))
         }
       }
     }
@@ -335,5 +381,13 @@ final class HostedGuest: Sendable {
     let connection = state.withLock { side == .up ? $0.up : $0.down }
     // One that does not fit is counted by the connection.
     try? await connection?.addICECandidate(candidate)
+  }
+}
+
+extension AudioBlock {
+  /// How loud the block is, in -dBov.
+  fileprivate var level: UInt8 {
+    let loudness = Loudness(samples: samples, channels: channels)
+    return AudioMeter.level(energy: loudness.energy, frameCount: frameCount)
   }
 }

@@ -24,6 +24,8 @@ struct HostedRoom {
     /// The videos that are wanted, and those of them that are paused.
     var wanted: Set<UInt32> = []
     var paused: Set<UInt32> = []
+    /// The profiles that were chosen.
+    var profiles: [UInt32: VideoProfile] = [:]
   }
 
   /// Somebody is to be told something.
@@ -114,6 +116,7 @@ struct HostedRoom {
     for index in members.indices {
       members[index].wanted.subtract(gone)
       members[index].paused.subtract(gone)
+      for number in gone { members[index].profiles[number] = nil }
     }
   }
 
@@ -140,7 +143,8 @@ struct HostedRoom {
       }
       let made = RoomMedia(
         number: number(), kind: entry.kind, isActive: entry.isActive,
-        isAlwaysOn: entry.isAlwaysOn, extraValue: entry.extraValue)
+        isAlwaysOn: entry.isAlwaysOn, extraValue: entry.extraValue,
+        profiles: HostedRoom.profiles(of: entry))
       media.append(Media(media: made, owner: id, local: entry.local, mid: entry.mid))
       news.append(made)
     }
@@ -165,7 +169,7 @@ struct HostedRoom {
     else { return [] }
     var next = changed
     next.kind = media[index].media.kind
-    next.profiles = []
+    next.profiles = media[index].media.profiles
     let growth = next.extraValue.utf8.count - media[index].media.extraValue.utf8.count
     guard growth <= 0 || hasRoom(for: growth, of: id) else { return [] }
     media[index].media = next
@@ -190,9 +194,42 @@ struct HostedRoom {
       } else {
         members[index].wanted.remove(number)
         members[index].paused.remove(number)
+        members[index].profiles[number] = nil
       }
     }
     return nil
+  }
+
+  /// The profiles of a video that is sent in layers: one for each of them.
+  private static func profiles(of entry: RoomLocalMedia) -> [VideoProfile] {
+    guard entry.kind == .video else { return [] }
+    return switch entry.layers.count {
+    case 0, 1: []
+    case 2: [.low, .high]
+    default: [.low, .mid, .high]
+    }
+  }
+
+  /// Chooses a profile; gives why not.
+  mutating func choose(_ profile: VideoProfile, _ number: UInt32, of id: String) -> RoomFault? {
+    guard let index = members.firstIndex(where: { $0.id == id }),
+      members[index].wanted.contains(number)
+    else { return RoomFault(.notSubscribed, "\(number) is not subscribed to") }
+    let offered = media.first { $0.media.number == number }?.media.profiles ?? []
+    guard offered.contains(profile) else {
+      return RoomFault(.noProfiles, "\(number) has no profile \(profile.rawValue)")
+    }
+    members[index].profiles[number] = profile
+    return nil
+  }
+
+  /// By how much a video is smaller in the profile that somebody chose than in the largest.
+  func divisor(of number: UInt32, for id: String) -> Int {
+    guard let profile = self[id]?.profiles[number],
+      let offered = media.first(where: { $0.media.number == number })?.media.profiles,
+      let place = offered.firstIndex(of: profile)
+    else { return 1 }
+    return 1 << (offered.count - 1 - place)
   }
 
   mutating func pause(_ number: UInt32, _ isPaused: Bool, of id: String) -> RoomFault? {
@@ -214,6 +251,13 @@ struct HostedRoom {
       entry.owner != id
         && (entry.media.kind == .audio || member.wanted.contains(entry.media.number))
     }
+  }
+
+  /// The voices that somebody may be sent, in the order of their numbers.
+  func voices(for id: String) -> [(media: UInt32, isAlwaysOn: Bool)] {
+    media.filter { $0.owner != id && $0.media.kind == .audio }
+      .map { (media: $0.media.number, isAlwaysOn: $0.media.isAlwaysOn) }
+      .sorted { $0.media < $1.media }
   }
 
   /// Whether media goes to somebody at present.

@@ -154,6 +154,7 @@ package actor RoomHost {
         .joined(
           participant: known.id, session: known.session, isResumed: true, members: members,
           ICEServers()))
+      known.repeatVoices()
       return known
     }
     if options.secret != nil, let fault = fault(of: join.token) {
@@ -186,7 +187,7 @@ package actor RoomHost {
     rooms[join.room] = room
     let guest = HostedGuest(
       id: id, room: join.room, session: hexadecimal(drawSeed().prefix(16)), socket: socket,
-      live: session, options: options)
+      live: session, options: options, voices: join.voices)
     guests[guest.session] = guest
     guest.listen { [weak self, weak guest] isTalking in
       guard let self, let guest else { return }
@@ -272,6 +273,7 @@ package actor RoomHost {
     case .stop(let number): return await stop(number, guest)
     case .update(let media):
       let notices = change(guest.room) { $0.change(media, of: guest.id) }
+      connectRoutes(in: guest.room)
       return send(notices ?? [], in: guest.room)
     case .subscribe(let number, let media):
       answer(number, guest) { $0.want(media, true, of: guest.id) }
@@ -279,8 +281,9 @@ package actor RoomHost {
     case .unsubscribe(let number, let media):
       answer(number, guest) { $0.want(media, false, of: guest.id) }
       await refresh(guest)
-    case .profile(let number, _, _):
-      guest.send(.result(request: number, RoomFault(.noProfiles, "there is one layer")))
+    case .profile(let number, let media, let profile):
+      answer(number, guest) { $0.choose(profile, media, of: guest.id) }
+      connectRoutes(in: guest.room)
     case .pause(let number, let media, let isPaused):
       answer(number, guest) { $0.pause(media, isPaused, of: guest.id) }
       await refresh(guest)
@@ -381,10 +384,13 @@ package actor RoomHost {
           guard target !== source, room.flows(media.media.number, to: target.id) else {
             return nil
           }
-          return target.target(of: media.media.number)
+          var found = target.target(of: media.media.number)
+          found?.divisor = room.divisor(of: media.media.number, for: target.id)
+          return found
         }
       }
       source.setRoutes(routes)
+      source.setVoices(room.voices(for: source.id))
     }
   }
 }

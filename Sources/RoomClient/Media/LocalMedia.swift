@@ -1,3 +1,5 @@
+import AudioSession
+import Foundation
 public import Live
 import MediaFiles
 import Room
@@ -11,6 +13,9 @@ public final class LocalMedia: Sendable {
     var position: CameraPosition
     var isMirror: Bool
     var isStarted = false
+    /// The sound of the file that the media come from.
+    var fileSound: (any Sendable)?
+    var failure: RoomError?
   }
 
   /// What it was made of.
@@ -22,6 +27,7 @@ public final class LocalMedia: Sendable {
   private let state: Mutex<State>
   private let orientation: DeviceOrientation
   private let permissions: CameraPermissions?
+  private let cameras: (@Sendable (CameraPosition) -> any VideoCapturer)?
 
   /// Creates own media with a capturer, and audio of a source.
   ///
@@ -29,24 +35,33 @@ public final class LocalMedia: Sendable {
   ///   - capturer: what takes the video frames; nil makes the one that the options ask for.
   ///   - orientation: how the device is held, where the options turn frames by that.
   ///   - permissions: who is asked before a camera starts; nil: nobody.
-  ///   - audio: where audio comes from; nil: the application delivers it to `audio.source`.
+  ///   - cameras: makes the capturer of a camera; nil takes the cameras of the system.
+  ///   - audio: where audio comes from; nil: from the file where the media come from one, else from
+  ///     the audio session of the room that publishes it, or from the application, which delivers it
+  ///     to `audio.source`.
   /// - Throws: `RoomError` 1201 when there is no such capturer.
   public init(
     options: LocalMediaOptions = LocalMediaOptions(), capturer: (any VideoCapturer)? = nil,
     orientation: DeviceOrientation = DeviceOrientation(), permissions: CameraPermissions? = nil,
-    audio: AudioSource? = nil
+    cameras: (@Sendable (CameraPosition) -> any VideoCapturer)? = nil, audio: AudioSource? = nil
   ) throws(RoomError) {
+    self.cameras = cameras
     self.options = options
     self.orientation = orientation
     self.permissions = permissions
     var session: VideoCaptureSession?
     if options.hasVideo {
       var taken = capturer
+      if taken == nil, options.source == .camera { taken = cameras?(options.position) }
       if taken == nil { taken = try LocalMedia.capturer(options, nil, orientation) }
       session = taken.map { VideoCaptureSession($0, permissions: permissions) }
     }
     video = options.hasVideo ? LocalVideo(VideoSource(), options) : nil
-    self.audio = options.hasAudio ? LocalAudio(audio ?? AudioSource(), options) : nil
+    self.audio =
+      options.hasAudio
+      ? LocalAudio(
+        audio ?? AudioSource(), options,
+        from: audio != nil ? .application : options.source == .file ? .file : .microphone) : nil
     state = Mutex(
       State(session: session, position: options.position, isMirror: options.isMirror))
     if let video { session?.feed(video.source) }
@@ -63,9 +78,9 @@ public final class LocalMedia: Sendable {
   ) {
     self.options = options
     orientation = DeviceOrientation()
-    permissions = nil
+    (permissions, cameras) = (nil, nil)
     self.video = video.map { LocalVideo($0, options) }
-    self.audio = audio.map { LocalAudio($0, options) }
+    self.audio = audio.map { LocalAudio($0, options, from: .application) }
     state = Mutex(
       State(position: options.position, isMirror: options.isMirror, isStarted: true))
   }
@@ -83,8 +98,26 @@ public final class LocalMedia: Sendable {
   /// The capturer of the video frames; nil when the source needs none.
   public var capturer: (any VideoCapturer)? { state.withLock { $0.session?.capturer } }
 
-  /// Which camera; switched by `switchCamera`.
-  public var position: CameraPosition { state.withLock { $0.position } }
+  /// Which camera.
+  ///
+  /// Setting it switches to another one as `switchCamera` does, which waits for that; where it
+  /// fails, `failure` says why.
+  public var position: CameraPosition {
+    get { state.withLock { $0.position } }
+    set {
+      guard newValue != position else { return }
+      let isMirror = isMirror
+      Task {
+        do throws(RoomError) {
+          try await switchCamera(position: newValue, isMirror: isMirror)
+        } catch {
+          state.withLock { $0.failure = error }
+        }
+      }
+    }
+  }
+  /// Why the last switch by `position` failed; nil while all is well.
+  public var failure: RoomError? { state.withLock { $0.failure } }
   /// Whether the own video frames are shown as in a mirror.
   public var isMirror: Bool { state.withLock { $0.isMirror } }
 
@@ -96,13 +129,54 @@ public final class LocalMedia: Sendable {
   /// - Throws: `RoomError` 1201 when the capturer does not start, 1202 when there is none.
   public func start() async throws(RoomError) {
     let (session, isStarted) = state.withLock { ($0.session, $0.isStarted) }
-    guard !isStarted, video != nil else { return }
+    guard !isStarted else { return }
+    if options.source == .file { try startSound() }
+    guard video != nil else { return }
     guard let session else { throw RoomError(.capturerMissing, "there is no capturer") }
     let wish = video?.hd == true ? VideoFormat.highDefinition(options) : options.videoFormat
-    guard await session.start(wish) else {
+    if await !session.start(wish), try await !startFile(inPlaceOf: session.capturer) {
       throw RoomError(.cameraFailed, LocalMedia.reason(session.capturer))
     }
     state.withLock { $0.isStarted = true }
+  }
+
+  /// Captures the file of the options where there is no camera; false where there is no file either,
+  /// or the camera is there and was refused.
+  private func startFile(inPlaceOf camera: any VideoCapturer) async throws(RoomError) -> Bool {
+    let camera = (camera as? FilteredVideoCapturer)?.capturer ?? camera
+    guard options.source == .camera, let video,
+      (camera as? ProcessVideoCapturer)?.failure != nil || camera.supportedFormats.isEmpty,
+      FileManager.default.isReadableFile(atPath: options.fileName)
+    else { return false }
+    let capturer: any VideoCapturer
+    do throws(MediaFileError) {
+      capturer = try options.makeFileCapturer()
+    } catch {
+      throw RoomError(.cameraFailed, "\(error)")
+    }
+    let session = VideoCaptureSession(capturer)
+    session.feed(video.source)
+    guard await session.start(options.videoFormat) else {
+      throw RoomError(.cameraFailed, LocalMedia.reason(capturer))
+    }
+    state.withLock { $0.session = session }
+    return true
+  }
+
+  /// Begins with the sound of the file, where nothing else gives the audio.
+  private func startSound() throws(RoomError) {
+    guard let audio, audio.origin == .file, state.withLock({ $0.fileSound == nil }) else { return }
+    do {
+      var sound: (any Sendable)?
+      if options.fileName.lowercased().hasSuffix(".wav") {
+        sound = try AudioFile(path: options.fileName, to: audio.source)
+      } else if options.needsProgram {
+        sound = try ProcessAudioFile(path: options.fileName, to: audio.source)
+      }
+      state.withLock { $0.fileSound = sound }
+    } catch {
+      throw RoomError(.cameraFailed, "\(error)")
+    }
   }
 
   private static func reason(_ capturer: any VideoCapturer) -> String {
@@ -117,6 +191,7 @@ public final class LocalMedia: Sendable {
     let session = state.withLock { state in
       // What needs no capturer goes on.
       if state.session != nil { state.isStarted = false }
+      state.fileSound = nil
       return state.session
     }
     session?.stop()
@@ -131,17 +206,23 @@ public final class LocalMedia: Sendable {
     guard options.source == .camera, let video, state.withLock({ $0.session != nil }) else {
       throw RoomError(.capturerMissing, "the video frames do not come from a camera")
     }
-    let next = VideoCaptureSession(
-      try LocalMedia.capturer(options, position, orientation), permissions: permissions)
+    let camera: any VideoCapturer
+    if let cameras {
+      camera = cameras(position)
+    } else {
+      camera = try LocalMedia.capturer(options, position, orientation)
+    }
+    let next = VideoCaptureSession(camera, permissions: permissions)
     next.feed(video.source)
     let (former, wasStarted) = state.withLock { state in
       defer {
         (state.session, state.position, state.isMirror) = (next, position, isMirror)
-        state.isStarted = false
+        (state.isStarted, state.failure) = (false, nil)
       }
       return (state.session, state.isStarted)
     }
     former?.stop()
+    video.isMirrored = isMirror
     if wasStarted { try await start() }
   }
 
@@ -208,9 +289,11 @@ public final class LocalVideo: Sendable {
   let part: LocalPart
   private let isHD = Mutex(false)
   private let view = Mutex<RenderView?>(nil)
+  private let mirrors: Mutex<Bool>
 
   init(_ source: VideoSource, _ options: LocalMediaOptions) {
     self.source = source
+    mirrors = Mutex(options.isMirror)
     track = LocalVideoTrack(source: source, id: "video-\(LocalTrackNames.next)")
     part = LocalPart(
       track, isActive: options.video, extraValue: options.videoExtraValue,
@@ -238,10 +321,19 @@ public final class LocalVideo: Sendable {
   }
   /// The view that shows it; nil: none.
   public var viewId: Int? { view.withLock { $0?.id } }
+  /// Whether its view shows it as in a mirror; what is sent never is.
+  var isMirrored: Bool {
+    get { mirrors.withLock { $0 } }
+    set {
+      mirrors.withLock { $0 = newValue }
+      view.withLock { $0 }?.isMirrored = newValue
+    }
+  }
 
   /// Shows it in a view, which no longer shows what it showed before.
   public func attach(_ view: RenderView) {
     detach()
+    view.isMirrored = isMirrored
     view.take { [weak self, weak view] in if let view { self?.letGo(of: view) } }
     self.view.withLock { $0 = view }
     track.add(view)
@@ -258,6 +350,7 @@ public final class LocalVideo: Sendable {
     self.view.withLock { if $0 === view { $0 = nil } }
     track.remove(view)
     view.renderFrame(nil)
+    view.isMirrored = false
   }
 }
 
@@ -268,9 +361,25 @@ public final class LocalAudio: Sendable {
   /// What is sent.
   public let track: LocalAudioTrack
   let part: LocalPart
+  /// Where the audio is to come from.
+  let origin: Origin
+  private let options: LocalMediaOptions
+  private let microphone = Mutex<AudioAttachment?>(nil)
 
-  init(_ source: AudioSource, _ options: LocalMediaOptions) {
+  /// Where own audio comes from.
+  enum Origin {
+    /// The application chose a source.
+    case application
+    /// The audio session of a room, or the application where there is none.
+    case microphone
+    /// The file of the options.
+    case file
+  }
+
+  init(_ source: AudioSource, _ options: LocalMediaOptions, from origin: Origin) {
     self.source = source
+    self.options = options
+    self.origin = origin
     track = LocalAudioTrack(source: source, id: "audio-\(LocalTrackNames.next)")
     part = LocalPart(
       track, isActive: options.audio, extraValue: options.audioExtraValue)
@@ -290,6 +399,23 @@ public final class LocalAudio: Sendable {
     get { part.info.extraValue }
     set { part.change { $0.extraValue = newValue } }
   }
+  /// Sends the microphone of an audio session, processed as the options say, until `closeMicrophone`.
+  ///
+  /// - Throws: `RoomError` 1441 when it may not be used.
+  func openMicrophone(of session: AudioSession) throws(RoomError) {
+    guard origin == .microphone, microphone.withLock({ $0 == nil }) else { return }
+    do throws(AudioSessionError) {
+      try session.processMicrophone(
+        options.audioType.processing, controlsGain: options.autoGain)
+      let opened = try session.openMicrophone { [weak source] in source?.deliver($0) }
+      microphone.withLock { $0 = opened }
+    } catch {
+      throw RoomError(.publishFailed, "the microphone cannot be used: \(error)")
+    }
+  }
+
+  func closeMicrophone() { microphone.withLock { $0 = nil } }
+
   /// Whether it is heard whoever speaks.
   public var alwaysOn: Bool {
     get { part.info.isAlwaysOn }

@@ -54,6 +54,17 @@ public final class LocalParticipant: Sendable {
   /// What is published.
   public var media: [LocalMedia] { state.withLock { $0.media } }
 
+  /// The published videos by their numbers in the room.
+  public var videos: [Int: LocalVideo] {
+    let videos = media.compactMap(\.video).filter { $0.part.isPublished }
+    return Dictionary(videos.map { ($0.id, $0) }) { first, _ in first }
+  }
+  /// The published audio by its numbers in the room.
+  public var audios: [Int: LocalAudio] {
+    let audios = media.compactMap(\.audio).filter { $0.part.isPublished }
+    return Dictionary(audios.map { ($0.id, $0) }) { first, _ in first }
+  }
+
   func setID(_ id: String) { state.withLock { $0.id = id } }
   func add(_ media: LocalMedia) { state.withLock { $0.media.append(media) } }
   func remove(_ media: LocalMedia) {

@@ -38,7 +38,27 @@ public final class RemoteVideo: Sendable {
   /// The layer that was chosen; `empty` when there is no choice, or none was made.
   public var profile: VideoProfile { state.withLock { $0.profile } }
   /// Whether nothing of it is wanted for a while.
-  public var pause: Bool { state.withLock { $0.isPaused } }
+  ///
+  /// Setting it asks the service; where it refuses, the value goes back and the room reports the
+  /// error. `setPaused` waits for the answer.
+  public var pause: Bool {
+    get { state.withLock { $0.isPaused } }
+    set {
+      let former = state.withLock { state in
+        defer { state.isPaused = newValue }
+        return state.isPaused
+      }
+      guard former != newValue else { return }
+      Task {
+        do throws(RoomError) {
+          try await setPaused(newValue)
+        } catch {
+          state.withLock { $0.isPaused = former }
+          driver.driver?.report(error)
+        }
+      }
+    }
+  }
   /// Whether it was subscribed to.
   public var isSubscribed: Bool { state.withLock { $0.isSubscribed } }
   /// The view that shows it; nil: none.

@@ -10,6 +10,7 @@ public final class RenderView: VideoRenderer {
   public let id: Int
   private let renderer: any VideoRenderer
   private let detachOwner = Mutex<(@Sendable () -> Void)?>(nil)
+  private let mirrors = Mutex(false)
   private static let last = Atomic(0)
 
   /// Creates a view that shows frames by a renderer.
@@ -21,7 +22,16 @@ public final class RenderView: VideoRenderer {
   /// Frames have this size from the next one on.
   public func setSize(width: Int, height: Int) { renderer.setSize(width: width, height: height) }
   /// Shows a frame, on the loop's thread; nil: there is nothing to show.
-  public func renderFrame(_ frame: VideoFrame?) { renderer.renderFrame(frame) }
+  public func renderFrame(_ frame: VideoFrame?) {
+    let isMirrored = mirrors.withLock { $0 }
+    renderer.renderFrame(isMirrored ? frame.map(\.mirrored) : frame)
+  }
+
+  /// Whether frames are shown with left and right exchanged.
+  var isMirrored: Bool {
+    get { mirrors.withLock { $0 } }
+    set { mirrors.withLock { $0 = newValue } }
+  }
 
   /// Gives the view to another owner, after the one before has let go of it.
   func take(_ detach: @escaping @Sendable () -> Void) {
@@ -34,4 +44,24 @@ public final class RenderView: VideoRenderer {
 
   /// The owner lets go of the view by itself.
   func release() { detachOwner.withLock { $0 = nil } }
+}
+
+extension VideoFrame {
+  /// The same frame upright, with left and right exchanged; itself where it has no samples.
+  var mirrored: VideoFrame {
+    let upright = videoFrame()
+    guard !upright.samples.isEmpty else { return self }
+    let (width, height) = (upright.width, upright.height)
+    let (halfWidth, halfHeight) = ((width + 1) / 2, (height + 1) / 2)
+    var samples = upright.samples
+    var start = 0
+    for (columns, rows) in [(width, height), (halfWidth, halfHeight), (halfWidth, halfHeight)] {
+      for row in 0..<rows {
+        samples[(start + row * columns)..<(start + (row + 1) * columns)].reverse()
+      }
+      start += columns * rows
+    }
+    let turned = I420Buffer(width: width, height: height, samples: samples)
+    return (try? VideoFrame(turned, timestampNanoseconds: timestampNanoseconds)) ?? self
+  }
 }

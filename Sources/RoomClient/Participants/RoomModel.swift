@@ -21,14 +21,23 @@ final class RoomModel: Sendable {
     var own: [LocalMedia] = []
     var authenticator: (any Authenticator)?
     var share: (any ScreenSharing)?
+    var closure: RoomClosure?
+    /// Published media that is told when it is there.
+    var held: Set<MediaID> = []
   }
 
-  let sources = LocalSources()
+  let sources: LocalSources
   private let local: LocalParticipant
+  /// Whether media is told as published when its track is there: where nobody subscribes to it.
+  private let holdsPublished: Bool
   private let state = Mutex(State())
   private let driver = Mutex<WeakDriver?>(nil)
 
-  init(local: LocalParticipant) { self.local = local }
+  init(local: LocalParticipant, streamID: String?) {
+    self.local = local
+    sources = LocalSources(streamID: streamID ?? "media")
+    holdsPublished = streamID != nil
+  }
 
   func belong(to driver: RoomDriver) {
     let weak = WeakDriver(driver)
@@ -37,6 +46,8 @@ final class RoomModel: Sendable {
 
   private var roomDriver: RoomDriver? { driver.withLock { $0 }?.driver }
 
+  /// What the service said at the end; nil before it.
+  var closure: RoomClosure? { state.withLock { $0.closure } }
   var status: RoomStatus { state.withLock { $0.status } }
   var participants: [String: RemoteParticipant] { state.withLock { $0.participants } }
   func setAuthenticator(_ authenticator: (any Authenticator)?) {
@@ -72,6 +83,11 @@ final class RoomModel: Sendable {
     for part in media.parts { part.belong(to: nil) }
   }
 
+  /// Leaves the microphone, when the room is over.
+  func closeMicrophones() {
+    for media in state.withLock({ $0.own }) { media.audio?.closeMicrophone() }
+  }
+
   private func own(_ id: LocalMediaID) -> (media: LocalMedia, part: LocalPart)? {
     for media in state.withLock({ $0.own }) {
       if let part = media.parts.first(where: { $0.info.id == id }) { return (media, part) }
@@ -100,6 +116,9 @@ final class RoomModel: Sendable {
     case .tokenWanted:
       renewToken()
       return []
+    case .failed(let error): return [.error(error)]
+    case .stream(let stream, let isAdded):
+      return [isAdded ? .streamAdded(stream) : .streamRemoved(stream)]
     }
   }
 
@@ -120,7 +139,13 @@ final class RoomModel: Sendable {
       local.setID(ids.first ?? "")
       for id in ids.dropFirst() { _ = participant(id) }
       return [.connected(participantIDs: ids)]
-    case .disconnected(let ending): return [.disconnected(DisconnectReason(ending.reason))]
+    case .disconnected(let ending):
+      let reason = DisconnectReason(ending.reason)
+      state.withLock { state in
+        state.closure = RoomClosure(
+          reason: reason, code: ending.code, message: ending.message)
+      }
+      return [.disconnected(reason)]
     case .failed(let failure): return [.error(RoomError(failure))]
     case .participantEntered(let id): return [.participantEntered(participant(id))]
     case .participantLeft(let id, _):
@@ -189,27 +214,30 @@ final class RoomModel: Sendable {
 
   private func publish(_ media: PublishedMedia) -> [RoomUpdate] {
     let owner = participant(media.owner)
+    if holdsPublished { state.withLock { _ = $0.held.insert(media.id) } }
     if media.kind == .video {
       let video = RemoteVideo(media, driver: roomDriver)
       owner.add(video)
       state.withLock { $0.videos[media.id] = video }
-      return [.remoteVideoPublished(owner, video)]
+      return holdsPublished ? [] : [.remoteVideoPublished(owner, video)]
     }
     let audio = RemoteAudio(media, driver: roomDriver)
     owner.add(audio)
     state.withLock { $0.audios[media.id] = audio }
-    return [.remoteAudioPublished(owner, audio)]
+    return holdsPublished ? [] : [.remoteAudioPublished(owner, audio)]
   }
 
   private func unpublish(_ media: PublishedMedia) -> [RoomUpdate] {
     let owner = participant(media.owner)
     owner.remove(Int(media.id.number))
-    let (video, audio) = state.withLock { state in
+    let (video, audio, wasHeld) = state.withLock { state in
       state.places[media.id] = nil
       return (
-        state.videos.removeValue(forKey: media.id), state.audios.removeValue(forKey: media.id)
+        state.videos.removeValue(forKey: media.id), state.audios.removeValue(forKey: media.id),
+        state.held.remove(media.id) != nil
       )
     }
+    if wasHeld { return [] }
     if let video {
       video.setTrack(nil, isSubscribed: false)
       return [.remoteVideoUnpublished(owner, video)]
@@ -219,42 +247,57 @@ final class RoomModel: Sendable {
 
   private func change(_ media: PublishedMedia) -> [RoomUpdate] {
     let owner = participant(media.owner)
-    let (video, audio) = state.withLock { ($0.videos[media.id], $0.audios[media.id]) }
-    if let video {
-      video.change(media)
-      return [.remoteVideoStateChanged(owner, video)]
+    let (video, audio, isHeld) = state.withLock {
+      ($0.videos[media.id], $0.audios[media.id], $0.held.contains(media.id))
     }
+    video?.change(media)
     audio?.change(media)
+    if isHeld { return [] }
+    if let video { return [.remoteVideoStateChanged(owner, video)] }
     return audio.map { [.remoteAudioStateChanged(owner, $0)] } ?? []
   }
 
   private func subscribe(
     _ media: MediaID, _ connection: ConnectionID, _ transceiver: UInt32
   ) -> [RoomUpdate] {
-    let (video, audio) = state.withLock { state in
+    let (video, audio, wasHeld) = state.withLock { state in
       state.places[media] = (connection, transceiver)
-      return (state.videos[media], state.audios[media])
+      return (state.videos[media], state.audios[media], state.held.remove(media) != nil)
     }
+    Task { [weak self] in self?.connectTrack(media) }
     if let video {
       video.setTrack(nil, isSubscribed: true)
-      connectTrack(media, connection, transceiver)
-      return [.remoteVideoSubscribed(participant(video.owner), video)]
+      let owner = participant(video.owner)
+      return (wasHeld ? [.remoteVideoPublished(owner, video)] : [])
+        + [.remoteVideoSubscribed(owner, video)]
     }
-    if audio != nil { connectTrack(media, connection, transceiver) }
-    return []
+    guard let audio, wasHeld else { return [] }
+    return [.remoteAudioPublished(participant(audio.owner), audio)]
   }
 
-  /// Finds the track of a transceiver, outside the step that told of it.
-  private func connectTrack(_ media: MediaID, _ connection: ConnectionID, _ transceiver: UInt32) {
-    Task { [weak self] in
-      guard let self, let link = roomDriver?.link(connection) else { return }
-      let track = link.connection.receivedTrack(on: transceiver)
-      let (video, audio, place) = state.withLock {
-        ($0.videos[media], $0.audios[media], $0.places[media])
-      }
-      guard place?.connection == connection, place?.transceiver == transceiver else { return }
-      if let track = track as? RemoteVideoTrack { video?.setTrack(track, isSubscribed: true) }
-      if let track = track as? RemoteAudioTrack { audio?.setTrack(track) }
+  /// Finds the track of media, outside the step that told of it.
+  private func connectTrack(_ media: MediaID) {
+    guard let place = state.withLock({ $0.places[media] }),
+      let link = roomDriver?.link(place.connection)
+    else { return }
+    let track = link.connection.receivedTrack(on: place.transceiver)
+    let (video, audio, now) = state.withLock {
+      ($0.videos[media], $0.audios[media], $0.places[media])
+    }
+    guard now?.connection == place.connection, now?.transceiver == place.transceiver else { return }
+    if let track = track as? RemoteVideoTrack { video?.setTrack(track, isSubscribed: true) }
+    if let track = track as? RemoteAudioTrack { audio?.setTrack(track) }
+  }
+
+  /// Finds the track of what an update is about, before anybody hears of it.
+  func prepare(_ update: RoomUpdate) {
+    switch update {
+    case .remoteVideoPublished(_, let video), .remoteVideoSubscribed(_, let video):
+      connectTrack(MediaID(UInt32(video.id)))
+    case .remoteAudioPublished(_, let audio), .remoteAudioSubscribed(_, let audio):
+      connectTrack(MediaID(UInt32(audio.id)))
+    case .disconnected: closeMicrophones()
+    default: break
     }
   }
 
@@ -280,16 +323,14 @@ final class RoomModel: Sendable {
 
   // MARK: Levels and statistics
 
-  /// The loudest level of each participant that is heard.
-  func audioLevels(_ links: [RoomLink]) -> [String: Int] {
+  /// The loudest level of each of the others that is heard.
+  var audioLevels: [String: Int] {
     var levels: [String: Int] = [:]
     for (id, participant) in participants {
       for audio in participant.audios.values where audio.isOccupant {
         levels[id] = max(levels[id] ?? 0, audio.track?.audioLevel?.percent ?? 0)
       }
     }
-    let own = links.flatMap { $0.connection.audioLevels }.filter { !$0.track.isInbound }
-    if let level = own.map(\.percent).max(), !local.id.isEmpty { levels[local.id] = level }
     return levels
   }
 

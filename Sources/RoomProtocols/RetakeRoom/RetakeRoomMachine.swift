@@ -3,6 +3,8 @@ import SDP
 package import Wire
 
 /// A participant in a room of Retake's own protocol.
+///
+/// Options: `voices`, how many voices the server is to send at once; without it, all come.
 package struct RetakeRoomMachine: SignalingMachine {
   package static let name = "room"
 
@@ -18,16 +20,22 @@ package struct RetakeRoomMachine: SignalingMachine {
   /// Names the session, so that the server goes on with it over another way.
   private var session: String?
   private var joinDue: Instant?
+  private let voices: UInt32?
 
   package init(_ configuration: SignalingConfiguration, entropy: Entropy) {
     desk = RoomDesk(configuration)
+    voices = configuration.options[RetakeRoomMachine.voicesOption].flatMap { UInt32($0) }
   }
 
+  /// The option that names how many voices the server is to send.
+  package static let voicesOption = "voices"
+
   package var abilities: SignalingAbilities {
-    [
+    let usual: SignalingAbilities = [
       .separateConnections, .subscriptions, .messages, .profiles, .pausing, .audioSelection,
       .mediaUpdates,
     ]
+    return voices == nil ? usual : usual.union(.toldVoices)
   }
 
   package var deadline: Instant? {
@@ -84,6 +92,7 @@ package struct RetakeRoomMachine: SignalingMachine {
       guard phase == .idle else { return }
       phase = .connecting
       desk.join = join
+      desk.join.voices = join.voices ?? voices
       guard desk.link.url != nil else {
         return end(
           SignalingFailure(.unreachable, "no address of a server is given", isCritical: true))
@@ -264,6 +273,8 @@ package struct RetakeRoomMachine: SignalingMachine {
       desk.tell(desk.roster.update(Roster.Offer(room: media), of: id))
     case .talking(let id, let isTalking, let level):
       desk.tell(.talking(participant: id, isTalking, level: level))
+    case .voices(let numbers):
+      desk.tell(.voices(numbers.compactMap { desk.roster.media(key: String($0)) }))
     case .message(let message): desk.tell(.message(message))
     case .result(let request, let fault):
       if let purpose = desk.settle(request) { settle(purpose, fault) }

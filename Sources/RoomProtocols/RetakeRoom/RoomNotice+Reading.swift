@@ -92,6 +92,7 @@ extension RoomNotice {
 
   private static func other(_ type: String, _ fields: RoomFields) throws(JSONError) -> RoomNotice {
     switch type {
+    case "voices": return .voices(try fields.numbers("media"))
     case "muted":
       return .muted(local: try fields.number("local"), try fields.flag("muted"))
     case "message":

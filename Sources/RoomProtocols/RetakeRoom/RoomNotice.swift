@@ -22,6 +22,8 @@ package enum RoomNotice: Hashable, Sendable {
   case unpublished(participant: String, [UInt32])
   case changed(participant: String, RoomMedia)
   case talking(participant: String, Bool, level: Int?)
+  /// Whose audio is sent at present, where only so many voices are wanted: all of them.
+  case voices([UInt32])
   /// A moderator has switched own media off or on.
   case muted(local: UInt32, Bool)
   /// The layers that are wanted of what is sent in a section.
@@ -87,6 +89,7 @@ package enum RoomNotice: Hashable, Sendable {
       .about(
         "talking", participant, ("talking", .flag(isTalking)),
         ("level", level.map { .integer(Int64($0)) } ?? .null))
+    case .voices(let numbers): .members(("type", "voices"), ("media", numbers.json))
     case .muted(let local, let isMuted):
       .members(("type", "muted"), ("local", .integer(Int64(local))), ("muted", .flag(isMuted)))
     case .message(let message):

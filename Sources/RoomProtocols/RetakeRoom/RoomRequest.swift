@@ -44,7 +44,8 @@ package enum RoomRequest: Hashable, Sendable {
         ("type", "join"), ("room", .text(join.room)), ("role", .text(join.role.rawValue)),
         ("name", .text(join.displayName)), ("participant", join.participant.map { .text($0) }),
         ("token", join.token.map { .text($0) }), ("metadata", JSONValue(text: join.metadata)),
-        ("resumes", resumes.map { .text($0) }))
+        ("resumes", resumes.map { .text($0) }),
+        ("voices", join.voices.map { .integer(Int64($0)) }))
     case .offer(let request, let sdp, let media):
       .members(
         ("type", "offer"), ("request", .integer(Int64(request))), ("sdp", .text(sdp)),
@@ -92,12 +93,13 @@ package enum RoomRequest: Hashable, Sendable {
   {
     switch type {
     case "join":
-      let join = RoomJoin(
+      var join = RoomJoin(
         room: try fields.text("room"), role: try fields.value("role", ConnectionRole.self),
         displayName: try fields.optionalText("name") ?? "",
         participant: try fields.optionalText("participant"),
         token: try fields.optionalText("token", limit: 4096),
         metadata: try fields.json("metadata"))
+      join.voices = try fields.optionalNumber("voices")
       return .join(join, resumes: try fields.optionalText("resumes"))
     case "offer":
       return .offer(

@@ -1,4 +1,5 @@
 package import RoomSignaling
+import Synchronization
 
 /// How a channel of WebRTC SFU Sora is entered, by the names and with the defaults of the service's
 /// own SDKs.
@@ -27,6 +28,14 @@ public struct SoraConfiguration: Hashable, Sendable {
   public var channelId: String
   /// Which way media goes.
   public var role: Role
+  /// Whether several may send in the channel; nil is yes, as servers have it by now.
+  public var multistreamEnabled: Bool?
+  /// What the own stream is called, by which an application tells it from those it receives.
+  public var publisherStreamId = "mainStream"
+  /// Whether the camera is on at first; else it is not started, and the own video is black.
+  public var initialCameraEnabled = true
+  /// Whether the microphone is on at first; else it is stopped, and the own audio is silent.
+  public var initialMicrophoneEnabled = true
   /// How long entering may take, in seconds, 1 to 3600.
   public var connectionTimeout = 30
   /// The name of the own client, for others; nil: none.
@@ -58,16 +67,24 @@ public struct SoraConfiguration: Hashable, Sendable {
   /// Labels of data channels for messages in both directions; each begins with `#`.
   public var messagingLabels: [String] = []
 
+  /// What a layer above keeps with the configuration: its handlers.
+  package let attachment = SoraAttachment()
+
   /// Enters a channel at one address.
-  public init(url: String, channelId: String, role: Role) {
-    self.init(urlCandidates: [url], channelId: channelId, role: role)
+  public init(url: String, channelId: String, role: Role, multistreamEnabled: Bool? = nil) {
+    self.init(
+      urlCandidates: [url], channelId: channelId, role: role,
+      multistreamEnabled: multistreamEnabled)
   }
 
   /// Enters a channel at the first of several addresses that answers.
-  public init(urlCandidates: [String], channelId: String, role: Role) {
+  public init(
+    urlCandidates: [String], channelId: String, role: Role, multistreamEnabled: Bool? = nil
+  ) {
     self.urlCandidates = urlCandidates
     self.channelId = channelId
     self.role = role
+    self.multistreamEnabled = multistreamEnabled
   }
 
   /// The protocol as a room speaks it.
@@ -89,6 +106,7 @@ public struct SoraConfiguration: Hashable, Sendable {
 
   private var options: [String: String] {
     var options = ["connection_timeout": String(connectionTimeout)]
+    options["multistream"] = multistreamEnabled.map { $0 ? "true" : "false" }
     options["client_id"] = clientId
     options["bundle_id"] = bundleId
     options["signaling_notify_metadata"] = signalingNotifyMetadata
@@ -120,4 +138,24 @@ public struct SoraConfiguration: Hashable, Sendable {
       ("bit_rate", videoBitRate.map { .integer(Int64($0)) })
     ).json
   }
+}
+
+/// An object that copies of a configuration share; configurations do not differ by it.
+package final class SoraAttachment: Hashable, Sendable {
+  private let object = Mutex<(any Sendable)?>(nil)
+
+  package init() {}
+
+  /// The object, made when it is asked for first.
+  package func value<Value: Sendable>(_ make: () -> Value) -> Value {
+    object.withLock { object in
+      if let known = object as? Value { return known }
+      let made = make()
+      object = made
+      return made
+    }
+  }
+
+  package static func == (left: SoraAttachment, right: SoraAttachment) -> Bool { true }
+  package func hash(into hasher: inout Hasher) {}
 }

@@ -114,7 +114,8 @@ enum SoraConnect {
       }
     var members: [JSONValue.Member] = [
       .init("type", "connect"), .init("role", .text(role)),
-      .init("channel_id", .text(join.room)), .init("multistream", true),
+      .init("channel_id", .text(join.room)),
+      .init("multistream", .flag(options["multistream"] != "false")),
       .init("sora_client", "Retake"),
     ]
     if let metadata = JSONValue(text: join.metadata) ?? join.token.map(access) {

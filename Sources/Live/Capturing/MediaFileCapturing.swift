@@ -1,0 +1,96 @@
+import Foundation
+import Media
+
+// Files of any format that ffmpeg decodes.
+extension ProcessVideoCapturer {
+  /// A capturer of the video of a file that ffmpeg can decode, over and over at its own pace, fitted
+  /// into the format with black at its sides.
+  public static func file(_ path: String, supportedFormats: [VideoFormat] = VideoFormat.usual)
+    -> ProcessVideoCapturer
+  {
+    ProcessVideoCapturer(
+      "the file \(path)", supportedFormats: supportedFormats, isScreencast: false,
+      obstacle: {
+        FileManager.default.isReadableFile(atPath: path)
+          ? nil : "it is not there or cannot be read: check its name"
+      },
+      input: { format in
+        let size = "\(format.width):\(format.height)"
+        return MediaFileCommand.input(path) + [
+          "-vf",
+          "scale=\(size):force_original_aspect_ratio=decrease,"
+            + "pad=\(size):(ow-iw)/2:(oh-ih)/2,fps=\(format.framesPerSecond)",
+        ]
+      })
+  }
+
+  /// Whether there is a program that reads files and devices.
+  package static var hasProgram: Bool { program != nil }
+}
+
+/// The words of ffmpeg's command line that files have in common.
+enum MediaFileCommand {
+  /// Reads a file over and over at its own pace; a name is never taken for an option or a protocol.
+  static func input(_ path: String) -> [String] {
+    ["-re", "-stream_loop", "-1", "-i", "file:\(path)"]
+  }
+}
+
+/// Delivers the sound of a file that ffmpeg can decode to a source, over and over at its own pace,
+/// until it is let go of; of a file without sound nothing comes.
+package final class ProcessAudioFile: Sendable {
+  private let process: Process
+
+  /// Begins with a file.
+  ///
+  /// - Throws: `VideoCaptureError` where there is no ffmpeg, or it cannot be started.
+  package init(path: String, to source: AudioSource) throws(VideoCaptureError) {
+    guard let program = ProcessVideoCapturer.program else {
+      throw VideoCaptureError(
+        reason: "the file \(path): there is no ffmpeg: install the package ffmpeg")
+    }
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: program)
+    process.arguments =
+      ["-nostdin", "-hide_banner", "-loglevel", "error"] + MediaFileCommand.input(path) + [
+        "-vn", "-f", "s16le", "-ar", "\(AudioBlock.sampleRate)", "-ac", "1", "-",
+      ]
+    process.standardInput = FileHandle.nullDevice
+    process.standardError = FileHandle.nullDevice
+    do {
+      let pipe = try ChildPipe()
+      process.standardOutput = pipe.writing
+      try process.run()
+      pipe.closeWriting()
+      self.process = process
+      let reading = pipe.reading
+      let thread = Thread { [weak source] in
+        ProcessAudioFile.read(reading) { source?.deliver($0) != nil }
+        process.end()
+        process.waitUntilExit()
+      }
+      thread.name = "sound"
+      thread.start()
+    } catch {
+      throw VideoCaptureError(
+        reason: "the file \(path): ffmpeg cannot be started: \(error.localizedDescription)")
+    }
+  }
+
+  deinit { process.end() }
+
+  /// Reads blocks of 20 ms until the pipe ends or nobody wants them any longer.
+  private static func read(_ pipe: FileHandle, _ deliver: (AudioBlock) -> Bool) {
+    let length = AudioBlock.sampleRate / 50 * 2
+    var bytes: [UInt8] = []
+    while let data = try? pipe.read(upToCount: length - bytes.count), !data.isEmpty {
+      bytes += data
+      guard bytes.count == length else { continue }
+      let samples = stride(from: 0, to: length, by: 2).map {
+        Int16(truncatingIfNeeded: Int(bytes[$0]) | Int(bytes[$0 + 1]) << 8)
+      }
+      bytes.removeAll(keepingCapacity: true)
+      guard deliver(AudioBlock(samples: samples, channels: 1)) else { return }
+    }
+  }
+}
