@@ -43,7 +43,9 @@ public final class LocalMedia: Sendable {
     if options.hasVideo {
       var taken = capturer
       if taken == nil { taken = try LocalMedia.capturer(options, nil, orientation) }
-      session = taken.map { VideoCaptureSession($0, permissions: permissions) }
+      session = taken.map {
+        VideoCaptureSession($0, permissions: permissions, startsWhenSent: false)
+      }
     }
     video = options.hasVideo ? LocalVideo(VideoSource(), options) : nil
     self.audio = options.hasAudio ? LocalAudio(audio ?? AudioSource(), options) : nil
@@ -132,7 +134,8 @@ public final class LocalMedia: Sendable {
       throw RoomError(.capturerMissing, "the video frames do not come from a camera")
     }
     let next = VideoCaptureSession(
-      try LocalMedia.capturer(options, position, orientation), permissions: permissions)
+      try LocalMedia.capturer(options, position, orientation), permissions: permissions,
+      startsWhenSent: false)
     next.feed(video.source)
     let (former, wasStarted) = state.withLock { state in
       defer {
