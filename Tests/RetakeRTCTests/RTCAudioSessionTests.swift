@@ -4,10 +4,10 @@ import Testing
 
 @testable import RetakeRTC
 
-/// What uses the audio session of the process: one test after the other.
-@Suite(.timeLimit(.minutes(2)), .serialized) enum SharedAudio {}
+/// What uses the devices of the process and its audio session: one test after the other.
+@Suite(.timeLimit(.minutes(2)), .serialized) enum SharedDevices {}
 
-extension SharedAudio {
+extension SharedDevices {
   @Suite struct RTCAudioSessionTests {
     private final class Listener: RTCAudioSessionDelegate {
       let told = Told()

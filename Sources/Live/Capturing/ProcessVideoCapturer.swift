@@ -31,6 +31,8 @@ public final class ProcessVideoCapturer: VideoCapturer {
   private struct State {
     var process: Process?
     var failure: VideoCaptureError?
+    /// Where ffmpeg is looked for; nil: in the PATH of the process.
+    var searchPath: String?
   }
 
   init(
@@ -59,7 +61,7 @@ public final class ProcessVideoCapturer: VideoCapturer {
       return fail("the format is none of those that are supported", number)
     }
     if let obstacle = obstacle() { return fail(obstacle, number) }
-    guard let program = ProcessVideoCapturer.program else {
+    guard let program else {
       return fail("there is no ffmpeg: install the package ffmpeg", number)
     }
     let process = Process()
@@ -108,9 +110,15 @@ public final class ProcessVideoCapturer: VideoCapturer {
     process?.end()
   }
 
+  /// Looks for ffmpeg elsewhere than in the PATH of the process.
+  func search(in path: String) { state.withLock { $0.searchPath = path } }
+
   /// The program on the search path.
-  private static var program: String? {
-    (ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin").split(separator: ":")
+  private var program: String? {
+    let path =
+      state.withLock { $0.searchPath } ?? ProcessInfo.processInfo.environment["PATH"]
+      ?? "/usr/bin:/bin"
+    return path.split(separator: ":")
       .map { "\($0)/ffmpeg" }
       .first { FileManager.default.isExecutableFile(atPath: $0) }
   }

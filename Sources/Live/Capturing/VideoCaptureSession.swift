@@ -150,8 +150,9 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
     }
   }
 
-  /// Ends capturing; renderers are told that there is nothing to show. Senders do not start the
-  /// capturer again.
+  /// Ends capturing; renderers are told that there is nothing to show.
+  ///
+  /// Senders do not start the capturer again.
   public func stop() {
     inside.withLock { $0.isAutomatic = false }
     end()

@@ -52,8 +52,10 @@ public final class RTCAudioDeviceModule: Sendable {
 
   private static let machine = Mutex<(@Sendable () -> any AudioDeviceModule)?>(nil)
 
-  /// Chooses what stands for the machine's microphone and loudspeaker: a closure that makes a device
-  /// for each module that is made without a session; nil: the machine's own again.
+  /// Chooses what stands for the machine's microphone and loudspeaker.
+  ///
+  /// - Parameter make: makes a device for each module that is made without a session; nil: the
+  ///   machine's own again.
   public static func useDevice(_ make: (@Sendable () -> any AudioDeviceModule)?) {
     machine.withLock { $0 = make }
   }

@@ -109,8 +109,10 @@ public final class RTCPeerConnectionFactory: Sendable {
     lines = device.map { AudioLines($0) }
   }
 
-  /// The serial queue on which delegates and completion handlers are called: `.main` for an
-  /// application whose delegates live on the main thread. Change it before the first connection.
+  /// The serial queue on which delegates and completion handlers are called.
+  ///
+  /// Set it before the first connection: to `.main` in an application whose delegates live on the
+  /// main thread.
   public var callbackQueue: DispatchQueue {
     get { chosenQueue.withLock { $0 } }
     set { chosenQueue.withLock { $0 = newValue } }

@@ -49,8 +49,10 @@ public final class RTCVideoSource: RTCMediaSource, RTCVideoCapturerDelegate {
 
   // MARK: The size
 
-  /// Sends and shows no more than this from now on: video frames of another shape are cut to this
-  /// one, larger ones made smaller, and more of them left out. Smaller and fewer stay as they are.
+  /// Sends and shows no more than this from now on.
+  ///
+  /// Video frames of another shape are cut to this one, larger ones made smaller, and more of them
+  /// left out. Smaller and fewer stay as they are.
   ///
   /// - Parameters:
   ///   - width: of a picture that is wider than high; for one that is higher, the height.
@@ -63,7 +65,7 @@ public final class RTCVideoSource: RTCMediaSource, RTCVideoCapturerDelegate {
 
   // MARK: The camera of the machine
 
-  /// Starts the camera of the machine once a track is sent, unless the application fills the source.
+  /// Starts the camera of the machine once a track is sent, unless the application fills it.
   nonisolated func useDefaultCamera() {
     let camera = DefaultCamera(for: self)
     inside.withLock { $0.camera = camera }
