@@ -81,6 +81,16 @@ import Wire
     connection.close()
   }
 
+  @Test @MainActor func anApplicationOnTheMainActorIsCalledThere() async throws {
+    let screen = OrdinaryScreen(
+      factory: RTCPeerConnectionFactory(session: try LoopbackPair.session()))
+    screen.call()
+    while !screen.happened.contains("set") { await Task.yield() }
+    #expect(screen.happened.filter { $0 != "negotiate" }.contains("signaling haveLocalOffer"))
+    screen.peerConn?.close()
+    try await screen.factory.finish()
+  }
+
   @Test func addressesOfIPv6AreLeftOut() async throws {
     var options = Session.Options()
     options.statsInterval = nil
