@@ -37,6 +37,9 @@ public enum AudioSessionCall: Hashable, Sendable, Codable {
   case initializeInput
   /// A connection begins that needs audio.
   case openConnection(UInt32, sends: Bool, receives: Bool)
+  /// It is connected: a connection that sends sets category and mode once more, over whatever the
+  /// application set while it was connecting.
+  case connectionEstablished(UInt32)
   /// It ends.
   case closeConnection(UInt32)
   /// Really stops the microphone (hard mute).
@@ -49,7 +52,7 @@ public enum AudioSessionCall: Hashable, Sendable, Codable {
   case readCounters
 
   /// Whether the configuration lock has to be held.
-  var needsLock: Bool {
+  package var needsLock: Bool {
     switch self {
     case .configure, .setCategory, .setMode, .overridePort, .setActive, .setPreferredSampleRate,
       .setPreferredIOBuffer, .setPreferredChannels, .setIOType:

@@ -68,7 +68,8 @@ package struct AudioSessionMachine: Machine {
       useManualAudio: control.manual.isManual, isAudioEnabled: control.manual.isEnabled,
       canPlayOrRecord: control.canPlayOrRecord, permission: control.states.permission,
       unit: control.states.unit, recording: control.states.recording,
-      playout: control.states.playout, route: control.route.text, counters: counters)
+      playout: control.states.playout, route: control.route.text, counters: counters,
+      audioRoute: control.route, wanted: control.settings.wanted)
   }
 
   /// What the device plays; nil when it cannot.
@@ -153,4 +154,7 @@ package struct AudioSessionSnapshot: Sendable {
   package var playout: String
   package var route: String
   package var counters: AudioDeviceCounters
+  package var audioRoute: AudioRoute
+  /// What the application asked for.
+  package var wanted: AudioSessionConfiguration
 }

@@ -17,6 +17,9 @@ struct SessionConnections {
   var sends: Bool { connections.contains { $0.sends } }
   var receives: Bool { connections.contains { $0.receives } }
 
+  /// Whether a connection is open and sends.
+  func sends(_ id: UInt32) -> Bool { connections.contains { $0.id == id && $0.sends } }
+
   /// Takes a connection, in place of one of the same number.
   mutating func open(_ connection: Connection) {
     close(connection.id)

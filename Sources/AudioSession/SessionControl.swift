@@ -73,6 +73,8 @@ struct SessionControl {
     case .initializeInput: return requestInput(call: id, into: &outbox)
     case .openConnection(let number, let sends, let receives):
       return open(Connection(id: number, sends: sends, receives: receives), id, into: &outbox)
+    case .connectionEstablished(let number):
+      if connections.sends(number) { return add(.connection, call: id, into: &outbox) }
     case .closeConnection(let number): close(number, into: &outbox)
     case .pauseRecording, .resumeRecording:
       let pauses = call == .pauseRecording

@@ -30,7 +30,7 @@ package struct ICEAgent: Machine {
   var checklist: Checklist
   var progress = CheckProgress()
   var nomination = Nomination()
-  var consent = Consent()
+  var consent: Consent
 
   /// Creates an agent that waits for `gather`; credentials and tie-breaker come from the entropy.
   ///
@@ -45,6 +45,7 @@ package struct ICEAgent: Machine {
     generations = Generations(ICECredentials(from: entropy))
     roles = RoleSettlement(tieBreaker: entropy.integer(UInt64.self))
     gatherer = Gatherer(settings)
+    consent = Consent(silence: settings.silence)
   }
 
   package mutating func step(_ input: Input, at now: Instant, into outbox: inout Outbox<Output>) {

@@ -47,7 +47,8 @@ extension PeerConfiguration {
   var iceSettings: ICESettings {
     ICESettings(
       servers: parsedICEServers, relayOnly: iceTransportPolicy == .relay,
-      usesUDP: iceTCP != .only, usesTCP: iceTCP != nil, hidesAddresses: iceAddressPrivacy != nil)
+      usesUDP: iceTCP != .only, usesTCP: iceTCP != nil, hidesAddresses: iceAddressPrivacy != nil,
+      silence: iceReceivingTimeoutMilliseconds.map { .milliseconds(Int64(max(100, $0))) })
   }
 
   /// The servers among `iceServers`; URIs that cannot be used are left out.

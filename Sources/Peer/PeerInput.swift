@@ -89,6 +89,13 @@ public struct PeerConfiguration: Hashable, Sendable, Codable {
   public var iceTCP: ICETCPPolicy?
   /// What host candidates show of the own addresses; nil shows them.
   public var iceAddressPrivacy: ICEAddressPrivacy?
+  /// Whether candidates of IPv6 are gathered; nil: they are.
+  public var usesIPv6: Bool?
+  /// How long the peer may not be heard before the connection counts as disconnected, in
+  /// milliseconds, 100 at least; nil: 7000.
+  ///
+  /// A peer that sends little is asked more often where it is less.
+  public var iceReceivingTimeoutMilliseconds: UInt32?
   /// What an offer allows a peer that does not know BUNDLE.
   public var bundlePolicy = BundlePolicy.balanced
   /// The certificates to identify with, at most one for each algorithm; none has one made from the

@@ -102,6 +102,18 @@ struct AudioModeTests {
     #expect(session.snapshot.mode == "videoChat")
   }
 
+  @Test func aSendingConnectionWritesItsCategoryOnceMoreWhenItIsConnected() {
+    let session = VirtualAudioSession()
+    session.call(.openConnection(1, sends: false, receives: true))
+    session.call(.openConnection(2, sends: true, receives: true))
+    session.call(.applyMode(.default(category: .ambient, output: .default), options: []))
+    session.call(.connectionEstablished(1))
+    session.call(.connectionEstablished(3))
+    #expect(session.snapshot.category == "ambient")
+    session.call(.connectionEstablished(2))
+    #expect(session.snapshot.category == "playAndRecord" && session.snapshot.mode == "voiceChat")
+  }
+
   @Test func settingsNeedTheLockAndItCounts() {
     let session = VirtualAudioSession()
     let settings: [AudioSessionCall] = [

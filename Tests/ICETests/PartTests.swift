@@ -102,6 +102,20 @@ struct PartTests {
     #expect(consent.judge(list[0], at: at(30_000)) == .nothing)
   }
 
+  /// A connection may count as disconnected earlier; then its peer is asked more often, so that one
+  /// that sends nothing else does not fall silent.
+  @Test func aShorterSilenceAsksMoreOften() {
+    let list = checklist([1])
+    var consent = Consent(silence: .milliseconds(1_500))
+    consent.select(11)
+    consent.begin(list[0], entropy, at: .zero)
+    consent.noteAsked(entropy, at: .zero)
+    #expect(consent.nextCheckAt == at(750))
+    #expect(consent.judge(list[0], at: at(1_499)) == .nothing)
+    #expect(consent.judge(list[0], at: at(1_500)) == .silent)
+    #expect(consent.judge(list[0], at: at(30_000)) == .expired)
+  }
+
   @Test func rightAfterAnAnswerTheFirstConsentCheckWaits() {
     var list = checklist([1])
     list.change(0) { $0.recordResponse(at: .zero) }

@@ -1,6 +1,7 @@
 import AudioSession
 import Foundation
 import Media
+import Peer
 import Synchronization
 import Tape
 import Testing
@@ -214,7 +215,63 @@ import Wire
     try await session.finish()
   }
 
+  /// SO10: what is set while a connection is connecting is written over once it is connected.
+  @Test func aModeThatIsSetWhileConnectingIsWrittenOverOnceItIsConnected() async throws {
+    let call = try LoopbackCall()
+    let device = ManualAudioDevice()
+    let audio = try call.session.makeAudioSession(device: device)
+    let sent = try await call.caller.addTrack(.audio, source: .application)
+    let attachment = try audio.attach(call.caller, sending: sent.id)
+    try audio.apply(.default(category: .ambient, output: .default))
+    #expect(audio.snapshot.category == "ambient")
+    try await call.connect()
+    while audio.snapshot.category == "ambient" { await Task.yield() }
+    #expect(audio.snapshot.category == "playAndRecord" && audio.snapshot.mode == "voiceChat")
+    // After that it stays.
+    try audio.apply(.videoChat)
+    #expect(audio.snapshot.mode == "videoChat")
+    let count = device.operations.count
+    _ = try await call.caller.getStats()
+    #expect(device.operations.count == count && audio.snapshot.mode == "videoChat")
+    withExtendedLifetime(attachment) {}
+    try await call.session.finish()
+  }
+
   // MARK: The audio of the machine
+
+  /// Stand-ins for the tools of PulseAudio: a recorder that hums, and a player that listens.
+  @Test func theDeviceOfAMachineIsPulseAudiosWhereItIsThere() async throws {
+    let folder = try folder()
+    defer { try? FileManager.default.removeItem(atPath: folder) }
+    // 500 Hz in samples of 8000 and -8000.
+    let wave =
+      String(repeating: #"\100\037"#, count: 48) + String(repeating: #"\300\340"#, count: 48)
+    let pieces = String(repeating: "'\(wave)' ", count: 10)
+    let recorder = "#!/bin/sh\nwhile printf %b \(pieces); do sleep 0.02; done\n"
+    for (name, text) in [("parec", recorder), ("pacat", "#!/bin/sh\ncat > /dev/null\n")] {
+      try text.write(toFile: folder + "/" + name, atomically: true, encoding: .utf8)
+      try FileManager.default.setAttributes(
+        [.posixPermissions: 0o755], ofItemAtPath: folder + "/" + name)
+    }
+    let environment = ["PATH": folder, "PULSE_SERVER": "unix:/nowhere"]
+    let device = SystemAudioDevice.make(environment)
+    #expect(device.name == "pulse" && device is VoiceProcessingDevice)
+    #expect(SystemAudioDevice.make(["PATH": "/nowhere", "PULSE_SERVER": "x"]).name == "silence")
+    let session = try session(folder + "/a.take")
+    let audio = try session.makeAudioSession(device: device)
+    let blocks = Blocks()
+    let subscription = audio.onCaptured { blocks.add($0) }
+    try audio.call(.openConnection(1, sends: true, receives: true))
+    await blocks.wait(for: 5)
+    try audio.call(.closeConnection(1))
+    withExtendedLifetime(subscription) {}
+    try await session.finish()
+    #expect(blocks.samples.contains { $0 != 0 })
+    let take = try TakeFile.openForQueries(folder + "/a.take")
+    let routes =
+      "SELECT count(*) FROM state WHERE machine = 'audio-route' AND to_state LIKE '%pulse%'"
+    #expect(try take.integer(routes) == 1)
+  }
 
   @Test func aToolThatIsNotThereIsSaid() throws {
     let error = #expect(throws: AudioDeviceError.self) {

@@ -231,6 +231,52 @@ struct CapturerTests {
     FileManager.default.isExecutableFile(atPath: $0)
   }
 
+  // TW17: what is asked of ffmpeg for a camera, by a stand-in that notes it and gives a picture.
+  @Test(.timeLimit(.minutes(1)), arguments: CameraPosition.allCases)
+  func aCameraIsAskedForByItsDeviceSizeAndPace(position: CameraPosition) async throws {
+    let folder = FileManager.default.temporaryDirectory.path + "/camera-\(UUID().uuidString)"
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(atPath: folder) }
+    let device = folder + "/video"
+    try Data().write(to: URL(fileURLWithPath: device))
+    let stand = """
+      #!/bin/sh
+      echo "$@" > \(folder)/asked
+      head -c 115200 /dev/zero
+      exec sleep 60
+      """
+    try stand.write(toFile: folder + "/ffmpeg", atomically: true, encoding: .utf8)
+    try FileManager.default.setAttributes(
+      [.posixPermissions: 0o755], ofItemAtPath: folder + "/ffmpeg")
+    let camera = ProcessVideoCapturer.camera(position, device: device)
+    camera.search(in: folder)
+    let wish = VideoFormat(width: 300, height: 200, framesPerSecond: 30)
+    let format = try #require(camera.supportedFormat(nearest: wish))
+    let consumer = KeepingConsumer()
+    camera.startCapture(format, consumer: consumer)
+    while consumer.frames.isEmpty, camera.failure == nil { await Task.yield() }
+    #expect(consumer.starts == [true] && camera.failure == nil)
+    let first = consumer.frames.first
+    #expect(first?.displayWidth == 320 && first?.displayHeight == 240)
+    camera.stopCapture()
+    let asked = try String(contentsOfFile: folder + "/asked", encoding: .utf8)
+    #expect(asked.contains("-f v4l2 -framerate 30.0 -video_size 320x240 -i \(device) "), "\(asked)")
+    #expect(asked.hasSuffix("-an -f rawvideo -pix_fmt yuv420p -s 320x240 -\n"), "\(asked)")
+  }
+
+  /// Only where there is a camera.
+  @Test(.enabled(if: hasCamera), .timeLimit(.minutes(1)))
+  func theCameraOfTheMachineIsCaptured() async throws {
+    let camera = ProcessVideoCapturer.camera()
+    let consumer = KeepingConsumer()
+    camera.startCapture(try #require(camera.supportedFormats.first), consumer: consumer)
+    while consumer.frames.count < 3, camera.failure == nil { await Task.yield() }
+    #expect(camera.failure == nil && consumer.frames.first?.displayWidth == 640)
+    camera.stopCapture()
+  }
+
+  private static let hasCamera = FileManager.default.isReadableFile(atPath: "/dev/video0")
+
   @Test(.enabled(if: hasX), .timeLimit(.minutes(1))) func aScreenOfXIsCaptured() async throws {
     // The server picks a free number and writes it down when it is ready.
     let server = Process()

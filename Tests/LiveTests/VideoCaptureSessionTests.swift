@@ -80,7 +80,8 @@ import Wire
         return false
       }
       let source = VideoCaptureSession(
-        PushedVideoCapturer(supportedFormats: [format]), permissions: permissions)
+        PushedVideoCapturer(supportedFormats: [format]), permissions: permissions,
+        startsWhenSent: false)
       source.send(on: video.id, of: call.caller)
       #expect(permissions.status == .undetermined)
       for _ in 0..<2 {

@@ -55,9 +55,9 @@ import Testing
     #expect(try await take.replay().isIdentical)
   }
 
-  @Test func theLibrarysFactoriesChangeNothing() {
+  @Test func theLibrarysFactoriesChangeNothing() throws {
     let factory = RTCPeerConnectionFactory(
-      encoderFactory: RTCDefaultVideoEncoderFactory(),
+      session: try LoopbackPair.session(), encoderFactory: RTCDefaultVideoEncoderFactory(),
       decoderFactory: RTCDefaultVideoDecoderFactory())
     let connection = factory.peerConnection(
       with: RTCConfiguration(), constraints: LoopbackPair.none, delegate: nil)

@@ -41,7 +41,7 @@ final class Told: Sendable {
 }
 
 /// A delegate that writes down all that it is told.
-final class Listener: RTCPeerConnectionDelegate, RTCDataChannelDelegate {
+final class Listener: RTCPeerConnectionDelegate, RTCDataChannelDelegate, Sendable {
   let told = Told()
   /// The own candidates as they come.
   let candidates: AsyncStream<RTCIceCandidate>

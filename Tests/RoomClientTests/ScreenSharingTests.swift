@@ -4,6 +4,7 @@ import Media
 import Room
 import RoomSignaling
 import Synchronization
+import Tape
 import Testing
 
 @testable import RoomClient
@@ -73,6 +74,11 @@ import Testing
     await anna.disconnect()
     await ben.disconnect()
     try await meeting.end()
+    // TW20: the sender knows that it is a screen.
+    let take = try TakeFile.openForQueries(meeting.path)
+    let hints =
+      "SELECT count(*) FROM call_request WHERE name = 'setContentHint' AND arguments LIKE '%detail%'"
+    #expect(try take.integer(hints) == 1)
   }
 
   @Test func aHelperThatCrashesLeavesTheRoomAsItIs() async throws {

@@ -13,6 +13,8 @@ struct Consent {
     case heardAgain
   }
 
+  /// How long nothing may be received on the selected pair before it counts as silent.
+  private let silence: Interval
   /// The number of the selected pair.
   private(set) var pairID: UInt32?
   /// Whether nothing was received on the selected pair for long.
@@ -22,6 +24,8 @@ struct Consent {
   private var since = Instant.zero
   /// When a check went out that was not answered yet.
   private var askedAt: Instant?
+
+  init(silence: Interval? = nil) { self.silence = silence ?? ICETiming.silence }
 
   // MARK: Selection
 
@@ -38,7 +42,7 @@ struct Consent {
     since = now
     // Right after a check that was answered, the next one is only due in its time.
     if let answeredAt = pair.traffic.answeredAt, now - answeredAt < .seconds(1) {
-      nextCheckAt = answeredAt + Self.interval(entropy)
+      nextCheckAt = answeredAt + interval(entropy)
     } else {
       nextCheckAt = now
     }
@@ -55,7 +59,7 @@ struct Consent {
   /// Records a consent check on the selected pair.
   mutating func recordRequest(_ entropy: EntropyStream, at now: Instant) {
     askedAt = now
-    if let next = nextCheckAt, next <= now { nextCheckAt = now + Self.interval(entropy) }
+    if let next = nextCheckAt, next <= now { nextCheckAt = now + interval(entropy) }
   }
 
   /// Records that a pair answered a check.
@@ -64,10 +68,13 @@ struct Consent {
   }
 
   /// Draws the time to the next check (RFC 7675 section 5.1).
-  private static func interval(_ entropy: EntropyStream) -> Interval {
+  private func interval(_ entropy: EntropyStream) -> Interval {
     let spread = UInt64(ICETiming.consentIntervalSpread.nanoseconds)
     let extra = Int64(truncatingIfNeeded: entropy.integer(below: spread))
-    return ICETiming.consentIntervalMinimum + Interval(nanoseconds: extra)
+    let usual = ICETiming.consentIntervalMinimum + Interval(nanoseconds: extra)
+    // A peer that sends nothing else is asked twice before it counts as silent.
+    return silence < ICETiming.silence
+      ? min(usual, Interval(nanoseconds: silence.nanoseconds / 2)) : usual
   }
 
   // MARK: Life
@@ -99,7 +106,7 @@ struct Consent {
   }
 
   private func silenceBegin(_ pair: CandidatePair) -> Instant {
-    max(pair.traffic.receivedAt ?? since, since) + ICETiming.silence
+    max(pair.traffic.receivedAt ?? since, since) + silence
   }
 
   private func end(_ pair: CandidatePair) -> Instant {

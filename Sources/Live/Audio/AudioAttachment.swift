@@ -1,17 +1,52 @@
 public import AudioSession
 public import Media
+import Synchronization
 
 /// Keeps a connection at an audio session for as long as it lives.
 public final class AudioAttachment: Sendable {
-  private let subscriptions: [MediaSubscription]
+  private struct State {
+    var received: MediaSubscription?
+    var captured: MediaSubscription?
+    /// Waits until the connection is connected.
+    var watch: Task<Void, Never>?
+  }
+
+  private let state: Mutex<State>
   private let end: @Sendable () -> Void
 
-  init(_ subscriptions: [MediaSubscription], end: @escaping @Sendable () -> Void) {
-    self.subscriptions = subscriptions
+  init(
+    received: MediaSubscription?, captured: MediaSubscription?, end: @escaping @Sendable () -> Void
+  ) {
+    state = Mutex(State(received: received, captured: captured))
     self.end = end
   }
 
-  deinit { end() }
+  deinit {
+    state.withLock { $0.watch }?.cancel()
+    end()
+  }
+
+  /// Sends no more of what is captured; the microphone goes on for as long as the attachment lives.
+  public func endSending() {
+    let captured = state.withLock { state in
+      defer { state.captured = nil }
+      return state.captured
+    }
+    withExtendedLifetime(captured) {}
+  }
+
+  /// Whether something is sent.
+  var isSending: Bool { state.withLock { $0.captured != nil } }
+
+  func send(by captured: MediaSubscription) {
+    let before = state.withLock { state in
+      defer { state.captured = captured }
+      return state.captured
+    }
+    withExtendedLifetime(before) {}
+  }
+
+  func watch(by task: Task<Void, Never>) { state.withLock { $0.watch = task } }
 }
 
 extension Session {

@@ -1,5 +1,6 @@
 public import AudioSession
 public import Media
+import Peer
 import Synchronization
 import Tape
 import Wire
@@ -225,14 +226,36 @@ public final class AudioSession: Sendable {
       return state.lastConnection
     }
     let received = receiving ? played(connection, id) : nil
-    let captured = transceiver.map { transceiver in
-      onCaptured { [weak connection] in _ = connection?.send($0, on: transceiver) }
-    }
-    let attachment = AudioAttachment([received, captured].compactMap(\.self)) { [weak self] in
+    let captured = transceiver.map { sink(for: connection, $0) }
+    let attachment = AudioAttachment(received: received, captured: captured) { [weak self] in
       _ = self?.reply(to: .closeConnection(id))
     }
+    let isConnected = connection.connectionState == .connected
     try call(.openConnection(id, sends: transceiver != nil, receives: receiving))
+    if transceiver != nil, !isConnected {
+      let changes = connection.stateChanges
+      attachment.watch(
+        by: Task { [weak self] in
+          for await states in changes where states.connection == .connected {
+            _ = self?.reply(to: .connectionEstablished(id))
+            return
+          }
+        })
+    }
     return attachment
+  }
+
+  /// Sends what is captured once more, after `AudioAttachment.endSending`.
+  package func resume(
+    _ attachment: AudioAttachment, sending transceiver: UInt32, of connection: PeerConnection
+  ) {
+    attachment.send(by: sink(for: connection, transceiver))
+  }
+
+  private func sink(
+    for connection: PeerConnection, _ transceiver: UInt32
+  ) -> MediaSubscription {
+    onCaptured { [weak connection] in _ = connection?.send($0, on: transceiver) }
   }
 
   /// Has the microphone processed for speech or for music from now on, whatever the device.
@@ -255,7 +278,7 @@ public final class AudioSession: Sendable {
     throws(AudioSessionError) -> AudioAttachment
   {
     let id = nextConnection()
-    let attachment = AudioAttachment([onCaptured(sink)]) { [weak self] in
+    let attachment = AudioAttachment(received: nil, captured: onCaptured(sink)) { [weak self] in
       _ = self?.reply(to: .closeConnection(id))
     }
     try call(.openConnection(id, sends: true, receives: false))
@@ -270,7 +293,7 @@ public final class AudioSession: Sendable {
     _ connection: PeerConnection, plays: @escaping @Sendable (UInt32) -> Bool
   ) throws(AudioSessionError) -> AudioAttachment {
     let id = nextConnection()
-    let attachment = AudioAttachment([played(connection, id, plays)]) { [weak self] in
+    let attachment = AudioAttachment(received: played(connection, id, plays), captured: nil) { [weak self] in
       _ = self?.reply(to: .closeConnection(id))
     }
     try call(.openConnection(id, sends: false, receives: true))

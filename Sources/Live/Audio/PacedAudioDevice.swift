@@ -59,6 +59,19 @@ public final class PacedAudioDevice: AudioDeviceModule {
     }
   }
 
+  /// Silence, for a machine without a microphone: what is played goes nowhere.
+  public static func silence() -> PacedAudioDevice {
+    PacedAudioDevice(name: "silence", format: AudioFormat()) {
+      let position = Atomic<Int64>(0)
+      return {
+        let nanoseconds = position.add(1, ordering: .relaxed).oldValue * 10_000_000
+        let chunk = PCMChunk(
+          samples: Array(repeating: 0, count: 480), captureTimeNanoseconds: nanoseconds)
+        return (chunk, nanoseconds)
+      }
+    }
+  }
+
   /// A WAV file, over and over when wanted.
   ///
   /// - Throws: `MediaFileError` when it cannot be read or holds no audio.

@@ -29,9 +29,14 @@ public final class PulseAudioDevice: AudioDeviceModule {
   /// Finds the tools.
   ///
   /// - Throws: `AudioDeviceError.unavailable` with what to install.
-  public init(format: AudioFormat = AudioFormat()) throws(AudioDeviceError) {
-    recorderPath = try PulseAudioDevice.find("parec")
-    playerPath = try PulseAudioDevice.find("pacat")
+  public convenience init(format: AudioFormat = AudioFormat()) throws(AudioDeviceError) {
+    try self.init(format: format, path: nil)
+  }
+
+  /// - Parameter path: where the tools are looked for; nil: in the PATH of the process.
+  init(format: AudioFormat = AudioFormat(), path: String?) throws(AudioDeviceError) {
+    recorderPath = try PulseAudioDevice.find("parec", in: path)
+    playerPath = try PulseAudioDevice.find("pacat", in: path)
     captureFormat = format
     renderFormat = format
   }

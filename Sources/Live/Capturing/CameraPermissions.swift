@@ -11,6 +11,9 @@ public final class CameraPermissions: Sendable {
     var asked: Task<AudioPermission, Never>?
   }
 
+  /// Whether the application has said what it wants the camera for; without that the camera is
+  /// refused before anybody is asked.
+  public let declaresCameraUse: Bool
   private let state: Mutex<State>
   private let answer: @Sendable () async -> Bool
 
@@ -18,19 +21,25 @@ public final class CameraPermissions: Sendable {
   ///
   /// - Parameters:
   ///   - status: what is known already.
+  ///   - declaresCameraUse: whether the application has said what it wants the camera for.
   ///   - answer: what the user says when nothing is.
   public init(
-    _ status: AudioPermission = .undetermined, answer: @escaping @Sendable () async -> Bool
+    _ status: AudioPermission = .undetermined, declaresCameraUse: Bool = true,
+    answer: @escaping @Sendable () async -> Bool
   ) {
+    self.declaresCameraUse = declaresCameraUse
     state = Mutex(State(status: status))
     self.answer = answer
   }
 
   /// What is known.
-  public var status: AudioPermission { state.withLock { $0.status } }
+  public var status: AudioPermission {
+    declaresCameraUse ? state.withLock { $0.status } : .denied
+  }
 
   /// What the user says, who is asked when nothing is known.
   public func request() async -> AudioPermission {
+    guard declaresCameraUse else { return .denied }
     let asked = state.withLock { state -> Task<AudioPermission, Never>? in
       guard state.status == .undetermined else { return nil }
       if let asked = state.asked { return asked }

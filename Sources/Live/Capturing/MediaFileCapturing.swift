@@ -45,7 +45,7 @@ package final class ProcessAudioFile: Sendable {
   ///
   /// - Throws: `VideoCaptureError` where there is no ffmpeg, or it cannot be started.
   package init(path: String, to source: AudioSource) throws(VideoCaptureError) {
-    guard let program = ProcessVideoCapturer.program else {
+    guard let program = ProcessVideoCapturer.program() else {
       throw VideoCaptureError(
         reason: "the file \(path): there is no ffmpeg: install the package ffmpeg")
     }

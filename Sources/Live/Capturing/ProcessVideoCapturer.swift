@@ -31,6 +31,8 @@ public final class ProcessVideoCapturer: VideoCapturer {
   private struct State {
     var process: Process?
     var failure: VideoCaptureError?
+    /// Where ffmpeg is looked for; nil: in the PATH of the process.
+    var searchPath: String?
   }
 
   init(
@@ -59,7 +61,7 @@ public final class ProcessVideoCapturer: VideoCapturer {
       return fail("the format is none of those that are supported", number)
     }
     if let obstacle = obstacle() { return fail(obstacle, number) }
-    guard let program = ProcessVideoCapturer.program else {
+    guard let program else {
       return fail("there is no ffmpeg: install the package ffmpeg", number)
     }
     let process = Process()
@@ -111,10 +113,16 @@ public final class ProcessVideoCapturer: VideoCapturer {
   /// What tests have in the place of ffmpeg; nil: nothing.
   package static let standIn = Mutex<String?>(nil)
 
-  /// The program on the search path.
-  static var program: String? {
+  /// Looks for ffmpeg elsewhere than in the PATH of the process.
+  func search(in path: String) { state.withLock { $0.searchPath = path } }
+
+  private var program: String? { Self.program(in: state.withLock { $0.searchPath }) }
+
+  /// The ffmpeg of a search path, or of that of the process.
+  static func program(in path: String? = nil) -> String? {
     if let standIn = standIn.withLock({ $0 }) { return standIn }
-    return (ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin").split(separator: ":")
+    let path = path ?? ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"
+    return path.split(separator: ":")
       .map { "\($0)/ffmpeg" }
       .first { FileManager.default.isExecutableFile(atPath: $0) }
   }

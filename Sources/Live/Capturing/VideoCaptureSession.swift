@@ -5,8 +5,10 @@ import Synchronization
 
 /// Frames of one capturer for any number of senders and renderers.
 ///
-/// The source starts the capturer, keeps what it gives after the end from everybody, and tells the
-/// connections when capturing begins and ends, so that a take says so too.
+/// It starts the capturer when the first of them sends and stops it when the last no longer does,
+/// unless the application calls `start` and `stop` itself: then these alone decide. What the
+/// capturer gives after its end goes to nobody, and the connections are told when capturing begins
+/// and ends and whether it is a screen's, so that a take says so too.
 public final class VideoCaptureSession: EncodedVideoConsumer {
   /// How far capturing is.
   public enum State: Hashable, Sendable {
@@ -23,7 +25,7 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
   /// The capturer.
   public let capturer: any VideoCapturer
   private let permissions: CameraPermissions?
-  private let inside = Mutex(Inside())
+  private let inside: Mutex<Inside>
 
   private struct Sender {
     weak let connection: PeerConnection?
@@ -44,14 +46,31 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
     var waiting: [CheckedContinuation<Bool, Never>] = []
     var frames = 0
     var ignored = 0
+    /// Whether senders start and stop the capturer; false once the application did.
+    var isAutomatic: Bool
+    /// Whether somebody sends, as it was seen last.
+    var isSent = false
+
+    /// Whether somebody sends.
+    var hasSenders: Bool {
+      senders.contains { $0.connection != nil }
+        || fed.contains { $0.source?.hub.isSent ?? false }
+    }
   }
 
   /// Creates a source that has not started.
   ///
-  /// - Parameter permissions: who is asked before the capturer starts; nil: nobody.
-  public init(_ capturer: any VideoCapturer, permissions: CameraPermissions? = nil) {
+  /// - Parameters:
+  ///   - permissions: who is asked before the capturer starts; nil: nobody.
+  ///   - startsWhenSent: whether senders start and stop the capturer until the application does;
+  ///     false leaves both to the application from the beginning.
+  public init(
+    _ capturer: any VideoCapturer, permissions: CameraPermissions? = nil,
+    startsWhenSent: Bool = true
+  ) {
     self.capturer = capturer
     self.permissions = permissions
+    inside = Mutex(Inside(isAutomatic: startsWhenSent))
   }
 
   deinit { capturer.stopCapture() }
@@ -65,11 +84,43 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
 
   // MARK: Starting and stopping
 
-  /// Begins to capture in the supported format that is nearest to a wish, or in the preferred one.
+  /// Begins to capture in the supported format that is nearest to a wish, or in the preferred one;
+  /// from then on senders do not stop the capturer.
   ///
   /// - Returns: whether the capturer started.
   @discardableResult
   public func start(_ wish: VideoFormat? = nil) async -> Bool {
+    let isOther = inside.withLock { inside in
+      defer { inside.isAutomatic = false }
+      let format = wish.map { capturer.supportedFormat(nearest: $0) } ?? inside.format
+      let runs = inside.state == .started || inside.state == .starting
+      return inside.isAutomatic && runs && format != inside.format
+    }
+    // Senders had it started in the preferred format.
+    if isOther { end() }
+    return await begin(wish)
+  }
+
+  /// Starts and stops the capturer by whether somebody sends, until the application does.
+  func followSenders() {
+    let isSent = inside.withLock { inside -> Bool? in
+      let isSent = inside.hasSenders
+      guard inside.isAutomatic, isSent != inside.isSent else { return nil }
+      inside.isSent = isSent
+      return isSent
+    }
+    switch isSent {
+    case true?:
+      Task { [weak self] in
+        guard let self, inside.withLock({ $0.isAutomatic && $0.isSent }) else { return }
+        _ = await begin(nil)
+      }
+    case false?: end()
+    case nil: break
+    }
+  }
+
+  private func begin(_ wish: VideoFormat?) async -> Bool {
     if let permissions, await permissions.request() != .granted {
       inside.withLock { $0.state = .failed }
       note(.denied)
@@ -100,7 +151,14 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
   }
 
   /// Ends capturing; renderers are told that there is nothing to show.
+  ///
+  /// Senders do not start the capturer again.
   public func stop() {
+    inside.withLock { $0.isAutomatic = false }
+    end()
+  }
+
+  private func end() {
     let (was, waiting, renderers) = inside.withLock { inside in
       defer {
         inside.state = .stopped
@@ -127,6 +185,7 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
       return inside.state
     }
     if state == .started { note(.started, to: connection, transceiver) }
+    followSenders()
   }
 
   /// Sends the frames on a transceiver no longer.
@@ -134,14 +193,19 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
     inside.withLock { inside in
       inside.senders.removeAll { $0.connection === connection && $0.transceiver == transceiver }
     }
+    followSenders()
   }
 
   /// Hands the frames to the source of tracks, too; it does not keep the source alive.
   public func feed(_ source: VideoSource) {
-    inside.withLock { inside in
+    let state = inside.withLock { inside in
       inside.fed.removeAll { $0.source == nil }
       inside.fed.append(Fed(source: source))
+      return inside.state
     }
+    if state == .started { source.hub.note(captureNote(.started)) }
+    source.hub.watch(self)
+    followSenders()
   }
 
   /// Shows the frames to a renderer, too; keep the result as long as it shall go on.
@@ -174,6 +238,8 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
   /// Hands a frame on; one that comes before the start or after the end is ignored.
   public func consumeCapturedFrame(_ frame: VideoFrame) {
     guard let (senders, sources, renderers) = receivers() else { return }
+    // Connections that nobody closed go without a word.
+    followSenders()
     // Converted once, however many senders there are.
     let upright = senders.isEmpty && sources.isEmpty ? nil : frame.upright
     if let upright {
@@ -204,23 +270,26 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
   // MARK: On the tape
 
   private func note(_ event: CaptureNote.Event) {
-    let senders = inside.withLock { $0.senders }
+    let (senders, sources) = inside.withLock { ($0.senders, $0.fed) }
     for sender in senders {
       if let connection = sender.connection { note(event, to: connection, sender.transceiver) }
     }
+    for fed in sources { fed.source?.hub.note(captureNote(event)) }
   }
 
   private func note(
     _ event: CaptureNote.Event, to connection: PeerConnection, _ transceiver: UInt32
   ) {
+    connection.note(captureNote(event), of: transceiver)
+  }
+
+  private func captureNote(_ event: CaptureNote.Event) -> CaptureNote {
     let format = inside.withLock { $0.format }
     let rate = format?.framesPerSecond ?? 0
-    connection.note(
-      CaptureNote(
-        event: event, isScreencast: capturer.isScreencast, width: format?.width ?? 0,
-        height: format?.height ?? 0, framesPerSecond: rate.isFinite ? rate : 0,
-        pixelFormat: format?.pixelFormat ?? .i420),
-      of: transceiver)
+    return CaptureNote(
+      event: event, isScreencast: capturer.isScreencast, width: format?.width ?? 0,
+      height: format?.height ?? 0, framesPerSecond: rate.isFinite ? rate : 0,
+      pixelFormat: format?.pixelFormat ?? .i420)
   }
 }
 

@@ -16,7 +16,15 @@ package final class Mailbox<Message: Sendable>: Sendable {
     descriptor = try checked("create a wake-up", csockets_wake_create())
   }
 
-  deinit { _ = csockets_close(descriptor) }
+  private init(closed descriptor: Int32) {
+    self.descriptor = descriptor
+    state.withLock { $0.isClosed = true }
+  }
+
+  /// A mailbox that takes no message.
+  package static var closed: Mailbox { Mailbox(closed: -1) }
+
+  deinit { if descriptor >= 0 { _ = csockets_close(descriptor) } }
 
   /// Adds a message; gives false when the mailbox was closed and the message is not taken.
   package func post(_ message: Message) -> Bool {

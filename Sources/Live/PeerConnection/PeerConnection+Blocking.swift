@@ -1,6 +1,10 @@
 import Dispatch
+import ICE
+import JSEP
 package import Peer
+import Secure
 import Synchronization
+import Wire
 
 /// Something that a listener hears, in the order in which it happens.
 package enum PeerConnectionNews: Sendable {
@@ -41,6 +45,22 @@ extension PeerConnection {
   /// Sends a message; the reply comes late while much is buffered.
   package func send(_ message: DataMessage, complete: @escaping @Sendable (PeerReply) -> Void) {
     if !loop.mailbox.post(.send(key, message, complete)) { complete(.failure(.ended)) }
+  }
+
+  /// A connection that was closed before anything happened, on no loop: all its calls fail.
+  package static var ended: PeerConnection {
+    let observers = PeerObservers()
+    for (machine, state) in [
+      ("signaling", SignalingState.closed.rawValue),
+      ("ice-connection", ICEConnectionState.closed.rawValue),
+      ("connection", ConnectionState.closed.rawValue),
+    ] {
+      observers.observe(
+        .state(StateTransition(machine: machine, from: "new", to: state)), at: .zero)
+    }
+    observers.finish()
+    return PeerConnection(
+      label: "", number: 0, loop: MediaLoop(mailbox: .closed), key: 0, observers: observers)
   }
 
   /// Closes the connection like `close`, and blocks until that is done.

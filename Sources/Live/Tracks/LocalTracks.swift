@@ -94,6 +94,11 @@ final class LocalTrackCore: Sendable {
   let renderers = Mutex(RendererList())
   private let blackout = Mutex(Blackout())
   private let attachments = Mutex<[Attachment]>([])
+  private let hub = Mutex<WeakHub>(WeakHub())
+
+  private struct WeakHub {
+    weak var hub: SourceHub?
+  }
 
   init(id: String, kind: MediaKind, source: MediaSource) {
     self.id = id
@@ -115,17 +120,27 @@ final class LocalTrackCore: Sendable {
     }
   }
 
+  /// The source's tracks, which it is one of.
+  func belong(to hub: SourceHub) { self.hub.withLock { $0.hub = hub } }
+
+  private var siblings: SourceHub? { hub.withLock { $0.hub } }
+
   func attach(_ connection: PeerConnection, _ transceiver: UInt32) {
     attachments.withLock { attachments in
       attachments.removeAll { $0.connection === connection && $0.transceiver == transceiver }
       attachments.append(Attachment(connection: connection, transceiver: transceiver))
     }
+    if isLive { siblings?.began(connection, transceiver) }
   }
+
+  /// A connection that is gone sends nothing any more.
+  func connectionIsGone() { siblings?.changed() }
 
   func detach(_ connection: PeerConnection, _ transceiver: UInt32) {
     attachments.withLock { attachments in
       attachments.removeAll { $0.connection === connection && $0.transceiver == transceiver }
     }
+    siblings?.changed()
   }
 
   var audioLevel: TrackLevel? {
@@ -147,6 +162,8 @@ final class LocalTrackCore: Sendable {
     for (connection, transceiver) in targets {
       connection.post(.replaceSource(transceiver: transceiver, nil))
     }
+    attachments.withLock { $0 = [] }
+    siblings?.changed()
     for renderer in renderers.withLock({ $0.all }) { renderer.renderFrame(nil) }
   }
 

@@ -1,4 +1,5 @@
 public import Media
+import Peer
 import Synchronization
 
 /// A microphone, or whatever gives audio: what a factory needs of an audio device.
@@ -53,11 +54,23 @@ public final class VideoSource: Sendable {
   let hub = SourceHub()
 
   /// Creates a source that the application or a capturer feeds with `capture`.
-  public init() { mediaSource = .application }
+  ///
+  /// - Parameter contentHint: what the frames show, where no capturer says it.
+  public init(contentHint: ContentHint = .none) {
+    mediaSource = .application
+    hub.contentHint = contentHint
+  }
 
   /// Creates a source whose video frames every connection makes by itself: a pattern, or what it
   /// receives.
   public init(_ source: MediaSource) { mediaSource = source }
+
+  /// What the frames show (W3C MediaStreamTrack.contentHint), on all tracks of the source; a
+  /// capturer of a screen says `detail` by itself.
+  public var contentHint: ContentHint {
+    get { hub.contentHint }
+    set { hub.contentHint = newValue }
+  }
 
   /// Sends a frame at its own time; it is converted once, however many tracks there are.
   ///
@@ -87,23 +100,90 @@ enum SourceMedia {
   case encoded(EncodedVideoChunk)
 }
 
-/// The tracks of a source.
+/// The tracks of a source, and what is known of what it gives.
 final class SourceHub: Sendable {
   private struct Member {
     weak var track: LocalTrackCore?
   }
 
-  private let members = Mutex<[Member]>([])
+  private struct Watcher {
+    weak var session: VideoCaptureSession?
+  }
+
+  private struct State {
+    var members: [Member] = []
+    var watchers: [Watcher] = []
+    var contentHint = ContentHint.none
+    /// What the capturer did last.
+    var note: CaptureNote?
+
+    var tracks: [LocalTrackCore] { members.compactMap(\.track) }
+  }
+
+  private let state = Mutex(State())
 
   func attach(_ track: LocalTrackCore) {
-    members.withLock { members in
-      members.removeAll { $0.track == nil }
-      members.append(Member(track: track))
+    track.belong(to: self)
+    state.withLock { state in
+      state.members.removeAll { $0.track == nil }
+      state.members.append(Member(track: track))
     }
   }
 
   func send(_ media: SourceMedia) -> Bool {
-    let tracks = members.withLock { members in members.compactMap(\.track) }
+    let tracks = state.withLock { $0.tracks }
     return tracks.map { $0.send(media) }.allSatisfy { $0 }
+  }
+
+  // MARK: Where it is sent
+
+  /// Whether a connection sends one of the tracks.
+  var isSent: Bool { state.withLock { $0.tracks }.contains { !$0.targets.isEmpty } }
+
+  /// Tells a capture session whenever tracks begin or end to be sent; it is not kept alive.
+  func watch(_ session: VideoCaptureSession) {
+    state.withLock { state in
+      state.watchers.removeAll { $0.session == nil || $0.session === session }
+      state.watchers.append(Watcher(session: session))
+    }
+  }
+
+  /// A track is sent by a connection from now on.
+  func began(_ connection: PeerConnection, _ transceiver: UInt32) {
+    let (note, hint) = state.withLock { ($0.note, $0.contentHint) }
+    if hint != .none { connection.post(.setContentHint(transceiver: transceiver, hint)) }
+    if let note, note.event == .started { connection.note(note, of: transceiver) }
+    changed()
+  }
+
+  /// A track is sent by other connections than before.
+  func changed() {
+    for watcher in state.withLock({ $0.watchers }) { watcher.session?.followSenders() }
+  }
+
+  // MARK: What it shows
+
+  var contentHint: ContentHint {
+    get { state.withLock { $0.contentHint } }
+    set {
+      let tracks = state.withLock { state in
+        defer { state.contentHint = newValue }
+        return state.contentHint == newValue ? [] : state.tracks
+      }
+      for (connection, transceiver) in tracks.flatMap(\.targets) {
+        connection.post(.setContentHint(transceiver: transceiver, newValue))
+      }
+    }
+  }
+
+  /// Keeps in the takes of all connections what the capturer did.
+  func note(_ note: CaptureNote) {
+    let tracks = state.withLock { state in
+      state.note = note
+      return state.tracks
+    }
+    for (connection, transceiver) in tracks.flatMap(\.targets) {
+      connection.note(note, of: transceiver)
+    }
   }
 }

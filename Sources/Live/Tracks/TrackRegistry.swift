@@ -97,8 +97,13 @@ final class TrackRegistry: Sendable {
       state.sent.removeAll { isGone($0.transceiver) }
       return (gone, state.connection)
     }
-    guard let connection else { return }
-    for entry in gone { entry.track?.core.detach(connection, entry.transceiver) }
+    for entry in gone {
+      if let connection {
+        entry.track?.core.detach(connection, entry.transceiver)
+      } else {
+        entry.track?.core.connectionIsGone()
+      }
+    }
   }
 
   /// Takes note that a transceiver sends nothing for now.

@@ -21,6 +21,28 @@ extension VideoFrame {
     }
   }
 
+  /// The visible part, upright, as red, green, blue and alpha in four bytes for each pixel without
+  /// gaps between rows, as screens take it; by the matrix of BT.601, alpha 255.
+  public func rgba() -> [UInt8] {
+    let planes = videoFrame()
+    let (width, height) = (planes.width, planes.height)
+    let chroma = Int32((width + 1) / 2)
+    let chromaCount = (width + 1) / 2 * ((height + 1) / 2)
+    guard planes.samples.count >= width * height + 2 * chromaCount else { return [] }
+    return unsafe [UInt8](unsafeUninitializedCapacity: 4 * width * height) { target, count in
+      unsafe planes.samples.withUnsafeBufferPointer { source in
+        guard let y = source.baseAddress else { return }
+        let u = unsafe y + width * height
+        // libyuv names the bytes of a word from the high one down: its ABGR is R, G, B, A in
+        // memory.
+        _ = unsafe I420ToABGR(
+          y, Int32(width), u, chroma, u + chromaCount, chroma, target.baseAddress,
+          Int32(4 * width), Int32(width), Int32(height))
+        count = 4 * width * height
+      }
+    }
+  }
+
   private func turnedPlanes() -> I420Buffer {
     let (x, y) = (visibleRect.x, visibleRect.y)
     let (columns, rows) = (Int32(visibleRect.width), Int32(visibleRect.height))

@@ -17,10 +17,12 @@ package struct CaptureNote: Hashable, Sendable, Codable {
   package var height: Int
   package var framesPerSecond: Double
   package var pixelFormat: VideoPixelFormat
+  /// Which device it is, where that is known.
+  package var device: String?
 
   package init(
     event: Event, isScreencast: Bool, width: Int, height: Int, framesPerSecond: Double,
-    pixelFormat: VideoPixelFormat
+    pixelFormat: VideoPixelFormat, device: String? = nil
   ) {
     self.event = event
     self.isScreencast = isScreencast
@@ -28,5 +30,6 @@ package struct CaptureNote: Hashable, Sendable, Codable {
     self.height = height
     self.framesPerSecond = framesPerSecond
     self.pixelFormat = pixelFormat
+    self.device = device
   }
 }

@@ -104,7 +104,9 @@ extension PeerStack {
     for bundle in bundles.all { drive(bundle, input) }
   }
 
-  func learn(_ addresses: [IPAddress]) {
+  func learn(_ all: [IPAddress]) {
+    let usesIPv6 = genesis.configuration.usesIPv6 ?? true
+    let addresses = usesIPv6 ? all : all.filter(\.isIPv4)
     bundles.learn(addresses)
     driveAll(.interfaces(addresses))
   }

@@ -5,7 +5,7 @@ extension SDKRow {
       "GU1", "the classes of the guide", by: "GuideTests/aStreamIsPublishedReceivedAndRemoved"),
     .works(
       "GU2", "what the application says it needs camera and microphone for",
-      by: "AudioUnitTests/whoDoesNotSayWhatForIsRefusedBeforeAnybodyIsAsked"),
+      by: "MachineDeviceTests/whoDoesNotSayWhatForIsRefusedCameraAndMicrophone"),
     .works(
       "GU3", "offer and answer, and the descriptions set on both sides",
       by: "GuideTests/delegatesAndCompletionsAreCalledInTheOrderOfEvents"),
@@ -37,7 +37,7 @@ extension SDKRow {
       by: "NoticeTests/theFirstPairAndTheOneAfterARestartAreToldWithReasons"),
     .works(
       "GU13", "a stream to publish, from sources and tracks",
-      by: "VideoTests/aCameraIsCapturedFilteredSentAndShown"),
+      by: "MachineDeviceTests/theStepsOfTheGuideSendMicrophoneAndCamera"),
     .works(
       "GU14", "streams of the peer come by themselves",
       by: "GuideTests/aStreamIsPublishedReceivedAndRemoved"),
@@ -58,13 +58,13 @@ extension SDKRow {
       by: "VideoTests/pixelBuffersBecomeI420"),
     .works(
       "GU20", "the audio session as an object with a lock",
-      by: "RTCAudioSessionTests/settingsNeedTheLockAndReachTheDevice"),
+      by: "MachineDeviceTests/theAudioSessionOfThePlatformIsUsedDirectly"),
     .works(
       "GU21", "the volume of received tracks; that of a microphone stays",
       by: "GuideTests/theThreeWaysToMuteAreThreeThings"),
     .works(
       "GU22", "mute by track, by stream and by volume",
-      by: "GuideTests/theThreeWaysToMuteAreThreeThings"),
+      by: "MachineDeviceTests/aTrackThatIsTakenOutLeavesTheMicrophoneRunning"),
     .impossible(
       "GU23", "bitcode and the size of a framework",
       because: "there is no such framework on this system"),

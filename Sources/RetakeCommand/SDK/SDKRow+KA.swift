@@ -6,7 +6,7 @@ extension SDKRow {
       by: "CapturedCallTests/theCallWithChromiumReplays"),
     .works(
       "KA2", "permissions that the application asks for",
-      by: "VideoCaptureSessionTests/aCameraThatIsDeniedDoesNotStartAndTheTakeSaysSo"),
+      by: "MachineDeviceTests/whoIsRefusedNeitherRecordsNorCaptures"),
     .works(
       "KA3", "signing in with a service's secret or a token",
       by: "MeetingTests/tokensAreGivenForASecret"),

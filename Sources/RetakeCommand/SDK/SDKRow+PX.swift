@@ -6,7 +6,7 @@ extension SDKRow {
       by: "TrackObjectTests/oneMicrophoneFeedsTwoConnections"),
     .works(
       "PX2", "an audio device as a part that can be exchanged",
-      by: "AudioDeviceTests/aToneIsCapturedAndBecomesTheMicrophoneOfAnotherCall"),
+      by: "MachineDeviceTests/aBroadcastIsHeardAndSeen"),
     .works(
       "PX3", "audio handed in from outside, with typed refusals and counted drops",
       by: "AudioDeviceTests/aManualDeviceDecidesWhatIsRefused"),
@@ -18,7 +18,7 @@ extension SDKRow {
       by: "CaptureTests/nativeSizesBecomeTenMilliseconds"),
     .works(
       "PX6", "manual audio: the unit starts when the application says so",
-      by: "AudioUnitTests/manualAudioWaitsUntilItIsEnabled"),
+      by: "MachineDeviceTests/manualAudioThatIsSetFirstHoldsForTheFactoryThatComesLater"),
     .works(
       "PX7", "a flag that permits the audio unit, and takes it away",
       by: "AudioUnitTests/theEnableFlagCountsWithManualAudioOnly"),

@@ -30,7 +30,7 @@ extension SDKRow {
       by: "AudioModeTests/settingsNeedTheLockAndItCounts"),
     .works(
       "SO10", "the mode that a connection sets when it begins",
-      by: "AudioModeTests/aSendingConnectionWritesItsCategoryOverEarlierOnes"),
+      by: "AudioDeviceTests/aModeThatIsSetWhileConnectingIsWrittenOverOnceItIsConnected"),
     .works(
       "SO11", "a fault of a system version, as a switch of the simulated device",
       by: "AudioDeviceTests/aQuirkOfAPlatformCanBePlayed"),
@@ -41,8 +41,8 @@ extension SDKRow {
       "SO13", "hard and soft mute as two things, with their errors",
       by: "TrackObjectTests/theWaysOfNotSendingAreRefusedForAReason"),
     .works(
-      "SO14", "manual audio of the whole SDK", by: "AudioUnitTests/manualAudioWaitsUntilItIsEnabled"
-    ),
+      "SO14", "manual audio of the whole SDK",
+      by: "MachineDeviceTests/manualAudioThatIsSetFirstHoldsForTheFactoryThatComesLater"),
     .works(
       "SO15", "statistics as id, type, time and values",
       by: "StatsFormTests/roomSDKsGetAReportOfEachDirection"),

@@ -2,7 +2,8 @@ import AudioSession
 
 /// The names of AVFoundation for the audio session, in the place of its class.
 ///
-/// There is one object, and it does nothing: what is set goes through `RTCAudioSession`.
+/// There is one object. What is set and read of it is that of `RTCAudioSession`, whose lock it
+/// takes by itself for each call, as nobody has to take one for that of AVFoundation.
 public final class AVAudioSession: Sendable {
   private static let shared = AVAudioSession()
 
@@ -102,6 +103,42 @@ public final class AVAudioSession: Sendable {
     case speaker = 0x7370_6b72
   }
 
+  /// A kind of microphone or output.
+  public struct Port: RawRepresentable, Hashable, Sendable {
+    /// The name.
+    public let rawValue: String
+    /// Takes a name.
+    public init(rawValue: String) { self.rawValue = rawValue }
+
+    /// The microphone of the machine.
+    public static let builtInMic = Port(rawValue: "MicrophoneBuiltIn")
+    /// What one holds to the ear.
+    public static let builtInReceiver = Port(rawValue: "Receiver")
+    /// The loudspeaker of the machine.
+    public static let builtInSpeaker = Port(rawValue: "Speaker")
+  }
+
+  /// What others hear of an activation.
+  public struct SetActiveOptions: OptionSet, Hashable, Sendable {
+    /// The bits.
+    public let rawValue: UInt
+    /// Takes bits.
+    public init(rawValue: UInt) { self.rawValue = rawValue }
+
+    /// Others may go on; nobody else is interrupted on this system, so nobody is told.
+    public static let notifyOthersOnDeactivation = SetActiveOptions(rawValue: 1)
+  }
+
+  /// Whether the microphone may be used, numbered by the four characters of AVFoundation.
+  public enum RecordPermission: UInt, Sendable {
+    /// Nobody was asked.
+    case undetermined = 0x756e_6474
+    /// It may not.
+    case denied = 0x6465_6e79
+    /// It may.
+    case granted = 0x6772_6e74
+  }
+
   /// Why a route changed, numbered as in AVFoundation.
   public enum RouteChangeReason: UInt, Sendable {
     /// Nobody knows.
@@ -131,16 +168,41 @@ public final class AVAudioSession: Sendable {
   }
 }
 
+/// A part of a microphone or an output, in the place of the class of AVFoundation; none are known
+/// here.
+public final class AVAudioSessionDataSourceDescription: Sendable {
+  /// What people call it.
+  public let dataSourceName: String
+
+  init(dataSourceName: String) { self.dataSourceName = dataSourceName }
+}
+
+/// A microphone or an output, in the place of the class of AVFoundation.
+public final class AVAudioSessionPortDescription: Sendable {
+  /// What kind of port it is.
+  public let portType: AVAudioSession.Port
+  /// What the device is called in takes.
+  public let portName: String
+  /// Names the port.
+  public var uid: String { portName }
+
+  init(_ portType: AVAudioSession.Port, _ portName: String) {
+    (self.portType, self.portName) = (portType, portName)
+  }
+}
+
 /// Where audio comes from and goes to, in the place of the class of AVFoundation.
 public final class AVAudioSessionRouteDescription: Sendable {
-  /// The names of the microphones; none when there is none.
-  public let inputs: [String]
-  /// The names of the outputs.
-  public let outputs: [String]
+  /// The microphones; none when there is none.
+  public let inputs: [AVAudioSessionPortDescription]
+  /// The outputs.
+  public let outputs: [AVAudioSessionPortDescription]
 
-  init(_ route: AudioRoute) {
-    inputs = route.input.isEmpty ? [] : [route.input]
-    outputs = route.output.isEmpty ? [] : [route.output]
+  init(_ route: AudioRoute, isSpeaker: Bool) {
+    inputs =
+      route.input.isEmpty ? [] : [AVAudioSessionPortDescription(.builtInMic, route.input)]
+    let output = isSpeaker ? AVAudioSession.Port.builtInSpeaker : .builtInReceiver
+    outputs = route.output.isEmpty ? [] : [AVAudioSessionPortDescription(output, route.output)]
   }
 }
 

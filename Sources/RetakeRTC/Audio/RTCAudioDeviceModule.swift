@@ -13,60 +13,139 @@ public enum RTCSpeechActivityEvent: Int, Sendable {
 }
 
 /// Hears what an audio device notices, on the queue of the factory that it belongs to.
-public protocol RTCAudioDeviceModuleDelegate: AnyObject, Sendable {
+public protocol RTCAudioDeviceModuleDelegate: AnyObject {
   /// Somebody speaks into the microphone of a track that is disabled, or no longer does.
   func audioDeviceModule(
     _ audioDeviceModule: RTCAudioDeviceModule,
     didReceiveSpeechActivityEvent speechActivityEvent: RTCSpeechActivityEvent)
 }
 
+// swift-format-ignore: AlwaysUseLowerCamelCase
+/// The unit that cancels echo: `vpio`.
+public let kAudioUnitSubType_VoiceProcessingIO: OSType = 0x7670_696f
+// swift-format-ignore: AlwaysUseLowerCamelCase
+/// The unit that does not: `rioc`.
+public let kAudioUnitSubType_RemoteIO: OSType = 0x7269_6f63
+
 /// The audio device of a factory's connections, over an `AudioSession`: what it records is sent by
 /// the factory's audio tracks, and what connections receive is played.
 public final class RTCAudioDeviceModule: Sendable {
   /// The unit that cancels echo: `vpio`.
-  public static let voiceProcessingIO: OSType = 0x7670_696f
+  public static let voiceProcessingIO = kAudioUnitSubType_VoiceProcessingIO
   /// The unit that does not: `rioc`.
-  public static let remoteIO: OSType = 0x7269_6f63
+  public static let remoteIO = kAudioUnitSubType_RemoteIO
 
-  private struct State {
-    weak var delegate: (any RTCAudioDeviceModuleDelegate)?
-    var audioUnitSubType = RTCAudioDeviceModule.voiceProcessingIO
+  private struct State: Sendable {
+    var delegate = WeakDelegate<any RTCAudioDeviceModuleDelegate>(nil)
+    var session: AudioSession?
+    /// What was set; nil leaves the device as its session has it.
+    var subType: OSType?
   }
 
-  /// The session behind it.
-  public let audioSession: AudioSession
-  private let state = Mutex(State())
+  private let state: Mutex<State>
+
+  /// Creates a module of the machine's microphone and loudspeaker; without PulseAudio or PipeWire
+  /// it records silence and plays nothing.
+  ///
+  /// It begins with the first connection of the factory that it is given to.
+  public init() { state = Mutex(State()) }
+
+  private static let machine = Mutex<(@Sendable () -> any AudioDeviceModule)?>(nil)
+
+  /// Chooses what stands for the machine's microphone and loudspeaker.
+  ///
+  /// - Parameter make: makes a device for each module that is made without a session; nil: the
+  ///   machine's own again.
+  public static func useDevice(_ make: (@Sendable () -> any AudioDeviceModule)?) {
+    machine.withLock { $0 = make }
+  }
 
   /// Creates a module over an audio session.
-  public init(audioSession: AudioSession) { self.audioSession = audioSession }
+  public init(audioSession: AudioSession) { state = Mutex(State(session: audioSession)) }
+
+  /// The session behind it; nil before the first connection of its factory.
+  public var audioSession: AudioSession? { state.withLock { $0.session } }
 
   /// Who hears what the device notices; it is not kept alive.
   public var delegate: (any RTCAudioDeviceModuleDelegate)? {
-    get { state.withLock { $0.delegate } }
-    set { state.withLock { $0.delegate = newValue } }
+    get { state.withLock { $0.delegate }.value }
+    set {
+      let delegate = WeakDelegate(newValue)
+      state.withLock { $0.delegate = delegate }
+    }
   }
 
-  /// Which unit records and plays: `voiceProcessingIO` asks the device for what a voice needs, any
-  /// other for nothing.
+  /// Which unit records and plays: `kAudioUnitSubType_VoiceProcessingIO` asks the device for what a
+  /// voice needs, any other for nothing.
   public var audioUnitSubType: OSType {
-    get { state.withLock { $0.audioUnitSubType } }
+    get { state.withLock { $0.subType } ?? kAudioUnitSubType_VoiceProcessingIO }
     set {
-      state.withLock { $0.audioUnitSubType = newValue }
-      let profile: AudioProcessingProfile =
-        newValue == Self.voiceProcessingIO ? .voice : .custom(newValue)
-      try? audioSession.call(.setProcessing(profile))
+      let session = state.withLock { state in
+        state.subType = newValue
+        return state.session
+      }
+      session.map { Self.choose(newValue, of: $0) }
     }
+  }
+
+  private static func choose(_ subType: OSType, of session: AudioSession) {
+    let isVoice = subType == kAudioUnitSubType_VoiceProcessingIO
+    try? session.call(.setProcessing(isVoice ? .voice : .custom(subType)))
   }
 
   /// Hands in recorded audio, while the device itself records nothing: of a broadcast, for example.
   ///
-  /// What is refused is dropped and counted in the session; several threads may call.
+  /// What is refused, and what comes before the factory has a connection, is dropped; the session
+  /// counts what it refused. Several threads may call.
   public func deliverRecordedData(_ sampleBuffer: CMSampleBuffer) {
-    _ = try? audioSession.deliver(sampleBuffer.chunk)
+    guard let chunk = sampleBuffer.chunk else { return }
+    _ = try? audioSession?.deliver(chunk)
+  }
+
+  /// Makes the session of a module that has none, of the machine's device.
+  func begin(in session: Session) {
+    var policy = AudioSessionPolicy()
+    policy.declaresMicrophoneUse = CaptureAccess.shared.isDeclared(.audio)
+    let subType = state.withLock { state -> OSType?? in
+      guard state.session == nil else { return nil }
+      state.session = try? session.makeAudioSession(
+        device: AccessDevice(Self.makeDevice()), policy: policy)
+      return state.session == nil ? nil : .some(state.subType)
+    }
+    guard let subType, let made = audioSession else { return }
+    if let subType { Self.choose(subType, of: made) }
+    if let usual = RTCAudioSessionConfiguration.chosen {
+      try? made.configure { (audio) throws(AudioSessionError) in
+        try audio.call(.configure(usual))
+      }
+    }
+    RTCAudioSession.sharedInstance().join(made)
+  }
+
+  private static func makeDevice() -> any AudioDeviceModule {
+    machine.withLock { $0 }?() ?? SystemAudioDevice.make()
   }
 
   func tell(_ event: RTCSpeechActivityEvent) {
     delegate?.audioDeviceModule(self, didReceiveSpeechActivityEvent: event)
+  }
+}
+
+/// A device whose microphone needs the access that `AVCaptureDevice` asks for.
+private final class AccessDevice: AudioDeviceModule {
+  private let device: any AudioDeviceModule
+
+  init(_ device: any AudioDeviceModule) { self.device = device }
+
+  var name: String { device.name }
+  var captureFormat: AudioFormat? { device.captureFormat }
+  var renderFormat: AudioFormat? { device.renderFormat }
+  func connect(_ port: AudioDevicePort) { device.connect(port) }
+
+  func perform(_ operation: AudioDeviceOperation) -> AudioDeviceAnswer {
+    guard operation == .requestPermission else { return device.perform(operation) }
+    return CaptureAccess.shared.isAllowed(.audio)
+      ? device.perform(operation) : .permission(.denied)
   }
 }
 
@@ -83,6 +162,9 @@ final class AudioLines: Sendable {
 
   init(_ module: RTCAudioDeviceModule) { self.module = module }
 
+  /// The first connection is made: a module without a session gets one.
+  func begin(in session: Session) { module.begin(in: session) }
+
   /// Tells that somebody speaks into a disabled track, or no longer does.
   func tell(isSpeaking: Bool) { module.tell(isSpeaking ? .started : .ended) }
 
@@ -95,17 +177,21 @@ final class AudioLines: Sendable {
   func receive(_ connection: PeerConnection) { attach(connection, sending: nil) }
 
   private func attach(_ connection: PeerConnection, sending transceiver: UInt32?) {
+    guard let session = module.audioSession else { return }
     let key = Key(connection: ObjectIdentifier(connection), transceiver: transceiver)
-    guard attachments.withLock({ $0[key] }) == nil else { return }
-    let made = try? module.audioSession.attach(
+    if let present = attachments.withLock({ $0[key] }) {
+      if let transceiver { session.resume(present, sending: transceiver, of: connection) }
+      return
+    }
+    let made = try? session.attach(
       connection, sending: transceiver, receiving: transceiver == nil)
     attachments.withLock { $0[key] = made }
   }
 
+  /// Sends no more on a transceiver; the microphone goes on until the connection is closed.
   func end(_ connection: PeerConnection, _ transceiver: UInt32) {
     let key = Key(connection: ObjectIdentifier(connection), transceiver: transceiver)
-    let gone = attachments.withLock { $0.removeValue(forKey: key) }
-    withExtendedLifetime(gone) {}
+    attachments.withLock { $0[key] }?.endSending()
   }
 
   /// Ends all of a connection.

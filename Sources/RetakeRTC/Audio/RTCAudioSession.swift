@@ -12,35 +12,54 @@ public let kRTCAudioSessionErrorConfiguration = -2
 
 /// Why a call of the audio session failed.
 public struct RTCAudioSessionError: LocalizedError, CustomNSError, Hashable {
-  private let error: AudioSessionError
+  private let reason: String
+  private let isLockMissing: Bool
 
-  init(_ error: AudioSessionError) { self.error = error }
+  init(_ error: AudioSessionError) {
+    self.init(error.description, isLockMissing: error == .lockRequired)
+  }
+
+  init(_ reason: String, isLockMissing: Bool = false) {
+    (self.reason, self.isLockMissing) = (reason, isLockMissing)
+  }
 
   /// The reason in one sentence.
-  public var errorDescription: String? { error.description }
+  public var errorDescription: String? { reason }
   /// `kRTCAudioSessionErrorDomain`.
   public static var errorDomain: String { kRTCAudioSessionErrorDomain }
   /// The number of the header.
   public var errorCode: Int {
-    error == .lockRequired ? kRTCAudioSessionErrorLockRequired : kRTCAudioSessionErrorConfiguration
+    isLockMissing ? kRTCAudioSessionErrorLockRequired : kRTCAudioSessionErrorConfiguration
   }
 }
 
-/// The audio session of the process, over an `AudioSession` that is recorded when its `Session` is.
+/// The audio session of the process: that of every factory over the machine's device, each of them
+/// recorded where its factory is, or one that the application chose.
+///
+/// What is set is kept for factories that come later, so that it may be set before there is one.
 public final class RTCAudioSession: Sendable {
-  private struct Delegate: Sendable {
-    weak var delegate: (any RTCAudioSessionDelegate)?
+  private struct Entry: Sendable {
+    weak var session: AudioSession?
+    let listening: Task<Void, Never>
   }
 
-  private struct State {
-    var session: AudioSession?
+  private struct State: Sendable {
+    /// What the application chose in the place of the factories' sessions.
+    var chosen: AudioSession?
     var listening: Task<Void, Never>?
-    var channels = (input: 1, output: 1)
+    /// The sessions of factories, the newest last.
+    var joined: [Entry] = []
+    var kept = KeptAudioSettings()
+
+    /// What calls go to.
+    var sessions: [AudioSession] {
+      chosen.map { [$0] } ?? joined.compactMap(\.session)
+    }
   }
 
   private static let shared = RTCAudioSession()
   private let state = Mutex(State())
-  private let delegates = Mutex<[Delegate]>([])
+  private let delegates = Mutex<[WeakDelegate<any RTCAudioSessionDelegate>]>([])
   private let lock = NSRecursiveLock()
 
   private init() {}
@@ -48,33 +67,53 @@ public final class RTCAudioSession: Sendable {
   /// The one audio session of the process.
   public static func sharedInstance() -> RTCAudioSession { shared }
 
-  /// Chooses what stands behind the audio session of the process; nil: nothing, and all settings
-  /// fail.
+  /// The names of AVFoundation for the same.
+  public var session: AVAudioSession { AVAudioSession.sharedInstance() }
+
+  /// Chooses what stands behind the audio session of the process, in the place of the sessions that
+  /// factories make; nil: those again, and what was set so far is forgotten.
   public func use(_ session: AudioSession?) {
-    let events = session?.events
+    let listening = session.map { follow($0) }
     let before = state.withLock { state in
       defer {
-        state.session = session
-        state.listening = events.map { events in
-          Task { [weak self] in
-            for await event in events { self?.tell(event) }
-          }
-        }
+        (state.chosen, state.listening) = (session, listening)
+        if session == nil { state.kept = KeptAudioSettings() }
       }
       return state.listening
     }
     before?.cancel()
   }
 
-  private var session: AudioSession? { state.withLock { $0.session } }
+  /// A factory has made a session: it gets what was set before.
+  func join(_ session: AudioSession) {
+    let entry = Entry(session: session, listening: follow(session))
+    let kept = state.withLock { state in
+      state.joined.removeAll { $0.session == nil }
+      state.joined.append(entry)
+      return state.kept
+    }
+    kept.apply(to: session)
+  }
+
+  private func follow(_ session: AudioSession) -> Task<Void, Never> {
+    let events = session.events
+    return Task { [weak self] in
+      for await event in events { self?.tell(event) }
+    }
+  }
+
+  private var snapshot: AudioSessionSnapshot? { state.withLock { $0.sessions.last }?.snapshot }
+  private var kept: KeptAudioSettings { state.withLock { $0.kept } }
 
   private func call(_ call: AudioSessionCall) throws {
-    guard let session else { throw RTCAudioSessionError(.busy) }
+    let (sessions, isChosen) = state.withLock { ($0.sessions, $0.chosen != nil) }
     do throws(AudioSessionError) {
-      try session.call(call)
+      if !isChosen, call.needsLock, kept.locks == 0 { throw .lockRequired }
+      for session in sessions { try session.call(call) }
     } catch {
       throw RTCAudioSessionError(error)
     }
+    if !isChosen { state.withLock { $0.kept.keep(call) } }
   }
 
   // MARK: The lock
@@ -97,32 +136,105 @@ public final class RTCAudioSession: Sendable {
   // MARK: State
 
   /// Whether somebody holds the lock.
-  public var isLocked: Bool { session?.snapshot.isLocked ?? false }
+  public var isLocked: Bool { snapshot?.isLocked ?? (kept.locks > 0) }
   /// Whether the device gave the right to audio.
-  public var isActive: Bool { session?.snapshot.isActive ?? false }
+  public var isActive: Bool { snapshot?.isActive ?? false }
   /// What audio is used for.
   public var category: String {
     AVAudioSession.Category(
-      AudioSessionCategory(rawValue: session?.snapshot.category ?? "")
+      AudioSessionCategory(rawValue: snapshot?.category ?? kept.category.rawValue)
     ).rawValue
   }
   /// What it is tuned for.
   public var mode: String {
-    AVAudioSession.Mode(AudioSessionMode(rawValue: session?.snapshot.mode ?? "")).rawValue
+    AVAudioSession.Mode(AudioSessionMode(rawValue: snapshot?.mode ?? kept.mode.rawValue)).rawValue
   }
   /// Other audio, and ports.
   public var categoryOptions: AVAudioSession.CategoryOptions {
-    AVAudioSession.CategoryOptions(rawValue: session?.snapshot.options ?? 0)
+    AVAudioSession.CategoryOptions(rawValue: snapshot?.options ?? kept.options.rawValue)
   }
   /// Whether the device waits for `isAudioEnabled`.
   public var useManualAudio: Bool {
-    get { session?.useManualAudio ?? false }
-    set { session?.useManualAudio = newValue }
+    get { snapshot?.useManualAudio ?? kept.isManual }
+    set { try? call(.useManualAudio(newValue)) }
   }
   /// Whether the device may run, with manual audio.
   public var isAudioEnabled: Bool {
-    get { session?.isAudioEnabled ?? false }
-    set { session?.isAudioEnabled = newValue }
+    get { snapshot?.isAudioEnabled ?? kept.isEnabled }
+    set { try? call(.setAudioEnabled(newValue)) }
+  }
+
+  // MARK: The device
+
+  private var route: AudioRoute {
+    snapshot?.audioRoute
+      ?? AudioRoute(input: "", output: "", captureFormat: nil, renderFormat: nil)
+  }
+  private var wanted: AudioSessionConfiguration { snapshot?.wanted ?? kept.configuration }
+
+  /// Where audio comes from and goes to; nothing before a connection needs it.
+  public var currentRoute: AVAudioSessionRouteDescription {
+    AVAudioSessionRouteDescription(route, isSpeaker: isSpeaker)
+  }
+  private var isSpeaker: Bool { (snapshot?.portOverride ?? kept.portOverride) == .speaker }
+  /// Whether there is a microphone.
+  public var inputAvailable: Bool { route.captureFormat != nil }
+  /// Frames per second of the device; what was asked for while there is none.
+  public var sampleRate: Double {
+    Double((route.captureFormat ?? route.renderFormat)?.sampleRate ?? wanted.sampleRate)
+  }
+  /// Frames per second that were asked for.
+  public var preferredSampleRate: Double { Double(wanted.sampleRate) }
+  /// How much audio is handed over at once, in seconds: as was asked for.
+  public var ioBufferDuration: TimeInterval { preferredIOBufferDuration }
+  /// How much audio was asked for at once, in seconds.
+  public var preferredIOBufferDuration: TimeInterval {
+    Double(wanted.ioBufferMilliseconds) / 1000
+  }
+  /// Channels of the microphone.
+  public var inputNumberOfChannels: Int { route.captureFormat?.channels ?? 0 }
+  /// Channels of the output.
+  public var outputNumberOfChannels: Int { route.renderFormat?.channels ?? 0 }
+  /// The most channels that a microphone here can have.
+  public var maximumInputNumberOfChannels: Int { inputNumberOfChannels }
+  /// The most channels that an output here can have.
+  public var maximumOutputNumberOfChannels: Int { outputNumberOfChannels }
+  /// How long audio of the microphone is under way, in seconds: a buffer.
+  public var inputLatency: TimeInterval { inputAvailable ? ioBufferDuration : 0 }
+  /// How long audio is under way to the output, in seconds: a buffer.
+  public var outputLatency: TimeInterval { route.renderFormat == nil ? 0 : ioBufferDuration }
+  /// How loud the device plays, 0 to 1; the system decides it, and it stays 1 here.
+  public var outputVolume: Float { 1 }
+  /// The gain of the microphone, 0 to 1; the system decides it, and it stays 1 here.
+  public var inputGain: Float { 1 }
+  /// Whether `setInputGain` has an effect: it has none.
+  public var isInputGainSettable: Bool { false }
+  /// Whether other audio should be silent: nobody else is known here.
+  public var secondaryAudioShouldBeSilencedHint: Bool { false }
+  /// The parts of the microphone to choose from: none are known here.
+  public var inputDataSources: [AVAudioSessionDataSourceDescription]? { nil }
+  /// The part of the microphone in use.
+  public var inputDataSource: AVAudioSessionDataSourceDescription? { nil }
+  /// The parts of the output to choose from: none are known here.
+  public var outputDataSources: [AVAudioSessionDataSourceDescription]? { nil }
+  /// The part of the output in use.
+  public var outputDataSource: AVAudioSessionDataSourceDescription? { nil }
+
+  /// Refuses: the gain of a microphone cannot be set here.
+  public func setInputGain(_ gain: Float) throws {
+    throw RTCAudioSessionError("the gain of the microphone is set by the system here")
+  }
+
+  /// Asks for the microphone and makes it ready, where the audio session does not do it by itself.
+  ///
+  /// - Parameter completionHandler: told why it may not be used; nil: it may.
+  public func initializeInput(completionHandler: @escaping ((any Error)?) -> Void) {
+    do {
+      try call(.initializeInput)
+      completionHandler(nil)
+    } catch {
+      completionHandler(error)
+    }
   }
 
   // MARK: Settings, under the lock
@@ -168,16 +280,12 @@ public final class RTCAudioSession: Sendable {
 
   /// Asks for channels of the microphone.
   public func setPreferredInputNumberOfChannels(_ count: Int) throws {
-    let output = state.withLock { $0.channels.output }
-    try call(.setPreferredChannels(input: count, output: output))
-    state.withLock { $0.channels.input = count }
+    try call(.setPreferredChannels(input: count, output: wanted.outputChannels))
   }
 
   /// Asks for channels of the output.
   public func setPreferredOutputNumberOfChannels(_ count: Int) throws {
-    let input = state.withLock { $0.channels.input }
-    try call(.setPreferredChannels(input: input, output: count))
-    state.withLock { $0.channels.output = count }
+    try call(.setPreferredChannels(input: wanted.inputChannels, output: count))
   }
 
   /// Sets all of the configuration.
@@ -197,31 +305,33 @@ public final class RTCAudioSession: Sendable {
 
   /// The system activated the session by itself, as for a call of its own telephone.
   public func audioSessionDidActivate(_ session: AVAudioSession) {
-    self.session?.handle(.externallyActivated)
+    for session in state.withLock({ $0.sessions }) { session.handle(.externallyActivated) }
   }
 
   /// The system deactivated the session.
   public func audioSessionDidDeactivate(_ session: AVAudioSession) {
-    self.session?.handle(.externallyDeactivated)
+    for session in state.withLock({ $0.sessions }) { session.handle(.externallyDeactivated) }
   }
 
   // MARK: Delegates
 
   /// Adds a delegate; it is not kept alive.
   public func add(_ delegate: any RTCAudioSessionDelegate) {
-    delegates.withLock { $0.append(Delegate(delegate: delegate)) }
+    let delegate = WeakDelegate(delegate)
+    delegates.withLock { $0.append(delegate) }
   }
 
   /// Removes a delegate.
   public func remove(_ delegate: any RTCAudioSessionDelegate) {
+    let gone = WeakDelegate(delegate)
     delegates.withLock { delegates in
-      delegates.removeAll { $0.delegate == nil || $0.delegate === delegate }
+      delegates.removeAll { $0.isGone || $0.refers(toSameAs: gone) }
     }
   }
 
   private func tell(_ event: AudioSessionEvent) {
     for entry in delegates.withLock({ $0 }) {
-      if let delegate = entry.delegate { tell(event, to: delegate) }
+      if let delegate = entry.value { tell(event, to: delegate) }
     }
   }
 
@@ -233,7 +343,7 @@ public final class RTCAudioSession: Sendable {
     case .didChangeRoute(let reason, let previous, _):
       delegate.audioSessionDidChangeRoute(
         self, reason: AVAudioSession.RouteChangeReason(reason),
-        previousRoute: AVAudioSessionRouteDescription(previous))
+        previousRoute: AVAudioSessionRouteDescription(previous, isSpeaker: isSpeaker))
     case .mediaServerTerminated: delegate.audioSessionMediaServerTerminated(self)
     case .mediaServerReset: delegate.audioSessionMediaServerReset(self)
     case .didChangeCanPlayOrRecord(let can):

@@ -19,7 +19,7 @@ public final class RTCAudioSessionConfiguration {
   /// Channels of the output that should be used.
   public var outputNumberOfChannels = 1
 
-  private static let usual = Mutex(AudioSessionConfiguration())
+  private static let usual = Mutex<AudioSessionConfiguration?>(nil)
 
   /// Creates the configuration of a call.
   public init() {}
@@ -37,10 +37,15 @@ public final class RTCAudioSessionConfiguration {
 
   /// What calls use unless they say something else.
   public static func webRTC() -> RTCAudioSessionConfiguration {
-    RTCAudioSessionConfiguration(usual.withLock { $0 })
+    chosen.map { RTCAudioSessionConfiguration($0) }
+      ?? RTCAudioSessionConfiguration(
+        AudioSessionConfiguration())
   }
 
-  /// Sets what calls use unless they say something else.
+  /// What was set for calls; nil leaves them what audio sessions begin with.
+  static var chosen: AudioSessionConfiguration? { usual.withLock { $0 } }
+
+  /// Sets what the audio of factories that begin later uses unless they say something else.
   public static func setWebRTC(_ configuration: RTCAudioSessionConfiguration) {
     usual.withLock { $0 = configuration.native }
   }

@@ -1,5 +1,5 @@
 /// What the audio session tells, on a thread of its own; all of it is optional.
-public protocol RTCAudioSessionDelegate: AnyObject, Sendable {
+public protocol RTCAudioSessionDelegate: AnyObject {
   /// Somebody else takes the device.
   func audioSessionDidBeginInterruption(_ session: RTCAudioSession)
   /// The device is free again.

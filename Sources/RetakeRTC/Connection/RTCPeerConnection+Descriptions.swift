@@ -11,7 +11,7 @@ extension RTCPeerConnection {
   /// does, or take the receiving from all (webrtc-pc section 4.4.3.2); `IceRestart` restarts ICE.
   public func offer(
     for constraints: RTCMediaConstraints,
-    completionHandler: @escaping @Sendable (RTCSessionDescription?, (any Error)?) -> Void
+    completionHandler: @escaping (RTCSessionDescription?, (any Error)?) -> Void
   ) {
     receive(.audio, constraints.wants(kRTCMediaConstraintsOfferToReceiveAudio))
     receive(.video, constraints.wants(kRTCMediaConstraintsOfferToReceiveVideo))
@@ -22,35 +22,35 @@ extension RTCPeerConnection {
   /// Makes an answer to the peer's offer.
   public func answer(
     for constraints: RTCMediaConstraints,
-    completionHandler: @escaping @Sendable (RTCSessionDescription?, (any Error)?) -> Void
+    completionHandler: @escaping (RTCSessionDescription?, (any Error)?) -> Void
   ) {
     describe(.createAnswer, completionHandler)
   }
 
   /// Applies an own description and begins to gather.
   public func setLocalDescription(
-    _ sdp: RTCSessionDescription, completionHandler: @escaping @Sendable ((any Error)?) -> Void
+    _ sdp: RTCSessionDescription, completionHandler: @escaping ((any Error)?) -> Void
   ) {
     apply(.setLocalDescription(sdp.native), completionHandler)
   }
 
   /// Makes the description that is due, an offer or an answer, and applies it.
   public func setLocalDescription(
-    completionHandler: @escaping @Sendable ((any Error)?) -> Void
+    completionHandler: @escaping ((any Error)?) -> Void
   ) {
     apply(.setLocalDescription(nil), completionHandler)
   }
 
   /// Applies the peer's description.
   public func setRemoteDescription(
-    _ sdp: RTCSessionDescription, completionHandler: @escaping @Sendable ((any Error)?) -> Void
+    _ sdp: RTCSessionDescription, completionHandler: @escaping ((any Error)?) -> Void
   ) {
     apply(.setRemoteDescription(sdp.native), completionHandler)
   }
 
   /// Adds a candidate of the peer.
   public func add(
-    _ candidate: RTCIceCandidate, completionHandler: @escaping @Sendable ((any Error)?) -> Void
+    _ candidate: RTCIceCandidate, completionHandler: @escaping ((any Error)?) -> Void
   ) {
     apply(.addICECandidate(candidate.native), completionHandler)
   }
@@ -102,7 +102,7 @@ extension RTCPeerConnection {
   }
 
   private func done(
-    _ begin: (@escaping @Sendable ((any Error)?) -> Void) -> Void
+    _ begin: (@escaping ((any Error)?) -> Void) -> Void
   ) async throws {
     try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, _>) in
       begin { error in
@@ -122,24 +122,26 @@ extension RTCPeerConnection {
 
   private func describe(
     _ call: PeerCall,
-    _ completionHandler: @escaping @Sendable (RTCSessionDescription?, (any Error)?) -> Void
+    _ completionHandler: @escaping (RTCSessionDescription?, (any Error)?) -> Void
   ) {
+    let told = Handed(completionHandler)
     connection.perform(call) { [factory] reply in
       factory.queue.async {
         if case .description(let description) = reply {
-          completionHandler(RTCSessionDescription(description), nil)
+          told.value(RTCSessionDescription(description), nil)
         } else {
-          completionHandler(nil, reply.failure ?? RTCPeerConnectionError(.noDescription))
+          told.value(nil, reply.failure ?? RTCPeerConnectionError(.noDescription))
         }
       }
     }
   }
 
   private func apply(
-    _ call: PeerCall, _ completionHandler: @escaping @Sendable ((any Error)?) -> Void
+    _ call: PeerCall, _ completionHandler: @escaping ((any Error)?) -> Void
   ) {
+    let told = Handed(completionHandler)
     connection.perform(call) { [factory] reply in
-      factory.queue.async { completionHandler(reply.failure) }
+      factory.queue.async { told.value(reply.failure) }
     }
   }
 

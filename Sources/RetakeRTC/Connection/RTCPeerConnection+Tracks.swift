@@ -17,7 +17,7 @@ extension RTCPeerConnection {
   /// Adds a transceiver that sends a track and receives; nil when the connection is closed, or for
   /// a track of a peer.
   @discardableResult
-  public func addTransceiver(with track: any RTCMediaStreamTrack) -> RTCRtpTransceiver? {
+  public func addTransceiver(with track: RTCMediaStreamTrack) -> RTCRtpTransceiver? {
     addTransceiver(with: track, init: RTCRtpTransceiverInit())
   }
 
@@ -25,11 +25,11 @@ extension RTCPeerConnection {
   /// peer.
   @discardableResult
   public func addTransceiver(
-    with track: any RTCMediaStreamTrack, init: RTCRtpTransceiverInit
+    with track: RTCMediaStreamTrack, init: RTCRtpTransceiverInit
   ) -> RTCRtpTransceiver? {
-    guard let local = track as? any CoredTrack, local.core.source != nil else { return nil }
-    let made = addTransceiver(local.core.kind, `init`, local.core)
-    made?.sender.attach(local)
+    guard track.core.source != nil else { return nil }
+    let made = addTransceiver(track.core.kind, `init`, track.core)
+    made?.sender.attach(track)
     return made
   }
 
@@ -67,17 +67,15 @@ extension RTCPeerConnection {
   /// is a peer's, or when the connection is closed.
   @discardableResult
   public func add(
-    _ track: any RTCMediaStreamTrack, streamIds: [String]
+    _ track: RTCMediaStreamTrack, streamIds: [String]
   ) -> RTCRtpSender? {
-    guard let local = track as? any CoredTrack, let source = local.core.source,
-      !local.core.isSent(by: connection)
-    else { return nil }
+    guard let source = track.core.source, !track.core.isSent(by: connection) else { return nil }
     let call = PeerCall.addTrack(
-      kind: local.core.kind, streamIDs: streamIds, source: source, trackID: local.trackId,
-      isEnabled: local.core.initiallyEnabled)
+      kind: track.core.kind, streamIDs: streamIds, source: source, trackID: track.trackId,
+      isEnabled: track.core.initiallyEnabled)
     guard case .transceiver(let info) = try? connection.performAndWait(call) else { return nil }
     let sender = transceiver(info).sender
-    sender.attach(local)
+    sender.attach(track)
     return sender
   }
 
@@ -140,12 +138,12 @@ extension RTCPeerConnection {
   }
 
   /// A stream of this connection got a track.
-  func stream(_ stream: RTCMediaStream, got track: any CoredTrack) {
+  func stream(_ stream: RTCMediaStream, got track: RTCMediaStreamTrack) {
     add(track, streamIds: [stream.streamId])
   }
 
   /// A stream of this connection lost a track.
-  func stream(_ stream: RTCMediaStream, lost track: any CoredTrack) {
+  func stream(_ stream: RTCMediaStream, lost track: RTCMediaStreamTrack) {
     for sender in known where sender.track === track { _ = end(sender) }
   }
 

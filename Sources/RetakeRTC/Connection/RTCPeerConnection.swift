@@ -11,7 +11,7 @@ import Synchronization
 /// may be called from delegates. Releasing the object closes the connection.
 public final class RTCPeerConnection: Sendable {
   struct State {
-    weak var delegate: (any RTCPeerConnectionDelegate)?
+    var delegate: WeakDelegate<any RTCPeerConnectionDelegate>
     var transceivers: [UInt32: RTCRtpTransceiver] = [:]
     var localStreams: [RTCMediaStream] = []
     var remoteStreams: [RTCMediaStream] = []
@@ -29,7 +29,7 @@ public final class RTCPeerConnection: Sendable {
   ) {
     self.connection = connection
     self.factory = factory
-    state = Mutex(State(delegate: delegate, values: configuration))
+    state = Mutex(State(delegate: WeakDelegate(delegate), values: configuration))
     connection.listen { [weak self] news in self?.hear(news) }
   }
 
@@ -42,8 +42,11 @@ public final class RTCPeerConnection: Sendable {
 
   /// Who is told what happens; it is not kept alive.
   public var delegate: (any RTCPeerConnectionDelegate)? {
-    get { state.withLock { $0.delegate } }
-    set { state.withLock { $0.delegate = newValue } }
+    get { state.withLock { $0.delegate }.value }
+    set {
+      let delegate = WeakDelegate(newValue)
+      state.withLock { $0.delegate = delegate }
+    }
   }
 
   /// The state of the offer/answer exchange.

@@ -1,7 +1,7 @@
 /// What a connection tells, on its factory's queue and in the order in which it happens.
 ///
 /// Nothing is told of streams and channels that the application itself added.
-public protocol RTCPeerConnectionDelegate: AnyObject, Sendable {
+public protocol RTCPeerConnectionDelegate: AnyObject {
   /// The offer/answer exchange is in another state.
   func peerConnection(
     _ peerConnection: RTCPeerConnection, didChange stateChanged: RTCSignalingState)

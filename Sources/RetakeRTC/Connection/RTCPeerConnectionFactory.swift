@@ -6,15 +6,18 @@ import Synchronization
 
 /// Makes connections, tracks and streams; one for the life of an application is enough.
 ///
+/// A factory that is given nothing else has the machine's microphone and loudspeaker, as PulseAudio
+/// and PipeWire have them; without either it sends silence. Takes tell which by `audio-route`.
+///
 /// All delegates of what a factory made, and all completion handlers, are called on one serial
 /// queue, as libwebrtc calls them on its signaling thread. Methods may be called from any thread,
 /// that queue included.
 public final class RTCPeerConnectionFactory: Sendable {
   /// Where connections come from.
-  private enum Origin {
+  fileprivate enum Origin {
     /// A session of the factory's own, begun with the first connection.
     case own(Session?)
-    /// A session of the caller's, which may be recorded.
+    /// A session that may be recorded.
     case session(Session)
     /// Connections that are there already, in the order in which they are handed out.
     case given([PeerConnection])
@@ -26,19 +29,38 @@ public final class RTCPeerConnectionFactory: Sendable {
   private let decoders: DecoderFactory?
   /// The audio device, where there is one.
   let lines: AudioLines?
-  let queue = DispatchQueue(label: "RetakeRTC.signaling")
+  private let usesDefaultCamera: Bool
+  private let chosenQueue = Mutex(DispatchQueue(label: "RetakeRTC.signaling"))
 
-  /// Creates a factory whose connections are not recorded, and whose audio sources are silent.
-  public convenience init() { self.init(.own(nil)) }
+  /// Creates a factory whose connections are not recorded, with the machine's microphone, and with
+  /// its camera for sources that no capturer fills.
+  ///
+  /// The camera runs while a track of such a source is sent; without one the pictures are black.
+  public convenience init() {
+    self.init(.own(nil), device: RTCAudioDeviceModule(), usesDefaultCamera: true)
+  }
+
+  /// Creates a factory like `init()` whose connections and audio are recorded from the first one
+  /// on; `finish` completes the take.
+  ///
+  /// - Parameter path: the take to create.
+  /// - Throws: `SessionError` when the take cannot be written.
+  public convenience init(recordingTo path: String) throws {
+    var options = Session.Options()
+    options.takePath = path
+    self.init(
+      .session(try Session(options)), device: RTCAudioDeviceModule(), usesDefaultCamera: true)
+  }
 
   /// Creates a factory whose connections are not recorded, with codecs and an audio device of the
-  /// application's; nil has the library's codecs.
+  /// application's; nil has the library's codecs and the machine's device.
   public convenience init(
     encoderFactory: (any RTCVideoEncoderFactory)?, decoderFactory: (any RTCVideoDecoderFactory)?,
     audioDeviceModule: RTCAudioDeviceModule? = nil
   ) {
     self.init(
-      .own(nil), encoders: encoderFactory, decoders: decoderFactory, device: audioDeviceModule)
+      .own(nil), encoders: encoderFactory, decoders: decoderFactory,
+      device: audioDeviceModule ?? RTCAudioDeviceModule())
   }
 
   /// Creates a factory whose connections belong to a session, to record them or to choose the
@@ -49,7 +71,8 @@ public final class RTCPeerConnectionFactory: Sendable {
   ///   - encoderFactory: encoders of the application's, which a take names; the library has the
   ///     others.
   ///   - decoderFactory: the same for decoders.
-  ///   - audioDeviceModule: what records and plays, of the same session.
+  ///   - audioDeviceModule: what records and plays, of the same session; nil leaves the microphone
+  ///     to `microphone` and plays nothing.
   public convenience init(
     session: Session, microphone: MediaSource = .application,
     encoderFactory: (any RTCVideoEncoderFactory)? = nil,
@@ -76,13 +99,40 @@ public final class RTCPeerConnectionFactory: Sendable {
   private init(
     _ origin: Origin, microphone: MediaSource = .application,
     encoders: (any RTCVideoEncoderFactory)? = nil, decoders: (any RTCVideoDecoderFactory)? = nil,
-    device: RTCAudioDeviceModule? = nil
+    device: RTCAudioDeviceModule? = nil, usesDefaultCamera: Bool = false
   ) {
     self.origin = Mutex(origin)
     self.microphone = device == nil ? microphone : .application
     self.encoders = EncoderFactory(encoders)
     self.decoders = DecoderFactory(decoders)
+    self.usesDefaultCamera = usesDefaultCamera
     lines = device.map { AudioLines($0) }
+  }
+
+  /// The serial queue on which delegates and completion handlers are called.
+  ///
+  /// Set it before the first connection: to `.main` in an application whose delegates live on the
+  /// main thread.
+  public var callbackQueue: DispatchQueue {
+    get { chosenQueue.withLock { $0 } }
+    set { chosenQueue.withLock { $0 = newValue } }
+  }
+
+  var queue: DispatchQueue { callbackQueue }
+
+  /// Closes all connections, stops the audio device, and completes the take of a factory that
+  /// records.
+  ///
+  /// - Throws: `TapeError` when something could not be written; what was written stays valid.
+  public func finish() async throws {
+    let session: Session? = origin.withLock { origin in
+      switch origin {
+      case .own(let session): session
+      case .session(let session): session
+      case .given: nil
+      }
+    }
+    try await session?.finish()
   }
 
   // MARK: Connections
@@ -97,22 +147,30 @@ public final class RTCPeerConnectionFactory: Sendable {
   ) -> RTCPeerConnection? {
     guard let native = configuration.native else { return nil }
     let values = configuration.values
-    return origin.withLock { origin in
-      switch origin {
-      case .given(var connections):
-        guard !connections.isEmpty else { return nil }
-        let connection = connections.removeFirst()
-        origin = .given(connections)
-        return RTCPeerConnection(
-          connection, factory: self, configuration: values, delegate: delegate)
-      case .session(let session):
-        return make(in: session, native, values, delegate)
-      case .own(let present):
-        guard let session = present ?? Self.unrecorded() else { return nil }
-        origin = .own(session)
-        return make(in: session, native, values, delegate)
-      }
+    let session: Session
+    switch origin.withLock({ $0.begin() }) {
+    case .connection(let connection):
+      return RTCPeerConnection(
+        connection, factory: self, configuration: values, delegate: delegate)
+    case .session(let present): session = present
+    case nil: return nil
     }
+    lines?.begin(in: session)
+    return make(in: session, native, values, delegate)
+  }
+
+  /// Makes a connection without constraints, in the form from before a connection could be refused:
+  /// where the other gives nil, this one gives a connection that is closed.
+  public func peerConnection(
+    with configuration: RTCConfiguration, constraints: RTCMediaConstraints?,
+    delegate: (any RTCPeerConnectionDelegate)?
+  ) -> RTCPeerConnection {
+    let none = RTCMediaConstraints(mandatoryConstraints: nil, optionalConstraints: nil)
+    let made: RTCPeerConnection? = peerConnection(
+      with: configuration, constraints: none, delegate: delegate)
+    return made
+      ?? RTCPeerConnection(
+        .ended, factory: self, configuration: configuration.values, delegate: delegate)
   }
 
   private func make(
@@ -127,12 +185,6 @@ public final class RTCPeerConnectionFactory: Sendable {
         connection, factory: self, configuration: values, delegate: delegate)
     }
     return made
-  }
-
-  private static func unrecorded() -> Session? {
-    var options = Session.Options()
-    options.statsInterval = nil
-    return try? Session(options)
   }
 
   // MARK: Media
@@ -153,7 +205,13 @@ public final class RTCPeerConnectionFactory: Sendable {
   }
 
   /// Makes a source of video frames, which a capturer fills.
-  public func videoSource() -> RTCVideoSource { RTCVideoSource() }
+  ///
+  /// That of a factory made without arguments has the machine's camera while nobody fills it.
+  public func videoSource() -> RTCVideoSource {
+    let source = RTCVideoSource()
+    if usesDefaultCamera { source.useDefaultCamera() }
+    return source
+  }
 
   /// Makes a source of video frames; of a screen, clarity counts more than motion.
   public func videoSource(forScreenCast isScreenCast: Bool) -> RTCVideoSource {
@@ -168,6 +226,31 @@ public final class RTCPeerConnectionFactory: Sendable {
   /// Makes a stream without tracks.
   public func mediaStream(withStreamId streamId: String) -> RTCMediaStream {
     RTCMediaStream(streamId: streamId)
+  }
+}
+
+extension RTCPeerConnectionFactory.Origin {
+  fileprivate enum Place {
+    case session(Session)
+    case connection(PeerConnection)
+  }
+
+  /// Where the next connection comes from; nil when there is none any more.
+  fileprivate mutating func begin() -> Place? {
+    switch self {
+    case .given(var connections):
+      guard !connections.isEmpty else { return nil }
+      let connection = connections.removeFirst()
+      self = .given(connections)
+      return .connection(connection)
+    case .session(let session): return .session(session)
+    case .own(let present):
+      var options = Session.Options()
+      options.statsInterval = nil
+      guard let session = try? present ?? Session(options) else { return nil }
+      self = .own(session)
+      return .session(session)
+    }
   }
 }
 

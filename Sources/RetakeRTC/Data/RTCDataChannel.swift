@@ -6,7 +6,7 @@ import Synchronization
 /// A data channel with the methods of the Objective-C class.
 public final class RTCDataChannel: Sendable {
   private struct State {
-    weak var delegate: (any RTCDataChannelDelegate)?
+    var delegate = WeakDelegate<any RTCDataChannelDelegate>(nil)
     /// The bytes of messages that the stack has not taken off its hands.
     var unsent = 0
     /// The largest message that the peer takes, once it was read; 0 for any.
@@ -29,8 +29,11 @@ public final class RTCDataChannel: Sendable {
 
   /// Who is told what happens; it is not kept alive.
   public var delegate: (any RTCDataChannelDelegate)? {
-    get { state.withLock { $0.delegate } }
-    set { state.withLock { $0.delegate = newValue } }
+    get { state.withLock { $0.delegate }.value }
+    set {
+      let delegate = WeakDelegate(newValue)
+      state.withLock { $0.delegate = delegate }
+    }
   }
 
   /// The label.

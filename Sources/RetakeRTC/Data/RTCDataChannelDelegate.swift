@@ -1,5 +1,5 @@
 /// What a data channel tells, on the queue of its connection's factory.
-public protocol RTCDataChannelDelegate: AnyObject, Sendable {
+public protocol RTCDataChannelDelegate: AnyObject {
   /// The channel is in another state.
   func dataChannelDidChangeState(_ dataChannel: RTCDataChannel)
   /// A message came.

@@ -43,7 +43,7 @@ public final class RTCMediaStream: Sendable {
     remove(videoTrack, from: \.videoTracks)
   }
 
-  private func add<Track: CoredTrack>(
+  private func add<Track: RTCMediaStreamTrack>(
     _ track: Track, to place: WritableKeyPath<State, [Track]>
   ) {
     let followers = state.withLock { state -> [Follower] in
@@ -54,7 +54,7 @@ public final class RTCMediaStream: Sendable {
     for follower in followers { follower.connection?.stream(self, got: track) }
   }
 
-  private func remove<Track: CoredTrack>(
+  private func remove<Track: RTCMediaStreamTrack>(
     _ track: Track, from place: WritableKeyPath<State, [Track]>
   ) {
     let followers = state.withLock { state -> [Follower] in
@@ -68,7 +68,7 @@ public final class RTCMediaStream: Sendable {
   // MARK: Connections
 
   /// The tracks, audio first.
-  var localTracks: [any CoredTrack] {
+  var localTracks: [RTCMediaStreamTrack] {
     state.withLock { state in state.audioTracks + state.videoTracks }
   }
 
@@ -84,13 +84,13 @@ public final class RTCMediaStream: Sendable {
   }
 
   /// A stream of the peer has a track.
-  func received(_ track: any CoredTrack) {
+  func received(_ track: RTCMediaStreamTrack) {
     if let track = track as? RTCAudioTrack { addAudioTrack(track) }
     if let track = track as? RTCVideoTrack { addVideoTrack(track) }
   }
 
   /// A stream of the peer has a track no longer.
-  func lost(_ track: any RTCMediaStreamTrack) {
+  func lost(_ track: RTCMediaStreamTrack) {
     if let track = track as? RTCAudioTrack { removeAudioTrack(track) }
     if let track = track as? RTCVideoTrack { removeVideoTrack(track) }
   }

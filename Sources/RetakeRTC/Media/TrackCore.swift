@@ -21,6 +21,7 @@ final class TrackCore: Sendable {
     /// Which transceivers send the track.
     var outlets: [Place] = []
     var atEnd: (@Sendable () -> Void)?
+    var atOutlet: (@Sendable (Place, _ isSent: Bool) -> Void)?
   }
 
   let id: String
@@ -92,14 +93,27 @@ final class TrackCore: Sendable {
   /// The transceivers that send the track.
   var outlets: [Place] { state.withLock { $0.outlets } }
 
-  func add(_ place: Place) { state.withLock { $0.outlets.append(place) } }
+  /// Calls a closure whenever a transceiver begins or ends to send the track.
+  func onOutlets(_ body: @escaping @Sendable (Place, _ isSent: Bool) -> Void) {
+    state.withLock { $0.atOutlet = body }
+  }
+
+  func add(_ place: Place) {
+    let body = state.withLock { state in
+      state.outlets.append(place)
+      return state.atOutlet
+    }
+    body?(place, true)
+  }
 
   func remove(_ place: Place) {
-    state.withLock { state in
+    let body = state.withLock { state in
       state.outlets.removeAll {
         $0.connection === place.connection && $0.transceiver == place.transceiver
       }
+      return state.atOutlet
     }
+    body?(place, false)
   }
 
   /// Whether a connection sends the track.

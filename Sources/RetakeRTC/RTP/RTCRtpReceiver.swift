@@ -8,7 +8,7 @@ public final class RTCRtpReceiver: Sendable {
   let transceiver: UInt32
   private let kind: MediaKind
   private let connection: PeerConnection
-  private let received: Mutex<(any CoredTrack)?>
+  private let received: Mutex<RTCMediaStreamTrack?>
 
   init(_ info: TransceiverInfo, of connection: PeerConnection) {
     transceiver = info.id
@@ -22,15 +22,15 @@ public final class RTCRtpReceiver: Sendable {
 
   /// The received track: one from the beginning to the end of the transceiver, whether the peer
   /// sends or not.
-  public var track: (any RTCMediaStreamTrack)? { present }
+  public var track: RTCMediaStreamTrack? { present }
 
   /// Nothing will ever come again.
   func ended() { received.withLock { $0 }?.core.end() }
 
   /// The track, which the peer has named; it keeps a name that it had before.
-  func named(_ id: String?) -> any CoredTrack { track(named: id) }
+  func named(_ id: String?) -> RTCMediaStreamTrack { track(named: id) }
 
-  private var present: any CoredTrack {
+  private var present: RTCMediaStreamTrack {
     if let known = received.withLock({ $0 }) { return known }
     var name: String?
     if case .streams(let streams) = try? connection.performAndWait(.streams) {
@@ -40,12 +40,12 @@ public final class RTCRtpReceiver: Sendable {
     return track(named: name)
   }
 
-  private func track(named id: String?) -> any CoredTrack {
+  private func track(named id: String?) -> RTCMediaStreamTrack {
     received.withLock { received in
       if let received { return received }
       let id = id ?? receiverId
       let inlet = TrackCore.Place(connection: connection, transceiver: transceiver)
-      let made: any CoredTrack =
+      let made: RTCMediaStreamTrack =
         kind == .audio
         ? RTCAudioTrack(received: id, at: inlet) : RTCVideoTrack(received: id, at: inlet)
       received = made

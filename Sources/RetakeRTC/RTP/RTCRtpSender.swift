@@ -8,7 +8,7 @@ public final class RTCRtpSender: Sendable {
   let transceiver: UInt32
   private let kind: MediaKind
   private let connection: PeerConnection
-  private let sent = Mutex<(any CoredTrack)?>(nil)
+  private let sent = Mutex<RTCMediaStreamTrack?>(nil)
 
   init(_ info: TransceiverInfo, of connection: PeerConnection) {
     transceiver = info.id
@@ -39,14 +39,14 @@ public final class RTCRtpSender: Sendable {
   ///
   /// Another track of the same kind takes its place without negotiation. A track of another kind,
   /// or of a peer, is refused and changes nothing.
-  public var track: (any RTCMediaStreamTrack)? {
+  public var track: RTCMediaStreamTrack? {
     get { sent.withLock { $0 } }
     set {
-      let local = newValue as? any CoredTrack
-      guard newValue == nil || local?.core.kind == kind && local?.core.source != nil else { return }
+      let core = newValue?.core
+      guard core == nil || core?.kind == kind && core?.source != nil else { return }
       let call = PeerCall.replaceSource(
-        transceiver: transceiver, local?.core.source, isEnabled: local?.core.initiallyEnabled)
-      if (try? connection.performAndWait(call)) != nil { attach(local) }
+        transceiver: transceiver, core?.source, isEnabled: core?.initiallyEnabled)
+      if (try? connection.performAndWait(call)) != nil { attach(newValue) }
     }
   }
 
@@ -62,7 +62,7 @@ public final class RTCRtpSender: Sendable {
   }
 
   /// Lets a track send here, and the one before no longer.
-  func attach(_ track: (any CoredTrack)?) {
+  func attach(_ track: RTCMediaStreamTrack?) {
     let before = sent.withLock { sent in
       defer { sent = track }
       return sent

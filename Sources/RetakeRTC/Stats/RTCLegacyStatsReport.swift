@@ -42,23 +42,24 @@ public final class RTCLegacyStatsReport: Sendable, CustomStringConvertible {
 extension RTCPeerConnection {
   /// Gives the statistics from before the standard, of everything or of one track.
   public func stats(
-    for mediaStreamTrack: (any RTCMediaStreamTrack)?, statsOutputLevel: RTCStatsOutputLevel,
-    completionHandler: @escaping @Sendable ([RTCLegacyStatsReport]) -> Void
+    for mediaStreamTrack: RTCMediaStreamTrack?, statsOutputLevel: RTCStatsOutputLevel,
+    completionHandler: @escaping ([RTCLegacyStatsReport]) -> Void
   ) {
+    let told = Handed(completionHandler)
     var selector: StatsSelector?
     if let mediaStreamTrack {
       selector = self.selector(of: mediaStreamTrack)
-      guard selector != nil else { return callBack { completionHandler([]) } }
+      guard selector != nil else { return callBack { told.value([]) } }
     }
     connection.perform(.getStats(of: selector)) { [factory] reply in
       let report: StatsReport = if case .stats(let report) = reply { report } else { StatsReport() }
-      factory.queue.async { completionHandler(LegacyStats(report).reports) }
+      factory.queue.async { told.value(LegacyStats(report).reports) }
     }
   }
 
   /// What of this connection a track is; nil when it is none.
-  private func selector(of track: any RTCMediaStreamTrack) -> StatsSelector? {
-    guard let core = (track as? any CoredTrack)?.core else { return nil }
+  private func selector(of track: RTCMediaStreamTrack) -> StatsSelector? {
+    let core = track.core
     if let inlet = core.inlet, inlet.connection === connection {
       return .receiver(transceiver: inlet.transceiver)
     }

@@ -70,14 +70,14 @@ private func object(_ value: StatsValue) -> NSObject {
 extension RTCPeerConnection {
   /// Gives the present statistics of everything.
   public func statistics(
-    completionHandler: @escaping @Sendable (RTCStatisticsReport) -> Void
+    completionHandler: @escaping (RTCStatisticsReport) -> Void
   ) {
     report(nil, completionHandler)
   }
 
   /// Gives what a sender sends, with everything that its statistics refer to.
   public func statistics(
-    for sender: RTCRtpSender, completionHandler: @escaping @Sendable (RTCStatisticsReport) -> Void
+    for sender: RTCRtpSender, completionHandler: @escaping (RTCStatisticsReport) -> Void
   ) {
     report(.sender(transceiver: sender.transceiver), completionHandler)
   }
@@ -85,7 +85,7 @@ extension RTCPeerConnection {
   /// Gives what a receiver receives, with everything that its statistics refer to.
   public func statistics(
     for receiver: RTCRtpReceiver,
-    completionHandler: @escaping @Sendable (RTCStatisticsReport) -> Void
+    completionHandler: @escaping (RTCStatisticsReport) -> Void
   ) {
     report(.receiver(transceiver: receiver.transceiver), completionHandler)
   }
@@ -99,11 +99,12 @@ extension RTCPeerConnection {
 
   private func report(
     _ selector: StatsSelector?,
-    _ completionHandler: @escaping @Sendable (RTCStatisticsReport) -> Void
+    _ completionHandler: @escaping (RTCStatisticsReport) -> Void
   ) {
+    let told = Handed(completionHandler)
     connection.perform(.getStats(of: selector)) { [factory] reply in
       let report: StatsReport = if case .stats(let report) = reply { report } else { StatsReport() }
-      factory.queue.async { completionHandler(RTCStatisticsReport(report)) }
+      factory.queue.async { told.value(RTCStatisticsReport(report)) }
     }
   }
 }

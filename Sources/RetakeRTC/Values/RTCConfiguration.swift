@@ -135,6 +135,11 @@ public final class RTCConfiguration {
   public var sdpSemantics = RTCSdpSemantics.unifiedPlan
   /// What the connection identifies with; nil has a certificate made for it alone.
   public var certificate: RTCCertificate?
+  /// Whether addresses of IPv6 are left out.
+  public var disableIPV6 = false
+  /// How long the peer may not be heard before the connection counts as disconnected, in
+  /// milliseconds, 100 at least; -1: 7000.
+  public var iceConnectionReceivingTimeout: Int32 = -1
 
   /// Creates the default configuration.
   public init() {}
@@ -156,12 +161,15 @@ public final class RTCConfiguration {
     var keyType: RTCEncryptionKeyType
     var sdpSemantics: RTCSdpSemantics
     var certificate: RTCCertificate?
+    var disableIPV6: Bool
+    var iceConnectionReceivingTimeout: Int32
 
     /// Whether nothing but the servers and the policy differs.
     func changesServersAlone(from other: Values) -> Bool {
       bundlePolicy == other.bundlePolicy && rtcpMuxPolicy == other.rtcpMuxPolicy
         && tcpCandidatePolicy == other.tcpCandidatePolicy && keyType == other.keyType
-        && sdpSemantics == other.sdpSemantics
+        && sdpSemantics == other.sdpSemantics && disableIPV6 == other.disableIPV6
+        && iceConnectionReceivingTimeout == other.iceConnectionReceivingTimeout
         && certificate?.native == other.certificate?.native
     }
   }
@@ -173,7 +181,8 @@ public final class RTCConfiguration {
         bundlePolicy: bundlePolicy, rtcpMuxPolicy: rtcpMuxPolicy,
         tcpCandidatePolicy: tcpCandidatePolicy,
         continualGatheringPolicy: continualGatheringPolicy, keyType: keyType,
-        sdpSemantics: sdpSemantics, certificate: certificate)
+        sdpSemantics: sdpSemantics, certificate: certificate, disableIPV6: disableIPV6,
+        iceConnectionReceivingTimeout: iceConnectionReceivingTimeout)
     }
     set {
       iceServers = newValue.iceServers
@@ -185,6 +194,8 @@ public final class RTCConfiguration {
       keyType = newValue.keyType
       sdpSemantics = newValue.sdpSemantics
       certificate = newValue.certificate
+      disableIPV6 = newValue.disableIPV6
+      iceConnectionReceivingTimeout = newValue.iceConnectionReceivingTimeout
     }
   }
 
@@ -202,6 +213,8 @@ public final class RTCConfiguration {
     native.bundlePolicy = bundlePolicy.native
     native.iceTCP = tcpCandidatePolicy == .enabled ? .also : nil
     native.notices = PeerNotice.all
+    if disableIPV6 { native.usesIPv6 = false }
+    native.iceReceivingTimeoutMilliseconds = UInt32(exactly: iceConnectionReceivingTimeout)
     if let certificate {
       native.certificates = [certificate.native]
     } else if keyType == .RSA {

@@ -63,6 +63,66 @@ public final class AVCaptureDevice: Sendable {
     chosen.withLock { $0 = devices }
   }
 
+  // MARK: Access
+
+  /// Whether the application may use cameras or the microphone.
+  public static func authorizationStatus(for mediaType: AVMediaType) -> AVAuthorizationStatus {
+    CaptureAccess.shared.status(mediaType)
+  }
+
+  /// Asks for cameras or the microphone, once; the answer is kept.
+  ///
+  /// - Parameter handler: told on a thread of its own whether they may be used.
+  public static func requestAccess(
+    for mediaType: AVMediaType, completionHandler handler: @escaping (Bool) -> Void
+  ) {
+    let told = Handed(handler)
+    DispatchQueue.global().async { told.value(CaptureAccess.shared.isAllowed(mediaType)) }
+  }
+
+  /// Asks for cameras or the microphone, once; the answer is kept.
+  public static func requestAccess(for mediaType: AVMediaType) async -> Bool {
+    CaptureAccess.shared.isAllowed(mediaType)
+  }
+
+  /// Forgets who allowed what, and lets a closure answer for the user from now on; nil allows
+  /// everything, as this system does, on which the right to open a device decides.
+  ///
+  /// - Parameter infoDictionary: what the application's `Info.plist` says; nil reads that of the
+  ///   main bundle.
+  public static func useAccess(
+    infoDictionary: [String: String]? = nil,
+    _ answer: (@Sendable (AVMediaType) -> Bool)? = nil
+  ) {
+    CaptureAccess.shared.use(answer, infoDictionary)
+  }
+
+  // MARK: Devices
+
+  /// The camera that an application gets which names none, the one at the front; nil without one,
+  /// and for audio, whose device is the audio session's.
+  public static func `default`(for mediaType: AVMediaType) -> AVCaptureDevice? {
+    guard mediaType == .video else { return nil }
+    return all.first { $0.position == .front } ?? all.first
+  }
+
+  private struct User {
+    weak var camera: DefaultCamera?
+  }
+
+  private static let users = Mutex<[String: User]>([:])
+
+  /// A source uses the camera unasked; false when its application does.
+  func begin(for camera: DefaultCamera) -> Bool {
+    Self.users.withLock { $0[uniqueID] = User(camera: camera) }
+    return true
+  }
+
+  /// The application takes the camera itself: whoever uses it unasked gives it back first.
+  func isClaimed() {
+    Self.users.withLock { $0.removeValue(forKey: uniqueID)?.camera }?.stop()
+  }
+
   /// The cameras that were chosen, or those of the system: the first looks at the user, the second
   /// away.
   static var all: [AVCaptureDevice] {

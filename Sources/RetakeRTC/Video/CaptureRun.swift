@@ -1,5 +1,6 @@
 import Live
 import Media
+import Peer
 import Synchronization
 
 /// Hands the frames of a capturer of the stack to the delegate of one of this module.
@@ -7,7 +8,9 @@ import Synchronization
 /// It works on a thread of its own, so the capturer that the delegate sees is another object than
 /// the one that was started.
 final class CaptureRun: VideoConsumer {
-  private weak let delegate: (any RTCVideoCapturerDelegate)?
+  private let delegate: WeakDelegate<any RTCVideoCapturerDelegate>
+  private let note: CaptureNote?
+  private let isOfMachine: Bool
   private let started: Mutex<(@Sendable (Bool) -> Void)?>
   /// Nanoseconds from one frame to the next at least, and when the next one may come.
   private let interval: Int64
@@ -18,12 +21,16 @@ final class CaptureRun: VideoConsumer {
 
   /// - Parameters:
   ///   - framesPerSecond: how many frames are handed on at most.
+  ///   - note: what takes keep of the capturer.
+  ///   - isOfMachine: whether it gives way to every other capturer.
   ///   - started: told once whether capturing has begun.
   init(
-    _ delegate: (any RTCVideoCapturerDelegate)?, framesPerSecond: Int = .max,
-    started: @escaping @Sendable (Bool) -> Void
+    _ delegate: (any RTCVideoCapturerDelegate)?, framesPerSecond: Int = .max, note: CaptureNote?,
+    isOfMachine: Bool = false, started: @escaping @Sendable (Bool) -> Void
   ) {
-    self.delegate = delegate
+    self.delegate = WeakDelegate(delegate)
+    self.note = note
+    self.isOfMachine = isOfMachine
     self.started = Mutex(started)
     interval = 1_000_000_000 / Int64(max(1, framesPerSecond))
   }
@@ -37,8 +44,10 @@ final class CaptureRun: VideoConsumer {
   }
 
   func consumeCapturedFrame(_ frame: VideoFrame) {
-    guard let delegate, isDue(frame.timestampNanoseconds) else { return }
-    delegate.capturer(RTCVideoCapturer(delegate: delegate), didCapture: RTCVideoFrame(frame))
+    guard let delegate = delegate.value, isDue(frame.timestampNanoseconds) else { return }
+    delegate.capturer(
+      RTCVideoCapturer(of: delegate, note: note, isOfMachine: isOfMachine),
+      didCapture: RTCVideoFrame(frame))
   }
 
   /// Whether a frame is one of the pace that was asked for.

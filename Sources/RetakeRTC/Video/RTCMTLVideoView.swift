@@ -15,16 +15,16 @@ public enum UIView {
 }
 
 /// Hears that a view shows video frames of another size.
-public protocol RTCVideoViewDelegate: AnyObject, Sendable {
+public protocol RTCVideoViewDelegate: AnyObject {
   /// The size of what is shown from now on, in pixels.
   func videoView(_ videoView: any RTCVideoRenderer, didChangeVideoSize size: CGSize)
 }
 
 /// A view that shows a track, without a screen: it keeps the video frame that it shows and knows
 /// where in the view that stands.
-public final class RTCMTLVideoView: RTCVideoRenderer {
+public final class RTCMTLVideoView: RTCVideoRenderer, Sendable {
   private struct State {
-    weak var delegate: (any RTCVideoViewDelegate)?
+    var delegate = WeakDelegate<any RTCVideoViewDelegate>(nil)
     var contentMode = UIView.ContentMode.scaleAspectFill
     var isEnabled = true
     var rotationOverride: RTCVideoRotation?
@@ -42,8 +42,11 @@ public final class RTCMTLVideoView: RTCVideoRenderer {
 
   /// Who hears of other sizes; it is not kept alive.
   public var delegate: (any RTCVideoViewDelegate)? {
-    get { state.withLock { $0.delegate } }
-    set { state.withLock { $0.delegate = newValue } }
+    get { state.withLock { $0.delegate }.value }
+    set {
+      let delegate = WeakDelegate(newValue)
+      state.withLock { $0.delegate = delegate }
+    }
   }
   /// How a video frame fills the view.
   public var videoContentMode: UIView.ContentMode {

@@ -51,7 +51,7 @@ public protocol RTCVideoDecoder: AnyObject {
 }
 
 /// Makes encoders of the application's.
-public protocol RTCVideoEncoderFactory: AnyObject, Sendable {
+public protocol RTCVideoEncoderFactory: AnyObject {
   /// Makes an encoder; nil leaves the codec to the library.
   func createEncoder(_ info: RTCVideoCodecInfo) -> (any RTCVideoEncoder)?
   /// What it encodes.
@@ -59,7 +59,7 @@ public protocol RTCVideoEncoderFactory: AnyObject, Sendable {
 }
 
 /// Makes decoders of the application's.
-public protocol RTCVideoDecoderFactory: AnyObject, Sendable {
+public protocol RTCVideoDecoderFactory: AnyObject {
   /// Makes a decoder; nil leaves the codec to the library.
   func createDecoder(_ info: RTCVideoCodecInfo) -> (any RTCVideoDecoder)?
   /// What it decodes.
@@ -67,7 +67,7 @@ public protocol RTCVideoDecoderFactory: AnyObject, Sendable {
 }
 
 /// The encoders of the library, which every connection has.
-public final class RTCDefaultVideoEncoderFactory: RTCVideoEncoderFactory {
+public final class RTCDefaultVideoEncoderFactory: RTCVideoEncoderFactory, Sendable {
   /// Creates the factory.
   public init() {}
   /// Leaves all codecs to the library.
@@ -77,7 +77,7 @@ public final class RTCDefaultVideoEncoderFactory: RTCVideoEncoderFactory {
 }
 
 /// The decoders of the library, which every connection has.
-public final class RTCDefaultVideoDecoderFactory: RTCVideoDecoderFactory {
+public final class RTCDefaultVideoDecoderFactory: RTCVideoDecoderFactory, Sendable {
   /// Creates the factory.
   public init() {}
   /// Leaves all codecs to the library.
@@ -104,7 +104,7 @@ private func made<Codec>(
 
 /// The application's encoders.
 final class EncoderFactory: VideoEncoderFactory {
-  private let factory: any RTCVideoEncoderFactory
+  private let factory: Handed<any RTCVideoEncoderFactory>
   private let infos: [(codec: String, info: RTCVideoCodecInfo)]
   let implementationName: String
 
@@ -114,7 +114,7 @@ final class EncoderFactory: VideoEncoderFactory {
     let found = made(
       factory.supportedCodecs(), { factory.createEncoder($0) }, { $0.implementationName() })
     guard let first = found.first else { return nil }
-    self.factory = factory
+    self.factory = Handed(factory)
     implementationName = first.implementation
     infos = found.map { ($0.codec, $0.info) }
   }
@@ -125,7 +125,7 @@ final class EncoderFactory: VideoEncoderFactory {
     -> any VideoEncoder
   {
     guard let info = infos.first(where: { $0.codec == settings.codec })?.info,
-      let encoder = factory.createEncoder(info)
+      let encoder = factory.value.createEncoder(info)
     else { throw VideoCodecError(reason: "the application makes no encoder of \(settings.codec)") }
     return try ApplicationEncoder(encoder, settings)
   }
@@ -185,7 +185,7 @@ private final class ApplicationEncoder: VideoEncoder {
 
 /// The application's decoders.
 final class DecoderFactory: VideoDecoderFactory {
-  private let factory: any RTCVideoDecoderFactory
+  private let factory: Handed<any RTCVideoDecoderFactory>
   private let infos: [(codec: String, info: RTCVideoCodecInfo)]
   let implementationName: String
 
@@ -195,7 +195,7 @@ final class DecoderFactory: VideoDecoderFactory {
     let found = made(
       factory.supportedCodecs(), { factory.createDecoder($0) }, { $0.implementationName() })
     guard let first = found.first else { return nil }
-    self.factory = factory
+    self.factory = Handed(factory)
     implementationName = first.implementation
     infos = found.map { ($0.codec, $0.info) }
   }
@@ -204,7 +204,7 @@ final class DecoderFactory: VideoDecoderFactory {
 
   func makeDecoder(_ codec: String) throws(VideoCodecError) -> any VideoDecoder {
     guard let info = infos.first(where: { $0.codec == codec })?.info,
-      let decoder = factory.createDecoder(info)
+      let decoder = factory.value.createDecoder(info)
     else { throw VideoCodecError(reason: "the application makes no decoder of \(codec)") }
     return try ApplicationDecoder(decoder)
   }

@@ -6,7 +6,7 @@ import Synchronization
 ///
 /// Of a received track that is the media loop, which the renderer must neither hold up nor wait
 /// for: it returns at once, and calls no connection from there.
-public protocol RTCVideoRenderer: AnyObject, Sendable {
+public protocol RTCVideoRenderer: AnyObject {
   /// The size in pixels of what is shown from now on; comes before the first frame.
   func setSize(_ size: CGSize)
   /// Shows a frame; nil: there is nothing to show any longer.
@@ -16,7 +16,7 @@ public protocol RTCVideoRenderer: AnyObject, Sendable {
 /// The renderers of a track, each told of the size before its first frame and when it changes.
 final class RendererList: Sendable {
   private struct Entry: Sendable {
-    let renderer: any RTCVideoRenderer
+    let renderer: Handed<any RTCVideoRenderer>
     var size: CGSize?
   }
 
@@ -26,15 +26,17 @@ final class RendererList: Sendable {
 
   /// Adds a renderer; one that is there already stays there once.
   func add(_ renderer: any RTCVideoRenderer) {
+    let added = Handed(renderer)
     entries.withLock { entries in
-      if !entries.contains(where: { $0.renderer === renderer }) {
-        entries.append(Entry(renderer: renderer))
+      if !entries.contains(where: { $0.renderer.value === added.value }) {
+        entries.append(Entry(renderer: added))
       }
     }
   }
 
   func remove(_ renderer: any RTCVideoRenderer) {
-    entries.withLock { entries in entries.removeAll { $0.renderer === renderer } }
+    let gone = Handed(renderer)
+    entries.withLock { entries in entries.removeAll { $0.renderer.value === gone.value } }
   }
 
   /// Shows a frame to all; nil when there are no more.
@@ -46,15 +48,15 @@ final class RendererList: Sendable {
         : CGSize(width: Int(frame.width), height: Int(frame.height))
     }
     let shown = entries.withLock { entries in
-      entries.indices.map { index -> (renderer: any RTCVideoRenderer, isNewSize: Bool) in
+      entries.indices.map { index -> (renderer: Handed<any RTCVideoRenderer>, isNewSize: Bool) in
         let isNewSize = size != nil && entries[index].size != size
         if isNewSize { entries[index].size = size }
         return (entries[index].renderer, isNewSize)
       }
     }
     for (renderer, isNewSize) in shown {
-      if isNewSize, let size { renderer.setSize(size) }
-      renderer.renderFrame(frame)
+      if isNewSize, let size { renderer.value.setSize(size) }
+      renderer.value.renderFrame(frame)
     }
   }
 }

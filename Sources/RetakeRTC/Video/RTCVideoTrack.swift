@@ -5,42 +5,30 @@ import Synchronization
 import Wire
 
 /// A track of video frames.
-public final class RTCVideoTrack: CoredTrack {
+public final class RTCVideoTrack: RTCMediaStreamTrack {
   /// Where its video frames come from; that of a received track gets none.
-  public let source: RTCVideoSource
-  let core: TrackCore
-  private let renderers = RendererList()
-  private let subscription = Mutex<MediaSubscription?>(nil)
+  nonisolated public let source: RTCVideoSource
+  nonisolated private let renderers = RendererList()
+  nonisolated private let subscription = Mutex<MediaSubscription?>(nil)
 
-  init(_ source: RTCVideoSource, trackId: String) {
+  nonisolated init(_ source: RTCVideoSource, trackId: String) {
     self.source = source
-    core = TrackCore(id: trackId, kind: .video, source: .application)
+    super.init(TrackCore(id: trackId, kind: .video, source: .application))
     source.feed(self)
+    core.onOutlets { [weak source] place, isSent in source?.outletChanged(place, isSent: isSent) }
   }
 
   /// Makes a received track.
-  init(received trackId: String, at inlet: TrackCore.Place) {
-    source = RTCVideoSource()
-    core = TrackCore(id: trackId, kind: .video, received: inlet)
+  nonisolated init(received trackId: String, at inlet: TrackCore.Place) {
+    source = RTCVideoSource(received: inlet)
+    super.init(TrackCore(id: trackId, kind: .video, received: inlet))
     core.atEnd { [renderers] in renderers.show(nil) }
   }
-
-  /// `video`.
-  public var kind: String { kRTCMediaStreamTrackKindVideo }
-  /// Names the track.
-  public var trackId: String { core.id }
-  /// Whether the track is seen; else it is black while its packets flow on.
-  public var isEnabled: Bool {
-    get { core.isEnabled }
-    set { core.isEnabled = newValue }
-  }
-  /// Whether a received track can still give video frames.
-  public var readyState: RTCMediaStreamTrackState { core.readyState }
 
   // MARK: Renderers
 
   /// Shows what the track has, from now on.
-  public func add(_ renderer: any RTCVideoRenderer) {
+  nonisolated public func add(_ renderer: any RTCVideoRenderer) {
     renderers.add(renderer)
     guard let inlet = core.inlet else { return }
     subscription.withLock { subscription in
@@ -53,13 +41,13 @@ public final class RTCVideoTrack: CoredTrack {
   }
 
   /// Shows a renderer nothing more.
-  public func remove(_ renderer: any RTCVideoRenderer) {
+  nonisolated public func remove(_ renderer: any RTCVideoRenderer) {
     renderers.remove(renderer)
     if renderers.isEmpty { subscription.withLock { $0 = nil } }
   }
 
   /// Sends and shows a frame of the source.
-  func captured(_ frame: RTCVideoFrame, _ upright: VideoFrame?) {
+  nonisolated func captured(_ frame: RTCVideoFrame, _ upright: VideoFrame?) {
     if let upright {
       for place in core.outlets { place.connection.send(upright, on: place.transceiver) }
     }

@@ -54,7 +54,9 @@ public final class LocalMedia: Sendable {
       var taken = capturer
       if taken == nil, options.source == .camera { taken = cameras?(options.position) }
       if taken == nil { taken = try LocalMedia.capturer(options, nil, orientation) }
-      session = taken.map { VideoCaptureSession($0, permissions: permissions) }
+      session = taken.map {
+        VideoCaptureSession($0, permissions: permissions, startsWhenSent: false)
+      }
     }
     video = options.hasVideo ? LocalVideo(VideoSource(), options) : nil
     self.audio =
@@ -212,7 +214,8 @@ public final class LocalMedia: Sendable {
     } else {
       camera = try LocalMedia.capturer(options, position, orientation)
     }
-    let next = VideoCaptureSession(camera, permissions: permissions)
+    let next = VideoCaptureSession(
+      camera, permissions: permissions, startsWhenSent: false)
     next.feed(video.source)
     let (former, wasStarted) = state.withLock { state in
       defer {

@@ -155,7 +155,7 @@ final class ScreenShareHost: ScreenSharing {
   private func publish() async {
     var options = LocalMediaOptions()
     options.videoExtraValue = ScreenShare.extraValue
-    let media = LocalMedia(video: VideoSource(), audio: nil, options: options)
+    let media = LocalMedia(video: VideoSource(contentHint: .detail), audio: nil, options: options)
     state.withLock { $0.media = media }
     // What goes wrong is told as an error of the room.
     try? await room.room?.publish(media)

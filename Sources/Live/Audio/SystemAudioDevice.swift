@@ -1,0 +1,31 @@
+import Foundation
+
+/// The microphone and the loudspeaker that a machine has.
+public enum SystemAudioDevice {
+  /// Makes the device that an application gets which names none: PulseAudio's with voice processing
+  /// where its tools and a server are there, else a silent one.
+  ///
+  /// Takes tell which by its name in `audio-route`: `pulse` or `silence`.
+  public static func make() -> any AudioDeviceModule {
+    make(ProcessInfo.processInfo.environment)
+  }
+
+  static func make(_ environment: [String: String]) -> any AudioDeviceModule {
+    guard hasServer(environment), let device = try? PulseAudioDevice(path: environment["PATH"])
+    else { return PacedAudioDevice.silence() }
+    return VoiceProcessingDevice(device)
+  }
+
+  /// Whether a server of PulseAudio or PipeWire was named or has its socket in one of the places
+  /// where its clients look; whether it answers shows when the device starts.
+  static func hasServer(_ environment: [String: String]) -> Bool {
+    if let server = environment["PULSE_SERVER"], !server.isEmpty { return true }
+    let folders = [
+      environment["PULSE_RUNTIME_PATH"], environment["XDG_RUNTIME_DIR"].map { "\($0)/pulse" },
+      "/run/user/\(getuid())/pulse", "/run/pulse",
+    ]
+    return folders.compactMap(\.self).contains { folder in
+      !folder.isEmpty && access("\(folder)/native", R_OK | W_OK) == 0
+    }
+  }
+}

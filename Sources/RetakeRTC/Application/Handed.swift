@@ -1,0 +1,27 @@
+// Delegates, renderers, factories and completion handlers are ordinary classes and closures of the
+// application, as libwebrtc has them: nobody asks them to be Sendable. What carries them to another
+// thread is here alone.
+
+/// A closure or an object of the application on its way to the thread that calls it.
+///
+/// The compiler cannot check what the interface promises instead: it is kept and handed on, and
+/// called one call at a time, on the factory's queue or on the thread that its documentation names.
+struct Handed<Value>: @unchecked Sendable {
+  let value: Value
+
+  init(_ value: Value) { self.value = value }
+}
+
+/// A delegate of the application, which is not kept alive; the same promise.
+struct WeakDelegate<Delegate>: @unchecked Sendable {
+  private weak var object: AnyObject?
+
+  init(_ delegate: Delegate?) { object = delegate.map { $0 as AnyObject } }
+
+  /// The delegate; nil when there is none any more.
+  var value: Delegate? { object as? Delegate }
+
+  var isGone: Bool { object == nil }
+
+  func refers(toSameAs other: WeakDelegate) -> Bool { object === other.object }
+}

@@ -1,0 +1,67 @@
+import AudioSession
+import Live
+
+/// What an application set of the audio session of its process: what sessions that begin later get.
+struct KeptAudioSettings: Sendable {
+  private(set) var locks = 0
+  private(set) var category = AudioSessionCategory.soloAmbient
+  private(set) var mode = AudioSessionMode.default
+  private(set) var options: AudioSessionOptions = []
+  private(set) var portOverride = AudioPortOverride.none
+  private(set) var configuration = AudioSessionConfiguration()
+  private(set) var isManual = false
+  private(set) var isEnabled = false
+  private var activations = 0
+  /// The last call of each kind that needs no lock, and of each that does, in their order.
+  private var settings: [AudioSessionCall] = []
+
+  /// Keeps a call that was done.
+  mutating func keep(_ call: AudioSessionCall) {
+    switch call {
+    case .lock: locks += 1
+    case .unlock: locks = max(0, locks - 1)
+    case .setActive(let isActive): activations = max(0, activations + (isActive ? 1 : -1))
+    case .useManualAudio(let isManual): self.isManual = isManual
+    case .setAudioEnabled(let isEnabled): self.isEnabled = isEnabled
+    case .configure(let wanted):
+      (category, mode, options) = (wanted.category, wanted.mode, wanted.options)
+      settings = []
+      set(call)
+    case .setCategory(let category, let options):
+      (self.category, self.options) = (category, options)
+      set(call)
+    case .setMode(let mode):
+      self.mode = mode
+      set(call)
+    case .overridePort(let override):
+      portOverride = override
+      set(call)
+    case .setPreferredSampleRate, .setPreferredIOBuffer, .setPreferredChannels, .setIOType:
+      set(call)
+    default: break
+    }
+  }
+
+  private mutating func set(_ call: AudioSessionCall) {
+    call.note(in: &configuration)
+    settings.removeAll { $0.name == call.name }
+    settings.append(call)
+  }
+
+  /// Lets a session that begins have what was set; what its device refuses stays as it is there.
+  func apply(to session: AudioSession) {
+    if isManual { try? session.call(.useManualAudio(true)) }
+    if isEnabled { try? session.call(.setAudioEnabled(true)) }
+    guard !settings.isEmpty || activations > 0 || locks > 0 else { return }
+    let calls = settings + Array(repeating: .setActive(true), count: activations)
+    try? session.call(.lock)
+    for call in calls { try? session.call(call) }
+    try? session.call(.unlock)
+    for _ in 0..<locks { try? session.call(.lock) }
+  }
+}
+
+extension AudioSessionCall {
+  /// The name without arguments.
+  fileprivate var name: String { "\(self)".prefix { $0 != "(" }.description }
+}

@@ -1,0 +1,88 @@
+import Live
+import Media
+import Peer
+import Synchronization
+
+/// The camera of the machine for a source that nobody else fills, or black pictures where there is
+/// none: it runs while a track of the source is sent.
+final class DefaultCamera: Sendable {
+  private struct State {
+    weak var source: RTCVideoSource?
+    /// What runs.
+    var capturer: (any VideoCapturer)?
+    var isOver = false
+  }
+
+  private let state = Mutex(State())
+
+  init(for source: RTCVideoSource) { state.withLock { $0.source = source } }
+
+  deinit { stop() }
+
+  func follow(isSent: Bool) {
+    if isSent { start() } else { end() }
+  }
+
+  /// Ends for good: the application fills the source.
+  func stop() {
+    state.withLock { $0.isOver = true }
+    end()
+  }
+
+  private func end() {
+    let capturer = state.withLock { state in
+      defer { state.capturer = nil }
+      return state.capturer
+    }
+    capturer?.stopCapture()
+  }
+
+  private func start() {
+    let device = CaptureAccess.shared.isAllowed(.video) ? AVCaptureDevice.default(for: .video) : nil
+    let chosen = device.flatMap { $0.begin(for: self) ? $0.capturer : nil } ?? BlackVideoCapturer()
+    let source = state.withLock { state -> RTCVideoSource? in
+      guard !state.isOver, state.capturer == nil else { return nil }
+      state.capturer = chosen
+      return state.source
+    }
+    guard let source, let format = chosen.supportedFormats.first else { return }
+    let note = CaptureNote(chosen, format, device: device?.uniqueID ?? "no camera: black")
+    chosen.startCapture(
+      format,
+      consumer: CaptureRun(source, note: note, isOfMachine: true) { [weak source] isStarted in
+        var note = note
+        if !isStarted { note.event = .failed }
+        source?.report(note)
+      })
+  }
+}
+
+/// Black pictures at a slow pace, in the place of a camera.
+final class BlackVideoCapturer: VideoCapturer {
+  let supportedFormats = [VideoFormat(width: 640, height: 480, framesPerSecond: 5)]
+  var isScreencast: Bool { false }
+  private let timer = SystemCaptureTimer()
+
+  func startCapture(_ format: VideoFormat, consumer: any VideoConsumer) {
+    consumer.captureDidStart(true)
+    let black = RTCI420Buffer(width: Int32(format.width), height: Int32(format.height))
+    timer.start(everyNanoseconds: Int64(1e9 / format.framesPerSecond)) { now in
+      guard let pixels = black.native else { return }
+      let frame = try? VideoFrame(buffer: pixels, timestampNanoseconds: now)
+      if let frame { consumer.consumeCapturedFrame(frame) }
+    }
+  }
+
+  func stopCapture() { timer.stop() }
+}
+
+extension CaptureNote {
+  /// What a take keeps of a capturer that begins.
+  init(_ capturer: any VideoCapturer, _ format: VideoFormat, device: String?) {
+    let rate = format.framesPerSecond
+    self.init(
+      event: .started, isScreencast: capturer.isScreencast, width: format.width,
+      height: format.height, framesPerSecond: rate.isFinite ? rate : 0,
+      pixelFormat: format.pixelFormat, device: device)
+  }
+}

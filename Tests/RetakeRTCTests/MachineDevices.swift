@@ -1,0 +1,77 @@
+import AudioSession
+import Live
+import Media
+import RetakeRTC
+import Synchronization
+
+/// A machine's microphone that hums, and its loudspeaker: what was asked of it and what it played.
+final class HummingDevice: AudioDeviceModule {
+  private let device: PacedAudioDevice
+  private let log = Mutex<[AudioDeviceOperation]>([])
+  private let level = Mutex<Int>(0)
+
+  init(hertz: Int?) {
+    device = hertz.map { .tone(hertz: $0) } ?? .silence()
+    device.onPlayed { [weak self] samples in
+      let loudest = samples.map { abs(Int($0)) }.max() ?? 0
+      self?.level.withLock { $0 = loudest }
+    }
+  }
+
+  var name: String { device.name }
+  var captureFormat: AudioFormat? { device.captureFormat }
+  var renderFormat: AudioFormat? { device.renderFormat }
+  func connect(_ port: AudioDevicePort) { device.connect(port) }
+
+  func perform(_ operation: AudioDeviceOperation) -> AudioDeviceAnswer {
+    log.withLock { $0.append(operation) }
+    return device.perform(operation)
+  }
+
+  var operations: [AudioDeviceOperation] { log.withLock { $0 } }
+  func count(_ name: String) -> Int { operations.count { $0.name == name } }
+
+  /// Returns once what it plays is loud, or silent.
+  func waitUntil(isLoud: Bool) async {
+    var holds = 0
+    while holds < 5 {
+      let loudest = level.withLock { $0 }
+      holds = (loudest > 2_000) == isLoud ? holds + 1 : 0
+      await pause()
+    }
+  }
+
+  private func pause() async {
+    await withCheckedContinuation { continuation in
+      DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(20)) {
+        continuation.resume()
+      }
+    }
+  }
+}
+
+/// Two machines in one process: the factories that are made while it lives get these devices.
+final class TwoMachines: Sendable {
+  let caller = HummingDevice(hertz: 440)
+  let callee = HummingDevice(hertz: nil)
+  private let made = Mutex(0)
+
+  init() {
+    RTCAudioSession.sharedInstance().use(nil)
+    AVCaptureDevice.useAccess()
+    AVCaptureDevice.useDevices([])
+    RTCAudioDeviceModule.useDevice { [self] in
+      made.withLock { made in
+        made += 1
+        return made == 1 ? caller : callee
+      }
+    }
+  }
+
+  func end() {
+    RTCAudioDeviceModule.useDevice(nil)
+    RTCAudioSession.sharedInstance().use(nil)
+    AVCaptureDevice.useDevices(nil)
+    AVCaptureDevice.useAccess()
+  }
+}

@@ -1,0 +1,135 @@
+import AudioSession
+import Live
+import Media
+import Synchronization
+import Testing
+import Wire
+
+@testable import RetakeRTC
+
+/// Sources and tracks as classes, and what a source makes of its frames.
+@Suite(.timeLimit(.minutes(1)), .serialized) struct SourceTests {
+  /// Sizes and times of what it is shown.
+  private final class Screen: RTCVideoRenderer {
+    var shown: [RTCVideoFrame] = []
+    func setSize(_ size: CGSize) {}
+    func renderFrame(_ frame: RTCVideoFrame?) { if let frame { shown.append(frame) } }
+  }
+
+  private func frame(_ width: Int32, _ height: Int32, at milliseconds: Int64) -> RTCVideoFrame {
+    RTCVideoFrame(
+      buffer: RTCI420Buffer(width: width, height: height), rotation: ._0,
+      timeStampNs: milliseconds * 1_000_000)
+  }
+
+  /// The sizes that a source makes of frames.
+  private func adapted(
+    _ width: Int32, _ height: Int32, _ fps: Int32, _ frames: [RTCVideoFrame]
+  ) -> [RTCVideoFrame] {
+    let factory = RTCPeerConnectionFactory(connections: [])
+    let source = factory.videoSource()
+    let track = factory.videoTrack(with: source, trackId: "v")
+    let screen = Screen()
+    track.add(screen)
+    source.adaptOutputFormat(toWidth: width, height: height, fps: fps)
+    let capturer = RTCVideoCapturer(delegate: source)
+    for frame in frames { source.capturer(capturer, didCapture: frame) }
+    return screen.shown
+  }
+
+  @Test func anOutputFormatCutsScalesAndLeavesOut() {
+    let sizes = adapted(
+      640, 480, 30, [frame(1_280, 720, at: 0), frame(480, 640, at: 100), frame(320, 240, at: 200)])
+    // 1280 by 720 is cut to 960 by 720 first; what is high has the format turned; what is small
+    // stays.
+    #expect(sizes.map { [$0.width, $0.height] } == [[640, 480], [480, 640], [320, 240]])
+    let cut = adapted(320, 180, 30, [frame(320, 240, at: 0)])
+    #expect(cut.map { [$0.width, $0.height] } == [[320, 180]])
+    let slow = adapted(64, 48, 10, (0..<30).map { frame(64, 48, at: $0 * 33) })
+    #expect((9...11).contains(slow.count), "\(slow.count)")
+    // A source that begins anew, and sizes that are none, are no end of it.
+    let odd = adapted(0, -5, 0, [frame(64, 48, at: 90_000), frame(64, 48, at: 0)])
+    #expect(odd.count == 2 && odd.allSatisfy { $0.width >= 1 && $0.height >= 1 })
+  }
+
+  @Test func tracksAndSourcesHaveBaseClasses() throws {
+    let pair = try LoopbackPair()
+    let source: RTCMediaSource = pair.factory.videoSource()
+    #expect(source.state == .live)
+    let tracks: [RTCMediaStreamTrack] = [
+      pair.factory.audioTrack(withTrackId: "a"),
+      pair.factory.videoTrack(with: pair.factory.videoSource(), trackId: "v"),
+    ]
+    #expect(tracks.map(\.kind) == [kRTCMediaStreamTrackKindAudio, kRTCMediaStreamTrackKindVideo])
+    #expect(tracks[0] is RTCAudioTrack && (tracks[1] as? RTCVideoTrack)?.trackId == "v")
+    for track in tracks { pair.caller.add(track, streamIds: ["s"]) }
+    #expect(pair.caller.senders.compactMap(\.track) == tracks && Set(tracks).count == 2)
+    #expect(tracks.allSatisfy { $0.isEnabled && $0.readyState == .live })
+    pair.caller.close()
+    pair.callee.close()
+  }
+
+  @Test func aRefusedConnectionWithoutConstraintsIsAClosedOne() async {
+    let factory = RTCPeerConnectionFactory()
+    let configuration = RTCConfiguration()
+    configuration.sdpSemantics = .planB
+    let connection = factory.peerConnection(with: configuration, constraints: nil, delegate: nil)
+    #expect(connection.signalingState == .closed && connection.connectionState == .closed)
+    await #expect(throws: RTCPeerConnectionError.self) {
+      try await connection.offer(for: LoopbackPair.none)
+    }
+    connection.close()
+  }
+
+  @Test @MainActor func anApplicationOnTheMainActorIsCalledThere() async throws {
+    let screen = OrdinaryScreen(
+      factory: RTCPeerConnectionFactory(session: try LoopbackPair.session()))
+    screen.call()
+    while !screen.happened.contains("set") { await Task.yield() }
+    #expect(screen.happened.filter { $0 != "negotiate" }.contains("signaling haveLocalOffer"))
+    screen.peerConn?.close()
+    try await screen.factory.finish()
+  }
+
+  @Test func addressesOfIPv6AreLeftOut() async throws {
+    var options = Session.Options()
+    options.statsInterval = nil
+    options.bind = .addresses(["127.0.0.1", "::1"].compactMap { IPAddress($0) })
+    let factory = RTCPeerConnectionFactory(session: try Session(options))
+    for disables in [false, true] {
+      let configuration = RTCConfiguration()
+      configuration.disableIPV6 = disables
+      configuration.iceConnectionReceivingTimeout = 1_500
+      let listener = Listener()
+      let connection = try #require(
+        factory.peerConnection(
+          with: configuration, constraints: LoopbackPair.none, delegate: listener))
+      connection.addTransceiver(of: .audio)
+      try await connection.setLocalDescription()
+      await listener.told.wait(for: "gathering complete")
+      let sdp = connection.localDescription?.sdp ?? ""
+      #expect(sdp.contains("127.0.0.1") && sdp.contains("::1") == !disables)
+      #expect(connection.configuration.iceConnectionReceivingTimeout == 1_500)
+      connection.close()
+    }
+    try await factory.finish()
+  }
+
+  @Test func framesAreShownAsRGBA() {
+    let white = CVPixelBuffer(
+      width: 4, height: 2, pixelFormat: kCVPixelFormatType_420YpCbCr8BiPlanarVideoRange,
+      bytes: Array(repeating: 235, count: 8) + Array(repeating: 128, count: 4))
+    let frame = RTCVideoFrame(pixelBuffer: white, rotation: ._90, timeStampNs: 0)
+    let pixels = frame.rgba()
+    #expect(pixels.count == 32 && pixels.allSatisfy { $0 >= 254 })
+    // Red, in the order of the bytes.
+    let red = CVPixelBuffer(
+      width: 2, height: 2, pixelFormat: kCVPixelFormatType_420YpCbCr8BiPlanarVideoRange,
+      bytes: [81, 81, 81, 81, 90, 240])
+    let first = RTCVideoFrame(pixelBuffer: red, rotation: ._0, timeStampNs: 0).rgba().prefix(4)
+    #expect(first.elementsEqual([254, 0, 0, 255]) || first.elementsEqual([255, 0, 0, 255]))
+    let short = CVPixelBuffer(
+      width: 4, height: 2, pixelFormat: kCVPixelFormatType_32BGRA, bytes: [1])
+    #expect(RTCVideoFrame(pixelBuffer: short, rotation: ._0, timeStampNs: 0).rgba().isEmpty)
+  }
+}
