@@ -100,6 +100,12 @@ extension SharedDevices {
           "SELECT arguments FROM call_request WHERE name = 'noteCapture'", as: String.self
         ).all()
         #expect(notes.contains { $0.contains(#""device":"pattern""#) }, "\(notes)")
+        // What the application signaled is there, once, without its doing.
+        let signaled = try take.query(
+          "SELECT direction || ' ' || type FROM signaling", as: String.self
+        ).all()
+        #expect(signaled.count { $0 == "out offer" } == 1, "\(signaled)")
+        #expect(signaled.count { $0 == "in answer" } == 1 && signaled.contains("out candidate"))
         #expect(try await take.replay().isIdentical)
       }
     }

@@ -1,6 +1,7 @@
 import JSEP
 import Live
 import Peer
+import SDP
 import Wire
 
 // Descriptions and candidates, with completion handlers and awaited.
@@ -31,20 +32,32 @@ extension RTCPeerConnection {
   public func setLocalDescription(
     _ sdp: RTCSessionDescription, completionHandler: @escaping ((any Error)?) -> Void
   ) {
-    apply(.setLocalDescription(sdp.native), completionHandler)
+    let told = Handed(completionHandler)
+    apply(.setLocalDescription(sdp.native)) { [connection] error in
+      if error == nil { connection.note(sdp.native, isInbound: false) }
+      told.value(error)
+    }
   }
 
   /// Makes the description that is due, an offer or an answer, and applies it.
   public func setLocalDescription(
     completionHandler: @escaping ((any Error)?) -> Void
   ) {
-    apply(.setLocalDescription(nil), completionHandler)
+    let told = Handed(completionHandler)
+    apply(.setLocalDescription(nil)) { [connection, factory] error in
+      guard error == nil else { return told.value(error) }
+      connection.perform(.localDescription) { reply in
+        if case .description(let made) = reply { connection.note(made, isInbound: false) }
+        factory.queue.async { told.value(nil) }
+      }
+    }
   }
 
   /// Applies the peer's description.
   public func setRemoteDescription(
     _ sdp: RTCSessionDescription, completionHandler: @escaping ((any Error)?) -> Void
   ) {
+    connection.note(sdp.native, isInbound: true)
     apply(.setRemoteDescription(sdp.native), completionHandler)
   }
 
@@ -52,11 +65,13 @@ extension RTCPeerConnection {
   public func add(
     _ candidate: RTCIceCandidate, completionHandler: @escaping ((any Error)?) -> Void
   ) {
+    connection.note(candidate, isInbound: true)
     apply(.addICECandidate(candidate.native), completionHandler)
   }
 
   /// Adds a candidate of the peer; one that is refused is lost without a word.
   public func add(_ candidate: RTCIceCandidate) {
+    connection.note(candidate, isInbound: true)
     _ = try? connection.performAndWait(.addICECandidate(candidate.native))
   }
 
@@ -160,6 +175,25 @@ extension RTCPeerConnection {
             transceiver: info.id, info.direction == .sendrecv ? .sendonly : .inactive))
       }
     }
+  }
+}
+
+// What an application signals is in the take without its doing: what it is given to send, and what
+// it hands in.
+extension PeerConnection {
+  fileprivate func note(_ description: SessionDescription, isInbound: Bool) {
+    guard description.type != .rollback else { return }
+    note(description.type.rawValue, description.sdp, isInbound: isInbound)
+  }
+
+  func note(_ candidate: RTCIceCandidate, isInbound: Bool) {
+    note("candidate", candidate.sdp, isInbound: isInbound)
+  }
+
+  private func note(_ type: String, _ message: String, isInbound: Bool) {
+    noteSignaling(
+      SignalingMessage(
+        isInbound: isInbound, transport: "application", type: type, message: message))
   }
 }
 

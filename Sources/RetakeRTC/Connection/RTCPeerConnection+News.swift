@@ -101,7 +101,9 @@ extension RTCPeerConnection {
     switch event {
     case .negotiationNeeded: delegate.peerConnectionShouldNegotiate(self)
     case .iceCandidate(let candidate?):
-      delegate.peerConnection(self, didGenerate: RTCIceCandidate(candidate))
+      let own = RTCIceCandidate(candidate)
+      connection.note(own, isInbound: false)
+      delegate.peerConnection(self, didGenerate: own)
     case .dataChannel(let channel):
       delegate.peerConnection(self, didOpen: rtcChannel(channel))
     case .iceCandidatesRemoved(let candidates):
