@@ -109,7 +109,7 @@ struct PartTests {
     var consent = Consent(silence: .milliseconds(1_500))
     consent.select(11)
     consent.begin(list[0], entropy, at: .zero)
-    consent.noteAsked(entropy, at: .zero)
+    consent.recordRequest(entropy, at: .zero)
     #expect(consent.nextCheckAt == at(750))
     #expect(consent.judge(list[0], at: at(1_499)) == .nothing)
     #expect(consent.judge(list[0], at: at(1_500)) == .silent)

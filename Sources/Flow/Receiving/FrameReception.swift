@@ -79,7 +79,9 @@ struct FrameReception {
   /// One that has begun to come in is waited for, because with it the receiver has what it asked
   /// for, and so is the first one.
   mutating func giveUp() {
-    guard !assembler.needsKey, !assembler.awaitsKey, let last = missing.sequences.last else { return }
+    guard !assembler.needsKey, !assembler.awaitsKey, let last = missing.sequences.last else {
+      return
+    }
     assembler.abandon(through: last)
     missing.settle(through: last)
   }

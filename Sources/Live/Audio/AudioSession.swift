@@ -293,7 +293,8 @@ public final class AudioSession: Sendable {
     _ connection: PeerConnection, plays: @escaping @Sendable (UInt32) -> Bool
   ) throws(AudioSessionError) -> AudioAttachment {
     let id = nextConnection()
-    let attachment = AudioAttachment(received: played(connection, id, plays), captured: nil) { [weak self] in
+    let received = played(connection, id, plays)
+    let attachment = AudioAttachment(received: received, captured: nil) { [weak self] in
       _ = self?.reply(to: .closeConnection(id))
     }
     try call(.openConnection(id, sends: false, receives: true))
