@@ -160,8 +160,8 @@ extension DescriptionTable {
   }
 
   /// What descriptions say that a payload type stands for; nil where they differ.
-  func commonMeaning(of type: UInt8, in numbers: [Int]) -> PayloadMeaning? {
-    let found = numbers.compactMap { number in
+  func commonMeaning(of type: UInt8, in chosen: [Int]) -> PayloadMeaning? {
+    let found = chosen.compactMap { number in
       entries[number].payloads.first { $0.payloadType == type }
     }
     guard let first = found.first,

@@ -179,7 +179,8 @@ function playedRuns(series, isPlayed) {
 const gapWords = {
   "no-keys": "not opened, as there is no key", "not-opened": "not opened by the keys there are",
   "waiting-overflow": "given up while they waited for keys", "late-start": "before the capture began",
-  "one-direction": "", "cut-capture": "", "unknown-clock": "", "damaged-capture": "", truncated: "captured in part",
+  "one-direction": "", "cut-capture": "", "unknown-clock": "", "damaged-capture": "",
+  truncated: "captured in part",
   cryptex: "with encrypted header extensions", unsupported: "under a protection that is not read",
   "unknown-peer": "over a relay whose other end was not seen", tls: "under TLS",
   "stream-gap": "after a gap in their stream", description: "descriptions that cannot be read",

@@ -47,7 +47,9 @@ struct CaptureSummary: Encodable {
       let what = row.kind.rawValue
       guard row.kind != .deduced else { break }
       if !notSeen.contains(what) { notSeen.append(what) }
-      if let hint = CaptureSummary.hint(row.kind, row.detail), !hints.contains(hint) { hints.append(hint) }
+      if let hint = CaptureSummary.hint(row.kind, row.detail), !hints.contains(hint) {
+        hints.append(hint)
+      }
     default: break
     }
   }
