@@ -10,8 +10,8 @@ import Wire
 ///     while let record = try parser.next() { ... parser.bytes(frame.bytes) ... }
 ///
 /// What a record names stays in place until the next `append`. After an error the parser gives it
-/// again. Damage after good records is none: it costs the record in which it is and what that hides,
-/// is counted, and the next record that can be found goes on.
+/// again. Damage after good records is none: it costs the record in which it is and what that
+/// hides, is counted, and the next record that can be found goes on.
 package struct CaptureParser: Sendable {
   /// The longest frame or block that is taken, in bytes; a longer one is damage.
   static let lengthMaximum = 16 << 20

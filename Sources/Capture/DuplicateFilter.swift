@@ -5,10 +5,10 @@ import Wire
 ///
 /// The same packet has the same addresses, identification and contents; what hops and links change
 /// (hop limit, tags) does not count, and neither do checksums: a system that leaves them to its
-/// network card captures its own packets before they have one. Where IP gives no identification, only
-/// what comes within two milliseconds is a duplicate: an application may well send the same bytes
-/// again. RTP is an exception: its packets have a number of their own, so that the same one within
-/// ten milliseconds was captured twice, at one interface as at two.
+/// network card captures its own packets before they have one. Where IP gives no identification,
+/// only what comes within two milliseconds is a duplicate: an application may well send the same
+/// bytes again. RTP is an exception: its packets have a number of their own, so that the same one
+/// within ten milliseconds was captured twice, at one interface as at two.
 struct DuplicateFilter: Sendable {
   /// Newer packets take the places of older ones; that of another one at most.
   private static let places = 1 << 14

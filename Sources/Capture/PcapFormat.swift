@@ -69,15 +69,15 @@ struct PcapFormat: Sendable {
 
   // MARK: Damage
 
-  /// How far the time of a record that follows damage may lie before and after the last good one, in
-  /// seconds.
+  /// How far the time of a record that follows damage may lie before and after the last good one,
+  /// in seconds.
   private static let secondsAround = -10...3600
 
   /// Moves on to the next place where a record may begin, or as far as the bytes reach; true when
   /// one does.
   ///
-  /// A head has a time near to the last one, a fraction of a second and two lengths of frames: other
-  /// bytes have that once in 10^15 places.
+  /// A head has a time near to the last one, a fraction of a second and two lengths of frames:
+  /// other bytes have that once in 10^15 places.
   func findRecord(in bytes: RawSpan, at start: inout Int, after last: Int64) -> Bool {
     let near = last / 1_000_000_000
     while bytes.byteCount - start >= recordLength {

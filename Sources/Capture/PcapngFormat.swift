@@ -91,7 +91,9 @@ struct PcapngFormat: Sendable {
       // What is wrong inside of a block costs that block.
       start += length
       do throws(CaptureError) {
-        if let record = try read(type, body, in: bytes, place) { return record }
+        let record = try read(type, body, in: bytes, place)
+        if type != Self.sectionHeader, type != BlockType.interface { hasRecords = true }
+        if let record { return record }
       } catch {
         guard hasRecords else {
           start = begin
@@ -100,7 +102,6 @@ struct PcapngFormat: Sendable {
         damagedBlocks += 1
         damagedBytes += UInt64(length)
       }
-      if type != Self.sectionHeader, type != BlockType.interface { hasRecords = true }
     }
   }
 
@@ -109,8 +110,8 @@ struct PcapngFormat: Sendable {
   /// The longest block that is looked for after damage, in bytes.
   private static let soughtMaximum = 1 << 20
 
-  /// Moves on to the next place where a block may begin, or as far as the bytes reach; true when one
-  /// does: its type is known, and it states its length at both ends.
+  /// Moves on to the next place where a block may begin, or as far as the bytes reach; true when
+  /// one does: its type is known, and it states its length at both ends.
   func findBlock(in bytes: RawSpan, at start: inout Int) -> Bool {
     while bytes.byteCount - start >= 12 {
       if mayBegin(in: bytes, at: start) {

@@ -20,8 +20,11 @@ struct ClearMedia {
   private static let packetsMaximum = 64
   /// After how many packets up to how many values of the first byte show the clear.
   private static let limits: [(packets: Int, values: Int)] = [(16, 3), (32, 8), (64, 16)]
-  /// How many packets in a row have to last as long as their samples do.
+  /// How many packets in a row have to last as long as their samples do; of G.723.1, whose shorter
+  /// frames are with a tag of four bytes as long as its longer ones, the two bits that state the
+  /// length have to fit as well: by chance once in 4^40, which is 10^24.
   private static let lengthsMinimum = 8
+  private static let g723Minimum = 40
 
   /// What is counted of one payload type of a source.
   private struct Source {
@@ -35,6 +38,7 @@ struct ClearMedia {
     var sequence: UInt16 = 0
     var timestamp: UInt32 = 0
     var length = 0
+    var first: UInt8 = 0
     /// How many packets in a row lasted as long as their samples.
     var fitting = 0
 
@@ -65,7 +69,7 @@ struct ClearMedia {
     guard source.packets == 0 || (1..<0x8000).contains(step) else { return false }
     if source.packets > 0, step == 1 {
       let ticks = header.timestamp &- source.timestamp
-      let fits = Self.lasts(source.length, ticks, source.payloadType)
+      let fits = Self.lasts(source.length, ticks, source.payloadType, source.first)
       // The last packet before a pause lasts shorter than the pause.
       sources[place].fitting = fits ? source.fitting + 1 : 0
     }
@@ -73,9 +77,11 @@ struct ClearMedia {
     sources[place].sequence = header.sequence
     sources[place].timestamp = header.timestamp
     sources[place].length = header.payload.count
-    sources[place].add(first: packet.byte(at: header.payload.lowerBound))
+    sources[place].first = packet.byte(at: header.payload.lowerBound)
+    sources[place].add(first: sources[place].first)
     let now = sources[place]
-    if now.fitting >= Self.lengthsMinimum { return true }
+    let isG723 = now.payloadType == 4
+    if now.fitting >= (isG723 ? Self.g723Minimum : Self.lengthsMinimum) { return true }
     for (packets, values) in Self.limits where now.packets == packets && now.valueCount <= values {
       return true
     }
@@ -94,14 +100,21 @@ struct ClearMedia {
 
   /// Whether so many bytes are samples of so many ticks, in a codec of constant rate that the
   /// payload type may stand for (RFC 3551 sections 4.5 and 6, RFC 3952 section 3).
-  private static func lasts(_ bytes: Int, _ ticks: UInt32, _ payloadType: UInt8) -> Bool {
-    // Of 2.5 ms to 240 ms, at 8 kHz.
-    guard (20...1920).contains(ticks), bytes > 0 else { return false }
+  private static func lasts(
+    _ bytes: Int, _ ticks: UInt32, _ payloadType: UInt8, _ first: UInt8
+  ) -> Bool {
+    // Of 2.5 ms at 8 kHz to 240 ms at 44.1 kHz.
+    guard (20...10_584).contains(ticks), bytes > 0 else { return false }
     let ticks = Int(ticks)
     switch payloadType {
     case 0, 8, 9: return bytes == ticks
     case 3: return bytes * 160 == 33 * ticks
-    case 4: return bytes * 240 == 24 * ticks || bytes * 240 == 20 * ticks
+    case 4:
+      return first & 3 == 0 && bytes * 240 == 24 * ticks
+        || first & 3 == 1 && bytes * 240 == 20 * ticks
+    case 5, 6, 16, 17: return bytes == 4 + ticks / 2
+    case 10, 11: return bytes == (payloadType == 10 ? 4 : 2) * ticks
+    case 15: return bytes * 40 == 10 * ticks
     case 18: return bytes * 80 == 10 * ticks
     // G.711 under another number, or iLBC of 20 and 30 ms.
     case 96...127:

@@ -83,18 +83,21 @@ struct DescriptionTable {
   /// The numbers of the descriptions that give an address for media, the newest first: where there
   /// is no ICE.
   func numbers(at address: SocketAddress) -> [Int] {
+    byPort[address.port, default: []].reversed().filter { gives(address, $0) }
+  }
+
+  /// Whether a description gives an address for media.
+  func gives(_ address: SocketAddress, _ number: Int) -> Bool {
     let text = address.ip.description
-    return byPort[address.port, default: []].reversed().filter { index in
-      let document = entries[index].document
-      // `IN IP4 192.0.2.1` (RFC 8866 section 5.7).
-      let session = document.lines.lazy.compactMap { line -> String? in
-        guard case .other(UInt8(ascii: "c"), let value) = line else { return nil }
-        return value.split(separator: " ").last.map(String.init)
-      }.first
-      return document.sections.contains { section in
-        section.port == address.port
-          && (section.connection?.address ?? session) == text
-      }
+    let document = entries[number].document
+    // `IN IP4 192.0.2.1` (RFC 8866 section 5.7).
+    let session = document.lines.lazy.compactMap { line -> String? in
+      guard case .other(UInt8(ascii: "c"), let value) = line else { return nil }
+      return value.split(separator: " ").last.map(String.init)
+    }.first
+    return document.sections.contains { section in
+      section.port == address.port
+        && (section.connection?.address ?? session) == text
     }
   }
 
@@ -162,8 +165,8 @@ extension DescriptionTable {
   }
 
   /// What descriptions say that a payload type stands for; nil where they differ.
-  func commonMeaning(of type: UInt8, in numbers: [Int]) -> PayloadMeaning? {
-    let found = numbers.compactMap { number in
+  func commonMeaning(of type: UInt8, in chosen: [Int]) -> PayloadMeaning? {
+    let found = chosen.compactMap { number in
       entries[number].payloads.first { $0.payloadType == type }
     }
     guard let first = found.first,

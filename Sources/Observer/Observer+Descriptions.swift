@@ -31,10 +31,10 @@ extension Observer {
       guard let path = transports[index].firstPath else { continue }
       for end in 0..<2 where transports[index].facts.usernameFragments[end] == nil {
         let address = table.paths[path].pair.addresses[end]
-        if descriptionTable.numbers(at: address).first == number { attach(number, index, end) }
+        if descriptionTable.gives(address, number) { attach(number, index, end) }
       }
     }
-    guard descriptionTable.isFloating(number) else { return }
+    guard descriptionTable.floating.contains(number) else { return }
     for index in transports.indices.suffix(Observer.addressedMaximum)
     where transports[index].descriptions.allSatisfy({ $0 == nil }) {
       for place in transports[index].streams { relearn(place, index) }

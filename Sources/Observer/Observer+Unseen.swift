@@ -7,8 +7,8 @@ extension Observer {
   /// How many streams a row of coverage names.
   private static let namedMaximum = 6
 
-  /// Tells of streams without a clock, of those that were judged by their packets, and of those that
-  /// no description announces.
+  /// Tells of streams without a clock, of those that were judged by their packets, and of those
+  /// that no description announces.
   mutating func tellDeductions() {
     var unknown: [String] = []
     var deduced: [String] = []
@@ -31,8 +31,8 @@ extension Observer {
     tell(.unannounced, unannounced, "")
   }
 
-  /// Whether the description of a stream's end names sources, and not this one, and its packets name
-  /// no section.
+  /// Whether the description of a stream's end names sources, and not this one, and its packets
+  /// name no section.
   private func isUnannounced(_ entry: StreamTable.Entry) -> Bool {
     let (stream, index) = (entry.stream, entry.stream.transport - 1)
     guard !entry.hasExtensions, stream.repairs == nil, transports.indices.contains(index),

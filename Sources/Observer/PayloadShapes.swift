@@ -44,9 +44,19 @@ struct PayloadShapes {
     /// What the last payload says that it lasts as one of Opus, in ticks, and how many lasted so.
     var duration = 0
     var lasting = 0
-    /// Packets with older payloads in front (RFC 2198).
+    /// Packets with older payloads in front (RFC 2198), and what all of them are about.
     var redundant = 0
+    var innerType: UInt8?
     var startCode: String?
+
+    /// Whether a payload of RED is about the same type as those before it; counts it if so.
+    mutating func isOfOneType(_ payload: RawSpan) -> Bool {
+      guard let inner = RED.primary(payload, in: 0..<payload.byteCount) else { return false }
+      if let innerType, innerType != inner.payloadType { return false }
+      innerType = inner.payloadType
+      if inner.redundantBlocks > 0 { redundant += 1 }
+      return true
+    }
   }
 
   private var counts: [Counts] = []
@@ -76,7 +86,7 @@ struct PayloadShapes {
       // Most bytes may begin Opus; few streams last as long as theirs say.
       case "opus" where main.lasting * 2 < main.packets: continue
       // Without older payloads, RED is a byte that stays the same: anything may begin so.
-      case "red" where main.redundant * 4 < main.packets: continue
+      case "red" where isVideo || main.redundant * 4 < main.packets: continue
       case "opus", "red": return codec
       default: if isVideo { return codec }
       }
@@ -97,8 +107,9 @@ struct PayloadShapes {
     let payload = packet.extracting(header.payload)
     let sample = Sample(header: header, spacing: spacing)
     counts[place].packets += 1
-    for (index, (_, test)) in Self.tests.enumerated()
+    for (index, (codec, test)) in Self.tests.enumerated()
     where test(payload, sample, counts[place].duration) {
+      if codec == "red", !counts[place].isOfOneType(payload) { continue }
       counts[place].passed[index] += 1
     }
     if case .step(let ticks) = spacing, counts[place].duration > 0,
@@ -107,9 +118,6 @@ struct PayloadShapes {
       counts[place].lasting += 1
     }
     counts[place].duration = Self.opusDuration(payload)
-    if payload.byte(at: 0) & 0x80 != 0, Self.isRED(payload, sample, 0) {
-      counts[place].redundant += 1
-    }
     if counts[place].startCode == nil {
       counts[place].startCode = StreamDeduction.videoFrame(payload)
     }
@@ -139,8 +147,8 @@ struct PayloadShapes {
     return descriptor.pictureID != nil || descriptor.layer != nil
   }
 
-  /// A NAL unit of H.264, an aggregate or a fragment (RFC 6184 section 5.2): the first bit is 0, and
-  /// fragments begin and end as time and marker say.
+  /// A NAL unit of H.264, an aggregate or a fragment (RFC 6184 section 5.2): the first bit is 0,
+  /// and fragments begin and end as time and marker say.
   private static func isH264(_ payload: RawSpan, _ sample: Sample, _: Int) -> Bool {
     let first = payload.byte(at: 0)
     guard first & 0x80 == 0 else { return false }
@@ -166,8 +174,8 @@ struct PayloadShapes {
       || type == 49
   }
 
-  /// The aggregation header of AV1 (AV1 RTP section 4.4): reserved bits are 0, nothing goes on where
-  /// a time begins, and what begins there is an OBU.
+  /// The aggregation header of AV1 (AV1 RTP section 4.4): reserved bits are 0, nothing goes on
+  /// where a time begins, and what begins there is an OBU.
   private static func isAV1(_ payload: RawSpan, _ sample: Sample, _: Int) -> Bool {
     let first = payload.byte(at: 0)
     guard first & 0x07 == 0 else { return false }
@@ -180,8 +188,8 @@ struct PayloadShapes {
     return unit & 0x81 == 0 && (1...8).contains(type)
   }
 
-  /// The first byte of Opus says how long a packet lasts (RFC 6716 section 3.1), as the timestamp of
-  /// the next one does; a pause is longer.
+  /// The first byte of Opus says how long a packet lasts (RFC 6716 section 3.1), as the timestamp
+  /// of the next one does; a pause is longer.
   private static func isOpus(_ payload: RawSpan, _ sample: Sample, _ before: Int) -> Bool {
     guard opusDuration(payload) > 0 else { return false }
     guard case .step(let ticks) = sample.spacing, before > 0 else { return true }

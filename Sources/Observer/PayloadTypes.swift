@@ -49,7 +49,8 @@ enum StaticPayloadTypes {
   }
 
   private static let sounds = [
-    "opus", "red", "cn", "telephone-event", "multiopus", "lyra", "isac", "ilbc", "speex",
+    "opus", "red", "cn", "telephone-event", "multiopus", "lyra", "isac", "ilbc", "speex", "amr",
+    "amr-wb", "evs", "l24", "g7221", "mp4a-latm", "mpeg4-generic", "g726-32",
   ]
 
   static func kind(of codec: String) -> MediaKind? {

@@ -1,4 +1,5 @@
-/// Descriptions in signaling that comes in datagrams of its own: SIP over UDP (RFC 3261 section 18).
+/// Descriptions in signaling that comes in datagrams of its own: SIP over UDP (RFC 3261 section
+/// 18).
 package enum SignalingText {
   private static let lengthMaximum = 64 << 10
   private static let descriptionsMaximum = 8
@@ -37,7 +38,7 @@ package enum SignalingText {
       let end = message.place(of: boundary, from: start) ?? message.count
       // The boundary's own line break may be the last one of the description.
       var text = String(decoding: message[start..<end], as: UTF8.self)
-      if !text.hasSuffix("\n") { text += "\r\n" }
+      if text.utf8.last != 10 { text += "\r\n" }
       found.append(text)
       index = end
     }

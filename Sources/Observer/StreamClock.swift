@@ -107,8 +107,11 @@ struct StreamClock {
   /// Whether nearly all steps are whole packets of audio with this clock: multiples of 2.5 ms, most
   /// of them of one length up to 120 ms.
   private func steps(evenly rate: UInt32) -> Bool {
-    let whole = steps.reduce(0) { $0 + ($1.ticks * 400 % rate == 0 ? $1.count : 0) }
+    // Steps have any 32 bits.
+    let whole = steps.reduce(0) { sum, step in
+      sum + (UInt64(step.ticks) * 400 % UInt64(rate) == 0 ? step.count : 0)
+    }
     return whole * 10 >= stepCount * 9 && usualStep.count * 2 >= stepCount
-      && usualStep.ticks * 1000 <= rate * 120
+      && UInt64(usualStep.ticks) * 1000 <= UInt64(rate) * 120
   }
 }

@@ -3,9 +3,9 @@ import Wire
 
 /// Concludes from its packets what a stream carries where nothing says so, and how sure that is.
 ///
-/// Codecs show in the headers of payloads that can be read, clocks in how timestamps grow with time.
-/// Both are judged again as packets come, ever more seldom: a burst at the beginning, or a pause,
-/// makes the first judgement wrong and later ones right.
+/// Codecs show in the headers of payloads that can be read, clocks in how timestamps grow with
+/// time. Both are judged again as packets come, ever more seldom: a burst at the beginning, or a
+/// pause, makes the first judgement wrong and later ones right.
 struct StreamDeduction {
   /// How many retransmissions have to fit to another stream.
   private static let repairsMinimum = 2

@@ -1,3 +1,4 @@
+import DequeModule
 import RTP
 import Wire
 
@@ -23,7 +24,12 @@ struct UnprovenStreams {
   /// How far from its first packet the second one of a source may be.
   private static let stepMaximum = 100
 
-  private var packets: [Packet] = []
+  /// What waits in one transport, the oldest first, each with its number.
+  private var waiting: [Int: [(number: UInt64, packet: Packet)]] = [:]
+  /// In the order in which they came; those that wait no longer may still stand here.
+  private var order = Deque<(transport: Int, number: UInt64)>()
+  private var begun: UInt64 = 0
+  private var count = 0
   private var bytes = 0
 
   /// Lets a packet wait; returns the one before it of the same source when the two belong together,
@@ -31,41 +37,57 @@ struct UnprovenStreams {
   ///
   /// - Parameter dropped: how many packets were given up for it.
   mutating func add(_ packet: consuming Packet, dropped: inout UInt64) -> Packet? {
-    let known = packets.firstIndex { other in
-      other.header.ssrc == packet.header.ssrc && other.transport == packet.transport
-        && other.packet.from == packet.packet.from
+    let transport = packet.transport
+    let (ssrc, from) = (packet.header.ssrc, packet.packet.from)
+    let known = waiting[transport]?.firstIndex {
+      $0.packet.header.ssrc == ssrc && $0.packet.packet.from == from
     }
-    if let known {
-      let first = remove(at: known)
+    if let known, let first = remove(known, of: transport) {
       let step = Int(Int16(bitPattern: packet.header.sequence &- first.header.sequence))
       if step != 0, abs(step) <= Self.stepMaximum { return first }
       dropped += 1
     }
-    let transport = packet.transport
-    bytes += packet.packet.bytes.count
-    packets.append(packet)
-    if let oldest = packets.firstIndex(where: { $0.transport == transport }),
-      packets.count(where: { $0.transport == transport }) > Self.transportMaximum
-    {
-      _ = remove(at: oldest)
+    if waiting[transport, default: []].count >= Self.transportMaximum {
+      _ = remove(0, of: transport)
       dropped += 1
     }
-    while packets.count > Self.countMaximum || bytes > Self.bytesMaximum, !packets.isEmpty {
-      _ = remove(at: 0)
-      dropped += 1
+    begun += 1
+    count += 1
+    bytes += packet.packet.bytes.count
+    waiting[transport, default: []].append((begun, packet))
+    order.append((transport, begun))
+    while count > Self.countMaximum || bytes > Self.bytesMaximum, let oldest = order.popFirst() {
+      if let place = place(oldest) {
+        _ = remove(place, of: oldest.transport)
+        dropped += 1
+      }
+    }
+    if order.count > 4 * Self.countMaximum {
+      var present = order
+      present.removeAll { place($0) == nil }
+      order = present
     }
     return nil
   }
 
-  private mutating func remove(at place: Int) -> Packet {
-    let packet = packets.remove(at: place)
+  private func place(_ entry: (transport: Int, number: UInt64)) -> Int? {
+    waiting[entry.transport]?.firstIndex { $0.number == entry.number }
+  }
+
+  private mutating func remove(_ place: Int, of transport: Int) -> Packet? {
+    guard let packet = waiting[transport]?.remove(at: place).packet else { return nil }
+    if waiting[transport]?.isEmpty == true { waiting[transport] = nil }
+    count -= 1
     bytes -= packet.packet.bytes.count
     return packet
   }
 
   /// Returns all that waits, in the order in which it came.
   mutating func removeAll() -> [Packet] {
-    defer { (packets, bytes) = ([], 0) }
+    let packets = order.compactMap { entry in
+      place(entry).flatMap { waiting[entry.transport]?[$0].packet }
+    }
+    (waiting, order, count, bytes) = ([:], [], 0, 0)
     return packets
   }
 }

@@ -1,8 +1,8 @@
 // Rules about RTP streams: their numbers, their times, and the reports on them.
 
 extension ProblemRule {
-  /// The packets that came, with the part of their stream that they are of: a sender that begins its
-  /// sequence numbers anew begins a part, as in the view `loss`.
+  /// The packets that came, with the part of their stream that they are of: a sender that begins
+  /// its sequence numbers anew begins a part, as in the view `loss`.
   static let sequenceParts = """
       spaced AS (
         SELECT peer, ssrc, row, at_ns, sequence,

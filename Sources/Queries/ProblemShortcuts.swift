@@ -13,7 +13,8 @@ struct ProblemShortcuts {
 
   /// A packet of a source.
   private struct Packet {
-    /// Which part of the stream it is of: a sender that begins its sequence numbers anew begins one.
+    /// Which part of the stream it is of: a sender that begins its sequence numbers anew begins
+    /// one.
     var part: Int64
     /// The number without the wrap of its 16 bits, within its part.
     var position: Int64

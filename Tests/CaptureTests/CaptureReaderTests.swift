@@ -314,8 +314,9 @@ struct CaptureReaderTests {
     }
   }
 
-  /// A damaged length costs its record; one that reaches over others hides those.
-  @Test(arguments: [(0x7fff_ffff, 9), (0x0100_0000, 9), (120, 8), (200, 7), (200_000, 9)])
+  /// A damaged length costs its record; one that is too short gives the beginning of it, and one
+  /// that reaches over others hides those.
+  @Test(arguments: [(0x7fff_ffff, 9), (0x0100_0000, 9), (120, 10), (200, 9), (200_000, 9)])
   func aDamagedRecordCostsItself(_ length: Int, _ frames: UInt64) throws {
     var capture = CaptureBuilder.pcap()
     var place = 0

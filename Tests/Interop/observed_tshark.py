@@ -2,11 +2,11 @@
 
     python3 Tests/Interop/observed_tshark.py RETAKE CAPTURE-OR-TAKE...
 
-Packets and losses of every stream have to be the same, and jitter where its clock is known to 0.1 ms:
-the mean that tshark prints, and the last value that getStats would have. A stream whose numbers
-differ for a reason that is known (its sequence numbers begin anew, packets came twice) is listed with
-it. Beside a capture may stand its key log (`.keys`) and its descriptions (`-offer.sdp`,
-`-answer.sdp`).
+Packets and losses of every stream have to be the same, and jitter where its clock is known to
+0.1 ms: the mean that tshark prints, and the last value that getStats would have. A stream whose
+numbers differ for a reason that is known (its sequence numbers begin anew, packets came twice) is
+listed with it. Beside a capture may stand its key log (`.keys`) and its descriptions
+(`-offer.sdp`, `-answer.sdp`).
 """
 
 import collections
@@ -126,8 +126,8 @@ def _ours(database, program, take):
             stream.isRepair = row["codec"] == "rtx"
             stream.clock = 0 if stream.isRepair else row["clock"] or 0
     for row in rows(
-        "SELECT members ->> '$.ssrc' AS ssrc, peer, 1e3 * (members ->> '$.jitter') AS jitter, max(row)"
-        " FROM stat WHERE type = 'inbound-rtp' GROUP BY 1, 2"
+        "SELECT members ->> '$.ssrc' AS ssrc, peer, 1e3 * (members ->> '$.jitter') AS jitter,"
+        " max(row) FROM stat WHERE type = 'inbound-rtp' GROUP BY 1, 2"
     ):
         other = row["peer"] + 1 if row["peer"] % 2 else row["peer"] - 1
         if stream := streams.get((other, row["ssrc"])):
@@ -154,7 +154,8 @@ def _theirs(capture, decoding):
 def _packets(capture, decoding):
     """The packets of each stream: arrival in ns, RTP time, marker, sequence number, type."""
     options = [word for name in _FIELDS for word in ("-e", name)]
-    printed = _run("tshark", "-r", capture, "-n", "-T", "fields", "-Y", "rtp.ssrc", *options, *decoding)
+    chosen = ("-T", "fields", "-Y", "rtp.ssrc")
+    printed = _run("tshark", "-r", capture, "-n", *chosen, *options, *decoding)
     streams = collections.defaultdict(list)
     for line in printed.splitlines():
         at, source, _, ssrc, sequence, time, kind, marker = line.split("\t")[:8]

@@ -46,8 +46,12 @@ struct StreamJudgementTests {
       var clear = ClearMedia()
       var stream = MadeUpStream(type: UInt8(type))
       var isShown = false
-      for _ in 0..<40 {
-        let packet = stream.sealed(UInt32(ticks), length + tag)
+      for _ in 0..<60 {
+        var payload = stream.random(length + tag)
+        // The mode of G.723.1, which a cipher does not leave as it is.
+        if type == 4, tag == 0 { payload[0] = payload[0] & 0xfc | (length == 20 ? 1 : 0) }
+        defer { stream.timestamp &+= UInt32(ticks) }
+        let packet = stream.packet(payload)
         isShown = try clear.isShown(by: header(packet), packet.span.bytes, from: 0) || isShown
       }
       #expect(isShown == (tag == 0), "\(type) \(tag)")
@@ -138,7 +142,7 @@ struct StreamJudgementTests {
     numbers.enumerated().map { ($1, time + $0 * 160, at + $0 * 20) }
   }
 
-  @Test(arguments: [2000, 23_000, 40_000, 32_400])
+  @Test(arguments: [2000, 23_000, 40_000, 32_300])
   func numbersThatBeginAnewAreNotLost(_ next: Int) {
     let seen = statistics(
       run(32_000..<32_500, from: 0) + run(next..<next + 500, from: 10_000, time: 80_000))

@@ -3,7 +3,8 @@ import RTP
 import Wire
 
 /// What an observed peer sends or receives in a stream before it is known what that carries: it is
-/// counted, which needs no clock, and the first packets wait so that they are read when it is known.
+/// counted, which needs no clock, and the first packets wait so that they are read when it is
+/// known.
 struct EarlyPackets<Counters: Sendable>: Sendable {
   struct Packet {
     var packet: SeenPacket
