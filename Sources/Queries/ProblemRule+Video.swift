@@ -39,19 +39,22 @@ extension ProblemRule {
   private static let gaps = """
         coming AS MATERIALIZED (SELECT path, peer FROM path_end WHERE direction = 'in'),
         shown AS (
-          SELECT frame_store.row AS row, peer, ssrc, track, at_ns
+          SELECT frame_store.row AS row, peer, ssrc, track, at_ns,
+            min(frame_store.row) OVER (
+              PARTITION BY peer, track ORDER BY at_ns
+              RANGE BETWEEN 1000000000 PRECEDING AND CURRENT ROW) AS second_row
           FROM frame_store JOIN format USING (format)
           WHERE kind = 'video' AND direction = 'in' AND outcome IN ('decoded', 'not decoded')
         ),
         long AS MATERIALIZED (
           SELECT * FROM (
             SELECT peer, ssrc, track, lag(at_ns) OVER picture AS from_ns, at_ns AS to_ns,
-              lag(row, 15, 0) OVER picture AS early_row,
-              lag(row, 2, 0) OVER picture AS former_row, lag(row) OVER picture AS from_row,
-              row AS to_row, 0 AS is_last
+              -- What is shown has waited: up to a second, or a frame.
+              min(lag(second_row) OVER picture, lag(row, 2, 0) OVER picture) AS early_row,
+              lag(row) OVER picture AS from_row, row AS to_row, 0 AS is_last
             FROM shown WINDOW picture AS (PARTITION BY peer, track ORDER BY row)
             UNION ALL
-            SELECT peer, ssrc, track, max(at_ns), \(lastMoment), max(row), max(row), max(row),
+            SELECT peer, ssrc, track, max(at_ns), \(lastMoment), max(row), max(row),
               1 << 62, 1
             FROM shown GROUP BY peer, track
           ) WHERE to_ns - from_ns >= 150000000
@@ -65,24 +68,26 @@ extension ProblemRule {
             -- For how long its sender sent nothing: no packet came, and its clock went on as long.
             (
               SELECT max(iif(
-                ((rtp_time - former_time) & 0xffffffff) / 9e4 >= 0.8e-9 * (at_ns - former_ns),
+                (sequence - former) & 65535 = 1
+                  AND ((rtp_time - former_time) & 0xffffffff) / 9e4 >= 0.8e-9 * (at_ns - former_ns),
                 at_ns - former_ns, 0))
               FROM (
-                SELECT at_ns, packet_store.rtp_time AS rtp_time,
+                SELECT at_ns, sequence, packet_store.rtp_time AS rtp_time,
                   lag(at_ns) OVER (ORDER BY packet_store.row) AS former_ns,
+                  lag(sequence) OVER (ORDER BY packet_store.row) AS former,
                   lag(packet_store.rtp_time) OVER (ORDER BY packet_store.row) AS former_time
                 FROM packet_store
-                -- What is shown has waited; so has the packet before the pause.
+                -- The packet before the pause is among them.
                 WHERE packet_store.row BETWEEN early_row AND to_row AND \(isOfGap)
               )
             ) AS paused_ns,
-            -- From the frame before on, so that the packet before the gap is there.
+            -- From a little before the gap on.
             (
               SELECT sum(max(0, ((sequence - former + 32768) & 65535) - 32769)) FROM (
-                SELECT sequence, lag(sequence) OVER (ORDER BY packet_store.row) AS former
+                SELECT sequence, at_ns, lag(sequence) OVER (ORDER BY packet_store.row) AS former
                 FROM packet_store
-                WHERE packet_store.row BETWEEN former_row AND to_row AND \(isOfGap)
-              ) WHERE former IS NOT NULL
+                WHERE packet_store.row BETWEEN early_row AND to_row AND \(isOfGap)
+              ) WHERE former IS NOT NULL AND at_ns >= from_ns - 300000000
             ) AS missing
           FROM long
         )

@@ -220,7 +220,8 @@ package struct ProblemRule: Sendable {
         count(*) || iif(count(*) = 1, ' sample', ' samples') || ' of ssrc ' || ssrc
           || iif(count(*) = 1, ' was', ' were') || ' limited by '
           || iif(has_fallen, 'bandwidth: its target fell from '
-            || CAST(max(highest) AS INTEGER) / 1000 || ' to ' || CAST(min(target) AS INTEGER) / 1000 || ' kbit/s', reason) AS evidence
+            || (CAST(max(highest) AS INTEGER) / 1000) || ' to '
+            || (CAST(min(target) AS INTEGER) / 1000) || ' kbit/s', reason) AS evidence
       FROM judged
       WHERE reason <> 'none' OR has_fallen GROUP BY peer, ssrc, reason
       HAVING max(at_ns) - min(at_ns) >= 1000000000
