@@ -10,11 +10,14 @@ package struct Timeline: Sendable {
     package var peer: Int64
     /// One of `lanes`.
     package var lane: String
+    /// As the rows have it, with JSON behind the name of an event or of a call.
     package var text: String
   }
 
   package private(set) var entries: [Entry] = []
   private var labels = PeerLabels()
+  /// What the people of rooms are called, by what the service calls them.
+  private var names: [String: String] = [:]
   /// What the only machine is called that is neither a peer nor an observer; nil for several.
   private var machine: String?
 
@@ -39,6 +42,7 @@ package struct Timeline: Sendable {
     do throws(SQLiteError) {
       labels = try PeerLabels(connection)
       machine = try Timeline.onlyMachine(connection)
+      names = try Timeline.names(connection)
       let statement = try connection.prepare(
         Timeline.queries.joined(separator: "\nUNION ALL\n") + "\nORDER BY at_ns, row")
       while try statement.step() {
@@ -48,9 +52,7 @@ package struct Timeline: Sendable {
           continue
         }
         entries.append(
-          Entry(
-            atNanoseconds: at, step: row >> 16, peer: peer, lane: lane,
-            text: Timeline.words(lane, text)))
+          Entry(atNanoseconds: at, step: row >> 16, peer: peer, lane: lane, text: text))
       }
     } catch {
       throw TapeError(path: path, error)
@@ -84,8 +86,8 @@ package struct Timeline: Sendable {
     FROM signaling
     """,
     """
-    SELECT row, at_ns, peer, 'state', machine || ': ' || iif(from_state = '', '', from_state || ' -> ')
-      || to_state
+    SELECT row, at_ns, peer, 'state',
+      machine || ': ' || iif(from_state = '', '', from_state || ' -> ') || to_state
     FROM state
     """,
     """
@@ -159,21 +161,21 @@ package struct Timeline: Sendable {
     GROUP BY peer, channel, direction, kind, error, at_ns / 1000000000
     """,
     """
-    SELECT row, at_ns, peer, 'event', type || ' ' || detail
+    SELECT row, at_ns, peer, 'event', type || CASE WHEN detail = '{}' THEN '' ELSE ' ' || detail END
     FROM event WHERE type NOT IN (
       'icecandidate', 'bufferedamountlow', 'certificate', 'keylog')
     """,
   ]
 
-  /// What happened, for people where the row has JSON.
-  private static func words(_ lane: String, _ text: String) -> String {
-    switch lane {
+  /// What happened in words, also where the row has JSON.
+  package func words(_ entry: Entry) -> String {
+    switch entry.lane {
     case "event":
-      let type = text.prefix { $0 != " " }
+      let type = entry.text.prefix { $0 != " " }
       return EventWords.text(
-        type: String(type), detail: String(text.dropFirst(type.count + 1)))
-    case "api": return EventWords.text(ofCall: text)
-    default: return text
+        type: String(type), detail: String(entry.text.dropFirst(type.count + 1)), names: names)
+    case "api": return EventWords.text(ofCall: entry.text)
+    default: return entry.text
     }
   }
 
@@ -182,7 +184,7 @@ package struct Timeline: Sendable {
     let rows = entries.map { entry in
       [
         thousandths(entry.atNanoseconds / 1_000_000), String(entry.step), name(of: entry.peer),
-        entry.lane, entry.text,
+        entry.lane, words(entry),
       ]
     }
     return TextTable(
@@ -207,6 +209,25 @@ package struct Timeline: Sendable {
     return label.isEmpty ? String(peer) : "\(peer) \(label)"
   }
 
+  /// What the people of rooms are called, by what the service calls them; of far more people than
+  /// are looked at some.
+  private static func names(_ connection: borrowing SQLiteConnection) throws(SQLiteError)
+    -> [String: String]
+  {
+    guard try connection.integer("PRAGMA user_version") ?? 0 >= 6 else { return [:] }
+    let rows = try connection.prepare(
+      """
+      SELECT id, name FROM presence
+      WHERE id <> '' AND name <> '' AND name <> id ORDER BY row LIMIT 10000
+      """)
+    var names: [String: String] = [:]
+    while try rows.step() {
+      let (id, name) = rows.values(String.self, String.self)
+      names[id] = name
+    }
+    return names
+  }
+
   /// Rows of a machine that is no peer do not say whose they are, so only one can be named.
   private static func onlyMachine(_ connection: borrowing SQLiteConnection) throws(SQLiteError)
     -> String?
@@ -223,7 +244,7 @@ package struct Timeline: Sendable {
     let objects = entries.map { entry in
       JSONText.object([
         ("at_ns", .integer(entry.atNanoseconds)), ("step", .integer(entry.step)),
-        ("peer", .integer(entry.peer)), ("lane", .text(entry.lane)), ("what", .text(entry.text)),
+        ("peer", .integer(entry.peer)), ("lane", .text(entry.lane)), ("what", .text(words(entry))),
       ])
     }
     return JSONText.list(objects, separator: ",\n").text

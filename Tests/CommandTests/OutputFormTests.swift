@@ -74,7 +74,7 @@ struct OutputFormTests {
       "order: open transport 1 to ws://", "order: make an offer on connection 1",
       "order: apply the offer of the server to connection 2, ",
       "order: send video as own media 1 on connection 1", "order: close connection 2",
-      "talking: 5187453049611313 talks, -15 dBov", "secured: DTLS 1.2 as server, TLS_ECDHE",
+      "talking: ben (5187453049611313) talks, -15 dBov", "secured: DTLS 1.2 as server, TLS_ECDHE",
       "connecting: 30 %",
     ] {
       #expect(timeline.contains(words), "\(words)")

@@ -94,7 +94,7 @@ struct ProblemTests {
     #expect(oneWay.map(\.peer) == [1])
     #expect(oneWay.first?.evidence.hasPrefix("no media came in for ") == true)
     #expect(found.json.contains("\"sql\":\"WITH"))
-    #expect(found.text().contains("-- one-way-media\n"))
+    #expect(found.text(showsQueries: true).contains("-- one-way-media\n"))
   }
 
   @Test func aDeadPathIsNoPathThatGoesOneWay() throws {

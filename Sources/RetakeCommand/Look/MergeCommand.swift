@@ -100,8 +100,8 @@ struct MergeCommand: ParsableCommand {
     if !json {
       let note = merged.jointNote.map { "; \($0)" } ?? ""
       try Output.line(
-        "\(out): \(counted(made.steps, "step")) of \(counted(made.peers, "peer")) on one clock\(note)"
-      )
+        "\(out): \(counted(made.steps, "step")) of \(counted(made.peers, "peer")) on one clock"
+          + note)
     }
     if !made.toolchainDifferences.isEmpty {
       printError(

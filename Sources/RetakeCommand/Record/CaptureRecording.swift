@@ -133,7 +133,8 @@ final class CaptureRecording: Sendable {
     observer.noteDropped(source.takeDropped())
     let summary = observer.summary
     progress.show(
-      "recording: \(counted(summary.calls, "call")), \(counted(summary.packets, "RTP and RTCP packet")), "
+      "recording: \(counted(summary.calls, "call")), "
+        + "\(counted(summary.packets, "RTP and RTCP packet")), "
         + "\(summary.ofNoCall) of no call, \(summary.dropped) lost")
   }
 

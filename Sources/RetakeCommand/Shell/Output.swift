@@ -35,9 +35,9 @@ enum Output {
 
   /// Prints a result whose status says more than its words: also when nobody reads them, the
   /// command goes on to that.
-  static func verdict(_ print: () throws -> Void) throws {
+  static func verdict(_ show: () throws -> Void) throws {
     do {
-      try print()
+      try show()
     } catch let failure as CommandFailure where failure.status == .readerIsGone {}
   }
 

@@ -12,15 +12,20 @@ package enum EventWords {
   /// No line of a table is as long as its longest message.
   private static let lengthLimit = 300
 
-  /// The words of a row of `event`, such as `talking: ben talks, -15 dBov`.
-  package static func text(type: String, detail: String) -> String {
+  /// The words of a row of `event`, such as `talking: ben (518745) talks, -15 dBov`.
+  ///
+  /// - Parameter names: what the people of a room are called, by what the service calls them.
+  package static func text(
+    type: String, detail: String, names: [String: String] = [:]
+  ) -> String {
     guard let value = try? JSONValue(parsing: detail) else {
       return shortened(detail.isEmpty ? type : "\(type): \(detail)")
     }
     let words =
       type == "order"
       ? OrderWords.text(value)
-      : signaling(type, value) ?? room(type, value) ?? media(type, value) ?? phrase(value)
+      : signaling(type, value) ?? room(type, value, names) ?? media(type, value, names)
+        ?? phrase(value)
     return shortened(words.isEmpty ? type : "\(type): \(words)")
   }
 
@@ -81,13 +86,16 @@ package enum EventWords {
   // MARK: Rooms
 
   /// What a room tells of itself and of who is in it; nil for others.
-  private static func room(_ type: String, _ value: JSONValue) -> String? {
-    let participant = value["participant"]?.text ?? "somebody"
+  private static func room(
+    _ type: String, _ value: JSONValue, _ names: [String: String]
+  ) -> String? {
+    let participant = person(value["participant"]?.text, names)
     switch type {
     case "connecting": return value["progress"]?.integer.map { "\($0) %" }
     case "connected":
-      let names = (value["participants"]?.text ?? "").split(separator: " ")
-      return names.isEmpty ? "" : "in the room are \(names.joined(separator: ", "))"
+      let people = (value["participants"]?.text ?? "").split(separator: " ")
+        .map { person(String($0), names) }
+      return people.isEmpty ? "" : "in the room are \(people.joined(separator: ", "))"
     case "disconnected", "failed":
       return list([
         value["reason"]?.text, value["code"]?.integer.map { "code \($0)" },
@@ -103,7 +111,8 @@ package enum EventWords {
       return list(["\(participant) \(isTalking ? "talks" : "no longer talks")", level])
     case "message":
       return list([
-        value["sender"]?.text.map { "from \($0)" }, value["type"]?.text, value["text"].map(word),
+        value["sender"]?.text.map { "from \(person($0, names))" }, value["type"]?.text,
+        value["text"].map(word),
       ])
     case "reconnecting":
       return list([
@@ -119,8 +128,16 @@ package enum EventWords {
     }
   }
 
+  /// A participant by name, and by what the service calls it.
+  private static func person(_ id: String?, _ names: [String: String]) -> String {
+    guard let id else { return "somebody" }
+    return names[id].map { "\($0) (\(id))" } ?? id
+  }
+
   /// What becomes of the media of a room; nil for others.
-  private static func media(_ type: String, _ value: JSONValue) -> String? {
+  private static func media(
+    _ type: String, _ value: JSONValue, _ names: [String: String]
+  ) -> String? {
     let media = value["media"]?.integer.map { "media \($0)" } ?? "media"
     let local = value["local"]?.integer.map { "own media \($0)" } ?? "own media"
     switch type {
@@ -130,7 +147,7 @@ package enum EventWords {
       return "\(local) is \(value["muted"]?.flag == false ? "no longer muted" : "muted")"
     case "remotePublished", "remoteUnpublished", "remoteStateChanged":
       return list([
-        "\(media), \(value["kind"]?.text ?? "media") of \(value["owner"]?.text ?? "somebody")",
+        "\(media), \(value["kind"]?.text ?? "media") of \(person(value["owner"]?.text, names))",
         value["active"]?.flag == false ? "switched off" : nil, value["extraValue"].map(word),
       ])
     case "remoteSubscribed":
