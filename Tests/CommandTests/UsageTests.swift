@@ -154,9 +154,9 @@ struct UsageTests {
   @Test func theRowsOfClientSDKsAreListedAndCounted() async throws {
     let all = try await Tool.run("sdk", "--rows", "--json")
     let rows = try JSONSerialization.jsonObject(with: Data(all.output.utf8)) as? [[String: String]]
-    #expect(rows?.count == 118 && rows?.first?["id"] == "PX1")
+    #expect(rows?.count == 121 && rows?.first?["id"] == "PX1")
     let counts = try await Tool.run("sdk")
-    #expect(counts.output.contains("118") && counts.output.hasPrefix("document"))
+    #expect(counts.output.contains("121") && counts.output.hasPrefix("document"))
     let impossible = try await Tool.run("sdk", "--state", "impossible")
     #expect(impossible.output.contains("TW8") && impossible.output.contains("GU23"))
     #expect(impossible.output.split(separator: "\n").count == 4)

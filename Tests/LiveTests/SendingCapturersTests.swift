@@ -117,6 +117,13 @@ import Wire
     }
   }
 
+  /// Returns once a session has started, and what it told is in the take.
+  private static func started(_ session: VideoCaptureSession, _ call: FactoryCall) async throws {
+    while session.state != .started { await Task.yield() }
+    // The note goes out after the state is set.
+    for _ in 0..<20 { _ = try await call.caller.getStats() }
+  }
+
   // TW20: whichever way the frames go.
   @Test func aScreenIsToldOnEveryWayToASender() async throws {
     let screen = #""isScreencast":true"#
@@ -129,8 +136,7 @@ import Wire
         if startsFirst { #expect(await session.start()) }
         let track = LocalVideoTrack(source: source, id: "screen")
         try await call.caller.addTrack(track)
-        while session.state != .started { await Task.yield() }
-        _ = try await call.caller.getStats()
+        try await Self.started(session, call)
       }
       #expect(told.contains { $0.contains(screen) && $0.contains("started") }, "\(told)")
     }
@@ -141,8 +147,7 @@ import Wire
       let source = VideoSource()
       session.feed(source)
       try await call.caller.addTrack(LocalVideoTrack(source: source, id: "screen"))
-      while session.state != .started { await Task.yield() }
-      _ = try await call.caller.getStats()
+      try await Self.started(session, call)
     }
     #expect(filtered.contains { $0.contains(screen) }, "\(filtered)")
     // A source without a capturer that says it itself, before and while it is sent.
@@ -159,8 +164,7 @@ import Wire
       let source = VideoSource()
       session.feed(source)
       try await call.caller.addTrack(LocalVideoTrack(source: source, id: "camera"))
-      while session.state != .started { await Task.yield() }
-      _ = try await call.caller.getStats()
+      try await Self.started(session, call)
     }
     #expect(!camera.isEmpty && !camera.contains { $0.contains(screen) }, "\(camera)")
   }

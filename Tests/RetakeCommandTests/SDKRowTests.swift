@@ -32,7 +32,7 @@ struct SDKRowTests {
       (1...count).map { "\(document)\($0)" }
     }
     #expect(SDKRow.all.map(\.id) == wanted)
-    #expect(wanted.count == 118)
+    #expect(wanted.count == 121)
     #expect(SDKRow.all.allSatisfy { !$0.text.isEmpty && !$0.text.contains("|") })
   }
 

@@ -204,7 +204,9 @@ extension SharedDevices {
         return Handed(handler)
       }
       // The other end is an ordinary call, whose device may run.
-      let session = try LoopbackPair.session()
+      var options = Session.Options()
+      options.statsInterval = nil
+      let session = try Session(options)
       let ear = HummingDevice(hertz: nil)
       let module = RTCAudioDeviceModule(
         audioSession: try session.makeAudioSession(device: ear))

@@ -2,6 +2,29 @@ import RetakeRTC
 import Testing
 
 @Suite(.timeLimit(.minutes(1)), .serialized) struct TransceiverTests {
+  // TW2
+  @Test func theOrderOfCodecsIsThatOfTheOffer() async throws {
+    let pair = try LoopbackPair()
+    let video = try #require(pair.caller.addTransceiver(of: .video))
+    let kind = kRTCMediaStreamTrackKindVideo
+    let codecs = pair.factory.rtpSenderCapabilities(forKind: kind).codecs
+    #expect(
+      codecs.map(\.name).prefix(2) == ["VP8", "VP9"] && codecs.allSatisfy { $0.kind == kind })
+    try video.setCodecPreferences(codecs.filter { $0.name == "VP9" })
+    let offer = try await pair.caller.offer(for: LoopbackPair.none)
+    #expect(offer.sdp.contains("VP9/90000") && !offer.sdp.contains("VP8/90000"))
+    #expect(throws: RTCPeerConnectionError.self) {
+      try video.setCodecPreferences(codecs.filter { $0.name == "rtx" })
+    }
+    try video.setCodecPreferences(nil)
+    let usual = try await pair.caller.offer(for: LoopbackPair.none)
+    #expect(usual.sdp.contains("VP8/90000"))
+    let opus = pair.factory.rtpReceiverCapabilities(forKind: kRTCMediaStreamTrackKindAudio).codecs
+    #expect(opus.first?.clockRate == 48_000 && opus.first?.numChannels == 2)
+    pair.caller.close()
+    pair.callee.close()
+  }
+
   @Test func aTransceiverIsOneObjectWithItsSenderAndReceiver() async throws {
     let pair = try LoopbackPair()
     let options = RTCRtpTransceiverInit()

@@ -67,6 +67,8 @@ final class RecordedThread {
 
   private func handle(_ message: MediaLoop.Message) {
     switch message {
+    // What captures, and when, comes from the take like what is captured.
+    case .call(_, .noteCapture, let complete): complete(.done)
     case .call(_, let call, let complete): take(.call(call), complete)
     case .send(_, let message, let complete): take(.send(message), complete)
     case .captured(_, _, _, let budget):
@@ -245,7 +247,7 @@ extension RecordedThread.Request {
   fileprivate var changesThings: Bool {
     switch self {
     case .call(.getStats), .call(.localDescription), .call(.transceivers), .call(.dataChannels),
-      .call(.streams), .call(.readDescription), .call(.trackState):
+      .call(.streams), .call(.readDescription), .call(.trackState), .call(.noteCapture):
       false
     default: true
     }

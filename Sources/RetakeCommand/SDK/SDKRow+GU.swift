@@ -68,5 +68,11 @@ extension SDKRow {
     .impossible(
       "GU23", "bitcode and the size of a framework",
       because: "there is no such framework on this system"),
+    .works(
+      "GU24", "the audio session of the platform used without that of the library",
+      by: "MachineDeviceTests/theAudioSessionOfThePlatformIsUsedDirectly"),
+    .works(
+      "GU25", "base classes of tracks and of sources",
+      by: "SourceTests/tracksAndSourcesHaveBaseClasses"),
   ]
 }

@@ -74,5 +74,8 @@ extension SDKRow {
     .works(
       "TW24", "the last frame again while the screen stands still",
       by: "CapturerTests/aStillScreenIsSentOnceOrAgainAfterAWhile"),
+    .works(
+      "TW25", "NV12 and the other formats as RGBA for a screen",
+      by: "SourceTests/framesAreShownAsRGBA"),
   ]
 }

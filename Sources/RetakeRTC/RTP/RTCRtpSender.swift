@@ -7,7 +7,7 @@ import Wire
 public final class RTCRtpSender: Sendable {
   let transceiver: UInt32
   private let kind: MediaKind
-  private let connection: PeerConnection
+  let connection: PeerConnection
   private let sent = Mutex<RTCMediaStreamTrack?>(nil)
 
   init(_ info: TransceiverInfo, of connection: PeerConnection) {
