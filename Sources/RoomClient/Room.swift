@@ -1,5 +1,7 @@
+import AudioSession
 public import Live
 import Room
+import RoomProtocols
 import RoomSignaling
 public import Stats
 import Synchronization
@@ -57,7 +59,8 @@ public final class Room: Sendable {
     if let handlers, let events = audio?.events {
       // It ends with the audio session.
       Task {
-        for await case .didChangeRoute(let reason, _, let current) in events {
+        for await event in events {
+          guard case .didChangeRoute(let reason, _, let current) = event else { continue }
           handlers.onChangeAudioRoute?(reason, current)
         }
       }

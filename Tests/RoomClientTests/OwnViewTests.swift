@@ -41,7 +41,8 @@ import Testing
     video.track.add(sent)
     try await media.start()
     let capturer = try #require(media.capturer as? PushedVideoCapturer)
-    #expect(capturer.push(try Self.ramp()))
+    let ramp = try Self.ramp()
+    #expect(capturer.push(ramp))
     try await until("a frame") { !shown.row.isEmpty && !sent.row.isEmpty }
     #expect(media.isMirror && shown.row == sent.row.reversed() && sent.row.first == 0)
     // Another video in the same view is not mirrored.
@@ -54,7 +55,7 @@ import Testing
     plain.video?.attach(view)
     try await plain.start()
     let pushing = try #require(plain.capturer as? PushedVideoCapturer)
-    #expect(pushing.push(try Self.ramp()))
+    #expect(pushing.push(ramp))
     try await until("a frame") { shown.row == sent.row }
     await plain.stop()
   }
@@ -68,23 +69,24 @@ import Testing
         return capturer
       })
     try await media.start()
-    let front = try #require(made.withLock { $0[.front] })
-    #expect(media.position == .front && front.push(try Self.ramp()))
+    let ramp = try Self.ramp()
+    let first = made.withLock { $0[.front] }
+    let front = try #require(first)
+    #expect(media.position == .front && front.push(ramp))
     let shown = Rows()
     media.video?.attach(RenderView(shown))
     media.position = .back
     try await until("the other camera") { media.position == .back }
     try await until("its frames") {
-      guard let back = made.withLock({ $0[.back] }), let frame = try? Self.ramp() else {
-        return false
-      }
-      return back.push(frame) && !shown.row.isEmpty
+      guard let back = made.withLock({ $0[.back] }) else { return false }
+      return back.push(ramp) && !shown.row.isEmpty
     }
-    #expect(!front.push(try Self.ramp()) && media.failure == nil && media.isMirror)
+    #expect(!front.push(ramp) && media.failure == nil && media.isMirror)
     try await media.switchCamera(position: .front, isMirror: false)
     #expect(media.position == .front && !media.isMirror)
-    let again = try #require(made.withLock { $0[.front] })
-    #expect(again !== front && again.push(try Self.ramp()))
+    let second = made.withLock { $0[.front] }
+    let again = try #require(second)
+    #expect(again !== front && again.push(ramp))
     try await until("the picture as it is") { shown.row.first == 0 }
     await media.stop()
   }

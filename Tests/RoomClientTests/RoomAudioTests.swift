@@ -86,7 +86,8 @@ import Testing
     }
     await anna.disconnect()
     await ben.disconnect()
-    (near.end(), far.end())
+    near.end()
+    far.end()
     try await meeting.end()
     let report = try Replayer(
       path: meeting.path, codecs: { LibraryCodecs() }, peer: { PeerMachine(codecs: $0) }

@@ -1,6 +1,7 @@
 import AudioSession
 import Live
 import Media
+import RoomProtocols
 import RoomSignaling
 import Synchronization
 import Testing
