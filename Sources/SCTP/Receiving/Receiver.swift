@@ -224,7 +224,7 @@ struct Receiver {
       let key = interleaves ? nil : through
       streams.change(place) { $0.pass(through: key) }
       if !streams.streams[place].messages.isEmpty {
-        messages += streams.change(place) { $0.take() }
+        messages += streams.change(place) { $0.removeComplete() }
       }
     }
     return (Int(clamping: missed), messages)
