@@ -15,8 +15,8 @@ struct FrameReception {
 
   private(set) var missing = MissingPackets()
   private(set) var assembler: FrameAssembler
-  /// Whether the receiver is somebody else's: what it gives up shows in what it asks for, and nothing
-  /// is given up because of the time that passes.
+  /// Whether the receiver is somebody else's: what it gives up shows in what it asks for, and
+  /// nothing is given up because of the time that passes.
   private let isWatched: Bool
 
   init(isWatched: Bool = false) {
@@ -79,7 +79,9 @@ struct FrameReception {
   /// One that has begun to come in is waited for, because with it the receiver has what it asked
   /// for, and so is the first one.
   mutating func giveUp() {
-    guard !assembler.needsKey, !assembler.awaitsKey, let last = missing.sequences.last else { return }
+    guard !assembler.needsKey, !assembler.awaitsKey, let last = missing.sequences.last else {
+      return
+    }
     assembler.abandon(through: last)
     missing.settle(through: last)
   }
