@@ -49,8 +49,8 @@ package struct ULPFEC: Hashable, Sendable {
 
   /// The packet that is missing among those that are protected.
   ///
-  /// The values of its header extensions mean nothing: senders fill them in when packets leave, after
-  /// what repairs these was made.
+  /// The values of its header extensions mean nothing: senders fill them in when packets leave,
+  /// after what repairs these was made.
   ///
   /// - Parameter others: all the others.
   /// - Returns: nil when what comes out is longer than what was protected, or no packet.

@@ -18,8 +18,8 @@ struct CapturesTests {
   @Test func thereAreCaptures() { #expect(CapturesTests.takes.count >= 6) }
 
   /// While the revision of the stack is that of a capture, every byte is: who changes an output
-  /// raises `stackRevision`, or `observerRevision` where it is the observer's, and captures of before
-  /// are compared by meaning from then on.
+  /// raises `stackRevision`, or `observerRevision` where it is the observer's, and captures of
+  /// before are compared by meaning from then on.
   ///
   /// A capture that other libraries let replay only in part is shown as cancelled, with the reason;
   /// with RETAKE_STRICT=1, as on a machine that has what the captures were made with, it fails.

@@ -111,10 +111,10 @@ struct ObservedPartTests {
       tracks.learn(track(number, ssrc: number * 10, isInbound: false))
       tracks.send(try packet(1, ssrc: number * 10), number)
     }
-    tracks.countNACK(20)
+    tracks.receive(GenericNACK(senderSSRC: 1, mediaSSRC: 20, sequences: [1]))
     tracks.countKeyframeRequest(20, isFIR: true)
     tracks.countKeyframeRequest(20, isFIR: false)
-    tracks.countNACK(30)
+    tracks.receive(GenericNACK(senderSSRC: 1, mediaSSRC: 30, sequences: [1]))
     let counters = tracks.all.compactMap(\.counters)
     #expect(counters.map(\.nackCount) == [0, 1])
     #expect(counters.map(\.firCount) == [0, 1] && counters.map(\.pliCount) == [0, 1])

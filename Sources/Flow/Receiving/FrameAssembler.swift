@@ -90,8 +90,8 @@ struct FrameAssembler {
     return sequence <= floor
   }
 
-  /// Whether a frame goes on that depends on no frame of those that are missing before it, as far as
-  /// its packets tell.
+  /// Whether a frame goes on that depends on no frame of those that are missing before it, as far
+  /// as its packets tell.
   private let passesGaps: Bool
 
   init(passesGaps: Bool = false) { self.passesGaps = passesGaps }

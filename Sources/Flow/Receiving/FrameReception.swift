@@ -15,8 +15,8 @@ struct FrameReception {
 
   private(set) var missing = MissingPackets()
   private(set) var assembler: FrameAssembler
-  /// Whether the receiver is somebody else's: what it gives up shows in what it asks for, and nothing
-  /// is given up because of the time that passes.
+  /// Whether the receiver is somebody else's: what it gives up shows in what it asks for, and
+  /// nothing is given up because of the time that passes.
   private let isWatched: Bool
 
   init(isWatched: Bool = false) {

@@ -3,9 +3,9 @@ import Wire
 
 /// The jitter of a stream as its receiver has it.
 ///
-/// Receivers of WebRTC measure it once for each timestamp, as the packets of a frame leave together
-/// whenever they were sampled: libwebrtc and aiortc do so, and RFC 3550 appendix A.8 leaves room for
-/// it in section 6.4.1. What the receiver itself reports is where this goes on from.
+/// Receivers of WebRTC measure it once for each timestamp, as the packets of a frame leave
+/// together: so do libwebrtc and aiortc, where RFC 3550 section 6.4.1 has every packet. What the
+/// receiver itself reports is where this goes on from.
 struct ReceiverJitter {
   /// A new timestamp base is no jitter.
   private static let longestJump: Int64 = 5

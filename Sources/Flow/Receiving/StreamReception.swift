@@ -5,8 +5,8 @@ package import Wire
 ///
 /// It stands without a sender: what an endpoint would ask for again, or report, is dropped, and the
 /// requests that were seen on the wire are counted instead. A frame is waited for as long as its
-/// receiver may wait for it: until it is complete, until the receiver asks for a key frame, or until
-/// the sender goes on with one. Who calls finds the packets of the stream and of its
+/// receiver may wait for it: until it is complete, until the receiver asks for a key frame, or
+/// until the sender goes on with one. Who calls finds the packets of the stream and of its
 /// retransmissions, because an observer tells streams apart by other means than descriptions.
 package struct StreamReception {
   /// A packet as it came, and as it is without RED.

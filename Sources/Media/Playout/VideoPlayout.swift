@@ -42,8 +42,8 @@ package struct VideoPlayout: Machine {
   ///   - minimumDelay: the least delay, whatever the arrivals say; at most 5 s are granted.
   ///   - decodes: whether frames are decoded.
   ///   - furtherDecoders: the codecs that are decoded among those passed through otherwise.
-  ///   - isWatched: whether it stands for somebody else's receiver, and does as browsers do: a frame
-  ///     that had to be repaired makes those after it wait no longer.
+  ///   - isWatched: whether it stands for somebody else's receiver, and does as browsers do: a
+  ///     frame that had to be repaired makes those after it wait no longer.
   package init(
     track: String, codecs: any CodecFactory, minimumDelay: Interval = .zero, decodes: Bool = true,
     furtherDecoders: [CodecName] = [], isWatched: Bool = false

@@ -6,6 +6,7 @@ import Wire
 /// put together as it puts them together (RFC 9260 section 6.9, RFC 8260). What the receiver
 /// acknowledges and nobody saw is passed over, so that the rest goes on.
 package struct SCTPFollower {
+  /// What the packets show.
   package enum Event {
     /// A channel opened, or is in another state than before.
     case channel(FollowedChannel)
@@ -37,7 +38,7 @@ package struct SCTPFollower {
   /// In the order in which they were found.
   package private(set) var channels: [FollowedChannel] = []
   /// The place of the channel that a stream carries now.
-  private var places: [UInt16: Int] = [:]
+  private var carried: [UInt16: Int] = [:]
 
   package init() {}
 
@@ -62,7 +63,7 @@ package struct SCTPFollower {
     case .initiation, .initiationAcknowledgement: begin(body, from: end)
     case .data, .interleavedData:
       let isInterleaved = type == .interleavedData
-      join(body, from: end, isInterleaved: isInterleaved)
+      join(body, DataFlags(rawValue: flags), from: end, isInterleaved: isInterleaved)
       apply(
         sides[end].receiver?.receive(
           body, DataFlags(rawValue: flags), interleaved: isInterleaved), from: end, &events)
@@ -94,7 +95,9 @@ package struct SCTPFollower {
   }
 
   /// Begins with the first data of an end; where the beginning was not seen, with whatever came.
-  private mutating func join(_ body: RawSpan, from end: Int, isInterleaved: Bool) {
+  private mutating func join(
+    _ body: RawSpan, _ flags: DataFlags, from end: Int, isInterleaved: Bool
+  ) {
     var reader = ByteReader(body)
     guard let number = try? reader.uint32(), let stream = try? reader.uint16(),
       let sequence = try? reader.uint16()
@@ -112,9 +115,12 @@ package struct SCTPFollower {
           receiveWindow: Self.windowMaximum), initiation, interleaves: isInterleaved)
       sides[end].receiver = receiver
     }
-    guard sides[end].initiation == nil, sides[end].joined.insert(stream).inserted else { return }
+    guard sides[end].initiation == nil, !flags.contains(.unordered),
+      sides[end].joined.insert(stream).inserted
+    else { return }
     let first = isInterleaved ? (try? reader.uint32()) ?? 0 : UInt32(sequence)
-    sides[end].receiver?.join(stream, at: Int64(first))
+    // Nothing comes of a message whose beginning was not seen.
+    sides[end].receiver?.join(stream, at: Int64(first) + (flags.contains(.beginning) ? 0 : 1))
   }
 
   // MARK: Messages
@@ -139,11 +145,11 @@ package struct SCTPFollower {
       guard case .open(let options)? = try? ChannelMessage(message.bytes.span.bytes) else { return }
       open(message.stream, options, by: end, &events)
     case .string, .stringPart, .binary, .binaryPart, .emptyString, .emptyBinary:
-      if places[message.stream] == nil {
+      if carried[message.stream] == nil {
         // Nobody announced it: both applications made it, or it was opened before the capture.
         open(message.stream, DataChannelInit(negotiated: true), by: nil, &events)
       }
-      guard let place = places[message.stream] else { return }
+      guard let place = carried[message.stream] else { return }
       let isEmpty = [.emptyString, .emptyBinary].contains(message.payloadProtocol)
       let isBinary = [.binary, .binaryPart, .emptyBinary].contains(message.payloadProtocol)
       let bytes = isEmpty ? [] : message.bytes
@@ -166,10 +172,10 @@ package struct SCTPFollower {
   private mutating func open(
     _ stream: UInt16, _ options: DataChannelInit, by end: Int?, _ events: inout [Event]
   ) {
-    guard channels.count < Self.channelsMaximum, places[stream] == nil else { return }
+    guard channels.count < Self.channelsMaximum, carried[stream] == nil else { return }
     var options = options
     options.id = stream
-    places[stream] = channels.count
+    carried[stream] = channels.count
     channels.append(
       FollowedChannel(number: channels.count, opener: end, options: options))
     events.append(.channel(channels[channels.count - 1]))
@@ -200,9 +206,9 @@ package struct SCTPFollower {
     else { return }
     sides[end].reset = nil
     sides[end].receiver?.reset(streams)
-    let places =
-      streams.isEmpty ? Array(channels.indices) : streams.compactMap { self.places[$0] }
-    for place in places { close(place, by: end, &events) }
+    let reset =
+      streams.isEmpty ? Array(channels.indices) : streams.compactMap { carried[$0] }
+    for place in reset { close(place, by: end, &events) }
   }
 
   /// Moves a channel on: closing with the reset of one end, closed with that of both.
@@ -215,7 +221,7 @@ package struct SCTPFollower {
     }
     guard channels[place].state != before else { return }
     if channels[place].state == .closed, let id = channels[place].options.id {
-      places[id] = nil
+      carried[id] = nil
     }
     events.append(.channel(channels[place]))
   }
