@@ -38,7 +38,7 @@ struct RelayedCallTests {
     let first = try Takes.number(
       path, "SELECT peer FROM peer WHERE label LIKE '\(way == .tcp ? "%" : "198.51.100.9:50000")'")
     let other = 3 - first
-    let isTurned = way == .tcp && (try packets(path, first, "out")) != call.rtp(ofFirst: true)
+    let isTurned = try way == .tcp && packets(path, first, "out") != call.rtp(ofFirst: true)
     #expect(try packets(path, first, "out") == call.rtp(ofFirst: !isTurned))
     #expect(try packets(path, other, "in") == call.rtp(ofFirst: !isTurned))
     #expect(try packets(path, first, "in") == call.rtp(ofFirst: isTurned))

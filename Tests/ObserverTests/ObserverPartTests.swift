@@ -50,18 +50,36 @@ struct ObserverPartTests {
 
   @Test func aTransportGoesByTheNamesOfBothEndsInBothDirections() throws {
     var calls = CallTable()
-    let call = calls.add(.wire, FiveTuple(from: Messages.a, to: Messages.b))
-    #expect(call.number == 1 && call.addresses == [Messages.a, Messages.b])
+    let number = calls.add(.wire, FiveTuple(from: Messages.a, to: Messages.b), at: .zero)
+    #expect(number == 1 && !calls.isNamed(1))
+    let call = calls.name(call: 1, after: [Messages.b, Messages.a])
+    #expect(call.addresses == [Messages.b, Messages.a] && calls.namingDeadline == nil)
     let names = try ["one:two", "two:one", "one:three"].map { try #require(CheckNames($0)) }
     calls.name(4, names[0])
     #expect(names.map { calls[$0] } == [4, 4, nil])
   }
 
-  @Test func anotherNominatedPathTakesThePlaceOfTheFormer() {
+  @Test func anotherNominatedPathTakesThePlaceOfTheFormerOnceThatIsSilent() {
+    var choice = PairChoice()
+    func nominate(_ path: Int, at seconds: Int64, _ priority: UInt64) -> Bool {
+      choice.nominate(path, at: .zero + .seconds(seconds)) { $0 == path ? priority : 5 }
+    }
+    let changes = [
+      nominate(3, at: 0, 5), nominate(4, at: 1, 4), nominate(3, at: 2, 5), nominate(4, at: 8, 4),
+      nominate(5, at: 9, 6),
+    ]
+    #expect(changes == [true, false, false, true, true] && choice.selected == 5)
+    let cleared = choice.clear()
+    #expect(cleared == 5 && choice.selected == nil)
+  }
+
+  @Test func aTransportHasAPathInUseForEachComponent() {
     var transport = TransportFollower(
       ObservedTransport(number: 1, call: 1, usernameFragments: [nil, nil]))
-    let former = [transport.select(3), transport.select(5)]
-    #expect(former == [nil, 3] && transport.selectedPath == 5)
+    for (path, component) in [(3, 1), (4, 2), (5, 1)] as [(Int, UInt8)] {
+      _ = transport.choose(component) { $0.nominate(path, at: .zero) { UInt64($0) } }
+    }
+    #expect(transport.selectedPath == 5 && transport.selectedPath(2) == 4)
     let isNews = [0, 0, 1].map { transport.isNews(Messages.a, of: $0) }
     #expect(isNews == [true, false, true] && transport.hosts == [Messages.a.ip])
     transport.add(stream: 7)

@@ -149,7 +149,8 @@ struct PairTests {
   @Test(arguments: [1, 3])
   func anAssociationOfItsOwnIsACallWhenItIsForSRTP(_ fragments: Int) {
     for offersSRTP in [true, false] {
-      var (observer, gate, call) = (Observer(), CallGate(), MadeUpCall())
+      var observer = Observer()
+      var (gate, call) = (CallGate(), MadeUpCall())
       var admitted = 0
       for datagram in hello(offersSRTP: offersSRTP, fragments: fragments) {
         call.send(datagram, tuple, to: &observer)
@@ -164,7 +165,8 @@ struct PairTests {
   }
 
   @Test func anAssociationAfterChecksIsACallWhateverItIsFor() {
-    var (observer, call) = (Observer(), MadeUpCall())
+    var observer = Observer()
+    var call = MadeUpCall()
     call.connect(&observer, tuple)
     for datagram in hello(offersSRTP: false, fragments: 1) {
       call.send(datagram, tuple, to: &observer)
@@ -175,7 +177,8 @@ struct PairTests {
   // MARK: Keys
 
   @Test func aKeyThatFitsNothingIsTold() throws {
-    var (observer, call) = (Observer(), MadeUpCall())
+    var observer = Observer()
+    var call = MadeUpCall()
     let key = try SRTPKey(parsing: String(repeating: "ab", count: 30))
     call.watch.step(&observer, .srtpKey(key), at: .zero)
     call.connect(&observer, tuple)
