@@ -25,7 +25,7 @@ struct UnprovenStreams {
   private static let stepMaximum = 100
 
   /// What waits in one transport, the oldest first, each with its number.
-  private var waiting: [Int: [(number: UInt64, packet: Packet)]] = [:]
+  private var byTransport: [Int: [(number: UInt64, packet: Packet)]] = [:]
   /// In the order in which they came; those that wait no longer may still stand here.
   private var order = Deque<(transport: Int, number: UInt64)>()
   private var begun: UInt64 = 0
@@ -39,7 +39,7 @@ struct UnprovenStreams {
   mutating func add(_ packet: consuming Packet, dropped: inout UInt64) -> Packet? {
     let transport = packet.transport
     let (ssrc, from) = (packet.header.ssrc, packet.packet.from)
-    let known = waiting[transport]?.firstIndex {
+    let known = byTransport[transport]?.firstIndex {
       $0.packet.header.ssrc == ssrc && $0.packet.packet.from == from
     }
     if let known, let first = remove(known, of: transport) {
@@ -47,14 +47,14 @@ struct UnprovenStreams {
       if step != 0, abs(step) <= Self.stepMaximum { return first }
       dropped += 1
     }
-    if waiting[transport, default: []].count >= Self.transportMaximum {
+    if byTransport[transport, default: []].count >= Self.transportMaximum {
       _ = remove(0, of: transport)
       dropped += 1
     }
     begun += 1
     count += 1
     bytes += packet.packet.bytes.count
-    waiting[transport, default: []].append((begun, packet))
+    byTransport[transport, default: []].append((begun, packet))
     order.append((transport, begun))
     while count > Self.countMaximum || bytes > Self.bytesMaximum, let oldest = order.popFirst() {
       if let place = place(oldest) {
@@ -71,12 +71,12 @@ struct UnprovenStreams {
   }
 
   private func place(_ entry: (transport: Int, number: UInt64)) -> Int? {
-    waiting[entry.transport]?.firstIndex { $0.number == entry.number }
+    byTransport[entry.transport]?.firstIndex { $0.number == entry.number }
   }
 
   private mutating func remove(_ place: Int, of transport: Int) -> Packet? {
-    guard let packet = waiting[transport]?.remove(at: place).packet else { return nil }
-    if waiting[transport]?.isEmpty == true { waiting[transport] = nil }
+    guard let packet = byTransport[transport]?.remove(at: place).packet else { return nil }
+    if byTransport[transport]?.isEmpty == true { byTransport[transport] = nil }
     count -= 1
     bytes -= packet.packet.bytes.count
     return packet
@@ -85,9 +85,9 @@ struct UnprovenStreams {
   /// Returns all that waits, in the order in which it came.
   mutating func removeAll() -> [Packet] {
     let packets = order.compactMap { entry in
-      place(entry).flatMap { waiting[entry.transport]?[$0].packet }
+      place(entry).flatMap { byTransport[entry.transport]?[$0].packet }
     }
-    (waiting, order, count, bytes) = ([:], [], 0, 0)
+    (byTransport, order, count, bytes) = ([:], [], 0, 0)
     return packets
   }
 }

@@ -109,7 +109,8 @@ def _ours(database, program, take):
     streams = {}
     for row in rows(
         "SELECT peer, ssrc, local, count(*) AS packets FROM packet WHERE direction = 'out'"
-        " AND protocol = 'rtp' AND ssrc IN (SELECT ssrc FROM track) GROUP BY 1, 2, 3"
+        " AND protocol = 'rtp' AND ssrc IN (SELECT ssrc FROM track"
+        " UNION SELECT members ->> '$.ssrc' FROM stat WHERE type = 'outbound-rtp') GROUP BY 1, 2, 3"
     ):
         key = row["peer"], row["ssrc"]
         stream = streams.setdefault(key, _Stream(*key))

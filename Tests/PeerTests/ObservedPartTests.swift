@@ -127,10 +127,31 @@ struct ObservedPartTests {
     #expect(tracks.learn(track(1, ssrc: 10, isInbound: true, isKnown: false), at: at(0)) == nil)
     #expect(tracks.receive(try packet(1, ssrc: 10), 1, at: at(0))?.frames.count == 0)
     #expect(tracks.receive(try packet(1, ssrc: 10), 9, at: at(0)) == nil)
-    #expect(tracks.all[0].counters == nil)
+    #expect(tracks.all[0].counters?.packetsReceived == 1)
     let completed = tracks.learn(track(1, ssrc: 10, isInbound: true), at: at(20))
     #expect(completed?.place == 0 && completed?.frames.count == 1)
     #expect(tracks.all[0].counters?.packetsReceived == 1)
+  }
+
+  /// Packets and losses need no clock; more than wait until it is known stay counted.
+  @Test func packetsOfUnknownStreamsCountAtBothEnds() throws {
+    var inbound = InboundTracks(codecs: nil, furtherDecoders: [])
+    var outbound = OutboundTracks()
+    _ = inbound.learn(track(1, ssrc: 10, isInbound: true, isKnown: false), at: at(0))
+    outbound.learn(track(1, ssrc: 10, isInbound: false, isKnown: false))
+    for number in 0..<1000 as Range<UInt16> where number != 500 {
+      _ = inbound.receive(try packet(number, ssrc: 10), 1, at: at(0))
+      outbound.send(try packet(number, ssrc: 10), 1)
+    }
+    for isKnown in [false, true] {
+      if isKnown {
+        _ = inbound.learn(track(1, ssrc: 10, isInbound: true), at: at(20))
+        outbound.learn(track(1, ssrc: 10, isInbound: false))
+      }
+      #expect(inbound.all[0].counters?.packetsReceived == 999)
+      #expect(inbound.all[0].counters?.packetsLost == 1)
+      #expect(outbound.all[0].counters?.packetsSent == 999)
+    }
   }
 
   @Test func aFrameGoesToThePlayoutOfItsStream() throws {
