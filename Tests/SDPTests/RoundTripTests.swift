@@ -47,6 +47,8 @@ struct RoundTripTests {
     for (number, text) in texts.enumerated() {
       let read = try SDPDocument(parsing: text)
       #expect(read == document && read.remarks.isEmpty, "\(number)")
+      // Splitting a text into its lines takes long.
+      guard number == 1 || number == 4 else { continue }
       let place = read.line(ofSection: 0)
       let at = text.replacing("\r\n", with: "\n").split(
         omittingEmptySubsequences: false, whereSeparator: \.isNewline)
