@@ -110,7 +110,8 @@ WITH
       iif(type = 'inbound-rtp', 'in', 'out') AS direction, at_ns
     FROM stat WHERE type IN ('inbound-rtp', 'outbound-rtp')
     UNION ALL
-    SELECT NULL, carriage.row, iif(carried, 1, -1), carriage.peer, known.mid, carriage.direction, carriage.at_ns
+    SELECT NULL, carriage.row, iif(carried, 1, -1), carriage.peer, known.mid, carriage.direction,
+      carriage.at_ns
     FROM carriage JOIN known ON known.peer = carriage.peer AND known.track = carriage.track
   ),
   -- What carried the stream of each sample, in one pass over both; a mix is nobody's own.

@@ -6,7 +6,7 @@ extension ProblemRule {
   /// What the answers say of who sends what: `agreed`, a row for each time in which a peer's
   /// direction was on for a kind of media; the empty kind is on where any is.
   ///
-  /// Only answers count: an offer alone changes nothing. Without the text of one, a track is on from
+  /// Only answers count: an offer alone changes nothing. Without their text a track is on from
   /// its agreement until the other side ends it. What was only seen is on from the first packet.
   private static let agreements = """
         answer AS (
@@ -31,7 +31,7 @@ extension ProblemRule {
             FROM line
           ) WHERE place > 0 GROUP BY row, place
         ),
-        -- What this side receives ('in') and sends: an answer of the other side says it turned round.
+        -- What this side receives ('in') and sends: the other side's answer says it turned round.
         turn AS (
           SELECT row, section.peer AS peer, at_ns, side.direction AS direction, side.kind AS kind,
             max(head NOT LIKE 'm=_____ 0 %' AND head LIKE 'm=' || side.pattern AND way IN (
@@ -108,7 +108,8 @@ extension ProblemRule {
 
   /// Where a received stream had no packet for two seconds or more: `pause`.
   ///
-  /// It has how many packets are missing when it goes on. The last one goes on to the end of the connection.
+  /// It has how many packets are missing when it goes on. The last one goes on to the
+  /// end of the connection.
   private static let pauses = """
         came AS (
           SELECT path_end.peer AS peer, packet_store.row AS row, at_ns,
@@ -167,7 +168,7 @@ extension ProblemRule {
         )
     """
 
-  /// The same as `gap` and `pause` when somebody else found them: JSON arrays in the place of `?1` and `?2`.
+  /// The same as `gap` when somebody else found them: a JSON array in the place of `?2`.
   private static let foundGaps = """
         gap AS MATERIALIZED (
           SELECT value ->> 0 AS peer, value ->> 1 AS direction, value ->> 2 AS begin_ns,
@@ -177,6 +178,7 @@ extension ProblemRule {
         )
     """
 
+  /// The same of `pause`, in the place of `?1`.
   private static let foundPauses = """
         pause AS MATERIALIZED (
           SELECT value ->> 0 AS peer, value ->> 1 AS ssrc, value ->> 2 AS begin_ns,
@@ -208,7 +210,7 @@ extension ProblemRule {
   // MARK: One way
 
   /// Media that goes one way: the other side is there and sends, and nothing of it arrives; or it
-  /// gets nothing of what is sent, by its own reports; or this side sends nothing of what was agreed.
+  /// gets nothing of what is sent, by its own reports; or this side sends nothing that was agreed.
   ///
   /// A path that is dead both ways is no path that goes one way.
   static let oneWay = ProblemRule(
@@ -243,7 +245,8 @@ extension ProblemRule {
           UNION ALL SELECT peer, end_ns + 6000000000, 0, 0 FROM gap
         ),
         sum_of_lost AS MATERIALIZED (
-          SELECT DISTINCT peer, at_ns, sum(more) OVER past AS lost, sum(is_report) OVER past AS reports
+          SELECT DISTINCT peer, at_ns, sum(more) OVER past AS lost,
+            sum(is_report) OVER past AS reports
           FROM moment WINDOW past AS (PARTITION BY peer ORDER BY at_ns)
         ),
         -- What is known of the way there and of the way back.
@@ -364,7 +367,8 @@ extension ProblemRule {
         ),
         long AS MATERIALIZED (
           SELECT pause.peer AS peer, pause.ssrc AS ssrc, kind, track, begin_ns, begin_row,
-            coalesce(pause.end_row, 9223372036854775807) AS end_row, pause.end_row IS NULL AS is_last,
+            coalesce(pause.end_row, 9223372036854775807) AS end_row,
+            pause.end_row IS NULL AS is_last,
             -- What went back to an earlier number, or jumps by more than can have been sent, began
             -- anew.
             iif(missing <= 32767 AND missing * 1e9 <= 2e3 * (pause.end_ns - begin_ns), missing, 0)

@@ -172,6 +172,12 @@ extension ProblemRule {
       FROM gap
       WHERE to_ns - from_ns > 5000000000 AND NOT is_last AND coalesce(missing, 0) = 0
         AND paused_ns >= 0.8 * (to_ns - from_ns)
+        -- Unless the two sides agreed on that.
+        AND NOT EXISTS (
+          SELECT 1 FROM signaling
+          WHERE signaling.peer = gap.peer AND type IN ('offer', 'answer')
+            AND signaling.at_ns BETWEEN from_ns - 1000000000 AND from_ns + 1000000000
+        )
       """)
 
   /// The time until a picture, from when the peer was connected and its packets came; of a call

@@ -6,7 +6,7 @@ package struct ProblemRule: Sendable {
   package let name: String
   /// The query, one statement.
   package let sql: String
-  /// Whether it adds up rows of packets, frames or statistics, so that of a part of a take it has to
+  /// Whether it adds up rows of packets, frames or statistics, so that of a part of a take it must
   /// see the rows of that part alone.
   var sumsUp = false
 

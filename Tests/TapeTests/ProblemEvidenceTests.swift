@@ -184,7 +184,7 @@ struct ProblemEvidenceTests {
 
   /// One end of a call that was only seen, from the second 0 to 10.
   ///
-  /// A packet goes each 20 ms, and those come whose number `i` is wanted; what else is there is SQL.
+  /// A packet goes each 20 ms, and those come whose number `i` is wanted; the rest is SQL.
   private func seen(coming: String, more: String) throws -> [TakeProblems.Problem] {
     let folder = try TakeFolder()
     let path = try folder.record(SampleSteps.call(packets: 0, payload: 0), as: "seen.take")

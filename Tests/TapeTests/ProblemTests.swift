@@ -269,8 +269,8 @@ struct ProblemTests {
     try folder.alter(
       path,
       """
-      INSERT INTO candidate (row, peer, at_ns, type, candidate_type, foundation, component, protocol,
-        priority, address, port, username_fragment, extensions)
+      INSERT INTO candidate (row, peer, at_ns, type, candidate_type, foundation, component,
+        protocol, priority, address, port, username_fragment, extensions)
         SELECT row - 3, 1, at_ns - 1000, 'local-candidate', 'host', '1', 1, 'udp', 1, '10.0.0.1', 1,
           'u' || row, '' FROM candidate_pair WHERE selected = 1
       """)

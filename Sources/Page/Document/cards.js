@@ -72,7 +72,7 @@ function frozen() {
   };
 }
 
-/** Samples that were concealed by the statistics; what playout adds to slow down is none of them. */
+/** Samples that were concealed by the statistics; what is added to slow down is none. */
 function concealedByStats() {
   const byPeer = new Map();
   for (const { peer, type, members } of take.stats ?? []) {
