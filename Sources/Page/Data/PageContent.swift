@@ -192,7 +192,8 @@ package struct PageContent: Sendable {
   private static func entries(of timeline: Timeline) -> String {
     let rows = timeline.entries.prefix(entryMaximum).map { entry in
       "[\(StatsValue.number((Double(entry.atNanoseconds) / 1e4).rounded() / 1e5).json),"
-        + "\(entry.step),\(entry.peer),\(jsonString(entry.lane)),\(jsonString(timeline.words(entry)))]"
+        + "\(entry.step),\(entry.peer),\(jsonString(entry.lane)),"
+        + "\(jsonString(timeline.words(entry)))]"
     }
     return "[" + rows.joined(separator: ",\n") + "]"
   }
