@@ -84,7 +84,7 @@ struct VoiceSelectionTests {
 
   @Test func noListenerGetsMoreThanNoneWhereNoVoiceIsWanted() {
     let heard = holders([[0..<1_000]], count: 0, milliseconds: 1_000)
-    #expect(heard.allSatisfy(\.isEmpty))
+    #expect(heard.allSatisfy { $0.isEmpty })
   }
 
   /// The largest step between two samples that a receiver plays of a tone, through Opus.
