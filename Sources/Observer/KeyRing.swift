@@ -38,7 +38,9 @@ struct KeyRing {
 
   /// A key opened packets.
   mutating func use(_ key: SRTPKey, isGiven: Bool) {
-    if isGiven { unused = unused.filter { given[$0] != key } }
+    if isGiven {
+      for index in given.indices where given[index] == key { unused.remove(index) }
+    }
     hasOthers = hasOthers || !isGiven
   }
 

@@ -96,8 +96,9 @@ struct StreamClock {
     if sharesTimes { return error(90_000) < max(tolerance, 0.12) ? 90_000 : nil }
     let even = Self.audioRates.filter { error($0) < tolerance && steps(evenly: $0) }
     if let best = even.min(by: { error($0) < error($1) }) { return best }
-    // Frames of one packet each, or audio that does not step evenly: time has to tell.
-    guard seconds >= 2, !Self.opusSteps.contains(usualStep.ticks) || seconds >= 10 else {
+    // Frames of one packet each, or audio that does not step evenly: time has to tell. Within a
+    // second the usual clocks are far enough apart.
+    guard seconds >= 1, !Self.opusSteps.contains(usualStep.ticks) || seconds >= 10 else {
       return nil
     }
     let near = (Self.audioRates + [90_000]).filter { error($0) < min(tolerance, 0.12) }

@@ -29,7 +29,7 @@ public final class Room: Sendable {
   ///   - session: what its connections belong to, and what records them.
   ///   - label: names the room in the take.
   ///   - audio: an audio session of the same session: its microphone is what own audio sends that
-  ///     has no other source, and its loudspeaker plays what is received; nil: the application hands
+  ///     has no other source, and its speaker plays what is received; nil: the application hands
   ///     audio in and gets it from the tracks.
   ///   - delegate: hears what happens; held weakly.
   public init(

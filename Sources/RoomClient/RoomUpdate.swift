@@ -56,7 +56,7 @@ public enum RoomUpdate: Sendable {
   case notification(type: String, String)
   /// How far sharing of the screen by a helper is.
   case screenShare(ExtensionStatus)
-  /// A stream was added to a channel of a Sora server: the own one or one that is received, with its
+  /// A stream was added to a channel of a Sora server: the own one or a received one, with its
   /// tracks.
   case streamAdded(MediaStream)
   /// A stream of a channel of a Sora server was removed.

@@ -31,7 +31,7 @@ struct PairTests {
     return found
   }
 
-  /// RFC 5245 section 8.1.1.2: all that answer are nominated, and again with each check for consent.
+  /// RFC 5245 section 8.1.1.2: all that answer are nominated, again with each check for consent.
   @Test func ofPairsThatAreAllNominatedTheHighestIsSelected() {
     var observer = Observer()
     var call = MadeUpCall()

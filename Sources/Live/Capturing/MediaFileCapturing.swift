@@ -3,7 +3,7 @@ import Media
 
 // Files of any format that ffmpeg decodes.
 extension ProcessVideoCapturer {
-  /// A capturer of the video of a file that ffmpeg can decode, over and over at its own pace, fitted
+  /// A capturer of the video of a file that ffmpeg can decode, over and over at its pace, fitted
   /// into the format with black at its sides.
   public static func file(_ path: String, supportedFormats: [VideoFormat] = VideoFormat.usual)
     -> ProcessVideoCapturer

@@ -61,12 +61,12 @@ struct CaptureSummary: Encodable {
 
   static func unusedKeys(_ count: UInt64) -> String {
     "\(count == 1 ? "the SRTP key opens" : "\(count) SRTP keys open") no packet of the capture: "
-      + "--srtp-key needs the master key with its salt behind it, as the sender of the packets has it"
+      + "--srtp-key needs the master key with its salt behind it, as the sender has it"
   }
 
   static func noSecrets(_ name: String) -> String {
-    "\(name) has no line of a key log (a label, the client random, a secret): let the browser write "
-      + "one with SSLKEYLOGFILE=keys.log before the call, and give it with --keys"
+    "\(name) has no line of a key log (a label, the client random, a secret): let the browser "
+      + "write one with SSLKEYLOGFILE=keys.log before the call, and give it with --keys"
   }
 
   static func noFittingSecret(_ logs: [String]) -> String {

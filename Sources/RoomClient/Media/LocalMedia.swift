@@ -37,7 +37,7 @@ public final class LocalMedia: Sendable {
   ///   - permissions: who is asked before a camera starts; nil: nobody.
   ///   - cameras: makes the capturer of a camera; nil takes the cameras of the system.
   ///   - audio: where audio comes from; nil: from the file where the media come from one, else from
-  ///     the audio session of the room that publishes it, or from the application, which delivers it
+  ///     the audio session of the room that publishes it, or from the application that delivers it
   ///     to `audio.source`.
   /// - Throws: `RoomError` 1201 when there is no such capturer.
   public init(
@@ -142,7 +142,7 @@ public final class LocalMedia: Sendable {
     state.withLock { $0.isStarted = true }
   }
 
-  /// Captures the file of the options where there is no camera; false where there is no file either,
+  /// Captures the file of the options where there is no camera; false where no file is either,
   /// or the camera is there and was refused.
   private func startFile(inPlaceOf camera: any VideoCapturer) async throws(RoomError) -> Bool {
     let camera = (camera as? FilteredVideoCapturer)?.capturer ?? camera
@@ -402,7 +402,7 @@ public final class LocalAudio: Sendable {
     get { part.info.extraValue }
     set { part.change { $0.extraValue = newValue } }
   }
-  /// Sends the microphone of an audio session, processed as the options say, until `closeMicrophone`.
+  /// Sends the microphone of an audio session, processed by the options, until `closeMicrophone`.
   ///
   /// - Throws: `RoomError` 1441 when it may not be used.
   func openMicrophone(of session: AudioSession) throws(RoomError) {
