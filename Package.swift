@@ -184,8 +184,8 @@ let package = Package(
     module(
       "Export",
       [
-        "Wire", "Digests", "RTP", "Transport", "Observer", "Peer", "Media", "MediaFiles", "Tape",
-        "Replay", "Live",
+        "Wire", "Digests", "STUN", "TURN", "RTP", "Transport", "Observer", "Peer", "Media",
+        "MediaFiles", "Tape", "Replay", "Live",
       ]),
     module("Verify", ["Wire", "Peer", "Media", "Tape", "Replay"]),
     module("RetakeTesting", ["Live", "Media", "Peer", "SDP", "Tape", "Replay", "Verify"]),

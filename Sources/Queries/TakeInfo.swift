@@ -315,8 +315,9 @@ extension TakeInfo: CustomStringConvertible {
       }
     }
     for gap in coverage {
+      // What was found out without being stated was seen.
       add(
-        "not seen",
+        gap.what == "deduced" ? "judged" : "not seen",
         "\(gap.what), \(thousandths(gap.fromNanoseconds / 1_000_000)) to "
           + "\(thousandths(gap.toNanoseconds / 1_000_000)) s"
           + (gap.peer.map { ", peer \($0)" } ?? "") + ": \(gap.reason)")

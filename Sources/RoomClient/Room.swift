@@ -55,7 +55,7 @@ public final class Room: Sendable {
     model.belong(to: driver)
     let weak = WeakRoom()
     weak.set(self)
-    let handlers = server.sora?.mediaChannelHandlers
+    let handlers = server.sora?.currentHandlers
     if let handlers, let events = audio?.events {
       // It ends with the audio session.
       Task {

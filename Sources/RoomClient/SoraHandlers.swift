@@ -109,8 +109,18 @@ public final class MediaChannelHandlers: Sendable {
 }
 
 extension SoraConfiguration {
-  /// What hears of the channel; one object for all copies of the configuration.
+  /// What is called with the events of the channel; copies of the configuration share it from the
+  /// first use on.
   public var mediaChannelHandlers: MediaChannelHandlers {
-    attachment.value { MediaChannelHandlers() }
+    mutating get {
+      if let handlers = currentHandlers { return handlers }
+      let handlers = MediaChannelHandlers()
+      attachment = SoraAttachment(handlers)
+      return handlers
+    }
+    set { attachment = SoraAttachment(newValue) }
   }
+
+  /// The handlers, where the application has any.
+  var currentHandlers: MediaChannelHandlers? { attachment?.object as? MediaChannelHandlers }
 }

@@ -92,7 +92,8 @@ struct RelayTests {
     var observer = Observer()
     var call = MadeUpCall()
     var toServer = toServer
-    toServer.destination.port = 55_000
+    // Of two addresses that tell nothing, the one at the lower port is the server's.
+    toServer.destination.port = 4_000
     func send(_ bytes: [UInt8], isBack: Bool = false) {
       call.send(
         ChannelData.frame(bytes, channel: 0x4001), isBack ? toServer.reversed : toServer,

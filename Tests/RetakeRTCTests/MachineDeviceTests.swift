@@ -82,7 +82,7 @@ extension SharedDevices {
         let caller = try RTCPeerConnectionFactory(recordingTo: path)
         let callee = RTCPeerConnectionFactory()
         let clients = await connected(caller, callee)
-        await machines.callee.waitUntil(isLoud: true)
+        #expect(await machines.callee.becomes(isLoud: true))
         await wait { clients.1.value.frames > 3 }
         #expect(await onQueue { clients.1.value.size } == CGSize(width: 160, height: 120))
         #expect(await onQueue { clients.1.value.errors + clients.0.value.errors } == [])
@@ -144,25 +144,26 @@ extension SharedDevices {
       defer { machines.end() }
       let factories = (RTCPeerConnectionFactory(), RTCPeerConnectionFactory())
       let clients = await connected(factories.0, factories.1)
-      await machines.callee.waitUntil(isLoud: true)
+      #expect(await machines.callee.becomes(isLoud: true))
       let track = await onQueue { () -> RTCAudioTrack? in
         let stream = clients.0.value.stream
         guard let track = stream?.audioTracks.first else { return nil }
         stream?.removeAudioTrack(track)
         return track
       }
-      await machines.callee.waitUntil(isLoud: false)
+      #expect(await machines.callee.becomes(isLoud: false))
       #expect(machines.caller.count("startUnit") == 1)
       #expect(
         machines.caller.count("stopUnit") == 0 && machines.caller.count("pauseRecording") == 0)
       // The same track again, once both sides know: the microphone was never stopped.
       if let track { await onQueue { clients.0.value.stream?.addAudioTrack(track) } }
       await onQueue { clients.0.value.call(clients.1.value) }
-      await machines.callee.waitUntil(isLoud: true)
+      #expect(await onQueue { clients.0.value.errors + clients.1.value.errors } == [])
+      #expect(await machines.callee.becomes(isLoud: true))
       #expect(machines.caller.count("startUnit") == 1 && machines.caller.count("stopUnit") == 0)
       // On the receiving side it is the volume, and the call goes on.
       await onQueue { clients.1.value.received?.audioTracks.first?.source.volume = 0 }
-      await machines.callee.waitUntil(isLoud: false)
+      #expect(await machines.callee.becomes(isLoud: false))
       await end(clients)
       #expect(machines.caller.count("stopUnit") == 1)
       try await factories.0.finish()
@@ -184,7 +185,7 @@ extension SharedDevices {
       }
       #expect(session.useManualAudio)
       session.isAudioEnabled = true
-      await machines.callee.waitUntil(isLoud: true)
+      #expect(await machines.callee.becomes(isLoud: true))
       #expect(machines.caller.count("startUnit") == 1)
       session.isAudioEnabled = false
       #expect(machines.caller.count("stopUnit") == 1)
@@ -229,7 +230,7 @@ extension SharedDevices {
           }
         }
       }
-      await ear.waitUntil(isLoud: true)
+      #expect(await ear.becomes(isLoud: true))
       await wait { viewer.value.frames > 1 }
       feeding.cancel()
       await feeding.value

@@ -31,14 +31,16 @@ final class HummingDevice: AudioDeviceModule {
   var operations: [AudioDeviceOperation] { log.withLock { $0 } }
   func count(_ name: String) -> Int { operations.count { $0.name == name } }
 
-  /// Returns once what it plays is loud, or silent.
-  func waitUntil(isLoud: Bool) async {
+  /// Whether what it plays becomes loud, or silent, and stays so for a while.
+  func becomes(isLoud: Bool) async -> Bool {
     var holds = 0
-    while holds < 5 {
+    for _ in 0..<1_000 {
       let loudest = level.withLock { $0 }
       holds = (loudest > 2_000) == isLoud ? holds + 1 : 0
+      if holds == 5 { return true }
       await pause()
     }
+    return false
   }
 
   private func pause() async {

@@ -130,6 +130,7 @@ import Wire
     #expect(first.elementsEqual([254, 0, 0, 255]) || first.elementsEqual([255, 0, 0, 255]))
     let short = CVPixelBuffer(
       width: 4, height: 2, pixelFormat: kCVPixelFormatType_32BGRA, bytes: [1])
-    #expect(RTCVideoFrame(pixelBuffer: short, rotation: ._0, timeStampNs: 0).rgba().isEmpty)
+    let black = RTCVideoFrame(pixelBuffer: short, rotation: ._0, timeStampNs: 0).rgba()
+    #expect(black.count == 32 && black.max() == 255 && black.count { $0 == 0 } == 24)
   }
 }

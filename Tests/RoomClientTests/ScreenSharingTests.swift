@@ -77,7 +77,8 @@ import Testing
     // TW20: the sender knows that it is a screen.
     let take = try TakeFile.openForQueries(meeting.path)
     let hints =
-      "SELECT count(*) FROM call_request WHERE name = 'setContentHint' AND arguments LIKE '%detail%'"
+      "SELECT count(*) FROM call_request "
+      + "WHERE name = 'setContentHint' AND arguments LIKE '%detail%'"
     #expect(try take.integer(hints) == 1)
   }
 

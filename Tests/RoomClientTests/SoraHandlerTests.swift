@@ -26,13 +26,14 @@ import Testing
 
   @Test func streamsOfBothSidesSignalingAndTheCloseReachTheHandlers() async throws {
     let channel = try await SoraChannel(sendsVoice: true)
-    let config = channel.configuration(.sendrecv)
+    var config = channel.configuration(.sendrecv)
+    let publisherStreamId = config.publisherStreamId
     let (log, ear) = (Log(), Ear())
     let volume = Mutex<Double?>(nil)
     config.mediaChannelHandlers.onConnect = { log.add("connect \($0.map { "\($0.code)" } ?? "")") }
     config.mediaChannelHandlers.onAddStream = { stream in
       log.add("add \(stream.id) \(stream.isRemote) \(stream.tracks.count)")
-      guard stream.id != config.publisherStreamId else { return }
+      guard stream.id != publisherStreamId else { return }
       stream.remoteAudioVolume = 3
       volume.withLock { $0 = stream.remoteAudioVolume }
     }
@@ -86,6 +87,10 @@ import Testing
     let channel = try await SoraChannel()
     var config = channel.configuration(.sendonly)
     (config.initialCameraEnabled, config.initialMicrophoneEnabled) = (false, false)
+    let routes = Log()
+    config.mediaChannelHandlers.onChangeAudioRoute = { reason, route in
+      routes.add("\(reason.rawValue) \(route.output)")
+    }
     let device = ManualAudioDevice()
     let audio = try channel.clients.makeAudioSession(device: device)
     let room = Room(.sora(config), session: channel.clients, label: "client", audio: audio)
@@ -95,10 +100,6 @@ import Testing
     try await room.publish(media)
     #expect(media.video?.active == false && media.audio?.active == false)
     #expect(device.operations.contains(.pauseRecording))
-    let routes = Log()
-    config.mediaChannelHandlers.onChangeAudioRoute = { reason, route in
-      routes.add("\(reason.rawValue) \(route.output)")
-    }
     device.port?.report(.routeChanged(.newDeviceAvailable, AudioRoute(output: "headset")))
     try await until("the route") { routes.lines.contains("newDeviceAvailable headset") }
     let capturer = try #require(media.capturer as? PushedVideoCapturer)
@@ -117,7 +118,7 @@ import Testing
   @Test func aChannelThatCannotBeEnteredIsAnErrorOfConnecting() async throws {
     let channel = try await SoraChannel()
     let log = Log()
-    let config = SoraConfiguration(
+    var config = SoraConfiguration(
       url: "ws://127.0.0.1:1/signaling", channelId: "channel", role: .recvonly)
     config.mediaChannelHandlers.onConnect = { log.add("connect \($0?.code.rawValue ?? 0)") }
     config.mediaChannelHandlers.onDisconnect = { _ in log.add("disconnect") }

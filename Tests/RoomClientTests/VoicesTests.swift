@@ -85,7 +85,8 @@ import Testing
         }
       }
       // Long enough to be told apart in the take.
-      try await Task.sleep(for: .seconds(2))
+      let begin = ContinuousClock.now
+      try await until("two seconds of speech") { begin.duration(to: .now) > .seconds(2) }
     }
     for person in people {
       #expect(person.most.withLock { $0 } == 4)

@@ -69,6 +69,9 @@ public final class AudioSession: Sendable {
 
   deinit { waker.end() }
 
+  /// Whether it takes no further step, because its session is finished.
+  package var isFinished: Bool { state.withLock { $0.isStopped } }
+
   /// Closes what is open, which stops the device, and takes no further step.
   func stop() {
     state.withLock { state in

@@ -65,7 +65,9 @@ struct RowText {
       title = RowText.media(table, text)
     case .coverage:
       layer = "coverage"
-      title = "not seen: \(text("what")), because \(text("reason"))"
+      title =
+        text("what") == "deduced"
+        ? "judged: \(text("reason"))" : "not seen: \(text("what")), because \(text("reason"))"
     default:
       layer = table.name
       title = "\(table.name) row"

@@ -52,7 +52,7 @@ extension SDKRow {
     .inPart(
       "TW17", "a camera with front and back",
       without:
-        "a V4L2 camera in a test: ffmpeg captures it, and none is where tests run; constraints",
+        "a V4L2 camera in a test: none is there where tests run; constraints",
       by: "VideoTests/aCameraIsCapturedFilteredSentAndShown"),
     .works(
       "TW18", "capturers of an application: formats, start, did start, stop",

@@ -13,15 +13,19 @@ struct Handed<Value>: @unchecked Sendable {
 }
 
 /// A delegate of the application, which is not kept alive; the same promise.
+///
+/// It is never cast: a class may conform on the main actor alone, and a cast asks where it is made.
 struct WeakDelegate<Delegate>: @unchecked Sendable {
-  private weak var object: AnyObject?
+  private let find: () -> Delegate?
 
-  init(_ delegate: Delegate?) { object = delegate.map { $0 as AnyObject } }
+  /// - Parameter find: holds the delegate weakly.
+  init(_ find: @escaping () -> Delegate?) { self.find = find }
 
   /// The delegate; nil when there is none any more.
-  var value: Delegate? { object as? Delegate }
+  var value: Delegate? { find() }
 
-  var isGone: Bool { object == nil }
-
-  func refers(toSameAs other: WeakDelegate) -> Bool { object === other.object }
+  func refers(toSameAs other: WeakDelegate) -> Bool {
+    guard let own = find(), let other = other.find() else { return false }
+    return (own as AnyObject) === (other as AnyObject)
+  }
 }

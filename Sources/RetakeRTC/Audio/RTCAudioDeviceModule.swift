@@ -36,7 +36,7 @@ public final class RTCAudioDeviceModule: Sendable {
   public static let remoteIO = kAudioUnitSubType_RemoteIO
 
   private struct State: Sendable {
-    var delegate = WeakDelegate<any RTCAudioDeviceModuleDelegate>(nil)
+    var delegate = WeakDelegate<any RTCAudioDeviceModuleDelegate> { nil }
     var session: AudioSession?
     /// What was set; nil leaves the device as its session has it.
     var subType: OSType?
@@ -70,7 +70,7 @@ public final class RTCAudioDeviceModule: Sendable {
   public var delegate: (any RTCAudioDeviceModuleDelegate)? {
     get { state.withLock { $0.delegate }.value }
     set {
-      let delegate = WeakDelegate(newValue)
+      let delegate = WeakDelegate { [weak newValue] in newValue }
       state.withLock { $0.delegate = delegate }
     }
   }

@@ -51,7 +51,6 @@ public final class RTCAudioSession: Sendable {
     var joined: [Entry] = []
     var kept = KeptAudioSettings()
 
-    /// What calls go to.
     var sessions: [AudioSession] {
       chosen.map { [$0] } ?? joined.compactMap(\.session)
     }
@@ -102,11 +101,16 @@ public final class RTCAudioSession: Sendable {
     }
   }
 
-  private var snapshot: AudioSessionSnapshot? { state.withLock { $0.sessions.last }?.snapshot }
+  /// What calls go to: sessions whose factories are not finished.
+  private var sessions: [AudioSession] {
+    state.withLock { $0.sessions }.filter { !$0.isFinished }
+  }
+  private var snapshot: AudioSessionSnapshot? { sessions.last?.snapshot }
   private var kept: KeptAudioSettings { state.withLock { $0.kept } }
 
   private func call(_ call: AudioSessionCall) throws {
-    let (sessions, isChosen) = state.withLock { ($0.sessions, $0.chosen != nil) }
+    let isChosen = state.withLock { $0.chosen != nil }
+    let sessions = sessions
     do throws(AudioSessionError) {
       if !isChosen, call.needsLock, kept.locks == 0 { throw .lockRequired }
       for session in sessions { try session.call(call) }
@@ -305,27 +309,27 @@ public final class RTCAudioSession: Sendable {
 
   /// The system activated the session by itself, as for a call of its own telephone.
   public func audioSessionDidActivate(_ session: AVAudioSession) {
-    for session in state.withLock({ $0.sessions }) { session.handle(.externallyActivated) }
+    for session in sessions { session.handle(.externallyActivated) }
   }
 
   /// The system deactivated the session.
   public func audioSessionDidDeactivate(_ session: AVAudioSession) {
-    for session in state.withLock({ $0.sessions }) { session.handle(.externallyDeactivated) }
+    for session in sessions { session.handle(.externallyDeactivated) }
   }
 
   // MARK: Delegates
 
   /// Adds a delegate; it is not kept alive.
   public func add(_ delegate: any RTCAudioSessionDelegate) {
-    let delegate = WeakDelegate(delegate)
+    let delegate = WeakDelegate { [weak delegate] in delegate }
     delegates.withLock { $0.append(delegate) }
   }
 
   /// Removes a delegate.
   public func remove(_ delegate: any RTCAudioSessionDelegate) {
-    let gone = WeakDelegate(delegate)
+    let gone = WeakDelegate { [weak delegate] in delegate }
     delegates.withLock { delegates in
-      delegates.removeAll { $0.isGone || $0.refers(toSameAs: gone) }
+      delegates.removeAll { $0.value == nil || $0.refers(toSameAs: gone) }
     }
   }
 

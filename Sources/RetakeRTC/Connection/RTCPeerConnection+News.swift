@@ -59,6 +59,8 @@ extension RTCPeerConnection {
       let transceiver = transceiver(info)
       if info.kind == .audio { factory.lines?.receive(connection) }
       let streams = info.remoteStreamIDs.map { remoteStream($0) }
+      // A stream that is known already is not told again when it gets a track.
+      for stream in streams { stream.received(transceiver.receiver.named(info.remoteTrackID)) }
       delegate?.peerConnection(self, didStartReceivingOn: transceiver)
       delegate?.peerConnection(self, didAdd: transceiver.receiver, streams: streams)
     case .trackEnded(let id):

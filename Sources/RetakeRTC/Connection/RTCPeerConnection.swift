@@ -29,7 +29,8 @@ public final class RTCPeerConnection: Sendable {
   ) {
     self.connection = connection
     self.factory = factory
-    state = Mutex(State(delegate: WeakDelegate(delegate), values: configuration))
+    state = Mutex(
+      State(delegate: WeakDelegate { [weak delegate] in delegate }, values: configuration))
     connection.listen { [weak self] news in self?.hear(news) }
   }
 
@@ -44,7 +45,7 @@ public final class RTCPeerConnection: Sendable {
   public var delegate: (any RTCPeerConnectionDelegate)? {
     get { state.withLock { $0.delegate }.value }
     set {
-      let delegate = WeakDelegate(newValue)
+      let delegate = WeakDelegate { [weak newValue] in newValue }
       state.withLock { $0.delegate = delegate }
     }
   }

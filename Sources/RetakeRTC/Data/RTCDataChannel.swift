@@ -6,7 +6,7 @@ import Synchronization
 /// A data channel with the methods of the Objective-C class.
 public final class RTCDataChannel: Sendable {
   private struct State {
-    var delegate = WeakDelegate<any RTCDataChannelDelegate>(nil)
+    var delegate = WeakDelegate<any RTCDataChannelDelegate> { nil }
     /// The bytes of messages that the stack has not taken off its hands.
     var unsent = 0
     /// The largest message that the peer takes, once it was read; 0 for any.
@@ -31,7 +31,7 @@ public final class RTCDataChannel: Sendable {
   public var delegate: (any RTCDataChannelDelegate)? {
     get { state.withLock { $0.delegate }.value }
     set {
-      let delegate = WeakDelegate(newValue)
+      let delegate = WeakDelegate { [weak newValue] in newValue }
       state.withLock { $0.delegate = delegate }
     }
   }

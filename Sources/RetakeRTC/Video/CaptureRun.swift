@@ -28,7 +28,7 @@ final class CaptureRun: VideoConsumer {
     _ delegate: (any RTCVideoCapturerDelegate)?, framesPerSecond: Int = .max, note: CaptureNote?,
     isOfMachine: Bool = false, started: @escaping @Sendable (Bool) -> Void
   ) {
-    self.delegate = WeakDelegate(delegate)
+    self.delegate = WeakDelegate { [weak delegate] in delegate }
     self.note = note
     self.isOfMachine = isOfMachine
     self.started = Mutex(started)

@@ -24,7 +24,7 @@ public protocol RTCVideoViewDelegate: AnyObject {
 /// where in the view that stands.
 public final class RTCMTLVideoView: RTCVideoRenderer, Sendable {
   private struct State {
-    var delegate = WeakDelegate<any RTCVideoViewDelegate>(nil)
+    var delegate = WeakDelegate<any RTCVideoViewDelegate> { nil }
     var contentMode = UIView.ContentMode.scaleAspectFill
     var isEnabled = true
     var rotationOverride: RTCVideoRotation?
@@ -44,7 +44,7 @@ public final class RTCMTLVideoView: RTCVideoRenderer, Sendable {
   public var delegate: (any RTCVideoViewDelegate)? {
     get { state.withLock { $0.delegate }.value }
     set {
-      let delegate = WeakDelegate(newValue)
+      let delegate = WeakDelegate { [weak newValue] in newValue }
       state.withLock { $0.delegate = delegate }
     }
   }

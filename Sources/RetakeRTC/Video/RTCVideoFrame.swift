@@ -64,7 +64,7 @@ public final class RTCVideoFrame: Sendable {
     RTCVideoFrame(buffer: buffer.toI420(), rotation: rotation, timeStampNs: timeStampNs)
   }
 
-  /// The upright pixels as red, green, blue and alpha in four bytes each, for a screen; empty for a
+  /// The upright pixels as red, green, blue and alpha in four bytes each, for a screen; black for a
   /// buffer whose bytes do not fit its size.
   public func rgba() -> [UInt8] { native?.rgba() ?? [] }
 

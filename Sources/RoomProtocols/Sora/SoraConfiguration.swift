@@ -1,5 +1,4 @@
 package import RoomSignaling
-import Synchronization
 
 /// How a channel of WebRTC SFU Sora is entered, by the names and with the defaults of the service's
 /// own SDKs.
@@ -68,7 +67,7 @@ public struct SoraConfiguration: Hashable, Sendable {
   public var messagingLabels: [String] = []
 
   /// What a layer above keeps with the configuration: its handlers.
-  package let attachment = SoraAttachment()
+  package var attachment: SoraAttachment?
 
   /// Enters a channel at one address.
   public init(url: String, channelId: String, role: Role, multistreamEnabled: Bool? = nil) {
@@ -140,21 +139,11 @@ public struct SoraConfiguration: Hashable, Sendable {
   }
 }
 
-/// An object that copies of a configuration share; configurations do not differ by it.
-package final class SoraAttachment: Hashable, Sendable {
-  private let object = Mutex<(any Sendable)?>(nil)
+/// An object that a layer above keeps with a configuration; configurations do not differ by it.
+package struct SoraAttachment: Hashable, Sendable {
+  package let object: any Sendable
 
-  package init() {}
-
-  /// The object, made when it is asked for first.
-  package func value<Value: Sendable>(_ make: () -> Value) -> Value {
-    object.withLock { object in
-      if let known = object as? Value { return known }
-      let made = make()
-      object = made
-      return made
-    }
-  }
+  package init(_ object: any Sendable) { self.object = object }
 
   package static func == (left: SoraAttachment, right: SoraAttachment) -> Bool { true }
   package func hash(into hasher: inout Hasher) {}
