@@ -34,6 +34,8 @@ struct StreamClock {
   private var steps: [(ticks: UInt32, count: Int)] = []
   private var stepCount = 0
   private var sameTimes = 0
+  /// How many packets have an earlier time than the one before.
+  private var backwards = 0
   private var types: [(type: UInt8, count: Int)] = []
 
   /// The payload type of most packets.
@@ -60,7 +62,7 @@ struct StreamClock {
     elapsedTicks += Int64(ticks)
     guard header.sequence &- lastSequence == 1 else { return .unknown }
     guard ticks > 0 else {
-      if ticks == 0 { sameTimes += 1 }
+      if ticks == 0 { sameTimes += 1 } else { backwards += 1 }
       return ticks == 0 ? .sameTime : .unknown
     }
     let step = UInt32(ticks)
@@ -98,6 +100,7 @@ struct StreamClock {
     if let best = even.min(by: { error($0) < error($1) }) { return best }
     // Frames of one packet each, or audio that does not step evenly: time has to tell. Within a
     // second the usual clocks are far enough apart.
+    guard backwards * 5 <= stepCount else { return nil }
     guard seconds >= 1, !Self.opusSteps.contains(usualStep.ticks) || seconds >= 10 else {
       return nil
     }

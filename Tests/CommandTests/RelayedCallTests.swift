@@ -173,6 +173,7 @@ struct RelayedCallTests {
     let info = try await Tool.run("info", path)
     // It is wrapped.
     let words = info.output.split(whereSeparator: \.isWhitespace).joined(separator: " ")
-    #expect(words.contains("unused-key, 0.000 to 5.065 s: 1: SRTP keys that open no packet"), "\(info.output)")
+    let told = "unused-key, 0.000 to 5.065 s: 1: SRTP keys that open no packet"
+    #expect(words.contains(told), "\(info.output)")
   }
 }

@@ -63,7 +63,7 @@ struct StreamImportTests {
         Capture.udp(Capture.answer(to: check), from: 1, isBack: true), at: at + 11 * milliseconds)
     }
     let (take, made) = try await imported(folder, capture)
-    #expect(made.output.contains("1 calls, 4 streams, 1600 RTP"), "\(made.output)")
+    #expect(made.output.contains("1 call, 4 streams, 1600 RTP"), "\(made.output)")
     #expect(!made.output.contains("left out"))
     let ice = "FROM state WHERE machine = 'ice-connection' AND to_state = 'connected'"
     #expect(try Takes.number(take, "SELECT count(*) \(ice)") == 2)
