@@ -124,10 +124,9 @@ import Testing
     while try rows.step() { found.append(rows.integer(0)) }
     // Each of the eight hears three or four in each of three rounds.
     #expect(found.count >= 8 * 3 * 3)
-    let median = try #require(found.isEmpty ? nil : found[found.count / 2])
-    // The worst of them is the machine's, where much else runs on it.
-    #expect(median <= 300 && (found.last ?? 0) < 60_000, "\(found)")
-    print("speakers:", found.count, median, found.last ?? 0)
+    // How many milliseconds depends on the machine; `VoiceSelectionTests` holds 300 of them in
+    // virtual time.
+    #expect((found.last ?? .max) < 60_000, "\(found)")
   }
 
   @Test func whatIsAlwaysOnIsHeardBesidesTheFew() async throws {

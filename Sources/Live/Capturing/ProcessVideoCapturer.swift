@@ -120,7 +120,7 @@ public final class ProcessVideoCapturer: VideoCapturer {
 
   /// The ffmpeg of a search path, or of that of the process.
   static func program(in path: String? = nil) -> String? {
-    if let standIn = standIn.withLock({ $0 }) { return standIn }
+    if path == nil, let standIn = standIn.withLock({ $0 }) { return standIn }
     let path = path ?? ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"
     return path.split(separator: ":")
       .map { "\($0)/ffmpeg" }
