@@ -54,7 +54,7 @@ struct SessionControl {
       return reply(id, .failed(.lockRequired), into: &outbox)
     }
     if requests.isFull { return reply(id, .failed(.busy), into: &outbox) }
-    call.note(in: &settings.wanted)
+    call.apply(to: &settings.wanted)
     if let operations = call.operations {
       return add(.operations(operations), call: id, into: &outbox)
     }

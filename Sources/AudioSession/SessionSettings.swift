@@ -78,7 +78,7 @@ extension AudioSessionCall {
   }
 
   /// Writes what the application wants into the configuration.
-  package func note(in wanted: inout AudioSessionConfiguration) {
+  package func apply(to wanted: inout AudioSessionConfiguration) {
     switch self {
     case .configure(let configuration): wanted = configuration
     case .setCategory(let category, let options):

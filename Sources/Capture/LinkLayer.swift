@@ -244,7 +244,7 @@ enum LabelStack {
     return .unread(.multiprotocolLabels)
   }
 
-  /// Whether an Ethernet frame with IP, or what belongs to it, begins here.
+  /// Whether an Ethernet frame begins here whose EtherType is IP, ARP, LLDP, MPLS or PPPoE.
   static func isEthernet(_ frame: RawSpan, _ range: Range<Int>) -> Bool {
     guard range.count >= 14 else { return false }
     var place = range.lowerBound + 12

@@ -47,9 +47,9 @@ enum Tunnel {
     }
   }
 
-  /// What is inside, when all of it is what it should be; nil for what is no tunnel then.
+  /// The content if it parses as the packet that the tunnel header announces; nil otherwise.
   ///
-  /// - Parameter isCertain: whether nothing else may look so.
+  /// - Parameter isCertain: whether the packet has to prove itself by lengths and checksum.
   static func checked(
     _ content: LinkLayer.Content, _ payload: RawSpan, isCertain: Bool = false
   ) -> LinkLayer.Content? {

@@ -5,7 +5,7 @@ import RTP
 import Tape
 import Wire
 
-/// The received media of some peers or of a part of a take, decoded from the frames that it keeps.
+/// Decodes received media of some peers, or of a part of a take, from the stored frames.
 ///
 /// Nothing is replayed: a video frame needs those from the key frame before it on, audio the second
 /// before it, and other peers are not decoded at all.

@@ -179,8 +179,7 @@ package struct ObservedPair: Hashable, Sendable {
   package var bytes: [UInt64] = [0, 0]
 }
 
-/// A datagram of a call that came inside of something else: in what a TURN server relays, or in a
-/// TCP connection.
+/// A datagram of a call that TURN or a TCP connection carried.
 package struct CarriedDatagram: Hashable, Sendable {
   package var transport: Int
   /// Which end sent it, and the pair that it went over.

@@ -5,9 +5,9 @@ import Wire
 /// Packets that look like RTP where nothing announced a call: they are of one when a source goes on
 /// as RTP does (RFC 3550 appendix A.1).
 ///
-/// Every source of a path is judged by itself: several may take turns, and both ends send. What
-/// came before the verdict waits, within limits for each path and for all of them, and goes with
-/// it.
+/// Each SSRC of a path has its own verdict, because streams may take turns and both ends send.
+/// Packets wait for the verdict, within limits for each path and for all of them, and are then
+/// either released to the call or dropped.
 struct Probation {
   /// How many packets of a source have to follow each other.
   private static let sequenceMinimum = 3

@@ -5,7 +5,7 @@ import Wire
 ///
 /// What follows from a change is returned as what the room tells and asks for.
 struct ReceiverPool {
-  /// Who chooses which of those who speak are heard.
+  /// Who selects the active voices: nobody, the service, or this client.
   enum Voices: Sendable {
     /// Nobody: all that is received is.
     case all

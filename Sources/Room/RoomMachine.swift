@@ -72,7 +72,7 @@ package struct RoomMachine: Machine {
     actions = ActionTable(limit: .milliseconds(configuration.actionTimeoutMilliseconds))
   }
 
-  /// Who chooses which of those who speak are heard.
+  /// Who selects the active voices: nobody, the service, or this client.
   private var voices: ReceiverPool.Voices {
     if abilities.contains(.toldVoices) { return .told }
     guard configuration.audioOccupants != nil, !abilities.contains(.audioSelection) else {

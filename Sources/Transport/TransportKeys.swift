@@ -86,7 +86,7 @@ struct TransportKeys: ~Copyable {
 
   // MARK: Protection
 
-  /// Applies the keys of a finished handshake.
+  /// Sets up SRTP with the keys that a finished handshake exported (RFC 5764 section 4.2).
   mutating func secure(_ result: DTLSResult) throws(SecureError) {
     srtp = try security.protection(result)
     secured = result

@@ -140,7 +140,7 @@ struct WrappedCall {
     guard way == .tcp || way == .channelsOverTCP else {
       return record(ports + Self.big(8 + payload.count) + [0, 0] + payload, 17, from, to, at)
     }
-    // In segments as a network carries them.
+    // Cut into segments of at most 1,200 bytes.
     var rest = payload[...]
     while !rest.isEmpty {
       let part = rest.prefix(1200)

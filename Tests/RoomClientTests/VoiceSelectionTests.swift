@@ -10,7 +10,7 @@ import Wire
 struct VoiceSelectionTests {
   private static let block = Interval.milliseconds(20)
 
-  /// Plays a script of levels: for each voice the spans of milliseconds in which it speaks.
+  /// Runs the selection over scripted levels: for each voice, when it speaks, in milliseconds.
   ///
   /// - Returns: who held a place after each block of 20 ms.
   private func holders(

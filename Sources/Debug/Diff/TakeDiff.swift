@@ -216,7 +216,7 @@ package struct TakeDiff: Sendable {
   /// The differences for people, first one first.
   package var text: String { text() }
 
-  /// The same for a terminal.
+  /// The report as text for a terminal.
   package func text(_ look: TableLook = TableLook()) -> String {
     var lines = ["\(paths[0]) and \(paths[1]), clocks set by \(alignment.rawValue)"]
     if let difference = common.difference {

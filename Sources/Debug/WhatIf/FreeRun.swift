@@ -142,7 +142,7 @@ package final class FreeRun {
       let now = max(due, peers[index].at)
       peers[index].at = now
       peers[index].machine.step(.deadline, at: now - peers[index].clock, into: &outbox)
-      while let output = outbox.next() { peers[index].outcome.takeLate(output, at: now) }
+      while let output = outbox.next() { peers[index].outcome.countLate(output, at: now) }
     }
   }
 

@@ -78,8 +78,8 @@ package struct PeerOutcome: Sendable, Codable {
     }
   }
 
-  /// Takes what a peer does when its recording is over: only what it shows of what had come.
-  mutating func takeLate(_ output: PeerOutput, at now: Instant) {
+  /// Counts the frames that a peer shows after its recording ended, of packets that had arrived.
+  mutating func countLate(_ output: PeerOutput, at now: Instant) {
     guard case .event(.frame(let frame)) = output, frame.isInbound, frame.outcome == "decoded"
     else { return }
     if frame.kind == .video {

@@ -120,7 +120,7 @@ package struct WhatIfReport: Sendable {
   /// The report for people: what differs, with the freezes that went or came.
   package var text: String { text() }
 
-  /// The same for a terminal.
+  /// The report as text for a terminal.
   package func text(_ look: TableLook = TableLook()) -> String {
     var lines =
       changes.map { "what if: \($0)" } + [Self.meaning] + (otherText.map { [$0] } ?? []) + [""]

@@ -74,11 +74,11 @@ struct FrameReception {
     return demand.requested
   }
 
-  /// Gives up what is missing: the receiver asked for a key frame.
+  /// Abandons the missing packets, because the receiver asked for a key frame.
   ///
   /// One that has begun to come in is waited for, because with it the receiver has what it asked
   /// for, and so is the first one.
-  mutating func giveUp() {
+  mutating func abandonMissing() {
     guard !assembler.needsKey, !assembler.awaitsKey, let last = missing.sequences.last else {
       return
     }

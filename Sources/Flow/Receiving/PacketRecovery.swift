@@ -11,13 +11,13 @@ struct PacketRecovery {
   private var media: [(sequence: UInt16, bytes: [UInt8])] = []
   private var corrections: [ULPFEC] = []
 
-  /// Takes a packet of the media as it would be without RED; gives those that can be made of it.
+  /// Adds a media packet without its RED header, and returns the lost packets that this recovers.
   mutating func receive(_ packet: [UInt8], sequence: UInt16, ssrc: UInt32) -> [[UInt8]] {
     guard add(packet, sequence) else { return [] }
     return recover(ssrc)
   }
 
-  /// Takes what corrects errors; gives the packets that can be made of it.
+  /// Adds a ULPFEC packet, and returns the lost packets that it recovers.
   mutating func receive(_ correction: ULPFEC, ssrc: UInt32) -> [[UInt8]] {
     if corrections.count == PacketRecovery.correctionsMaximum { corrections.removeFirst() }
     corrections.append(correction)

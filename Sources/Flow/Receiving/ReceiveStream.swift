@@ -124,7 +124,7 @@ struct ReceiveStream {
     }
   }
 
-  /// Takes a packet that was lost and made again from others, which counts as none that came.
+  /// Receives a packet that FEC recovered; it still counts as lost (W3C packetsLost).
   mutating func receiveRecovered(
     _ packet: Packet, at now: Instant, into outbox: inout Outbox<MediaFlow.Output>
   ) {
@@ -137,11 +137,11 @@ struct ReceiveStream {
     count(header, arrival: arrival)
   }
 
-  /// Gives up the packets that are missing: the receiver asked for a key frame.
-  mutating func giveUp(
+  /// Abandons the missing packets, because the receiver asked for a key frame.
+  mutating func abandonMissing(
     at now: Instant, into outbox: inout Outbox<MediaFlow.Output>
   ) {
-    videoFrames.giveUp()
+    videoFrames.abandonMissing()
     if let codec { deliver(codec, at: now, into: &outbox) }
   }
 

@@ -32,6 +32,6 @@ struct ReceiverJitter {
     sixteenths += size - ((sixteenths + 8) >> 4)
   }
 
-  /// Takes what the receiver reports.
+  /// Continues from the jitter that the receiver reports, in ticks.
   mutating func correct(_ jitter: UInt32) { sixteenths = Int64(jitter) << 4 }
 }

@@ -115,7 +115,7 @@ package struct StreamReception {
     for bytes in recovered(packet, isRetransmission) {
       receiveRecovered(bytes, packet, extensions, arrival: arrival, at: now)
     }
-    return takeFrames()
+    return removeFrames()
   }
 
   /// Counts a packet whose payload cannot be read: it is protected, or of an unknown type.
@@ -135,7 +135,7 @@ package struct StreamReception {
     stream.countRetransmissionSource(header, arrival: arrival)
   }
 
-  private mutating func takeFrames() -> [ReceivedFrame] {
+  private mutating func removeFrames() -> [ReceivedFrame] {
     var frames: [ReceivedFrame] = []
     while let output = outputs.next() {
       if case .received(let frame) = output { frames.append(frame) }
@@ -143,7 +143,7 @@ package struct StreamReception {
     return frames
   }
 
-  // MARK: RED and the correction of errors
+  // MARK: RED and FEC
 
   private mutating func countRED(_ packet: Packet, _ isRetransmission: Bool) {
     let bytes = UInt64(max(0, packet.wire.payload.count - packet.header.payload.count))
@@ -203,8 +203,8 @@ package struct StreamReception {
   /// longer; gives the frames that waited for it.
   package mutating func countKeyframeRequest(isFIR: Bool, at now: Instant) -> [ReceivedFrame] {
     if isFIR { requests.fir += 1 } else { requests.pli += 1 }
-    stream.giveUp(at: now, into: &outputs)
-    return takeFrames()
+    stream.abandonMissing(at: now, into: &outputs)
+    return removeFrames()
   }
 
   /// Takes what the real receiver reports of the stream.

@@ -118,7 +118,7 @@ package struct StreamEmission {
       Report(compactNTP: UInt32(truncatingIfNeeded: report.ntpTime >> 16), at: arrival))
   }
 
-  /// Takes what the receiver reports.
+  /// Handles a report block of the receiver.
   ///
   /// The round trip is that from the place of the capture to the receiver and back (RFC 3550
   /// section 6.4.1), for the sender's clock is not known here.

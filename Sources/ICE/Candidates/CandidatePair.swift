@@ -101,7 +101,7 @@ struct CandidatePair {
 
   // MARK: Checks
 
-  /// Records that a check went out.
+  /// Remembers a sent check until its response, and counts it.
   mutating func remember(_ check: CheckRound.Check) {
     round.remember(check)
     traffic.countRequest()

@@ -48,7 +48,7 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
     var ignored = 0
     /// Whether senders start and stop the capturer; false once the application did.
     var isAutomatic: Bool
-    /// Whether somebody sends, as it was seen last.
+    /// Whether a sender was attached at the last change.
     var isSent = false
 
     /// Whether somebody sends.

@@ -43,7 +43,7 @@ struct KeptAudioSettings: Sendable {
   }
 
   private mutating func set(_ call: AudioSessionCall) {
-    call.note(in: &configuration)
+    call.apply(to: &configuration)
     settings.removeAll { $0.name == call.name }
     settings.append(call)
   }

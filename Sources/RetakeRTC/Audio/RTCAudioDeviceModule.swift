@@ -188,7 +188,7 @@ final class AudioLines: Sendable {
     attachments.withLock { $0[key] = made }
   }
 
-  /// Sends no more on a transceiver; the microphone goes on until the connection is closed.
+  /// Stops sending on a transceiver; the microphone keeps running until the connection closes.
   func end(_ connection: PeerConnection, _ transceiver: UInt32) {
     let key = Key(connection: ObjectIdentifier(connection), transceiver: transceiver)
     attachments.withLock { $0[key] }?.endSending()

@@ -1,4 +1,5 @@
 package import Peer
+import RoomProtocols
 
 extension RoomHost {
   /// How rooms are hosted.
@@ -24,5 +25,15 @@ extension RoomHost {
     package var joinSeconds = 10.0
 
     package init() {}
+  }
+}
+
+extension RoomRequest {
+  /// Whether a connection hears of it, whose inputs the take keeps.
+  var isRecorded: Bool {
+    switch self {
+    case .offer, .answer, .candidate, .restart, .stop: true
+    default: false
+    }
   }
 }

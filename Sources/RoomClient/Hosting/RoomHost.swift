@@ -394,13 +394,3 @@ package actor RoomHost {
     }
   }
 }
-
-extension RoomRequest {
-  /// Whether a connection hears of it, whose inputs the take keeps.
-  fileprivate var isRecorded: Bool {
-    switch self {
-    case .offer, .answer, .candidate, .restart, .stop: true
-    default: false
-    }
-  }
-}
