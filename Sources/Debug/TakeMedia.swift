@@ -124,7 +124,7 @@ package struct TakeMedia {
     let track = try self.track(connection, choice, kind: "audio", at: end)
     let statement = try connection.prepare(
       """
-      SELECT bytes, at_ns, outcome, samples FROM frame
+      SELECT bytes, at_ns, outcome, samples, codec FROM frame
       WHERE peer = ?1 AND track = ?2 AND direction = 'in' AND kind = 'audio'
         AND at_ns <= ?3 AND at_ns >= ?4
       ORDER BY row
@@ -132,12 +132,18 @@ package struct TakeMedia {
     bind(track, end, to: statement)
     // A second before it brings the decoder into the state that it had.
     statement.bind((begin - .seconds(1)).nanoseconds, at: 4)
-    let decoder = try LibraryCodecs().audioDecoder(track: "\(track.number)", channels: 1)
+    var decoders: [String: any AudioDecoding] = [:]
     var blocks: [AudioBlock] = []
     var beginsAt: Int64?
     while try statement.step() {
       let (bytes, at, outcome, samples) = statement.values(
         [UInt8].self, Int64.self, String.self, Int.self)
+      let codec = statement.text(4) ?? ""
+      let decoder =
+        try decoders[codec]
+        ?? LibraryCodecs().audioDecoder(
+          track: "\(track.number)", CodecName(rawValue: codec), channels: 1)
+      decoders[codec] = decoder
       let count = max(120, samples)
       // What a block was recovered from is the packet played after it.
       let request: AudioDecodeRequest =

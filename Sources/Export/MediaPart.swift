@@ -160,16 +160,17 @@ struct MediaPart {
     _ track: Track, _ connection: borrowing SQLiteConnection, into tracks: TrackFiles
   ) throws(SQLiteError) -> Bool {
     let begin = window.lowerBound == .min ? .min : window.lowerBound &- Self.preroll
-    var decoder: (any AudioDecoding)?
+    var decoders: [(codec: CodecName, decoder: any AudioDecoding)] = []
     // What a block was recovered from is the packet played after it.
     var waiting: [Frame] = []
     func play(_ frame: Frame, _ request: AudioDecodeRequest) -> Bool {
-      let used =
-        decoder
+      let known = decoders.first { $0.codec == frame.codec }?.decoder
+      let made =
+        known
         ?? (try? LibraryCodecs().audioDecoder(
-          track: "\(track.number)", channels: max(1, frame.channels)))
-      decoder = used
-      guard let used else { return false }
+          track: "\(track.number)", frame.codec, channels: max(1, frame.channels)))
+      guard let used = made else { return false }
+      if known == nil { decoders.append((frame.codec, used)) }
       let block =
         (try? used.decode(request).block)
         ?? AudioBlock(blank: max(120, frame.samples), channels: max(1, frame.channels))
@@ -199,8 +200,7 @@ struct MediaPart {
           guard isPlayed else { return false }
         }
         waiting = []
-        // G.711 and others that are not Opus come out of the replay alone.
-        return frame.codec == .opus && play(frame, .payload(frame.bytes))
+        return play(frame, .payload(frame.bytes))
       default: return true
       }
     }

@@ -1,5 +1,6 @@
 import Media
 public import Peer
+import RTP
 import Synchronization
 public import Tape
 public import Wire
@@ -143,6 +144,8 @@ public final class Session: Sendable {
     if configuration.decoders == nil {
       configuration.decoders = LibraryCodecs.furtherDecoders
     }
+    configuration.codecs = configuration.codecs ?? Codec.offeredNames
+    configuration.limitationFollowsTarget = configuration.limitationFollowsTarget ?? true
     configuration.takesOfferedLayers = configuration.takesOfferedLayers ?? true
     let key = loop.nextKey()
     let observers = PeerObservers(port: DataChannelPort(mailbox: loop.mailbox, key: key))

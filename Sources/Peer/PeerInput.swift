@@ -121,7 +121,11 @@ public struct PeerConfiguration: Hashable, Sendable, Codable {
   /// arrivals alone decide (W3C RTCRtpReceiver.jitterBufferTarget, for all receivers).
   public var jitterBufferMinimum: UInt32?
   /// The codecs to offer and accept, by encoding name, the preferred ones first, and those that are
-  /// not known passed over; nil has Opus, VP8, VP9 and H.264.
+  /// not known passed over.
+  ///
+  /// A session puts those in the place of nil that connections offer as a rule: Opus, G.711 (PCMU,
+  /// PCMA), telephone events, VP8, VP9 and H.264. nil in a take, of before there were all of them,
+  /// has Opus, VP8, VP9 and H.264.
   public var codecs: [String]?
   /// The header extensions to use, by URI, in the order in which offers list them; nil has all.
   public var headerExtensions: [String]?
@@ -146,6 +150,10 @@ public struct PeerConfiguration: Hashable, Sendable, Codable {
   /// Others are given on as they came. A session puts those in the place of nil that its build has;
   /// nil in a take, of before there were any, has none.
   public var decoders: [String]?
+
+  /// Whether a target far below what the video frames of a sender want counts as limited by the
+  /// bandwidth (W3C qualityLimitationReason); nil: it does not, in a take of before.
+  public var limitationFollowsTarget: Bool?
 
   /// Creates the default configuration.
   public init() {}

@@ -83,6 +83,7 @@ package struct Upgrade: Sendable, Codable {
     switch input {
     case ObserverInput.genesis(var genesis):
       genesis.revision = observerRevision
+      genesis.playsG711 = true
       if decodes { genesis.decodeAll() }
       return ObserverInput.genesis(genesis)
     case PeerInput.genesis(var genesis) where decodes:

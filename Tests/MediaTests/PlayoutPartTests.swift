@@ -8,7 +8,7 @@ import Wire
 struct PlayoutPartTests {
   private func entry(_ number: Int64) throws -> AudioPacketBuffer.Entry {
     let frame = audioFrame(number, arrival: milliseconds(20 * number))
-    return AudioPacketBuffer.Entry(frame: frame, packet: try #require(OpusPacket(frame.bytes)))
+    return AudioPacketBuffer.Entry(frame: frame, packet: try #require(AudioPacket(frame)))
   }
 
   // MARK: The delay
@@ -92,7 +92,9 @@ struct PlayoutPartTests {
       ) throws(CodecError) -> any AudioEncoding {
         throw CodecError(reason: "no")
       }
-      func audioDecoder(track: String, channels: Int) throws(CodecError) -> any AudioDecoding {
+      func audioDecoder(track: String, _ codec: CodecName, channels: Int) throws(CodecError)
+        -> any AudioDecoding
+      {
         requests += 1
         throw CodecError(reason: "no")
       }

@@ -25,7 +25,7 @@ final class BlankCodecs: CodecFactory {
   func audioEncoder(track: String, _ settings: OpusSettings) -> any AudioEncoding {
     BlankAudioEncoder(self)
   }
-  func audioDecoder(track: String, channels: Int) -> any AudioDecoding {
+  func audioDecoder(track: String, _ codec: CodecName, channels: Int) -> any AudioDecoding {
     BlankAudioDecoder(self, channels)
   }
   func videoEncoder(track: String, _ settings: VideoSettings) -> any VideoEncoding {

@@ -141,8 +141,8 @@ private final class RefusingCodecs: CodecFactory {
   func audioEncoder(track: String, _ settings: OpusSettings) -> any AudioEncoding {
     blank.audioEncoder(track: track, settings)
   }
-  func audioDecoder(track: String, channels: Int) -> any AudioDecoding {
-    blank.audioDecoder(track: track, channels: channels)
+  func audioDecoder(track: String, _ codec: CodecName, channels: Int) -> any AudioDecoding {
+    blank.audioDecoder(track: track, codec, channels: channels)
   }
   func videoEncoder(track: String, _ settings: VideoSettings) -> any VideoEncoding {
     blank.videoEncoder(track: track, settings)

@@ -135,8 +135,10 @@ final class QuieterCodecs: CodecFactory {
     try inner.audioEncoder(track: track, settings)
   }
 
-  func audioDecoder(track: String, channels: Int) throws(CodecError) -> any AudioDecoding {
-    let decoder = try inner.audioDecoder(track: track, channels: channels)
+  func audioDecoder(track: String, _ codec: CodecName, channels: Int) throws(CodecError)
+    -> any AudioDecoding
+  {
+    let decoder = try inner.audioDecoder(track: track, codec, channels: channels)
     return inner is LibraryCodecs ? Quieter(decoder) : decoder
   }
 

@@ -177,6 +177,8 @@ struct ReceiveStream {
 
   private mutating func count(_ packet: Packet) {
     count(packet.header, arrival: packet.arrival)
+    // Events beside audio are not what the stream carries.
+    guard packet.codec.name.carriesMedia else { return }
     codec = packet.codec
     counters.codec = packet.codec.name
     counters.payloadType = packet.codec.payloadType

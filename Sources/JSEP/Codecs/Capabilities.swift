@@ -12,8 +12,11 @@ package struct Capabilities: Hashable, Sendable {
   /// setRemoteDescription, proposedSendEncodings).
   package private(set) var takesOfferedLayers: Bool
 
-  /// What a peer has that is told nothing else.
+  /// What a peer has whose genesis names no codecs.
   package static let usual = Capabilities()
+
+  /// What a new connection has whose application names no codecs.
+  static let offered = Capabilities(codecs: Codec.offeredNames)
 
   /// Finds what is named; names that nothing is known of are passed over.
   ///
@@ -56,7 +59,10 @@ package struct Capabilities: Hashable, Sendable {
 
   /// The capability that a format of a section of this kind calls for, if there is one.
   func codec(matching map: RTPMap, parameters: String, kind: MediaKind) -> CodecCapability? {
-    guard let format = CodecFormat(name: map.name, parameters: parameters) else { return nil }
+    guard
+      let format = CodecFormat(
+        name: map.name, parameters: parameters, clockRate: map.clockRate)
+    else { return nil }
     let named = codecs.filter {
       // Audio without a channel count means one channel (RFC 8866 section 6.6).
       $0.kind == kind && $0.clockRate == map.clockRate

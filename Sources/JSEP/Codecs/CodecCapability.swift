@@ -28,13 +28,15 @@ package struct CodecCapability: Hashable, Sendable {
   init(_ codec: Codec, _ format: OfferedFormat) {
     kind = codec.kind
     name = codec.spelling
-    clockRate = codec.clockRate
+    clockRate = format.clockRate ?? codec.clockRate
     channels = codec.channels
     parameters = format.parameters
-    self.format = CodecFormat(name: codec.spelling, parameters: format.parameters)
+    self.format = CodecFormat(
+      name: codec.spelling, parameters: format.parameters, clockRate: format.clockRate)
     payloadType = format.payloadType
     isPassedThrough = codec.isPassedThrough
     switch codec.kind {
+    case .audio where !codec.name.carriesMedia: feedback = []
     case .audio: feedback = ["transport-cc", "rrtr"]
     case .video:
       feedback = ["goog-remb", "transport-cc", "ccm fir", "nack", "nack pli", "rrtr"]

@@ -9,7 +9,7 @@ package struct NegotiatedCodec: Hashable, Sendable {
   package var channels: UInt8?
   /// The peer's fmtp value, which says what it wants to receive; empty when there is none.
   package var parameters: String {
-    didSet { format = CodecFormat(name: name, parameters: parameters) }
+    didSet { format = CodecFormat(name: name, parameters: parameters, clockRate: clockRate) }
   }
   /// What tells the codec from others of the section.
   package private(set) var format: CodecFormat?
@@ -26,7 +26,7 @@ package struct NegotiatedCodec: Hashable, Sendable {
     self.clockRate = clockRate
     self.channels = channels
     self.parameters = parameters
-    format = CodecFormat(name: name, parameters: parameters)
+    format = CodecFormat(name: name, parameters: parameters, clockRate: clockRate)
     self.rtxPayloadType = rtxPayloadType
     self.feedback = feedback
   }
@@ -41,6 +41,9 @@ package struct NegotiatedCodec: Hashable, Sendable {
 
   /// Whether frames are taken and given on as they are, because there is no library for them.
   package var isPassedThrough: Bool { known?.isPassedThrough ?? false }
+
+  /// Whether its packets carry audio or video frames, and not events beside them.
+  package var carriesMedia: Bool { CodecName(rawValue: name).carriesMedia }
 
   private var known: Codec? { Codec.named(name) }
 }

@@ -25,11 +25,12 @@ public struct RTPCodec: Hashable, Sendable, Codable {
   /// All codecs of a kind that can be sent and received (W3C RTCRtpSender.getCapabilities), with
   /// the retransmission format at the end where there is one.
   ///
-  /// - Parameter names: the codecs that the configuration of the connection names, if it does.
+  /// - Parameter names: the codecs that the configuration of the connection names; nil for those
+  ///   that connections have whose application names none.
   public static func capabilities(_ kind: MediaKind, offering names: [String]? = nil)
     -> [RTPCodec]
   {
-    capabilities(kind, of: names == nil ? .usual : Capabilities(codecs: names))
+    capabilities(kind, of: names == nil ? .offered : Capabilities(codecs: names))
   }
 
   /// All codecs of a kind that a peer with these capabilities can send and receive.
@@ -62,8 +63,13 @@ public struct RTPCodec: Hashable, Sendable, Codable {
   /// What tells the codec from others; nil when the parameters name no format.
   var format: CodecFormat? {
     mimeType.split(separator: "/").last.flatMap {
-      CodecFormat(name: String($0), parameters: sdpFmtpLine ?? "")
+      CodecFormat(name: String($0), parameters: sdpFmtpLine ?? "", clockRate: clockRate)
     }
+  }
+
+  /// Whether it carries media: it is no retransmission format, and no events beside audio.
+  var carriesMedia: Bool {
+    !isRetransmission && format.map { CodecName(rawValue: $0.name).carriesMedia } ?? true
   }
 
   /// Whether two name the same codec; MIME types are compared without case.

@@ -45,7 +45,7 @@ struct AnswerReading {
       let media = SectionMedia.agreed(
         offer: SectionMedia(reading: offered, kind: kind, capabilities),
         answer: SectionMedia(reading: section, kind: kind, capabilities), peerAnswered: true)
-      guard !media.codecs.isEmpty else {
+      guard media.carriesMedia else {
         throw JSEPError(.invalidAccess, "\(place) accepts no codec of the offer")
       }
       accepted.append(index)

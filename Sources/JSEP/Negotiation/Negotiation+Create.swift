@@ -83,7 +83,7 @@ extension Negotiation {
       }
       guard let transceiver = transceiverTable.live(in: slot),
         let media = reading.media[index]?.preferring(transceiver.codecPreferences),
-        !media.codecs.isEmpty
+        media.carriesMedia
       else {
         document.sections.append(LocalSection.rejected(slot, transport, setup))
         continue

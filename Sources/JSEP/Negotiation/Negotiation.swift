@@ -120,7 +120,7 @@ package struct Negotiation {
       }
       if !preferences.contains(match) { preferences.append(match) }
     }
-    guard codecs.isEmpty || preferences.contains(where: { !$0.isRetransmission }) else {
+    guard codecs.isEmpty || preferences.contains(where: \.carriesMedia) else {
       throw JSEPError(.invalidModification, "the preferences name no codec for media")
     }
     transceiverTable.change(index) { $0.prefer(preferences) }

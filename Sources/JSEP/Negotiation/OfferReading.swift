@@ -93,7 +93,7 @@ struct OfferReading {
       return nil
     }
     let media = SectionMedia(reading: section, kind: kind, capabilities)
-    return media.codecs.isEmpty ? nil : media
+    return media.carriesMedia ? media : nil
   }
 }
 

@@ -13,6 +13,8 @@ struct SessionNumbers {
     var rtxPayloadType: UInt8?
   }
 
+  private static let lastStaticType: UInt8 = 34
+
   private var codecs: [Codec] = []
   private var extensions: [(uri: String, id: UInt8)] = []
 
@@ -99,7 +101,8 @@ struct SessionNumbers {
       number != other && !foreign.uses(payloadType: number)
         && !codecs.contains { $0.payloadType == number || $0.rtxPayloadType == number }
     }
-    if isFree(preferred) { return preferred }
+    // A static type means one codec for everybody (RFC 3551 section 6).
+    if isFree(preferred) || preferred <= Self.lastStaticType { return preferred }
     for range: ClosedRange<UInt8> in [96...127, 35...63] {
       if let number = range.first(where: isFree) { return number }
     }

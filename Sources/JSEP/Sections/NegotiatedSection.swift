@@ -42,7 +42,14 @@ package struct NegotiatedSection: Hashable, Sendable {
   }
 
   /// The codec to send with: the first one that can be encoded, or else the first one.
-  package var sentCodec: NegotiatedCodec? { codecs.first { !$0.isPassedThrough } ?? codecs.first }
+  package var sentCodec: NegotiatedCodec? {
+    codecs.first { !$0.isPassedThrough && $0.carriesMedia } ?? codecs.first
+  }
+
+  /// The codec that the peer most likely sends.
+  package var receivedCodec: NegotiatedCodec? {
+    codecs.first(where: \.carriesMedia) ?? codecs.first
+  }
 
   package static func == (left: Self, right: Self) -> Bool {
     left.mid == right.mid && left.transceiverID == right.transceiverID

@@ -42,7 +42,7 @@ package enum OfferRemarks {
       return "sections of \(section.kind.rawValue) are not supported"
     }
     guard section.carriesRTP else { return "the profile \(section.transport) is not supported" }
-    guard SectionMedia(reading: section, kind: kind, capabilities).codecs.isEmpty else {
+    guard !SectionMedia(reading: section, kind: kind, capabilities).carriesMedia else {
       return nil
     }
     let names = codecNames(of: section)

@@ -9,6 +9,9 @@ struct SectionMedia {
 
   /// Identifiers that fit one-byte header extensions (RFC 8285 section 4.2); 15 is reserved.
   static let extensionIDs: ClosedRange<UInt16> = 1...14
+
+  /// Whether audio or video frames can be sent and received, and not events alone.
+  var carriesMedia: Bool { codecs.contains(where: \.carriesMedia) }
 }
 
 extension SectionMedia {
@@ -20,7 +23,8 @@ extension SectionMedia {
       let parameters = formats.parameters[Int(payloadType)]?.parameters ?? ""
       guard let map = formats.maps[Int(payloadType)],
         let capability = capabilities.codec(matching: map, parameters: parameters, kind: kind),
-        let format = CodecFormat(name: map.name, parameters: parameters),
+        let format = CodecFormat(
+          name: map.name, parameters: parameters, clockRate: map.clockRate),
         !codecs.contains(where: { $0.format == format })
       else { continue }
       codecs.append(
@@ -84,6 +88,13 @@ private struct PayloadFormats {
     feedback = section.rtcpFeedback
     for map in section.rtpMaps where maps[Int(map.payloadType)] == nil {
       maps[Int(map.payloadType)] = map
+    }
+    // Static payload types need no line of their own (RFC 3551 section 6).
+    for (number, name) in [(0, CodecName.pcmu), (8, .pcma)] where maps[number] == nil {
+      guard let codec = name.codec, listed.contains(UInt8(number)) else { continue }
+      maps[number] = RTPMap(
+        payloadType: UInt8(number), name: codec.spelling, clockRate: codec.clockRate,
+        channels: nil)
     }
     for parameter in section.formatParameters {
       guard let number = UInt8(decimal: parameter.format), number < 128,

@@ -23,9 +23,12 @@ final class TimedCodecs: CodecFactory {
     try codecs.audioEncoder(track: track, settings)
   }
 
-  func audioDecoder(track: String, channels: Int) throws(CodecError) -> any AudioDecoding {
+  func audioDecoder(track: String, _ codec: CodecName, channels: Int) throws(CodecError)
+    -> any AudioDecoding
+  {
     TimedAudioDecoder(
-      try codecs.audioDecoder(track: track, channels: channels), watch(track, isInbound: true))
+      try codecs.audioDecoder(track: track, codec, channels: channels),
+      watch(track, isInbound: true))
   }
 
   func videoEncoder(track: String, _ settings: VideoSettings) throws(CodecError)

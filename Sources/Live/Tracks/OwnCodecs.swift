@@ -113,9 +113,9 @@ package final class FactoryCodecs: CodecFactory {
   }
 
   package func audioDecoder(
-    track: String, channels: Int
+    track: String, _ codec: CodecName, channels: Int
   ) throws(CodecError) -> any AudioDecoding {
-    try libraries.audioDecoder(track: track, channels: channels)
+    try libraries.audioDecoder(track: track, codec, channels: channels)
   }
 
   package func videoEncoder(

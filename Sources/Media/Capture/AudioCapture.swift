@@ -194,9 +194,10 @@ package struct AudioCapture: Machine {
       // Opus says with one or two bytes that the receiver's comfort noise will do (DTX).
       guard encoded.bytes.count > 2 else { return }
       counters.framesEncoded &+= 1
+      let mediaTime = number &* Int64(BlockCutter.blockLength) / settings.codec.audioTicks
       var frame = EncodedFrame(
-        kind: .audio, codec: .opus,
-        mediaTime: UInt32(truncatingIfNeeded: number &* Int64(BlockCutter.blockLength)),
+        kind: .audio, codec: settings.codec,
+        mediaTime: UInt32(truncatingIfNeeded: mediaTime),
         bytes: encoded.bytes, isKey: true, audioLevel: encoded.level, isVoice: encoded.isVoice)
       frame.peak = encoded.peak
       frame.energy = encoded.energy

@@ -7,7 +7,8 @@ package protocol CodecFactory: AnyObject {
   /// The codecs among them that an application brought.
   var ownCodecs: [OwnCodec] { get }
   func audioEncoder(track: String, _ settings: OpusSettings) throws(CodecError) -> any AudioEncoding
-  func audioDecoder(track: String, channels: Int) throws(CodecError) -> any AudioDecoding
+  func audioDecoder(track: String, _ codec: CodecName, channels: Int) throws(CodecError)
+    -> any AudioDecoding
   func videoEncoder(track: String, _ settings: VideoSettings) throws(CodecError)
     -> any VideoEncoding
   func videoDecoder(track: String, _ codec: CodecName) throws(CodecError) -> any VideoDecoding
@@ -16,6 +17,13 @@ package protocol CodecFactory: AnyObject {
 extension CodecFactory {
   /// All codecs are libraries'.
   package var ownCodecs: [OwnCodec] { [] }
+
+  /// A decoder of Opus.
+  package func audioDecoder(track: String, channels: Int) throws(CodecError)
+    -> any AudioDecoding
+  {
+    try audioDecoder(track: track, .opus, channels: channels)
+  }
 }
 
 /// A failure inside a codec library.
@@ -24,8 +32,10 @@ package struct CodecError: Error, Hashable, Sendable {
   package init(reason: String) { self.reason = reason }
 }
 
-/// Everything that decides the bytes of an Opus encoder; kept in the take's configuration.
+/// Everything that decides the bytes of an audio encoder; kept in the take's configuration.
 package struct OpusSettings: Hashable, Sendable {
+  /// What is encoded; of the others G.711 looks at the channels alone.
+  package var codec = CodecName.opus
   package var channels = 1
   package var bitrate: Int32 = 32_000
   package var complexity: Int32 = 5

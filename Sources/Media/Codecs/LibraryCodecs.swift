@@ -56,13 +56,16 @@ package final class LibraryCodecs: CodecFactory {
   package func audioEncoder(
     track: String, _ settings: OpusSettings
   ) throws(CodecError) -> any AudioEncoding {
-    try LibraryOpusEncoder(settings)
+    if let law = G711Law(settings.codec) { return G711Encoder(law, channels: settings.channels) }
+    return try LibraryOpusEncoder(settings)
   }
 
   package func audioDecoder(
-    track: String, channels: Int
+    track: String, _ codec: CodecName, channels: Int
   ) throws(CodecError) -> any AudioDecoding {
-    try LibraryOpusDecoder(channels: channels)
+    if let law = G711Law(codec) { return G711Decoder(law, channels: channels) }
+    guard codec == .opus else { throw CodecError(reason: "no decoder for \(codec.rawValue)") }
+    return try LibraryOpusDecoder(channels: channels)
   }
 
   package func videoEncoder(

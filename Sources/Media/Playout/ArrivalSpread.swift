@@ -59,10 +59,13 @@ package struct ArrivalSpread {
 
   /// The same for an RTP time that is at most half of its range away from the newest frame's; nil
   /// before the first frame.
-  package func fastestArrival(ofRTPTime rtpTime: UInt32) -> Instant? {
+  ///
+  /// - Parameter ticks: how many ticks of the clock here the RTP clock's last.
+  package func fastestArrival(ofRTPTime rtpTime: UInt32, lasting ticks: Int64 = 1) -> Instant? {
     guard isStarted else { return nil }
-    let distance = Int32(bitPattern: rtpTime &- UInt32(truncatingIfNeeded: newestTime))
-    return fastestArrival(of: newestTime &+ Int64(distance))
+    let newest = UInt32(truncatingIfNeeded: newestTime / max(1, ticks))
+    let distance = Int32(bitPattern: rtpTime &- newest)
+    return fastestArrival(of: newestTime &+ Int64(distance) &* ticks)
   }
 
   @inline(__always)

@@ -44,8 +44,10 @@ struct AudioDelay {
   func dueTime(of time: Int64) -> Instant { timing.fastestArrival(of: time) + target }
 
   /// When a sample would be played if the track were for itself; nil before the first packet.
-  func ownPlayout(ofRTPTime time: UInt32) -> Instant? {
-    timing.fastestArrival(ofRTPTime: time).map { $0 + own }
+  ///
+  /// - Parameter ticks: how many ticks of 48 kHz the RTP clock's last.
+  func ownPlayout(ofRTPTime time: UInt32, lasting ticks: Int64) -> Instant? {
+    timing.fastestArrival(ofRTPTime: time, lasting: ticks).map { $0 + own }
   }
 
   mutating func align(to delay: Interval) { aligned = delay }

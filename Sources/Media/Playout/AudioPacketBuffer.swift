@@ -5,7 +5,7 @@ import RTP
 struct AudioPacketBuffer {
   struct Entry {
     var frame: ReceivedFrame
-    var packet: OpusPacket
+    var packet: AudioPacket
 
     /// The media time at which the packet ends.
     var end: Int64 { frame.extendedTime &+ Int64(packet.duration) }

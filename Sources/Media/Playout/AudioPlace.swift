@@ -19,6 +19,9 @@ struct AudioPlace {
   /// The newest sequence number played, and how long the last packet was.
   private var lastSequence: Int64?
   private(set) var lastDuration = 960
+  /// The newest numbers of packets that carry no audio: events, or comfort noise.
+  private var silentSequences: [Int64] = []
+  private static let silentMaximum = 64
   /// Samples made up in a row, and those of them during which the playhead stood still.
   private(set) var concealedRun = 0
   private var heldSamples: Int64 = 0
@@ -33,12 +36,23 @@ struct AudioPlace {
 
   /// Whether a packet follows the one played last, so that nothing between them was lost.
   func isFollowed(by frame: ReceivedFrame) -> Bool {
-    lastSequence.map { frame.firstSequence == $0 &+ 1 } ?? false
+    lastSequence.map { last in
+      var next = last &+ 1
+      while next < frame.firstSequence, silentSequences.contains(next) { next &+= 1 }
+      return frame.firstSequence == next
+    } ?? false
+  }
+
+  /// Records the number of a packet that carries no audio.
+  mutating func pass(_ sequence: Int64) {
+    if silentSequences.count == AudioPlace.silentMaximum { silentSequences.removeFirst() }
+    silentSequences.append(sequence)
   }
 
   /// Another stream begins.
   mutating func forget() {
     lastSequence = nil
+    silentSequences = []
     rest()
   }
 
@@ -54,7 +68,8 @@ struct AudioPlace {
 
   mutating func play(_ entry: AudioPacketBuffer.Entry) {
     pass(entry)
-    lastDuration = entry.packet.duration
+    // What is made up after it comes in blocks of 2.5 ms at least, however short the packet was.
+    lastDuration = max(entry.packet.duration, 120)
     concealedRun = 0
     hasPlayed = true
   }

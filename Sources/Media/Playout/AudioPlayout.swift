@@ -39,6 +39,10 @@ package struct AudioPlayout: Machine {
   /// When the next block goes out; nil while the track is silent.
   package private(set) var nextTick: Instant?
   private var ssrc: UInt32?
+  /// What is decoded, or made up where nothing is there.
+  private var codec = CodecName.opus
+  /// How many ticks of 48 kHz, in which all times here are, the stream's own clock ticks last.
+  private var ticks: Int64 = 1
   private var buffer = AudioPacketBuffer()
   private var delay: AudioDelay
   private var place = AudioPlace()
@@ -67,7 +71,7 @@ package struct AudioPlayout: Machine {
 
   /// When a sample would be played if the track were for itself; nil before the first packet.
   package func ownPlayout(ofRTPTime time: UInt32) -> Instant? {
-    delay.ownPlayout(ofRTPTime: time)
+    delay.ownPlayout(ofRTPTime: time, lasting: ticks)
   }
 
   /// Sets the least delay with which the video frames of the same stream keep up with the audio.
@@ -75,6 +79,9 @@ package struct AudioPlayout: Machine {
 
   /// Sets how loud the audio is made before anything is counted or handed out.
   package mutating func setGain(_ gain: PlayoutGain) { decoder.setGain(gain) }
+
+  /// Records a packet of the stream that carries no audio, so that the number it has is no loss.
+  package mutating func pass(_ sequence: Int64) { place.pass(sequence) }
 
   package mutating func step(
     _ input: Input, at now: Instant, into outbox: inout Outbox<Output>
@@ -93,12 +100,16 @@ package struct AudioPlayout: Machine {
 
   /// Puts a packet into the buffer, and wakes a silent track.
   private mutating func take(_ frame: ReceivedFrame, at now: Instant) {
-    guard frame.codec == .opus, let packet = OpusPacket(frame.bytes) else {
+    guard let packet = AudioPacket(frame) else {
       counters.packetsMalformed &+= 1
       return
     }
-    if frame.ssrc != ssrc {
+    var frame = frame
+    frame.extendedTime = frame.extendedTime &* packet.ticks
+    // A stream that goes on with another clock begins anew: its times have nothing in common.
+    if frame.ssrc != ssrc || packet.ticks != ticks {
       ssrc = frame.ssrc
+      (codec, ticks) = (frame.codec, packet.ticks)
       delay.reset()
       reset()
     }
@@ -247,6 +258,7 @@ package struct AudioPlayout: Machine {
     into outbox: inout Outbox<Output>
   ) {
     buffer.removeFirst()
+    codec = entry.frame.codec
     place.play(entry)
     nextTick = due + interval(entry.packet.duration)
     let decoded = decode(.payload(entry.frame.bytes), lasting: entry.packet.duration)
@@ -292,13 +304,14 @@ package struct AudioPlayout: Machine {
     into outbox: inout Outbox<Output>
   ) {
     counters.countPlayed(decoded)
-    outbox.append(.played(PlayedAudio(origin: origin, frame: frame, decoded: decoded)))
+    outbox.append(
+      .played(PlayedAudio(origin: origin, frame: frame, decoded: decoded, codec: codec)))
   }
 
   private mutating func decode(
     _ request: AudioDecodeRequest, lasting frameCount: Int
   ) -> DecodedAudio {
-    decoder.decode(request, lasting: frameCount, failures: &counters.decodingFailures)
+    decoder.decode(request, codec, lasting: frameCount, failures: &counters.decodingFailures)
   }
 }
 

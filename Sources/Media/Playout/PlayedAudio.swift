@@ -15,10 +15,15 @@ package struct PlayedAudio: Sendable {
   /// The packet that was decoded or that carried the FEC.
   package var frame: ReceivedFrame?
   package var decoded: DecodedAudio
+  /// The codec that gave the block, also one that was made up.
+  package var codec: CodecName
 
-  package init(origin: Origin, frame: ReceivedFrame?, decoded: DecodedAudio) {
+  package init(
+    origin: Origin, frame: ReceivedFrame?, decoded: DecodedAudio, codec: CodecName = .opus
+  ) {
     self.origin = origin
     self.frame = frame
     self.decoded = decoded
+    self.codec = codec
   }
 }

@@ -6,8 +6,8 @@ struct PlayoutDecoder {
   private let track: String
   private let channels: Int
   private let codecs: any CodecFactory
-  private var decoder: (any AudioDecoding)?
-  private var hasFailed = false
+  /// One for each codec that came; none where the library was not there, for it will not come.
+  private var decoders: [(codec: CodecName, decoder: (any AudioDecoding)?)] = []
   /// How loud the audio is made before anything is counted or handed out.
   private var gain = PlayoutGain.unity
   private let rampsGain: Bool
@@ -25,16 +25,11 @@ struct PlayoutDecoder {
 
   /// Calls the decoder; what it refuses is counted, and is silence of the same length.
   mutating func decode(
-    _ request: AudioDecodeRequest, lasting frameCount: Int, failures: inout UInt64
+    _ request: AudioDecodeRequest, _ codec: CodecName, lasting frameCount: Int,
+    failures: inout UInt64
   ) -> DecodedAudio {
     do throws(CodecError) {
-      if decoder == nil && !hasFailed {
-        // Once is enough: a library that is not there will not come.
-        hasFailed = true
-        decoder = try codecs.audioDecoder(track: track, channels: channels)
-        hasFailed = false
-      }
-      if let decoder {
+      if let decoder = try decoder(codec) {
         let decoded = try decoder.decode(request)
         defer { former = gain }
         guard rampsGain, let former, former != gain else { return gain.applied(to: decoded) }
@@ -46,5 +41,13 @@ struct PlayoutDecoder {
     let samples = [Int16](repeating: 0, count: frameCount * channels)
     return DecodedAudio(
       block: AudioBlock(samples: samples, channels: channels), peak: 0, energy: 0)
+  }
+
+  private mutating func decoder(_ codec: CodecName) throws(CodecError) -> (any AudioDecoding)? {
+    if let known = decoders.first(where: { $0.codec == codec }) { return known.decoder }
+    decoders.append((codec, nil))
+    let made = try codecs.audioDecoder(track: track, codec, channels: channels)
+    decoders[decoders.count - 1].decoder = made
+    return made
   }
 }

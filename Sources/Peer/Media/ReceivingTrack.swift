@@ -83,6 +83,9 @@ struct ReceivingTrack: Machine {
   mutating func step(_ input: Input, at now: Instant, into outbox: inout Outbox<Output>) {
     defer { deadline = earliest(audio?.nextTick, video?.deadline) }
     switch input {
+    case .frame(let frame) where !frame.codec.carriesMedia:
+      audio?.pass(frame.firstSequence)
+      outbox.append(.passed(frame, eventRecord(of: frame)))
     case .frame(let frame) where frame.kind == .audio:
       driveAudio(.frame(frame), at: now, into: &outbox)
     case .frame(let frame): driveVideo(.frame(frame), at: now, into: &outbox)
@@ -120,9 +123,11 @@ struct ReceivingTrack: Machine {
   private func record(of played: PlayedAudio) -> FrameRecord {
     // What is made up has no bytes, and nothing that a sender said of it.
     let own = played.origin == .packet ? played.frame : nil
+    // G.711 is decoded in any case.
+    let decodes = decodes || played.codec.isG711
     var record = FrameRecord(
       transceiver: transceiver, kind: .audio, isInbound: true,
-      codec: played.frame?.codec ?? .opus, ssrc: played.frame?.ssrc ?? 0,
+      codec: played.codec, ssrc: played.frame?.ssrc ?? 0,
       rtpTime: played.frame?.rtpTime ?? 0, isKey: true, width: 0, height: 0,
       bytes: own?.bytes ?? [],
       outcome: played.origin == .packet
@@ -140,6 +145,14 @@ struct ReceivingTrack: Machine {
       record.energy = UInt64(sample * sample) * UInt64(played.decoded.block.frameCount)
     }
     return record
+  }
+
+  /// What is recorded of an event beside audio, which nothing plays.
+  private func eventRecord(of frame: ReceivedFrame) -> FrameRecord {
+    FrameRecord(
+      transceiver: transceiver, kind: .audio, isInbound: true, codec: frame.codec,
+      ssrc: frame.ssrc, rtpTime: frame.rtpTime, isKey: true, width: 0, height: 0,
+      bytes: frame.bytes, outcome: "not decoded", decoded: .none, quantiser: 0)
   }
 
   // MARK: Video frames

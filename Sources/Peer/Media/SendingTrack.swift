@@ -180,8 +180,8 @@ struct SendingTrack: Machine {
     switch kind {
     case .audio:
       audio.start(
-        track: transceiver, source, within: start.encoding, codecs: codecs, origin: origin,
-        isEnabled: isEnabled, at: now)
+        track: transceiver, source, as: CodecName(rawValue: start.codec), within: start.encoding,
+        codecs: codecs, origin: origin, isEnabled: isEnabled, at: now)
     case .video:
       let canSend = video.start(
         start, track: transceiver, source, codecs: codecs, origin: origin, isEnabled: isEnabled,

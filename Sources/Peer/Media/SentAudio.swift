@@ -27,11 +27,12 @@ struct SentAudio {
   mutating func replaceSource() { earlier = AudioCaptureCounters() }
 
   mutating func start(
-    track: UInt32, _ source: MediaSource, within encoding: RTPEncoding, codecs: any CodecFactory,
-    origin: Instant?, isEnabled: Bool, at now: Instant
+    track: UInt32, _ source: MediaSource, as codec: CodecName, within encoding: RTPEncoding,
+    codecs: any CodecFactory, origin: Instant?, isEnabled: Bool, at now: Instant
   ) {
     bitrate = encoding.audioBitrate(upTo: bitrateMaximum)
     var settings = OpusSettings()
+    if codec.isG711 { settings.codec = codec }
     settings.bitrate = Int32(clamping: bitrate)
     capture = AudioCapture(
       track: String(track), source: source, settings: settings, codecs: codecs, origin: origin,

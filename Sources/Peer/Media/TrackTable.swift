@@ -135,7 +135,7 @@ extension TrackRecord {
   /// A direction of what an m-section agreed on; nil when nothing goes there.
   fileprivate init?(_ section: NegotiatedSection, isInbound: Bool, sentSSRC: UInt32?) {
     let isActive = isInbound ? section.direction.receives : section.direction.sends
-    guard isActive, let codec = isInbound ? section.codecs.first : section.sentCodec
+    guard isActive, let codec = isInbound ? section.receivedCodec : section.sentCodec
     else { return nil }
     let sequenceID = section.extensions.first {
       $0.uri == HeaderExtensionURI.transportSequence.rawValue

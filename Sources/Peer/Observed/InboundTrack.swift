@@ -16,6 +16,7 @@ struct InboundTrack {
   private let codecs: any CodecFactory
   let decodes: Bool
   private let furtherDecoders: [CodecName]
+  private let playsG711: Bool
   private var early = EarlyPackets<InboundStreamCounters>()
   /// Counts packets, sizes and losses as long as it is not known what the stream carries.
   private var unknown: StreamReception?
@@ -23,9 +24,11 @@ struct InboundTrack {
   private var earlyProbes: [(header: RTPHeader, arrival: Instant)] = []
 
   init(
-    _ track: ObservedTrack, codecs: any CodecFactory, decodes: Bool, furtherDecoders: [CodecName]
+    _ track: ObservedTrack, codecs: any CodecFactory, decodes: Bool,
+    furtherDecoders: [CodecName], playsG711: Bool
   ) {
     self.track = track
+    self.playsG711 = playsG711
     self.furtherDecoders = furtherDecoders
     self.codecs = codecs
     self.decodes = decodes
@@ -129,7 +132,9 @@ struct InboundTrack {
   }
 
   /// Whether a frame goes through a playout; what has none is told when it comes.
-  func isPlayed(_ frame: ReceivedFrame) -> Bool { frame.kind == .video || frame.codec == .opus }
+  func isPlayed(_ frame: ReceivedFrame) -> Bool {
+    frame.kind == .video || frame.codec == .opus || playsG711 && frame.codec.isG711
+  }
 
   /// Hands a frame to the playout, which begins with the first one.
   mutating func play(

@@ -27,12 +27,14 @@ struct InboundTracks {
   private let codecs: (any CodecFactory)?
   private let silentCodecs = UndecodedCodecs()
   private let furtherDecoders: [CodecName]
+  private let playsG711: Bool
   private var earlyBytes = 0
   /// What probed the path on sources of retransmissions before their streams were seen.
   private var earlyProbes: [(ssrc: UInt32, packet: SeenPacket, arrival: Instant)] = []
   private static let earlyProbesMaximum = 450
 
-  init(codecs: (any CodecFactory)?, furtherDecoders: [CodecName]) {
+  init(codecs: (any CodecFactory)?, furtherDecoders: [CodecName], playsG711: Bool) {
+    self.playsG711 = playsG711
     self.codecs = codecs
     self.furtherDecoders = furtherDecoders
   }
@@ -58,7 +60,7 @@ struct InboundTracks {
     let decoders = all.count < InboundTracks.decodersMaximum ? codecs : nil
     var begun = InboundTrack(
       track, codecs: decoders ?? silentCodecs, decodes: decoders != nil,
-      furtherDecoders: furtherDecoders)
+      furtherDecoders: furtherDecoders, playsG711: playsG711)
     begun.setExtensions(extensions)
     for probe in earlyProbes where probe.ssrc == track.ssrc {
       _ = begun.receiveRepair(probe.packet, of: nil, arrival: probe.arrival, at: now)

@@ -133,7 +133,8 @@ extension ObservedPeer {
     switch counters.kind {
     case .audio:
       stats.add(
-        playout.audio, discarded: counters.packetsDiscarded, decoding: nil, decodes: decodes)
+        playout.audio, discarded: counters.packetsDiscarded, decoding: nil,
+        decodes: decodes || counters.codec?.isG711 == true)
     case .video where decodes:
       stats.add(playout.video, counters, decoding: nil, at: now)
     case .video:

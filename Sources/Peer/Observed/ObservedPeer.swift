@@ -52,13 +52,15 @@ package struct ObservedPeer: Machine {
   ///   - number: the peer's.
   ///   - codecs: nil where nothing is decoded.
   ///   - furtherDecoders: the codecs that are decoded among those passed through otherwise.
+  ///   - playsG711: whether G.711 has playouts, which decode it whether or not `codecs` is there.
   package init(
     number: UInt32, wallClock: WallClock, codecs: (any CodecFactory)?,
-    furtherDecoders: [CodecName] = []
+    furtherDecoders: [CodecName] = [], playsG711: Bool = false
   ) {
     self.number = number
     self.wallClock = wallClock
-    inbound = InboundTracks(codecs: codecs, furtherDecoders: furtherDecoders)
+    inbound = InboundTracks(
+      codecs: codecs, furtherDecoders: furtherDecoders, playsG711: playsG711)
   }
 
   package mutating func step(

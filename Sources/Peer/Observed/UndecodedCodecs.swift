@@ -3,9 +3,14 @@ import RTP
 
 /// Codecs for streams that are received and not decoded: audio is silence as long as its packets
 /// say, so that playouts wait and conceal as they would; video frames are never asked for.
+///
+/// G.711 is decoded all the same: it needs no library, and next to no time.
 final class UndecodedCodecs: CodecFactory {
-  func audioDecoder(track: String, channels: Int) throws(CodecError) -> any AudioDecoding {
-    SilentDecoder(channels: channels)
+  func audioDecoder(track: String, _ codec: CodecName, channels: Int) throws(CodecError)
+    -> any AudioDecoding
+  {
+    if let law = G711Law(codec) { return G711Decoder(law, channels: channels) }
+    return SilentDecoder(channels: channels)
   }
 
   func audioEncoder(track: String, _ settings: OpusSettings) throws(CodecError)

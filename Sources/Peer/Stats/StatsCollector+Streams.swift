@@ -24,7 +24,8 @@ extension StatsCollector {
     switch stream.kind {
     case .audio:
       if track?.audio.isRunning == true {
-        stats.set("targetBitrate", Double(audioBitrate))
+        // G.711 has no other rate than this one.
+        stats.set("targetBitrate", stream.codec.isG711 ? 64_000 : Double(audioBitrate))
       }
     case .video: addEncoder(track, stream, to: &stats)
     }
@@ -127,7 +128,8 @@ extension StatsCollector {
     -> Double?
   {
     guard let remote = stream.remote, let last = track.lastPlayed else { return nil }
-    let clockRate: Int64 = stream.kind == .audio ? 48_000 : 90_000
+    let usual: Int64 = stream.kind == .audio ? 48_000 : 90_000
+    let clockRate = stream.codec?.codec.map { max(1, Int64($0.clockRate)) } ?? usual
     let ticks = Int64(Int32(bitPattern: last.rtpTime &- remote.remoteRTPTime))
     let nanoseconds =
       remote.remoteUnixNanoseconds &+ ticks * 1_000_000_000 / clockRate

@@ -2,11 +2,26 @@ import Wire
 
 extension Codec {
   /// All codecs, the preferred one of a kind first; what can be decoded comes before the others.
-  package static let all = [opus, vp8, vp9, h264, av1]
+  package static let all = [opus, pcmu, pcma, telephoneEvent, vp8, vp9, h264, av1]
 
   private static let opus = Codec(
     name: .opus, spelling: "opus", title: "Opus", kind: .audio, clockRate: 48_000, channels: 2,
     formats: [OfferedFormat("minptime=10;useinbandfec=1", 111)], payload: .whole)
+
+  private static let pcmu = Codec(
+    name: .pcmu, spelling: "PCMU", title: "G.711 (PCMU)", kind: .audio, clockRate: 8_000,
+    formats: [OfferedFormat("", 0)], isUsual: false, payload: .whole)
+
+  private static let pcma = Codec(
+    name: .pcma, spelling: "PCMA", title: "G.711 (PCMA)", kind: .audio, clockRate: 8_000,
+    formats: [OfferedFormat("", 8)], isUsual: false, payload: .whole)
+
+  /// Events have the clock of the audio that they stand beside (RFC 7874 section 3).
+  private static let telephoneEvent = Codec(
+    name: .telephoneEvent, spelling: "telephone-event", title: "telephone events", kind: .audio,
+    clockRate: 48_000,
+    formats: [OfferedFormat("", 110), OfferedFormat("", 126, clockRate: 8_000)], isUsual: false,
+    payload: .whole)
 
   private static let vp8 = Codec(
     name: .vp8, spelling: "VP8", title: "VP8", kind: .video, clockRate: 90_000,
@@ -32,6 +47,6 @@ extension Codec {
   private static let av1 = Codec(
     name: .av1, spelling: "AV1", title: "AV1", kind: .video,
     clockRate: 90_000, formats: [OfferedFormat("level-idx=5;profile=0;tier=0", 45)],
-    rules: .av1, isUsual: false, isPassedThrough: true, decoderTitle: "dav1d", payload: .av1,
+    rules: .av1, isUsual: false, isOffered: false, isPassedThrough: true, decoderTitle: "dav1d", payload: .av1,
     look: { AV1Unit.look($0) }, recordsSize: true, container: .ivf(fourCC: "AV01"))
 }

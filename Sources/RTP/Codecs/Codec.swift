@@ -20,6 +20,8 @@ package struct Codec: Sendable {
   package var rules = FormatRules.fixed
   /// Whether peers offer it whose genesis names no codecs.
   package var isUsual = true
+  /// Whether a new connection offers it whose application names no codecs.
+  package var isOffered = true
   /// Whether frames are given on as they are: there is no library to encode them, and one to decode
   /// them only where a build has it and genesis names it; any variant of the format is received.
   package var isPassedThrough = false
@@ -40,6 +42,9 @@ package struct Codec: Sendable {
     // Only the one that is found is copied.
     place(of: name).map { all[$0] }
   }
+
+  /// The codecs that a new connection offers whose application names none, by encoding name.
+  package static let offeredNames = all.filter(\.isOffered).map(\.spelling)
 
   /// The place in `all` of the codec with an encoding name in lower case.
   static func place(of name: String) -> Int? {
@@ -68,10 +73,13 @@ package struct OfferedFormat: Hashable, Sendable {
   package var parameters: String
   /// The payload type that is preferred; retransmissions of video frames have the one after it.
   package var payloadType: UInt8
+  /// In Hz; nil for that of the codec.
+  package var clockRate: UInt32?
 
-  package init(_ parameters: String, _ payloadType: UInt8) {
+  package init(_ parameters: String, _ payloadType: UInt8, clockRate: UInt32? = nil) {
     self.parameters = parameters
     self.payloadType = payloadType
+    self.clockRate = clockRate
   }
 }
 

@@ -9,6 +9,8 @@ package struct CodecFormat: Hashable, Sendable {
     /// The packetization mode and the profile of H.264; its level may differ (RFC 6184 section
     /// 8.2.2).
     case h264(packetizationMode: UInt8, H264Profile)
+    /// The clock in Hz, of events that stand beside audio of any clock (RFC 4733 section 7.1).
+    case clock(UInt32)
   }
 
   /// The encoding name in lower case.
@@ -16,14 +18,17 @@ package struct CodecFormat: Hashable, Sendable {
   package var variant: Variant
 
   /// Reads the value of an fmtp line; nil when there is no such format.
-  package init?(name: String, parameters: String) {
+  ///
+  /// - Parameter clockRate: in Hz, as the rtpmap line has it; nil for that of the codec.
+  package init?(name: String, parameters: String, clockRate: UInt32? = nil) {
     self.name = name.lowercased()
     guard let codec = Codec.named(self.name) else {
       variant = .none
       return
     }
     guard let variant = codec.rules.variant(parameters) else { return nil }
-    self.variant = variant
+    self.variant =
+      codec.name.carriesMedia ? variant : .clock(clockRate ?? codec.clockRate)
   }
 
   /// Whether a peer with this format takes units of a frame in parts.

@@ -5,6 +5,12 @@ package struct CodecName: RawRepresentable, Hashable, Sendable {
   package init(rawValue: String) { self.rawValue = rawValue.lowercased() }
 
   package static let opus = CodecName(rawValue: "opus")
+  /// G.711 with the mu law (RFC 3551 section 4.5.14).
+  package static let pcmu = CodecName(rawValue: "pcmu")
+  /// G.711 with the A law.
+  package static let pcma = CodecName(rawValue: "pcma")
+  /// Keys of a telephone (RFC 4733).
+  package static let telephoneEvent = CodecName(rawValue: "telephone-event")
   package static let vp8 = CodecName(rawValue: "vp8")
   package static let vp9 = CodecName(rawValue: "vp9")
   package static let h264 = CodecName(rawValue: "h264")
@@ -12,6 +18,12 @@ package struct CodecName: RawRepresentable, Hashable, Sendable {
 
   /// What is known of the codec; nil for one that is not in the table.
   package var codec: Codec? { Codec.named(rawValue) }
+
+  /// Whether it is G.711, which needs no library.
+  package var isG711: Bool { self == .pcmu || self == .pcma }
+
+  /// Whether its packets carry audio or video frames, and not events beside them.
+  package var carriesMedia: Bool { self != .telephoneEvent }
 
   /// How its frames are put into packets; nil for one that is not in the table.
   package var payloadFormat: PayloadFormat? { Codec.payloadFormat(of: rawValue) }

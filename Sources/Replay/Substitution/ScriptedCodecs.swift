@@ -27,7 +27,9 @@ final class ScriptedCodecs: CodecFactory {
     ScriptedAudioEncoder(script, try line(track, isInbound: false))
   }
 
-  func audioDecoder(track: String, channels: Int) throws(CodecError) -> any AudioDecoding {
+  func audioDecoder(track: String, _ codec: CodecName, channels: Int) throws(CodecError)
+    -> any AudioDecoding
+  {
     ScriptedAudioDecoder(script, try line(track, isInbound: true), channels: channels)
   }
 

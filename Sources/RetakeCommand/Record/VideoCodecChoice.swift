@@ -23,8 +23,8 @@ struct VideoCodecChoice: Hashable, ExpressibleByArgument, CustomStringConvertibl
 
   /// The names that genesis has to give so that the codec is offered; nil when it is anyhow.
   var offered: [String]? {
-    guard name.codec?.isUsual == false else { return nil }
-    return Codec.all.filter { $0.isUsual || $0.name == name }.map(\.spelling)
+    guard name.codec?.isOffered == false else { return nil }
+    return Codec.all.filter { $0.isOffered || $0.name == name }.map(\.spelling)
   }
 
   /// All codecs of video frames that are offered, the chosen one first.
@@ -38,8 +38,9 @@ struct VideoCodecChoice: Hashable, ExpressibleByArgument, CustomStringConvertibl
 extension VideoCodecChoice? {
   /// The codecs that can be agreed on, as a sentence names them: `VP8, VP9 or H264`.
   func names(of kind: MediaKind) -> String {
-    let names = Codec.all.filter { $0.kind == kind && ($0.isUsual || $0.name == self?.name) }
-      .map(\.spelling)
+    let names = Codec.all.filter {
+      $0.kind == kind && $0.name.carriesMedia && ($0.isOffered || $0.name == self?.name)
+    }.map(\.spelling)
     guard let last = names.last, names.count > 1 else { return names.joined() }
     return names.dropLast().joined(separator: ", ") + " or " + last
   }

@@ -20,6 +20,7 @@ struct ObservedPeers {
   private let wallClock: WallClock
   private let codecs: (any CodecFactory)?
   private let furtherDecoders: [CodecName]
+  private let playsG711: Bool
   private var ends: [End] = []
   /// The streams as they are known, and the first peer of the call that they were given to.
   private var streams: [Int: (stream: ObservedStream, given: UInt32)] = [:]
@@ -47,6 +48,7 @@ struct ObservedPeers {
     wallClock = WallClock(unixNanosecondsAtZero: genesis.startUnixNanoseconds)
     codecs = genesis.decodes ? LibraryCodecs() : nil
     furtherDecoders = (genesis.decoders ?? []).map { CodecName(rawValue: $0) }
+    playsG711 = genesis.playsG711 ?? false
     transports = genesis.tellsTransports == true ? ObservedTransports() : nil
   }
 
@@ -118,7 +120,7 @@ struct ObservedPeers {
         End(
           peer: ObservedPeer(
             number: number, wallClock: wallClock, codecs: codecs,
-            furtherDecoders: furtherDecoders)))
+            furtherDecoders: furtherDecoders, playsG711: playsG711)))
     }
   }
 

@@ -33,6 +33,9 @@ package struct ObserverGenesis: Codable, Hashable, Sendable {
   package var rowsPerStep: Int?
   /// How many paths are told apart; nil in takes of before, which had no room for more than 32,768.
   package var pathsMaximum: Int?
+  /// Whether G.711 is played, and so decoded, whatever `decodes` says; nil, in takes of before, is
+  /// not.
+  package var playsG711: Bool?
   /// The revision of the observer that the take was made with; nil in takes of revision 1.
   package var revision: Int64?
   /// Unix time in nanoseconds at the instant zero: the times of stats are reckoned from it.
@@ -48,6 +51,7 @@ package struct ObserverGenesis: Codable, Hashable, Sendable {
     genesis.rowsPerStep = ObserverGenesis.usualRowsPerStep
     genesis.pathsMaximum = ObserverSettings.usualPathsMaximum
     genesis.revision = observerRevision
+    genesis.playsG711 = true
     return genesis
   }
 
@@ -65,6 +69,7 @@ package struct ObserverGenesis: Codable, Hashable, Sendable {
     genesis.rowsPerStep = usual.rowsPerStep
     genesis.pathsMaximum = usual.pathsMaximum
     genesis.revision = usual.revision
+    genesis.playsG711 = usual.playsG711
     return genesis
   }
 

@@ -1,0 +1,37 @@
+package import RTP
+
+/// What the bytes of a packet of audio tell of its length, whatever its codec.
+package struct AudioPacket: Hashable, Sendable {
+  /// How long the packet is, in samples at 48 kHz.
+  package let duration: Int
+  /// How long one of its frames is, in samples at 48 kHz.
+  package let frameDuration: Int
+  /// Whether it carries a low-rate copy of the packet before it.
+  package let hasInbandFEC: Bool
+  /// How many ticks of 48 kHz those of its RTP clock last.
+  package let ticks: Int64
+
+  /// The longest packet of G.711, in bytes: 200 ms (RFC 3551 section 4.2).
+  private static let longestG711 = 1_600
+
+  /// Reads a packet; nil for one of a codec that is not decoded, or whose form is broken.
+  package init?(_ frame: ReceivedFrame) {
+    ticks = frame.codec.audioTicks
+    if frame.codec.isG711 {
+      guard !frame.bytes.isEmpty, frame.bytes.count <= AudioPacket.longestG711 else { return nil }
+      duration = frame.bytes.count * Int(ticks)
+      frameDuration = duration
+      hasInbandFEC = false
+      return
+    }
+    guard frame.codec == .opus, let packet = OpusPacket(frame.bytes) else { return nil }
+    duration = packet.duration
+    frameDuration = packet.frameDuration
+    hasInbandFEC = packet.hasInbandFEC
+  }
+}
+
+extension CodecName {
+  /// How many samples at 48 kHz a tick of the codec's RTP clock lasts.
+  var audioTicks: Int64 { isG711 ? 6 : 1 }
+}
