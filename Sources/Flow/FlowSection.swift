@@ -48,10 +48,13 @@ package struct FlowSection: Hashable, Sendable {
     /// The only stream, or the layers of a simulcast in the order in which they were offered.
     package var sources: [Source]
     package var codec: Codec
+    /// Events beside audio of that codec, with its clock (RFC 4733); nil where none are agreed on.
+    package var events: Codec?
 
-    package init(_ sources: [Source], codec: Codec) {
+    package init(_ sources: [Source], codec: Codec, events: Codec? = nil) {
       self.sources = sources
       self.codec = codec
+      self.events = events
     }
 
     package init(ssrc: UInt32, rtxSSRC: UInt32?, codec: Codec) {

@@ -123,7 +123,7 @@ package struct MediaFlow: Machine {
     _ frame: EncodedFrame, _ name: StreamName, at now: Instant, into outbox: inout Outbox<Output>
   ) {
     guard let index = senders.index(of: name), !frame.bytes.isEmpty else { return }
-    guard isWritable, senders.all[index].agreement.codec.name == frame.codec else {
+    guard isWritable, senders.all[index].agreement.carries(frame.codec) else {
       senders.discardFrame(index)
       return
     }

@@ -45,6 +45,48 @@ struct StreamImportTests {
     return said.output
   }
 
+  /// G.711 is decoded without being asked for: who speaks is heard, and who does not is silent.
+  @Test(arguments: [(UInt8(0), UInt8(0xff)), (8, 0xd5)])
+  func telephonesAreHeard(type: UInt8, silence: UInt8) async throws {
+    let folder = try Folder()
+    var capture = Capture()
+    for number in 0..<300 {
+      let at = Int64(number) * 20 * milliseconds
+      let speech = random(number, 160)
+      capture.add(
+        Capture.udp(rtp(number, time: number * 160, ssrc: 7, type: type, speech), from: 1), at: at)
+      let quiet = [UInt8](repeating: silence, count: 160)
+      capture.add(
+        Capture.udp(
+          rtp(number, time: number * 160, ssrc: 8, type: type, quiet), from: 1, isBack: true),
+        at: at + 3 * milliseconds)
+    }
+    let (take, _) = try await imported(folder, capture)
+    let decoded = "SELECT count(*) FROM frame WHERE outcome = 'decoded' AND digest IS NOT NULL"
+    #expect(try Takes.number(take, decoded) > 580)
+    let speaks = "SELECT count(DISTINCT peer) FROM speaker"
+    #expect(try Takes.number(take, speaks) == 1)
+    let levels = "SELECT count(*) FROM audio_level WHERE dbov > -20"
+    #expect(try Takes.number(take, levels) > 40)
+    #expect(try Takes.number(take, "SELECT count(*) FROM audio_level WHERE dbov < -60") > 40)
+    let media = folder.file("media")
+    let export = try await Tool.run("export", take, "--media", media)
+    #expect(export.status == 0, "\(export.errors)")
+    let files = try FileManager.default.contentsOfDirectory(atPath: media)
+    #expect(files.count == 2 && files.allSatisfy { $0.hasSuffix(".wav") }, "\(files)")
+    // A part of it is decoded from the frames alone, and sounds the same.
+    let part = folder.file("part")
+    let range = try await Tool.run(
+      "export", take, "--media", part, "--from", "1s", "--to", "3s")
+    #expect(range.status == 0, "\(range.errors)")
+    #expect(try FileManager.default.contentsOfDirectory(atPath: part).count == 2)
+    try await Takes.expectIdentical(take)
+    let page = try await Tool.run("page", take, "--out", folder.file("call.html"))
+    #expect(page.status == 0, "\(page.errors)")
+    let text = try String(contentsOfFile: folder.file("call.html"), encoding: .utf8)
+    #expect(text.contains("audio/wav"))
+  }
+
   @Test func aCallInMidCallIsWhole() async throws {
     let folder = try Folder()
     var capture = Capture()

@@ -3,14 +3,18 @@
     python3 Tests/Interop/observed_tshark.py RETAKE CAPTURE-OR-TAKE...
 
 Packets and losses of every stream have to be the same, and jitter where its clock is known to
-0.1 ms: the mean that tshark prints, and the last value that getStats would have. A stream whose
+0.1 ms: the mean that tshark prints. The last value of getStats is that of the receiver, which
+measures once for each timestamp, and goes on from its own reports where these are seen; it is
+reckoned here from the packets and reports of the take. A stream whose
 numbers differ for a reason that is known (its sequence numbers begin anew, packets came twice) is
 listed with it. Beside a capture may stand its key log (`.keys`) and its descriptions
-(`-offer.sdp`, `-answer.sdp`).
+(`-offer.sdp`, `-answer.sdp`). `make interop` runs it on the captures of the tests and on the
+observed takes among the regression tests.
 """
 
 import collections
 import json
+import shutil
 import sqlite3
 import struct
 import subprocess
@@ -24,6 +28,7 @@ import tshark
 
 _JITTER_MS = 0.1
 _FIRST_PORT = 20000
+_ROOT = Path(__file__).resolve().parents[2]
 _FIELDS = (
     "frame.time_epoch", "udp.srcport", "udp.dstport", "rtp.ssrc", "rtp.seq", "rtp.timestamp",
     "rtp.p_type", "rtp.marker",
@@ -42,6 +47,8 @@ class _Stream:
     clock: int = 0
     isRepair: bool = False
     jitter: float | None = None
+    # What the receiver had: arrival in ns, number and time of each packet, or its reported jitter.
+    arrivals: list = field(default_factory=list)
     ports: set = field(default_factory=set)
     restarts: int = 0
 
@@ -57,6 +64,28 @@ def main():
             print(f"  {line}")
         failures += bool(problems)
     sys.exit(1 if failures else 0)
+
+
+def hindrance():
+    """Why nothing can be compared here; None when it can."""
+    return None if shutil.which("tshark") else "tshark is not installed"
+
+
+def run(program, folder):
+    """Compares all that the repository has; the problems, and the tables with the exceptions."""
+    samples = _ROOT / "Tests/ObserverTests/Samples"
+    paths = sorted(samples.glob("*.pcap*")) + sorted((_ROOT / "Captures").glob("observed-*.take"))
+    problems, lines = [], []
+    for path in paths:
+        place = folder / path.name
+        place.mkdir(parents=True, exist_ok=True)
+        found, exceptions, table = check(program, path, place)
+        problems += [f"{path.name}: {problem}" for problem in found]
+        lines += [path.name] + [f"  {line}" for line in table]
+        lines += [f"  exception: {line}" for line in exceptions]
+    if not paths:
+        problems.append("there is no capture to compare")
+    return problems, "\n".join(lines)
 
 
 def check(program, path, folder):
@@ -133,6 +162,21 @@ def _ours(database, program, take):
         other = row["peer"] + 1 if row["peer"] % 2 else row["peer"] - 1
         if stream := streams.get((other, row["ssrc"])):
             stream.jitter = row["jitter"]
+    for row in rows(
+        "SELECT peer, ssrc, at_ns, sequence, rtp_time AS time FROM packet WHERE direction = 'in'"
+        " AND protocol = 'rtp' ORDER BY row"
+    ):
+        other = row["peer"] + 1 if row["peer"] % 2 else row["peer"] - 1
+        if stream := streams.get((other, row["ssrc"])):
+            stream.arrivals.append((row["at_ns"], row["sequence"], row["time"]))
+    for row in rows(
+        "SELECT peer, at_ns, block.value ->> '$.ssrc' AS ssrc, block.value ->> '$.jitter' AS jitter"
+        " FROM rtcp, json_each(fields, '$.blocks') AS block WHERE direction = 'out'"
+        " AND rtcp.type IN ('sr', 'rr') ORDER BY rtcp.at_ns"
+    ):
+        other = row["peer"] + 1 if row["peer"] % 2 else row["peer"] - 1
+        if stream := streams.get((other, row["ssrc"])):
+            stream.arrivals.append((row["at_ns"], None, row["jitter"]))
     problems = json.loads(_run(program, "stats", take, "--problems", "--json") or "[]")
     for problem in problems:
         if problem["problem"] == "sequence-restart":
@@ -226,23 +270,28 @@ def _compare_jitter(stream, seen, mean, name, problems, exceptions):
     if stream.restarts:
         exceptions.append(f"{name}: where its numbers begin anew, its times do, which is no jitter")
         return
-    last = _last_jitter(seen, stream.clock)
+    last = _last_jitter(sorted(stream.arrivals, key=lambda one: one[0]), stream.clock)
     if abs(last - stream.jitter) > _JITTER_MS:
         problems.append(f"{name}: the last jitter is {stream.jitter:.3f} ms against {last:.3f}")
 
 
-def _last_jitter(seen, clock):
-    """The jitter after the last packet, of those that come in order (RFC 3550 appendix A.8)."""
-    newest, ordered = None, []
-    for packet in seen:
-        step = None if newest is None else (packet[3] - newest & 0xFFFF)
-        if step is None or 0 < step < 0x8000:
-            newest = packet[3]
-            ordered.append(packet)
-    value = 0.0
-    for value, _ in tshark.jitters(ordered, clock):
-        pass
-    return value
+def _last_jitter(arrivals, clock):
+    """The jitter at the end, in ms, of packets that come in order (RFC 3550 appendix A.8)."""
+    value, last = 0.0, None
+    for at, sequence, time in arrivals:
+        if sequence is None:
+            value = time
+            continue
+        if last and not 0 < (sequence - last[1] & 0xFFFF) < 0x8000:
+            continue
+        former, last = last, (at, sequence, time)
+        if former is None or former[2] == time:
+            continue
+        step = time - former[2] + 2**31 & 0xFFFFFFFF
+        difference = abs((at - former[0]) * clock // 10**9 - (step - 2**31))
+        if difference < 5 * clock:
+            value += (difference - value) / 16
+    return 1000 * value / clock
 
 
 def _means(ours, packets, folder):

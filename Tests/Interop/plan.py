@@ -68,6 +68,8 @@ class Call:
     apart: bool = False
     # The only codec of video frames that the peer takes part with.
     codec: str = "vp8"
+    # The only codec of audio.
+    audio: str = "opus"
     # Retake sends video frames from a file of that codec, as they are.
     file: bool = False
     # Retake offers its video frames in three layers, and all of them are to arrive.
@@ -85,6 +87,7 @@ class Call:
         words += ["tcp"] * self.tcp + ["names"] * self.names
         words += [f"{who}-relays" for who in self.relays]
         words += ["apart"] * self.apart + [self.codec] * (self.codec != "vp8")
+        words += [self.audio] * (self.audio != "opus")
         words += ["file"] * self.file + ["layers"] * self.layers
         return "-".join(words)
 
@@ -110,7 +113,7 @@ class Call:
         """What is special about it, for people."""
         remarks = ["mDNS name"] * self.hides + ["names"] * self.names + ["TCP"] * self.tcp
         remarks += ["not bundled"] * self.apart + ["file"] * self.file
-        remarks += ["simulcast"] * self.layers
+        remarks += ["simulcast"] * self.layers + [self.audio.upper()] * (self.audio != "opus")
         remarks += [f"{who} relays" for who in self.relays]
         return remarks + ["receives"] * (not self.sends) + ["sends"] * (not self.receives)
 
@@ -161,6 +164,8 @@ CALLS = [
     Call("chromium", "retake", codec="h264", file=True),
     Call("chromium", "peer", codec="av1"),
     Call("chromium", "retake", codec="av1"),
+    Call("chromium", "peer", audio="pcma"),
+    Call("chromium", "retake", audio="pcmu"),
     Call("chromium", "peer", hides=True, sends=()),
     Call("chromium", "peer", names=True),
     Call("chromium", "peer", tcp=True),
@@ -182,6 +187,8 @@ CALLS = [
     Call("aiortc", "retake", peer_waits=True),
     Call("aiortc", "peer", codec="h264"),
     Call("aiortc", "retake", codec="h264", file=True),
+    Call("aiortc", "peer", audio="pcmu"),
+    Call("aiortc", "retake", audio="pcma"),
     Call("aiortc", "peer", apart=True),
     Call("aiortc", "retake", apart=True),
     Call("libwebrtc", "peer"),

@@ -63,6 +63,7 @@ async def _main(options, folder):
     import negotiations
     import observed
     import observed_loss
+    import observed_tshark
     import rooms
     import sessions
     import statistics_call
@@ -106,6 +107,15 @@ async def _main(options, folder):
         )
         problems += _tell(cell.name, found, "opened to the last packet, tshark counts the same")
         print(table)
+    if options.only in "observed-tshark":
+        if hindrance := observed_tshark.hindrance():
+            print(f"observed-tshark: left out, {hindrance}")
+        else:
+            found, table = observed_tshark.run(options.retake, folder / "observed-tshark")
+            problems += _tell(
+                "observed-tshark", found, "tshark counts the same in every capture that is kept")
+            print(table)
+    # Each is held for at least twenty seconds, three times.
     for cell in [] if options.brief else observed_loss.CELLS:
         if not set(cell.peers) <= set(options.peers) or options.only not in cell.name:
             continue

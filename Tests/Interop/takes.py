@@ -30,8 +30,9 @@ class Take:
 
     # Frames by direction (`in`: received by Retake) and kind.
     frames: Counter = field(default_factory=Counter)
-    # The codecs of the video frames.
+    # The codecs of the video frames, and of the audio.
     codecs: set[str] = field(default_factory=set)
+    sounds: set[str] = field(default_factory=set)
     # RTP packets by direction and SSRC.
     packets: Counter = field(default_factory=Counter)
     # What Retake says about the handshake: version, profile, role.
@@ -74,6 +75,8 @@ def examine(path, call, report):
                 take.problems.append(f"take: {count} {kind} frames {direction}")
     if take.codecs - {call.codec}:
         take.problems.append(f"take: video frames of {sorted(take.codecs)}, not {call.codec}")
+    if take.sounds - {call.audio}:
+        take.problems.append(f"take: audio of {sorted(take.sounds)}, not {call.audio}")
     _compare(take, report, _RELAYED_LOSS if "retake" in call.relays else _LOSS)
     _judge_path(take, call)
     return take
@@ -97,9 +100,9 @@ def _read(database, take):
         take.frames[direction, kind] = count
         if (direction, kind) == ("in", "video") and count > 1 and frames < 2:
             take.problems.append("take: all received video frames are the same")
-    take.codecs = {
-        codec for (codec,) in database.execute("SELECT codec FROM frame WHERE kind = 'video'")
-    }
+    for kind, codecs in (("video", take.codecs), ("audio", take.sounds)):
+        rows = database.execute(f"SELECT DISTINCT codec FROM frame WHERE kind = '{kind}'")
+        codecs.update(codec for (codec,) in rows)
     for direction, ssrc, count in database.execute(
         "SELECT direction, ssrc, count(*) FROM packet WHERE protocol = 'rtp' GROUP BY 1, 2"
     ):

@@ -11,9 +11,10 @@ struct Side {
   /// All that descriptions changed, in order.
   var changes: [Negotiation.Change] = []
 
-  init(_ name: String) {
+  init(_ name: String, capabilities: Capabilities = .usual) {
     negotiation = Negotiation(
-      entropy: Entropy(seed: Array(name.utf8)).stream("sdp"), cname: "cname-" + name)
+      entropy: Entropy(seed: Array(name.utf8)).stream("sdp"), cname: "cname-" + name,
+      capabilities: capabilities)
     transport = LocalTransport(
       usernameFragment: name + "Frag", password: name + "0123456789abcdefghijklmn",
       fingerprints: [

@@ -113,7 +113,8 @@ struct PlayoutPartTests {
     var decoder = PlayoutDecoder(track: "1", channels: 2, codecs: codecs)
     var failures: UInt64 = 0
     for _ in 0..<3 {
-      let decoded = decoder.decode(.conceal(frameCount: 480), lasting: 480, failures: &failures)
+      let decoded = decoder.decode(
+        .conceal(frameCount: 480), .opus, lasting: 480, failures: &failures)
       #expect(decoded.block.frameCount == 480 && decoded.energy == 0)
     }
     #expect(codecs.requests == 1 && failures == 1)

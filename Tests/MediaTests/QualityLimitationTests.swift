@@ -25,6 +25,26 @@ struct QualityLimitationTests {
     #expect(durations.map(\.length) == [.seconds(3), .zero, .zero, .zero])
   }
 
+  /// A target far below what is wanted is the bandwidth, however good the video frames still are;
+  /// what the encoder shows stays what it was.
+  @Test func aNarrowTargetIsTheBandwidth() {
+    var limitation = QualityLimitation()
+    for videoFrame in 0..<120 {
+      let second = videoFrame / 30
+      limitation.note(
+        quantiser: 40, late: 0, isNarrow: second == 1 || second == 2,
+        at: .zero + .milliseconds(Int64(second * 1000 + videoFrame % 30 * 33)))
+      #expect(limitation.shown == .none)
+      if second == 2, videoFrame % 30 > 0 { #expect(limitation.reason == .bandwidth) }
+    }
+    let durations = limitation.durations(at: .zero + .seconds(4)).map(\.length)
+    #expect(durations[2] >= .seconds(1) && durations[2] < .seconds(3))
+    #expect(durations.reduce(.zero, +) == .seconds(4))
+    limitation.hold(at: .zero + .seconds(4))
+    #expect(limitation.reason == .bandwidth)
+    #expect(limitation.durations(at: .zero + .seconds(6))[2].length == durations[2] + .seconds(2))
+  }
+
   /// The scale of VP9 is twice as long.
   @Test(arguments: [(UInt8(120), QualityLimitation.Reason.none), (210, .bandwidth)])
   func quantisersAreJudgedOnTheScaleOfTheirCodec(

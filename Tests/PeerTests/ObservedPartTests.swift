@@ -120,6 +120,35 @@ struct ObservedPartTests {
     #expect(counters.map(\.firCount) == [0, 1] && counters.map(\.pliCount) == [0, 1])
   }
 
+  /// libwebrtc sends again what arrival feedback tells to be lost, before it is asked for; what
+  /// nobody asks for is padding.
+  @Test(arguments: [(false, UInt64(0)), (true, 1)])
+  func whatIsAskedForAfterItCameAgainCounts(countsEarlyRepeats: Bool, counted: UInt64) throws {
+    var tracks = OutboundTracks(countsEarlyRepeats: countsEarlyRepeats)
+    tracks.learn(track(1, ssrc: 10, isInbound: false))
+    var repairs = track(2, ssrc: 20, isInbound: false)
+    repairs.repairs = 10
+    tracks.learn(repairs)
+    tracks.send(try packet(1, ssrc: 10), 1)
+    let again = try packet(1, ssrc: 20)
+    // What it repeats stands before the payload (RFC 4588 section 4).
+    let repeated = RTX.unwrap(again.bytes.span.bytes, header: again.header)
+    let original = try #require(repeated?.sequence)
+    func request(_ sequence: UInt16) {
+      tracks.receive(GenericNACK(senderSSRC: 1, mediaSSRC: 10, sequences: [sequence]))
+    }
+    request(original &+ 7)
+    tracks.send(again, 2)
+    #expect(tracks.all[0].counters?.retransmittedPacketsSent == 0)
+    request(original)
+    #expect(tracks.all[0].counters?.retransmittedPacketsSent == counted)
+    // What is asked for once more comes once more.
+    request(original)
+    tracks.send(try packet(2, ssrc: 20), 2)
+    let counters = try #require(tracks.all[0].counters)
+    #expect(counters.retransmittedPacketsSent == counted + 1 && counters.nackCount == 3)
+  }
+
   // MARK: Streams that are received
 
   @Test func packetsWaitUntilItIsKnownWhatTheyCarry() throws {

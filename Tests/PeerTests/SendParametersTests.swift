@@ -42,7 +42,7 @@ struct SendParametersTests {
     #expect(!video.headerExtensions.isEmpty && !video.cname.isEmpty && video.reducedSizeRTCP)
     let audio = try parameters(call, 1)
     #expect(audio.encodings == [RTPEncoding()])
-    #expect(audio.codecs.map(\.codec) == RTPCodec.capabilities(.audio))
+    #expect(audio.codecs.map(\.codec) == RTPCodec.capabilities(.audio, offering: ["opus"]))
   }
 
   @Test func limitsHoldInARunningCall() throws {

@@ -54,6 +54,33 @@ struct SendingPartTests {
     #expect(!record.isInbound && record.outcome == "encoded" && record.bytes == [1, 2])
   }
 
+  // MARK: What limits it
+
+  /// A target that the path has brought down limits what is sent, however well it is encoded; one
+  /// that the application set does not.
+  @Test(arguments: [
+    (true, nil as UInt64?, QualityLimitation.Reason.bandwidth), (true, 55_000, .none),
+    (true, 300_000, .bandwidth), (false, nil, .none),
+  ])
+  func aTargetFarBelowWhatIsWantedIsTheBandwidth(
+    followsTarget: Bool, limit: UInt64?, reason: QualityLimitation.Reason
+  ) {
+    var totals = SendingTotals(followsTarget: followsTarget)
+    for number in 0..<150 as Range<Int64> {
+      let frame = EncodedFrame(
+        kind: .video, codec: .vp8, mediaTime: UInt32(number * 3_000), bytes: [1], isKey: false,
+        width: 640, height: 360)
+      totals.add(
+        frame, quantiser: 50, bitrate: number < 75 ? 984_000 : 55_000, limit: limit, late: 0,
+        at: at(number * 1_000 / 30))
+      if number == 74 { #expect(totals.limitation.reason == .none) }
+    }
+    #expect(totals.limitation.reason == reason)
+    #expect(totals.limitation.shown == .none)
+    let lengths = totals.limitation.durations(at: at(5_000)).map(\.length)
+    #expect(lengths.reduce(.zero, +) == .seconds(5))
+  }
+
   // MARK: Audio
 
   private func startTone(_ audio: inout SentAudio, at now: Instant, origin: Instant? = nil) {

@@ -25,6 +25,47 @@ import Testing
     pair.callee.close()
   }
 
+  // TW2
+  @Test func theAudioCodecThatIsPreferredIsSentAndHeard() async throws {
+    let pair = try LoopbackPair()
+    let kind = kRTCMediaStreamTrackKindAudio
+    let codecs = pair.factory.rtpSenderCapabilities(forKind: kind).codecs
+    #expect(
+      codecs.map(\.name) == ["opus", "PCMU", "PCMA", "telephone-event", "telephone-event"])
+    let chosen =
+      codecs.filter { $0.name == "PCMA" }
+      + codecs.filter { $0.name == "telephone-event" && $0.clockRate == 8_000 }
+      + codecs.filter { $0.name == "opus" }
+    let sender = try #require(
+      pair.caller.add(pair.factory.audioTrack(withTrackId: "a"), streamIds: ["s"]))
+    let transceiver = try #require(pair.caller.transceivers.first)
+    #expect(throws: RTCPeerConnectionError.self) {
+      try transceiver.setCodecPreferences(codecs.filter { $0.name == "telephone-event" })
+    }
+    #expect(sender.dtmfSender?.canInsertDtmf == false)
+    try transceiver.setCodecPreferences(chosen)
+    let offer = try await pair.caller.offer(for: LoopbackPair.none)
+    #expect(offer.sdp.contains(" UDP/TLS/RTP/SAVPF 8 126 111\r\n"), "\(offer.sdp)")
+    try await pair.connect()
+    // What comes is heard as loud as it was sent: a tone.
+    var level = 0.0
+    var mimeType: String?
+    for _ in 0..<100 where level == 0 {
+      try await Task.sleep(for: .milliseconds(50))
+      let report = await pair.callee.statistics()
+      let inbound = report.statistics.values.first { $0.type == "inbound-rtp" }
+      level = (inbound?.values["audioLevel"] as? NSNumber)?.doubleValue ?? 0
+      let codec = (inbound?.values["codecId"] as? String).flatMap { report.statistics[$0] }
+      mimeType = codec?.values["mimeType"] as? String
+    }
+    #expect(level > 0.05 && mimeType == "audio/PCMA", "\(level), \(mimeType ?? "none")")
+    let keys = try #require(sender.dtmfSender)
+    #expect(keys.canInsertDtmf && keys.insertDtmf("12#", duration: 0.1, interToneGap: 0.05))
+    #expect(!keys.insertDtmf("x", duration: 0.1, interToneGap: 0.05))
+    pair.caller.close()
+    pair.callee.close()
+  }
+
   @Test func aTransceiverIsOneObjectWithItsSenderAndReceiver() async throws {
     let pair = try LoopbackPair()
     let options = RTCRtpTransceiverInit()

@@ -86,6 +86,7 @@ enum SampleSteps {
         sendEncodings: [RTPEncoding(maxFramerate: -.infinity, scaleResolutionDownBy: .infinity)])),
     .call(id: 40, .setEnabled(transceiver: 1, isInbound: true, isEnabled: false)),
     .call(id: 41, .setVolume(transceiver: 1, volume: 2.5)),
+    .call(id: 47, .insertDTMF(transceiver: 1, tones: "1#", duration: 100, gap: 70)),
     .call(id: 42, .trackState(transceiver: 1, isInbound: false)),
     .call(id: 43, .replaceSource(transceiver: 1, nil)),
     .call(id: 44, .replaceSource(transceiver: 1, .echo, isEnabled: false)),

@@ -9,6 +9,7 @@ struct SendAgreement {
   private static let protectionOverhead = 16
 
   let codec: FlowSection.Codec
+  let events: FlowSection.Codec?
   let rtxSSRC: UInt32?
   /// The name of the layer of a simulcast, as packets carry it.
   let ridBytes: [UInt8]?
@@ -23,6 +24,7 @@ struct SendAgreement {
   ) {
     var map = section.extensions
     self.codec = codec
+    events = section.section.sending?.events
     rtxSSRC = source.rtxSSRC
     ridBytes = source.rid.map { Array($0.utf8) }
     isTransportWide = map.transportSequence != 0 && codec.feedback.contains("transport-cc")
@@ -36,6 +38,11 @@ struct SendAgreement {
     payloadLimit =
       Self.largestPacket - Self.protectionOverhead - widest.length(map: map) - RTX.overhead
     self.map = map
+  }
+
+  /// Whether frames of a codec can be sent: those of the one agreed on, and events beside it.
+  func carries(_ name: CodecName) -> Bool {
+    name == codec.name || !name.carriesMedia && events != nil
   }
 
   /// Whether packets that got lost are sent again.

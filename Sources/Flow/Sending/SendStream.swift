@@ -74,6 +74,7 @@ struct SendStream {
 
   /// Cuts a frame into packets' shares.
   mutating func split(_ frame: EncodedFrame, at now: Instant) -> [PayloadPart] {
+    guard frame.codec.carriesMedia else { return event(frame, at: now) }
     let codec = agreement.codec
     if frame.temporal?.id == 0 { numbers.beginBase() }
     let shares = PayloadShare.all(
@@ -97,6 +98,19 @@ struct SendStream {
         // Who is told of contributors without their levels learns nothing it could show.
         contributors: agreement.map.mixerLevels == 0 ? [] : frame.contributors, queuedAt: now)
     }
+  }
+
+  /// The packet of an event beside audio, whose time is that at which the event began; the first of
+  /// an event has the marker (RFC 4733 section 2.5.1.2).
+  private func event(_ frame: EncodedFrame, at now: Instant) -> [PayloadPart] {
+    guard let codec = agreement.events else { return [] }
+    return [
+      PayloadPart(
+        frame: frame.bytes, range: 0..<frame.bytes.count, prefix: .none,
+        payloadType: codec.payloadType, rtxPayloadType: nil,
+        timestamp: frame.mediaTime &+ numbers.timestampOffset, marker: frame.isVoice,
+        audioLevel: nil, isVoice: false, contributors: [], queuedAt: now)
+    ]
   }
 
   /// Takes note of a frame that cannot be sent.

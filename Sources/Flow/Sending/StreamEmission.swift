@@ -12,6 +12,7 @@ package struct StreamEmission {
 
   private static let reportsMaximum = 16
   private static let requestedMaximum = 512
+  private static let earlyMaximum = 64
   /// A round trip this long is not believed.
   private static let longestRoundTrip = Interval.seconds(30)
 
@@ -26,6 +27,11 @@ package struct StreamEmission {
   package private(set) var size: (width: Int, height: Int)?
   /// The packets that were asked for and not sent again yet, the oldest first.
   private var requested: [UInt16] = []
+  /// Packets that were sent again and not asked for yet, the oldest first.
+  private var early: [(sequence: UInt16, bytes: UInt64)] = []
+  /// Whether those count as soon as they are asked for: libwebrtc sends again what arrival feedback
+  /// tells to be lost, before the receiver asks for it.
+  private let countsEarlyRepeats: Bool
   private var reports: [Report] = []
 
   /// What was counted so far.
@@ -42,9 +48,10 @@ package struct StreamEmission {
   /// Begins with the first packet of a stream.
   package init(
     mid: String, kind: MediaKind, ssrc: UInt32, codec: CodecName, payloadType: UInt8,
-    clockRate: UInt32
+    clockRate: UInt32, countsEarlyRepeats: Bool = false
   ) {
     self.clockRate = clockRate
+    self.countsEarlyRepeats = countsEarlyRepeats
     sent = OutboundStreamCounters(
       mid: mid, kind: kind, ssrc: ssrc, rtxSSRC: nil, codec: codec, payloadType: payloadType)
   }
@@ -99,6 +106,10 @@ package struct StreamEmission {
     } else if original != nil {
       unrequested.packets += 1
       unrequested.bytes += UInt64(header.payload.count)
+      if countsEarlyRepeats, let original {
+        if early.count == StreamEmission.earlyMaximum { early.removeFirst() }
+        early.append((original, UInt64(header.payload.count)))
+      }
       return
     }
     sent.retransmittedPacketsSent += 1
@@ -140,10 +151,21 @@ package struct StreamEmission {
   package mutating func receive(_ nack: GenericNACK) {
     sent.nackCount += 1
     for sequence in nack.sequences.prefix(StreamEmission.requestedMaximum)
-    where !requested.contains(sequence) {
+    where !requested.contains(sequence) && !wasRepeated(sequence) {
       if requested.count == StreamEmission.requestedMaximum { requested.removeFirst() }
       requested.append(sequence)
     }
+  }
+
+  /// Counts the repetition of a packet that is asked for only now; false where there was none.
+  private mutating func wasRepeated(_ sequence: UInt16) -> Bool {
+    guard let index = early.firstIndex(where: { $0.sequence == sequence }) else { return false }
+    let bytes = early.remove(at: index).bytes
+    unrequested.packets -= 1
+    unrequested.bytes -= bytes
+    sent.retransmittedPacketsSent += 1
+    sent.retransmittedBytesSent += bytes
+    return true
   }
 
   /// Counts a request for a key frame that goes to the sender.

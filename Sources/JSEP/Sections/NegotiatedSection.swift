@@ -46,6 +46,12 @@ package struct NegotiatedSection: Hashable, Sendable {
     codecs.first { !$0.isPassedThrough && $0.carriesMedia } ?? codecs.first
   }
 
+  /// The events that can be sent beside audio: they have its clock (RFC 7874 section 3).
+  package var sentEvents: NegotiatedCodec? {
+    let clockRate = sentCodec?.clockRate
+    return codecs.first { !$0.carriesMedia && $0.clockRate == clockRate }
+  }
+
   /// The codec that the peer most likely sends.
   package var receivedCodec: NegotiatedCodec? {
     codecs.first(where: \.carriesMedia) ?? codecs.first

@@ -51,6 +51,23 @@ extension PeerConnection {
     try await perform(.replaceSource(transceiver: transceiver, source))
   }
 
+  /// Presses keys of a telephone in the place of a sender's audio, and forgets those that were not
+  /// pressed yet (W3C RTCDTMFSender.insertDTMF, RFC 4733).
+  ///
+  /// - Parameters:
+  ///   - tones: digits, `*`, `#`, `A` to `D`, and commas, each of which waits two seconds; none end
+  ///     what is under way.
+  ///   - duration: how long each key is down, in milliseconds: 40 to 6000.
+  ///   - gap: how long none is down between two, in milliseconds: 30 to 6000.
+  /// - Throws: `InvalidCharacterError` for other keys; `InvalidStateError` where no audio is sent,
+  ///   or the peer takes no events beside it.
+  public func insertDTMF(
+    _ tones: String, duration: UInt32 = 100, gap: UInt32 = 70, into transceiver: UInt32
+  ) async throws(PeerError) {
+    try await perform(
+      .insertDTMF(transceiver: transceiver, tones: tones, duration: duration, gap: gap))
+  }
+
   // MARK: Streams
 
   /// Sends all tracks of a stream, or none (the API from before transceivers).

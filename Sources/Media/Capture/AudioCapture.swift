@@ -15,6 +15,8 @@ package struct AudioCapture: Machine {
     case enabled(Bool)
     /// The share of packets that the peer reported lost, 0 to 255.
     case lossReported(UInt8)
+    /// Keys of a telephone that are pressed from now on, in the place of those before.
+    case tones(KeyTones)
     case deadline
   }
   package enum Output {
@@ -51,6 +53,7 @@ package struct AudioCapture: Machine {
   private var lastInput: Instant?
   private var mutedSpeech = MutedSpeech()
   private var lossPercent: Int32 = 0
+  private var tones: KeyTones?
 
   /// Creates the capture of a track.
   ///
@@ -107,6 +110,8 @@ package struct AudioCapture: Machine {
       guard percent != lossPercent else { return }
       lossPercent = percent
       encoder?.setPacketLoss(percent: percent)
+    case .tones(let tones):
+      self.tones = tones.isOver ? nil : tones.counted(in: settings.codec.audioTicks)
     case .deadline:
       guard let deadline, now >= deadline else { return }
       tick(at: now, into: &outbox)
@@ -185,6 +190,10 @@ package struct AudioCapture: Machine {
     _ block: AudioBlock, _ number: Int64, into outbox: inout Outbox<Output>
   ) {
     guard let encoder else { return }
+    if sendTones(at: number &* Int64(BlockCutter.blockLength), into: &outbox) {
+      counters.count(energy: 0, frameCount: block.frameCount)
+      return
+    }
     // A block without content is silence to an encoder.
     let block =
       isEnabled ? block : AudioBlock(blank: block.frameCount, channels: block.channels)
@@ -205,6 +214,22 @@ package struct AudioCapture: Machine {
     } catch {
       fail(error, into: &outbox)
     }
+  }
+
+  /// Sends what says that a key is down in the place of a block; false where none is.
+  private mutating func sendTones(at time: Int64, into outbox: inout Outbox<Output>) -> Bool {
+    guard let events = tones?.next(at: time) else { return false }
+    if tones?.isOver == true { tones = nil }
+    let ticks = settings.codec.audioTicks
+    for event in events {
+      outbox.append(
+        .encoded(
+          EncodedFrame(
+            kind: .audio, codec: .telephoneEvent,
+            mediaTime: UInt32(truncatingIfNeeded: event.start / ticks),
+            bytes: event.payload(ticks: ticks), isKey: true, isVoice: event.isFirst)))
+    }
+    return !events.isEmpty
   }
 
   private mutating func fail(_ error: CodecError, into outbox: inout Outbox<Output>) {

@@ -7,7 +7,8 @@ package import Wire
 /// Each second is judged when it is over. Video frames that were left out because the clock came
 /// late mean that the processor is too slow. A mean quantiser at which libwebrtc would make the
 /// video frames smaller (95 of VP8's 127, 205 of VP9's 255) means that the bit rate is too low for
-/// them, and so do video frames that came encoded and were left out.
+/// them, and so do video frames that came encoded and were left out; and where that is asked for, a
+/// target that has fallen far below what they want.
 package struct QualityLimitation: Hashable, Sendable {
   /// The reasons of W3C RTCQualityLimitationReason, in the order of its durations record.
   package enum Reason: String, CaseIterable, Sendable {
@@ -16,6 +17,8 @@ package struct QualityLimitation: Hashable, Sendable {
 
   /// The present reason.
   package private(set) var reason = Reason.none
+  /// The same without regard to the target: what the encoder makes of it may still be good.
+  package private(set) var shown = Reason.none
 
   private var since: Instant?
   private var durations = [Interval](repeating: .zero, count: Reason.allCases.count)
@@ -24,6 +27,7 @@ package struct QualityLimitation: Hashable, Sendable {
   private var lateFrames = 0
   private var thinnedFrames = 0
   private var quantiserSum = 0
+  private var narrowFrames = 0
 
   private static let window = Interval.seconds(1)
   /// One video frame of so many left out makes the processor the limit.
@@ -33,9 +37,13 @@ package struct QualityLimitation: Hashable, Sendable {
 
   /// Takes an encoded video frame, and how many before it were left out because the clock came
   /// late.
+  ///
+  /// - Parameter isNarrow: whether the target is far below what such video frames want.
   package mutating func note(
-    quantiser: UInt8, of codec: CodecName = .vp8, late: Int, at now: Instant
+    quantiser: UInt8, of codec: CodecName = .vp8, late: Int, isNarrow: Bool = false,
+    at now: Instant
   ) {
+    if isNarrow { narrowFrames += 1 }
     lateFrames += max(0, late)
     quantiserSum += Int(quantiser)
     judge(codec, at: now)
@@ -54,14 +62,26 @@ package struct QualityLimitation: Hashable, Sendable {
     videoFrames += 1
     guard now - began >= QualityLimitation.window else { return }
     if lateFrames * QualityLimitation.lateShare >= videoFrames + lateFrames {
-      change(to: .cpu, at: now)
+      shown = .cpu
     } else if thinnedFrames > 0 || isPoor(codec) {
-      change(to: .bandwidth, at: now)
+      shown = .bandwidth
     } else {
-      change(to: .none, at: now)
+      shown = .none
     }
+    let isNarrow = narrowFrames * 2 >= videoFrames
+    change(to: shown == .none && isNarrow ? .bandwidth : shown, at: now)
     windowBegan = now
     (videoFrames, lateFrames, thinnedFrames, quantiserSum) = (0, 0, 0, 0)
+    narrowFrames = 0
+  }
+
+  /// Nothing is encoded from now on, because the path does not carry it.
+  package mutating func hold(at now: Instant) {
+    shown = .bandwidth
+    change(to: .bandwidth, at: now)
+    windowBegan = nil
+    (videoFrames, lateFrames, thinnedFrames, quantiserSum) = (0, 0, 0, 0)
+    narrowFrames = 0
   }
 
   /// Whether the video frames of the last second show that the bit rate is too low for them.

@@ -1,7 +1,7 @@
 /// A low pass between 48 kHz and the 8 kHz of G.711, in whole numbers.
 ///
-/// It is a sinc under a Hann window of 3 ms: level to 3.2 kHz, nothing above 4.6 kHz, and a delay of
-/// 1.5 ms either way. For each sample at 8 kHz exactly six go out or come in.
+/// It is a sinc under a Hann window of 3 ms: level to 3.2 kHz, nothing above 4.6 kHz, and a delay
+/// of 1.5 ms either way. For each sample at 8 kHz exactly six go out or come in.
 enum NarrowbandFilter {
   /// How many samples at 48 kHz one at 8 kHz lasts.
   static let ratio = 6

@@ -43,6 +43,11 @@ struct AudioPlace {
     } ?? false
   }
 
+  /// Whether the packet after the one played last carries no audio.
+  var isFollowedBySilence: Bool {
+    lastSequence.map { silentSequences.contains($0 &+ 1) } ?? false
+  }
+
   /// Records the number of a packet that carries no audio.
   mutating func pass(_ sequence: Int64) {
     if silentSequences.count == AudioPlace.silentMaximum { silentSequences.removeFirst() }

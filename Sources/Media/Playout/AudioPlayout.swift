@@ -215,7 +215,8 @@ package struct AudioPlayout: Machine {
 
   /// Nothing is there: makes something up and holds the place for late packets.
   private mutating func hold(at due: Instant, into outbox: inout Outbox<Output>) {
-    let limit = delay.isQuiet ? AudioPlayout.mostConcealedWhenQuiet : AudioPlayout.mostConcealed
+    let isPause = delay.isQuiet || place.isFollowedBySilence
+    let limit = isPause ? AudioPlayout.mostConcealedWhenQuiet : AudioPlayout.mostConcealed
     guard place.concealedRun < limit else {
       place.rest()
       nextTick = nil

@@ -31,7 +31,7 @@ package struct PageMedia: Sendable {
   }
 
   package let place: Place
-  /// `video/webm`, `audio/webm` or `video/mp4`.
+  /// `video/webm`, `audio/webm`, `audio/wav` or `video/mp4`.
   package let type: String
   /// When the first frame was, in seconds of the take: where the file begins.
   package let begin: Double
@@ -45,7 +45,7 @@ package struct PageMedia: Sendable {
       """
       SELECT DISTINCT peer, direction, track, kind FROM format
       WHERE outcome <> 'undecodable' AND peer > 0
-        AND codec IN ('vp8', 'vp9', 'av1', 'h264', 'opus')
+        AND codec IN ('vp8', 'vp9', 'av1', 'h264', 'opus', 'pcmu', 'pcma')
         AND EXISTS (
           SELECT 1 FROM frame_store WHERE frame_store.row >= format.row
             AND frame_store.format = format.format AND position IS NOT NULL AND size > 0)
@@ -120,11 +120,14 @@ package struct PageMedia: Sendable {
 private struct Container {
   private var webM: WebMWriter?
   private var mp4: MP4Writer?
+  /// Of G.711, which browsers know in this file alone.
+  private var wav: G711WAVWriter?
 
   /// Nil for a codec that no browser plays.
   init?(codec: String, width: Int, height: Int, channels: Int) {
     switch codec {
     case "opus": webM = WebMWriter(.opus(channels: max(channels, 1)))
+    case "pcmu", "pcma": wav = G711WAVWriter(isALaw: codec == "pcma")
     case "h264": mp4 = MP4Writer(width: width, height: height)
     default:
       guard let name = WebMWriter.videoCodec(codec) else { return nil }
@@ -135,9 +138,13 @@ private struct Container {
   mutating func add(_ frame: [UInt8], at milliseconds: Int64, isKey: Bool) {
     webM?.add(frame, at: milliseconds, isKey: isKey)
     mp4?.add(frame, at: milliseconds, isKey: isKey)
+    wav?.add(frame, at: milliseconds)
   }
 
-  func type(of kind: String) -> String { mp4 == nil ? "\(kind)/webm" : "video/mp4" }
+  func type(of kind: String) -> String {
+    if wav != nil { return "audio/wav" }
+    return mp4 == nil ? "\(kind)/webm" : "video/mp4"
+  }
 
-  var bytes: [UInt8]? { webM?.file() ?? mp4?.file() }
+  var bytes: [UInt8]? { webM?.file() ?? mp4?.file() ?? wav?.file() }
 }

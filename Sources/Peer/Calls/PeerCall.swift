@@ -38,6 +38,9 @@ package enum PeerCall: Hashable, Sendable, Codable {
   case setEnabled(transceiver: UInt32, isInbound: Bool, isEnabled: Bool)
   /// Sets how loud received audio is played: 0 to 10.
   case setVolume(transceiver: UInt32, volume: Double)
+  /// Presses keys of a telephone in the place of a sender's audio (W3C RTCDTMFSender insertDTMF):
+  /// how long each is down and how long none is between two, in milliseconds.
+  case insertDTMF(transceiver: UInt32, tones: String, duration: UInt32, gap: UInt32)
   /// Reads what was set on a track.
   case trackState(transceiver: UInt32, isInbound: Bool)
   case stopTransceiver(UInt32)

@@ -59,6 +59,8 @@ extension PeerStack {
     case .setEnabled(let id, let isInbound, let isEnabled):
       try setEnabled(isEnabled, of: id, isInbound: isInbound)
     case .setVolume(let id, let volume): try setVolume(volume, of: id)
+    case .insertDTMF(let id, let tones, let duration, let gap):
+      try insertTones(tones, duration: duration, gap: gap, into: id)
     case .trackState(let id, let isInbound):
       return .trackState(try trackState(of: id, isInbound: isInbound))
     case .removeICECandidates(let candidates):

@@ -72,7 +72,7 @@ extension PeerStack {
           FlowSection.Sending.Source(
             rid: source.rid, ssrc: source.ssrc,
             rtxSSRC: codec.rtxPayloadType == nil ? nil : source.rtxSSRC)
-        }, codec: codec)
+        }, codec: codec, events: section.sentEvents.map { FlowSection.Codec($0) })
     }
     var receiving: FlowSection.Receiving?
     if section.direction.receives {

@@ -48,6 +48,27 @@ extension PeerStack {
     if tracks.receivers.setVolume(volume, of: id) { tracks.applySettings(of: id) }
   }
 
+  /// Presses keys in the place of a sender's audio; none are pressed any more where there are none.
+  func insertTones(_ text: String, duration: UInt32, gap: UInt32, into id: UInt32)
+    throws(PeerError)
+  {
+    try checkLive(id)
+    let section = negotiation.sections.first { $0.transceiverID == id }
+    guard section?.kind == .audio, section?.direction.sends == true, section?.sentEvents != nil,
+      let index = tracks.sendingIndex(of: id), tracks.sending[index].isRunning
+    else {
+      throw PeerError(
+        name: "InvalidStateError",
+        message: "transceiver \(id) sends no audio beside which telephone events were agreed on")
+    }
+    guard let tones = KeyTones(text, duration: duration, gap: gap) else {
+      throw PeerError(
+        name: "InvalidCharacterError",
+        message: "keys are 0 to 9, *, #, A to D and a comma, 256 at most")
+    }
+    drive(sending: index, .tones(tones))
+  }
+
   func trackState(of id: UInt32, isInbound: Bool) throws(PeerError) -> TrackState {
     guard !isInbound else {
       _ = try info(id)

@@ -16,6 +16,10 @@ struct SendingTotals {
   private(set) var resolutionChanges: UInt64 = 0
   private(set) var rate = FrameRate(ticksPerSecond: 1_000_000_000)
   private(set) var limitation = QualityLimitation()
+  /// Whether a target far below what the video frames want counts as limited.
+  private let followsTarget: Bool
+  /// The highest target so far, and what the largest video frames want, in bits per second.
+  private var highest = (target: UInt64(0), wanted: UInt64(0))
   /// How many video frames the late clock had left out when the last one was encoded.
   private var framesLate: UInt64 = 0
   private var lastMediaTime: UInt32?
@@ -23,14 +27,26 @@ struct SendingTotals {
   /// The time that a first frame is taken to last, in units of 1/90000 s.
   private static let usualTicks: UInt32 = 3000
 
+  init(followsTarget: Bool = false) { self.followsTarget = followsTarget }
+
+  /// Nothing is encoded for now, because the path does not carry this layer.
+  mutating func hold(at now: Instant) {
+    if followsTarget { limitation.hold(at: now) }
+  }
+
   /// Takes a video frame that came encoded, and whether it was left out to spare the path.
   mutating func add(isThinned: Bool, at now: Instant) {
     limitation.note(isThinned: isThinned, at: now)
   }
 
   /// Counts an encoded frame.
+  ///
+  /// - Parameters:
+  ///   - bitrate: the target, in bits per second.
+  ///   - limit: what the application and the peer allow.
   mutating func add(
-    _ frame: EncodedFrame, quantiser: UInt8, bitrate: UInt64, late: UInt64, at now: Instant
+    _ frame: EncodedFrame, quantiser: UInt8, bitrate: UInt64, limit: UInt64?, late: UInt64,
+    at now: Instant
   ) {
     framesEncoded += 1
     if frame.isKey { keyFramesEncoded += 1 }
@@ -49,7 +65,17 @@ struct SendingTotals {
     limitation.note(
       quantiser: quantiser, of: frame.codec,
       late: Int(clamping: late >= framesLate ? late - framesLate : late),
-      at: now)
+      isNarrow: isNarrow(bitrate, limit), at: now)
     framesLate = late
+  }
+
+  /// Whether the path has brought the target down to a quarter of what it was, and to half of what
+  /// the largest video frames so far want at most; a limit that was set is no such path.
+  private mutating func isNarrow(_ target: UInt64, _ limit: UInt64?) -> Bool {
+    guard followsTarget else { return false }
+    let wanted = LayerAllocation.target(width: width, height: height, dividedBy: 1)
+    highest = (max(highest.target, target), max(highest.wanted, wanted))
+    if let limit, target >= limit { return false }
+    return target <= highest.target / 4 && target <= highest.wanted / 2
   }
 }

@@ -21,6 +21,8 @@ struct SendingTrack: Machine {
     case media(CapturedMedia, from: [Contributor], limit: UInt64? = nil)
     /// A received frame that is sent as it came.
     case passOn(ReceivedFrame)
+    /// Keys of a telephone, in the place of audio.
+    case tones(KeyTones)
     case requestKeyframe
     /// The share of packets that the peer reported lost, 0 to 255.
     case lossReported(UInt8)
@@ -74,7 +76,7 @@ struct SendingTrack: Machine {
   private(set) var stream = SentStream()
   private(set) var audio: SentAudio
   private(set) var video = SentVideo()
-  private(set) var totals = SendingTotals()
+  private(set) var totals: SendingTotals
   /// Where media time is 0: the first capture's start, kept by those that follow on the SSRC.
   private var origin: Instant?
   /// The sources of the audio that is fed to the encoder, when it is not an own one.
@@ -84,8 +86,9 @@ struct SendingTrack: Machine {
 
   init(
     transceiver: UInt32, rid: String? = nil, kind: MediaKind, source: MediaSource?,
-    codecs: any CodecFactory, audioBitrateMaximum: UInt32
+    codecs: any CodecFactory, audioBitrateMaximum: UInt32, limitationFollowsTarget: Bool = false
   ) {
+    totals = SendingTotals(followsTarget: limitationFollowsTarget)
     self.transceiver = transceiver
     self.rid = rid
     self.kind = kind
@@ -114,7 +117,9 @@ struct SendingTrack: Machine {
     case .enabled(let isEnabled): setEnabled(isEnabled, at: now)
     case .start(let start): self.start(start, at: now, into: &outbox)
     case .stop: stop(at: now, into: &outbox)
-    case .hold: stop(isHeld: true, at: now, into: &outbox)
+    case .hold:
+      stop(isHeld: true, at: now, into: &outbox)
+      totals.hold(at: now)
     case .media(let media, let contributors, let limit):
       self.contributors = contributors
       take(media, limit: limit, at: now, into: &outbox)
@@ -123,6 +128,7 @@ struct SendingTrack: Machine {
         stream.codec == frame.codec.rawValue
       else { return }
       pass(encoded, into: &outbox)
+    case .tones(let tones): audio.drive(.tones(tones), at: now)
     case .requestKeyframe: video.drive(.requestKeyframe, at: now)
     case .lossReported(let share): audio.drive(.lossReported(share), at: now)
     case .bitrate(let bitrate): video.setBitrate(bitrate, at: now)
@@ -229,7 +235,7 @@ struct SendingTrack: Machine {
       switch output {
       case .encoded(let frame, let quantiser):
         send(frame, quantiser: quantiser, at: now, into: &outbox)
-        video.adapt(to: totals.limitation.reason, within: stream.encoding, at: now)
+        video.adapt(to: totals.limitation.shown, within: stream.encoding, at: now)
       case .failure(let reason): outbox.append(.failure(reason))
       }
     }
@@ -242,9 +248,12 @@ struct SendingTrack: Machine {
     var frame = encoded
     if source == .echo { frame.contributors = contributors }
     totals.add(
-      frame, quantiser: quantiser, bitrate: video.bitrate, late: video.framesLate, at: now)
+      frame, quantiser: quantiser, bitrate: video.bitrate, limit: stream.encoding.maxBitrate,
+      late: video.framesLate, at: now)
     let record = stream.record(
-      of: frame, from: transceiver, outcome: "encoded", quantiser: quantiser)
+      of: frame, from: transceiver,
+      // No encoder makes an event.
+      outcome: frame.codec.carriesMedia ? "encoded" : "passed on", quantiser: quantiser)
     outbox.append(.frame(frame, mid: mid, record))
   }
 

@@ -27,7 +27,7 @@ struct SentAudio {
   mutating func replaceSource() { earlier = AudioCaptureCounters() }
 
   mutating func start(
-    track: UInt32, _ source: MediaSource, as codec: CodecName, within encoding: RTPEncoding,
+    track: UInt32, _ source: MediaSource, as codec: CodecName = .opus, within encoding: RTPEncoding,
     codecs: any CodecFactory, origin: Instant?, isEnabled: Bool, at now: Instant
   ) {
     bitrate = encoding.audioBitrate(upTo: bitrateMaximum)

@@ -89,7 +89,8 @@ struct TrackTable {
     sending.append(
       SendingTrack(
         transceiver: transceiver, rid: rid, kind: kind, source: source, codecs: codecs,
-        audioBitrateMaximum: configuration.audioBitrate))
+        audioBitrateMaximum: configuration.audioBitrate,
+        limitationFollowsTarget: configuration.limitationFollowsTarget ?? false))
   }
 
   /// Takes out the tracks of a sender.

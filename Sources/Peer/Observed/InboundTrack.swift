@@ -25,7 +25,7 @@ struct InboundTrack {
 
   init(
     _ track: ObservedTrack, codecs: any CodecFactory, decodes: Bool,
-    furtherDecoders: [CodecName], playsG711: Bool
+    furtherDecoders: [CodecName], playsG711: Bool = false
   ) {
     self.track = track
     self.playsG711 = playsG711

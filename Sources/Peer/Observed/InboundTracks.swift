@@ -33,7 +33,9 @@ struct InboundTracks {
   private var earlyProbes: [(ssrc: UInt32, packet: SeenPacket, arrival: Instant)] = []
   private static let earlyProbesMaximum = 450
 
-  init(codecs: (any CodecFactory)?, furtherDecoders: [CodecName], playsG711: Bool) {
+  init(
+    codecs: (any CodecFactory)?, furtherDecoders: [CodecName], playsG711: Bool = false
+  ) {
     self.playsG711 = playsG711
     self.codecs = codecs
     self.furtherDecoders = furtherDecoders

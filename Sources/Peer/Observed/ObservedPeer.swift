@@ -39,7 +39,7 @@ package struct ObservedPeer: Machine {
   let number: UInt32
   let wallClock: WallClock
   private(set) var inbound: InboundTracks
-  private(set) var outbound = OutboundTracks()
+  private(set) var outbound: OutboundTracks
   private var speakers = SpeakerWatch()
   private var references = ReferenceTimes()
   private var samples = SampleSchedule()
@@ -53,12 +53,15 @@ package struct ObservedPeer: Machine {
   ///   - codecs: nil where nothing is decoded.
   ///   - furtherDecoders: the codecs that are decoded among those passed through otherwise.
   ///   - playsG711: whether G.711 has playouts, which decode it whether or not `codecs` is there.
+  ///   - countsEarlyRepeats: whether what was sent again counts when it is asked for after that.
   package init(
     number: UInt32, wallClock: WallClock, codecs: (any CodecFactory)?,
-    furtherDecoders: [CodecName] = [], playsG711: Bool = false
+    furtherDecoders: [CodecName] = [], playsG711: Bool = false,
+    countsEarlyRepeats: Bool = false
   ) {
     self.number = number
     self.wallClock = wallClock
+    outbound = OutboundTracks(countsEarlyRepeats: countsEarlyRepeats)
     inbound = InboundTracks(
       codecs: codecs, furtherDecoders: furtherDecoders, playsG711: playsG711)
   }

@@ -14,7 +14,12 @@ struct OutboundTrack {
   private var unknown: OutboundStreamCounters?
   private var earlyProbes: [RTPHeader] = []
 
-  init(_ track: ObservedTrack) { self.track = track }
+  private let countsEarlyRepeats: Bool
+
+  init(_ track: ObservedTrack, countsEarlyRepeats: Bool = false) {
+    self.track = track
+    self.countsEarlyRepeats = countsEarlyRepeats
+  }
 
   /// What was counted; nil before the first packet.
   ///
@@ -61,7 +66,8 @@ struct OutboundTrack {
       emission = StreamEmission(
         mid: track.key, kind: kind, ssrc: track.ssrc,
         codec: codec?.name ?? CodecName(rawValue: ""), payloadType: header.payloadType,
-        clockRate: codec?.clockRate ?? (kind == .video ? 90_000 : 48_000))
+        clockRate: codec?.clockRate ?? (kind == .video ? 90_000 : 48_000),
+        countsEarlyRepeats: countsEarlyRepeats)
       for probe in earlyProbes { emission?.repeatPacket(probe, of: nil) }
       earlyProbes = []
     }

@@ -10,6 +10,9 @@ struct OutboundTracks {
   /// What probed the path on sources of retransmissions before their streams were seen.
   private var earlyProbes: [(ssrc: UInt32, packet: SeenPacket)] = []
   private static let earlyMaximum = 450
+  private let countsEarlyRepeats: Bool
+
+  init(countsEarlyRepeats: Bool = false) { self.countsEarlyRepeats = countsEarlyRepeats }
 
   /// Takes a stream, or what became known of one.
   mutating func learn(_ track: ObservedTrack) {
@@ -18,7 +21,7 @@ struct OutboundTracks {
       return
     }
     places[track.number] = all.count
-    var begun = OutboundTrack(track)
+    var begun = OutboundTrack(track, countsEarlyRepeats: countsEarlyRepeats)
     for (_, packet) in earlyProbes.filter({ $0.ssrc == track.ssrc }) { begun.repeatPacket(packet) }
     earlyProbes.removeAll { $0.ssrc == track.ssrc }
     all.append(begun)

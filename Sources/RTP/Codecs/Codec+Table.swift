@@ -47,6 +47,7 @@ extension Codec {
   private static let av1 = Codec(
     name: .av1, spelling: "AV1", title: "AV1", kind: .video,
     clockRate: 90_000, formats: [OfferedFormat("level-idx=5;profile=0;tier=0", 45)],
-    rules: .av1, isUsual: false, isOffered: false, isPassedThrough: true, decoderTitle: "dav1d", payload: .av1,
+    rules: .av1, isUsual: false, isOffered: false, isPassedThrough: true, decoderTitle: "dav1d",
+    payload: .av1,
     look: { AV1Unit.look($0) }, recordsSize: true, container: .ivf(fourCC: "AV01"))
 }

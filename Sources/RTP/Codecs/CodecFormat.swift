@@ -10,7 +10,7 @@ package struct CodecFormat: Hashable, Sendable {
     /// 8.2.2).
     case h264(packetizationMode: UInt8, H264Profile)
     /// The clock in Hz, of events that stand beside audio of any clock (RFC 4733 section 7.1).
-    case clock(UInt32)
+    case rate(UInt32)
   }
 
   /// The encoding name in lower case.
@@ -28,7 +28,7 @@ package struct CodecFormat: Hashable, Sendable {
     }
     guard let variant = codec.rules.variant(parameters) else { return nil }
     self.variant =
-      codec.name.carriesMedia ? variant : .clock(clockRate ?? codec.clockRate)
+      codec.name.carriesMedia ? variant : .rate(clockRate ?? codec.clockRate)
   }
 
   /// Whether a peer with this format takes units of a frame in parts.

@@ -6,7 +6,7 @@ extension SDKRow {
       by: "AudioDeviceTests/aToneIsCapturedAndBecomesTheMicrophoneOfAnotherCall"),
     .works(
       "TW2", "the choice and order of audio codecs",
-      by: "CodecPreferenceTests/offersAndAnswersFollowThePreferences"),
+      by: "TransceiverTests/theAudioCodecThatIsPreferredIsSentAndHeard"),
     .works(
       "TW3", "voice processing by the hardware, as an interface",
       by: "AudioModeTests/processingIsAskedOfTheDevice"),

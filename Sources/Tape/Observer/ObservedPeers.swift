@@ -21,6 +21,7 @@ struct ObservedPeers {
   private let codecs: (any CodecFactory)?
   private let furtherDecoders: [CodecName]
   private let playsG711: Bool
+  private let countsEarlyRepeats: Bool
   private var ends: [End] = []
   /// The streams as they are known, and the first peer of the call that they were given to.
   private var streams: [Int: (stream: ObservedStream, given: UInt32)] = [:]
@@ -49,6 +50,7 @@ struct ObservedPeers {
     codecs = genesis.decodes ? LibraryCodecs() : nil
     furtherDecoders = (genesis.decoders ?? []).map { CodecName(rawValue: $0) }
     playsG711 = genesis.playsG711 ?? false
+    countsEarlyRepeats = genesis.countsEarlyRepeats ?? false
     transports = genesis.tellsTransports == true ? ObservedTransports() : nil
   }
 
@@ -120,7 +122,8 @@ struct ObservedPeers {
         End(
           peer: ObservedPeer(
             number: number, wallClock: wallClock, codecs: codecs,
-            furtherDecoders: furtherDecoders, playsG711: playsG711)))
+            furtherDecoders: furtherDecoders, playsG711: playsG711,
+            countsEarlyRepeats: countsEarlyRepeats)))
     }
   }
 

@@ -36,6 +36,9 @@ package struct ObserverGenesis: Codable, Hashable, Sendable {
   /// Whether G.711 is played, and so decoded, whatever `decodes` says; nil, in takes of before, is
   /// not.
   package var playsG711: Bool?
+  /// Whether what was sent again counts when it is asked for after that; nil, in takes of before,
+  /// takes it for padding.
+  package var countsEarlyRepeats: Bool?
   /// The revision of the observer that the take was made with; nil in takes of revision 1.
   package var revision: Int64?
   /// Unix time in nanoseconds at the instant zero: the times of stats are reckoned from it.
@@ -52,6 +55,7 @@ package struct ObserverGenesis: Codable, Hashable, Sendable {
     genesis.pathsMaximum = ObserverSettings.usualPathsMaximum
     genesis.revision = observerRevision
     genesis.playsG711 = true
+    genesis.countsEarlyRepeats = true
     return genesis
   }
 
@@ -70,6 +74,7 @@ package struct ObserverGenesis: Codable, Hashable, Sendable {
     genesis.pathsMaximum = usual.pathsMaximum
     genesis.revision = usual.revision
     genesis.playsG711 = usual.playsG711
+    genesis.countsEarlyRepeats = usual.countsEarlyRepeats
     return genesis
   }
 

@@ -111,8 +111,8 @@ def _sound(frame):
 class AiortcPeer:
     """One RTCPeerConnection of aiortc."""
 
-    def __init__(self, codec="vp8"):
-        self._codec = codec
+    def __init__(self, codec="vp8", audio="opus"):
+        self._codecs = {"video": codec, "audio": audio}
         self._connection = RTCPeerConnection(RTCConfiguration(iceServers=[]))
         self._sources = {"audio": Tone(), "video": Gradient()}
         self._ears = []
@@ -145,16 +145,16 @@ class AiortcPeer:
         return self._connection.localDescription.sdp
 
     def _prefer(self):
-        """Leaves only the codec of the call where it is not the usual one."""
-        if self._codec == "vp8":
-            return
-        wanted = {f"video/{self._codec}", "video/rtx"}
-        codecs = RTCRtpSender.getCapabilities("video").codecs
+        """Leaves only the codecs of the call where they are not the usual ones."""
         for transceiver in self._connection.getTransceivers():
-            if transceiver.kind == "video":
-                transceiver.setCodecPreferences(
-                    [codec for codec in codecs if codec.mimeType.lower() in wanted]
-                )
+            kind = transceiver.kind
+            if self._codecs[kind] in ("vp8", "opus"):
+                continue
+            wanted = {f"{kind}/{self._codecs[kind]}", f"{kind}/rtx"}
+            codecs = RTCRtpSender.getCapabilities(kind).codecs
+            transceiver.setCodecPreferences(
+                [codec for codec in codecs if codec.mimeType.lower() in wanted]
+            )
 
     async def report(self):
         """What aiortc and the tracks at both ends counted."""

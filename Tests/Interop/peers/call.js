@@ -128,15 +128,17 @@
     for (const track of stream.getTracks()) connection.addTrack(track, stream);
   }
 
-  // Leaves only the codec of the call where it is not the usual one.
+  // Leaves only the codecs of the call where they are not the usual ones.
   function prefer(connection) {
-    const wanted = "video/" + window.call.codec;
-    if (wanted === "video/vp8") return;
-    const { codecs } = RTCRtpReceiver.getCapabilities("video");
-    const types = [wanted, "video/rtx"];
-    const chosen = codecs.filter((codec) => types.includes(codec.mimeType.toLowerCase()));
+    const all = { video: window.call.codec, audio: window.call.audio };
     for (const transceiver of connection.getTransceivers()) {
-      if (transceiver.receiver.track.kind === "video") transceiver.setCodecPreferences(chosen);
+      const { kind } = transceiver.receiver.track;
+      if (["vp8", "opus"].includes(all[kind])) continue;
+      const { codecs } = RTCRtpReceiver.getCapabilities(kind);
+      const types = [kind + "/" + all[kind], kind + "/rtx"];
+      transceiver.setCodecPreferences(
+        codecs.filter((codec) => types.includes(codec.mimeType.toLowerCase())),
+      );
     }
   }
 
@@ -176,6 +178,7 @@
     receivesOnly: false,
     brief: false,
     codec: "vp8",
+    audio: "opus",
     configuration: {},
 
     async offer() {

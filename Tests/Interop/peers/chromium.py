@@ -69,7 +69,7 @@ class Chromium(Browser):
             await chromium.prepare(
                 {
                     "receivesOnly": not call.sends, "configuration": configuration,
-                    "codec": call.codec,
+                    "codec": call.codec, "audio": call.audio,
                 }
             )
         except BaseException:

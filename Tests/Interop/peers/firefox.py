@@ -69,7 +69,7 @@ class Firefox(Browser):
             )
             firefox = cls(child, profile, await BidiPage.open(listening.group(1)))
             await firefox.page.inject(CALL_SCRIPT)
-            await firefox.prepare({"codec": call.codec})
+            await firefox.prepare({"codec": call.codec, "audio": call.audio})
         except BaseException:
             if child:
                 await child.end()

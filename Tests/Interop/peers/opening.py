@@ -23,4 +23,5 @@ async def open_peer(call, folder, relay=None):
         case name if name.startswith("janus-"):
             return await Janus.open(call, folder)
         case name:
-            return await ChildPeer.open(f"{name}_peer.py", folder, arguments=[call.codec])
+            codecs = [call.codec] + [call.audio] * (call.audio != "opus")
+            return await ChildPeer.open(f"{name}_peer.py", folder, arguments=codecs)
