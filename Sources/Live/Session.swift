@@ -143,6 +143,7 @@ public final class Session: Sendable {
     if configuration.decoders == nil {
       configuration.decoders = LibraryCodecs.furtherDecoders
     }
+    configuration.encoders = configuration.encoders ?? configuration.furtherEncoders
     configuration.takesOfferedLayers = configuration.takesOfferedLayers ?? true
     let key = loop.nextKey()
     let observers = PeerObservers(port: DataChannelPort(mailbox: loop.mailbox, key: key))

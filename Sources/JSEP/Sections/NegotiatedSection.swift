@@ -42,7 +42,7 @@ package struct NegotiatedSection: Hashable, Sendable {
   }
 
   /// The codec to send with: the first one that can be encoded, or else the first one.
-  package var sentCodec: NegotiatedCodec? { codecs.first { !$0.isPassedThrough } ?? codecs.first }
+  package var sentCodec: NegotiatedCodec? { codecs.first(where: \.isEncoded) ?? codecs.first }
 
   package static func == (left: Self, right: Self) -> Bool {
     left.mid == right.mid && left.transceiverID == right.transceiverID

@@ -11,9 +11,11 @@ struct CaptureEncoder {
   private var bitrate = VideoCapture.startBitrate
   private var isScreen = false
   private var temporalLayers = 1
+  private let unitLimit: Int?
   private var pattern: TemporalPattern?
 
-  init(track: String, codec: CodecName, codecs: any CodecFactory) {
+  init(track: String, codec: CodecName, codecs: any CodecFactory, unitLimit: Int? = nil) {
+    self.unitLimit = unitLimit
     self.track = track
     self.codec = codec
     self.codecs = codecs
@@ -66,6 +68,7 @@ struct CaptureEncoder {
       bitrate: bitrate)
     settings.isScreen = isScreen
     settings.temporalLayers = temporalLayers
+    settings.unitLimit = unitLimit
     let made = try codecs.videoEncoder(track: track, settings)
     encoder = made
     return made

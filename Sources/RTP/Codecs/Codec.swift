@@ -20,10 +20,10 @@ package struct Codec: Sendable {
   package var rules = FormatRules.fixed
   /// Whether peers offer it whose genesis names no codecs.
   package var isUsual = true
-  /// Whether frames are given on as they are: there is no library to encode them, and one to decode
-  /// them only where a build has it and genesis names it; any variant of the format is received.
+  /// Whether frames are given on as they are, unless a build has a library that encodes or decodes
+  /// them and genesis names the codec; any variant of the format is received.
   package var isPassedThrough = false
-  /// The library that decodes it, as statistics name it.
+  /// The library that decodes it, and encodes it, as statistics name it.
   package var decoderTitle = "libvpx"
   /// The mean quantiser at which libwebrtc would make the video frames smaller; nil for none.
   package var poorQuantiser: Int?
