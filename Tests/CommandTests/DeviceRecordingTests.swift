@@ -73,6 +73,33 @@ extension LiveMediaTests {
       for path in [answered, called] { try await Takes.expectIdentical(path) }
     }
 
+    /// Microphone and camera go into a room too, with the level of the voice on the terminal.
+    @Test func aPersonInARoomIsHeardAndSeen() async throws {
+      let machine = try Machine()
+      let (spoken, heard) = (machine.folder.file("a.take"), machine.folder.file("b.take"))
+      let server = try await LiveTests.serve("--rooms", "--out", machine.folder.file("s.take"))
+      let address = "ws" + server.url.dropFirst(4) + "/rooms"
+      let visit = [
+        "record", "room", address, "--room", "talk", "--bind", "127.0.0.1", "--seconds", "5",
+      ]
+      let person = try TerminalRun(
+        visit + [
+          "--send", "microphone,camera", "--camera", machine.folder.file("video"),
+          "--camera-size", "320x240", "--out", spoken,
+        ], columns: 160, environment: machine.environment)
+      let listener = try await Tool.run(visit + ["--out", heard])
+      #expect(try await person.end() == 0, "\(person.screen)")
+      #expect(listener.status == 0, "\(listener.errors)")
+      #expect(person.screen.contains("microphone [#"), "\(person.screen)")
+      server.run.send(SIGINT)
+      _ = try await server.run.outcome()
+      let voice = "SELECT count(*) FROM audio_level WHERE dbov > -40"
+      #expect(try Takes.number(heard, voice) > 10)
+      let seen = "SELECT count(*) FROM frame WHERE direction = 'in' AND width = 320"
+      #expect(try Takes.number(heard, seen) > 5)
+      for path in [spoken, heard] { try await Takes.expectIdentical(path) }
+    }
+
     @Test func devicesThatAreNotThereAreSaidBeforeAnythingIsRecorded() async throws {
       let machine = try Machine()
       for (send, words) in [

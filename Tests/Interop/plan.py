@@ -70,6 +70,8 @@ class Call:
     codec: str = "vp8"
     # Retake sends video frames from a file of that codec, as they are.
     file: bool = False
+    # Retake sends video frames that it encodes itself, not what it receives.
+    encodes: bool = False
     # Retake offers its video frames in three layers, and all of them are to arrive.
     layers: bool = False
     # The newest version of DTLS that a Firefox speaks; empty for its own choice.
@@ -85,7 +87,7 @@ class Call:
         words += ["tcp"] * self.tcp + ["names"] * self.names
         words += [f"{who}-relays" for who in self.relays]
         words += ["apart"] * self.apart + [self.codec] * (self.codec != "vp8")
-        words += ["file"] * self.file + ["layers"] * self.layers
+        words += ["file"] * self.file + ["layers"] * self.layers + ["encoded"] * self.encodes
         return "-".join(words)
 
     @property
@@ -110,7 +112,7 @@ class Call:
         """What is special about it, for people."""
         remarks = ["mDNS name"] * self.hides + ["names"] * self.names + ["TCP"] * self.tcp
         remarks += ["not bundled"] * self.apart + ["file"] * self.file
-        remarks += ["simulcast"] * self.layers
+        remarks += ["simulcast"] * self.layers + ["encoded"] * self.encodes
         remarks += [f"{who} relays" for who in self.relays]
         return remarks + ["receives"] * (not self.sends) + ["sends"] * (not self.receives)
 
@@ -139,7 +141,9 @@ class Call:
     @property
     def echoes(self):
         """Whether Retake sends back what it receives, instead of a test video frame and a tone."""
-        return set(self.receives) <= set(self.sends) and not (self.abilities.echoes or self.file)
+        return set(self.receives) <= set(self.sends) and not (
+            self.abilities.echoes or self.file or self.encodes
+        )
 
     @property
     def uses_loopback(self):
@@ -159,6 +163,7 @@ CALLS = [
     Call("chromium", "peer", codec="h264"),
     Call("chromium", "retake", codec="h264"),
     Call("chromium", "retake", codec="h264", file=True),
+    Call("chromium", "peer", codec="h264", encodes=True),
     Call("chromium", "peer", codec="av1"),
     Call("chromium", "retake", codec="av1"),
     Call("chromium", "peer", hides=True, sends=()),
@@ -182,6 +187,7 @@ CALLS = [
     Call("aiortc", "retake", peer_waits=True),
     Call("aiortc", "peer", codec="h264"),
     Call("aiortc", "retake", codec="h264", file=True),
+    Call("aiortc", "retake", codec="h264", encodes=True),
     Call("aiortc", "peer", apart=True),
     Call("aiortc", "retake", apart=True),
     Call("libwebrtc", "peer"),
@@ -193,6 +199,7 @@ CALLS = [
     Call("gstreamer", "retake", peer_waits=True),
     Call("gstreamer", "peer", codec="vp9"),
     Call("gstreamer", "peer", codec="h264"),
+    Call("gstreamer", "peer", codec="h264", encodes=True),
     Call("janus-echotest", "retake"),
     Call("janus-echotest", "retake", peer_waits=True),
     Call("janus-echotest", "retake", layers=True),

@@ -64,6 +64,23 @@ struct CandidatePoolTests {
     #expect(pooled.state("ice-gathering", of: 0) == "complete")
   }
 
+  /// A peer that is no longer heard counts as gone after the time that the configuration says.
+  @Test(arguments: [(1_500 as UInt32?, 2.5), (nil, 8.0)])
+  func silenceIsJudgedByTheReceivingTimeout(timeout: UInt32?, seconds: Double) {
+    var configuration = PeerConfiguration()
+    configuration.iceReceivingTimeoutMilliseconds = timeout
+    let call = VirtualCall(seed: 11, configurations: [configuration, configuration])
+    call.addMedia(videoFrames: .pattern(width: 64, height: 48, framesPerSecond: 10))
+    #expect(call.negotiate() == nil)
+    call.run(for: .seconds(2))
+    #expect(call.state("connection", of: 0) == "connected")
+    call.network.passes = { _, _ in false }
+    call.run(for: Interval(nanoseconds: Int64((seconds - 1.5) * 1e9)))
+    #expect(call.state("connection", of: 0) == "connected")
+    call.run(for: .seconds(2))
+    #expect(call.state("connection", of: 0) == "disconnected")
+  }
+
   @Test func aCallWithPoolsComesAbout() {
     var configuration = PeerConfiguration()
     configuration.iceCandidatePoolSize = 2
