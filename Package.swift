@@ -347,7 +347,7 @@ let package = Package(
     tests(
       "RetakeCommandTests",
       [
-        "RetakeCommand", "Tape", "Signaling", "TsharkTables",
+        "RetakeCommand", "Live", "Media", "Tape", "Signaling", "TsharkTables",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
     // Drives the executable, which is built with the tests. It does not depend on it, so that the

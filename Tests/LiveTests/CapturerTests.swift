@@ -231,14 +231,10 @@ struct CapturerTests {
     FileManager.default.isExecutableFile(atPath: $0)
   }
 
-  // TW17: what is asked of ffmpeg for a camera, by a stand-in that notes it and gives a picture.
-  @Test(.timeLimit(.minutes(1)), arguments: CameraPosition.allCases)
-  func aCameraIsAskedForByItsDeviceSizeAndPace(position: CameraPosition) async throws {
+  /// A folder with an ffmpeg that writes down what it is asked for and gives 320x240 pixels.
+  private static func standIn() throws -> String {
     let folder = FileManager.default.temporaryDirectory.path + "/camera-\(UUID().uuidString)"
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-    defer { try? FileManager.default.removeItem(atPath: folder) }
-    let device = folder + "/video"
-    try Data().write(to: URL(fileURLWithPath: device))
     let stand = """
       #!/bin/sh
       echo "$@" > \(folder)/asked
@@ -248,6 +244,39 @@ struct CapturerTests {
     try stand.write(toFile: folder + "/ffmpeg", atomically: true, encoding: .utf8)
     try FileManager.default.setAttributes(
       [.posixPermissions: 0o755], ofItemAtPath: folder + "/ffmpeg")
+    return folder
+  }
+
+  @Test(.timeLimit(.minutes(1))) func aWholeScreenIsFittedIntoTheFormat() async throws {
+    let folder = try Self.standIn()
+    defer { try? FileManager.default.removeItem(atPath: folder) }
+    let format = VideoFormat(width: 320, height: 240, framesPerSecond: 15)
+    let screen = ProcessVideoCapturer.wholeScreen(
+      display: ":7", fittedInto: format, program: MediaProgram(searchPath: folder))
+    #expect(screen.isScreencast && screen.obstacleNow == nil)
+    let consumer = KeepingConsumer()
+    screen.startCapture(format, consumer: consumer)
+    while consumer.frames.isEmpty, screen.failure == nil { await Task.yield() }
+    screen.stopCapture()
+    #expect(consumer.frames.first?.displayWidth == 320)
+    let asked = try String(contentsOfFile: folder + "/asked", encoding: .utf8)
+    #expect(asked.contains("-f x11grab -draw_mouse 1 -framerate 15.0 -i :7 -vf scale=320:240:"))
+    let nowhere = ProcessVideoCapturer.wholeScreen(
+      display: "7", fittedInto: format, program: MediaProgram(searchPath: folder))
+    #expect(nowhere.obstacleNow?.contains("has a number") == true)
+    let nothing = MediaProgram(path: folder + "/none")
+    let missing = ProcessVideoCapturer.wholeScreen(
+      display: ":7", fittedInto: format, program: nothing)
+    #expect(missing.obstacleNow?.contains("none is no program") == true)
+  }
+
+  // TW17: what is asked of ffmpeg for a camera, by a stand-in that notes it and gives a picture.
+  @Test(.timeLimit(.minutes(1)), arguments: CameraPosition.allCases)
+  func aCameraIsAskedForByItsDeviceSizeAndPace(position: CameraPosition) async throws {
+    let folder = try Self.standIn()
+    defer { try? FileManager.default.removeItem(atPath: folder) }
+    let device = folder + "/video"
+    try Data().write(to: URL(fileURLWithPath: device))
     let camera = ProcessVideoCapturer.camera(
       position, device: device, program: MediaProgram(searchPath: folder))
     let wish = VideoFormat(width: 300, height: 200, framesPerSecond: 30)
