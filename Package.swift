@@ -82,7 +82,7 @@ let package = Package(
     // Pixel formats and rotation of what is captured; Debian's package has no pkg-config file.
     library("CYUV", nil, "libyuv-dev"),
     library("CCharLS", "charls", "libcharls-dev"),  // captured pictures on the tape, lossless
-    library("COpenH264", "openh264", "libopenh264-dev"),  // decoding of H.264, where it is there
+    library("COpenH264", "openh264", "libopenh264-dev"),  // H.264, where it is there
     library("CDav1d", "dav1d", "libdav1d-dev"),  // decoding of AV1, where it is there
     library("CSpeexDSP", "speexdsp", "libspeexdsp-dev"),  // echo and loudness of a microphone
     library("CEdit", "libedit", "libedit-dev"),  // lines, history, completion of retake debug
@@ -347,7 +347,7 @@ let package = Package(
     tests(
       "RetakeCommandTests",
       [
-        "RetakeCommand", "Tape", "Signaling", "TsharkTables",
+        "RetakeCommand", "Live", "Media", "Tape", "Signaling", "TsharkTables",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
     // Drives the executable, which is built with the tests. It does not depend on it, so that the
@@ -358,8 +358,9 @@ let package = Package(
   swiftLanguageModes: [.v6]
 )
 
-// A machine may lack the decoders of H.264 and AV1: what they would decode is then carried through
-// as it came. Where they were installed later, `swift package purge-cache` has this looked at anew.
+// A machine may lack the libraries of H.264 and AV1: what they would encode or decode is then
+// carried through as it came. Where they were installed later, `swift package purge-cache` has this
+// looked at anew.
 let pkgConfigFolders =
   (Context.environment["PKG_CONFIG_PATH"] ?? "").split(separator: ":").map(String.init)
   + ["/usr/lib/pkgconfig", "/usr/share/pkgconfig", "/usr/local/lib/pkgconfig"]

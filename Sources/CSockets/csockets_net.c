@@ -111,10 +111,12 @@ static void read_control(struct msghdr *message, csockets_datagram *datagram) {
       memcpy(&datagram->dropped, data, sizeof datagram->dropped);
     } else if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TOS) {
       datagram->ecn = *(const uint8_t *)data & 3;
+      datagram->code_point = *(const uint8_t *)data >> 2;
     } else if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_TCLASS) {
       int traffic_class;
       memcpy(&traffic_class, data, sizeof traffic_class);
       datagram->ecn = (uint8_t)(traffic_class & 3);
+      datagram->code_point = (uint8_t)(traffic_class >> 2 & 0x3f);
     }
   }
 }
@@ -153,6 +155,7 @@ int csockets_udp_receive(int socket, csockets_datagram *datagrams, int count) {
     datagram->is_truncated = (messages[i].msg_hdr.msg_flags & MSG_TRUNC) != 0;
     datagram->realtime_ns = 0;
     datagram->ecn = 0;
+    datagram->code_point = 0;
     datagram->dropped = 0;
     csockets_from_sockaddr(&sources[i], &datagram->source);
     read_control(&messages[i].msg_hdr, datagram);
@@ -163,40 +166,59 @@ int csockets_udp_receive(int socket, csockets_datagram *datagrams, int count) {
   return received;
 }
 
-int csockets_udp_send(int socket, const csockets_address *to, const uint8_t *bytes, size_t length) {
-  struct sockaddr_storage storage;
-  socklen_t size = csockets_to_sockaddr(to, &storage);
-  ssize_t sent;
-  do {
-    sent = sendto(socket, bytes, length, MSG_DONTWAIT | MSG_NOSIGNAL,
-                  (const struct sockaddr *)&storage, size);
-  } while (sent < 0 && errno == EINTR);
-  return sent < 0 ? -errno : 0;
+/// Adds a control message behind those that are there, and gives its data.
+static void *add_control(struct msghdr *message, int level, int type, size_t length) {
+  size_t end = message->msg_controllen;
+  struct cmsghdr *header = (struct cmsghdr *)((uint8_t *)message->msg_control + end);
+  header->cmsg_level = level;
+  header->cmsg_type = type;
+  header->cmsg_len = CMSG_LEN(length);
+  message->msg_controllen = end + CMSG_SPACE(length);
+  return CMSG_DATA(header);
 }
 
-int csockets_udp_send_segments(int socket, const csockets_address *to, const uint8_t *bytes,
-                               size_t length, uint16_t segment) {
+/// Sends datagrams of `segment` bytes each in one call, or one where that is 0.
+static int send_marked(int socket, const csockets_address *to, uint8_t code_point,
+                       const uint8_t *bytes, size_t length, uint16_t segment) {
   struct sockaddr_storage storage;
   struct iovec vector = {(void *)bytes, length};
-  // The union aligns the control message.
+  // The union aligns the control messages.
   union {
     struct cmsghdr header;
-    uint8_t bytes[CMSG_SPACE(sizeof segment)];
+    uint8_t bytes[CMSG_SPACE(sizeof segment) + CMSG_SPACE(sizeof(int))];
   } control = {0};
   struct msghdr message = {.msg_name = &storage,
                            .msg_namelen = csockets_to_sockaddr(to, &storage),
                            .msg_iov = &vector,
                            .msg_iovlen = 1,
                            .msg_control = &control,
-                           .msg_controllen = sizeof control};
-  struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_UDP;
-  header->cmsg_type = UDP_SEGMENT;
-  header->cmsg_len = CMSG_LEN(sizeof segment);
-  memcpy(CMSG_DATA(header), &segment, sizeof segment);
+                           .msg_controllen = 0};
+  if (segment != 0) {
+    void *data = add_control(&message, SOL_UDP, UDP_SEGMENT, sizeof segment);
+    memcpy(data, &segment, sizeof segment);
+  }
+  if (code_point != 0) {
+    // The two lowest bits are those of ECN (RFC 3168 section 5).
+    int traffic_class = (code_point & 0x3f) << 2;
+    int is_new = to->family == 6;
+    void *data = add_control(&message, is_new ? IPPROTO_IPV6 : IPPROTO_IP,
+                             is_new ? IPV6_TCLASS : IP_TOS, sizeof traffic_class);
+    memcpy(data, &traffic_class, sizeof traffic_class);
+  }
+  if (message.msg_controllen == 0) message.msg_control = NULL;
   ssize_t sent;
   do {
     sent = sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
   } while (sent < 0 && errno == EINTR);
   return sent < 0 ? -errno : 0;
+}
+
+int csockets_udp_send(int socket, const csockets_address *to, uint8_t code_point,
+                      const uint8_t *bytes, size_t length) {
+  return send_marked(socket, to, code_point, bytes, length, 0);
+}
+
+int csockets_udp_send_segments(int socket, const csockets_address *to, uint8_t code_point,
+                               const uint8_t *bytes, size_t length, uint16_t segment) {
+  return send_marked(socket, to, code_point, bytes, length, segment);
 }

@@ -32,6 +32,8 @@ package final class VirtualCall {
   package var keepsHistory = true
   /// Hears each event of each peer with all its media, as it happens.
   package var onEvent: ((Int, PeerEvent) -> Void)?
+  /// Sees each datagram that a peer sends.
+  package var onDatagram: ((Int, Datagram) -> Void)?
 
   private var peers: [PeerMachine]
   private let addresses: [IPAddress]
@@ -112,6 +114,7 @@ package final class VirtualCall {
   private func perform(_ output: PeerOutput, of peer: Int) {
     switch output {
     case .datagram(let datagram):
+      onDatagram?(peer, datagram)
       let isOnStream = streams.send(
         datagram.bytes, from: datagram.local, to: datagram.remote, at: now)
       if !isOnStream {

@@ -96,6 +96,14 @@ public struct PeerConfiguration: Hashable, Sendable, Codable {
   ///
   /// A peer that sends little is asked more often where it is less.
   public var iceReceivingTimeoutMilliseconds: UInt32?
+  /// How many transports gather before a local description asks for it (W3C iceCandidatePoolSize);
+  /// nil: none.
+  ///
+  /// Their candidates are told when it does: most of them are there by then.
+  public var iceCandidatePoolSize: UInt8?
+  /// Whether packets ask routers for what the priority of their media says (RFC 8837): see
+  /// `RTPEncoding.networkPriority`; nil: they do not.
+  public var enablesDSCP: Bool?
   /// What an offer allows a peer that does not know BUNDLE.
   public var bundlePolicy = BundlePolicy.balanced
   /// The certificates to identify with, at most one for each algorithm; none has one made from the
@@ -152,8 +160,14 @@ public struct PeerConfiguration: Hashable, Sendable, Codable {
   public var decoders: [String]?
 
   /// Whether a target far below what the video frames of a sender want counts as limited by the
-  /// bandwidth (W3C qualityLimitationReason); nil: it does not, in a take of before.
+  /// bandwidth (W3C qualityLimitationReason); nil, in older takes: it does not.
   public var limitationFollowsTarget: Bool?
+
+  /// The codecs beyond VP8 and VP9 that are encoded, by encoding name in lower case: `h264`.
+  ///
+  /// Others are sent only as they come. A session puts those in the place of nil that its build or
+  /// the application has; nil in older takes: none.
+  public var encoders: [String]?
 
   /// Creates the default configuration.
   public init() {}

@@ -42,6 +42,7 @@ final class PeerStack {
   var remoteStreams = RemoteStreams()
   var data: DataTransport
   var speakers = SpeakerWatch()
+  var marks = PacketMarks()
 
   var states = ConnectionStates()
   var life: ConnectionLife
@@ -65,6 +66,7 @@ final class PeerStack {
       answersAsDTLSClient: genesis.configuration.answersAsDTLSClient,
       capabilities: Capabilities(
         codecs: genesis.configuration.codecs, extensions: genesis.configuration.headerExtensions,
+        encoders: genesis.configuration.encoders ?? [],
         takesOfferedLayers: genesis.configuration.takesOfferedLayers ?? false))
     let transport = PeerTransport(
       entropy: entropy, wallClock: genesis.wallClock,

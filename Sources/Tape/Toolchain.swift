@@ -8,7 +8,7 @@ public struct Toolchain: Hashable, Sendable, Codable {
   public var opus: String
   /// The version of libvpx.
   public var vpx: String
-  /// The version of OpenH264; nil where H.264 is not decoded.
+  /// The version of OpenH264; nil where H.264 is neither encoded nor decoded.
   public var openh264: String?
   /// The version of dav1d; nil where AV1 is not decoded.
   public var dav1d: String?

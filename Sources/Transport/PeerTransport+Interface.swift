@@ -6,11 +6,12 @@ package import Wire
 extension PeerTransport {
   /// What can happen to a transport.
   package enum Input {
-    /// A packet in the clear for the peer; dropped while there are no keys.
-    case rtp([UInt8])
-    case rtcp([UInt8])
+    /// A packet in the clear for the peer with its code point (RFC 2474); dropped while there are
+    /// no keys.
+    case rtp([UInt8], codePoint: UInt8 = 0)
+    case rtcp([UInt8], codePoint: UInt8 = 0)
     /// An SCTP packet for the peer.
-    case data([UInt8])
+    case data([UInt8], codePoint: UInt8 = 0)
 
     /// A datagram and the kernel's receive time.
     case datagram(Datagram, arrival: Instant)
@@ -24,7 +25,9 @@ extension PeerTransport {
 
     /// Uses these servers, and perhaps nothing else, from the next gathering on.
     case use([ICEServer], relayOnly: Bool)
-    /// A local description is set: candidates may be gathered.
+    /// Candidates are gathered from now on and told when a local description asks for them.
+    case fillPool
+    /// A local description is set: candidates may be gathered, and are told.
     case gather
     /// Who chooses the pair, as the exchange has it.
     case role(ICERole)

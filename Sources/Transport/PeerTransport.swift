@@ -19,6 +19,7 @@ package struct PeerTransport: Machine, ~Copyable {
   private(set) var keys: TransportKeys
   private(set) var currentPath = TransportPath()
   private(set) var gathering = LocalGathering()
+  private var pool = CandidatePool()
   private(set) var generation: LocalRestart
   private(set) var peer = PeerParameters()
   /// What went over the transport and over each pair.
@@ -37,6 +38,8 @@ package struct PeerTransport: Machine, ~Copyable {
   }
 
   private var current = Step()
+  /// What routers are asked of what is being sent (RFC 2474).
+  private var codePoint: UInt8 = 0
   /// The kernel's receive time of the last datagram, and where it came.
   private var arrival: (at: Instant, local: SocketAddress, remote: SocketAddress)?
   private var agentOutputs = Outbox<ICEAgent.Output>()
@@ -80,11 +83,13 @@ package struct PeerTransport: Machine, ~Copyable {
 
   private mutating func apply(_ input: consuming Input) {
     switch consume input {
-    case .rtp(let packet): sendProtected(packet, isRTCP: false)
-    case .rtcp(let packet): sendProtected(packet, isRTCP: true)
-    case .data(let packet):
+    case .rtp(let packet, let mark): sendProtected(packet, isRTCP: false, mark)
+    case .rtcp(let packet, let mark): sendProtected(packet, isRTCP: true, mark)
+    case .data(let packet, let mark):
       show(.sctp, sent: packet)
+      codePoint = mark
       drive(DTLSTransport.Input.send(packet))
+      codePoint = 0
     case .datagram(let datagram, let arrival): receive(datagram, arrival: arrival)
     case .deadline: reachDeadline()
     case .answer(let answer): drive(ICEAgent.Input.answer(answer))
@@ -93,7 +98,12 @@ package struct PeerTransport: Machine, ~Copyable {
       drive(.sendFailed(local: local, remote: remote))
     case .interfaces(let addresses): follow(gathering.learn(addresses, agent.gatheringState))
     case .use(let servers, let relayOnly): drive(.use(servers, relayOnly: relayOnly))
-    case .gather: follow(gathering.begin(agent.gatheringState))
+    case .fillPool:
+      pool.fill()
+      follow(gathering.begin(agent.gatheringState))
+    case .gather:
+      for output in pool.empty() { handle(output) }
+      follow(gathering.begin(agent.gatheringState))
     case .role(let role):
       hasRole = true
       drive(.role(role))
@@ -156,6 +166,7 @@ package struct PeerTransport: Machine, ~Copyable {
   private mutating func beginGeneration(with credentials: ICECredentials) {
     currentPath.restart()
     gathering.restart()
+    pool.restart()
     drive(.restart(credentials))
   }
 
@@ -173,10 +184,12 @@ package struct PeerTransport: Machine, ~Copyable {
   }
 
   private mutating func handle(_ output: ICEAgent.Output) {
+    guard !pool.keeps(output) else { return }
     switch output {
     case .request(let request): emit(.request(request))
     case .datagram(let local, let remote, let bytes):
-      emit(.datagram(Datagram(local: local, remote: remote, bytes: bytes)))
+      emit(
+        .datagram(Datagram(local: local, remote: remote, bytes: bytes, codePoint: codePoint)))
     case .relayed(let local, let remote, let bytes):
       receive(
         Datagram(local: local, remote: remote, bytes: bytes), arrival: arrival?.at ?? .zero)
@@ -300,12 +313,17 @@ package struct PeerTransport: Machine, ~Copyable {
     if currentPath.isRelayed {
       drive(ICEAgent.Input.relay(local: path.local, remote: path.remote, bytes: bytes))
     } else {
-      emit(.datagram(Datagram(local: path.local, remote: path.remote, bytes: bytes)))
+      emit(
+        .datagram(
+          Datagram(
+            local: path.local, remote: path.remote, bytes: bytes, codePoint: codePoint)))
     }
     if traffic.tellsSent(at: now) { drive(ICEAgent.Input.trafficSent) }
   }
 
-  private mutating func sendProtected(_ packet: consuming [UInt8], isRTCP: Bool) {
+  private mutating func sendProtected(
+    _ packet: consuming [UInt8], isRTCP: Bool, _ mark: UInt8
+  ) {
     guard keys.hasProtection, path != nil else { return }
     show(isRTCP ? .rtcp : .rtp, sent: packet)
     do throws(SRTPContext.Refusal) {
@@ -314,7 +332,9 @@ package struct PeerTransport: Machine, ~Copyable {
       emit(.refused(layer: "srtp", "own packet: \(error.reason)"))
       return
     }
+    codePoint = mark
     send(packet)
+    codePoint = 0
   }
 
   // MARK: - Onlooker

@@ -3,10 +3,17 @@ package struct Datagram: Hashable, Sendable {
   package var local: SocketAddress
   package var remote: SocketAddress
   package var bytes: [UInt8]
+  /// How routers are asked to treat it (DSCP, RFC 2474): 0 to 63, 0 for no wish.
+  ///
+  /// Takes do not store it: it follows from the configuration and the calls.
+  package var codePoint: UInt8
 
-  package init(local: SocketAddress, remote: SocketAddress, bytes: [UInt8]) {
+  package init(
+    local: SocketAddress, remote: SocketAddress, bytes: [UInt8], codePoint: UInt8 = 0
+  ) {
     self.local = local
     self.remote = remote
     self.bytes = bytes
+    self.codePoint = codePoint
   }
 }

@@ -8,11 +8,15 @@ struct NetTests {
     let descriptor: Int32
     var address = csockets_address()
 
-    init() throws {
+    init(family: UInt8 = 4) throws {
       var wanted = csockets_address()
-      wanted.family = 4
-      wanted.ip.0 = 127
-      wanted.ip.3 = 1
+      wanted.family = family
+      if family == 4 {
+        wanted.ip.0 = 127
+        wanted.ip.3 = 1
+      } else {
+        wanted.ip.15 = 1
+      }
       descriptor = csockets_udp_open(&wanted, 1 << 20, &address)
       try #require(descriptor >= 0)
     }
@@ -20,7 +24,7 @@ struct NetTests {
     deinit { _ = csockets_close(descriptor) }
 
     func send(_ bytes: [UInt8], to other: Socket) -> Int32 {
-      csockets_udp_send(descriptor, &other.address, bytes, bytes.count)
+      csockets_udp_send(descriptor, &other.address, 0, bytes, bytes.count)
     }
 
     /// Receives what is there, in one call.
@@ -68,6 +72,25 @@ struct NetTests {
     #expect(datagram.realtime_ns > 1_600_000_000_000_000_000)
     // The two clocks are read one after the other.
     #expect(datagram.monotonic_ns > before - 1_000_000 && datagram.monotonic_ns <= after)
+  }
+
+  /// Of both families, of one datagram and of several that the kernel cuts.
+  @Test(arguments: [4 as UInt8, 6], [0 as UInt16, 3])
+  func codePointsGoWithEachDatagram(family: UInt8, segment: UInt16) throws {
+    let one = try Socket(family: family)
+    let two = try Socket(family: family)
+    for mark: UInt8 in [0, 46, 34, 0, 8] {
+      let bytes: [UInt8] = [1, 2, 3, 4, 5, 6]
+      let code =
+        segment == 0
+        ? csockets_udp_send(one.descriptor, &two.address, mark, bytes, bytes.count)
+        : csockets_udp_send_segments(
+          one.descriptor, &two.address, mark, bytes, bytes.count, segment)
+      #expect(code == 0)
+      let received = two.receive(upTo: 4)
+      #expect(received.count == (segment == 0 ? 1 : 2))
+      #expect(received.allSatisfy { $0.0.code_point == mark && $0.0.ecn == 0 })
+    }
   }
 
   @Test func congestionMarksAreRead() throws {

@@ -24,7 +24,7 @@ struct UsageTests {
     (["record", "demo", "--loss", "101"], "--loss"),
     (["record", "demo", "--size", "huge"], "--size"),
     (["record", "demo", "--rate", "0"], "--rate"),
-    (["record", "demo", "--video-codec", "av1"], "vp8 or vp9"),
+    (["record", "demo", "--video-codec", "av1"], "vp8 or vp9 or"),
     (["record", "demo", "--video-codec", "h263"], "'av1'"),
     (["record", "demo", "--seconds", "0"], "--seconds"),
     (["record", "demo", "--bind", "localhost"], "--bind"),

@@ -72,6 +72,8 @@ class Call:
     audio: str = "opus"
     # Retake sends video frames from a file of that codec, as they are.
     file: bool = False
+    # Retake sends video frames that it encodes itself, not what it receives.
+    encodes: bool = False
     # Retake offers its video frames in three layers, and all of them are to arrive.
     layers: bool = False
     # The newest version of DTLS that a Firefox speaks; empty for its own choice.
@@ -88,7 +90,7 @@ class Call:
         words += [f"{who}-relays" for who in self.relays]
         words += ["apart"] * self.apart + [self.codec] * (self.codec != "vp8")
         words += [self.audio] * (self.audio != "opus")
-        words += ["file"] * self.file + ["layers"] * self.layers
+        words += ["file"] * self.file + ["layers"] * self.layers + ["encoded"] * self.encodes
         return "-".join(words)
 
     @property
@@ -113,7 +115,8 @@ class Call:
         """What is special about it, for people."""
         remarks = ["mDNS name"] * self.hides + ["names"] * self.names + ["TCP"] * self.tcp
         remarks += ["not bundled"] * self.apart + ["file"] * self.file
-        remarks += ["simulcast"] * self.layers + [self.audio.upper()] * (self.audio != "opus")
+        remarks += ["simulcast"] * self.layers + ["encoded"] * self.encodes
+        remarks += [self.audio.upper()] * (self.audio != "opus")
         remarks += [f"{who} relays" for who in self.relays]
         return remarks + ["receives"] * (not self.sends) + ["sends"] * (not self.receives)
 
@@ -142,7 +145,9 @@ class Call:
     @property
     def echoes(self):
         """Whether Retake sends back what it receives, instead of a test video frame and a tone."""
-        return set(self.receives) <= set(self.sends) and not (self.abilities.echoes or self.file)
+        return set(self.receives) <= set(self.sends) and not (
+            self.abilities.echoes or self.file or self.encodes
+        )
 
     @property
     def uses_loopback(self):
@@ -162,6 +167,7 @@ CALLS = [
     Call("chromium", "peer", codec="h264"),
     Call("chromium", "retake", codec="h264"),
     Call("chromium", "retake", codec="h264", file=True),
+    Call("chromium", "peer", codec="h264", encodes=True),
     Call("chromium", "peer", codec="av1"),
     Call("chromium", "retake", codec="av1"),
     Call("chromium", "peer", audio="pcma"),
@@ -189,6 +195,7 @@ CALLS = [
     Call("aiortc", "retake", codec="h264", file=True),
     Call("aiortc", "peer", audio="pcmu"),
     Call("aiortc", "retake", audio="pcma"),
+    Call("aiortc", "retake", codec="h264", encodes=True),
     Call("aiortc", "peer", apart=True),
     Call("aiortc", "retake", apart=True),
     Call("libwebrtc", "peer"),
@@ -200,6 +207,7 @@ CALLS = [
     Call("gstreamer", "retake", peer_waits=True),
     Call("gstreamer", "peer", codec="vp9"),
     Call("gstreamer", "peer", codec="h264"),
+    Call("gstreamer", "peer", codec="h264", encodes=True),
     Call("janus-echotest", "retake"),
     Call("janus-echotest", "retake", peer_waits=True),
     Call("janus-echotest", "retake", layers=True),

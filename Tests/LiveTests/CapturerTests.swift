@@ -231,14 +231,10 @@ struct CapturerTests {
     FileManager.default.isExecutableFile(atPath: $0)
   }
 
-  // TW17: what is asked of ffmpeg for a camera, by a stand-in that notes it and gives a picture.
-  @Test(.timeLimit(.minutes(1)), arguments: CameraPosition.allCases)
-  func aCameraIsAskedForByItsDeviceSizeAndPace(position: CameraPosition) async throws {
+  /// A folder with an ffmpeg that writes down what it is asked for and gives 320x240 pixels.
+  private static func standIn() throws -> String {
     let folder = FileManager.default.temporaryDirectory.path + "/camera-\(UUID().uuidString)"
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-    defer { try? FileManager.default.removeItem(atPath: folder) }
-    let device = folder + "/video"
-    try Data().write(to: URL(fileURLWithPath: device))
     let stand = """
       #!/bin/sh
       echo "$@" > \(folder)/asked
@@ -248,8 +244,41 @@ struct CapturerTests {
     try stand.write(toFile: folder + "/ffmpeg", atomically: true, encoding: .utf8)
     try FileManager.default.setAttributes(
       [.posixPermissions: 0o755], ofItemAtPath: folder + "/ffmpeg")
-    let camera = ProcessVideoCapturer.camera(position, device: device)
-    camera.search(in: folder)
+    return folder
+  }
+
+  @Test(.timeLimit(.minutes(1))) func aWholeScreenIsFittedIntoTheFormat() async throws {
+    let folder = try Self.standIn()
+    defer { try? FileManager.default.removeItem(atPath: folder) }
+    let format = VideoFormat(width: 320, height: 240, framesPerSecond: 15)
+    let screen = ProcessVideoCapturer.wholeScreen(
+      display: ":7", fittedInto: format, program: MediaProgram(searchPath: folder))
+    #expect(screen.isScreencast && screen.obstacleNow == nil)
+    let consumer = KeepingConsumer()
+    screen.startCapture(format, consumer: consumer)
+    while consumer.frames.isEmpty, screen.failure == nil { await Task.yield() }
+    screen.stopCapture()
+    #expect(consumer.frames.first?.displayWidth == 320)
+    let asked = try String(contentsOfFile: folder + "/asked", encoding: .utf8)
+    #expect(asked.contains("-f x11grab -draw_mouse 1 -framerate 15.0 -i :7 -vf scale=320:240:"))
+    let nowhere = ProcessVideoCapturer.wholeScreen(
+      display: "7", fittedInto: format, program: MediaProgram(searchPath: folder))
+    #expect(nowhere.obstacleNow?.contains("has a number") == true)
+    let nothing = MediaProgram(path: folder + "/none")
+    let missing = ProcessVideoCapturer.wholeScreen(
+      display: ":7", fittedInto: format, program: nothing)
+    #expect(missing.obstacleNow?.contains("none is no program") == true)
+  }
+
+  // TW17: what is asked of ffmpeg for a camera, by a stand-in that notes it and gives a picture.
+  @Test(.timeLimit(.minutes(1)), arguments: CameraPosition.allCases)
+  func aCameraIsAskedForByItsDeviceSizeAndPace(position: CameraPosition) async throws {
+    let folder = try Self.standIn()
+    defer { try? FileManager.default.removeItem(atPath: folder) }
+    let device = folder + "/video"
+    try Data().write(to: URL(fileURLWithPath: device))
+    let camera = ProcessVideoCapturer.camera(
+      position, device: device, program: MediaProgram(searchPath: folder))
     let wish = VideoFormat(width: 300, height: 200, framesPerSecond: 30)
     let format = try #require(camera.supportedFormat(nearest: wish))
     let consumer = KeepingConsumer()
@@ -264,8 +293,42 @@ struct CapturerTests {
     #expect(asked.hasSuffix("-an -f rawvideo -pix_fmt yuv420p -s 320x240 -\n"), "\(asked)")
   }
 
-  /// Only where there is a camera.
-  @Test(.enabled(if: hasCamera), .timeLimit(.minutes(1)))
+  // TW17: constraints choose among 360, 480 and 720 rows, and what none of them admits is told.
+  @Test(arguments: [(360, 360, 360), (720, 720, 720), (400, 600, 480), (361, 361, nil)])
+  func constraintsChooseTheFormat(least: Int, most: Int, height: Int?) {
+    var constraints = VideoConstraints()
+    (constraints.minHeight, constraints.maxHeight) = (least, most)
+    let camera = ProcessVideoCapturer.camera()
+    #expect(camera.supportedFormat(within: constraints)?.height == height)
+    constraints.minFrameRate = 60
+    #expect(camera.supportedFormat(within: constraints) == nil)
+    #expect(camera.supportedFormat(within: .usual)?.height == 480)
+  }
+
+  /// A camera may have a second node, with data about its pictures: that is no camera.
+  @Test func theFrontCameraIsTheFirstOneTheBackTheSecond() throws {
+    let folder = FileManager.default.temporaryDirectory.path + "/cameras-\(UUID().uuidString)"
+    defer { try? FileManager.default.removeItem(atPath: folder) }
+    for (name, index) in [("video0", "0"), ("video1", "1"), ("video10", "0"), ("video2", "0")] {
+      for part in ["system/\(name)", "devices"] {
+        try FileManager.default.createDirectory(
+          atPath: "\(folder)/\(part)", withIntermediateDirectories: true)
+      }
+      try Data("\(index)\n".utf8).write(
+        to: URL(fileURLWithPath: "\(folder)/system/\(name)/index"))
+      try Data().write(to: URL(fileURLWithPath: "\(folder)/devices/\(name)"))
+    }
+    let paths = CameraList.paths(system: folder + "/system", devices: folder + "/devices")
+    #expect(paths == ["video0", "video2", "video10"].map { "\(folder)/devices/\($0)" })
+    #expect(CameraList.path(of: .front, in: paths) == paths[0])
+    #expect(CameraList.path(of: .back, in: paths) == paths[1])
+    #expect(CameraList.path(of: .back, in: [paths[0]]) == "/dev/video1")
+  }
+
+  /// Only where there is a camera: a device of V4L2, as `v4l2loopback` makes one too.
+  @Test(
+    .enabled(if: hasCamera, "no /dev/video0 can be read here, so no V4L2 device was captured"),
+    .timeLimit(.minutes(1)))
   func theCameraOfTheMachineIsCaptured() async throws {
     let camera = ProcessVideoCapturer.camera()
     let consumer = KeepingConsumer()

@@ -41,6 +41,31 @@ import Wire
     #expect(try receive(sent.count, from: receiver) == sent)
   }
 
+  /// What the receiver reads out of the IP header, also of datagrams that wait together.
+  @Test func eachDatagramCarriesItsOwnCodePoint() throws {
+    let sender = try UDPSocket(on: SendBatchTests.loopback)
+    let receiver = try UDPSocket(on: SendBatchTests.loopback)
+    let batch = SendBatch()
+    let marks: [UInt8] = [46, 46, 0, 34, 34, 34, 8]
+    for mark in marks {
+      batch.add([mark, 1, 2], to: receiver.local, over: sender, codePoint: mark)
+    }
+    #expect(batch.flush() == [])
+    let poller = try Poller()
+    try poller.add(receiver.descriptor, tag: 1)
+    let reading = ReceiveBatch()
+    var read: [UInt8] = []
+    while read.count < marks.count {
+      _ = try poller.wait(waits: true)
+      for index in 0..<reading.receive(from: receiver.descriptor) {
+        guard let entry = reading.entry(at: index) else { continue }
+        #expect(entry.bytes.first == entry.codePoint)
+        read.append(entry.codePoint)
+      }
+    }
+    #expect(read == marks)
+  }
+
   @Test func eachPathGetsItsOwnDatagrams() throws {
     let sender = try UDPSocket(on: SendBatchTests.loopback)
     let receivers = try (0..<2).map { _ in try UDPSocket(on: SendBatchTests.loopback) }

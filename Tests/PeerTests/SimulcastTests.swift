@@ -71,6 +71,26 @@ struct SimulcastTests {
     #expect(stats(call, "media-source").count == 1)
   }
 
+  @Test(.enabled(if: LibraryCodecs.openH264Version != nil, "this build has no OpenH264"))
+  func layersAreEncodedInH264Too() throws {
+    var configuration = PeerConfiguration()
+    configuration.encoders = LibraryCodecs.furtherEncoders
+    configuration.decoders = LibraryCodecs.furtherDecoders
+    let call = VirtualCall(seed: 62, configurations: [configuration, configuration])
+    #expect(call.addLayers(Self.encodings, Self.pattern) == 1)
+    let codecs = RTPCodec.capabilities(.video).filter {
+      ["video/H264", "video/rtx"].contains($0.mimeType)
+    }
+    #expect(call.call(0, .setCodecPreferences(transceiver: 1, codecs)).error == nil)
+    #expect(call.negotiate(edit: VirtualCall.taking("q;h;f")) == nil)
+    call.run(for: .seconds(3))
+    #expect(sent(call).keys.sorted() == [80, 160, 320])
+    #expect(sent(call).values.allSatisfy { $0 > 25 }, "\(sent(call))")
+    let shown = call.frames(of: 1, kind: .video, isInbound: true)
+    #expect(shown.count > 25 && shown.suffix(15).allSatisfy { $0.width == 320 })
+    #expect(shown.allSatisfy { $0.codec == .h264 && $0.outcome == "decoded" })
+  }
+
   @Test func layersAreSwitchedOffAndOnWhileTheCallRuns() throws {
     let call = Self.call()
     #expect(try set(call) { $0[2].active = false } == nil)

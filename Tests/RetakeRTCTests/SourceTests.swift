@@ -1,6 +1,7 @@
 import AudioSession
 import Live
 import Media
+import Peer
 import Synchronization
 import Testing
 import Wire
@@ -112,6 +113,30 @@ import Wire
       #expect(connection.configuration.iceConnectionReceivingTimeout == 1_500)
       connection.close()
     }
+    try await factory.finish()
+  }
+
+  @Test func poolsAndPrioritiesReachTheConnection() async throws {
+    let configuration = RTCConfiguration()
+    #expect(configuration.native?.iceCandidatePoolSize == nil)
+    #expect(configuration.native?.enablesDSCP == nil)
+    configuration.iceCandidatePoolSize = 2
+    configuration.enableDscp = true
+    #expect(configuration.native?.iceCandidatePoolSize == 2)
+    #expect(configuration.native?.enablesDSCP == true)
+    let factory = RTCPeerConnectionFactory(session: try LoopbackPair.session())
+    let connection = try #require(
+      factory.peerConnection(
+        with: configuration, constraints: LoopbackPair.none, delegate: nil))
+    #expect(connection.configuration.iceCandidatePoolSize == 2)
+    #expect(connection.configuration.enableDscp)
+    let sender = try #require(connection.addTransceiver(of: .audio)).sender
+    let parameters = sender.parameters
+    #expect(parameters.encodings.first?.networkPriority == .low)
+    parameters.encodings.first?.networkPriority = .high
+    sender.parameters = parameters
+    #expect(sender.parameters.encodings.first?.networkPriority == .high)
+    connection.close()
     try await factory.finish()
   }
 

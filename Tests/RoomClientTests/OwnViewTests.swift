@@ -167,11 +167,7 @@ import Testing
   @Test func aFileOfAnyFormatIsDecodedWithItsSound() async throws {
     let folder = FileManager.default.temporaryDirectory.path + "/own-\(UUID().uuidString)"
     let program = try Self.standIn(folder)
-    ProcessVideoCapturer.standIn.withLock { $0 = program }
-    defer {
-      ProcessVideoCapturer.standIn.withLock { $0 = nil }
-      try? FileManager.default.removeItem(atPath: folder)
-    }
+    defer { try? FileManager.default.removeItem(atPath: folder) }
     var options = LocalMediaOptions()
     (options.source, options.fileName) = (.file, folder + "/sample.mov")
     (options.videoWidth, options.videoHeight) = (64, 48)
@@ -180,7 +176,7 @@ import Testing
     let (first, second) = (Ear(), Ear())
     let anna = meeting.room("anna", delegate: first)
     let ben = meeting.room("ben", delegate: second)
-    let media = try LocalMedia(options: options)
+    let media = try LocalMedia(options: options, program: MediaProgram(path: program))
     try await anna.publish(media)
     try await anna.connect(roomId: "room-1")
     try await first.hear("localPublished")

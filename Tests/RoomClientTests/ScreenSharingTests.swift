@@ -49,6 +49,12 @@ import Testing
     try share.sendVideoFrame(frame(1))
     share.resume()
     try share.sendVideoFrame(frame(2))
+    // A frame that no message has room for.
+    let wide = try VideoFrame(
+      I420Buffer(width: 5_000, height: 2, samples: [UInt8](repeating: 90, count: 15_000)),
+      timestampNanoseconds: 2)
+    #expect(throws: ExtensionErrorCode.invalidData) { try share.sendVideoFrame(wide) }
+    #expect(ExtensionErrorCode.invalidData.roomError == .shareEncodingFailed)
     try await second.hear("videoPublished screen")
     let owner = try #require(ben.remoteParticipants.values.first)
     let video = try #require(owner.videos.values.first { $0.extraValue == "screen" })

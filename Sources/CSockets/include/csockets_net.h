@@ -37,6 +37,8 @@ typedef struct {
   int64_t monotonic_ns;
   /// The ECN field of the IP header, 0 to 3 (RFC 3168 section 5).
   uint8_t ecn;
+  /// The code point of the IP header, 0 to 63 (RFC 2474 section 3).
+  uint8_t code_point;
   /// Not 0 when the datagram was longer than the room for it.
   uint8_t is_truncated;
   /// How many datagrams the socket's queue has dropped so far (SO_RXQ_OVFL).
@@ -54,15 +56,17 @@ int csockets_udp_open(const csockets_address *address, int buffer_bytes, csocket
 /// Receives up to `count` datagrams without waiting; gives their number, 0 when there are none.
 int csockets_udp_receive(int socket, csockets_datagram *datagrams, int count);
 
-/// Sends a datagram without waiting; gives 0, or -EAGAIN when the socket's buffer is full.
-int csockets_udp_send(int socket, const csockets_address *to, const uint8_t *bytes, size_t length);
+/// Sends a datagram with a code point (0 to 63, RFC 2474) without waiting; gives 0, or -EAGAIN when
+/// the socket's buffer is full.
+int csockets_udp_send(int socket, const csockets_address *to, uint8_t code_point,
+                      const uint8_t *bytes, size_t length);
 
 /// Sends datagrams of `segment` bytes each, the last one maybe shorter, in one call without waiting
 /// (UDP generic segmentation offload); gives 0, or an error when the kernel took none of them.
 ///
 /// At most 64 datagrams and 65,000 bytes; EINVAL and EIO also mean that kernel or path cannot.
-int csockets_udp_send_segments(int socket, const csockets_address *to, const uint8_t *bytes,
-                               size_t length, uint16_t segment);
+int csockets_udp_send_segments(int socket, const csockets_address *to, uint8_t code_point,
+                               const uint8_t *bytes, size_t length, uint16_t segment);
 
 /// Closes a descriptor of any kind.
 int csockets_close(int descriptor);

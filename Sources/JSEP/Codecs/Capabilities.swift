@@ -24,13 +24,17 @@ package struct Capabilities: Hashable, Sendable {
   ///   - codecs: the encoding names in the order of preference, in upper or lower case; nil for the
   ///     usual ones.
   ///   - extensions: the URIs in the order in which offers list them; nil for all.
+  ///   - encoders: the codecs that are encoded among those passed through otherwise, by encoding
+  ///     name.
   ///   - takesOfferedLayers: whether offers decide on the layers of a simulcast.
   package init(
-    codecs: [String]? = nil, extensions: [String]? = nil, takesOfferedLayers: Bool = false
+    codecs: [String]? = nil, extensions: [String]? = nil, encoders: [String] = [],
+    takesOfferedLayers: Bool = false
   ) {
+    let encoders = encoders.map { CodecName(rawValue: $0) }
     self.takesOfferedLayers = takesOfferedLayers
     self.codecs = Capabilities.codecs(named: codecs).flatMap { codec in
-      codec.formats.map { CodecCapability(codec, $0) }
+      codec.formats.map { CodecCapability(codec, $0, encoders: encoders) }
     }
     guard let extensions else {
       self.extensions = ExtensionCapability.all

@@ -23,9 +23,11 @@ package struct CodecCapability: Hashable, Sendable {
   /// Whether frames are taken and given on as they are: there is no library to decode or encode
   /// them, and so any variant of the format can be received.
   package var isPassedThrough: Bool
+  /// Whether a library of this side encodes it.
+  package private(set) var isEncoded: Bool
 
   /// One of the formats of a codec.
-  init(_ codec: Codec, _ format: OfferedFormat) {
+  init(_ codec: Codec, _ format: OfferedFormat, encoders: [CodecName] = []) {
     kind = codec.kind
     name = codec.spelling
     clockRate = format.clockRate ?? codec.clockRate
@@ -35,6 +37,7 @@ package struct CodecCapability: Hashable, Sendable {
       name: codec.spelling, parameters: format.parameters, clockRate: format.clockRate)
     payloadType = format.payloadType
     isPassedThrough = codec.isPassedThrough
+    isEncoded = !codec.isPassedThrough || encoders.contains(codec.name)
     switch codec.kind {
     case .audio where !codec.name.carriesMedia: feedback = []
     case .audio: feedback = ["transport-cc", "rrtr"]

@@ -16,10 +16,12 @@ package struct NegotiatedCodec: Hashable, Sendable {
   package var rtxPayloadType: UInt8?
   /// What both sides listed of `nack`, `nack pli`, `ccm fir`, `goog-remb`, `transport-cc`.
   package var feedback: [String]
+  /// Whether a library of this side makes what the peer receives in this format.
+  package private(set) var isEncoded: Bool
 
   package init(
     payloadType: UInt8, name: String, clockRate: UInt32, channels: UInt8?, parameters: String,
-    rtxPayloadType: UInt8?, feedback: [String]
+    rtxPayloadType: UInt8?, feedback: [String], isEncoded: Bool? = nil
   ) {
     self.payloadType = payloadType
     self.name = name
@@ -29,6 +31,12 @@ package struct NegotiatedCodec: Hashable, Sendable {
     format = CodecFormat(name: name, parameters: parameters, clockRate: clockRate)
     self.rtxPayloadType = rtxPayloadType
     self.feedback = feedback
+    self.isEncoded = isEncoded ?? !(Codec.named(name)?.isPassedThrough ?? false)
+    if case .h264(_, let profile) = format?.variant,
+      !H264Profile.constrainedBaseline.isDecoded(by: profile)
+    {
+      self.isEncoded = false
+    }
   }
 
   /// The encoding name as mime types and rtpmap lines spell it.

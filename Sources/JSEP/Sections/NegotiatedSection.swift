@@ -43,7 +43,7 @@ package struct NegotiatedSection: Hashable, Sendable {
 
   /// The codec to send with: the first one that can be encoded, or else the first one.
   package var sentCodec: NegotiatedCodec? {
-    codecs.first { !$0.isPassedThrough && $0.carriesMedia } ?? codecs.first
+    codecs.first { $0.isEncoded && $0.carriesMedia } ?? codecs.first
   }
 
   /// The events that can be sent beside audio: they have its clock (RFC 7874 section 3).

@@ -33,7 +33,8 @@ extension SectionMedia {
           clockRate: capability.clockRate, channels: capability.channels,
           parameters: parameters,
           rtxPayloadType: capability.rtxPayloadType == nil ? nil : formats.rtx(of: payloadType),
-          feedback: capability.feedback.filter { formats.lists($0, for: payloadType) }))
+          feedback: capability.feedback.filter { formats.lists($0, for: payloadType) },
+          isEncoded: capability.isEncoded))
     }
     extensions = []
     for map in section.extensionMaps {
@@ -124,11 +125,11 @@ extension SectionMedia {
   /// The codecs that are preferred, in that order.
   ///
   /// Without a preference they are all that there are in the order of the description; but what can
-  /// only be passed through comes after what can be looked at.
+  /// only be passed through comes after what can be encoded.
   func preferring(_ preferences: [RTPCodec]) -> SectionMedia {
     var media = self
     guard !preferences.isEmpty else {
-      media.codecs = codecs.filter { !$0.isPassedThrough } + codecs.filter(\.isPassedThrough)
+      media.codecs = codecs.filter(\.isEncoded) + codecs.filter { !$0.isEncoded }
       return media
     }
     let repairs = preferences.contains { $0.isRetransmission }

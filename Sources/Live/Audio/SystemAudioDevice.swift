@@ -1,3 +1,4 @@
+package import AudioSession
 import Foundation
 
 /// The microphone and the loudspeaker that a machine has.
@@ -10,10 +11,25 @@ public enum SystemAudioDevice {
     make(ProcessInfo.processInfo.environment)
   }
 
+  /// Finds the device that the system has, for whoever asks for it by name.
+  ///
+  /// - Throws: `AudioDeviceError.unavailable` with what is missing.
+  package static func find(
+    _ environment: [String: String] = ProcessInfo.processInfo.environment
+  ) throws(AudioDeviceError) -> any AudioDeviceModule {
+    guard hasServer(environment) else {
+      throw .unavailable(
+        "there is no server of PulseAudio or PipeWire: start one, or name it in PULSE_SERVER")
+    }
+    return VoiceProcessingDevice(try PulseAudioDevice(path: environment["PATH"]))
+  }
+
   static func make(_ environment: [String: String]) -> any AudioDeviceModule {
-    guard hasServer(environment), let device = try? PulseAudioDevice(path: environment["PATH"])
-    else { return PacedAudioDevice.silence() }
-    return VoiceProcessingDevice(device)
+    do throws(AudioDeviceError) {
+      return try find(environment)
+    } catch {
+      return PacedAudioDevice.silence()
+    }
   }
 
   /// Whether a server of PulseAudio or PipeWire was named or has its socket in one of the places

@@ -3,9 +3,9 @@ import Media
 
 /// Where a camera looks; on Linux a label, that decides which device is taken by default.
 public enum CameraPosition: String, CaseIterable, Hashable, Sendable, Codable {
-  /// At whoever looks at the screen: the first device.
+  /// At whoever looks at the screen: the first camera.
   case front
-  /// Away: the second device.
+  /// Away: the second camera.
   case back
 }
 
@@ -14,14 +14,17 @@ extension ProcessVideoCapturer {
   ///
   /// - Parameters:
   ///   - position: the label.
-  ///   - device: the file of the device; nil takes the first or second one, as the position says.
+  ///   - device: the file of the device; nil takes that of the first or second camera that the
+  ///     system lists, as the position says.
+  ///   - program: the ffmpeg that reads it.
   public static func camera(
     _ position: CameraPosition = .front, device: String? = nil,
-    supportedFormats: [VideoFormat] = VideoFormat.usual
+    supportedFormats: [VideoFormat] = VideoFormat.usual, program: MediaProgram = .system
   ) -> ProcessVideoCapturer {
-    let path = device ?? (position == .front ? "/dev/video0" : "/dev/video1")
+    let path = device ?? CameraList.path(of: position, in: CameraList.paths())
     return ProcessVideoCapturer(
       "the \(position.rawValue) camera", supportedFormats: supportedFormats, isScreencast: false,
+      program: program,
       obstacle: {
         guard FileManager.default.fileExists(atPath: path) else {
           return "there is no device \(path): connect a camera, or send a file or a pattern"
@@ -37,19 +40,43 @@ extension ProcessVideoCapturer {
       })
   }
 
+  /// A capturer of all of a screen of the X Window System, fitted into a format with black at its
+  /// sides.
+  ///
+  /// - Parameters:
+  ///   - display: `:0`, or with a screen `:0.1`.
+  ///   - program: the ffmpeg that reads it.
+  package static func wholeScreen(
+    display: String, fittedInto format: VideoFormat, program: MediaProgram = .system
+  ) -> ProcessVideoCapturer {
+    ProcessVideoCapturer(
+      "the screen \(display)", supportedFormats: [format], isScreencast: true, program: program,
+      obstacle: { display.contains(":") ? nil : "a display has a number, like :0" },
+      input: { format in
+        let size = "\(format.width):\(format.height)"
+        return [
+          "-f", "x11grab", "-draw_mouse", "1", "-framerate", "\(format.framesPerSecond)", "-i",
+          display, "-vf",
+          "scale=\(size):force_original_aspect_ratio=decrease,pad=\(size):(ow-iw)/2:(oh-ih)/2",
+        ]
+      })
+  }
+
   /// A capturer of a screen of the X Window System.
   ///
   /// - Parameters:
   ///   - display: `:0`, or with a screen and an offset `:0.0+10,20`.
   ///   - framesPerSecond: 1 to 120.
+  ///   - program: the ffmpeg that reads it.
   public static func screen(
-    display: String, width: Int, height: Int, framesPerSecond: Double = 15
+    display: String, width: Int, height: Int, framesPerSecond: Double = 15,
+    program: MediaProgram = .system
   ) -> ProcessVideoCapturer {
     let format = VideoFormat(
       width: width, height: height, framesPerSecond: ScreenCadence.clamped(framesPerSecond),
       pixelFormat: .bgra)
     return ProcessVideoCapturer(
-      "the screen \(display)", supportedFormats: [format], isScreencast: true,
+      "the screen \(display)", supportedFormats: [format], isScreencast: true, program: program,
       obstacle: {
         display.contains(":") ? nil : "a display has a number, like :0"
       },

@@ -8,15 +8,18 @@ extension LocalMediaOptions {
   /// - Parameters:
   ///   - position: which camera; nil: the one of the options.
   ///   - orientation: how the device is held, where `rotationType` goes by that.
+  ///   - program: the ffmpeg that reads cameras and files.
   /// - Throws: `MediaFileError` when the file cannot be read or holds no video frames.
   public func makeVideoCapturer(
-    position: CameraPosition? = nil, orientation: DeviceOrientation = DeviceOrientation()
+    position: CameraPosition? = nil, orientation: DeviceOrientation = DeviceOrientation(),
+    program: MediaProgram = .system
   ) throws(MediaFileError) -> any VideoCapturer {
     let capturer: any VideoCapturer
     switch source {
-    case .camera: capturer = ProcessVideoCapturer.camera(position ?? self.position)
+    case .camera:
+      capturer = ProcessVideoCapturer.camera(position ?? self.position, program: program)
     case .bypass: capturer = PushedVideoCapturer(supportedFormats: [videoFormat])
-    case .file: capturer = try makeFileCapturer()
+    case .file: capturer = try makeFileCapturer(program)
     }
     guard rotationType != .notAvailable else { return capturer }
     return FilteredVideoCapturer(
@@ -27,13 +30,15 @@ extension LocalMediaOptions {
   /// ffmpeg the rest.
   ///
   /// - Throws: `MediaFileError` when the file cannot be read or holds no video frames.
-  package func makeFileCapturer() throws(MediaFileError) -> any VideoCapturer {
+  package func makeFileCapturer(_ program: MediaProgram = .system) throws(MediaFileError)
+    -> any VideoCapturer
+  {
     guard needsProgram else { return try FileVideoCapturer(path: fileName) }
     guard FileManager.default.isReadableFile(atPath: fileName) else {
       throw MediaFileError(
         path: fileName, reason: "the file is not there or cannot be read: check its name")
     }
-    return ProcessVideoCapturer.file(fileName, supportedFormats: [videoFormat])
+    return ProcessVideoCapturer.file(fileName, supportedFormats: [videoFormat], program: program)
   }
 
   /// Whether ffmpeg has to read `fileName`.

@@ -5,11 +5,15 @@ import Media
 extension ProcessVideoCapturer {
   /// A capturer of the video of a file that ffmpeg can decode, over and over at its pace, fitted
   /// into the format with black at its sides.
-  public static func file(_ path: String, supportedFormats: [VideoFormat] = VideoFormat.usual)
-    -> ProcessVideoCapturer
-  {
+  ///
+  /// - Parameter program: the ffmpeg that reads it.
+  public static func file(
+    _ path: String, supportedFormats: [VideoFormat] = VideoFormat.usual,
+    program: MediaProgram = .system
+  ) -> ProcessVideoCapturer {
     ProcessVideoCapturer(
       "the file \(path)", supportedFormats: supportedFormats, isScreencast: false,
+      program: program,
       obstacle: {
         FileManager.default.isReadableFile(atPath: path)
           ? nil : "it is not there or cannot be read: check its name"
@@ -23,9 +27,6 @@ extension ProcessVideoCapturer {
         ]
       })
   }
-
-  /// Whether there is a program that reads files and devices.
-  package static var hasProgram: Bool { program != nil }
 }
 
 /// The words of ffmpeg's command line that files have in common.
@@ -44,10 +45,11 @@ package final class ProcessAudioFile: Sendable {
   /// Begins with a file.
   ///
   /// - Throws: `VideoCaptureError` where there is no ffmpeg, or it cannot be started.
-  package init(path: String, to source: AudioSource) throws(VideoCaptureError) {
-    guard let program = ProcessVideoCapturer.program() else {
-      throw VideoCaptureError(
-        reason: "the file \(path): there is no ffmpeg: install the package ffmpeg")
+  package init(path: String, to source: AudioSource, program wanted: MediaProgram = .system)
+    throws(VideoCaptureError)
+  {
+    guard let program = wanted.path else {
+      throw VideoCaptureError(reason: "the file \(path): \(wanted.missing)")
     }
     let process = Process()
     process.executableURL = URL(fileURLWithPath: program)

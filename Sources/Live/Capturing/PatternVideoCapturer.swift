@@ -51,7 +51,7 @@ public final class PatternVideoCapturer: VideoCapturer {
 
 extension VideoFormat {
   /// What usual cameras give: 640x480, 1280x720 and 320x240 at 30 frames per second.
-  public static let usual = [(640, 480), (1_280, 720), (320, 240)].map {
+  public static let usual = [(640, 480), (1_280, 720), (640, 360), (320, 240)].map {
     VideoFormat(width: $0.0, height: $0.1, framesPerSecond: 30)
   }
 }

@@ -1,6 +1,6 @@
 import Foundation
 import Media
-package import Synchronization
+import Synchronization
 
 /// Why a device or a screen cannot be captured.
 public struct VideoCaptureError: Error, Hashable, Sendable, CustomStringConvertible {
@@ -25,18 +25,17 @@ public final class ProcessVideoCapturer: VideoCapturer {
   private let input: @Sendable (VideoFormat) -> [String]
   /// Why it cannot begin; nil when it can.
   private let obstacle: @Sendable () -> String?
+  private let program: MediaProgram
   private let run = CaptureRun()
   private let state = Mutex(State())
 
   private struct State {
     var process: Process?
     var failure: VideoCaptureError?
-    /// Where ffmpeg is looked for; nil: in the PATH of the process.
-    var searchPath: String?
   }
 
   init(
-    _ title: String, supportedFormats: [VideoFormat], isScreencast: Bool,
+    _ title: String, supportedFormats: [VideoFormat], isScreencast: Bool, program: MediaProgram,
     obstacle: @escaping @Sendable () -> String?,
     input: @escaping @Sendable (VideoFormat) -> [String]
   ) {
@@ -45,12 +44,18 @@ public final class ProcessVideoCapturer: VideoCapturer {
     self.isScreencast = isScreencast
     self.obstacle = obstacle
     self.input = input
+    self.program = program
   }
 
   deinit { stopCapture() }
 
   /// Why the last capture did not begin, or ended by itself; nil while all is well.
   public var failure: VideoCaptureError? { state.withLock { $0.failure } }
+
+  /// Why it cannot begin now, with what it is that cannot; nil when nothing is known against it.
+  package var obstacleNow: String? {
+    (obstacle() ?? (program.path == nil ? program.missing : nil)).map { "\(title): \($0)" }
+  }
 
   /// Starts the child; the consumer is told that capturing began when the first frame comes.
   public func startCapture(_ format: VideoFormat, consumer: any VideoConsumer) {
@@ -61,9 +66,7 @@ public final class ProcessVideoCapturer: VideoCapturer {
       return fail("the format is none of those that are supported", number)
     }
     if let obstacle = obstacle() { return fail(obstacle, number) }
-    guard let program else {
-      return fail("there is no ffmpeg: install the package ffmpeg", number)
-    }
+    guard let program = self.program.path else { return fail(self.program.missing, number) }
     let process = Process()
     process.executableURL = URL(fileURLWithPath: program)
     process.arguments =
@@ -108,23 +111,6 @@ public final class ProcessVideoCapturer: VideoCapturer {
       return state.process
     }
     process?.end()
-  }
-
-  /// What tests have in the place of ffmpeg; nil: nothing.
-  package static let standIn = Mutex<String?>(nil)
-
-  /// Looks for ffmpeg elsewhere than in the PATH of the process.
-  func search(in path: String) { state.withLock { $0.searchPath = path } }
-
-  private var program: String? { Self.program(in: state.withLock { $0.searchPath }) }
-
-  /// The ffmpeg of a search path, or of that of the process.
-  static func program(in path: String? = nil) -> String? {
-    if path == nil, let standIn = standIn.withLock({ $0 }) { return standIn }
-    let path = path ?? ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"
-    return path.split(separator: ":")
-      .map { "\($0)/ffmpeg" }
-      .first { FileManager.default.isExecutableFile(atPath: $0) }
   }
 
   private func fail(_ reason: String, _ number: Int) {

@@ -173,6 +173,20 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
     note(.stopped)
   }
 
+  /// Waits until the capturer has started; false when it could not, or takes longer.
+  package func hasStarted(within limit: Duration) async -> Bool {
+    let deadline = ContinuousClock.now + limit
+    while ContinuousClock.now < deadline {
+      switch state {
+      case .started: return true
+      case .failed: return false
+      case .stopped, .starting: break
+      }
+      guard (try? await Task.sleep(for: .milliseconds(50))) != nil else { return false }
+    }
+    return state == .started
+  }
+
   // MARK: Who gets the frames
 
   /// Sends the frames on a transceiver whose source is `.application`, too.

@@ -122,7 +122,7 @@ final class MulticastPort {
     guard let socket = sockets.first(where: { $0.group.isIPv4 == asker.ip.isIPv4 }) else { return }
     var target = csockets_address(asker)
     _ = bytes.withUnsafeBufferPointer {
-      csockets_udp_send(socket.descriptor, &target, $0.baseAddress, $0.count)
+      csockets_udp_send(socket.descriptor, &target, 0, $0.baseAddress, $0.count)
     }
   }
 }

@@ -9,6 +9,8 @@ final class ReceiveBatch {
     var bytes: [UInt8]
     /// CLOCK_MONOTONIC at the kernel's receive time stamp.
     var arrivalMonotonicNanoseconds: Int64
+    /// The code point with which it came (RFC 2474).
+    var codePoint: UInt8
   }
 
   /// How many datagrams one wake reads from a socket.
@@ -57,6 +59,7 @@ final class ReceiveBatch {
     }
     let bytes = UnsafeBufferPointer(start: datagram.bytes, count: datagram.length)
     return Entry(
-      source: source, bytes: Array(bytes), arrivalMonotonicNanoseconds: datagram.monotonic_ns)
+      source: source, bytes: Array(bytes), arrivalMonotonicNanoseconds: datagram.monotonic_ns,
+      codePoint: datagram.code_point)
   }
 }

@@ -12,17 +12,22 @@ final class SendBatch {
   private var socket: UDPSocket?
   private var remote = SocketAddress(IPAddress(ipv4: 0), port: 0)
   private var bytes: [UInt8] = []
+  /// What routers are asked of all of them (RFC 2474).
+  private var codePoint: UInt8 = 0
   /// The length of all datagrams but the last.
   private var segment = 0
   private var count = 0
   private var refusals: [SendFailure] = []
 
   /// Adds a datagram; those that cannot go with it are sent first.
-  func add(_ datagram: [UInt8], to remote: SocketAddress, over socket: UDPSocket) {
-    if !takes(datagram.count, to: remote, over: socket) {
+  func add(
+    _ datagram: [UInt8], to remote: SocketAddress, over socket: UDPSocket, codePoint: UInt8 = 0
+  ) {
+    if !takes(datagram.count, to: remote, over: socket) || codePoint != self.codePoint {
       send()
       self.socket = socket
       self.remote = remote
+      self.codePoint = codePoint
       segment = datagram.count
     }
     bytes.append(contentsOf: datagram)
@@ -47,7 +52,7 @@ final class SendBatch {
   /// Sends what waits; refusals are told with the next `flush`.
   func send() {
     guard let socket, count > 0 else { return }
-    let code = socket.send(bytes, inDatagramsOf: segment, to: remote)
+    let code = socket.send(bytes, inDatagramsOf: segment, to: remote, codePoint: codePoint)
     if code != 0 {
       refusals.append(
         SendFailure(

@@ -104,7 +104,8 @@ final class SocketSet: DatagramPort {
 
   func send(_ datagram: Datagram) {
     for entry in sockets where entry.socket.local == datagram.local {
-      return batch.add(datagram.bytes, to: datagram.remote, over: entry.socket)
+      return batch.add(
+        datagram.bytes, to: datagram.remote, over: entry.socket, codePoint: datagram.codePoint)
     }
     guard let index = streamIndex(datagram.local, datagram.remote) else {
       refusals.append(SendFailure(datagram, code: EBADF))

@@ -29,40 +29,48 @@ final class UDPSocket {
 
   deinit { _ = csockets_close(descriptor) }
 
-  /// Sends datagrams of one length, the last one maybe shorter, without waiting.
+  /// Sends datagrams of one length, the last one maybe shorter, with a code point (RFC 2474),
+  /// without waiting.
   ///
   /// - Returns: 0, or the positive errno of the first refusal.
-  func send(_ bytes: [UInt8], inDatagramsOf segment: Int, to remote: SocketAddress) -> Int32 {
+  func send(
+    _ bytes: [UInt8], inDatagramsOf segment: Int, to remote: SocketAddress, codePoint: UInt8 = 0
+  ) -> Int32 {
     if lastRemote != remote {
       lastDestination = csockets_address(remote)
       lastRemote = remote
     }
     return bytes.withUnsafeBufferPointer { bytes in
       guard bytes.count > segment else {
-        return -csockets_udp_send(descriptor, &lastDestination, bytes.baseAddress, bytes.count)
+        return -csockets_udp_send(
+          descriptor, &lastDestination, codePoint, bytes.baseAddress, bytes.count)
       }
-      let code = sendTogether(bytes, segment)
-      return code == 0 ? 0 : sendEach(bytes, segment)
+      let code = sendTogether(bytes, segment, codePoint)
+      return code == 0 ? 0 : sendEach(bytes, segment, codePoint)
     }
   }
 
-  private func sendTogether(_ bytes: UnsafeBufferPointer<UInt8>, _ segment: Int) -> Int32 {
+  private func sendTogether(
+    _ bytes: UnsafeBufferPointer<UInt8>, _ segment: Int, _ codePoint: UInt8
+  ) -> Int32 {
     guard sendsSegments, let segment = UInt16(exactly: segment) else { return EINVAL }
     let code = -csockets_udp_send_segments(
-      descriptor, &lastDestination, bytes.baseAddress, bytes.count, segment)
+      descriptor, &lastDestination, codePoint, bytes.baseAddress, bytes.count, segment)
     // Kernels and network cards that cannot do it are not asked again.
     if code == EINVAL || code == EIO { sendsSegments = false }
     return code
   }
 
   /// Sends one datagram after the other: what one of them is refused for need not hold for all.
-  private func sendEach(_ bytes: UnsafeBufferPointer<UInt8>, _ segment: Int) -> Int32 {
+  private func sendEach(
+    _ bytes: UnsafeBufferPointer<UInt8>, _ segment: Int, _ codePoint: UInt8
+  ) -> Int32 {
     var refusal: Int32 = 0
     for start in stride(from: 0, to: bytes.count, by: segment) {
       let datagram = bytes[start..<min(start + segment, bytes.count)]
       let code = -csockets_udp_send(
-        descriptor, &lastDestination, UnsafeBufferPointer(rebasing: datagram).baseAddress,
-        datagram.count)
+        descriptor, &lastDestination, codePoint,
+        UnsafeBufferPointer(rebasing: datagram).baseAddress, datagram.count)
       if refusal == 0 { refusal = code }
     }
     return refusal

@@ -1,4 +1,5 @@
 public import Media
+import Peer
 package import RTP
 
 /// Why a codec of the application's failed; the track ends with it.
@@ -146,6 +147,16 @@ package final class FactoryCodecs: CodecFactory {
     } catch {
       throw CodecError(reason: error.reason)
     }
+  }
+}
+
+extension PeerConfiguration {
+  /// The codecs beyond VP8 and VP9 that are encoded, by this build or by the application.
+  var furtherEncoders: [String] {
+    let library = LibraryCodecs.furtherEncoders
+    let own = (ownCodecs ?? []).filter { $0.role == .encoder }.map(\.codec)
+    return library
+      + own.filter { CodecName(rawValue: $0).isPassedThrough && !library.contains($0) }
   }
 }
 

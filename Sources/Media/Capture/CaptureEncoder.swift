@@ -11,9 +11,11 @@ struct CaptureEncoder {
   private var bitrate = VideoCapture.startBitrate
   private var isScreen = false
   private var temporalLayers = 1
+  private let unitLimit: Int?
   private var pattern: TemporalPattern?
 
-  init(track: String, codec: CodecName, codecs: any CodecFactory) {
+  init(track: String, codec: CodecName, codecs: any CodecFactory, unitLimit: Int? = nil) {
+    self.unitLimit = unitLimit
     self.track = track
     self.codec = codec
     self.codecs = codecs
@@ -66,6 +68,7 @@ struct CaptureEncoder {
       bitrate: bitrate)
     settings.isScreen = isScreen
     settings.temporalLayers = temporalLayers
+    settings.unitLimit = unitLimit
     let made = try codecs.videoEncoder(track: track, settings)
     encoder = made
     return made
@@ -84,10 +87,12 @@ struct CaptureEncoder {
     let encoded = try encoder.encode(videoFrame, mediaTime: mediaTime, forceKey: wantsKeyframe)
     guard let encoded else { return nil }
     if encoded.isKey { wantsKeyframe = false }
+    // Of H.264 a last odd column or row is left out.
+    let mask = codec == .h264 ? ~1 : ~0
     var frame = EncodedFrame(
       kind: .video, codec: codec, mediaTime: mediaTime, bytes: encoded.bytes,
-      isKey: encoded.isKey, width: UInt16(clamping: videoFrame.width),
-      height: UInt16(clamping: videoFrame.height))
+      isKey: encoded.isKey, width: UInt16(clamping: videoFrame.width & mask),
+      height: UInt16(clamping: videoFrame.height & mask))
     if let step { frame.temporal = pattern?.take(step, isKey: encoded.isKey) }
     return (frame, encoded)
   }

@@ -86,14 +86,16 @@ package struct VideoCapture: Machine {
   ///     same stream ended (W3C replaceTrack); nil lets it begin with the first start.
   ///   - counters: what an earlier capture of the same source counted.
   ///   - isEnabled: whether the video frames are sent, and not black ones.
+  ///   - unitLimit: the most bytes of a unit of H.264; nil where the peer takes units in parts.
   package init(
     track: String, source: MediaSource, codec: CodecName, codecs: any CodecFactory,
     origin: Instant? = nil, counters: VideoCaptureCounters = VideoCaptureCounters(),
-    isEnabled: Bool = true
+    isEnabled: Bool = true, unitLimit: Int? = nil
   ) {
     self.isEnabled = isEnabled
     self.counters = counters
-    encoder = CaptureEncoder(track: track, codec: codec, codecs: codecs)
+    encoder = CaptureEncoder(
+      track: track, codec: codec, codecs: codecs, unitLimit: unitLimit)
     self.origin = origin
     if case .pattern(let width, let height, let framesPerSecond) = source {
       clock = Clock(

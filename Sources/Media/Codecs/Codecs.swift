@@ -55,6 +55,9 @@ package struct VideoSettings: Hashable, Sendable {
   package var isScreen = false
   /// How many temporal layers there are: 1 to 3, more than 1 for VP8 alone.
   package var temporalLayers = 1
+  /// The most bytes of a unit of H.264 where the peer takes none in parts (packetization mode 0);
+  /// nil for no limit.
+  package var unitLimit: Int?
   /// libvpx's measure of haste: negative for VP8, 0 to 9 for VP9.
   package var cpuUsed: Int32 { codec == .vp9 ? 7 : -6 }
   package init(
@@ -148,7 +151,7 @@ extension VideoEncoding {
 package struct EncodedVideo: Hashable, Sendable {
   package var bytes: [UInt8]
   package var isKey: Bool
-  /// The quantiser index: 0 to 127 for VP8, 0 to 255 for VP9.
+  /// The quantiser index: 0 to 127 for VP8, 0 to 255 for VP9, 0 to 51 for H.264.
   package var quantiser: UInt8
   package init(bytes: [UInt8], isKey: Bool, quantiser: UInt8) {
     self.bytes = bytes

@@ -3,8 +3,8 @@ import CVPX
 package import RTP
 import Wire
 
-/// The real codecs: Opus by libopus, VP8 and VP9 by libvpx, each on the calling thread; decoders of
-/// H.264 by OpenH264 and of AV1 by dav1d where this build has them.
+/// The real codecs: Opus by libopus, VP8 and VP9 by libvpx, each on the calling thread; H.264 by
+/// OpenH264 and a decoder of AV1 by dav1d where this build has them.
 package final class LibraryCodecs: CodecFactory {
   package init() {}
 
@@ -42,14 +42,27 @@ package final class LibraryCodecs: CodecFactory {
     (openH264Version == nil ? [] : ["h264"]) + (dav1dVersion == nil ? [] : ["av1"])
   }
 
+  /// The codecs that are sent only as they come unless genesis names them, and that this build
+  /// encodes, by encoding name.
+  package static var furtherEncoders: [String] { openH264Version == nil ? [] : ["h264"] }
+
+  /// Why a codec is not encoded by this build, in a sentence with the way out; nil where it is.
+  package static func missingEncoder(_ codec: CodecName) -> String? {
+    switch codec {
+    case .vp8, .vp9: nil
+    case .h264: openH264Version == nil ? missing("H.264", "encoded", "libopenh264") : nil
+    default: "nothing is encoded as \(codec.codec?.title ?? codec.rawValue)"
+    }
+  }
+
   /// What this build lacks to decode all that it knows, in a sentence each with the way out.
   package static var missingDecoders: [String] {
     [("H.264", "libopenh264", openH264Version), ("AV1", "libdav1d", dav1dVersion)]
-      .filter { $0.2 == nil }.map { missing($0.0, $0.1) }
+      .filter { $0.2 == nil }.map { missing($0.0, "decoded", $0.1) }
   }
 
-  private static func missing(_ title: String, _ library: String) -> String {
-    "\(title) is not decoded: this build has no \(library); install \(library)-dev, "
+  private static func missing(_ title: String, _ what: String, _ library: String) -> String {
+    "\(title) is not \(what): this build has no \(library); install \(library)-dev, "
       + "run swift package purge-cache, and build again"
   }
 
@@ -71,7 +84,12 @@ package final class LibraryCodecs: CodecFactory {
   package func videoEncoder(
     track: String, _ settings: VideoSettings
   ) throws(CodecError) -> any VideoEncoding {
-    try LibraryVPXEncoder(settings)
+    guard settings.codec == .h264 else { return try LibraryVPXEncoder(settings) }
+    #if canImport(COpenH264)
+      return try LibraryH264Encoder(settings)
+    #else
+      throw CodecError(reason: LibraryCodecs.missing("H.264", "encoded", "libopenh264"))
+    #endif
   }
 
   package func videoDecoder(
@@ -83,13 +101,13 @@ package final class LibraryCodecs: CodecFactory {
       #if canImport(COpenH264)
         return try LibraryH264Decoder()
       #else
-        throw CodecError(reason: LibraryCodecs.missing("H.264", "libopenh264"))
+        throw CodecError(reason: LibraryCodecs.missing("H.264", "decoded", "libopenh264"))
       #endif
     case .av1:
       #if canImport(CDav1d)
         return try LibraryAV1Decoder()
       #else
-        throw CodecError(reason: LibraryCodecs.missing("AV1", "libdav1d"))
+        throw CodecError(reason: LibraryCodecs.missing("AV1", "decoded", "libdav1d"))
       #endif
     default: throw CodecError(reason: "no decoder for \(codec.rawValue)")
     }

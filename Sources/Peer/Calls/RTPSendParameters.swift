@@ -19,15 +19,19 @@ public struct RTPEncoding: Hashable, Sendable, Codable {
   ///
   /// Other codecs, and encoders of an application, have one.
   public var scalabilityMode: String?
+  /// How important the packets are to the network (W3C networkPriority), where the configuration
+  /// `enablesDSCP`; nil: low, as everything else.
+  public var networkPriority: NetworkPriority?
 
   /// Creates an encoding with these limits.
   public init(
     rid: String? = nil, active: Bool = true, maxBitrate: UInt64? = nil,
     maxFramerate: Double? = nil, scaleResolutionDownBy: Double? = nil,
-    scalabilityMode: String? = nil
+    scalabilityMode: String? = nil, networkPriority: NetworkPriority? = nil
   ) {
     self.rid = rid
     self.scalabilityMode = scalabilityMode
+    self.networkPriority = networkPriority
     self.active = active
     self.maxBitrate = maxBitrate
     self.maxFramerate = maxFramerate

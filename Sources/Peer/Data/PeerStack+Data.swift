@@ -44,7 +44,7 @@ extension PeerStack {
   private func handle(_ output: consuming DataTransport.Output) {
     switch consume output {
     case .packet(let bytes, let transport):
-      if let bundle = bundles[transport] { drive(bundle, .data(bytes)) }
+      if let bundle = bundles[transport] { drive(bundle, .data(bytes, codePoint: dataMark)) }
     case .state(let state): tell(states.move(to: state))
     case .event(let event): tell(event)
     case .reply(let call, let reply): emit(.reply(id: call, reply))

@@ -43,6 +43,7 @@ extension PeerStack {
       if tracks.sending[index].isRunning,
         tracks.sending[index].stream.codec != start.codec
           || tracks.sending[index].stream.rid != start.rid
+          || tracks.sending[index].stream.unitLimit != start.unitLimit
       {
         drive(sending: index, .stop)
       }
@@ -54,7 +55,12 @@ extension PeerStack {
       if tracks.sending[index].stream.mid != start.mid { drive(sending: index, .start(start)) }
     }
     for bundle in bundles.all { shareBitrate(of: bundle) }
+    updateMarks()
   }
+
+  /// The most bytes of a unit of H.264 that is sent whole (RFC 6184 section 6.2): what a packet
+  /// carries with all header extensions, and what the library needs beyond the limit that it has.
+  private static let unitLimit = 1_000
 
   /// What a track is captured for; nil when nothing of it is to be sent now.
   func start(of track: SendingTrack) -> SendingTrack.Start? {
@@ -70,17 +76,22 @@ extension PeerStack {
       mid: section.mid, codec: section.sentCodec?.name ?? "", ssrc: transceiver?.ssrc ?? 0,
       encoding: encoding,
       videoBitrate: bundle.videoBitrate ?? genesis.configuration.videoBitrateStart)
+    start.isEncoded = section.sentCodec?.isEncoded ?? false
+    if start.isEncoded, section.sentCodec?.format?.takesFragments == false {
+      start.unitLimit = PeerStack.unitLimit
+    }
     guard let rid = track.rid, let transceiver else { return start }
     let sources = transceiver.sources(in: section)
     // What comes encoded is one stream, which is sent as the first layer; without simulcast that
     // one is all there is.
     let isFirst = rid == (sources[0].rid ?? transceiver.layers.first?.rid)
-    guard isFirst || section.sentCodec?.isPassedThrough == false,
+    guard isFirst || section.sentCodec?.isEncoded == true,
       let source = sources.first(where: { $0.rid == rid }) ?? (isFirst ? sources[0] : nil),
       section.sentLayers.first(where: { $0.rid == rid })?.isPaused != true
     else { return nil }
     start.ssrc = source.ssrc
     start.rid = source.rid
+    start.isFirst = isFirst
     let running = tracks.sendingIndices(of: track.transceiver)
       .compactMap { tracks.sending[$0].mediaOrigin }
     // The first of them begins now, and so do those that begin together with it.

@@ -16,8 +16,11 @@ extension PeerStack {
 
   private func handle(_ output: consuming MediaFlow.Output, of bundle: Bundle) {
     switch consume output {
-    case .rtp(let packet): drive(bundle, PeerTransport.Input.rtp(packet))
-    case .rtcp(let packet): drive(bundle, PeerTransport.Input.rtcp(packet))
+    case .rtp(let packet):
+      let mark = marks.mark(ofRTP: packet)
+      drive(bundle, PeerTransport.Input.rtp(packet, codePoint: mark))
+    case .rtcp(let packet):
+      drive(bundle, PeerTransport.Input.rtcp(packet, codePoint: marks.control))
     case .received(let frame): play(frame)
     case .keyframeRequested(let mid, let rid): requestKeyframe(mid, rid: rid)
     case .targetBitrate(let bitrate):

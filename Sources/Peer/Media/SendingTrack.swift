@@ -60,6 +60,12 @@ struct SendingTrack: Machine {
     var videoBitrate: UInt64
     /// Where media time is 0 for the layers that run already.
     var origin: Instant?
+    /// Whether a library encodes a codec that is passed through otherwise.
+    var isEncoded = false
+    /// Whether frames that come encoded are sent as this layer: the first one, or the only stream.
+    var isFirst = true
+    /// The most bytes of a unit of H.264; nil where the peer takes units in parts.
+    var unitLimit: Int?
   }
 
   let transceiver: UInt32
@@ -148,10 +154,10 @@ struct SendingTrack: Machine {
     switch media {
     case .audio(let block): audio.drive(.block(block), at: now)
     case .videoFrame(let videoFrame):
-      guard !video.comesEncoded else { return refuseEncoding(into: &outbox) }
+      guard video.beginEncoding(at: now) else { return refuseEncoding(into: &outbox) }
       video.drive(.videoFrame(videoFrame), at: now)
     case .frame(let videoFrame, let timestamp):
-      guard !video.comesEncoded else { return refuseEncoding(into: &outbox) }
+      guard video.beginEncoding(at: now) else { return refuseEncoding(into: &outbox) }
       video.drive(.frame(videoFrame, timestamp: timestamp), at: now)
     case .encoded(let codec, let bytes):
       send(encoded: bytes, codec, limit: limit, at: now, into: &outbox)

@@ -14,12 +14,15 @@ struct SentStream {
   private(set) var codec = ""
   private(set) var ssrc: UInt32 = 0
   private(set) var encoding = RTPEncoding()
+  /// The most bytes of a unit of H.264; nil where the peer takes units in parts.
+  private(set) var unitLimit: Int?
 
   var isFed: Bool { mid != nil }
 
   mutating func begin(_ start: SendingTrack.Start) {
     (mid, heldMID, rid) = (start.mid, nil, start.rid)
     (codec, ssrc, encoding) = (start.codec, start.ssrc, start.encoding)
+    unitLimit = start.unitLimit
   }
 
   /// Ends; whoever holds it back until the path carries it feeds it again.

@@ -8,6 +8,9 @@ struct SentVideo {
   private var capture: VideoCapture?
   /// In the place of the capture where video frames come encoded.
   private var stream: StreamCapture?
+  /// What a capture is made of where frames of this codec may come encoded or not; nil where they
+  /// come in one way alone.
+  private var choice: Choice?
   /// What earlier captures of the present source counted.
   private var earlier = VideoCaptureCounters()
   /// Empty between two inputs; kept for its memory.
@@ -19,8 +22,19 @@ struct SentVideo {
   /// Whether a received frame is sent as it came only from the next key frame on.
   private var waitsForKey = false
 
+  /// A codec of which frames are encoded here, and sent as they come where they come encoded.
+  private struct Choice {
+    var codec: CodecName
+    var start: SendingTrack.Start
+    var track: UInt32
+    var source: MediaSource
+    var codecs: any CodecFactory
+    var origin: Instant?
+    var isEnabled: Bool
+  }
+
   var isEncoding: Bool { capture != nil }
-  /// Whether its video frames come encoded, and cannot be made of others.
+  /// Whether its video frames come encoded at present.
   var comesEncoded: Bool { stream != nil }
   var deadline: Instant? { capture?.deadline }
   /// Where media time is 0 for what runs.
@@ -41,26 +55,63 @@ struct SentVideo {
     origin: Instant?, isEnabled: Bool, at now: Instant
   ) -> Bool {
     let codec = CodecName(rawValue: start.codec)
-    guard !codec.isPassedThrough else {
+    self.bitrate = min(start.videoBitrate, start.encoding.maxBitrate ?? .max)
+    let choice = Choice(
+      codec: codec, start: start, track: track, source: source, codecs: codecs, origin: origin,
+      isEnabled: isEnabled)
+    guard start.isEncoded || !codec.isPassedThrough else {
       if source == .application {
         stream = StreamCapture(of: codec, at: now, origin: origin, counters: earlier)
       }
       return source == .application || source == .echo
     }
-    capture = VideoCapture(
-      track: String(track), source: source, codec: codec, codecs: codecs, origin: origin,
-      counters: earlier, isEnabled: isEnabled)
-    setBitrate(min(start.videoBitrate, start.encoding.maxBitrate ?? .max), at: now)
-    drive(.screen(contentHint.isScreen), at: now)
-    limit(to: start.encoding, at: now)
-    drive(.start, at: now)
+    if codec.isPassedThrough { self.choice = choice }
+    // What is received in the codec goes back as it came: nothing is encoded before other frames
+    // come, so that a demand for a key frame reaches whoever sends it.
+    if source != .echo || !codec.isPassedThrough { encode(choice, origin: origin, at: now) }
     return true
+  }
+
+  private mutating func encode(_ choice: Choice, origin: Instant?, at now: Instant) {
+    capture = VideoCapture(
+      track: String(choice.track), source: choice.source, codec: choice.codec,
+      codecs: choice.codecs, origin: origin, counters: earlier, isEnabled: choice.isEnabled,
+      unitLimit: choice.start.unitLimit)
+    setBitrate(bitrate, at: now)
+    drive(.screen(contentHint.isScreen), at: now)
+    limit(to: choice.start.encoding, at: now)
+    drive(.start, at: now)
+  }
+
+  /// Lets the frames that follow be encoded, where they came encoded until now.
+  ///
+  /// - Returns: false where they cannot be.
+  mutating func beginEncoding(at now: Instant) -> Bool {
+    guard capture == nil else { return true }
+    guard let choice else { return stream == nil }
+    let origin = self.origin ?? choice.origin
+    earlier = counters
+    stream = nil
+    encode(choice, origin: origin, at: now)
+    return true
+  }
+
+  /// Lets the frames that follow be sent as they come, where they were encoded until now.
+  private mutating func beginPassing(at now: Instant) {
+    guard let choice, stream == nil, choice.source == .application, choice.start.isFirst else {
+      return
+    }
+    let origin = self.origin ?? choice.origin
+    drive(.stop, at: now)
+    earlier = counters
+    capture = nil
+    stream = StreamCapture(of: choice.codec, at: now, origin: origin, counters: earlier)
   }
 
   mutating func stop(at now: Instant) {
     drive(.stop, at: now)
     earlier = counters
-    (capture, stream) = (nil, nil)
+    (capture, stream, choice) = (nil, nil, nil)
   }
 
   mutating func drive(_ input: VideoCapture.Input, at now: Instant) {
@@ -73,6 +124,7 @@ struct SentVideo {
   /// Lets the source be seen, or not; what comes encoded is then sent from a key frame on.
   mutating func setEnabled(_ isEnabled: Bool, at now: Instant) {
     drive(.enabled(isEnabled), at: now)
+    choice?.isEnabled = isEnabled
     waitsForKey = true
     if let stream {
       self.stream = StreamCapture(
@@ -89,6 +141,7 @@ struct SentVideo {
 
   /// Takes the limits of an encoding.
   mutating func limit(to encoding: RTPEncoding, at now: Instant) {
+    choice?.start.encoding = encoding
     drive(limits(within: encoding), at: now)
     drive(.temporalLayers(encoding.temporalLayers ?? 1), at: now)
   }
@@ -131,6 +184,11 @@ struct SentVideo {
   mutating func take(
     encoded bytes: [UInt8], _ codec: CodecName, limit: UInt64?, isEnabled: Bool, at now: Instant
   ) -> StreamCapture.Verdict? {
+    if choice?.codec == codec {
+      // The other layers of a simulcast are encoded or nothing.
+      guard choice?.start.isFirst == true else { return .useless }
+      beginPassing(at: now)
+    }
     guard stream?.codec == codec else { return nil }
     return isEnabled ? stream?.take(bytes, limit: limit, at: now) : .useless
   }

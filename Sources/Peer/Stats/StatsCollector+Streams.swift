@@ -47,7 +47,7 @@ extension StatsCollector {
   ) {
     let totals = track?.totals ?? SendingTotals()
     // What is passed on was encoded elsewhere.
-    if !stream.codec.isPassedThrough {
+    if !stream.codec.isPassedThrough || totals.framesEncoded > 0 {
       stats.set("framesEncoded", totals.framesEncoded)
       stats.set("keyFramesEncoded", totals.keyFramesEncoded)
       stats.set("qpSum", totals.quantiserSum)
@@ -74,7 +74,7 @@ extension StatsCollector {
     stats.set("frameWidth", totals.width)
     stats.set("frameHeight", totals.height)
     stats.set("framesPerSecond", totals.rate.count(at: now.nanoseconds))
-    stats.set("encoderImplementation", "libvpx")
+    stats.set("encoderImplementation", stream.codec.codec?.decoderTitle ?? "libvpx")
     stats.set("powerEfficientEncoder", false)
     stats.set("scalabilityMode", track?.stream.encoding.scalabilityMode ?? "L1T1")
     if let track, track.isRunning { stats.set("targetBitrate", Double(track.video.bitrate)) }

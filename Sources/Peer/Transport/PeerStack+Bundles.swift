@@ -35,6 +35,9 @@ extension PeerStack {
       for certificate in bundle.transport.certificates { tell(.certificate(certificate)) }
     }
     limitBitrate(of: bundle)
+    if bundle.number < Int(genesis.configuration.iceCandidatePoolSize ?? 0) {
+      drive(bundle, .fillPool)
+    }
   }
 
   /// Closes the bundles that an exchange left without sections: their sections joined another one

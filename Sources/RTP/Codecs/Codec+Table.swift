@@ -40,7 +40,7 @@ extension Codec {
       OfferedFormat(FormatRules.h264("4d001f", mode: 1), 106),
       OfferedFormat(FormatRules.h264("64001f", mode: 1), 108),
     ],
-    rules: .h264, isPassedThrough: true, decoderTitle: "OpenH264",
+    rules: .h264, isPassedThrough: true, decoderTitle: "OpenH264", poorQuantiser: 37,
     payload: .h264, look: { H264Payload.look($0) },
     container: .byteStream(ending: "h264"))
 

@@ -22,10 +22,10 @@ package struct Codec: Sendable {
   package var isUsual = true
   /// Whether a new connection offers it whose application names no codecs.
   package var isOffered = true
-  /// Whether frames are given on as they are: there is no library to encode them, and one to decode
-  /// them only where a build has it and genesis names it; any variant of the format is received.
+  /// Whether frames are given on as they are, unless a build has a library that encodes or decodes
+  /// them and genesis names the codec; any variant of the format is received.
   package var isPassedThrough = false
-  /// The library that decodes it, as statistics name it.
+  /// The library that decodes it, and encodes it, as statistics name it.
   package var decoderTitle = "libvpx"
   /// The mean quantiser at which libwebrtc would make the video frames smaller; nil for none.
   package var poorQuantiser: Int?

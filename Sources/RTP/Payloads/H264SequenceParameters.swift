@@ -130,7 +130,7 @@ extension H264Payload {
 
 extension BitReader {
   /// An unsigned Exp-Golomb number (H.264 section 9.1).
-  fileprivate mutating func exponentialGolomb() throws(ReadError) -> UInt32 {
+  mutating func exponentialGolomb() throws(ReadError) -> UInt32 {
     var zeros = 0
     while try !flag() {
       zeros += 1

@@ -52,6 +52,8 @@ package struct Substitution: Hashable, Sendable {
       switch rows.text(0)?.lowercased() {
       case "opus": libraries.append("opus")
       case "vp8", "vp9": libraries.append("vpx")
+      case "h264": libraries.append("openh264")
+      case "av1": libraries.append("dav1d")
       default: break
       }
     }

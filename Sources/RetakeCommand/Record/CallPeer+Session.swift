@@ -22,8 +22,9 @@ extension CallPeer {
     for media in [MediaKind.audio, .video] {
       switch kind {
       case .whip:
+        guard let source = plan.source(for: media) else { continue }
         let info = try await connection.addTransceiver(
-          media, direction: .sendonly, source: plan.source(for: media), streamIDs: ["retake"],
+          media, direction: .sendonly, source: source, streamIDs: ["retake"],
           sendEncodings: media == .video ? plan.layers : [])
         feed(info)
       case .whep: try await connection.addTransceiver(media, direction: .recvonly)
@@ -56,9 +57,9 @@ extension CallPeer {
     try await connection.setRemoteDescription(offer)
     if kind == .whep {
       for transceiver in try await connection.transceivers where transceiver.direction != .stopped {
+        guard let source = plan.playerSource(for: transceiver.kind) else { continue }
         let info = try await connection.addTrack(
-          transceiver.kind, source: plan.playerSource(for: transceiver.kind),
-          streamIDs: ["retake"])
+          transceiver.kind, source: source, streamIDs: ["retake"])
         try await connection.setDirection(.sendonly, of: info.id)
         feed(info)
       }
@@ -116,7 +117,7 @@ extension CallPeer {
 
 extension SendPlan {
   /// What a player is sent: it has nothing that could be echoed to it.
-  func playerSource(for kind: MediaKind) -> MediaSource {
+  func playerSource(for kind: MediaKind) -> MediaSource? {
     let source = source(for: kind)
     return source == .echo ? SendChoice.generated(kind) : source
   }

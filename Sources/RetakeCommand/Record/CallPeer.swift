@@ -17,6 +17,11 @@ final class CallPeer: Sendable {
   private let transport: String
   let videoCodec: VideoCodecChoice?
   private let feeds: [MediaKind: FileFeeds]
+  private let devices: LocalDevices?
+  /// What the connection belongs to.
+  private let session: Session
+  /// What holds the microphone and the loudspeaker open.
+  private let opened = Mutex<[any Sendable]>([])
   private let failures: SendFailures
   /// The warnings that were given, each of them once in a call.
   private let warned = Mutex<Set<String>>([])
@@ -25,9 +30,12 @@ final class CallPeer: Sendable {
   private let sending = Mutex<Set<UInt32>>([])
 
   init(
-    _ connection: PeerConnection, sending plan: SendPlan, transport: String,
-    preferring videoCodec: VideoCodecChoice?, telling failures: SendFailures
+    _ connection: PeerConnection, in session: Session, sending plan: SendPlan,
+    devices: LocalDevices? = nil, transport: String, preferring videoCodec: VideoCodecChoice?,
+    telling failures: SendFailures
   ) {
+    self.session = session
+    self.devices = devices
     self.failures = failures
     feeds = Dictionary(
       uniqueKeysWithValues: [MediaKind.audio, .video].map { kind in
@@ -38,6 +46,11 @@ final class CallPeer: Sendable {
     self.plan = plan
     self.transport = transport
     Task { await connection.echoDataChannels() }
+    // With a microphone both begin together.
+    if let devices, devices.plan.plays, !devices.plan.sends.contains(.microphone) {
+      let kept = devices.attach(connection, sending: nil, in: session)
+      opened.withLock { $0 = kept }
+    }
   }
 
   /// Makes an offer with one audio and one video track, a data channel and all candidates.
@@ -119,13 +132,16 @@ final class CallPeer: Sendable {
   /// inside.
   @inline(never)
   private func send(_ kind: MediaKind, isOffered: Bool = false) async throws {
+    guard let source = plan.source(for: kind) else {
+      if isOffered { try await connection.addTransceiver(kind, direction: .recvonly) }
+      return
+    }
     let info: TransceiverInfo
     if kind == .video, isOffered, !plan.layers.isEmpty {
       info = try await connection.addTransceiver(
-        kind, source: plan.source(for: kind), streamIDs: ["retake"], sendEncodings: plan.layers)
+        kind, source: source, streamIDs: ["retake"], sendEncodings: plan.layers)
     } else {
-      info = try await connection.addTrack(
-        kind, source: plan.source(for: kind), streamIDs: ["retake"])
+      info = try await connection.addTrack(kind, source: source, streamIDs: ["retake"])
     }
     sending.withLock { _ = $0.insert(info.id) }
     feed(info)
@@ -180,9 +196,32 @@ final class CallPeer: Sendable {
         isInbound: isInbound, transport: transport, type: type, message: message))
   }
 
-  /// Feeds a transceiver from its file once media can flow; the call goes on without a file that
-  /// went bad since the command looked at it.
+  /// Feeds a transceiver from its device, or from its file once media can flow; the call goes on
+  /// without a file that went bad since the command looked at it.
   func feed(_ transceiver: TransceiverInfo) {
+    switch plan.device(for: transceiver.kind) {
+    case .microphone?:
+      let kept = devices?.attach(connection, sending: transceiver.id, in: session) ?? []
+      opened.withLock { $0 += kept }
+    case .camera?, .screen?: devices?.sendVideo(on: transceiver.id, of: connection)
+    case nil: feedFile(transceiver)
+    }
+  }
+
+  /// Gives the devices back.
+  func endDevices() {
+    let kept = opened.withLock { opened in
+      defer { opened = [] }
+      return opened
+    }
+    withExtendedLifetime(kept) {}
+    guard let devices else { return }
+    for transceiver in sending.withLock({ $0.sorted() }) {
+      devices.endVideo(on: transceiver, of: connection)
+    }
+  }
+
+  private func feedFile(_ transceiver: TransceiverInfo) {
     guard let path = plan.file(for: transceiver.kind), let format = MediaFileFormat(path: path)
     else { return }
     do throws(MediaFileError) {
@@ -207,6 +246,9 @@ final class CallPeer: Sendable {
     guard (try? await connection.waitUntilConnected(timeout: limit)) != nil else { return }
     await waitUntilGone()
   }
+
+  /// What the line that follows the recording says.
+  var progress: String { (devices?.level ?? "") + mediaSummary }
 
   /// Frames each way in words, for a summary.
   var mediaSummary: String {

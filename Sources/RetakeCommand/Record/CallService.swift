@@ -29,6 +29,7 @@ actor CallService: CallHandling {
   private var tally = CallTally()
   private var endedTakes = EndedTakes()
   let failures = SendFailures()
+  private let devices: LocalDevices?
   private var isDrawing = false
 
   struct Call {
@@ -48,6 +49,7 @@ actor CallService: CallHandling {
   {
     self.options = options
     self.plan = plan
+    devices = plan.devices.isEmpty ? nil : LocalDevices(plan.devices, telling: failures)
     self.callsMaximum = callsMaximum
     self.connectionLimit = connectionLimit
     (endedCalls, ended) = AsyncStream<Void>.makeStream()
@@ -223,8 +225,8 @@ actor CallService: CallHandling {
     let connection = session.makePeer(
       label: "call \(number)", role: role, configuration: options.peerConfiguration)
     let peer = CallPeer(
-      connection, sending: plan, transport: transport, preferring: options.videoCodec,
-      telling: failures)
+      connection, in: session, sending: plan, devices: devices, transport: transport,
+      preferring: options.videoCodec, telling: failures)
     let call = Call(
       id: id ?? "call-\(number)-\(BearerToken.random().text)", number: number, peer: peer,
       session: session, path: path)
@@ -251,6 +253,7 @@ actor CallService: CallHandling {
 
   /// Closes a call and gives back all that it held.
   private func conclude(_ call: Call) async {
+    call.peer.endDevices()
     await call.peer.connection.close()
     await call.peer.connection.retire()
     let peer = RecordingReport.Peer(call.peer.connection)

@@ -18,6 +18,7 @@ struct RecordCall: AsyncParsableCommand {
       Examples:
         retake record call http://127.0.0.1:8081/offer --seconds 30 --out call.take
         retake record call http://127.0.0.1:8081/offer --send clip.h264 --send clip.wav
+        retake record call http://127.0.0.1:8081/offer --send microphone,camera --play
       """)
 
   @Argument(help: "Where to POST the offer.", transform: Taking.url(["http"]))
@@ -26,9 +27,11 @@ struct RecordCall: AsyncParsableCommand {
   @OptionGroup var options: RecordOptions
 
   @OptionGroup var sending: SendOptions
+  @OptionGroup var playing: PlayOption
 
   func run() async throws {
-    let plan = try SendPlan(sending, default: .pattern, preferring: options.videoCodec)
+    let plan = try SendPlan(
+      sending, plays: playing.play, default: .pattern, preferring: options.videoCodec)
     let target = try target()
     let path = try options.takePath(prefix: "call")
     let stop = StopSignal()
@@ -37,7 +40,9 @@ struct RecordCall: AsyncParsableCommand {
       label: "retake", role: "caller", configuration: options.peerConfiguration)
     let failures = SendFailures()
     let peer = CallPeer(
-      connection, sending: plan, transport: "http", preferring: options.videoCodec,
+      connection, in: session, sending: plan,
+      devices: plan.devices.isEmpty ? nil : LocalDevices(plan.devices, telling: failures),
+      transport: "http", preferring: options.videoCodec,
       telling: failures)
     let exchanged = Mutex(false)
     var failure: CommandFailure?
@@ -57,7 +62,7 @@ struct RecordCall: AsyncParsableCommand {
         await stop.wait(seconds: options.seconds) {
           await withTaskGroup(of: Void.self) { group in
             group.addTask { await peer.waitUntilGone() }
-            group.addTask { await progress.run { peer.mediaSummary } }
+            group.addTask { await progress.run { peer.progress } }
             _ = await group.next()
             group.cancelAll()
           }
@@ -70,6 +75,7 @@ struct RecordCall: AsyncParsableCommand {
       failure = error
     }
     let media = peer.mediaSummary
+    peer.endDevices()
     let summary = try await finish(session, path)
     if let failure {
       if !exchanged.withLock({ $0 }) { discard(path) }

@@ -67,10 +67,12 @@ struct RecordDemo: AsyncParsableCommand {
         "--seconds takes from 0.001 to \(Int(Self.virtualLimit)) seconds on the virtual network, "
           + "which --loss, --delay, --jitter and --seed mean.")
     }
-    if let codec = options.videoCodec?.name.codec, codec.isPassedThrough {
-      let encoded = Codec.encodedTitles.lowercased()
+    if let codec = options.videoCodec?.name, let reason = LibraryCodecs.missingEncoder(codec) {
+      let encoded = Codec.all.map(\.name).filter {
+        $0.codec?.kind == .video && LibraryCodecs.missingEncoder($0) == nil
+      }
       throw ValidationError(
-        "--video-codec takes \(encoded) here: nothing is encoded as \(codec.title).")
+        "--video-codec takes \(encoded.map(\.rawValue).joined(separator: " or ")) here: \(reason).")
     }
   }
 
@@ -191,10 +193,16 @@ struct RecordDemo: AsyncParsableCommand {
     link.delay = .microseconds(Int64((delay ?? 10) * 1000))
     link.jitter = .microseconds(Int64((jitter ?? 0) * 1000))
     link.lossPerMille = UInt64((loss ?? 0) * 10)
+    var configuration = PeerConfiguration()
+    if options.videoCodec?.name.isPassedThrough == true {
+      configuration.encoders = LibraryCodecs.furtherEncoders
+      configuration.decoders = LibraryCodecs.furtherDecoders
+    }
     let call = try finished { () throws(TapeError) in
       try RecordedVirtualCall(
         path: path, seed: seed ?? 1, links: [link, link], labels: ["caller", "callee"],
-        label: options.label, keepsMedia: !options.omitsMedia)
+        label: options.label, keepsMedia: !options.omitsMedia,
+        configurations: [configuration, configuration])
     }
     // The take has all of it.
     call.call.keepsHistory = false

@@ -51,8 +51,8 @@ struct RecordOptions: ParsableArguments {
   @Option(
     name: .customLong("video-codec"),
     help: """
-      The video codec to prefer. Other ones than VP8 and VP9 are not encoded here: they are \
-      recorded as they come, and sent back with --send echo.
+      The video codec to prefer. H.264 is encoded where this build has OpenH264, AV1 is not: it is \
+      recorded as it comes, and sent back with --send echo.
       """)
   var videoCodec: VideoCodecChoice?
 

@@ -52,6 +52,7 @@ struct RecordServe: AsyncParsableCommand {
   private static let usualConnectSeconds = 120
 
   @OptionGroup var sending: SendOptions
+  @OptionGroup var playing: PlayOption
 
   @Option(
     help: """
@@ -111,7 +112,7 @@ struct RecordServe: AsyncParsableCommand {
 
   func run() async throws {
     let plan = try SendPlan(
-      sending, default: .echo, preferring: options.videoCodec,
+      sending, plays: playing.play, default: .echo, preferring: options.videoCodec,
       messages: say.map { Conversation(sizes: $0, channels: sayChannels) })
     let stop = StopSignal()
     try raiseDescriptorLimit()

@@ -24,7 +24,7 @@ struct RecordWHIP: AsyncParsableCommand {
   @OptionGroup var sending: SendOptions
 
   func validate() throws {
-    if sending.send.contains(.echo) {
+    if sending.choices.contains(.echo) {
       throw ValidationError("--send echo: a publisher receives nothing that it could send back.")
     }
   }
@@ -55,9 +55,10 @@ struct RecordWHEP: AsyncParsableCommand {
 
   @OptionGroup var options: RecordOptions
   @OptionGroup var session: SessionOptions
+  @OptionGroup var playing: PlayOption
 
   func run() async throws {
-    let plan = SendPlan(.pattern)
+    let plan = SendPlan(.pattern, devices: try DevicePlan(plays: playing.play))
     try await SessionRecording(.whep, url: url, options: options, session: session, plan: plan)
       .run()
   }

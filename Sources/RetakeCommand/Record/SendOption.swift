@@ -1,4 +1,5 @@
 import ArgumentParser
+import Foundation
 import JSEP
 import Live
 import Media
@@ -15,10 +16,13 @@ enum SendChoice: ExpressibleByArgument, Equatable {
   case pattern
   /// A Y4M, H.264 or WAV file, looped.
   case file(String)
+  /// A device of the machine.
+  case device(SendDevice)
 
   /// What is wanted, for who gave something else.
   static let wanted =
-    "what is sent is echo, pattern, or the name of a .y4m, .h264 or .wav file of 1 to 4095 bytes"
+    "what is sent is echo, pattern, microphone, camera, screen, or the name of a .y4m, .h264 or "
+    + ".wav file of 1 to 4095 bytes; commas stand between several"
 
   init?(argument: String) {
     switch argument {
@@ -26,6 +30,10 @@ enum SendChoice: ExpressibleByArgument, Equatable {
     case "echo": self = .echo
     case "pattern": self = .pattern
     default:
+      if let device = SendDevice(rawValue: argument) {
+        self = .device(device)
+        return
+      }
       guard MediaFileFormat(path: argument) != nil, let path = try? Taking.path(argument) else {
         return nil
       }
@@ -42,16 +50,38 @@ enum SendChoice: ExpressibleByArgument, Equatable {
   }
 }
 
-/// What a recorded peer sends: `--send echo|pattern|FILE`, once or once per kind.
+/// Several things to send in one word: `microphone,camera`.
+struct SendList: ExpressibleByArgument, Equatable {
+  let choices: [SendChoice]
+
+  init?(argument: String) {
+    // A file may have commas in its name.
+    if FileManager.default.fileExists(atPath: argument), let one = SendChoice(argument: argument) {
+      choices = [one]
+      return
+    }
+    var found: [SendChoice] = []
+    for part in argument.split(separator: ",", omittingEmptySubsequences: false) {
+      guard let choice = SendChoice(argument: String(part)) else { return nil }
+      found.append(choice)
+    }
+    choices = found
+  }
+}
+
+/// What a recorded peer sends: `--send echo|pattern|microphone|camera|screen|FILE`, once or once
+/// per kind.
 struct SendOptions: ParsableArguments {
   @Option(
     help: """
-      What to send: echo, pattern, or a .y4m, .h264 or .wav file; may be given twice. H.264 is \
-      sent as it is.
+      What to send: echo, pattern, microphone, camera, screen, or a .y4m, .h264 or .wav file; may \
+      be given twice, or as in microphone,camera. A .h264 file is sent as it is.
       """,
     completion: .file(extensions: ["y4m", "h264", "wav"]),
     transform: Taking.value(SendChoice.wanted))
-  var send: [SendChoice] = []
+  var send: [SendList] = []
+
+  @OptionGroup var camera: CameraOptions
 
   @Option(
     name: .customLong("frame-rate"),
@@ -65,6 +95,9 @@ struct SendOptions: ParsableArguments {
       peer that takes no simulcast gets the first.
       """)
   var simulcast = false
+
+  /// All that is to be sent.
+  var choices: [SendChoice] { send.flatMap(\.choices) }
 }
 
 /// The choices of one command line together.
@@ -72,6 +105,8 @@ struct SendPlan {
   /// What is sent of what no file carries; nil for the generator of its kind.
   private var other: SendChoice?
   private var files: [MediaKind: String] = [:]
+  /// The devices that are sent and played.
+  private(set) var devices = DevicePlan.none
   /// The pace of a file of H.264, when it was given.
   let framesPerSecond: Double?
   /// The file of H.264, when there is one.
@@ -81,22 +116,30 @@ struct SendPlan {
   /// The layers that own offers name, the largest first; none: one stream is sent.
   let layers: [RTPEncoding]
 
-  /// Sends one thing that is no file.
-  init(_ choice: SendChoice) {
+  /// Sends one thing that is neither file nor device.
+  init(_ choice: SendChoice, devices: DevicePlan = .none) {
     other = choice
+    self.devices = devices
     framesPerSecond = nil
     messages = nil
     layers = []
   }
 
   init(
-    _ options: SendOptions, default fallback: SendChoice, preferring codec: VideoCodecChoice?,
-    messages: Conversation? = nil
+    _ options: SendOptions, plays: Bool = false, default fallback: SendChoice,
+    preferring codec: VideoCodecChoice?, messages: Conversation? = nil
   ) throws {
     self.messages = messages
     layers = options.simulcast ? RTPEncoding.halved(["h", "m", "l"]) : []
     framesPerSecond = options.frameRate
-    for choice in options.send {
+    var named: [MediaKind: String] = [:]
+    var sent: Set<SendDevice> = []
+    for choice in options.choices {
+      if case .device(let device) = choice {
+        try carry(device.kind, device.rawValue, &named)
+        sent.insert(device)
+        continue
+      }
       guard case .file(let path) = choice else {
         guard other == nil || other == choice else {
           throw CommandFailure(
@@ -109,14 +152,12 @@ struct SendPlan {
         throw CommandFailure(
           .usage, "--send \(path): give echo, pattern, or the name of a .y4m, .h264 or .wav file")
       }
-      if let earlier = files.updateValue(path, forKey: format.kind) {
-        let media = format.kind == .audio ? "audio" : "video"
-        throw CommandFailure(
-          .usage, "--send \(earlier) and --send \(path) both carry \(media): give one of them")
-      }
+      try carry(format.kind, path, &named)
+      files[format.kind] = path
       try check(path, format, codec)
     }
     if options.send.isEmpty { other = fallback }
+    devices = try DevicePlan(sent, options.camera, plays: plays)
     guard framesPerSecond == nil || clip != nil else {
       throw CommandFailure(
         .usage, "--frame-rate is for a .h264 file, and --send names none: leave it out")
@@ -125,6 +166,16 @@ struct SendPlan {
       throw CommandFailure(
         .usage, "a .h264 file is sent as it is, in one layer: leave out --simulcast")
     }
+  }
+
+  /// Refuses a second thing of a kind.
+  private func carry(
+    _ kind: MediaKind, _ name: String, _ named: inout [MediaKind: String]
+  ) throws(CommandFailure) {
+    guard let earlier = named.updateValue(name, forKey: kind) else { return }
+    let media = kind == .audio ? "audio" : "video"
+    throw CommandFailure(
+      .usage, "--send \(earlier) and --send \(name) both carry \(media): give one of them")
   }
 
   /// Refuses a file that holds no media before anything is recorded.
@@ -151,11 +202,16 @@ struct SendPlan {
       .usage, "--send \(path) is sent as it is, in H.264: leave out --video-codec \(codec)")
   }
 
-  /// What a track of a kind sends: the file that carries it, or what was given for the rest.
-  func source(for kind: MediaKind) -> MediaSource {
-    if files[kind] != nil { return .application }
+  /// What a track of a kind sends: the file or the device that carries it, or what was given for
+  /// the rest; nil for nothing: who sends only a microphone sends no test pattern beside it.
+  func source(for kind: MediaKind) -> MediaSource? {
+    if files[kind] != nil || device(for: kind) != nil { return .application }
+    if other == nil, !devices.sends.isEmpty { return nil }
     return other == .echo ? .echo : SendChoice.generated(kind)
   }
+
+  /// The device that carries a kind.
+  func device(for kind: MediaKind) -> SendDevice? { devices.sends.carrying(kind) }
 
   /// The file that feeds a kind.
   func file(for kind: MediaKind) -> String? { files[kind] }

@@ -42,7 +42,9 @@ struct SessionRecording {
       label: "retake", role: "\(name) client", configuration: configuration)
     let failures = SendFailures()
     let peer = CallPeer(
-      connection, sending: plan, transport: name, preferring: options.videoCodec,
+      connection, in: take, sending: plan,
+      devices: plan.devices.isEmpty ? nil : LocalDevices(plan.devices, telling: failures),
+      transport: name, preferring: options.videoCodec,
       telling: failures)
     var failure: CommandFailure?
     let call = SessionCall(client, peer)
@@ -55,7 +57,7 @@ struct SessionRecording {
         await stop.wait(seconds: options.seconds) {
           await withTaskGroup(of: Void.self) { group in
             group.addTask { await peer.waitUntilGone() }
-            group.addTask { await progress.run { peer.mediaSummary } }
+            group.addTask { await progress.run { peer.progress } }
             group.addTask { await call.keepConnected(restartingAfter: session.restartSeconds) }
             _ = await group.next()
             group.cancelAll()
@@ -68,6 +70,7 @@ struct SessionRecording {
       failure = CommandFailure(.inputOutput, Self.sentence(of: error, client.endpoint))
     }
     let media = peer.mediaSummary
+    peer.endDevices()
     let summary = try await finish(take, path)
     if let failure {
       if await !call.hasBegun { discard(path) }

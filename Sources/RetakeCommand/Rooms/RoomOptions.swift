@@ -4,6 +4,7 @@ import Live
 import Media
 import MediaFiles
 import RoomClient
+import Wire
 
 /// What is published in a room.
 enum PublishChoice: ExpressibleByArgument, Equatable {
@@ -11,19 +12,47 @@ enum PublishChoice: ExpressibleByArgument, Equatable {
   case pattern
   /// A Y4M, IVF, H.264 or WAV file, looped.
   case file(String)
+  /// A device of the machine.
+  case device(SendDevice)
 
   static let wanted =
-    "what is published is pattern, or the name of a .y4m, .ivf, .h264 or .wav file"
+    "what is sent is pattern, microphone, camera, screen, or the name of a .y4m, .ivf, .h264 or "
+    + ".wav file; commas stand between several"
 
   init?(argument: String) {
     if argument == "pattern" {
       self = .pattern
       return
     }
+    if let device = SendDevice(rawValue: argument) {
+      self = .device(device)
+      return
+    }
     let isMedia =
       MediaFileFormat(path: argument) != nil || argument.lowercased().hasSuffix(".ivf")
     guard isMedia, let path = try? Taking.path(argument) else { return nil }
     self = .file(path)
+  }
+}
+
+/// Several things to publish in one word: `microphone,camera`.
+struct PublishList: ExpressibleByArgument, Equatable {
+  let choices: [PublishChoice]
+
+  init?(argument: String) {
+    // A file may have commas in its name.
+    if FileManager.default.fileExists(atPath: argument),
+      let one = PublishChoice(argument: argument)
+    {
+      choices = [one]
+      return
+    }
+    var found: [PublishChoice] = []
+    for part in argument.split(separator: ",", omittingEmptySubsequences: false) {
+      guard let choice = PublishChoice(argument: String(part)) else { return nil }
+      found.append(choice)
+    }
+    choices = found
   }
 }
 
@@ -38,13 +67,18 @@ struct RoomOptions: ParsableArguments {
   var name = "retake"
 
   @Option(
+    name: [.customLong("publish"), .customLong("send")],
     help: """
-      What to publish: pattern, or a .y4m, .ivf, .h264 or .wav file; may be given twice, for \
-      video and for audio. Without it nothing is published.
+      What to send: pattern, microphone, camera, screen, or a .y4m, .ivf, .h264 or .wav file; may \
+      be given twice, for video and for audio, or as in microphone,camera. Without it nothing is \
+      published.
       """,
     completion: .file(extensions: ["y4m", "ivf", "h264", "wav"]),
     transform: Taking.value(PublishChoice.wanted))
-  var publish: [PublishChoice] = []
+  var published: [PublishList] = []
+
+  @OptionGroup var camera: CameraOptions
+  @OptionGroup var playing: PlayOption
 
   @Option(help: "Which videos of others to receive: all, or none. Audio always comes.")
   var subscribe = SubscribeChoice.all
@@ -81,20 +115,35 @@ struct RoomOptions: ParsableArguments {
       """)
   var commands = false
 
+  /// All that is published.
+  var publish: [PublishChoice] { published.flatMap(\.choices) }
+
+  /// The devices that are published.
+  private var sent: Set<SendDevice> {
+    Set(publish.compactMap { if case .device(let device) = $0 { device } else { nil } })
+  }
+
   func validate() throws {
     let files = publish.compactMap { if case .file(let path) = $0 { path } else { nil } }
     let waves = files.filter { $0.lowercased().hasSuffix(".wav") }
-    guard waves.count < 2, files.count - waves.count < 2 else {
-      throw ValidationError("--publish takes one file of video and one of audio at most.")
+    let devices = sent
+    guard waves.count + (devices.contains(.microphone) ? 1 : 0) < 2,
+      files.count - waves.count + devices.filter({ $0.kind == .video }).count < 2
+    else {
+      throw ValidationError("--publish takes one source of video and one of audio at most.")
     }
   }
 
-  /// Own media, and the file that its audio comes from.
-  typealias Own = (media: LocalMedia, file: AudioFile?)
+  /// The devices that are sent and played.
+  func devicePlan() throws -> DevicePlan { try DevicePlan(sent, camera, plays: playing.play) }
+
+  /// Own media, and the file or the microphone that its audio comes from.
+  typealias Own = (media: LocalMedia, file: AudioFile?, microphone: AudioSource?)
 
   /// The own media; nil when nothing is published.
-  func media(takesVideo: Bool) throws -> Own? {
+  func media(takesVideo: Bool, _ devices: DevicePlan) throws -> Own? {
     guard !publish.isEmpty else { return nil }
+    if !devices.sends.isEmpty { return try media(takesVideo: takesVideo, of: devices) }
     let files = publish.compactMap { if case .file(let path) = $0 { path } else { nil } }
     let wav = files.first { $0.lowercased().hasSuffix(".wav") }
     let video = files.first { !$0.lowercased().hasSuffix(".wav") }
@@ -114,16 +163,56 @@ struct RoomOptions: ParsableArguments {
           hasPattern && takesVideo
           ? VideoSource(.pattern(width: size.width, height: size.height, framesPerSecond: rate))
           : nil
-        return (LocalMedia(video: pattern, audio: audio, options: options), file)
+        return (LocalMedia(video: pattern, audio: audio, options: options), file, nil)
       }
       (options.source, options.fileName) = (.file, video)
       options.hasAudio = hasPattern || wav != nil
       let capturer = try FileVideoCapturer(path: video)
-      return (try LocalMedia(options: options, capturer: capturer, audio: audio), file)
+      return (try LocalMedia(options: options, capturer: capturer, audio: audio), file, nil)
     } catch let error as MediaFileError {
       throw CommandFailure(error.status, "--publish \(error.description)")
     } catch let error as RoomError {
       throw CommandFailure(.inputOutput, "--publish: \(error.message)")
+    }
+  }
+
+  /// The own media where devices carry some of it.
+  private func media(takesVideo: Bool, of devices: DevicePlan) throws -> Own {
+    if !takesVideo, let device = devices.sends.carrying(.video) {
+      throw CommandFailure(
+        .usage, "--send \(device.rawValue): the room takes audio alone; give microphone")
+    }
+    let files = publish.compactMap { if case .file(let path) = $0 { path } else { nil } }
+    let wav = files.first { $0.lowercased().hasSuffix(".wav") }
+    let video = files.first { !$0.lowercased().hasSuffix(".wav") }
+    let hasPattern = publish.contains(.pattern)
+    do {
+      let microphone = devices.sends.contains(.microphone) ? AudioSource() : nil
+      var audio = microphone ?? (wav == nil ? nil : AudioSource())
+      if audio == nil, hasPattern { audio = AudioSource(.tone(hertz: 440, pauseSeconds: 4)) }
+      var file: AudioFile?
+      if let wav, let audio { file = try AudioFile(path: wav, to: audio) }
+      var options = LocalMediaOptions()
+      options.videoLayers = simulcast ? ["l", "m", "h"] : nil
+      options.hasAudio = audio != nil
+      var capturer: (any VideoCapturer)? = devices.capturer
+      if let video {
+        (options.source, options.fileName) = (.file, video)
+        capturer = try FileVideoCapturer(path: video)
+      }
+      guard let capturer else {
+        let pattern =
+          hasPattern && takesVideo
+          ? VideoSource(.pattern(width: size.width, height: size.height, framesPerSecond: rate))
+          : nil
+        return (LocalMedia(video: pattern, audio: audio, options: options), file, microphone)
+      }
+      let made = try LocalMedia(options: options, capturer: capturer, audio: audio)
+      return (made, file, microphone)
+    } catch let error as MediaFileError {
+      throw CommandFailure(error.status, "--send \(error.description)")
+    } catch let error as RoomError {
+      throw CommandFailure(.inputOutput, "--send: \(error.message)")
     }
   }
 }

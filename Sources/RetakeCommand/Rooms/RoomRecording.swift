@@ -24,6 +24,9 @@ struct RoomRecording {
     let stop = StopSignal()
     let deadline = options.seconds.map { ContinuousClock.now + .seconds($0) }
     let visitor = RoomVisitor(readsCommands: room.commands)
+    let failures = SendFailures()
+    let plan = try room.devicePlan()
+    let devices = plan.isEmpty ? nil : LocalDevices(plan, telling: failures)
     var report = RecordingReport()
     var attempt = 0
     var open: OpenTake?
@@ -31,14 +34,14 @@ struct RoomRecording {
     while true {
       let own: RoomOptions.Own?
       do {
-        own = try room.media(takesVideo: takesVideo)
+        own = try room.media(takesVideo: takesVideo, plan)
       } catch  where open != nil {
         // It was there at first: what was recorded is kept.
         failure = error as? CommandFailure
         break
       }
       var take = try open ?? openTake()
-      let stay = try await stay(take.session, own, stop, until: deadline, visitor)
+      let stay = try await stay(take.session, own, devices, stop, until: deadline, visitor)
       take.add(stay)
       open = take
       let isOver = !room.reconnect || stay.isWanted || deadline.map { $0 <= .now } ?? false
@@ -62,7 +65,7 @@ struct RoomRecording {
       if !report.takes.isEmpty { try report.show(json: options.json) }
       throw failure
     }
-    try report.conclude(with: SendFailures(), json: options.json)
+    try report.conclude(with: failures, json: options.json)
   }
 
   /// A take that is being recorded, with the stays in it so far.
@@ -106,7 +109,8 @@ struct RoomRecording {
   }
 
   private func stay(
-    _ session: Session, _ own: RoomOptions.Own?, _ stop: StopSignal,
+    _ session: Session, _ own: RoomOptions.Own?, _ devices: LocalDevices?,
+    _ stop: StopSignal,
     until deadline: ContinuousClock.Instant?, _ visitor: RoomVisitor
   ) async throws -> Stay {
     var config = RoomConfig()
@@ -116,7 +120,12 @@ struct RoomRecording {
     config.videoReceiverMaximumCount = room.receivers
     config.videoReceiverInitialCount = min(room.receivers, config.videoReceiverInitialCount)
     config.connection = options.peerConfiguration
-    let made = Room(server, config: config, session: session, label: name)
+    // Without --play there is a microphone at most, which own audio has by itself.
+    let loudspeaker = devices?.plan.plays == true ? devices?.audio(in: session) : nil
+    let made = Room(
+      server, config: config, session: session, label: name, audio: loudspeaker)
+    let opened = own?.microphone.map { devices?.open($0, in: session) ?? [] } ?? []
+    defer { withExtendedLifetime(opened) {} }
     visitor.enter(made, own?.media, subscribes: room.subscribe == .all)
     var failure: String?
     var isWanted = false
@@ -134,7 +143,7 @@ struct RoomRecording {
         await stop.wait(seconds: left) {
           await withTaskGroup(of: Void.self) { group in
             group.addTask { await visitor.waitUntilOver() }
-            group.addTask { await progress.run { visitor.present } }
+            group.addTask { await progress.run { (devices?.level ?? "") + visitor.present } }
             _ = await group.next()
             group.cancelAll()
           }

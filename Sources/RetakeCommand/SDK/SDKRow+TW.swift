@@ -41,8 +41,8 @@ extension SDKRow {
       "TW13", "encoders and decoders as blocks that can be exchanged",
       by: "OwnCodecTests/ownCodecsAreNamedInGenesisAndTheirFramesStandInWhereTheyAreMissing"),
     .works(
-      "TW14", "VP8 and VP9 by library, H.264 passed through",
-      by: "CodecTests/vp9IsSentAndDecodedWhereItIsPreferred"),
+      "TW14", "VP8 and VP9 by library, H.264 by OpenH264 where the build has it",
+      by: "H264SendingTests/aCameraIsSentInH264WhereThatIsPreferredAndReplays"),
     .works(
       "TW15", "I420 for encoders, conversions from other formats",
       by: "VideoFrameTests/coloursFollowBT601InBothOrders"),
@@ -51,9 +51,8 @@ extension SDKRow {
       by: "VideoFrameTests/aFrameIsCopiedOnlyWhenSomebodyElseHasItToo"),
     .inPart(
       "TW17", "a camera with front and back",
-      without:
-        "a V4L2 camera in a test: none is there where tests run; constraints",
-      by: "VideoTests/aCameraIsCapturedFilteredSentAndShown"),
+      without: "a V4L2 camera in a test: none is there where tests run, which the test says",
+      by: "CapturerTests/aCameraIsAskedForByItsDeviceSizeAndPace"),
     .works(
       "TW18", "capturers of an application: formats, start, did start, stop",
       by: "SendingCapturersTests/aCapturerRunsFromTheFirstSenderToTheLast"),

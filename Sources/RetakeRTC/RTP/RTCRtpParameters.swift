@@ -33,6 +33,38 @@ public enum RTCDegradationPreference: Int, Sendable {
   }
 }
 
+/// How important what is sent is to the network, numbered as in the Objective-C header.
+public enum RTCPriority: Int, Sendable {
+  /// Below everything else.
+  case veryLow
+  /// As everything else.
+  case low
+  /// Above everything else.
+  case medium
+  /// Above all that is medium.
+  case high
+
+  init(_ priority: NetworkPriority?) {
+    self =
+      switch priority {
+      case .veryLow: .veryLow
+      case .low, nil: .low
+      case .medium: .medium
+      case .high: .high
+      }
+  }
+
+  /// nil for the default.
+  var native: NetworkPriority? {
+    switch self {
+    case .veryLow: .veryLow
+    case .low: nil
+    case .medium: .medium
+    case .high: .high
+    }
+  }
+}
+
 /// How one encoding is sent.
 public final class RTCRtpEncodingParameters {
   /// Whether anything is sent.
@@ -47,6 +79,8 @@ public final class RTCRtpEncodingParameters {
   public var rid: String?
   /// How many temporal layers VP8 has: 1 to 3; nil for one.
   public var numTemporalLayers: NSNumber?
+  /// How important the packets are to the network, where the configuration has `enableDscp`.
+  public var networkPriority = RTCPriority.low
 
   /// Creates an encoding without limits.
   public init() {}
@@ -58,6 +92,7 @@ public final class RTCRtpEncodingParameters {
     maxFramerate = encoding.maxFramerate.map { NSNumber(value: $0) }
     scaleResolutionDownBy = encoding.scaleResolutionDownBy.map { NSNumber(value: $0) }
     rid = encoding.rid
+    networkPriority = RTCPriority(encoding.networkPriority)
     numTemporalLayers = encoding.scalabilityMode.flatMap { mode in
       (1...3).first { mode == "L1T\($0)" }.map { NSNumber(value: $0) }
     }
@@ -68,7 +103,8 @@ public final class RTCRtpEncodingParameters {
       rid: rid, active: isActive, maxBitrate: maxBitrateBps?.uint64Value,
       maxFramerate: maxFramerate?.doubleValue,
       scaleResolutionDownBy: scaleResolutionDownBy?.doubleValue,
-      scalabilityMode: numTemporalLayers.map { "L1T\($0.intValue)" })
+      scalabilityMode: numTemporalLayers.map { "L1T\($0.intValue)" },
+      networkPriority: networkPriority.native)
   }
 }
 

@@ -140,6 +140,10 @@ public final class RTCConfiguration {
   /// How long the peer may not be heard before the connection counts as disconnected, in
   /// milliseconds, 100 at least; -1: 7000.
   public var iceConnectionReceivingTimeout: Int32 = -1
+  /// How many transports gather candidates before a description asks for them.
+  public var iceCandidatePoolSize: Int32 = 0
+  /// Whether packets ask routers for what `networkPriority` of their encodings says.
+  public var enableDscp = false
 
   /// Creates the default configuration.
   public init() {}
@@ -163,6 +167,8 @@ public final class RTCConfiguration {
     var certificate: RTCCertificate?
     var disableIPV6: Bool
     var iceConnectionReceivingTimeout: Int32
+    var iceCandidatePoolSize: Int32
+    var enableDscp: Bool
 
     /// Whether nothing but the servers and the policy differs.
     func changesServersAlone(from other: Values) -> Bool {
@@ -170,6 +176,7 @@ public final class RTCConfiguration {
         && tcpCandidatePolicy == other.tcpCandidatePolicy && keyType == other.keyType
         && sdpSemantics == other.sdpSemantics && disableIPV6 == other.disableIPV6
         && iceConnectionReceivingTimeout == other.iceConnectionReceivingTimeout
+        && iceCandidatePoolSize == other.iceCandidatePoolSize && enableDscp == other.enableDscp
         && certificate?.native == other.certificate?.native
     }
   }
@@ -182,7 +189,8 @@ public final class RTCConfiguration {
         tcpCandidatePolicy: tcpCandidatePolicy,
         continualGatheringPolicy: continualGatheringPolicy, keyType: keyType,
         sdpSemantics: sdpSemantics, certificate: certificate, disableIPV6: disableIPV6,
-        iceConnectionReceivingTimeout: iceConnectionReceivingTimeout)
+        iceConnectionReceivingTimeout: iceConnectionReceivingTimeout,
+        iceCandidatePoolSize: iceCandidatePoolSize, enableDscp: enableDscp)
     }
     set {
       iceServers = newValue.iceServers
@@ -196,6 +204,8 @@ public final class RTCConfiguration {
       certificate = newValue.certificate
       disableIPV6 = newValue.disableIPV6
       iceConnectionReceivingTimeout = newValue.iceConnectionReceivingTimeout
+      iceCandidatePoolSize = newValue.iceCandidatePoolSize
+      enableDscp = newValue.enableDscp
     }
   }
 
@@ -215,6 +225,10 @@ public final class RTCConfiguration {
     native.notices = PeerNotice.all
     if disableIPV6 { native.usesIPv6 = false }
     native.iceReceivingTimeoutMilliseconds = UInt32(exactly: iceConnectionReceivingTimeout)
+    if iceCandidatePoolSize > 0 {
+      native.iceCandidatePoolSize = UInt8(clamping: iceCandidatePoolSize)
+    }
+    if enableDscp { native.enablesDSCP = true }
     if let certificate {
       native.certificates = [certificate.native]
     } else if keyType == .RSA {

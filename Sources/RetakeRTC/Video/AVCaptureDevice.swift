@@ -127,13 +127,11 @@ public final class AVCaptureDevice: Sendable {
   /// away.
   static var all: [AVCaptureDevice] {
     if let devices = chosen.withLock({ $0 }) { return devices }
-    return [(CameraPosition.front, Position.front, 0), (.back, .back, 1)].compactMap {
-      camera, position, number in
-      let path = "/dev/video\(number)"
-      guard FileManager.default.fileExists(atPath: path) else { return nil }
-      return AVCaptureDevice(
-        uniqueID: path, localizedName: path, position: position,
-        capturer: ProcessVideoCapturer.camera(camera, device: path))
+    let places = [(CameraPosition.front, Position.front), (.back, .back)]
+    return zip(CameraList.paths(), places).map { path, place in
+      AVCaptureDevice(
+        uniqueID: path, localizedName: path, position: place.1,
+        capturer: ProcessVideoCapturer.camera(place.0, device: path))
     }
   }
 }

@@ -72,8 +72,10 @@ public final class RTCDefaultVideoEncoderFactory: RTCVideoEncoderFactory, Sendab
   public init() {}
   /// Leaves all codecs to the library.
   public func createEncoder(_ info: RTCVideoCodecInfo) -> (any RTCVideoEncoder)? { nil }
-  /// VP8 and VP9.
-  public func supportedCodecs() -> [RTCVideoCodecInfo] { libraryCodecs }
+  /// VP8 and VP9, and H.264 where this build has OpenH264.
+  public func supportedCodecs() -> [RTCVideoCodecInfo] {
+    codecs(LibraryCodecs.furtherEncoders)
+  }
 }
 
 /// The decoders of the library, which every connection has.
@@ -82,12 +84,17 @@ public final class RTCDefaultVideoDecoderFactory: RTCVideoDecoderFactory, Sendab
   public init() {}
   /// Leaves all codecs to the library.
   public func createDecoder(_ info: RTCVideoCodecInfo) -> (any RTCVideoDecoder)? { nil }
-  /// VP8 and VP9.
-  public func supportedCodecs() -> [RTCVideoCodecInfo] { libraryCodecs }
+  /// VP8 and VP9, and H.264 and AV1 where this build has OpenH264 and dav1d.
+  public func supportedCodecs() -> [RTCVideoCodecInfo] {
+    codecs(LibraryCodecs.furtherDecoders)
+  }
 }
 
-private let libraryCodecs = [kRTCVideoCodecVp8Name, kRTCVideoCodecVp9Name].map {
-  RTCVideoCodecInfo(name: $0)
+/// What every build has, and further codecs.
+private func codecs(_ further: [String]) -> [RTCVideoCodecInfo] {
+  ([kRTCVideoCodecVp8Name, kRTCVideoCodecVp9Name] + further.map { $0.uppercased() }).map {
+    RTCVideoCodecInfo(name: $0)
+  }
 }
 
 // MARK: - As the stack takes them

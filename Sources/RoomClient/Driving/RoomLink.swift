@@ -173,8 +173,8 @@ final class RoomLink: Sendable {
     case .open, .close: break
     case .makeOffer(let iceRestart):
       try await haveSections()
-      try await connection.setLocalDescription(
-        try await connection.createOffer(iceRestart: iceRestart))
+      let offer = try await connection.createOffer(iceRestart: iceRestart)
+      try await setLocal(offer)
       try await reportLocal()
     case .setRemote(let description):
       try await connection.setRemoteDescription(description)
@@ -186,13 +186,17 @@ final class RoomLink: Sendable {
       }
       for (mid, layers) in layers { try await setLayers(layers, of: mid) }
       if description.type == .offer {
-        try await connection.setLocalDescription()
+        try await setLocal(nil)
         try await reportLocal()
       }
       try await reportReceiving()
     case .addCandidate(let candidate):
-      // A candidate that does not fit is counted by the connection; it is no fault of the room.
-      try? await connection.addICECandidate(candidate)
+      // A candidate that does not fit ends nothing: there may be others.
+      do throws(PeerError) {
+        try await connection.addICECandidate(candidate)
+      } catch {
+        tell(.failed(RoomError(.candidateFailed, error.message)))
+      }
     case .setLayers(let mid, let layers): try await setLayers(layers, of: mid)
     case .createChannel(let label, let isOrdered, let retransmits, let id):
       var options = DataChannelInit()
@@ -216,6 +220,20 @@ final class RoomLink: Sendable {
     guard role != .up, try await connection.transceivers.isEmpty else { return }
     for kind in [MediaKind.audio, .video] {
       try await connection.addTransceiver(kind, direction: .recvonly)
+    }
+  }
+
+  /// Applies an own description, or the one that is due; that it cannot be has a number of its own.
+  private func setLocal(_ offer: SessionDescription?) async throws(PeerError) {
+    do throws(PeerError) {
+      if let offer {
+        try await connection.setLocalDescription(offer)
+      } else {
+        try await connection.setLocalDescription()
+      }
+    } catch {
+      tell(.failed(RoomError(.localDescriptionFailed, error.message)))
+      throw error
     }
   }
 

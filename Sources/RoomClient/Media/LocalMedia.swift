@@ -27,6 +27,7 @@ public final class LocalMedia: Sendable {
   private let state: Mutex<State>
   private let orientation: DeviceOrientation
   private let permissions: CameraPermissions?
+  private let program: MediaProgram
   private let cameras: (@Sendable (CameraPosition) -> any VideoCapturer)?
 
   /// Creates own media with a capturer, and audio of a source.
@@ -39,12 +40,15 @@ public final class LocalMedia: Sendable {
   ///   - audio: where audio comes from; nil: from the file where the media come from one, else from
   ///     the audio session of the room that publishes it, or from the application that delivers it
   ///     to `audio.source`.
+  ///   - program: the ffmpeg that reads the cameras of the system and files.
   /// - Throws: `RoomError` 1201 when there is no such capturer.
   public init(
     options: LocalMediaOptions = LocalMediaOptions(), capturer: (any VideoCapturer)? = nil,
     orientation: DeviceOrientation = DeviceOrientation(), permissions: CameraPermissions? = nil,
-    cameras: (@Sendable (CameraPosition) -> any VideoCapturer)? = nil, audio: AudioSource? = nil
+    cameras: (@Sendable (CameraPosition) -> any VideoCapturer)? = nil, audio: AudioSource? = nil,
+    program: MediaProgram = .system
   ) throws(RoomError) {
+    self.program = program
     self.cameras = cameras
     self.options = options
     self.orientation = orientation
@@ -53,7 +57,7 @@ public final class LocalMedia: Sendable {
     if options.hasVideo {
       var taken = capturer
       if taken == nil, options.source == .camera { taken = cameras?(options.position) }
-      if taken == nil { taken = try LocalMedia.capturer(options, nil, orientation) }
+      if taken == nil { taken = try LocalMedia.capturer(options, nil, orientation, program) }
       session = taken.map {
         VideoCaptureSession($0, permissions: permissions, startsWhenSent: false)
       }
@@ -80,7 +84,7 @@ public final class LocalMedia: Sendable {
   ) {
     self.options = options
     orientation = DeviceOrientation()
-    (permissions, cameras) = (nil, nil)
+    (permissions, cameras, program) = (nil, nil, .system)
     self.video = video.map { LocalVideo($0, options) }
     self.audio = audio.map { LocalAudio($0, options, from: .application) }
     state = Mutex(
@@ -88,10 +92,12 @@ public final class LocalMedia: Sendable {
   }
 
   private static func capturer(
-    _ options: LocalMediaOptions, _ position: CameraPosition?, _ orientation: DeviceOrientation
+    _ options: LocalMediaOptions, _ position: CameraPosition?, _ orientation: DeviceOrientation,
+    _ program: MediaProgram
   ) throws(RoomError) -> any VideoCapturer {
     do throws(MediaFileError) {
-      return try options.makeVideoCapturer(position: position, orientation: orientation)
+      return try options.makeVideoCapturer(
+        position: position, orientation: orientation, program: program)
     } catch {
       throw RoomError(.cameraFailed, "\(error)")
     }
@@ -152,7 +158,7 @@ public final class LocalMedia: Sendable {
     else { return false }
     let capturer: any VideoCapturer
     do throws(MediaFileError) {
-      capturer = try options.makeFileCapturer()
+      capturer = try options.makeFileCapturer(program)
     } catch {
       throw RoomError(.cameraFailed, "\(error)")
     }
@@ -173,7 +179,7 @@ public final class LocalMedia: Sendable {
       if options.fileName.lowercased().hasSuffix(".wav") {
         sound = try AudioFile(path: options.fileName, to: audio.source)
       } else if options.needsProgram {
-        sound = try ProcessAudioFile(path: options.fileName, to: audio.source)
+        sound = try ProcessAudioFile(path: options.fileName, to: audio.source, program: program)
       }
       state.withLock { $0.fileSound = sound }
     } catch {
@@ -212,7 +218,7 @@ public final class LocalMedia: Sendable {
     if let cameras {
       camera = cameras(position)
     } else {
-      camera = try LocalMedia.capturer(options, position, orientation)
+      camera = try LocalMedia.capturer(options, position, orientation, program)
     }
     let next = VideoCaptureSession(
       camera, permissions: permissions, startsWhenSent: false)

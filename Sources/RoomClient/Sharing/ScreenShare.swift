@@ -1,6 +1,7 @@
 import Foundation
 import Live
 public import Media
+public import RoomSignaling
 import Synchronization
 
 /// Why a helper does not share, or shares no longer.
@@ -15,6 +16,16 @@ public enum ExtensionErrorCode: Int, Error, Hashable, Sendable {
   case broadcastFailed = 3
   /// The room is gone.
   case broadcastClosed = 4
+
+  /// The number that the room SDK has for it; nil for an end that is no error.
+  public var roomError: RoomErrorCode? {
+    switch self {
+    case .invalidData: .shareEncodingFailed
+    case .broadcastFailed: .shareRoomMissing
+    case .broadcastClosed: .shareUnreachable
+    case .stopBroadcast, .meetingFinished: nil
+    }
+  }
 }
 
 /// The side of the process that shares a screen: it sends frames to the room of another process.

@@ -1,0 +1,34 @@
+import Foundation
+
+/// The cameras that the system lists (V4L2), in the order of their numbers.
+///
+/// Many cameras have a second node that gives no pictures but data about them; the system numbers
+/// the nodes of a device, and the first one is the camera.
+package enum CameraList {
+  /// The files of the cameras: the first is that at the front, the second that at the back.
+  ///
+  /// - Parameters:
+  ///   - system: where the system tells of its devices.
+  ///   - devices: where their files are.
+  package static func paths(
+    system: String = "/sys/class/video4linux", devices: String = "/dev"
+  ) -> [String] {
+    let names = (try? FileManager.default.contentsOfDirectory(atPath: system)) ?? []
+    let numbered = names.compactMap { name -> (number: Int, name: String)? in
+      guard name.hasPrefix("video"), let number = Int(name.dropFirst(5)) else { return nil }
+      return (number, name)
+    }
+    return numbered.sorted { $0.number < $1.number }.compactMap { entry in
+      let index = try? String(contentsOfFile: "\(system)/\(entry.name)/index", encoding: .utf8)
+      let isFirst = index.map { $0.trimmingCharacters(in: .whitespacesAndNewlines) == "0" } ?? true
+      let path = "\(devices)/\(entry.name)"
+      return isFirst && FileManager.default.fileExists(atPath: path) ? path : nil
+    }
+  }
+
+  /// The file of the camera of a position; that which would be its where the system lists none.
+  package static func path(of position: CameraPosition, in paths: [String]) -> String {
+    let number = position == .front ? 0 : 1
+    return number < paths.count ? paths[number] : "/dev/video\(number)"
+  }
+}

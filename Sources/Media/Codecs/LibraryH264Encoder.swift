@@ -1,0 +1,229 @@
+#if canImport(COpenH264)
+  import COpenH264
+  import RTP
+  import Wire
+
+  /// An H.264 encoder by OpenH264 for live video: constrained baseline, one thread, a bit rate that
+  /// is held by the quantiser and, where that is at its end, by leaving out video frames.
+  ///
+  /// The rate control reads the times of the video frames, not a clock, and with one thread nothing
+  /// depends on the machine's load: equal inputs give equal bytes on one kind of processor.
+  final class LibraryH264Encoder: VideoEncoding {
+    /// The smallest width and height that OpenH264 takes.
+    static let leastSide = 16
+    /// What OpenH264 accepts as a bit rate, in bits per second.
+    private static let bitrates: ClosedRange<UInt64> = 10_000...100_000_000
+    /// What OpenH264 accepts as a frame rate.
+    private static let frameRates = 1.0...60.0
+    /// How long the frame rate is measured before it is judged: a second in the 90 kHz clock.
+    private static let rateWindow: Int64 = 90_000
+
+    private let settings: VideoSettings
+    private let encoder: UnsafeMutablePointer<ISVCEncoder?>
+    private let calls: ISVCEncoderVtbl
+    private let frame: UnsafeMutablePointer<SFrameBSInfo>
+    private var isOpen = false
+    private var size = (width: 0, height: 0)
+    private var bitrate: UInt64
+    private var frameRate: Double
+    /// The presentation time in units of 1/90000 s, which grows with every video frame.
+    private var presentationTime: Int64 = 0
+    private var lastMediaTime: UInt32?
+    /// Where the measured second began, and the video frames since.
+    private var rateBegan: Int64 = 0
+    private var rateFrames = 0
+    private var quantisers = H264Quantisers()
+
+    init(_ settings: VideoSettings) throws(CodecError) {
+      self.settings = settings
+      bitrate = settings.bitrate
+      frameRate = Double(settings.framesPerSecond)
+      var made: UnsafeMutablePointer<ISVCEncoder?>?
+      guard unsafe WelsCreateSVCEncoder(&made) == 0, let made = unsafe made,
+        let calls = unsafe made.pointee?.pointee
+      else { throw CodecError(reason: "cannot create an H.264 encoder") }
+      unsafe encoder = made
+      self.calls = calls
+      unsafe frame = UnsafeMutablePointer<SFrameBSInfo>.allocate(capacity: 1)
+      unsafe frame.initialize(to: SFrameBSInfo())
+      var quiet = Int32(WELS_LOG_QUIET)
+      _ = unsafe calls.SetOption?(encoder, ENCODER_OPTION_TRACE_LEVEL, &quiet)
+      try open(width: settings.width, height: settings.height)
+    }
+
+    deinit {
+      if isOpen { _ = unsafe calls.Uninitialize?(encoder) }
+      unsafe WelsDestroySVCEncoder(encoder)
+      unsafe frame.deallocate()
+    }
+
+    var wantsPixels: Bool { true }
+
+    func setBitrate(_ bitsPerSecond: UInt64) {
+      guard bitsPerSecond != bitrate else { return }
+      bitrate = bitsPerSecond
+      guard isOpen else { return }
+      var wanted = SBitrateInfo(iLayer: SPATIAL_LAYER_ALL, iBitrate: encoderBitrate)
+      // On failure the rate before stays in force.
+      _ = unsafe calls.SetOption?(encoder, ENCODER_OPTION_BITRATE, &wanted)
+    }
+
+    private var encoderBitrate: Int32 {
+      let range = LibraryH264Encoder.bitrates
+      return Int32(clamping: min(max(bitrate, range.lowerBound), range.upperBound))
+    }
+
+    func encode(
+      _ videoFrame: I420Buffer, mediaTime: UInt32, forceKey: Bool
+    ) throws(CodecError) -> EncodedVideo? {
+      if size != (videoFrame.width, videoFrame.height) {
+        try open(width: videoFrame.width, height: videoFrame.height)
+      }
+      guard isOpen else { throw CodecError(reason: "the H.264 encoder is not open") }
+      advance(to: mediaTime)
+      if forceKey, unsafe copenh264_force_key(encoder) != 0 {
+        throw CodecError(reason: "the H.264 encoder makes no key frame")
+      }
+      // A video frame without content is grey, as with VP8 and VP9.
+      let samples =
+        videoFrame.samples.isEmpty
+        ? [UInt8](
+          repeating: 128,
+          count: I420Buffer.byteCount(width: videoFrame.width, height: videoFrame.height))
+        : videoFrame.samples
+      let status = unsafe samples.withUnsafeBufferPointer { buffer in
+        var picture = unsafe SSourcePicture(
+          i420: buffer, width: videoFrame.width, height: videoFrame.height)
+        unsafe picture.uiTimeStamp = presentationTime / 90
+        return unsafe calls.EncodeFrame?(encoder, &picture, frame) ?? -1
+      }
+      guard status == 0 else {
+        throw CodecError(reason: "the H.264 encoder cannot encode: error \(status)")
+      }
+      return collect()
+    }
+
+    /// Follows the media time across wrap-arounds, and the rate at which video frames really come:
+    /// a bit rate is shared among as many of them as are expected.
+    private func advance(to mediaTime: UInt32) {
+      if let lastMediaTime {
+        let step = Int32(bitPattern: mediaTime &- lastMediaTime)
+        presentationTime += step > 0 ? Int64(step) : 1
+      }
+      lastMediaTime = mediaTime
+      let elapsed = presentationTime - rateBegan
+      guard elapsed >= LibraryH264Encoder.rateWindow else {
+        rateFrames += 1
+        return
+      }
+      let range = LibraryH264Encoder.frameRates
+      let measured = Double(rateFrames) * 90_000 / Double(elapsed)
+      let rate = min(max(measured, range.lowerBound), range.upperBound)
+      if abs(rate - frameRate) * 10 > frameRate {
+        frameRate = rate
+        var told = Float(rate)
+        _ = unsafe calls.SetOption?(encoder, ENCODER_OPTION_FRAME_RATE, &told)
+      }
+      (rateBegan, rateFrames) = (presentationTime, 1)
+    }
+
+    /// Gathers the units of the frame; nil when the encoder left it out.
+    private func collect() -> EncodedVideo? {
+      let kind = unsafe frame.pointee.eFrameType
+      guard kind != videoFrameTypeSkip, kind != videoFrameTypeInvalid else { return nil }
+      var bytes: [UInt8] = []
+      let layers = unsafe UnsafeBufferPointer(
+        start: copenh264_layers(frame), count: Int(max(0, frame.pointee.iLayerNum)))
+      for layer in unsafe layers {
+        let lengths = unsafe UnsafeBufferPointer(
+          start: layer.pNalLengthInByte, count: Int(max(0, layer.iNalCount)))
+        let count = unsafe lengths.reduce(0) { $0 + Int($1) }
+        unsafe bytes.append(contentsOf: UnsafeBufferPointer(start: layer.pBsBuf, count: count))
+      }
+      guard !bytes.isEmpty else { return nil }
+      let isKey = kind == videoFrameTypeIDR
+      return EncodedVideo(
+        bytes: bytes, isKey: isKey, quantiser: quantisers.mean(of: bytes.span.bytes) ?? 0)
+    }
+
+    /// Begins, or begins anew with another size; the first video frame is then a key frame.
+    private func open(width: Int, height: Int) throws(CodecError) {
+      if isOpen { _ = unsafe calls.Uninitialize?(encoder) }
+      isOpen = false
+      let sides = LibraryH264Encoder.leastSide...LibraryVPXEncoder.largestSide
+      guard sides.contains(width), sides.contains(height) else {
+        throw CodecError(
+          reason: "H.264 is not encoded at \(width) by \(height): each side needs 16 pixels")
+      }
+      var parameters = SEncParamExt()
+      guard unsafe calls.GetDefaultParams?(encoder, &parameters) == 0 else {
+        throw CodecError(reason: "the H.264 encoder has no configuration")
+      }
+      configure(&parameters, width: width & ~1, height: height & ~1)
+      guard unsafe calls.InitializeExt?(encoder, &parameters) == 0 else {
+        throw CodecError(reason: "the H.264 encoder cannot be opened for \(width) by \(height)")
+      }
+      isOpen = true
+      size = (width, height)
+    }
+
+    private func configure(_ parameters: inout SEncParamExt, width: Int, height: Int) {
+      let range = LibraryH264Encoder.frameRates
+      let rate = Float(min(max(frameRate, range.lowerBound), range.upperBound))
+      parameters.iUsageType =
+        settings.isScreen ? SCREEN_CONTENT_REAL_TIME : CAMERA_VIDEO_REAL_TIME
+      parameters.iPicWidth = Int32(width)
+      parameters.iPicHeight = Int32(height)
+      parameters.iTargetBitrate = encoderBitrate
+      parameters.iMaxBitrate = 0
+      parameters.iRCMode = RC_BITRATE_MODE
+      parameters.fMaxFrameRate = rate
+      parameters.bEnableFrameSkip = true
+      // Key frames are made where the peer asks for one.
+      parameters.uiIntraPeriod = 0
+      parameters.uiMaxNalSize = 0
+      parameters.iMultipleThreadIdc = 1
+      parameters.bUseLoadBalancing = false
+      parameters.eSpsPpsIdStrategy = CONSTANT_ID
+      parameters.bEnableAdaptiveQuant = false
+      parameters.iSpatialLayerNum = 1
+      parameters.iTemporalLayerNum = 1
+      parameters.sSpatialLayers.0.iVideoWidth = Int32(width)
+      parameters.sSpatialLayers.0.iVideoHeight = Int32(height)
+      parameters.sSpatialLayers.0.fFrameRate = rate
+      parameters.sSpatialLayers.0.iSpatialBitrate = encoderBitrate
+      parameters.sSpatialLayers.0.iMaxSpatialBitrate = 0
+      // OpenH264 writes the constraints of the constrained baseline into it, and the level that the
+      // size and the rate need.
+      parameters.sSpatialLayers.0.uiProfileIdc = PRO_BASELINE
+      parameters.sSpatialLayers.0.sSliceArgument.uiSliceNum = 1
+      parameters.sSpatialLayers.0.sSliceArgument.uiSliceMode = SM_SINGLE_SLICE
+      if let limit = settings.unitLimit {
+        parameters.sSpatialLayers.0.sSliceArgument.uiSliceMode = SM_SIZELIMITED_SLICE
+        parameters.sSpatialLayers.0.sSliceArgument.uiSliceSizeConstraint = UInt32(
+          clamping: max(limit, 200))
+      }
+    }
+  }
+
+  extension SSourcePicture {
+    /// Describes I420 samples that stand in one array; OpenH264 only reads them.
+    ///
+    /// A last odd column or row is left out, because H.264 has whole chroma samples alone.
+    fileprivate init(i420 samples: UnsafeBufferPointer<UInt8>, width: Int, height: Int) {
+      unsafe self.init()
+      let chromaWidth = (width + 1) / 2
+      let chromaHeight = (height + 1) / 2
+      let luma = unsafe UnsafeMutablePointer(mutating: samples.baseAddress)
+      unsafe iColorFormat = Int32(videoFormatI420.rawValue)
+      unsafe iPicWidth = Int32(width & ~1)
+      unsafe iPicHeight = Int32(height & ~1)
+      unsafe pData.0 = luma
+      unsafe pData.1 = luma.map { unsafe $0 + width * height }
+      unsafe pData.2 = luma.map { unsafe $0 + width * height + chromaWidth * chromaHeight }
+      unsafe iStride.0 = Int32(width)
+      unsafe iStride.1 = Int32(chromaWidth)
+      unsafe iStride.2 = Int32(chromaWidth)
+    }
+  }
+#endif

@@ -1,0 +1,56 @@
+import Foundation
+import Live
+import Media
+import Testing
+
+@testable import RetakeCommand
+
+/// What is sent, as a command line says it, and what is shown of a microphone.
+struct DeviceOptionTests {
+  @Test func severalThingsStandInOneWord() throws {
+    #expect(
+      SendList(argument: "microphone,camera")?.choices == [.device(.microphone), .device(.camera)])
+    #expect(
+      SendList(argument: "screen,talk.wav")?.choices == [.device(.screen), .file("talk.wav")])
+    #expect(
+      PublishList(argument: "pattern,microphone")?.choices == [.pattern, .device(.microphone)])
+    for word in ["microphone,", ",", "", "camera,loudspeaker", "talk.mp3"] {
+      #expect(SendList(argument: word) == nil, "\(word)")
+      #expect(PublishList(argument: word) == nil, "\(word)")
+    }
+  }
+
+  @Test func aFileMayHaveACommaInItsName() throws {
+    let path = FileManager.default.temporaryDirectory.path + "/one,camera-\(UUID().uuidString).wav"
+    try Data().write(to: URL(filePath: path))
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    #expect(SendList(argument: path)?.choices == [.file(path)])
+    #expect(PublishList(argument: path)?.choices == [.file(path)])
+  }
+
+  @Test func camerasAreNamedByTheirPlaceOrFile() {
+    #expect(CameraChoice(argument: "back") == .position(.back))
+    #expect(CameraChoice(argument: "/dev/video2")?.path == "/dev/video2")
+    #expect(CameraChoice(argument: "/dev/video2")?.position == .front)
+    #expect(CameraChoice(argument: "middle") == nil)
+  }
+
+  /// Blocks of 20 ms that swing between two samples.
+  private func add(_ sample: Int16, blocks: Int, to meter: MicrophoneMeter) -> Int {
+    let samples = (0..<960).map { $0 % 2 == 0 ? sample : -sample }
+    return (0..<blocks).count { _ in meter.add(AudioBlock(samples: samples, channels: 1)) }
+  }
+
+  @Test func howlingIsToldOnceAndSpeechIsNone() {
+    let meter = MicrophoneMeter(canHowl: true)
+    #expect(meter.text.hasSuffix("silent"))
+    // Speech at -26 dBov, and one loud second of it.
+    #expect(add(1_640, blocks: 300, to: meter) == 0)
+    #expect(meter.text == "microphone [######------] -26 dBov", "\(meter.text)")
+    #expect(add(25_000, blocks: 50, to: meter) == 0)
+    #expect(add(1_640, blocks: 50, to: meter) == 0)
+    #expect(add(25_000, blocks: 300, to: meter) == 1)
+    // Without a loudspeaker nothing howls.
+    #expect(add(25_000, blocks: 300, to: MicrophoneMeter(canHowl: false)) == 0)
+  }
+}
