@@ -273,7 +273,7 @@ let package = Package(
       "RetakeRTCTests",
       [
         "Wire", "Media", "AudioSession", "Peer", "SDP", "Live", "Retake", "RetakeTesting",
-        "RetakeRTC",
+        "RetakeRTC", "RoomServers",
       ]),
     // Servers of rooms and a desk with a microphone, for tests of clients.
     .target(

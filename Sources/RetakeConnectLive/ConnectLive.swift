@@ -12,10 +12,11 @@ public typealias ProvisionCallback = (_ code: Int, _ message: String) -> Void
 /// The SDK of Kakao i Connect Live for iOS by its names, over Retake's own rooms.
 ///
 /// It is compatible by interface with version 2.2.0, as far as that version's guide shows types,
-/// methods, callbacks and errors. Nothing of the service itself is here: rooms are those of a server
-/// that `retake record serve --rooms` is, or that an application hosts.
+/// methods, callbacks and errors. Nothing of the service itself is here: rooms are those of a
+/// server of Retake's own, as `retake record serve --rooms` is one.
 ///
-/// Delegates and closures are ordinary ones: they are called one after the other on `callbackQueue`.
+/// Delegates and closures are ordinary ones: they are called on `callbackQueue`, one after the
+/// other.
 public enum ConnectLive {
   private struct State {
     var service = Service(rooms: ProcessInfo.processInfo.environment["RETAKE_ROOMS"])

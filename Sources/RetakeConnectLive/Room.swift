@@ -165,8 +165,8 @@ public final class Room: Sendable {
   /// Asks for the process that shares the screen: its frames are published as a further video.
   ///
   /// - Parameters:
-  ///   - appGroup: what both processes call their common folder: a path, or a name that stands for a
-  ///     folder of the user's.
+  ///   - appGroup: what both processes call their common folder: a path, or a name that stands for
+  ///     a folder of the user's.
   ///   - extensionName: the program to start, by its path or its name; where there is none of this
   ///     name, the room waits for whoever calls `createScreenShare` with the group.
   ///   - completion: hears of every state of it.

@@ -14,6 +14,8 @@ public final class MediaChannel: Sendable {
     var streams: [MediaStream] = []
     var audio: AudioSession?
     var isGivenUp = false
+    /// What the room calls.
+    var handlers: RoomClient.MediaChannelHandlers?
     /// Who hears once how connecting went.
     var handler: Handed<(MediaChannel?, (any Error)?) -> Void>?
   }
@@ -72,6 +74,8 @@ public final class MediaChannel: Sendable {
       return state.handler
     }
     guard let told else { return }
+    // They hold the channel until now, which nobody else may do.
+    state.withLock { $0.handlers }?.onConnect = nil
     calls.call {
       told.value(error == nil ? self : nil, error)
       self.configuration.mediaChannelHandlers.onConnect?(error)
@@ -86,6 +90,7 @@ public final class MediaChannel: Sendable {
       var native = configuration.core
       let handlers = RoomClient.MediaChannelHandlers()
       configuration.mediaChannelHandlers.follow(handlers, self)
+      state.withLock { $0.handlers = handlers }
       native.mediaChannelHandlers = handlers
       let room = Room(.sora(native), session: session, label: "Sora", audio: audio)
       let media = native.role == .recvonly ? nil : try Self.media(native)

@@ -67,7 +67,7 @@ public final class MediaChannelHandlers: Sendable {
 
   /// Has the handlers of a room tell these.
   func follow(_ core: RoomClient.MediaChannelHandlers, _ channel: MediaChannel) {
-    core.onConnect = { [weak channel] in channel?.answer($0) }
+    core.onConnect = { channel.answer($0) }
     core.onAddStream = { [weak channel] stream in
       guard let channel else { return }
       let stream = channel.added(stream)

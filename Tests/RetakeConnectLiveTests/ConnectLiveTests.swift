@@ -12,7 +12,7 @@ import Testing
 
 /// The calls of the SDK's guide, in rooms of Retake's own: every test has the process's one SDK and
 /// its devices.
-@Suite(.timeLimit(.minutes(10)), .serialized) struct ConnectLiveTests {
+@Suite(.timeLimit(.minutes(10)), .serialized, .machineAlone) struct ConnectLiveTests {
   private static let queue = DispatchQueue(label: "ConnectLive")
 
   /// A machine with this device, and a server with rooms.
@@ -88,7 +88,7 @@ import Testing
       presentationTimeNs: Int64(number) * 66_000_000)
   }
 
-  // KA3, KA4, KA15, KA17: nobody enters without having signed in.
+  // KA3, KA4, KA15, KA17, KA26 to KA29: nobody enters without having signed in.
   @Test func whoHasSignedInEntersAndNobodyElse() async throws {
     let machine = try await Machine(secret: "serviceId:serviceSecret")
     let anna = Handed(Caller())
@@ -114,6 +114,12 @@ import Testing
     try await eventually("no entry") {
       await on(anna) { $0.log.count { $0 == "error 1106 false" } == 2 }
     }
+    // A server that is not there: the error comes first, then the end.
+    ConnectLive.use(rooms: "ws://127.0.0.1:1/rooms", tokens: machine.rooms.tokens)
+    let ben = try await person()
+    await on(ben) { $0.enter("room-1") }
+    try await hears("disconnected disconnected", ben)
+    #expect(await on(ben) { $0.log.suffix(2).first?.hasSuffix(" true") == true })
     try await machine.end()
   }
 
@@ -320,6 +326,23 @@ import Testing
       ioBufferDuration: 0.02)
     #expect(AVAudioSession.sharedInstance().preferredIOBufferDuration == 0.02)
     try await machine.end()
+  }
+
+  // A picture goes from the device to the stack and from the stack to the view as it is.
+  @Test func picturesAreSharedAndNotCopied() throws {
+    func address(_ bytes: [UInt8]) -> UnsafePointer<UInt8>? {
+      bytes.withUnsafeBufferPointer { $0.baseAddress }
+    }
+    let bytes = [UInt8](repeating: 128, count: 64 * 48 * 3 / 2)
+    let captured = CMSampleBuffer(
+      imageBuffer: CVPixelBuffer(
+        width: 64, height: 48, pixelFormat: kCVPixelFormatType_420YpCbCr8Planar, bytes: bytes),
+      presentationTimeNs: 1)
+    let frame = try #require(captured.videoFrame)
+    #expect(address(frame.buffer.bytes) == address(bytes))
+    let view = UIRenderView()
+    view.core.renderFrame(frame)
+    #expect(address(try #require(view.videoFrame?.native).buffer.bytes) == address(bytes))
   }
 
   @Test @MainActor func anApplicationOnTheMainActorIsCalledThere() async throws {

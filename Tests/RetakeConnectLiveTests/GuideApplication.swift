@@ -1,7 +1,7 @@
 import RetakeConnectLive
 
-// What the guide of the SDK shows, written as an application of its time: ordinary classes, closures
-// that hold `self`, nothing marked for threads. It compiles here in Swift 6 mode.
+// What the guide of the SDK shows, written as an application of its time: ordinary classes,
+// closures that hold `self`, nothing marked for threads. It compiles here in Swift 6 mode.
 
 /// Somebody who takes part in rooms.
 class Caller: RoomDelegate {

@@ -12,7 +12,7 @@ import Testing
 
 /// The calls of the SDK's page on audio, against a server of Sora: every test has the process's one
 /// object and its one device.
-@Suite(.timeLimit(.minutes(10)), .serialized) struct AudioOperationsTests {
+@Suite(.timeLimit(.minutes(10)), .serialized, .machineAlone) struct AudioOperationsTests {
   private static let queue = DispatchQueue(label: "AudioOperations")
 
   /// A machine with this device, whose channels belong to the sessions of a test's server.
@@ -56,7 +56,7 @@ import Testing
     try await eventually(text) { await onQueue { app.value.happened.contains(text) } }
   }
 
-  // SO1 to SO5: received streams by the connection that they come from, their volume and their mute.
+  // SO1 to SO5: received streams by the connection that they come from, their volume and mute.
   @Test func aReceivedStreamIsFoundByItsConnectionMadeLouderAndMuted() async throws {
     let machine = try await Machine()
     let (app, url) = (application(), machine.url)
@@ -178,6 +178,54 @@ import Testing
       await onQueue { app.value.mediaChannel }?.disconnect()
       try await machine.end()
     }
+  }
+
+  // SO13 to SO17: what descriptions of the SDK have beside the page.
+  @Test func aChannelTellsItsEventsAndItsStatistics() async throws {
+    let machine = try await Machine(Desk(hertz: 440), receivesVoice: true)
+    (Sora.shared.usesManualAudio, Sora.shared.audioEnabled) = (true, false)
+    let (app, url) = (application(), machine.url)
+    await onQueue {
+      let config = app.value.louder(url: url)
+      config.mediaChannelHandlers.onReceiveSignaling = { text in
+        if text.contains("offer") { app.value.happened.append("offer") }
+      }
+      config.mediaChannelHandlers.onDisconnect = { event in
+        if case .ok(let code, let reason) = event {
+          app.value.happened.append("over \(code) \(reason)")
+        }
+      }
+      app.value.connect(config)
+    }
+    try await hears("connected", app)
+    try await hears("offer", app)
+    try await hears("added mainStream", app)
+    #expect(machine.desk.count("startUnit") == 0)
+    Sora.shared.audioEnabled = true
+    #expect(machine.desk.count("startUnit") == 1)
+    let channel = try #require(await onQueue { app.value.mediaChannel })
+    try await channel.setAudioHardMute(true)
+    #expect(machine.desk.operations.last == .pauseRecording)
+    try await channel.setAudioHardMute(false)
+    #expect(machine.desk.operations.last == .resumeRecording)
+    // The own pictures, black ones of no camera and one of the application.
+    let (own, view) = (try #require(channel.senderStream), RTCMTLVideoView())
+    own.setVideoRenderer(view)
+    let pixels = CVPixelBuffer(
+      width: 64, height: 48, pixelFormat: kCVPixelFormatType_32BGRA,
+      bytes: [UInt8](repeating: 128, count: 64 * 48 * 4))
+    own.send(videoFrame: RTCVideoFrame(pixelBuffer: pixels, rotation: ._0, timeStampNs: 1))
+    #expect(view.videoFrame?.width == 64)
+    try await eventually("the other pictures") { view.videoFrame?.width == 640 }
+    let types = await withCheckedContinuation { continuation in
+      channel.getStats { report in
+        continuation.resume(returning: Set(report.statistics.values.map(\.type)))
+      }
+    }
+    #expect(types.isSuperset(of: ["inbound-rtp", "outbound-rtp", "candidate-pair"]))
+    machine.server.close(code: 4_490, reason: "moved by its owner")
+    try await hears("over 4490 moved by its owner", app)
+    try await machine.end()
   }
 
   @Test func aServerThatIsNotThereIsAnErrorOfConnecting() async throws {

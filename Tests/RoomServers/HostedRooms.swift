@@ -39,6 +39,9 @@ package final class HostedRooms: Sendable {
   /// Where the rooms are entered.
   package var url: String { "ws://127.0.0.1:\(server.port)/rooms" }
 
+  /// Where tokens are given.
+  package var tokens: String { "http://127.0.0.1:\(server.port)/rooms/token" }
+
   /// Ends the rooms.
   package func end() async throws {
     await host.close()

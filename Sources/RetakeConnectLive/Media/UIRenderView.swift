@@ -5,8 +5,10 @@ public import RetakeRTC
 import RoomClient
 import Synchronization
 
-/// A view that shows one video, without a screen: it keeps the video frame that it shows, and passes
-/// every one on to a renderer of the application where it has one.
+/// A view that shows one video, without a screen.
+///
+/// It keeps the video frame that it shows, and passes every one on to a renderer of the application
+/// where it has one.
 public final class UIRenderView: Sendable {
   let core: RenderView
   private let screen: Screen

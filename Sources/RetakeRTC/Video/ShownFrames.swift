@@ -1,5 +1,5 @@
 import Foundation
-package import Live
+import Live
 package import Media
 
 /// Shows the frames of the stack in a renderer of the application.

@@ -83,8 +83,8 @@ final class RoomDriver: Sendable {
 
   /// Calls the room without waiting, for methods that return at once.
   ///
-  /// - Parameter answered: gets the answer, nil when it is done; it must return at once and not call
-  ///   the room.
+  /// - Parameter answered: gets the answer, nil when it is done; it must return at once and not
+  ///   call the room.
   /// - Throws: what the room refuses at once; nothing is answered then.
   func begin(
     _ call: RoomCall, answered: @escaping @Sendable (RoomError?) -> Void
