@@ -10,6 +10,7 @@ public final class MediaStream: Sendable {
   /// The own media; nil of a received stream.
   private let media: LocalMedia?
   private let shown = Mutex<ShownFrames?>(nil)
+  private let isFilled = Mutex(false)
 
   init(_ core: Live.MediaStream, _ media: LocalMedia?) {
     (self.core, self.media) = (core, media)
@@ -63,8 +64,15 @@ public final class MediaStream: Sendable {
   }
 
   /// Sends a video frame of the application on the own stream, as of its time; not of the page.
+  ///
+  /// The camera ends with the first of them.
   public func send(videoFrame: RTCVideoFrame?) {
     guard let frame = videoFrame?.native else { return }
+    let isFirst = isFilled.withLock { isFilled in
+      defer { isFilled = true }
+      return !isFilled
+    }
+    if isFirst { media?.endCapturing() }
     media?.video?.source.capture(frame)
   }
 }

@@ -208,15 +208,19 @@ import Testing
     #expect(machine.desk.operations.last == .pauseRecording)
     try await channel.setAudioHardMute(false)
     #expect(machine.desk.operations.last == .resumeRecording)
-    // The own pictures, black ones of no camera and one of the application.
+    // The own pictures, black ones of no camera, then those of the application alone.
     let (own, view) = (try #require(channel.senderStream), RTCMTLVideoView())
     own.setVideoRenderer(view)
     let pixels = CVPixelBuffer(
       width: 64, height: 48, pixelFormat: kCVPixelFormatType_32BGRA,
       bytes: [UInt8](repeating: 128, count: 64 * 48 * 4))
-    own.send(videoFrame: RTCVideoFrame(pixelBuffer: pixels, rotation: ._0, timeStampNs: 1))
-    #expect(view.videoFrame?.width == 64)
-    try await eventually("the other pictures") { view.videoFrame?.width == 640 }
+    try await eventually("a black picture") { view.videoFrame?.width == 640 }
+    var time: Int64 = 0
+    try await eventually("the application's picture") {
+      time += 66_000_000
+      own.send(videoFrame: RTCVideoFrame(pixelBuffer: pixels, rotation: ._0, timeStampNs: time))
+      return view.videoFrame?.width == 64
+    }
     let types = await withCheckedContinuation { continuation in
       channel.getStats { report in
         continuation.resume(returning: Set(report.statistics.values.map(\.type)))
