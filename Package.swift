@@ -56,6 +56,9 @@ let package = Package(
     .library(name: "Retake", targets: ["Retake"]),
     // For applications that are written against the Objective-C API of libwebrtc.
     .library(name: "RetakeRTC", targets: ["RetakeRTC"]),
+    // For applications that are written against the SDK of Sora, or of Kakao i Connect Live.
+    .library(name: "RetakeSora", targets: ["RetakeSora"]),
+    .library(name: "RetakeConnectLive", targets: ["RetakeConnectLive"]),
     // For the tests of other packages: takes as regression tests, and a network that is a take.
     .library(name: "RetakeTesting", targets: ["RetakeTesting"]),
   ],
@@ -215,6 +218,13 @@ let package = Package(
         "Wire", "Secure", "ICE", "SCTP", "SDP", "JSEP", "Media", "MediaFiles", "AudioSession",
         "Stats", "Peer", "Live",
       ]),
+    // Rooms with the names of two SDKs for telephones; each is thin.
+    module(
+      "RetakeSora",
+      ["Stats", "Media", "Live", "RoomSignaling", "RoomProtocols", "RoomClient", "RetakeRTC"]),
+    module(
+      "RetakeConnectLive",
+      ["Stats", "Media", "Live", "RoomSignaling", "Room", "RoomClient", "RetakeRTC"]),
     .target(
       name: "RetakeCommand",
       dependencies: [
@@ -263,7 +273,25 @@ let package = Package(
       "RetakeRTCTests",
       [
         "Wire", "Media", "AudioSession", "Peer", "SDP", "Live", "Retake", "RetakeTesting",
-        "RetakeRTC",
+        "RetakeRTC", "RoomServers",
+      ]),
+    // Servers of rooms and a desk with a microphone, for tests of clients.
+    .target(
+      name: "RoomServers",
+      dependencies: [
+        "Wire", "SDP", "JSEP", "Media", "AudioSession", "Peer", "RoomProtocols", "RoomSignaling",
+        "Signaling", "Live", "RoomClient",
+      ], path: "Tests/RoomServers", swiftSettings: settings),
+    // With the settings of an application: what the documents show is written as they show it.
+    .testTarget(
+      name: "RetakeSoraTests",
+      dependencies: [
+        "Media", "AudioSession", "Peer", "Live", "RetakeRTC", "RoomServers", "RetakeSora",
+      ]),
+    .testTarget(
+      name: "RetakeConnectLiveTests",
+      dependencies: [
+        "Media", "AudioSession", "Live", "RetakeRTC", "RoomServers", "RetakeConnectLive",
       ]),
     tests("SpeakersTests", ["Wire", "Speakers"]),
     tests(
@@ -289,7 +317,7 @@ let package = Package(
       "RoomClientTests",
       [
         "Wire", "RTP", "SDP", "JSEP", "Media", "AudioSession", "Stats", "Peer", "RoomSignaling",
-        "RoomProtocols", "Room", "Signaling", "Live", "Tape", "Replay", "RoomClient",
+        "RoomProtocols", "Room", "Signaling", "Live", "Tape", "Replay", "RoomClient", "RoomServers",
       ]),
     tests("RoomTests", ["Wire", "Peer", "SDP", "RoomSignaling", "Room", "Lab"]),
     tests(

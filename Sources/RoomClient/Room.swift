@@ -106,13 +106,18 @@ public final class Room: Sendable {
   ///   1301.
   /// - Throws: `RoomError`; the room is over then.
   public func connect(roomId: String) async throws(RoomError) {
+    try await call(.connect(join(roomId)))
+  }
+
+  /// What is said on entering a room.
+  func join(_ roomId: String) -> RoomJoin {
     var join =
       server.join
       ?? RoomJoin(
         room: roomId, role: config.role.connection, displayName: config.displayName,
         metadata: config.metadata)
     join.room = roomId
-    try await call(.connect(join))
+    return join
   }
 
   /// Leaves the room; `disconnected` is told when that is done.
@@ -181,7 +186,9 @@ public final class Room: Sendable {
   ///
   /// - Throws: `RoomError` 1321 to 1331.
   public func subscribe(videoId: Int) async throws(RoomError) {
-    try await call(.subscribe(try media(videoId)))
+    let media = try media(videoId)
+    try await call(.subscribe(media))
+    model.setSubscribed(true, media)
   }
 
   /// Subscribes to several videos; what goes wrong with one of them is told as an error.
@@ -197,7 +204,9 @@ public final class Room: Sendable {
   ///
   /// - Throws: `RoomError` 1327, 1330.
   public func unsubscribe(videoId: Int) async throws(RoomError) {
-    try await call(.unsubscribe(try media(videoId)))
+    let media = try media(videoId)
+    try await call(.unsubscribe(media))
+    model.setSubscribed(false, media)
   }
 
   /// Subscribes to several videos no longer.
@@ -209,7 +218,7 @@ public final class Room: Sendable {
     try await call(.unsubscribeAll(media))
   }
 
-  private func media(_ id: Int) throws(RoomError) -> MediaID {
+  func media(_ id: Int) throws(RoomError) -> MediaID {
     guard let number = UInt32(exactly: id) else {
       throw RoomError(.noSuchMedia, RoomErrorCode.noSuchMedia.meaning, mediaID: id)
     }
@@ -250,6 +259,9 @@ public final class Room: Sendable {
   public func getRemoteStatsReport(of participantId: String) async -> [Statistics] {
     await model.statistics(of: participantId, driver.links)
   }
+
+  /// The statistics of all connections.
+  package func getStats() async -> StatsReport { await report { _ in true } }
 
   private func report(_ isWanted: (RoomLink) -> Bool) async -> StatsReport {
     var report = StatsReport()

@@ -51,6 +51,21 @@ struct SDKRowTests {
     }
   }
 
+  @Test func theTestsAtTheProductsExistAndTheArticleHasThem() throws {
+    let tests = Self.tests()
+    let ids = Set(SDKRow.all.map(\.id))
+    for (test, rows) in SDKRow.productTests {
+      #expect(Self.exists(test, in: tests), "there is no test \(test)")
+      #expect(!rows.isEmpty && ids.isSuperset(of: rows), "\(test) shows no row that is there")
+    }
+    let article = Self.root.appendingPathComponent("Sources/Retake/Retake.docc/ClientSDKs.md")
+    let lines = try String(contentsOf: article, encoding: .utf8).split(separator: "\n")
+    let rows = lines.map(String.init).filter {
+      $0.hasPrefix("| `AudioOperationsTests/") || $0.hasPrefix("| `ConnectLiveTests/")
+    }
+    #expect(rows == SDKRow.productMarkdown)
+  }
+
   @Test func aTestThatIsNotThereIsFound() {
     let file: NSString = "@Suite struct ATests { @Test func b() {} }"
     #expect(Self.exists("ATests/b", in: [file]))

@@ -1,11 +1,12 @@
 import AudioSession
 import Live
+import RoomServers
 import Testing
 
 @testable import RetakeRTC
 
 /// What uses the devices of the process and its audio session: one test after the other.
-@Suite(.timeLimit(.minutes(2)), .serialized) enum SharedDevices {}
+@Suite(.timeLimit(.minutes(2)), .serialized, .machineAlone) enum SharedDevices {}
 
 extension SharedDevices {
   @Suite struct RTCAudioSessionTests {

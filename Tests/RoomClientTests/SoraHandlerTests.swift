@@ -2,6 +2,7 @@ import AudioSession
 import Live
 import Media
 import RoomProtocols
+import RoomServers
 import RoomSignaling
 import Synchronization
 import Testing

@@ -3,6 +3,8 @@ import Media
 import Peer
 import Replay
 import RoomClient
+import RoomProtocols
+import RoomServers
 import RoomSignaling
 import Stats
 import Tape
@@ -60,5 +62,13 @@ import Testing
       Issue.record("\(report)")
       return
     }
+  }
+}
+
+extension SoraChannel {
+  func room(delegate: Ear) -> Room {
+    var configuration = configuration(.sendonly)
+    configuration.simulcastEnabled = true
+    return Room(.sora(configuration), session: clients, label: "client", delegate: delegate)
   }
 }

@@ -9,6 +9,7 @@ public final class AudioAttachment: Sendable {
     var captured: MediaSubscription?
     /// Waits until the connection is connected.
     var watch: Task<Void, Never>?
+    var whenEstablished: (@Sendable () -> Void)?
   }
 
   private let state: Mutex<State>
@@ -47,6 +48,13 @@ public final class AudioAttachment: Sendable {
   }
 
   func watch(by task: Task<Void, Never>) { state.withLock { $0.watch = task } }
+
+  func whenEstablished(_ body: @escaping @Sendable () -> Void) {
+    state.withLock { $0.whenEstablished = body }
+  }
+
+  /// What a microphone is opened for is connected.
+  package func establish() { state.withLock { $0.whenEstablished }?() }
 }
 
 extension Session {

@@ -284,6 +284,7 @@ public final class AudioSession: Sendable {
     let attachment = AudioAttachment(received: nil, captured: onCaptured(sink)) { [weak self] in
       _ = self?.reply(to: .closeConnection(id))
     }
+    attachment.whenEstablished { [weak self] in _ = self?.reply(to: .connectionEstablished(id)) }
     try call(.openConnection(id, sends: true, receives: false))
     return attachment
   }

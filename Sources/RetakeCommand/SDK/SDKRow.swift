@@ -75,6 +75,10 @@ struct SDKRow: Hashable, Sendable {
     JSONText.object([
       ("id", .text(id)), ("text", .text(text)), ("state", .text(state.rawValue)),
       ("remark", remark.isEmpty ? nil : .text(remark)), ("test", test.map { .text($0) }),
+      (
+        "product_tests",
+        productTests.isEmpty ? nil : .text(productTests.joined(separator: " "))
+      ),
     ]).text
   }
 

@@ -6,23 +6,23 @@
 ///
 /// The compiler cannot check what the interface promises instead: it is kept and handed on, and
 /// called one call at a time, on the factory's queue or on the thread that its documentation names.
-struct Handed<Value>: @unchecked Sendable {
-  let value: Value
+package struct Handed<Value>: @unchecked Sendable {
+  package let value: Value
 
-  init(_ value: Value) { self.value = value }
+  package init(_ value: Value) { self.value = value }
 }
 
 /// A delegate of the application, which is not kept alive; the same promise.
 ///
 /// It is never cast: a class may conform on the main actor alone, and a cast asks where it is made.
-struct WeakDelegate<Delegate>: @unchecked Sendable {
+package struct WeakDelegate<Delegate>: @unchecked Sendable {
   private let find: () -> Delegate?
 
   /// - Parameter find: holds the delegate weakly.
-  init(_ find: @escaping () -> Delegate?) { self.find = find }
+  package init(_ find: @escaping () -> Delegate?) { self.find = find }
 
   /// The delegate; nil when there is none any more.
-  var value: Delegate? { find() }
+  package var value: Delegate? { find() }
 
   func refers(toSameAs other: WeakDelegate) -> Bool {
     guard let own = find(), let other = other.find() else { return false }

@@ -1,4 +1,5 @@
 import AudioSession
+package import Media
 
 /// Recorded audio or a picture, in the place of the class of CoreMedia.
 public final class CMSampleBuffer: Sendable {
@@ -7,6 +8,13 @@ public final class CMSampleBuffer: Sendable {
   /// The picture; nil for audio.
   let imageBuffer: CVPixelBuffer?
   let presentationTimeNs: Int64
+
+  /// The picture as senders take it; nil for audio, and for bytes that do not fit their size.
+  package var videoFrame: VideoFrame? {
+    imageBuffer?.native.flatMap {
+      try? VideoFrame(buffer: $0, timestampNanoseconds: presentationTimeNs)
+    }
+  }
 
   /// Creates a buffer of samples of 16 bits, those of the channels of a frame side by side.
   ///

@@ -36,9 +36,22 @@ struct KeptAudioSettings: Sendable {
     case .overridePort(let override):
       portOverride = override
       set(call)
+    case .applyMode(let mode, let options): keep(mode, options)
     case .setPreferredSampleRate, .setPreferredIOBuffer, .setPreferredChannels, .setIOType:
       set(call)
     default: break
+    }
+  }
+
+  /// Keeps a mode as the calls that it stands for.
+  private mutating func keep(_ mode: AudioMode, _ options: AudioSessionOptions) {
+    for operation in mode.operations(options: options, current: category) {
+      switch operation {
+      case .setCategory(let category, let options): keep(.setCategory(category, options: options))
+      case .setMode(let mode): keep(.setMode(mode))
+      case .overridePort(let override): keep(.overridePort(override))
+      default: break
+      }
     }
   }
 

@@ -103,7 +103,7 @@ public final class RTCAudioDeviceModule: Sendable {
   }
 
   /// Makes the session of a module that has none, of the machine's device.
-  func begin(in session: Session) {
+  package func begin(in session: Session) {
     var policy = AudioSessionPolicy()
     policy.declaresMicrophoneUse = CaptureAccess.shared.isDeclared(.audio)
     let subType = state.withLock { state -> OSType?? in

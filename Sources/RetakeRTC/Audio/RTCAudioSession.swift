@@ -305,6 +305,13 @@ public final class RTCAudioSession: Sendable {
     try setActive(active)
   }
 
+  /// Goes into a mode: category, mode, options and port in one.
+  ///
+  /// - Throws: `RTCAudioSessionError`: the device refused one of them; those after it are not set.
+  package func apply(_ mode: AudioModeChoice, options: AVAudioSession.CategoryOptions) throws {
+    try call(.applyMode(mode.native, options: AudioSessionOptions(rawValue: options.rawValue)))
+  }
+
   // MARK: From outside
 
   /// The system activated the session by itself, as for a call of its own telephone.

@@ -1,7 +1,7 @@
 public import Foundation
 import Live
 import Peer
-import Stats
+package import Stats
 
 /// One object of a report, with its W3C members by name.
 public final class RTCStatistics: Sendable, CustomStringConvertible {
@@ -38,7 +38,7 @@ public final class RTCStatisticsReport: Sendable, CustomStringConvertible {
   /// Unix time of the report in microseconds; 0 without objects.
   public let timestamp_us: Double
 
-  init(_ report: StatsReport) {
+  package init(_ report: StatsReport) {
     statistics = Dictionary(report.objects.map { ($0.id, RTCStatistics($0)) }) { first, _ in first }
     timestamp_us = (report.objects.map(\.timestamp).max() ?? 0) * 1000
   }

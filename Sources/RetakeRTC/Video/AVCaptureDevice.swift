@@ -42,7 +42,7 @@ public final class AVCaptureDevice: Sendable {
   public let position: Position
   /// What it can give, the preferred format first.
   public let formats: [Format]
-  let capturer: any VideoCapturer
+  package let capturer: any VideoCapturer
 
   /// Creates a camera from a capturer: a pattern, a file, or a device of the system.
   public init(
@@ -125,7 +125,7 @@ public final class AVCaptureDevice: Sendable {
 
   /// The cameras that were chosen, or those of the system: the first looks at the user, the second
   /// away.
-  static var all: [AVCaptureDevice] {
+  package static var all: [AVCaptureDevice] {
     if let devices = chosen.withLock({ $0 }) { return devices }
     let places = [(CameraPosition.front, Position.front), (.back, .back)]
     return zip(CameraList.paths(), places).map { path, place in

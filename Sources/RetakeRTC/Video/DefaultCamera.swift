@@ -1,4 +1,4 @@
-import Live
+package import Live
 import Media
 import Peer
 import Synchronization
@@ -58,12 +58,14 @@ final class DefaultCamera: Sendable {
 }
 
 /// Black pictures at a slow pace, in the place of a camera.
-final class BlackVideoCapturer: VideoCapturer {
-  let supportedFormats = [VideoFormat(width: 640, height: 480, framesPerSecond: 5)]
-  var isScreencast: Bool { false }
+package final class BlackVideoCapturer: VideoCapturer {
+  package let supportedFormats = [VideoFormat(width: 640, height: 480, framesPerSecond: 5)]
+  package var isScreencast: Bool { false }
   private let timer = SystemCaptureTimer()
 
-  func startCapture(_ format: VideoFormat, consumer: any VideoConsumer) {
+  package init() {}
+
+  package func startCapture(_ format: VideoFormat, consumer: any VideoConsumer) {
     consumer.captureDidStart(true)
     let black = RTCI420Buffer(width: Int32(format.width), height: Int32(format.height))
     timer.start(everyNanoseconds: Int64(1e9 / format.framesPerSecond)) { now in
@@ -73,7 +75,7 @@ final class BlackVideoCapturer: VideoCapturer {
     }
   }
 
-  func stopCapture() { timer.stop() }
+  package func stopCapture() { timer.stop() }
 }
 
 extension CaptureNote {

@@ -1,4 +1,4 @@
-import Media
+package import Media
 
 /// By how many degrees a frame is to be turned for showing, clockwise.
 public enum RTCVideoRotation: Int, Sendable {
@@ -69,7 +69,7 @@ public final class RTCVideoFrame: Sendable {
   public func rgba() -> [UInt8] { native?.rgba() ?? [] }
 
   /// An upright frame as it was captured or received.
-  convenience init(_ frame: VideoFrame) {
+  package convenience init(_ frame: VideoFrame) {
     let upright = frame.upright
     self.init(
       buffer: RTCI420Buffer(upright.videoFrame()), rotation: ._0,
@@ -77,7 +77,7 @@ public final class RTCVideoFrame: Sendable {
   }
 
   /// The frame as a sender takes it; nil for a buffer whose bytes do not fit its size.
-  var native: VideoFrame? {
+  package var native: VideoFrame? {
     let buffer = (buffer as? any NativeBuffer)?.native ?? buffer.toI420().native
     return buffer.flatMap {
       try? VideoFrame(buffer: $0, rotation: rotation.native, timestampNanoseconds: timeStampNs)

@@ -17,7 +17,7 @@ final class RoomDriver: Sendable {
     var outbox = Outbox<RoomOutput>()
     var last = Instant.zero
     var lastCall: UInt32 = 0
-    var waiting: [UInt32: CheckedContinuation<RoomReply, Never>] = [:]
+    var waiting: [UInt32: @Sendable (RoomReply) -> Void] = [:]
     var links: [ConnectionID: RoomLink] = [:]
     /// All connections that were made, in their order.
     var made: [PeerConnection] = []
@@ -67,12 +67,31 @@ final class RoomDriver: Sendable {
   /// Calls the room, and waits for its answer.
   func call(_ call: RoomCall) async -> RoomReply {
     await withCheckedContinuation { continuation in
-      state.withLock { state in
-        state.lastCall &+= 1
-        state.waiting[state.lastCall] = continuation
-        step(.call(id: state.lastCall, call), &state)
-      }
+      self.call(call) { continuation.resume(returning: $0) }
     }
+  }
+
+  /// Calls the room, and hands its answer to a closure, which must return at once and not call the
+  /// room.
+  private func call(_ call: RoomCall, _ answered: @escaping @Sendable (RoomReply) -> Void) {
+    state.withLock { state in
+      state.lastCall &+= 1
+      state.waiting[state.lastCall] = answered
+      step(.call(id: state.lastCall, call), &state)
+    }
+  }
+
+  /// Calls the room without waiting, for methods that return at once.
+  ///
+  /// - Parameter answered: gets the answer, nil when it is done; it must return at once and not
+  ///   call the room.
+  /// - Throws: what the room refuses at once; nothing is answered then.
+  func begin(
+    _ call: RoomCall, answered: @escaping @Sendable (RoomError?) -> Void
+  ) throws(RoomError) {
+    let begun = BegunCall(answered)
+    self.call(call) { begun.receive($0) }
+    if let refusal = begun.finish() { throw refusal }
   }
 
   /// Calls the room whose answer nobody waits for.
@@ -132,7 +151,7 @@ final class RoomDriver: Sendable {
       transports.send(request) { [weak self] in self?.step(.response(id, $0)) }
     case .connection(let id, let order): pass(order, to: id, &state)
     case .reply(let call, let reply):
-      state.waiting.removeValue(forKey: call)?.resume(returning: reply)
+      state.waiting.removeValue(forKey: call)?(reply)
     case .event(let event):
       listener(.event(event))
       if case .disconnected = event { end(&state) }
@@ -166,12 +185,47 @@ final class RoomDriver: Sendable {
   private func end(_ state: inout State) {
     guard !state.isOver else { return }
     state.isOver = true
-    for (_, continuation) in state.waiting {
-      let failure = SignalingFailure(.invalidState, "the room is over")
-      continuation.resume(returning: .failed(failure))
+    for answered in state.waiting.values {
+      answered(.failed(SignalingFailure(.invalidState, "the room is over")))
     }
     state.waiting = [:]
     transports.endAll()
+  }
+}
+
+/// A call that somebody makes without waiting: its answer may come before it returns, or later.
+private final class BegunCall: Sendable {
+  private enum State {
+    case open
+    case answered(RoomError?)
+    case returned
+  }
+
+  private let state = Mutex(State.open)
+  private let answered: @Sendable (RoomError?) -> Void
+
+  init(_ answered: @escaping @Sendable (RoomError?) -> Void) { self.answered = answered }
+
+  func receive(_ reply: RoomReply) {
+    var error: RoomError?
+    if case .failed(let failure) = reply { error = RoomError(failure) }
+    let isLate = state.withLock { state in
+      if case .returned = state { return true }
+      state = .answered(error)
+      return false
+    }
+    if isLate { answered(error) }
+  }
+
+  /// The call returns: with what was refused already, or having answered that it is done.
+  func finish() -> RoomError? {
+    let former = state.withLock { state in
+      defer { state = .returned }
+      return state
+    }
+    guard case .answered(let error) = former else { return nil }
+    if error == nil { answered(nil) }
+    return error
   }
 }
 

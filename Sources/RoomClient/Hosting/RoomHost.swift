@@ -36,10 +36,11 @@ package actor RoomHost {
   package static var subprotocols: [String] { [RoomRequest.subprotocol] }
 
   /// Gives a token for a key and a secret: `{"token", "expiresIn"}`, or a refusal.
+  ///
+  /// Where rooms need none, everybody gets one that nobody looks at: who signs in before entering
+  /// need not know.
   package func token(_ body: [UInt8]) -> HTTPResponse {
-    guard let secret = options.secret else {
-      return .refusal(404, "these rooms need no token")
-    }
+    guard let secret = options.secret else { return Self.response(token: drawToken()) }
     guard let value = try? JSONValue(parsing: String(decoding: body, as: UTF8.self)),
       let key = value["key"]?.text, let given = value["secret"]?.text, "\(key):\(given)" == secret
     else { return .refusal(403, "the key or the secret is wrong") }
@@ -48,9 +49,15 @@ package actor RoomHost {
     guard tokens.count < RoomHost.tokensMaximum else {
       return .refusal(503, "there are too many tokens; ask again later")
     }
-    let token = hexadecimal(drawSeed().prefix(16))
+    let token = drawToken()
     tokens[token] = now + .seconds(RoomHost.tokenSeconds)
-    return HTTPResponse(json: "{\"token\":\"\(token)\",\"expiresIn\":\(Self.tokenSeconds)}")
+    return Self.response(token: token)
+  }
+
+  private func drawToken() -> String { hexadecimal(drawSeed().prefix(16)) }
+
+  private static func response(token: String) -> HTTPResponse {
+    HTTPResponse(json: "{\"token\":\"\(token)\",\"expiresIn\":\(tokenSeconds)}")
   }
 
   /// Ends all rooms.

@@ -195,7 +195,10 @@ public final class LocalMedia: Sendable {
   }
 
   /// Ends capturing.
-  public func stop() async {
+  public func stop() async { endCapturing() }
+
+  /// Ends capturing, and returns when nothing more is captured.
+  package func endCapturing() {
     let session = state.withLock { state in
       // What needs no capturer goes on.
       if state.session != nil { state.isStarted = false }

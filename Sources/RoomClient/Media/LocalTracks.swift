@@ -140,6 +140,10 @@ public final class LocalAudio: Sendable {
 
   func closeMicrophone() { microphone.withLock { $0 = nil } }
 
+  /// The room is there: the device gets the category and the mode of a call once more, over what
+  /// the application set meanwhile.
+  func roomIsThere() { microphone.withLock { $0 }?.establish() }
+
   /// Whether it is heard whoever speaks.
   public var alwaysOn: Bool {
     get { part.info.isAlwaysOn }

@@ -110,9 +110,37 @@ public final class RemoteVideo: Sendable {
     state.withLock { $0.profile = profile }
   }
 
+  /// Wants nothing of it for a while, or wants it again, without waiting; what the service refuses
+  /// later is an error of the room.
+  ///
+  /// - Throws: `RoomError` 1327 when it is not subscribed to, 1353 when it cannot be paused.
+  package func beginPausing(_ isPaused: Bool) throws(RoomError) {
+    try begin(.setPaused(MediaID(UInt32(id)), isPaused)) { $0.isPaused = isPaused }
+  }
+
+  /// Chooses a layer without waiting; what the service refuses later is an error of the room.
+  ///
+  /// - Throws: `RoomError` 1327 when it is not subscribed to, 1351 when it has no such layer.
+  package func beginChoosing(_ profile: VideoProfile) throws(RoomError) {
+    try begin(.setProfile(MediaID(UInt32(id)), profile)) { $0.profile = profile }
+  }
+
+  private func begin(
+    _ call: RoomCall, _ change: @escaping @Sendable (inout State) -> Void
+  ) throws(RoomError) {
+    guard let room = driver.driver else { throw RoomError(.invalidState, "the room is over") }
+    try room.begin(call) { [weak self, weak room] error in
+      if let error { room?.report(error) } else { self?.state.withLock { change(&$0) } }
+    }
+  }
+
   // MARK: The room's side
 
   func change(_ media: PublishedMedia) { state.withLock { $0.media = media } }
+
+  func setSubscribed(_ isSubscribed: Bool) {
+    state.withLock { $0.isSubscribed = isSubscribed }
+  }
 
   func setTrack(_ track: RemoteVideoTrack?, isSubscribed: Bool) {
     let (view, former) = state.withLock { state in

@@ -275,6 +275,11 @@ final class RoomModel: Sendable {
     return [.remoteAudioPublished(participant(audio.owner), audio)]
   }
 
+  /// The service has answered a subscription, or its end; its frames may come later.
+  func setSubscribed(_ isSubscribed: Bool, _ media: MediaID) {
+    state.withLock { $0.videos[media] }?.setSubscribed(isSubscribed)
+  }
+
   /// Finds the track of media, outside the step that told of it.
   private func connectTrack(_ media: MediaID) {
     guard let place = state.withLock({ $0.places[media] }),
@@ -296,6 +301,9 @@ final class RoomModel: Sendable {
       connectTrack(MediaID(UInt32(video.id)))
     case .remoteAudioPublished(_, let audio), .remoteAudioSubscribed(_, let audio):
       connectTrack(MediaID(UInt32(audio.id)))
+    case .connected where holdsPublished:
+      // As the SDK of the service does: before anybody hears of it, who may set another mode then.
+      for media in state.withLock({ $0.own }) { media.audio?.roomIsThere() }
     case .disconnected: closeMicrophones()
     default: break
     }

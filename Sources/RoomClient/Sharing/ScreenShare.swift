@@ -76,6 +76,7 @@ public final class ScreenShare: Sendable {
     var messages = channel.messages.makeAsyncIterator()
     guard await messages.next() == .accept else {
       channel.close()
+      state.withLock { $0.channel = nil }
       throw .broadcastFailed
     }
     state.withLock { $0.isAccepted = true }
@@ -148,11 +149,11 @@ public final class ScreenShare: Sendable {
         width: width, height: height, time: frame.timestampNanoseconds, samples: buffer.samples))
   }
 
-  /// Ends sharing, and returns when the room has been told.
+  /// Ends sharing, and returns when the room has been told; at once where it has not begun.
   public func stop() async {
-    let channel = state.withLock { $0.channel }
-    channel?.send(.finished)
-    channel?.finish()
+    guard let channel = state.withLock({ $0.channel }) else { return }
+    channel.send(.finished)
+    channel.finish()
     await waitUntilEnded()
   }
 }

@@ -211,15 +211,8 @@ extension Room {
     appGroup: String, helper: ScreenShareProgram,
     completion: @escaping @Sendable (ExtensionStatus) -> Void = { _ in }
   ) async throws(RoomError) {
-    let host = ScreenShareHost(folder: appGroup, helper: helper, room: self, tell: completion)
-    let former = objects.share
-    objects.setShare(host)
-    do throws(RoomError) {
-      try await call(.requestScreenShare)
-    } catch {
-      objects.setShare(former)
-      throw error
-    }
+    // The room answers at once.
+    try beginSharing(appGroup: appGroup, helper: helper, completion: completion)
   }
 
   /// Ends sharing at once; nothing is told of it, and the next one may begin after five seconds.

@@ -1,11 +1,10 @@
-import Foundation
+package import Foundation
 import JSEP
-import Live
+package import Live
 import Media
 import Peer
-import RoomClient
-import RoomProtocols
-import RoomSignaling
+package import RoomProtocols
+package import RoomSignaling
 import SDP
 import Signaling
 import Synchronization
@@ -13,14 +12,15 @@ import Wire
 
 /// A channel of a Sora server on a free port of this machine, as its documents tell: it offers to
 /// receive a video in three layers, of which the middle one is switched off, and may send the voice
-/// of a connection `other`.
-final class SoraChannel: Sendable {
-  let clients: Session
-  let path: String
+/// of a connection `other`, and receive one.
+package final class SoraChannel: Sendable {
+  package let clients: Session
+  package let path: String
   private let server: HTTPServer
   private let hosting: Session
   private let folder: String
-  private let peer: PeerConnection
+  /// The server's side of the media.
+  package let peer: PeerConnection
   private let heard: Heard
 
   private final class Heard: Sendable {
@@ -28,7 +28,7 @@ final class SoraChannel: Sendable {
     let socket = Mutex<WebSocket?>(nil)
   }
 
-  init(sendsVoice: Bool = false) async throws {
+  package init(sendsVoice: Bool = false, receivesVoice: Bool = false) async throws {
     folder = FileManager.default.temporaryDirectory.path + "/sora-" + UUID().uuidString
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
     path = folder + "/channel.take"
@@ -45,7 +45,7 @@ final class SoraChannel: Sendable {
         guard let message = try? JSONValue(parsing: text) else { continue }
         if message["type"]?.text == "connect" { heard.connect.withLock { $0 = message } }
         if let answer = try? await SoraChannel.answer(
-          message, by: peer, sendsVoice: sendsVoice)
+          message, by: peer, sendsVoice: sendsVoice, receivesVoice: receivesVoice)
         {
           socket.post(.text(answer.json))
         }
@@ -60,19 +60,20 @@ final class SoraChannel: Sendable {
   deinit { try? FileManager.default.removeItem(atPath: folder) }
 
   /// Closes the WebSocket as a server does that ends a connection.
-  func close(code: UInt16, reason: String) {
+  package func close(code: UInt16, reason: String) {
     heard.socket.withLock { $0 }?.post(close: WebSocketCloseCode(rawValue: code), reason: reason)
   }
 
   /// What the client asked for.
-  var connectMessage: JSONValue? { heard.connect.withLock { $0 } }
+  package var connectMessage: JSONValue? { heard.connect.withLock { $0 } }
 
   private static func answer(
-    _ message: JSONValue, by peer: PeerConnection, sendsVoice: Bool
+    _ message: JSONValue, by peer: PeerConnection, sendsVoice: Bool, receivesVoice: Bool
   ) async throws(PeerError) -> JSONValue? {
     switch message["type"]?.text {
     case "connect"?:
       try await peer.addTransceiver(.video, direction: .recvonly)
+      if receivesVoice { try await peer.addTransceiver(.audio, direction: .recvonly) }
       if sendsVoice {
         try await peer.addTransceiver(
           .audio, direction: .sendonly, source: .tone(hertz: 440, pauseSeconds: 0),
@@ -109,21 +110,20 @@ final class SoraChannel: Sendable {
       ("config", .members(("iceServers", .list([])))))
   }
 
+  /// Where signaling is.
+  package var address: URL { URL(string: url) ?? URL(fileURLWithPath: "/") }
+
+  private var url: String { "ws://127.0.0.1:\(server.port)/signaling" }
+
   /// How the channel is entered.
-  func configuration(_ role: SoraConfiguration.Role) -> SoraConfiguration {
+  package func configuration(_ role: SoraConfiguration.Role) -> SoraConfiguration {
     SoraConfiguration(
-      url: "ws://127.0.0.1:\(server.port)/signaling", channelId: "channel", role: role,
+      url: url, channelId: "channel", role: role,
       multistreamEnabled: true)
   }
 
-  func room(delegate: Ear) -> Room {
-    var configuration = configuration(.sendonly)
-    configuration.simulcastEnabled = true
-    return Room(.sora(configuration), session: clients, label: "client", delegate: delegate)
-  }
-
   /// Ends all and completes the take.
-  func end() async throws {
+  package func end() async throws {
     await peer.close()
     _ = try await clients.finish()
     _ = try await hosting.finish()

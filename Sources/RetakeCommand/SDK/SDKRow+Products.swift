@@ -1,0 +1,49 @@
+extension SDKRow {
+  /// The tests at the products that have the names of two SDKs, with the rows that each shows as
+  /// the document has them.
+  static let productTests: [(test: String, rows: [String])] = [
+    (
+      "AudioOperationsTests/aReceivedStreamIsFoundByItsConnectionMadeLouderAndMuted",
+      ["SO1", "SO2", "SO3", "SO4", "SO5"]
+    ),
+    ("AudioOperationsTests/mutingWhatIsSentLeavesTheMicrophoneRunning", ["SO1", "SO3", "SO6"]),
+    (
+      "AudioOperationsTests/aModeThatIsSetWhenConnectedHoldsAndOneFromBeforeDoesNot",
+      ["SO7", "SO9", "SO10"]
+    ),
+    ("AudioOperationsTests/aModeThatTheDeviceRefusesIsAFailure", ["SO8"]),
+    ("AudioOperationsTests/onlyWhoSendsIsAskedForTheMicrophone", ["SO12"]),
+    (
+      "AudioOperationsTests/aChannelTellsItsEventsAndItsStatistics",
+      ["SO13", "SO14", "SO15", "SO16", "SO17"]
+    ),
+    (
+      "ConnectLiveTests/whoHasSignedInEntersAndNobodyElse",
+      ["KA3", "KA4", "KA15", "KA17", "KA26", "KA27", "KA28", "KA29", "KA42"]
+    ),
+    (
+      "ConnectLiveTests/twoSeeHearAndWriteToEachOther",
+      [
+        "KA8", "KA9", "KA11", "KA16", "KA18", "KA19", "KA23", "KA24", "KA25", "KA30", "KA31",
+        "KA32", "KA33", "KA34", "KA35", "KA36", "KA37", "KA38", "KA40",
+      ]
+    ),
+    ("ConnectLiveTests/subscriptionsThatCannotBeAreAnswered", ["KA7", "KA12", "KA19"]),
+    ("ConnectLiveTests/aCameraIsStartedAndSwitched", ["KA2", "KA9", "KA13", "KA14", "KA40"]),
+    ("ConnectLiveTests/theAudioSessionIsAsItWasSetAndItsEventsAreTold", ["KA5", "KA6"]),
+    (
+      "ConnectLiveTests/aScreenIsSharedUntilTheRoomEndsIt",
+      ["KA20", "KA21", "KA22", "KA39", "KA41"]
+    ),
+  ]
+
+  /// The tests at the product that has the names of the row's document.
+  var productTests: [String] {
+    SDKRow.productTests.filter { $0.rows.contains(id) }.map(\.test)
+  }
+
+  /// These tests as the article has them.
+  static var productMarkdown: [String] {
+    productTests.map { test, rows in "| `\(test)` | \(rows.joined(separator: ", ")) |" }
+  }
+}

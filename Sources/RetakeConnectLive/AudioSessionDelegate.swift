@@ -1,0 +1,103 @@
+public import RetakeRTC
+
+/// Hears what happens to the audio session, on the callback queue; all of it is optional.
+public protocol AudioSessionDelegate: AnyObject {
+  /// The system or another application takes the device.
+  func didBeginInterruption()
+  /// The device is free again.
+  func didEndInterruption(shouldResumeSession: Bool)
+  /// Audio goes another way.
+  func didChangeRoute(
+    reason: AVAudioSession.RouteChangeReason, previousRoute: AVAudioSessionRouteDescription)
+  /// The system's server of audio has ended.
+  func mediaServerTerminated()
+  /// It is there again.
+  func mediaServerReset()
+  /// Whether the device may run has changed.
+  func didChangeCanPlayOrRecord(canPlayOrRecord: Bool)
+  /// The first room plays or records.
+  func didStartPlayOrRecord()
+  /// The last one does no longer.
+  func didStopPlayOrRecord()
+  /// The device is about to be asked for the right to audio, or to get it back.
+  func willSetActive(active: Bool)
+  /// The device said yes.
+  func didSetActive(active: Bool)
+  /// The device said no.
+  func failedToSetActive(active: Bool, error: any Error)
+}
+
+extension AudioSessionDelegate {
+  /// Does nothing.
+  public func didBeginInterruption() {}
+  /// Does nothing.
+  public func didEndInterruption(shouldResumeSession: Bool) {}
+  /// Does nothing.
+  public func didChangeRoute(
+    reason: AVAudioSession.RouteChangeReason, previousRoute: AVAudioSessionRouteDescription
+  ) {}
+  /// Does nothing.
+  public func mediaServerTerminated() {}
+  /// Does nothing.
+  public func mediaServerReset() {}
+  /// Does nothing.
+  public func didChangeCanPlayOrRecord(canPlayOrRecord: Bool) {}
+  /// Does nothing.
+  public func didStartPlayOrRecord() {}
+  /// Does nothing.
+  public func didStopPlayOrRecord() {}
+  /// Does nothing.
+  public func willSetActive(active: Bool) {}
+  /// Does nothing.
+  public func didSetActive(active: Bool) {}
+  /// Does nothing.
+  public func failedToSetActive(active: Bool, error: any Error) {}
+}
+
+/// Passes on what the audio session of the process tells.
+final class AudioSessionEar: RTCAudioSessionDelegate, Sendable {
+  private let delegate: WeakDelegate<any AudioSessionDelegate>
+  private let calls: CallbackQueue
+
+  init(_ delegate: any AudioSessionDelegate, _ calls: CallbackQueue) {
+    self.delegate = WeakDelegate { [weak delegate] in delegate }
+    self.calls = calls
+  }
+
+  private func tell(_ body: @escaping @Sendable (any AudioSessionDelegate) -> Void) {
+    calls.call { [delegate] in delegate.value.map(body) }
+  }
+
+  func audioSessionDidBeginInterruption(_ session: RTCAudioSession) {
+    tell { $0.didBeginInterruption() }
+  }
+  func audioSessionDidEndInterruption(_ session: RTCAudioSession, shouldResumeSession: Bool) {
+    tell { $0.didEndInterruption(shouldResumeSession: shouldResumeSession) }
+  }
+  func audioSessionDidChangeRoute(
+    _ session: RTCAudioSession, reason: AVAudioSession.RouteChangeReason,
+    previousRoute: AVAudioSessionRouteDescription
+  ) { tell { $0.didChangeRoute(reason: reason, previousRoute: previousRoute) } }
+  func audioSessionMediaServerTerminated(_ session: RTCAudioSession) {
+    tell { $0.mediaServerTerminated() }
+  }
+  func audioSessionMediaServerReset(_ session: RTCAudioSession) { tell { $0.mediaServerReset() } }
+  func audioSession(_ session: RTCAudioSession, didChangeCanPlayOrRecord canPlayOrRecord: Bool) {
+    tell { $0.didChangeCanPlayOrRecord(canPlayOrRecord: canPlayOrRecord) }
+  }
+  func audioSessionDidStartPlayOrRecord(_ session: RTCAudioSession) {
+    tell { $0.didStartPlayOrRecord() }
+  }
+  func audioSessionDidStopPlayOrRecord(_ session: RTCAudioSession) {
+    tell { $0.didStopPlayOrRecord() }
+  }
+  func audioSession(_ audioSession: RTCAudioSession, willSetActive active: Bool) {
+    tell { $0.willSetActive(active: active) }
+  }
+  func audioSession(_ audioSession: RTCAudioSession, didSetActive active: Bool) {
+    tell { $0.didSetActive(active: active) }
+  }
+  func audioSession(
+    _ audioSession: RTCAudioSession, failedToSetActive active: Bool, error: any Error
+  ) { tell { $0.failedToSetActive(active: active, error: error) } }
+}

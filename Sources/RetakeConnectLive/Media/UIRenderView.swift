@@ -1,0 +1,56 @@
+public import Foundation
+import Live
+import Media
+public import RetakeRTC
+import RoomClient
+import Synchronization
+
+/// A view that shows one video, without a screen.
+///
+/// It keeps the video frame that it shows, and passes every one on to a renderer of the application
+/// where it has one.
+public final class UIRenderView: Sendable {
+  let core: RenderView
+  private let screen: Screen
+
+  /// Makes a view of a place and a size.
+  ///
+  /// - Parameter renderer: draws the video frames, on the thread that has them; nil: nobody does.
+  public init(frame: CGRect = .zero, renderer: (any RTCVideoRenderer)? = nil) {
+    let screen = Screen(frame, renderer.map { ShownFrames($0) })
+    self.screen = screen
+    core = RenderView(screen)
+  }
+
+  /// The place and the size of the view.
+  public var frame: CGRect {
+    get { screen.state.withLock { $0.frame } }
+    set { screen.state.withLock { $0.frame = newValue } }
+  }
+
+  /// The video frame that is shown; nil before the first, and when there is nothing to show.
+  public var videoFrame: RTCVideoFrame? {
+    screen.state.withLock { $0.shown }.map { RTCVideoFrame($0) }
+  }
+
+  private final class Screen: VideoRenderer {
+    struct State {
+      var frame: CGRect
+      var shown: VideoFrame?
+    }
+
+    let state: Mutex<State>
+    private let next: ShownFrames?
+
+    init(_ frame: CGRect, _ next: ShownFrames?) {
+      state = Mutex(State(frame: frame))
+      self.next = next
+    }
+
+    func setSize(width: Int, height: Int) { next?.setSize(width: width, height: height) }
+    func renderFrame(_ frame: VideoFrame?) {
+      state.withLock { $0.shown = frame }
+      next?.renderFrame(frame)
+    }
+  }
+}

@@ -1,0 +1,132 @@
+import RoomClient
+import Synchronization
+
+/// This side as a participant.
+public protocol LocalParticipant: AnyObject, Sendable {
+  /// The identifier in the room; empty before the room is there.
+  var id: String { get }
+  /// The published videos by their numbers.
+  var videos: [Int: any LocalVideo] { get }
+  /// The published audio by its numbers.
+  var audios: [Int: any LocalAudio] { get }
+}
+
+/// Another participant.
+///
+/// Who keeps one keeps what it published, also after it has left.
+public protocol RemoteParticipant: AnyObject, Sendable {
+  /// The identifier in the room.
+  var id: String { get }
+  /// What it publishes as video, by number: a camera and a screen, for example.
+  var videos: [Int: any RemoteVideo] { get }
+  /// What it publishes as audio, by number.
+  var audios: [Int: any RemoteAudio] { get }
+  /// Whether one of its videos is subscribed to.
+  var isVideoSubscribed: Bool { get }
+}
+
+/// This side over that of `RoomClient`.
+final class LocalParticipantObject: LocalParticipant {
+  private let core: RoomClient.LocalParticipant?
+  private let objects: RoomObjects
+
+  init(_ core: RoomClient.LocalParticipant?, _ objects: RoomObjects) {
+    (self.core, self.objects) = (core, objects)
+  }
+
+  var id: String { core?.id ?? "" }
+  var videos: [Int: any LocalVideo] {
+    guard let core else { return [:] }
+    let published = core.videos
+    let own = core.media.map { objects.local($0) }
+    return published.compactMapValues { video in own.first { $0.core.video === video }?.video }
+  }
+  var audios: [Int: any LocalAudio] {
+    guard let core else { return [:] }
+    let published = core.audios
+    let own = core.media.map { objects.local($0) }
+    return published.compactMapValues { audio in own.first { $0.core.audio === audio }?.audio }
+  }
+}
+
+/// A participant over that of `RoomClient`; it makes one object for each of its media.
+final class RemoteParticipantObject: RemoteParticipant {
+  let core: RoomClient.RemoteParticipant
+  private let made = Mutex<(videos: [RemoteVideoObject], audios: [RemoteAudioObject])>(([], []))
+
+  init(_ core: RoomClient.RemoteParticipant) { self.core = core }
+
+  var id: String { core.id }
+  var videos: [Int: any RemoteVideo] { core.videos.mapValues { video($0) } }
+  var audios: [Int: any RemoteAudio] { core.audios.mapValues { audio($0) } }
+  var isVideoSubscribed: Bool { core.isVideoSubscribed }
+
+  func video(_ core: RoomClient.RemoteVideo) -> RemoteVideoObject {
+    made.withLock { made in
+      if let known = made.videos.first(where: { $0.core === core }) { return known }
+      let object = RemoteVideoObject(core)
+      made.videos.append(object)
+      return object
+    }
+  }
+
+  func audio(_ core: RoomClient.RemoteAudio) -> RemoteAudioObject {
+    made.withLock { made in
+      if let known = made.audios.first(where: { $0.core === core }) { return known }
+      let object = RemoteAudioObject(core)
+      made.audios.append(object)
+      return object
+    }
+  }
+
+  /// What is published no longer is let go of.
+  func forget(_ id: Int) {
+    made.withLock { made in
+      made.videos.removeAll { $0.id == id }
+      made.audios.removeAll { $0.id == id }
+    }
+  }
+}
+
+/// The objects that a room has shown its application, one for each of `RoomClient`.
+final class RoomObjects: Sendable {
+  private struct State {
+    var people: [RemoteParticipantObject] = []
+    var media: [LocalMediaObject] = []
+  }
+
+  private let state = Mutex(State())
+
+  func participant(_ core: RoomClient.RemoteParticipant) -> RemoteParticipantObject {
+    state.withLock { state in
+      if let known = state.people.first(where: { $0.core === core }) { return known }
+      let object = RemoteParticipantObject(core)
+      state.people.append(object)
+      return object
+    }
+  }
+
+  func forget(_ participant: RemoteParticipantObject) {
+    state.withLock { state in state.people.removeAll { $0 === participant } }
+  }
+
+  func add(_ media: LocalMediaObject) {
+    state.withLock { state in
+      if !state.media.contains(where: { $0 === media }) { state.media.append(media) }
+    }
+  }
+
+  /// Own media that was published here, or that a shared screen is.
+  func local(_ core: RoomClient.LocalMedia) -> LocalMediaObject {
+    state.withLock { state in
+      if let known = state.media.first(where: { $0.core === core }) { return known }
+      let object = LocalMediaObject(core)
+      state.media.append(object)
+      return object
+    }
+  }
+
+  func forget(_ media: LocalMediaObject) {
+    state.withLock { state in state.media.removeAll { $0 === media } }
+  }
+}

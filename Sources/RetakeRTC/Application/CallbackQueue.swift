@@ -1,0 +1,19 @@
+package import Dispatch
+import Synchronization
+
+/// The serial queue on which a product calls its application, which may choose another one.
+package final class CallbackQueue: Sendable {
+  private let chosen: Mutex<DispatchQueue>
+
+  /// Creates a queue of a name.
+  package init(label: String) { chosen = Mutex(DispatchQueue(label: label)) }
+
+  /// The queue.
+  package var queue: DispatchQueue {
+    get { chosen.withLock { $0 } }
+    set { chosen.withLock { $0 = newValue } }
+  }
+
+  /// Calls a closure there, behind everything that was told before.
+  package func call(_ body: @escaping @Sendable () -> Void) { queue.async(execute: body) }
+}

@@ -1,0 +1,51 @@
+package import Live
+import RoomClient
+import Signaling
+import Wire
+
+/// A server with rooms of Retake's own on a free port of this machine.
+package final class HostedRooms: Sendable {
+  private let host: RoomHost
+  private let server: HTTPServer
+  private let session: Session
+
+  /// - Parameter secret: who may get tokens, as `key:secret`; nil: everybody.
+  package init(secret: String? = nil) async throws {
+    session = try Session(Self.options)
+    var hosted = RoomHost.Options()
+    hosted.secret = secret
+    // All socket tests run in parallel; on a busy machine a join can take far longer than 10 s.
+    hosted.joinSeconds = 120
+    let host = RoomHost(session: session, options: hosted)
+    self.host = host
+    let route = WebSocketRoute(path: "/rooms", subprotocols: RoomHost.subprotocols) { socket, _ in
+      await host.serve(socket)
+    }
+    server = try await HTTPServer.listen(
+      host: "127.0.0.1", port: 0, identity: nil, sockets: [route]
+    ) { request in
+      request.path == "/rooms/token" ? await host.token(request.body) : .refusal(404, "not here")
+    }
+  }
+
+  /// Sessions of this machine alone, on its loopback.
+  package static var options: Session.Options {
+    var options = Session.Options()
+    options.bind = .addresses([IPAddress(ipv4: 0x7f00_0001)])
+    options.statsInterval = nil
+    return options
+  }
+
+  /// Where the rooms are entered.
+  package var url: String { "ws://127.0.0.1:\(server.port)/rooms" }
+
+  /// Where tokens are given.
+  package var tokens: String { "http://127.0.0.1:\(server.port)/rooms/token" }
+
+  /// Ends the rooms.
+  package func end() async throws {
+    await host.close()
+    try await session.finish()
+    await server.shutdown()
+  }
+}

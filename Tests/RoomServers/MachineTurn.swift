@@ -1,0 +1,40 @@
+package import Testing
+
+/// Whose turn it is to use what a process has once: its audio session, its devices, the objects of
+/// SDKs that there is one of.
+private actor MachineTurn {
+  static let shared = MachineTurn()
+  private var isTaken = false
+  private var waiting: [CheckedContinuation<Void, Never>] = []
+
+  func begin() async {
+    guard isTaken else { return isTaken = true }
+    await withCheckedContinuation { waiting.append($0) }
+  }
+
+  func end() {
+    if waiting.isEmpty { isTaken = false } else { waiting.removeFirst().resume() }
+  }
+}
+
+/// A suite that has the devices of the process to itself while it runs.
+package struct MachineAlone: SuiteTrait, TestScoping {
+  package func provideScope(
+    for test: Test, testCase: Test.Case?,
+    performing function: @Sendable () async throws -> Void
+  ) async throws {
+    await MachineTurn.shared.begin()
+    do {
+      try await function()
+    } catch {
+      await MachineTurn.shared.end()
+      throw error
+    }
+    await MachineTurn.shared.end()
+  }
+}
+
+extension Trait where Self == MachineAlone {
+  /// The suite has the devices of the process to itself while it runs.
+  package static var machineAlone: Self { Self() }
+}
