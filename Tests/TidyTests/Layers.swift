@@ -16,7 +16,7 @@ enum Layers {
     "Stats", "Speakers", "Peer", "RoomSignaling", "RoomProtocols", "Room", "MediaFiles", "Tape",
     "Queries", "Page", "Replay", "Debug", "Verify", "Lab", "TLS", "Live", "Export",
     "RetakeTesting", "Signaling", "RoomClient", "Retake", "RetakeRTC",
-    "RetakeCommand", "RetakeMain", "altered", "soak", "TsharkTables",
+    "RetakeCommand", "RetakeMain", "altered", "soak", "TsharkTables", "SDKTable", "sdk-table",
   ]
 
   /// The deterministic core: no clock, no randomness, no input or output of its own.
@@ -32,7 +32,7 @@ enum Layers {
   static func declared(in manifest: SourceFile) throws -> [(name: String, needs: [String])] {
     let target = try Pattern(
       // A name, then everything up to the next line that begins a target, a comment or the end.
-      #"(?:module|(?<!\.)library|\.target|\.executableTarget)\(\s*(?:name: )?"(\w+)",?"#
+      #"(?:module|(?<!\.)library|\.target|\.executableTarget)\(\s*(?:name: )?"([\w-]+)",?"#
         + #"([^\n]*(?:\n(?!    (?:module|library|tests|\.|//|\]))[^\n]*)*)"#,
       "target")
     let name = try Pattern(#""(\w+)""#, "name")
