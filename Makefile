@@ -49,7 +49,7 @@ DEB ?= .build/retake.deb
 # The Swift runtime is linked in, so that what is built runs where Swift is not, and starts sooner.
 RELEASE = swift build -c release --static-swift-stdlib
 
-.PHONY: install deb docs demo one test test-main test-sockets test-long fuzz altered hostile sweep sample changes determinism lint interop captures bench soak release deps deps-test deps-lint deps-interop
+.PHONY: install deb docs demo one test test-main test-sockets test-long fuzz altered hostile sweep sample changes rows determinism lint interop captures bench soak release deps deps-test deps-lint deps-interop
 
 # Two full stacks call each other over loopback; the take is replayed and looked into. Nothing is
 # optimised, because what a call of three seconds needs is there in half of the time then; where the
@@ -127,6 +127,12 @@ sample: deps deps-test
 # Fourteen deliberate one-line changes of the stack, each of which the captures have to catch.
 changes: deps deps-test
 	BUILD='$(BUILD)' $(PYTHON) Tests/Changes/run.py
+
+# Rows of the table of client SDKs (sdk-table), the behaviour of each of them taken out: its test has
+# to fail. ROWS=KA5,TW7 chooses some, ROWS=turn a tenth of them, another one with each commit.
+ROWS ?=
+rows: deps deps-test
+	BUILD='$(BUILD)' $(PYTHON) Tests/Changes/rows.py $(ROWS)
 
 # The articles and the reference of the library, in .build/docs; a link that leads nowhere is an error.
 docs: deps

@@ -240,7 +240,19 @@ let package = Package(
     .executableTarget(
       name: "RetakeMain", dependencies: ["RetakeCommand"], swiftSettings: settings),
 
-    tests("TidyTests", []),
+    // The capabilities of five client SDKs, each with its test and what takes it out; a program that
+    // prints them stands beside the command, for developers.
+    .target(
+      name: "SDKTable", dependencies: ["Wire"], path: "Tests/SDKTable", exclude: ["Program"],
+      swiftSettings: settings),
+    .executableTarget(
+      name: "sdk-table",
+      dependencies: [
+        "SDKTable", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ],
+      path: "Tests/SDKTable/Program", swiftSettings: settings),
+
+    tests("TidyTests", ["SDKTable"]),
     tests(
       "CapturesTests", ["Wire", "Media", "Stats", "Peer", "Tape", "Queries", "Replay", "Verify"]),
     tests("WireTests", ["Wire"]),

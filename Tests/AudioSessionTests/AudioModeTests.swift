@@ -50,6 +50,12 @@ struct AudioModeTests {
   @Test(arguments: table)
   func aModeIsTheseOperations(_ row: Row) {
     #expect(row.mode.operations(current: row.current) == row.operations)
+    // And one call of a session.
+    let session = VirtualAudioSession()
+    session.locked(.setCategory(row.current, options: []))
+    session.clear()
+    #expect(session.call(.applyMode(row.mode, options: .modeDefaults)) == .done)
+    #expect(session.operations == row.operations)
   }
 
   @Test func givenOptionsTakeThePlaceOfTheDefaultOnes() {
@@ -147,6 +153,7 @@ struct AudioModeTests {
     configuration.ioType = .aggregated
     configuration.processing = .music
     session.locked(.configure(configuration))
+    #expect(session.operations.contains(.setMode(.videoChat)))
     session.clear()
     session.call(.openConnection(1, sends: false, receives: true))
     #expect(

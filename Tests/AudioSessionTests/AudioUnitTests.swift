@@ -76,6 +76,10 @@ struct AudioUnitTests {
     #expect(session.snapshot.unit == .started && session.events.contains(.didStartPlayOrRecord))
     session.call(.useManualAudio(true))
     #expect(session.snapshot.unit == .uninitialized)
+    session.call(.setAudioEnabled(true))
+    #expect(session.snapshot.unit == .started)
+    session.call(.setAudioEnabled(false))
+    #expect(session.snapshot.unit == .uninitialized)
   }
 
   // MARK: Permission
@@ -98,6 +102,10 @@ struct AudioUnitTests {
     session.call(.openConnection(1, sends: false, receives: true))
     #expect(session.operations.contains(.requestPermission))
     #expect(session.snapshot.recording == "stopped" && session.snapshot.playout == "playing")
+    // Without it nobody is asked.
+    let usual = VirtualAudioSession()
+    usual.call(.openConnection(1, sends: false, receives: true))
+    #expect(!usual.operations.contains(.requestPermission))
   }
 
   @Test(arguments: [AudioPermission.denied, .undetermined])

@@ -138,6 +138,7 @@ struct SessionEventTests {
   @Test func aServerThatEndsTakesTheDeviceAlong() {
     let session = running()
     session.take(.mediaServerTerminated)
+    #expect(session.events.contains(.mediaServerTerminated))
     #expect(session.snapshot.unit == .uninitialized && !session.snapshot.isActive)
     session.call(.openConnection(2, sends: false, receives: true))
     #expect(session.operations.isEmpty)

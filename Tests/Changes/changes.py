@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Change:
-    """A line of the stack with another value in it."""
+    """A line of the stack with another value in it; the file by its name, wherever it is."""
 
     name: str
-    path: str
+    file: str
     before: str
     after: str
     # The layers of which the report has to name one: where the change shows first in any capture.
@@ -32,58 +32,58 @@ class Change:
 
 CHANGES = [
     Change(
-        "DTLS retransmission timer", "Sources/Secure/RetransmissionTimer.swift",
+        "DTLS retransmission timer", "RetransmissionTimer.swift",
         "  static let initial = Interval.milliseconds(100)",
         "  static let initial = Interval.milliseconds(130)", ("timer",)),
     Change(
-        "ICE pacing", "Sources/ICE/ICETiming.swift",
+        "ICE pacing", "ICETiming.swift",
         "  static let paceSmall = Interval.milliseconds(20)",
         "  static let paceSmall = Interval.milliseconds(25)", ("timer",)),
     Change(
-        "consent interval", "Sources/ICE/ICETiming.swift",
+        "consent interval", "ICETiming.swift",
         "  static let consentIntervalMinimum = Interval.seconds(4)",
         "  static let consentIntervalMinimum = Interval.seconds(1)", ("timer", "ice")),
     Change(
-        "candidate priority", "Sources/ICE/Candidates/ICEPriority.swift",
+        "candidate priority", "ICEPriority.swift",
         "    case .host: isTCP ? 90 : 126", "    case .host: isTCP ? 90 : 125", ("ice",)),
     Change(
-        "patience before a NACK", "Sources/Flow/Receiving/MissingPackets.swift",
+        "patience before a NACK", "MissingPackets.swift",
         "  static let reorderedTime = Interval.milliseconds(10)",
         "  static let reorderedTime = Interval.milliseconds(12)", ("timer",)),
     Change(
-        "reordering before a NACK", "Sources/Flow/Receiving/MissingPackets.swift",
+        "reordering before a NACK", "MissingPackets.swift",
         "  static let reorderedPackets: Int64 = 3", "  static let reorderedPackets: Int64 = 1",
         ("rtcp", "rtp", "timer")),
     Change(
-        "NACK limit", "Sources/Flow/Receiving/MissingPackets.swift",
+        "NACK limit", "MissingPackets.swift",
         "  static let maximumTries = 10", "  static let maximumTries = 1",
         ("rtcp", "rtp", "timer")),
     Change(
-        "transport feedback interval", "Sources/Flow/RTCP/ArrivalLog.swift",
+        "transport feedback interval", "ArrivalLog.swift",
         "  private static let interval = Interval.milliseconds(100)",
         "  private static let interval = Interval.milliseconds(120)", ("timer",)),
     Change(
-        "pacing of video", "Sources/Flow/Sending/Pacer.swift",
+        "pacing of video", "Pacer.swift",
         "  static let burst = Interval.milliseconds(5)",
         "  static let burst = Interval.milliseconds(7)", ("timer", "rtp")),
     Change(
-        "largest packet", "Sources/Flow/Sending/SendAgreement.swift",
+        "largest packet", "SendAgreement.swift",
         "  private static let largestPacket = 1200", "  private static let largestPacket = 1100",
         ("rtp",)),
     Change(
-        "key frame request spacing", "Sources/Flow/Receiving/KeyframeRequests.swift",
+        "key frame request spacing", "KeyframeRequests.swift",
         "  private static let leastSpacing = Interval.milliseconds(300)",
         "  private static let leastSpacing = Interval.milliseconds(20)", ("timer", "rtcp")),
     Change(
-        "jitter target of audio", "Sources/Media/Playout/AudioPlayout.swift",
+        "jitter target of audio", "AudioPlayout.swift",
         "  package static let leastDelay = Interval.milliseconds(40)",
         "  package static let leastDelay = Interval.milliseconds(60)", ("timer", "media")),
     Change(
-        "jitter target of video frames", "Sources/Media/Playout/VideoPlayout.swift",
+        "jitter target of video frames", "VideoPlayout.swift",
         "  package static let leastDelay = Interval.milliseconds(10)",
         "  package static let leastDelay = Interval.milliseconds(15)", ("timer", "media")),
     Change(
-        "Opus complexity", "Sources/Media/Codecs/Codecs.swift",
+        "Opus complexity", "Codecs.swift",
         "  package var complexity: Int32 = 5", "  package var complexity: Int32 = 0",
         ("media",)),
 ]

@@ -52,8 +52,7 @@ struct JSONFormTests {
     ("record", "record demo --seed 1 --seconds 0.2 --size 32x32 --json --out NEW"),
     ("record", "record demo --seconds 0.2 --size 32x32 --json --out NEW"),
     ("export", "export TAKE --pcap NEW --json"), ("export", "export TAKE --media NEW --json"),
-    ("page", "page TAKE --no-media --json --out NEW"), ("sdk_counts", "sdk --json"),
-    ("sdk_rows", "sdk --rows --json"),
+    ("page", "page TAKE --no-media --json --out NEW"),
   ])
   func aResultHasTheFormOfItsVerb(definition: String, line: String) async throws {
     let folder = try Folder()

@@ -151,15 +151,9 @@ struct UsageTests {
     #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).isEmpty)
   }
 
-  @Test func theRowsOfClientSDKsAreListedAndCounted() async throws {
-    let all = try await Tool.run("sdk", "--rows", "--json")
-    let rows = try JSONSerialization.jsonObject(with: Data(all.output.utf8)) as? [[String: String]]
-    #expect(rows?.count == 121 && rows?.first?["id"] == "PX1")
-    let counts = try await Tool.run("sdk")
-    #expect(counts.output.contains("121") && counts.output.hasPrefix("document"))
-    let impossible = try await Tool.run("sdk", "--state", "impossible")
-    #expect(impossible.output.contains("TW8") && impossible.output.contains("GU23"))
-    #expect(impossible.output.split(separator: "\n").count == 4)
-    #expect(try await Tool.run("sdk", "--json", "--markdown").status == 64)
+  @Test func theTableOfClientSDKsIsNamed() async throws {
+    let outcome = try await Tool.run("sdk")
+    #expect(outcome.output.contains("swift run sdk-table") && outcome.output.hasSuffix(".\n"))
+    #expect(outcome.output.split(separator: "\n").count == 1 && outcome.status == 0)
   }
 }

@@ -159,6 +159,12 @@ import Wire
     }
     #expect(try audio.deliver(PCMChunk(samples: [1, 2])) == 2)
     #expect(audio.counters.deliveredFrames == 2 && audio.counters.drops == 1)
+    // While the device records by itself, nobody else does.
+    try audio.call(.openConnection(1, sends: false, receives: true))
+    #expect(throws: AudioDeviceError.audioUnitActive) {
+      try audio.deliver(PCMChunk(samples: [1, 2]))
+    }
+    #expect(audio.counters.dropsByReason["audioUnitActive"] == 1)
     try await session.finish()
   }
 

@@ -120,6 +120,18 @@ import Wire
     #expect(renderer.shown.count == 3)
     source.stop()
     withExtendedLifetime(subscription) {}
+    // By the application alone.
+    options.rotationType = .appOrientation
+    (orientation.device, orientation.application) = (.none, .quarter)
+    let other = try #require(
+      try options.makeVideoCapturer(orientation: orientation) as? FilteredVideoCapturer)
+    let (turned, screen) = (VideoCaptureSession(other), DigestRenderer())
+    let shown = turned.addRenderer(screen)
+    #expect(await turned.start())
+    (other.capturer as? PushedVideoCapturer)?.push(try shade(4))
+    #expect(screen.sizes == [.init(width: 8, height: 16)])
+    turned.stop()
+    withExtendedLifetime(shown) {}
     options.source = .file
     options.fileName = "nothing.y4m"
     #expect(throws: MediaFileError.self) { try options.makeVideoCapturer() }

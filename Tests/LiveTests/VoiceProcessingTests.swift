@@ -1,6 +1,7 @@
 import AudioSession
 import Foundation
 import Media
+import Synchronization
 import Testing
 
 @testable import Live
@@ -128,6 +129,32 @@ import Testing
       let chunk = PCMChunk(format: format, data: [1, 2, 3])
       #expect(processor.processed(chunk) == chunk)
     }
+  }
+
+  /// PX8, TW3: with voice processing the noise of a fan is held down, with a plain unit it stays.
+  @Test func theKindOfProcessingThatASessionAsksForIsDone() throws {
+    func left(_ profile: AudioProcessingProfile) throws -> Double {
+      let session = try Session(Session.Options())
+      let device = ManualAudioDevice(captureFormat: AudioFormat(sampleRate: 16_000))
+      let audio = try session.makeAudioSession(device: VoiceProcessingDevice(device))
+      let samples = Mutex<[Int16]>([])
+      let sink = audio.onCaptured { block in samples.withLock { $0 += block.samples } }
+      try audio.call(.setProcessing(profile))
+      try audio.call(.openConnection(1, sends: true, receives: false))
+      var state: UInt32 = 5
+      for _ in 0..<600 {
+        let noise = (0..<160).map { _ in
+          state = state &* 1_664_525 &+ 1_013_904_223
+          return Int16(Int(state >> 16) % 1_200 - 600)
+        }
+        try device.port?.capture(PCMChunk(samples: noise, sampleRate: 16_000))
+      }
+      withExtendedLifetime(sink) {}
+      return power(samples.withLock { $0.suffix(96_000) })
+    }
+    // As a choice of audio unit has it: `rioc`, the one without processing.
+    let (processed, plain) = (try left(.voice), try left(.custom(0x7269_6f63)))
+    #expect(plain > 0 && processed < plain / 2, "\(processed), \(plain)")
   }
 
   /// The device goes by what the session asks for, and the session has what is left.

@@ -97,6 +97,17 @@ extension SharedDevices {
       let converted = frame.newI420().buffer.toI420()
       #expect(converted.dataY.allSatisfy { $0 == 235 } && converted.dataY.count == 8)
       #expect(converted.dataU == [128, 128] && converted.dataV == [128, 128])
+      // Turned as it says, and at its own time.
+      let factory = RTCPeerConnectionFactory()
+      let source = factory.videoSource()
+      let track = factory.videoTrack(with: source, trackId: "v")
+      let screen = Screen()
+      track.add(screen)
+      source.capturer(
+        RTCVideoCapturer(delegate: source),
+        didCapture: RTCVideoFrame(pixelBuffer: white, rotation: ._90, timeStampNs: 2_000_000))
+      #expect(screen.told.log == ["size 2x4", "frame"])
+      #expect(screen.frame?.timeStampNs == 2_000_000)
       // Bytes that do not fit the size are black, and no frame for a sender.
       let short = CVPixelBuffer(
         width: 4, height: 2, pixelFormat: kCVPixelFormatType_32BGRA, bytes: [1, 2])

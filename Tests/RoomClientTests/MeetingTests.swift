@@ -6,8 +6,25 @@ import Replay
 import RoomClient
 import RoomSignaling
 import Stats
+import Synchronization
 import Tape
 import Testing
+
+/// A camera of two sizes that gives nothing.
+private final class TwoSizes: VideoCapturer {
+  let supportedFormats = [(640, 480), (1_280, 720)].map {
+    VideoFormat(width: $0.0, height: $0.1, framesPerSecond: 20)
+  }
+  let isScreencast = false
+  private let format = Mutex<VideoFormat?>(nil)
+
+  var started: VideoFormat? { format.withLock { $0 } }
+  func startCapture(_ format: VideoFormat, consumer: any VideoConsumer) {
+    self.format.withLock { $0 = format }
+    consumer.captureDidStart(true)
+  }
+  func stopCapture() {}
+}
 
 /// Clients of a room over real sockets, with the server in the same process.
 @Suite(.timeLimit(.minutes(10))) struct MeetingTests {
@@ -55,6 +72,8 @@ import Testing
 
     let local = await anna.getLocalStatsReport()
     #expect(local.statistics.values.filter { $0.type == "outbound-rtp" }.count == 2)
+    #expect(local.statistics.allSatisfy { $0.key == $0.value.id && $0.value.timeStamp > 0 })
+    #expect(local.statistics.values.allSatisfy { !$0.values.isEmpty })
     let remote = await ben.getRemoteStatsReport()
     #expect(remote.statistics.values.filter { $0.type == "inbound-rtp" }.count == 2)
     let ofAnna = await ben.getRemoteStatsReport(of: owner.id)
@@ -127,6 +146,44 @@ import Testing
       Issue.record("\(report)")
       return
     }
+  }
+
+  /// KA7, KA19, KA27, KA43 at the objects of an application.
+  @Test func whatARoomIsConfiguredForHoldsAtTheClient() async throws {
+    let meeting = try await Meeting()
+    let (first, second) = (Ear(), Ear())
+    let anna = meeting.room("anna", delegate: first)
+    var config = RoomConfig()
+    (config.videoReceiverInitialCount, config.videoReceiverMaximumCount) = (1, 1)
+    let ben = Room(
+      meeting.rooms, config: config, session: meeting.clients, label: "ben", delegate: second)
+    for name in ["camera", "screen"] { try await anna.publish(LocalMedia.small(extraValue: name)) }
+    try await anna.connect(roomId: "room-1")
+    try await until("both videos") { anna.localParticipant.videos.count == 2 }
+    try await ben.connect(roomId: "room-1")
+    for name in ["camera", "screen"] { try await second.hear("videoPublished \(name)") }
+    #expect(second.calls.contains("connected 2"))
+    let videos = try #require(ben.remoteParticipants.values.first).videos.keys.sorted()
+    try await ben.subscribe(videoId: videos[0])
+    await #expect {
+      try await ben.subscribe(videoId: videos[1])
+    } throws: {
+      ($0 as? RoomError)?.code == .receiversExhausted
+    }
+    // Of several, each error is told by itself.
+    try await ben.subscribe(videoIds: videos)
+    for code in ["1321", "1322"] { try await second.hear("error \(code)") }
+    // A connection that has not begun has nothing to begin anew.
+    try await until("a connection") {
+      ben.connections.contains { $0.connectionState == .connected }
+    }
+    try await ben.restartIce()
+    try await until("ICE begins anew") {
+      second.updates.contains { if case .restartingICE = $0 { true } else { false } }
+    }
+    await ben.disconnect()
+    await anna.disconnect()
+    try await meeting.end()
   }
 
   @Test func aViewShowsOneVideoAtATime() throws {
@@ -204,7 +261,7 @@ import Testing
     #expect(pushed.position == .front && pushed.isMirror && pushed.audioLevel == 0)
   }
 
-  @Test func ownMediaHasDefaultsUntilItIsPublished() throws {
+  @Test func ownMediaHasDefaultsUntilItIsPublished() async throws {
     let media = LocalMedia.small(extraValue: "x")
     let (video, audio) = (try #require(media.video), try #require(media.audio))
     #expect(video.id != audio.id && video.owner == nil && video.active && audio.active)
@@ -214,5 +271,13 @@ import Testing
     audio.alwaysOn = true
     audio.active = false
     #expect(video.extraValue == "y" && video.hd && audio.alwaysOn && !audio.track.isEnabled)
+    for (isHD, width) in [(false, 640), (true, 1_280)] {
+      let camera = TwoSizes()
+      let media = try LocalMedia(capturer: camera)
+      media.video?.hd = isHD
+      try await media.start()
+      #expect(camera.started?.width == width)
+      await media.stop()
+    }
   }
 }

@@ -59,6 +59,12 @@ import Testing
     let (first, second) = (Ear(), Ear())
     let microphone = try meeting.clients.makeAudioSession(device: near.device, label: "near")
     let loudspeaker = try meeting.clients.makeAudioSession(device: far.device, label: "far")
+    var configuration = AudioSessionConfiguration()
+    (configuration.mode, configuration.options) = (.videoChat, [.mixWithOthers, .duckOthers])
+    let wanted = configuration
+    try microphone.configure { (audio) throws(AudioSessionError) in
+      try audio.call(.configure(wanted))
+    }
     let anna = Room(
       meeting.rooms, session: meeting.clients, label: "anna", audio: microphone, delegate: first)
     let ben = Room(
@@ -71,6 +77,12 @@ import Testing
     #expect(near.device.operations.contains(.setProcessing(.music)))
     #expect(near.device.operations.contains(.requestPermission))
     #expect(near.device.operations.contains(.startUnit))
+    // The connection that sends keeps to what the application configured.
+    let modes = near.device.operations.filter { ["setCategory", "setMode"].contains($0.name) }
+    let configured: [AudioDeviceOperation] = [
+      .setCategory(.playAndRecord, options: wanted.options), .setMode(.videoChat),
+    ]
+    #expect(modes.count > 2 && Array(modes.suffix(2)) == configured)
     try await ben.connect(roomId: "room-1")
     try await until("the tone") { far.peak > 2_000 }
     // Who only listens is not asked for a microphone.

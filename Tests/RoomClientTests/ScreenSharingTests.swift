@@ -47,6 +47,8 @@ import Testing
     try await share.start()
     share.pause()
     try share.sendVideoFrame(frame(1))
+    try await ContinuousClock().sleep(for: .milliseconds(200))
+    #expect(!statuses.withLock { $0 }.contains(.broadcastStarted))
     share.resume()
     try share.sendVideoFrame(frame(2))
     // A frame that no message has room for.

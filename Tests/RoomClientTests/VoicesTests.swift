@@ -150,6 +150,13 @@ import Testing
     try await until("a voice") {
       listener.room.getAudioOccupants() == [always, people[2].id].sorted()
     }
+    // What it says comes beside the one voice that there is a place for.
+    people[1].speak(true)
+    try await until("both at once") {
+      let levels = listener.room.getAudioLevels()
+      return (levels[always] ?? 0) > 0 && (levels[people[2].id] ?? 0) > 0
+    }
+    people[1].speak(false)
     people[2].speak(false)
     people[3].speak(true)
     try await until("the next voice") {

@@ -17,7 +17,7 @@ enum Layers {
     "Queries", "Page", "Replay", "Debug", "Verify", "Lab", "TLS", "Live", "Export",
     "RetakeTesting", "Signaling", "RoomClient", "Retake", "RetakeRTC",
     "RetakeSora", "RetakeConnectLive", "RetakeCommand", "RetakeMain", "altered", "soak",
-    "TsharkTables", "RoomServers",
+    "TsharkTables", "RoomServers", "SDKTable", "sdk-table",
   ]
 
   /// The deterministic core: no clock, no randomness, no input or output of its own.
@@ -33,7 +33,7 @@ enum Layers {
   static func declared(in manifest: SourceFile) throws -> [(name: String, needs: [String])] {
     let target = try Pattern(
       // A name, then everything up to the next line that begins a target, a comment or the end.
-      #"(?:module|(?<!\.)library|\.target|\.executableTarget)\(\s*(?:name: )?"(\w+)",?"#
+      #"(?:module|(?<!\.)library|\.target|\.executableTarget)\(\s*(?:name: )?"([\w-]+)",?"#
         + #"([^\n]*(?:\n(?!    (?:module|library|tests|\.|//|\]))[^\n]*)*)"#,
       "target")
     let name = try Pattern(#""(\w+)""#, "name")

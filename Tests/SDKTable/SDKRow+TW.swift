@@ -9,7 +9,7 @@ extension SDKRow {
       by: "TransceiverTests/theAudioCodecThatIsPreferredIsSentAndHeard"),
     .works(
       "TW3", "voice processing by the hardware, as an interface",
-      by: "AudioModeTests/processingIsAskedOfTheDevice"),
+      by: "VoiceProcessingTests/theKindOfProcessingThatASessionAsksForIsDone"),
     .works(
       "TW4", "a capture thread whose blocks are not 10 ms long",
       by: "CaptureTests/nativeSizesBecomeTenMilliseconds"),

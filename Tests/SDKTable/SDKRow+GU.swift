@@ -58,10 +58,10 @@ extension SDKRow {
       by: "VideoTests/pixelBuffersBecomeI420"),
     .works(
       "GU20", "the audio session as an object with a lock",
-      by: "MachineDeviceTests/theAudioSessionOfThePlatformIsUsedDirectly"),
+      by: "RTCAudioSessionTests/settingsNeedTheLockAndReachTheDevice"),
     .works(
       "GU21", "the volume of received tracks; that of a microphone stays",
-      by: "GuideTests/theThreeWaysToMuteAreThreeThings"),
+      by: "MachineDeviceTests/aTrackThatIsTakenOutLeavesTheMicrophoneRunning"),
     .works(
       "GU22", "mute by track, by stream and by volume",
       by: "MachineDeviceTests/aTrackThatIsTakenOutLeavesTheMicrophoneRunning"),

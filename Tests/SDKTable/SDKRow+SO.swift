@@ -6,7 +6,7 @@ extension SDKRow {
       by: "TrackCallTests/aDisabledTrackSendsSilenceWhileRTPFlows"),
     .works(
       "SO2", "finding a stream by the identifier of its connection",
-      by: "StreamTests/streamsAreToldToTheOtherSideOnly"),
+      by: "TrackObjectTests/streamsAreToldAndFoundByTheirNames"),
     .works(
       "SO3", "the volume of received audio, 0 to 10",
       by: "TrackCallTests/aVolumeScalesBeforeLevelDigestAndStatistics"),
@@ -45,7 +45,7 @@ extension SDKRow {
       by: "MachineDeviceTests/manualAudioThatIsSetFirstHoldsForTheFactoryThatComesLater"),
     .works(
       "SO15", "statistics as id, type, time and values",
-      by: "StatsFormTests/roomSDKsGetAReportOfEachDirection"),
+      by: "MeetingTests/aRoomItsSignalingAndItsConnectionsReplay"),
     .works(
       "SO16", "events of connecting, streams, channels, signaling and routes",
       by: "SoraHandlerTests/streamsOfBothSidesSignalingAndTheCloseReachTheHandlers"),

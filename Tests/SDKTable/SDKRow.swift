@@ -3,12 +3,13 @@ import Wire
 /// A capability of one of the five client SDKs and guides that the client stack is measured
 /// against.
 ///
-/// The rows stand here alone: the command prints them, the article of the catalogue is held against
-/// them, and a test sees to it that what works has a test that exists.
-struct SDKRow: Hashable, Sendable {
+/// The rows stand here alone: `sdk-table` prints them, the article of the catalogue is held against
+/// them, and a test sees to it that what works has a test that exists and a switch that takes it
+/// out. Words of the stack that change, which the switches name, are changed there too.
+package struct SDKRow: Hashable, Sendable {
   /// How far a capability is there.
-  enum State: String, Hashable, Sendable, CaseIterable {
-    /// It is there, and a test shows it.
+  package enum State: String, Hashable, Sendable, CaseIterable {
+    /// It is there: its test fails where it is taken out.
     case works
     /// Some of it is there.
     case inPart = "in-part"
@@ -18,7 +19,7 @@ struct SDKRow: Hashable, Sendable {
     case impossible
 
     /// The state for people.
-    var words: String {
+    package var words: String {
       switch self {
       case .works: "works"
       case .inPart: "in part"
@@ -29,15 +30,15 @@ struct SDKRow: Hashable, Sendable {
   }
 
   /// The document and the number in it: `GU12`.
-  var id: String
+  package var id: String
   /// What it is.
-  var text: String
+  package var text: String
   /// How far it is there.
-  var state: State
+  package var state: State
   /// What is missing, or why it cannot be here.
-  var remark = ""
+  package var remark = ""
   /// The test that shows it: `Suite/test`.
-  var test: String?
+  package var test: String?
 
   static func works(_ id: String, _ text: String, by test: String) -> SDKRow {
     SDKRow(id: id, text: text, state: .works, test: test)
@@ -58,20 +59,20 @@ struct SDKRow: Hashable, Sendable {
   }
 
   /// The documents with how many rows each has.
-  static let documents = [("PX", 10), ("SO", 18), ("TW", 25), ("GU", 25), ("KA", 43)]
+  package static let documents = [("PX", 10), ("SO", 18), ("TW", 25), ("GU", 25), ("KA", 43)]
 
   /// All rows, document by document.
-  static let all = pixiv + sora + twilio + guide + connectLive
+  package static let all = pixiv + sora + twilio + guide + connectLive
 
   /// How many rows of a document, or of all, are in each state.
-  static func counts(of document: String = "") -> [Int] {
+  package static func counts(of document: String = "") -> [Int] {
     State.allCases.map { state in
       all.count { $0.state == state && $0.id.hasPrefix(document) }
     }
   }
 
   /// The row as JSON.
-  var json: String {
+  package var json: String {
     JSONText.object([
       ("id", .text(id)), ("text", .text(text)), ("state", .text(state.rawValue)),
       ("remark", remark.isEmpty ? nil : .text(remark)), ("test", test.map { .text($0) }),
@@ -79,11 +80,15 @@ struct SDKRow: Hashable, Sendable {
         "product_tests",
         productTests.isEmpty ? nil : .text(productTests.joined(separator: " "))
       ),
+      (
+        "switches",
+        switches.isEmpty ? nil : .list(switches.map(\.json))
+      ),
     ]).text
   }
 
   /// The row of a table in Markdown.
-  var markdown: String {
+  package var markdown: String {
     let test = test.map { "`\($0)`" } ?? ""
     return "| \(id) | \(text) | \(state.words) | \(remark) | \(test) |"
   }

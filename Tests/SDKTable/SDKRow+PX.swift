@@ -24,7 +24,7 @@ extension SDKRow {
       by: "AudioUnitTests/theEnableFlagCountsWithManualAudioOnly"),
     .works(
       "PX8", "a choice of audio unit, with or without voice processing",
-      by: "AudioModeTests/processingIsAskedOfTheDevice"),
+      by: "VoiceProcessingTests/theKindOfProcessingThatASessionAsksForIsDone"),
     .works(
       "PX9", "no question for the microphone before it is needed",
       by: "AudioUnitTests/theMicrophoneCanBeAskedForExplicitly"),

@@ -1,7 +1,7 @@
 extension SDKRow {
   /// The tests at the products that have the names of two SDKs, with the rows that each shows as
   /// the document has them.
-  static let productTests: [(test: String, rows: [String])] = [
+  package static let productTests: [(test: String, rows: [String])] = [
     (
       "AudioOperationsTests/aReceivedStreamIsFoundByItsConnectionMadeLouderAndMuted",
       ["SO1", "SO2", "SO3", "SO4", "SO5"]
@@ -43,7 +43,7 @@ extension SDKRow {
   }
 
   /// These tests as the article has them.
-  static var productMarkdown: [String] {
+  package static var productMarkdown: [String] {
     productTests.map { test, rows in "| `\(test)` | \(rows.joined(separator: ", ")) |" }
   }
 }
