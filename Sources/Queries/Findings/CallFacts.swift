@@ -15,8 +15,9 @@ package struct CallFacts: Sendable {
     package var actor: Int64
     /// The peer of the take that is its other side; nil where the take does not have it.
     package var other: Int64?
-    /// When it was connected first and last; nil for never. Of one that was only seen, from its
-    /// first packet of media to its last.
+    /// When it was connected first and last; nil for never.
+    ///
+    /// Of one that was only seen, from its first packet of media to its last.
     package var live: ClosedRange<Int64>?
   }
 
@@ -188,9 +189,13 @@ package struct CallFacts: Sendable {
     package var direction: WireDirection
     package var kind: String
     package var codec: String
-    /// In the order of time. Of video alone.
+    /// In the order of time.
+    ///
+    /// Of video alone.
     package var pictures: [Picture] = []
-    /// By the second, from second 0 of the take on. Of audio alone.
+    /// By the second, from second 0 of the take on.
+    ///
+    /// Of audio alone.
     package var voices: [Voice] = []
     package var levels: [Level] = []
   }
@@ -253,7 +258,9 @@ package struct CallFacts: Sendable {
   }
 
   /// Runs of intervals of a stream for which something holds, with the share of `lost` and so on
-  /// left to the caller: bounds in nanoseconds. Intervals up to `tolerance` apart are joined.
+  /// left to the caller: bounds in nanoseconds.
+  ///
+  /// Intervals up to `tolerance` apart are joined.
   package func runs(
     of stream: Stream, tolerance: Int = 0, where holds: (Bucket) -> Bool
   ) -> [ClosedRange<Int64>] {

@@ -8,7 +8,9 @@ package enum WireDirection: String, Sendable, Hashable, Comparable {
   package static func < (one: Self, other: Self) -> Bool { one.rawValue < other.rawValue }
 }
 
-/// What one fault cost, as far as a rule knows. Seconds of one thing at one time count once.
+/// What one fault cost, as far as a rule knows.
+///
+/// Seconds of one thing at one time count once.
 package struct FindingImpact: Sendable, Hashable {
   /// Seconds in which a picture stood still.
   package var frozenSeconds = 0.0

@@ -18,4 +18,9 @@ extension FindingRule {
 
   /// The rule of an id; nil for an unknown one.
   package static func named(_ id: String) -> FindingRule? { all.first { $0.id == id } }
+
+  /// The ids of rules that may stand above this one, the likeliest cause first.
+  package var allCauses: [String] {
+    (Self.networkCauses[id] ?? []) + (Self.perceptionCauses[id] ?? []) + causes
+  }
 }

@@ -2,4 +2,7 @@
 
 extension FindingRule {
   static let perceptionRules: [FindingRule] = []
+
+  /// Causes of other rules' detections among these, before those that they name themselves.
+  static let perceptionCauses: [String: [String]] = [:]
 }

@@ -2,8 +2,10 @@ package import Tape
 
 /// Something that an engineer would look for in a take, with the query that finds or shows it.
 package struct FindingRule: Sendable {
-  /// What a detection of a rule is about. Detections of one rule about the same thing are one
-  /// finding, and a cause explains only symptoms of what it is about.
+  /// What a detection of a rule is about.
+  ///
+  /// Detections of one rule about the same thing are one finding, and a cause explains only
+  /// symptoms of what it is about.
   package enum Scope: Sendable {
     /// One stream in one direction, seen by either end.
     case stream
@@ -19,7 +21,9 @@ package struct FindingRule: Sendable {
 
   /// A number that a rule decides by.
   package struct Threshold: Sendable {
-    /// As the query names it after a colon: `:least_share`. Lower case with underscores.
+    /// As the query names it after a colon: `:least_share`.
+    ///
+    /// Lower case with underscores.
     package let name: String
     package let value: Double
     /// `ms`, `s`, `%`, `packets`, ...; empty for a ratio.
@@ -42,11 +46,15 @@ package struct FindingRule: Sendable {
     package subscript(name: String) -> Double { values[name] ?? 0 }
   }
 
-  /// Detects in Swift. It must not depend on the order of a dictionary.
+  /// Detects in Swift.
+  ///
+  /// It must not depend on the order of a dictionary.
   package typealias Detector =
     @Sendable (CallFacts, Limits, borrowing SQLiteConnection) throws(SQLiteError) -> [Detection]
 
-  /// The id: lower case with hyphens. It stays valid for ever.
+  /// The id: lower case with hyphens.
+  ///
+  /// It stays valid for ever.
   package let id: String
   package let severity: FindingSeverity
   /// A noun phrase in the words of a person, without the subject: `Packet loss`.
@@ -60,8 +68,10 @@ package struct FindingRule: Sendable {
   /// Whether it adds up rows of packets, frames or statistics, so that of a part of a take it must
   /// see the rows of that part alone.
   package let sumsUp: Bool
-  /// One statement, with thresholds as `:name`. Without `detector` it gives `peer`, `from_ns`,
-  /// `to_ns`, `evidence` and optionally the columns of `Detection`; with it, the rows that show it.
+  /// One statement, with thresholds as `:name`.
+  ///
+  /// Without `detector` it gives `peer`, `from_ns`, `to_ns`, `evidence` and optionally the columns
+  /// of `Detection`; with it, the rows that show it.
   let template: String
   let detector: Detector?
   /// Thresholds that a file of rules moved.

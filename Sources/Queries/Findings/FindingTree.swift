@@ -65,7 +65,7 @@ struct FindingTree {
     for place in detections.indices { places[detections[place].rule, default: []].append(place) }
     for place in detections.indices {
       let symptom = detections[place]
-      for cause in rules[symptom.rule]?.causes ?? [] {
+      for cause in rules[symptom.rule]?.allCauses ?? [] {
         let candidates = (places[cause] ?? []).filter { isCause($0, of: place) }
         // The one that began last before it is the nearest.
         guard let best = candidates.max(by: { nearness($0, place) < nearness($1, place) }) else {
