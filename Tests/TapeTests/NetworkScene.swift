@@ -116,8 +116,8 @@ enum NetworkScene: String, CaseIterable {
     var gathering = Interval.zero
     switch self {
     case .lostFlights: loseHandshake(call, until: .milliseconds(1_200))
-    case .deadAtFirst: call.network.carries = { _, _ in false }
-    case .noWay: call.network.carries = { _, _ in false }
+    case .deadAtFirst: filter(call) { _, _ in false }
+    case .noWay: filter(call) { _, _ in false }
     case .wrongPassword, .rightCredentials, .relayOnly, .openRelay, .turnRefuses:
       call.network.server = Self.server.map { VirtualTURNServer(address: $0) }
       if self == .turnRefuses {
@@ -136,7 +136,7 @@ enum NetworkScene: String, CaseIterable {
     call.negotiate(gatheringTime: gathering) { edited($0) }
     if self == .deadAtFirst {
       recorded.run(for: .milliseconds(5_800))
-      call.network.carries = { _, _ in true }
+      call.network.box = nil
     }
     recorded.run(for: .milliseconds(length))
   }
@@ -181,7 +181,7 @@ enum NetworkScene: String, CaseIterable {
   /// Loses what belongs to the handshake of the caller until a time.
   private func loseHandshake(_ call: VirtualCall, until interval: Interval) {
     let end = call.now + interval
-    call.network.carries = { [weak call] bytes, _ in
+    filter(call) { [weak call] bytes, _ in
       guard let call, call.now < end, let first = bytes.first else { return true }
       return !(20..<64).contains(first)
     }
@@ -255,12 +255,12 @@ enum NetworkScene: String, CaseIterable {
       both { $0.lossPerMille = 0 }
       recorded.run(for: .seconds(4))
     case .checksLost:
-      call.network.carries = { bytes, _ in (bytes.first ?? 255) > 3 }
+      filter(call) { bytes, _ in (bytes.first ?? 255) > 3 }
       recorded.run(for: .seconds(40))
     case .oneStreamLost:
       // The first stream of video that goes by.
       var lost: ArraySlice<UInt8>?
-      call.network.carries = { bytes, source in
+      filter(call) { bytes, source in
         guard source.port == 40_000, bytes.count > 300, bytes[0] >= 128 else {
           return bytes.count < 12 || bytes[8..<12] != lost
         }
@@ -269,16 +269,16 @@ enum NetworkScene: String, CaseIterable {
       }
       recorded.run(for: .seconds(5))
     case .reportsLost:
-      call.network.carries = { bytes, _ in
+      filter(call) { bytes, _ in
         bytes.count < 2 || bytes[0] < 128 || !(192...223).contains(bytes[1])
       }
       recorded.run(for: .seconds(10))
     case .ownStop, .peerStop, .shortStop:
       let who = self == .peerStop ? 1 : 0
       for _ in 0..<2 {
-        call.stopped = [who]
-        call.run(for: .milliseconds(self == .shortStop ? 40 : 400))
-        call.stopped = []
+        let length = Interval.milliseconds(self == .shortStop ? 40 : 400)
+        call.stall(who, for: length)
+        call.run(for: length)
         recorded.run(for: .seconds(1))
       }
     case .heldUp:
@@ -306,12 +306,19 @@ enum NetworkScene: String, CaseIterable {
     }
   }
 
+  /// Lets a box on the way drop what does not pass.
+  private func filter(
+    _ call: VirtualCall, _ passes: @escaping ([UInt8], _ source: SocketAddress) -> Bool
+  ) {
+    call.network.box = { source, _, bytes, _ in passes(bytes, source) ? [(bytes, .zero)] : [] }
+  }
+
   /// Sends packets of media again, long after they came.
   private func replay(_ recorded: RecordedVirtualCall) {
     let call = recorded.call
     var kept: [[UInt8]] = []
     var source: SocketAddress?
-    call.network.carries = { bytes, from in
+    filter(call) { bytes, from in
       if bytes.count > 12, bytes[0] >= 128, !(192...223).contains(bytes[1]), from.port == 40_000,
         kept.count < 60
       {
@@ -321,7 +328,7 @@ enum NetworkScene: String, CaseIterable {
       return true
     }
     recorded.run(for: .milliseconds(1_500))
-    call.network.carries = { _, _ in true }
+    call.network.box = nil
     guard let source, let target = SocketAddress("10.0.0.2:40001") else { return }
     for bytes in kept { call.network.inject(bytes, from: source, to: target, at: call.now) }
     recorded.run(for: .seconds(1))

@@ -37,7 +37,7 @@ extension FindingRule {
       found.append(
         Detection(
           "reordering", peer: stream.peer, from: span.from, to: span.to,
-          "\(late) of \(stream.packets) packets (\(percent(share)) %) came after later ones"
+          "\(late) of \(stream.packets) packets (\(percentage(share)) %) came after later ones"
             + (asked > stream.lost && stream.kind == "video"
               ? "; \(asked) were asked for again, and \(max(0, stream.lost)) were lost" : ""),
           ssrc: stream.ssrc, track: stream.track, direction: .inbound, kind: stream.kind,
@@ -75,7 +75,7 @@ extension FindingRule {
       found.append(
         Detection(
           "duplicates", peer: stream.peer, from: span.from, to: span.to,
-          "\(twice) of \(stream.packets) packets (\(percent(share)) %) came again",
+          "\(twice) of \(stream.packets) packets (\(percentage(share)) %) came again",
           ssrc: stream.ssrc, track: stream.track, direction: .inbound, kind: stream.kind,
           impact: FindingImpact(share: share, count: twice)))
     }
@@ -102,7 +102,7 @@ extension FindingRule {
     }
   }
 
-  static func percent(_ share: Double) -> String { rounded(share * 100) }
+  static func percentage(_ share: Double) -> String { rounded(share * 100) }
 
   // MARK: Repairs
 
@@ -132,7 +132,7 @@ extension FindingRule {
       found.append(
         Detection(
           "no-repair", peer: stream.peer, from: span.from, to: span.to,
-          "\(stream.lost) of \(stream.expected) packets (\(percent(share)) %) were lost, and "
+          "\(stream.lost) of \(stream.expected) packets (\(percentage(share)) %) were lost, and "
             + "\(missing) was agreed on",
           ssrc: stream.ssrc, track: stream.track, direction: .inbound, kind: stream.kind,
           impact: FindingImpact(share: share, count: stream.lost)))
