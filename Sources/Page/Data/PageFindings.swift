@@ -28,24 +28,26 @@ struct PageFindings {
   }
 
   private var findings: [Finding] = []
-  private let rules: [ProblemRule]
+  private let rules: [FindingRule]
 
   /// How many spans of a finding are drawn.
   private static let spanMaximum = 500
 
-  init(_ found: TakeProblems) {
-    rules = found.rules
-    for problem in found.problems {
+  init(_ found: TakeFindings) {
+    rules = found.foundRules
+    for problem in found.detections {
       let span = (problem.fromNanoseconds, problem.toNanoseconds, problem.evidence)
       if let place = findings.firstIndex(where: {
-        $0.rule == problem.name && $0.peer == problem.peer
+        $0.rule == problem.rule && $0.peer == problem.peer
       }) {
         findings[place].spans.append(span)
       } else {
         findings.append(
           Finding(
-            rule: problem.name, peer: problem.peer,
-            severity: ProblemRule.severity(of: problem.name), spans: [span]))
+            rule: problem.rule, peer: problem.peer,
+            severity: min(
+              3, max(1, (FindingRule.named(problem.rule)?.severity ?? .medium).rawValue - 1)),
+            spans: [span]))
       }
     }
     leaveOutRepetitions()
@@ -89,7 +91,7 @@ struct PageFindings {
       let spans = finding.spans.prefix(Self.spanMaximum).map { span in
         "[\(seconds(span.from)),\(seconds(span.to)),\(jsonString(span.evidence))]"
       }
-      let sql = rules.first { $0.name == finding.rule }?.sql ?? ""
+      let sql = rules.first { $0.id == finding.rule }?.sql ?? ""
       return """
         {"rule":\(jsonString(finding.rule)),"peer":\(finding.peer),\
         "severity":\(finding.severity),"count":\(finding.spans.count),\

@@ -85,7 +85,7 @@ struct StatsCommand: ParsableCommand {
     if problems {
       let found = try Progress("reading").follow {
         try reading { () throws(TapeError) in
-          try TakeProblems(path: options.take, selection: selection)
+          try TakeFindings(path: options.take, selection: selection)
         }
       }
       if options.json { return try Output.json(found.json) }

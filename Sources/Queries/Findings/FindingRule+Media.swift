@@ -1,6 +1,6 @@
 // Rules about media that does not arrive, whatever it is.
 
-extension ProblemRule {
+extension FindingRule {
   // MARK: What was agreed on
 
   /// What the answers say of who sends what: `agreed`, a row for each time in which a peer's
@@ -213,8 +213,10 @@ extension ProblemRule {
   /// gets nothing of what is sent, by its own reports; or this side sends nothing that was agreed.
   ///
   /// A path that is dead both ways is no path that goes one way.
-  static let oneWay = ProblemRule(
-    name: "one-way-media",
+  static let oneWay = FindingRule(
+    id: "one-way-media", severity: .high, title: "Media one way only", scope: .flow,
+    causes: ["disconnected"],
+    silentUnder: ["never-connected"],
     sql: """
       WITH
       \(agreements),

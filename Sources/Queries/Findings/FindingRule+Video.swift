@@ -1,8 +1,9 @@
 // Rules about video that is received.
 
-extension ProblemRule {
-  static let noKeyFrame = ProblemRule(
-    name: "no-key-frame",
+extension FindingRule {
+  static let noKeyFrame = FindingRule(
+    id: "no-key-frame", severity: .high, title: "Key frame missing",
+    causes: ["disconnected", "one-way-media", "loss-burst", "loss", "stream-gap"],
     sql: """
       WITH
         moment AS (
@@ -108,8 +109,12 @@ extension ProblemRule {
 
   /// Where the sender had no frame for a while, as of a screen on which nothing changes, nothing is
   /// missing, and its clock went on for as long as no packet came: nothing stood still there.
-  static let freeze = ProblemRule(
-    name: "freeze",
+  static let freeze = FindingRule(
+    id: "freeze", severity: .high, title: "Picture stood still",
+    causes: [
+      "disconnected", "one-way-media", "stream-gap", "loss-burst", "loss", "no-key-frame",
+      "encoder-limited", "sequence-restart",
+    ],
     sql: """
       WITH
       \(gaps)
@@ -126,8 +131,12 @@ extension ProblemRule {
 
   /// Longer than what counts as a freeze, or for good; unless the two sides agreed on that, or the
   /// sender said good-bye.
-  static let stopped = ProblemRule(
-    name: "video-stopped",
+  static let stopped = FindingRule(
+    id: "video-stopped", severity: .high, title: "Picture stopped",
+    causes: [
+      "disconnected", "one-way-media", "stream-gap", "no-key-frame", "loss-burst", "loss",
+      "sequence-restart",
+    ],
     sql: """
       WITH
       \(gaps)
@@ -161,8 +170,8 @@ extension ProblemRule {
 
   /// A screen on which nothing changed, or a camera that was off: nothing was sent, and nothing is
   /// missing.
-  static let pausedVideo = ProblemRule(
-    name: "video-paused",
+  static let pausedVideo = FindingRule(
+    id: "video-paused", severity: .low, title: "Video paused by its sender",
     sql: """
       WITH
       \(gaps)
@@ -182,8 +191,9 @@ extension ProblemRule {
 
   /// The time until a picture, from when the peer was connected and its packets came; of a call
   /// whose beginning was seen.
-  static let lateFrame = ProblemRule(
-    name: "late-first-frame",
+  static let lateFrame = FindingRule(
+    id: "late-first-frame", severity: .high, title: "First picture late",
+    causes: ["no-key-frame", "loss", "loss-burst"],
     sql: """
       WITH
         connected AS (

@@ -1,6 +1,6 @@
 // Rules about RTP streams: their numbers, their times, and the reports on them.
 
-extension ProblemRule {
+extension FindingRule {
   /// The packets that came, with the part of their stream that they are of: a sender that begins
   /// its sequence numbers anew begins a part, as in the view `loss`.
   static let sequenceParts = """
@@ -29,8 +29,8 @@ extension ProblemRule {
     """
 
   /// A part of a single packet is no beginning: it came from elsewhere.
-  static let sequenceRestart = ProblemRule(
-    name: "sequence-restart",
+  static let sequenceRestart = FindingRule(
+    id: "sequence-restart", severity: .medium, title: "Sequence numbers began anew",
     sql: """
       WITH
       \(sequenceParts)
@@ -45,8 +45,8 @@ extension ProblemRule {
       """)
 
   /// A stream that is paused has reports without packets, too; those say that nothing is sent.
-  static let rtcpOfOtherSource = ProblemRule(
-    name: "rtcp-other-ssrc",
+  static let rtcpOfOtherSource = FindingRule(
+    id: "rtcp-other-ssrc", severity: .low, title: "Sender reports of another source",
     sql: """
       WITH
         source AS (
@@ -77,8 +77,8 @@ extension ProblemRule {
   /// Packets of these codecs last multiples of 2.5 ms.
   ///
   /// A longer step is a pause where the packet came later by as much.
-  static let unevenTimestamps = ProblemRule(
-    name: "uneven-timestamps",
+  static let unevenTimestamps = FindingRule(
+    id: "uneven-timestamps", severity: .medium, title: "Uneven timestamps",
     sql: """
       WITH
         clock AS (

@@ -1,12 +1,13 @@
 // Rules about streams that pause, or stop to arrive.
 
-extension ProblemRule {
+extension FindingRule {
   /// A stream of which nothing came for three seconds or more although it was sent, or with which
   /// all else ceased to come.
   ///
   /// Where its sender paused, nothing is missing.
-  static let streamGap = ProblemRule(
-    name: "stream-gap",
+  static let streamGap = FindingRule(
+    id: "stream-gap", severity: .high, title: "Stream interrupted",
+    causes: ["disconnected", "one-way-media", "loss-burst"],
     sql: """
       WITH
       \(agreements),
@@ -92,8 +93,8 @@ extension ProblemRule {
 
   /// A voice whose sender sent nothing for a while: muted by taking the microphone away, or a page
   /// that slept.
-  static let pausedAudio = ProblemRule(
-    name: "audio-paused",
+  static let pausedAudio = FindingRule(
+    id: "audio-paused", severity: .low, title: "Audio paused by its sender",
     sql: """
       WITH
       \(agreements),

@@ -1,8 +1,13 @@
 // Rules about audio.
 
-extension ProblemRule {
-  static let concealed = ProblemRule(
-    name: "concealed-audio",
+extension FindingRule {
+  static let concealed = FindingRule(
+    id: "concealed-audio", severity: .medium, title: "Concealed audio",
+    causes: [
+      "disconnected", "one-way-media", "stream-gap", "loss-burst", "loss", "uneven-timestamps",
+      "sequence-restart",
+    ],
+    sumsUp: true,
     sql: """
       WITH
         voice AS MATERIALIZED (
@@ -88,14 +93,14 @@ extension ProblemRule {
         sum(concealed) || ' of ' || sum(blocks) || ' blocks of audio track ' || track
           || ' were concealed: their packets were lost or late' AS evidence
       FROM numbered GROUP BY peer, track, run
-      """, sumsUp: true)
+      """)
 
   /// Who is silent listens, as a rule: a microphone that gives nothing at all from its first block
   /// to its last one, for ten seconds or more, or for half a minute in which nobody else speaks.
   ///
   /// Muted microphones and silence that the sender does not transmit (DTX) are none of it.
-  static let silence = ProblemRule(
-    name: "silent-audio",
+  static let silence = FindingRule(
+    id: "silent-audio", severity: .low, title: "Silent microphone",
     sql: """
       WITH
         -- When a track was muted: by the application, or by notice of the system.
@@ -162,8 +167,8 @@ extension ProblemRule {
       """)
 
   /// The packets say that somebody speaks, and what was decoded from them is silence.
-  static let mutedSpeech = ProblemRule(
-    name: "silent-while-speaking",
+  static let mutedSpeech = FindingRule(
+    id: "silent-while-speaking", severity: .high, title: "Voice not heard",
     sql: """
       WITH
         mute AS (
@@ -188,8 +193,8 @@ extension ProblemRule {
       """)
 
   /// Who does not say so is not told by the stack: the notice is one of genesis.
-  static let speechWhileMuted = ProblemRule(
-    name: "speech-while-muted",
+  static let speechWhileMuted = FindingRule(
+    id: "speech-while-muted", severity: .high, title: "Spoken while muted",
     sql: """
       SELECT peer, from_ns, to_ns,
         'somebody spoke for ' || round((to_ns - from_ns) / 1e9, 1) || ' s into the microphone of '

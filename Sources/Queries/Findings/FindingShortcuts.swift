@@ -4,7 +4,7 @@ import Tape
 ///
 /// Their queries sort every packet of a take, several times over. A test holds that both come to
 /// the same.
-struct ProblemShortcuts {
+struct FindingShortcuts {
   /// The packets of RTP of one peer and direction.
   private struct End: Hashable {
     var peer: Int64
@@ -51,7 +51,7 @@ struct ProblemShortcuts {
         packets.append(Packet(part: 0, position: 0, at: at, sequence: next))
         return
       }
-      if let last, at &- last.at >= ProblemShortcuts.leastPause {
+      if let last, at &- last.at >= FindingShortcuts.leastPause {
         pauses.append(
           Pause(
             from: last.at, to: at, fromRow: last.row, toRow: row,
@@ -149,14 +149,14 @@ struct ProblemShortcuts {
 
   /// What a rule finds; nil for a rule that is left to its query.
   func found(by rule: String, _ connection: borrowing SQLiteConnection) throws(SQLiteError)
-    -> [TakeProblems.Problem]?
+    -> [Detection]?
   {
     switch rule {
     case "loss": try loss(connection)
     case "loss-burst": try bursts(connection)
-    case "one-way-media": try judged(rule, ProblemRule.oneWayOfFound, connection)
-    case "stream-gap": try judged(rule, ProblemRule.streamGapOfFound, connection)
-    case "audio-paused": try judged(rule, ProblemRule.pausedAudioOfFound, connection)
+    case "one-way-media": try judged(rule, FindingRule.oneWayOfFound, connection)
+    case "stream-gap": try judged(rule, FindingRule.streamGapOfFound, connection)
+    case "audio-paused": try judged(rule, FindingRule.pausedAudioOfFound, connection)
     case "sequence-restart": try restarts(connection)
     default: nil
     }
@@ -165,28 +165,27 @@ struct ProblemShortcuts {
   private func problem(
     _ rule: String, _ peer: Int64, _ from: Int64, _ to: Int64, _ evidence: inout SQLiteStatement,
     _ numbers: Int64...
-  ) throws(SQLiteError) -> TakeProblems.Problem {
+  ) throws(SQLiteError) -> Detection {
     defer { evidence.reset() }
     for (index, number) in numbers.enumerated() {
       evidence.bind(number, at: Int32(truncatingIfNeeded: index + 1))
     }
     // The words are SQLite's, which rounds as the query does.
     let text = try evidence.step() ? evidence.text(0) ?? "" : ""
-    return TakeProblems.Problem(
-      name: rule, peer: peer, fromNanoseconds: from, toNanoseconds: to, evidence: text)
+    return Detection(rule, peer: peer, from: from, to: to, text)
   }
 
   // MARK: Rules
 
   private func loss(_ connection: borrowing SQLiteConnection) throws(SQLiteError)
-    -> [TakeProblems.Problem]
+    -> [Detection]
   {
     var words = try connection.prepare(
       """
       SELECT ?1 || ' of ' || ?2 || ' packets of ssrc ' || ?3 || ' did not come ('
         || round(100.0 * ?1 / ?2, 1) || ' %)'
       """)
-    var found: [TakeProblems.Problem] = []
+    var found: [Detection] = []
     for stream in streams {
       var received: Int64 = 0
       var expected: Int64 = 0
@@ -213,11 +212,11 @@ struct ProblemShortcuts {
   }
 
   private func bursts(_ connection: borrowing SQLiteConnection) throws(SQLiteError)
-    -> [TakeProblems.Problem]
+    -> [Detection]
   {
     var words = try connection.prepare(
       "SELECT ?1 || ' packets of ssrc ' || ?2 || ' in a row did not come'")
-    var found: [TakeProblems.Problem] = []
+    var found: [Detection] = []
     for stream in streams {
       for (before, packet) in zip(stream.sorted, stream.sorted.dropFirst())
       where before.part == packet.part {
@@ -234,14 +233,14 @@ struct ProblemShortcuts {
   }
 
   private func restarts(_ connection: borrowing SQLiteConnection) throws(SQLiteError)
-    -> [TakeProblems.Problem]
+    -> [Detection]
   {
     var words = try connection.prepare(
       """
       SELECT 'the sequence numbers of ssrc ' || ?1 || ' began anew: ' || ?2 || ' after ' || ?3
         || '; a receiver of SRTP may refuse such packets as repeated ones'
       """)
-    var found: [TakeProblems.Problem] = []
+    var found: [Detection] = []
     for stream in streams where (stream.packets.last?.part ?? 0) > 0 {
       for place in stream.packets.indices.dropFirst(2).dropLast() {
         let (before, packet) = (stream.packets[place - 1], stream.packets[place])
@@ -261,20 +260,19 @@ struct ProblemShortcuts {
   /// What the query of a rule says when it is given the pauses of streams, and the times in which
   /// nothing came or went.
   private func judged(_ rule: String, _ sql: String, _ connection: borrowing SQLiteConnection)
-    throws(SQLiteError) -> [TakeProblems.Problem]?
+    throws(SQLiteError) -> [Detection]?
   {
     let gaps = rule == "one-way-media" ? try gaps(connection) : "[]"
     // Numbers and words of our own, so they can stand in a statement, which may not be too long.
     guard pauses.utf8.count + gaps.utf8.count < Self.mostText else { return nil }
     let rows = try connection.prepare(
       sql.replacing("?1", with: "'\(pauses)'").replacing("?2", with: "'\(gaps)'"))
-    var found: [TakeProblems.Problem] = []
+    var found: [Detection] = []
     while try rows.step() {
       let (peer, from, to, evidence) = rows.values(
         Int64.self, Int64.self, Int64.self, String.self)
       found.append(
-        TakeProblems.Problem(
-          name: rule, peer: peer, fromNanoseconds: from, toNanoseconds: to, evidence: evidence))
+        Detection(rule, peer: peer, from: from, to: to, evidence))
     }
     return found
   }
@@ -300,7 +298,7 @@ struct ProblemShortcuts {
 
   /// The rows of `gap`, as JSON.
   private func gaps(_ connection: borrowing SQLiteConnection) throws(SQLiteError) -> String {
-    let ways = try connection.prepare(ProblemRule.spanQuery)
+    let ways = try connection.prepare(FindingRule.spanQuery)
     var rows: [String] = []
     while try ways.step() {
       let (peer, direction, from, to) = ways.values(
