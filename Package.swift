@@ -343,6 +343,18 @@ let package = Package(
     .executableTarget(
       name: "altered", dependencies: ["RetakeCommand", "Tape", "Wire", "CProcess"],
       path: "Tests/Altered", exclude: ["serve.py"], swiftSettings: settings),
+    // Calls with one fault each, made in virtual time: for the tests of rules and for `findings`.
+    .target(
+      name: "FaultyCalls",
+      dependencies: [
+        "Wire", "STUN", "ICE", "RTP", "SCTP", "SDP", "JSEP", "Secure", "Media", "Peer", "Tape",
+        "Lab",
+      ],
+      path: "Tests/FaultyCalls", swiftSettings: settings),
+    // A developers' program: makes calls with known faults and judges what is found in them.
+    .executableTarget(
+      name: "findings", dependencies: ["FaultyCalls", "Queries", "Tape", "Wire"],
+      path: "Tests/Findings", swiftSettings: settings),
     // What can be asked of commands within a process.
     tests(
       "RetakeCommandTests",

@@ -44,8 +44,8 @@ package struct VirtualNetwork {
   package var extraDelay: (_ source: SocketAddress, _ destination: SocketAddress) -> Interval = {
     _, _ in .zero
   }
-  /// What a box on the way makes of a datagram: what it sends on in its place, each after a time;
-  /// nothing where it drops it. Nil: there is no box.
+  /// What a box on the way sends on in the place of a datagram, each after a time; nil: there is
+  /// no box.
   package var box:
     (
       (_ source: SocketAddress, _ destination: SocketAddress, _ bytes: [UInt8], _ at: Instant)
