@@ -144,12 +144,8 @@ package final class VirtualCall {
     case .request(.closeStream(let local, let remote)): streams.close(local, remote, at: now)
     case .request(.publishName(let name, let ip)): names[name] = ip
     case .request(.resolveName(let id, let name)):
-<<<<<<< HEAD
-      step(peer, .answer(.nameResolved(id: id, resolvesNames ? names[name].map { [$0] } ?? [] : [])))
-=======
       let known = resolvesNames ? names[name].map { [$0] } : nil
       step(peer, .answer(.nameResolved(id: id, known ?? [])))
->>>>>>> 8dcfe423e6287aea78aeace18e9cfbb77a96fb29
     case .reply(let id, let reply): if keepsHistory { replies[peer].append((id, reply)) }
     case .event(let event): note(event, of: peer)
     }
@@ -186,15 +182,10 @@ package final class VirtualCall {
     }
   }
 
-<<<<<<< HEAD
-  /// Lets the process of a peer stand still: what arrives is handled when it runs again, and so is
-  /// what was due. Who drives the call calls nothing of it meanwhile.
-=======
   /// Lets the process of a peer stand still.
   ///
   /// What arrives is handled when it runs again, and so is what was due. Who drives the call calls
   /// nothing of it meanwhile.
->>>>>>> 8dcfe423e6287aea78aeace18e9cfbb77a96fb29
   package func stall(_ peer: Int, for interval: Interval) {
     stalls[peer] = (now + interval, stalls[peer]?.arrivals ?? [])
   }
