@@ -3,8 +3,8 @@ import JSEP
 import Lab
 import Media
 import Peer
-import SDP
 import SCTP
+import SDP
 import STUN
 import Tape
 import Wire
@@ -111,7 +111,8 @@ enum NetworkScene: String, CaseIterable {
   private func runSetup(_ recorded: RecordedVirtualCall) {
     let call = recorded.call
     call.addMedia(
-      audio: Self.tone, videoFrames: self == .unwantedMedia || self == .rejectedSection
+      audio: Self.tone,
+      videoFrames: self == .unwantedMedia || self == .rejectedSection
         ? Self.camera : nil)
     var gathering = Interval.zero
     switch self {
@@ -163,7 +164,9 @@ enum NetworkScene: String, CaseIterable {
       lines = lines.map { $0.replacing(".local ", with: "0.local ") }
     case .noCandidates: lines.removeAll { $0.hasPrefix("a=candidate") }
     case .rejectedSection where sdp.contains("a=setup:passive") || sdp.contains("a=setup:active"):
-      lines = lines.map { $0.hasPrefix("m=video ") ? $0.replacing("m=video 9", with: "m=video 0") : $0 }
+      lines = lines.map {
+        $0.hasPrefix("m=video ") ? $0.replacing("m=video 9", with: "m=video 0") : $0
+      }
     case .unwantedMedia where !sdp.contains("a=setup:actpass"):
       let video = lines.firstIndex { $0.hasPrefix("m=video") } ?? lines.endIndex
       for index in lines.indices[video...] where lines[index] == "a=sendrecv" {
@@ -339,7 +342,8 @@ enum NetworkScene: String, CaseIterable {
     if self == .dataBehindLoss { call.network.links[0].lossPerMille = 200 }
     for number in 0..<60 {
       call.send(
-        0, DataMessage(channel: 0, isBinary: true, bytes: Array(repeating: UInt8(number), count: 900))
+        0,
+        DataMessage(channel: 0, isBinary: true, bytes: Array(repeating: UInt8(number), count: 900))
       )
       recorded.run(for: .milliseconds(50))
     }

@@ -41,7 +41,8 @@ extension FindingRule {
         Detection(
           "data-behind-loss", peer: records.peer, from: from, to: max(from, to),
           "\(records.lost) of \(records.lost + records.count) packets with data "
-            + "(\(percentage(share)) %) were lost" + (try delayWords(records.peer, facts, connection)),
+            + "(\(percentage(share)) %) were lost"
+            + (try delayWords(records.peer, facts, connection)),
           direction: .inbound, kind: "data",
           impact: FindingImpact(share: share, count: records.lost)))
     }

@@ -85,7 +85,8 @@ extension FindingRule {
       let alert = facts.network.datagrams.alerts.first { $0.peer == state.peer && $0.isFatal }
       var words = reasons[state.peer].map { ": \($0)" } ?? ""
       if words.isEmpty, let alert {
-        words = ": alert \(alert.code) of \(alert.direction == .inbound ? "the other side" : "its own")"
+        words =
+          ": alert \(alert.code) of \(alert.direction == .inbound ? "the other side" : "its own")"
       }
       found.append(
         Detection(
@@ -185,7 +186,8 @@ extension FindingRule {
       let times = names.filter { $0.type == first.type }.count
       words.append(
         "\(direction == .outbound ? "its own" : "the other side's") "
-          + "\(name(ofMessage: first.type)) was sent again \(times == 1 ? "once" : "\(times) times")")
+          + "\(name(ofMessage: first.type)) was sent again \(times == 1 ? "once" : "\(times) times")"
+      )
     }
     return words.isEmpty ? "" : "; " + words.joined(separator: ", ")
   }

@@ -197,7 +197,8 @@ extension FindingRule {
         $0.role == .repair && $0.peer == stream.peer && $0.direction == .inbound
           && $0.original == stream.ssrc
       }
-      let lost = Int64(max(0, facts.sum(of: stream, from: first.at - 500_000_000, to: last.at).lost))
+      let lost = Int64(
+        max(0, facts.sum(of: stream, from: first.at - 500_000_000, to: last.at).lost))
       let came = repairs.reduce(0) {
         $0 + Int64(facts.sum(of: $1, from: first.at, to: last.at + 1_000_000_000).packets)
       }

@@ -104,8 +104,10 @@ extension FindingRule {
               Detection(
                 "direction-refused", peer: peer.number, from: exchange.answer.at,
                 to: peer.live?.upperBound ?? facts.end,
-                (isOwn ? "its offer has \(offered.kind) to send" : "the other side's offer has "
-                  + "\(offered.kind) to send") + ", and the answer made it \(way)",
+                (isOwn
+                  ? "its offer has \(offered.kind) to send"
+                  : "the other side's offer has "
+                    + "\(offered.kind) to send") + ", and the answer made it \(way)",
                 direction: isOwn ? .outbound : .inbound, kind: offered.kind)
             ))
         }

@@ -64,7 +64,7 @@ extension FindingRule {
   static let slowSignaling = FindingRule(
     id: "slow-signaling", severity: .low, title: "Slow answer", scope: .connection,
     thresholds: [
-      Threshold("least_ms", 1_000, "ms", "rtcstats highsignalingtime"),
+      Threshold("least_ms", 1_000, "ms", "rtcstats highsignalingtime")
     ],
     sql: """
       SELECT open.peer, open.from_ns, open.to_ns,
@@ -140,7 +140,8 @@ extension FindingRule {
   static let renegotiationStorm = FindingRule(
     id: "renegotiation-storm", severity: .low, title: "Renegotiation storm", scope: .connection,
     thresholds: [
-      Threshold("most", 5, "", "more in 10 s is a storm; own choice, rtcstats-features counts them"),
+      Threshold(
+        "most", 5, "", "more in 10 s is a storm; own choice, rtcstats-features counts them"),
       Threshold("window_s", 10, "s", "see above"),
       Threshold("hard_s", 3, "s", "as many in this time are medium"),
     ],

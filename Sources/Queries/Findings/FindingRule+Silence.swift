@@ -8,7 +8,8 @@ extension FindingRule {
   static let pathDead = FindingRule(
     id: "path-dead", severity: .high, title: "Path dead for every protocol", scope: .connection,
     thresholds: [
-      Threshold("least_ms", 1_000, "ms", "own choice; Chromium's event log viewer has 500 ms for RTP"),
+      Threshold(
+        "least_ms", 1_000, "ms", "own choice; Chromium's event log viewer has 500 ms for RTP"),
       Threshold("least_expected", 15, "packets", "that should have come, by the pace before"),
       Threshold("least_share", 0.3, "", "of these that are missing; fewer, and they were not sent"),
     ],
@@ -180,7 +181,8 @@ extension FindingRule {
     thresholds: [
       Threshold("least_ms", 200, "ms", "of no protocol; own choice"),
       Threshold("medium_ms", 350, "ms", "longer than a jitter buffer hides; own choice"),
-      Threshold("least_lateness_ms", 40, "ms", "of the first packets after it, or a burst; own choice"),
+      Threshold(
+        "least_lateness_ms", 40, "ms", "of the first packets after it, or a burst; own choice"),
     ],
     causes: ["process-starved"], silentUnder: ["path-dead"],
     sql: """
@@ -324,7 +326,8 @@ extension FindingRule {
         if last > way.lastReport { gaps.append(way.lastReport...last) }
         let silent = gaps.reduce(0) { $0 + $1.upperBound - $1.lowerBound }
         let usual =
-          Double(max(0, way.lastReport - way.firstReport - silent)) / Double(max(1, way.reports - 1))
+          Double(max(0, way.lastReport - way.firstReport - silent))
+          / Double(max(1, way.reports - 1))
         // Reports each five seconds leave no gap of two out.
         let interval = max(usual, way.reports < 10 ? 5e9 / limits["times"] * 1.5 : 0)
         least = max(least, interval * limits["times"])

@@ -149,7 +149,8 @@ extension FindingRule {
   static let standingQueue = FindingRule(
     id: "standing-queue", severity: .medium, title: "Packets waiting in a queue", scope: .flow,
     thresholds: [
-      Threshold("least_ms", 80, "ms", "of wait of nine packets in ten; RFC 8867's queues are 300 ms"),
+      Threshold(
+        "least_ms", 80, "ms", "of wait of nine packets in ten; RFC 8867's queues are 300 ms"),
       Threshold("off_ms", 40, "ms", "it is over below; half of it"),
       Threshold("least_seconds", 2, "s", "shorter is a burst; own choice"),
       Threshold("high_ms", 400, "ms", "people talk over each other (ITU-T G.114)"),
