@@ -91,9 +91,12 @@ extension CallFacts {
 
   private struct FrameFormat {
     var place: Int
-    var outcome: String
     var isVideo: Bool
     var isKey: Bool
+    var isGood: Bool
+    /// Of audio.
+    var block: VoiceFacts.Outcome
+    var source: Int64
     var width: Int32
     var height: Int32
   }
@@ -105,37 +108,53 @@ extension CallFacts {
     let kinds = try connection.prepare(
       """
       SELECT format, peer, track, direction, kind, codec, outcome, key, coalesce(width, 0),
-        coalesce(height, 0)
+        coalesce(height, 0), ssrc & 0xffffffff
       FROM format WHERE kind IN ('audio', 'video') ORDER BY format LIMIT \(Self.most)
       """)
     while try kinds.step() {
       let kind = kinds.text(4) ?? ""
       let name = TrackName(
         peer: kinds.integer(1), track: kinds.integer(2), isInbound: kinds.text(3) == "in")
+      let place = place(name, kind, kinds.text(5) ?? "", &places)
+      let source = kinds.integer(10)
+      if source != 0, !tracks[place].sources.contains(source) {
+        tracks[place].sources.append(source)
+      }
       formats[kinds.integer(0)] = FrameFormat(
-        place: place(name, kind, kinds.text(5) ?? "", &places), outcome: kinds.text(6) ?? "",
-        isVideo: kind == "video", isKey: kinds.integer(7) != 0,
+        place: place, isVideo: kind == "video", isKey: kinds.integer(7) != 0,
+        isGood: ["decoded", "not decoded", "encoded"].contains(kinds.text(6) ?? ""),
+        block: VoiceFacts.Outcome(kinds.text(6) ?? ""), source: source,
         width: Int32(truncatingIfNeeded: kinds.integer(8)),
         height: Int32(truncatingIfNeeded: kinds.integer(9)))
     }
     let rows = try connection.prepare(
       """
-      SELECT format, at_ns, rtp_time & 0xffffffff, size, quantiser FROM frame_store ORDER BY row
+      SELECT format, at_ns, rtp_time & 0xffffffff, size, quantiser, row, audio_level, energy
+      FROM frame_store
+      WHERE \(part) ORDER BY row
       """)
     while try rows.step() {
       guard let format = formats[rows.integer(0)] else { continue }
       let at = rows.integer(1)
       guard format.isVideo else {
-        tracks[format.place].add(format.outcome, at)
+        tracks[format.place].count(format.block, at)
+        voices.add(
+          VoiceFacts.Block(
+            row: rows.integer(5), at: at, rtpTime: rows.integer(2), source: format.source,
+            outcome: format.block, level: rows.isNull(6) ? nil : rows.integer(6),
+            isQuiet: rows.integer(7) == 0), format.place, &tracks[format.place])
         continue
       }
+      if format.isKey, format.isGood { tracks[format.place].keys.append(at) }
       tracks[format.place].pictures.append(
         Picture(
-          at: at, rtpTime: rows.integer(2), size: Int32(truncatingIfNeeded: rows.integer(3)),
+          row: rows.integer(5), at: at, rtpTime: rows.integer(2),
+          size: Int32(truncatingIfNeeded: rows.integer(3)),
           width: format.width, height: format.height,
           quantiser: Int16(truncatingIfNeeded: rows.integer(4)), isKey: format.isKey,
-          isGood: format.outcome != "undecodable"))
+          isGood: format.isGood))
     }
+    for place in tracks.indices { voices.finish(place, &tracks[place]) }
   }
 
   private mutating func readLevels(
@@ -162,14 +181,19 @@ extension CallFacts {
 
 extension CallFacts.Track {
   /// Counts a block of audio.
-  fileprivate mutating func add(_ outcome: String, _ at: Int64) {
-    let second = Int(min(max(at / 1_000_000_000, 0), Int64(CallFacts.most)))
+  fileprivate mutating func count(_ outcome: VoiceFacts.Outcome, _ at: Int64) {
+    let second = self.second(of: at)
     while voices.count <= second { voices.append(CallFacts.Voice()) }
     voices[second].blocks &+= 1
     switch outcome {
-    case "concealed": voices[second].concealed &+= 1
-    case "recovered": voices[second].recovered &+= 1
-    default: break
+    case .concealed: voices[second].concealed &+= 1
+    case .recovered: voices[second].recovered &+= 1
+    case .decoded, .untouched: break
     }
+  }
+
+  /// The place of a time among `voices`.
+  func second(of at: Int64) -> Int {
+    Int(min(max(at / 1_000_000_000, 0), Int64(CallFacts.most)))
   }
 }

@@ -135,11 +135,15 @@ extension CallFacts {
   /// Finds which peers are the two ends of a connection: by streams that one sends and the other
   /// receives, or else by a pair of addresses that both have the other way round.
   mutating func joinPeers() {
-    var sent: [Int64: Int64] = [:]
-    for stream in streams where stream.direction == .outbound { sent[stream.ssrc] = stream.peer }
+    for (one, other) in mirrored { join(one, other) }
+    var sent: [Int64: Stream] = [:]
+    for stream in streams where stream.direction == .outbound { sent[stream.ssrc] = stream }
     for stream in streams where stream.direction == .inbound {
-      guard let sender = sent[stream.ssrc], sender != stream.peer else { continue }
-      join(stream.peer, sender)
+      guard let sender = sent[stream.ssrc], sender.peer != stream.peer,
+        // What a server passes on goes out after it came in.
+        sender.first <= stream.first
+      else { continue }
+      join(stream.peer, sender.peer)
     }
     for place in peers.indices { peers[place].live = liveTime(of: peers[place]) }
   }

@@ -45,6 +45,8 @@ package struct CallFacts: Sendable {
     package var bytes: Int32 = 0
     /// Missing before packets of this interval, less those that came later after all.
     package var lost: Int32 = 0
+    /// In how many places of the numbers they are missing.
+    package var holes: Int32 = 0
     /// Packets that came after one with a higher number.
     package var reordered: Int32 = 0
     package var duplicates: Int32 = 0
@@ -64,6 +66,42 @@ package struct CallFacts: Sendable {
     /// How many numbers are missing between the packets around it, and how far its clock went on.
     package var missing: Int64
     package var ticks: Int64
+    /// Of the packet before it.
+    package var payloadType: Int64
+  }
+
+  /// A time in which no packet of RTP passed one way.
+  package struct Quiet: Sendable, Hashable {
+    /// The smallest number: none passed before.
+    package var from: Int64
+    /// The largest number: none passed after.
+    package var to: Int64
+  }
+
+  /// Everything that a peer received, or sent.
+  package struct Way: Sendable {
+    package var peer: Int64
+    package var direction: WireDirection
+    /// Packets of RTP in each interval of the take, from its beginning on.
+    package var packets: [Int32] = []
+    /// Of two seconds and more, those before the first packet and after the last one included.
+    package var quiet: [Quiet] = []
+    /// When datagrams passed that are no RTP, in order; those of RTCP among them.
+    package var others: [Int64] = []
+    /// The first and the last packet of RTP or RTCP.
+    package var first: Int64?
+    package var last: Int64 = 0
+    var lastMedia = Int64.min
+  }
+
+  /// A time in which media of a kind was to be sent or received by what was agreed on.
+  package struct Agreement: Sendable {
+    package var peer: Int64
+    package var direction: WireDirection
+    /// `audio`, `video`; empty where any of them was.
+    package var kind: String
+    package var from: Int64
+    package var to: Int64
   }
 
   /// Packets that are missing in a row.
@@ -104,8 +142,13 @@ package struct CallFacts: Sendable {
     package var gaps: [Gap] = []
     /// Of `CallFacts.leastBurst` and more, the first of them; a packet that came late ends none.
     package var bursts: [Burst] = []
-    /// When the numbers began anew.
-    package var restarts: [Int64] = []
+    /// When the numbers began anew, and the numbers before and after.
+    package var restarts: [(at: Int64, before: Int64, after: Int64)] = []
+    /// How many steps between timestamps of packets in a row there were, how many of them are no
+    /// lengths of packets, and when; of audio alone.
+    package var steps: Int64 = 0
+    package var unevenSteps: Int64 = 0
+    package var unevenTime: ClosedRange<Int64>?
     var tail = StreamTail()
   }
 
@@ -152,6 +195,7 @@ package struct CallFacts: Sendable {
 
   /// A video frame that was encoded or shown.
   package struct Picture: Sendable {
+    package var row: Int64
     package var at: Int64
     package var rtpTime: Int64
     package var size: Int32
@@ -169,6 +213,11 @@ package struct CallFacts: Sendable {
     package var concealed: Int32 = 0
     /// From redundancy in the band.
     package var recovered: Int32 = 0
+    /// Concealed ones that hide no loss: its sender paused, or the playout slowed down.
+    package var spared: Int32 = 0
+    /// When the first and the last one that was not spared was played.
+    package var firstConcealed: Int64 = 0
+    package var lastConcealed: Int64 = 0
   }
 
   /// A level, of 100 ms.
@@ -189,10 +238,12 @@ package struct CallFacts: Sendable {
     package var direction: WireDirection
     package var kind: String
     package var codec: String
-    /// In the order of time.
-    ///
-    /// Of video alone.
+    /// The SSRCs of its frames.
+    package var sources: [Int64] = []
+    /// In the order of time, of video alone.
     package var pictures: [Picture] = []
+    /// When its key frames were encoded or shown, in order.
+    package var keys: [Int64] = []
     /// By the second, from second 0 of the take on.
     ///
     /// Of audio alone.
@@ -207,32 +258,52 @@ package struct CallFacts: Sendable {
   package var peers: [Peer] = []
   package var states: [State] = []
   package var streams: [Stream] = []
+  package var ways: [Way] = []
+  package var agreements: [Agreement] = []
   package var demands: [Demand] = []
   package var reports: [Report] = []
   package var senderReports: [SenderReport] = []
   package var tracks: [Track] = []
   /// What could not be seen, each kind once.
   package var unseen: [String] = []
+  /// Long times between video frames that were shown.
+  var pictureGaps: [PictureGap] = []
+  /// What was played of audio, block by block.
+  var voices = VoiceFacts()
   /// What rules about the network look at besides.
   package var network = NetworkFacts()
   /// What rules about audio and video look at besides.
   package var perception = PerceptionFacts()
 
-  package static let leastGap: Int64 = 500_000_000
+  package static let leastGap: Int64 = 120_000_000
+  package static let leastQuiet: Int64 = 2_000_000_000
   package static let leastBurst: Int64 = 3
   /// How many entries a list has at most.
   static let most = 100_000
 
-  init(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
+  /// Whose pair of addresses it is, and peers that have the same ones the other way round.
+  var addresses: [String: Int64] = [:]
+  var mirrored: [(Int64, Int64)] = []
+  /// Which rows of packets and frames are looked at, as SQL.
+  let part: String
+
+  /// - Parameter selection: the part of the take whose packets and frames are looked at.
+  init(_ connection: borrowing SQLiteConnection, _ selection: TakeSelection = TakeSelection())
+    throws(SQLiteError)
+  {
+    part = "at_ns BETWEEN \(selection.fromNanoseconds) AND \(selection.toNanoseconds)"
     end = try connection.integer("SELECT \(TakeInfo.end)") ?? 0
     if end > 3_600_000_000_000 { intervalNanoseconds = 1_000_000_000 }
     try readPeers(connection)
     try readStates(connection)
+    try voices.prepare(connection)
     try readPackets(connection)
     try nameStreams(connection)
     try readFeedback(connection)
     try readMedia(connection)
     joinPeers()
+    try readAgreements(connection)
+    pictureGaps = try PictureGap.all(self, connection)
     try readUnseen(connection)
     try network.read(connection, self)
     try perception.read(connection, self)
@@ -250,6 +321,11 @@ package struct CallFacts: Sendable {
   package func otherEnd(of stream: Stream) -> Stream? {
     guard let other = peer(stream.peer)?.other else { return nil }
     return self.stream(other, stream.direction == .inbound ? .outbound : .inbound, stream.ssrc)
+  }
+
+  /// What a peer received, or sent, in all.
+  package func way(_ peer: Int64, _ direction: WireDirection) -> Way? {
+    ways.first { $0.peer == peer && $0.direction == direction }
   }
 
   /// The media of a transceiver.
@@ -300,6 +376,7 @@ extension CallFacts.Bucket {
     packets &+= other.packets
     bytes &+= other.bytes
     lost &+= other.lost
+    holes &+= other.holes
     reordered &+= other.reordered
     duplicates &+= other.duplicates
     spaced &+= other.spaced

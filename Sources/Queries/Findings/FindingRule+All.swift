@@ -12,7 +12,8 @@ extension FindingRule {
 
   static let mediaRules: [FindingRule] =
     [
-      lateFrame, noKeyFrame, freeze, stopped, pausedVideo, concealed, silence, pausedAudio,
+      lateFrame, noKeyFrame, lateKeyFrame, freeze, stopped, pausedVideo, concealed, silence,
+      pausedAudio,
       mutedSpeech, speechWhileMuted, limited,
     ] + perceptionRules
 

@@ -3,9 +3,13 @@
 extension FindingRule {
   static let concealed = FindingRule(
     id: "concealed-audio", severity: .medium, title: "Concealed audio",
+    thresholds: [
+      .init("least_share", 20, "%", "of a second; Webex calls more than 5 % a severe second"),
+      .init("least_blocks", 20, "blocks", "of fewer in a second no share is stated"),
+    ],
     causes: [
-      "disconnected", "one-way-media", "stream-gap", "loss-burst", "loss", "uneven-timestamps",
-      "sequence-restart",
+      "disconnected", "one-way-media", "stream-gap", "sequence-restart", "uneven-timestamps",
+      "loss-burst", "loss",
     ],
     sumsUp: true,
     sql: """
@@ -93,7 +97,7 @@ extension FindingRule {
         sum(concealed) || ' of ' || sum(blocks) || ' blocks of audio track ' || track
           || ' were concealed: their packets were lost or late' AS evidence
       FROM numbered GROUP BY peer, track, run
-      """)
+      """, detector: findConcealment)
 
   /// Who is silent listens, as a rule: a microphone that gives nothing at all from its first block
   /// to its last one, for ten seconds or more, or for half a minute in which nobody else speaks.
@@ -101,6 +105,7 @@ extension FindingRule {
   /// Muted microphones and silence that the sender does not transmit (DTX) are none of it.
   static let silence = FindingRule(
     id: "silent-audio", severity: .low, title: "Silent microphone",
+    thresholds: [.init("least_unspoken_s", 30, "s", "in which nobody else speaks; ORC")],
     sql: """
       WITH
         -- When a track was muted: by the application, or by notice of the system.
@@ -164,7 +169,7 @@ extension FindingRule {
           || ') in a row were digital silence' || iif(loud = 0, ': it never gave a sound', '')
           AS evidence
       FROM judged WHERE loud = 0 OR unspoken_ns >= 30000000000
-      """)
+      """, detector: findSilence)
 
   /// The packets say that somebody speaks, and what was decoded from them is silence.
   static let mutedSpeech = FindingRule(

@@ -95,7 +95,8 @@ extension FindingRule {
 
   static let loss = FindingRule(
     id: "loss", severity: .medium, title: "Packet loss", scope: .flow,
-    causes: ["disconnected"],
+    thresholds: lossThresholds,
+    causes: ["disconnected", "sequence-restart"],
     sumsUp: true,
     sql: """
       SELECT loss.peer AS peer, first_ns AS from_ns, last_ns AS to_ns,
@@ -106,11 +107,12 @@ extension FindingRule {
         FROM stream GROUP BY peer, direction, ssrc
       ) AS span USING (peer, direction, ssrc)
       WHERE direction = 'in' AND expected >= 50 AND lost * 50 >= expected
-      """)
+      """, detector: findLoss)
 
   static let lossBurst = FindingRule(
     id: "loss-burst", severity: .medium, title: "Burst of packet loss", scope: .flow,
-    causes: ["disconnected", "loss"],
+    thresholds: burstThresholds,
+    causes: ["disconnected", "one-way-media", "stream-gap", "sequence-restart", "loss"],
     sql: """
       WITH
       \(sequenceParts),
@@ -129,11 +131,12 @@ extension FindingRule {
         missing || ' packets of ssrc ' || ssrc || ' in a row did not come' AS evidence
       -- What came before the packet that it follows was reordered, or began anew.
       FROM sorted WHERE missing >= 5 AND at_ns >= before_ns
-      """)
+      """, detector: findBursts)
 
   /// What the other side does not get shows in its reports alone when only this side is recorded.
   static let lossAtPeer = FindingRule(
     id: "loss-at-peer", severity: .medium, title: "Packet loss at the other side", scope: .flow,
+    thresholds: lossThresholds,
     causes: ["disconnected", "loss", "loss-burst"],
     sql: """
       SELECT peer, from_ns, to_ns,
@@ -154,7 +157,7 @@ extension FindingRule {
         ) WHERE 1 \(window) GROUP BY peer, ssrc
       )
       WHERE lost + received >= 50 AND lost * 50 >= lost + received
-      """)
+      """, detector: findLossAtPeer)
 
   /// The encoder calls frames limited that are poor.
   ///

@@ -7,21 +7,13 @@ extension FindingRule {
   /// Where its sender paused, nothing is missing.
   static let streamGap = FindingRule(
     id: "stream-gap", severity: .high, title: "Stream interrupted",
-    causes: ["disconnected", "one-way-media", "loss-burst"],
+    causes: ["disconnected", "one-way-media", "sequence-restart"],
     sql: """
       WITH
       \(agreements),
       \(pauses),
       \(streamGapJudgement)
-      """)
-
-  /// The same for pauses that were found otherwise.
-  static let streamGapOfFound = """
-    WITH
-    \(agreements),
-    \(foundPauses),
-    \(streamGapJudgement)
-    """
+      """, detector: findStreamGaps)
 
   private static let longPauses = """
     \(reports),
@@ -100,15 +92,7 @@ extension FindingRule {
       \(agreements),
       \(pauses),
       \(pausedJudgement)
-      """)
-
-  /// The same for pauses that were found otherwise.
-  static let pausedAudioOfFound = """
-    WITH
-    \(agreements),
-    \(foundPauses),
-    \(pausedJudgement)
-    """
+      """, detector: findAudioPauses)
 
   /// Of G.711 the last packet before a silence may be comfort noise (RFC 3389), payload type 13.
   private static let pausedJudgement = """

@@ -42,7 +42,7 @@ extension FindingRule {
         FROM (SELECT *, count(*) OVER (PARTITION BY peer, ssrc, part) AS size FROM parted)
       )
       WHERE begins AND size > 1 AND former_size > 1
-      """)
+      """, detector: findRestarts)
 
   /// A stream that is paused has reports without packets, too; those say that nothing is sent.
   static let rtcpOfOtherSource = FindingRule(
@@ -72,13 +72,18 @@ extension FindingRule {
       WHERE NOT EXISTS (
         SELECT 1 FROM source WHERE source.peer = sender.peer AND source.ssrc = sender.ssrc)
       GROUP BY sender.peer, sender.ssrc
-      """)
+      """, detector: findForeignReports)
 
   /// Packets of these codecs last multiples of 2.5 ms.
   ///
   /// A longer step is a pause where the packet came later by as much.
   static let unevenTimestamps = FindingRule(
     id: "uneven-timestamps", severity: .medium, title: "Uneven timestamps",
+    thresholds: [
+      .init("least_share", 10, "%", "of the steps, so that single ones are no finding"),
+      .init("least_steps", 20, "steps", "fewer are none"),
+    ],
+    sumsUp: true,
     sql: """
       WITH
         clock AS (
@@ -120,5 +125,5 @@ extension FindingRule {
         FROM step JOIN usual ON usual.peer = step.peer AND usual.ssrc = step.ssrc
       ) AS step
       GROUP BY step.peer, step.ssrc HAVING sum(is_uneven) >= 20 AND sum(is_uneven) * 10 >= count(*)
-      """)
+      """, detector: findUnevenSteps)
 }

@@ -68,6 +68,8 @@ package struct FindingRule: Sendable {
   /// Whether it adds up rows of packets, frames or statistics, so that of a part of a take it must
   /// see the rows of that part alone.
   package let sumsUp: Bool
+  /// Whether it only explains: it stands between a cause and a symptom, and is no finding alone.
+  package let isLink: Bool
   /// One statement, with thresholds as `:name`.
   ///
   /// Without `detector` it gives `peer`, `from_ns`, `to_ns`, `evidence` and optionally the columns
@@ -80,7 +82,7 @@ package struct FindingRule: Sendable {
   package init(
     id: String, severity: FindingSeverity, title: String, scope: Scope = .stream,
     thresholds: [Threshold] = [], causes: [String] = [], silentUnder: [String] = [],
-    sumsUp: Bool = false, sql: String, detector: Detector? = nil
+    sumsUp: Bool = false, isLink: Bool = false, sql: String, detector: Detector? = nil
   ) {
     self.id = id
     self.severity = severity
@@ -90,6 +92,7 @@ package struct FindingRule: Sendable {
     self.causes = causes
     self.silentUnder = silentUnder
     self.sumsUp = sumsUp
+    self.isLink = isLink
     self.template = sql
     self.detector = detector
   }

@@ -36,7 +36,11 @@ struct FindingTree {
     var children: [[Int]] = Array(repeating: [], count: detections.count)
     var roots: [Int] = []
     for place in detections.indices {
-      if let parent = parents[place] { children[parent].append(place) } else { roots.append(place) }
+      if let parent = parents[place] { children[parent].append(place) }
+    }
+    for place in detections.indices where parents[place] == nil {
+      let isLink = self.rules[detections[place].rule]?.isLink ?? false
+      if !isLink || !children[place].isEmpty { roots.append(place) }
     }
     findings = grouped(roots, children)
   }

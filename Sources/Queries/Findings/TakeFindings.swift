@@ -16,27 +16,21 @@ package struct TakeFindings: Sendable {
   let names: FindingNames
 
   /// Runs rules over a take, and keeps what touches a part of it.
-  ///
-  /// - Parameter asksAlways: whether each rule's query is run, also where Swift does the same
-  ///   quicker.
   package init(
     path: String, selection: TakeSelection = TakeSelection(),
-    rules: [FindingRule] = FindingRule.all,
-    asksAlways: Bool = false
+    rules: [FindingRule] = FindingRule.all
   ) throws(TapeError) {
     let connection = try TakeFile.openForQueries(path)
     self.rules = rules
     do throws(SQLiteError) {
       let facts = try CallFacts(connection)
-      let shortcuts = asksAlways ? nil : try FindingShortcuts(connection)
       names = try FindingNames(connection, facts)
       let isPart = selection.fromNanoseconds > .min || selection.toNanoseconds < .max
+      let ofPart = isPart ? try CallFacts(connection, selection) : facts
       for rule in rules where !(isPart && rule.sumsUp && rule.detector == nil) {
         let found =
           if let detector = rule.detector {
-            try detector(facts, rule.limits, connection)
-          } else if let found = try shortcuts?.found(by: rule.id, connection) {
-            found
+            try detector(rule.sumsUp ? ofPart : facts, rule.limits, connection)
           } else {
             try TakeFindings.ask(rule, connection, selection)
           }
