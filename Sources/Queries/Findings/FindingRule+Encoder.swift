@@ -162,7 +162,7 @@ extension FindingRule {
       ).map { run in
         Detection(
           rule, peer: series[0].peer, from: run.from, to: run.to,
-          "\(words) \(percent(run.mean)) of the time", ssrc: series[0].ssrc,
+          "\(words) \(shareText(run.mean)) of the time", ssrc: series[0].ssrc,
           direction: direction, kind: "video", impact: FindingImpact(share: min(run.peak, 1)))
       }
     }
@@ -213,7 +213,7 @@ extension FindingRule {
       ).map { run in
         Detection(
           "encoder-behind-source", peer: peer, from: run.from, to: run.to,
-          "\(percent(run.mean)) of the source's frames were left out", ssrc: series[0].ssrc,
+          "\(shareText(run.mean)) of the source's frames were left out", ssrc: series[0].ssrc,
           direction: .outbound, kind: "video", impact: FindingImpact(share: run.mean))
       }
     }

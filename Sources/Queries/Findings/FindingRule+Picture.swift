@@ -222,7 +222,7 @@ extension FindingRule {
       ).map { run in
         Detection(
           "frames-dropped", peer: series[0].peer, from: run.from, to: run.to,
-          "\(percent(run.mean)) of the frames for \(tenths(run.to - run.from)) s",
+          "\(shareText(run.mean)) of the frames for \(tenths(run.to - run.from)) s",
           ssrc: series[0].ssrc, direction: .inbound, kind: "video",
           impact: FindingImpact(share: run.peak))
       }
@@ -284,7 +284,7 @@ extension FindingRule {
       ).map { run in
         Detection(
           "picture-corrupt", peer: series[0].peer, from: run.from, to: run.to,
-          "corrupt with a probability of \(percent(run.mean))", ssrc: series[0].ssrc,
+          "corrupt with a probability of \(shareText(run.mean))", ssrc: series[0].ssrc,
           direction: .inbound, kind: "video", impact: FindingImpact(share: run.peak))
       }
     }

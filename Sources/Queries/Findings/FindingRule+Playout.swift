@@ -42,7 +42,7 @@ extension FindingRule {
       ).map { run in
         Detection(
           "audio-stretched", peer: series[0].peer, from: run.from, to: run.to,
-          "\(percent(run.mean)) of the samples were inserted or removed",
+          "\(shareText(run.mean)) of the samples were inserted or removed",
           ssrc: series[0].ssrc, direction: .inbound, kind: "audio",
           impact: FindingImpact(share: run.peak))
       }
@@ -138,7 +138,7 @@ extension FindingRule {
         return emitted == 0 && packets > 5 * after.seconds(since: before) ? packets : 0
       }
       return StatRun.runs(points, on: 1, off: 1, least: Int64(limits["least_time"] * 1e9))
-        .compactMap { run in
+        .compactMap { run -> Detection? in
           let packets = points.filter { $0.from >= run.from && $0.to <= run.to }
             .reduce(0) { $0 + $1.value }
           guard packets >= limits["least_packets"] else { return nil }

@@ -92,7 +92,7 @@ extension FindingRule {
         found.append(
           Detection(
             "clipped-microphone", peer: track.peer, from: from, to: to,
-            "at full scale in \(percent(share)) of \(tenths(to - from)) s of speech",
+            "at full scale in \(shareText(share)) of \(tenths(to - from)) s of speech",
             track: track.track, direction: track.direction, kind: "audio",
             impact: FindingImpact(share: share)))
       }
@@ -152,7 +152,7 @@ extension FindingRule {
       found.append(
         Detection(
           "microphone-constant", peer: track.peer, from: first.at, to: last.at,
-          "the level stayed at \(percent(Double(mean) / 32_768)) of full scale for "
+          "the level stayed at \(shareText(Double(mean) / 32_768)) of full scale for "
             + "\(tenths(last.at - first.at)) s",
           track: track.track, direction: track.direction, kind: "audio"))
     }
@@ -209,7 +209,7 @@ extension FindingRule {
   }
 
   /// A share, for people: `12.3 %`.
-  static func percent(_ share: Double) -> String {
+  static func shareText(_ share: Double) -> String {
     let value = Int64((min(max(share, 0), 1e6) * 1000).rounded())
     return "\(value / 10).\(value % 10) %"
   }
