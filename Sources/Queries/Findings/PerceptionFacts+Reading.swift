@@ -251,7 +251,7 @@ extension PerceptionFacts {
     let rows = try connection.prepare(
       """
       SELECT DISTINCT chunk.value ->> '$.ssrc', chunk.value ->> '$.cname'
-      FROM rtcp, json_each(fields, '$.chunks') AS chunk WHERE type = 'sdes' LIMIT 10000
+      FROM rtcp, json_each(fields, '$.chunks') AS chunk WHERE rtcp.type = 'sdes' LIMIT 10000
       """)
     while try rows.step() {
       if let name = rows.text(1) { names[rows.integer(0) & 0xffff_ffff] = name }
