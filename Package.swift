@@ -238,7 +238,7 @@ let package = Package(
       "TapeTests",
       [
         "Wire", "ICE", "RTP", "SCTP", "SDP", "JSEP", "Flow", "Media", "Stats", "Peer", "Tape",
-        "Queries", "Lab", "CSQLite",
+        "Queries", "Lab", "CSQLite", "FaultyCalls",
       ]),
     tests(
       "ReplayTests",

@@ -1,10 +1,10 @@
 import JSEP
 import Lab
-import Media
+package import Media
 import Peer
 import SCTP
 import SDP
-import Wire
+package import Wire
 
 // What becomes of media before it is sent.
 extension FaultyCall {
@@ -100,9 +100,7 @@ extension FaultyCall {
     case .maxBitrate:
       words = "maxBitrate of \(rate) kbit/s"
       arrange = { driven in
-        driven.at(plan.from) { driven in
-          driven.change(.video, of: plan.culprit) { $0[0].maxBitrate = UInt64(rate) * 1_000 }
-        }
+        driven.at(plan.from) { $0.limit(.video, of: plan.culprit, to: UInt64(rate) * 1_000) }
       }
     case .layerEnds:
       words = "the largest of three"
@@ -122,16 +120,7 @@ extension FaultyCall {
     default:
       words = "from VP8 to VP9"
       arrange = { driven in
-        driven.at(plan.from) { driven in
-          guard let track = driven.transceivers[plan.culprit][.video] else { return }
-          let codecs = RTPCodec.capabilities(.video)
-          let preferred =
-            codecs.filter { $0.mimeType == "video/VP9" }
-            + codecs.filter { $0.mimeType == "video/rtx" }
-          driven.call.call(
-            plan.culprit, .setCodecPreferences(transceiver: track, preferred))
-          driven.negotiate(from: plan.culprit)
-        }
+        driven.at(plan.from) { $0.prefer("VP9", of: plan.culprit) }
       }
     }
   }
@@ -172,10 +161,38 @@ extension FaultyCall {
 
 extension DrivenCall {
   /// Switches a track that is sent on or off.
-  func setEnabled(_ kind: MediaKind, of peer: Int, _ isEnabled: Bool) {
+  package func setEnabled(_ kind: MediaKind, of peer: Int, _ isEnabled: Bool) {
     guard let track = transceivers[peer][kind] else { return }
     call.call(
       peer, .setEnabled(transceiver: track, isInbound: false, isEnabled: isEnabled))
+  }
+
+  /// Limits the bit rate of a track, as its application may.
+  package func limit(_ kind: MediaKind, of peer: Int, to bitsPerSecond: UInt64) {
+    change(kind, of: peer) { $0[0].maxBitrate = bitsPerSecond }
+  }
+
+  /// Replaces what a track is fed with; nil takes it away.
+  package func replace(_ kind: MediaKind, of peer: Int, by source: MediaSource?) {
+    guard let track = transceivers[peer][kind] else { return }
+    call.call(peer, .replaceSource(transceiver: track, source))
+  }
+
+  /// Says what the video of a peer shows.
+  package func hint(_ hint: ContentHint, of peer: Int) {
+    guard let track = transceivers[peer][.video] else { return }
+    call.call(peer, .setContentHint(transceiver: track, hint))
+  }
+
+  /// Has both peers agree on another codec of video.
+  package func prefer(_ codec: String, of peer: Int) {
+    guard let track = transceivers[peer][.video] else { return }
+    let codecs = RTPCodec.capabilities(.video)
+    let preferred =
+      codecs.filter { $0.mimeType == "video/\(codec)" }
+      + codecs.filter { $0.mimeType == "video/rtx" }
+    call.call(peer, .setCodecPreferences(transceiver: track, preferred))
+    negotiate(from: peer)
   }
 
   /// Changes how a track is sent.

@@ -80,12 +80,12 @@ struct FoundThing {
 /// Asks for the findings of a take.
 enum Finder {
   static func findings(of path: String) throws -> [FoundThing] {
-    let problems = try TakeProblems(path: path).problems
-    return problems.sorted {
-      ProblemRule.severity(of: $0.name) > ProblemRule.severity(of: $1.name)
-    }.map {
-      FoundThing(
-        id: $0.name, isLoud: ProblemRule.severity(of: $0.name) > 1, text: $0.name)
+    try TakeFindings(path: path).findings.map { finding in
+      let symptoms = finding.ids.dropFirst()
+      return FoundThing(
+        id: finding.id, isLoud: finding.severity > .low,
+        text: "\(finding.id) (\(finding.severity.name)"
+          + (symptoms.isEmpty ? ")" : "; \(symptoms.joined(separator: ", ")))"))
     }
   }
 }

@@ -109,7 +109,7 @@ extension FindingRule {
           WHERE name = 'restartICE' OR name = 'restartIce'
             OR name = 'createOffer' AND arguments ->> '$.iceRestart' = 1
         ),
-        ending AS (
+        outcome AS (
           SELECT wanted.peer AS peer, wanted.at_ns AS at_ns,
             (
               SELECT min(at_ns) FROM state
@@ -128,7 +128,7 @@ extension FindingRule {
             || round((max(end_ns) - min(at_ns)) / 1e9, 1) || ' s, to the end',
           'a restart of ICE was answered after '
             || round((max(done_ns) - min(at_ns)) / 1e9, 1) || ' s') AS evidence
-      FROM ending
+      FROM outcome
       WHERE iif(done_ns IS NULL, end_ns - at_ns >= :least_open_ms * 1000000,
         done_ns - at_ns > :most_ms * 1000000)
       GROUP BY peer, done_ns
