@@ -306,6 +306,7 @@ package struct CallFacts: Sendable {
     pictureGaps = try PictureGap.all(self, connection)
     try readUnseen(connection)
     try network.read(connection, self)
+    for pair in network.describedPairs { join(pair.0, pair.1) }
     try perception.read(connection, self)
   }
 

@@ -22,14 +22,17 @@ extension FindingRule {
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
     var found: [Detection] = []
-    for stream in facts.streams where stream.direction == .inbound && stream.role == .media {
+    for (place, stream) in facts.streams.enumerated()
+    where stream.direction == .inbound && stream.role == .media {
       let asked = requests(for: stream, facts)
+      // What changes places within a few milliseconds nobody notices.
+      let overtaken = facts.network.timings[place].overtaken
       let hasRepairs = facts.streams.contains {
         $0.role == .repair && $0.peer == stream.peer && $0.direction == .inbound
           && $0.original == stream.ssrc
       }
       // Without a stream of their own repairs come in this one, late.
-      let late = hasRepairs || asked == 0 ? stream.reordered : max(0, stream.reordered - asked)
+      let late = hasRepairs || asked == 0 ? overtaken : max(0, overtaken - asked)
       let share = Double(late) / Double(max(1, stream.packets))
       guard Double(late) >= limits["least_packets"], share >= limits["least_share"],
         let span = span(of: stream, facts, where: { $0.reordered > 0 })
@@ -37,7 +40,8 @@ extension FindingRule {
       found.append(
         Detection(
           "reordering", peer: stream.peer, from: span.from, to: span.to,
-          "\(late) of \(stream.packets) packets (\(percentage(share)) %) came after later ones"
+          "\(late) of \(stream.packets) packets (\(percentage(share)) %) came 10 ms and more "
+            + "after later ones"
             + (asked > stream.lost && stream.kind == "video"
               ? "; \(asked) were asked for again, and \(max(0, stream.lost)) were lost" : ""),
           ssrc: stream.ssrc, track: stream.track, direction: .inbound, kind: stream.kind,

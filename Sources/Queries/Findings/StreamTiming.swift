@@ -38,6 +38,8 @@ package struct StreamTiming: Sendable {
 
   package private(set) var seconds: [Second] = []
   package private(set) var jumps: [Jump] = []
+  /// Packets that came 10 ms and more after one with a higher number.
+  package private(set) var overtaken: Int64 = 0
   /// The last silence after which a packet of it came; for who counts them.
   var silence = -1
 
@@ -48,8 +50,11 @@ package struct StreamTiming: Sendable {
   private var rtpTime: Int64 = 0
   /// Arrival less media time, in nanoseconds.
   private var delay: Int64 = 0
-  /// That of the first packet of the last timestamp.
+  /// That of the first packet of the timestamp that came last.
   private var firstDelay: Int64 = 0
+  /// The numbers of the last packets that came in order, and when they came.
+  private var recent: [(sequence: Int64, at: Int64)] = []
+  private var place = 0
   private var jitter: Int64 = 0
   private var part: Int32 = 0
   private var current: (second: Int64, swings: Int32, leap: Int64) = (.min, 0, 0)
@@ -71,9 +76,13 @@ package struct StreamTiming: Sendable {
       return nil
     }
     let numbers = ((sequence &- self.sequence &+ 32_768) & 65_535) &- 32_768
-    // One that came after its followers says what reordering is, and nothing of the way of others.
-    guard numbers > 0 || numbers <= -100 else { return nil }
+    guard numbers > 0 || numbers <= -100 else {
+      // One that came after its followers counts as jitter, and its delay is no other's.
+      if numbers < 0 { addLate(at, sequence, rtpTime) }
+      return nil
+    }
     defer { (self.at, self.sequence, self.rtpTime) = (at, sequence, rtpTime) }
+    remember(sequence, at)
     guard clockRate > 0 else { return Step(numbers: numbers, lateness: 0) }
     let ticks = ((rtpTime &- self.rtpTime &+ 0x8000_0000) & 0xffff_ffff) &- 0x8000_0000
     let media = ticks &* 1_000_000_000 / clockRate
@@ -91,11 +100,34 @@ package struct StreamTiming: Sendable {
     // Packets of one video frame leave one after another: only the first one counts.
     delay &+= late
     guard ticks != 0 else { return Step(numbers: numbers, lateness: 0) }
+    collect(at, spread(to: delay))
+    return Step(numbers: numbers, lateness: late)
+  }
+
+  /// Adds what a delay differs from the one before it to the jitter, and returns it.
+  private mutating func spread(to delay: Int64) -> Int64 {
     let change = delay &- firstDelay
     firstDelay = delay
     jitter &+= (min(abs(change), 10_000_000_000) &- jitter) / 16
-    collect(at, change)
-    return Step(numbers: numbers, lateness: late)
+    return change
+  }
+
+  private mutating func addLate(_ at: Int64, _ sequence: Int64, _ rtpTime: Int64) {
+    let passed = recent.filter { ($0.sequence &- sequence) & 65_535 < 32_768 }.map(\.at).min()
+    if let passed, at &- passed >= 10_000_000 { overtaken += 1 }
+    let ticks = ((rtpTime &- self.rtpTime &+ 0x8000_0000) & 0xffff_ffff) &- 0x8000_0000
+    guard clockRate > 0, ticks != 0, abs(ticks) < clockRate else { return }
+    let change = spread(to: delay &+ (at &- self.at) &- ticks &* 1_000_000_000 / clockRate)
+    if abs(change) >= Self.swing { current.swings += 1 }
+  }
+
+  private mutating func remember(_ sequence: Int64, _ at: Int64) {
+    if recent.count < 32 {
+      recent.append((sequence, at))
+    } else {
+      recent[place] = (sequence, at)
+      place = (place + 1) % 32
+    }
   }
 
   /// Neither a pause nor a queue makes timestamps run three seconds ahead, and none makes them go
