@@ -6,7 +6,7 @@ import Wire
 extension FindingRule {
   /// What makes a buffer grow or run empty.
   private static let buffering = [
-    "process-starved", "standing-queue", "high-jitter", "loss-burst", "loss", "reordering",
+    "process-starved", "peer-starved", "path-became-longer", "path-stalled", "standing-queue", "high-jitter", "loss-burst", "loss", "reordering",
     "clock-drift",
   ]
 
