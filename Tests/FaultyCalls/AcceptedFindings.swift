@@ -26,7 +26,7 @@ package enum AcceptedFindings {
   private static let connection: [FaultKind: Set<String>] = [
     .turnRefused: ["turn-refused", "turn-refused-seen"],
     .wrongFingerprint: ["fingerprint-mismatch", "dtls-failed"],
-    .noPair: ["checks-unanswered"],
+    .noPair: ["checks-unanswered", "only-host-candidates"],
     .unresolvedName: ["name-unresolved"],
     .rejectedSection: ["section-rejected", "refused-section"],
     .inactiveDirection: ["direction-refused"],

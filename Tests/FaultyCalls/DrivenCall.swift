@@ -10,6 +10,8 @@ package import Wire
 package struct CallSetup {
   package var configurations = [PeerConfiguration(), PeerConfiguration()]
   package var links = [LinkSettings(), LinkSettings()]
+  /// The most by which the path of each peer delays packets, in milliseconds; it keeps their order.
+  package var jitter = [0, 0]
   /// Who has a microphone and a camera.
   package var microphones = [true, true]
   package var cameras = [true, true]
@@ -32,7 +34,7 @@ package struct CallSetup {
   package init(_ chance: Chance) {
     for index in 0..<2 {
       links[index].delay = .milliseconds(Int64(chance.within(8...55)))
-      links[index].jitter = .milliseconds(Int64(chance.below(4)))
+      jitter[index] = chance.below(5)
       configurations[index].notices = PeerNotice.all
     }
     offerer = chance.below(2)
@@ -70,7 +72,10 @@ package final class DrivenCall {
     recorded = try RecordedVirtualCall(
       path: path, seed: seed, links: setup.links, labels: ["alice", "bob"],
       configurations: setup.configurations, only: setup.recorded)
-    let box = Middlebox(addresses: [IPAddress(ipv4: 0x0a00_0001), IPAddress(ipv4: 0x0a00_0002)])
+    let box = Middlebox(
+      addresses: [IPAddress(ipv4: 0x0a00_0001), IPAddress(ipv4: 0x0a00_0002)],
+      chance: Chance(seed, "box"))
+    box.jitter = setup.jitter
     self.box = box
     nextAudio = [.zero, .zero]
     nextVideo = [.zero, .zero]

@@ -79,7 +79,7 @@ extension FaultKind {
       return [nil, culprit, victim]
     case .mutedSpeaker, .maxBitrate, .layerEnds, .ownProcess, .slowProcessor, .cameraStops:
       return [nil, culprit]
-    case .turnRefused, .unansweredRestart: return [nil, culprit]
+    case .turnRefused, .unansweredRestart, .inactiveDirection: return [nil, culprit]
     case .bandwidthLine: return [nil, culprit]
     case .rtcpLost: return [nil, victim]
     default: return [nil, culprit, victim]

@@ -127,7 +127,7 @@ extension FaultyCall {
       }
       isTouched = { $0.box.touched >= 60 }
     default:
-      let type = UInt8(chance.within(70...76))
+      let type = UInt8(chance.within(36...60))
       let share = plan.scaled(80, 1_000)
       words = "\(share / 10) % of the packets have type \(type)"
       arrange = { driven in

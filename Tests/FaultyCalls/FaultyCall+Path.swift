@@ -78,23 +78,7 @@ extension FaultyCall {
           $0.call.network.links[plan.culprit].bitsPerSecond = nil
         }
       }
-    case .jitter:
-      let most = plan.scaled(90, 260)
-      words = "up to \(most) ms more, in order"
-      var (target, changesAt, last) = (0, Instant.zero, Instant.zero)
-      arrange = { driven in
-        driven.box.treat = { sender, _, bytes, now in
-          guard sender == plan.culprit, now >= from, now < to else { return nil }
-          if now >= changesAt {
-            target = chance.below(most)
-            changesAt = now + .milliseconds(Int64(chance.within(25...90)))
-          }
-          last = max(last, now + .milliseconds(Int64(target)))
-          driven.box.touched += 1
-          return [(bytes, last - now)]
-        }
-      }
-      isTouched = { $0.box.touched >= 150 }
+    case .jitter: prepareJitter(from: from, to: to)
     case .reordering:
       let share = plan.scaled(60, 250)
       words = "\(share / 10) % come later than those after them"
@@ -135,6 +119,32 @@ extension FaultyCall {
         }
       }
     }
+  }
+
+  /// Packets that are held back and let go together, again and again, as radio does: the order
+  /// stays, and what is lost is the rhythm.
+  private mutating func prepareJitter(from: Instant, to: Instant) {
+    let (plan, chance) = (plan, chance)
+    let most = plan.scaled(130, 190)
+    words = "held back for up to \(most) ms, and let go at once"
+    var release = Instant.zero
+    var (former, jitter) = (0.0, 0.0)
+    arrange = { driven in
+      driven.box.treat = { sender, content, bytes, now in
+        guard sender == plan.culprit, now >= from, now < to else { return nil }
+        if now >= release { release = now + .milliseconds(Int64(chance.within(100...most))) }
+        if content == .audio {
+          // Interarrival jitter (RFC 3550 appendix A.8), in milliseconds.
+          let wait = Double((release - now).nanoseconds) / 1e6
+          jitter += (abs(wait - former) - jitter) / 16
+          former = wait
+          if jitter >= 31 { driven.box.touched += 1 }
+        }
+        return [(bytes, release - now)]
+      }
+    }
+    // For three seconds.
+    isTouched = { $0.box.touched >= 150 }
   }
 
   private mutating func prepareDeadPath() {

@@ -14,6 +14,9 @@ package final class Middlebox {
 
   /// How the box treats what a peer sends; nil passes it as it is.
   package var treat: ((_ sender: Int, _ content: Content, _ bytes: [UInt8], Instant) -> Pieces?)?
+  /// The most milliseconds by which it holds up what each peer sends, in order, as every network
+  /// does.
+  package var jitter = [0, 0]
   /// What it dropped, delayed or changed.
   package var touched = 0
   /// What it looked at while it might have.
@@ -26,10 +29,14 @@ package final class Middlebox {
   private var sealer: Keys?
   private var clear: Middlebox.Rewriter?
   private var rewritten: Int?
+  private var lastLeft = [Instant.zero, Instant.zero]
+  private let chance: Chance
 
   package typealias Rewriter = (_ content: Content, _ clear: inout [UInt8], Instant) -> Bool
 
-  package init(addresses: [IPAddress]) { self.addresses = addresses }
+  package init(addresses: [IPAddress], chance: Chance) {
+    (self.addresses, self.chance) = (addresses, chance)
+  }
 
   /// Opens what a peer sends and protects it again, as something between the two halves of its
   /// stack would change it.
@@ -76,7 +83,12 @@ package final class Middlebox {
       }
       guard sealer.seal(&bytes, isRTCP: content == .rtcp) else { return [] }
     }
-    return treat?(sender, content, bytes, now) ?? [(bytes, .zero)]
+    let pieces = treat?(sender, content, bytes, now) ?? [(bytes, .zero)]
+    guard jitter[sender] > 0 else { return pieces }
+    let wait = Interval(nanoseconds: Int64(chance.below(jitter[sender] * 1_000_000)))
+    let leaves = max(lastLeft[sender], now + wait)
+    lastLeft[sender] = leaves
+    return pieces.map { ($0.bytes, leaves - now + $0.after) }
   }
 
   private func content(of bytes: [UInt8]) -> Content {

@@ -23,6 +23,7 @@ struct FaultRun {
   let folder: String
   let seed: UInt64
   let keeps: Bool
+  let shows: Bool
 
   /// A call with a fault, drawn again until the fault touched enough.
   func faulty(_ kind: FaultKind, number: UInt64) throws -> JudgedCall {
@@ -40,6 +41,7 @@ struct FaultRun {
       severity += " [too little]"
     }
     let findings = try Finder.findings(of: path)
+    if shows { print(try TakeFindings(path: path).text()) }
     if !keeps { try? FileManager.default.removeItem(atPath: path) }
     let accepted = AcceptedFindings.of(kind)
     let place = findings.firstIndex { accepted.contains($0.id) }
@@ -61,6 +63,7 @@ struct FaultRun {
     try? FileManager.default.removeItem(atPath: path)
     try GoodCall.make(kind, seed: seed &* 1_000_003 &+ number, path: path)
     let findings = try Finder.findings(of: path)
+    if shows { print(try TakeFindings(path: path).text()) }
     if !keeps { try? FileManager.default.removeItem(atPath: path) }
     return JudgedCall(
       name: kind.rawValue, severity: "nothing wrong", findings: findings.map(\.text),

@@ -6,7 +6,8 @@ import Foundation
 ///
 ///     findings --seed 7 --faults 40 --good 10 --folder .build/findings
 ///
-/// With `--only KIND` every call has that fault; with `--keep` the takes stay. It ends with 1 where
+/// With `--only KIND` every call has that fault; with `--keep` the takes stay, and `--show` prints
+/// all findings of each. It ends with 1 where
 /// the first finding names the fault in fewer than nine of ten calls, where a fault is not named,
 /// or where a good call has a finding that is worse than "low".
 @main
@@ -17,6 +18,7 @@ struct Findings {
   private var folder = ".build/findings"
   private var only: [FaultKind] = []
   private var keeps = false
+  private var shows = false
 
   static func main() throws {
     var findings = Findings()
@@ -31,8 +33,9 @@ struct Findings {
         let names = (words.popFirst() ?? "").split(separator: ",")
         findings.only = names.compactMap { FaultKind(rawValue: String($0)) }
       case "--keep": findings.keeps = true
+      case "--show": findings.shows = true
       default:
-        print("findings: \(word) is none of --seed --faults --good --folder --only --keep")
+        print("findings: \(word) is none of --seed --faults --good --folder --only --keep --show")
         exit(2)
       }
     }
@@ -42,7 +45,7 @@ struct Findings {
   /// Whether the bar was reached.
   private func run() throws -> Bool {
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-    let run = FaultRun(folder: folder, seed: seed, keeps: keeps)
+    let run = FaultRun(folder: folder, seed: seed, keeps: keeps, shows: shows)
     let chance = Chance(seed, "kinds")
     var kinds: [FaultKind] = []
     while kinds.count < faults {

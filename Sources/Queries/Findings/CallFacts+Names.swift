@@ -148,6 +148,19 @@ extension CallFacts {
     for place in peers.indices { peers[place].live = liveTime(of: peers[place]) }
   }
 
+  /// Joins ends that never had a packet of each other: what one signaled came to the other.
+  mutating func joinBySignaling(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
+    guard peers.contains(where: { $0.other == nil }), peers.count <= 1000 else { return }
+    let rows = try connection.prepare(
+      """
+      SELECT DISTINCT sent.peer, came.peer FROM signaling AS sent JOIN signaling AS came
+        ON came.message = sent.message AND came.direction = 'in' AND came.peer <> sent.peer
+      WHERE sent.direction = 'out' AND sent.type IN ('offer', 'answer')
+      ORDER BY 1, 2 LIMIT 1000
+      """)
+    while try rows.step() { join(rows.integer(0), rows.integer(1)) }
+  }
+
   mutating func join(_ one: Int64, _ other: Int64) {
     guard let first = peers.firstIndex(where: { $0.number == one }),
       let second = peers.firstIndex(where: { $0.number == other }),

@@ -302,6 +302,7 @@ package struct CallFacts: Sendable {
     try readFeedback(connection)
     try readMedia(connection)
     joinPeers()
+    try joinBySignaling(connection)
     try readAgreements(connection)
     pictureGaps = try PictureGap.all(self, connection)
     try readUnseen(connection)

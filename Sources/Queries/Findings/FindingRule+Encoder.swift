@@ -10,7 +10,8 @@ extension FindingRule {
     id: "encoder-capped", severity: .low, title: "Encoder held down by a limit", scope: .stream,
     thresholds: [
       Threshold("most_limit", 250_000, "bit/s", "a camera of 640x360 is poor below 300 kbit/s"),
-      Threshold("least_share", 0.7, "", "of the limit is used: it is the limit that counts"),
+      Threshold(
+        "least_share", 0.5, "", "of the limit is used; b=AS counts the heads of packets too"),
       Threshold("least_time", 3, "s", "below that it may be the start of the estimate"),
     ], causes: [],
     sql: """

@@ -37,5 +37,10 @@ extension FindingRule {
     "encoder-limited": ["encoder-capped", "encoder-limited-by-processor"],
     "silent-audio": ["microphone-without-signal"],
     "concealed-audio": ["audio-interrupted"],
+    // What keeps one end without candidates is what the other one misses.
+    "no-remote-candidates": ["turn-refused", "turn-refused-seen", "turn-unreachable"],
+    // A way that became longer holds packets up once.
+    "path-stalled": ["path-became-longer"],
+    "nack-storm": ["reordering", "loss", "loss-burst", "no-repair", "repairs-missing"],
   ]
 }

@@ -84,7 +84,7 @@ extension FindingRule {
       Threshold("least_requests", 8, "requests", "so that a bad start is none"),
     ],
     causes: [
-      "key-frame-requests-unanswered", "loss", "loss-burst", "no-repair",
+      "key-frame-requests-unanswered", "simulcast-layer-ended", "loss", "loss-burst", "no-repair",
       "late-repair", "standing-queue", "payload-type-unknown",
     ],
     sql: """

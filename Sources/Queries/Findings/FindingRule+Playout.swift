@@ -6,7 +6,8 @@ import Wire
 extension FindingRule {
   /// What makes a buffer grow or run empty.
   private static let buffering = [
-    "process-starved", "standing-queue", "high-jitter", "loss-burst", "loss", "reordering",
+    "process-starved", "peer-starved", "path-became-longer", "path-stalled", "standing-queue",
+    "high-jitter", "loss-burst", "loss", "reordering",
     "clock-drift",
   ]
 
@@ -247,7 +248,7 @@ extension FindingRule {
       Threshold("most_early_sound", 140, "ms", "BT.1359: 90 is acceptable; reports cost 50"),
       Threshold("most_late_sound", 235, "ms", "BT.1359: 185 is acceptable; reports cost 50"),
       Threshold("least_time", 3, "s", "the playouts need as long to meet"),
-    ], causes: ["process-starved", "high-jitter", "standing-queue", "late-repair-delay"],
+    ], causes: buffering + ["late-repair-delay"],
     silentUnder: ["camera-stopped"],
     sql: """
       SELECT peer, at_ns, members ->> '$.kind' AS kind,

@@ -25,14 +25,16 @@ extension FindingRule {
     for (place, stream) in facts.streams.enumerated()
     where stream.direction == .inbound && stream.role == .media {
       let asked = requests(for: stream, facts)
-      // What changes places within a few milliseconds nobody notices.
-      let overtaken = facts.network.timings[place].overtaken
+      // What comes a few milliseconds after its followers disturbs nobody.
+      let displaced = facts.perception.displaced[place]?.packets ?? 0
       let hasRepairs = facts.streams.contains {
         $0.role == .repair && $0.peer == stream.peer && $0.direction == .inbound
           && $0.original == stream.ssrc
       }
       // Without a stream of their own repairs come in this one, late.
-      let late = hasRepairs || asked == 0 ? overtaken : max(0, overtaken - asked)
+      let late = min(
+        displaced,
+        hasRepairs || asked == 0 ? stream.reordered : max(0, stream.reordered - asked))
       let share = Double(late) / Double(max(1, stream.packets))
       guard Double(late) >= limits["least_packets"], share >= limits["least_share"],
         let span = span(of: stream, facts, where: { $0.reordered > 0 })

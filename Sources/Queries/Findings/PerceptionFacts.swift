@@ -71,6 +71,14 @@ package struct PerceptionFacts: Sendable {
     package var to: String
   }
 
+  /// Packets of a stream that came so much later than later ones that it matters.
+  package struct Displaced: Sendable {
+    package var packets: Int64 = 0
+    package var from: Int64
+    package var to: Int64
+    package var mostNanoseconds: Int64 = 0
+  }
+
   package var changes: [Change] = []
   package var stills: [Still] = []
   package var captured: [Captured] = []
@@ -85,8 +93,12 @@ package struct PerceptionFacts: Sendable {
   package var names: [Int64: String] = [:]
   package var samples: [StatSample] = []
 
+  /// By the place of the stream.
+  package var displaced: [Int: Displaced] = [:]
+  /// The latest packets of each stream, of which the oldest goes first.
+  private var latest: [[(sequence: Int64, at: Int64)]] = []
   /// Of each stream the frame that is arriving.
-  private var arriving: [Int: SlowFrame] = [:]
+  private var arriving: [SlowFrame] = []
 
   init() {}
 
@@ -96,14 +108,21 @@ package struct PerceptionFacts: Sendable {
   /// Sees a packet of RTP in the pass over all; `stream` is its place in `CallFacts.streams`.
   mutating func add(_ sight: PacketSight, _ stream: Int) {
     guard sight.direction == .inbound else { return }
-    if var frame = arriving[stream], frame.rtpTime == sight.rtpTime {
-      frame.to = max(frame.to, sight.at)
-      frame.bytes &+= sight.size
-      frame.packets += 1
-      arriving[stream] = frame
+    while arriving.count <= stream {
+      latest.append([])
+      arriving.append(
+        SlowFrame(
+          stream: arriving.count, rtpTime: -1, from: sight.at, to: sight.at, bytes: 0, packets: 0))
+    }
+    order(sight, stream)
+    if arriving[stream].rtpTime == sight.rtpTime {
+      arriving[stream].to = max(arriving[stream].to, sight.at)
+      arriving[stream].bytes &+= sight.size
+      arriving[stream].packets += 1
       return
     }
-    if let frame = arriving[stream], frame.packets > 2, frame.to &- frame.from >= Self.leastSpread,
+    let frame = arriving[stream]
+    if frame.packets > 2, frame.to &- frame.from >= Self.leastSpread,
       slowFrames.count < CallFacts.most
     {
       slowFrames.append(frame)
@@ -113,11 +132,39 @@ package struct PerceptionFacts: Sendable {
       packets: 1)
   }
 
+  /// Packets that come less late than this after later ones disturb no receiver.
+  private static let leastDisplacement: Int64 = 10_000_000
+
+  private mutating func order(_ sight: PacketSight, _ stream: Int) {
+    if let last = latest[stream].last {
+      let step = ((sight.sequence &- last.sequence &+ 32_768) & 65_535) &- 32_768
+      if step <= 0 {
+        guard step > -64, step < 0 else { return }
+        // The first of those that should have come after it.
+        guard
+          let later = latest[stream].first(where: {
+            ((($0.sequence &- sight.sequence) & 65_535) &- 1) < 64
+          }), !latest[stream].contains(where: { $0.sequence == sight.sequence })
+        else { return }
+        let wait = sight.at &- later.at
+        guard wait >= Self.leastDisplacement else { return }
+        var found = displaced[stream] ?? Displaced(from: sight.at, to: sight.at)
+        found.packets += 1
+        found.to = sight.at
+        found.mostNanoseconds = max(found.mostNanoseconds, wait)
+        displaced[stream] = found
+        return
+      }
+    }
+    latest[stream].append((sight.sequence, sight.at))
+    if latest[stream].count > 96 { latest[stream].removeFirst(48) }
+  }
+
   /// Reads what stands in other tables.
   mutating func read(_ connection: borrowing SQLiteConnection, _ facts: CallFacts)
     throws(SQLiteError)
   {
-    arriving = [:]
+    (arriving, latest) = ([], [])
     try readChanges(connection)
     try readDescriptions(connection)
     try readStills(connection)

@@ -38,8 +38,6 @@ package struct StreamTiming: Sendable {
 
   package private(set) var seconds: [Second] = []
   package private(set) var jumps: [Jump] = []
-  /// Packets that came 10 ms and more after one with a higher number.
-  package private(set) var overtaken: Int64 = 0
   /// The last silence after which a packet of it came; for who counts them.
   var silence = -1
 
@@ -52,9 +50,6 @@ package struct StreamTiming: Sendable {
   private var delay: Int64 = 0
   /// That of the first packet of the timestamp that came last.
   private var firstDelay: Int64 = 0
-  /// The numbers of the last packets that came in order, and when they came.
-  private var recent: [(sequence: Int64, at: Int64)] = []
-  private var place = 0
   private var jitter: Int64 = 0
   private var part: Int32 = 0
   private var current: (second: Int64, swings: Int32, leap: Int64) = (.min, 0, 0)
@@ -78,11 +73,10 @@ package struct StreamTiming: Sendable {
     let numbers = ((sequence &- self.sequence &+ 32_768) & 65_535) &- 32_768
     guard numbers > 0 || numbers <= -100 else {
       // One that came after its followers counts as jitter, and its delay is no other's.
-      if numbers < 0 { addLate(at, sequence, rtpTime) }
+      if numbers < 0 { addLate(at, rtpTime) }
       return nil
     }
     defer { (self.at, self.sequence, self.rtpTime) = (at, sequence, rtpTime) }
-    remember(sequence, at)
     guard clockRate > 0 else { return Step(numbers: numbers, lateness: 0) }
     let ticks = ((rtpTime &- self.rtpTime &+ 0x8000_0000) & 0xffff_ffff) &- 0x8000_0000
     let media = ticks &* 1_000_000_000 / clockRate
@@ -112,22 +106,11 @@ package struct StreamTiming: Sendable {
     return change
   }
 
-  private mutating func addLate(_ at: Int64, _ sequence: Int64, _ rtpTime: Int64) {
-    let passed = recent.filter { ($0.sequence &- sequence) & 65_535 < 32_768 }.map(\.at).min()
-    if let passed, at &- passed >= 10_000_000 { overtaken += 1 }
+  private mutating func addLate(_ at: Int64, _ rtpTime: Int64) {
     let ticks = ((rtpTime &- self.rtpTime &+ 0x8000_0000) & 0xffff_ffff) &- 0x8000_0000
     guard clockRate > 0, ticks != 0, abs(ticks) < clockRate else { return }
     let change = spread(to: delay &+ (at &- self.at) &- ticks &* 1_000_000_000 / clockRate)
     if abs(change) >= Self.swing { current.swings += 1 }
-  }
-
-  private mutating func remember(_ sequence: Int64, _ at: Int64) {
-    if recent.count < 32 {
-      recent.append((sequence, at))
-    } else {
-      recent[place] = (sequence, at)
-      place = (place + 1) % 32
-    }
   }
 
   /// Neither a pause nor a queue makes timestamps run three seconds ahead, and none makes them go
