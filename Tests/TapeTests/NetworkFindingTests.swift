@@ -124,7 +124,7 @@ struct NetworkFindingTests {
       "media-without-transceiver", .good,
       """
       UPDATE packet_store SET ssrc = 12345
-      WHERE marker_type IS NOT NULL AND row > \(middle) AND \(inbound)
+      WHERE marker_type IS NOT NULL AND marker_type & 127 = 111 AND row > \(middle) AND \(inbound)
       """),
     Change(
       "needless-relay", .openRelay,

@@ -324,7 +324,9 @@ extension FindingRule {
 
   // MARK: SRTP
 
-  /// Packets that SRTP did not open. It counts them at powers of two, so that this is the least.
+  /// Packets that SRTP did not open.
+  ///
+  /// It counts them at powers of two, so that this is the least.
   static let srtpRefused = FindingRule(
     id: "srtp-refused", severity: .medium, title: "Packets that SRTP refused", scope: .flow,
     thresholds: [

@@ -3,8 +3,10 @@ import Tape
 // Rules about times in which nothing came, and who it was.
 
 extension FindingRule {
-  /// Nothing of any protocol comes: neither media nor checks nor reports. A path that loses
-  /// everything is told apart from a sender that did not send by the numbers that are missing.
+  /// Nothing of any protocol comes: neither media nor checks nor reports.
+  ///
+  /// A path that loses everything is told apart from a sender that did not send by the numbers
+  /// that are missing.
   static let pathDead = FindingRule(
     id: "path-dead", severity: .high, title: "Path dead for every protocol", scope: .connection,
     thresholds: [
@@ -106,7 +108,9 @@ extension FindingRule {
   // MARK: Who did not run
 
   /// A machine that was not called when it wanted to be: the processor had no time for it, or a
-  /// step before took too long. The tape has both times.
+  /// step before took too long.
+  ///
+  /// The tape has both times.
   static let processStarved = FindingRule(
     id: "process-starved", severity: .low, title: "Process did not run in time", scope: .end,
     thresholds: [
@@ -403,7 +407,9 @@ extension FindingRule {
     }
     // Each source may have an interval of its own, of five seconds and more.
     let usual =
-      reports.count > 1 ? (last - reports[0].at) / Int64(reports.count - 1) : 5_000_000_000
+      reports.count > 1
+      ? (last - reports[0].at) / Int64(reports.count - 1)
+      : stream.kind == "video" ? 1_200_000_000 : 5_000_000_000
     if later.count > 1, later[later.count - 1].at - last >= usual * 5 / 2 {
       times.append((last, later[later.count - 1].at, later.count))
     }

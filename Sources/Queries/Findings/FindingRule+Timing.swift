@@ -261,7 +261,9 @@ extension FindingRule {
   // MARK: Clocks
 
   /// A microphone's clock against this side's: its samples come faster or slower than they are
-  /// played. Receivers stretch audio for it, up to some 200 ppm without anybody noticing.
+  /// played.
+  ///
+  /// Receivers stretch audio for it, up to some 200 ppm without anybody noticing.
   static let clockDrift = FindingRule(
     id: "clock-drift", severity: .low, title: "Media clock that drifts",
     thresholds: [
