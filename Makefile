@@ -49,7 +49,7 @@ DEB ?= .build/retake.deb
 # The Swift runtime is linked in, so that what is built runs where Swift is not, and starts sooner.
 RELEASE = swift build -c release --static-swift-stdlib
 
-.PHONY: install deb docs demo one test test-main test-sockets test-long fuzz altered hostile sweep sample changes rows determinism lint interop captures bench soak release deps deps-test deps-lint deps-interop
+.PHONY: install deb docs demo one test test-main test-sockets test-long fuzz altered findings hostile sweep sample changes rows determinism lint interop captures bench soak release deps deps-test deps-lint deps-interop
 
 # Two full stacks call each other over loopback; the take is replayed and looked into. Nothing is
 # optimised, because what a call of three seconds needs is there in half of the time then; where the
@@ -106,6 +106,15 @@ altered: deps
 	.build/release/altered --from $(ALTERED_FROM) --count $(ALTERED) --steps 120 --folder .build/altered \
 		Captures/virtual-heavy-loss.take Captures/chromium-peer-offers.take \
 		Captures/observed-aiortc.take Captures/observed-clear-h264.take Captures/janus-room.take
+
+# Calls with one known fault each and calls in which nothing is wrong, drawn from SEED, and whether
+# the first finding of each names its fault: two seconds a call.
+SEED ?= 1
+FAULTS ?= 40
+GOOD ?= 10
+findings: deps
+	$(BUILD) --product findings
+	.build/debug/findings --seed $(SEED) --faults $(FAULTS) --good $(GOOD) --folder .build/findings
 
 # Hostile requests to record serve, to its rooms and to open, HOSTILE to each; a hundred of them are
 # part of `make test`.

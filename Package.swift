@@ -190,7 +190,7 @@ let package = Package(
         "Wire", "Digests", "STUN", "TURN", "RTP", "Transport", "Observer", "Peer", "Media",
         "MediaFiles", "Tape", "Replay", "Live",
       ]),
-    module("Verify", ["Wire", "Peer", "Media", "Tape", "Replay"]),
+    module("Verify", ["Wire", "Peer", "Media", "Tape", "Queries", "Replay"]),
     module("RetakeTesting", ["Live", "Media", "Peer", "SDP", "Tape", "Replay", "Verify"]),
     module(
       "Signaling", ["SDP", "Peer", "RoomSignaling", "RoomProtocols", "TLS", "CFiles"] + nio,
@@ -260,7 +260,7 @@ let package = Package(
       "TapeTests",
       [
         "Wire", "ICE", "RTP", "SCTP", "SDP", "JSEP", "Flow", "Media", "Stats", "Peer", "Tape",
-        "Queries", "Lab", "CSQLite",
+        "Queries", "Lab", "CSQLite", "FaultyCalls",
       ]),
     tests(
       "ReplayTests",
@@ -274,7 +274,9 @@ let package = Package(
       [
         "Wire", "Media", "MediaFiles", "Peer", "Stats", "Tape", "Queries", "Replay", "Debug", "Lab",
       ]),
-    tests("PageTests", ["Wire", "Digests", "RTP", "SCTP", "Media", "Peer", "Tape", "Page", "Lab"]),
+    tests(
+      "PageTests",
+      ["Wire", "Digests", "RTP", "SCTP", "Media", "Peer", "Tape", "Queries", "Page", "Lab"]),
     tests("VerifyTests", ["Wire", "RTP", "Media", "Peer", "Tape", "Replay", "Verify", "Lab"]),
     tests(
       "RetakeTestingTests",
@@ -383,6 +385,18 @@ let package = Package(
     .executableTarget(
       name: "altered", dependencies: ["RetakeCommand", "Tape", "Wire", "CProcess"],
       path: "Tests/Altered", exclude: ["serve.py"], swiftSettings: settings),
+    // Calls with one fault each, made in virtual time: for the tests of rules and for `findings`.
+    .target(
+      name: "FaultyCalls",
+      dependencies: [
+        "Wire", "STUN", "ICE", "RTP", "SCTP", "SDP", "JSEP", "Secure", "Media", "Peer", "Tape",
+        "Lab",
+      ],
+      path: "Tests/FaultyCalls", swiftSettings: settings),
+    // A developers' program: makes calls with known faults and judges what is found in them.
+    .executableTarget(
+      name: "findings", dependencies: ["FaultyCalls", "Queries", "Tape", "Wire"],
+      path: "Tests/Findings", swiftSettings: settings),
     // What can be asked of commands within a process.
     tests(
       "RetakeCommandTests",

@@ -11,10 +11,12 @@ package final class RecordedVirtualCall {
   private let writer: TapeWriter
 
   /// Creates the take and the peers, named by the labels.
+  ///
+  /// - Parameter only: the one end that is recorded; nil for all of them.
   package init(
     path: String, seed: UInt64, links: [LinkSettings], labels: [String], label: String = "",
     keepsMedia: Bool = true, configurations: [PeerConfiguration] = [],
-    security: any SecurityFactory = LibrarySecurity()
+    only: Int? = nil, security: any SecurityFactory = LibrarySecurity()
   ) throws(TapeError) {
     var options = TapeWriter.Options()
     options.label = label
@@ -27,11 +29,13 @@ package final class RecordedVirtualCall {
     options.toolchain = try Toolchain.current(for: path)
     let writer = try TapeWriter(path: path, options: options)
     self.writer = writer
-    let numbers = labels.map { writer.addPeer(label: $0, role: $0).actor }
+    let numbers = labels.enumerated().map { place, label in
+      only == nil || only == place ? writer.addPeer(label: label, role: label).actor : 0
+    }
     call = VirtualCall(
       seed: seed, links: links, configurations: configurations, peerNumbers: numbers,
       security: security
-    ) { writer.record($0) }
+    ) { if $0.actor > 0 { writer.record($0) } }
   }
 
   /// Makes an audio session in the same take.

@@ -30,6 +30,8 @@ package final class VirtualCall {
   package var keepsMedia = false
   /// Whether `events` and `replies` are kept at all; those of an hour fill gigabytes.
   package var keepsHistory = true
+  /// Whether the names that peers made known can be resolved.
+  package var resolvesNames = true
   /// Hears each event of each peer with all its media, as it happens.
   package var onEvent: ((Int, PeerEvent) -> Void)?
   /// Sees each datagram that a peer sends.
@@ -41,6 +43,8 @@ package final class VirtualCall {
   private var nextCall: UInt32 = 1
   /// The names that peers made known to their link.
   private var names: [String: IPAddress] = [:]
+  /// Until when the process of a peer does not run, and what arrived for it meanwhile.
+  private var stalls: [(until: Instant, arrivals: [VirtualNetwork.Arrival])?]
   private var outbox = Outbox<PeerOutput>()
   private let sink: StepSink?
   private let peerNumbers: [UInt32]
@@ -64,6 +68,7 @@ package final class VirtualCall {
     replies = links.map { _ in [] }
     states = links.map { _ in [:] }
     videoFramesReceived = links.map { _ in 0 }
+    stalls = links.map { _ in nil }
     addresses = links.indices.map { IPAddress(ipv4: 0x0a00_0001 + UInt32($0)) }
     self.peerNumbers = peerNumbers ?? links.indices.map { UInt32($0) + 1 }
     self.sink = sink
@@ -142,7 +147,8 @@ package final class VirtualCall {
     case .request(.closeStream(let local, let remote)): streams.close(local, remote, at: now)
     case .request(.publishName(let name, let ip)): names[name] = ip
     case .request(.resolveName(let id, let name)):
-      step(peer, .answer(.nameResolved(id: id, names[name].map { [$0] } ?? [])))
+      let known = resolvesNames ? names[name].map { [$0] } : nil
+      step(peer, .answer(.nameResolved(id: id, known ?? [])))
     case .reply(let id, let reply): if keepsHistory { replies[peer].append((id, reply)) }
     case .event(let event): note(event, of: peer)
     }
@@ -179,24 +185,54 @@ package final class VirtualCall {
     }
   }
 
+  /// Lets the process of a peer stand still.
+  ///
+  /// What arrives is handled when it runs again, and so is what was due. Who drives the call calls
+  /// nothing of it meanwhile.
+  package func stall(_ peer: Int, for interval: Interval) {
+    stalls[peer] = (now + interval, stalls[peer]?.arrivals ?? [])
+  }
+
+  /// Until when the process of a peer stands still; nil when it runs.
+  package func stalledUntil(_ peer: Int) -> Instant? { stalls[peer]?.until }
+
+  private func wake(_ peer: Int) {
+    let arrivals = stalls[peer]?.arrivals ?? []
+    stalls[peer] = nil
+    for arrival in arrivals { receive(arrival) }
+  }
+
+  private func receive(_ arrival: VirtualNetwork.Arrival) {
+    let datagram = Datagram(local: arrival.local, remote: arrival.remote, bytes: arrival.bytes)
+    step(arrival.host, .datagram(datagram, arrival: arrival.at))
+  }
+
   /// Lets virtual time pass: arrivals and deadlines happen in their order.
   package func run(until end: Instant) {
     while true {
       var next = earliest(network.nextArrival, streams.nextArrival)
-      for peer in peers { next = earliest(next, peer.deadline) }
+      for index in peers.indices {
+        next = earliest(next, stalls[index]?.until ?? peers[index].deadline)
+      }
       guard let next, next <= end else { break }
       now = max(now, next)
+      if let peer = stalls.indices.first(where: { stalls[$0].map { $0.until <= now } ?? false }) {
+        wake(peer)
+        continue
+      }
       if let arrival = network.next(until: now) {
-        let datagram = Datagram(
-          local: arrival.local, remote: arrival.remote, bytes: arrival.bytes)
-        step(arrival.host, .datagram(datagram, arrival: arrival.at))
+        if stalls[arrival.host] != nil {
+          stalls[arrival.host]?.arrivals.append(arrival)
+          continue
+        }
+        receive(arrival)
         continue
       }
       if let delivery = streams.next(until: now) {
         take(delivery)
         continue
       }
-      for index in peers.indices {
+      for index in peers.indices where stalls[index] == nil {
         if let due = peers[index].deadline, due <= now { step(index, .deadline) }
       }
     }

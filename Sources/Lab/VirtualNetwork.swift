@@ -44,6 +44,13 @@ package struct VirtualNetwork {
   package var extraDelay: (_ source: SocketAddress, _ destination: SocketAddress) -> Interval = {
     _, _ in .zero
   }
+  /// What a box on the way sends on in the place of a datagram, each after a time; nil: there is
+  /// no box.
+  package var box:
+    (
+      (_ source: SocketAddress, _ destination: SocketAddress, _ bytes: [UInt8], _ at: Instant)
+        -> [(bytes: [UInt8], after: Interval)]
+    )?
   /// Whether every third datagram is changed on its way.
   package var mutates = false
   package var server: VirtualTURNServer?
@@ -174,6 +181,21 @@ package struct VirtualNetwork {
     _ bytes: [UInt8], from source: SocketAddress, to destination: SocketAddress, over host: Int,
     at now: Instant
   ) {
+    guard let box else {
+      carry(bytes, from: source, to: destination, over: host, after: .zero, at: now)
+      return
+    }
+    let pieces = box(source, destination, bytes, now)
+    if pieces.isEmpty { (sent, lost) = (sent + 1, lost + 1) }
+    for piece in pieces {
+      carry(piece.bytes, from: source, to: destination, over: host, after: piece.after, at: now)
+    }
+  }
+
+  private mutating func carry(
+    _ bytes: [UInt8], from source: SocketAddress, to destination: SocketAddress, over host: Int,
+    after wait: Interval, at now: Instant
+  ) {
     sent += 1
     // A private address of somebody else's leads nowhere.
     guard !homes.contains(where: { $0.inside.contains(destination.ip) }),
@@ -194,7 +216,8 @@ package struct VirtualNetwork {
       let changed = mutates && chance.integer(below: 3) == 0 ? mutated(bytes) : bytes
       insert(
         Flight(
-          at: departure + link.delay + extra + extraDelay(source, destination), order: order,
+          at: departure + link.delay + extra + extraDelay(source, destination) + wait,
+          order: order,
           source: source, destination: destination, bytes: changed))
       order += 1
     }

@@ -136,7 +136,7 @@ package struct PageContent: Sendable {
 
   /// The findings of a take as JSON.
   package static func findings(path: String) throws(TapeError) -> String {
-    PageFindings(try TakeProblems(path: path)).json
+    PageFindings(try TakeFindings(path: path)).json
   }
 
   /// The label of a take, else who is in it, else what its file is called.

@@ -31,7 +31,7 @@ package enum PageCatalogue {
 
   /// What takes longer: the worst finding, and how much went over the wire when.
   package static func details(path: String) throws(TapeError) -> String {
-    let found = PageFindings(try TakeProblems(path: path))
+    let found = PageFindings(try TakeFindings(path: path))
     let connection = try TakeFile.open(path)
     do throws(SQLiteError) {
       return "{\"findings\":\(found.summary),\"spark\":\(try spark(connection))}"

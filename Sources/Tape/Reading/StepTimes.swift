@@ -37,4 +37,41 @@ package enum StepTimes {
       throw TapeError(path: path, place: "tape", error)
     }
   }
+
+  /// A step that ran later than its machine asked for.
+  package struct Late: Sendable, Hashable {
+    package var actor: Int64
+    /// When the machine wanted to be called.
+    package var due: Int64
+    package var at: Int64
+  }
+
+  /// The steps that ran later than their machine asked for: its process did not get to it.
+  package static func late(
+    by bound: Int64, atMost limit: Int, in connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Late] {
+    var deadlines: [UInt32: Instant] = [:]
+    var late: [Late] = []
+    let rows = try connection.prepare(
+      "SELECT first_step, steps, at_ns, body FROM tape ORDER BY first_step")
+    while late.count < limit, try rows.step() {
+      let (first, steps, start) = rows.values(Int.self, Int.self, Int64.self)
+      let bytes = rows.bytes(3)
+      let heads: [StepHead]
+      do throws(ReadError) {
+        heads = try TapeBody.heads(bytes.span.bytes, first: first, count: steps, start: start)
+      } catch {
+        // What is altered says nothing; `verify` names it.
+        return late
+      }
+      for head in heads {
+        if let due = deadlines[head.actor], head.at.nanoseconds &- due.nanoseconds >= bound {
+          late.append(
+            Late(actor: Int64(head.actor), due: due.nanoseconds, at: head.at.nanoseconds))
+        }
+        deadlines[head.actor] = head.deadline
+      }
+    }
+    return late
+  }
 }

@@ -1,56 +1,14 @@
-/// What an expert would look for in a take, each with the SQL that finds it.
-///
-/// Every query gives peer, from_ns, to_ns and the evidence as a sentence.
-package struct ProblemRule: Sendable {
-  /// The name of the problem, in lower case with hyphens.
-  package let name: String
-  /// The query, one statement.
-  package let sql: String
-  /// Whether it adds up rows of packets, frames or statistics, so that of a part of a take it must
-  /// see the rows of that part alone.
-  var sumsUp = false
+// Rules about the connection and what goes over it.
 
-  /// All rules in the order in which a session can go wrong.
-  package static let all: [ProblemRule] = [
-    neverConnected, disconnected, flapping, relay, roundTrip, oneWay, streamGap, loss, lossBurst,
-    lossAtPeer, lateFrame, noKeyFrame, freeze, stopped, pausedVideo, concealed, silence,
-    pausedAudio, mutedSpeech, speechWhileMuted, limited, refusedSection,
-    sequenceRestart, rtcpOfOtherSource, unevenTimestamps,
-  ]
-
-  /// How bad what a rule finds is: 3 when somebody noticed, 2 when it costs quality, 1 when it is
-  /// worth knowing and may be meant.
-  package static func severity(of rule: String) -> Int { severities[rule] ?? 2 }
-
-  private static let severities: [String: Int] = [
-    "never-connected": 3, "disconnected": 3, "one-way-media": 3, "stream-gap": 3,
-    "no-key-frame": 3, "late-first-frame": 3, "freeze": 3, "video-stopped": 3,
-    "silent-while-speaking": 3, "speech-while-muted": 3, "refused-section": 3,
-    "relay-in-use": 1, "silent-audio": 1, "audio-paused": 1, "video-paused": 1,
-    "encoder-limited": 1, "rtcp-other-ssrc": 1,
-  ]
-
-  /// Where a query that needs all rows adds up those of a part of the take: see `sql(of:)`.
-  private static let window = "/* only a part */"
-
-  /// The query for a part of the take.
-  func sql(of selection: TakeSelection) -> String {
-    let (from, to) = (selection.fromNanoseconds, selection.toNanoseconds)
-    return from == .min && to == .max
-      ? sql : sql.replacing(Self.window, with: "AND at_ns BETWEEN \(from) AND \(to)")
-  }
-
-  /// When the take ends; one that was cut short has no ending.
-  static let end = TakeInfo.end
-
-  private static let neverConnected = ProblemRule(
-    name: "never-connected",
+extension FindingRule {
+  static let neverConnected = FindingRule(
+    id: "never-connected", severity: .critical, title: "Never connected", scope: .connection,
     sql: """
       -- An end that was only seen has no state of its connection but that of ICE, and what was seen
       -- of ICE may begin in the middle: media that comes is a connection.
       SELECT peer, min(at_ns) AS from_ns, \(end) AS to_ns,
-        'the connection was never connected; it went through '
-          || group_concat(to_state, ', ') AS evidence
+        'it went through ' || group_concat(to_state, ', ') AS evidence,
+        (\(end) - min(at_ns)) / 1e9 AS without_media_s
       FROM state
       WHERE machine = 'connection' OR machine = 'ice-connection'
         AND peer NOT IN (SELECT peer FROM state WHERE machine = 'connection')
@@ -60,19 +18,21 @@ package struct ProblemRule: Sendable {
           WHERE marker_type IS NOT NULL AND path_end.direction = 'in')
       """)
 
-  private static let disconnected = ProblemRule(
-    name: "disconnected",
+  static let disconnected = FindingRule(
+    id: "disconnected", severity: .high, title: "Connection lost", scope: .connection,
+    silentUnder: ["never-connected"],
     sql: """
       SELECT peer, from_ns, to_ns,
-        machine || ' was ' || state || ' for ' || round(seconds, 1) || ' s' AS evidence
+        'ICE was ' || state || ' for ' || round(seconds, 1) || ' s' AS evidence,
+        seconds AS without_media_s
       FROM state_time
       WHERE machine = 'ice-connection' AND state IN ('disconnected', 'failed')
       """)
 
   /// The first pair of all, and the first one after an ICE restart, are chosen because somebody
   /// wanted that: only what is changed after them is a path that does not hold.
-  private static let flapping = ProblemRule(
-    name: "ice-flapping",
+  static let flapping = FindingRule(
+    id: "ice-flapping", severity: .medium, title: "Unstable path", scope: .connection,
     sql: """
       WITH
         -- Each username fragment is a generation (RFC 8445 section 9).
@@ -108,16 +68,16 @@ package struct ProblemRule: Sendable {
       FROM counted WHERE changes >= 4 GROUP BY peer
       """)
 
-  private static let relay = ProblemRule(
-    name: "relay-in-use",
+  static let relay = FindingRule(
+    id: "relay-in-use", severity: .info, title: "Media over a relay", scope: .connection,
     sql: """
       SELECT peer, from_ns, to_ns,
         local || ' (' || local_type || ') to ' || remote || ' (' || remote_type || ')' AS evidence
       FROM selected_pair WHERE 'relay' IN (local_type, remote_type)
       """)
 
-  private static let roundTrip = ProblemRule(
-    name: "high-round-trip",
+  static let roundTrip = FindingRule(
+    id: "high-round-trip", severity: .medium, title: "Long round trip", scope: .connection,
     sql: """
       WITH slow AS (
         SELECT peer, at_ns, checks, 0 AS reports, round_trip_ms FROM round_trip
@@ -129,26 +89,27 @@ package struct ProblemRule: Sendable {
           || iif(sum(checks) > 0 AND sum(reports) > 0, ' and ', '')
           || iif(sum(reports) > 0, sum(reports) || ' round trips that RTCP measured', '')
           || ' took more than 300 ms, the longest '
-          || CAST(round(max(round_trip_ms)) AS INTEGER) || ' ms' AS evidence
+          || CAST(round(max(round_trip_ms)) AS INTEGER) || ' ms' AS evidence,
+        max(round_trip_ms) AS delay_ms
       FROM slow WHERE round_trip_ms > 300 \(window)
       GROUP BY peer
       """)
 
-  private static let loss = ProblemRule(
-    name: "loss",
+  static let loss = FindingRule(
+    id: "loss", severity: .medium, title: "Packet loss", scope: .flow,
+    thresholds: lossThresholds,
+    causes: ["disconnected", "sequence-restart"],
+    sumsUp: true,
     sql: """
-      SELECT loss.peer AS peer, first_ns AS from_ns, last_ns AS to_ns,
-        lost || ' of ' || expected || ' packets of ssrc ' || loss.ssrc || ' did not come ('
-          || round(100.0 * lost / expected, 1) || ' %)' AS evidence
-      FROM loss JOIN (
-        SELECT peer, direction, ssrc, min(first_ns) AS first_ns, max(last_ns) AS last_ns
-        FROM stream GROUP BY peer, direction, ssrc
-      ) AS span USING (peer, direction, ssrc)
-      WHERE direction = 'in' AND expected >= 50 AND lost * 50 >= expected
-      """, sumsUp: true)
+      SELECT peer, direction, ssrc, expected, received, lost, round(100.0 * lost / expected, 1) AS percent
+      FROM loss WHERE direction = 'in' AND lost >= :least_lost AND expected >= :least_expected
+        AND lost * 100 >= :least_share * expected
+      """, detector: findLoss)
 
-  private static let lossBurst = ProblemRule(
-    name: "loss-burst",
+  static let lossBurst = FindingRule(
+    id: "loss-burst", severity: .medium, title: "Burst of packet loss", scope: .flow,
+    thresholds: burstThresholds,
+    causes: ["disconnected", "one-way-media", "stream-gap", "sequence-restart", "loss"],
     sql: """
       WITH
       \(sequenceParts),
@@ -164,40 +125,30 @@ package struct ProblemRule: Sendable {
           FROM extended WINDOW stream AS (PARTITION BY peer, ssrc, part ORDER BY position, at_ns)
         )
       SELECT peer, before_ns AS from_ns, at_ns AS to_ns,
-        missing || ' packets of ssrc ' || ssrc || ' in a row did not come' AS evidence
+        missing || ' packets in a row lost' AS evidence, ssrc
       -- What came before the packet that it follows was reordered, or began anew.
-      FROM sorted WHERE missing >= 5 AND at_ns >= before_ns
-      """)
+      FROM sorted WHERE missing >= :least_burst AND at_ns >= before_ns
+      """, detector: findBursts)
 
   /// What the other side does not get shows in its reports alone when only this side is recorded.
-  private static let lossAtPeer = ProblemRule(
-    name: "loss-at-peer",
+  static let lossAtPeer = FindingRule(
+    id: "loss-at-peer", severity: .medium, title: "Packet loss at the other side", scope: .flow,
+    thresholds: lossThresholds,
+    causes: ["disconnected", "loss", "loss-burst"],
     sql: """
-      SELECT peer, from_ns, to_ns,
-        'the other side says that ' || lost || ' of ' || (lost + received)
-          || ' packets of ssrc ' || ssrc || ' did not come ('
-          || round(100.0 * lost / (lost + received), 1) || ' %)' AS evidence
-      FROM (
-        SELECT peer, ssrc, min(at_ns) AS from_ns, max(at_ns) AS to_ns, sum(more_lost) AS lost,
-          sum(more_received) AS received
-        FROM (
-          SELECT peer, at_ns, members ->> '$.ssrc' AS ssrc,
-            (members ->> '$.packetsLost')
-              - lag(members ->> '$.packetsLost', 1, 0) OVER stream AS more_lost,
-            (members ->> '$.packetsReceived')
-              - lag(members ->> '$.packetsReceived', 1, 0) OVER stream AS more_received
-          FROM stat WHERE type = 'remote-inbound-rtp'
-          WINDOW stream AS (PARTITION BY peer, members ->> '$.ssrc' ORDER BY row)
-        ) WHERE 1 \(window) GROUP BY peer, ssrc
-      )
-      WHERE lost + received >= 50 AND lost * 50 >= lost + received
-      """)
+      SELECT rtcp.peer AS peer, rtcp.at_ns AS at_ns, each.value ->> '$.ssrc' AS ssrc,
+        each.value ->> '$.lost' AS lost, each.value ->> '$.fraction_lost' / 2.56 AS percent
+      FROM rtcp, json_each(rtcp.fields, '$.blocks') AS each
+      WHERE rtcp.type IN ('sr', 'rr') AND rtcp.direction = 'in'
+      ORDER BY ssrc, rtcp.row
+      """, detector: findLossAtPeer)
 
   /// The encoder calls frames limited that are poor.
   ///
   /// A target that fell to a quarter of what it was is a limit too, unless the application set it.
-  private static let limited = ProblemRule(
-    name: "encoder-limited",
+  static let limited = FindingRule(
+    id: "encoder-limited", severity: .low, title: "Encoder held down",
+    sumsUp: true,
     sql: """
       WITH
         sample AS (
@@ -217,13 +168,14 @@ package struct ProblemRule: Sendable {
           FROM sample
         )
       SELECT peer, min(at_ns) AS from_ns, max(at_ns) AS to_ns,
-        count(*) || iif(count(*) = 1, ' sample', ' samples') || ' of ssrc ' || ssrc
+        count(*) || iif(count(*) = 1, ' sample', ' samples') || ' of its statistics'
           || iif(count(*) = 1, ' was', ' were') || ' limited by '
           || iif(has_fallen, 'bandwidth: its target fell from '
             || (CAST(max(highest) AS INTEGER) / 1000) || ' to '
-            || (CAST(min(target) AS INTEGER) / 1000) || ' kbit/s', reason) AS evidence
+            || (CAST(min(target) AS INTEGER) / 1000) || ' kbit/s', reason) AS evidence,
+        ssrc, 'out' AS direction, 'video' AS kind
       FROM judged
       WHERE reason <> 'none' OR has_fallen GROUP BY peer, ssrc, reason
       HAVING max(at_ns) - min(at_ns) >= 1000000000
-      """, sumsUp: true)
+      """)
 }

@@ -1,6 +1,6 @@
 // Rules about RTP streams: their numbers, their times, and the reports on them.
 
-extension ProblemRule {
+extension FindingRule {
   /// The packets that came, with the part of their stream that they are of: a sender that begins
   /// its sequence numbers anew begins a part, as in the view `loss`.
   static let sequenceParts = """
@@ -29,8 +29,8 @@ extension ProblemRule {
     """
 
   /// A part of a single packet is no beginning: it came from elsewhere.
-  static let sequenceRestart = ProblemRule(
-    name: "sequence-restart",
+  static let sequenceRestart = FindingRule(
+    id: "sequence-restart", severity: .medium, title: "Sequence numbers began anew",
     sql: """
       WITH
       \(sequenceParts)
@@ -42,11 +42,11 @@ extension ProblemRule {
         FROM (SELECT *, count(*) OVER (PARTITION BY peer, ssrc, part) AS size FROM parted)
       )
       WHERE begins AND size > 1 AND former_size > 1
-      """)
+      """, detector: findRestarts)
 
   /// A stream that is paused has reports without packets, too; those say that nothing is sent.
-  static let rtcpOfOtherSource = ProblemRule(
-    name: "rtcp-other-ssrc",
+  static let rtcpOfOtherSource = FindingRule(
+    id: "rtcp-other-ssrc", severity: .low, title: "Sender reports of another source",
     sql: """
       WITH
         source AS (
@@ -72,13 +72,18 @@ extension ProblemRule {
       WHERE NOT EXISTS (
         SELECT 1 FROM source WHERE source.peer = sender.peer AND source.ssrc = sender.ssrc)
       GROUP BY sender.peer, sender.ssrc
-      """)
+      """, detector: findForeignReports)
 
   /// Packets of these codecs last multiples of 2.5 ms.
   ///
   /// A longer step is a pause where the packet came later by as much.
-  static let unevenTimestamps = ProblemRule(
-    name: "uneven-timestamps",
+  static let unevenTimestamps = FindingRule(
+    id: "uneven-timestamps", severity: .medium, title: "Uneven timestamps",
+    thresholds: [
+      .init("least_share", 10, "%", "of the steps, so that single ones are no finding"),
+      .init("least_steps", 20, "steps", "fewer are none"),
+    ],
+    sumsUp: true,
     sql: """
       WITH
         clock AS (
@@ -120,5 +125,5 @@ extension ProblemRule {
         FROM step JOIN usual ON usual.peer = step.peer AND usual.ssrc = step.ssrc
       ) AS step
       GROUP BY step.peer, step.ssrc HAVING sum(is_uneven) >= 20 AND sum(is_uneven) * 10 >= count(*)
-      """)
+      """, detector: findUnevenSteps)
 }

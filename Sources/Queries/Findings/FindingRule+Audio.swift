@@ -1,8 +1,17 @@
 // Rules about audio.
 
-extension ProblemRule {
-  static let concealed = ProblemRule(
-    name: "concealed-audio",
+extension FindingRule {
+  static let concealed = FindingRule(
+    id: "concealed-audio", severity: .medium, title: "Concealment",
+    thresholds: [
+      .init("least_share", 20, "%", "of a second; Webex calls more than 5 % a severe second"),
+      .init("least_blocks", 20, "blocks", "of fewer in a second no share is stated"),
+    ],
+    causes: [
+      "disconnected", "one-way-media", "stream-gap", "sequence-restart", "uneven-timestamps",
+      "loss-burst", "loss",
+    ],
+    sumsUp: true,
     sql: """
       WITH
         voice AS MATERIALIZED (
@@ -88,14 +97,15 @@ extension ProblemRule {
         sum(concealed) || ' of ' || sum(blocks) || ' blocks of audio track ' || track
           || ' were concealed: their packets were lost or late' AS evidence
       FROM numbered GROUP BY peer, track, run
-      """, sumsUp: true)
+      """, detector: findConcealment)
 
   /// Who is silent listens, as a rule: a microphone that gives nothing at all from its first block
   /// to its last one, for ten seconds or more, or for half a minute in which nobody else speaks.
   ///
   /// Muted microphones and silence that the sender does not transmit (DTX) are none of it.
-  static let silence = ProblemRule(
-    name: "silent-audio",
+  static let silence = FindingRule(
+    id: "silent-audio", severity: .low, title: "Digital silence",
+    thresholds: [.init("least_unspoken_s", 30, "s", "in which nobody else speaks; ORC")],
     sql: """
       WITH
         -- When a track was muted: by the application, or by notice of the system.
@@ -159,11 +169,11 @@ extension ProblemRule {
           || ') in a row were digital silence' || iif(loud = 0, ': it never gave a sound', '')
           AS evidence
       FROM judged WHERE loud = 0 OR unspoken_ns >= 30000000000
-      """)
+      """, detector: findSilence)
 
   /// The packets say that somebody speaks, and what was decoded from them is silence.
-  static let mutedSpeech = ProblemRule(
-    name: "silent-while-speaking",
+  static let mutedSpeech = FindingRule(
+    id: "silent-while-speaking", severity: .high, title: "Voice not heard",
     sql: """
       WITH
         mute AS (
@@ -181,19 +191,22 @@ extension ProblemRule {
           FROM spaced
         )
       SELECT peer, min(at_ns) - 100000000 AS from_ns, max(at_ns) AS to_ns,
-        'the sender of audio track ' || track || ' spoke for '
-          || round((max(at_ns) - min(at_ns)) / 1e9 + 0.1, 1)
-          || ' s by its own level, and nothing was heard' AS evidence
+        'its sender spoke for ' || round((max(at_ns) - min(at_ns)) / 1e9 + 0.1, 1)
+          || ' s by its own level, and nothing was heard' AS evidence,
+        track, 'in' AS direction, 'audio' AS kind,
+        (max(at_ns) - min(at_ns)) / 1e9 + 0.1 AS without_media_s
       FROM numbered GROUP BY peer, track, run HAVING count(*) >= 10
       """)
 
   /// Who does not say so is not told by the stack: the notice is one of genesis.
-  static let speechWhileMuted = ProblemRule(
-    name: "speech-while-muted",
+  static let speechWhileMuted = FindingRule(
+    id: "speech-while-muted", severity: .high, title: "Spoken while muted",
     sql: """
       SELECT peer, from_ns, to_ns,
-        'somebody spoke for ' || round((to_ns - from_ns) / 1e9, 1) || ' s into the microphone of '
-          || 'transceiver ' || transceiver || ', whose track was disabled' AS evidence
+        'somebody spoke for ' || round((to_ns - from_ns) / 1e9, 1)
+          || ' s into a microphone whose track was disabled' AS evidence,
+        transceiver AS track, 'out' AS direction, 'audio' AS kind,
+        (to_ns - from_ns) / 1e9 AS without_media_s
       FROM (
         SELECT peer, at_ns AS from_ns, detail ->> '$.transceiver' AS transceiver,
           detail ->> '$.phase' AS phase,

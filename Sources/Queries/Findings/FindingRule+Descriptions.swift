@@ -2,11 +2,12 @@ import RTP
 
 // Rules about session descriptions.
 
-extension ProblemRule {
+extension FindingRule {
   /// A section of an offer that Retake accepted as a whole and refused in part: of all codecs in it
   /// the peer has none.
-  static let refusedSection = ProblemRule(
-    name: "refused-section",
+  static let refusedSection = FindingRule(
+    id: "refused-section", severity: .high, title: "Section of an offer refused",
+    scope: .connection,
     sql: """
       WITH
         offer AS (

@@ -1,8 +1,10 @@
 // Rules about video that is received.
 
-extension ProblemRule {
-  static let noKeyFrame = ProblemRule(
-    name: "no-key-frame",
+extension FindingRule {
+  static let noKeyFrame = FindingRule(
+    id: "no-key-frame", severity: .high, title: "Missing key frame",
+    thresholds: [.init("least_s", 2, "s", "without a key frame after a demand; ORC has 5 s")],
+    causes: ["disconnected", "one-way-media", "stream-gap", "loss-burst", "loss"],
     sql: """
       WITH
         moment AS (
@@ -30,7 +32,21 @@ extension ProblemRule {
         requests || ' requests for a key frame of ssrc ' || ssrc || ', none shown for '
           || round((to_ns - from_ns) / 1e9, 1) || ' s' AS evidence
       FROM waiting WHERE to_ns - from_ns >= 2000000000
-      """)
+      """, detector: findMissingKeyFrames)
+
+  /// What a demand for a key frame took that was answered at last: it stands between a loss and a
+  /// picture that stood still.
+  static let lateKeyFrame = FindingRule(
+    id: "key-frame-late", severity: .info, title: "Late key frame",
+    thresholds: [
+      .init("least_s", 0.4, "s", "a key frame takes a round trip and its encoding"),
+      .init("most_s", 2, "s", "longer is no-key-frame"),
+    ],
+    causes: ["disconnected", "one-way-media", "stream-gap", "loss-burst", "loss"], isLink: true,
+    sql: """
+      SELECT peer, at_ns, ssrc, type FROM rtcp
+      WHERE direction = 'out' AND type IN ('pli', 'fir') ORDER BY row
+      """, detector: findLateKeyFrames)
 
   /// The time between one shown video frame and the next, where it is long: `gap`, with the packets
   /// of the stream that came, how many are missing, and for how long its sender sent nothing.
@@ -108,8 +124,12 @@ extension ProblemRule {
 
   /// Where the sender had no frame for a while, as of a screen on which nothing changes, nothing is
   /// missing, and its clock went on for as long as no packet came: nothing stood still there.
-  static let freeze = ProblemRule(
-    name: "freeze",
+  static let freeze = FindingRule(
+    id: "freeze", severity: .high, title: "Freeze",
+    causes: [
+      "disconnected", "one-way-media", "stream-gap", "sequence-restart", "no-key-frame",
+      "key-frame-late", "loss-burst", "loss", "encoder-limited",
+    ],
     sql: """
       WITH
       \(gaps)
@@ -122,12 +142,16 @@ extension ProblemRule {
         AND gap.from_ns = freeze.from_ns
       WHERE gap.peer IS NULL OR missing > 0
         OR coalesce(paused_ns, 0) < 0.8 * (gap.to_ns - gap.from_ns)
-      """)
+      """, detector: findFreezes)
 
   /// Longer than what counts as a freeze, or for good; unless the two sides agreed on that, or the
   /// sender said good-bye.
-  static let stopped = ProblemRule(
-    name: "video-stopped",
+  static let stopped = FindingRule(
+    id: "video-stopped", severity: .high, title: "Picture stopped",
+    causes: [
+      "disconnected", "one-way-media", "stream-gap", "sequence-restart", "no-key-frame",
+      "key-frame-late", "loss-burst", "loss",
+    ],
     sql: """
       WITH
       \(gaps)
@@ -157,12 +181,12 @@ extension ProblemRule {
           WHERE rtcp.peer = gap.peer AND direction = 'in' AND type = 'bye' AND rtcp.ssrc = gap.ssrc
             AND rtcp.at_ns BETWEEN from_ns - 1000000000 AND to_ns
         )
-      """)
+      """, detector: findStops)
 
   /// A screen on which nothing changed, or a camera that was off: nothing was sent, and nothing is
   /// missing.
-  static let pausedVideo = ProblemRule(
-    name: "video-paused",
+  static let pausedVideo = FindingRule(
+    id: "video-paused", severity: .low, title: "Video paused by its sender",
     sql: """
       WITH
       \(gaps)
@@ -178,12 +202,14 @@ extension ProblemRule {
           WHERE signaling.peer = gap.peer AND type IN ('offer', 'answer')
             AND signaling.at_ns BETWEEN from_ns - 1000000000 AND from_ns + 1000000000
         )
-      """)
+      """, detector: findVideoPauses)
 
   /// The time until a picture, from when the peer was connected and its packets came; of a call
   /// whose beginning was seen.
-  static let lateFrame = ProblemRule(
-    name: "late-first-frame",
+  static let lateFrame = FindingRule(
+    id: "late-first-frame", severity: .high, title: "Late first picture",
+    thresholds: [.init("least_s", 3, "s", "from connected and first packet to picture")],
+    causes: ["no-key-frame", "key-frame-late", "loss-burst", "loss"],
     sql: """
       WITH
         connected AS (
@@ -230,5 +256,5 @@ extension ProblemRule {
         AND (shown_ns IS NOT NULL OR packets * 1e9 >= 5.0 * (to_ns - from_ns)
           -- Of whom anything was opened.
           AND peer IN (SELECT peer FROM format WHERE direction = 'in'))
-      """)
+      """, detector: findLateFirstFrames)
 }

@@ -1,26 +1,19 @@
 // Rules about streams that pause, or stop to arrive.
 
-extension ProblemRule {
+extension FindingRule {
   /// A stream of which nothing came for three seconds or more although it was sent, or with which
   /// all else ceased to come.
   ///
   /// Where its sender paused, nothing is missing.
-  static let streamGap = ProblemRule(
-    name: "stream-gap",
+  static let streamGap = FindingRule(
+    id: "stream-gap", severity: .high, title: "Interruption",
+    causes: ["disconnected", "one-way-media", "sequence-restart"],
     sql: """
       WITH
       \(agreements),
       \(pauses),
       \(streamGapJudgement)
-      """)
-
-  /// The same for pauses that were found otherwise.
-  static let streamGapOfFound = """
-    WITH
-    \(agreements),
-    \(foundPauses),
-    \(streamGapJudgement)
-    """
+      """, detector: findStreamGaps)
 
   private static let longPauses = """
     \(reports),
@@ -92,22 +85,14 @@ extension ProblemRule {
 
   /// A voice whose sender sent nothing for a while: muted by taking the microphone away, or a page
   /// that slept.
-  static let pausedAudio = ProblemRule(
-    name: "audio-paused",
+  static let pausedAudio = FindingRule(
+    id: "audio-paused", severity: .low, title: "Audio paused by its sender",
     sql: """
       WITH
       \(agreements),
       \(pauses),
       \(pausedJudgement)
-      """)
-
-  /// The same for pauses that were found otherwise.
-  static let pausedAudioOfFound = """
-    WITH
-    \(agreements),
-    \(foundPauses),
-    \(pausedJudgement)
-    """
+      """, detector: findAudioPauses)
 
   /// Of G.711 the last packet before a silence may be comfort noise (RFC 3389), payload type 13.
   private static let pausedJudgement = """

@@ -1,6 +1,6 @@
 // Rules about media that does not arrive, whatever it is.
 
-extension ProblemRule {
+extension FindingRule {
   // MARK: What was agreed on
 
   /// What the answers say of who sends what: `agreed`, a row for each time in which a peer's
@@ -8,7 +8,7 @@ extension ProblemRule {
   ///
   /// Only answers count: an offer alone changes nothing. Without their text a track is on from
   /// its agreement until the other side ends it. What was only seen is on from the first packet.
-  static let agreements = """
+  static let agreed = """
         answer AS (
           -- A message is the description, or JSON that holds it: line ends may be written out.
           SELECT row, peer, at_ns, direction, '[' || replace(json_quote(replace(replace(replace(
@@ -66,7 +66,11 @@ extension ProblemRule {
               lead(at_ns) OVER (PARTITION BY peer, direction, kind ORDER BY row) AS to_ns
             FROM turned
           ) WHERE is_on
-        ),
+        )
+    """
+
+  /// From when to when each peer was connected: `live`.
+  static let lives = """
         -- From when to when each peer was connected; that of one that was only seen shows in its
         -- packets.
         live AS MATERIALIZED (
@@ -83,6 +87,9 @@ extension ProblemRule {
         )
     """
 
+  /// Both.
+  static let agreements = "\(agreed),\n\(lives)"
+
   /// When a peer should have received or sent media: `span`.
   private static let spans = """
         span AS MATERIALIZED (
@@ -94,14 +101,6 @@ extension ProblemRule {
           -- them is enough.
           WHERE kind = '' AND (direction = 'in' OR NOT is_seen)
         )
-    """
-
-  /// The times in which a peer should have received or sent media.
-  static let spanQuery = """
-    WITH
-    \(agreements),
-    \(spans)
-    SELECT peer, direction, from_ns, to_ns FROM span WHERE from_ns < to_ns
     """
 
   // MARK: Times without packets
@@ -168,26 +167,6 @@ extension ProblemRule {
         )
     """
 
-  /// The same as `gap` when somebody else found them: a JSON array in the place of `?2`.
-  private static let foundGaps = """
-        gap AS MATERIALIZED (
-          SELECT value ->> 0 AS peer, value ->> 1 AS direction, value ->> 2 AS begin_ns,
-            value ->> 3 AS end_ns, value ->> 4 AS begin_row, value ->> 5 AS end_row,
-            value ->> 6 AS others
-          FROM json_each(?2)
-        )
-    """
-
-  /// The same of `pause`, in the place of `?1`.
-  static let foundPauses = """
-        pause AS MATERIALIZED (
-          SELECT value ->> 0 AS peer, value ->> 1 AS ssrc, value ->> 2 AS begin_ns,
-            value ->> 3 AS end_ns, value ->> 4 AS begin_row, value ->> 5 AS end_row,
-            value ->> 6 AS missing, value ->> 7 AS former_type
-          FROM json_each(?1)
-        )
-    """
-
   /// What both sides tell of a stream in their reports: `counted` has the sender reports that came
   /// with those before them, `reported` what the other side said of own streams.
   static let reports = """
@@ -213,8 +192,10 @@ extension ProblemRule {
   /// gets nothing of what is sent, by its own reports; or this side sends nothing that was agreed.
   ///
   /// A path that is dead both ways is no path that goes one way.
-  static let oneWay = ProblemRule(
-    name: "one-way-media",
+  static let oneWay = FindingRule(
+    id: "one-way-media", severity: .high, title: "Media in one direction only", scope: .flow,
+    causes: ["disconnected"],
+    silentUnder: ["never-connected"],
     sql: """
       WITH
       \(agreements),
@@ -222,15 +203,7 @@ extension ProblemRule {
       \(pauses),
       \(oneWayGaps),
       \(oneWayJudgement)
-      """)
-
-  /// The same for gaps and pauses that were found otherwise.
-  static let oneWayOfFound = """
-    WITH
-    \(foundPauses),
-    \(foundGaps),
-    \(oneWayJudgement)
-    """
+      """, detector: findOneWay)
 
   private static let oneWayJudgement = """
     \(reports),

@@ -1,0 +1,199 @@
+import Tape
+
+// What RTCP, frames and levels say.
+
+extension CallFacts {
+  mutating func readFeedback(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
+    let asked = try connection.prepare(
+      """
+      SELECT peer, at_ns, direction, type, ssrc & 0xffffffff,
+        iif(type = 'nack', json_array_length(fields, '$.sequences'), 1)
+      FROM rtcp WHERE type IN ('nack', 'pli', 'fir') ORDER BY row LIMIT \(Self.most)
+      """)
+    while try asked.step() {
+      guard let direction = WireDirection(rawValue: asked.text(2) ?? "") else { continue }
+      let kind: Demand.Kind =
+        switch asked.text(3) {
+        case "nack": .nack
+        case "pli": .pli
+        default: .fir
+        }
+      demands.append(
+        Demand(
+          peer: asked.integer(0), at: asked.integer(1), direction: direction, kind: kind,
+          ssrc: asked.integer(4), packets: asked.integer(5)))
+    }
+    try readReports(connection)
+    try readSenderReports(connection)
+  }
+
+  private mutating func readReports(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
+    let rows = try connection.prepare(
+      """
+      SELECT rtcp.peer, rtcp.at_ns, rtcp.direction, each.value ->> '$.ssrc',
+        each.value ->> '$.fraction_lost', each.value ->> '$.lost', each.value ->> '$.highest',
+        each.value ->> '$.jitter'
+      FROM rtcp, json_each(rtcp.fields, '$.blocks') AS each
+      WHERE rtcp.type IN ('sr', 'rr') ORDER BY rtcp.row LIMIT \(Self.most)
+      """)
+    while try rows.step() {
+      guard let direction = WireDirection(rawValue: rows.text(2) ?? "") else { continue }
+      reports.append(
+        Report(
+          peer: rows.integer(0), at: rows.integer(1), direction: direction, ssrc: rows.integer(3),
+          fractionLost: Double(rows.integer(4)) / 256, lost: rows.integer(5),
+          highest: rows.integer(6), jitter: rows.integer(7)))
+    }
+  }
+
+  private mutating func readSenderReports(_ connection: borrowing SQLiteConnection)
+    throws(SQLiteError)
+  {
+    let rows = try connection.prepare(
+      """
+      SELECT peer, at_ns, direction, ssrc & 0xffffffff, fields ->> '$.packets',
+        fields ->> '$.octets', fields ->> '$.rtp_time', fields ->> '$.unix_us'
+      FROM rtcp WHERE type = 'sr' ORDER BY row LIMIT \(Self.most)
+      """)
+    while try rows.step() {
+      guard let direction = WireDirection(rawValue: rows.text(2) ?? "") else { continue }
+      senderReports.append(
+        SenderReport(
+          peer: rows.integer(0), at: rows.integer(1), direction: direction, ssrc: rows.integer(3),
+          packets: rows.integer(4), octets: rows.integer(5), rtpTime: rows.integer(6),
+          unixMicroseconds: rows.integer(7)))
+    }
+  }
+
+  private struct TrackName: Hashable {
+    var peer: Int64
+    var track: Int64
+    var isInbound: Bool
+  }
+
+  mutating func readMedia(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
+    var places: [TrackName: Int] = [:]
+    try readFrames(connection, &places)
+    try readLevels(connection, &places)
+  }
+
+  private mutating func place(
+    _ name: TrackName, _ kind: String, _ codec: String, _ places: inout [TrackName: Int]
+  ) -> Int {
+    if let place = places[name] { return place }
+    places[name] = tracks.count
+    tracks.append(
+      Track(
+        peer: name.peer, track: name.track, direction: name.isInbound ? .inbound : .outbound,
+        kind: kind, codec: codec))
+    return tracks.count - 1
+  }
+
+  private struct FrameFormat {
+    var place: Int
+    var isVideo: Bool
+    var isKey: Bool
+    var isGood: Bool
+    /// Of audio.
+    var block: VoiceFacts.Outcome
+    var source: Int64
+    var width: Int32
+    var height: Int32
+  }
+
+  private mutating func readFrames(
+    _ connection: borrowing SQLiteConnection, _ places: inout [TrackName: Int]
+  ) throws(SQLiteError) {
+    var formats: [Int64: FrameFormat] = [:]
+    let kinds = try connection.prepare(
+      """
+      SELECT format, peer, track, direction, kind, codec, outcome, key, coalesce(width, 0),
+        coalesce(height, 0), ssrc & 0xffffffff
+      FROM format WHERE kind IN ('audio', 'video') ORDER BY format LIMIT \(Self.most)
+      """)
+    while try kinds.step() {
+      let kind = kinds.text(4) ?? ""
+      let name = TrackName(
+        peer: kinds.integer(1), track: kinds.integer(2), isInbound: kinds.text(3) == "in")
+      let place = place(name, kind, kinds.text(5) ?? "", &places)
+      let source = kinds.integer(10)
+      if source != 0, !tracks[place].sources.contains(source) {
+        tracks[place].sources.append(source)
+      }
+      formats[kinds.integer(0)] = FrameFormat(
+        place: place, isVideo: kind == "video", isKey: kinds.integer(7) != 0,
+        isGood: ["decoded", "not decoded", "encoded"].contains(kinds.text(6) ?? ""),
+        block: VoiceFacts.Outcome(kinds.text(6) ?? ""), source: source,
+        width: Int32(truncatingIfNeeded: kinds.integer(8)),
+        height: Int32(truncatingIfNeeded: kinds.integer(9)))
+    }
+    let rows = try connection.prepare(
+      """
+      SELECT format, at_ns, rtp_time & 0xffffffff, size, quantiser, row, audio_level, energy
+      FROM frame_store
+      WHERE \(part) ORDER BY row
+      """)
+    while try rows.step() {
+      guard let format = formats[rows.integer(0)] else { continue }
+      let at = rows.integer(1)
+      guard format.isVideo else {
+        tracks[format.place].count(format.block, at)
+        voices.add(
+          VoiceFacts.Block(
+            row: rows.integer(5), at: at, rtpTime: rows.integer(2), source: format.source,
+            outcome: format.block, level: rows.isNull(6) ? nil : rows.integer(6),
+            isQuiet: rows.integer(7) == 0), format.place, &tracks[format.place])
+        continue
+      }
+      if format.isKey, format.isGood { tracks[format.place].keys.append(at) }
+      tracks[format.place].pictures.append(
+        Picture(
+          row: rows.integer(5), at: at, rtpTime: rows.integer(2),
+          size: Int32(truncatingIfNeeded: rows.integer(3)),
+          width: format.width, height: format.height,
+          quantiser: Int16(truncatingIfNeeded: rows.integer(4)), isKey: format.isKey,
+          isGood: format.isGood))
+    }
+    for place in tracks.indices { voices.finish(place, &tracks[place]) }
+  }
+
+  private mutating func readLevels(
+    _ connection: borrowing SQLiteConnection, _ places: inout [TrackName: Int]
+  ) throws(SQLiteError) {
+    let rows = try connection.prepare(
+      """
+      SELECT peer, track, direction, at_ns, energy, samples, peak, sender_level, voice
+      FROM level WHERE samples > 0 ORDER BY row LIMIT \(Self.most * 20)
+      """)
+    while try rows.step() {
+      let name = TrackName(
+        peer: rows.integer(0), track: rows.integer(1), isInbound: rows.text(2) == "in")
+      let level = Level(
+        at: rows.integer(3),
+        rms: Float((Double(max(rows.integer(4), 0)) / Double(rows.integer(5))).squareRoot()),
+        peak: Int32(truncatingIfNeeded: rows.integer(6)),
+        senderDecibels: rows.isNull(7) ? nil : -Int32(truncatingIfNeeded: rows.integer(7) & 127),
+        isVoice: rows.integer(8) != 0)
+      tracks[place(name, "audio", "", &places)].levels.append(level)
+    }
+  }
+}
+
+extension CallFacts.Track {
+  /// Counts a block of audio.
+  fileprivate mutating func count(_ outcome: VoiceFacts.Outcome, _ at: Int64) {
+    let second = self.second(of: at)
+    while voices.count <= second { voices.append(CallFacts.Voice()) }
+    voices[second].blocks &+= 1
+    switch outcome {
+    case .concealed: voices[second].concealed &+= 1
+    case .recovered: voices[second].recovered &+= 1
+    case .decoded, .untouched: break
+    }
+  }
+
+  /// The place of a time among `voices`.
+  func second(of at: Int64) -> Int {
+    Int(min(max(at / 1_000_000_000, 0), Int64(CallFacts.most)))
+  }
+}

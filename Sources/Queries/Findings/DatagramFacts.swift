@@ -1,0 +1,240 @@
+/// What datagrams that are neither RTP nor RTCP show in the clear: STUN, and the heads of DTLS.
+package struct DatagramFacts: Sendable {
+  /// A Binding request, however often it was sent.
+  package struct Check: Sendable {
+    package var peer: Int64
+    package var at: Int64
+    package var path: Int64
+    /// When the answer came; nil: none did.
+    package var answered: Int64?
+  }
+
+  /// An error that a STUN or TURN server, or the other side, answered with.
+  package struct Refusal: Sendable {
+    package var peer: Int64
+    package var at: Int64
+    /// 1 Binding, 3 Allocate, 4 Refresh, 8 CreatePermission, 9 ChannelBind.
+    package var method: Int
+    package var code: Int
+  }
+
+  /// A message of a handshake, or a part of one.
+  package struct Message: Sendable {
+    package var peer: Int64
+    package var direction: WireDirection
+    package var at: Int64
+    /// 1 ClientHello, 2 ServerHello, ...
+    package var type: UInt8
+    /// Whether the same went before.
+    package var isRepeat: Bool
+  }
+
+  /// An alert in the clear (RFC 5246 section 7.2).
+  package struct Alert: Sendable {
+    package var peer: Int64
+    package var direction: WireDirection
+    package var at: Int64
+    package var isFatal: Bool
+    package var code: UInt8
+  }
+
+  /// Records of application data that a peer received: DTLS 1.2 numbers them in the clear.
+  package struct Records: Sendable {
+    package var peer: Int64
+    package var direction: WireDirection
+    package var epoch: Int
+    package var first: Int64
+    package var last: Int64
+    package var count: Int64
+    package var lowest: Int64
+    package var highest: Int64
+    /// By the second: how many came, and the highest number.
+    package var seconds: [(second: Int64, count: Int64, highest: Int64)] = []
+
+    package var lost: Int64 { max(0, highest - lowest + 1 - count) }
+  }
+
+  package private(set) var checks: [Check] = []
+  /// How many checks of the other side came to each peer, and the first and the last of them.
+  package private(set) var incoming: [(peer: Int64, count: Int64, first: Int64, last: Int64)] = []
+  package private(set) var refusals: [Refusal] = []
+  package private(set) var messages: [Message] = []
+  package private(set) var alerts: [Alert] = []
+  package private(set) var records: [Records] = []
+
+  private var transactions: [Transaction: Int] = [:]
+  private var seen: Set<MessageName> = []
+  private static let most = 50_000
+
+  private struct Transaction: Hashable {
+    var peer: Int64
+    var one: UInt64
+    var two: UInt32
+  }
+
+  private struct MessageName: Hashable {
+    var peer: Int64
+    var direction: WireDirection
+    var type: UInt8
+    var number: UInt32
+    var offset: UInt32
+    var digest: UInt64
+  }
+
+  /// Whether more than the head of a datagram matters: handshakes, and errors of STUN.
+  static func needsAll(_ head: [UInt8]) -> Bool {
+    guard let first = head.first else { return false }
+    return first == 22 || first == 1
+  }
+
+  /// Adds a datagram of a peer.
+  mutating func add(
+    _ bytes: [UInt8], _ size: Int64, _ peer: Int64, _ direction: WireDirection, _ path: Int64,
+    _ at: Int64
+  ) {
+    guard let first = bytes.first else { return }
+    switch first {
+    case 0...3: addSTUN(bytes, peer, direction, path, at)
+    case 20...63: addRecords(bytes, peer, direction, at)
+    default: break
+    }
+  }
+
+  // MARK: STUN
+
+  private mutating func addSTUN(
+    _ bytes: [UInt8], _ peer: Int64, _ direction: WireDirection, _ path: Int64, _ at: Int64
+  ) {
+    guard bytes.count >= 20, number(bytes, 4, 4) == 0x2112_a442 else { return }
+    let type = Int(number(bytes, 0, 2))
+    // RFC 8489 section 5: the bits of the class stand between those of the method.
+    let method = type & 0x000f | (type & 0x00e0) >> 1 | (type & 0x3e00) >> 2
+    let name = Transaction(
+      peer: peer, one: number(bytes, 8, 8), two: UInt32(truncatingIfNeeded: number(bytes, 16, 4)))
+    switch (type & 0x0110, direction) {
+    case (0x0000, .outbound) where method == 1:
+      guard transactions[name] == nil, checks.count < Self.most else { return }
+      transactions[name] = checks.count
+      checks.append(Check(peer: peer, at: at, path: path))
+    case (0x0000, .inbound) where method == 1: countIncoming(peer, at)
+    case (0x0100, .inbound):
+      if let place = transactions[name], checks[place].answered == nil {
+        checks[place].answered = at
+      }
+    case (0x0110, .inbound):
+      if let place = transactions[name], checks[place].answered == nil {
+        checks[place].answered = at
+      }
+      guard let code = errorCode(bytes), refusals.count < Self.most else { return }
+      refusals.append(Refusal(peer: peer, at: at, method: method, code: code))
+    default: break
+    }
+  }
+
+  private mutating func countIncoming(_ peer: Int64, _ at: Int64) {
+    if let place = incoming.firstIndex(where: { $0.peer == peer }) {
+      incoming[place].count += 1
+      incoming[place].last = max(incoming[place].last, at)
+    } else if incoming.count < Self.most {
+      incoming.append((peer, 1, at, at))
+    }
+  }
+
+  /// ERROR-CODE (RFC 8489 section 14.8).
+  private func errorCode(_ bytes: [UInt8]) -> Int? {
+    var place = 20
+    while place + 4 <= bytes.count {
+      let length = Int(number(bytes, place + 2, 2))
+      if number(bytes, place, 2) == 0x0009, length >= 4, place + 8 <= bytes.count {
+        return Int(bytes[place + 6] & 7) * 100 + Int(bytes[place + 7])
+      }
+      place += 4 + (length + 3) / 4 * 4
+    }
+    return nil
+  }
+
+  // MARK: DTLS
+
+  private mutating func addRecords(
+    _ bytes: [UInt8], _ peer: Int64, _ direction: WireDirection, _ at: Int64
+  ) {
+    var place = 0
+    while place + 13 <= bytes.count {
+      let type = bytes[place]
+      guard (20...26).contains(type), bytes[place + 1] == 254 else { return }
+      let epoch = Int(number(bytes, place + 3, 2))
+      let length = Int(number(bytes, place + 11, 2))
+      let end = place + 13 + length
+      if epoch > 0, type == 23 {
+        count(peer, direction, epoch, Int64(number(bytes, place + 5, 6)), at)
+      } else if epoch == 0, type == 22, end <= bytes.count {
+        addMessages(bytes[(place + 13)..<end], peer, direction, at)
+      } else if epoch == 0, type == 21, length == 2, end <= bytes.count, alerts.count < Self.most {
+        alerts.append(
+          Alert(
+            peer: peer, direction: direction, at: at, isFatal: bytes[place + 13] == 2,
+            code: bytes[place + 14]))
+      }
+      place = end
+    }
+  }
+
+  private mutating func addMessages(
+    _ bytes: ArraySlice<UInt8>, _ peer: Int64, _ direction: WireDirection, _ at: Int64
+  ) {
+    var place = bytes.startIndex
+    while place + 12 <= bytes.endIndex, messages.count < Self.most {
+      func field(_ offset: Int, _ count: Int) -> UInt64 {
+        bytes[(place + offset)..<(place + offset + count)].reduce(0) { $0 << 8 | UInt64($1) }
+      }
+      let length = Int(field(9, 3))
+      let end = min(bytes.endIndex, place + 12 + length)
+      // A handshake that begins anew numbers its messages from 0 again, with other contents.
+      let digest = bytes[place..<end].reduce(0xcbf2_9ce4_8422_2325 as UInt64) {
+        ($0 ^ UInt64($1)) &* 0x100_0000_01b3
+      }
+      let name = MessageName(
+        peer: peer, direction: direction, type: bytes[place],
+        number: UInt32(truncatingIfNeeded: field(4, 2)),
+        offset: UInt32(truncatingIfNeeded: field(6, 3)), digest: digest)
+      messages.append(
+        Message(
+          peer: peer, direction: direction, at: at, type: bytes[place],
+          isRepeat: !seen.insert(name).inserted))
+      place += 12 + length
+    }
+  }
+
+  private mutating func count(
+    _ peer: Int64, _ direction: WireDirection, _ epoch: Int, _ number: Int64, _ at: Int64
+  ) {
+    guard
+      let place = records.firstIndex(where: {
+        $0.peer == peer && $0.direction == direction && $0.epoch == epoch
+      })
+    else {
+      guard records.count < Self.most else { return }
+      records.append(
+        Records(
+          peer: peer, direction: direction, epoch: epoch, first: at, last: at, count: 1,
+          lowest: number, highest: number, seconds: [(at / 1_000_000_000, 1, number)]))
+      return
+    }
+    records[place].count += 1
+    records[place].last = max(records[place].last, at)
+    records[place].lowest = min(records[place].lowest, number)
+    records[place].highest = max(records[place].highest, number)
+    let (second, end) = (at / 1_000_000_000, records[place].seconds.count - 1)
+    if records[place].seconds[end].second < second, end < Self.most {
+      records[place].seconds.append((second, 1, records[place].highest))
+    } else {
+      records[place].seconds[end].count += 1
+      records[place].seconds[end].highest = records[place].highest
+    }
+  }
+
+  private func number(_ bytes: [UInt8], _ place: Int, _ count: Int) -> UInt64 {
+    guard place >= 0, place + count <= bytes.count else { return 0 }
+    return bytes[place..<(place + count)].reduce(0) { $0 << 8 | UInt64($1) }
+  }
+}

@@ -1,0 +1,417 @@
+import Tape
+
+// Rules about candidates, servers and pairs.
+
+extension FindingRule {
+  /// Peers without a connection: none of `connected` and `completed`, and no media that came.
+  private static let unconnected = """
+        unconnected AS (
+          SELECT peer, min(at_ns) AS from_ns,
+            coalesce(min(iif(to_state = 'closed', at_ns, NULL)), \(end)) AS to_ns
+          FROM state WHERE machine = 'ice-connection'
+          GROUP BY peer HAVING sum(to_state IN ('connected', 'completed')) = 0
+            AND max(to_state <> 'closed') AND peer NOT IN (
+              SELECT path_end.peer FROM packet_store JOIN path_end USING (path)
+              WHERE marker_type IS NOT NULL AND path_end.direction = 'in')
+        )
+    """
+
+  /// Telnyx' 33003: without a candidate nobody can answer.
+  static let noCandidates = FindingRule(
+    id: "no-candidates", severity: .high, title: "No candidate of its own", scope: .connection,
+    causes: ["socket-refused", "turn-refused", "turn-unreachable"],
+    sql: """
+      SELECT peer, min(at_ns) AS from_ns, max(at_ns) AS to_ns,
+        'gathering ended without a candidate' AS evidence
+      FROM state
+      WHERE machine = 'ice-gathering' AND to_state = 'complete'
+        AND peer NOT IN (SELECT peer FROM candidate WHERE type = 'local-candidate')
+      GROUP BY peer
+      """)
+
+  static let noRemoteCandidates = FindingRule(
+    id: "no-remote-candidates", severity: .high, title: "No candidate of the other side",
+    scope: .connection,
+    thresholds: [
+      Threshold("least_ms", 3_000, "ms", "trickled ones may take a moment; own choice")
+    ],
+    causes: ["description-refused", "no-candidates", "name-unresolved"],
+    sql: """
+      WITH
+      \(unconnected)
+      SELECT peer, from_ns, to_ns,
+        'no candidate of the other side came in ' || round((to_ns - from_ns) / 1e9, 1) || ' s'
+          AS evidence
+      FROM unconnected
+      WHERE to_ns - from_ns >= :least_ms * 1000000
+        AND peer NOT IN (SELECT peer FROM candidate WHERE type = 'remote-candidate')
+        AND peer NOT IN (SELECT peer FROM network WHERE kind = 'resolve' AND address LIKE '%.local')
+        AND peer IN (SELECT peer FROM state WHERE machine = 'signaling' AND to_state = 'stable')
+      """)
+
+  /// A name of RFC 8828's mDNS candidates that multicast questions do not answer here; a candidate
+  /// that the other side's checks show saves it.
+  static let nameUnresolved = FindingRule(
+    id: "name-unresolved", severity: .info, title: "Candidate name not resolved",
+    scope: .connection,
+    sql: """
+      WITH
+      \(unconnected),
+        asked AS (
+          SELECT question.peer AS peer, question.at_ns AS from_ns,
+            coalesce(answer.at_ns, \(end)) AS to_ns, question.address AS name
+          FROM network AS question LEFT JOIN network AS answer
+            ON answer.peer = question.peer AND answer.request = question.request
+              AND answer.kind = 'resolved' AND answer.row > question.row
+          WHERE question.kind = 'resolve' AND question.address LIKE '%.local'
+            AND coalesce(answer.address, '') = ''
+          UNION ALL
+          -- Of calls between others a name is all that a description has.
+          SELECT candidate.peer, min(candidate.at_ns), max(candidate.at_ns), candidate.address
+          FROM candidate JOIN unconnected USING (peer)
+          WHERE candidate.type = 'remote-candidate' AND candidate.address LIKE '%.local'
+            AND candidate.peer NOT IN (SELECT peer FROM network)
+          GROUP BY candidate.peer, candidate.address
+        )
+      SELECT asked.peer AS peer, min(asked.from_ns) AS from_ns,
+        coalesce(unconnected.to_ns, max(asked.to_ns)) AS to_ns,
+        iif(count(DISTINCT name) = 1, 'nobody answered for ' || min(name),
+          'nobody answered for ' || count(DISTINCT name) || ' names, such as ' || min(name))
+          || iif(unconnected.peer IS NULL, '; another candidate connected', '') AS evidence,
+        iif(unconnected.peer IS NULL, 'info', 'high') AS severity, count(DISTINCT name) AS count
+      FROM asked LEFT JOIN unconnected USING (peer) GROUP BY asked.peer
+      """)
+
+  /// Addresses of one family on each side, and no family on both.
+  static let familyMismatch = FindingRule(
+    id: "family-mismatch", severity: .high, title: "No address family in common",
+    scope: .connection,
+    sql: """
+      WITH
+      \(unconnected),
+        family AS (
+          SELECT peer, type,
+            max(address LIKE '%:%') AS has_six, max(address LIKE '%.%.%.%') AS has_four
+          FROM candidate WHERE address NOT LIKE '%.local' GROUP BY peer, type
+        )
+      SELECT unconnected.peer AS peer, from_ns, to_ns,
+        'its own candidates are ' || iif(own.has_four, 'IPv4', 'IPv6')
+          || ' alone, those of the other side ' || iif(theirs.has_four, 'IPv4', 'IPv6') || ' alone'
+          AS evidence
+      FROM unconnected
+        JOIN family AS own ON own.peer = unconnected.peer AND own.type = 'local-candidate'
+        JOIN family AS theirs
+          ON theirs.peer = unconnected.peer AND theirs.type = 'remote-candidate'
+      WHERE own.has_four + theirs.has_four = 1 AND own.has_six + theirs.has_six = 1
+      """)
+
+  /// Telnyx' 33005, where it did harm: in one network nobody needs more.
+  static let onlyHostCandidates = FindingRule(
+    id: "only-host-candidates", severity: .medium, title: "Host candidates alone",
+    scope: .connection,
+    thresholds: [
+      Threshold("least_ms", 5_000, "ms", "of checks without success; webrtc-inspector's 5 s")
+    ],
+    causes: ["turn-refused", "turn-unreachable"],
+    silentUnder: ["family-mismatch", "no-remote-candidates"],
+    sql: """
+      WITH
+      \(unconnected),
+        known AS (
+          SELECT peer, type, group_concat(DISTINCT candidate_type) AS types
+          FROM candidate WHERE candidate_type <> 'prflx' GROUP BY peer, type
+        )
+      SELECT unconnected.peer AS peer, from_ns, to_ns,
+        'both sides have addresses of their own network alone: neither a STUN nor a TURN server '
+          || 'gave one' AS evidence
+      FROM unconnected
+        JOIN known AS own ON own.peer = unconnected.peer AND own.type = 'local-candidate'
+        JOIN known AS theirs
+          ON theirs.peer = unconnected.peer AND theirs.type = 'remote-candidate'
+      WHERE own.types = 'host' AND theirs.types = 'host'
+        AND to_ns - from_ns >= :least_ms * 1000000
+        AND unconnected.peer IN (
+          SELECT peer FROM candidate_pair GROUP BY peer HAVING max(requests_sent) > 0)
+      """)
+
+  /// Checks that go out and are never answered, for 5 s as webrtc-inspector's `ice_stuck_checking`.
+  static let checksUnanswered = FindingRule(
+    id: "checks-unanswered", severity: .high, title: "Connectivity checks not answered",
+    scope: .connection,
+    thresholds: [
+      Threshold("least_ms", 5_000, "ms", "webrtc-inspector ice_stuck_checking")
+    ],
+    causes: ["only-host-candidates", "family-mismatch", "turn-refused", "turn-unreachable"],
+    sql: """
+      WITH
+      \(unconnected),
+        pair AS (
+          SELECT peer, pair, max(requests_sent) AS sent, max(responses_received) AS answered,
+            max(requests_received) AS came
+          FROM candidate_pair GROUP BY peer, pair
+        )
+      SELECT unconnected.peer AS peer, from_ns, to_ns,
+        sum(sent > 0) || iif(sum(sent > 0) = 1, ' pair was', ' pairs were')
+          || ' checked for ' || round((to_ns - from_ns) / 1e9, 1)
+          || ' s, and no check was answered'
+          || iif(sum(came) > 0, '; checks of the other side came', '') AS evidence,
+        sum(sent > 0) AS count
+      FROM unconnected JOIN pair ON pair.peer = unconnected.peer
+      WHERE to_ns - from_ns >= :least_ms * 1000000
+      GROUP BY unconnected.peer HAVING sum(sent) > 0 AND sum(answered) = 0
+      """)
+
+  /// callstats' "aborted": nobody waited for the end of the checks.
+  static let closedWhileChecking = FindingRule(
+    id: "closed-while-checking", severity: .low, title: "Closed while ICE was checking",
+    scope: .connection,
+    thresholds: [
+      Threshold("least_ms", 500, "ms", "of checks; own choice")
+    ],
+    causes: [
+      "name-unresolved", "no-remote-candidates", "family-mismatch", "turn-refused",
+      "turn-unreachable", "only-host-candidates", "checks-unanswered", "negotiation-open",
+    ],
+    sql: """
+      SELECT checking.peer AS peer, from_ns, to_ns,
+        'it was closed after ' || round(seconds, 1) || ' s of checks' AS evidence
+      FROM state_time AS checking JOIN state
+        ON state.peer = checking.peer AND state.machine = checking.machine
+          AND state.at_ns = checking.to_ns AND state.to_state = 'closed'
+      WHERE checking.machine = 'ice-connection' AND checking.state = 'checking'
+        AND to_ns - from_ns >= :least_ms * 1000000
+        AND checking.peer NOT IN (
+          SELECT peer FROM state
+          WHERE machine = 'ice-connection' AND to_state IN ('connected', 'completed'))
+      """)
+
+  // MARK: Servers
+
+  /// What `icecandidateerror` says, and what the stack refused: a code of STUN, or no answer.
+  private static let serverFailures = """
+        failure AS (
+          SELECT peer, at_ns, detail ->> '$.reason' AS reason,
+            detail ->> '$.reason' LIKE '%: the server does not answer%' AS is_gone
+          FROM event WHERE type = 'refused' AND detail ->> '$.layer' = 'turn'
+          UNION ALL
+          SELECT peer, at_ns, (detail ->> '$.url') || ': ' || (detail ->> '$.errorCode') || ' '
+              || (detail ->> '$.errorText'), detail ->> '$.errorCode' = 701
+          FROM event WHERE type = 'icecandidateerror'
+            AND peer NOT IN (
+              SELECT peer FROM event
+              WHERE type = 'refused' AND detail ->> '$.layer' = 'turn')
+        )
+    """
+
+  /// A server that says no: 401 and 403 for credentials, 486 for a quota, 508 for its capacity
+  /// (RFC 8656 section 19).
+  static let turnRefused = FindingRule(
+    id: "turn-refused", severity: .medium, title: "TURN server refused", scope: .connection,
+    sql: """
+      WITH
+      \(serverFailures)
+      SELECT peer, min(at_ns) AS from_ns, max(at_ns) AS to_ns,
+        'it answered ' || group_concat(DISTINCT reason) AS evidence, count(*) AS count,
+        -- Without a relay the call may do well.
+        iif(peer IN (
+          SELECT peer FROM state
+          WHERE machine = 'ice-connection' AND to_state IN ('connected', 'completed')
+        ), 'low', 'high') AS severity
+      FROM failure WHERE NOT is_gone GROUP BY peer
+      """)
+
+  /// The same of calls between others: the answers of servers are in the clear.
+  ///
+  /// The first 401 of a client asks for its name (RFC 8489 section 9.2.4), 438 for a fresh nonce.
+  static let turnRefusedOnTheWire = FindingRule(
+    id: "turn-refused-seen", severity: .medium, title: "TURN server refused a client",
+    scope: .connection, silentUnder: ["turn-refused"],
+    sql: """
+      SELECT peer, at_ns, local, remote, hex(bytes) AS message FROM packet
+      WHERE protocol = 'stun' AND direction = 'in' AND substr(hex(bytes), 1, 4) IN ('0113', '0114')
+      """,
+    detector: findRefusals)
+
+  private static func findRefusals(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    var found: [Detection] = []
+    let methods = [3: "Allocate", 4: "Refresh", 8: "CreatePermission", 9: "ChannelBind"]
+    for peer in facts.peers {
+      let all = facts.network.datagrams.refusals.filter {
+        $0.peer == peer.number && methods[$0.method] != nil
+      }
+      let challenges = all.filter { $0.code == 401 }
+      let named = all.filter { ![401, 438, 300].contains($0.code) }
+      // One is the challenge; a client that knows the password gets no third.
+      let refused = named.isEmpty && challenges.count >= 3 ? challenges : named
+      guard let first = refused.first, let last = refused.last else { continue }
+      found.append(
+        Detection(
+          "turn-refused-seen", peer: peer.number, from: first.at, to: last.at,
+          "\(methods[first.method] ?? "") was answered with \(first.code), "
+            + (refused.count == 1 ? "once" : "\(refused.count) times"),
+          impact: FindingImpact(count: Int64(refused.count)),
+          severity: peer.live == nil ? .high : .low))
+    }
+    return found
+  }
+
+  static let turnUnreachable = FindingRule(
+    id: "turn-unreachable", severity: .medium, title: "STUN or TURN server does not answer",
+    scope: .connection,
+    sql: """
+      WITH
+      \(serverFailures)
+      SELECT peer, coalesce((
+          SELECT min(at_ns) FROM state
+          WHERE state.peer = failure.peer AND machine = 'ice-gathering' AND to_state = 'gathering'
+        ), min(at_ns)) AS from_ns, max(at_ns) AS to_ns,
+        'no answer came: ' || group_concat(DISTINCT reason) AS evidence, count(*) AS count,
+        iif(peer IN (
+          SELECT peer FROM state
+          WHERE machine = 'ice-connection' AND to_state IN ('connected', 'completed')
+        ), 'low', 'high') AS severity
+      FROM failure WHERE is_gone GROUP BY peer
+      """)
+
+  /// rtcstats' highstundelay and highturndelay: 500 ms from the begin of gathering.
+  static let slowServer = FindingRule(
+    id: "slow-server", severity: .low, title: "Slow STUN or TURN server", scope: .connection,
+    thresholds: [
+      Threshold("least_ms", 500, "ms", "rtcstats highstundelay, highturndelay")
+    ],
+    sql: """
+      WITH
+        first AS (
+          SELECT peer, candidate_type, min(at_ns) AS at_ns FROM candidate
+          WHERE type = 'local-candidate' AND candidate_type IN ('srflx', 'relay')
+          GROUP BY peer, candidate_type
+        ),
+        gathering AS (
+          SELECT peer, min(at_ns) AS at_ns FROM state
+          WHERE machine = 'ice-gathering' AND to_state = 'gathering' GROUP BY peer
+        )
+      SELECT first.peer AS peer, gathering.at_ns AS from_ns, first.at_ns AS to_ns,
+        'the first ' || iif(candidate_type = 'relay', 'relayed', 'reflexive')
+          || ' candidate came after ' || ((first.at_ns - gathering.at_ns) / 1000000) || ' ms'
+          AS evidence, (first.at_ns - gathering.at_ns) / 1e6 AS delay_ms
+      FROM first JOIN gathering USING (peer)
+      WHERE first.at_ns - gathering.at_ns > :least_ms * 1000000
+      """)
+
+  /// A system that gives no socket, and datagrams that it does not send.
+  static let socketRefused = FindingRule(
+    id: "socket-refused", severity: .medium, title: "Socket refused by the system", scope: .end,
+    sql: """
+      SELECT peer, min(at_ns) AS from_ns, max(at_ns) AS to_ns,
+        count(*) || iif(count(*) = 1, ' request was', ' requests were')
+          || ' refused: errno ' || group_concat(DISTINCT code) AS evidence, count(*) AS count,
+        iif(peer IN (
+          SELECT peer FROM state
+          WHERE machine = 'ice-connection' AND to_state IN ('connected', 'completed')
+        ), 'low', 'medium') AS severity
+      FROM network WHERE kind = 'bind-failed' GROUP BY peer
+      """)
+
+  static let sendFailed = FindingRule(
+    id: "send-failed", severity: .medium, title: "Datagrams that the system did not send",
+    scope: .end,
+    thresholds: [
+      Threshold("least_packets", 20, "packets", "fewer go with a socket that closes; own choice")
+    ],
+    sql: """
+      SELECT peer, min(at_ns) AS from_ns, max(at_ns) AS to_ns,
+        sum(packets) || ' datagrams were not sent: errno ' || group_concat(DISTINCT code)
+          AS evidence, sum(packets) AS count
+      FROM network WHERE kind = 'send-failed'
+      GROUP BY peer HAVING sum(packets) >= :least_packets
+      """)
+
+  // MARK: The pair in use
+
+  /// A relay costs delay and money; another pair that works says that nobody needs it.
+  static let needlessRelay = FindingRule(
+    id: "needless-relay", severity: .low, title: "Relay although a direct path worked",
+    scope: .connection,
+    sql: """
+      WITH
+        direct AS (
+          SELECT peer, min(at_ns) AS at_ns, min(local) AS local, min(remote) AS remote
+          FROM candidate_pair
+          WHERE state = 'succeeded' AND 'relay' NOT IN (local_type, remote_type) GROUP BY peer
+        )
+      SELECT used.peer AS peer, max(used.from_ns, direct.at_ns) AS from_ns, used.to_ns AS to_ns,
+        'the call went over ' || iif(used.local_type = 'relay', used.local, used.remote)
+          || ' (relay) for ' || round((used.to_ns - max(used.from_ns, direct.at_ns)) / 1e9, 1)
+          || ' s while ' || direct.local || ' to ' || direct.remote || ' worked' AS evidence
+      FROM selected_pair AS used JOIN direct USING (peer)
+      WHERE 'relay' IN (used.local_type, used.remote_type)
+        AND used.to_ns - max(used.from_ns, direct.at_ns) >= 2000000000
+      """)
+
+  /// TCP below media holds up all that follows a lost packet.
+  static let relayOverTCP = FindingRule(
+    id: "relay-over-tcp", severity: .low, title: "Relay over TCP or TLS", scope: .connection,
+    sql: """
+      WITH
+        relayed AS (
+          SELECT peer, members ->> '$.relayProtocol' AS protocol,
+            members ->> '$.address' AS address, min(at_ns) AS at_ns
+          FROM stat
+          WHERE type = 'local-candidate' AND members ->> '$.relayProtocol' IN ('tcp', 'tls')
+          GROUP BY peer, protocol, address
+        )
+      SELECT used.peer AS peer, used.from_ns AS from_ns, used.to_ns AS to_ns,
+        'media went to the relay over ' || upper(relayed.protocol) AS evidence
+      FROM selected_pair AS used JOIN relayed ON relayed.peer = used.peer
+        AND used.local_type = 'relay' AND instr(used.local, relayed.address) > 0
+      UNION ALL
+      SELECT path_end.peer, min(packet_store.at_ns), max(packet_store.at_ns),
+        'media went to the relay over TCP'
+      FROM carried_path JOIN path_end USING (path) JOIN packet_store USING (path)
+      WHERE carrier = 'turn-tcp' AND marker_type IS NOT NULL
+      GROUP BY path_end.peer HAVING count(*) >= 50
+      """)
+
+  /// rtcstats' connectionchurn: a middlebox that lets a path go, or opens late.
+  static let connectionChurn = FindingRule(
+    id: "connection-churn", severity: .medium, title: "Connection lost right after it came about",
+    scope: .connection,
+    thresholds: [
+      Threshold("most_ms", 5_000, "ms", "from connected to lost; rtcstats connectionchurn")
+    ],
+    causes: ["path-dead", "consent-lost", "process-starved"],
+    sql: """
+      WITH
+        turn AS (
+          SELECT peer, min(iif(to_state IN ('connected', 'completed'), at_ns, NULL)) AS up_ns,
+            min(iif(to_state IN ('disconnected', 'failed'), at_ns, NULL)) AS down_ns
+          FROM state WHERE machine = 'ice-connection' GROUP BY peer
+        )
+      SELECT turn.peer AS peer, down_ns AS from_ns, min(state.at_ns) AS to_ns,
+        'it was lost ' || ((down_ns - up_ns) / 1000000) || ' ms after it was connected, and came '
+          || 'back after ' || round((min(state.at_ns) - down_ns) / 1e9, 1) || ' s' AS evidence
+      FROM turn JOIN state ON state.peer = turn.peer AND state.machine = 'ice-connection'
+        AND state.at_ns > down_ns AND state.to_state IN ('connected', 'completed')
+      WHERE down_ns - up_ns BETWEEN 0 AND :most_ms * 1000000 GROUP BY turn.peer
+      """)
+
+  /// rtcstats' icewarmup: the first try had too few candidates.
+  static let iceWarmUp = FindingRule(
+    id: "ice-warm-up", severity: .low, title: "ICE failed before its other candidates came",
+    scope: .connection,
+    sql: """
+      SELECT failed.peer AS peer, min(failed.at_ns) AS from_ns, min(candidate.at_ns) AS to_ns,
+        'ICE failed with host candidates alone, and a ' || min(candidate.candidate_type)
+          || ' candidate came ' || round((min(candidate.at_ns) - min(failed.at_ns)) / 1e9, 1)
+          || ' s later' AS evidence
+      FROM state AS failed JOIN candidate ON candidate.peer = failed.peer
+        AND candidate.at_ns > failed.at_ns AND candidate.candidate_type IN ('srflx', 'relay')
+      WHERE failed.machine = 'ice-connection' AND failed.to_state = 'failed'
+        AND NOT EXISTS (
+          SELECT 1 FROM candidate AS other WHERE other.peer = failed.peer
+            AND other.at_ns <= failed.at_ns AND other.candidate_type IN ('srflx', 'relay'))
+      GROUP BY failed.peer
+      """)
+}

@@ -1,0 +1,326 @@
+import Tape
+
+// Rules about the time that a connection takes, the handshake, and consent.
+
+extension FindingRule {
+  /// ObserveRTC's longPcConnectionEstablishment.
+  ///
+  /// It says which part took the time: the answer, candidates and checks, or the handshake.
+  static let slowConnect = FindingRule(
+    id: "slow-connect", severity: .medium, title: "Slow to connect", scope: .connection,
+    thresholds: [
+      Threshold("least_ms", 5_000, "ms", "ObserveRTC longPcConnectionEstablishment")
+    ],
+    causes: [
+      "slow-handshake", "name-unresolved", "turn-unreachable", "negotiation-open", "slow-signaling",
+      "path-dead", "process-starved",
+    ],
+    sql: """
+      WITH
+        milestone AS (
+          SELECT peer,
+            min(iif(machine IN ('connection', 'ice-connection')
+              AND to_state IN ('connecting', 'checking'), at_ns, NULL)) AS begin_ns,
+            min(iif(machine = 'ice-connection' AND to_state IN ('connected', 'completed'),
+              at_ns, NULL)) AS ice_ns,
+            coalesce(
+              min(iif(machine = 'connection' AND to_state = 'connected', at_ns, NULL)),
+              min(iif(machine = 'dtls' AND to_state = 'connected', at_ns, NULL))) AS done_ns
+          FROM state GROUP BY peer
+        )
+      SELECT peer, begin_ns AS from_ns, done_ns AS to_ns,
+        'it took ' || round((done_ns - begin_ns) / 1e9, 1) || ' s: ICE '
+          || round((ice_ns - begin_ns) / 1e9, 1) || ' s, DTLS '
+          || round((done_ns - ice_ns) / 1e9, 1) || ' s' AS evidence,
+        (done_ns - begin_ns) / 1e6 AS delay_ms, (done_ns - begin_ns) / 1e9 AS without_media_s
+      FROM milestone
+      WHERE done_ns >= ice_ns AND ice_ns >= begin_ns AND done_ns - begin_ns > :least_ms * 1000000
+      """)
+
+  // MARK: DTLS
+
+  /// The peer at the end of the path is not the one that was described (RFC 8827 section 6.5).
+  static let fingerprintMismatch = FindingRule(
+    id: "fingerprint-mismatch", severity: .high, title: "Certificate other than described",
+    scope: .connection,
+    sql: """
+      SELECT peer, min(at_ns) AS from_ns, max(at_ns) AS to_ns,
+        min(detail ->> '$.reason') AS evidence
+      FROM event
+      WHERE type = 'refused' AND detail ->> '$.layer' = 'dtls'
+        AND detail ->> '$.reason' LIKE '%certificate does not match%'
+      GROUP BY peer
+      """)
+
+  static let dtlsFailed = FindingRule(
+    id: "dtls-failed", severity: .high, title: "DTLS handshake failed", scope: .connection,
+    causes: ["fingerprint-mismatch", "path-dead", "process-starved"],
+    sql: """
+      SELECT state.peer AS peer, state.at_ns AS from_ns, state.at_ns AS to_ns,
+        'the handshake failed' || coalesce((
+          SELECT ': ' || min(detail ->> '$.reason') FROM event
+          WHERE event.peer = state.peer AND type = 'refused' AND detail ->> '$.layer' = 'dtls'
+            AND detail ->> '$.reason' NOT LIKE '%certificate does not match%'
+        ), '') AS evidence
+      FROM state
+      WHERE machine LIKE 'dtls%' AND to_state = 'failed' AND from_state <> 'connected'
+      """,
+    detector: findFailedHandshakes)
+
+  private static func findFailedHandshakes(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    var reasons: [Int64: String] = [:]
+    let rows = try connection.prepare(
+      """
+      SELECT peer, detail ->> '$.reason' FROM event
+      WHERE type = 'refused' AND detail ->> '$.layer' = 'dtls' ORDER BY row LIMIT 1000
+      """)
+    while try rows.step() {
+      if reasons[rows.integer(0)] == nil { reasons[rows.integer(0)] = rows.text(1) }
+    }
+    var found: [Detection] = []
+    for state in facts.states
+    where state.machine.hasPrefix("dtls") && state.to == "failed" && state.from != "connected" {
+      let alert = facts.network.datagrams.alerts.first { $0.peer == state.peer && $0.isFatal }
+      var words = reasons[state.peer].map { ": \($0)" } ?? ""
+      if words.isEmpty, let alert {
+        words =
+          ": alert \(alert.code) of \(alert.direction == .inbound ? "the other side" : "its own")"
+      }
+      found.append(
+        Detection(
+          "dtls-failed", peer: state.peer, from: state.at, to: state.at,
+          "the handshake failed" + words))
+    }
+    // A peer that was only seen: a fatal alert, and no handshake that ended.
+    for peer in facts.peers where peer.isObserved {
+      let isDone = facts.states.contains {
+        $0.peer == peer.number && $0.machine.hasPrefix("dtls") && $0.to == "connected"
+      }
+      guard !isDone,
+        let alert = facts.network.datagrams.alerts.first(where: {
+          $0.peer == peer.number && $0.isFatal && $0.direction == .outbound
+        })
+      else { continue }
+      found.append(
+        Detection(
+          "dtls-failed", peer: peer.number, from: alert.at, to: alert.at,
+          "it ended the handshake with alert \(alert.code) (\(name(ofAlert: alert.code)))"))
+    }
+    return found
+  }
+
+  /// RFC 8446 section 6.
+  private static func name(ofAlert code: UInt8) -> String {
+    switch code {
+    case 10: "unexpected message"
+    case 20: "bad record MAC"
+    case 40: "handshake failure"
+    case 42: "bad certificate"
+    case 43: "unsupported certificate"
+    case 44: "certificate revoked"
+    case 45: "certificate expired"
+    case 46: "certificate unknown"
+    case 47: "illegal parameter"
+    case 48: "unknown CA"
+    case 50: "decode error"
+    case 51: "decrypt error"
+    case 70: "protocol version"
+    case 71: "insufficient security"
+    case 80: "internal error"
+    case 109: "missing extension"
+    case 116: "certificate required"
+    default: "unassigned"
+    }
+  }
+
+  /// A second is the first timeout of DTLS 1.2 (RFC 6347 section 4.2.4.1): longer, and a flight
+  /// was lost or late.
+  static let slowHandshake = FindingRule(
+    id: "slow-handshake", severity: .low, title: "Slow DTLS handshake", scope: .connection,
+    thresholds: [
+      Threshold("least_ms", 1_000, "ms", "the first timeout of RFC 6347"),
+      Threshold("medium_ms", 2_000, "ms", "nearly two timeouts; own choice"),
+    ],
+    causes: ["path-dead", "process-starved", "high-round-trip", "slow-signaling"],
+    sql: """
+      SELECT peer, from_ns, to_ns, seconds FROM state_time
+      WHERE machine LIKE 'dtls%' AND state = 'connecting' ORDER BY seconds DESC
+      """,
+    detector: findSlowHandshakes)
+
+  private static func findSlowHandshakes(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    var found: [Detection] = []
+    for (place, begin) in facts.states.enumerated()
+    where begin.machine.hasPrefix("dtls") && begin.to == "connecting" {
+      let next = facts.states[(place + 1)...].first {
+        $0.peer == begin.peer && $0.machine == begin.machine
+      }
+      let isOpen = next == nil || next?.to == "closed"
+      let to = next?.at ?? facts.end
+      let time = Double(to - begin.at) / 1e6
+      guard next?.to == "connected" || isOpen, time > limits["least_ms"] else { continue }
+      let repeated = facts.network.datagrams.messages.filter {
+        $0.peer == begin.peer && $0.isRepeat && $0.at >= begin.at && $0.at <= to
+      }
+      found.append(
+        Detection(
+          "slow-handshake", peer: begin.peer, from: begin.at, to: to,
+          (isOpen ? "the handshake was not done after " : "the handshake took ")
+            + "\(rounded(time / 1000)) s" + words(on: repeated),
+          impact: FindingImpact(delay: time, count: Int64(repeated.count)),
+          severity: isOpen ? .high : time >= limits["medium_ms"] ? .medium : .low))
+    }
+    return found
+  }
+
+  private static func words(on repeated: [DatagramFacts.Message]) -> String {
+    var words: [String] = []
+    for direction in [WireDirection.outbound, .inbound] {
+      let names = repeated.filter { $0.direction == direction }
+      guard let first = names.first else { continue }
+      // A flight is known by its first message.
+      let times = names.filter { $0.type == first.type }.count
+      words.append(
+        "\(direction == .outbound ? "its own" : "the other side's") "
+          + "\(name(ofMessage: first.type)) was sent again \(times == 1 ? "once" : "\(times) times")"
+      )
+    }
+    return words.isEmpty ? "" : "; " + words.joined(separator: ", ")
+  }
+
+  private static func name(ofMessage type: UInt8) -> String {
+    switch type {
+    case 1: "ClientHello"
+    case 2: "ServerHello"
+    case 3: "HelloVerifyRequest"
+    case 4: "NewSessionTicket"
+    case 11: "Certificate"
+    case 12: "ServerKeyExchange"
+    case 13: "CertificateRequest"
+    case 14: "ServerHelloDone"
+    case 15: "CertificateVerify"
+    case 16: "ClientKeyExchange"
+    case 20: "Finished"
+    default: "message of type \(type)"
+    }
+  }
+
+  // MARK: Consent
+
+  /// Media comes and checks do not: RFC 7675 makes the sender stop, whatever comes.
+  static let consentLost = FindingRule(
+    id: "consent-lost", severity: .high, title: "Consent lost while media came",
+    scope: .connection,
+    thresholds: [
+      Threshold("least_packets", 10, "packets", "of media that came meanwhile; own choice")
+    ],
+    sql: """
+      SELECT peer, from_ns, to_ns, machine, state FROM state_time
+      WHERE machine = 'ice-connection' AND state IN ('disconnected', 'failed')
+      """,
+    detector: findLostConsent)
+
+  private static func findLostConsent(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    var found: [Detection] = []
+    for (place, state) in facts.states.enumerated()
+    where state.machine == "ice-connection" && ["disconnected", "failed"].contains(state.to) {
+      let to =
+        facts.states[(place + 1)...].first {
+          $0.peer == state.peer && $0.machine == "ice-connection"
+        }?.at ?? facts.end
+      let unanswered = openRun(of: state.peer, before: state.at, facts)
+      guard let first = unanswered.first, unanswered.count >= 3 else { continue }
+      // What came while checks were not answered, and before consent ran out.
+      let came = media(to: state.peer, first.at, state.at, facts)
+      guard Double(came) >= limits["least_packets"] * Double(max(1, unanswered.count - 1)) else {
+        continue
+      }
+      let lost = media(to: state.peer, state.at, to, facts)
+      found.append(
+        Detection(
+          "consent-lost", peer: state.peer, from: first.at, to: to,
+          "\(unanswered.count) checks were not answered while \(came + lost) packets of media came",
+          impact: FindingImpact(count: Int64(unanswered.count))))
+    }
+    return found
+  }
+
+  /// Three of the five or so checks that RFC 7675's 30 s have room for.
+  static let consentNearlyLost = FindingRule(
+    id: "consent-nearly-lost", severity: .low, title: "Consent checks not answered",
+    scope: .connection,
+    thresholds: [
+      Threshold("least_checks", 3, "", "in a row; own choice, RFC 7675 section 5.1 has 30 s")
+    ],
+    causes: ["path-dead", "consent-lost", "loss"], silentUnder: ["consent-lost"],
+    sql: """
+      SELECT peer, at_ns, direction, substr(hex(bytes), 1, 4) AS type FROM packet
+      WHERE protocol = 'stun' ORDER BY row
+      """,
+    detector: findNearlyLostConsent)
+
+  private static func findNearlyLostConsent(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    var found: [Detection] = []
+    for peer in facts.peers {
+      guard let live = peer.live else { continue }
+      let checks = facts.network.datagrams.checks.filter {
+        $0.peer == peer.number && live.contains($0.at) && $0.at < live.upperBound - 1_000_000_000
+      }
+      for run in openRuns(checks) where run.count >= Int(limits["least_checks"]) {
+        guard let first = run.first, let last = run.last else { continue }
+        let came = media(to: peer.number, first.at, last.at, facts)
+        // Where nothing comes the path is dead.
+        guard came >= 10 * Int64(run.count - 1) else { continue }
+        found.append(
+          Detection(
+            "consent-nearly-lost", peer: peer.number, from: first.at, to: last.at,
+            "\(run.count) checks in a row were not answered while \(came) packets of media came",
+            impact: FindingImpact(count: Int64(run.count)),
+            severity: last.at - first.at >= 10_000_000_000 ? .medium : .low))
+      }
+    }
+    return found
+  }
+
+  /// Runs of checks on one path of which none was answered.
+  private static func openRuns(_ checks: [DatagramFacts.Check]) -> [[DatagramFacts.Check]] {
+    var paths: [Int64] = []
+    for check in checks where !paths.contains(check.path) { paths.append(check.path) }
+    return paths.flatMap { path in
+      checks.filter { $0.path == path }.split { $0.answered != nil }.map(Array.init)
+    }
+  }
+
+  /// The checks without an answer before a time, back to the last one that had one.
+  private static func openRun(of peer: Int64, before at: Int64, _ facts: CallFacts)
+    -> [DatagramFacts.Check]
+  {
+    let checks = facts.network.datagrams.checks.filter { $0.peer == peer && $0.at <= at }
+    return openRuns(checks).last { ($0.last?.at ?? 0) > at - 10_000_000_000 } ?? []
+  }
+
+  /// How many packets of media a peer received in a time.
+  static func media(to peer: Int64, _ from: Int64, _ to: Int64, _ facts: CallFacts) -> Int64 {
+    guard from <= to else { return 0 }
+    return facts.streams.reduce(0) { sum, stream in
+      stream.peer == peer && stream.direction == .inbound
+        ? sum + Int64(facts.sum(of: stream, from: from, to: to).packets) : sum
+    }
+  }
+
+  /// A number with one digit behind the point.
+  static func rounded(_ value: Double) -> String {
+    let tenths = (value * 10).rounded()
+    guard abs(tenths) < 1e15 else { return "\(value)" }
+    let whole = Int64(tenths)
+    return "\(whole < 0 ? "-" : "")\(abs(whole) / 10).\(abs(whole) % 10)"
+  }
+}

@@ -1,0 +1,478 @@
+import Tape
+import Wire
+
+// Rules about pictures that are received: requests for key frames, decoders, repairs.
+
+extension FindingRule {
+  /// A receiver asks for a key frame again and again, its sender goes on sending, and none comes.
+  ///
+  /// Whatever was lost before, it is this that keeps the picture away.
+  static let unansweredRequests = FindingRule(
+    id: "key-frame-requests-unanswered", severity: .high, title: "Key frame requests unanswered",
+    scope: .stream,
+    thresholds: [
+      Threshold("least_requests", 2, "requests", "ORC video-recovery-failed"),
+      Threshold("least_wait", 3, "s", "ORC waits 5 s; libwebrtc asks again after 0.2 to 1 s"),
+      Threshold("least_packets", 5, "packets/s", "the sender goes on; else it is the path's fault"),
+    ], causes: ["path-dead", "process-starved"],
+    sql: """
+      SELECT peer, ssrc, count(*) AS requests, min(at_ns) AS from_ns, max(at_ns) AS to_ns
+      FROM rtcp WHERE type IN ('pli', 'fir') GROUP BY peer, direction, ssrc
+      """, detector: findUnansweredRequests)
+
+  @Sendable private static func findUnansweredRequests(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    var found: [Detection] = []
+    for stream in facts.streams where stream.kind == "video" && stream.role == .media {
+      let asks: WireDirection = stream.direction == .inbound ? .outbound : .inbound
+      let requests = facts.demands.filter {
+        $0.peer == stream.peer && $0.direction == asks && $0.ssrc == stream.ssrc && $0.kind != .nack
+      }.map(\.at)
+      guard requests.count >= Int(limits["least_requests"]),
+        let track = stream.track.flatMap({ facts.track(stream.peer, $0, stream.direction) })
+      else { continue }
+      let keys = track.pictures.filter { $0.isKey && $0.isGood }.map(\.at)
+      for wait in waits(requests, keys, end: min(facts.end, stream.last)) {
+        let length = wait.to - wait.from
+        let packets = facts.sum(of: stream, from: wait.from, to: wait.to).packets
+        guard wait.requests >= Int(limits["least_requests"]),
+          Double(length) / 1e9 >= limits["least_wait"],
+          Double(packets) >= limits["least_packets"] * Double(length) / 1e9
+        else { continue }
+        // Other layers of the same track may be shown meanwhile.
+        let shown = track.pictures.filter { $0.isGood && $0.at > wait.from && $0.at < wait.to }
+        let isShown = stream.direction == .inbound && Double(shown.count) >= Double(length) / 1e9
+        found.append(
+          Detection(
+            "key-frame-requests-unanswered", peer: stream.peer, from: wait.from, to: wait.to,
+            "\(wait.requests) requests, none answered for \(tenths(length)) s, while "
+              + "\(packets) packets of it \(stream.direction == .inbound ? "came" : "were sent")",
+            ssrc: stream.ssrc, track: stream.track, direction: stream.direction, kind: "video",
+            impact: FindingImpact(
+              frozen: isShown || stream.direction == .outbound ? 0 : Double(length) / 1e9,
+              count: Int64(wait.requests)),
+            severity: isShown ? .low : nil))
+      }
+    }
+    return found
+  }
+
+  /// From the first of some requests to the key frame after them.
+  private static func waits(
+    _ requests: [Int64], _ keys: [Int64], end: Int64
+  ) -> [(from: Int64, to: Int64, requests: Int)] {
+    var waits: [(from: Int64, to: Int64, requests: Int)] = []
+    var place = 0
+    for request in requests {
+      if let last = waits.last, request < last.to {
+        waits[waits.count - 1].requests += 1
+        continue
+      }
+      while place < keys.count, keys[place] <= request { place += 1 }
+      waits.append((request, place < keys.count ? keys[place] : max(end, request), 1))
+    }
+    return waits
+  }
+
+  static let requestStorm = FindingRule(
+    id: "key-frame-storm", severity: .medium, title: "Key frames asked for all the time",
+    scope: .stream,
+    thresholds: [
+      Threshold("on_rate", 0.5, "requests/s", "over 30 s; ORC, where 0.1 is healthy"),
+      Threshold("off_rate", 0.15, "requests/s", "ORC"),
+      Threshold("least_requests", 8, "requests", "so that a bad start is none"),
+    ],
+    causes: [
+      "key-frame-requests-unanswered", "simulcast-layer-ended", "loss", "loss-burst", "no-repair",
+      "late-repair", "standing-queue", "payload-type-unknown",
+    ],
+    sql: """
+      SELECT peer, ssrc, direction, count(*) AS requests, min(at_ns) AS from_ns,
+        max(at_ns) AS to_ns
+      FROM rtcp WHERE type IN ('pli', 'fir') GROUP BY peer, direction, ssrc
+      """, detector: findRequestStorms)
+
+  @Sendable private static func findRequestStorms(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    struct Source: Hashable {
+      var peer: Int64
+      var ssrc: Int64
+      var isOwn: Bool
+    }
+    var requests: [Source: [Int64]] = [:]
+    for demand in facts.demands where demand.kind != .nack {
+      let source = Source(
+        peer: demand.peer, ssrc: demand.ssrc, isOwn: demand.direction == .outbound)
+      requests[source, default: []].append(demand.at)
+    }
+    let sources = requests.keys.sorted {
+      ($0.peer, $0.ssrc, $0.isOwn ? 1 : 0) < ($1.peer, $1.ssrc, $1.isOwn ? 1 : 0)
+    }
+    let least = Int(limits["least_requests"])
+    return sources.compactMap { source -> Detection? in
+      let times = requests[source] ?? []
+      guard times.count >= least else { return nil }
+      var (from, to): (Int64?, Int64) = (nil, 0)
+      var (first, last) = (0, 0)
+      for place in times.indices {
+        let window = times[max(0, place - least + 1)...place]
+        let seconds = max(Double(times[place] - (window.first ?? 0)) / 1e9, 1)
+        guard window.count == least, Double(least) / min(max(seconds, 1), 30) >= limits["on_rate"],
+          seconds <= 30
+        else { continue }
+        if from == nil { (from, first) = (window.first, place - least + 1) }
+        (to, last) = (times[place], place)
+      }
+      guard let from else { return nil }
+      return Detection(
+        "key-frame-storm", peer: source.peer, from: from, to: to,
+        "\(last - first + 1) requests for a key frame within \(tenths(to - from)) s",
+        ssrc: source.ssrc, direction: source.isOwn ? .inbound : .outbound, kind: "video",
+        impact: FindingImpact(count: Int64(last - first + 1)))
+    }
+  }
+
+  /// Packets of video come without a loss, and the decoder shows nothing.
+  static let stuckDecoder = FindingRule(
+    id: "decoder-stuck", severity: .high, title: "Decoder shows nothing of what comes",
+    scope: .stream,
+    thresholds: [
+      Threshold("least_time", 4, "s", "ORC: or fifteen round trips"),
+      Threshold("least_rate", 10, "kbit/s", "that arrives meanwhile; ORC"),
+      Threshold("most_loss", 0.02, "", "above it the path is to blame; ORC's guard"),
+    ], causes: ["payload-type-unknown", "process-starved"],
+    silentUnder: ["key-frame-requests-unanswered", "loss", "loss-burst"],
+    sql: """
+      SELECT peer, at_ns, members ->> '$.framesDecoded' AS decoded,
+        members ->> '$.bytesReceived' AS bytes
+      FROM stat WHERE type = 'inbound-rtp' AND members ->> '$.kind' = 'video'
+      """, detector: findStuckDecoders)
+
+  @Sendable private static func findStuckDecoders(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    facts.perception.series("inbound-rtp", "video").flatMap { series in
+      let points = series.points { before, after in
+        guard let frames = after.growth(.framesDecoded, since: before),
+          let bytes = after.growth(.bytesReceived, since: before)
+        else { return nil }
+        let lost = after.growth(.packetsLost, since: before) ?? 0
+        let packets = after.growth(.packetsReceived, since: before) ?? 0
+        let seconds = max(after.seconds(since: before), 0.001)
+        guard frames == 0, lost <= limits["most_loss"] * (lost + packets) else { return 0 }
+        let rate = bytes * 8 / 1000 / seconds
+        return rate >= limits["least_rate"] ? rate : 0
+      }
+      return StatRun.runs(
+        points, on: limits["least_rate"], off: limits["least_rate"],
+        least: Int64(limits["least_time"] * 1e9)
+      ).compactMap { run in
+        // Layers of which another one is shown are not decoded.
+        let shows = facts.perception.samples.contains {
+          $0.peer == series[0].peer && $0.type == "inbound-rtp" && $0.kind == "video"
+            && $0.mid == series[0].mid && $0.ssrc != series[0].ssrc
+            && $0[.framesDecoded] ?? 0 > 0
+        }
+        return shows
+          ? nil
+          : Detection(
+            "decoder-stuck", peer: series[0].peer, from: run.from, to: run.to,
+            "\(whole(run.mean)) kbit/s came and no frame was decoded for "
+              + "\(tenths(run.to - run.from)) s",
+            ssrc: series[0].ssrc, direction: .inbound, kind: "video",
+            impact: FindingImpact(frozen: Double(run.to - run.from) / 1e9))
+      }
+    }
+  }
+
+  static let droppedFrames = FindingRule(
+    id: "frames-dropped", severity: .medium, title: "Frames dropped before they were shown",
+    scope: .stream,
+    thresholds: [
+      Threshold("on_share", 0.1, "", "of the frames; ORC, whose worse step is 0.2"),
+      Threshold("off_share", 0.05, "", "below it nobody sees it"),
+      Threshold("least_time", 2, "s", "two samples, as in ORC"),
+      Threshold("most_loss", 0.02, "", "above it the path is to blame; ORC's guard"),
+    ], causes: ["process-starved", "decoder-slow", "standing-queue", "high-jitter", "reordering"],
+    silentUnder: ["loss", "loss-burst"],
+    sql: """
+      SELECT peer, at_ns, members ->> '$.framesDropped' AS dropped,
+        members ->> '$.framesDecoded' AS decoded
+      FROM stat WHERE type = 'inbound-rtp' AND members ->> '$.kind' = 'video'
+      """, detector: findDroppedFrames)
+
+  @Sendable private static func findDroppedFrames(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    facts.perception.series("inbound-rtp", "video").flatMap { series in
+      let points = series.points { before, after in
+        guard let dropped = after.growth(.framesDropped, since: before),
+          let decoded = after.growth(.framesDecoded, since: before), dropped + decoded >= 10
+        else { return nil }
+        let lost = after.growth(.packetsLost, since: before) ?? 0
+        let packets = after.growth(.packetsReceived, since: before) ?? 0
+        guard lost <= limits["most_loss"] * (lost + packets) else { return 0 }
+        return dropped / (dropped + decoded)
+      }
+      return StatRun.runs(
+        points, on: limits["on_share"], off: limits["off_share"],
+        least: Int64(limits["least_time"] * 1e9)
+      ).map { run in
+        Detection(
+          "frames-dropped", peer: series[0].peer, from: run.from, to: run.to,
+          "\(shareText(run.mean)) of the frames for \(tenths(run.to - run.from)) s",
+          ssrc: series[0].ssrc, direction: .inbound, kind: "video",
+          impact: FindingImpact(share: run.peak))
+      }
+    }
+  }
+
+  static let nullDecoder = FindingRule(
+    id: "decoder-missing", severity: .high, title: "No decoder for what comes", scope: .stream,
+    thresholds: [
+      Threshold("least_frames", 10, "frames", "were received, and none was decoded")
+    ],
+    sql: """
+      SELECT peer, at_ns, members ->> '$.decoderImplementation' AS decoder FROM stat
+      WHERE decoder IN ('NullVideoDecoder', 'unknown')
+      """, detector: findNullDecoders)
+
+  @Sendable private static func findNullDecoders(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    facts.perception.series("inbound-rtp", "video").compactMap { series -> Detection? in
+      guard let last = series.last, let first = series.first,
+        ["NullVideoDecoder", "unknown"].contains(last.decoder),
+        (last[.framesReceived] ?? 0) >= limits["least_frames"], (last[.framesDecoded] ?? 0) == 0
+      else { return nil }
+      return Detection(
+        "decoder-missing", peer: last.peer, from: first.at, to: last.at,
+        "\(whole(last[.framesReceived] ?? 0)) frames were received and none decoded "
+          + "(\(last.decoder))",
+        ssrc: last.ssrc, direction: .inbound, kind: "video")
+    }
+  }
+
+  static let corruptPicture = FindingRule(
+    id: "picture-corrupt", severity: .medium, title: "Corrupt pictures", scope: .stream,
+    thresholds: [
+      Threshold(
+        "least_probability", 0.5, "", "the mean of W3C's corruption probability; ORC's score"),
+      Threshold("least_measurements", 3, "measurements", "one alone is a guess"),
+    ], causes: ["decoder-slow", "loss"],
+    sql: """
+      SELECT peer, at_ns, members ->> '$.totalCorruptionProbability' AS sum,
+        members ->> '$.corruptionMeasurements' AS count
+      FROM stat WHERE type = 'inbound-rtp' AND count > 0
+      """, detector: findCorruption)
+
+  @Sendable private static func findCorruption(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    facts.perception.series("inbound-rtp", "video").flatMap { series in
+      let points = series.points { before, after in
+        guard let sum = after.growth(.totalCorruptionProbability, since: before),
+          let count = after.growth(.corruptionMeasurements, since: before),
+          count >= limits["least_measurements"]
+        else { return nil }
+        return sum / count
+      }
+      return StatRun.runs(
+        points, on: limits["least_probability"], off: limits["least_probability"] * 0.6, least: 1
+      ).map { run in
+        Detection(
+          "picture-corrupt", peer: series[0].peer, from: run.from, to: run.to,
+          "corrupt with a probability of \(shareText(run.mean))", ssrc: series[0].ssrc,
+          direction: .inbound, kind: "video", impact: FindingImpact(share: run.peak))
+      }
+    }
+  }
+
+  static let unsteadyRate = FindingRule(
+    id: "frame-rate-unsteady", severity: .info, title: "Unsteady frame rate", scope: .stream,
+    thresholds: [
+      Threshold("least_variation", 0.2, "", "deviation over mean; ORC's worse step"),
+      Threshold("least_time", 10, "s", "so that a start is none"),
+      Threshold("least_rate", 8, "frames/s", "less is a screen"),
+    ],
+    causes: [
+      "freeze", "loss", "loss-burst", "standing-queue", "process-starved", "high-jitter",
+      "encoder-limited", "camera-slow", "camera-stopped", "encoder-behind-source",
+    ],
+    sql: """
+      SELECT peer, track, second, frames FROM frame_rate WHERE direction = 'in'
+      """, detector: findUnsteadyRates)
+
+  @Sendable private static func findUnsteadyRates(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    facts.tracks.compactMap { track -> Detection? in
+      let pictures = track.pictures.filter(\.isGood)
+      guard track.kind == "video", track.direction == .inbound, let first = pictures.first,
+        let last = pictures.last, Double(last.at - first.at) / 1e9 >= limits["least_time"]
+      else { return nil }
+      // Without the first second and the last one, which are not whole.
+      let seconds = Int((last.at - first.at) / 1_000_000_000)
+      var counts = [Double](repeating: 0, count: max(seconds, 1))
+      for picture in pictures {
+        let place = Int((picture.at - first.at) / 1_000_000_000)
+        if place < counts.count { counts[place] += 1 }
+      }
+      counts.removeFirst()
+      let mean = counts.reduce(0, +) / Double(max(counts.count, 1))
+      let variance =
+        counts.reduce(0) { $0 + ($1 - mean) * ($1 - mean) } / Double(max(counts.count, 1))
+      guard mean >= limits["least_rate"],
+        variance.squareRoot() >= limits["least_variation"] * mean
+      else { return nil }
+      return Detection(
+        "frame-rate-unsteady", peer: track.peer, from: first.at, to: last.at,
+        "\(whole(mean)) frames a second, give or take \(whole(variance.squareRoot()))",
+        track: track.track, direction: .inbound, kind: "video")
+    }
+  }
+
+  /// One packet that came very late moved the delay of all that follows: a receiver that waits for
+  /// repairs learns from it how long they take, and keeps its pictures back for as long.
+  ///
+  /// Known of libwebrtc's video jitter estimator, and measured on it.
+  static let lateRepairDelay = FindingRule(
+    id: "late-repair-delay", severity: .medium, title: "A late repair moved the delay",
+    scope: .stream,
+    thresholds: [
+      Threshold("least_step", 80, "ms", "or a round trip; what people notice beside sound"),
+      Threshold("least_time", 4, "s", "for which the delay stays"),
+      Threshold("most_lateness", 0.5, "", "of the step: what packets themselves are later by"),
+    ], causes: ["late-repair", "loss", "loss-burst", "reordering"],
+    silentUnder: ["standing-queue", "path-became-longer"],
+    sql: """
+      SELECT peer, track, at_ns, rtp_time FROM frame
+      WHERE kind = 'video' AND direction = 'in' AND outcome = 'decoded'
+      """, detector: findLateRepairs)
+
+  @Sendable private static func findLateRepairs(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    var found: [Detection] = []
+    for track in facts.tracks where track.kind == "video" && track.direction == .inbound {
+      let streams = facts.streams.filter {
+        $0.peer == track.peer && $0.track == track.track && $0.direction == .inbound
+      }
+      guard let media = streams.first(where: { $0.role == .media }),
+        streams.count(where: { $0.role == .media }) == 1
+      else { continue }
+      let repairs = streams.filter { $0.role == .repair }
+      let delays = secondDelays(track)
+      guard delays.count > 8 else { continue }
+      let (least, hold) = (limits["least_step"], Int(limits["least_time"]))
+      var place = 4
+      while place + hold < delays.count {
+        let before = median(delays[max(0, place - 5)..<place].compactMap { $0 })
+        let after = delays[(place + 1)...(place + hold)].compactMap { $0 }
+        guard let lowest = after.min(), after.count == hold,
+          Double(lowest - before) / 1e6 >= least
+        else {
+          place += 1
+          continue
+        }
+        let second = Int64(place) * 1_000_000_000
+        let from = max(second - 1_000_000_000, media.first)
+        let lateness = facts.sum(
+          of: media, from: second + 1_500_000_000, to: second + Int64(hold) * 1_000_000_000
+        ).latenessMicroseconds
+        let earlier = facts.sum(of: media, from: max(0, from - 4_000_000_000), to: from)
+          .latenessMicroseconds
+        let isRepaired =
+          repairs.contains { facts.sum(of: $0, from: from, to: second + 1_200_000_000).packets > 0 }
+          || facts.sum(of: media, from: from, to: second + 1_200_000_000).reordered > 0
+        if isRepaired,
+          Double(lateness - earlier) * 1000 < limits["most_lateness"] * Double(lowest - before)
+        {
+          found.append(
+            Detection(
+              "late-repair-delay", peer: track.peer, from: second,
+              to: second + Int64(hold + 1) * 1_000_000_000,
+              "pictures came \(whole(Double(lowest - before) / 1e6)) ms later for more than "
+                + "\(hold) s after a repair, though packets came as before",
+              ssrc: media.ssrc, track: track.track, direction: .inbound, kind: "video",
+              impact: FindingImpact(delay: Double(lowest - before) / 1e6)))
+        }
+        place += hold
+      }
+    }
+    return found
+  }
+
+  /// For each second of the take the median delay of its pictures, over media time, in nanoseconds.
+  private static func secondDelays(_ track: CallFacts.Track) -> [Int64?] {
+    var seconds: [[Int64]] = []
+    var media: Int64 = 0
+    var last: Int64?
+    for picture in track.pictures where picture.isGood {
+      if let last {
+        media &+= ((picture.rtpTime &- last &+ 0x8000_0000) & 0xffff_ffff) &- 0x8000_0000
+      }
+      last = picture.rtpTime
+      let second = Int(min(max(picture.at / 1_000_000_000, 0), 100_000))
+      while seconds.count <= second { seconds.append([]) }
+      seconds[second].append(picture.at &- media &* 100_000 / 9)
+    }
+    return seconds.map { $0.count >= 3 ? median($0) : nil }
+  }
+
+  /// A key frame is ten times as large as the frames after it; over a path that is just wide enough
+  /// for those it takes as long as they all.
+  static let largeKeyFrame = FindingRule(
+    id: "key-frame-too-large", severity: .medium, title: "Key frames too large for the path",
+    scope: .stream,
+    thresholds: [
+      Threshold("least_spread", 300, "ms", "for which a key frame arrives: nine frames at 30/s"),
+      Threshold("least_factor", 4, "", "larger than a usual frame; W3C hugeFramesSent: 2.5"),
+      Threshold("least_count", 2, "frames", "of them; the first one of a call comes alone"),
+    ], causes: ["key-frame-storm", "loss", "loss-burst"],
+    sql: """
+      SELECT peer, track, at_ns, rtp_time, size FROM frame
+      WHERE kind = 'video' AND direction = 'in' AND key = 1
+      """, detector: findLargeKeyFrames)
+
+  @Sendable private static func findLargeKeyFrames(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    var found: [Detection] = []
+    for (place, stream) in facts.streams.enumerated()
+    where stream.kind == "video" && stream.role == .media {
+      let slow = facts.perception.slowFrames.filter {
+        $0.stream == place && Double($0.to - $0.from) / 1e6 >= limits["least_spread"]
+      }
+      guard slow.count >= Int(limits["least_count"]),
+        let track = stream.track.flatMap({ facts.track(stream.peer, $0, .inbound) })
+      else { continue }
+      let usual = median(track.pictures.filter { !$0.isKey }.map { Int64($0.size) })
+      let keys = Set(
+        track.pictures.filter {
+          $0.isKey && Double($0.size) >= limits["least_factor"] * Double(usual)
+        }.map(\.rtpTime))
+      // Of a frame whose packets were lost, the spread is that of its repairs.
+      let large = slow.filter { frame in
+        keys.contains(frame.rtpTime)
+          && facts.sum(of: stream, from: frame.from, to: frame.to).lost == 0
+      }
+      guard let first = large.first, let last = large.last,
+        large.count >= Int(limits["least_count"])
+      else { continue }
+      let longest = large.map { $0.to - $0.from }.max() ?? 0
+      found.append(
+        Detection(
+          "key-frame-too-large", peer: stream.peer, from: first.from, to: last.to,
+          "\(large.count) took up to \(longest / 1_000_000) ms to arrive, of up to "
+            + "\((large.map(\.bytes).max() ?? 0) / 1000) kB, where a frame has "
+            + "\(usual / 1000).\(usual % 1000 / 100) kB",
+          ssrc: stream.ssrc, track: stream.track, direction: .inbound, kind: "video",
+          impact: FindingImpact(
+            delay: Double(longest) / 1e6, count: Int64(large.count))))
+    }
+    return found
+  }
+}

@@ -1,0 +1,351 @@
+import Tape
+
+// Rules about packets that come late, twice, or are asked for again, and about what repairs them.
+
+extension FindingRule {
+  /// libwebrtc counts what comes late as lost until it comes; LiveKit takes it off the loss.
+  static let reordering = FindingRule(
+    id: "reordering", severity: .low, title: "Packets out of order", scope: .flow,
+    thresholds: [
+      Threshold("least_share", 0.01, "", "of the packets; own choice"),
+      Threshold("least_packets", 10, "packets", "own choice"),
+      Threshold("medium_share", 0.05, "", "own choice"),
+    ],
+    causes: ["high-jitter", "path-stalled"],
+    sql: """
+      SELECT peer, ssrc, row, at_ns, sequence FROM packet
+      WHERE protocol = 'rtp' AND direction = 'in' ORDER BY peer, ssrc, row
+      """,
+    detector: findReordering)
+
+  private static func findReordering(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    var found: [Detection] = []
+    for (place, stream) in facts.streams.enumerated()
+    where stream.direction == .inbound && stream.role == .media {
+      let asked = requests(for: stream, facts)
+      // What comes a few milliseconds after its followers disturbs nobody.
+      let displaced = facts.perception.displaced[place]?.packets ?? 0
+      let hasRepairs = facts.streams.contains {
+        $0.role == .repair && $0.peer == stream.peer && $0.direction == .inbound
+          && $0.original == stream.ssrc
+      }
+      // Without a stream of their own repairs come in this one, late.
+      let late = min(
+        displaced,
+        hasRepairs || asked == 0 ? stream.reordered : max(0, stream.reordered - asked))
+      let share = Double(late) / Double(max(1, stream.packets))
+      guard Double(late) >= limits["least_packets"], share >= limits["least_share"],
+        let span = span(of: stream, facts, where: { $0.reordered > 0 })
+      else { continue }
+      found.append(
+        Detection(
+          "reordering", peer: stream.peer, from: span.from, to: span.to,
+          "\(late) of \(stream.packets) packets (\(percentage(share)) %) came 10 ms and more "
+            + "after later ones"
+            + (asked > stream.lost && stream.kind == "video"
+              ? "; \(asked) were asked for again, and \(max(0, stream.lost)) were lost" : ""),
+          ssrc: stream.ssrc, track: stream.track, direction: .inbound, kind: stream.kind,
+          impact: FindingImpact(share: share, count: late),
+          severity: share >= limits["medium_share"] ? .medium : .low))
+    }
+    return found
+  }
+
+  /// Wireshark marks each duplicate; SRTP's replay protection drops them.
+  static let duplicates = FindingRule(
+    id: "duplicates", severity: .low, title: "Packets that came twice", scope: .flow,
+    thresholds: [
+      Threshold("least_share", 0.01, "", "of the packets; own choice"),
+      Threshold("least_packets", 10, "packets", "own choice"),
+    ],
+    sql: """
+      SELECT peer, ssrc, sequence, rtp_time, count(*) AS times FROM packet
+      WHERE protocol = 'rtp' AND direction = 'in' GROUP BY peer, ssrc, sequence, rtp_time
+      HAVING count(*) > 1
+      """,
+    detector: findDuplicates)
+
+  private static func findDuplicates(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    var found: [Detection] = []
+    for stream in facts.streams where stream.direction == .inbound && stream.role == .media {
+      let asked = requests(for: stream, facts)
+      let twice = max(0, stream.duplicates - asked)
+      let share = Double(twice) / Double(max(1, stream.packets))
+      guard Double(twice) >= limits["least_packets"], share >= limits["least_share"],
+        let span = span(of: stream, facts, where: { $0.duplicates > 0 })
+      else { continue }
+      found.append(
+        Detection(
+          "duplicates", peer: stream.peer, from: span.from, to: span.to,
+          "\(twice) of \(stream.packets) packets (\(percentage(share)) %) came again",
+          ssrc: stream.ssrc, track: stream.track, direction: .inbound, kind: stream.kind,
+          impact: FindingImpact(share: share, count: twice)))
+    }
+    return found
+  }
+
+  /// From the first interval of which something holds to the last one.
+  private static func span(
+    of stream: CallFacts.Stream, _ facts: CallFacts, where holds: (CallFacts.Bucket) -> Bool
+  ) -> (from: Int64, to: Int64)? {
+    let runs = facts.runs(of: stream, where: holds)
+    guard let first = runs.first, let last = runs.last else { return nil }
+    return (max(first.lowerBound, stream.first), min(last.upperBound, stream.last))
+  }
+
+  /// How many packets the receiver of a stream asked for again.
+  private static func requests(
+    for stream: CallFacts.Stream, _ facts: CallFacts, _ from: Int64 = .min, _ to: Int64 = .max
+  ) -> Int64 {
+    facts.demands.reduce(0) { sum, demand in
+      demand.kind == .nack && demand.peer == stream.peer && demand.direction == .outbound
+        && demand.ssrc == stream.ssrc && demand.at >= from && demand.at <= to
+        ? sum + demand.packets : sum
+    }
+  }
+
+  static func percentage(_ share: Double) -> String { rounded(share * 100) }
+
+  // MARK: Repairs
+
+  /// Without NACK a lost packet of video lasts until the next key frame.
+  static let lossWithoutRepair = FindingRule(
+    id: "no-repair", severity: .medium, title: "Loss that nothing repairs",
+    thresholds: [
+      Threshold("least_share", 0.01, "", "of the packets lost; Twilio and Telnyx: 1 %"),
+      Threshold("least_packets", 5, "packets", "own choice"),
+    ],
+    sql: """
+      SELECT peer, direction, ssrc, expected, lost FROM loss WHERE direction = 'in' AND lost > 0
+      """,
+    detector: findUnrepaired)
+
+  private static func findUnrepaired(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    var found: [Detection] = []
+    for stream in facts.streams
+    where stream.direction == .inbound && stream.role == .media && stream.kind == "video" {
+      let share = Double(stream.lost) / Double(max(1, stream.expected))
+      guard share >= limits["least_share"], Double(stream.lost) >= limits["least_packets"],
+        let missing = missingRepairs(stream, facts),
+        let span = span(of: stream, facts, where: { $0.lost > 0 })
+      else { continue }
+      found.append(
+        Detection(
+          "no-repair", peer: stream.peer, from: span.from, to: span.to,
+          "\(stream.lost) of \(stream.expected) packets (\(percentage(share)) %) were lost, and "
+            + "\(missing) was agreed on",
+          ssrc: stream.ssrc, track: stream.track, direction: .inbound, kind: stream.kind,
+          impact: FindingImpact(share: share, count: stream.lost)))
+    }
+    return found
+  }
+
+  /// What was not agreed on to repair a stream; nil where something was, or nothing tells.
+  private static func missingRepairs(_ stream: CallFacts.Stream, _ facts: CallFacts) -> String? {
+    guard let type = stream.payloadTypes.max(by: { $0.packets < $1.packets })?.type else {
+      return nil
+    }
+    let all = facts.network.descriptions(of: stream.peer)
+    let sides = [true, false].map { isLocal in
+      all.filter { $0.isLocal == isLocal }.flatMap(\.sections).filter { $0.formats.contains(type) }
+    }
+    guard sides.allSatisfy({ !$0.isEmpty }) else { return nil }
+    let hasDemands = sides.allSatisfy { side in
+      side.contains { $0.nacked.contains(type) || $0.nacked.contains(-1) }
+    }
+    let asked = requests(for: stream, facts)
+    if !hasDemands && asked == 0 { return "no NACK" }
+    // Some stacks send again in the stream itself: then packets come late, or twice.
+    let hasStream = sides.allSatisfy { side in side.contains { $0.repaired.contains(type) } }
+    let isCorrected = sides.allSatisfy { side in
+      side.contains { $0.codecs.values.contains { ["ulpfec", "flexfec-03"].contains($0) } }
+    }
+    if !hasStream && !isCorrected && stream.reordered + stream.duplicates == 0 && asked > 0 {
+      return "no retransmission (RTX)"
+    }
+    return nil
+  }
+
+  /// Requests that nothing came of: what repairs takes another way, or its sender has nothing left.
+  static let repairsMissing = FindingRule(
+    id: "repairs-missing", severity: .medium, title: "Retransmissions that did not come",
+    thresholds: [
+      Threshold("least_lost", 10, "packets", "lost; own choice"),
+      Threshold("most_share", 0.3, "", "of them that came again; own choice"),
+    ],
+    causes: ["path-dead", "one-way-media", "standing-queue"],
+    silentUnder: ["path-dead", "no-repair"],
+    sql: """
+      SELECT peer, at_ns, direction, ssrc, fields FROM rtcp WHERE type = 'nack' ORDER BY row
+      """,
+    detector: findMissingRepairs)
+
+  private static func findMissingRepairs(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    var found: [Detection] = []
+    for stream in facts.streams
+    where stream.direction == .inbound && stream.role == .media && stream.kind == "video" {
+      let asked = facts.demands.filter {
+        $0.kind == .nack && $0.peer == stream.peer && $0.direction == .outbound
+          && $0.ssrc == stream.ssrc
+      }
+      guard let first = asked.first, let last = asked.last,
+        Double(stream.lost) >= limits["least_lost"]
+      else { continue }
+      let repairs = facts.streams.filter {
+        $0.role == .repair && $0.peer == stream.peer && $0.direction == .inbound
+          && $0.original == stream.ssrc
+      }
+      let lost = Int64(
+        max(0, facts.sum(of: stream, from: first.at - 500_000_000, to: last.at).lost))
+      let came = repairs.reduce(0) {
+        $0 + Int64(facts.sum(of: $1, from: first.at, to: last.at + 1_000_000_000).packets)
+      }
+      guard Double(lost) >= limits["least_lost"],
+        Double(came) <= limits["most_share"] * Double(lost),
+        stream.reordered * 2 < lost
+      else { continue }
+      found.append(
+        Detection(
+          "repairs-missing", peer: stream.peer, from: first.at, to: last.at,
+          "\(lost) packets were lost and asked for \(asked.count) times, and \(came) came again",
+          ssrc: stream.ssrc, track: stream.track, direction: .inbound, kind: stream.kind,
+          impact: FindingImpact(share: 1 - Double(came) / Double(lost), count: lost)))
+    }
+    return found
+  }
+
+  /// What comes again after its frame was due repairs nothing.
+  static let lateRepair = FindingRule(
+    id: "late-repair", severity: .low, title: "Retransmissions that come late",
+    thresholds: [
+      Threshold("least_ms", 250, "ms", "from the request on, in the middle; own choice"),
+      Threshold("least_repairs", 5, "", "own choice"),
+    ],
+    causes: ["standing-queue", "path-became-longer", "high-round-trip", "repairs-missing"],
+    silentUnder: ["repairs-missing", "path-dead"],
+    sql: """
+      SELECT peer, at_ns, direction, ssrc, fields FROM rtcp WHERE type = 'nack' ORDER BY row
+      """,
+    detector: findLateRepairs)
+
+  private static func findLateRepairs(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    var found: [Detection] = []
+    for repair in facts.streams
+    where repair.direction == .inbound && repair.role == .repair && repair.original != nil {
+      let asked = facts.demands.filter {
+        $0.kind == .nack && $0.peer == repair.peer && $0.direction == .outbound
+          && $0.ssrc == repair.original
+      }
+      let origin = repair.first / facts.intervalNanoseconds
+      let filled = repair.buckets.indices.filter { repair.buckets[$0].packets > 0 }
+      // To a tenth of a second: the first repair after each request.
+      var delays: [Int64] = []
+      var place = 0
+      for demand in asked.prefix(5000) {
+        let bucket = Int(demand.at / facts.intervalNanoseconds - origin)
+        while place < filled.count, filled[place] < bucket { place += 1 }
+        guard place < filled.count else { break }
+        delays.append(
+          max(0, (origin + Int64(filled[place])) * facts.intervalNanoseconds - demand.at))
+      }
+      guard delays.count >= Int(limits["least_repairs"]) else { continue }
+      let middle = delays.sorted()[delays.count / 2] / 1_000_000
+      guard Double(middle) >= limits["least_ms"], let first = asked.first, let last = asked.last
+      else { continue }
+      found.append(
+        Detection(
+          "late-repair", peer: repair.peer, from: first.at, to: last.at,
+          "repairs came \(middle) ms after they were asked for, in the middle of \(delays.count)",
+          ssrc: repair.original, track: repair.track, direction: .inbound, kind: "video",
+          impact: FindingImpact(delay: Double(middle), count: Int64(delays.count))))
+    }
+    return found
+  }
+
+  /// More requests than a tenth of what comes load the way back, and say that repairs do not help.
+  static let nackStorm = FindingRule(
+    id: "nack-storm", severity: .medium, title: "Many packets asked for again",
+    thresholds: [
+      Threshold("least_share", 0.1, "", "of the packets; own choice, nobody publishes one"),
+      Threshold("window_s", 5, "s", "own choice"),
+      Threshold("least_packets", 30, "packets", "own choice"),
+    ],
+    causes: ["loss", "loss-burst", "standing-queue", "reordering", "repairs-missing"],
+    sql: """
+      SELECT peer, at_ns, direction, ssrc, fields FROM rtcp WHERE type = 'nack' ORDER BY row
+      """,
+    detector: findNackStorms)
+
+  private static func findNackStorms(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    let window = Int64(limits["window_s"] * 1e9)
+    var found: [Detection] = []
+    for stream in facts.streams where stream.direction == .inbound && stream.role == .media {
+      let asked = facts.demands.filter {
+        $0.kind == .nack && $0.peer == stream.peer && $0.direction == .outbound
+          && $0.ssrc == stream.ssrc
+      }
+      var span: (from: Int64, to: Int64, most: Int64)?
+      var begin = 0
+      var sum: Int64 = 0
+      for demand in asked {
+        sum += demand.packets
+        while asked[begin].at <= demand.at - window {
+          sum -= asked[begin].packets
+          begin += 1
+        }
+        let came = facts.sum(of: stream, from: demand.at - window, to: demand.at).packets
+        guard Double(sum) >= limits["least_packets"],
+          Double(sum) > limits["least_share"] * Double(came)
+        else { continue }
+        span = (span?.from ?? asked[begin].at, demand.at, max(span?.most ?? 0, sum))
+      }
+      guard let span else { continue }
+      found.append(
+        Detection(
+          "nack-storm", peer: stream.peer, from: span.from, to: span.to,
+          "\(span.most) packets were asked for again within \(Int64(limits["window_s"])) s",
+          ssrc: stream.ssrc, track: stream.track, direction: .inbound, kind: stream.kind,
+          impact: FindingImpact(count: span.most)))
+    }
+    return found
+  }
+
+  // MARK: SRTP
+
+  /// Packets that SRTP did not open.
+  ///
+  /// It counts them at powers of two, so that this is the least.
+  static let srtpRefused = FindingRule(
+    id: "srtp-refused", severity: .medium, title: "Packets that SRTP refused", scope: .flow,
+    thresholds: [
+      Threshold("least_rows", 4, "", "8 packets and more"),
+      Threshold("early_rows", 7, "", "64 and more before the keys were known"),
+    ],
+    causes: ["duplicates", "sequence-restart"],
+    sql: """
+      SELECT peer, min(at_ns) AS from_ns, max(at_ns) AS to_ns,
+        'at least ' || (1 << (count(*) - 1)) || ' packets were refused: '
+          || min(detail ->> '$.reason') AS evidence,
+        'in' AS direction,
+        CASE WHEN detail ->> '$.reason' LIKE '%replay%' THEN 'low'
+          WHEN detail ->> '$.reason' LIKE 'packet before%' THEN 'low' ELSE 'high' END AS severity,
+        1 << (count(*) - 1) AS count
+      FROM event
+      WHERE type = 'refused' AND detail ->> '$.layer' = 'srtp'
+        AND detail ->> '$.reason' NOT LIKE 'own packet%'
+      GROUP BY peer, detail ->> '$.reason'
+      HAVING count(*) >= iif(detail ->> '$.reason' LIKE 'packet before%', :early_rows, :least_rows)
+      """)
+}

@@ -1,0 +1,258 @@
+import Tape
+
+// Rules about what descriptions agree on, and about packets that keep to none of it.
+
+extension FindingRule {
+  /// rtcstats' "duplicated lines in SDP": a program that edits descriptions did it twice.
+  static let doubledLines = FindingRule(
+    id: "duplicate-lines", severity: .info, title: "Lines twice in a description",
+    scope: .connection,
+    sql: "SELECT peer, at_ns, direction, type, message FROM signaling",
+    detector: findDoubledLines)
+
+  private static func findDoubledLines(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    var found: [Detection] = []
+    var seen: Set<String> = []
+    for one in facts.network.descriptions {
+      for section in one.sections {
+        for line in section.doubled
+        where seen.insert("\(one.peer) \(one.isLocal) \(section.mid) \(line)").inserted {
+          let whose = one.isLocal ? "its own" : "the other side's"
+          found.append(
+            Detection(
+              "duplicate-lines", peer: one.peer, from: one.at, to: one.at,
+              "\(line) stands twice in one section of \(whose) description"))
+        }
+      }
+    }
+    return found
+  }
+
+  /// An answer with port 0 (RFC 3264 section 6) to a section that somebody wants to send in.
+  static let sectionRejected = FindingRule(
+    id: "section-rejected", severity: .medium, title: "Media refused in the answer",
+    scope: .connection, causes: ["refused-section"],
+    sql: "SELECT peer, at_ns, direction, type, message FROM signaling",
+    detector: findRejected)
+
+  private static func findRejected(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    var found: [Detection] = []
+    for peer in facts.peers {
+      var agreed: Set<String> = []
+      var told: Set<String> = []
+      for exchange in facts.network.exchanges(of: peer.number) {
+        for (place, offered) in exchange.offer.sections.enumerated()
+        where place < exchange.answer.sections.count {
+          let answered = exchange.answer.sections[place]
+          let name = "\(offered.kind) \(offered.mid)"
+          if !answered.isRejected { agreed.insert(name) }
+          // A section that was in use is stopped on purpose.
+          guard answered.isRejected, !offered.isRejected, offered.sends || offered.receives,
+            !agreed.contains(name), told.insert(name).inserted
+          else { continue }
+          let who = exchange.answer.isLocal ? "its answer" : "the answer of the other side"
+          let direction: WireDirection? =
+            offered.sends && offered.hasSource
+            ? (exchange.offer.isLocal ? .outbound : .inbound) : nil
+          found.append(
+            Detection(
+              "section-rejected", peer: peer.number, from: exchange.answer.at,
+              to: peer.live?.upperBound ?? facts.end,
+              "\(who) refused the \(offered.kind) section"
+                + (offered.mid.isEmpty ? "" : " (mid \(offered.mid))"),
+              direction: direction, kind: offered.kind == "application" ? "data" : offered.kind,
+              // Many servers have no data channels, and say so like this.
+              severity: offered.kind == "application"
+                ? .low : direction == nil ? .low : .medium))
+        }
+      }
+    }
+    return found
+  }
+
+  /// A side that has media, and another one that never agreed to get it.
+  ///
+  /// A hold comes after media went: what was agreed once is none of this.
+  static let directionRefused = FindingRule(
+    id: "direction-refused", severity: .high, title: "Direction that leaves media out",
+    scope: .connection, silentUnder: ["section-rejected"],
+    sql: "SELECT peer, at_ns, direction, type, message FROM signaling",
+    detector: findRefusedDirections)
+
+  private static func findRefusedDirections(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    var found: [Detection] = []
+    for peer in facts.peers {
+      var agreed: Set<String> = []
+      var open: [(name: String, detection: Detection)] = []
+      for exchange in facts.network.exchanges(of: peer.number) {
+        for (place, offered) in exchange.offer.sections.enumerated()
+        where place < exchange.answer.sections.count && offered.kind != "application" {
+          let answered = exchange.answer.sections[place]
+          guard !answered.isRejected else { continue }
+          let name = offered.mid.isEmpty ? "\(place)" : offered.mid
+          if offered.sends && answered.receives { agreed.insert(name) }
+          guard offered.sends, offered.hasSource, !answered.receives else { continue }
+          let isOwn = exchange.offer.isLocal
+          let way = answered.sends ? "sendonly" : "inactive"
+          open.append(
+            (
+              name,
+              Detection(
+                "direction-refused", peer: peer.number, from: exchange.answer.at,
+                to: peer.live?.upperBound ?? facts.end,
+                (isOwn
+                  ? "its offer has \(offered.kind) to send"
+                  : "the other side's offer has "
+                    + "\(offered.kind) to send") + ", and the answer made it \(way)",
+                direction: isOwn ? .outbound : .inbound, kind: offered.kind)
+            ))
+        }
+      }
+      var told: Set<String> = []
+      for entry in open where !agreed.contains(entry.name) && told.insert(entry.name).inserted {
+        found.append(entry.detection)
+      }
+    }
+    return found
+  }
+
+  // MARK: Packets
+
+  /// A receiver drops what it cannot name; ex_webrtc's guide to debugging begins with this.
+  static let payloadTypeUnknown = FindingRule(
+    id: "payload-type-unknown", severity: .high, title: "Payload type that nobody negotiated",
+    thresholds: [
+      Threshold("least_packets", 5, "packets", "fewer may be left over; own choice")
+    ],
+    causes: ["section-rejected", "direction-refused"],
+    sql: """
+      SELECT peer, direction, ssrc, payload_type, packets, first_ns, last_ns FROM stream
+      WHERE direction = 'in' ORDER BY peer, first_ns
+      """,
+    detector: findUnknownTypes)
+
+  private static func findUnknownTypes(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    var found: [Detection] = []
+    for peer in facts.peers {
+      let agreed = facts.network.agreedFormats(of: peer.number, .inbound)
+      guard !agreed.isEmpty else { continue }
+      for stream in facts.streams where stream.peer == peer.number && stream.direction == .inbound {
+        for entry in stream.payloadTypes
+        where agreed[entry.type] == nil && entry.packets >= Int64(limits["least_packets"]) {
+          let share = Double(entry.packets) / Double(max(1, stream.packets))
+          found.append(
+            Detection(
+              "payload-type-unknown", peer: peer.number, from: entry.first,
+              to: stream.last,
+              "\(entry.packets) of \(stream.packets) packets had payload type \(entry.type), "
+                + "which no description of both sides has",
+              ssrc: stream.ssrc, track: stream.track, direction: .inbound, kind: stream.kind,
+              impact: FindingImpact(share: share, count: entry.packets)))
+        }
+      }
+    }
+    return found
+  }
+
+  /// Wireshark marks each change; agreed codecs may change by agreement, so it is worth knowing.
+  static let payloadTypeChanged = FindingRule(
+    id: "payload-type-changed", severity: .info, title: "Codec changed in the stream",
+    thresholds: [
+      Threshold("least_packets", 5, "packets", "of each type; single ones are no change")
+    ],
+    silentUnder: ["payload-type-unknown"],
+    sql: """
+      SELECT peer, direction, ssrc, payload_type, packets, first_ns, last_ns FROM stream
+      WHERE direction = 'in' ORDER BY peer, first_ns
+      """,
+    detector: findChangedTypes)
+
+  private static func findChangedTypes(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    let besides: Set<String> = ["telephone-event", "cn", "red", "rtx", "ulpfec", "flexfec-03"]
+    var found: [Detection] = []
+    for stream in facts.streams where stream.direction == .inbound && stream.role == .media {
+      let agreed = facts.network.agreedFormats(of: stream.peer, .inbound)
+      let types = stream.payloadTypes.filter {
+        $0.packets >= Int64(limits["least_packets"]) && $0.type != 13
+          && !besides.contains(agreed[$0.type] ?? "")
+      }
+      guard types.count > 1, !agreed.isEmpty else { continue }
+      let names = types.map { "\(agreed[$0.type] ?? "?") (\($0.type))" }.joined(separator: ", ")
+      found.append(
+        Detection(
+          "payload-type-changed", peer: stream.peer, from: types[1].first, to: stream.last,
+          "its packets had the payload types \(names), one after another", ssrc: stream.ssrc,
+          track: stream.track, direction: .inbound, kind: stream.kind))
+    }
+    return found
+  }
+
+  /// Packets of an agreed type whose source no m-section has: a missing mid or SSRC line.
+  static let mediaWithoutTransceiver = FindingRule(
+    id: "media-without-transceiver", severity: .medium, title: "Media that no transceiver takes",
+    scope: .flow,
+    thresholds: [
+      Threshold("least_packets", 20, "packets", "fewer may come before a description; own choice"),
+      Threshold("least_ms", 1_000, "ms", "see above"),
+    ],
+    causes: ["section-rejected", "direction-refused"], silentUnder: ["payload-type-unknown"],
+    sql: """
+      SELECT peer, ssrc, payload_type, packets, first_ns, last_ns FROM stream
+      WHERE direction = 'in' AND ssrc NOT IN (
+        SELECT members ->> '$.ssrc' FROM stat WHERE type = 'inbound-rtp'
+          AND members ->> '$.ssrc' IS NOT NULL)
+      """,
+    detector: findUntaken)
+
+  private static func findUntaken(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    // A source is taken when frames came of it, or statistics name it.
+    var taken: Set<[Int64]> = []
+    var judged: [Int64: Int64] = [:]
+    let rows = try connection.prepare(
+      """
+      SELECT peer, members ->> '$.ssrc', members ->> '$.rtxSsrc', at_ns FROM stat
+      WHERE type = 'inbound-rtp'
+      UNION ALL
+      SELECT peer, ssrc & 0xffffffff, NULL, 0 FROM format WHERE direction = 'in'
+      """)
+    while try rows.step() {
+      let peer = rows.integer(0)
+      taken.insert([peer, rows.integer(1)])
+      if !rows.isNull(2) { taken.insert([peer, rows.integer(2)]) }
+      judged[peer] = max(judged[peer] ?? 0, rows.integer(3))
+    }
+    var found: [Detection] = []
+    for stream in facts.streams
+    where stream.direction == .inbound && stream.role == .media
+      && !taken.contains([stream.peer, stream.ssrc])
+    {
+      let agreed = facts.network.agreedFormats(of: stream.peer, .inbound)
+      let codec = agreed[stream.payloadTypes.first?.type ?? -1] ?? ""
+      guard let last = judged[stream.peer], last > stream.first &+ 1_000_000_000, !codec.isEmpty,
+        !["rtx", "red", "ulpfec", "flexfec-03"].contains(codec),
+        facts.peer(stream.peer)?.isObserved == false,
+        stream.packets >= Int64(limits["least_packets"]),
+        stream.last - stream.first >= Int64(limits["least_ms"]) * 1_000_000
+      else { continue }
+      found.append(
+        Detection(
+          "media-without-transceiver", peer: stream.peer, from: stream.first, to: stream.last,
+          "\(stream.packets) packets of \(codec) came from a source that nothing was agreed on for",
+          ssrc: stream.ssrc, direction: .inbound, kind: stream.kind,
+          impact: FindingImpact(count: stream.packets)))
+    }
+    return found
+  }
+}

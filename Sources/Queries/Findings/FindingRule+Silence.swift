@@ -1,0 +1,433 @@
+import Tape
+
+// Rules about times in which nothing came, and who it was.
+
+extension FindingRule {
+  /// Nothing of any protocol comes: neither media nor checks nor reports.
+  ///
+  /// A path that loses everything is told apart from a sender that did not send by the numbers
+  /// that are missing.
+  static let pathDead = FindingRule(
+    id: "path-dead", severity: .high, title: "Path dead for every protocol", scope: .connection,
+    thresholds: [
+      Threshold(
+        "least_ms", 1_000, "ms", "own choice; Chromium's event log viewer has 500 ms for RTP"),
+      Threshold("least_expected", 15, "packets", "that should have come, by the pace before"),
+      Threshold("least_share", 0.3, "", "of these that are missing; fewer, and they were not sent"),
+    ],
+    sql: """
+      SELECT peer, at_ns - gap_ns AS from_ns, at_ns AS to_ns, gap_ns / 1000000 AS gap_ms FROM (
+        SELECT path_end.peer AS peer, at_ns,
+          at_ns - lag(at_ns) OVER (PARTITION BY path_end.peer ORDER BY packet_store.row) AS gap_ns
+        FROM packet_store JOIN path_end USING (path) WHERE path_end.direction = 'in'
+      ) WHERE gap_ns >= :least_ms * 1000000
+      """,
+    detector: findDeadPaths)
+
+  private static func findDeadPaths(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    let least = Int64(limits["least_ms"]) * 1_000_000
+    var found: [Detection] = []
+    for peer in facts.peers {
+      guard let live = peer.live, let way = facts.network.way(peer.number, .inbound) else {
+        continue
+      }
+      var silences = way.silences.filter { $0.length >= least && live.contains($0.from) }
+      let last = min(live.upperBound, facts.end)
+      // To the end: nothing is missing, as nothing came after it.
+      var isTail = false
+      if last - way.last >= least, live.contains(way.last) {
+        silences.append(
+          NetworkFacts.Silence(
+            from: way.last, to: last, pace: way.pace.packets(before: way.last)))
+        isTail = true
+      }
+      for (place, silence) in silences.enumerated() {
+        let expected = Double(silence.pace) * Double(silence.length) / 1e9
+        guard expected >= limits["least_expected"] else { continue }
+        let isOpen = isTail && place == silences.count - 1
+        let sent = sentMeanwhile(to: peer, silence, facts)
+        if let sent {
+          guard sent >= Int64(expected * limits["least_share"]) else { continue }
+        } else if !isOpen {
+          guard Double(silence.missing) >= expected * limits["least_share"] else { continue }
+        } else if peer.isObserved || saidGoodbye(peer.number, silence.from, facts) {
+          // A capture of others may end before the call does.
+          continue
+        }
+        found.append(deadPath(peer, silence, isOpen, facts))
+      }
+    }
+    return found
+  }
+
+  private static func deadPath(
+    _ peer: CallFacts.Peer, _ silence: NetworkFacts.Silence, _ isOpen: Bool, _ facts: CallFacts
+  ) -> Detection {
+    let seconds = Double(silence.length) / 1e9
+    var words = "nothing came for \(rounded(seconds)) s\(isOpen ? ", to the end" : "")"
+    if silence.missing > 0 { words += ", and \(silence.missing) packets of media are missing" }
+    if let other = peer.other, let way = facts.network.way(other, .inbound) {
+      let isBoth =
+        way.silences.contains {
+          min($0.to, silence.to) - max($0.from, silence.from) > silence.length / 2
+        } || way.last < silence.from + silence.length / 2
+      words += isBoth ? "; nothing arrived the other way either" : "; the other way it went on"
+    }
+    return Detection(
+      "path-dead", peer: peer.number, from: silence.from, to: silence.to, words,
+      impact: FindingImpact(withoutMedia: seconds, count: silence.missing))
+  }
+
+  /// How many packets of media the other end sent in a silence; nil where it is not in the take.
+  private static func sentMeanwhile(
+    to peer: CallFacts.Peer, _ silence: NetworkFacts.Silence, _ facts: CallFacts
+  ) -> Int64? {
+    guard let other = peer.other, !peer.isObserved else { return nil }
+    let margin: Int64 = 100_000_000
+    guard silence.length > 3 * margin else { return nil }
+    return facts.streams.reduce(0) { sum, stream in
+      stream.peer == other && stream.direction == .outbound
+        ? sum
+          + Int64(
+            facts.sum(of: stream, from: silence.from + margin, to: silence.to - margin).packets)
+        : sum
+    }
+  }
+
+  /// Whether the other side said that it leaves.
+  private static func saidGoodbye(_ peer: Int64, _ at: Int64, _ facts: CallFacts) -> Bool {
+    facts.states.contains {
+      $0.peer == peer && $0.at >= at - 2_000_000_000 && $0.to == "closed"
+        && ($0.machine.hasPrefix("dtls") || $0.machine == "sctp")
+        && $0.at < (facts.peer(peer)?.live?.upperBound ?? .max) - 500_000_000
+    }
+  }
+
+  // MARK: Who did not run
+
+  /// A machine that was not called when it wanted to be: the processor had no time for it, or a
+  /// step before took too long.
+  ///
+  /// The tape has both times.
+  static let processStarved = FindingRule(
+    id: "process-starved", severity: .low, title: "Process did not run in time", scope: .end,
+    thresholds: [
+      Threshold("least_ms", 100, "ms", "own choice; half a jitter buffer"),
+      Threshold("medium_ms", 200, "ms", "at once, longer than audio buffers"),
+      Threshold("sum_ms", 1_000, "ms", "together within a time without pauses of 2 s: medium"),
+    ],
+    sql: """
+      SELECT first_step, steps, at_ns, at_ns - lag(at_ns) OVER (ORDER BY first_step) AS gap_ns
+      FROM tape ORDER BY gap_ns DESC LIMIT 20
+      """,
+    detector: findStarved)
+
+  private static func findStarved(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    let least = Int64(limits["least_ms"]) * 1_000_000
+    var found: [Detection] = []
+    for peer in facts.peers where !peer.isObserved {
+      guard let live = peer.live else { continue }
+      var stops: [(from: Int64, to: Int64)] = []
+      for late in facts.network.lateSteps
+      where late.actor == peer.actor && late.at - late.due >= least && live.contains(late.due) {
+        if let last = stops.last, late.due <= last.to {
+          stops[stops.count - 1].to = max(last.to, late.at)
+        } else {
+          stops.append((late.due, late.at))
+        }
+      }
+      for group in grouped(stops, pause: 2_000_000_000) {
+        guard let first = group.first, let last = group.last else { continue }
+        let longest = group.map { $0.to - $0.from }.max() ?? 0
+        let sum = group.reduce(0) { $0 + $1.to - $1.from }
+        let isMedium =
+          Double(longest) / 1e6 >= limits["medium_ms"] || Double(sum) / 1e6 >= limits["sum_ms"]
+        found.append(
+          Detection(
+            "process-starved", peer: peer.number, from: first.from, to: last.to,
+            "it ran \(longest / 1_000_000) ms late"
+              + (group.count == 1
+                ? "" : " at worst, \(group.count) times, \(sum / 1_000_000) ms together"),
+            impact: FindingImpact(
+              delay: Double(longest) / 1e6, count: Int64(group.count)),
+            severity: isMedium ? .medium : .low))
+      }
+    }
+    return found
+  }
+
+  /// Parts without pauses.
+  private static func grouped(_ spans: [(from: Int64, to: Int64)], pause: Int64)
+    -> [[(from: Int64, to: Int64)]]
+  {
+    var groups: [[(from: Int64, to: Int64)]] = []
+    for span in spans {
+      if let last = groups.last?.last, span.from - last.to < pause {
+        groups[groups.count - 1].append(span)
+      } else {
+        groups.append([span])
+      }
+    }
+    return groups
+  }
+
+  /// Why a silence of every protocol ended without loss.
+  private enum Silencer { case sender, path, unknown }
+
+  /// Everything stops and goes on with a burst, and nothing is missing: it was not sent.
+  static let peerStarved = FindingRule(
+    id: "peer-starved", severity: .low, title: "The other side's process stood still",
+    scope: .flow,
+    thresholds: [
+      Threshold("least_ms", 200, "ms", "of no protocol; own choice"),
+      Threshold("medium_ms", 350, "ms", "longer than a jitter buffer hides; own choice"),
+      Threshold(
+        "least_lateness_ms", 40, "ms", "of the first packets after it, or a burst; own choice"),
+    ],
+    causes: ["process-starved"], silentUnder: ["path-dead"],
+    sql: """
+      SELECT peer, at_ns - gap_ns AS from_ns, at_ns AS to_ns, gap_ns / 1000000 AS gap_ms FROM (
+        SELECT path_end.peer AS peer, at_ns,
+          at_ns - lag(at_ns) OVER (PARTITION BY path_end.peer ORDER BY packet_store.row) AS gap_ns
+        FROM packet_store JOIN path_end USING (path) WHERE path_end.direction = 'in'
+      ) WHERE gap_ns >= :least_ms * 1000000
+      """,
+    detector: findStarvedPeers)
+
+  private static func findStarvedPeers(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    try heldSilences(facts, limits).filter { $0.silencer != .path }.map { held in
+      let milliseconds = held.silence.length / 1_000_000
+      return Detection(
+        "peer-starved", peer: held.peer, from: held.silence.from, to: held.silence.to,
+        "nothing of any protocol came for \(milliseconds) ms, and then \(held.silence.burst) "
+          + "packets of media at once; none is missing"
+          + (held.silencer == .unknown
+            ? "; what was sent meanwhile may have waited on the way" : ""),
+        direction: .inbound,
+        impact: FindingImpact(delay: Double(milliseconds), count: held.silence.burst),
+        severity: Double(milliseconds) >= limits["medium_ms"] ? .medium : .low)
+    }
+  }
+
+  /// The same, where the sender went on sending: a link that holds everything up and loses none of
+  /// it, as radio does.
+  static let pathStalled = FindingRule(
+    id: "path-stalled", severity: .low, title: "Packets held up on the way", scope: .flow,
+    thresholds: [
+      Threshold("least_ms", 200, "ms", "of no protocol; own choice"),
+      Threshold("medium_ms", 350, "ms", "longer than a jitter buffer hides; own choice"),
+      Threshold("least_burst", 1.5, "", "times the usual packets in 60 ms after it; own choice"),
+    ],
+    silentUnder: ["path-dead"],
+    sql: """
+      SELECT peer, at_ns - gap_ns AS from_ns, at_ns AS to_ns, gap_ns / 1000000 AS gap_ms FROM (
+        SELECT path_end.peer AS peer, at_ns,
+          at_ns - lag(at_ns) OVER (PARTITION BY path_end.peer ORDER BY packet_store.row) AS gap_ns
+        FROM packet_store JOIN path_end USING (path) WHERE path_end.direction = 'in'
+      ) WHERE gap_ns >= :least_ms * 1000000
+      """,
+    detector: findStalledPaths)
+
+  private static func findStalledPaths(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    try heldSilences(facts, limits).filter { $0.silencer == .path }.map { held in
+      let milliseconds = held.silence.length / 1_000_000
+      return Detection(
+        "path-stalled", peer: held.peer, from: held.silence.from, to: held.silence.to,
+        "nothing came for \(milliseconds) ms while the other side sent, and then "
+          + "\(held.silence.burst) packets of media at once; none is missing",
+        direction: .inbound,
+        impact: FindingImpact(delay: Double(milliseconds), count: held.silence.burst),
+        severity: Double(milliseconds) >= limits["medium_ms"] ? .medium : .low)
+    }
+  }
+
+  private static func heldSilences(_ facts: CallFacts, _ limits: Limits) throws(SQLiteError)
+    -> [(peer: Int64, silence: NetworkFacts.Silence, silencer: Silencer)]
+  {
+    let least = Int64(limits["least_ms"]) * 1_000_000
+    var held: [(peer: Int64, silence: NetworkFacts.Silence, silencer: Silencer)] = []
+    for peer in facts.peers {
+      guard let live = peer.live, let way = facts.network.way(peer.number, .inbound) else {
+        continue
+      }
+      for silence in way.silences where silence.length >= least && live.contains(silence.from) {
+        let expected = Double(silence.pace) * Double(silence.length) / 1e9
+        // A pause of the sender ends without a burst, and so does a way that became longer.
+        let usual = Double(silence.pace) * 0.06
+        let isBurst = Double(silence.burst) >= limits["least_burst"] * usual + 2
+        guard expected >= 5, Double(silence.missing) <= max(1, expected * 0.1), isBurst else {
+          continue
+        }
+        held.append((peer.number, silence, silencer(of: silence, to: peer, facts)))
+      }
+    }
+    return held
+  }
+
+  private static func silencer(
+    of silence: NetworkFacts.Silence, to peer: CallFacts.Peer, _ facts: CallFacts
+  ) -> Silencer {
+    if !peer.isObserved, let other = peer.other, let way = facts.network.way(other, .outbound) {
+      let isSilent = way.silences.contains {
+        min($0.to, silence.to) - max($0.from, silence.from) > silence.length / 2
+      }
+      return isSilent ? .sender : .path
+    }
+    // What was recorded meanwhile would come late by as much as it waited.
+    return silence.lateness * 10 > silence.length * 6 ? .unknown : .sender
+  }
+
+  // MARK: Reports
+
+  /// Chromium's event log viewer has three seconds; senders of audio alone report each five.
+  static let reportsMissing = FindingRule(
+    id: "rtcp-silence", severity: .low, title: "No RTCP while media came", scope: .flow,
+    thresholds: [
+      Threshold("least_ms", 3_000, "ms", "Chromium's event log viewer"),
+      Threshold("times", 4, "", "and as many times the usual interval; own choice"),
+      Threshold("never_ms", 12_000, "ms", "of media without any report; own choice"),
+      Threshold("least_packets", 50, "packets", "of media in that time; own choice"),
+    ],
+    causes: ["path-dead"], silentUnder: ["path-dead"],
+    sql: """
+      SELECT peer, at_ns - gap_ns AS from_ns, at_ns AS to_ns, gap_ns / 1000000 AS gap_ms FROM (
+        SELECT path_end.peer AS peer, at_ns,
+          at_ns - lag(at_ns) OVER (PARTITION BY path_end.peer ORDER BY packet_store.row) AS gap_ns
+        FROM packet_store JOIN path_end USING (path)
+        WHERE path_end.direction = 'in' AND ssrc IS NOT NULL AND marker_type IS NULL
+      ) WHERE gap_ns >= :least_ms * 1000000
+      """,
+    detector: findMissingReports)
+
+  private static func findMissingReports(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    var found: [Detection] = []
+    for peer in facts.peers {
+      guard let live = peer.live, let way = facts.network.way(peer.number, .inbound) else {
+        continue
+      }
+      let media = facts.streams.filter { $0.peer == peer.number && $0.direction == .inbound }
+      guard let first = media.map(\.first).min(), let last = media.map(\.last).max() else {
+        continue
+      }
+      var gaps = way.reportGaps
+      var least = limits["least_ms"] * 1e6
+      if way.reports == 0 {
+        gaps = last > first ? [first...last] : []
+        least = limits["never_ms"] * 1e6
+      } else {
+        if last > way.lastReport { gaps.append(way.lastReport...last) }
+        let silent = gaps.reduce(0) { $0 + $1.upperBound - $1.lowerBound }
+        let usual =
+          Double(max(0, way.lastReport - way.firstReport - silent))
+          / Double(max(1, way.reports - 1))
+        // Reports each five seconds leave no gap of two out.
+        let interval = max(usual, way.reports < 10 ? 5e9 / limits["times"] * 1.5 : 0)
+        least = max(least, interval * limits["times"])
+      }
+      for gap in gaps where Double(gap.upperBound - gap.lowerBound) >= least {
+        guard gap.overlaps(live) else { continue }
+        let packets = self.media(to: peer.number, gap.lowerBound, gap.upperBound, facts)
+        guard Double(packets) >= limits["least_packets"] else { continue }
+        let seconds = Double(gap.upperBound - gap.lowerBound) / 1e9
+        found.append(
+          Detection(
+            "rtcp-silence", peer: peer.number, from: gap.lowerBound, to: gap.upperBound,
+            "no RTCP came for \(rounded(seconds)) s while \(packets) packets of media did",
+            direction: .inbound, impact: FindingImpact(count: packets),
+            severity: way.reports == 0 ? .info : .medium))
+      }
+    }
+    return found
+  }
+
+  /// What this side sends, and the other side's reports say that none of it comes.
+  static let sentNotArriving = FindingRule(
+    id: "sent-not-arriving", severity: .high, title: "Sent and not arriving",
+    thresholds: [
+      Threshold("least_ms", 2_000, "ms", "of reports that stand still; as `one-way-media`"),
+      Threshold("least_packets", 20, "packets", "sent meanwhile; own choice"),
+    ],
+    causes: ["path-dead", "section-rejected", "direction-refused"], silentUnder: ["path-dead"],
+    sql: """
+      SELECT rtcp.peer, rtcp.at_ns, each.value ->> '$.ssrc' AS ssrc,
+        each.value ->> '$.highest' AS highest
+      FROM rtcp, json_each(rtcp.fields, '$.blocks') AS each
+      WHERE rtcp.type IN ('sr', 'rr') AND rtcp.direction = 'in' ORDER BY rtcp.row
+      """,
+    detector: findNotArriving)
+
+  private static func findNotArriving(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    let least = Int64(limits["least_ms"]) * 1_000_000
+    var found: [Detection] = []
+    for stream in facts.streams where stream.direction == .outbound && stream.role == .media {
+      let reports = facts.reports.filter {
+        $0.peer == stream.peer && $0.direction == .inbound && $0.ssrc == stream.ssrc
+      }
+      for run in standing(reports, of: stream, facts) where run.to - run.from >= least {
+        let sent = facts.sum(of: stream, from: run.from, to: run.to).packets
+        guard Double(sent) >= limits["least_packets"] else { continue }
+        let seconds = Double(run.to - run.from) / 1e9
+        found.append(
+          Detection(
+            "sent-not-arriving", peer: stream.peer, from: run.from, to: run.to,
+            "\(sent) packets were sent in \(rounded(seconds)) s, and \(run.count) reports of the "
+              + "other side count none of them",
+            ssrc: stream.ssrc, track: stream.track, direction: .outbound, kind: stream.kind,
+            impact: FindingImpact(withoutMedia: seconds, share: 1, count: Int64(sent))))
+      }
+    }
+    return found
+  }
+
+  /// Times in which the other side reported and counted nothing new of a stream: its block says the
+  /// same, or, as of a source that is silent (RFC 3550 section 6.4), it is left out.
+  private static func standing(
+    _ reports: [CallFacts.Report], of stream: CallFacts.Stream, _ facts: CallFacts
+  ) -> [(from: Int64, to: Int64, count: Int)] {
+    var times: [(from: Int64, to: Int64, count: Int)] = []
+    for run in reports.runs(where: { $0.highest == $1.highest }) where run.count > 1 {
+      times.append((run[0].at, run[run.count - 1].at, run.count))
+    }
+    // Who never reported on it may not report at all.
+    guard let last = reports.last?.at else { return times }
+    let later = facts.reports.filter {
+      $0.peer == stream.peer && $0.direction == .inbound && $0.at > last && $0.at <= stream.last
+    }
+    // Each source may have an interval of its own, of five seconds and more.
+    let usual =
+      reports.count > 1
+      ? (last - reports[0].at) / Int64(reports.count - 1)
+      : stream.kind == "video" ? 1_200_000_000 : 5_000_000_000
+    if later.count > 1, later[later.count - 1].at - last >= usual * 5 / 2 {
+      times.append((last, later[later.count - 1].at, later.count))
+    }
+    return times
+  }
+}
+
+extension [CallFacts.Report] {
+  /// Parts whose neighbours belong together.
+  fileprivate func runs(where belong: (CallFacts.Report, CallFacts.Report) -> Bool) -> [Self] {
+    var runs: [Self] = []
+    for report in self {
+      if let last = runs.last?.last, belong(last, report) {
+        runs[runs.count - 1].append(report)
+      } else {
+        runs.append([report])
+      }
+    }
+    return runs
+  }
+}

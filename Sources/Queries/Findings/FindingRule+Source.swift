@@ -1,0 +1,310 @@
+import Tape
+import Wire
+
+// Rules about what cameras and screens give.
+
+extension FindingRule {
+  /// A camera that gives no frames any more while it is meant to.
+  ///
+  /// A screen gives none where nothing changes on it; what the application or both sides changed
+  /// about the track is meant.
+  static let stoppedCamera = FindingRule(
+    id: "camera-stopped", severity: .high, title: "Camera stopped", scope: .stream,
+    thresholds: [
+      Threshold("least_pause", 2, "s", "TX and ORC wait for 3 samples; W3C calls 5 s a pause"),
+      Threshold("most_gap", 1000, "ms", "between frames before it; a screen pauses now and then"),
+      Threshold("least_frames", 15, "frames", "before it, so that it was running"),
+    ], causes: ["process-starved"],
+    sql: """
+      SELECT peer, track, at_ns, kind FROM capture WHERE kind <> 'audio'
+      """, detector: findStoppedCameras)
+
+  @Sendable private static func findStoppedCameras(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    facts.tracks.filter { $0.kind == "video" && $0.direction == .outbound }
+      .flatMap { stops(of: $0, facts, limits) }
+  }
+
+  private static func stops(
+    of track: CallFacts.Track, _ facts: CallFacts, _ limits: Limits
+  ) -> [Detection] {
+    let captured = facts.perception.captured.filter {
+      $0.peer == track.peer && $0.track == track.track && $0.isVideo
+    }
+    // Without frames that were handed in, those that were encoded show the source.
+    let times = captured.isEmpty ? Self.runs(of: track.pictures) : captured
+    guard let live = facts.peer(track.peer)?.live,
+      !facts.perception.isScreen(track.peer, track.track)
+    else { return [] }
+    var found: [Detection] = []
+    for (place, run) in times.enumerated() {
+      let end = min(place + 1 < times.count ? times[place + 1].from : live.upperBound, facts.end)
+      // The seconds before it, of which none may be a screen's.
+      guard Double(end - run.to) / 1e9 >= limits["least_pause"], run.to >= live.lowerBound,
+        Double(run.count) >= limits["least_frames"],
+        Double(run.longestGap) / 1e6 <= limits["most_gap"],
+        !facts.perception.isMeant(track.peer, at: run.to),
+        !facts.perception.isOff(track.peer, track.track, .outbound, from: run.to, to: end),
+        runsOn(facts, track.peer, from: run.to, to: end)
+      else { continue }
+      let ended = facts.perception.changes.contains {
+        $0.peer == track.peer && $0.name == "noteCapture" && $0.track == track.track
+          && abs($0.at - run.to) < 2_000_000_000
+      }
+      let isLast = place + 1 == times.count
+      found.append(
+        Detection(
+          "camera-stopped", peer: track.peer, from: run.to, to: end,
+          "no frame for \(tenths(end - run.to)) s\(isLast ? ", to the end" : ""), after "
+            + "\(counted(run.count, "frame")) without a pause"
+            + (ended ? "; its capturer ended" : "") + "; the track was not switched off",
+          track: track.track, direction: .outbound, kind: "video",
+          impact: FindingImpact(withoutMedia: Double(end - run.to) / 1e9)))
+    }
+    return found
+  }
+
+  /// Whether a peer's process did something at least every second of a time.
+  private static func runsOn(
+    _ facts: CallFacts, _ peer: Int64, from: Int64, to: Int64
+  ) -> Bool {
+    // Its statistics and its audio stop with the process; a camera does that alone.
+    let voices = facts.tracks.filter {
+      $0.peer == peer && $0.kind == "audio" && $0.direction == .outbound && !$0.levels.isEmpty
+    }
+    guard !voices.isEmpty else { return true }
+    return voices.contains { track in
+      let count = track.levels.count { $0.at > from && $0.at <= to }
+      return Double(count) >= 0.5 * Double(to - from) / 1e8 || to - from < 500_000_000
+    } || voices.allSatisfy { $0.levels.count < 10 }
+  }
+
+  /// Runs of frames without a pause of a second.
+  private static func runs(of pictures: [CallFacts.Picture]) -> [PerceptionFacts.Captured] {
+    var runs: [PerceptionFacts.Captured] = []
+    for picture in pictures {
+      if var run = runs.last, picture.at - run.to < 1_000_000_000 {
+        run.longestGap = max(run.longestGap, picture.at - run.to)
+        (run.to, run.count) = (picture.at, run.count + 1)
+        runs[runs.count - 1] = run
+      } else {
+        runs.append(
+          PerceptionFacts.Captured(
+            peer: 0, track: 0, isVideo: true, from: picture.at, to: picture.at, count: 1,
+            longestGap: 0))
+      }
+    }
+    return runs
+  }
+
+  /// A camera never gives the same picture twice, because its sensor has noise.
+  ///
+  /// A screen does, and a capturer that hangs. Of what is received the digests of the pictures tell
+  /// it, or their sizes: there is nothing to send in a picture that came before.
+  static let stuckCamera = FindingRule(
+    id: "camera-repeats", severity: .high, title: "Camera repeats one picture", scope: .stream,
+    thresholds: [
+      Threshold("least_still", 3, "s", "TR and RKB name frozen sources without a bound"),
+      Threshold("least_rate", 4, "frames/s", "a screen that repeats itself does so once a second"),
+      Threshold("most_size", 0.2, "", "of the usual frame, where sizes are all that is known"),
+    ], silentUnder: ["camera-black"],
+    sql: """
+      SELECT peer, track, digest, count(*) AS pictures, min(at_ns) AS from_ns, max(at_ns) AS to_ns
+      FROM frame WHERE kind = 'video' AND direction = 'in' AND digest IS NOT NULL
+      GROUP BY peer, track, digest HAVING pictures >= 5
+      """, detector: findStuckCameras)
+
+  @Sendable private static func findStuckCameras(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    var found: [Detection] = []
+    for still in facts.perception.stills where still.shade == nil {
+      let seconds = Double(still.to - still.from) / 1e9
+      guard seconds >= limits["least_still"],
+        Double(still.pictures) >= limits["least_rate"] * seconds,
+        !isScreen(facts, still.peer, still.track, still.direction, before: still.from),
+        still.direction == .inbound
+          || !facts.perception.isOff(
+            still.peer, still.track, .outbound, from: still.from, to: still.to)
+      else { continue }
+      found.append(
+        Detection(
+          "camera-repeats", peer: still.peer, from: still.from, to: still.to,
+          "the same picture \(still.pictures) times in \(tenths(still.to - still.from)) s",
+          track: still.track, direction: still.direction, kind: "video",
+          impact: FindingImpact(frozen: seconds)))
+    }
+    for track in facts.tracks where track.kind == "video" && track.direction == .inbound {
+      for run in smallRuns(of: track, limits)
+      where !found.contains(where: {
+        $0.peer == track.peer && $0.track == track.track && $0.toNanoseconds >= run.lowerBound
+          && $0.fromNanoseconds <= run.upperBound
+      })
+        && !isScreen(facts, track.peer, track.track, .inbound, before: run.lowerBound)
+        && !facts.perception.isMeant(track.peer, at: run.lowerBound)
+        && !facts.perception.stills.contains(where: {
+          $0.peer == track.peer && $0.track == track.track && $0.shade != nil
+            && $0.to >= run.lowerBound && $0.from <= run.upperBound
+        })
+      {
+        found.append(
+          Detection(
+            "camera-repeats", peer: track.peer, from: run.lowerBound, to: run.upperBound,
+            "next to nothing new in its frames for "
+              + "\(tenths(run.upperBound - run.lowerBound)) s, at the usual rate of them",
+            track: track.track, direction: .inbound, kind: "video", severity: .low))
+      }
+    }
+    return found
+  }
+
+  /// Times in which the frames of a track have next to nothing in them.
+  private static func smallRuns(
+    of track: CallFacts.Track, _ limits: Limits
+  ) -> [ClosedRange<Int64>] {
+    let pictures = track.pictures.filter { $0.isGood && !$0.isKey }
+    guard pictures.count >= 60 else { return [] }
+    var runs: [ClosedRange<Int64>] = []
+    var place = 30
+    while place < pictures.count {
+      let usual = median(pictures[max(0, place - 60)..<place].map { Int64($0.size) })
+      let most = Int32(limits["most_size"] * Double(usual))
+      guard pictures[place].size <= most, usual >= 400 else {
+        place += 1
+        continue
+      }
+      var end = place
+      var larger = 0
+      // One in twenty may be larger.
+      while end < pictures.count {
+        if pictures[end].size > most { larger += 1 }
+        if larger * 20 > end - place + 20 { break }
+        end += 1
+      }
+      let (from, to) = (pictures[place].at, pictures[end - 1].at)
+      let seconds = Double(to - from) / 1e9
+      if seconds >= limits["least_still"],
+        Double(end - place) >= limits["least_rate"] * seconds
+      {
+        runs.append(from...max(from, to))
+        // What comes after it is compared with what was before it.
+        place = end + 60
+      } else {
+        place += 1
+      }
+    }
+    return runs
+  }
+
+  static func median(_ values: [Int64]) -> Int64 {
+    guard !values.isEmpty else { return 0 }
+    return values.sorted()[values.count / 2]
+  }
+
+  /// Whether a track behaved as screens do: pauses, or a hint of the application that sends it.
+  private static func isScreen(
+    _ facts: CallFacts, _ peer: Int64, _ track: Int64, _ direction: WireDirection, before: Int64
+  ) -> Bool {
+    if direction == .outbound { return facts.perception.isScreen(peer, track) }
+    if let other = facts.peer(peer)?.other,
+      facts.perception.changes.contains(where: {
+        $0.peer == other && $0.name == "setContentHint"
+      })
+    {
+      return true
+    }
+    let pictures = facts.track(peer, track, direction)?.pictures.filter { $0.at <= before } ?? []
+    guard pictures.count > 10 else { return true }
+    let gaps = zip(pictures, pictures.dropFirst()).map { $1.at - $0.at }
+    return gaps.count { $0 > 700_000_000 } >= 2
+  }
+
+  /// A covered lens, a capturer without permission, a camera that another program has: pictures of
+  /// one dark shade.
+  ///
+  /// A track that is switched off sends such pictures too: who receives cannot tell.
+  static let blackCamera = FindingRule(
+    id: "camera-black", severity: .medium, title: "Black picture", scope: .stream,
+    thresholds: [
+      Threshold("least_black", 2, "s", "a cut to black between two shots is shorter")
+    ],
+    sql: """
+      SELECT peer, track, digest, count(*) AS pictures, min(at_ns) AS from_ns, max(at_ns) AS to_ns
+      FROM frame WHERE kind = 'video' AND direction = 'in' AND digest IS NOT NULL
+      GROUP BY peer, track, digest HAVING pictures >= 5
+      """, detector: findBlackCameras)
+
+  @Sendable private static func findBlackCameras(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    var found: [Detection] = []
+    for still in facts.perception.stills where still.shade != nil {
+      let seconds = Double(still.to - still.from) / 1e9
+      let sender = still.direction == .inbound ? facts.peer(still.peer)?.other : still.peer
+      // Switched off at the end that the take has: meant.
+      let isOff =
+        sender.map { sender in
+          facts.perception.isOff(
+            sender, still.direction == .outbound ? still.track : nil, .outbound, from: still.from,
+            to: still.to)
+            || facts.perception.changes.contains { change in
+              change.peer == sender && !change.isInbound && !change.isOn
+                && ["setEnabled", "replaceSource", "disabled"].contains(change.name)
+                && change.at <= still.to && change.at > still.from - 2_000_000_000
+            }
+        } ?? false
+      guard seconds >= limits["least_black"], !isOff else { continue }
+      found.append(
+        Detection(
+          "camera-black", peer: still.peer, from: still.from, to: still.to,
+          "nothing but black in \(counted(still.pictures, "picture")), "
+            + "\(tenths(still.to - still.from)) s"
+            + (still.direction == .inbound && sender == nil
+              ? "; a camera that is switched off looks the same" : ""),
+          track: still.track, direction: still.direction, kind: "video",
+          impact: FindingImpact(withoutMedia: sender == nil ? 0 : seconds),
+          severity: sender == nil ? .low : nil))
+    }
+    return found
+  }
+
+  /// A camera that gives fewer frames than it did.
+  static let slowCamera = FindingRule(
+    id: "camera-slow", severity: .low, title: "Camera slower than before", scope: .stream,
+    thresholds: [
+      Threshold("most_share", 0.5, "", "of the frames that it gave; ORC capture-bottleneck"),
+      Threshold("least_time", 3, "s", "two samples in ORC"),
+      Threshold("least_usual", 8, "frames/s", "less is a screen, or was meant"),
+    ], causes: ["process-starved", "camera-stopped", "encoder-capped"],
+    sql: """
+      SELECT peer, track, second, frames FROM frame_rate WHERE direction = 'out'
+      """, detector: findSlowCameras)
+
+  @Sendable private static func findSlowCameras(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    var found: [Detection] = []
+    for series in facts.perception.series("media-source", "video") {
+      let rates = series.compactMap { $0[.framesPerSecond] }
+      let usual = rates.sorted().dropFirst(rates.count / 2).first ?? 0
+      guard usual >= limits["least_usual"], !series.isEmpty else { continue }
+      let peer = series[0].peer
+      let points = series.points { $1[.framesPerSecond].map { $0 > 0 ? usual / $0 : 0 } ?? nil }
+      for run in StatRun.runs(
+        points, on: 1 / limits["most_share"], off: 1.4, least: Int64(limits["least_time"] * 1e9))
+      where !facts.perception.isMeant(peer, at: run.from, within: 2_500_000_000)
+        && !facts.perception.changes.contains(where: {
+          $0.peer == peer && $0.name == "setContentHint"
+        })
+      {
+        found.append(
+          Detection(
+            "camera-slow", peer: peer, from: run.from, to: run.to,
+            "\(whole(usual / run.peak)) frames a second, where \(whole(usual)) are usual",
+            direction: .outbound, kind: "video"))
+      }
+    }
+    return found
+  }
+}

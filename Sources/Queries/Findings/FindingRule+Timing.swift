@@ -1,0 +1,414 @@
+import Tape
+
+// Rules about when packets came: jitter, queues, other ways, clocks.
+
+extension FindingRule {
+  /// The jitter of RFC 3550 as Twilio and Telnyx watch it: three of five seconds above 30 ms.
+  ///
+  /// Of video the first packet of each frame counts: the others leave one after another. A queue
+  /// and a process that stands still move many packets by the same time, and swing little.
+  static let highJitter = FindingRule(
+    id: "high-jitter", severity: .medium, title: "Jitter", scope: .flow,
+    thresholds: [
+      Threshold("most_ms", 30, "ms", "Twilio, Telnyx, testRTC: 30 ms"),
+      Threshold("off_ms", 20, "ms", "it is over below; own choice"),
+      Threshold("least_seconds", 3, "s", "of five, as Twilio"),
+      Threshold("least_swings", 0.2, "", "of the packets 15 ms off their distance; own choice"),
+      Threshold("reordered_swings", 0.6, "", "the same where packets are overtaken; own choice"),
+    ],
+    causes: ["standing-queue", "process-starved", "peer-starved", "path-stalled"],
+    sql: """
+      SELECT peer, ssrc, second, jitter_ms FROM jitter WHERE jitter_ms > :most_ms
+      """,
+    detector: findJitter)
+
+  private static func findJitter(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    var found: [Detection] = []
+    for (place, stream) in facts.streams.enumerated()
+    where stream.direction == .inbound && stream.role == .media {
+      let seconds = facts.network.timings[place].seconds
+      var open: (from: Int, to: Int, hits: Int)?
+      func close() {
+        defer { open = nil }
+        guard let run = open, run.hits >= Int(limits["least_seconds"]) else { return }
+        let part = seconds[run.from...run.to]
+        let most = (part.map(\.jitter).max() ?? 0) / 1000
+        found.append(
+          Detection(
+            "high-jitter", peer: stream.peer,
+            from: max(stream.first, part[run.from].second * 1_000_000_000),
+            to: min(stream.last, (part[run.to].second + 1) * 1_000_000_000),
+            "the distance of packets was off by \(most) ms on average at its worst",
+            ssrc: stream.ssrc, track: stream.track, direction: .inbound, kind: stream.kind,
+            impact: FindingImpact(delay: Double(most))))
+      }
+      for (index, second) in seconds.enumerated() {
+        let jitter = Double(second.jitter) / 1000
+        // Some packets that are overtaken swing a lot, and most do not.
+        let isReordered = reordered(stream, second.second, facts) >= 0.02
+        let share = isReordered ? limits["reordered_swings"] : limits["least_swings"]
+        let isHit =
+          second.packets >= 5 && jitter > limits["most_ms"]
+          && Double(second.swings) >= share * Double(second.packets)
+        if isHit {
+          open = (open?.from ?? index, index, (open?.hits ?? 0) + 1)
+        } else if let run = open,
+          jitter < limits["off_ms"] || seconds[index].second - seconds[run.to].second > 2
+        {
+          close()
+        }
+      }
+      close()
+    }
+    return found
+  }
+
+  /// The share of packets of a second that came after later ones.
+  private static func reordered(
+    _ stream: CallFacts.Stream, _ second: Int64, _ facts: CallFacts
+  ) -> Double {
+    let sum = facts.sum(
+      of: stream, from: second * 1_000_000_000, to: (second + 1) * 1_000_000_000 - 1)
+    return Double(sum.reordered) / Double(max(1, sum.packets))
+  }
+
+  // MARK: Queues
+
+  /// The least delay of all streams of a way in a second over the best of the call.
+  private struct Wait {
+    var second: Int64
+    var least: Int64
+    var median: Int64
+    var spread: Int64
+    var leap: Int64
+  }
+
+  /// How much longer than at their best packets to a peer were on their way, by the second.
+  ///
+  /// What already their sender held back is taken off where the take has it.
+  private static func waits(to peer: CallFacts.Peer, _ facts: CallFacts) -> [Wait] {
+    var waits: [Int64: Wait] = [:]
+    for (place, stream) in facts.streams.enumerated()
+    where stream.peer == peer.number && stream.direction == .inbound && stream.role == .media {
+      let timing = facts.network.timings[place]
+      var held: [Int64: Int64] = [:]
+      if let other = peer.other, !peer.isObserved,
+        let twin = facts.streams.firstIndex(where: {
+          $0.peer == other && $0.direction == .outbound && $0.ssrc == stream.ssrc
+        })
+      {
+        let sender = facts.network.timings[twin]
+        for (second, excess) in zip(sender.seconds, sender.excess) {
+          held[second.second] = excess
+        }
+      }
+      for (second, excess) in zip(timing.seconds, timing.excess) where second.packets >= 5 {
+        // The best of the part, by what the middle one is over it.
+        let best = second.median - excess
+        let own = held[second.second] ?? 0
+        let wait = Wait(
+          second: second.second, least: second.low - best - own, median: excess - own,
+          spread: second.high - second.low, leap: second.leap)
+        guard let known = waits[second.second] else {
+          waits[second.second] = wait
+          continue
+        }
+        // One queue holds up all streams: what holds up one alone is something else.
+        waits[second.second] = Wait(
+          second: wait.second, least: min(known.least, wait.least),
+          median: min(known.median, wait.median), spread: min(known.spread, wait.spread),
+          leap: max(known.leap, wait.leap))
+      }
+    }
+    return waits.values.sorted { $0.second < $1.second }
+  }
+
+  /// Runs of seconds in which packets waited, and how the wait came about.
+  private static func waitRuns(
+    _ waits: [Wait], on: Int64, off: Int64
+  ) -> [(part: ArraySlice<Wait>, isStep: Bool)] {
+    var runs: [(part: ArraySlice<Wait>, isStep: Bool)] = []
+    var from: Int?
+    func close(_ end: Int) {
+      defer { from = nil }
+      guard let begin = from, begin < end else { return }
+      let part = waits[begin..<end]
+      let middle = part.map(\.median).sorted()[part.count / 2]
+      // A way that became longer holds back one packet by all of it, and then every one the same.
+      let leap = waits[max(0, begin - 1)...min(begin + 1, waits.count - 1)].map(\.leap).max() ?? 0
+      let inner = part.count > 2 ? part.dropFirst().dropLast() : part
+      let spreads = inner.map(\.spread).sorted()
+      let isFlat = spreads[spreads.count / 2] < 25_000
+      let levels = inner.map(\.median)
+      let isLevel = (levels.max() ?? 0) - (levels.min() ?? 0) < max(30_000, middle / 5)
+      runs.append((part, isFlat && isLevel && leap * 10 > middle * 6))
+    }
+    for (index, wait) in waits.enumerated() {
+      if let begin = from {
+        let isApart = wait.second - waits[index - 1].second > 3
+        if wait.least < off || isApart { close(index) }
+        _ = begin
+      }
+      if from == nil, wait.least >= on { from = index }
+    }
+    close(waits.count)
+    return runs
+  }
+
+  /// Packets wait before a link that is too narrow for what is sent: the delay grows with what is
+  /// in the queue, and each packet has its own.
+  static let standingQueue = FindingRule(
+    id: "standing-queue", severity: .medium, title: "Packets waiting in a queue", scope: .flow,
+    thresholds: [
+      Threshold(
+        "least_ms", 80, "ms", "of wait of nine packets in ten; RFC 8867's queues are 300 ms"),
+      Threshold("off_ms", 40, "ms", "it is over below; half of it"),
+      Threshold("least_seconds", 2, "s", "shorter is a burst; own choice"),
+      Threshold("high_ms", 400, "ms", "people talk over each other (ITU-T G.114)"),
+    ],
+    causes: ["process-starved", "peer-starved"],
+    sql: """
+      SELECT peer, second, ssrc, packets, bits_per_second FROM bitrate
+      WHERE direction = 'in' AND protocol = 'rtp' ORDER BY peer, second
+      """,
+    detector: findQueues)
+
+  private static func findQueues(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    var found: [Detection] = []
+    for peer in facts.peers {
+      let runs = waitRuns(
+        waits(to: peer, facts), on: Int64(limits["least_ms"] * 1000),
+        off: Int64(limits["off_ms"] * 1000))
+      for run in runs where !run.isStep {
+        guard let first = run.part.first, let last = run.part.last,
+          Double(last.second - first.second + 1) >= limits["least_seconds"]
+        else { continue }
+        let middle = run.part.map(\.median).sorted()[run.part.count / 2]
+        let (from, to) = (first.second * 1_000_000_000, (last.second + 1) * 1_000_000_000)
+        let sum = packets(to: peer.number, from, to, facts)
+        var words = "packets waited \(middle / 1000) ms in the middle"
+        if sum.lost > 0 { words += ", and \(sum.lost) of \(sum.lost + sum.packets) were lost" }
+        words += "; \(sum.bits / 1000) kbit/s came"
+        found.append(
+          Detection(
+            "standing-queue", peer: peer.number, from: from, to: min(to, facts.end), words,
+            direction: .inbound, impact: FindingImpact(delay: Double(middle) / 1000),
+            severity: Double(middle) / 1000 >= limits["high_ms"] ? .high : .medium))
+      }
+    }
+    return found
+  }
+
+  private static func packets(to peer: Int64, _ from: Int64, _ to: Int64, _ facts: CallFacts)
+    -> (packets: Int64, lost: Int64, bits: Int64)
+  {
+    var sum = (packets: Int64(0), lost: Int64(0), bits: Int64(0))
+    var bytes: Int64 = 0
+    for stream in facts.streams where stream.peer == peer && stream.direction == .inbound {
+      let part = facts.sum(of: stream, from: from, to: to)
+      sum.packets += Int64(part.packets)
+      if stream.role == .media { sum.lost += max(0, Int64(part.lost)) }
+      bytes += Int64(part.bytes)
+    }
+    sum.bits = Int64(Double(bytes) * 8e9 / Double(max(1, to - from)))
+    return sum
+  }
+
+  /// Another route, or a handover: every packet takes as much longer, from one to the next.
+  static let longerPath = FindingRule(
+    id: "path-became-longer", severity: .low, title: "The way became longer",
+    scope: .connection,
+    thresholds: [
+      Threshold("least_ms", 80, "ms", "own choice"),
+      Threshold("off_ms", 40, "ms", "it is over below"),
+      Threshold("least_seconds", 3, "s", "own choice"),
+      Threshold("medium_ms", 150, "ms", "the bound of ITU-T G.114 for good talk"),
+    ],
+    sql: """
+      SELECT peer, at_ns, direction, round_trip_ms FROM media_round_trip ORDER BY peer, at_ns
+      """,
+    detector: findLongerPaths)
+
+  private static func findLongerPaths(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    var found: [Detection] = []
+    for peer in facts.peers {
+      let runs = waitRuns(
+        waits(to: peer, facts), on: Int64(limits["least_ms"] * 1000),
+        off: Int64(limits["off_ms"] * 1000))
+      for run in runs where run.isStep {
+        guard let first = run.part.first, let last = run.part.last,
+          Double(last.second - first.second + 1) >= limits["least_seconds"]
+        else { continue }
+        let middle = run.part.map(\.median).sorted()[run.part.count / 2]
+        found.append(
+          Detection(
+            "path-became-longer", peer: peer.number, from: first.second * 1_000_000_000,
+            to: min((last.second + 1) * 1_000_000_000, facts.end),
+            "every packet took \(middle / 1000) ms more than before", direction: .inbound,
+            impact: FindingImpact(delay: Double(middle) / 1000),
+            severity: Double(middle) / 1000 >= limits["medium_ms"] ? .medium : .low))
+      }
+    }
+    return found
+  }
+
+  // MARK: Clocks
+
+  /// A microphone's clock against this side's: its samples come faster or slower than they are
+  /// played.
+  ///
+  /// Receivers stretch audio for it, up to some 200 ppm without anybody noticing.
+  static let clockDrift = FindingRule(
+    id: "clock-drift", severity: .low, title: "Media clock that drifts",
+    thresholds: [
+      Threshold("least_ppm", 100, "ppm", "crystals stay below; own choice"),
+      Threshold("medium_ppm", 500, "ppm", "own choice"),
+      Threshold("least_seconds", 8, "s", "of packets; own choice"),
+      Threshold("least_ms", 3, "ms", "of drift in all, and four times what is off its line"),
+    ],
+    silentUnder: ["standing-queue", "path-became-longer", "high-jitter"],
+    sql: """
+      SELECT peer, direction, ssrc, min(at_ns) AS first_ns, max(at_ns) AS last_ns,
+        min(rtp_time) AS first_time, max(rtp_time) AS last_time
+      FROM packet WHERE protocol = 'rtp' AND direction = 'in' GROUP BY peer, ssrc
+      """,
+    detector: findDrift)
+
+  private static func findDrift(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    var found: [Detection] = []
+    for (place, stream) in facts.streams.enumerated()
+    where stream.direction == .inbound && stream.role == .media && stream.kind == "audio" {
+      let all = facts.network.timings[place].seconds.filter { $0.packets >= 5 }
+      guard let part = longestPart(all), part.count >= Int(limits["least_seconds"]),
+        let first = part.first, let last = part.last
+      else { continue }
+      let line = drift(part)
+      let parts = line.slope  // Microseconds each second are parts of a million.
+      let total = abs(parts) * Double(last.second - first.second) / 1000
+      guard abs(parts) >= limits["least_ppm"], total >= limits["least_ms"],
+        line.off * 4 <= total * 1000
+      else { continue }
+      found.append(
+        Detection(
+          "clock-drift", peer: stream.peer, from: first.second * 1_000_000_000,
+          to: min(stream.last, (last.second + 1) * 1_000_000_000),
+          "its samples came \(Int64(abs(parts).rounded())) ppm too "
+            + "\(parts > 0 ? "slowly" : "fast"): \(rounded(total)) ms in "
+            + "\(last.second - first.second) s",
+          ssrc: stream.ssrc, track: stream.track, direction: .inbound, kind: stream.kind,
+          impact: FindingImpact(delay: total),
+          severity: abs(parts) >= limits["medium_ppm"] ? .medium : .low))
+    }
+    return found
+  }
+
+  private static func longestPart(_ seconds: [StreamTiming.Second]) -> [StreamTiming.Second]? {
+    var parts: [[StreamTiming.Second]] = []
+    for second in seconds {
+      if parts.last?.last?.part == second.part {
+        parts[parts.count - 1].append(second)
+      } else {
+        parts.append([second])
+      }
+    }
+    return parts.max { $0.count < $1.count }
+  }
+
+  /// The slope between the middles of the first and the last third, and how far off that line nine
+  /// in ten of the seconds are.
+  private static func drift(_ part: [StreamTiming.Second]) -> (slope: Double, off: Double) {
+    let third = max(1, part.count / 3)
+    func middle(_ some: ArraySlice<StreamTiming.Second>) -> (at: Double, delay: Double) {
+      let delays = some.map(\.least).sorted()
+      let times = some.map(\.second).sorted()
+      return (Double(times[times.count / 2]), Double(delays[delays.count / 2]))
+    }
+    let (begin, end) = (middle(part.prefix(third)), middle(part.suffix(third)))
+    guard end.at > begin.at else { return (0, 0) }
+    let slope = (end.delay - begin.delay) / (end.at - begin.at)
+    let off = part.map {
+      abs(Double($0.least) - begin.delay - slope * (Double($0.second) - begin.at))
+    }.sorted()
+    return (slope, off[off.count * 9 / 10])
+  }
+
+  /// Chromium's event log viewer has ten seconds; no queue and no pause explains three.
+  static let mediaClockJump = FindingRule(
+    id: "media-clock-jump", severity: .medium, title: "Timestamps that jump",
+    thresholds: [
+      Threshold("least_s", 1, "s", "back, or three ahead of time; own choice")
+    ],
+    sql: """
+      SELECT peer, direction, ssrc, min(rtp_time) AS least, max(rtp_time) AS most FROM packet
+      WHERE protocol = 'rtp' AND direction = 'in' GROUP BY peer, ssrc
+      """,
+    detector: findMediaJumps)
+
+  private static func findMediaJumps(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    var found: [Detection] = []
+    for (place, stream) in facts.streams.enumerated()
+    where stream.direction == .inbound && stream.role == .media {
+      for jump in facts.network.timings[place].jumps.prefix(20)
+      where Double(abs(jump.length)) / 1e9 >= limits["least_s"] {
+        let seconds = Double(abs(jump.length)) / 1e9
+        found.append(
+          Detection(
+            "media-clock-jump", peer: stream.peer, from: jump.at, to: jump.at,
+            "the timestamps of packets that follow each other went \(rounded(seconds)) s "
+              + (jump.length < 0 ? "back" : "farther than time did"),
+            ssrc: stream.ssrc, track: stream.track, direction: .inbound, kind: stream.kind))
+      }
+    }
+    return found
+  }
+
+  /// rtcstats-features' `clockSkew`: a machine that slept, or whose clock was set.
+  static let wallClockJump = FindingRule(
+    id: "wall-clock-jump", severity: .low, title: "Wall clock of the other side set",
+    scope: .connection,
+    thresholds: [
+      Threshold("least_ms", 1_000, "ms", "own choice; rtcstats-features gives the value alone")
+    ],
+    sql: """
+      SELECT peer, at_ns, ssrc, fields ->> '$.unix_us' AS unix_us FROM rtcp
+      WHERE type = 'sr' AND direction = 'in' ORDER BY row
+      """,
+    detector: findWallClockJumps)
+
+  private static func findWallClockJumps(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    var found: [Detection] = []
+    var former: [[Int64]: CallFacts.SenderReport] = [:]
+    var told: [Int64: Int64] = [:]
+    for report in facts.senderReports where report.direction == .inbound {
+      let name = [report.peer, report.ssrc]
+      defer { former[name] = report }
+      guard let last = former[name] else { continue }
+      let passed = (report.at - last.at) / 1000
+      let jump = report.unixMicroseconds &- last.unixMicroseconds &- passed
+      // Each source says the same of one clock.
+      guard Double(abs(jump)) / 1000 >= limits["least_ms"],
+        report.at - (told[report.peer] ?? .min / 2) > 10_000_000_000
+      else { continue }
+      told[report.peer] = report.at
+      found.append(
+        Detection(
+          "wall-clock-jump", peer: report.peer, from: last.at, to: report.at,
+          "its sender reports went \(rounded(Double(abs(jump)) / 1e6)) s "
+            + "\(jump < 0 ? "back" : "ahead") within \(rounded(Double(passed) / 1e6)) s",
+          direction: .inbound))
+    }
+    return found
+  }
+}

@@ -1,0 +1,245 @@
+import Tape
+import Wire
+
+// Rules about packets that are missing, and about numbers that begin anew.
+
+extension FindingRule {
+  static let lossThresholds = [
+    Threshold(
+      "least_share", 2, "%", "less is no loss that anybody hears; RKB has 1 to 4 %, ORC 5 %"),
+    Threshold("least_lost", 4, "packets", "fewer show nothing"),
+    Threshold("least_expected", 50, "packets", "of fewer no share is stated"),
+    Threshold("calm_s", 2, "s", "without a loss ends a time of loss"),
+    Threshold("burst_share", 70, "%", "of the missing packets in bursts make it one of bursts"),
+  ]
+
+  static let burstThresholds = [
+    Threshold("least_burst", 5, "packets", "missing in a row; concealment and FEC bridge fewer")
+  ]
+
+  /// Times in which a stream lost packets, joined over calm ones.
+  ///
+  /// What is lost in bursts alone is told as that.
+  static func findLoss(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    var found: [Detection] = []
+    let interval = facts.intervalNanoseconds
+    let calm = Int(limits["calm_s"] * 1e9) / Int(interval)
+    for stream in facts.streams where stream.direction == .inbound && stream.role != .repair {
+      for run in facts.runs(of: stream, tolerance: calm, where: { $0.holes > 0 && $0.lost > 0 }) {
+        // At least a second around it, so that few packets make no large share.
+        let around = max(0, 1_000_000_000 - (run.upperBound - run.lowerBound)) / 2
+        let (from, to) = (run.lowerBound - around, run.upperBound + around)
+        let sum = facts.sum(of: stream, from: from, to: to - 1)
+        let (lost, expected) = (Int64(sum.lost), Int64(sum.packets + sum.lost))
+        guard Double(lost) >= limits["least_lost"], sum.holes >= 2 else { continue }
+        // A share of few packets is that of the stream.
+        let isLong = Double(expected) >= limits["least_expected"]
+        let share = isLong ? (lost, expected) : (stream.lost, stream.expected)
+        guard Double(share.1) >= limits["least_expected"],
+          Double(share.0) * 100 >= limits["least_share"] * Double(share.1)
+        else { continue }
+        let bursts = stream.bursts.filter {
+          $0.missing >= 5 && $0.to >= run.lowerBound && $0.to <= run.upperBound
+        }
+        let inBursts = bursts.reduce(0) { $0 + $1.missing }
+        guard Double(inBursts) * 100 < limits["burst_share"] * Double(lost) else { continue }
+        let repaired = facts.repairs(of: stream, from: run.lowerBound, to: run.upperBound)
+        found.append(
+          Detection(
+            "loss", peer: stream.peer, from: run.lowerBound, to: run.upperBound,
+            "\(lost) of \(expected) packets lost (\(percent(lost, of: expected)))"
+              + (repaired > 0 ? ", \(repaired) sent again" : ""),
+            ssrc: stream.ssrc, track: stream.track, direction: .inbound, kind: stream.kind,
+            impact: FindingImpact(share: Double(lost) / Double(max(expected, 1)), count: lost)))
+      }
+    }
+    return found
+  }
+
+  static func findBursts(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    var found: [Detection] = []
+    for stream in facts.streams where stream.direction == .inbound && stream.role != .repair {
+      for burst in stream.bursts
+      // What came before the packet that it follows was reordered.
+      where Double(burst.missing) >= limits["least_burst"] && burst.to >= burst.from {
+        let length = (burst.to - burst.from) / 1_000_000
+        found.append(
+          Detection(
+            "loss-burst", peer: stream.peer, from: burst.from, to: burst.to,
+            "\(burst.missing) packets in a row lost within \(length) ms", ssrc: stream.ssrc,
+            track: stream.track, direction: .inbound, kind: stream.kind,
+            impact: FindingImpact(count: burst.missing)))
+      }
+    }
+    return found
+  }
+
+  /// What the other side does not get, by its reports: shown where only this side is recorded.
+  static func findLossAtPeer(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    var reported: [Source: [(at: Int64, lost: Int64, received: Int64)]] = [:]
+    var order: [Source] = []
+    func add(_ name: Source, _ at: Int64, _ lost: Int64, _ received: Int64) {
+      if reported[name] == nil { order.append(name) }
+      reported[name, default: []].append((at, lost, received))
+    }
+    for report in facts.reports where report.direction == .inbound {
+      add(
+        Source(peer: report.peer, ssrc: report.ssrc), report.at, report.lost,
+        report.highest &- report.lost)
+    }
+    let withReports = Set(order.map(\.peer))
+    // What somebody else's stack reported has samples of statistics alone.
+    let samples = try connection.prepare(
+      """
+      SELECT peer, at_ns, members ->> '$.ssrc', members ->> '$.packetsLost',
+        members ->> '$.packetsReceived'
+      FROM stat WHERE type = 'remote-inbound-rtp' AND members ->> '$.packetsReceived' IS NOT NULL
+      ORDER BY row LIMIT \(CallFacts.most)
+      """)
+    while try samples.step() {
+      guard !withReports.contains(samples.integer(0)) else { continue }
+      add(
+        Source(peer: samples.integer(0), ssrc: samples.integer(2)), samples.integer(1),
+        samples.integer(3), samples.integer(4))
+    }
+    return order.flatMap { lossAtPeer($0, reported[$0] ?? [], facts, limits) }
+  }
+
+  private struct Source: Hashable {
+    var peer: Int64
+    var ssrc: Int64
+  }
+
+  private static func lossAtPeer(
+    _ source: Source, _ reports: [(at: Int64, lost: Int64, received: Int64)], _ facts: CallFacts,
+    _ limits: Limits
+  ) -> [Detection] {
+    let stream = facts.stream(source.peer, .outbound, source.ssrc)
+    guard stream?.role != .repair else { return [] }
+    var found: [Detection] = []
+    var run: (from: Int64, to: Int64, lost: Int64, expected: Int64)?
+    func end() {
+      guard let ended = run else { return }
+      run = nil
+      guard Double(ended.expected) >= limits["least_expected"],
+        Double(ended.lost) >= limits["least_lost"],
+        Double(ended.lost) * 100 >= limits["least_share"] * Double(ended.expected)
+      else { return }
+      found.append(
+        Detection(
+          "loss-at-peer", peer: source.peer, from: ended.from, to: ended.to,
+          "the receiver reports \(ended.lost) of \(ended.expected) packets lost "
+            + "(\(percent(ended.lost, of: ended.expected)))",
+          ssrc: source.ssrc, track: stream?.track, direction: .outbound, kind: stream?.kind ?? "",
+          impact: FindingImpact(
+            share: Double(ended.lost) / Double(max(ended.expected, 1)), count: ended.lost)))
+    }
+    for (before, report) in zip(reports, reports.dropFirst()) {
+      let lost = report.lost &- before.lost
+      let received = report.received &- before.received
+      // The numbers of a report begin anew with those of its stream.
+      guard lost >= 0, received >= 0, lost &+ received < 1 << 31 else {
+        end()
+        continue
+      }
+      if lost > 0 {
+        run = (
+          run?.from ?? before.at, report.at, (run?.lost ?? 0) + lost,
+          (run?.expected ?? 0) + lost + received
+        )
+      } else if let open = run {
+        if Double(report.at - open.to) > limits["calm_s"] * 1.5e9 {
+          end()
+        } else if let open = run {
+          run = (open.from, open.to, open.lost, open.expected + received)
+        }
+      }
+    }
+    end()
+    return found
+  }
+
+  static func findRestarts(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    facts.streams.filter { $0.direction == .inbound }.flatMap { stream in
+      stream.restarts.prefix(1000).map {
+        Detection(
+          "sequence-restart", peer: stream.peer, from: $0.at, to: $0.at,
+          "its sequence numbers went from \($0.before) to \($0.after); a receiver of SRTP may "
+            + "refuse such packets as repeated ones", ssrc: stream.ssrc, track: stream.track,
+          direction: .inbound, kind: stream.kind)
+      }
+    }
+  }
+
+  static func findForeignReports(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    var found: [Detection] = []
+    for peer in facts.peers {
+      let reports = facts.senderReports.filter {
+        $0.peer == peer.number && $0.direction == .inbound
+      }
+      let streams = facts.streams.filter {
+        $0.peer == peer.number && $0.direction == .inbound && $0.role != .repair
+      }
+      let reporting = Set(reports.map(\.ssrc))
+      guard let silent = streams.map(\.ssrc).filter({ !reporting.contains($0) }).min() else {
+        continue
+      }
+      let known = Set(streams.map(\.ssrc))
+      for ssrc in reporting.subtracting(known).sorted()
+      where facts.stream(peer.number, .inbound, ssrc) == nil {
+        let own = reports.filter { $0.ssrc == ssrc }
+        // A stream that is paused has reports without packets, which say that nothing is sent.
+        guard let first = own.first, let last = own.last,
+          own.contains(where: { $0.packets > first.packets })
+        else { continue }
+        let stream = facts.stream(peer.number, .inbound, silent)
+        found.append(
+          Detection(
+            "rtcp-other-ssrc", peer: peer.number, from: first.at, to: last.at,
+            "\(counted(Int64(own.count), "sender report")) of a source of which no packet came, and "
+              + "none of the stream that came: a receiver cannot tell whose clock they state",
+            ssrc: silent, track: stream?.track, direction: .inbound, kind: stream?.kind ?? ""))
+      }
+    }
+    return found
+  }
+
+  static func findUnevenSteps(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    facts.streams.compactMap { stream in
+      guard stream.direction == .inbound, let time = stream.unevenTime,
+        Double(stream.unevenSteps) >= limits["least_steps"],
+        Double(stream.unevenSteps) * 100 >= limits["least_share"] * Double(stream.steps)
+      else { return nil }
+      return Detection(
+        "uneven-timestamps", peer: stream.peer, from: time.lowerBound, to: time.upperBound,
+        "\(stream.unevenSteps) of \(stream.steps) steps between timestamps are no lengths of "
+          + "packets, although none is missing: a receiver conceals or shortens what lies between",
+        ssrc: stream.ssrc, track: stream.track, direction: .inbound, kind: "audio",
+        impact: FindingImpact(
+          share: Double(stream.unevenSteps) / Double(max(stream.steps, 1)),
+          count: stream.unevenSteps))
+    }
+  }
+}
+
+extension CallFacts {
+  /// How many packets of a stream's repair came in a time.
+  func repairs(of stream: Stream, from: Int64, to: Int64) -> Int64 {
+    streams.filter {
+      $0.role == .repair && $0.original == stream.ssrc && $0.peer == stream.peer
+        && $0.direction == stream.direction
+    }.reduce(0) { $0 + Int64(sum(of: $1, from: from, to: to).packets) }
+  }
+}

@@ -1,0 +1,238 @@
+import Tape
+
+// Rules about media that does not arrive.
+
+extension FindingRule {
+  /// Media that goes one way: see `oneWay`.
+  static func findOneWay(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    var found: [Detection] = []
+    for gap in facts.silentWays() where Double(gap.others) * 1e9 >= 5 * Double(gap.length) {
+      let seconds = Double(gap.length) / 1e9
+      if gap.direction == .inbound {
+        guard wasSent(gap, facts), arrivedThere(gap, facts) else { continue }
+      } else if try hadNothingToSend(gap, connection) {
+        continue
+      }
+      let way = gap.direction == .inbound ? "came in" : "went out"
+      let other = gap.direction == .inbound ? "went" : "came"
+      found.append(
+        Detection(
+          "one-way-media", peer: gap.peer, from: gap.from, to: gap.to,
+          "no media \(way) for \(decimal(seconds)) s while \(gap.others) packets \(other) the other "
+            + "way", direction: gap.direction, impact: FindingImpact(withoutMedia: seconds)))
+    }
+    return found + standingReports(facts)
+  }
+
+  /// Whether what did not come was sent: numbers are missing, or the sender says so.
+  private static func wasSent(_ gap: CallFacts.SilentWay, _ facts: CallFacts) -> Bool {
+    let streams = facts.streams.filter { $0.peer == gap.peer && $0.direction == .inbound }
+    if gap.isWhole, !streams.contains(where: { $0.first < gap.from }) { return true }
+    for stream in streams {
+      for pause in stream.gaps where pause.from <= gap.from && (pause.to ?? .min) >= gap.to {
+        if (1...32_767).contains(pause.missing) { return true }
+      }
+    }
+    var former: [Int64: CallFacts.SenderReport] = [:]
+    for report in facts.senderReports
+    where report.peer == gap.peer && report.direction == .inbound {
+      guard report.at <= gap.to else { break }
+      if report.at > gap.from {
+        if let before = former[report.ssrc] {
+          if before.at >= gap.from, report.packets > before.packets { return true }
+        } else if report.packets > 0, !streams.contains(where: { $0.ssrc == report.ssrc }) {
+          return true
+        }
+      }
+      former[report.ssrc] = report
+    }
+    return false
+  }
+
+  /// Whether the way to the other side held meanwhile: a path that is dead both ways is no path that
+  /// goes one way.
+  private static func arrivedThere(_ gap: CallFacts.SilentWay, _ facts: CallFacts) -> Bool {
+    // Reports must have come six seconds after the end.
+    let after = gap.to &+ 6_000_000_000
+    guard facts.reports(to: gap.peer, from: gap.to, to: after).count > 0 else {
+      return facts.way(gap.peer, .inbound)?.hasOther(from: gap.from, to: gap.to) ?? false
+    }
+    let lost = max(0, facts.reports(to: gap.peer, from: gap.from, to: after).lost)
+    return Double(gap.others - lost) * 1e9 >= 5 * Double(gap.length)
+  }
+
+  /// Whether the application had taken its source away.
+  private static func hadNothingToSend(
+    _ gap: CallFacts.SilentWay, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> Bool {
+    try connection.integer(
+      """
+      SELECT arguments ->> '$._1' IS NULL FROM call_request
+      WHERE peer = \(gap.peer) AND name = 'replaceSource' AND at_ns <= \(gap.from) + 1000000000
+      ORDER BY row DESC LIMIT 1
+      """) == 1
+  }
+
+  /// Reports in which an own stream stands still, from the second one on, though it is sent.
+  private static func standingReports(_ facts: CallFacts) -> [Detection] {
+    var found: [Detection] = []
+    for stream in facts.streams where stream.direction == .outbound {
+      let reports = facts.reports.filter {
+        $0.peer == stream.peer && $0.ssrc == stream.ssrc && $0.direction == .inbound
+      }
+      var place = 0
+      while place < reports.count {
+        var last = place
+        while last + 1 < reports.count, reports[last + 1].highest == reports[place].highest {
+          last += 1
+        }
+        defer { place = last + 1 }
+        let (from, to) = (reports[place].at, reports[last].at)
+        guard last > place, to - from >= CallFacts.leastQuiet else { continue }
+        let sent = Int64(facts.sum(of: stream, from: from, to: to).packets)
+        let seconds = Double(to - from) / 1e9
+        guard Double(sent) >= 5 * seconds else { continue }
+        found.append(
+          Detection(
+            "one-way-media", peer: stream.peer, from: from, to: to,
+            "nothing of it arrived at the other side for \(decimal(seconds)) s: \(sent) packets "
+              + "went there, and \(last - place + 1) of its reports stand still",
+            ssrc: stream.ssrc, track: stream.track, direction: .outbound, kind: stream.kind,
+            impact: FindingImpact(withoutMedia: seconds)))
+      }
+    }
+    return found
+  }
+
+  // MARK: Streams
+
+  /// A pause of a stream that was agreed on.
+  private struct LongPause {
+    var stream: CallFacts.Stream
+    var from: Int64
+    var to: Int64
+    var isLast: Bool
+    var missing: Int64
+    var isSent: Bool
+    var isAlive: Bool
+    var payloadType: Int64
+    var seconds: Double { Double(to - from) / 1e9 }
+  }
+
+  static func findStreamGaps(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    try longPauses(facts, connection).filter { $0.isSent || $0.isLast && !$0.isAlive }.map {
+      let seconds = $0.seconds
+      var text = "nothing of it came for \(decimal(seconds)) s\($0.isLast ? ", to the end" : ""): "
+      text +=
+        $0.missing > 0
+        ? "\($0.missing) packets of it are missing"
+        : $0.isSent ? "its sender reports that it went on" : "nothing else came either"
+      if $0.missing > 0, !$0.isAlive { text += ", and nothing else came either" }
+      return Detection(
+        "stream-gap", peer: $0.stream.peer, from: $0.from, to: $0.to, text, ssrc: $0.stream.ssrc,
+        track: $0.stream.track, direction: .inbound, kind: $0.stream.kind,
+        impact: FindingImpact(withoutMedia: seconds))
+    }
+  }
+
+  static func findAudioPauses(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    try longPauses(facts, connection).filter {
+      // The last packet of G.711 before a silence may be comfort noise (RFC 3389).
+      $0.stream.kind == "audio" && !$0.isSent && $0.payloadType != 13 && !($0.isLast && !$0.isAlive)
+    }.map {
+      Detection(
+        "audio-paused", peer: $0.stream.peer, from: $0.from, to: $0.to,
+        "nothing was sent for \(decimal($0.seconds)) s\($0.isLast ? ", to the end" : "")",
+        ssrc: $0.stream.ssrc, track: $0.stream.track, direction: .inbound, kind: "audio")
+    }
+  }
+
+  private static let leastPause: Int64 = 3_000_000_000
+
+  private static func longPauses(
+    _ facts: CallFacts, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [LongPause] {
+    var found: [LongPause] = []
+    for stream in facts.streams
+    where stream.direction == .inbound && stream.role == .media && !stream.kind.isEmpty {
+      guard let peer = facts.peer(stream.peer), let live = facts.live(peer) else { continue }
+      for gap in stream.gaps {
+        let to = gap.to ?? live.upperBound
+        guard to &- gap.from >= leastPause, gap.from >= live.lowerBound,
+          facts.isAgreed(stream.peer, .inbound, stream.kind, at: gap.from)
+        else { continue }
+        guard try !wasEnded(stream, gap.from, to, connection) else { continue }
+        // What jumps by more than can have been sent began anew.
+        let isPossible = gap.missing <= 32_767 && gap.missing <= (to - gap.from) / 500_000
+        let missing = isPossible ? gap.missing : 0
+        found.append(
+          LongPause(
+            stream: stream, from: gap.from, to: to, isLast: gap.to == nil, missing: missing,
+            isSent: missing > 0 || countedOn(stream, gap.from, to, facts),
+            isAlive: facts.hasOthers(than: stream, from: gap.from, to: to),
+            payloadType: gap.payloadType))
+      }
+    }
+    return found
+  }
+
+  /// Whether the sender reports that it sent more of a stream meanwhile.
+  private static func countedOn(
+    _ stream: CallFacts.Stream, _ from: Int64, _ to: Int64, _ facts: CallFacts
+  ) -> Bool {
+    let reports = facts.senderReports.filter {
+      $0.peer == stream.peer && $0.ssrc == stream.ssrc && $0.direction == .inbound
+        && $0.at >= from && $0.at <= to
+    }
+    return zip(reports, reports.dropFirst()).contains { $0.packets < $1.packets }
+  }
+
+  /// Whether both sides agreed that a track ends, or its sender said good-bye.
+  private static func wasEnded(
+    _ stream: CallFacts.Stream, _ from: Int64, _ to: Int64,
+    _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> Bool {
+    try connection.integer(
+      """
+      SELECT EXISTS (
+          SELECT 1 FROM event WHERE peer = \(stream.peer) AND type = 'trackended'
+            AND detail ->> '$.transceiver' = \(stream.track ?? -1)
+            AND at_ns BETWEEN \(from) - 2000000000 AND \(to))
+        OR EXISTS (
+          SELECT 1 FROM rtcp WHERE peer = \(stream.peer) AND type = 'bye' AND direction = 'in'
+            AND at_ns BETWEEN \(from) - 1000000000 AND \(to))
+      """) == 1
+  }
+}
+
+extension CallFacts {
+  /// Whether a peer received anything in a time but a stream that was silent.
+  fileprivate func hasOthers(than stream: Stream, from: Int64, to: Int64) -> Bool {
+    guard let way = way(stream.peer, .inbound) else { return false }
+    if way.hasOther(from: from, to: to) { return true }
+    return streams.contains {
+      $0.peer == stream.peer && $0.direction == .inbound && $0.ssrc != stream.ssrc
+        && $0.first < to && $0.last > from
+        && sum(of: $0, from: from &+ intervalNanoseconds, to: to &- intervalNanoseconds).packets > 0
+    }
+  }
+}
+
+/// A number with one decimal at most.
+func decimal(_ value: Double) -> String {
+  let tenths = (value * 10).rounded()
+  guard abs(tenths) < 9e15 else { return "\(value)" }
+  let whole = Int64(tenths)
+  return whole % 10 == 0 ? "\(whole / 10).0" : "\(Double(whole) / 10)"
+}
+
+/// A share as a percentage with one decimal.
+func percent(_ part: Int64, of whole: Int64) -> String {
+  whole > 0 ? "\(decimal(100 * Double(part) / Double(whole))) %" : "0.0 %"
+}

@@ -1,0 +1,251 @@
+package import Tape
+
+/// What rules about the network look at besides what all look at: how late packets were, times in
+/// which nothing came, checks, handshakes and descriptions.
+package struct NetworkFacts: Sendable {
+  /// What a peer sent or received, whatever the protocol.
+  package struct Way: Sendable {
+    package var peer: Int64
+    package var direction: WireDirection
+    package var first: Int64
+    package var last: Int64
+    package var packets: Int64 = 0
+    /// Of `leastSilence` and more, the first of them.
+    package var silences: [Silence] = []
+    /// RTCP: how many packets, when the first and the last one passed, and the times of two seconds
+    /// and more without one, the first of them.
+    package var reports: Int64 = 0
+    package var firstReport: Int64 = 0
+    package var lastReport: Int64 = 0
+    package var reportGaps: [ClosedRange<Int64>] = []
+    var pace = Pace()
+  }
+
+  /// A time in which nothing passed, of no protocol, and what came right after it.
+  package struct Silence: Sendable {
+    package var from: Int64
+    package var to: Int64
+    /// RTP packets in the second before.
+    package var pace: Int64
+    /// RTP packets in the 60 ms from its end on, and of how many streams.
+    package var burst: Int64 = 0
+    package var streams: Int64 = 0
+    /// How many numbers the streams skipped over the silence.
+    package var missing: Int64 = 0
+    /// How much later than before the first of these packets came, in nanoseconds.
+    package var lateness: Int64 = 0
+
+    package var length: Int64 { to - from }
+  }
+
+  /// How late packets of the streams were, each at its place in `CallFacts.streams`.
+  package private(set) var timings: [StreamTiming] = []
+  package private(set) var ways: [Way] = []
+  package internal(set) var datagrams = DatagramFacts()
+  /// Steps of endpoints that ran 100 ms after they were due, and more.
+  package private(set) var lateSteps: [StepTimes.Late] = []
+  package private(set) var descriptions: [SignaledDescription] = []
+
+  package static let leastSilence: Int64 = 150_000_000
+  static let leastLateness: Int64 = 100_000_000
+  /// How long after a silence packets belong to its end.
+  static let burstTime: Int64 = 60_000_000
+  static let most = 20_000
+
+  init() {}
+
+  /// Sees a packet of RTP in the pass over all; `stream` is its place in `CallFacts.streams`.
+  ///
+  /// Clocks are known after that pass alone, so that these facts have a pass of their own.
+  mutating func add(_ sight: PacketSight, _ stream: Int) {}
+
+  /// Reads what stands in other tables.
+  mutating func read(_ connection: borrowing SQLiteConnection, _ facts: CallFacts)
+    throws(SQLiteError)
+  {
+    descriptions = try SignaledDescription.read(connection, facts)
+    timings = facts.streams.map {
+      StreamTiming(clockRate: $0.role == .media ? $0.clockRate : 0)
+    }
+    try readDatagrams(connection, facts)
+    for place in timings.indices { timings[place].finish() }
+    let endpoints = Set(facts.peers.filter { !$0.isObserved }.map(\.actor))
+    lateSteps = try StepTimes.late(by: Self.leastLateness, atMost: Self.most, in: connection)
+      .filter { endpoints.contains($0.actor) }
+  }
+
+  /// One end of a path.
+  private struct End {
+    var way: Int
+    /// The places of its streams.
+    var streams: [Int64: Int]
+  }
+
+  private mutating func readDatagrams(
+    _ connection: borrowing SQLiteConnection, _ facts: CallFacts
+  ) throws(SQLiteError) {
+    let ends = try readPaths(connection, facts)
+    var bytes = try WirePieces(connection)
+    let rows = try connection.prepare(
+      """
+      SELECT path, at_ns, ssrc & 0xffffffff, marker_type IS NOT NULL, sequence & 0xffff,
+        rtp_time & 0xffffffff, size, position
+      FROM packet_store ORDER BY row
+      """)
+    while try rows.step() {
+      let (path, at) = (rows.integer(0), rows.integer(1))
+      guard let ends = ends[path] else { continue }
+      for end in ends { pass(end.way, at) }
+      if rows.integer(3) != 0 {
+        let (ssrc, sequence, rtpTime) = (rows.integer(2), rows.integer(4), rows.integer(5))
+        for end in ends {
+          guard let stream = end.streams[ssrc] else { continue }
+          addMedia(end.way, stream, at, sequence, rtpTime)
+        }
+      } else if !rows.isNull(2) {
+        for end in ends { ways[end.way].addReport(at) }
+      } else {
+        let (size, position) = (rows.integer(6), rows.integer(7))
+        let head = try bytes.read(position, min(size, 64))
+        let whole =
+          DatagramFacts.needsAll(head) && size <= 2048 ? try bytes.read(position, size) : head
+        for end in ends {
+          datagrams.add(whole, size, ways[end.way].peer, ways[end.way].direction, path, at)
+        }
+      }
+    }
+  }
+
+  private mutating func readPaths(_ connection: borrowing SQLiteConnection, _ facts: CallFacts)
+    throws(SQLiteError) -> [Int64: [End]]
+  {
+    var ends: [Int64: [End]] = [:]
+    let paths = try connection.prepare(
+      "SELECT path, peer, direction FROM path_end ORDER BY path, peer, direction")
+    while try paths.step() {
+      let (path, peer, direction) = paths.values(Int64.self, Int64.self, String.self)
+      guard let direction = WireDirection(rawValue: direction) else { continue }
+      var way = ways.firstIndex { $0.peer == peer && $0.direction == direction } ?? ways.count
+      if way == ways.count {
+        guard way < Self.most else { continue }
+        ways.append(Way(peer: peer, direction: direction, first: .max, last: .min))
+        way = ways.count - 1
+      }
+      var streams: [Int64: Int] = [:]
+      for (place, stream) in facts.streams.enumerated()
+      where stream.peer == peer && stream.direction == direction {
+        streams[stream.ssrc] = place
+      }
+      ends[path, default: []].append(End(way: way, streams: streams))
+    }
+    return ends
+  }
+
+  private mutating func pass(_ way: Int, _ at: Int64) {
+    if ways[way].packets > 0 {
+      let last = ways[way].last
+      if at &- last >= Self.leastSilence, ways[way].silences.count < Self.most {
+        ways[way].silences.append(
+          Silence(from: last, to: at, pace: ways[way].pace.packets(before: last)))
+      }
+    } else {
+      ways[way].first = at
+    }
+    ways[way].packets += 1
+    ways[way].last = max(ways[way].last, at)
+  }
+
+  private mutating func addMedia(
+    _ way: Int, _ stream: Int, _ at: Int64, _ sequence: Int64, _ rtpTime: Int64
+  ) {
+    let step = timings[stream].add(at, sequence, rtpTime)
+    ways[way].pace.add(at)
+    guard let silence = ways[way].silences.indices.last,
+      at &- ways[way].silences[silence].to < Self.burstTime
+    else { return }
+    ways[way].silences[silence].burst += 1
+    guard timings[stream].silence != silence else { return }
+    timings[stream].silence = silence
+    ways[way].silences[silence].streams += 1
+    guard let step else { return }
+    ways[way].silences[silence].missing += max(0, step.numbers - 1)
+    ways[way].silences[silence].lateness = max(
+      ways[way].silences[silence].lateness, step.lateness)
+  }
+
+  /// What a peer sent or received.
+  package func way(_ peer: Int64, _ direction: WireDirection) -> Way? {
+    ways.first { $0.peer == peer && $0.direction == direction }
+  }
+
+  /// The descriptions of a peer.
+  package func descriptions(of peer: Int64) -> [SignaledDescription] {
+    descriptions.filter { $0.peer == peer }
+  }
+}
+
+extension NetworkFacts.Way {
+  fileprivate mutating func addReport(_ at: Int64) {
+    if reports == 0 { firstReport = at }
+    if reports > 0, at &- lastReport >= 2_000_000_000, reportGaps.count < NetworkFacts.most {
+      reportGaps.append(lastReport...at)
+    }
+    reports += 1
+    lastReport = max(lastReport, at)
+  }
+}
+
+/// How many packets there were in each of the last tenths of a second.
+struct Pace: Sendable {
+  private var counts = [Int64](repeating: 0, count: 16)
+  private var slots = [Int64](repeating: -1, count: 16)
+  private static let slot: Int64 = 100_000_000
+
+  mutating func add(_ at: Int64) {
+    let slot = at / Self.slot
+    let place = Int(slot & 15)
+    if slots[place] != slot { (slots[place], counts[place]) = (slot, 0) }
+    counts[place] += 1
+  }
+
+  /// How many there were in the second before a time.
+  func packets(before at: Int64) -> Int64 {
+    let last = at / Self.slot
+    return zip(slots, counts).reduce(0) { sum, entry in
+      entry.0 > last - 10 && entry.0 <= last && entry.0 >= 0 ? sum + entry.1 : sum
+    }
+  }
+}
+
+/// Reads bytes of datagrams, which stand one after another in pieces.
+struct WirePieces: ~Copyable {
+  private var rows: SQLiteStatement
+  private var piece: Int64 = -1
+  private var bytes: [UInt8] = []
+  private static let length: Int64 = 8152
+
+  init(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
+    rows = try connection.prepare("SELECT bytes FROM wire WHERE piece = ?1")
+  }
+
+  /// The bytes from a position on; fewer where the take does not have them.
+  mutating func read(_ position: Int64, _ count: Int64) throws(SQLiteError) -> [UInt8] {
+    guard position >= 0, count > 0 else { return [] }
+    var result: [UInt8] = []
+    var place = position
+    while place < position + count {
+      if place / Self.length != piece {
+        piece = place / Self.length
+        rows.reset()
+        rows.bind(piece, at: 1)
+        bytes = try rows.step() ? rows.bytes(0) : []
+      }
+      let begin = Int(place % Self.length)
+      let end = min(bytes.count, begin + Int(position + count - place))
+      guard begin < end else { break }
+      result += bytes[begin..<end]
+      place += Int64(end - begin)
+    }
+    return result
+  }
+}

@@ -1,0 +1,273 @@
+package import Tape
+
+/// A session description that a peer sent or received, as far as rules look into it.
+package struct SignaledDescription: Sendable {
+  package enum Kind: Sendable, Hashable { case offer, answer }
+
+  /// An m-section.
+  package struct Section: Sendable, Hashable {
+    package var kind = ""
+    package var port: Int64 = 0
+    package var mid = ""
+    package var isBundleOnly = false
+    /// Whether who wrote it wants to send, and to receive.
+    package var sends = true
+    package var receives = true
+    package var formats: [Int64] = []
+    /// The encoding names of the formats, in lower case.
+    package var codecs: [Int64: String] = [:]
+    /// The formats that may be asked for again (`a=rtcp-fb: nack`); -1 is all of them.
+    package var nacked: Set<Int64> = []
+    /// The formats that a retransmission format goes with (`apt=`).
+    package var repaired: Set<Int64> = []
+    /// Whether a track or a source is named.
+    package var hasSource = false
+    package var doubled: [String] = []
+
+    package var isRejected: Bool { port == 0 && !isBundleOnly }
+  }
+
+  package var peer: Int64
+  package var at: Int64
+  /// Whether the peer made it; else the other side did.
+  package var isLocal: Bool
+  package var kind: Kind
+  package var sections: [Section] = []
+  /// Candidates in it: how many, and how many have names.
+  package var candidates = 0
+  package var namedCandidates = 0
+  /// The first `a=ice-pwd` in it, which nobody else has.
+  package var password = ""
+  /// The lines but for those that change with each one: o=, candidates.
+  package var fingerprint: UInt64 = 0
+
+  /// The codec of a format, in lower case; nil for one that it does not name.
+  package func codec(_ format: Int64) -> String? {
+    for section in sections where !section.isRejected {
+      if let codec = section.codecs[format] { return codec }
+    }
+    return nil
+  }
+
+  /// The formats of what is not rejected.
+  package var formats: Set<Int64> {
+    Set(sections.filter { !$0.isRejected }.flatMap(\.formats))
+  }
+
+  /// The text of the session's description, read line by line; what is not known is passed over.
+  init(peer: Int64, at: Int64, isLocal: Bool, kind: Kind, text: String) {
+    (self.peer, self.at, self.isLocal, self.kind) = (peer, at, isLocal, kind)
+    var direction = Section()
+    var seen: Set<Substring> = []
+    fingerprint = 0xcbf2_9ce4_8422_2325
+    for line in text.split(whereSeparator: \.isNewline) {
+      if password.isEmpty, line.hasPrefix("a=ice-pwd:") { password = String(line) }
+      if line.hasPrefix("m=") {
+        guard sections.count < 1000 else { break }
+        seen = []
+        var section = Section()
+        (section.sends, section.receives) = (direction.sends, direction.receives)
+        Self.readHead(line, into: &section)
+        sections.append(section)
+      } else if sections.isEmpty {
+        Self.readDirection(line, into: &direction)
+      } else {
+        read(line, &seen)
+      }
+      if !line.hasPrefix("o=") && !line.hasPrefix("a=candidate") {
+        for byte in line.utf8 { fingerprint = (fingerprint ^ UInt64(byte)) &* 0x100_0000_01b3 }
+      }
+    }
+  }
+
+  private static func readHead(_ line: Substring, into section: inout Section) {
+    let parts = line.dropFirst(2).split(separator: " ")
+    guard parts.count >= 3 else { return }
+    section.kind = String(parts[0])
+    section.port = Int64(parts[1].prefix { $0 != "/" }) ?? 0
+    section.formats = parts[3...].prefix(300).compactMap { Int64($0) }
+    // Types that need no line of their own (RFC 3551 section 6).
+    let usual: [Int64: String] = [
+      0: "pcmu", 3: "gsm", 8: "pcma", 9: "g722", 13: "cn", 18: "g729", 34: "h263",
+    ]
+    for format in section.formats { section.codecs[format] = usual[format] }
+  }
+
+  private static func readDirection(_ line: Substring, into section: inout Section) {
+    switch line {
+    case "a=sendrecv": (section.sends, section.receives) = (true, true)
+    case "a=sendonly": (section.sends, section.receives) = (true, false)
+    case "a=recvonly": (section.sends, section.receives) = (false, true)
+    case "a=inactive": (section.sends, section.receives) = (false, false)
+    default: break
+    }
+  }
+
+  private mutating func read(_ line: Substring, _ seen: inout Set<Substring>) {
+    let last = sections.count - 1
+    Self.readDirection(line, into: &sections[last])
+    guard line.hasPrefix("a=") else { return }
+    if !seen.insert(line).inserted, sections[last].doubled.count < 20 {
+      sections[last].doubled.append(String(line.prefix(60)))
+    }
+    let body = line.dropFirst(2)
+    let name = body.prefix { $0 != ":" }
+    let value = body.dropFirst(name.count + 1)
+    let format = Int64(value.prefix { $0.isNumber })
+    switch name {
+    case "mid": sections[last].mid = String(value)
+    case "bundle-only": sections[last].isBundleOnly = true
+    case "msid", "ssrc", "rid": sections[last].hasSource = true
+    case "rtpmap":
+      guard let format, let codec = value.split(separator: " ").dropFirst().first else { return }
+      sections[last].codecs[format] = codec.prefix { $0 != "/" }.lowercased()
+    case "rtcp-fb" where value.hasSuffix(" nack"):
+      sections[last].nacked.insert(value.hasPrefix("*") ? -1 : format ?? -2)
+    case "fmtp":
+      guard let place = value.firstRange(of: "apt=") else { return }
+      if let other = Int64(value[place.upperBound...].prefix { $0.isNumber }) {
+        sections[last].repaired.insert(other)
+      }
+    case "candidate":
+      candidates += 1
+      if value.split(separator: " ").dropFirst(4).first?.hasSuffix(".local") == true {
+        namedCandidates += 1
+      }
+    default: break
+    }
+  }
+}
+
+extension SignaledDescription {
+  /// The descriptions of all peers, in the order in which they were set or seen.
+  ///
+  /// What an endpoint's application set counts; what only went over its signaling may have been
+  /// dropped. Of others it is what is known.
+  static func read(_ connection: borrowing SQLiteConnection, _ facts: CallFacts)
+    throws(SQLiteError) -> [SignaledDescription]
+  {
+    var found: [SignaledDescription] = []
+    var latest: [Key: Int] = [:]
+    let rows = try connection.prepare(
+      """
+      WITH
+        applied AS (
+          SELECT request.row AS row, request.peer AS peer, request.at_ns AS at_ns,
+            request.name = 'setLocalDescription' AS is_local,
+            request.arguments ->> '$._0.type' AS type, request.arguments ->> '$._0.sdp' AS text
+          FROM call_request AS request LEFT JOIN call_reply AS reply
+            ON reply.peer = request.peer AND reply.call = request.call
+          WHERE request.name IN ('setLocalDescription', 'setRemoteDescription')
+            AND reply.error IS NULL AND request.arguments ->> '$._0.sdp' IS NOT NULL
+          UNION ALL
+          SELECT reply.row, reply.peer, reply.at_ns, 1, reply.reply ->> '$.type',
+            reply.reply ->> '$.sdp'
+          FROM call_request AS request JOIN call_reply AS reply
+            ON reply.peer = request.peer AND reply.call = request.call
+          WHERE request.name = 'localDescription' AND json_valid(reply.reply)
+            AND reply.reply ->> '$.sdp' IS NOT NULL
+        )
+      SELECT row, peer, at_ns, is_local, type, text FROM applied
+      UNION ALL
+      SELECT row, peer, at_ns, direction = 'out', type,
+        coalesce(iif(json_valid(message), message ->> '$.sdp', NULL), CAST(message AS TEXT))
+      FROM signaling
+      WHERE type IN ('offer', 'answer', 'pranswer', 'description')
+        AND peer NOT IN (SELECT peer FROM applied)
+      ORDER BY row LIMIT 2000
+      """)
+    while try rows.step() {
+      let (peer, at, isLocal) = (rows.integer(1), rows.integer(2), rows.integer(3) != 0)
+      guard let text = rows.text(5), text.hasPrefix("v=") else { continue }
+      let type = rows.text(4) ?? ""
+      guard type != "rollback" else { continue }
+      let isOffer =
+        type == "offer" || type == "description" && text.contains("a=setup:actpass")
+      let description = SignaledDescription(
+        peer: peer, at: at, isLocal: isLocal, kind: isOffer ? .offer : .answer, text: text)
+      let key = Key(peer: peer, isLocal: isLocal)
+      // A local description that is read again is the same one.
+      if let place = latest[key], isLocal, found[place].kind == description.kind,
+        found[place].fingerprint == description.fingerprint,
+        found[place].sections.map(\.mid) == description.sections.map(\.mid)
+      {
+        found[place].candidates = max(found[place].candidates, description.candidates)
+        continue
+      }
+      latest[key] = found.count
+      found.append(description)
+    }
+    return found
+  }
+
+  private struct Key: Hashable {
+    var peer: Int64
+    var isLocal: Bool
+  }
+}
+
+extension NetworkFacts {
+  /// An offer with its answer, at a peer.
+  package struct Exchange: Sendable {
+    package var peer: Int64
+    package var offer: SignaledDescription
+    package var answer: SignaledDescription
+  }
+
+  /// The exchanges of a peer, in their order.
+  package func exchanges(of peer: Int64) -> [Exchange] {
+    var exchanges: [Exchange] = []
+    var offers: [Bool: SignaledDescription] = [:]
+    for description in descriptions(of: peer) {
+      switch description.kind {
+      case .offer: offers[description.isLocal] = description
+      case .answer:
+        guard let offer = offers[!description.isLocal] else { continue }
+        exchanges.append(Exchange(peer: peer, offer: offer, answer: description))
+      }
+    }
+    return exchanges
+  }
+
+  /// Peers of which one has the other's description: the two ends of a connection, also where no
+  /// media shows it.
+  package var describedPairs: [(Int64, Int64)] {
+    var pairs: [(Int64, Int64)] = []
+    for one in descriptions where one.isLocal && !one.password.isEmpty {
+      guard
+        let other = descriptions.first(where: {
+          !$0.isLocal && $0.peer != one.peer && $0.password == one.password
+        }), !pairs.contains(where: { $0 == (one.peer, other.peer) })
+      else { continue }
+      pairs.append((one.peer, other.peer))
+    }
+    return pairs
+  }
+
+  /// What the payload types mean that may come to a peer; empty where no description tells.
+  ///
+  /// Who answers may number the codecs of an offer anew: what counts is that both sides name it.
+  package func agreedFormats(of peer: Int64, _ direction: WireDirection) -> [Int64: String] {
+    let own = descriptions(of: peer)
+    var names: [Bool: Set<String>] = [:]
+    for one in own {
+      for section in one.sections where !section.isRejected {
+        names[one.isLocal, default: []].formUnion(section.codecs.values)
+      }
+    }
+    guard let local = names[true], let remote = names[false] else { return [:] }
+    let both = local.intersection(remote)
+    var agreed: [Int64: String] = [:]
+    // The receiver's numbers count; an answer's count for both, as most take over an offer's.
+    let isReceiverLocal = direction == .inbound
+    for one in own where one.isLocal == isReceiverLocal {
+      for section in one.sections where !section.isRejected {
+        for format in section.formats {
+          let codec = section.codecs[format] ?? ""
+          if codec.isEmpty || both.contains(codec) { agreed[format] = codec }
+        }
+      }
+    }
+    return agreed
+  }
+}

@@ -1,0 +1,221 @@
+import Tape
+
+// Rules about video that is received.
+
+extension FindingRule {
+  static func findFreezes(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    facts.pictureGaps.compactMap { gap in
+      guard let mean = gap.freezeMean, !gap.isPause else { return nil }
+      let length = Int64((Double(gap.length) / 1e6).rounded())
+      return Detection(
+        "freeze", peer: gap.peer, from: gap.from, to: gap.to,
+        "stood still for \(length) ms, where a frame usually lasts "
+          + "\(Int64((mean / 1e6).rounded())) ms",
+        ssrc: gap.ssrc, track: gap.track, direction: .inbound, kind: "video",
+        impact: FindingImpact(frozen: gap.seconds))
+    }
+  }
+
+  /// Longer than what counts as a freeze, or for good; unless the two sides agreed on that, or the
+  /// sender said good-bye.
+  static func findStops(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    var found: [Detection] = []
+    for gap in facts.pictureGaps {
+      let hasPackets = Double(gap.packets) >= 5 * gap.seconds
+      guard gap.length > PictureGap.longestFreeze || gap.isLast && gap.seconds > 2 && hasPackets,
+        gap.isLast || !gap.isPause
+      else { continue }
+      guard try !wasAgreed(gap, connection), try !saidGoodbye(gap, connection) else { continue }
+      var text =
+        "no frame was shown for \(decimal(gap.seconds)) s\(gap.isLast ? ", to the end" : ""): "
+      if hasPackets {
+        text += "\(gap.packets) packets of it came meanwhile"
+        if gap.missing > 0 { text += ", and \(gap.missing) are missing" }
+      } else {
+        text +=
+          gap.missing > 0
+          ? "\(gap.missing) packets of it are missing"
+          : "its sender sent nothing, or nothing of it came"
+      }
+      found.append(
+        Detection(
+          "video-stopped", peer: gap.peer, from: gap.from, to: gap.to, text, ssrc: gap.ssrc,
+          track: gap.track, direction: .inbound, kind: "video",
+          impact: FindingImpact(frozen: gap.seconds)))
+    }
+    return found
+  }
+
+  /// A screen on which nothing changed, or a camera that was off: nothing was sent, and nothing is
+  /// missing.
+  static func findVideoPauses(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    var found: [Detection] = []
+    for gap in facts.pictureGaps
+    where gap.length > PictureGap.longestFreeze && !gap.isLast && gap.isPause {
+      guard try !wasAgreed(gap, connection) else { continue }
+      found.append(
+        Detection(
+          "video-paused", peer: gap.peer, from: gap.from, to: gap.to,
+          "nothing was sent for \(decimal(gap.seconds)) s", ssrc: gap.ssrc, track: gap.track,
+          direction: .inbound, kind: "video"))
+    }
+    return found
+  }
+
+  private static func wasAgreed(_ gap: PictureGap, _ connection: borrowing SQLiteConnection)
+    throws(SQLiteError) -> Bool
+  {
+    try connection.integer(
+      """
+      SELECT EXISTS (
+        SELECT 1 FROM signaling WHERE peer = \(gap.peer) AND type IN ('offer', 'answer')
+          AND at_ns BETWEEN \(gap.from) - 1000000000 AND \(gap.from) + 1000000000)
+      """) == 1
+  }
+
+  private static func saidGoodbye(_ gap: PictureGap, _ connection: borrowing SQLiteConnection)
+    throws(SQLiteError) -> Bool
+  {
+    try connection.integer(
+      """
+      SELECT EXISTS (
+        SELECT 1 FROM rtcp WHERE peer = \(gap.peer) AND direction = 'in' AND type = 'bye'
+          AND ssrc & 0xffffffff = \(gap.ssrc)
+          AND at_ns BETWEEN \(gap.from) - 1000000000 AND \(gap.to))
+      """) == 1
+  }
+
+  // MARK: Key frames
+
+  static func findMissingKeyFrames(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    keyFrameWaits(facts).filter { Double($0.to - $0.from) >= limits["least_s"] * 1e9 }.map {
+      detection("no-key-frame", $0)
+    }
+  }
+
+  /// Waits that are worth no finding by themselves, and explain why a picture stood still.
+  static func findLateKeyFrames(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    keyFrameWaits(facts).filter {
+      let seconds = Double($0.to - $0.from) / 1e9
+      return seconds >= limits["least_s"] && seconds < limits["most_s"]
+    }.map { detection("key-frame-late", $0) }
+  }
+
+  private struct KeyFrameWait {
+    var peer: Int64
+    var ssrc: Int64
+    var track: Int64?
+    var from: Int64
+    var to: Int64
+    var requests: Int
+    var isAnswered: Bool
+  }
+
+  private static func detection(_ rule: String, _ wait: KeyFrameWait) -> Detection {
+    let seconds = Double(wait.to - wait.from) / 1e9
+    let times = wait.requests == 1 ? "once" : "\(wait.requests) times"
+    return Detection(
+      rule, peer: wait.peer, from: wait.from, to: wait.to,
+      "a key frame was asked for \(times), and "
+        + (wait.isAnswered
+          ? "shown after \(decimal(seconds)) s" : "none shown in \(decimal(seconds)) s"),
+      ssrc: wait.ssrc, track: wait.track, direction: .inbound, kind: "video",
+      impact: FindingImpact(count: Int64(wait.requests)))
+  }
+
+  private static func keyFrameWaits(_ facts: CallFacts) -> [KeyFrameWait] {
+    var waits: [KeyFrameWait] = []
+    var open: [Int: Int] = [:]
+    for demand in facts.demands where demand.direction == .outbound && demand.kind != .nack {
+      let number = facts.stream(demand.peer, .inbound, demand.ssrc)?.track
+      let place = facts.tracks.firstIndex {
+        $0.peer == demand.peer && $0.direction == .inbound && $0.kind == "video"
+          && ($0.sources.contains(demand.ssrc) || $0.track == number)
+      }
+      let answer = place.flatMap { facts.tracks[$0].keyFrame(after: demand.at) }
+      let name = place ?? -1
+      if let known = open[name], waits[known].ssrc == demand.ssrc,
+        waits[known].peer == demand.peer, waits[known].to == answer ?? facts.end
+      {
+        waits[known].requests += 1
+        continue
+      }
+      open[name] = waits.count
+      waits.append(
+        KeyFrameWait(
+          peer: demand.peer, ssrc: demand.ssrc, track: place.map { facts.tracks[$0].track },
+          from: demand.at, to: answer ?? facts.end, requests: 1, isAnswered: answer != nil))
+    }
+    return waits
+  }
+
+  /// The time until a picture, from when the peer was connected and its packets came; of a call
+  /// whose beginning was seen.
+  static func findLateFirstFrames(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    var found: [Detection] = []
+    let announced = try connection.prepare(
+      """
+      SELECT DISTINCT peer, ssrc & 0xffffffff, track FROM track
+      WHERE kind = 'video' AND direction = 'in' AND ssrc IS NOT NULL
+        AND codec NOT IN ('rtx', 'red', 'ulpfec', 'flexfec', 'flexfec-03', '')
+      ORDER BY peer, track LIMIT 10000
+      """)
+    while try announced.step() {
+      let (peer, ssrc, track) = announced.values(Int64.self, Int64.self, Int64.self)
+      guard let connected = facts.connected(peer), let stream = facts.stream(peer, .inbound, ssrc)
+      else { continue }
+      let shown = facts.track(peer, track, .inbound)?.pictures.first(where: \.isGood)
+      let from = max(connected, stream.first)
+      let to = shown?.at ?? stream.last
+      let seconds = Double(to &- from) / 1e9
+      // Of whom anything was opened.
+      let isOpened = facts.tracks.contains { $0.peer == peer && $0.direction == .inbound }
+      guard seconds > limits["least_s"],
+        shown != nil || Double(stream.packets) >= 5 * seconds || isOpened
+      else { continue }
+      let text =
+        shown == nil
+        ? "no picture was shown in \(decimal(seconds)) s"
+        : "shown after \(decimal(seconds)) s"
+      found.append(
+        Detection(
+          "late-first-frame", peer: peer, from: from, to: to, text + ", though its packets came",
+          ssrc: ssrc, track: track, direction: .inbound, kind: "video",
+          impact: FindingImpact(withoutMedia: seconds)))
+    }
+    return found
+  }
+}
+
+extension CallFacts {
+  /// When a peer was connected first, as far as that was seen.
+  fileprivate func connected(_ peer: Int64) -> Int64? {
+    let own = states.filter { $0.peer == peer }
+    let machine = own.contains { $0.machine == "connection" } ? "connection" : "ice-connection"
+    return own.first { $0.machine == machine && ["connected", "completed"].contains($0.to) }?.at
+  }
+}
+
+extension CallFacts.Track {
+  /// When the first key frame after a time was shown.
+  fileprivate func keyFrame(after at: Int64) -> Int64? {
+    var (low, high) = (0, keys.count)
+    while low < high {
+      let middle = (low + high) / 2
+      if keys[middle] <= at { low = middle + 1 } else { high = middle }
+    }
+    return low < keys.count ? keys[low] : nil
+  }
+}

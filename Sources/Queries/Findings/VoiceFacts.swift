@@ -1,0 +1,288 @@
+import Tape
+
+/// What was played of audio: which concealed blocks hide a loss, and where there was nothing but
+/// digital silence.
+struct VoiceFacts: Sendable {
+  /// What became of a block.
+  enum Outcome: Sendable {
+    case decoded, recovered, concealed
+    /// Not decoded here, or passed on.
+    case untouched
+
+    init(_ outcome: String) {
+      self =
+        switch outcome {
+        case "concealed": .concealed
+        case "recovered": .recovered
+        case "not decoded", "passed on": .untouched
+        default: .decoded
+        }
+    }
+  }
+
+  /// A block of audio.
+  struct Block: Sendable {
+    var row: Int64
+    var at: Int64
+    var rtpTime: Int64
+    var source: Int64
+    var outcome: Outcome
+    /// As RFC 6464 has it: 127 is silence; nil where nothing tells.
+    var level: Int64?
+    /// Whether all of its samples are zero.
+    var isQuiet: Bool
+  }
+
+  /// Blocks in a row that were digital silence.
+  struct Silence: Sendable {
+    var place: Int
+    var from: Int64
+    var to: Int64
+    var blocks: Int64
+  }
+
+  fileprivate struct Arrival: Sendable {
+    var rtpTime: UInt32
+    var sequence: UInt16
+    var row: Int64
+  }
+
+  /// A stream of audio that was received.
+  fileprivate struct Source: Sendable {
+    var arrivals: [Arrival] = []
+    var isSorted = true
+    var last: Arrival?
+    /// The least step between the timestamps of packets in a row.
+    var usual: Int64?
+  }
+
+  private struct Name: Hashable {
+    var peer: Int64
+    var source: Int64
+  }
+
+  /// Where a track stands while its blocks are read.
+  private struct Playing: Sendable {
+    /// The last block that was not concealed, and the concealed ones since then.
+    var former: Block?
+    var concealed: [(row: Int64, at: Int64)] = []
+    var silence: Silence?
+    var isOff: Bool?
+    var switches = 0
+  }
+
+  private struct Switch: Sendable {
+    var row: Int64
+    var peer: Int64
+    var track: Int64
+    var isInbound: Bool
+    var isMuted: Bool
+  }
+
+  /// Of ten seconds or more, without what was muted.
+  private(set) var silences: [Silence] = []
+  /// How many blocks of each track had a sound, by its place.
+  private(set) var loud: [Int64] = []
+
+  private var playing: [Playing] = []
+  private var switches: [Switch] = []
+  private var wanted: Set<Name> = []
+  /// By stream; nil for those that carry no audio which was played.
+  private var sources: [Source?] = []
+  private var places: [Name: Int] = [:]
+
+  static let leastSilence: Int64 = 10_000_000_000
+
+  /// Reads what must be known before packets and blocks are.
+  mutating func prepare(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
+    let formats = try connection.prepare(
+      """
+      SELECT DISTINCT peer, ssrc & 0xffffffff FROM format
+      WHERE kind = 'audio' AND direction = 'in' LIMIT 10000
+      """)
+    while try formats.step() {
+      wanted.insert(Name(peer: formats.integer(0), source: formats.integer(1)))
+    }
+    let rows = try connection.prepare(
+      """
+      SELECT row, peer, arguments ->> '$.transceiver', arguments ->> '$.isInbound',
+        NOT (arguments ->> '$.isEnabled')
+      FROM call_request WHERE name = 'setEnabled'
+      UNION ALL
+      SELECT row, peer, detail ->> '$.transceiver', detail ->> '$.direction' = 'in',
+        type IN ('mute', 'disabled')
+      FROM event WHERE type IN ('mute', 'disabled', 'unmute', 'enabled')
+      ORDER BY 1 LIMIT \(CallFacts.most)
+      """)
+    while try rows.step() {
+      switches.append(
+        Switch(
+          row: rows.integer(0), peer: rows.integer(1), track: rows.integer(2),
+          isInbound: rows.integer(3) != 0, isMuted: rows.integer(4) != 0))
+    }
+  }
+
+  /// Sees a packet that was received; `stream` is its place among the streams.
+  mutating func add(_ sight: PacketSight, _ stream: Int) {
+    if stream >= sources.count {
+      for _ in sources.count...stream { sources.append(nil) }
+      let name = Name(peer: sight.peer, source: sight.ssrc)
+      if wanted.contains(name) {
+        sources[stream] = Source()
+        places[name] = stream
+      }
+    }
+    guard sources[stream] != nil else { return }
+    let arrival = Arrival(
+      rtpTime: UInt32(truncatingIfNeeded: sight.rtpTime),
+      sequence: UInt16(truncatingIfNeeded: sight.sequence), row: sight.row)
+    sources[stream]?.add(arrival)
+  }
+
+  /// Sees a block of a track in their order.
+  mutating func add(_ block: Block, _ place: Int, _ track: inout CallFacts.Track) {
+    while playing.count <= place {
+      playing.append(Playing())
+      loud.append(0)
+    }
+    listen(block, place, track)
+    guard track.direction == .inbound else { return }
+    if block.outcome == .concealed {
+      playing[place].concealed.append((block.row, block.at))
+      return
+    }
+    judge(place, next: block, &track)
+    playing[place].former = block
+  }
+
+  /// Ends the reading of a track.
+  mutating func finish(_ place: Int, _ track: inout CallFacts.Track) {
+    guard place < playing.count else { return }
+    judge(place, next: nil, &track)
+    endSilence(place)
+    playing[place] = Playing()
+  }
+
+  // MARK: Concealment
+
+  /// Tells concealed blocks that hide a loss from those where the sender paused (DTX) or sent no
+  /// more, and from those by which the playout slowed down (insertedSamplesForDeceleration).
+  private mutating func judge(_ place: Int, next: Block?, _ track: inout CallFacts.Track) {
+    let (former, concealed) = (playing[place].former, playing[place].concealed)
+    guard !concealed.isEmpty else { return }
+    playing[place].concealed.removeAll(keepingCapacity: true)
+    let recovered: Int64 = next?.outcome == .recovered ? 1 : 0
+    var missing: Int64?
+    var lost: Int64?
+    var came: Int64?
+    if let next {
+      let name = Name(peer: track.peer, source: next.source)
+      let arrival = self.arrival(of: next, name)
+      came = arrival?.row
+      if let former {
+        if let usual = places[name].flatMap({ sources[$0]?.usual }) {
+          missing = ((next.rtpTime &- former.rtpTime) & 0xffff_ffff) / usual - 1 - recovered
+        }
+        let past = self.arrival(of: former, Name(peer: track.peer, source: former.source))
+        if let arrival, let past {
+          lost = Int64(arrival.sequence &- past.sequence) - 1 - recovered
+        }
+      }
+    }
+    for (index, block) in concealed.enumerated() {
+      let number = Int64(index + 1)
+      var isSpared = next == nil
+      if let missing, let lost, missing > lost, number > lost { isSpared = true }
+      if let came, let missing, came < block.row, number > missing { isSpared = true }
+      track.conceal(block.at, isSpared: isSpared)
+    }
+  }
+
+  /// The packet of a block: the first one with its timestamp.
+  private mutating func arrival(of block: Block, _ name: Name) -> Arrival? {
+    guard let place = places[name] else { return nil }
+    return sources[place]?.arrival(at: UInt32(truncatingIfNeeded: block.rtpTime))
+  }
+
+  // MARK: Silence
+
+  private mutating func listen(_ block: Block, _ place: Int, _ track: CallFacts.Track) {
+    guard block.outcome != .concealed, block.level != nil || block.outcome != .untouched else {
+      return
+    }
+    while playing[place].switches < switches.count,
+      switches[playing[place].switches].row < block.row
+    {
+      let change = switches[playing[place].switches]
+      playing[place].switches += 1
+      guard change.peer == track.peer, change.track == track.track,
+        change.isInbound == (track.direction == .inbound)
+      else { continue }
+      endSilence(place)
+      playing[place].isOff = change.isMuted
+    }
+    guard block.level.map({ $0 >= 127 }) ?? block.isQuiet else {
+      loud[place] += 1
+      return endSilence(place)
+    }
+    guard playing[place].isOff != true else { return }
+    if playing[place].silence == nil {
+      playing[place].silence = Silence(place: place, from: block.at, to: block.at, blocks: 0)
+    }
+    playing[place].silence?.to = block.at
+    playing[place].silence?.blocks += 1
+  }
+
+  private mutating func endSilence(_ place: Int) {
+    guard let silence = playing[place].silence else { return }
+    playing[place].silence = nil
+    let length = silence.to &- silence.from
+    // Fewer than five blocks a second are those of a sender that pauses.
+    guard length >= Self.leastSilence, Double(silence.blocks) * 1e9 >= 5 * Double(length),
+      silences.count < CallFacts.most
+    else { return }
+    silences.append(silence)
+  }
+}
+
+extension VoiceFacts.Source {
+  fileprivate mutating func add(_ arrival: VoiceFacts.Arrival) {
+    if let last {
+      let ticks = Int64(arrival.rtpTime &- last.rtpTime)
+      if arrival.sequence &- last.sequence == 1, (1...0x7fff_ffff).contains(ticks) {
+        usual = min(usual ?? ticks, ticks)
+      }
+      isSorted = isSorted && arrival.rtpTime >= last.rtpTime
+    }
+    last = arrival
+    // A stream of ten hours has two million.
+    if arrivals.count < 5_000_000 { arrivals.append(arrival) }
+  }
+
+  fileprivate mutating func arrival(at time: UInt32) -> VoiceFacts.Arrival? {
+    if !isSorted {
+      arrivals.sort { ($0.rtpTime, $0.row) < ($1.rtpTime, $1.row) }
+      isSorted = true
+    }
+    var (low, high) = (0, arrivals.count)
+    while low < high {
+      let middle = (low + high) / 2
+      if arrivals[middle].rtpTime < time { low = middle + 1 } else { high = middle }
+    }
+    return low < arrivals.count && arrivals[low].rtpTime == time ? arrivals[low] : nil
+  }
+}
+
+extension CallFacts.Track {
+  /// Counts a concealed block once more, when it is known what it hides.
+  fileprivate mutating func conceal(_ at: Int64, isSpared: Bool) {
+    let second = self.second(of: at)
+    guard second < voices.count else { return }
+    if isSpared {
+      voices[second].spared &+= 1
+    } else {
+      if voices[second].firstConcealed == 0 { voices[second].firstConcealed = at }
+      voices[second].lastConcealed = at
+    }
+  }
+}

@@ -1,0 +1,62 @@
+/// Which findings name which fault: the judge goes by their ids alone.
+package enum AcceptedFindings {
+  /// The ids of findings that name a fault.
+  package static func of(_ kind: FaultKind) -> Set<String> {
+    connection[kind] ?? path[kind] ?? media[kind] ?? []
+  }
+
+  private static let path: [FaultKind: Set<String>] = [
+    .audioLoss: ["loss", "loss-at-peer", "loss-burst"],
+    .videoLoss: ["loss", "loss-at-peer", "loss-burst"],
+    .loss: ["loss", "loss-at-peer", "loss-burst"],
+    .lossBurst: ["loss-burst", "loss", "loss-at-peer"],
+    .mediaDeadOneWay: ["one-way-media", "stream-gap", "sent-not-arriving"],
+    .repairsLost: ["repairs-missing", "no-repair"],
+    .bottleneck: ["standing-queue"],
+    .jitter: ["high-jitter"],
+    .reordering: ["reordering"],
+    .duplicates: ["duplicates"],
+    .longDelay: ["high-round-trip", "path-became-longer"],
+    .deadPath: ["path-dead"],
+    .consentLost: ["consent-lost", "consent-nearly-lost"],
+    .rtcpLost: ["rtcp-silence"],
+    .dataBehindLoss: ["data-behind-loss"],
+  ]
+
+  private static let connection: [FaultKind: Set<String>] = [
+    .turnRefused: ["turn-refused", "turn-refused-seen"],
+    .wrongFingerprint: ["fingerprint-mismatch", "dtls-failed"],
+    .noPair: ["checks-unanswered", "only-host-candidates"],
+    .unresolvedName: ["name-unresolved"],
+    .rejectedSection: ["section-rejected", "refused-section"],
+    .inactiveDirection: ["direction-refused"],
+    .slowHandshake: ["slow-handshake"],
+    .unansweredRestart: ["restart-unfinished"],
+    .noRepairs: ["no-repair"],
+    .renegotiations: ["renegotiation-storm"],
+    .unknownPayloadType: ["payload-type-unknown"],
+    .ownProcess: ["process-starved"],
+    .peerProcess: ["peer-starved"],
+    .clockSkew: ["clock-drift"],
+    .sequenceRestart: ["sequence-restart"],
+    .unevenTimes: ["uneven-timestamps"],
+  ]
+
+  private static let media: [FaultKind: Set<String>] = [
+    .cameraStops: ["camera-stopped"],
+    .cameraRepeats: ["camera-repeats"],
+    .cameraBlack: ["camera-black"],
+    .silentMicrophone: ["microphone-without-signal", "silent-audio"],
+    .clippedMicrophone: ["clipped-microphone"],
+    .mutedSpeaker: ["speech-while-muted"],
+    .bandwidthLine: ["encoder-capped"],
+    .maxBitrate: ["encoder-capped"],
+    .layerEnds: ["simulcast-layer-ended"],
+    .codecChanges: ["codec-changed", "payload-type-changed"],
+    .slowProcessor: [
+      "process-starved", "encoder-limited-by-processor", "encoder-behind-source",
+    ],
+    .audioVideoApart: ["audio-video-apart"],
+    .requestsUnanswered: ["key-frame-requests-unanswered"],
+  ]
+}

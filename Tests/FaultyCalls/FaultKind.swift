@@ -1,0 +1,88 @@
+/// What may be wrong with a call, one thing at a time.
+package enum FaultKind: String, CaseIterable, Sendable {
+  // What the path does.
+  case audioLoss, videoLoss, loss, lossBurst, mediaDeadOneWay, repairsLost, bottleneck, jitter
+  case reordering, duplicates, longDelay, deadPath, consentLost, rtcpLost
+  // What keeps a call from coming about, or from what it should be.
+  case turnRefused, wrongFingerprint, noPair, unresolvedName, rejectedSection, inactiveDirection
+  case slowHandshake, unansweredRestart, noRepairs, renegotiations
+  // What becomes of media before it is sent.
+  case cameraStops, cameraRepeats, cameraBlack, silentMicrophone, clippedMicrophone, mutedSpeaker
+  case bandwidthLine, maxBitrate, layerEnds, codecChanges, slowProcessor, audioVideoApart
+  // Who does not run, or counts otherwise.
+  case ownProcess, peerProcess, clockSkew, sequenceRestart, unevenTimes, unknownPayloadType
+  case requestsUnanswered, dataBehindLoss
+}
+
+/// A call in which one thing goes wrong: what, how badly, when, for whom, and who recorded it.
+package struct FaultPlan: Sendable {
+  package let kind: FaultKind
+  package let seed: UInt64
+  /// The peer whose media, path or process it is: 0 or 1.
+  package let culprit: Int
+  /// The end that is recorded; nil for both.
+  package let recorded: Int?
+  /// When it begins, and for how long it lasts, in milliseconds.
+  package let from: Int
+  package let length: Int
+  /// How badly, between 0 (a little above the threshold of its rule) and 1,000.
+  package let severity: Int
+
+  /// The other peer.
+  package var victim: Int { 1 - culprit }
+
+  /// Draws the plan of a fault.
+  ///
+  /// - Parameter severity: how badly; nil draws it.
+  package init(_ kind: FaultKind, seed: UInt64, severity: Int? = nil) {
+    let chance = Chance(seed, "plan \(kind.rawValue)")
+    self.kind = kind
+    self.seed = seed
+    culprit = chance.below(2)
+    from = chance.within(4_000...8_000)
+    length = chance.within(kind.lengths)
+    let drawn = chance.below(1_001)
+    self.severity = severity ?? drawn
+    let sides = kind.sides(culprit)
+    recorded = sides[chance.below(sides.count)]
+  }
+
+  /// A value between two, as bad as the plan says.
+  package func scaled(_ mild: Int, _ bad: Int) -> Int { mild + (bad - mild) * severity / 1_000 }
+}
+
+extension FaultKind {
+  /// For how long the fault lasts, in milliseconds.
+  fileprivate var lengths: ClosedRange<Int> {
+    switch self {
+    case .mediaDeadOneWay, .deadPath: 4_000...9_000
+    case .consentLost: 18_000...40_000
+    case .lossBurst: 200...900
+    case .requestsUnanswered: 7_000...11_000
+    case .mutedSpeaker: 3_000...9_000
+    case .silentMicrophone: 16_000...24_000
+    case .clockSkew: 20_000...30_000
+    default: 6_000...12_000
+    }
+  }
+
+  /// Which ends may be the recorded one: those at which it can be seen; nil for both.
+  fileprivate func sides(_ culprit: Int) -> [Int?] {
+    let victim = 1 - culprit
+    switch self {
+    // What a box on the way changes is seen behind it.
+    case .sequenceRestart, .unevenTimes, .unknownPayloadType, .clockSkew, .peerProcess:
+      return [victim]
+    case .requestsUnanswered, .audioVideoApart, .jitter, .reordering, .duplicates, .repairsLost:
+      return [nil, victim]
+    case .clippedMicrophone, .silentMicrophone, .cameraBlack, .cameraRepeats:
+      return [nil, culprit, victim]
+    case .mutedSpeaker, .maxBitrate, .layerEnds, .ownProcess, .slowProcessor, .cameraStops:
+      return [nil, culprit]
+    case .turnRefused, .unansweredRestart, .inactiveDirection: return [nil, culprit]
+    case .bandwidthLine: return [nil, culprit]
+    case .rtcpLost: return [nil, victim]
+    default: return [nil, culprit, victim]
+    }
+  }
+}

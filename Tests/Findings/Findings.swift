@@ -1,0 +1,98 @@
+import FaultyCalls
+import Foundation
+
+/// Makes calls with one known fault each, and some in which nothing is wrong, and judges what is
+/// found in their takes.
+///
+///     findings --seed 7 --faults 40 --good 10 --folder .build/findings
+///
+/// With `--only KIND` every call has that fault; with `--keep` the takes stay, and `--show` prints
+/// all findings of each. It ends with 1 where
+/// the first finding names the fault in fewer than nine of ten calls, where a fault is not named,
+/// or where a good call has a finding that is worse than "low".
+@main
+struct Findings {
+  private var seed: UInt64 = 1
+  private var faults = 40
+  private var good = 10
+  private var folder = ".build/findings"
+  private var only: [FaultKind] = []
+  private var keeps = false
+  private var shows = false
+
+  static func main() throws {
+    var findings = Findings()
+    var words = CommandLine.arguments.dropFirst()
+    while let word = words.popFirst() {
+      switch word {
+      case "--seed": findings.seed = words.popFirst().flatMap { UInt64($0) } ?? 1
+      case "--faults": findings.faults = words.popFirst().flatMap { Int($0) } ?? 0
+      case "--good": findings.good = words.popFirst().flatMap { Int($0) } ?? 0
+      case "--folder": findings.folder = words.popFirst() ?? ""
+      case "--only":
+        let names = (words.popFirst() ?? "").split(separator: ",")
+        findings.only = names.compactMap { FaultKind(rawValue: String($0)) }
+      case "--keep": findings.keeps = true
+      case "--show": findings.shows = true
+      default:
+        print("findings: \(word) is none of --seed --faults --good --folder --only --keep --show")
+        exit(2)
+      }
+    }
+    exit(try findings.run() ? 0 : 1)
+  }
+
+  /// Whether the bar was reached.
+  private func run() throws -> Bool {
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    let run = FaultRun(folder: folder, seed: seed, keeps: keeps, shows: shows)
+    let chance = Chance(seed, "kinds")
+    var kinds: [FaultKind] = []
+    while kinds.count < faults {
+      kinds += chance.shuffled(only.isEmpty ? FaultKind.allCases : only)
+    }
+    var judged: [JudgedCall] = []
+    for (number, kind) in kinds.prefix(faults).enumerated() {
+      let call = try run.faulty(kind, number: UInt64(number))
+      show(call)
+      judged.append(call)
+    }
+    let goodKinds = chance.shuffled(GoodKind.allCases)
+    for number in 0..<good {
+      let call = try run.good(goodKinds[number % goodKinds.count], number: UInt64(number))
+      show(call)
+      judged.append(call)
+    }
+    return total(judged)
+  }
+
+  private func show(_ call: JudgedCall) {
+    let findings = call.findings.isEmpty ? "-" : call.findings.prefix(4).joined(separator: "; ")
+    print(
+      "\(padded(call.verdict.rawValue, 12))\(padded(call.name, 20))\(call.severity)\n"
+        + "            \(findings)"
+        + (call.findings.count > 4 ? "; and \(call.findings.count - 4) more" : ""))
+    fflush(nil)
+  }
+
+  private func padded(_ text: String, _ width: Int) -> String {
+    text + String(repeating: " ", count: max(1, width - text.count))
+  }
+
+  private func total(_ judged: [JudgedCall]) -> Bool {
+    func count(_ verdict: JudgedCall.Verdict) -> Int { judged.count { $0.verdict == verdict } }
+    let (first, named) = (count(.first), count(.named))
+    let unnamed = count(.symptom) + count(.unnamed)
+    let all = first + named + unnamed
+    let alarms = count(.falseAlarm)
+    let seconds = judged.reduce(0) { $0 + $1.seconds }
+    print(
+      """
+
+      seed \(seed): \(all) faults; first finding right \(first), named further down \(named), \
+      not named \(unnamed) (\(count(.symptom)) of them with symptoms); \
+      \(judged.count - all) good calls, \(alarms) with a false alarm; \(Int(seconds)) s
+      """)
+    return first * 10 >= all * 9 && unnamed == 0 && alarms == 0
+  }
+}

@@ -1,0 +1,145 @@
+import Testing
+import Wire
+
+@testable import Queries
+@testable import Tape
+
+/// Rules that look at statistics: of two peers with nearly the same samples, they name the one whose
+/// samples are over the threshold.
+struct StatRuleTests {
+  /// Members of a sample that grow by so much a second, and those that stay; text is quoted.
+  private struct Samples {
+    var type = "inbound-rtp"
+    var kind = "video"
+    var growing: [String: Double] = [:]
+    var constant: [String: String] = [:]
+  }
+
+  private struct Case {
+    var rule: String
+    var bad: Samples
+    var good: Samples
+    /// Another thing that the rule compares with, the same for both.
+    var beside: Samples?
+  }
+
+  private static func inbound(
+    _ kind: String, _ growing: [String: Double], _ constant: [String: String] = [:]
+  ) -> Samples {
+    Samples(kind: kind, growing: growing, constant: constant)
+  }
+
+  private static func outbound(
+    _ growing: [String: Double], _ constant: [String: String] = [:]
+  ) -> Samples {
+    Samples(type: "outbound-rtp", growing: growing, constant: constant)
+  }
+
+  private static func stretched(_ samples: Double) -> Samples {
+    inbound(
+      "audio",
+      [
+        "totalSamplesReceived": 48_000, "insertedSamplesForDeceleration": samples / 2,
+        "removedSamplesForAcceleration": samples / 2,
+      ])
+  }
+
+  private static func buffered(_ seconds: Double) -> Samples {
+    inbound(
+      "audio", ["jitterBufferDelay": seconds * 48_000, "jitterBufferEmittedCount": 48_000])
+  }
+
+  private static func played(_ samples: Double) -> Samples {
+    inbound("audio", ["packetsReceived": 50, "jitterBufferEmittedCount": samples])
+  }
+
+  private static func decoded(_ frames: Double, dropped: Double = 0, lost: Double = 0) -> Samples {
+    inbound(
+      "video",
+      [
+        "framesDecoded": frames, "framesDropped": dropped, "bytesReceived": 40_000,
+        "packetsReceived": 60, "packetsLost": lost,
+      ])
+  }
+
+  private static func encoded(_ rate: Int) -> Samples {
+    outbound([:], ["framesPerSecond": "\(rate)", "active": "1"])
+  }
+
+  private static let cases = [
+    Case(rule: "audio-stretched", bad: stretched(8_000), good: stretched(3_000)),
+    Case(rule: "audio-late", bad: buffered(0.5), good: buffered(0.3)),
+    Case(
+      rule: "jitter-buffer-flushed", bad: inbound("audio", ["jitterBufferFlushes": 1]),
+      good: inbound("audio", ["jitterBufferFlushes": 0.2])),
+    Case(rule: "audio-not-played", bad: played(0), good: played(48_000)),
+    Case(
+      rule: "playout-starved",
+      bad: Samples(
+        type: "media-playout", kind: "audio", growing: ["synthesizedSamplesDuration": 0.05]),
+      good: Samples(
+        type: "media-playout", kind: "audio", growing: ["synthesizedSamplesDuration": 0.01])),
+    Case(
+      rule: "encoder-limited-by-processor",
+      bad: outbound([:], ["qualityLimitationReason": "'cpu'"]),
+      good: outbound([:], ["qualityLimitationReason": "'none'"])),
+    Case(
+      rule: "encoder-slow", bad: outbound(["totalEncodeTime": 0.9, "framesEncoded": 20]),
+      good: outbound(["totalEncodeTime": 0.5, "framesEncoded": 20])),
+    Case(
+      rule: "decoder-slow", bad: inbound("video", ["totalDecodeTime": 0.9, "framesDecoded": 20]),
+      good: inbound("video", ["totalDecodeTime": 0.5, "framesDecoded": 20])),
+    Case(
+      rule: "encoder-behind-source", bad: encoded(12), good: encoded(24),
+      beside: Samples(type: "media-source", constant: ["framesPerSecond": "25"])),
+    Case(rule: "frames-dropped", bad: decoded(20, dropped: 5), good: decoded(20, dropped: 1)),
+    // The same of a path that loses packets: nobody blames the decoder.
+    Case(
+      rule: "frames-dropped", bad: decoded(20, dropped: 5),
+      good: decoded(20, dropped: 5, lost: 6)),
+    Case(rule: "decoder-stuck", bad: decoded(0), good: decoded(1)),
+    Case(
+      rule: "decoder-missing",
+      bad: inbound(
+        "video", ["framesReceived": 10],
+        ["framesDecoded": "0", "decoderImplementation": "'NullVideoDecoder'"]),
+      good: inbound(
+        "video", ["framesReceived": 10, "framesDecoded": 10],
+        ["decoderImplementation": "'libvpx'"])),
+    Case(
+      rule: "picture-corrupt",
+      bad: inbound("video", ["totalCorruptionProbability": 3, "corruptionMeasurements": 4]),
+      good: inbound("video", ["totalCorruptionProbability": 1, "corruptionMeasurements": 4])),
+  ]
+
+  private func insert(_ samples: Samples, peer: Int, ssrc: Int, _ row: inout Int64) -> String {
+    (0..<8).map { (second: Int) -> String in
+      row += 65_536
+      var members = ["'ssrc', \(ssrc)", "'kind', '\(samples.kind)'"]
+      members += samples.growing.sorted { $0.key < $1.key }
+        .map { "'\($0.key)', \($0.value * Double(second))" }
+      members += samples.constant.sorted { $0.key < $1.key }.map { "'\($0.key)', \($0.value)" }
+      return """
+        INSERT INTO stat (row, peer, at_ns, call, id, type, timestamp_ms, members)
+        VALUES (\(row), \(peer), \(second * 1_000_000_000), \(second), 'S\(ssrc)',
+          '\(samples.type)', 0, json_object(\(members.joined(separator: ", "))));
+        """
+    }.joined()
+  }
+
+  @Test func theSamplesOverTheThresholdAreNamedAndTheOthersAreNot() throws {
+    let folder = try TakeFolder()
+    let path = try folder.record(SampleSteps.all)
+    for one in Self.cases {
+      var row: Int64 = 1 << 40
+      var sql = "DELETE FROM stat;"
+      for (peer, samples) in [(1, one.bad), (2, one.good)] {
+        sql += insert(samples, peer: peer, ssrc: 900 + peer, &row)
+        if let beside = one.beside { sql += insert(beside, peer: peer, ssrc: 800 + peer, &row) }
+      }
+      try folder.alter(path, sql)
+      let found = try TakeFindings(path: path).detections.filter { $0.rule == one.rule }
+      #expect(!found.isEmpty && found.allSatisfy { $0.peer == 1 }, "\(one.rule): \(found)")
+    }
+  }
+}
