@@ -68,8 +68,8 @@ class Call:
     apart: bool = False
     # The only codec of video frames that the peer takes part with.
     codec: str = "vp8"
-    # The only codec of audio that the peer offers. In its answers it does not decide alone: Chromium
-    # then sends what the offer likes best, and aiortc answers all that both know.
+    # The only codec of audio that the peer offers. In its answers it does not decide alone:
+    # Chromium then sends what the offer likes best, and aiortc answers all that both know.
     audio: str = "opus"
     # Retake sends video frames from a file of that codec, as they are.
     file: bool = False
