@@ -131,7 +131,7 @@ struct KeyTonesTests {
     #expect(events.allSatisfy { $0.bytes.count == 4 && $0.outcome == "not decoded" })
     // 100 ms are five blocks, and the end is said twice more.
     try #require(events.count == 3 * 7)
-    #expect(events.map { $0.bytes[0] } == [5, 13, 11].flatMap { Array(repeating: $0, count: 7) })
+    #expect(events.map { $0.bytes[0] } == [5, 15, 11].flatMap { Array(repeating: $0, count: 7) })
     for key in 0..<3 {
       let own = events[(7 * key)..<(7 * key + 7)]
       #expect(Set(own.map(\.rtpTime)).count == 1, "the time is that of the beginning")
