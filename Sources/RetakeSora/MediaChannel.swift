@@ -92,7 +92,11 @@ public final class MediaChannel: Sendable {
       configuration.mediaChannelHandlers.follow(handlers, self)
       state.withLock { $0.handlers = handlers }
       native.mediaChannelHandlers = handlers
-      let room = Room(.sora(native), session: session, label: "Sora", audio: audio)
+      var config = RoomConfig()
+      // The SDK plays all that comes, whoever speaks.
+      config.audioOccupants = nil
+      let room = Room(
+        .sora(native), config: config, session: session, label: "Sora", audio: audio)
       let media = native.role == .recvonly ? nil : try Self.media(native)
       let isGivenUp = state.withLock { state in
         (state.room, state.media, state.audio) = (room, media, audio)

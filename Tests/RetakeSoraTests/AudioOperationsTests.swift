@@ -20,9 +20,12 @@ import Testing
     let desk: Desk
     let server: SoraChannel
 
-    init(_ desk: Desk = Desk(), sendsVoice: Bool = true, receivesVoice: Bool = false) async throws {
+    init(
+      _ desk: Desk = Desk(), sendsVoice: Bool = true, receivesVoice: Bool = false, hertz: Int = 440
+    ) async throws {
       self.desk = desk
-      server = try await SoraChannel(sendsVoice: sendsVoice, receivesVoice: receivesVoice)
+      server = try await SoraChannel(
+        sendsVoice: sendsVoice, receivesVoice: receivesVoice, hertz: hertz)
       RTCAudioSession.sharedInstance().use(nil)
       AVCaptureDevice.useAccess()
       AVCaptureDevice.useDevices([])
@@ -79,6 +82,28 @@ import Testing
     await onQueue { app.value.handleMuteReceiveStream(connectionId: "other") }
     try await eventually("the tone again") { (4_000...16_000).contains(machine.desk.peak) }
     await onQueue { app.value.mediaChannel }?.disconnect()
+    try await machine.end()
+  }
+
+  // SO1: nothing is muted but by the application, also what nobody speaks on.
+  @Test func aVoiceIsOnWhoeverSpeaks() async throws {
+    let machine = try await Machine(hertz: 0)
+    let (app, url) = (application(), machine.url)
+    await onQueue { app.value.connect(app.value.louder(url: url)) }
+    try await hears("connected", app)
+    try await hears("added other", app)
+    let channel = try #require(await onQueue { app.value.mediaChannel })
+    try await eventually("audio") {
+      await withCheckedContinuation { continuation in
+        channel.getStats { report in
+          let counts = report.statistics.values.filter { $0.type == "inbound-rtp" }
+            .compactMap { ($0.values["packetsReceived"] as? NSNumber)?.intValue }
+          continuation.resume(returning: (counts.max() ?? 0) > 30)
+        }
+      }
+    }
+    #expect(channel.receiverStreams.first?.audioEnabled == true)
+    channel.disconnect()
     try await machine.end()
   }
 

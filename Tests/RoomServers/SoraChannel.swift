@@ -28,7 +28,10 @@ package final class SoraChannel: Sendable {
     let socket = Mutex<WebSocket?>(nil)
   }
 
-  package init(sendsVoice: Bool = false, receivesVoice: Bool = false) async throws {
+  /// - Parameter hertz: the tone of the voice; 0: it is silent.
+  package init(
+    sendsVoice: Bool = false, receivesVoice: Bool = false, hertz: Int = 440
+  ) async throws {
     folder = FileManager.default.temporaryDirectory.path + "/sora-" + UUID().uuidString
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
     path = folder + "/channel.take"
@@ -39,13 +42,14 @@ package final class SoraChannel: Sendable {
     clients = try Session(options)
     let peer = hosting.makePeer(label: "sora")
     let heard = Heard()
+    let voice = sendsVoice ? MediaSource.tone(hertz: hertz, pauseSeconds: 0) : nil
     let route = WebSocketRoute(path: "/signaling") { socket, _ in
       heard.socket.withLock { $0 = socket }
       while case .text(let text)? = await socket.receive() {
         guard let message = try? JSONValue(parsing: text) else { continue }
         if message["type"]?.text == "connect" { heard.connect.withLock { $0 = message } }
         if let answer = try? await SoraChannel.answer(
-          message, by: peer, sendsVoice: sendsVoice, receivesVoice: receivesVoice)
+          message, by: peer, voice: voice, receivesVoice: receivesVoice)
         {
           socket.post(.text(answer.json))
         }
@@ -68,15 +72,15 @@ package final class SoraChannel: Sendable {
   package var connectMessage: JSONValue? { heard.connect.withLock { $0 } }
 
   private static func answer(
-    _ message: JSONValue, by peer: PeerConnection, sendsVoice: Bool, receivesVoice: Bool
+    _ message: JSONValue, by peer: PeerConnection, voice: MediaSource?, receivesVoice: Bool
   ) async throws(PeerError) -> JSONValue? {
     switch message["type"]?.text {
     case "connect"?:
       try await peer.addTransceiver(.video, direction: .recvonly)
       if receivesVoice { try await peer.addTransceiver(.audio, direction: .recvonly) }
-      if sendsVoice {
+      if let voice {
         try await peer.addTransceiver(
-          .audio, direction: .sendonly, source: .tone(hertz: 440, pauseSeconds: 0),
+          .audio, direction: .sendonly, source: voice,
           streamIDs: ["other"])
       }
       try await peer.setLocalDescription()
