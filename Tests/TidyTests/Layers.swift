@@ -16,7 +16,8 @@ enum Layers {
     "Stats", "Speakers", "Peer", "RoomSignaling", "RoomProtocols", "Room", "MediaFiles", "Tape",
     "Queries", "Page", "Replay", "Debug", "Verify", "Lab", "TLS", "Live", "Export",
     "RetakeTesting", "Signaling", "RoomClient", "Retake", "RetakeRTC",
-    "RetakeCommand", "RetakeMain", "altered", "soak", "TsharkTables",
+    "RetakeCommand", "RetakeMain", "altered", "soak", "TsharkTables", "FaultyCalls",
+    "findings",
   ]
 
   /// The deterministic core: no clock, no randomness, no input or output of its own.
