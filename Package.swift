@@ -187,7 +187,7 @@ let package = Package(
         "Wire", "Digests", "STUN", "TURN", "RTP", "Transport", "Observer", "Peer", "Media",
         "MediaFiles", "Tape", "Replay", "Live",
       ]),
-    module("Verify", ["Wire", "Peer", "Media", "Tape", "Replay"]),
+    module("Verify", ["Wire", "Peer", "Media", "Tape", "Queries", "Replay"]),
     module("RetakeTesting", ["Live", "Media", "Peer", "SDP", "Tape", "Replay", "Verify"]),
     module(
       "Signaling", ["SDP", "Peer", "RoomSignaling", "RoomProtocols", "TLS", "CFiles"] + nio,
@@ -252,7 +252,9 @@ let package = Package(
       [
         "Wire", "Media", "MediaFiles", "Peer", "Stats", "Tape", "Queries", "Replay", "Debug", "Lab",
       ]),
-    tests("PageTests", ["Wire", "Digests", "RTP", "SCTP", "Media", "Peer", "Tape", "Page", "Lab"]),
+    tests(
+      "PageTests",
+      ["Wire", "Digests", "RTP", "SCTP", "Media", "Peer", "Tape", "Queries", "Page", "Lab"]),
     tests("VerifyTests", ["Wire", "RTP", "Media", "Peer", "Tape", "Replay", "Verify", "Lab"]),
     tests(
       "RetakeTestingTests",

@@ -25,7 +25,7 @@ struct Retake: AsyncParsableCommand {
 
       A call went wrong?
         retake import call.pcap --out call.take
-        retake stats call.take --problems
+        retake findings call.take
         retake page call.take --out call.html
 
       The exit status is 0 when all is well, 1 for a difference or a failed check, 2 for a \
@@ -36,7 +36,7 @@ struct Retake: AsyncParsableCommand {
     version: retakeVersion,
     subcommands: [
       Record.self, ImportCommand.self, ReplayCommand.self, InfoCommand.self, TimelineCommand.self,
-      StatsCommand.self,
+      StatsCommand.self, FindingsCommand.self, SummaryCommand.self,
       SpeakersCommand.self, SQLCommand.self, PageCommand.self, OpenCommand.self,
       ExportCommand.self,
       DebugCommand.self,

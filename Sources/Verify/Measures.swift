@@ -1,3 +1,4 @@
+import Queries
 package import Tape
 
 /// The outcome of a session, measured in its take: states, frames, freezes, bit rates, loss,
@@ -8,8 +9,12 @@ package struct Measures: Hashable, Sendable {
 
   /// Measures a take; nothing is verified or replayed.
   ///
-  /// - Parameter isForPin: whether what better rules took the place of is left out.
-  package init(path: String, isForPin: Bool = false) throws(TapeError) {
+  /// - Parameters:
+  ///   - isForPin: whether what better rules took the place of is left out, and findings are in.
+  ///   - hasFindings: whether what went wrong is measured, too.
+  package init(path: String, isForPin: Bool = false, hasFindings: Bool = false)
+    throws(TapeError)
+  {
     let connection = try TakeFile.openForQueries(path)
     var found: [(peer: Int64, rule: Int, measure: Measure)] = []
     do throws(SQLiteError) {
@@ -27,6 +32,24 @@ package struct Measures: Hashable, Sendable {
     }
     found.sort { ($0.peer, $0.rule, $0.measure.name) < ($1.peer, $1.rule, $1.measure.name) }
     all = found.map(\.measure)
+    if isForPin || hasFindings { all += try Measures.findings(path) }
+  }
+
+  /// The end of the name of what went wrong.
+  static let findings = ": findings"
+
+  /// The ids of what went wrong at each peer, worst first; what is only worth knowing is left out.
+  private static func findings(_ path: String) throws(TapeError) -> [Measure] {
+    let found = try TakeFindings(path: path).findings.filter { $0.severity >= .medium }
+    return try TakePeers.all(in: path).map { peer in
+      var ids: [String] = []
+      for finding in found where finding.worst?.peer == peer.number && !ids.contains(finding.id) {
+        ids.append(finding.id)
+      }
+      return Measure(
+        name: "peer \(peer.number)\(findings)",
+        value: .words(ids.isEmpty ? "none" : ids.joined(separator: ", ")))
+    }
   }
 
   private static func measure(_ name: String, _ value: Value?, _ rule: MeasureRule) -> Measure? {

@@ -162,7 +162,9 @@ package struct TakeVerification: Sendable {
       notes.append("no pin: compared with what the take itself says")
       wanted = Pin(mode: .meaning, measures: try Measures(path: path))
     }
-    let found = try TakeVerification.redriven(path, kinds: kinds, makePeer)
+    let hasFindings = wanted.checks.contains { $0.name.hasSuffix(Measures.findings) }
+    let found = try TakeVerification.redriven(
+      path, kinds: kinds, hasFindings: hasFindings, makePeer)
     leftOut = found.leftOut
     let misses = wanted.misses(of: found.measures)
     if !misses.isEmpty { outcome = .missed(misses) }
@@ -170,7 +172,8 @@ package struct TakeVerification: Sendable {
 
   /// What comes of a session when the stack is driven with its inputs on its own terms.
   package static func redriven(
-    _ path: String, kinds: MachineKinds = MachineKinds(), _ makePeer: @escaping MakePeer
+    _ path: String, kinds: MachineKinds = MachineKinds(), hasFindings: Bool = false,
+    _ makePeer: @escaping MakePeer
   ) throws(TapeError) -> (measures: Measures, summary: Redrive.Summary, leftOut: [String]) {
     let folder = FileManager.default.temporaryDirectory.path
     let whole: WholeFile
@@ -191,6 +194,6 @@ package struct TakeVerification: Sendable {
       path: path, output: output, options: options, kinds: kinds, codecs: { LibraryCodecs() },
       peer: makePeer)
     let summary = try redrive.run()
-    return (try Measures(path: output), summary, substitution.notes)
+    return (try Measures(path: output, hasFindings: hasFindings), summary, substitution.notes)
   }
 }

@@ -43,6 +43,8 @@ struct VerbRun {
       ["replay", take], ["info", take], ["info", "--json", take], ["timeline", take],
       ["timeline", "--json", take], ["stats", take], ["stats", "--json", take],
       ["stats", "--series", take], ["stats", "--sdk", take], ["stats", "--problems", take],
+      ["findings", take], ["findings", "--json", take], ["summary", take],
+      ["summary", "--json", take],
       ["stats", "--at", "0.2", take], ["speakers", take], ["speakers", "--json", take],
       ["sql", "--time-limit", "5", take, "SELECT * FROM packet LIMIT 100"],
       ["sql", "--time-limit", "5", take, "SELECT * FROM stream"],

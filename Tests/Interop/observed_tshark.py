@@ -137,7 +137,7 @@ def _ours(database, program, take):
     for problem in problems:
         if problem["problem"] == "sequence-restart":
             for stream in streams.values():
-                if f"ssrc {stream.ssrc} " in problem["evidence"]:
+                if problem.get("ssrc") == stream.ssrc:
                     stream.restarts += 1
     return list(streams.values())
 

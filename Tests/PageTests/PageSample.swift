@@ -66,6 +66,8 @@ struct PageData: Decodable {
     var rule: String
     var peer: Int
     var severity: Int
+    var text: String
+    var symptoms: [Finding]?
     var count: Int
     var seconds: Double
   }

@@ -25,19 +25,18 @@ struct GoodCallTests {
       path: path, seed: 77, links: [LinkSettings(), LinkSettings()], labels: ["caller", "callee"])
     run(kind, recorded)
     _ = try recorded.finish()
-    let found = try TakeProblems(path: path)
-    for problem in found.problems {
-      let severity = ProblemRule.severity(of: problem.name)
+    let found = try TakeFindings(path: path)
+    for problem in found.detections {
+      let severity = problem.severity ?? FindingRule.named(problem.rule)?.severity ?? .medium
       #expect(
-        severity <= 1,
-        "\(kind): \(problem.name) of \(problem.peer), \(problem.evidence)")
+        severity <= .low,
+        "\(kind): \(problem.rule) of \(problem.peer), \(problem.evidence)")
     }
-    #expect(try TakeProblems(path: path, asksAlways: true).problems == found.problems)
     switch kind {
-    case .microphoneTakenAway: #expect(found.problems.map(\.name) == ["audio-paused"])
+    case .microphoneTakenAway: #expect(found.detections.map(\.rule) == ["audio-paused"])
     // A camera that is off sends nothing, and nothing is missing.
-    case .cameraOff: #expect(found.problems.map(\.name) == ["video-paused"])
-    default: #expect(found.problems.isEmpty, "\(kind): \(found.problems)")
+    case .cameraOff: #expect(found.detections.map(\.rule) == ["video-paused"])
+    default: #expect(found.detections.isEmpty, "\(kind): \(found.detections)")
     }
   }
 

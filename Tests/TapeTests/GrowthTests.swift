@@ -1,7 +1,7 @@
 import Foundation
-import Queries
 import Testing
 
+@testable import Queries
 @testable import Tape
 
 /// No view and no rule takes more than its share of a longer call: twice the rows are twice the
@@ -85,11 +85,9 @@ struct GrowthTests {
     let folder = try TakeFolder()
     let short = try TakeFile.openForQueries(try take(folder, 1_500))
     let long = try TakeFile.openForQueries(try take(folder, 6_000))
-    // What is found by a pass of its own: see `ProblemShortcuts`.
-    let shortcuts: Set = ["loss", "loss-burst", "sequence-restart"]
     let queries =
       TakeSchema.views.map { ($0.name, "SELECT * FROM \($0.name)") }
-      + ProblemRule.all.filter { !shortcuts.contains($0.name) }.map { ($0.name, $0.sql) }
+      + FindingRule.all.filter { $0.detector == nil }.map { ($0.id, $0.sql) }
     for (name, query) in queries {
       let (few, many) = (try work(query, short), try work(query, long))
       // Sorting adds the logarithm, and what is read once weighs more in the short one.

@@ -163,9 +163,10 @@ enum NetworkScene: String, CaseIterable {
     case .unknownName:
       lines = lines.map { $0.replacing(".local ", with: "0.local ") }
     case .noCandidates: lines.removeAll { $0.hasPrefix("a=candidate") }
-    case .rejectedSection where sdp.contains("a=setup:passive") || sdp.contains("a=setup:active"):
-      lines = lines.map {
-        $0.hasPrefix("m=video ") ? $0.replacing("m=video 9", with: "m=video 0") : $0
+    case .rejectedSection where !sdp.contains("a=setup:actpass"):
+      lines = lines.map { line in
+        guard line.hasPrefix("m=video ") else { return line }
+        return "m=video 0 " + line.dropFirst(8).drop { $0 != " " }.dropFirst()
       }
     case .unwantedMedia where !sdp.contains("a=setup:actpass"):
       let video = lines.firstIndex { $0.hasPrefix("m=video") } ?? lines.endIndex
@@ -230,7 +231,7 @@ enum NetworkScene: String, CaseIterable {
       call.network.links[0].jitter = .milliseconds(self == .jitter ? 120 : 8)
       recorded.run(for: .seconds(5))
     case .reordered:
-      call.network.links[0].jitter = .milliseconds(35)
+      call.network.links[0].jitter = .milliseconds(65)
       recorded.run(for: .seconds(4))
     case .duplicates:
       call.network.links[0].duplicatesPerMille = 80

@@ -35,8 +35,8 @@ struct RefusedSectionTests {
     recorded.call.call(1, .setRemoteDescription(SessionDescription(type: .offer, sdp: offer)))
     recorded.run(for: .milliseconds(100))
     _ = try recorded.finish()
-    return try TakeProblems(path: path).problems
-      .filter { $0.name == "refused-section" && $0.peer == 2 }.map(\.evidence)
+    return try TakeFindings(path: path).detections
+      .filter { $0.rule == "refused-section" && $0.peer == 2 }.map(\.evidence)
   }
 
   private static let speech =

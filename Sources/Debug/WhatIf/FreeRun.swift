@@ -19,8 +19,26 @@ package final class FreeRun {
     package var peer: UInt32?
     /// Where chance in the edits comes from.
     package var seed: UInt64 = 1
+    /// What was lost in the recording and comes all the same, in the order of time.
+    package var delivered: [LostPacket] = []
 
     package init() {}
+
+    package init(delivering packets: [LostPacket]) { delivered = packets }
+  }
+
+  /// A packet that did not come in the recording.
+  package struct LostPacket: Sendable {
+    /// The number of the peer that gets it.
+    package var peer: UInt32
+    package var at: Instant
+    package var datagram: Datagram
+
+    package init(peer: UInt32, at: Instant, datagram: Datagram) {
+      self.peer = peer
+      self.at = at
+      self.datagram = datagram
+    }
   }
 
   /// A datagram that comes later than it was recorded, or again.
@@ -83,6 +101,11 @@ package final class FreeRun {
     self.changes = changes
     self.codecs = codecs
     editor = PacketEditor(changes.edits, seed: changes.seed)
+    for packet in changes.delivered {
+      held.append(
+        Held(at: packet.at, order: order, peer: packet.peer, datagram: packet.datagram))
+      order += 1
+    }
   }
 
   /// The time of the last step of the take, for progress.
@@ -155,8 +178,8 @@ package final class FreeRun {
       let arrival = held.first?.at
       if let arrival, arrival <= instant, arrival <= wake?.at ?? instant {
         let datagram = held.removeFirst()
-        step(
-          datagram.peer, .datagram(datagram.datagram, arrival: datagram.at), at: datagram.at)
+        let actor = peers.first { $0.peer == datagram.peer }?.number ?? datagram.peer
+        step(actor, .datagram(datagram.datagram, arrival: datagram.at), at: datagram.at)
       } else if let wake, wake.at + patience < instant {
         step(peers[wake.index].number, .deadline, at: wake.at)
       } else {
@@ -211,19 +234,20 @@ package final class FreeRun {
     _ step: TapeChunk.Step, _ rows: RowList, _ datagram: Datagram, _ arrival: Instant
   ) {
     let (peer, at) = (step.head.actor, step.head.at)
+    let number = driven(peer)?.peer ?? peer
     var datagram = datagram
     var delay: Interval?
     for action in editor.actions(step, rows, memory) {
       switch action {
       case .drop: return
       case .delay(let length): delay = (delay ?? .zero) + length
-      case .duplicate: hold(peer, datagram, at: at + (delay ?? .zero))
+      case .duplicate: hold(number, datagram, at: at + (delay ?? .zero))
       case .corrupt:
         if let last = datagram.bytes.indices.last { datagram.bytes[last] ^= 0xff }
       }
     }
     if let delay {
-      hold(peer, datagram, at: arrival + delay)
+      hold(number, datagram, at: arrival + delay)
     } else {
       self.step(peer, .datagram(datagram, arrival: arrival), at: at)
     }

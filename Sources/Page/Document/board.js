@@ -413,8 +413,8 @@ function drawStrip(width) {
   Object.assign(clock, { from, to });
   const { context, x } = view;
   for (const finding of [...take.findings].reverse()) {
-    context.fillStyle = ink[finding.severity > 2 ? "bad-back" : "wait-back"];
-    if (finding.severity < 2) continue;
+    context.fillStyle = ink[finding.severity > 3 ? "bad-back" : "wait-back"];
+    if (finding.severity < 3) continue;
     for (const [begin, end] of finding.spans) {
       context.fillRect(x(begin), 0, Math.max(x(end) - x(begin), 1.5), stripHeight);
     }
@@ -432,7 +432,7 @@ function drawStrip(width) {
   context.lineWidth = 1;
   context.strokeRect(0.5, 0.5, width - 1, stripHeight - 1);
   const [worst] = take.findings;
-  if (worst && worst.severity > 1) marker(context, x(worst.spans[0][0]));
+  if (worst && worst.severity > 2) marker(context, x(worst.spans[0][0]));
   if (from > 0 || to < take.seconds) {
     context.fillStyle = ink.card;
     context.globalAlpha = 0.62;

@@ -4,7 +4,7 @@ import { speakerName } from "./lanes.js";
 import { machineCards } from "./machines.js";
 import { outcomeOf, quantile } from "./measures.js";
 import { readMembers } from "./stats.js";
-import { onWire, seriesOf, sideName, take } from "./take.js";
+import { allFindings, onWire, seriesOf, sideName, take } from "./take.js";
 
 /** The numbers: each is `{title, value, note, tone}`, or nothing when the take cannot tell. */
 export function cards() {
@@ -59,7 +59,7 @@ function frozen() {
   if (take.isExamined === false) {
     for (const [peer, , from, to] of take.freezes ?? []) count(peer, to - from, 1, to - from);
   } else {
-    for (const { rule, peer, seconds, count: times, spans } of take.findings ?? []) {
+    for (const { rule, peer, seconds, count: times, spans } of allFindings(take.findings ?? [])) {
       if (rule !== "freeze" && rule !== "video-stopped") continue;
       count(peer, seconds, times, spans[0][1] - spans[0][0]);
     }

@@ -86,7 +86,7 @@ function fillCatalogue() {
   catalogue.body.replaceChildren(...shown.map(takeRow));
 }
 
-const tonesOfSeverity = ["good", "off", "wait", "bad"];
+const tonesOfSeverity = ["good", "off", "off", "wait", "bad", "bad"];
 
 function takeRow(entry) {
   if (entry.error) {
@@ -108,7 +108,7 @@ function takeRow(entry) {
     make("td", {}, found ? make("span", {
       class: `pill ${tonesOfSeverity[found.severity]}`, title: found.evidence ?? "",
     }, found.worst
-      ? `${found.worst.replaceAll("-", " ")}${found.count > 1 ? `, ${found.count - 1} more` : ""}`
+      ? `${found.level}: ${found.worst}${found.count > 1 ? `, ${found.count - 1} more` : ""}`
         : "none") : "…"),
     make("td", {}, sparkline(entry.details?.spark)));
 }

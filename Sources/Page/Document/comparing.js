@@ -44,7 +44,7 @@ export function fillComparison() {
   const only = (one, other) => {
     const rules = one.findings.map(({ rule }) => rule)
       .filter((rule) => !other.findings.some((each) => each.rule === rule));
-    return make("td", {}, [...new Set(rules)].map((rule) => rule.replaceAll("-", " ")).join(", ")
+    return make("td", {}, [...new Set(rules)].join(", ")
       || "nothing");
   };
   const heads = ["", left.name, right.name];

@@ -3,7 +3,7 @@ import { button, counted, duration, make, place } from "./basics.js";
 import { cards } from "./cards.js";
 import { onClock, showAround, clock, point, select, timeText } from "./clock.js";
 import { coverageLines } from "./machines.js";
-import { seekCommand, sideName, take } from "./take.js";
+import { seekCommand, take } from "./take.js";
 import { copyText } from "./copying.js";
 
 export function fillCards() {
@@ -15,64 +15,16 @@ export function fillCards() {
 
 /* ---- Findings ---- */
 
-const words = { 3: ["bad", "bad"], 2: ["wait", "costs"], 1: ["off", "note"] };
+/** How a severity is drawn: 5 is critical, 1 is worth knowing. */
+const tones = { 5: "bad", 4: "bad", 3: "wait", 2: "off", 1: "off" };
 
-/** What a rule is about, as the beginning of a sentence. */
-const subjects = {
-  "never-connected": "No connection came about",
-  disconnected: "The connection was lost",
-  "ice-flapping": "The path changed again and again",
-  "relay-in-use": "A relay carried the call",
-  "high-round-trip": "The path was slow",
-  "one-way-media": "Media went one way only",
-  "stream-gap": "A stream broke off",
-  "late-first-frame": "The first picture came late",
-  "video-stopped": "Video stopped",
-  "video-paused": "A camera or a screen paused",
-  "audio-paused": "A microphone paused",
-  loss: "Packets were lost on the way",
-  "loss-burst": "Many packets in a row were lost",
-  "loss-at-peer": "The other side missed packets",
-  "no-key-frame": "A key frame was asked for in vain",
-  freeze: "Video stood still",
-  "concealed-audio": "Audio was concealed",
-  "silent-audio": "Audio was digital silence",
-  "silent-while-speaking": "Somebody spoke and was not heard",
-  "speech-while-muted": "Somebody spoke into a muted microphone",
-  "encoder-limited": "The encoder was held back",
-  "refused-section": "Media was refused, as no codec is in common",
-  "sequence-restart": "Sequence numbers began anew",
-  "rtcp-other-ssrc": "Reports are of another source than the media",
-  "uneven-timestamps": "Timestamps step unevenly",
-};
+/** A finding as a sentence, in the words of `retake findings`. */
+export const findingText = (finding) => finding.text;
 
-const readable = (rule) => {
-  const text = rule.replaceAll("-", " ");
-  return text[0].toUpperCase() + text.slice(1);
-};
-
-/** A finding as a sentence. */
-export function findingText(finding) {
-  const subject = subjects[finding.rule] ?? readable(finding.rule);
-  const streams = new Set(finding.spans.map(([, , text]) => /\bssrc (\d+)/.exec(text)?.[1]));
-  const isOncePerStream = !streams.has(undefined) && streams.size === finding.count;
-  const many = finding.count > 1
-    ? `, ${isOncePerStream ? `on ${finding.count} streams` : counted(finding.count, "time")}`
-      + `, ${duration(finding.seconds)} in all; the longest` : "";
-  const evidence = inNames(finding.spans[0][2], finding.peer);
-  return `${subject} at ${sideName(finding.peer)}${many}: ${evidence}`;
-}
-
-/** Evidence with the names of streams and tracks in the place of their numbers. */
-function inNames(evidence, peer) {
-  return evidence
-    .replace(/\bssrc (\d+)/g, (all, ssrc) => take.flows.find(({ sent, received }) =>
-      [sent, received].some((way) => way?.ssrcs.has(Number(ssrc))))?.name ?? all)
-    .replace(/\b(audio|video) track (\d+)(?: \((in|out)\))?/g, (all, kind, track, direction) =>
-      take.flows.find((flow) => flow.kind === kind && [flow.sent, flow.received].some((way) =>
-        way?.peer === peer && way.track === Number(track)
-        && way.direction === (direction ?? "in")))?.name ?? all);
-}
+/** What a finding led to, each below its cause. */
+const symptoms = (finding) => finding.symptoms.map((symptom) => make("li", {},
+  button(findingText(symptom), () => visitFinding(symptom), { class: "plain go" }),
+  symptom.symptoms.length ? make("ul", {}, symptoms(symptom)) : null));
 
 /** Shows where a finding is. */
 export function visitFinding(finding, index = 0) {
@@ -94,7 +46,7 @@ export function fillFindings() {
     return;
   }
   const rows = take.findings.map((finding) => {
-    const [tone, word] = words[finding.severity] ?? words[2];
+    const tone = tones[finding.severity] ?? "wait";
     const [from, to] = finding.spans[0];
     const command = seekCommand(from);
     const more = make("div", { class: "more", hidden: true },
@@ -104,9 +56,9 @@ export function fillFindings() {
         `${timeText(begin, 0.1)} – ${timeText(end, 0.1)}: ${text}`))),
       make("pre", { tabindex: 0 }, finding.sql));
     return make("div", { class: "finding" },
-      make("span", { class: `pill ${tone}` },
-        finding === take.findings[0] && tone === "bad" ? "worst" : word),
+      make("span", { class: `pill ${tone}` }, finding.level),
       button(findingText(finding), () => visitFinding(finding), { class: "plain go" }),
+      finding.symptoms.length ? make("ul", { class: "symptoms" }, symptoms(finding)) : null,
       make("p", {}, `${timeText(from, 0.1)} – ${timeText(to, 0.1)}`),
       button("query", (event) => {
         more.hidden = !more.hidden;
@@ -140,7 +92,7 @@ const findingsShown = 5;
 
 /** The pills beside the title. */
 export function fillPills() {
-  const bad = take.findings.filter(({ severity }) => severity > 1).length;
+  const bad = take.findings.filter(({ severity }) => severity > 2).length;
   const pills = [];
   if (take.form === "served" && take.ending && !take.isComplete) {
     pills.push(["wait", take.isLive ? "recording" : "cut short"]);

@@ -137,8 +137,9 @@ export function adoptBeside(data, bytes) {
   take.series = [...take.series, ...seriesIn(data, bytes, moved)];
   take.media = [...take.media ?? [], ...(data.media ?? []).map((entry) =>
     ({ ...entry, peer: moved(entry.peer), from: { name: data.name, peer: entry.peer } }))];
-  take.findings = [...take.findings, ...data.findings.map((finding) =>
-    ({ ...finding, peer: moved(finding.peer) }))];
+  const movedFinding = (finding) => ({ ...finding, peer: moved(finding.peer),
+    symptoms: (finding.symptoms ?? []).map(movedFinding) });
+  take.findings = [...take.findings, ...data.findings.map(movedFinding)];
   take.seconds = Math.max(take.seconds, data.seconds);
   take.presence = [...take.presence, ...data.presence.map((row) =>
     ({ ...row, actor: moved(row.actor) }))];
@@ -385,6 +386,10 @@ export function takeFacts() {
 /** The name of a file as a shell takes it. */
 export const shellWord = (word) =>
   /^[\w./:@%+=-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+
+/** All findings of a list, those beneath others among them. */
+export const allFindings = (findings) =>
+  findings.flatMap((finding) => [finding, ...allFindings(finding.symptoms ?? [])]);
 
 /** The command that goes to a time. */
 export const seekCommand = (seconds) =>

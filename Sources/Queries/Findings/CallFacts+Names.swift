@@ -196,5 +196,18 @@ extension CallFacts {
       let (what, reason) = missing.values(String.self, String.self)
       if let text = CoverageText.text(what: what, reason: reason) { unseen.append(text) }
     }
+    // What is missing in a capture looks like what is missing on the way.
+    let gaps = try connection.prepare(
+      """
+      SELECT peer, from_ns, to_ns, what, reason FROM coverage
+      WHERE what IN ('dropped', 'one-direction', 'stream-gap', 'damaged-capture', 'cut-capture')
+      ORDER BY row DESC LIMIT 1000
+      """)
+    while try gaps.step() {
+      let (peer, from, to, what, reason) = gaps.values(
+        Int64?.self, Int64.self, Int64.self, String.self, String.self)
+      guard let text = CoverageText.text(what: what, reason: reason) else { continue }
+      gapsOfSight.append(Unseen(peer: peer, from: from, to: to, text: "\(text) not seen"))
+    }
   }
 }

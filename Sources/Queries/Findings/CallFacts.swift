@@ -30,6 +30,19 @@ package struct CallFacts: Sendable {
     package var to: String
   }
 
+  /// A time in which a capture lacks what may have passed.
+  struct Unseen: Sendable {
+    var peer: Int64?
+    var from: Int64
+    var to: Int64
+    var text: String
+
+    func weakens(_ detection: Detection) -> Bool {
+      peer ?? detection.peer == detection.peer && from <= detection.toNanoseconds
+        && to >= detection.fromNanoseconds
+    }
+  }
+
   /// What a stream carries.
   package enum Role: Sendable, Hashable {
     case media
@@ -266,6 +279,8 @@ package struct CallFacts: Sendable {
   package var tracks: [Track] = []
   /// What could not be seen, each kind once.
   package var unseen: [String] = []
+  /// Times in which packets passed that the capture does not have.
+  var gapsOfSight: [Unseen] = []
   /// Long times between video frames that were shown.
   var pictureGaps: [PictureGap] = []
   /// What was played of audio, block by block.
@@ -307,6 +322,7 @@ package struct CallFacts: Sendable {
     pictureGaps = try PictureGap.all(self, connection)
     try readUnseen(connection)
     try network.read(connection, self)
+    for pair in network.describedPairs { join(pair.0, pair.1) }
     try perception.read(connection, self)
   }
 

@@ -7,6 +7,7 @@ package struct Finding: Sendable {
   package var title: String
   /// The worst of its own and its symptoms'.
   package var severity: FindingSeverity
+  package var scope: FindingRule.Scope
   /// Of whom: `caller's video to callee`, `from caller to callee`.
   package var subject: String
   /// What of it was found, in the order of time: of one stream, or of several that one fault hit.
@@ -15,6 +16,12 @@ package struct Finding: Sendable {
   package var impact: FindingImpact
   /// What it led to, the worst first.
   package var symptoms: [Finding]
+  /// Which stream its worst detection is of, where several were hit: `callee's audio`.
+  package var worstStream: String?
+  /// What could not be seen at that time and weakens it.
+  package var doubts: [String] = []
+  /// What replaying it otherwise showed, where that was asked for.
+  package var explanation: String?
 
   package var fromNanoseconds: Int64 { detections.map(\.fromNanoseconds).min() ?? 0 }
   package var toNanoseconds: Int64 { detections.map(\.toNanoseconds).max() ?? 0 }

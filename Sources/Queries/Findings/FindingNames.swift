@@ -5,10 +5,17 @@ package struct FindingNames: Sendable {
   private var labels: [Int64: String] = [:]
   private var others: [Int64: Int64] = [:]
   private let people: RoomPeople
+  /// Transceivers that carry a screen, by what rooms say.
+  private var screens: Set<String> = []
   private let streams: [CallFacts.Stream]
 
   init(_ connection: borrowing SQLiteConnection, _ facts: CallFacts) throws(SQLiteError) {
     people = try RoomPeople(connection)
+    let shared = try connection.prepare(
+      """
+      SELECT DISTINCT peer || '/' || track FROM carriage WHERE extra_value LIKE '%screen%' LIMIT 1000
+      """)
+    while try shared.step() { screens.insert(shared.text(0) ?? "") }
     let count = facts.peers.count
     for peer in facts.peers {
       let isOne = !peer.label.isEmpty && facts.peers.count { $0.label == peer.label } == 1
@@ -43,6 +50,13 @@ package struct FindingNames: Sendable {
   /// `caller's video to callee`.
   package func media(of detection: Detection) -> String {
     guard let direction = detection.direction else { return end(detection.peer) }
+    let receiver = direction == .inbound ? end(detection.peer) : otherEnd(of: detection.peer)
+    return "\(stream(of: detection)) to \(receiver)"
+  }
+
+  /// `caller's video`.
+  package func stream(of detection: Detection) -> String {
+    guard let direction = detection.direction else { return end(detection.peer) }
     let stream = streams.first {
       $0.peer == detection.peer && $0.direction == direction
         && ($0.ssrc == detection.ssrc || detection.ssrc == nil && $0.track == detection.track)
@@ -52,11 +66,11 @@ package struct FindingNames: Sendable {
     let person = track.flatMap {
       people.name(peer: detection.peer, track: $0, direction: direction.rawValue)
     }
-    let (from, to) =
-      direction == .inbound
-      ? (person ?? otherEnd(of: detection.peer), end(detection.peer))
-      : (person ?? end(detection.peer), otherEnd(of: detection.peer))
-    return "\(from)'s \(kind.isEmpty ? "media" : kind) to \(to)"
+    let sender =
+      person ?? (direction == .inbound ? otherEnd(of: detection.peer) : end(detection.peer))
+    let isScreen =
+      kind == "video" && screens.contains("\(detection.peer)/\(track ?? -1)")
+    return "\(sender)'s \(kind.isEmpty ? "media" : isScreen ? "screen" : kind)"
   }
 
   func subject(of finding: Finding, _ scope: FindingRule.Scope, _ ends: FindingEnds) -> String {

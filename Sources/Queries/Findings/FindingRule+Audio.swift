@@ -2,7 +2,7 @@
 
 extension FindingRule {
   static let concealed = FindingRule(
-    id: "concealed-audio", severity: .medium, title: "Concealed audio",
+    id: "concealed-audio", severity: .medium, title: "Concealment",
     thresholds: [
       .init("least_share", 20, "%", "of a second; Webex calls more than 5 % a severe second"),
       .init("least_blocks", 20, "blocks", "of fewer in a second no share is stated"),
@@ -104,7 +104,7 @@ extension FindingRule {
   ///
   /// Muted microphones and silence that the sender does not transmit (DTX) are none of it.
   static let silence = FindingRule(
-    id: "silent-audio", severity: .low, title: "Silent microphone",
+    id: "silent-audio", severity: .low, title: "Digital silence",
     thresholds: [.init("least_unspoken_s", 30, "s", "in which nobody else speaks; ORC")],
     sql: """
       WITH
@@ -191,9 +191,10 @@ extension FindingRule {
           FROM spaced
         )
       SELECT peer, min(at_ns) - 100000000 AS from_ns, max(at_ns) AS to_ns,
-        'the sender of audio track ' || track || ' spoke for '
-          || round((max(at_ns) - min(at_ns)) / 1e9 + 0.1, 1)
-          || ' s by its own level, and nothing was heard' AS evidence
+        'its sender spoke for ' || round((max(at_ns) - min(at_ns)) / 1e9 + 0.1, 1)
+          || ' s by its own level, and nothing was heard' AS evidence,
+        track, 'in' AS direction, 'audio' AS kind,
+        (max(at_ns) - min(at_ns)) / 1e9 + 0.1 AS without_media_s
       FROM numbered GROUP BY peer, track, run HAVING count(*) >= 10
       """)
 
@@ -202,8 +203,10 @@ extension FindingRule {
     id: "speech-while-muted", severity: .high, title: "Spoken while muted",
     sql: """
       SELECT peer, from_ns, to_ns,
-        'somebody spoke for ' || round((to_ns - from_ns) / 1e9, 1) || ' s into the microphone of '
-          || 'transceiver ' || transceiver || ', whose track was disabled' AS evidence
+        'somebody spoke for ' || round((to_ns - from_ns) / 1e9, 1)
+          || ' s into a microphone whose track was disabled' AS evidence,
+        transceiver AS track, 'out' AS direction, 'audio' AS kind,
+        (to_ns - from_ns) / 1e9 AS without_media_s
       FROM (
         SELECT peer, at_ns AS from_ns, detail ->> '$.transceiver' AS transceiver,
           detail ->> '$.phase' AS phase,

@@ -220,8 +220,9 @@ extension FindingRule {
       FROM failure WHERE NOT is_gone GROUP BY peer
       """)
 
-  /// The same of calls between others: the answers of servers are in the clear. The first 401 of a
-  /// client asks for its name (RFC 8489 section 9.2.4), 438 for a fresh nonce.
+  /// The same of calls between others: the answers of servers are in the clear.
+  ///
+  /// The first 401 of a client asks for its name (RFC 8489 section 9.2.4), 438 for a fresh nonce.
   static let turnRefusedOnTheWire = FindingRule(
     id: "turn-refused-seen", severity: .medium, title: "TURN server refused a client",
     scope: .connection, silentUnder: ["turn-refused"],

@@ -3,8 +3,9 @@ import Tape
 // Rules about data channels, the estimate of the bit rate and the pacer.
 
 extension FindingRule {
-  /// DTLS 1.2 numbers its records in the clear, so that lost ones show without keys. SCTP sends
-  /// what was lost again, and all that was sent after it on an ordered channel waits.
+  /// DTLS 1.2 numbers its records in the clear, so that lost ones show without keys.
+  ///
+  /// SCTP sends what was lost again, and all that was sent after it on an ordered channel waits.
   static let dataBehindLoss = FindingRule(
     id: "data-behind-loss", severity: .medium, title: "Data channel behind lost packets",
     scope: .flow,

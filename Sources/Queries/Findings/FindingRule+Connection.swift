@@ -7,8 +7,8 @@ extension FindingRule {
       -- An end that was only seen has no state of its connection but that of ICE, and what was seen
       -- of ICE may begin in the middle: media that comes is a connection.
       SELECT peer, min(at_ns) AS from_ns, \(end) AS to_ns,
-        'the connection was never connected; it went through '
-          || group_concat(to_state, ', ') AS evidence
+        'it went through ' || group_concat(to_state, ', ') AS evidence,
+        (\(end) - min(at_ns)) / 1e9 AS without_media_s
       FROM state
       WHERE machine = 'connection' OR machine = 'ice-connection'
         AND peer NOT IN (SELECT peer FROM state WHERE machine = 'connection')
@@ -23,7 +23,8 @@ extension FindingRule {
     silentUnder: ["never-connected"],
     sql: """
       SELECT peer, from_ns, to_ns,
-        machine || ' was ' || state || ' for ' || round(seconds, 1) || ' s' AS evidence
+        'ICE was ' || state || ' for ' || round(seconds, 1) || ' s' AS evidence,
+        seconds AS without_media_s
       FROM state_time
       WHERE machine = 'ice-connection' AND state IN ('disconnected', 'failed')
       """)
@@ -88,7 +89,8 @@ extension FindingRule {
           || iif(sum(checks) > 0 AND sum(reports) > 0, ' and ', '')
           || iif(sum(reports) > 0, sum(reports) || ' round trips that RTCP measured', '')
           || ' took more than 300 ms, the longest '
-          || CAST(round(max(round_trip_ms)) AS INTEGER) || ' ms' AS evidence
+          || CAST(round(max(round_trip_ms)) AS INTEGER) || ' ms' AS evidence,
+        max(round_trip_ms) AS delay_ms
       FROM slow WHERE round_trip_ms > 300 \(window)
       GROUP BY peer
       """)
@@ -99,14 +101,9 @@ extension FindingRule {
     causes: ["disconnected", "sequence-restart"],
     sumsUp: true,
     sql: """
-      SELECT loss.peer AS peer, first_ns AS from_ns, last_ns AS to_ns,
-        lost || ' of ' || expected || ' packets of ssrc ' || loss.ssrc || ' did not come ('
-          || round(100.0 * lost / expected, 1) || ' %)' AS evidence
-      FROM loss JOIN (
-        SELECT peer, direction, ssrc, min(first_ns) AS first_ns, max(last_ns) AS last_ns
-        FROM stream GROUP BY peer, direction, ssrc
-      ) AS span USING (peer, direction, ssrc)
-      WHERE direction = 'in' AND expected >= 50 AND lost * 50 >= expected
+      SELECT peer, direction, ssrc, expected, received, lost, round(100.0 * lost / expected, 1) AS percent
+      FROM loss WHERE direction = 'in' AND lost >= :least_lost AND expected >= :least_expected
+        AND lost * 100 >= :least_share * expected
       """, detector: findLoss)
 
   static let lossBurst = FindingRule(
@@ -128,9 +125,9 @@ extension FindingRule {
           FROM extended WINDOW stream AS (PARTITION BY peer, ssrc, part ORDER BY position, at_ns)
         )
       SELECT peer, before_ns AS from_ns, at_ns AS to_ns,
-        missing || ' packets of ssrc ' || ssrc || ' in a row did not come' AS evidence
+        missing || ' packets in a row lost' AS evidence, ssrc
       -- What came before the packet that it follows was reordered, or began anew.
-      FROM sorted WHERE missing >= 5 AND at_ns >= before_ns
+      FROM sorted WHERE missing >= :least_burst AND at_ns >= before_ns
       """, detector: findBursts)
 
   /// What the other side does not get shows in its reports alone when only this side is recorded.
@@ -139,24 +136,11 @@ extension FindingRule {
     thresholds: lossThresholds,
     causes: ["disconnected", "loss", "loss-burst"],
     sql: """
-      SELECT peer, from_ns, to_ns,
-        'the other side says that ' || lost || ' of ' || (lost + received)
-          || ' packets of ssrc ' || ssrc || ' did not come ('
-          || round(100.0 * lost / (lost + received), 1) || ' %)' AS evidence
-      FROM (
-        SELECT peer, ssrc, min(at_ns) AS from_ns, max(at_ns) AS to_ns, sum(more_lost) AS lost,
-          sum(more_received) AS received
-        FROM (
-          SELECT peer, at_ns, members ->> '$.ssrc' AS ssrc,
-            (members ->> '$.packetsLost')
-              - lag(members ->> '$.packetsLost', 1, 0) OVER stream AS more_lost,
-            (members ->> '$.packetsReceived')
-              - lag(members ->> '$.packetsReceived', 1, 0) OVER stream AS more_received
-          FROM stat WHERE type = 'remote-inbound-rtp'
-          WINDOW stream AS (PARTITION BY peer, members ->> '$.ssrc' ORDER BY row)
-        ) WHERE 1 \(window) GROUP BY peer, ssrc
-      )
-      WHERE lost + received >= 50 AND lost * 50 >= lost + received
+      SELECT rtcp.peer AS peer, rtcp.at_ns AS at_ns, each.value ->> '$.ssrc' AS ssrc,
+        each.value ->> '$.lost' AS lost, each.value ->> '$.fraction_lost' / 2.56 AS percent
+      FROM rtcp, json_each(rtcp.fields, '$.blocks') AS each
+      WHERE rtcp.type IN ('sr', 'rr') AND rtcp.direction = 'in'
+      ORDER BY ssrc, rtcp.row
       """, detector: findLossAtPeer)
 
   /// The encoder calls frames limited that are poor.
@@ -184,11 +168,12 @@ extension FindingRule {
           FROM sample
         )
       SELECT peer, min(at_ns) AS from_ns, max(at_ns) AS to_ns,
-        count(*) || iif(count(*) = 1, ' sample', ' samples') || ' of ssrc ' || ssrc
+        count(*) || iif(count(*) = 1, ' sample', ' samples') || ' of its statistics'
           || iif(count(*) = 1, ' was', ' were') || ' limited by '
           || iif(has_fallen, 'bandwidth: its target fell from '
             || (CAST(max(highest) AS INTEGER) / 1000) || ' to '
-            || (CAST(min(target) AS INTEGER) / 1000) || ' kbit/s', reason) AS evidence
+            || (CAST(min(target) AS INTEGER) / 1000) || ' kbit/s', reason) AS evidence,
+        ssrc, 'out' AS direction, 'video' AS kind
       FROM judged
       WHERE reason <> 'none' OR has_fallen GROUP BY peer, ssrc, reason
       HAVING max(at_ns) - min(at_ns) >= 1000000000

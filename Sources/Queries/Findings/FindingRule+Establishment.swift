@@ -141,9 +141,9 @@ extension FindingRule {
     id: "slow-handshake", severity: .low, title: "Slow DTLS handshake", scope: .connection,
     thresholds: [
       Threshold("least_ms", 1_000, "ms", "the first timeout of RFC 6347"),
-      Threshold("medium_ms", 2_500, "ms", "two timeouts; own choice"),
+      Threshold("medium_ms", 2_000, "ms", "nearly two timeouts; own choice"),
     ],
-    causes: ["path-dead", "process-starved", "high-round-trip"],
+    causes: ["path-dead", "process-starved", "high-round-trip", "slow-signaling"],
     sql: """
       SELECT peer, from_ns, to_ns, seconds FROM state_time
       WHERE machine LIKE 'dtls%' AND state = 'connecting' ORDER BY seconds DESC

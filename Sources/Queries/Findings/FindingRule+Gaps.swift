@@ -6,7 +6,7 @@ extension FindingRule {
   ///
   /// Where its sender paused, nothing is missing.
   static let streamGap = FindingRule(
-    id: "stream-gap", severity: .high, title: "Stream interrupted",
+    id: "stream-gap", severity: .high, title: "Interruption",
     causes: ["disconnected", "one-way-media", "sequence-restart"],
     sql: """
       WITH

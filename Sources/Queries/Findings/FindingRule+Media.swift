@@ -193,7 +193,7 @@ extension FindingRule {
   ///
   /// A path that is dead both ways is no path that goes one way.
   static let oneWay = FindingRule(
-    id: "one-way-media", severity: .high, title: "Media one way only", scope: .flow,
+    id: "one-way-media", severity: .high, title: "Media in one direction only", scope: .flow,
     causes: ["disconnected"],
     silentUnder: ["never-connected"],
     sql: """

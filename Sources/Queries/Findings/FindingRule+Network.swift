@@ -52,7 +52,10 @@ extension FindingRule {
       "path-dead", "section-rejected", "direction-refused", "payload-type-unknown",
       "media-without-transceiver", "sent-not-arriving", "srtp-refused", "consent-lost",
     ],
-    "stream-gap": ["path-dead", "consent-lost", "process-starved", "peer-starved", "path-stalled"],
+    "stream-gap": [
+      "path-dead", "consent-lost", "process-starved", "peer-starved", "path-stalled",
+      "sent-not-arriving",
+    ],
     "loss": ["path-dead", "standing-queue"],
     "loss-burst": ["path-dead", "standing-queue"],
     "loss-at-peer": ["path-dead", "standing-queue"],
@@ -62,6 +65,7 @@ extension FindingRule {
     "freeze": [
       "path-dead", "consent-lost", "process-starved", "peer-starved", "path-stalled",
       "repairs-missing", "no-repair", "standing-queue", "payload-type-unknown", "rtcp-silence",
+      "path-became-longer",
     ],
     "video-stopped": [
       "path-dead", "consent-lost", "process-starved", "peer-starved", "payload-type-unknown",
@@ -78,7 +82,7 @@ extension FindingRule {
     "concealed-audio": [
       "path-dead", "consent-lost", "process-starved", "peer-starved", "path-stalled",
       "payload-type-unknown", "standing-queue", "high-jitter", "reordering", "clock-drift",
-      "srtp-refused",
+      "srtp-refused", "path-became-longer",
     ],
     "audio-paused": ["process-starved", "peer-starved", "consent-lost"],
     "encoder-limited": ["standing-queue", "rtcp-silence", "path-dead", "high-jitter"],

@@ -42,7 +42,8 @@ extension FindingRule {
       found.append(
         Detection(
           "reordering", peer: stream.peer, from: span.from, to: span.to,
-          "\(late) of \(stream.packets) packets (\(percentage(share)) %) came after later ones"
+          "\(late) of \(stream.packets) packets (\(percentage(share)) %) came 10 ms and more "
+            + "after later ones"
             + (asked > stream.lost && stream.kind == "video"
               ? "; \(asked) were asked for again, and \(max(0, stream.lost)) were lost" : ""),
           ssrc: stream.ssrc, track: stream.track, direction: .inbound, kind: stream.kind,
@@ -323,7 +324,9 @@ extension FindingRule {
 
   // MARK: SRTP
 
-  /// Packets that SRTP did not open. It counts them at powers of two, so that this is the least.
+  /// Packets that SRTP did not open.
+  ///
+  /// It counts them at powers of two, so that this is the least.
   static let srtpRefused = FindingRule(
     id: "srtp-refused", severity: .medium, title: "Packets that SRTP refused", scope: .flow,
     thresholds: [

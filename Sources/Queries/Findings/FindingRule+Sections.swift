@@ -32,7 +32,7 @@ extension FindingRule {
 
   /// An answer with port 0 (RFC 3264 section 6) to a section that somebody wants to send in.
   static let sectionRejected = FindingRule(
-    id: "section-rejected", severity: .high, title: "Media refused in the answer",
+    id: "section-rejected", severity: .medium, title: "Media refused in the answer",
     scope: .connection, causes: ["refused-section"],
     sql: "SELECT peer, at_ns, direction, type, message FROM signaling",
     detector: findRejected)
@@ -65,7 +65,9 @@ extension FindingRule {
               "\(who) refused the \(offered.kind) section"
                 + (offered.mid.isEmpty ? "" : " (mid \(offered.mid))"),
               direction: direction, kind: offered.kind == "application" ? "data" : offered.kind,
-              severity: direction == nil && offered.kind != "application" ? .medium : .high))
+              // Many servers have no data channels, and say so like this.
+              severity: offered.kind == "application"
+                ? .low : direction == nil ? .low : .medium))
         }
       }
     }
@@ -128,6 +130,7 @@ extension FindingRule {
     thresholds: [
       Threshold("least_packets", 5, "packets", "fewer may be left over; own choice")
     ],
+    causes: ["section-rejected", "direction-refused"],
     sql: """
       SELECT peer, direction, ssrc, payload_type, packets, first_ns, last_ns FROM stream
       WHERE direction = 'in' ORDER BY peer, first_ns
@@ -202,7 +205,7 @@ extension FindingRule {
       Threshold("least_packets", 20, "packets", "fewer may come before a description; own choice"),
       Threshold("least_ms", 1_000, "ms", "see above"),
     ],
-    silentUnder: ["payload-type-unknown"],
+    causes: ["section-rejected", "direction-refused"], silentUnder: ["payload-type-unknown"],
     sql: """
       SELECT peer, ssrc, payload_type, packets, first_ns, last_ns FROM stream
       WHERE direction = 'in' AND ssrc NOT IN (

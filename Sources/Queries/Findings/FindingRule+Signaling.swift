@@ -3,8 +3,9 @@ import Tape
 // Rules about calls of the negotiation and their order.
 
 extension FindingRule {
-  /// `<call>Failure` of rtcstats-features. One that went well at the next try was a hiccup of
-  /// the application's, such as glare.
+  /// The `Failure` of each call in rtcstats-features.
+  ///
+  /// One that went well at the next try was a hiccup of the application's, such as glare.
   static let descriptionRefused = FindingRule(
     id: "description-refused", severity: .medium, title: "Description refused", scope: .connection,
     thresholds: [

@@ -3,8 +3,10 @@ import Tape
 // Rules about times in which nothing came, and who it was.
 
 extension FindingRule {
-  /// Nothing of any protocol comes: neither media nor checks nor reports. A path that loses
-  /// everything is told apart from a sender that did not send by the numbers that are missing.
+  /// Nothing of any protocol comes: neither media nor checks nor reports.
+  ///
+  /// A path that loses everything is told apart from a sender that did not send by the numbers
+  /// that are missing.
   static let pathDead = FindingRule(
     id: "path-dead", severity: .high, title: "Path dead for every protocol", scope: .connection,
     thresholds: [
@@ -106,7 +108,9 @@ extension FindingRule {
   // MARK: Who did not run
 
   /// A machine that was not called when it wanted to be: the processor had no time for it, or a
-  /// step before took too long. The tape has both times.
+  /// step before took too long.
+  ///
+  /// The tape has both times.
   static let processStarved = FindingRule(
     id: "process-starved", severity: .low, title: "Process did not run in time", scope: .end,
     thresholds: [
@@ -218,7 +222,7 @@ extension FindingRule {
     thresholds: [
       Threshold("least_ms", 200, "ms", "of no protocol; own choice"),
       Threshold("medium_ms", 350, "ms", "longer than a jitter buffer hides; own choice"),
-      Threshold("least_lateness_ms", 40, "ms", "of the first packets after it; own choice"),
+      Threshold("least_burst", 1.5, "", "times the usual packets in 60 ms after it; own choice"),
     ],
     silentUnder: ["path-dead"],
     sql: """
@@ -249,7 +253,6 @@ extension FindingRule {
     -> [(peer: Int64, silence: NetworkFacts.Silence, silencer: Silencer)]
   {
     let least = Int64(limits["least_ms"]) * 1_000_000
-    let lateness = Int64(limits["least_lateness_ms"]) * 1_000_000
     var held: [(peer: Int64, silence: NetworkFacts.Silence, silencer: Silencer)] = []
     for peer in facts.peers {
       guard let live = peer.live, let way = facts.network.way(peer.number, .inbound) else {
@@ -257,10 +260,9 @@ extension FindingRule {
       }
       for silence in way.silences where silence.length >= least && live.contains(silence.from) {
         let expected = Double(silence.pace) * Double(silence.length) / 1e9
-        // A pause of the sender ends without a burst.
+        // A pause of the sender ends without a burst, and so does a way that became longer.
         let usual = Double(silence.pace) * 0.06
-        let isBurst =
-          silence.lateness >= lateness || Double(silence.burst) >= 3 * usual + 3
+        let isBurst = Double(silence.burst) >= limits["least_burst"] * usual + 2
         guard expected >= 5, Double(silence.missing) <= max(1, expected * 0.1), isBurst else {
           continue
         }
@@ -373,16 +375,13 @@ extension FindingRule {
       let reports = facts.reports.filter {
         $0.peer == stream.peer && $0.direction == .inbound && $0.ssrc == stream.ssrc
       }
-      for run in reports.runs(where: { $0.highest == $1.highest }) {
-        guard let first = run.first, let last = run.last, last.at - first.at >= least else {
-          continue
-        }
-        let sent = facts.sum(of: stream, from: first.at, to: last.at).packets
+      for run in standing(reports, of: stream, facts) where run.to - run.from >= least {
+        let sent = facts.sum(of: stream, from: run.from, to: run.to).packets
         guard Double(sent) >= limits["least_packets"] else { continue }
-        let seconds = Double(last.at - first.at) / 1e9
+        let seconds = Double(run.to - run.from) / 1e9
         found.append(
           Detection(
-            "sent-not-arriving", peer: stream.peer, from: first.at, to: last.at,
+            "sent-not-arriving", peer: stream.peer, from: run.from, to: run.to,
             "\(sent) packets were sent in \(rounded(seconds)) s, and \(run.count) reports of the "
               + "other side count none of them",
             ssrc: stream.ssrc, track: stream.track, direction: .outbound, kind: stream.kind,
@@ -390,6 +389,31 @@ extension FindingRule {
       }
     }
     return found
+  }
+
+  /// Times in which the other side reported and counted nothing new of a stream: its block says the
+  /// same, or, as of a source that is silent (RFC 3550 section 6.4), it is left out.
+  private static func standing(
+    _ reports: [CallFacts.Report], of stream: CallFacts.Stream, _ facts: CallFacts
+  ) -> [(from: Int64, to: Int64, count: Int)] {
+    var times: [(from: Int64, to: Int64, count: Int)] = []
+    for run in reports.runs(where: { $0.highest == $1.highest }) where run.count > 1 {
+      times.append((run[0].at, run[run.count - 1].at, run.count))
+    }
+    // Who never reported on it may not report at all.
+    guard let last = reports.last?.at else { return times }
+    let later = facts.reports.filter {
+      $0.peer == stream.peer && $0.direction == .inbound && $0.at > last && $0.at <= stream.last
+    }
+    // Each source may have an interval of its own, of five seconds and more.
+    let usual =
+      reports.count > 1
+      ? (last - reports[0].at) / Int64(reports.count - 1)
+      : stream.kind == "video" ? 1_200_000_000 : 5_000_000_000
+    if later.count > 1, later[later.count - 1].at - last >= usual * 5 / 2 {
+      times.append((last, later[later.count - 1].at, later.count))
+    }
+    return times
   }
 }
 

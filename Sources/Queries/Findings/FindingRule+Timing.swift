@@ -14,6 +14,7 @@ extension FindingRule {
       Threshold("off_ms", 20, "ms", "it is over below; own choice"),
       Threshold("least_seconds", 3, "s", "of five, as Twilio"),
       Threshold("least_swings", 0.2, "", "of the packets 15 ms off their distance; own choice"),
+      Threshold("reordered_swings", 0.6, "", "the same where packets are overtaken; own choice"),
     ],
     causes: ["standing-queue", "process-starved", "peer-starved", "path-stalled"],
     sql: """
@@ -45,9 +46,12 @@ extension FindingRule {
       }
       for (index, second) in seconds.enumerated() {
         let jitter = Double(second.jitter) / 1000
+        // Some packets that are overtaken swing a lot, and most do not.
+        let isReordered = reordered(stream, second.second, facts) >= 0.02
+        let share = isReordered ? limits["reordered_swings"] : limits["least_swings"]
         let isHit =
           second.packets >= 5 && jitter > limits["most_ms"]
-          && Double(second.swings) >= limits["least_swings"] * Double(second.packets)
+          && Double(second.swings) >= share * Double(second.packets)
         if isHit {
           open = (open?.from ?? index, index, (open?.hits ?? 0) + 1)
         } else if let run = open,
@@ -59,6 +63,15 @@ extension FindingRule {
       close()
     }
     return found
+  }
+
+  /// The share of packets of a second that came after later ones.
+  private static func reordered(
+    _ stream: CallFacts.Stream, _ second: Int64, _ facts: CallFacts
+  ) -> Double {
+    let sum = facts.sum(
+      of: stream, from: second * 1_000_000_000, to: (second + 1) * 1_000_000_000 - 1)
+    return Double(sum.reordered) / Double(max(1, sum.packets))
   }
 
   // MARK: Queues
@@ -207,7 +220,8 @@ extension FindingRule {
 
   /// Another route, or a handover: every packet takes as much longer, from one to the next.
   static let longerPath = FindingRule(
-    id: "path-became-longer", severity: .low, title: "The way became longer", scope: .flow,
+    id: "path-became-longer", severity: .low, title: "The way became longer",
+    scope: .connection,
     thresholds: [
       Threshold("least_ms", 80, "ms", "own choice"),
       Threshold("off_ms", 40, "ms", "it is over below"),
@@ -247,7 +261,9 @@ extension FindingRule {
   // MARK: Clocks
 
   /// A microphone's clock against this side's: its samples come faster or slower than they are
-  /// played. Receivers stretch audio for it, up to some 200 ppm without anybody noticing.
+  /// played.
+  ///
+  /// Receivers stretch audio for it, up to some 200 ppm without anybody noticing.
   static let clockDrift = FindingRule(
     id: "clock-drift", severity: .low, title: "Media clock that drifts",
     thresholds: [

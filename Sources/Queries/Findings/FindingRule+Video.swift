@@ -2,7 +2,7 @@
 
 extension FindingRule {
   static let noKeyFrame = FindingRule(
-    id: "no-key-frame", severity: .high, title: "Key frame missing",
+    id: "no-key-frame", severity: .high, title: "Missing key frame",
     thresholds: [.init("least_s", 2, "s", "without a key frame after a demand; ORC has 5 s")],
     causes: ["disconnected", "one-way-media", "stream-gap", "loss-burst", "loss"],
     sql: """
@@ -37,7 +37,7 @@ extension FindingRule {
   /// What a demand for a key frame took that was answered at last: it stands between a loss and a
   /// picture that stood still.
   static let lateKeyFrame = FindingRule(
-    id: "key-frame-late", severity: .info, title: "Key frame late",
+    id: "key-frame-late", severity: .info, title: "Late key frame",
     thresholds: [
       .init("least_s", 0.4, "s", "a key frame takes a round trip and its encoding"),
       .init("most_s", 2, "s", "longer is no-key-frame"),
@@ -125,7 +125,7 @@ extension FindingRule {
   /// Where the sender had no frame for a while, as of a screen on which nothing changes, nothing is
   /// missing, and its clock went on for as long as no packet came: nothing stood still there.
   static let freeze = FindingRule(
-    id: "freeze", severity: .high, title: "Picture stood still",
+    id: "freeze", severity: .high, title: "Freeze",
     causes: [
       "disconnected", "one-way-media", "stream-gap", "sequence-restart", "no-key-frame",
       "key-frame-late", "loss-burst", "loss", "encoder-limited",
@@ -207,7 +207,7 @@ extension FindingRule {
   /// The time until a picture, from when the peer was connected and its packets came; of a call
   /// whose beginning was seen.
   static let lateFrame = FindingRule(
-    id: "late-first-frame", severity: .high, title: "First picture late",
+    id: "late-first-frame", severity: .high, title: "Late first picture",
     thresholds: [.init("least_s", 3, "s", "from connected and first packet to picture")],
     causes: ["no-key-frame", "key-frame-late", "loss-burst", "loss"],
     sql: """

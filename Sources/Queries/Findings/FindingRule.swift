@@ -56,7 +56,7 @@ package struct FindingRule: Sendable {
   ///
   /// It stays valid for ever.
   package let id: String
-  package let severity: FindingSeverity
+  package var severity: FindingSeverity
   /// A noun phrase in the words of a person, without the subject: `Packet loss`.
   package let title: String
   package let scope: Scope

@@ -2,54 +2,181 @@ import Tape
 import Wire
 
 extension TakeFindings {
-  /// The findings for people, then the queries that found them, where they are wanted.
+  /// The findings for people, each with its symptoms beneath it; then the queries that found them,
+  /// where they are wanted.
   package func text(_ look: TableLook = TableLook(), showsQueries: Bool = false) -> String {
-    let unseenText = unseen.joined(separator: "; ")
-    guard !findings.isEmpty else {
-      return "Nothing seems wrong. Looked at: \(looked)."
-        + (unseen.isEmpty ? "" : " Not seen: \(unseenText).") + "\n"
-    }
-    var rows: [[String]] = []
-    func add(_ finding: Finding, _ depth: Int) {
-      rows.append([
-        depth == 0 ? finding.severity.name : "",
-        thousandths(finding.fromNanoseconds / 1_000_000),
-        thousandths(finding.toNanoseconds / 1_000_000),
-        String(repeating: "  ", count: depth) + (depth > 0 ? "-> " : "") + sentence(of: finding),
-        finding.id,
-      ])
-      for symptom in finding.symptoms { add(symptom, depth + 1) }
-    }
-    for finding in findings { add(finding, 0) }
+    guard !findings.isEmpty else { return nothing + "\n" }
     var text = TextTable(
       columns: ["severity", "from", "to", "finding", "id"], rows: rows,
       alignsRight: [false, true, true, false, false], wraps: true
-    ).text(look) { _, column in column == 0 ? .bad : nil }
-    if !unseen.isEmpty { text += "\nNot seen: \(unseenText)\n" }
-    guard showsQueries else { return text + "\n--queries prints the SQL that found them.\n" }
-    text += "\nThe queries that found them, for retake sql or sqlite3:\n"
+    ).text(look) { row, column in
+      column == 0 && (row[0] == "critical" || row[0] == "high") ? .bad : nil
+    }
+    if !unseen.isEmpty { text += "\nNot seen: \(unseen.joined(separator: "; "))\n" }
+    guard showsQueries else { return text + "\n--queries prints the SQL behind them.\n" }
+    text += "\nThe queries behind them, for retake sql or sqlite3:\n"
     for rule in foundRules { text += "\n-- \(rule.id)\n\(rule.sql);\n" }
     return text
   }
 
+  /// What is said where nothing was found: what was looked at, and what could not be seen.
+  package var nothing: String {
+    unseen.isEmpty
+      ? "Nothing seems wrong. Looked at: \(looked)."
+      : "Nothing seems wrong in what could be seen. Looked at: \(looked). Not seen: "
+        + "\(unseen.joined(separator: "; "))"
+  }
+
+  /// The worst findings, for a screen that has more to tell.
+  func shortText(_ look: TableLook) -> String {
+    guard !findings.isEmpty else { return nothing + "\n" }
+    let most = 12
+    let shown = rows.prefix(most)
+    var text = TextTable(
+      columns: ["severity", "from", "to", "finding", "id"], rows: Array(shown),
+      alignsRight: [false, true, true, false, false], wraps: true
+    ).text(look) { row, column in
+      column == 0 && (row[0] == "critical" || row[0] == "high") ? .bad : nil
+    }
+    if rows.count > most { text += "and \(rows.count - most) more lines: retake findings\n" }
+    if !unseen.isEmpty { text += "\nNot seen: \(unseen.joined(separator: "; "))\n" }
+    return text
+  }
+
+  /// The cells of a table: a line of each finding, and below it one of each symptom.
+  var rows: [[String]] {
+    var rows: [[String]] = []
+    func add(_ finding: Finding, _ depth: Int) {
+      let mark = depth == 0 ? "" : String(repeating: "  ", count: depth - 1) + "-> "
+      rows.append([
+        depth == 0 ? finding.severity.name : "",
+        thousandths(finding.fromNanoseconds / 1_000_000),
+        thousandths(finding.toNanoseconds / 1_000_000), mark + finding.text, finding.id,
+      ])
+      for symptom in finding.symptoms { add(symptom, depth + 1) }
+      if let explanation = finding.explanation {
+        rows.append(["", "", "", "   Replayed: \(explanation)", ""])
+      }
+    }
+    for finding in findings { add(finding, 0) }
+    return rows
+  }
+
   /// `Packet loss from caller to callee: 36 of 128 packets lost (28.1 %)`.
-  package func sentence(of finding: Finding) -> String {
-    let subject = finding.subject.isEmpty ? "" : " \(finding.subject)"
-    let times = finding.detections.count > 1 ? " (\(finding.detections.count) times)" : ""
-    return "\(finding.title)\(times)\(subject): \(finding.worst?.evidence ?? "")"
-  }
+  package func sentence(of finding: Finding) -> String { finding.text }
 
-  /// The findings as a JSON array, each with its query.
-  package var json: String {
-    JSONText.list(findings.map(json), separator: ",\n").text
-  }
-
-  private func json(_ finding: Finding) -> JSONText {
+  /// The findings as a JSON object.
+  package func json(take: String) -> String {
     JSONText.object([
+      ("take", .text(take)),
+      ("findings", .list(findings.map { json($0, take: take) }, separator: ",\n")),
+      ("looked_at", .text(looked)), ("unseen", .list(unseen.map { .text($0) })),
+    ]).text
+  }
+
+  /// What rules found before causes and symptoms were told apart, as a JSON array: the form of
+  /// `stats --problems`.
+  package var detectionsJSON: String {
+    let objects = detections.map { detection in
+      JSONText.object([
+        ("problem", .text(detection.rule)), ("peer", .integer(detection.peer)),
+        ("from_ns", .integer(detection.fromNanoseconds)),
+        ("to_ns", .integer(detection.toNanoseconds)), ("evidence", .text(detection.evidence)),
+        ("ssrc", detection.ssrc.map { .integer($0) }),
+        ("sql", rule(detection.rule).map { .text($0.sql) }),
+      ])
+    }
+    return JSONText.list(objects, separator: ",\n").text
+  }
+
+  private static let spanMaximum = 50
+
+  private func rule(_ id: String) -> FindingRule? { rules.first { $0.id == id } }
+
+  private func json(_ finding: Finding, take: String?) -> JSONText {
+    let spans = finding.detections.prefix(Self.spanMaximum).map { span in
+      JSONText.object([
+        ("peer", .integer(span.peer)), ("from_ns", .integer(span.fromNanoseconds)),
+        ("to_ns", .integer(span.toNanoseconds)), ("evidence", .text(span.evidence)),
+        ("ssrc", span.ssrc.map { .integer($0) }), ("track", span.track.map { .integer($0) }),
+        ("direction", span.direction.map { .text($0.rawValue) }),
+      ])
+    }
+    return JSONText.object([
       ("id", .text(finding.id)), ("severity", .text(finding.severity.name)),
-      ("text", .text(sentence(of: finding))),
+      ("text", .text(finding.text)), ("title", .text(finding.title)),
+      ("subject", .text(finding.subject)),
+      ("peer", finding.worst.map { .integer($0.peer) }),
+      ("kind", finding.worst.flatMap { $0.kind.isEmpty ? nil : .text($0.kind) }),
       ("from_ns", .integer(finding.fromNanoseconds)), ("to_ns", .integer(finding.toNanoseconds)),
-      ("symptoms", .list(finding.symptoms.map(json))),
+      ("duration_ns", .integer(finding.lengthNanoseconds)),
+      ("count", .integer(finding.detections.count)), ("impact", impact(finding.impact)),
+      ("spans", .list(spans)),
+      ("doubts", finding.doubts.isEmpty ? nil : .list(finding.doubts.map { .text($0) })),
+      ("command", take.map { .text(finding.command(take: $0)) }),
+      ("sql", rule(finding.id).map { .text($0.sql) }),
+      ("explanation", finding.explanation.map { .text($0) }),
+      ("symptoms", .list(finding.symptoms.map { json($0, take: nil) })),
     ])
+  }
+
+  private func impact(_ impact: FindingImpact) -> JSONText {
+    func length(_ seconds: Double) -> JSONText? {
+      seconds > 0 && seconds < 9e8 ? .integer(Int64((seconds * 1e9).rounded())) : nil
+    }
+    return .object([
+      ("frozen_ns", length(impact.frozenSeconds)),
+      ("concealed_ns", length(impact.concealedSeconds)),
+      ("without_media_ns", length(impact.withoutMediaSeconds)),
+      ("delay_ns", length(impact.delayMilliseconds / 1e3)),
+      ("share", impact.share > 0 ? .number((impact.share * 1e4).rounded() / 1e4) : nil),
+      ("count", impact.count > 0 ? .integer(impact.count) : nil),
+    ])
+  }
+}
+
+extension Finding {
+  /// The finding as a sentence: what, whose, how much, and what weakens it.
+  package var text: String {
+    guard let worst else { return title }
+    let head = subject.isEmpty ? title : "\(title)\(scope == .stream ? "," : "") \(subject)"
+    let streams = Set(detections.compactMap { $0.ssrc ?? $0.track }).count
+    var more = ""
+    if detections.count > 1 {
+      more =
+        streams > 1
+        ? " on \(FindingWords.number(streams)) streams; worst: \(worstStream.map { "\($0), " } ?? "")"
+        : ", \(FindingWords.number(detections.count)) times; worst: "
+    }
+    var text = head + (more.isEmpty ? ": " : more) + worst.evidence
+    let cost = FindingWords.cost(impact)
+    if !cost.isEmpty, !symptoms.isEmpty { text += "; \(cost)" }
+    if !doubts.isEmpty { text += " (weakened: \(doubts.joined(separator: "; ")))" }
+    return text
+  }
+
+  /// The command that shows the part of the take where it is worst.
+  package func command(take: String) -> String {
+    let from = max(0, (worst?.fromNanoseconds ?? 0) / 1_000_000 - 500)
+    let to = (worst?.toNanoseconds ?? 0) / 1_000_000 + 500
+    return "retake timeline \(ShellText.word(take)) --from \(thousandths(from)) --to "
+      + "\(thousandths(to))"
+  }
+}
+
+/// Words that findings share.
+enum FindingWords {
+  /// Small numbers as people write them.
+  static func number(_ count: Int) -> String {
+    let words = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
+    return words.indices.contains(count) ? words[count] : "\(count)"
+  }
+
+  /// What a cause and its symptoms cost together: `2.1 s frozen, 0.6 s concealed`.
+  static func cost(_ impact: FindingImpact) -> String {
+    [
+      (impact.frozenSeconds, "frozen"), (impact.concealedSeconds, "concealed"),
+      (impact.withoutMediaSeconds, "without media"),
+    ].filter { $0.0 >= 0.05 }.map { "\(decimal($0.0)) s \($0.1)" }.joined(separator: ", ")
   }
 }

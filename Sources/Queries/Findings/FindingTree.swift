@@ -13,6 +13,7 @@ struct FindingTree {
   private let detections: [Detection]
   private let ends: FindingEnds
   private let names: FindingNames
+  private let gaps: [CallFacts.Unseen]
   /// The cause of each detection.
   private var parents: [Int?]
 
@@ -29,6 +30,7 @@ struct FindingTree {
     self.rules = table
     self.order = order
     self.names = names
+    gaps = facts.gapsOfSight
     ends = FindingEnds(facts)
     detections = FindingTree.unsilenced(found, table, ends)
     parents = Array(repeating: nil, count: detections.count)
@@ -142,9 +144,21 @@ struct FindingTree {
     let severity = all.map { $0.severity ?? rules[$0.rule]?.severity ?? .medium }.max()
     var finding = Finding(
       id: own[0].rule, title: rule?.title ?? own[0].rule, severity: severity ?? .medium,
-      subject: "", detections: own, impact: ends.impact(of: all), symptoms: symptoms)
+      scope: rule?.scope ?? .stream, subject: "", detections: own, impact: ends.impact(of: all),
+      symptoms: symptoms)
     finding.subject = names.subject(of: finding, rule?.scope ?? .stream, ends)
+    finding.worstStream = finding.worst.map(names.stream)
+    finding.doubts = doubts(of: own)
     return finding
+  }
+
+  /// What could not be seen while it was found.
+  private func doubts(of found: [Detection]) -> [String] {
+    var doubts: [String] = []
+    for gap in gaps where found.contains(where: { gap.weakens($0) }) && !doubts.contains(gap.text) {
+      doubts.append(gap.text)
+    }
+    return doubts
   }
 
   private static func all(of finding: Finding) -> [Detection] {

@@ -36,6 +36,8 @@ package struct SignaledDescription: Sendable {
   /// Candidates in it: how many, and how many have names.
   package var candidates = 0
   package var namedCandidates = 0
+  /// The first `a=ice-pwd` in it, which nobody else has.
+  package var password = ""
   /// The lines but for those that change with each one: o=, candidates.
   package var fingerprint: UInt64 = 0
 
@@ -59,6 +61,7 @@ package struct SignaledDescription: Sendable {
     var seen: Set<Substring> = []
     fingerprint = 0xcbf2_9ce4_8422_2325
     for line in text.split(whereSeparator: \.isNewline) {
+      if password.isEmpty, line.hasPrefix("a=ice-pwd:") { password = String(line) }
       if line.hasPrefix("m=") {
         guard sections.count < 1000 else { break }
         seen = []
@@ -224,6 +227,21 @@ extension NetworkFacts {
       }
     }
     return exchanges
+  }
+
+  /// Peers of which one has the other's description: the two ends of a connection, also where no
+  /// media shows it.
+  package var describedPairs: [(Int64, Int64)] {
+    var pairs: [(Int64, Int64)] = []
+    for one in descriptions where one.isLocal && !one.password.isEmpty {
+      guard
+        let other = descriptions.first(where: {
+          !$0.isLocal && $0.peer != one.peer && $0.password == one.password
+        }), !pairs.contains(where: { $0 == (one.peer, other.peer) })
+      else { continue }
+      pairs.append((one.peer, other.peer))
+    }
+    return pairs
   }
 
   /// What the payload types mean that may come to a peer; empty where no description tells.

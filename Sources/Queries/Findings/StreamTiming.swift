@@ -48,7 +48,7 @@ package struct StreamTiming: Sendable {
   private var rtpTime: Int64 = 0
   /// Arrival less media time, in nanoseconds.
   private var delay: Int64 = 0
-  /// That of the first packet of the last timestamp.
+  /// That of the first packet of the timestamp that came last.
   private var firstDelay: Int64 = 0
   private var jitter: Int64 = 0
   private var part: Int32 = 0
@@ -71,8 +71,11 @@ package struct StreamTiming: Sendable {
       return nil
     }
     let numbers = ((sequence &- self.sequence &+ 32_768) & 65_535) &- 32_768
-    // One that came after its followers says what reordering is, and nothing of the way of others.
-    guard numbers > 0 || numbers <= -100 else { return nil }
+    guard numbers > 0 || numbers <= -100 else {
+      // One that came after its followers counts as jitter, and its delay is no other's.
+      if numbers < 0 { addLate(at, rtpTime) }
+      return nil
+    }
     defer { (self.at, self.sequence, self.rtpTime) = (at, sequence, rtpTime) }
     guard clockRate > 0 else { return Step(numbers: numbers, lateness: 0) }
     let ticks = ((rtpTime &- self.rtpTime &+ 0x8000_0000) & 0xffff_ffff) &- 0x8000_0000
@@ -91,11 +94,23 @@ package struct StreamTiming: Sendable {
     // Packets of one video frame leave one after another: only the first one counts.
     delay &+= late
     guard ticks != 0 else { return Step(numbers: numbers, lateness: 0) }
+    collect(at, spread(to: delay))
+    return Step(numbers: numbers, lateness: late)
+  }
+
+  /// Adds what a delay differs from the one before it to the jitter, and returns it.
+  private mutating func spread(to delay: Int64) -> Int64 {
     let change = delay &- firstDelay
     firstDelay = delay
     jitter &+= (min(abs(change), 10_000_000_000) &- jitter) / 16
-    collect(at, change)
-    return Step(numbers: numbers, lateness: late)
+    return change
+  }
+
+  private mutating func addLate(_ at: Int64, _ rtpTime: Int64) {
+    let ticks = ((rtpTime &- self.rtpTime &+ 0x8000_0000) & 0xffff_ffff) &- 0x8000_0000
+    guard clockRate > 0, ticks != 0, abs(ticks) < clockRate else { return }
+    let change = spread(to: delay &+ (at &- self.at) &- ticks &* 1_000_000_000 / clockRate)
+    if abs(change) >= Self.swing { current.swings += 1 }
   }
 
   /// Neither a pause nor a queue makes timestamps run three seconds ahead, and none makes them go

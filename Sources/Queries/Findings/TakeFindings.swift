@@ -14,6 +14,8 @@ package struct TakeFindings: Sendable {
   /// The rules that were asked.
   package private(set) var rules: [FindingRule]
   let names: FindingNames
+  /// What the rules looked at.
+  let facts: CallFacts
 
   /// Runs rules over a take, and keeps what touches a part of it.
   package init(
@@ -23,7 +25,7 @@ package struct TakeFindings: Sendable {
     let connection = try TakeFile.openForQueries(path)
     self.rules = rules
     do throws(SQLiteError) {
-      let facts = try CallFacts(connection)
+      facts = try CallFacts(connection)
       names = try FindingNames(connection, facts)
       let isPart = selection.fromNanoseconds > .min || selection.toNanoseconds < .max
       let ofPart = isPart ? try CallFacts(connection, selection) : facts
@@ -49,6 +51,11 @@ package struct TakeFindings: Sendable {
     } catch {
       throw TapeError(path: path, error)
     }
+  }
+
+  /// Adds what replaying it otherwise showed to findings, by their places.
+  package mutating func explain(_ texts: [Int: String]) {
+    for place in findings.indices { findings[place].explanation = texts[place] }
   }
 
   private static func ask(

@@ -11,7 +11,7 @@ extension FindingRule {
       let length = Int64((Double(gap.length) / 1e6).rounded())
       return Detection(
         "freeze", peer: gap.peer, from: gap.from, to: gap.to,
-        "the picture stood still for \(length) ms, where a frame usually lasts "
+        "stood still for \(length) ms, where a frame usually lasts "
           + "\(Int64((mean / 1e6).rounded())) ms",
         ssrc: gap.ssrc, track: gap.track, direction: .inbound, kind: "video",
         impact: FindingImpact(frozen: gap.seconds))
@@ -188,7 +188,7 @@ extension FindingRule {
       let text =
         shown == nil
         ? "no picture was shown in \(decimal(seconds)) s"
-        : "it was shown after \(decimal(seconds)) s"
+        : "shown after \(decimal(seconds)) s"
       found.append(
         Detection(
           "late-first-frame", peer: peer, from: from, to: to, text + ", though its packets came",

@@ -24,6 +24,8 @@ final class CaptureTaking {
     var followsKeyLogs = false
     /// How many paths are told apart.
     var pathsMaximum = ObserverSettings.usualPathsMaximum
+    /// What ends are called.
+    var names: [ObserverGenesis.EndName] = []
     var keyLogs: [String] = []
     var srtpKeys: [String] = []
     var descriptions: [String] = []
@@ -114,6 +116,7 @@ final class CaptureTaking {
       if !settings.awaitsKeys || !mayHaveKeys { genesis.awaitsKeys = false }
       genesis.startUnixNanoseconds = began
       genesis.pathsMaximum = settings.pathsMaximum
+      if !settings.names.isEmpty { genesis.names = settings.names }
       let observer = CaptureImport(
         try TapeWriter(path: path, options: options), genesis, began: began, take: path)
       for log in settings.keyLogs + head.keyLogs + earlyKeyLogs { observer.tell(keyLog: log) }

@@ -4,6 +4,7 @@ import Foundation
 import Media
 import Observer
 import Tape
+import Wire
 
 /// What is told of calls between others beside their packets, and what is kept of them.
 struct ObservingOptions: ParsableArguments {
@@ -49,6 +50,14 @@ struct ObservingOptions: ParsableArguments {
   @Option(help: "A name for the take.", transform: Taking.text())
   var label = ""
 
+  @Option(
+    help: ArgumentHelp(
+      "What the end at an address is called, as in 192.0.2.1=alice or 192.0.2.1:5000=bob; may be "
+        + "given several times.",
+      valueName: "address=name"),
+    transform: ObservingOptions.endName)
+  var name: [ObserverGenesis.EndName] = []
+
   private static let key: Taking.Reader<String> = { word in
     do throws(SRTPKeyError) {
       _ = try SRTPKey(parsing: word)
@@ -56,6 +65,23 @@ struct ObservingOptions: ParsableArguments {
       throw Taking.Refusal(error.reason)
     }
     return word
+  }
+
+  private static let endName: Taking.Reader<ObserverGenesis.EndName> = { word in
+    let parts = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+    guard parts.count == 2, (1...200).contains(parts[1].utf8.count),
+      !parts[1].unicodeScalars.contains(where: { $0.value < 32 })
+    else {
+      throw Taking.Refusal("it is an address and a name, as in 192.0.2.1=alice")
+    }
+    let name = String(parts[1])
+    if let address = SocketAddress(parts[0]) {
+      return ObserverGenesis.EndName(address: address.description, name: name)
+    }
+    guard let address = IPAddress(parts[0]) else {
+      throw Taking.Refusal("\(parts[0]) is no address; give one as 192.0.2.1 or 192.0.2.1:5000")
+    }
+    return ObserverGenesis.EndName(address: address.description, name: name)
   }
 
   private static let payloadTypes: Taking.Reader<String> = { word in
@@ -77,6 +103,7 @@ struct ObservingOptions: ParsableArguments {
     if decode { LibraryCodecs.missingDecoders.forEach { printError("retake: \($0)") } }
     settings.srtpKeys = srtpKey
     settings.pathsMaximum = paths
+    settings.names = name
     for path in sdp { settings.descriptions.append(try Self.text(path)) }
     return settings
   }

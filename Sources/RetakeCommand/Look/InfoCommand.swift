@@ -15,8 +15,16 @@ struct InfoCommand: ParsableCommand {
   func run() throws {
     let info = try reading { () throws(TapeError) in try TakeInfo(path: options.take) }
     if options.json { return try Output.json(info.json, in: .info) }
+    let head = try reading { () throws(TapeError) in
+      try TakeSummary(path: options.take, findings: TakeFindings(path: options.take))
+    }
+    try pager.show(head.text(pager.look) + "\n" + rows(of: info))
+  }
+
+  /// The lines of what the take holds, wrapped.
+  private func rows(of info: TakeInfo) -> String {
     let lines = info.description.split(separator: "\n", omittingEmptySubsequences: false)
-    try pager.show(lines.map { wrapped($0) + "\n" }.joined())
+    return lines.map { wrapped($0) + "\n" }.joined()
   }
 
   /// A line in as many as the terminal needs for it, those after the first below its value.

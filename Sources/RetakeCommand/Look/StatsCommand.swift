@@ -50,10 +50,10 @@ struct StatsCommand: ParsableCommand {
   @Flag(help: "Print what each peer sends and receives in the form of the room SDKs, as JSON.")
   var sdk = false
 
-  @Flag(help: "Name what went wrong instead: when, and the evidence.")
+  @Flag(help: "Name what went wrong instead, as retake findings does.")
   var problems = false
 
-  @Flag(help: "With --problems: print the SQL that finds each kind, too.")
+  @Flag(help: "With --problems: print the SQL behind them, too.")
   var queries = false
 
   @OptionGroup var pager: PagerOptions
@@ -88,7 +88,7 @@ struct StatsCommand: ParsableCommand {
           try TakeFindings(path: options.take, selection: selection)
         }
       }
-      if options.json { return try Output.json(found.json) }
+      if options.json { return try Output.json(found.detectionsJSON) }
       try pager.show(found.text(pager.look, showsQueries: queries))
     } else if series {
       try printSeries(selection)

@@ -33,12 +33,34 @@ package struct ObserverGenesis: Codable, Hashable, Sendable {
   package var rowsPerStep: Int?
   /// How many paths are told apart; nil in takes of before, which had no room for more than 32,768.
   package var pathsMaximum: Int?
+  /// What ends are called, by address with or without a port; nil for none.
+  package var names: [EndName]?
   /// The revision of the observer that the take was made with; nil in takes of revision 1.
   package var revision: Int64?
   /// Unix time in nanoseconds at the instant zero: the times of stats are reckoned from it.
   package var startUnixNanoseconds: Int64 = 0
 
   package init() {}
+
+  /// The name of the end that uses an address.
+  package struct EndName: Codable, Hashable, Sendable {
+    /// `192.0.2.1`, `192.0.2.1:5000` or `[2001:db8::1]:5000`.
+    package var address: String
+    package var name: String
+
+    package init(address: String, name: String) {
+      self.address = address
+      self.name = name
+    }
+  }
+
+  /// What the end at an address is called: by the address with its port first, else by the address.
+  func label(of address: SocketAddress) -> String {
+    let named =
+      names?.first { $0.address == address.description }
+      ?? names?.first { $0.address == address.ip.description }
+    return named?.name ?? address.description
+  }
 
   /// The genesis of a take that is made now: it tells all that can be told.
   package static var ofToday: ObserverGenesis {
@@ -65,6 +87,7 @@ package struct ObserverGenesis: Codable, Hashable, Sendable {
     genesis.rowsPerStep = usual.rowsPerStep
     genesis.pathsMaximum = usual.pathsMaximum
     genesis.revision = usual.revision
+    genesis.names = names.map { Array($0.prefix(1000)) }
     return genesis
   }
 

@@ -17,6 +17,8 @@ package final class ObserverMachine: RecordedMachine {
 
   private var observer = Observer()
   private var firstPeer: UInt32 = 1
+  /// What it was told at the beginning, for the names of ends.
+  private var genesis = ObserverGenesis()
   /// The two ends of the call of each transport.
   private var peersOfTransport: [Int: [UInt32]] = [:]
   private var told = Outbox<Observer.Output>()
@@ -100,6 +102,7 @@ package final class ObserverMachine: RecordedMachine {
   ) {
     switch input {
     case .genesis(let genesis):
+      self.genesis = genesis
       observer = Observer(genesis.settings)
       firstPeer = min(genesis.firstPeer, ObserverGenesis.firstPeerMaximum)
       receivers = ObservedPeers(genesis)
@@ -122,7 +125,7 @@ package final class ObserverMachine: RecordedMachine {
       }
       receivers.note(output)
       let peers = peers(of: output)
-      outbox.append(ObserverOutput(output, peers: peers))
+      outbox.append(ObserverOutput(output, peers: peers, genesis: genesis))
       if let peers { receivers.take(output, peers, into: &outbox) }
     }
     if case .call(.end) = input { receivers.end(at: now, into: &outbox) }
@@ -188,8 +191,11 @@ package struct ObserverOutput: RecordedOutput {
   package private(set) var content: Content
   /// The numbers of both ends of the call, or of the one end; nil when it is about none.
   package let peers: [UInt32]?
+  /// What the ends of a call are called, where it is about one that begins.
+  private var labels: [String] = []
 
-  init(_ told: Observer.Output, peers: [UInt32]?) {
+  init(_ told: Observer.Output, peers: [UInt32]?, genesis: ObserverGenesis) {
+    if case .call(let call) = told { labels = call.addresses.map(genesis.label) }
     content = .told(told)
     self.peers = peers
   }
@@ -301,7 +307,7 @@ package struct ObserverOutput: RecordedOutput {
     switch told {
     case .coverage, .transport, .keys, .extensions, .carried, .checked: break
     case .call(let call):
-      var row = PeerRow(label: call.addresses[end].description, role: "observed")
+      var row = PeerRow(label: labels[end], role: "observed")
       row.configuration = "{}"
       row.actor = ActorNumber(number: transcript.actor)
       transcript.add(of: peer, at: call.began) { $0.add(row) }

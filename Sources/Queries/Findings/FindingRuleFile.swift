@@ -1,0 +1,144 @@
+import Foundation
+package import Tape
+
+/// Rules of a user, and other thresholds and severities for those that there are.
+///
+/// A file of JSON:
+///
+///     {"rules": [{"id": "small-video", "severity": "low", "title": "Small video",
+///        "sql": "SELECT peer, at_ns AS from_ns, at_ns AS to_ns, ... AS evidence FROM frame ...",
+///        "thresholds": {"least_width": 320}, "causes": ["loss"], "scope": "stream"}],
+///      "thresholds": {"loss": {"least_share": 5}}, "severities": {"relay-in-use": "medium"},
+///      "off": ["audio-paused"]}
+package enum FindingRuleFile {
+  private struct Content: Decodable {
+    var rules: [Entry]?
+    var thresholds: [String: [String: Double]]?
+    var severities: [String: String]?
+    var off: [String]?
+  }
+
+  private struct Entry: Decodable {
+    var id: String
+    var severity: String?
+    var title: String?
+    /// The same as `title`.
+    var text: String?
+    var scope: String?
+    var sql: String?
+    /// The same as `sql`.
+    var query: String?
+    var thresholds: [String: Double]?
+    var causes: [String]?
+    var silent_under: [String]?
+  }
+
+  private static let largest = 4 << 20
+
+  /// All rules with those of a file, as it changes them.
+  package static func rules(path: String) throws(TapeError) -> [FindingRule] {
+    let bytes: [UInt8]
+    switch FileBytes.read(path, atMost: largest) {
+    case .success(let found): bytes = found
+    case .failure(let error): throw TapeError(path: path, place: "rules", reason: "\(error)")
+    }
+    let content: Content
+    do {
+      content = try JSONDecoder().decode(Content.self, from: Data(bytes))
+    } catch let error as DecodingError {
+      throw TapeError(path: path, place: "rules", reason: reason(error))
+    } catch {
+      throw TapeError(path: path, place: "rules", reason: "it is no JSON")
+    }
+    var rules = FindingRule.all
+    for entry in content.rules ?? [] {
+      let rule = try rule(entry, path)
+      rules.removeAll { $0.id == rule.id }
+      rules.append(rule)
+    }
+    try change(&rules, content, path)
+    return rules
+  }
+
+  private static func change(_ rules: inout [FindingRule], _ content: Content, _ path: String)
+    throws(TapeError)
+  {
+    for (id, values) in (content.thresholds ?? [:]).sorted(by: { $0.key < $1.key }) {
+      let place = try place(of: id, rules, path)
+      for (name, value) in values.sorted(by: { $0.key < $1.key }) {
+        guard rules[place].thresholds.contains(where: { $0.name == name }) else {
+          let known = rules[place].thresholds.map(\.name).joined(separator: ", ")
+          throw TapeError(
+            path: path, place: "thresholds.\(id)",
+            reason: "it has no threshold \(name)\(known.isEmpty ? "" : "; it has \(known)")")
+        }
+        rules[place].moved[name] = value
+      }
+    }
+    for (id, word) in (content.severities ?? [:]).sorted(by: { $0.key < $1.key }) {
+      let place = try place(of: id, rules, path)
+      rules[place].severity = try severity(word, "severities.\(id)", path)
+    }
+    for id in content.off ?? [] {
+      let place = try place(of: id, rules, path)
+      rules.remove(at: place)
+    }
+  }
+
+  private static func place(of id: String, _ rules: [FindingRule], _ path: String)
+    throws(TapeError) -> Int
+  {
+    if let place = rules.firstIndex(where: { $0.id == id }) { return place }
+    throw TapeError(
+      path: path, place: "rules",
+      reason: "there is no rule \(id); retake findings --rules lists all")
+  }
+
+  private static func severity(_ word: String, _ place: String, _ path: String)
+    throws(TapeError) -> FindingSeverity
+  {
+    if let found = FindingSeverity(name: word) { return found }
+    throw TapeError(
+      path: path, place: place,
+      reason: "\(word) is no severity; give critical, high, medium, low or info")
+  }
+
+  private static func rule(_ entry: Entry, _ path: String) throws(TapeError) -> FindingRule {
+    let place = "rules.\(entry.id)"
+    let isName = entry.id.utf8.allSatisfy {
+      (UInt8(ascii: "a")...UInt8(ascii: "z")).contains($0)
+        || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) || $0 == UInt8(ascii: "-")
+    }
+    guard isName, !entry.id.isEmpty, entry.id.utf8.count <= 100 else {
+      throw TapeError(
+        path: path, place: place, reason: "an id is lower case letters, digits and hyphens")
+    }
+    guard let sql = entry.sql ?? entry.query, !sql.isEmpty else {
+      throw TapeError(path: path, place: place, reason: "it has no sql; give its query")
+    }
+    let scopes: [String: FindingRule.Scope] = [
+      "stream": .stream, "flow": .flow, "connection": .connection, "end": .end, "call": .call,
+    ]
+    guard let scope = scopes[entry.scope ?? "connection"] else {
+      throw TapeError(
+        path: path, place: place,
+        reason: "\(entry.scope ?? "") is no scope; give stream, flow, connection, end or call")
+    }
+    let thresholds = (entry.thresholds ?? [:]).sorted { $0.key < $1.key }.map {
+      FindingRule.Threshold($0.key, $0.value, "", path)
+    }
+    return FindingRule(
+      id: entry.id, severity: try severity(entry.severity ?? "medium", place, path),
+      title: entry.title ?? entry.text ?? entry.id, scope: scope, thresholds: thresholds,
+      causes: entry.causes ?? [], silentUnder: entry.silent_under ?? [], sql: sql)
+  }
+
+  private static func reason(_ error: DecodingError) -> String {
+    switch error {
+    case .keyNotFound(let key, _): "a rule has no \(key.stringValue)"
+    case .typeMismatch(_, let context), .valueNotFound(_, let context):
+      "\(context.codingPath.map(\.stringValue).joined(separator: ".")) has another type"
+    default: "it is no JSON of rules"
+    }
+  }
+}

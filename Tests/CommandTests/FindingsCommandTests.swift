@@ -1,0 +1,77 @@
+import Foundation
+import Testing
+
+/// What went wrong, as it is asked for at the command line.
+struct FindingsCommandTests {
+  private static func capture(_ name: String) -> String {
+    DebugTests.root.appending(path: "Captures/\(name).take").path
+  }
+
+  @Test func causesStandAboveTheirSymptoms() async throws {
+    let take = Self.capture("virtual-heavy-loss")
+    let outcome = try await Tool.run("findings", take)
+    #expect(outcome.status == 0, "\(outcome.errors)")
+    let lines = outcome.output.split(separator: "\n")
+    #expect(lines[2].contains("Packet loss from "))
+    #expect(lines.contains { $0.contains("-> Freeze, ") })
+    // The same by the name that it had.
+    let former = try await Tool.run("stats", "--problems", take)
+    #expect(former.output == outcome.output)
+  }
+
+  @Test func aScriptEndsWhereItMust() async throws {
+    let take = Self.capture("virtual-heavy-loss")
+    #expect(try await Tool.run("findings", take, "--fail-on", "high").status == 1)
+    // A symptom counts as well as its cause.
+    #expect(try await Tool.run("summary", take, "--fail-on", "freeze").status == 1)
+    #expect(try await Tool.run("findings", take, "--fail-on", "critical").status == 0)
+    #expect(try await Tool.run("findings", take, "--fail-on", "relay-in-use").status == 0)
+    let wrong = try await Tool.run("findings", take, "--fail-on", "frieze")
+    #expect(wrong.status == 64)
+    #expect(wrong.errors.contains("freeze"))
+  }
+
+  @Test func aUserAddsRulesAndMovesThresholds() async throws {
+    let folder = try Folder()
+    let take = Self.capture("virtual-loss")
+    func run(_ rules: String) async throws -> Tool.Outcome {
+      let file = folder.file("rules.json")
+      try rules.write(toFile: file, atomically: true, encoding: .utf8)
+      return try await Tool.run("findings", take, "--rules", file)
+    }
+    let more = try await run(
+      """
+      {"rules": [{"id": "small-video", "severity": "low", "title": "Small video", "scope": "end",
+        "thresholds": {"least_width": 320}, "sql": "SELECT peer, min(at_ns) AS from_ns, max(at_ns) \
+      AS to_ns, 'at most ' || max(width) || ' pixels wide' AS evidence FROM frame WHERE kind = 'video' \
+      GROUP BY peer HAVING max(width) < :least_width"}], "thresholds": {"loss": {"least_share": 90}}}
+      """)
+    #expect(more.status == 0, "\(more.errors)")
+    #expect(more.output.contains("small-video") && more.output.contains("pixels wide"))
+    #expect(!more.output.contains("Packet loss"))
+    let off = try await run(#"{"off": ["loss", "loss-burst"]}"#)
+    #expect(!off.output.contains("Packet loss"))
+    for (rules, words) in [
+      (#"{"thresholds": {"loss": {"most": 1}}}"#, "it has no threshold most; it has least_share"),
+      (#"{"off": ["los"]}"#, "there is no rule los"),
+      (#"{"rules": [{"id": "x"}]}"#, "it has no sql"),
+      (#"{"rules": [{"id": "x", "sql": "SELECT 1", "severity": "bad"}]}"#, "bad is no severity"),
+      ("{", "it is no JSON of rules"),
+    ] {
+      let refused = try await run(rules)
+      #expect(refused.status != 0 && refused.errors.contains(words), "\(refused.errors)")
+    }
+  }
+
+  @Test func aSummaryFitsOnAScreenAndIntoAProgram() async throws {
+    for name in ["virtual-heavy-loss", "observed-firefox", "janus-room", "live-loopback"] {
+      let text = try await Tool.run("summary", Self.capture(name))
+      #expect(text.status == 0, "\(text.errors)")
+      #expect(text.output.split(separator: "\n").count <= 40, "\(name)")
+      let json = try await Tool.run("summary", "--json", Self.capture(name))
+      #expect(json.output.utf8.count < 20_000, "\(name)")
+    }
+    let summary = try await Tool.run("summary", Self.capture("live-loopback"))
+    #expect(summary.output.contains("Nothing seems wrong. Looked at: 2 peers, "))
+  }
+}

@@ -1,0 +1,100 @@
+import Lab
+import Testing
+
+@testable import Queries
+@testable import Tape
+
+/// Causes stand above their symptoms, and one fault is one finding.
+struct FindingTreeTests {
+  @Test func aGapIsOneFindingWithWhatItLedTo() throws {
+    let folder = try TakeFolder()
+    let call = try FaultyCall(folder, seed: 3)
+    call.run(2000)
+    call.run(600, losing: [0])
+    call.run(2400)
+    try call.finish()
+    let found = try TakeFindings(path: call.path)
+    let first = try #require(found.findings.first)
+    #expect(first.id == "loss-burst")
+    #expect(first.subject == "from caller to callee")
+    #expect(first.severity == .high)
+    #expect(first.ids.contains("freeze"), "\(first.ids)")
+    #expect(first.impact.frozenSeconds > 0.5)
+    // Both ends' sight of it is one thing.
+    #expect(found.findings.count == 1, "\(found.findings.map(\.text))")
+    // Numbers of streams are for programs.
+    let numbers = found.detections.compactMap(\.ssrc).map { String($0) }
+    #expect(!numbers.isEmpty)
+    #expect(!found.findings.contains { finding in numbers.contains { finding.text.contains($0) } })
+  }
+
+  @Test func bothWaysAreTwoFindingsWhereBothLose() throws {
+    let folder = try TakeFolder()
+    let call = try FaultyCall(folder, seed: 8)
+    for link in 0..<2 { call.call.network.links[link].lossPerMille = 120 }
+    call.run(6000)
+    try call.finish()
+    let found = try TakeFindings(path: call.path)
+    let losses = found.findings.filter { $0.id == "loss" }
+    #expect(Set(losses.map(\.subject)) == ["from caller to callee", "from callee to caller"])
+    #expect(!found.findings.contains { $0.id == "loss-at-peer" })
+    #expect(!found.findings.contains { $0.id == "concealed-audio" || $0.id == "freeze" })
+  }
+
+  @Test func whatMayBeMeantStandsLast() throws {
+    let folder = try TakeFolder()
+    let path = try folder.record(SampleSteps.call(packets: 0, payload: 0))
+    func rule(_ id: String, _ severity: FindingSeverity, from: Int, to: Int, _ more: String = "")
+      -> FindingRule
+    {
+      FindingRule(
+        id: id, severity: severity, title: id, scope: .end,
+        sql: "SELECT 1 AS peer, \(from) AS from_ns, \(to) AS to_ns, 'x' AS evidence\(more)")
+    }
+    let rules = [
+      rule("long-and-meant", .low, from: 0, to: 90_000_000_000, ", 90.0 AS without_media_s"),
+      rule("short", .medium, from: 0, to: 1_000_000_000),
+      rule("costly", .medium, from: 0, to: 4_000_000_000, ", 4.0 AS frozen_s"),
+      rule("nothing-came-about", .critical, from: 0, to: 1),
+    ]
+    #expect(
+      try TakeFindings(path: path, rules: rules).findings.map(\.id)
+        == ["nothing-came-about", "costly", "short", "long-and-meant"])
+  }
+
+  @Test func guardsAndLinksAreNoFindings() throws {
+    let folder = try TakeFolder()
+    let path = try folder.record(SampleSteps.call(packets: 0, payload: 0))
+    func found(_ second: Int) throws -> [[String]] {
+      func rule(
+        _ id: String, at: Int, causes: [String] = [], silentUnder: [String] = [],
+        isLink: Bool = false
+      ) -> FindingRule {
+        FindingRule(
+          id: id, severity: .medium, title: id, scope: .end, causes: causes,
+          silentUnder: silentUnder, isLink: isLink,
+          sql: """
+            SELECT 1 AS peer, \(at)000000000 AS from_ns, \(at + 1)000000000 AS to_ns, 'x' AS evidence
+            """)
+      }
+      let rules = [
+        rule("cause", at: 1), rule("link", at: 2, causes: ["cause"], isLink: true),
+        rule("symptom", at: second, causes: ["link"]),
+        rule("other", at: 1, silentUnder: ["cause"]),
+      ]
+      return try TakeFindings(path: path, rules: rules).findings.map(\.ids)
+    }
+    #expect(try found(3) == [["cause", "link", "symptom"]])
+    // Nine seconds later it is another thing.
+    #expect(try found(12) == [["cause", "link"], ["symptom"]])
+  }
+
+  @Test func everyCauseIsARule() {
+    let ids = Set(FindingRule.all.map(\.id))
+    for rule in FindingRule.all {
+      #expect(Set(rule.allCauses + rule.silentUnder).isSubset(of: ids), "\(rule.id)")
+      for threshold in rule.thresholds { #expect(!threshold.source.isEmpty, "\(rule.id)") }
+      #expect(!rule.title.isEmpty && !rule.title.contains("ssrc"))
+    }
+  }
+}
