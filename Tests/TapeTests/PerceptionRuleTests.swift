@@ -122,7 +122,8 @@ struct PerceptionRuleTests {
     // Who happens to lose too little is drawn again.
     for seed: UInt64 in 3..<9 where !isTouched {
       try? FileManager.default.removeItem(atPath: path)
-      let plan = FaultPlan(kind, seed: seed, severity: 400)
+      let plan = FaultPlan(
+        kind, seed: seed, severity: kind == .requestsUnanswered ? 1_000 : 400)
       isTouched = try FaultyCalls.FaultyCall.make(plan, path: path).isTouched
     }
     #expect(isTouched)
