@@ -110,7 +110,7 @@ extension FindingRule {
       Threshold("least_still", 3, "s", "TR and RKB name frozen sources without a bound"),
       Threshold("least_rate", 4, "frames/s", "a screen that repeats itself does so once a second"),
       Threshold("most_size", 0.2, "", "of the usual frame, where sizes are all that is known"),
-    ], silentUnder: ["camera-black"],
+    ], silentUnder: ["camera-black", "encoder-capped", "standing-queue"],
     sql: """
       SELECT peer, track, digest, count(*) AS pictures, min(at_ns) AS from_ns, max(at_ns) AS to_ns
       FROM frame WHERE kind = 'video' AND direction = 'in' AND digest IS NOT NULL

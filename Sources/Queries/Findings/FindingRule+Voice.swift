@@ -135,7 +135,7 @@ extension FindingRule {
     id: "microphone-constant", severity: .info, title: "A level that does not change",
     scope: .stream,
     thresholds: [
-      Threshold("least_constant", 60, "s", "TW constant-audio-input-level: 10 s, which a tone reaches"),
+      Threshold("least_constant", 60, "s", "TW looks at 10 s, which a tone reaches"),
       Threshold("most_deviation", 0.01, "", "of full scale; TW: 327.67 of 32,767"),
     ],
     silentUnder: ["microphone-without-signal", "silent-audio"],
