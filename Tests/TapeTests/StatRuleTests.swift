@@ -4,8 +4,8 @@ import Wire
 @testable import Queries
 @testable import Tape
 
-/// Rules that look at statistics: of two peers with nearly the same samples, they name the one whose
-/// samples are over the threshold.
+/// Rules that look at statistics: of two peers with nearly the same samples, they name the one
+/// whose samples are over the threshold.
 struct StatRuleTests {
   /// Members of a sample that grow by so much a second, and those that stay; text is quoted.
   private struct Samples {

@@ -17,7 +17,7 @@ enum Layers {
     "Queries", "Page", "Replay", "Debug", "Verify", "Lab", "TLS", "Live", "Export",
     "RetakeTesting", "Signaling", "RoomClient", "Retake", "RetakeRTC",
     "RetakeSora", "RetakeConnectLive", "RetakeCommand", "RetakeMain", "altered", "soak",
-    "TsharkTables", "RoomServers", "SDKTable", "sdk-table",
+    "TsharkTables", "RoomServers", "FaultyCalls", "findings", "SDKTable", "sdk-table",
   ]
 
   /// The deterministic core: no clock, no randomness, no input or output of its own.

@@ -321,6 +321,11 @@ extension FindingRule {
         if place < counts.count { counts[place] += 1 }
       }
       counts.removeFirst()
+      // A pause, and the seconds in which it begins and ends, are told of by other rules.
+      counts = counts.indices.filter { place in
+        counts[max(0, place - 1)...min(counts.count - 1, place + 1)].allSatisfy { $0 > 0 }
+      }.map { counts[$0] }
+      guard counts.count >= 5 else { return nil }
       let mean = counts.reduce(0, +) / Double(max(counts.count, 1))
       let variance =
         counts.reduce(0) { $0 + ($1 - mean) * ($1 - mean) } / Double(max(counts.count, 1))

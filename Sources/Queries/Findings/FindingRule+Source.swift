@@ -13,7 +13,7 @@ extension FindingRule {
     thresholds: [
       Threshold("least_pause", 2, "s", "TX and ORC wait for 3 samples; W3C calls 5 s a pause"),
       Threshold("most_gap", 1000, "ms", "between frames before it; a screen pauses now and then"),
-      Threshold("least_frames", 15, "frames", "before it, so that it was running"),
+      Threshold("least_frames", 40, "frames", "before it: a screen that moves for once has fewer"),
     ], causes: ["process-starved"],
     sql: """
       SELECT peer, track, at_ns, kind FROM capture WHERE kind <> 'audio'
@@ -35,7 +35,9 @@ extension FindingRule {
     // Without frames that were handed in, those that were encoded show the source.
     let times = captured.isEmpty ? Self.runs(of: track.pictures) : captured
     guard let live = facts.peer(track.peer)?.live,
-      !facts.perception.isScreen(track.peer, track.track)
+      !facts.perception.isScreen(track.peer, track.track),
+      // Single frames here and there are those of a screen.
+      times.count(where: { $0.count <= 3 }) < 2
     else { return [] }
     var found: [Detection] = []
     for (place, run) in times.enumerated() {
@@ -108,7 +110,7 @@ extension FindingRule {
       Threshold("least_still", 3, "s", "TR and RKB name frozen sources without a bound"),
       Threshold("least_rate", 4, "frames/s", "a screen that repeats itself does so once a second"),
       Threshold("most_size", 0.2, "", "of the usual frame, where sizes are all that is known"),
-    ], silentUnder: ["camera-black"],
+    ], silentUnder: ["camera-black", "encoder-capped", "standing-queue"],
     sql: """
       SELECT peer, track, digest, count(*) AS pictures, min(at_ns) AS from_ns, max(at_ns) AS to_ns
       FROM frame WHERE kind = 'video' AND direction = 'in' AND digest IS NOT NULL

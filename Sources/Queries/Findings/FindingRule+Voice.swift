@@ -39,7 +39,8 @@ extension FindingRule {
         let isFlowing = Double(next - first) >= 0.5 * Double(to - from) / 1e8
         guard Double(to - from) / 1e9 >= least, isFlowing,
           !facts.perception.isOff(
-            track.peer, track.track, track.direction, from: from, to: to)
+            track.peer, track.track, track.direction, from: from, to: to),
+          !isMutedAtSource(facts, track, to: to)
         else { continue }
         found.append(
           Detection(
@@ -51,6 +52,18 @@ extension FindingRule {
       }
     }
     return found
+  }
+
+  /// Whether the sender of a received track, where the take has it, switched audio off.
+  private static func isMutedAtSource(
+    _ facts: CallFacts, _ track: CallFacts.Track, to: Int64
+  ) -> Bool {
+    guard track.direction == .inbound, let other = facts.peer(track.peer)?.other else {
+      return false
+    }
+    return facts.perception.changes.contains {
+      $0.peer == other && !$0.isInbound && !$0.isOn && $0.at <= to
+    }
   }
 
   /// Samples that reach full scale again and again while somebody speaks; speech that nobody
@@ -122,7 +135,7 @@ extension FindingRule {
     id: "microphone-constant", severity: .info, title: "A level that does not change",
     scope: .stream,
     thresholds: [
-      Threshold("least_constant", 10, "s", "TW constant-audio-input-level looks at 10 s"),
+      Threshold("least_constant", 60, "s", "TW looks at 10 s, which a tone reaches"),
       Threshold("most_deviation", 0.01, "", "of full scale; TW: 327.67 of 32,767"),
     ],
     silentUnder: ["microphone-without-signal", "silent-audio"],
