@@ -117,7 +117,7 @@ struct PerceptionRuleTests {
   func whatTheGeneratorMakesIsFound(kind: FaultKind, id: String) throws {
     let folder = try TakeFolder()
     let path = folder.file("fault.take")
-    let made = try FaultyCall.make(FaultPlan(kind, seed: 3, severity: 400), path: path)
+    let made = try FaultyCalls.FaultyCall.make(FaultPlan(kind, seed: 3, severity: 400), path: path)
     #expect(made.isTouched)
     let found = try TakeFindings(path: path)
     #expect(found.findings.first?.id == id, "\(found.text())")
