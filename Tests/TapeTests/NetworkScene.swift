@@ -279,7 +279,7 @@ enum NetworkScene: String, CaseIterable {
         lost = lost ?? bytes[8..<12]
         return bytes[8..<12] != lost
       }
-      recorded.run(for: .seconds(5))
+      recorded.run(for: .seconds(9))
     case .reportsLost:
       filter(call) { bytes, _ in
         bytes.count < 2 || bytes[0] < 128 || !(192...223).contains(bytes[1])
