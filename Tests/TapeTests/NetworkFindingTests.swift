@@ -121,7 +121,7 @@ struct NetworkFindingTests {
       WHERE type = 'sr' AND direction = 'in' AND peer = 2 AND at_ns > 2000000000
       """),
     Change(
-      "media-without-transceiver", .good,
+      "media-without-transceiver", .duplicates,
       """
       UPDATE packet_store SET ssrc = 12345
       WHERE marker_type IS NOT NULL AND marker_type & 127 = 111 AND row > \(middle) AND \(inbound)

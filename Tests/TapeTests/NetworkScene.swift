@@ -219,9 +219,6 @@ enum NetworkScene: String, CaseIterable {
 
   private func spoil(_ recorded: RecordedVirtualCall) {
     let call = recorded.call
-    func both(_ change: (inout LinkSettings) -> Void) {
-      for peer in 0..<2 { change(&call.network.links[peer]) }
-    }
     switch self {
     case .narrowBottleneck, .wideBottleneck:
       call.network.links[0].bitsPerSecond = self == .narrowBottleneck ? 90_000 : 4_000_000
@@ -242,6 +239,17 @@ enum NetworkScene: String, CaseIterable {
     case .heavyLoss:
       call.network.links[0].lossPerMille = 250
       recorded.run(for: .seconds(4))
+    default: interrupt(recorded)
+    }
+  }
+
+  /// What happens to the path, to checks, reports and processes.
+  private func interrupt(_ recorded: RecordedVirtualCall) {
+    let call = recorded.call
+    func both(_ change: (inout LinkSettings) -> Void) {
+      for peer in 0..<2 { change(&call.network.links[peer]) }
+    }
+    switch self {
     case .deadPath, .deadOneWay:
       both { $0.lossPerMille = 1000 }
       if self == .deadOneWay { call.network.links[1].lossPerMille = 0 }
@@ -271,7 +279,7 @@ enum NetworkScene: String, CaseIterable {
         lost = lost ?? bytes[8..<12]
         return bytes[8..<12] != lost
       }
-      recorded.run(for: .seconds(5))
+      recorded.run(for: .seconds(9))
     case .reportsLost:
       filter(call) { bytes, _ in
         bytes.count < 2 || bytes[0] < 128 || !(192...223).contains(bytes[1])

@@ -235,9 +235,7 @@ extension FindingRule {
     }
     var found: [Detection] = []
     for stream in facts.streams
-    where stream.direction == .inbound && stream.role == .media
-      && !taken.contains([stream.peer, stream.ssrc])
-    {
+    where stream.direction == .inbound && !taken.contains([stream.peer, stream.ssrc]) {
       let agreed = facts.network.agreedFormats(of: stream.peer, .inbound)
       let codec = agreed[stream.payloadTypes.first?.type ?? -1] ?? ""
       guard let last = judged[stream.peer], last > stream.first &+ 1_000_000_000, !codec.isEmpty,
