@@ -85,7 +85,7 @@ struct FindingsCommand: ParsableCommand {
   @Flag(
     help: ArgumentHelp(
       "Replay the session with the lost packets delivered and with longer buffers, and say what "
-        + "would have been needed where a picture stood still or audio was concealed; takes seconds."
+        + "would have been needed where a picture froze or audio was concealed; takes seconds."
     ))
   var explain = false
 
