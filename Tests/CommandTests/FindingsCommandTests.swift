@@ -43,8 +43,9 @@ struct FindingsCommandTests {
       """
       {"rules": [{"id": "small-video", "severity": "low", "title": "Small video", "scope": "end",
         "thresholds": {"least_width": 320}, "sql": "SELECT peer, min(at_ns) AS from_ns, max(at_ns) \
-      AS to_ns, 'at most ' || max(width) || ' pixels wide' AS evidence FROM frame WHERE kind = 'video' \
-      GROUP BY peer HAVING max(width) < :least_width"}], "thresholds": {"loss": {"least_share": 90}}}
+      AS to_ns, 'at most ' || max(width) || ' pixels wide' AS evidence FROM frame \
+      WHERE kind = 'video' GROUP BY peer HAVING max(width) < :least_width"}],
+        "thresholds": {"loss": {"least_share": 90}}}
       """)
     #expect(more.status == 0, "\(more.errors)")
     #expect(more.output.contains("small-video") && more.output.contains("pixels wide"))
@@ -73,5 +74,30 @@ struct FindingsCommandTests {
     }
     let summary = try await Tool.run("summary", Self.capture("live-loopback"))
     #expect(summary.output.contains("Nothing seems wrong. Looked at: 2 peers, "))
+  }
+
+  @Test func replaySaysWhatWouldHaveBeenNeeded() async throws {
+    let take = Self.capture("virtual-heavy-loss")
+    let outcome = try await Tool.run("findings", take, "--explain")
+    #expect(outcome.status == 0, "\(outcome.errors)")
+    #expect(outcome.output.contains("lost packets delivered, nothing is frozen or concealed"))
+    #expect(outcome.output.contains("open loop"))
+    // Of a call between others nothing can be run otherwise, and nothing was wrong.
+    let seen = try await Tool.run("findings", Self.capture("observed-firefox"), "--explain")
+    #expect(seen.status == 0 && !seen.output.contains("Replayed"))
+  }
+
+  @Test func endsHaveTheNamesThatTheyAreGiven() async throws {
+    let folder = try Folder()
+    let (capture, take) = (folder.file("call.pcap"), folder.file("call.take"))
+    _ = try await Tool.run("export", Self.capture("virtual-heavy-loss"), "--pcap", capture)
+    let made = try await Tool.run(
+      "import", capture, "--name", "10.0.0.1=alice", "--name", "10.0.0.2:40003=bob", "--out", take)
+    #expect(made.status == 0, "\(made.errors)")
+    let summary = try await Tool.run("summary", take)
+    #expect(summary.output.contains("alice's audio to bob"), "\(summary.output)")
+    #expect(try await Tool.run("replay", take).status == 0)
+    let wrong = try await Tool.run("import", capture, "--name", "10.0.0=alice", "--out", "x.take")
+    #expect(wrong.status == 64 && wrong.errors.contains("10.0.0 is no address"))
   }
 }

@@ -92,7 +92,7 @@ struct TerminalTests {
   @Test func problemsFailuresAndDifferencesAreRed() async throws {
     let root = DebugTests.root.appending(path: "Captures/virtual-heavy-loss.take").path
     let problems = try await shown("stats", root, "--problems", "--no-pager", columns: 200)
-    #expect(problems.text.contains("\u{1b}[31mfreeze"), "\(problems.text.prefix(500))")
+    #expect(problems.text.contains("\u{1b}[31mhigh"), "\(problems.text.prefix(500))")
     let made = try await Takes.copy()
     let good = try await shown("replay", made.path, "--skip-codecs")
     #expect(good.status == 0 && good.text.contains("\u{1b}[32m\(made.path): identical"))

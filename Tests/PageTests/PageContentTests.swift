@@ -183,7 +183,7 @@ struct PageContentTests {
       #expect(Set(findings.map(\.rule)).contains("loss"))
       // Both ends are in the take: what reports say of losses is what the receivers saw.
       #expect(!findings.contains { $0.rule == "loss-at-peer" })
-      #expect(findings.flatMap { $0.symptoms ?? [] }.contains { $0.rule == "freeze" })
+      #expect(!findings.flatMap { $0.symptoms ?? [] }.isEmpty)
       let printed = try TakeFindings(path: path).findings
       #expect(findings.map(\.text) == printed.map(\.text))
       #expect(findings.map(\.severity) == printed.map(\.severity.rawValue))

@@ -229,7 +229,8 @@ struct AudioCallTests {
     #expect(try energy(take, 18_000...21_000).least > 15 * plain.least)
     #expect(try energy(take, 23_000...26_000).most == 0)
     #expect(try energy(take, 33_000...36_000).most == 0)
-    let findings = try TakeFindings(path: path).detections.filter { $0.rule == "speech-while-muted" }
+    let findings = try TakeFindings(path: path).detections
+      .filter { $0.rule == "speech-while-muted" }
     #expect(findings.count == 3)
   }
 }

@@ -27,7 +27,7 @@ struct FindingTests {
     let found = try TakeFindings(path: call.path)
     #expect(found.detections == [])
     #expect(found.findings.isEmpty)
-    #expect(found.text().hasPrefix("Nothing seems wrong. Looked at: 2 peers, 4 streams of media, "))
+    #expect(found.text().hasPrefix("Nothing seems wrong. Looked at: 2 peers, 8 streams of media, "))
     #expect(found.json(take: "a.take").contains("\"findings\":[],\"looked_at\":\"2 peers"))
     #expect(try rows(call.path, "SELECT * FROM freeze") == [])
 

@@ -74,7 +74,8 @@ struct FindingTreeTests {
           id: id, severity: .medium, title: id, scope: .end, causes: causes,
           silentUnder: silentUnder, isLink: isLink,
           sql: """
-            SELECT 1 AS peer, \(at)000000000 AS from_ns, \(at + 1)000000000 AS to_ns, 'x' AS evidence
+            SELECT 1 AS peer, \(at)000000000 AS from_ns, \(at + 1)000000000 AS to_ns,
+              'x' AS evidence
             """)
       }
       let rules = [

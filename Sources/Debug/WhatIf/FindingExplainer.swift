@@ -9,8 +9,8 @@ package import Wire
 /// stood still or audio was concealed what would have been needed.
 ///
 /// It is an open loop: what the other side sends is what it sent in the recording. That answers
-/// what a buffer or a packet changes where it was received; it does not answer what the sender would
-/// have done, so nothing is said of that.
+/// what a buffer or a packet changes where it was received. It does not answer what the sender
+/// would have done, so nothing is said of that.
 package struct FindingExplainer {
   private let path: String
   private let codecs: () -> any CodecFactory
@@ -212,7 +212,8 @@ package struct FindingExplainer {
     let rows = try connection.prepare(
       """
       SELECT packet.at_ns, packet.bytes FROM packet
-      WHERE peer = \(from) AND direction = 'out' AND protocol = 'rtp' AND (step, ssrc, sequence) IN (
+      WHERE peer = \(from) AND direction = 'out' AND protocol = 'rtp'
+        AND (step, ssrc, sequence) IN (
         SELECT step, ssrc, sequence FROM one_way_delay
         WHERE from_peer = \(from) AND delay_ms IS NULL)
       ORDER BY row LIMIT \(Self.packetMaximum)

@@ -16,15 +16,15 @@ export function fillCards() {
 /* ---- Findings ---- */
 
 /** How a severity is drawn: 5 is critical, 1 is worth knowing. */
-const tones = { 5: "bad", 4: "bad", 3: "wait", 2: "off", 1: "off" };
+const severityTones = { 5: "bad", 4: "bad", 3: "wait", 2: "off", 1: "off" };
 
 /** A finding as a sentence, in the words of `retake findings`. */
 export const findingText = (finding) => finding.text;
 
 /** What a finding led to, each below its cause. */
-const symptoms = (finding) => finding.symptoms.map((symptom) => make("li", {},
+const symptomList = (finding) => finding.symptoms.map((symptom) => make("li", {},
   button(findingText(symptom), () => visitFinding(symptom), { class: "plain go" }),
-  symptom.symptoms.length ? make("ul", {}, symptoms(symptom)) : null));
+  symptom.symptoms.length ? make("ul", {}, symptomList(symptom)) : null));
 
 /** Shows where a finding is. */
 export function visitFinding(finding, index = 0) {
@@ -46,7 +46,7 @@ export function fillFindings() {
     return;
   }
   const rows = take.findings.map((finding) => {
-    const tone = tones[finding.severity] ?? "wait";
+    const tone = severityTones[finding.severity] ?? "wait";
     const [from, to] = finding.spans[0];
     const command = seekCommand(from);
     const more = make("div", { class: "more", hidden: true },
@@ -58,7 +58,7 @@ export function fillFindings() {
     return make("div", { class: "finding" },
       make("span", { class: `pill ${tone}` }, finding.level),
       button(findingText(finding), () => visitFinding(finding), { class: "plain go" }),
-      finding.symptoms.length ? make("ul", { class: "symptoms" }, symptoms(finding)) : null,
+      finding.symptoms.length ? make("ul", { class: "symptoms" }, symptomList(finding)) : null,
       make("p", {}, `${timeText(from, 0.1)} – ${timeText(to, 0.1)}`),
       button("query", (event) => {
         more.hidden = !more.hidden;

@@ -30,8 +30,8 @@ extension FindingRule {
         found.append(
           Detection(
             "concealed-audio", peer: track.peer, from: track.voices[second].firstConcealed, to: end,
-            "\(concealed) of \(blocks) blocks were concealed (\(percent(concealed, of: blocks))), as "
-              + "their packets were lost or late", track: track.track, direction: .inbound,
+            "\(concealed) of \(blocks) blocks were concealed (\(percent(concealed, of: blocks)))"
+              + ", as their packets were lost or late", track: track.track, direction: .inbound,
             kind: "audio",
             impact: FindingImpact(
               concealed: Double(concealed) * Double(blockNanoseconds) / 1e9,

@@ -21,7 +21,8 @@ extension CallFacts {
       """
       WITH
       \(FindingRule.agreed)
-      SELECT peer, direction, kind, from_ns, to_ns FROM agreed ORDER BY peer, from_ns, direction, kind
+      SELECT peer, direction, kind, from_ns, to_ns FROM agreed
+      ORDER BY peer, from_ns, direction, kind
       LIMIT \(Self.most)
       """)
     while try rows.step() {

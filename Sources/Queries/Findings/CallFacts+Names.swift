@@ -31,8 +31,8 @@ extension CallFacts {
   mutating func nameStreams(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
     let rows = try connection.prepare(
       """
-      SELECT peer, direction, coalesce(ssrc & 0xffffffff, -1), payload_type, kind, codec, track, mid,
-        clock_rate FROM track ORDER BY row LIMIT \(Self.most)
+      SELECT peer, direction, coalesce(ssrc & 0xffffffff, -1), payload_type, kind, codec, track,
+        mid, clock_rate FROM track ORDER BY row LIMIT \(Self.most)
       """)
     while try rows.step() {
       let (ssrc, type) = (rows.integer(2), rows.integer(3))
@@ -67,7 +67,10 @@ extension CallFacts {
       else { continue }
       streams[place].kind = formats.text(3) ?? ""
       streams[place].track = formats.integer(4)
-      if streams[place].codec.isEmpty { streams[place].codec = formats.text(5) ?? "" }
+      // RED carries what the frames are of (RFC 2198).
+      if streams[place].codec.isEmpty || streams[place].codec == "red" {
+        streams[place].codec = formats.text(5) ?? ""
+      }
     }
     try findRepairs(connection)
   }
@@ -93,7 +96,7 @@ extension CallFacts {
         groups[repair] = media
       }
     }
-    let redundancy: Set<String> = ["red", "ulpfec", "flexfec", "flexfec-03"]
+    let redundancy: Set<String> = ["ulpfec", "flexfec", "flexfec-03"]
     for place in streams.indices {
       let stream = streams[place]
       if let media = groups[stream.ssrc] {

@@ -167,6 +167,7 @@ package struct CallFacts: Sendable {
 
   /// A demand of a receiver: NACK, PLI or FIR.
   package struct Demand: Sendable {
+    /// Which feedback message it is (RFC 4585, RFC 5104).
     package enum Kind: Sendable { case nack, pli, fir }
     package var peer: Int64
     package var at: Int64

@@ -13,7 +13,8 @@ package struct FindingNames: Sendable {
     people = try RoomPeople(connection)
     let shared = try connection.prepare(
       """
-      SELECT DISTINCT peer || '/' || track FROM carriage WHERE extra_value LIKE '%screen%' LIMIT 1000
+      SELECT DISTINCT peer || '/' || track FROM carriage
+      WHERE extra_value LIKE '%screen%' LIMIT 1000
       """)
     while try shared.step() { screens.insert(shared.text(0) ?? "") }
     let count = facts.peers.count

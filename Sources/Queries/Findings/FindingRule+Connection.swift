@@ -101,7 +101,8 @@ extension FindingRule {
     causes: ["disconnected", "sequence-restart"],
     sumsUp: true,
     sql: """
-      SELECT peer, direction, ssrc, expected, received, lost, round(100.0 * lost / expected, 1) AS percent
+      SELECT peer, direction, ssrc, expected, received, lost,
+        round(100.0 * lost / expected, 1) AS percent
       FROM loss WHERE direction = 'in' AND lost >= :least_lost AND expected >= :least_expected
         AND lost * 100 >= :least_share * expected
       """, detector: findLoss)

@@ -42,7 +42,7 @@ package struct FindingRule: Sendable {
   /// What a rule in Swift looks at, besides the facts: its thresholds, as they are in force.
   package struct Limits: Sendable {
     var values: [String: Double] = [:]
-    /// The value of a threshold of the rule; a name that it does not have is 0, and a test finds it.
+    /// The value of a threshold of the rule; 0 for a name that it does not have.
     package subscript(name: String) -> Double { values[name] ?? 0 }
   }
 

@@ -145,7 +145,8 @@ extension Finding {
     if detections.count > 1 {
       more =
         streams > 1
-        ? " on \(FindingWords.number(streams)) streams; worst: \(worstStream.map { "\($0), " } ?? "")"
+        ? " on \(FindingWords.number(streams)) streams; worst: "
+          + (worstStream.map { "\($0), " } ?? "")
         : ", \(FindingWords.number(detections.count)) times; worst: "
     }
     var text = head + (more.isEmpty ? ": " : more) + worst.evidence

@@ -206,7 +206,7 @@ extension FindingRule {
         found.append(
           Detection(
             "rtcp-other-ssrc", peer: peer.number, from: first.at, to: last.at,
-            "\(counted(Int64(own.count), "sender report")) of a source of which no packet came, and "
+            "\(counted(Int64(own.count), "sender report")) of a source without packets, and "
               + "none of the stream that came: a receiver cannot tell whose clock they state",
             ssrc: silent, track: stream?.track, direction: .inbound, kind: stream?.kind ?? ""))
       }

@@ -20,8 +20,8 @@ extension FindingRule {
       found.append(
         Detection(
           "one-way-media", peer: gap.peer, from: gap.from, to: gap.to,
-          "no media \(way) for \(decimal(seconds)) s while \(gap.others) packets \(other) the other "
-            + "way", direction: gap.direction, impact: FindingImpact(withoutMedia: seconds)))
+          "no media \(way) for \(decimal(seconds)) s while \(gap.others) packets \(other) the "
+            + "other way", direction: gap.direction, impact: FindingImpact(withoutMedia: seconds)))
     }
     return found + standingReports(facts)
   }
@@ -51,8 +51,8 @@ extension FindingRule {
     return false
   }
 
-  /// Whether the way to the other side held meanwhile: a path that is dead both ways is no path that
-  /// goes one way.
+  /// Whether the way to the other side held meanwhile: a path that is dead both ways is no path
+  /// that goes one way.
   private static func arrivedThere(_ gap: CallFacts.SilentWay, _ facts: CallFacts) -> Bool {
     // Reports must have come six seconds after the end.
     let after = gap.to &+ 6_000_000_000

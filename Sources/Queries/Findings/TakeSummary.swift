@@ -140,7 +140,8 @@ package struct TakeSummary: Sendable {
     var levels: [LevelName: Double] = [:]
     let rows = try connection.prepare(
       """
-      SELECT peer, track, direction, round(10 * log10(sum(energy) / (sum(samples) * 1073741824.0)), 1)
+      SELECT peer, track, direction,
+        round(10 * log10(sum(energy) / (sum(samples) * 1073741824.0)), 1)
       FROM level WHERE energy > samples * 107.4 GROUP BY peer, track, direction
       """)
     while try rows.step() {

@@ -17,8 +17,8 @@ struct FindingOptions: ParsableArguments {
 
   @Option(
     help: ArgumentHelp(
-      "End with status 1 where there is a finding of this severity or worse, or with this id; may be "
-        + "given several times.",
+      "End with status 1 where there is a finding of this severity or worse, or with this id; may "
+        + "be given several times.",
       valueName: "severity|id"),
     transform: Taking.text(1...100))
   var failOn: [String] = []
@@ -84,8 +84,9 @@ struct FindingsCommand: ParsableCommand {
 
   @Flag(
     help: ArgumentHelp(
-      "Replay the session with the lost packets delivered and with longer buffers, and say what would "
-        + "have been needed where a picture stood still or audio was concealed; takes seconds."))
+      "Replay the session with the lost packets delivered and with longer buffers, and say what "
+        + "would have been needed where a picture froze or audio was concealed; takes seconds."
+    ))
   var explain = false
 
   @OptionGroup var pager: PagerOptions
@@ -127,8 +128,8 @@ struct SummaryCommand: ParsableCommand {
     commandName: "summary",
     abstract: "Sum a call up on one screen: who, path, media, quality, and what went wrong.",
     discussion: """
-      The JSON has less than 20 kB for any call, so that it can be handed to a program or a language \
-      model; of what is cut it says how much there was.
+      The JSON has less than 20 kB for any call, so that it can be handed to a program or a \
+      language model; of what is cut it says how much there was.
 
       Examples:
         retake summary call.take
