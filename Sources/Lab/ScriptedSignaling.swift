@@ -1,4 +1,4 @@
-package import RoomSignaling
+package import Room
 import Tape
 package import Wire
 

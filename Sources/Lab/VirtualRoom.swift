@@ -1,6 +1,5 @@
 import Peer
 package import Room
-package import RoomSignaling
 import SDP
 package import Tape
 package import Wire

@@ -1,5 +1,4 @@
-import STUN
-import TURN
+import ICE
 import Wire
 
 extension VirtualTURNServer {

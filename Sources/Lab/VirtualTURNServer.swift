@@ -1,5 +1,4 @@
-package import STUN
-import TURN
+package import ICE
 package import Wire
 
 /// A STUN and TURN server in virtual time (RFC 8489, RFC 8656) that insists on what clients must

@@ -1,6 +1,4 @@
-import Decryption
-import STUN
-import TURN
+import ICE
 package import Wire
 
 /// Keeps what belongs to no call away from an observer whose inputs are stored: what lets nothing

@@ -1,4 +1,4 @@
-import STUN
+import ICE
 import Wire
 
 /// W3C RTCIceTransportState, as an end must have it.

@@ -1,5 +1,5 @@
 import DequeModule
-import STUN
+import ICE
 import Wire
 
 /// What TCP connections carry: messages of ICE and TURN, and signaling in the clear.

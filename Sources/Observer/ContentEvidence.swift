@@ -1,4 +1,4 @@
-import STUN
+import ICE
 import Wire
 
 /// How sure it is that contents are what the ends of a call send, where nothing but their bytes

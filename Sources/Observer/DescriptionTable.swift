@@ -1,4 +1,3 @@
-import Decryption
 import ICE
 import RTP
 import SDP

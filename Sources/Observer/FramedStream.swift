@@ -1,5 +1,4 @@
-import STUN
-import TURN
+import ICE
 import Wire
 
 /// One direction of a TCP connection, cut into its messages; also when it is joined in the middle,

@@ -1,5 +1,3 @@
-import Decryption
-
 /// The keys that were given, and what waits for further ones.
 struct KeyRing {
   private static let givenMaximum = 4096

@@ -1,4 +1,4 @@
-import STUN
+import ICE
 import Wire
 
 /// What STUN servers told ends of their addresses, as the wire shows it.

@@ -1,5 +1,4 @@
 import ICE
-import STUN
 import Wire
 
 // What STUN tells: checks, mapped addresses, relays.

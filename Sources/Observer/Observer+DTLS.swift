@@ -1,4 +1,3 @@
-import Decryption
 import Secure
 import Wire
 

@@ -1,4 +1,3 @@
-import Decryption
 import RTP
 import Wire
 

@@ -1,5 +1,4 @@
 import ICE
-import STUN
 import Wire
 
 // Which pairs are in use, and what their candidates are.

@@ -1,4 +1,3 @@
-package import Decryption
 package import ICE
 package import RTP
 package import Secure

@@ -1,6 +1,5 @@
-import Decryption
 import DequeModule
-import TURN
+import ICE
 import Wire
 
 /// What waits on paths that nothing announced until it shows what they are: few datagrams of few

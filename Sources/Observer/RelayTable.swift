@@ -1,5 +1,4 @@
-import STUN
-import TURN
+import ICE
 import Wire
 
 /// Follows TURN between clients and servers (RFC 8656), to read what goes through it as if it went

@@ -1,4 +1,3 @@
-import Decryption
 import Wire
 
 /// What is known of one transport of a call.

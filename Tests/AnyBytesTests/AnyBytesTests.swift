@@ -1,10 +1,10 @@
 import Foundation
+import ICE
 import Lab
 import Media
 import Peer
 import RTP
 import SDP
-import STUN
 import Signaling
 import Testing
 import Wire

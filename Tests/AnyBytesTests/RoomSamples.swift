@@ -1,6 +1,5 @@
 import Peer
-import RoomProtocols
-import RoomSignaling
+import Room
 import SDP
 import Wire
 

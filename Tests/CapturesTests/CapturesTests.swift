@@ -1,7 +1,7 @@
 import Foundation
+import Replay
 import Tape
 import Testing
-import Verify
 
 /// Every captured session is a regression test: the stack must do again what it did, as `retake
 /// verify` checks it.

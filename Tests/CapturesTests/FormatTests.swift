@@ -1,8 +1,8 @@
 import Foundation
 import Queries
+import Replay
 import Tape
 import Testing
-import Verify
 
 /// What is promised of takes of before: they open, answer and export for good, and come to the same
 /// by meaning; one of each format is kept, and none of them is ever recorded anew.

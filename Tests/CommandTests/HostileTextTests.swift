@@ -1,5 +1,5 @@
 import Foundation
-import RoomSignaling
+import Room
 import Signaling
 import Testing
 import Wire

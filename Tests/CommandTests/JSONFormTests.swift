@@ -4,7 +4,7 @@ import Testing
 /// The JSON of every verb is what the schema of the catalogue says, and no more.
 struct JSONFormTests {
   private static let path = DebugTests.root.appending(
-    path: "Sources/Retake/Retake.docc/Resources/output.schema.json"
+    path: "Sources/Products/Retake/Retake.docc/Resources/output.schema.json"
   ).path
 
   private static func capture(_ name: String) -> String {

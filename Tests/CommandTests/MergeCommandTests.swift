@@ -96,7 +96,7 @@ struct MergeCommandTests {
     let made = try await Takes.lossyCall()
     let folder = try Folder()
     let source = try String(
-      contentsOf: DebugTests.root.appending(path: "Sources/Peer/PeerMachine.swift"),
+      contentsOf: DebugTests.root.appending(path: "Sources/Stack/Peer/PeerMachine.swift"),
       encoding: .utf8)
     let lines = source.split(separator: "\n", omittingEmptySubsequences: false)
     let line = try #require(lines.firstIndex { $0.contains("func step(") }) + 1

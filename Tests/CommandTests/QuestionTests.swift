@@ -15,7 +15,7 @@ struct QuestionTests {
   private static let root = URL(filePath: #filePath).deletingLastPathComponent()
     .deletingLastPathComponent().deletingLastPathComponent()
   private static let article = root.appending(
-    path: "Sources/Retake/Retake.docc/TwentyQuestions.md")
+    path: "Sources/Products/Retake/Retake.docc/TwentyQuestions.md")
 
   /// The commands of the article: a line that begins with `$`, and its answer up to a blank line.
   private static func questions(_ lines: [String]) -> [Question] {

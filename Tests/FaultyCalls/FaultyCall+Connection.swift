@@ -4,7 +4,6 @@ import Lab
 import Media
 import Peer
 import SDP
-import STUN
 import Wire
 
 // What keeps a call from coming about, or from what it should be.

@@ -1,5 +1,3 @@
-import STUN
-import TURN
 import Testing
 import Wire
 

@@ -1,5 +1,4 @@
 import Lab
-import STUN
 import Testing
 import Wire
 

@@ -1,6 +1,5 @@
 import ICE
 import Lab
-import TURN
 import Testing
 import Wire
 

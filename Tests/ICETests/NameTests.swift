@@ -1,5 +1,4 @@
 import Lab
-import TURN
 import Testing
 import Wire
 

@@ -1,4 +1,3 @@
-import STUN
 import Testing
 import Wire
 

@@ -1,6 +1,5 @@
 import Glibc
 import ICE
-import TURN
 import Testing
 import Wire
 

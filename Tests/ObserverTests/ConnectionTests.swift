@@ -1,5 +1,5 @@
+import ICE
 import Observer
-import TURN
 import Testing
 import Wire
 

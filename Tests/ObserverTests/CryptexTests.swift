@@ -1,4 +1,3 @@
-import Decryption
 import Observer
 import Secure
 import Testing

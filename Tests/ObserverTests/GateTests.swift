@@ -1,4 +1,4 @@
-import STUN
+import ICE
 import Testing
 import Wire
 

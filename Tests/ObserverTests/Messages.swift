@@ -1,5 +1,5 @@
+import ICE
 import Observer
-import STUN
 import Wire
 
 /// Messages as ends of a call would send them.

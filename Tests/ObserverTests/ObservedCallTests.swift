@@ -1,5 +1,3 @@
-import Capture
-import Decryption
 import Observer
 import RTP
 import Testing

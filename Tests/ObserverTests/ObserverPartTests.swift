@@ -1,5 +1,4 @@
-import Decryption
-import STUN
+import ICE
 import Testing
 import Wire
 

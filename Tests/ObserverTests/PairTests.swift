@@ -1,4 +1,3 @@
-import Decryption
 import Foundation
 import Observer
 import RTP

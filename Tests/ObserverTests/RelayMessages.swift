@@ -1,4 +1,4 @@
-import STUN
+import ICE
 import Wire
 
 /// How a client gets a relayed address and a channel.

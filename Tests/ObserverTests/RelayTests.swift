@@ -1,7 +1,5 @@
 import ICE
 import Observer
-import STUN
-import TURN
 import Testing
 import Wire
 

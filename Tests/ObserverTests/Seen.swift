@@ -1,5 +1,3 @@
-import Capture
-import Decryption
 import Foundation
 import Observer
 import RTP

@@ -4,7 +4,7 @@ import Secure
 import Testing
 import Wire
 
-@testable import Transport
+@testable import Peer
 
 /// The parts of a transport, each by itself.
 struct TransportPartTests {

@@ -9,7 +9,6 @@ import Queries
 import Replay
 import Tape
 import Testing
-import Verify
 import Wire
 
 /// An audio session in a take: recorded in virtual time, replayed, and read in the timeline.

@@ -7,7 +7,6 @@ import Queries
 import Replay
 import Tape
 import Testing
-import Verify
 import Wire
 
 private func counted(_ name: String = "a.take") throws -> (folder: MachineFolder, path: String) {

@@ -6,10 +6,8 @@ import Peer
 import Queries
 import Replay
 import Room
-import RoomSignaling
 import Tape
 import Testing
-import Verify
 import Wire
 
 /// A room in a take: recorded in virtual time, replayed, and asked by person.

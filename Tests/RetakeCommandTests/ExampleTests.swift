@@ -48,7 +48,7 @@ struct ExampleTests {
   }
 
   private static func examplesOfPages() throws -> [Example] {
-    let articles = "Sources/Retake/Retake.docc"
+    let articles = "Sources/Products/Retake/Retake.docc"
     let names = try FileManager.default.contentsOfDirectory(atPath: articles)
     let paths = ["README.md"] + names.filter { $0.hasSuffix(".md") }.map { "\(articles)/\($0)" }
     return try paths.flatMap { path in

@@ -1,7 +1,6 @@
 import Foundation
 import Peer
-import RoomProtocols
-import RoomSignaling
+import Room
 import Testing
 import Wire
 

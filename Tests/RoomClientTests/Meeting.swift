@@ -1,8 +1,8 @@
 import Foundation
 import Live
 import Media
+import Room
 import RoomClient
-import RoomSignaling
 import Signaling
 import Synchronization
 import Tape

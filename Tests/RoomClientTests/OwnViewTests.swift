@@ -1,7 +1,7 @@
 import Foundation
 import Live
 import Media
-import RoomSignaling
+import Room
 import Synchronization
 import Testing
 

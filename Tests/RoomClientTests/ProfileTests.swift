@@ -1,7 +1,7 @@
 import Live
 import Media
+import Room
 import RoomClient
-import RoomSignaling
 import Synchronization
 import Testing
 

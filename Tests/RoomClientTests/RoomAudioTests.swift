@@ -4,7 +4,7 @@ import Live
 import Media
 import Peer
 import Replay
-import RoomSignaling
+import Room
 import Synchronization
 import Tape
 import Testing

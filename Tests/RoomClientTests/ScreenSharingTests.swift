@@ -2,7 +2,6 @@ import Foundation
 import Live
 import Media
 import Room
-import RoomSignaling
 import Synchronization
 import Tape
 import Testing

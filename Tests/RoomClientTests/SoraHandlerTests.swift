@@ -1,9 +1,8 @@
 import AudioSession
 import Live
 import Media
-import RoomProtocols
+import Room
 import RoomServers
-import RoomSignaling
 import Synchronization
 import Testing
 

@@ -2,10 +2,9 @@ import Live
 import Media
 import Peer
 import Replay
+import Room
 import RoomClient
-import RoomProtocols
 import RoomServers
-import RoomSignaling
 import Stats
 import Tape
 import Testing

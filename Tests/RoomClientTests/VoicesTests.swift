@@ -3,8 +3,8 @@ import Live
 import Media
 import Peer
 import Replay
+import Room
 import RoomClient
-import RoomSignaling
 import Synchronization
 import Tape
 import Testing

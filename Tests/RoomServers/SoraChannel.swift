@@ -3,8 +3,7 @@ import JSEP
 package import Live
 import Media
 import Peer
-package import RoomProtocols
-package import RoomSignaling
+package import Room
 import SDP
 import Signaling
 import Synchronization

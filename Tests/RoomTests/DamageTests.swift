@@ -2,7 +2,6 @@ import Foundation
 import Lab
 import Peer
 import Room
-import RoomSignaling
 import Testing
 import Wire
 

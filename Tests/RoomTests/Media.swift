@@ -1,7 +1,6 @@
 import Lab
 import Peer
 import Room
-import RoomSignaling
 import Wire
 
 /// Participants and media of the tests.

@@ -1,6 +1,5 @@
 import Lab
 import Room
-import RoomSignaling
 import SDP
 import Testing
 import Wire

@@ -1,6 +1,5 @@
 import Lab
 import Room
-import RoomSignaling
 import Testing
 import Wire
 

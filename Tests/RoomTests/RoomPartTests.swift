@@ -1,4 +1,3 @@
-import RoomSignaling
 import Testing
 import Wire
 

@@ -1,7 +1,7 @@
 import NIOCore
 import NIOEmbedded
 import NIOWebSocket
-import RoomSignaling
+import Room
 import Testing
 
 @testable import Signaling

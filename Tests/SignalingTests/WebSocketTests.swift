@@ -1,5 +1,5 @@
 import NIOCore
-import RoomSignaling
+import Room
 import TLS
 import Testing
 

@@ -1,11 +1,11 @@
 import Foundation
+import ICE
 import JSEP
 import Lab
 import Media
 import Peer
 import SCTP
 import SDP
-import STUN
 import Tape
 import Wire
 

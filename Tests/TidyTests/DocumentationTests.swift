@@ -3,7 +3,7 @@ import Testing
 
 /// The README and the articles of the catalogue beside the umbrella module.
 struct DocumentationTests {
-  private static let catalogue = "Sources/Retake/Retake.docc"
+  private static let catalogue = "Sources/Products/Retake/Retake.docc"
 
   private static func names(in folder: String) -> [String] {
     let url = SourceTree.root.appendingPathComponent(folder)

@@ -7,7 +7,7 @@ struct OutputTests {
       #"(?<![\w.])(?:print|fputs|puts|printf)\(|\bFileHandle\.standard(?:Output|Error)\b"#,
       "prints beside Output")
     let files = SourceTree.sources.filter {
-      $0.ending == "swift" && $0.path.hasPrefix("Sources/RetakeCommand/")
+      $0.ending == "swift" && $0.path.hasPrefix("Sources/Command/RetakeCommand/")
     }
     #expect(files.count > 30)
     expectNone(files.flatMap { pattern.findings(in: $0) })

@@ -74,7 +74,7 @@ struct SDKRowTests {
       #expect(Self.exists(test, in: tests), "there is no test \(test)")
       #expect(!rows.isEmpty && ids.isSuperset(of: rows), "\(test) shows no row that is there")
     }
-    let article = SourceTree.file("Sources/Retake/Retake.docc/ClientSDKs.md")
+    let article = SourceTree.file("Sources/Products/Retake/Retake.docc/ClientSDKs.md")
     let rows = article.lines.filter {
       $0.hasPrefix("| `AudioOperationsTests/") || $0.hasPrefix("| `ConnectLiveTests/")
     }.map(String.init)
@@ -90,7 +90,7 @@ struct SDKRowTests {
   }
 
   @Test func theArticleHasTheRows() {
-    let article = SourceTree.file("Sources/Retake/Retake.docc/ClientSDKs.md")
+    let article = SourceTree.file("Sources/Products/Retake/Retake.docc/ClientSDKs.md")
     let rows = article.lines.filter { line in
       SDKRow.documents.contains { line.hasPrefix("| \($0.0)") }
     }.map(String.init)

@@ -1,0 +1,241 @@
+import CSockets
+import Glibc
+import ICE
+import Peer
+import Wire
+
+/// The body of a media loop: everything here happens on its thread.
+final class LoopThread {
+  private static let mailboxTag: Poller.Tag = 0
+  private static let timerTag: Poller.Tag = 1
+  private static let linksTag: Poller.Tag = 2
+
+  private let mailbox: Mailbox<MediaLoop.Message>
+  let poller: Poller
+  private let timer: WakeTimer
+  private let batch = ReceiveBatch()
+  /// What the peer that has its turn sends.
+  let outgoing = SendBatch()
+  private let resolver = NameResolver()
+  let multicast = MulticastPort()
+  private let links: LinkWatch?
+  private var peers: [MediaLoop.PeerKey: Resident] = [:]
+  private var turns = TurnTable()
+  var descriptors: OpenSockets
+  private var completions: [@Sendable () -> Void] = []
+  private var isStopping = false
+  /// Listeners that are not looked at for a while, the first one to wake first.
+  var resting: [(tag: Poller.Tag, untilNanoseconds: Int64)] = []
+  var hasToldOfRest = false
+
+  init(mailbox: Mailbox<MediaLoop.Message>) throws(SystemError) {
+    self.mailbox = mailbox
+    poller = try Poller()
+    descriptors = OpenSockets(poller, after: LoopThread.linksTag)
+    timer = try WakeTimer()
+    try poller.add(mailbox.descriptor, tag: LoopThread.mailboxTag)
+    try poller.add(timer.descriptor, tag: LoopThread.timerTag)
+    // Without it, addresses stay what they were at the beginning.
+    links = try? LinkWatch()
+    if let links { try poller.add(links.descriptor, tag: LoopThread.linksTag) }
+  }
+
+  /// Handles events until it is told to stop.
+  func run() {
+    while !isStopping {
+      let isIdle = arm()
+      guard let count = try? poller.wait(waits: isIdle) else { break }
+      for index in 0..<count { handle(poller.tag(at: index)) }
+      multicast.takeTurn()
+      wakeListeners()
+      turns.takeTurns(of: peers, until: csockets_monotonic_ns())
+    }
+    finish()
+  }
+
+  /// Sets the timer to the earliest turn; gives false when a turn is due already.
+  private func arm() -> Bool {
+    let earliest = min(
+      multicast.wakeNanoseconds ?? .max, turns.earliestNanoseconds ?? .max,
+      resting.first?.untilNanoseconds ?? .max)
+    guard earliest < .max else { return true }
+    if earliest <= csockets_monotonic_ns() { return false }
+    timer.arm(monotonicNanoseconds: earliest)
+    return true
+  }
+
+  private func handle(_ tag: Poller.Tag) {
+    switch tag {
+    case LoopThread.mailboxTag: for message in mailbox.takeAll() { handle(message) }
+    case LoopThread.timerTag: timer.clear()
+    case LoopThread.linksTag: linksChanged()
+    case _ where descriptors.stream(tag) != nil: advanceStream(tag)
+    case _ where descriptors.listener(tag) != nil: accept(tag)
+    default: if !multicast.receive(tag, into: batch) { receive(tag) }
+    }
+  }
+
+  private func receive(_ tag: Poller.Tag) {
+    guard let entry = descriptors.socket(tag) else { return }
+    let socket = entry.socket
+    let driver = touched(entry.resident)
+    let count = batch.receive(from: socket.descriptor)
+    driver.beginBurst()
+    defer { driver.endBurst() }
+    for index in 0..<count {
+      // A step may have closed the socket; what it still held is of no interest then.
+      guard descriptors.socket(tag) != nil else { return }
+      guard let entry = batch.entry(at: index) else { continue }
+      driver.take(
+        Datagram(local: socket.local, remote: entry.source, bytes: entry.bytes),
+        arrivalMonotonicNanoseconds: entry.arrivalMonotonicNanoseconds)
+    }
+  }
+
+  // MARK: Messages
+
+  private func handle(_ message: MediaLoop.Message) {
+    switch message {
+    case .add(let setup): add(setup)
+    case .input(let key, let input): driver(of: key)?.take(input)
+    case .call(let key, let call, let complete):
+      guard let driver = driver(of: key) else {
+        complete(.failure(.ended))
+        return
+      }
+      driver.take(call, complete: complete)
+    case .send(let key, let message, let complete):
+      guard let driver = driver(of: key) else {
+        complete(.failure(.ended))
+        return
+      }
+      driver.take(message, complete: complete)
+    case .captured(let key, let transceiver, let media, let budget):
+      budget.giveBack()
+      driver(of: key)?.take(.captured(transceiver: transceiver, media))
+    case .resolved(let key, let id, let addresses, let fromSystem):
+      if fromSystem { resolver.finished() }
+      driver(of: key)?.take(.answer(.nameResolved(id: id, addresses)))
+    case .remove(let key, let complete):
+      remove(key)
+      complete()
+    case .stop(let complete):
+      isStopping = true
+      completions.append(complete)
+    case .followRecording(let complete): complete()
+    case .finishRecording(let complete): complete(nil)
+    }
+  }
+
+  /// The driver of a peer that gets an input.
+  private func driver(of key: MediaLoop.PeerKey) -> PeerDriver? {
+    guard let resident = peers[key] else { return nil }
+    turns.touch(resident)
+    return resident.driver
+  }
+
+  func resident(_ key: MediaLoop.PeerKey) -> Resident? { peers[key] }
+
+  /// The driver of a socket's peer, which gets an input.
+  func touched(_ resident: Resident) -> PeerDriver {
+    turns.touch(resident)
+    return resident.driver
+  }
+
+  private func add(_ setup: PeerSetup) {
+    let port = SocketSet(key: setup.key, thread: self)
+    let driver = PeerDriver(
+      engine: setup.makeEngine(), clock: setup.clock, recorder: setup.recorder,
+      actor: setup.actor, statsInterval: setup.statsInterval, port: port,
+      observer: setup.observer)
+    let interfaces = setup.bind.addresses(among: LocalInterface.all())
+    let resident = Resident(
+      key: setup.key, driver: driver, port: port, bind: setup.bind, clock: setup.clock,
+      interfaces: interfaces)
+    peers[setup.key] = resident
+    turns.touch(resident)
+    driver.begin(setup.genesis, interfaces: interfaces)
+  }
+
+  private func remove(_ key: MediaLoop.PeerKey) {
+    guard let peer = peers.removeValue(forKey: key) else { return }
+    peer.port.closeAll()
+    multicast.withdraw(owner: key)
+    peer.driver.abandon()
+  }
+
+  private func finish() {
+    let unread = mailbox.close()
+    for key in peers.keys.sorted() { remove(key) }
+    for message in unread {
+      switch message {
+      case .call(_, _, let complete), .send(_, _, let complete): complete(.failure(.ended))
+      case .captured(_, _, _, let budget): budget.giveBack()
+      case .remove(_, let complete), .stop(let complete): completions.append(complete)
+      case .followRecording(let complete): completions.append(complete)
+      case .finishRecording(let complete): completions.append { complete(nil) }
+      case .add, .input, .resolved: break
+      }
+    }
+    for complete in completions { complete() }
+  }
+
+  // MARK: Interfaces
+
+  /// Tells the peers whose addresses have changed.
+  private func linksChanged() {
+    links?.clear()
+    multicast.joinLinks()
+    let present = LocalInterface.all()
+    for (_, resident) in peers.sorted(by: { $0.key < $1.key }) {
+      let addresses = resident.bind.present(among: present, after: resident.interfaces)
+      // An IPv6 address can only be bound a while after it came: then it is told once more.
+      guard addresses != resident.interfaces || resident.port.wasRefused else { continue }
+      resident.interfaces = addresses
+      resident.port.wasRefused = false
+      touched(resident).take(.interfaces(addresses))
+    }
+  }
+
+  // MARK: Sockets and names, for the ports of the peers
+
+  /// Opens a socket whose datagrams go to a peer.
+  func open(on ip: IPAddress, for key: MediaLoop.PeerKey) throws(SystemError)
+    -> (tag: Poller.Tag, socket: UDPSocket)
+  {
+    guard let resident = resident(key) else {
+      throw SystemError(operation: "open a UDP socket on \(ip)", code: EBADF)
+    }
+    let socket = try UDPSocket(on: ip)
+    return (try descriptors.add(OpenSocket(socket: socket, resident: resident)), socket)
+  }
+
+  /// Forgets a socket, which closes it.
+  func close(_ tag: Poller.Tag) { descriptors.closeSocket(tag) }
+
+  /// Looks a name up: one of the link by asking there, others on another thread; the answer comes
+  /// through the mailbox.
+  func resolve(_ name: String, id: UInt32, for key: MediaLoop.PeerKey) {
+    let mailbox = mailbox
+    if MulticastNames.isLocal(name) {
+      openMulticast()
+      // Where the system does not let us ask, it may know itself.
+      if multicast.isOpen {
+        return multicast.resolve(name) { addresses in
+          _ = mailbox.post(.resolved(key, id: id, addresses, fromSystem: false))
+        }
+      }
+    }
+    resolver.resolve(name) { addresses in
+      _ = mailbox.post(.resolved(key, id: id, addresses, fromSystem: true))
+    }
+  }
+
+  /// Answers questions on the links for a name of a peer.
+  func publish(_ name: String, _ ip: IPAddress, for key: MediaLoop.PeerKey) {
+    openMulticast()
+    multicast.publish(name, ip, owner: key)
+  }
+
+  private func openMulticast() { multicast.open(poller) { descriptors.nextTag() } }
+}

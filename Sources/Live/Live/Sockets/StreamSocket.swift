@@ -1,0 +1,206 @@
+import CSockets
+import Glibc
+import ICE
+import TLS
+import Wire
+
+/// A connection that never blocks, to a TURN server, with TLS when asked for, or to the other side
+/// of a call; closed when nobody holds it any longer.
+///
+/// Messages go in and come out whole: what the stack sees of a stream is what it would see of
+/// datagrams, so that it does not matter to a take how the bytes were cut on their way.
+final class StreamSocket {
+  /// What a look at the connection led to.
+  enum Progress {
+    case waiting
+    case opened
+    case failed(Int32)
+  }
+
+  let descriptor: Int32
+  let remote: SocketAddress
+  /// The own end point, once connected.
+  private(set) var local: SocketAddress
+  private(set) var isOpen = false
+  /// The name that a certificate has to state, where TLS is asked for.
+  private let secureName: String?
+  /// The file of the authorities that vouch for it; nil for the system's.
+  private let authorities: String?
+  private let framing: any MessageFraming.Type
+  private var incoming: StreamCutter
+  private var tls: TLSSession?
+  private var isConnected = false
+  /// What waits to be sent, encrypted where TLS is.
+  private var outgoing: [UInt8] = []
+
+  /// How much may wait for an end that does not read; media beyond that is late anyway.
+  private static let outgoingMaximum = 1 << 18
+  private static let readCapacity = 1 << 14
+  /// How often one turn reads: the rest stays with the kernel until others had their turn, and
+  /// makes the other end wait where it is fast.
+  private static let readsPerTurn = 4
+
+  init(to target: StreamTarget, authorities: String? = nil) throws(SystemError) {
+    self.authorities = authorities
+    secureName = target.kind == .secureServer ? target.name : nil
+    framing = target.kind == .peer ? ICEFraming.self : TURNFraming.self
+    incoming = StreamCutter(framing)
+    remote = target.remote
+    local = SocketAddress(target.local, port: 0)
+    var from = csockets_address(own: local)
+    var to = csockets_address(target.remote)
+    descriptor = try checked("connect to \(target.remote)", csockets_tcp_connect(&from, &to))
+  }
+
+  /// Takes a connection over that the other side of a call made.
+  init(accepted descriptor: Int32, local: SocketAddress, remote: SocketAddress) {
+    self.descriptor = descriptor
+    self.local = local
+    self.remote = remote
+    secureName = nil
+    authorities = nil
+    framing = ICEFraming.self
+    incoming = StreamCutter(framing)
+    isConnected = true
+    isOpen = true
+  }
+
+  deinit {
+    if isOpen, let tls {
+      tls.shutdown()
+      outgoing += tls.takeOutput()
+      _ = flush()
+    }
+    _ = csockets_close(descriptor)
+  }
+
+  /// Whether it wants to know when it can be written to.
+  var wantsToWrite: Bool { !isConnected || !outgoing.isEmpty }
+
+  /// Goes on with what is under way, and reads messages into a list.
+  func advance(into messages: inout [[UInt8]]) -> Progress {
+    var progress = Progress.waiting
+    if !isOpen {
+      let status = open()
+      guard status != 0 else { return .waiting }
+      guard status > 0 else { return .failed(-status) }
+      isOpen = true
+      progress = .opened
+    }
+    // What the other end said last counts, even when nothing can be sent to it any more.
+    let status = read(into: &messages)
+    if status < 0 { return .failed(-status) }
+    let flushed = flush()
+    return flushed < 0 ? .failed(-flushed) : progress
+  }
+
+  /// Sends a message.
+  ///
+  /// Too much of it is dropped as datagrams are. That the connection is lost comes out in
+  /// `advance`, after what the other end said last.
+  func send(_ message: [UInt8]) {
+    guard outgoing.count < StreamSocket.outgoingMaximum else { return }
+    let framed = framing.framed(message)
+    if let tls {
+      // A connection that broke tells so when it is read.
+      guard tls.write(framed) else { return }
+      outgoing += tls.takeOutput()
+    } else {
+      outgoing += framed
+    }
+    _ = flush()
+  }
+
+  /// 1 when the connection is there, 0 while it is not, else a negative errno.
+  private func open() -> Int32 {
+    if !isConnected {
+      var bound = csockets_address()
+      let status = csockets_tcp_connected(descriptor, &bound)
+      guard status > 0 else { return status }
+      isConnected = true
+      local = SocketAddress(bound) ?? local
+      guard let secureName else { return 1 }
+      let role = TLSRole.client(host: secureName, authorities: authorities, protocol: nil)
+      tls = try? TLSSession(role)
+      if tls == nil { return -EPROTO }
+    }
+    guard let tls else { return 1 }
+    var status: Int32 = 0
+    var reads = 0
+    repeat {
+      status = receive { tls.receive($0) }
+      reads += 1
+    } while status > 0 && reads < StreamSocket.readsPerTurn
+    let progress = tls.handshake()
+    outgoing += tls.takeOutput()
+    let flushed = flush()
+    switch progress {
+    case .done: return 1
+    case .failed: return -EPROTO
+    case .waiting: return min(status, flushed, 0)
+    }
+  }
+
+  private func flush() -> Int32 {
+    while !outgoing.isEmpty {
+      let count = outgoing.withUnsafeBufferPointer { bytes in
+        return csockets_tcp_write(descriptor, bytes.baseAddress, bytes.count)
+      }
+      guard count > 0 else { return count }
+      outgoing.removeFirst(Int(count))
+    }
+    return 0
+  }
+
+  private func read(into messages: inout [[UInt8]]) -> Int32 {
+    for _ in 0..<StreamSocket.readsPerTurn {
+      // What came with the end of the handshake is there already.
+      let status = deliver(into: &messages)
+      guard status == 0 else { return status }
+      let count = receive { bytes in
+        if let tls { tls.receive(bytes) } else { incoming.append(bytes) }
+      }
+      guard count > 0 else { return count }
+    }
+    return deliver(into: &messages)
+  }
+
+  /// Adds the messages that are complete; 0, or a negative errno.
+  private func deliver(into messages: inout [[UInt8]]) -> Int32 {
+    if let tls {
+      let status = decrypt(tls)
+      guard status == 0 else { return status }
+    }
+    do throws(FramingError) {
+      while let message = try incoming.next() { messages.append(message) }
+      return 0
+    } catch {
+      return -EPROTO
+    }
+  }
+
+  /// Takes what TLS has in the clear; 0, or a negative errno.
+  private func decrypt(_ tls: TLSSession) -> Int32 {
+    while true {
+      switch tls.read() {
+      case .bytes(let bytes): incoming.append(bytes)
+      case .waiting:
+        outgoing += tls.takeOutput()
+        return 0
+      case .closed: return -ECONNRESET
+      case .failed: return -EPROTO
+      }
+    }
+  }
+
+  /// Takes bytes off the connection; their number, 0 when there are none now, or a negative errno.
+  private func receive(_ take: ([UInt8]) -> Void) -> Int32 {
+    var count: Int32 = 0
+    let bytes = [UInt8](unsafeUninitializedCapacity: StreamSocket.readCapacity) { room, used in
+      count = csockets_tcp_read(descriptor, room.baseAddress, room.count)
+      used = Int(max(0, count))
+    }
+    if count > 0 { take(bytes) }
+    return count
+  }
+}

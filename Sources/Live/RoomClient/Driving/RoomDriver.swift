@@ -1,0 +1,275 @@
+import Live
+import Peer
+import Room
+import Synchronization
+import Tape
+import Wire
+
+/// Drives a room live: steps its machine, writes the steps down, and carries out what comes of them
+/// over WebSockets, HTTP and the connections of a session.
+///
+/// What is told goes out in the order in which it happened, whatever thread made the step.
+final class RoomDriver: Sendable {
+  private struct State {
+    let machine = RecordedRoom(.all)
+    var outbox = Outbox<RoomOutput>()
+    var last = Instant.zero
+    var lastCall: UInt32 = 0
+    var waiting: [UInt32: @Sendable (RoomReply) -> Void] = [:]
+    var links: [ConnectionID: RoomLink] = [:]
+    /// All connections that were made, in their order.
+    var made: [PeerConnection] = []
+    var isOver = false
+  }
+
+  let session: Session
+  let label: String
+  private let actor: UInt32
+  private let state = Mutex(State())
+  private let transports = RoomTransports()
+  private let alarm: RoomAlarm
+  /// Makes the tracks of own media on connections, by number.
+  let sources: LocalSources
+  /// What connections behave like.
+  private let base: PeerConfiguration
+  /// Hears of everything, one thing after the other; it must return at once.
+  private let listener: @Sendable (RoomNews) -> Void
+  /// Whose loudspeaker plays what is received; nil: nobody's.
+  private let audio: AudioSession?
+  /// Whether streams are told.
+  private let tellsStreams: Bool
+
+  init(
+    _ configuration: RoomConfiguration, connections base: PeerConfiguration, session: Session,
+    label: String, sources: LocalSources, audio: AudioSession? = nil, tellsStreams: Bool = false,
+    listener: @escaping @Sendable (RoomNews) -> Void
+  ) {
+    self.audio = audio
+    self.tellsStreams = tellsStreams
+    self.session = session
+    self.label = label
+    self.sources = sources
+    self.base = base
+    self.listener = listener
+    actor = session.tape?.addActor(.room, label: label) ?? 0
+    alarm = RoomAlarm(session.clock)
+    step(.genesis(configuration, seed: drawSeed()))
+  }
+
+  deinit {
+    alarm.end()
+    transports.endAll()
+    for link in state.withLock({ $0.links.values.map(\.self) }) { link.post(.request(.close)) }
+  }
+
+  /// Calls the room, and waits for its answer.
+  func call(_ call: RoomCall) async -> RoomReply {
+    await withCheckedContinuation { continuation in
+      self.call(call) { continuation.resume(returning: $0) }
+    }
+  }
+
+  /// Calls the room, and hands its answer to a closure, which must return at once and not call the
+  /// room.
+  private func call(_ call: RoomCall, _ answered: @escaping @Sendable (RoomReply) -> Void) {
+    state.withLock { state in
+      state.lastCall &+= 1
+      state.waiting[state.lastCall] = answered
+      step(.call(id: state.lastCall, call), &state)
+    }
+  }
+
+  /// Calls the room without waiting, for methods that return at once.
+  ///
+  /// - Parameter answered: gets the answer, nil when it is done; it must return at once and not
+  ///   call the room.
+  /// - Throws: what the room refuses at once; nothing is answered then.
+  func begin(
+    _ call: RoomCall, answered: @escaping @Sendable (RoomError?) -> Void
+  ) throws(RoomError) {
+    let begun = BegunCall(answered)
+    self.call(call) { begun.receive($0) }
+    if let refusal = begun.finish() { throw refusal }
+  }
+
+  /// Calls the room whose answer nobody waits for.
+  func post(_ call: RoomCall) {
+    state.withLock { state in
+      state.lastCall &+= 1
+      step(.call(id: state.lastCall, call), &state)
+    }
+  }
+
+  /// Tells the application of an error that nobody waits for.
+  func report(_ error: RoomError) { listener(.failed(error)) }
+
+  func step(_ input: RoomInput) { state.withLock { step(input, &$0) } }
+
+  var snapshot: RoomSnapshot { state.withLock { $0.machine.snapshot } }
+
+  func link(_ id: ConnectionID) -> RoomLink? { state.withLock { $0.links[id] } }
+
+  /// The connections that were made, in their order; of very many the first ones.
+  var connections: [PeerConnection] { state.withLock { $0.made } }
+  private static let madeMaximum = 1_000
+
+  var links: [RoomLink] {
+    state.withLock { state in
+      state.links.sorted { $0.key.number < $1.key.number }.map(\.value)
+    }
+  }
+
+  private func reachDeadline() {
+    state.withLock { state in
+      guard let due = state.machine.deadline, due <= session.clock.now else { return }
+      step(.deadline, &state)
+    }
+  }
+
+  // MARK: Steps
+
+  private func step(_ input: RoomInput, _ state: inout State) {
+    state.last = max(state.last, session.clock.now)
+    state.machine.step(input, at: state.last, into: &state.outbox)
+    let outputs = state.outbox.take()
+    session.tape?.record(
+      StepRecord(
+        actor: actor, at: state.last, input: input, outputs: OutputList(outputs),
+        deadline: state.machine.deadline, entropyDrawn: state.machine.entropyDrawn))
+    for output in outputs { carryOut(output, &state) }
+    alarm.set(state.machine.deadline) { [weak self] in self?.reachDeadline() }
+  }
+
+  /// Nothing here waits, and nothing calls back before the step is over.
+  private func carryOut(_ output: RoomOutput, _ state: inout State) {
+    switch output {
+    case .transport(let id, let request):
+      transports.carryOut(request, id) { [weak self] in self?.step(.transport(id, $0)) }
+    case .request(let id, let request):
+      transports.send(request) { [weak self] in self?.step(.response(id, $0)) }
+    case .connection(let id, let order): pass(order, to: id, &state)
+    case .reply(let call, let reply):
+      state.waiting.removeValue(forKey: call)?(reply)
+    case .event(let event):
+      listener(.event(event))
+      if case .disconnected = event { end(&state) }
+    case .share(let order): listener(.share(order))
+    case .tokenWanted: listener(.tokenWanted)
+    case .state(let machine, _, let to):
+      if machine == "room", let now = RoomState(rawValue: to) { listener(.state(now)) }
+    case .person(.entered(_, let id, let name, _)): listener(.named(id: id, name))
+    case .person: break
+    }
+  }
+
+  private func pass(_ order: RoomConnectionOrder, to id: ConnectionID, _ state: inout State) {
+    if case .request(.open(let role, let servers)) = order {
+      let link = RoomLink(
+        session: session, label: "\(label) \(role.rawValue) \(id.number)", role: role,
+        servers: servers, base: base, sources: sources, audio: audio, tellsStreams: tellsStreams
+      ) { [weak self] in
+        self?.step(.connection(id, $0))
+      } tell: { [listener] in
+        listener($0)
+      }
+      state.links[id] = link
+      if state.made.count < RoomDriver.madeMaximum { state.made.append(link.connection) }
+    } else {
+      state.links[id]?.post(order)
+      if case .request(.close) = order { state.links[id] = nil }
+    }
+  }
+
+  private func end(_ state: inout State) {
+    guard !state.isOver else { return }
+    state.isOver = true
+    for answered in state.waiting.values {
+      answered(.failed(SignalingFailure(.invalidState, "the room is over")))
+    }
+    state.waiting = [:]
+    transports.endAll()
+  }
+}
+
+/// A call that somebody makes without waiting: its answer may come before it returns, or later.
+private final class BegunCall: Sendable {
+  private enum State {
+    case open
+    case answered(RoomError?)
+    case returned
+  }
+
+  private let state = Mutex(State.open)
+  private let answered: @Sendable (RoomError?) -> Void
+
+  init(_ answered: @escaping @Sendable (RoomError?) -> Void) { self.answered = answered }
+
+  func receive(_ reply: RoomReply) {
+    var error: RoomError?
+    if case .failed(let failure) = reply { error = RoomError(failure) }
+    let isLate = state.withLock { state in
+      if case .returned = state { return true }
+      state = .answered(error)
+      return false
+    }
+    if isLate { answered(error) }
+  }
+
+  /// The call returns: with what was refused already, or having answered that it is done.
+  func finish() -> RoomError? {
+    let former = state.withLock { state in
+      defer { state = .returned }
+      return state
+    }
+    guard case .answered(let error) = former else { return nil }
+    if error == nil { answered(nil) }
+    return error
+  }
+}
+
+/// What a driver tells of its room.
+enum RoomNews: Sendable {
+  case event(RoomEvent)
+  /// What somebody is called, before it is told that it is there.
+  case named(id: String, String)
+  case state(RoomState)
+  case share(ShareOrder)
+  case tokenWanted
+  /// Something that was asked for in passing was refused.
+  case failed(RoomError)
+  /// A stream came or went, where streams are told.
+  case stream(MediaStream, isAdded: Bool)
+}
+
+/// Wakes a room at its deadline.
+final class RoomAlarm: Sendable {
+  private struct State {
+    var due: Instant?
+    var task: Task<Void, Never>?
+  }
+
+  private let state = Mutex(State())
+  private let clock: TakeClock
+
+  init(_ clock: TakeClock) { self.clock = clock }
+
+  /// Calls the closure at an instant, and at none that was set before.
+  func set(_ due: Instant?, _ ring: @escaping @Sendable () -> Void) {
+    state.withLock { state in
+      guard due != state.due else { return }
+      state.due = due
+      state.task?.cancel()
+      state.task = nil
+      guard let due else { return }
+      let wait = max(0, (due - clock.now).nanoseconds)
+      state.task = Task { [weak self] in
+        try? await Task.sleep(for: .nanoseconds(wait))
+        guard !Task.isCancelled else { return }
+        self?.state.withLock { $0.due = nil }
+        ring()
+      }
+    }
+  }
+
+  func end() { state.withLock { $0.task?.cancel() } }
+}

@@ -1,0 +1,392 @@
+import JSEP
+import Live
+import Media
+import Peer
+import Room
+import SDP
+import Signaling
+import Synchronization
+import Wire
+
+/// A participant as the server has it: the socket, what comes from it and what goes to it.
+final class HostedGuest: Sendable {
+  /// Where media goes.
+  struct Target: Sendable {
+    let connection: PeerConnection
+    let transceiver: UInt32
+    let media: UInt32
+    /// What chooses the voices that go there; nil: all do.
+    let gate: VoiceGate?
+    /// How large video is sent there, and by how much smaller than its largest layer.
+    let fit: VideoFit
+    var divisor = 1
+  }
+
+  /// A section of what goes to the participant.
+  private struct Place {
+    var transceiver: UInt32
+    var kind: MediaKind
+    /// What is in it; nil: it is free.
+    var media: UInt32?
+    let fit: VideoFit
+  }
+
+  private struct State {
+    var outbox: GuestOutbox
+    /// How often there was another way, or none.
+    var ways = 0
+    var allowance: SpeechAllowance
+    var up: PeerConnection?
+    var down: PeerConnection?
+    var upTransceivers: [String: UInt32] = [:]
+    var places: [Place] = []
+    /// What is to be sent, and whether an offer of it waits for its answer.
+    var wanted: [RoomMedia] = []
+    var isOffering = false
+    var needsRestart = false
+    var subscription: MediaSubscription?
+    var routes: [UInt32: [Target]] = [:]
+    /// The longer side of the largest frames that came, by transceiver.
+    var sides: [UInt32: Int] = [:]
+    var tellTalking: (@Sendable (Bool) -> Void)?
+    var isOver = false
+    /// How much was sent of what the take keeps.
+    var signalingBytes = 0
+  }
+
+  let id: String
+  let room: String
+  /// Names the session, so that it can be gone on with over another way.
+  let session: String
+  private let live: Session
+  private let configuration: PeerConfiguration
+  private let state: Mutex<State>
+  /// What chooses the voices that the participant is sent; nil: all are.
+  private let gate = Mutex<VoiceGate?>(nil)
+
+  init(
+    id: String, room: String, session: String, socket: WebSocket, live: Session,
+    options: RoomHost.Options, voices: UInt32?
+  ) {
+    self.id = id
+    self.room = room
+    self.session = session
+    self.live = live
+    configuration = options.connection
+    state = Mutex(
+      State(
+        outbox: GuestOutbox(socket),
+        allowance: SpeechAllowance(bytesPerSecond: max(1, options.speechBytesPerSecond))))
+    guard let voices else { return }
+    let made = VoiceGate(count: Int(clamping: voices)) { [weak self] in self?.send(.voices($0)) }
+    gate.withLock { $0 = made }
+  }
+
+  /// Sets which voices there are, where only some of them are sent.
+  func setVoices(_ voices: [(media: UInt32, isAlwaysOn: Bool)]) {
+    gate.withLock { $0 }?.setVoices(voices)
+  }
+
+  // MARK: What is said to the participant
+
+  func send(_ notice: RoomNotice) { send(notice.text) }
+
+  /// Sends something, without waiting; false when it is a message for which there is no room.
+  @discardableResult
+  func send(_ text: String, isMessage: Bool = false) -> Bool {
+    switch state.withLock({ $0.outbox.append(text, isMessage: isMessage) }) {
+    case .waits: return true
+    case .begins:
+      Task { await sendAll() }
+      return true
+    case .leftOut: return false
+    case .isOver(let socket):
+      socket.post(close: .policyViolation, reason: "too much waits to be read")
+      return false
+    }
+  }
+
+  private func sendAll() async {
+    while let (socket, text) = state.withLock({ $0.outbox.next() }) {
+      // A way that is over ends by itself, and whoever serves it hears of that.
+      try? await socket.send(.text(text))
+      state.withLock { $0.outbox.didSend(text, over: socket) }
+    }
+  }
+
+  /// Waits until everything is sent, for a second at most: it is the participant's last message.
+  ///
+  /// It polls: this happens once for each participant, and a socket that nobody reads has to be
+  /// left.
+  func flush() async {
+    for _ in 0..<100 where !state.withLock({ $0.outbox.isEmpty }) {
+      try? await Task.sleep(for: .milliseconds(10))
+    }
+  }
+
+  /// Counts bytes that others were sent on behalf of the participant; returns how long to wait
+  /// before reading its next message.
+  func spend(_ bytes: Int) -> Duration { state.withLock { $0.allowance.spend(bytes) } }
+
+  func listen(_ tell: @escaping @Sendable (Bool) -> Void) {
+    state.withLock { $0.tellTalking = tell }
+  }
+
+  /// Reports once more whose audio is sent.
+  func repeatVoices() { gate.withLock { $0 }?.repeatReport() }
+
+  /// Whether a way is the one on which the participant is heard.
+  func isHeard(on socket: WebSocket) -> Bool { state.withLock { $0.outbox.socket === socket } }
+
+  /// A way is over; gives the number of the loss, nil when the participant is heard on another one.
+  func lose(_ socket: WebSocket) -> Int? {
+    state.withLock { state in
+      if state.outbox.socket === socket {
+        _ = state.outbox.exchange(nil)
+        state.ways += 1
+      }
+      return state.outbox.socket == nil ? state.ways : nil
+    }
+  }
+
+  /// Goes on over another way; the former one is closed, and nothing that comes on it is heard.
+  func resume(_ socket: WebSocket) {
+    let former = state.withLock { state in
+      state.isOffering = false
+      state.ways += 1
+      return state.outbox.exchange(socket)
+    }
+    former?.post(close: .goingAway, reason: "the session goes on elsewhere")
+  }
+
+  /// Whether the participant has not been heard since a loss.
+  func isLost(since loss: Int) -> Bool {
+    state.withLock { $0.outbox.socket == nil && $0.ways == loss }
+  }
+
+  /// Counts bytes of what the take keeps; false when there are too many.
+  func counts(_ count: Int, atMost maximum: Int) -> Bool {
+    state.withLock { state in
+      state.signalingBytes += count
+      return state.signalingBytes <= maximum
+    }
+  }
+
+  /// Ends what there is.
+  func end() async {
+    let (up, down) = state.withLock { state in
+      defer {
+        (state.up, state.down, state.subscription, state.routes) = (nil, nil, nil, [:])
+        state.isOver = true
+      }
+      return (state.up, state.down)
+    }
+    await up?.close()
+    await down?.close()
+  }
+
+  private func makePeer(_ side: RoomConnection) -> PeerConnection {
+    var configuration = configuration
+    configuration.establishmentTimeoutMilliseconds = 0
+    let peer = live.makePeer(
+      label: "\(id) \(side.rawValue)", role: "room \(side.rawValue)", configuration: configuration)
+    let events = peer.events
+    Task { [weak self] in
+      for await event in events {
+        switch event {
+        case .iceCandidate(let candidate): self?.send(.candidate(side, candidate))
+        case .speechBegan(let track) where side == .up && track.isInbound: self?.tellTalking(true)
+        case .speechEnded(let track) where side == .up && track.isInbound: self?.tellTalking(false)
+        default: break
+        }
+      }
+    }
+    return peer
+  }
+
+  private func tellTalking(_ isTalking: Bool) { state.withLock { $0.tellTalking }?(isTalking) }
+
+  // MARK: What comes from the participant
+
+  func take(offer sdp: String, _ media: [RoomLocalMedia]) async throws(PeerError) {
+    let known = state.withLock { $0.up }
+    let up = known ?? makePeer(.up)
+    if known == nil {
+      let subscription = up.onMedia { [weak self] in self?.forward($0) }
+      let isOver = state.withLock { state in
+        if !state.isOver { (state.up, state.subscription) = (up, subscription) }
+        return state.isOver
+      }
+      // One that has left meanwhile has no connections.
+      if isOver { return await up.close() }
+    }
+    try await up.setRemoteDescription(SessionDescription(type: .offer, sdp: sdp))
+    try await up.setLocalDescription()
+    let transceivers = try await up.transceivers
+    state.withLock { state in
+      state.upTransceivers = [:]
+      for info in transceivers { if let mid = info.mid { state.upTransceivers[mid] = info.id } }
+    }
+    guard let answer = try await up.localDescription else { return }
+    send(.answer(sdp: answer.sdp))
+  }
+
+  func stop() async {
+    let up = state.withLock { state in
+      defer { (state.up, state.subscription, state.routes) = (nil, nil, [:]) }
+      return state.up
+    }
+    await up?.close()
+  }
+
+  func transceiver(mid: String) -> UInt32? { state.withLock { $0.upTransceivers[mid] } }
+  func setRoutes(_ routes: [UInt32: [Target]]) { state.withLock { $0.routes = routes } }
+
+  /// Sends decoded media on, on the loop's thread.
+  private func forward(_ media: ReceivedMedia) {
+    let (targets, side) = state.withLock { state in
+      if case .videoFrame(let frame) = media.content {
+        let side = max(frame.width, frame.height)
+        state.sides[media.transceiver] = max(side, state.sides[media.transceiver] ?? 0)
+      }
+      return (state.routes[media.transceiver] ?? [], state.sides[media.transceiver] ?? 0)
+    }
+    for target in targets {
+      switch media.content {
+      case .audio(let block): pass(block, media, to: target)
+      case .videoFrame(let frame):
+        target.fit.fit(
+          side: max(frame.width, frame.height), full: side, divisor: target.divisor)
+        target.connection.send(frame, on: target.transceiver)
+      case .encodedVideo(let chunk): target.connection.send(chunk, on: target.transceiver)
+      }
+    }
+  }
+
+  private func pass(_ block: AudioBlock, _ media: ReceivedMedia, to target: Target) {
+    guard let gate = target.gate else {
+      target.connection.send(block, on: target.transceiver)
+      return
+    }
+    let level = media.isConcealed ? nil : media.audioLevel ?? block.level
+    if let passed = gate.pass(block, level: level, of: target.media, at: media.at) {
+      target.connection.send(passed, on: target.transceiver)
+    }
+  }
+
+  // MARK: What goes to the participant
+
+  func target(of media: UInt32) -> Target? {
+    state.withLock { state in
+      guard let down = state.down,
+        let place = state.places.first(where: { $0.media == media })
+      else { return nil }
+      return Target(
+        connection: down, transceiver: place.transceiver, media: media,
+        gate: gate.withLock { $0 }, fit: place.fit)
+    }
+  }
+
+  func restartDown() { state.withLock { $0.needsRestart = true } }
+
+  /// Offers what is wanted, when that is something else than before.
+  func offer(_ wanted: [RoomMedia]) async {
+    let begins = state.withLock { state in
+      state.wanted = wanted
+      guard !state.isOver, !state.isOffering else { return false }
+      let present = state.places.compactMap(\.media).sorted()
+      guard state.needsRestart || present != wanted.map(\.number).sorted() else { return false }
+      state.isOffering = true
+      return true
+    }
+    guard begins else { return }
+    do throws(PeerError) {
+      try await describe(wanted)
+    } catch {
+      state.withLock { $0.isOffering = false }
+      send(.error(RoomFault(.offerFailed, error.message), isCritical: false))
+    }
+  }
+
+  private func describe(_ wanted: [RoomMedia]) async throws(PeerError) {
+    let (known, restarts) = state.withLock { state in
+      defer { state.needsRestart = false }
+      return (state.down, state.needsRestart && state.down != nil)
+    }
+    let down = known ?? makePeer(.down)
+    if known == nil {
+      let isOver = state.withLock { state in
+        if !state.isOver { state.down = down }
+        return state.isOver
+      }
+      if isOver { return await down.close() }
+    }
+    let numbers = wanted.map(\.number)
+    for place in state.withLock({ $0.places }) {
+      guard let media = place.media, !numbers.contains(media) else { continue }
+      try await down.setDirection(.inactive, of: place.transceiver)
+      setPlace(place.transceiver) { $0.media = nil }
+    }
+    for media in wanted where target(of: media.number) == nil {
+      let free = state.withLock { state in
+        state.places.first { $0.media == nil && $0.kind == media.kind }?.transceiver
+      }
+      if let free {
+        try await down.setDirection(.sendonly, of: free)
+        setPlace(free) { $0.media = media.number }
+      } else {
+        let info = try await down.addTransceiver(
+          media.kind, direction: .sendonly, source: .application, streamIDs: ["room"])
+        state.withLock {
+          $0.places.append(
+            Place(
+              transceiver: info.id, kind: media.kind, media: media.number,
+              fit: VideoFit(down, info.id)))
+        }
+      }
+    }
+    try await down.setLocalDescription(try await down.createOffer(iceRestart: restarts))
+    guard let offer = try await down.localDescription else { return }
+    let transceivers = try await down.transceivers
+    let places = state.withLock { $0.places }.compactMap { place -> RoomPlace? in
+      guard let media = place.media,
+        let mid = transceivers.first(where: { $0.id == place.transceiver })?.mid
+      else { return nil }
+      return RoomPlace(number: media, mid: mid)
+    }
+    send(.offer(sdp: offer.sdp, media: places))
+  }
+
+  private func setPlace(_ transceiver: UInt32, _ change: (inout Place) -> Void) {
+    state.withLock { state in
+      guard let index = state.places.firstIndex(where: { $0.transceiver == transceiver }) else {
+        return
+      }
+      change(&state.places[index])
+    }
+  }
+
+  func take(answer sdp: String) async {
+    guard let down = state.withLock({ $0.down }) else { return }
+    do throws(PeerError) {
+      try await down.setRemoteDescription(SessionDescription(type: .answer, sdp: sdp))
+    } catch {
+      send(.error(RoomFault(.remoteDescriptionFailed, error.message), isCritical: false))
+    }
+    state.withLock { $0.isOffering = false }
+  }
+
+  func add(_ candidate: CandidateInit?, to side: RoomConnection) async {
+    let connection = state.withLock { side == .up ? $0.up : $0.down }
+    // One that does not fit is counted by the connection.
+    try? await connection?.addICECandidate(candidate)
+  }
+}
+
+extension AudioBlock {
+  /// How loud the block is, in -dBov.
+  fileprivate var level: UInt8 {
+    let loudness = Loudness(samples: samples, channels: channels)
+    return AudioMeter.level(energy: loudness.energy, frameCount: frameCount)
+  }
+}

@@ -1,0 +1,159 @@
+import Foundation
+import Live
+public import Media
+public import Room
+import Synchronization
+
+/// Why a helper does not share, or shares no longer.
+public enum ExtensionErrorCode: Int, Error, Hashable, Sendable {
+  /// A frame that cannot be sent.
+  case invalidData = 0
+  /// The room has ended sharing.
+  case stopBroadcast = 1
+  /// The room was left.
+  case meetingFinished = 2
+  /// No room wants the frames.
+  case broadcastFailed = 3
+  /// The room is gone.
+  case broadcastClosed = 4
+
+  /// The number that the room SDK has for it; nil for an end that is no error.
+  public var roomError: RoomErrorCode? {
+    switch self {
+    case .invalidData: .shareEncodingFailed
+    case .broadcastFailed: .shareRoomMissing
+    case .broadcastClosed: .shareUnreachable
+    case .stopBroadcast, .meetingFinished: nil
+    }
+  }
+}
+
+/// The side of the process that shares a screen: it sends frames to the room of another process.
+public final class ScreenShare: Sendable {
+  private struct State {
+    var channel: ShareChannel?
+    var isPaused = false
+    var isAccepted = false
+    var hasStarted = false
+    var ending: ExtensionErrorCode?
+    var stopped: [CheckedContinuation<Void, Never>] = []
+  }
+
+  private let appGroup: String
+  private let state = Mutex(State())
+
+  /// Where a helper finds the folder that it shares with the room.
+  public static let variable = "RETAKE_SCREEN_SHARE"
+  /// What the others see as extra value of a shared screen.
+  public static let extraValue = "screen"
+
+  /// Creates the helper's side.
+  ///
+  /// - Parameter appGroup: the folder that both processes reach; nil takes the one that the room
+  ///   named in the environment.
+  /// - Throws: `ExtensionErrorCode.broadcastFailed` when there is none.
+  public init(appGroup: String? = nil) throws(ExtensionErrorCode) {
+    guard let folder = appGroup ?? ProcessInfo.processInfo.environment[ScreenShare.variable] else {
+      throw .broadcastFailed
+    }
+    self.appGroup = folder
+  }
+
+  static func socketPath(appGroup: String) -> String { appGroup + "/screen-share.sock" }
+
+  /// Connects to the room, and returns when it wants the frames.
+  ///
+  /// - Throws: `ExtensionErrorCode`: there is no room, or it wants no frames.
+  public func start() async throws(ExtensionErrorCode) {
+    let channel: ShareChannel
+    do {
+      channel = try await ShareChannel.connect(path: ScreenShare.socketPath(appGroup: appGroup))
+    } catch {
+      throw .broadcastFailed
+    }
+    state.withLock { $0.channel = channel }
+    channel.send(.hello)
+    var messages = channel.messages.makeAsyncIterator()
+    guard await messages.next() == .accept else {
+      channel.close()
+      state.withLock { $0.channel = nil }
+      throw .broadcastFailed
+    }
+    state.withLock { $0.isAccepted = true }
+    Task { [weak self] in
+      for await message in channel.messages {
+        if case .stop(let isLeaving) = message {
+          self?.end(isLeaving ? .meetingFinished : .stopBroadcast)
+        }
+      }
+      self?.end(.broadcastClosed)
+    }
+  }
+
+  private func end(_ reason: ExtensionErrorCode) {
+    let waiting = state.withLock { state in
+      if state.ending == nil { state.ending = reason }
+      defer { state.stopped = [] }
+      return state.stopped
+    }
+    for continuation in waiting { continuation.resume() }
+  }
+
+  /// Why sharing is over; nil while it goes on.
+  public var ending: ExtensionErrorCode? { state.withLock { $0.ending } }
+
+  /// Returns when the room ends sharing, or is gone.
+  public func waitUntilEnded() async {
+    await withCheckedContinuation { continuation in
+      let isOver = state.withLock { state in
+        if state.ending == nil { state.stopped.append(continuation) }
+        return state.ending != nil
+      }
+      if isOver { continuation.resume() }
+    }
+  }
+
+  /// Sends no frames for a while.
+  public func pause() { setPaused(true) }
+  /// Sends frames again.
+  public func resume() { setPaused(false) }
+
+  private func setPaused(_ isPaused: Bool) {
+    let channel = state.withLock { state in
+      state.isPaused = isPaused
+      return state.channel
+    }
+    channel?.send(isPaused ? .paused : .resumed)
+  }
+
+  /// Sends a frame; while paused, and while too much waits, it is dropped.
+  ///
+  /// - Throws: `ExtensionErrorCode`: sharing is over, or has not begun.
+  public func sendVideoFrame(_ frame: VideoFrame) throws(ExtensionErrorCode) {
+    let (channel, isPaused, ending) = state.withLock { state in
+      (state.isAccepted ? state.channel : nil, state.isPaused, state.ending)
+    }
+    if let ending { throw ending }
+    guard let channel else { throw .broadcastFailed }
+    guard !isPaused else { return }
+    let buffer = frame.videoFrame()
+    let (width, height) = (buffer.width, buffer.height)
+    guard width <= 4_096, height <= 4_096, width > 1, height > 1 else { throw .invalidData }
+    let isFirst = state.withLock { state in
+      defer { state.hasStarted = true }
+      return !state.hasStarted
+    }
+    if isFirst { channel.send(.started(width: width, height: height)) }
+    channel.send(
+      .frame(
+        width: width, height: height, time: frame.timestampNanoseconds, samples: buffer.samples))
+  }
+
+  /// Ends sharing, and returns when the room has been told; at once where it has not begun.
+  public func stop() async {
+    guard let channel = state.withLock({ $0.channel }) else { return }
+    channel.send(.finished)
+    channel.finish()
+    await waitUntilEnded()
+  }
+}

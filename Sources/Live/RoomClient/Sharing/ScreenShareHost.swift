@@ -1,0 +1,221 @@
+import Foundation
+import Live
+import Media
+import NIOCore
+public import Room
+import Synchronization
+import Tape
+
+/// The program that shares a screen, and how it is started.
+public struct ScreenShareProgram: Hashable, Sendable {
+  /// The program; nil: somebody else starts it.
+  public var executable: String?
+  /// What it is told; it finds the socket in the environment as `RETAKE_SCREEN_SHARE`.
+  public var arguments: [String]
+
+  /// Names a program.
+  public init(executable: String?, arguments: [String] = []) {
+    self.executable = executable
+    self.arguments = arguments
+  }
+}
+
+/// The room's side of a process that shares a screen.
+final class ScreenShareHost: ScreenSharing {
+  private struct State {
+    var listener: (any Channel)?
+    var helper: ShareChannel?
+    var process: Process?
+    var media: LocalMedia?
+    var hasFinished = false
+    var isOver = false
+    /// Whether the folder is gone again when all is over.
+    var madeFolder = false
+  }
+
+  private let folder: String
+  private let helper: ScreenShareProgram
+  private let room: WeakRoom
+  private let state = Mutex(State())
+  private let statuses: AsyncStream<ExtensionStatus>.Continuation
+
+  init(
+    folder: String, helper: ScreenShareProgram, room: Room,
+    tell: @escaping @Sendable (ExtensionStatus) -> Void
+  ) {
+    self.folder = folder
+    self.helper = helper
+    self.room = WeakRoom()
+    self.room.set(room)
+    let (stream, continuation) = AsyncStream.makeStream(of: ExtensionStatus.self)
+    statuses = continuation
+    // Told outside of the room's step, so that who hears of it may call the room.
+    Task { for await status in stream { tell(status) } }
+  }
+
+  deinit { statuses.finish() }
+
+  func carryOut(_ order: ShareOrder) {
+    switch order {
+    case .launch: Task { await launch() }
+    case .accept: state.withLock { $0.helper }?.send(.accept)
+    case .end(let isLeaving): end(isLeaving: isLeaving)
+    }
+  }
+
+  func told(_ status: ExtensionStatus) { statuses.yield(status) }
+
+  private func report(_ report: ShareReport) {
+    room.room?.machine.step(.share(report))
+  }
+
+  private func launch() async {
+    let path = ScreenShare.socketPath(appGroup: folder)
+    switch NewFile.makeFolder(folder) {
+    case .success(let isNew): state.withLock { $0.madeFolder = isNew }
+    case .failure(let code): return report(.failed("\(folder): it cannot be made: \(code)"))
+    }
+    do {
+      let listener = try await ShareChannel.listen(path: path) { [weak self] channel in
+        guard let self else { return channel.close() }
+        Task { await self.follow(channel) }
+      }
+      state.withLock { $0.listener = listener }
+    } catch {
+      return report(.failed("\(path): no helper can connect there: \(error)"))
+    }
+    guard let executable = helper.executable else { return }
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: executable)
+    process.arguments = helper.arguments
+    var environment = ProcessInfo.processInfo.environment
+    environment[ScreenShare.variable] = folder
+    process.environment = environment
+    process.terminationHandler = { [weak self] process in self?.didEnd(process.terminationStatus) }
+    do {
+      try process.run()
+      state.withLock { $0.process = process }
+    } catch {
+      report(.failed("\(executable) cannot be started: \(error.localizedDescription)"))
+    }
+  }
+
+  /// A helper that ends without a word has crashed.
+  private func didEnd(_ status: Int32) {
+    let isSudden = state.withLock { state in
+      defer { state.isOver = true }
+      return !state.hasFinished && !state.isOver
+    }
+    if isSudden { report(.crashed(code: status)) }
+    close()
+  }
+
+  private func follow(_ channel: ShareChannel) async {
+    let isFirst = state.withLock { state in
+      guard state.helper == nil, !state.isOver else { return false }
+      state.helper = channel
+      return true
+    }
+    guard isFirst else {
+      channel.send(.refused)
+      return channel.finish()
+    }
+    for await message in channel.messages { await take(message) }
+    let isSudden = state.withLock { state in
+      // Of a process the end is awaited, which has a status.
+      guard state.process == nil else { return false }
+      defer { state.isOver = true }
+      return !state.hasFinished && !state.isOver
+    }
+    if isSudden { report(.crashed(code: nil)) }
+    await withdraw()
+  }
+
+  private func take(_ message: ShareMessage) async {
+    switch message {
+    case .hello: report(.connected)
+    case .started(let width, let height):
+      report(.started(width: width, height: height))
+      await publish()
+    case .frame(let width, let height, let time, let samples):
+      let media = state.withLock { $0.media }
+      let buffer = I420Buffer(width: width, height: height, samples: samples)
+      guard let frame = try? VideoFrame(buffer, timestampNanoseconds: time) else { return }
+      media?.video?.source.capture(frame)
+    case .paused: report(.paused)
+    case .resumed: report(.resumed)
+    case .finished:
+      state.withLock { $0.hasFinished = true }
+      report(.finished)
+    case .accept, .stop, .refused: break
+    }
+  }
+
+  private func publish() async {
+    var options = LocalMediaOptions()
+    options.videoExtraValue = ScreenShare.extraValue
+    let media = LocalMedia(video: VideoSource(contentHint: .detail), audio: nil, options: options)
+    state.withLock { $0.media = media }
+    // What goes wrong is told as an error of the room.
+    try? await room.room?.publish(media)
+  }
+
+  private func withdraw() async {
+    let media = state.withLock { state in
+      defer { state.media = nil }
+      return state.media
+    }
+    if let media { try? await room.room?.unpublish(media) }
+  }
+
+  private func end(isLeaving: Bool) {
+    let (helper, process) = state.withLock { state in
+      state.hasFinished = true
+      return (state.helper, state.process)
+    }
+    helper?.send(.stop(isLeaving: isLeaving))
+    helper?.finish()
+    Task {
+      await withdraw()
+      // It has the pause between two to clean up.
+      try? await Task.sleep(for: .seconds(5))
+      process?.terminate()
+    }
+    close()
+  }
+
+  private func close() {
+    let (listener, madeFolder) = state.withLock { state in
+      defer { (state.listener, state.madeFolder) = (nil, false) }
+      return (state.listener, state.madeFolder)
+    }
+    listener?.close(promise: nil)
+    guard madeFolder else { return }
+    unlink(ScreenShare.socketPath(appGroup: folder))
+    rmdir(folder)
+  }
+}
+
+extension Room {
+  /// Asks for the process that shares a screen: its frames are published as a further video, with
+  /// the extra value `screen`.
+  ///
+  /// - Parameters:
+  ///   - appGroup: a folder that both processes reach; their socket stands there.
+  ///   - helper: the program to start.
+  ///   - completion: hears of every status.
+  /// - Throws: `RoomError` 1901 when there is no room, a helper, or the five seconds are not over
+  ///   that the one before needs to clean up.
+  public func requestScreenShare(
+    appGroup: String, helper: ScreenShareProgram,
+    completion: @escaping @Sendable (ExtensionStatus) -> Void = { _ in }
+  ) async throws(RoomError) {
+    // The room answers at once.
+    try beginSharing(appGroup: appGroup, helper: helper, completion: completion)
+  }
+
+  /// Ends sharing at once; nothing is told of it, and the next one may begin after five seconds.
+  public func stopScreenShare(isLeftRoom: Bool = false) {
+    machine.post(.stopScreenShare(isLeaving: isLeftRoom))
+  }
+}

@@ -1,0 +1,145 @@
+import Room
+
+/// A client of WHIP (RFC 9725) or WHEP (draft-ietf-wish-whep): signaling by a few HTTP requests.
+public struct SessionClient: Sendable {
+  /// What is spoken.
+  public let kind: SessionProtocol
+  /// The endpoint as the user gave it.
+  public let endpoint: String
+  private let token: BearerToken?
+  private let http: HTTPClient
+
+  /// Creates a client of an endpoint.
+  public init(
+    _ kind: SessionProtocol, endpoint: String, token: BearerToken? = nil,
+    http: HTTPClient = HTTPClient()
+  ) {
+    self.kind = kind
+    self.endpoint = endpoint
+    self.token = token
+    self.http = http
+  }
+
+  /// A session that the server has begun.
+  public struct Session: Hashable, Sendable {
+    /// Where it is reached.
+    public var url: String
+    /// Names the ICE session, with its quotes; nil when the server takes no fragments.
+    public var entityTag: String?
+    /// The server's description: its answer, or its own offer.
+    public var description: String
+    /// Whether the server offers instead of answering (WHEP only).
+    public var isCounterOffer = false
+    /// The ICE servers that the server names.
+    public var iceServers: [LinkedICEServer] = []
+  }
+
+  private var access: SessionAccess { SessionAccess(endpoint: endpoint, token: token?.text) }
+
+  /// The ICE servers that the endpoint names before a session begins; none when it tells nothing.
+  public func iceServers() async throws(HTTPError) -> [LinkedICEServer] {
+    let response = try await send(access.options)
+    return response.isGood ? response.linkedICEServers : []
+  }
+
+  /// Offers, and gets an answer.
+  public func open(offer: String) async throws(HTTPError) -> Session {
+    let response = try await send(access.open(offer: offer))
+    do throws(SessionRefusal) {
+      let opening = try response.opening(takesOffers: kind == .whep, hasToken: token != nil)
+      return Session(
+        url: opening.session, entityTag: opening.entityTag, description: opening.description,
+        isCounterOffer: opening.isCounterOffer, iceServers: response.linkedICEServers)
+    } catch {
+      throw HTTPError(reason: error.reason)
+    }
+  }
+
+  /// Answers the server's own offer.
+  public func answer(_ answer: String, in session: Session) async throws(HTTPError) {
+    let response = try await send(access.answer(answer, session: session.url))
+    guard response.isGood else { throw refusal(response) }
+  }
+
+  /// Tells candidates.
+  ///
+  /// - Returns: false when the server takes none (RFC 9725 section 4.3.1), which is no failure:
+  ///   checks from addresses that it does not know tell it of them as well.
+  public func add(fragment: String, to session: Session) async throws(HTTPError) -> Bool {
+    let response = try await send(
+      access.patch(fragment, session: session.url, match: session.entityTag))
+    if response.refusesCandidates { return false }
+    guard response.isGood else { throw refusal(response) }
+    return true
+  }
+
+  /// Restarts ICE: tells the new parameters and gets those of the server.
+  ///
+  /// - Returns: the server's fragment; the session has the new entity tag.
+  public func restart(fragment: String, of session: inout Session) async throws(HTTPError)
+    -> String
+  {
+    let response = try await send(access.patch(fragment, session: session.url, match: "*"))
+    do throws(SessionRefusal) {
+      let text = try response.restart(hasToken: token != nil)
+      session.entityTag = response.entityTag ?? session.entityTag
+      return text
+    } catch {
+      throw HTTPError(reason: error.reason)
+    }
+  }
+
+  /// Ends the session.
+  public func close(_ session: Session) async throws(HTTPError) {
+    let response = try await send(access.close(session: session.url))
+    guard response.isGood else { throw refusal(response) }
+  }
+
+  /// Sends a request and follows its redirects.
+  private func send(_ request: SessionRequest) async throws(HTTPError) -> SessionResponse {
+    var request = request
+    while true {
+      let asked = request.http
+      let response = try await http.send(
+        asked.method, asked.url, headers: asked.fields.map { ($0.name, $0.value) },
+        body: asked.body.isEmpty ? nil : asked.body)
+      let fields = response.headers.map { HTTPField($0.name, $0.value) }
+      switch request.follow(status: response.status, fields: fields, body: response.body) {
+      case .again(let next): request = next
+      case .answered(let answer): return answer
+      case .failed(let reason): throw HTTPError(reason: reason)
+      }
+    }
+  }
+
+  private func refusal(_ response: SessionResponse) -> HTTPError {
+    HTTPError(reason: response.refusal(hasToken: token != nil).reason)
+  }
+}
+
+extension SessionResponse {
+  fileprivate var linkedICEServers: [LinkedICEServer] {
+    LinkedICEServer.all(inField: field("Link") ?? "")
+  }
+}
+
+extension HTTPResponse {
+  /// The value of a header field; several are joined as one list.
+  package func header(_ name: String) -> String? {
+    let values = headers.filter { $0.name.lowercased() == name.lowercased() }.map(\.value)
+    return values.isEmpty ? nil : values.joined(separator: ", ")
+  }
+
+  /// The media type of the body in lower case, without parameters.
+  var mediaType: String {
+    guard let field = header("Content-Type") else { return "" }
+    return (field.split(separator: ";").first ?? "").trimmed.lowercased()
+  }
+
+  /// What the server says in words: a problem's detail or title, an error, or the text itself.
+  package var sentence: String? {
+    SessionResponse(
+      status: status, fields: headers.map { HTTPField($0.name, $0.value) }, body: body, url: ""
+    ).sentence
+  }
+}

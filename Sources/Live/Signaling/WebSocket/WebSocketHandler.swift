@@ -1,0 +1,299 @@
+import NIOCore
+import NIOWebSocket
+import Room
+
+/// One end of a WebSocket on its event loop: frames in, messages out, and the way to its end.
+final class WebSocketHandler: ChannelDuplexHandler {
+  typealias InboundIn = WebSocketFrame
+  typealias OutboundIn = WebSocketCommand
+  typealias OutboundOut = WebSocketFrame
+
+  private enum State {
+    case open
+    /// This side closes and waits for the other to agree.
+    case closing(WebSocketClosure)
+    case over
+  }
+
+  private let limits: WebSocketLimits
+  private let isServer: Bool
+  private let inbox: WebSocketInbox
+  private var assembler: WebSocketAssembler
+  private var state = State.open
+  private var unsentBytes = 0
+  /// Whether the socket is not read because nobody takes what came.
+  private var isReadHeld = false
+  /// Whether nothing came since the last ping.
+  private var isQuiet = false
+  /// The ping that is answered once the other side reads again; the last one is enough (RFC 6455
+  /// section 5.5.3).
+  private var waitingPing: ByteBuffer?
+  private var pinging: RepeatedTask?
+  private var closing: Scheduled<Void>?
+
+  init(_ limits: WebSocketLimits, isServer: Bool, inbox: WebSocketInbox) {
+    self.limits = limits
+    self.isServer = isServer
+    self.inbox = inbox
+    assembler = WebSocketAssembler(
+      expectsMask: isServer, messageMaximum: limits.messageBytes)
+  }
+
+  func handlerAdded(context: ChannelHandlerContext) {
+    let bound = NIOLoopBound((handler: self, context: context), eventLoop: context.eventLoop)
+    let interval = TimeAmount.seconds(limits.pingSeconds)
+    pinging = context.eventLoop.scheduleRepeatedTask(initialDelay: interval, delay: interval) {
+      _ in
+      let (handler, context) = bound.value
+      handler.ping(context)
+    }
+  }
+
+  // MARK: In
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    isQuiet = false
+    if case .over = state { return }
+    switch assembler.take(unwrapInboundIn(data)) {
+    case .nothing, .pong: break
+    case .message(let message): if case .open = state { inbox.put(message) }
+    case .ping(let data): answer(data, context)
+    case .close(let code, let reason): agree(code, reason, context)
+    case .violation(let code, let reason): refuse(code, reason, context)
+    }
+  }
+
+  func read(context: ChannelHandlerContext) {
+    if case .open = state, inbox.holdIfFull() {
+      isReadHeld = true
+    } else {
+      context.read()
+    }
+  }
+
+  private func answer(_ ping: ByteBuffer, _ context: ChannelHandlerContext) {
+    guard context.channel.isWritable else {
+      waitingPing = ping
+      return
+    }
+    send(.pong, ping, context, nil)
+  }
+
+  func channelWritabilityChanged(context: ChannelHandlerContext) {
+    if context.channel.isWritable, let ping = waitingPing.take() {
+      send(.pong, ping, context, nil)
+    }
+    context.fireChannelWritabilityChanged()
+  }
+
+  // MARK: Out
+
+  func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+    switch unwrapOutboundIn(data) {
+    case .message(let message): write(message, context, promise)
+    case .close(let code, let reason):
+      close(code, reason, context)
+      promise?.succeed()
+    }
+  }
+
+  private func write(
+    _ message: SignalingFrame, _ context: ChannelHandlerContext,
+    _ promise: EventLoopPromise<Void>?
+  ) {
+    guard case .open = state else {
+      promise?.fail(WebSocketError(reason: "the WebSocket is closed"))
+      return
+    }
+    let count = message.byteCount
+    guard unsentBytes == 0 || unsentBytes + count <= limits.unsentBytes else {
+      let error = WebSocketError(
+        reason: "the other side leaves more than \(limits.unsentBytes) bytes unread")
+      promise?.fail(error)
+      end(WebSocketClosure(.abnormal, error.reason, isClean: false), context)
+      return
+    }
+    unsentBytes += count
+    let written = promise ?? context.eventLoop.makePromise()
+    let bound = NIOLoopBound(self, eventLoop: context.eventLoop)
+    written.futureResult.whenComplete { _ in bound.value.unsentBytes -= count }
+    switch message {
+    case .text(let text):
+      send(.text, context.channel.allocator.buffer(string: text), context, written)
+    case .binary(let bytes):
+      send(.binary, context.channel.allocator.buffer(bytes: bytes), context, written)
+    }
+  }
+
+  private func send(
+    _ opcode: WebSocketOpcode, _ data: ByteBuffer, _ context: ChannelHandlerContext,
+    _ promise: EventLoopPromise<Void>?
+  ) {
+    let key = isServer ? nil : WebSocketMaskingKey.random()
+    let frame = WebSocketFrame(fin: true, opcode: opcode, maskKey: key, data: data)
+    context.writeAndFlush(wrapOutboundOut(frame), promise: promise)
+  }
+
+  /// Sends a close frame, and gives what says that it is on its way.
+  private func sendClose(
+    _ code: WebSocketCloseCode, _ reason: String, _ context: ChannelHandlerContext
+  ) -> EventLoopFuture<Void> {
+    var data = context.channel.allocator.buffer(capacity: 2)
+    if code.isSendable {
+      data.writeInteger(code.rawValue)
+      data.writeSubstring(reason.prefix(utf8Count: 123))
+    }
+    let sent = context.eventLoop.makePromise(of: Void.self)
+    send(.connectionClose, data, context, sent)
+    return sent.futureResult
+  }
+
+  // MARK: Signs of life
+
+  private func ping(_ context: ChannelHandlerContext) {
+    // What is not read cannot be missed.
+    guard case .open = state, !isReadHeld else { return }
+    guard !isQuiet else {
+      let reason = "the other side gave no sign of life for \(limits.pingSeconds) s after a ping"
+      end(WebSocketClosure(.abnormal, reason, isClean: false), context)
+      return
+    }
+    isQuiet = true
+    if context.channel.isWritable { send(.ping, ByteBuffer(), context, nil) }
+  }
+
+  // MARK: The end
+
+  /// Begins to close, and waits for the other side for a while.
+  private func close(
+    _ code: WebSocketCloseCode, _ reason: String, _ context: ChannelHandlerContext
+  ) {
+    guard case .open = state else { return }
+    state = .closing(WebSocketClosure(code, reason, isClean: false))
+    _ = sendClose(code, reason, context)
+    resumeReading(context)
+    let bound = NIOLoopBound((handler: self, context: context), eventLoop: context.eventLoop)
+    closing = context.eventLoop.scheduleTask(in: .seconds(limits.closeSeconds)) {
+      let (handler, context) = bound.value
+      guard case .closing(let closure) = handler.state else { return }
+      handler.end(closure, context)
+    }
+  }
+
+  /// The other side closes, or agrees to.
+  private func agree(
+    _ code: WebSocketCloseCode, _ reason: String, _ context: ChannelHandlerContext
+  ) {
+    switch state {
+    case .open:
+      let sent = sendClose(code, "", context)
+      guard settle(WebSocketClosure(code, reason, isClean: true)) else { return }
+      let bound = NIOLoopBound(context, eventLoop: context.eventLoop)
+      sent.whenComplete { _ in bound.value.close(promise: nil) }
+      close(context, within: limits.closeSeconds)
+    case .closing(var closure):
+      closure.isClean = true
+      end(closure, context)
+    case .over: break
+    }
+  }
+
+  /// Ends a connection whose other side does not keep to the protocol.
+  ///
+  /// Closing with unread bytes would reset the connection before the other side has read why, so
+  /// that the rest is read and dropped for a while.
+  private func refuse(
+    _ code: WebSocketCloseCode, _ reason: String, _ context: ChannelHandlerContext
+  ) {
+    if case .open = state { _ = sendClose(code, reason, context) }
+    guard settle(WebSocketClosure(code, reason, isClean: false)) else { return }
+    resumeReading(context)
+    close(context, within: WebSocketHandler.lingerSeconds)
+  }
+
+  private static let lingerSeconds: Int64 = 1
+
+  private func end(_ closure: WebSocketClosure, _ context: ChannelHandlerContext) {
+    if settle(closure) { context.close(promise: nil) }
+  }
+
+  private func close(_ context: ChannelHandlerContext, within seconds: Int64) {
+    let bound = NIOLoopBound(context, eventLoop: context.eventLoop)
+    let limit = context.eventLoop.scheduleTask(in: .seconds(seconds)) {
+      bound.value.close(promise: nil)
+    }
+    context.channel.closeFuture.whenComplete { _ in limit.cancel() }
+  }
+
+  /// Tells how it ended; false when that is told already.
+  private func settle(_ closure: WebSocketClosure) -> Bool {
+    if case .over = state { return false }
+    state = .over
+    pinging?.cancel()
+    closing?.cancel()
+    inbox.end(closure)
+    return true
+  }
+
+  func triggerUserOutboundEvent(
+    context: ChannelHandlerContext, event: Any, promise: EventLoopPromise<Void>?
+  ) {
+    switch event {
+    case is WebSocketRoom: resumeReading(context)
+    case is HTTPExchange.Farewell: close(.goingAway, "the server stops", context)
+    default: context.triggerUserOutboundEvent(event, promise: promise)
+    }
+  }
+
+  private func resumeReading(_ context: ChannelHandlerContext) {
+    guard isReadHeld else { return }
+    isReadHeld = false
+    context.read()
+  }
+
+  func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    switch error as? NIOWebSocketError {
+    case .invalidFrameLength?:
+      refuse(.messageTooBig, "a frame is longer than \(limits.messageBytes) bytes", context)
+    case _?: refuse(.protocolError, "a control frame is too long or in parts", context)
+    case nil: end(WebSocketClosure(.abnormal, sentence(of: error), isClean: false), context)
+    }
+  }
+
+  func channelInactive(context: ChannelHandlerContext) {
+    if case .closing(let closure) = state {
+      _ = settle(closure)
+    } else {
+      _ = settle(
+        WebSocketClosure(.abnormal, "the connection was closed without a word", isClean: false))
+    }
+    context.fireChannelInactive()
+  }
+
+  func handlerRemoved(context: ChannelHandlerContext) {
+    _ = settle(WebSocketClosure(.abnormal, "the connection is gone", isClean: false))
+  }
+}
+
+/// What a WebSocket is told to do.
+enum WebSocketCommand: Sendable {
+  case message(SignalingFrame)
+  case close(WebSocketCloseCode, String)
+}
+
+/// Says that there is room again for messages.
+struct WebSocketRoom: Sendable {}
+
+extension String {
+  /// The longest beginning of whole characters that has so many bytes at most.
+  fileprivate func prefix(utf8Count maximum: Int) -> Substring {
+    var end = startIndex
+    var count = 0
+    while end < endIndex {
+      count += self[end].utf8.count
+      if count > maximum { break }
+      end = index(after: end)
+    }
+    return self[..<end]
+  }
+}

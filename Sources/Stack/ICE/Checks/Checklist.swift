@@ -1,0 +1,292 @@
+import Wire
+
+/// The candidate pairs, and which of them is checked next (RFC 8445 sections 6.1.2 and 6.1.4).
+struct Checklist {
+  /// The result of adding a pair.
+  enum Addition {
+    case added
+    /// The pair exists already.
+    case known
+    case full
+  }
+
+  /// Up to how many pairs are kept (RFC 8445 section 6.1.2.5).
+  static let maximum = 100
+
+  /// All pairs, oldest first; the one of an earlier generation stands first.
+  private(set) var pairs: [CandidatePair] = []
+  /// Counts restarts, from 0; pairs of the current generation have this number.
+  private(set) var generation: UInt32 = 0
+  /// Numbers of pairs to be checked next, first one first (RFC 8445 section 6.1.4.1).
+  private var triggered: [UInt32] = []
+  private var nextPacedAt = Instant.zero
+  private var lastID: UInt32
+
+  /// Numbers pairs from the one after `id`.
+  init(after id: UInt32) { lastID = id }
+
+  var count: Int { pairs.count }
+  var indices: Range<Int> { pairs.indices }
+  subscript(index: Int) -> CandidatePair { pairs[index] }
+
+  /// Changes one pair.
+  mutating func change<Result>(
+    _ index: Int, _ body: (inout CandidatePair) -> Result
+  ) -> Result {
+    body(&pairs[index])
+  }
+
+  // MARK: Finding
+
+  func index(id: UInt32?) -> Int? {
+    guard let id else { return nil }
+    for index in pairs.indices where pairs[index].id == id { return index }
+    return nil
+  }
+
+  func index(_ base: SocketAddress, _ target: SocketAddress) -> Int? {
+    for index in pairs.indices
+    where pairs[index].target == target && pairs[index].base == base { return index }
+    return nil
+  }
+
+  /// The pair that waits for a connection.
+  func index(connection id: UInt32) -> Int? { pairs.firstIndex { $0.round.connectionID == id } }
+
+  /// The check that a response answers, by its transaction.
+  func check(_ transaction: STUNTransactionID) -> (pair: Int, place: Int)? {
+    for index in pairs.indices {
+      for place in pairs[index].round.checks.indices
+      where pairs[index].round.checks[place].transaction == transaction { return (index, place) }
+    }
+    return nil
+  }
+
+  /// Whether a pair belongs to the current generation.
+  func isPresent(_ index: Int) -> Bool { pairs[index].generation == generation }
+
+  /// Whether there is a pair of the current generation of some kind.
+  func contains(where isWanted: (CandidatePair) -> Bool) -> Bool {
+    pairs.contains { $0.generation == generation && isWanted($0) }
+  }
+
+  /// The pair of the current generation with the highest priority among some; the oldest of equals.
+  func best(where isWanted: (CandidatePair) -> Bool) -> Int? {
+    var found: Int?
+    for index in pairs.indices where isPresent(index) && isWanted(pairs[index]) {
+      if let best = found, pairs[best].priority >= pairs[index].priority { continue }
+      found = index
+    }
+    return found
+  }
+
+  // MARK: Forming
+
+  /// Adds the pair of a base and a remote candidate.
+  ///
+  /// - Parameter kept: the selected pair, which is never removed.
+  mutating func add(
+    _ local: ICECandidate, base: SocketAddress, _ remote: ICECandidate, _ target: SocketAddress,
+    _ role: ICERole, keeping kept: UInt32?
+  ) -> Addition {
+    guard !has(base, local, target) else { return .known }
+    var pair = CandidatePair(
+      id: lastID + 1, generation: generation, base: base, target: target, local: local,
+      remote: remote)
+    pair.rank(Self.priority(local.priority, remote.priority, role))
+    guard makeRoom(for: pair, keeping: kept) else { return .full }
+    lastID &+= 1
+    // Without another undecided pair of its foundation, a pair need not wait.
+    if !pairs.contains(where: { $0.foundation == pair.foundation && $0.isUndecided }) {
+      pair.change(to: .waiting)
+    }
+    pairs.append(pair)
+    return .added
+  }
+
+  /// Whether a pair is there already; one that makes its connection is known by the address that it
+  /// begins at, because its port is its own.
+  private func has(_ base: SocketAddress, _ local: ICECandidate, _ target: SocketAddress) -> Bool {
+    guard local.tcpType == .active else { return index(base, target) != nil }
+    return contains { $0.isActive && $0.base.ip == base.ip && $0.target == target }
+  }
+
+  /// Keeps to the limit by removing a failed pair or one of lower priority.
+  private mutating func makeRoom(for pair: CandidatePair, keeping kept: UInt32?) -> Bool {
+    guard pairs.count >= Self.maximum else { return true }
+    var worst: Int?
+    for index in pairs.indices {
+      let other = pairs[index]
+      guard other.id != kept, other.state != .succeeded else { continue }
+      guard other.state == .failed || other.priority < pair.priority else { continue }
+      if let found = worst, isWorse(pairs[found], than: other) { continue }
+      worst = index
+    }
+    guard let worst else { return false }
+    pairs.remove(at: worst)
+    return true
+  }
+
+  private func isWorse(_ left: CandidatePair, than right: CandidatePair) -> Bool {
+    if (left.state == .failed) != (right.state == .failed) { return left.state == .failed }
+    return left.priority <= right.priority
+  }
+
+  /// The priority of a pair (RFC 8445 section 6.1.2.3).
+  private static func priority(_ local: UInt32, _ remote: UInt32, _ role: ICERole) -> UInt64 {
+    role == .controlling
+      ? ICEPriority.pair(controlling: local, controlled: remote)
+      : ICEPriority.pair(controlling: remote, controlled: local)
+  }
+
+  /// Ranks the pairs again for a role, in which nobody has chosen one yet.
+  ///
+  /// - Parameter local: the priority of the local candidate of a pair.
+  mutating func rank(for role: ICERole, _ local: (CandidatePair) -> UInt32) {
+    for index in pairs.indices where isPresent(index) {
+      pairs[index].forgetChoices()
+      pairs[index].rank(Self.priority(local(pairs[index]), pairs[index].remote.priority, role))
+    }
+  }
+
+  /// Replaces a peer-reflexive candidate in its pairs by the one signaled since; their states and
+  /// counters stay.
+  mutating func rename(
+    to candidate: ICECandidate, _ role: ICERole, _ local: (CandidatePair) -> UInt32
+  ) {
+    for index in pairs.indices
+    where isPresent(index) && pairs[index].target == candidate.address
+      && pairs[index].remote.transport == candidate.transport
+    {
+      pairs[index].rename(remote: candidate)
+      pairs[index].rank(Self.priority(local(pairs[index]), candidate.priority, role))
+    }
+  }
+
+  /// Begins another generation, into which only one pair is kept.
+  mutating func restart(keeping kept: Int?) {
+    generation += 1
+    triggered = []
+    guard let kept else {
+      pairs = []
+      return
+    }
+    pairs[kept].outlive()
+    pairs = [pairs[kept]]
+  }
+
+  /// Forgets the pair of an earlier generation.
+  mutating func retire() { pairs.removeAll { $0.generation != generation } }
+
+  /// Reports of the pairs that changed since the last reports.
+  mutating func removeChanges(selected: UInt32?) -> [ICEPairReport] {
+    var reports: [ICEPairReport] = []
+    for index in pairs.indices where pairs[index].removeChanges() {
+      reports.append(pairs[index].report(isSelected: pairs[index].id == selected))
+    }
+    return reports
+  }
+}
+
+// MARK: - The order of checks
+
+extension Checklist {
+  /// The pair to be checked next: a triggered one, or the best that waits, or one that thaws
+  /// (RFC 8445 section 6.1.4.2).
+  mutating func next() -> Int? {
+    while !triggered.isEmpty {
+      let id = triggered.removeFirst()
+      if let index = index(id: id), pairs[index].state != .succeeded { return index }
+    }
+    return best { $0.state == .waiting } ?? thaw()
+  }
+
+  /// The best frozen pair of a foundation on which nothing is under way, or nothing that answers.
+  ///
+  /// RFC 8445 lets such pairs wait until the others of the foundation failed, which takes seconds;
+  /// here the first unanswered request ends the wait.
+  private func thaw() -> Int? {
+    best { pair in
+      pair.state == .frozen
+        && !pairs.contains {
+          $0.foundation == pair.foundation
+            && ($0.state == .waiting || $0.state == .inProgress && $0.round.attempts < 2)
+        }
+    }
+  }
+
+  /// Whether a new check may go out now (Ta, RFC 8445 section 14.2); if so, uses the turn.
+  mutating func useTurn(at now: Instant) -> Bool {
+    guard nextPacedAt <= now, hasUnchecked else { return false }
+    let isSmall = pairs.count <= ICETiming.smallChecklist
+    nextPacedAt = now + (isSmall ? ICETiming.paceSmall : ICETiming.paceLarge)
+    return true
+  }
+
+  /// Whether a check waits for its turn.
+  var hasUnchecked: Bool {
+    !triggered.isEmpty || contains { $0.state == .waiting || $0.state == .frozen }
+  }
+
+  /// When the next check is due: of a pair whose turn comes, or of a round that goes on.
+  var deadline: Instant? {
+    var next = hasUnchecked ? nextPacedAt : nil
+    for pair in pairs { next = earliest(next, pair.round.nextAttempt) }
+    return next
+  }
+
+  /// How long to wait after so many requests; longer when many pairs are under way, so that they
+  /// do not exceed the pace together (RFC 8445 section 14.3).
+  func wait(after attempts: Int) -> Interval {
+    let wait = ICETiming.checkWaits[min(attempts, ICETiming.checkWaits.count) - 1]
+    let busy = pairs.reduce(into: 0) { $0 += $1.state == .inProgress ? 1 : 0 }
+    return max(wait, ICETiming.paceSmall * Int64(busy))
+  }
+
+  /// Queues a pair for a check ahead of the ordinary ones (RFC 8445 section 7.3.1.4).
+  mutating func trigger(_ index: Int) {
+    pairs[index].restartChecks()
+    let id = pairs[index].id
+    if !triggered.contains(id) { triggered.append(id) }
+  }
+
+  /// Marks a pair as succeeded.
+  mutating func succeed(_ index: Int) {
+    pairs[index].change(to: .succeeded)
+    let id = pairs[index].id
+    triggered.removeAll { $0 == id }
+  }
+
+  /// Unfreezes all pairs that share a foundation with a working one.
+  mutating func thawAll(foundation: String) {
+    for index in pairs.indices
+    where pairs[index].state == .frozen && pairs[index].foundation == foundation {
+      pairs[index].change(to: .waiting)
+    }
+  }
+
+  /// Checks pairs again, because the selected one is silent or gone.
+  mutating func recheck(where isWanted: (CandidatePair) -> Bool) {
+    for index in pairs.indices where isPresent(index) && isWanted(pairs[index]) {
+      pairs[index].restartChecks()
+    }
+  }
+
+  /// Ends the checks of some pairs, of whatever generation.
+  mutating func fail(where isOver: (CandidatePair) -> Bool) {
+    for index in pairs.indices where isOver(pairs[index]) { pairs[index].fail() }
+  }
+
+  /// Ends all checks that did not succeed.
+  mutating func giveUp() {
+    triggered = []
+    let generation = generation
+    fail { $0.generation == generation && $0.state != .succeeded }
+  }
+
+  /// Records that the peer wants a pair (RFC 8445 section 7.3.1.5).
+  mutating func recordChoice(_ index: Int, at now: Instant) {
+    for other in pairs.indices where other != index { pairs[other].recordOtherChoice() }
+    pairs[index].recordChoice(at: now)
+  }
+}

@@ -1,0 +1,107 @@
+import ICE
+import JSEP
+import SDP
+import Wire
+
+// Descriptions: what the application makes, sets and gets, and what follows from it.
+extension PeerStack {
+  /// Refuses descriptions that could state no certificate.
+  private func checkCertificate() throws(PeerError) {
+    guard let failure = bundles.all.lazy.compactMap({ $0.transport.failure }).first else { return }
+    throw PeerError(name: "InvalidAccessError", message: "no DTLS transport: \(failure)")
+  }
+
+  func offer() throws(PeerError) -> SessionDescription {
+    prepareBundles(negotiation.offeredTransportNumbers)
+    try checkCertificate()
+    driveAll(.offering)
+    return try mapped { () throws(JSEPError) in
+      try negotiation.createOffer(localTransports)
+    }
+  }
+
+  func answer() throws(PeerError) -> SessionDescription {
+    try checkCertificate()
+    return try mapped { () throws(JSEPError) in
+      try negotiation.createAnswer(localTransports)
+    }
+  }
+
+  func setLocal(_ given: SessionDescription?) throws(PeerError) {
+    var description: SessionDescription
+    if let given, given.type == .rollback || !given.sdp.isEmpty {
+      description = given
+    } else if let given {
+      // W3C: an empty text stands for what was created, here also for what can be created.
+      description = given.type == .offer ? try offer() : try answer()
+      description.type = given.type
+    } else if negotiation.signalingState == .haveRemoteOffer
+      || negotiation.signalingState == .haveLocalPranswer
+    {
+      description = try answer()
+    } else {
+      description = try offer()
+    }
+    let changes = try mapped { () throws(JSEPError) in try negotiation.setLocal(description) }
+    if description.type == .offer {
+      for bundle in bundles.all {
+        if !bundle.transport.hasRole { drive(bundle, .role(.controlling)) }
+        drive(bundle, .offered(description.sdp))
+      }
+    }
+    apply(changes)
+  }
+
+  func setRemote(_ description: SessionDescription) throws(PeerError) {
+    let wasOfferer = negotiation.signalingState == .haveLocalOffer
+    let changes = try mapped { () throws(JSEPError) in try negotiation.setRemote(description) }
+    prepareBundles(negotiation.transportNumbers)
+    // An own first offer that crossed the peer's was taken back, and with it the role.
+    for bundle in bundles.all where description.type == .offer {
+      guard !bundle.transport.hasRole || negotiation.currentLocal == nil else { continue }
+      drive(bundle, .role(.controlled))
+    }
+    apply(changes, isAnswerToOwnOffer: wasOfferer)
+    // An own restart that was taken back for a crossing offer has begun all the same: the agent
+    // goes on with the peer's credentials, which did not change.
+    for bundle in bundles.all where description.type != .rollback {
+      guard bundle.transport.remoteUsernameFragment == nil else { continue }
+      drive(
+        bundle,
+        .remote(negotiation.remoteTransport(bundle.number), answersOwnOffer: wasOfferer))
+    }
+  }
+
+  func apply(_ changes: [Negotiation.Change], isAnswerToOwnOffer: Bool = false) {
+    tracks.senders.endTransactions()
+    followLayers()
+    for change in changes {
+      switch change {
+      case .signalingState(_, let to): tell(states.move(to: to))
+      case .localDescriptionSet:
+        for number in negotiation.transportNumbers {
+          if let bundle = bundles[number] { drive(bundle, .gather) }
+        }
+      case .remoteTransport(let number):
+        guard let bundle = bundles[number] else { break }
+        drive(
+          bundle,
+          .remote(negotiation.remoteTransport(number), answersOwnOffer: isAnswerToOwnOffer))
+      case .sectionsAgreed: applySections()
+      case .trackAdded(let id, _):
+        if let info = try? info(id) { tell(.track(info)) }
+        beginReceiving(id)
+      case .trackRemoved(let id):
+        tell(.trackEnded(transceiver: id))
+        noteMuted(true, of: id, .removed)
+      case .transceiverAdded: break
+      case .transceiverStopped(let id):
+        tell(.trackEnded(transceiver: id))
+        stopCapture(of: id)
+        endReceiving(id, .stopped)
+      }
+    }
+    tellStreams()
+    closeUnusedBundles()
+  }
+}

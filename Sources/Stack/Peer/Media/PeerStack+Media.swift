@@ -1,0 +1,188 @@
+import Flow
+import JSEP
+import Media
+import RTP
+import Wire
+
+// Media between the flows below and the tracks above.
+extension PeerStack {
+  // MARK: Flow
+
+  func drive(_ bundle: Bundle, _ input: MediaFlow.Input) {
+    guard bundle.step(input, at: now) else { return }
+    while let output = bundle.nextFlowOutput() { handle(output, of: bundle) }
+  }
+
+  private func handle(_ output: consuming MediaFlow.Output, of bundle: Bundle) {
+    switch consume output {
+    case .rtp(let packet):
+      let mark = marks.mark(ofRTP: packet)
+      drive(bundle, PeerTransport.Input.rtp(packet, codePoint: mark))
+    case .rtcp(let packet):
+      drive(bundle, PeerTransport.Input.rtcp(packet, codePoint: marks.control))
+    case .received(let frame): play(frame)
+    case .keyframeRequested(let mid, let rid): requestKeyframe(mid, rid: rid)
+    case .targetBitrate(let bitrate):
+      bundle.setVideoBitrate(bitrate)
+      shareBitrate(of: bundle)
+    case .lossReported(let mid, let share):
+      for index in tracks.sendingIndices(ofMID: mid, .audio) {
+        drive(sending: index, .lossReported(share))
+      }
+    case .rtcpBlock(let record):
+      tell(.rtcp(record))
+      bundle.note(isGoodbye: record.isInbound && record.type == "bye", at: now)
+      // A sender report tells the time at which the sender captured what.
+      if record.isInbound, record.type == "sr" { alignPlayouts() }
+    case .streamBegan: break
+    case .streamEnded(let mid, _):
+      // What else ends a stream goes on with another one, or is told as an end of the track.
+      guard bundle.saidGoodbye(at: now),
+        let section = sections.first(where: { $0.mid == mid })
+      else { break }
+      noteMuted(true, of: section.transceiverID, .goodbye)
+    }
+  }
+
+  /// Asks for a key frame of what a section sends, of one layer or of all.
+  func requestKeyframe(_ mid: String, rid: String? = nil) {
+    for index in tracks.sendingIndices(ofMID: mid, .video, rid: rid) {
+      drive(sending: index, .requestKeyframe)
+      // Only the peer can make a key frame of what is its own.
+      if tracks.sending[index].source == .echo, !tracks.sending[index].video.isEncoding {
+        drive(bundles.carrying(mid), .requestKeyframe(mid: mid))
+      }
+    }
+  }
+
+  // MARK: Received tracks
+
+  private func play(_ frame: ReceivedFrame) {
+    // Looked at where it stands, because a section is much to copy.
+    let sections = self.sections
+    guard let place = sections.firstIndex(where: { $0.mid == frame.mid }) else { return }
+    switch tracks.layers.take(frame) {
+    case .shown: break
+    case .passedOver: return
+    case .needsKey: return drive(bundles.carrying(frame.mid), .requestKeyframe(mid: frame.mid))
+    }
+    let index = tracks.receivingIndex(of: sections[place])
+    noteMuted(false, of: sections[place].transceiverID, .media)
+    drive(receiving: index, .frame(frame))
+  }
+
+  private func drive(receiving index: Int, _ input: ReceivingTrack.Input) {
+    var outputs = Outbox<ReceivingTrack.Output>()
+    swap(&outputs, &tracks.received)
+    defer { swap(&outputs, &tracks.received) }
+    tracks.receiving[index].step(input, at: now, into: &outputs)
+    let transceiver = tracks.receiving[index].transceiver
+    let mid = tracks.receiving[index].mid
+    while let output = outputs.next() {
+      switch output {
+      case .audio(let block, let level, let record):
+        tell(.frame(record))
+        hear(record, level: level)
+        // To send on what was decoded is to mix it (RFC 3550 section 7.1).
+        echo(
+          .media(.audio(block), from: [Contributor(source: record.ssrc, level: level)]),
+          of: transceiver)
+      case .videoFrame(let videoFrame, let frame, let record):
+        tell(.frame(record))
+        // Nothing encodes it again: it is sent back as it came.
+        echo(
+          frame.codec.isPassedThrough ? .passOn(frame) : .media(.videoFrame(videoFrame), from: []),
+          of: transceiver)
+      case .undecodable(let record):
+        tell(.frame(record))
+        drive(bundles.carrying(mid), .requestKeyframe(mid: mid))
+      case .passed(let frame, let record):
+        tell(.frame(record))
+        echo(.passOn(frame), of: transceiver)
+      }
+    }
+  }
+
+  /// Feeds what a transceiver received to its own sender, when that is the sender's source.
+  private func echo(_ input: @autoclosure () -> SendingTrack.Input, of transceiver: UInt32) {
+    feed(input(), to: transceiver, whoseSourceIs: .echo)
+  }
+
+  /// Lets the tracks of each of the peer's streams wait for the slowest of them.
+  private func alignPlayouts() {
+    tracks.alignPlayouts(bundles.inboundStreams) { id in
+      negotiation.transceivers.first { $0.id == id }?.remoteStreamIDs ?? []
+    }
+  }
+
+  // MARK: Sent tracks
+
+  /// Media from the application for a transceiver's sender.
+  func capture(_ media: CapturedMedia, for transceiver: UInt32) {
+    feed(
+      .media(media, from: [], limit: videoLimit(of: transceiver)), to: transceiver,
+      whoseSourceIs: .application)
+  }
+
+  private func feed(
+    _ input: @autoclosure () -> SendingTrack.Input, to transceiver: UInt32,
+    whoseSourceIs source: MediaSource
+  ) {
+    for index in tracks.sending.indices
+    where tracks.sending[index].transceiver == transceiver && tracks.sending[index].isRunning
+      && tracks.sending[index].source == source
+    {
+      drive(sending: index, input())
+    }
+  }
+
+  func drive(sending index: Int, _ input: SendingTrack.Input) {
+    var outputs = Outbox<SendingTrack.Output>()
+    swap(&outputs, &tracks.sent)
+    defer { swap(&outputs, &tracks.sent) }
+    tracks.sending[index].step(input, at: now, into: &outputs)
+    var beganLayer: String?
+    while let output = outputs.next() {
+      switch output {
+      case .frame(let frame, let mid, let record):
+        tell(.frame(record))
+        if frame.kind == .audio {
+          let level = AudioMeter.level(
+            energy: record.energy, frameCount: AudioBlock.sampleRate / 50)
+          hear(record, level: record.audioLevel ?? level)
+        }
+        let rid = tracks.sending[index].stream.rid
+        if rid != nil, frame.isKey { beganLayer = mid }
+        drive(bundles.carrying(mid), .frame(mid: mid, rid: rid, frame))
+      case .audioEnded:
+        forgetSpeaker(tracks.sending[index].transceiver, isInbound: false)
+      case .mutedSpeech(let isSpeaking):
+        let transceiver = tracks.sending[index].transceiver
+        notify(.mutedSpeech, .mutedSpeech(transceiver: transceiver, isSpeaking: isSpeaking))
+      case .failure(let reason): refuse(layer: "encoder", reason)
+      }
+    }
+    // What a layer is worth is known when its video frames have shown how large they are.
+    if let beganLayer { shareBitrate(of: bundles.carrying(beganLayer)) }
+  }
+
+  // MARK: Ends and clocks
+
+  /// Ends the playouts of all but these sections.
+  func endPlayouts(besides sections: [NegotiatedSection]) {
+    for transceiver in tracks.endPlayouts(besides: sections) {
+      forgetSpeaker(transceiver, isInbound: true)
+    }
+  }
+
+  func reachTrackDeadlines() {
+    for index in tracks.receiving.indices {
+      if let due = tracks.receiving[index].deadline, due <= now {
+        drive(receiving: index, .deadline)
+      }
+    }
+    for index in tracks.sending.indices {
+      if let due = tracks.sending[index].deadline, due <= now { drive(sending: index, .deadline) }
+    }
+  }
+}

@@ -1,0 +1,230 @@
+import Media
+import RTP
+import Wire
+
+/// Says who speaks, who dominates, who is loudest and who is heard among the voices that a peer
+/// sends and hears.
+///
+/// Speech and dominance are looked at only when a block of audio comes, so they need no deadline: a
+/// change is told with the next block of any voice, 20 ms late at most while somebody speaks.
+struct SpeakerWatch {
+  private var names = SpeakerNames()
+  private var dominance = DominantSpeaker(settings: SpeakerWatch.settings)
+  private var dominanceOutputs = Outbox<DominantSpeaker.Output>()
+  private var speech = SpeechDetector()
+  /// What the application asked to be told of.
+  private var loudest: LoudestSpeakers?
+  private var loudestOutputs = Outbox<LoudestSpeakers.Output>()
+  private var slots: AudioSlots?
+  /// The transceivers that are heard without a slot.
+  private var exempt: Set<UInt32> = []
+
+  /// A second of silence makes nobody dominant.
+  private static let settings: DominantSpeaker.Settings = {
+    var settings = DominantSpeaker.Settings()
+    settings.silenceTimeout = .seconds(1)
+    return settings
+  }()
+
+  /// When the loudest are told next; nil while nobody asks or all are silent.
+  ///
+  /// In place, because every step asks, and a call would copy the whole of it.
+  @inline(__always)
+  var deadline: Instant? { loudest?.deadline }
+
+  // MARK: Blocks
+
+  /// Takes the level of a voice's next block; gives what is to be told.
+  mutating func hear(_ level: AudioLevel, of track: SpeakingTrack, at now: Instant) -> [PeerEvent] {
+    var events: [PeerEvent] = []
+    for absent in names.absent(at: now) { events += forget(absent, at: now) }
+    guard let number = names.number(of: track, at: now) else { return events }
+    events += speech.hear(level, of: number, at: now).compactMap { event(of: $0) }
+    step(.level(level, of: number), at: now, &events)
+    stepLoudest(.level(level, of: number), at: now, &events)
+    if track.isInbound, !exempt.contains(track.transceiver) {
+      events += (slots?.hear(level, of: number, at: now) ?? []).compactMap { event(of: $0) }
+    }
+    return events
+  }
+
+  /// Listens to a block of audio: to the voices in it where a mixer told their levels, else to the
+  /// whole of it; gives what is to be told.
+  mutating func hear(_ record: FrameRecord, level: UInt8, at now: Instant) -> [PeerEvent] {
+    var events: [PeerEvent] = []
+    var track = SpeakingTrack(transceiver: record.transceiver, isInbound: record.isInbound)
+    var isMixed = false
+    for voice in record.contributors where record.isInbound {
+      guard let level = voice.level else { continue }
+      track.contributor = voice.source
+      events += hear(AudioLevel(headerExtension: level), of: track, at: now)
+      isMixed = true
+    }
+    if !isMixed { events += hear(AudioLevel(headerExtension: level), of: track, at: now) }
+    return events
+  }
+
+  /// Forgets a track and all that was mixed into it; gives what is to be told.
+  mutating func forgetAll(_ track: SpeakingTrack, at now: Instant) -> [PeerEvent] {
+    let contributors = track.isInbound ? names.contributors(of: track.transceiver) : []
+    return (contributors + [track]).flatMap { forget($0, at: now) }
+  }
+
+  private mutating func forget(_ track: SpeakingTrack, at now: Instant) -> [PeerEvent] {
+    guard let number = names.known(track) else { return [] }
+    var events = [speech.finish(number)].compactMap { $0.flatMap { event(of: $0) } }
+    step(.left(number), at: now, &events)
+    stepLoudest(.left(number), at: now, &events)
+    events += (slots?.remove(number) ?? []).compactMap { event(of: $0) }
+    names.remove(number)
+    return events
+  }
+
+  private mutating func step(
+    _ input: DominantSpeaker.Input, at now: Instant, _ events: inout [PeerEvent]
+  ) {
+    dominance.step(input, at: now, into: &dominanceOutputs)
+    for case .dominant(let number) in dominanceOutputs.take() {
+      events.append(.dominantSpeaker(number.flatMap { names[$0] }))
+    }
+  }
+
+  private func event(of speech: SpeechDetector.Speech) -> PeerEvent? {
+    guard let track = names[speech.participant] else { return nil }
+    return .speech(
+      SpeechRecord(
+        track: track, phase: speech.phase.rawValue, from: speech.from, to: speech.to,
+        blocks: speech.blocks, decibels: speech.decibels))
+  }
+
+  // MARK: What the application asks for
+
+  /// Tells the loudest from now on; nil: no more.
+  mutating func observeLoudest(_ settings: LoudestSettings?) {
+    loudest = settings.map { settings in
+      var machine = LoudestSpeakers.Settings()
+      machine.maxEntries = settings.count
+      machine.threshold = AudioLevel(dbov: settings.threshold)
+      machine.interval = .milliseconds(Int64(clamping: settings.intervalMilliseconds))
+      return LoudestSpeakers(settings: machine)
+    }
+  }
+
+  /// Gives so many received voices a slot from now on; nil: all are heard.
+  mutating func limitSlots(_ count: Int?) -> [PeerEvent] {
+    let former = slots?.levels.compactMap { names[$0.participant] } ?? []
+    slots = count.map { AudioSlots(count: $0) }
+    return former.map { .audioSlot($0, isHeld: false) }
+  }
+
+  /// Lets what a transceiver receives be heard without a slot, or no longer.
+  mutating func exempt(_ transceiver: UInt32, _ isExempt: Bool) -> [PeerEvent] {
+    guard isExempt else {
+      exempt.remove(transceiver)
+      return []
+    }
+    exempt.insert(transceiver)
+    let holders = slots?.levels.map(\.participant) ?? []
+    var events: [PeerEvent] = []
+    for holder in holders where names[holder]?.transceiver == transceiver {
+      events += (slots?.remove(holder) ?? []).compactMap { event(of: $0) }
+    }
+    return events
+  }
+
+  /// Does what is due.
+  mutating func reachDeadline(at now: Instant) -> [PeerEvent] {
+    var events: [PeerEvent] = []
+    stepLoudest(.deadline, at: now, &events)
+    return events
+  }
+
+  private mutating func stepLoudest(
+    _ input: LoudestSpeakers.Input, at now: Instant, _ events: inout [PeerEvent]
+  ) {
+    guard loudest != nil else { return }
+    loudest?.step(input, at: now, into: &loudestOutputs)
+    for output in loudestOutputs.take() {
+      switch output {
+      case .silence: events.append(.loudestSpeakers([]))
+      case .loudest(let volumes):
+        events.append(
+          .loudestSpeakers(
+            volumes.compactMap { volume in
+              names[volume.id].map { SpeakerVolume(track: $0, decibels: volume.level.dbov) }
+            }))
+      }
+    }
+  }
+
+  private func event(of change: AudioSlots.Change) -> PeerEvent? {
+    switch change {
+    case .subscribed(let number): names[number].map { .audioSlot($0, isHeld: true) }
+    case .unsubscribed(let number): names[number].map { .audioSlot($0, isHeld: false) }
+    }
+  }
+}
+
+/// Numbers for voices, in the order in which they were first heard; a number is never used again.
+struct SpeakerNames {
+  private struct Entry {
+    var number: Int
+    var track: SpeakingTrack
+    var lastHeard: Instant
+  }
+
+  private var entries: [Entry] = []
+  private var last = 0
+
+  /// So many voices have names at once: the sender of a track says who contributes to it, and may
+  /// name ever new ones.
+  private static let maximum = 64
+  /// A contributor that is in no packet for so long has left.
+  private static let patience = Interval.seconds(10)
+
+  /// The number of a voice; nil when there are too many.
+  mutating func number(of track: SpeakingTrack, at now: Instant) -> Int? {
+    if let index = entries.firstIndex(where: { $0.track == track }) {
+      entries[index].lastHeard = now
+      return entries[index].number
+    }
+    guard entries.count < SpeakerNames.maximum else { return nil }
+    last += 1
+    entries.append(Entry(number: last, track: track, lastHeard: now))
+    return last
+  }
+
+  /// The number of a voice that was heard before.
+  func known(_ track: SpeakingTrack) -> Int? { entries.first { $0.track == track }?.number }
+
+  /// The voice of a number.
+  subscript(number: Int) -> SpeakingTrack? { entries.first { $0.number == number }?.track }
+
+  /// The contributors that have left.
+  func absent(at now: Instant) -> [SpeakingTrack] {
+    entries.filter { $0.track.contributor != nil && now - $0.lastHeard > SpeakerNames.patience }
+      .map(\.track)
+  }
+
+  /// The voices that were mixed into a received track.
+  func contributors(of transceiver: UInt32) -> [SpeakingTrack] {
+    entries.map(\.track).filter {
+      $0.transceiver == transceiver && $0.isInbound && $0.contributor != nil
+    }
+  }
+
+  mutating func remove(_ number: Int) { entries.removeAll { $0.number == number } }
+}
+
+extension PeerStack {
+  /// Listens to a block of audio.
+  func hear(_ record: FrameRecord, level: UInt8) {
+    for event in speakers.hear(record, level: level, at: now) { tell(event) }
+  }
+
+  /// Forgets a track of audio that is no longer sent or heard.
+  func forgetSpeaker(_ transceiver: UInt32, isInbound: Bool) {
+    let track = SpeakingTrack(transceiver: transceiver, isInbound: isInbound)
+    for event in speakers.forgetAll(track, at: now) { tell(event) }
+  }
+}

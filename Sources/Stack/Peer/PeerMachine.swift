@@ -1,0 +1,48 @@
+package import Media
+package import Secure
+package import Wire
+
+/// The full client stack of one peer connection as one deterministic machine.
+///
+/// It begins with a genesis. Each input is drained completely through all layers: what one layer
+/// puts out is handed to the next one within the same step.
+package final class PeerMachine: Machine {
+  private let codecs: any CodecFactory
+  private var security: any SecurityFactory
+  private(set) var stack: PeerStack?
+  /// Sees every packet in the clear, for those who look into a replay; set it before the genesis.
+  package var onlooker: ((ClearPacket) -> Void)?
+
+  /// Creates a peer that waits for its genesis.
+  package init(codecs: any CodecFactory, security: any SecurityFactory = LibrarySecurity()) {
+    self.codecs = codecs
+    self.security = security
+  }
+
+  /// Lets something else secure the transport; comes before the genesis.
+  package func use(_ security: any SecurityFactory) { self.security = security }
+
+  package func step(_ input: PeerInput, at now: Instant, into outbox: inout Outbox<PeerOutput>) {
+    if stack == nil, case .genesis(let genesis) = input {
+      stack = PeerStack(genesis, codecs: codecs, security: security)
+      stack?.bundles.first.show(packetsTo: onlooker)
+    }
+    stack?.step(input, at: now, into: &outbox)
+  }
+
+  package var deadline: Instant? { stack?.deadline }
+
+  /// Whether a datagram from an end that was never sent anything is a check of the remote peer: it
+  /// carries the credentials of this side.
+  ///
+  /// Changes nothing.
+  package func recognizes(_ datagram: Datagram) -> Bool {
+    stack?.bundles.bound(to: datagram.local).transport.recognizes(datagram.bytes) ?? false
+  }
+
+  /// How many random bytes were drawn so far, over all streams.
+  package var entropyDrawn: UInt64 { stack?.entropy.drawn ?? 0 }
+
+  /// The label and the number of bytes drawn of every stream of randomness.
+  package var entropyLedger: [(label: String, drawn: UInt64)] { stack?.entropy.ledger ?? [] }
+}

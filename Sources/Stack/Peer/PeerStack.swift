@@ -1,0 +1,187 @@
+import Flow
+import JSEP
+import Media
+import RTP
+import Secure
+import Wire
+
+/// The layers of a peer and what connects them.
+///
+///     calls ──▶ Negotiation ──▶ sections, transport parameters
+///     datagrams ◀──▶ PeerTransport ◀── RTP ──▶ MediaFlow ◀──▶ captures and playouts
+///                                  ◀── SCTP ─▶ DataTransport ◀──▶ data channels
+///
+/// Sections that are not bundled have a transport and a flow of their own.
+///
+/// Each part is a type with the data that it owns. The stack holds one of each, and its extensions
+/// do no more than to carry calls, inputs and outputs between them; a folder for each concern:
+///
+/// - Calls: what applications ask for, and what an exchange of descriptions sets in motion.
+/// - Transport: `BundleTable`, the transports with the flows over them.
+/// - Media: `TrackTable`, what is captured and played, with `SenderTable` and `ReceiverTable`, what
+///   applications set on senders and on received tracks; `LayerAllocation` and `LayerChoice`, the
+///   layers of a simulcast that are sent and shown; `SpeakerWatch`, who speaks.
+/// - Data: `DataTransport`, the association with its channels.
+/// - States: `ConnectionStates`, and `ConnectionLife` with what follows from them.
+/// - Stats: `StatsCollector`, which reads the others.
+final class PeerStack {
+  let genesis: Genesis
+  let entropy: Entropy
+
+  var negotiation: Negotiation {
+    didSet {
+      life.negotiationChanged()
+      agreed = AgreedParts(negotiation)
+    }
+  }
+  private(set) var agreed = AgreedParts()
+  /// The transports, each with the flow over it.
+  var bundles: BundleTable
+  var tracks: TrackTable
+  var remoteStreams = RemoteStreams()
+  var data: DataTransport
+  var speakers = SpeakerWatch()
+  var marks = PacketMarks()
+
+  var states = ConnectionStates()
+  var life: ConnectionLife
+  private(set) var refusals = RefusalLedger()
+  let statsNames: StatsNames
+
+  var dataOutputs = Outbox<DataTransport.Output>()
+  /// The outputs of the step under way.
+  private var outbox = Outbox<PeerOutput>()
+  /// The instant of the step under way.
+  private(set) var now = Instant.zero
+
+  init(_ genesis: Genesis, codecs: any CodecFactory, security: any SecurityFactory) {
+    self.genesis = genesis
+    let entropy = Entropy(seed: genesis.seed)
+    self.entropy = entropy
+    let cname = entropy.stream("cname").iceString(16)
+    negotiation = Negotiation(
+      entropy: entropy.stream("jsep"), cname: cname,
+      bundlePolicy: genesis.configuration.bundlePolicy,
+      answersAsDTLSClient: genesis.configuration.answersAsDTLSClient,
+      capabilities: Capabilities(
+        codecs: genesis.configuration.codecs, extensions: genesis.configuration.headerExtensions,
+        encoders: genesis.configuration.encoders ?? [],
+        takesOfferedLayers: genesis.configuration.takesOfferedLayers ?? false))
+    let transport = PeerTransport(
+      entropy: entropy, wallClock: genesis.wallClock,
+      ice: genesis.configuration.iceSettings, certificates: genesis.configuration.certificates,
+      profiles: genesis.configuration.srtpProtections, security: security)
+    let flow = MediaFlow(
+      entropy: entropy.stream("rtp"), wallClock: genesis.wallClock, cname: cname,
+      reportsWithDemands: genesis.configuration.reportsWithKeyframeDemands ?? false)
+    bundles = BundleTable(Bundle(transport: transport, flow: flow))
+    data = DataTransport(entropy: entropy.stream("sctp"))
+    tracks = TrackTable(genesis.configuration, codecs: codecs)
+    life = ConnectionLife(genesis.configuration)
+    statsNames = StatsNames(entropy: entropy.stream("stats"))
+  }
+
+  /// Applies an input and moves everything that follows from it into the outbox of the caller.
+  func step(_ input: PeerInput, at now: Instant, into outbox: inout Outbox<PeerOutput>) {
+    self.now = now
+    swap(&self.outbox, &outbox)
+    apply(input)
+    settleStates()
+    swap(&self.outbox, &outbox)
+  }
+
+  private func apply(_ input: PeerInput) {
+    switch input {
+    case .genesis: begin(bundles.first)
+    case .interfaces(let addresses): learn(addresses)
+    case .datagram(let datagram, let arrival):
+      drive(bundles.bound(to: datagram.local), .datagram(datagram, arrival: arrival))
+    case .deadline: reachDeadline()
+    case .call(let id, let call): emit(.reply(id: id, perform(call)))
+    case .send(let id, let message): drive(.send(message, call: id))
+    case .captured(let transceiver, let media): capture(media, for: transceiver)
+    case .answer(let answer): take(answer)
+    case .sendFailed(let failure):
+      drive(
+        bundles.bound(to: failure.local),
+        .sendFailed(
+          local: failure.local, remote: failure.remote, packets: failure.packets,
+          bytes: failure.bytes))
+    case .signaling: break
+    }
+  }
+
+  /// When any layer wants to be woken next.
+  var deadline: Instant? {
+    var first = data.deadline
+    for bundle in bundles.all {
+      first = earliest(first, bundle.transport.deadline)
+      first = earliest(first, bundle.flow.deadline)
+    }
+    first = earliest(first, life.deadline)
+    first = earliest(first, speakers.deadline)
+    return earliest(first, tracks.deadline)
+  }
+
+  private func reachDeadline() {
+    reachTransportDeadlines()
+    if let due = data.deadline, due <= now { drive(DataTransport.Input.deadline) }
+    reachTrackDeadlines()
+    if let due = speakers.deadline, due <= now {
+      for event in speakers.reachDeadline(at: now) { tell(event) }
+    }
+    reachFlowDeadlines()
+  }
+
+  /// The sections that were agreed on.
+  var sections: [NegotiatedSection] { agreed.sections }
+
+  func emit(_ output: consuming PeerOutput) { outbox.append(output) }
+
+  func tell(_ event: PeerEvent) { outbox.append(.event(event)) }
+
+  /// Counts a refusal and tells of it whenever its count reaches a power of two.
+  func refuse(layer: StaticString, _ reason: String) {
+    if refusals.count(layer: layer.description, reason: reason) {
+      tell(.refused(layer: layer.description, reason: reason))
+    }
+  }
+}
+
+/// What packets and frames ask of the negotiation; a copy, because that one is large.
+struct AgreedParts {
+  /// The sections that were agreed on.
+  private(set) var sections: [NegotiatedSection] = []
+  /// The transport of the data channels; nil before they were agreed on.
+  private(set) var dataTransport: Int?
+  /// Whether data may come already.
+  private(set) var mayHaveData = false
+
+  init() {}
+
+  init(_ negotiation: Negotiation) {
+    sections = negotiation.sections
+    dataTransport = negotiation.data?.transport
+    mayHaveData = negotiation.mayHaveData
+  }
+}
+
+/// How often each kind of refusal happened; a flood of bad packets must not flood the take.
+struct RefusalLedger {
+  private var counts: [(key: String, count: UInt64)] = []
+  /// Every kind with its count, in the order in which they came about.
+  var all: [(key: String, count: UInt64)] { counts }
+  private static let kindsMaximum = 64
+
+  /// Counts one, and says whether the count is a power of two and so worth telling.
+  mutating func count(layer: String, reason: String) -> Bool {
+    let key = "\(layer): \(reason)"
+    guard let index = counts.firstIndex(where: { $0.key == key }) else {
+      guard counts.count < RefusalLedger.kindsMaximum else { return false }
+      counts.append((key, 1))
+      return true
+    }
+    counts[index].count += 1
+    return counts[index].count.nonzeroBitCount == 1
+  }
+}

@@ -1,0 +1,145 @@
+import Flow
+import ICE
+import JSEP
+import Wire
+
+// The bundles that a session has, and which of them an input is for.
+extension PeerStack {
+  /// What new descriptions state of the own side.
+  var localTransports: [LocalTransport] { bundles.all.map { $0.transport.localParameters } }
+
+  /// What descriptions that are set know of the own side by now.
+  var presentTransports: [LocalTransport] { bundles.all.map { $0.transport.presentParameters } }
+
+  /// Makes the bundles with these numbers that are not there yet.
+  func prepareBundles(_ numbers: [Int]) {
+    for number in numbers where bundles[number] == nil {
+      let transport = PeerTransport(number, beside: bundles.first.transport, entropy: entropy)
+      let bundle = Bundle(
+        transport: transport,
+        flow: MediaFlow(
+          entropy: entropy.stream("rtp", number: number), wallClock: genesis.wallClock,
+          cname: negotiation.cname,
+          reportsWithDemands: genesis.configuration.reportsWithKeyframeDemands ?? false))
+      bundles.add(bundle)
+      begin(bundle)
+      if let interfaces = bundles.interfaces { drive(bundle, .interfaces(interfaces)) }
+    }
+  }
+
+  /// Tells what is known of a new bundle from its beginning.
+  func begin(_ bundle: Bundle) {
+    if let failure = bundle.transport.failure { refuse(layer: "dtls", failure) }
+    if bundle.number == 0 {
+      for certificate in bundle.transport.certificates { tell(.certificate(certificate)) }
+    }
+    limitBitrate(of: bundle)
+    if bundle.number < Int(genesis.configuration.iceCandidatePoolSize ?? 0) {
+      drive(bundle, .fillPool)
+    }
+  }
+
+  /// Closes the bundles that an exchange left without sections: their sections joined another one
+  /// (RFC 9143 section 7.4), were rejected, or were taken back.
+  func closeUnusedBundles() {
+    // While an own offer or a provisional answer waits, what it allows may still come about; an
+    // offer of the peer overtakes what was only made for own ones.
+    guard [.stable, .haveRemoteOffer].contains(negotiation.signalingState) else { return }
+    let unused = bundles.removeAll(besides: negotiation.transportNumbers)
+    guard !unused.isEmpty else { return }
+    for bundle in unused { drive(bundle, PeerTransport.Input.close) }
+    // Those that are left may have been waiting for them to have all candidates.
+    if unused.contains(where: { !$0.hasAllCandidates }),
+      bundles.all.allSatisfy(\.hasAllCandidates)
+    {
+      tell(.localCandidate(nil))
+    }
+    tell(states.move(to: bundles.iceGatheringState))
+    tell(states.move(to: bundles.iceConnectionState))
+  }
+
+  /// Gives the video of a bundle its share of what the peer may spend on all video.
+  func limitBitrate(of bundle: Bundle) {
+    let configuration = genesis.configuration
+    let limits = bundles.bitrateLimits
+    drive(
+      bundle,
+      .bitrateLimits(
+        start: configuration.videoBitrateStart / bundle.bitrateShare,
+        maximum: (limits.maximum ?? configuration.videoBitrateMaximum) / bundle.bitrateShare,
+        minimum: limits.minimum.map { $0 / bundle.bitrateShare }))
+  }
+
+  /// Sets what all video may spend, in bits per second; nil leaves a value as it is.
+  func limitBitrate(minimum: UInt64?, current: UInt64?, maximum: UInt64?) throws(PeerError) {
+    var limits = bundles.bitrateLimits
+    limits.minimum = minimum ?? limits.minimum
+    limits.maximum = maximum ?? limits.maximum
+    let most = limits.maximum ?? genesis.configuration.videoBitrateMaximum
+    guard limits.minimum ?? 0 <= current ?? most, current ?? 0 <= most else {
+      throw PeerError(
+        name: "RangeError",
+        message: "the bit rates are not in order: minimum, current, maximum")
+    }
+    bundles.limitBitrate(minimum: limits.minimum, maximum: limits.maximum)
+    for bundle in bundles.all {
+      limitBitrate(of: bundle)
+      if let current { drive(bundle, .estimate(current / bundle.bitrateShare)) }
+    }
+  }
+
+  /// Uses other servers, and perhaps nothing else, from the next gathering on.
+  func use(_ servers: [ICEServerConfiguration], _ policy: ICETransportPolicy) throws(PeerError) {
+    var configuration = genesis.configuration
+    configuration.iceServers = servers
+    configuration.iceTransportPolicy = policy
+    if let uri = configuration.firstUnusableICEServer {
+      throw PeerError(name: "SyntaxError", message: "the server \(uri) cannot be used")
+    }
+    let settings = configuration.iceSettings
+    driveAll(.use(settings.servers, relayOnly: settings.relayOnly))
+  }
+
+  // MARK: Inputs
+
+  func driveAll(_ input: PeerTransport.Input) {
+    for bundle in bundles.all { drive(bundle, input) }
+  }
+
+  func learn(_ all: [IPAddress]) {
+    let usesIPv6 = genesis.configuration.usesIPv6 ?? true
+    let addresses = usesIPv6 ? all : all.filter(\.isIPv4)
+    bundles.learn(addresses)
+    driveAll(.interfaces(addresses))
+  }
+
+  /// Hands an answer of the system to the bundle that it is for, if that is still there.
+  func take(_ answer: SystemAnswer) {
+    switch answer {
+    case .streamAccepted(let local, _): drive(bundles.bound(to: local), .answer(answer))
+    case .socketBound(let id, let address):
+      // What a bundle asked for that is gone by now.
+      guard let bundle = bundles.asking(id) else {
+        return emit(.request(.closeSocket(address)))
+      }
+      bundle.bind(address)
+      drive(bundle, .answer(answer))
+    case .socketFailed(let id, _), .nameResolved(let id, _):
+      if let bundle = bundles.asking(id) { drive(bundle, .answer(answer)) }
+    }
+  }
+
+  func reachTransportDeadlines() {
+    for bundle in bundles.all {
+      if let due = bundle.transport.deadline, due <= now {
+        drive(bundle, PeerTransport.Input.deadline)
+      }
+    }
+  }
+
+  func reachFlowDeadlines() {
+    for bundle in bundles.all {
+      if let due = bundle.flow.deadline, due <= now { drive(bundle, MediaFlow.Input.deadline) }
+    }
+  }
+}

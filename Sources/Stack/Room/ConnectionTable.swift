@@ -1,0 +1,118 @@
+import Wire
+
+/// The connections of a room: what they are for, how they are, and when ICE begins anew on them.
+struct ConnectionTable {
+  struct Connection: Sendable {
+    var id: ConnectionID
+    var role: ConnectionRole
+    var state = PeerState.new
+    /// Its number in the take.
+    var peer: UInt32 = 0
+    /// How often in a row ICE has begun anew.
+    var restarts = 0
+    /// When ICE begins anew, or is given up.
+    var restartAt: Instant?
+    /// Which transceivers receive what comes in which sections.
+    var transceivers: [(mid: String, number: UInt32)] = []
+  }
+
+  /// What is to be done about a connection without a path.
+  enum Remedy: Equatable {
+    case restart(ConnectionID, attempt: Int)
+    case giveUp(ConnectionID)
+  }
+
+  private(set) var connections: [Connection] = []
+  private let delay: Interval
+  private let maximum: Int
+
+  private static let count = 256
+  private static let sections = 1_024
+  /// How long ICE has before it begins anew once more.
+  private static let patience = Interval.seconds(8)
+
+  init(delay: Interval, maximum: Int) {
+    self.delay = delay
+    self.maximum = maximum
+  }
+
+  subscript(id: ConnectionID) -> Connection? { connections.first { $0.id == id } }
+
+  var deadline: Instant? { connections.reduce(nil) { earliest($0, $1.restartAt) } }
+
+  /// The connections that send own media.
+  var sending: [ConnectionID] { connections.filter { $0.role != .down }.map(\.id) }
+
+  mutating func open(_ id: ConnectionID, _ role: ConnectionRole) -> Bool {
+    guard self[id] == nil, connections.count < ConnectionTable.count else { return false }
+    connections.append(Connection(id: id, role: role))
+    return true
+  }
+
+  mutating func close(_ id: ConnectionID) -> Connection? {
+    guard let index = connections.firstIndex(where: { $0.id == id }) else { return nil }
+    return connections.remove(at: index)
+  }
+
+  mutating func setPeer(_ peer: UInt32, of id: ConnectionID) { change(id) { $0.peer = peer } }
+
+  mutating func setTransceiver(_ number: UInt32, of mid: String, on id: ConnectionID) {
+    change(id) { connection in
+      connection.transceivers.removeAll { $0.mid == mid }
+      if connection.transceivers.count < ConnectionTable.sections {
+        connection.transceivers.append((mid, number))
+      }
+    }
+  }
+
+  func transceiver(of mid: String, on id: ConnectionID) -> UInt32? {
+    self[id]?.transceivers.first { $0.mid == mid }?.number
+  }
+
+  /// Takes the state of a connection; gives the one before when it is another.
+  mutating func setState(_ state: PeerState, of id: ConnectionID, at now: Instant) -> PeerState? {
+    guard let known = self[id], known.state != state else { return nil }
+    let delay = delay
+    change(id) { connection in
+      connection.state = state
+      switch state {
+      case .connected: (connection.restarts, connection.restartAt) = (0, nil)
+      case .disconnected: connection.restartAt = connection.restartAt ?? now + delay
+      case .failed: connection.restartAt = now
+      case .closed: connection.restartAt = nil
+      case .new, .connecting: break
+      }
+    }
+    return known.state
+  }
+
+  /// Begins anew with all connections at once, as after a change of the network.
+  mutating func restartAll(at now: Instant) {
+    for connection in connections where connection.state != .closed && connection.state != .new {
+      change(connection.id) { $0.restartAt = now }
+    }
+  }
+
+  /// What is due now.
+  mutating func takeDue(at now: Instant) -> [Remedy] {
+    var remedies: [Remedy] = []
+    for index in connections.indices {
+      guard let due = connections[index].restartAt, due <= now else { continue }
+      if connections[index].restarts >= maximum {
+        connections[index].restartAt = nil
+        remedies.append(.giveUp(connections[index].id))
+      } else {
+        connections[index].restarts += 1
+        connections[index].restartAt = now + ConnectionTable.patience
+        remedies.append(
+          .restart(connections[index].id, attempt: connections[index].restarts))
+      }
+    }
+    return remedies
+  }
+
+  private mutating func change(_ id: ConnectionID, _ change: (inout Connection) -> Void) {
+    guard let index = connections.firstIndex(where: { $0.id == id }) else { return }
+    change(&connections[index])
+  }
+}

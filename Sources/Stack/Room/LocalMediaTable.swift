@@ -1,0 +1,197 @@
+/// Own media: what is to be published, what is, what waits for the room, and which connection
+/// carries it.
+///
+/// What follows from a change is returned as what the room tells and asks for.
+struct LocalMediaTable {
+  enum Phase: String, Sendable {
+    /// Waits for the room.
+    case deferred
+    /// The service was asked.
+    case publishing
+    case published
+    case unpublishing
+  }
+
+  struct Entry: Sendable {
+    var info: LocalMediaInfo
+    var phase: Phase
+    /// The number that others see.
+    var media: MediaID?
+    /// The connection and the transceiver that carry it.
+    var connection: ConnectionID?
+    var transceiver: UInt32?
+    /// The number in the take of the peer that it was told to be carried by; nil before that.
+    var carrier: UInt32?
+  }
+
+  private(set) var entries: [Entry] = []
+  /// The number under which this side is in the room; nil before it has entered.
+  private var owner: Int?
+  /// How many pieces of own media there may be.
+  private static let maximum = 64
+
+  subscript(id: LocalMediaID) -> Entry? { place(of: id).map { entries[$0] } }
+
+  /// What is on connections that send.
+  var attached: [LocalMediaInfo] {
+    entries.filter { $0.phase == .publishing || $0.phase == .published }.map(\.info)
+  }
+
+  // MARK: What the application wants
+
+  /// Whether the media can be added: it is not there yet, and there is room.
+  func takes(_ infos: [LocalMediaInfo]) -> Bool {
+    entries.count + infos.count <= LocalMediaTable.maximum
+      && Set(infos.map(\.id)).count == infos.count
+      && infos.allSatisfy { self[$0.id] == nil }
+  }
+
+  mutating func add(_ infos: [LocalMediaInfo], phase: Phase) {
+    for info in infos { entries.append(Entry(info: info, phase: phase)) }
+  }
+
+  /// What waited for the room goes on now.
+  mutating func takeDeferred() -> [LocalMediaInfo] {
+    var taken: [LocalMediaInfo] = []
+    for index in entries.indices where entries[index].phase == .deferred {
+      entries[index].phase = .publishing
+      taken.append(entries[index].info)
+    }
+    return taken
+  }
+
+  /// Whether all of these can be unpublished.
+  func canUnpublish(_ ids: [LocalMediaID]) -> Bool {
+    !ids.isEmpty && ids.allSatisfy { self[$0].map { $0.phase != .unpublishing } ?? false }
+  }
+
+  /// Forgets media of which the service has not heard.
+  mutating func forget(_ ids: [LocalMediaID]) {
+    entries.removeAll { ids.contains($0.info.id) }
+  }
+
+  /// Has media taken back, which the service is asked for.
+  mutating func beginUnpublishing(_ ids: [LocalMediaID]) -> [RoomOutput] {
+    ids.compactMap { id in
+      guard let index = place(of: id) else { return nil }
+      entries[index].phase = .unpublishing
+      return entries[index].connection.map { .connection($0, .detach(id)) }
+    }
+  }
+
+  /// Takes another description of media of the same kind.
+  ///
+  /// - Returns: whether the service is to hear of it; nil for media that is not there.
+  mutating func update(_ info: LocalMediaInfo) -> Bool? {
+    guard let index = place(of: info.id), entries[index].info.kind == info.kind else { return nil }
+    guard entries[index].info != info else { return false }
+    entries[index].info = info
+    return entries[index].phase == .published || entries[index].phase == .publishing
+  }
+
+  // MARK: What the service says
+
+  /// It is published under a number.
+  mutating func confirm(_ id: LocalMediaID, as media: MediaID) -> [RoomOutput] {
+    guard let index = place(of: id), entries[index].phase == .publishing else { return [] }
+    entries[index].phase = .published
+    entries[index].media = media
+    return [.event(.localMediaPublished(id, media))]
+  }
+
+  /// It is published no longer: it was taken back, or the service has lost it and publishes it anew
+  /// with the next session.
+  mutating func withdraw(_ id: LocalMediaID) -> [RoomOutput] {
+    guard let index = place(of: id) else { return [] }
+    switch entries[index].phase {
+    case .unpublishing: return remove(id) + [.event(.localMediaUnpublished(id))]
+    case .published:
+      (entries[index].phase, entries[index].media) = (.publishing, nil)
+      return [.event(.localMediaUnpublished(id))]
+    case .deferred, .publishing: return []
+    }
+  }
+
+  /// The service does not publish what it was asked for.
+  mutating func refuse(_ ids: [LocalMediaID]) -> [RoomOutput] {
+    var outputs: [RoomOutput] = []
+    for id in ids {
+      guard let entry = self[id], entry.phase == .publishing else { continue }
+      if let connection = entry.connection { outputs.append(.connection(connection, .detach(id))) }
+      outputs += remove(id)
+    }
+    return outputs
+  }
+
+  /// An answer says that media is taken back, or none came in time.
+  mutating func endUnpublishing(_ ids: [LocalMediaID]) -> [RoomOutput] {
+    ids.flatMap { id in self[id]?.phase == .unpublishing ? withdraw(id) : [] }
+  }
+
+  mutating func setMuted(_ isMuted: Bool, _ id: LocalMediaID) -> [RoomOutput] {
+    guard let index = place(of: id) else { return [] }
+    entries[index].info.isActive = !isMuted
+    return [.event(.localMediaMuted(id, isMuted))]
+  }
+
+  private mutating func remove(_ id: LocalMediaID) -> [RoomOutput] {
+    guard let index = place(of: id) else { return [] }
+    let entry = entries.remove(at: index)
+    return carried(entry).map { [.person(.ended($0))] } ?? []
+  }
+
+  // MARK: What carries it
+
+  /// This side is in the room under a number: what is on connections is carried from now on.
+  mutating func enter(as number: Int, over links: ConnectionTable) -> [RoomOutput] {
+    owner = number
+    return entries.indices.flatMap { carry($0, over: links) }
+  }
+
+  /// Media goes over a transceiver from now on, and no longer over the one before.
+  mutating func place(
+    _ id: LocalMediaID, on connection: ConnectionID, _ transceiver: UInt32,
+    over links: ConnectionTable
+  ) -> [RoomOutput] {
+    guard let index = place(of: id),
+      entries[index].connection != connection || entries[index].transceiver != transceiver
+    else { return [] }
+    let former = carried(entries[index]).map { [RoomOutput.person(.ended($0))] } ?? []
+    (entries[index].connection, entries[index].transceiver) = (connection, transceiver)
+    entries[index].carrier = nil
+    return former + carry(index, over: links)
+  }
+
+  /// A connection is gone, and carries nothing any more.
+  mutating func lose(_ connection: ConnectionID) -> [RoomOutput] {
+    var outputs: [RoomOutput] = []
+    for index in entries.indices where entries[index].connection == connection {
+      if let place = carried(entries[index]) { outputs.append(.person(.ended(place))) }
+      (entries[index].connection, entries[index].transceiver) = (nil, nil)
+      entries[index].carrier = nil
+    }
+    return outputs
+  }
+
+  /// Tells that media is carried, once it is on a connection and this side has entered: a
+  /// connection may carry it before.
+  private mutating func carry(_ index: Int, over links: ConnectionTable) -> [RoomOutput] {
+    guard owner != nil, entries[index].carrier == nil,
+      let link = entries[index].connection.flatMap({ links[$0] })
+    else { return [] }
+    entries[index].carrier = link.peer
+    return carried(entries[index]).map { [.person(.carried($0))] } ?? []
+  }
+
+  /// What was told of media that is carried; nil where it is not.
+  private func carried(_ entry: Entry) -> CarriedMedia? {
+    guard let peer = entry.carrier, let transceiver = entry.transceiver, let owner else {
+      return nil
+    }
+    return CarriedMedia(
+      participant: owner, media: entry.media?.number, kind: entry.info.kind, isInbound: false,
+      peer: peer, transceiver: transceiver, extraValue: entry.info.extraValue)
+  }
+
+  private func place(of id: LocalMediaID) -> Int? { entries.firstIndex { $0.info.id == id } }
+}

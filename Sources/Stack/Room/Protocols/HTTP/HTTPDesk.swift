@@ -1,0 +1,97 @@
+import Peer
+import SDP
+import Wire
+
+/// What the WHIP and WHEP machines work with: requests until they are answered, and what goes out.
+struct HTTPDesk: Sendable {
+  /// What a request is for.
+  enum Purpose: Hashable, Sendable {
+    case options, open, answer, candidates, restart, close
+  }
+
+  private struct Waiting: Sendable {
+    var id: RequestID
+    var purpose: Purpose
+    var request: SessionRequest
+    var due: Instant
+  }
+
+  /// What came of a request.
+  enum News: Hashable, Sendable {
+    case answered(Purpose, SessionResponse)
+    case failed(Purpose, String)
+  }
+
+  static let answerSeconds: Int64 = 15
+
+  private(set) var now = Instant.zero
+  private(set) var outputs: [SignalingOutput] = []
+  private var waiting: [Waiting] = []
+  private var requestCount: UInt32 = 0
+  private var connectionCount: UInt32 = 0
+
+  var deadline: Instant? { waiting.map(\.due).min() }
+  var waitingCount: Int { waiting.count }
+
+  mutating func begin(at now: Instant) { self.now = now }
+
+  mutating func end(into outbox: inout Outbox<SignalingOutput>) {
+    for output in outputs { outbox.append(output) }
+    outputs = []
+  }
+
+  mutating func tell(_ event: SignalingEvent) { outputs.append(.event(event)) }
+  mutating func tell(_ events: [SignalingEvent]) { for event in events { tell(event) } }
+  mutating func tell(_ action: ActionID, _ failure: SignalingFailure? = nil) {
+    tell(.result(action, failure))
+  }
+
+  func isWaiting(for purpose: Purpose) -> Bool { waiting.contains { $0.purpose == purpose } }
+
+  mutating func send(
+    _ request: SessionRequest, _ purpose: Purpose, within seconds: Int64 = answerSeconds
+  ) {
+    requestCount += 1
+    let id = RequestID(requestCount)
+    waiting.append(
+      Waiting(id: id, purpose: purpose, request: request, due: now + .seconds(seconds)))
+    outputs.append(.request(id, request.http))
+  }
+
+  /// What an answer comes to; nil for one that nobody waits for, and for a redirect.
+  mutating func take(_ id: RequestID, _ result: HTTPResult) -> News? {
+    guard let index = waiting.firstIndex(where: { $0.id == id }) else { return nil }
+    let request = waiting.remove(at: index)
+    switch result {
+    case .failed(let reason): return .failed(request.purpose, reason)
+    case .answered(let status, let fields, let body):
+      switch request.request.follow(status: status, fields: fields, body: body) {
+      case .again(let next):
+        send(next, request.purpose)
+        return nil
+      case .answered(let response): return .answered(request.purpose, response)
+      case .failed(let reason): return .failed(request.purpose, reason)
+      }
+    }
+  }
+
+  /// What was not answered in time.
+  mutating func expire() -> [News] {
+    let late = waiting.filter { $0.due <= now }
+    waiting.removeAll { $0.due <= now }
+    return late.map { .failed($0.purpose, "\($0.request.url): no answer in time") }
+  }
+
+  mutating func forget() { waiting = [] }
+
+  mutating func connect(_ role: ConnectionRole, _ servers: ICEServers) -> ConnectionID {
+    connectionCount += 1
+    let id = ConnectionID(connectionCount)
+    request(id, .open(role, servers))
+    return id
+  }
+
+  mutating func request(_ connection: ConnectionID, _ request: ConnectionRequest) {
+    outputs.append(.connection(connection, request))
+  }
+}

@@ -1,0 +1,219 @@
+import SDP
+import Wire
+
+/// A room of the videoroom plugin: one connection that publishes, and one that receives.
+///
+/// Options: `pin`, `bitrate`, `audiocodec`, `videocodec`, and `textroom` with the number of the
+/// room of the textroom plugin that carries messages.
+struct JanusVideoRoom: JanusPlugin {
+  static let name = "videoroom"
+
+  private var publisher: JanusPublisher
+  private var subscriber = JanusSubscriber()
+  private var texts: JanusTextRoom?
+  private var privateID: Int64?
+
+  init(options: [String: String]) {
+    publisher = JanusPublisher(options: options)
+    texts = options["textroom"].map { JanusTextRoom(room: $0) }
+  }
+
+  var abilities: SignalingAbilities {
+    let all: SignalingAbilities = [
+      .separateConnections, .subscriptions, .profiles, .pausing, .mediaUpdates,
+    ]
+    return texts == nil ? all : all.union(.messages)
+  }
+
+  var status: [(name: String, value: String)] {
+    publisher.status + subscriber.status + (texts?.status ?? [])
+  }
+
+  mutating func attached(_ role: JanusRole, _ desk: inout JanusDesk) {
+    switch role {
+    case .main: enter(&desk)
+    case .subscriber: subscriber.attached(privateID: privateID, &desk)
+    case .text: texts?.attached(&desk)
+    }
+  }
+
+  private func enter(_ desk: inout JanusDesk) {
+    let join = desk.join
+    desk.ask(
+      .join,
+      .members(
+        ("request", "join"), ("ptype", "publisher"), ("room", .identifier(join.room)),
+        // After a loss this side wants to be who it was.
+        ("id", (desk.participant ?? join.participant).map { .identifier($0) }),
+        ("display", join.displayName.isEmpty ? nil : .text(join.displayName)),
+        ("token", join.token.map { .text($0) }), ("pin", desk.options["pin"].map { .text($0) }),
+        ("metadata", join.metadata.flatMap { try? JSONValue(parsing: $0) })))
+  }
+
+  mutating func take(
+    _ reply: JanusReply, to ask: JanusAsk, of role: JanusRole, _ desk: inout JanusDesk
+  ) {
+    switch role {
+    case .main:
+      guard ask == .join, case .data(let data, _) = reply else {
+        return publisher.take(reply, to: ask, &desk)
+      }
+      joined(data, &desk)
+    case .subscriber: subscriber.take(reply, to: ask, &desk)
+    case .text: texts?.take(reply, to: ask, &desk)
+    }
+  }
+
+  private mutating func joined(_ data: JSONValue, _ desk: inout JanusDesk) {
+    guard data["videoroom"]?.text == "joined", let id = data["id"]?.identifier else { return }
+    privateID = data["private_id"]?.integer
+    let isReturn = desk.participant != nil
+    let publishers = data["publishers"]?.elements ?? []
+    let attendees = data["attendees"]?.elements ?? []
+    let ids = (publishers + attendees).compactMap { $0["id"]?.identifier }
+    var events = desk.roster.retain(ids)
+    for attendee in attendees {
+      events += enter(attendee, &desk)
+      // Who published before a loss may not do so yet, on a server that begins anew.
+      guard let id = attendee["id"]?.identifier else { continue }
+      events += desk.roster.set([], of: id)
+    }
+    for publisher in publishers { events += publish(publisher, &desk) }
+    // On arrival all of this is told at once.
+    if isReturn { desk.tell(events) }
+    desk.entered(id, session: data["private_id"]?.identifier)
+    publisher.entered(&desk)
+    subscriber.entered(&desk)
+    if texts != nil, !desk.session.has(.text) { desk.attach(JanusTextRoom.name, as: .text) }
+  }
+
+  private func enter(_ value: JSONValue, _ desk: inout JanusDesk) -> [SignalingEvent] {
+    guard let id = value["id"]?.identifier, id != desk.participant else { return [] }
+    return desk.roster.enter(
+      id, displayName: value["display"]?.text ?? "", metadata: value["metadata"]?.json)
+  }
+
+  private func publish(_ value: JSONValue, _ desk: inout JanusDesk) -> [SignalingEvent] {
+    guard let id = value["id"]?.identifier, id != desk.participant else { return [] }
+    let offers = (value["streams"]?.elements ?? []).compactMap { Roster.Offer(janus: $0) }
+    return enter(value, &desk) + desk.roster.set(offers, of: id)
+  }
+
+  mutating func take(_ event: JanusEvent, of role: JanusRole, _ desk: inout JanusDesk) {
+    switch (role, event) {
+    // A description that comes by itself is an answer that was late.
+    case (.main, .data(let data, _)): take(data, &desk)
+    case (.main, .candidate(let candidate)): publisher.take(candidate, &desk)
+    case (.main, .hangup(let reason)): publisher.hangUp(reason, &desk)
+    case (.subscriber, .data(let data, let description)):
+      subscriber.take(data, description, &desk)
+    case (.subscriber, .candidate(let candidate)): subscriber.take(candidate, &desk)
+    case (.subscriber, .hangup(let reason)): subscriber.hangUp(reason, &desk)
+    case (.subscriber, .detached): subscriber.detached(&desk)
+    case (.text, _): texts?.take(event, &desk)
+    case (.main, .detached): break
+    case (_, .note(let type, let whole)): desk.note(type, whole)
+    }
+  }
+
+  /// What the room tells everybody in it.
+  private func take(_ data: JSONValue, _ desk: inout JanusDesk) {
+    switch data["videoroom"]?.text {
+    case "talking"?, "stopped-talking"?:
+      guard let id = data["id"]?.identifier else { return }
+      let level = data["audio-level-dBov-avg"]?.number.map { -Int(min(max($0, 0), 127)) }
+      desk.tell(.talking(participant: id, data["videoroom"]?.text == "talking", level: level))
+    case "event"?:
+      for value in data["publishers"]?.elements ?? [] { desk.tell(publish(value, &desk)) }
+      if let value = data["joining"] { desk.tell(enter(value, &desk)) }
+      for name in ["unpublished", "leaving", "kicked"] {
+        guard let id = data[name]?.identifier, id != desk.participant else { continue }
+        desk.tell(
+          name == "unpublished"
+            ? desk.roster.set([], of: id)
+            : desk.roster.leave(id, name == "kicked" ? .kicked : .left))
+      }
+      moderate(data, &desk)
+    default: desk.note(data["videoroom"]?.text ?? "event", data)
+    }
+  }
+
+  /// Somebody switched the media of somebody off or on.
+  private func moderate(_ data: JSONValue, _ desk: inout JanusDesk) {
+    guard let action = data["moderation"]?.text, let id = data["id"]?.identifier,
+      let mid = data["mid"]?.text
+    else { return }
+    let isMuted = action == "muted"
+    if id == desk.participant {
+      if let media = publisher.media(in: mid) { desk.tell(.localMuted(media, isMuted)) }
+    } else if var offer = desk.roster.offers(of: id).first(where: { $0.key == mid }) {
+      offer.isActive = !isMuted
+      desk.tell(desk.roster.update(offer, of: id))
+    }
+  }
+
+  mutating func take(_ intent: RoomIntent, _ desk: inout JanusDesk) {
+    switch intent {
+    case .publish(let request): publisher.publish(request, &desk)
+    case .unpublish(let action, let media): publisher.unpublish(action, media, &desk)
+    case .updateLocal(let media): publisher.update(media, &desk)
+    case .subscribe(let action, let media): subscriber.subscribe(action, media, &desk)
+    case .unsubscribe(let action, let media): subscriber.unsubscribe(action, media, &desk)
+    case .setProfile(let action, let media, let profile):
+      subscriber.set(profile, action, media, &desk)
+    case .setPaused(let action, let media, let isPaused):
+      subscriber.pause(isPaused, action, media, &desk)
+    case .sendMessage(let action, let message):
+      guard texts != nil else {
+        return desk.tell(
+          action, SignalingFailure(.notSupported, "the room has no textroom for messages"))
+      }
+      texts?.send(message, action, &desk)
+    case .restartICE(let connection):
+      publisher.restart(connection, &desk)
+      subscriber.restart(connection, &desk)
+    case .join, .networkChanged, .renewToken, .leave: break
+    }
+  }
+
+  mutating func take(
+    _ report: ConnectionReport, of connection: ConnectionID, _ desk: inout JanusDesk
+  ) {
+    publisher.take(report, of: connection, &desk)
+    subscriber.take(report, of: connection, &desk)
+    texts?.take(report, of: connection, &desk)
+  }
+
+  mutating func resume(_ desk: inout JanusDesk) {
+    publisher.resume(&desk)
+    subscriber.resume(&desk)
+  }
+
+  mutating func giveUp(_ failure: SignalingFailure, _ desk: inout JanusDesk) {
+    publisher.giveUp(failure, &desk)
+    subscriber.giveUp(failure, &desk)
+    texts?.giveUp(failure, &desk)
+  }
+
+  mutating func reset(_ desk: inout JanusDesk) {
+    publisher.reset(&desk)
+    subscriber.reset(&desk)
+    texts?.reset(&desk)
+  }
+}
+
+extension Roster.Offer {
+  /// A stream as the videoroom lists it; nil for one that is no media, or no longer.
+  init?(janus stream: JSONValue) {
+    guard let mid = stream["mid"]?.text,
+      let kind = stream["type"]?.text.flatMap(MediaKind.init(rawValue:)),
+      stream["disabled"]?.flag != true
+    else { return nil }
+    let hasLayers = stream["simulcast"]?.flag == true || stream["svc"]?.flag == true
+    let description = JanusDescription(stream["description"]?.text ?? "")
+    self.init(
+      key: mid, kind: kind, isActive: description.isActive && stream["moderated"]?.flag != true,
+      extraValue: description.extraValue,
+      profiles: hasLayers ? [.low, .mid, .high] : [])
+  }
+}

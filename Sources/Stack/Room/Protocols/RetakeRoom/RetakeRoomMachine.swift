@@ -1,0 +1,320 @@
+import SDP
+package import Wire
+
+/// A participant in a room of Retake's own protocol.
+///
+/// Options: `voices`, how many voices the server is to send at once; without it, all come.
+package struct RetakeRoomMachine: SignalingMachine {
+  package static let name = "room"
+
+  private enum Phase: String {
+    case idle, connecting, joining, joined, reconnecting, leaving, over
+  }
+
+  private var desk: RoomDesk
+  private var up = RoomUplink()
+  private var down = RoomDownlink()
+  private var phase = Phase.idle
+  private var participant: String?
+  /// Names the session, so that the server goes on with it over another way.
+  private var session: String?
+  private var joinDue: Instant?
+  private let voices: UInt32?
+
+  package init(_ configuration: SignalingConfiguration, entropy: Entropy) {
+    desk = RoomDesk(configuration)
+    voices = configuration.options[RetakeRoomMachine.voicesOption].flatMap { UInt32($0) }
+  }
+
+  /// The option that names how many voices the server is to send.
+  package static let voicesOption = "voices"
+
+  package var abilities: SignalingAbilities {
+    let usual: SignalingAbilities = [
+      .separateConnections, .subscriptions, .messages, .profiles, .pausing, .audioSelection,
+      .mediaUpdates,
+    ]
+    return voices == nil ? usual : usual.union(.toldVoices)
+  }
+
+  package var deadline: Instant? {
+    phase == .over ? nil : earliest(desk.deadline, joinDue)
+  }
+
+  package var status: [(name: String, value: String)] {
+    [
+      ("phase", phase.rawValue), ("participant", participant ?? ""), ("session", session ?? ""),
+      ("waiting", String(desk.waitingCount)),
+    ] + up.status + down.status
+  }
+
+  package mutating func step(
+    _ input: SignalingInput, at now: Instant, into outbox: inout Outbox<SignalingOutput>
+  ) {
+    // No event comes after the end.
+    guard phase != .over else { return }
+    desk.begin(at: now)
+    switch input {
+    case .deadline: pass()
+    case .transport(let id, let event): if let news = desk.link.take(id, event) { take(news) }
+    case .intent(let intent): take(intent)
+    case .connection(let id, let report):
+      up.take(report, of: id, &desk)
+      down.take(report, of: id, &desk)
+    case .response: break
+    }
+    desk.end(into: &outbox)
+  }
+
+  private mutating func pass() {
+    if let news = desk.passLink() { take(news) }
+    for purpose in desk.expire() {
+      let words = "the server gave no answer within \(RoomDesk.answerSeconds) s"
+      settle(purpose, RoomFault(.subscribeTimedOut, words))
+    }
+    if let due = joinDue, due <= desk.now {
+      lose("the server did not let in within \(RoomDesk.answerSeconds) s")
+    }
+  }
+
+  // MARK: What the room wants
+
+  private mutating func take(_ intent: RoomIntent) {
+    guard phase != .leaving else {
+      if let action = intent.action {
+        desk.tell(action, SignalingFailure(.invalidState, "the room is being left"))
+      }
+      return
+    }
+    switch intent {
+    case .join(let join):
+      guard phase == .idle else { return }
+      phase = .connecting
+      desk.join = join
+      desk.join.voices = join.voices ?? voices
+      guard desk.link.url != nil else {
+        return end(
+          SignalingFailure(.unreachable, "no address of a server is given", isCritical: true))
+      }
+      desk.open()
+    case .leave: leave()
+    case .networkChanged:
+      guard phase == .joined || phase == .reconnecting else { return }
+      lose("the network has changed", now: true)
+    case .renewToken(let token):
+      desk.join.token = token
+      if desk.isEntered { desk.send(.renew(token: token)) }
+    default: takeMedia(intent)
+    }
+  }
+
+  private mutating func takeMedia(_ intent: RoomIntent) {
+    switch intent {
+    case .publish(let request): up.publish(request, &desk)
+    case .unpublish(let action, let media): up.unpublish(action, media, &desk)
+    case .updateLocal(let media): up.update(media, &desk)
+    case .restartICE(let connection):
+      up.restart(connection, &desk)
+      down.restart(connection, &desk)
+    default:
+      // The rest is about the present session.
+      guard desk.isEntered else {
+        if let action = intent.action {
+          desk.tell(action, SignalingFailure(.invalidState, "the room is not entered"))
+        }
+        return
+      }
+      takeReceived(intent)
+    }
+  }
+
+  private mutating func takeReceived(_ intent: RoomIntent) {
+    switch intent {
+    case .subscribe(let action, let media): down.subscribe(action, media, &desk)
+    case .unsubscribe(let action, let media): down.unsubscribe(action, media, &desk)
+    case .setProfile(let action, let media, let profile):
+      down.set(profile, action, media, &desk)
+    case .setPaused(let action, let media, let isPaused):
+      down.pause(isPaused, action, media, &desk)
+    case .sendMessage(let action, let message):
+      desk.ask(.action(action, .messageFailed, nil)) { .message(request: $0, message) }
+    default: break
+    }
+  }
+
+  private mutating func leave() {
+    guard phase != .idle else { return end(nil) }
+    phase = .leaving
+    joinDue = nil
+    desk.send(.leave)
+    if desk.close() { end(nil) }
+  }
+
+  // MARK: The way to the server
+
+  private mutating func take(_ news: ServerLink.News) {
+    switch news {
+    case .opened:
+      if phase == .connecting {
+        desk.tell([.progress(.opened), .progress(.attached), .progress(.joining)])
+        phase = .joining
+      }
+      joinDue = desk.now + .seconds(RoomDesk.answerSeconds)
+      var join = desk.join
+      if let participant { join.participant = participant }
+      desk.send(.join(join, resumes: session))
+    case .frame(.text(let text)):
+      // What cannot be read is of a later version.
+      guard let notice = try? RoomNotice(parsing: text) else { return }
+      take(notice)
+    case .frame(.binary): break
+    case .lost(let code, let reason):
+      if phase == .leaving { return end(nil) }
+      lose(code.map { "the server closed with \($0) \(reason)" } ?? reason)
+    case .closed: end(nil)
+    }
+  }
+
+  private mutating func lose(_ reason: String, now: Bool = false) {
+    joinDue = nil
+    desk.drop()
+    desk.isEntered = false
+    desk.giveUp("the way to the server was lost")
+    switch phase {
+    case .connecting where !desk.link.isExhausted: desk.open()
+    case .joined, .reconnecting:
+      guard !desk.link.isHopeless else { fallthrough }
+      phase = .reconnecting
+      desk.tell(.reconnecting(attempt: desk.link.attempt + 1, reason: reason))
+      if now { desk.open() } else { desk.link.retry(at: desk.now) }
+    default: end(SignalingFailure(.unreachable, reason, isCritical: true))
+    }
+  }
+
+  private mutating func end(_ failure: SignalingFailure?, _ ending: RoomEnding? = nil) {
+    guard phase != .over else { return }
+    let wasLeaving = phase == .leaving
+    phase = .over
+    desk.giveUp("the room is over")
+    up.giveUp(SignalingFailure(.invalidState, "the room is over"), &desk)
+    up.close(&desk)
+    down.close(&desk)
+    desk.drop()
+    if let failure, !wasLeaving { desk.tell(.failed(failure)) }
+    desk.tell(.ended(ending ?? RoomEnding(.disconnected, message: failure?.message ?? "")))
+  }
+
+  // MARK: What the server tells
+
+  private mutating func take(_ notice: RoomNotice) {
+    if phase == .leaving { return }
+    switch notice {
+    case .joined(let id, let name, let isResumed, let members, let servers):
+      guard joinDue != nil else { return }
+      enter(id, name, isResumed: isResumed, members, servers)
+    case .error(let fault, let isCritical):
+      let failure = SignalingFailure(
+        fault.code, fault.message, isCritical: isCritical, serverCode: fault.code.rawValue)
+      if isCritical { end(failure) } else { desk.tell(.failed(failure)) }
+    case .ended(let ending): end(nil, ending)
+    case .moved(let url):
+      desk.tell(.redirected(url))
+      desk.link.redirect(to: [url])
+      lose("the server sends to another one", now: true)
+    default: if desk.isEntered { takeNews(notice) }
+    }
+  }
+
+  private mutating func enter(
+    _ id: String, _ name: String, isResumed: Bool, _ members: [RoomMember], _ servers: ICEServers
+  ) {
+    joinDue = nil
+    let isReturn = phase == .reconnecting
+    // Another session has other connections.
+    if isReturn, !(isResumed && name == session) {
+      up.close(&desk)
+      down.close(&desk)
+    }
+    let goesOn = isReturn && isResumed && name == session
+    (participant, session) = (id, name)
+    desk.servers = servers
+    desk.isEntered = true
+    desk.link.settle()
+    phase = .joined
+    var events = desk.roster.retain(members.map(\.id).filter { $0 != id })
+    for member in members where member.id != id { events += enter(member) }
+    if isReturn {
+      desk.tell(events)
+      desk.tell(.reconnected)
+    } else {
+      desk.tell(
+        .joined(JoinedRoom(participant: id, session: name, participants: desk.roster.participants))
+      )
+    }
+    up.entered(&desk)
+    if !goesOn { down.entered(&desk) }
+  }
+
+  private mutating func enter(_ member: RoomMember) -> [SignalingEvent] {
+    desk.roster.enter(member.id, displayName: member.displayName, metadata: member.metadata)
+      + desk.roster.set(member.media.map(Roster.Offer.init(room:)), of: member.id)
+  }
+
+  private mutating func takeNews(_ notice: RoomNotice) {
+    switch notice {
+    case .entered(let member): if member.id != participant { desk.tell(enter(member)) }
+    case .left(let id, let cause): desk.tell(desk.roster.leave(id, cause))
+    case .published(let id, let media):
+      for each in media { desk.tell(desk.roster.update(Roster.Offer(room: each), of: id)) }
+    case .unpublished(let id, let numbers):
+      for number in numbers { desk.tell(desk.roster.remove(key: String(number), of: id)) }
+    case .changed(let id, let media):
+      desk.tell(desk.roster.update(Roster.Offer(room: media), of: id))
+    case .talking(let id, let isTalking, let level):
+      desk.tell(.talking(participant: id, isTalking, level: level))
+    case .voices(let numbers):
+      desk.tell(.voices(numbers.compactMap { desk.roster.media(key: String($0)) }))
+    case .message(let message): desk.tell(.message(message))
+    case .result(let request, let fault):
+      if let purpose = desk.settle(request) { settle(purpose, fault) }
+    default: takeNegotiation(notice)
+    }
+  }
+
+  private mutating func takeNegotiation(_ notice: RoomNotice) {
+    switch notice {
+    case .answer(let sdp): up.take(answer: sdp, &desk)
+    case .offer(let sdp, let places): down.take(offer: sdp, places, &desk)
+    case .candidate(.up, let candidate): up.take(candidate, &desk)
+    case .candidate(.down, let candidate): down.take(candidate, &desk)
+    case .local(let locals): up.take(locals)
+    case .muted(let local, let isMuted): up.muted(local, isMuted, &desk)
+    case .layers(let mid, let layers): up.take(layers, mid: mid, &desk)
+    default: break
+    }
+  }
+
+  private mutating func settle(_ purpose: RoomDesk.Purpose, _ fault: RoomFault?) {
+    switch purpose {
+    case .offer: up.settle(fault, &desk)
+    case .stop: up.stopped(fault, &desk)
+    case .subscription:
+      if let fault { desk.tell(.failed(SignalingFailure(.subscribeFailed, fault.message))) }
+    case .action(let action, let usual, let media):
+      let failure = fault.map { fault in
+        // The server's number says more than that something failed, where it gives one.
+        SignalingFailure(
+          fault.code == .serviceError ? usual : fault.code, fault.message, media: media)
+      }
+      desk.tell(action, failure)
+    }
+  }
+}
+
+extension Roster.Offer {
+  init(room media: RoomMedia) {
+    self.init(
+      key: String(media.number), kind: media.kind, isActive: media.isActive,
+      isAlwaysOn: media.isAlwaysOn, extraValue: media.extraValue, profiles: media.profiles)
+  }
+}

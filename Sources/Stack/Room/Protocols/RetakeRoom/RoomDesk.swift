@@ -1,0 +1,82 @@
+import SDP
+import Wire
+
+/// What the parts of the machine of Retake's own rooms work with: the way to the server, who is
+/// there, and what goes out.
+struct RoomDesk: Sendable {
+  /// What an answer of the server is about.
+  enum Purpose: Hashable, Sendable {
+    case offer, stop, subscription
+    case action(ActionID, RoomErrorCode, MediaID?)
+  }
+
+  static let answerSeconds: Int64 = 10
+
+  var link: ServerLink
+  var roster = Roster()
+  var join = RoomJoin(room: "")
+  /// Whether the present way is in the room.
+  var isEntered = false
+  var servers = ICEServers()
+  private(set) var now = Instant.zero
+  private(set) var outputs: [SignalingOutput] = []
+  private var requests = RequestTable<Purpose>(prefix: "")
+  private var connectionCount: UInt32 = 0
+
+  init(_ configuration: SignalingConfiguration) {
+    link = ServerLink(urls: configuration.urls, subprotocols: [RoomRequest.subprotocol])
+  }
+
+  var deadline: Instant? { earliest(link.deadline, requests.deadline) }
+  var waitingCount: Int { requests.waitingCount }
+
+  mutating func begin(at now: Instant) { self.now = now }
+
+  mutating func end(into outbox: inout Outbox<SignalingOutput>) {
+    for output in outputs { outbox.append(output) }
+    outputs = []
+  }
+
+  mutating func tell(_ event: SignalingEvent) { outputs.append(.event(event)) }
+  mutating func tell(_ events: [SignalingEvent]) { for event in events { tell(event) } }
+  mutating func tell(_ action: ActionID, _ failure: SignalingFailure? = nil) {
+    tell(.result(action, failure))
+  }
+
+  // MARK: The way to the server
+
+  mutating func open() { link.open(at: now, into: &outputs) }
+  mutating func drop() { link.drop(into: &outputs) }
+  mutating func close() -> Bool { link.close(at: now, into: &outputs) }
+  mutating func passLink() -> ServerLink.News? { link.pass(at: now, into: &outputs) }
+  mutating func send(_ request: RoomRequest) { link.send(request.text, into: &outputs) }
+
+  /// Sends what is answered by its number.
+  mutating func ask(_ purpose: Purpose, _ request: (UInt32) -> RoomRequest) {
+    let due = now + .seconds(RoomDesk.answerSeconds)
+    send(request(requests.addNumber(purpose, due: due)))
+  }
+
+  mutating func settle(_ request: UInt32) -> Purpose? { requests.settle(number: request) }
+  mutating func expire() -> [Purpose] { requests.expire(at: now) }
+
+  /// Answers what nobody will answer any longer.
+  mutating func giveUp(_ reason: String) {
+    for case .action(let action, let code, let media) in requests.removeAll() {
+      tell(action, SignalingFailure(code, reason, media: media))
+    }
+  }
+
+  // MARK: Connections
+
+  mutating func connect(_ role: ConnectionRole) -> ConnectionID {
+    connectionCount += 1
+    let id = ConnectionID(connectionCount)
+    request(id, .open(role, servers))
+    return id
+  }
+
+  mutating func request(_ connection: ConnectionID, _ request: ConnectionRequest) {
+    outputs.append(.connection(connection, request))
+  }
+}

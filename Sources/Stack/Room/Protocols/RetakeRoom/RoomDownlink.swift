@@ -1,0 +1,155 @@
+import Peer
+import SDP
+import Wire
+
+/// What this side receives in a room of Retake's own: the server offers when something changes.
+struct RoomDownlink: Sendable {
+  private struct Stream: Hashable, Sendable {
+    var media: MediaID
+    var mid: String
+  }
+
+  private var connection: ConnectionID?
+  private var isAnswering = false
+  /// An offer that came while this side still answered the one before.
+  private var nextOffer: (sdp: String, places: [RoomPlace])?
+  private var wanted: [MediaID] = []
+  private var streams: [Stream] = []
+
+  var status: [(name: String, value: String)] { [("received", String(streams.count))] }
+
+  mutating func subscribe(_ action: ActionID, _ media: [MediaID], _ desk: inout RoomDesk) {
+    guard let numbers = numbers(media, desk), !numbers.isEmpty else {
+      let missing = media.first { desk.roster.media($0) == nil }
+      return desk.tell(
+        action, SignalingFailure(.noSuchMedia, "nobody publishes such media", media: missing))
+    }
+    wanted += media.filter { !wanted.contains($0) }
+    desk.ask(.action(action, .subscribeFailed, media.first)) {
+      .subscribe(request: $0, numbers)
+    }
+  }
+
+  mutating func unsubscribe(_ action: ActionID, _ media: [MediaID], _ desk: inout RoomDesk) {
+    wanted.removeAll { media.contains($0) }
+    // What nobody publishes any longer is not received either.
+    let numbers = media.compactMap { self.numbers([$0], desk)?.first }
+    guard !numbers.isEmpty else { return desk.tell(action) }
+    desk.ask(.action(action, .unsubscribeFailed, media.first)) {
+      .unsubscribe(request: $0, numbers)
+    }
+  }
+
+  /// The server's numbers of media; nil when one of it is not there.
+  private func numbers(_ media: [MediaID], _ desk: RoomDesk) -> [UInt32]? {
+    var numbers: [UInt32] = []
+    for id in media {
+      guard let number = desk.roster.media(id).flatMap({ UInt32($0.key) }) else { return nil }
+      numbers.append(number)
+    }
+    return numbers
+  }
+
+  func set(
+    _ profile: VideoProfile, _ action: ActionID, _ media: MediaID, _ desk: inout RoomDesk
+  ) {
+    guard let number = numbers([media], desk)?.first else {
+      return desk.tell(
+        action, SignalingFailure(.notSubscribed, "the media is not received", media: media))
+    }
+    desk.ask(.action(action, .profileFailed, media)) {
+      .profile(request: $0, media: number, profile)
+    }
+  }
+
+  func pause(
+    _ isPaused: Bool, _ action: ActionID, _ media: MediaID, _ desk: inout RoomDesk
+  ) {
+    guard let number = numbers([media], desk)?.first else {
+      return desk.tell(
+        action, SignalingFailure(.notSubscribed, "the media is not received", media: media))
+    }
+    desk.ask(.action(action, .pauseFailed, media)) {
+      .pause(request: $0, media: number, isPaused: isPaused)
+    }
+  }
+
+  func restart(_ connection: ConnectionID, _ desk: inout RoomDesk) {
+    if connection == self.connection { desk.send(.restart) }
+  }
+
+  // MARK: The server's offers
+
+  mutating func take(offer sdp: String, _ places: [RoomPlace], _ desk: inout RoomDesk) {
+    guard !isAnswering else {
+      nextOffer = (sdp, places)
+      return
+    }
+    let connection = connection ?? desk.connect(.down)
+    self.connection = connection
+    isAnswering = true
+    assign(places, connection, &desk)
+    desk.request(connection, .setRemote(SessionDescription(type: .offer, sdp: sdp)))
+  }
+
+  private mutating func assign(
+    _ places: [RoomPlace], _ connection: ConnectionID, _ desk: inout RoomDesk
+  ) {
+    var now: [Stream] = []
+    for place in places {
+      guard let media = desk.roster.media(key: String(place.number)),
+        !now.contains(where: { $0.media == media })
+      else { continue }
+      now.append(Stream(media: media, mid: place.mid))
+    }
+    for old in streams where !now.contains(old) { desk.tell(.unassigned(old.media)) }
+    for new in now where !streams.contains(new) {
+      desk.tell(.assigned(new.media, connection, mid: new.mid))
+    }
+    streams = now
+  }
+
+  mutating func take(
+    _ report: ConnectionReport, of connection: ConnectionID, _ desk: inout RoomDesk
+  ) {
+    guard connection == self.connection else { return }
+    switch report {
+    case .description(let answer, _) where isAnswering && answer.type == .answer:
+      desk.send(.answer(sdp: answer.sdp))
+      proceed(&desk)
+    case .refused(let error):
+      guard isAnswering else { return }
+      desk.tell(.failed(SignalingFailure(.answerFailed, error.message)))
+      proceed(&desk)
+    case .candidate(let candidate): desk.send(.candidate(.down, candidate))
+    default: break
+    }
+  }
+
+  private mutating func proceed(_ desk: inout RoomDesk) {
+    isAnswering = false
+    if let next = nextOffer.take() { take(offer: next.sdp, next.places, &desk) }
+  }
+
+  mutating func take(_ candidate: CandidateInit?, _ desk: inout RoomDesk) {
+    if let connection { desk.request(connection, .addCandidate(candidate)) }
+  }
+
+  // MARK: Losses
+
+  /// The room is entered again with another session: asks for what is wanted and still there.
+  mutating func entered(_ desk: inout RoomDesk) {
+    wanted.removeAll { desk.roster.media($0) == nil }
+    guard let numbers = numbers(wanted, desk), !numbers.isEmpty else { return }
+    desk.ask(.subscription) { .subscribe(request: $0, numbers) }
+  }
+
+  mutating func close(_ desk: inout RoomDesk) {
+    isAnswering = false
+    nextOffer = nil
+    for stream in streams { desk.tell(.unassigned(stream.media)) }
+    streams = []
+    if let connection { desk.request(connection, .close) }
+    connection = nil
+  }
+}

@@ -1,0 +1,240 @@
+import Peer
+import SDP
+package import Wire
+
+/// Which of the two connections of a participant a message is about.
+package enum RoomConnection: String, Hashable, Sendable {
+  /// What the participant sends; it offers.
+  case up
+  /// What it receives; the server offers.
+  case down
+}
+
+/// Media as messages of a room carry it: the number is the server's.
+package struct RoomMedia: Hashable, Sendable {
+  package var number: UInt32
+  package var kind: MediaKind
+  package var isActive: Bool
+  package var isAlwaysOn: Bool
+  package var extraValue: String
+  package var profiles: [VideoProfile]
+
+  package init(
+    number: UInt32, kind: MediaKind, isActive: Bool = true, isAlwaysOn: Bool = false,
+    extraValue: String = "", profiles: [VideoProfile] = []
+  ) {
+    self.number = number
+    self.kind = kind
+    self.isActive = isActive
+    self.isAlwaysOn = isAlwaysOn
+    self.extraValue = extraValue
+    self.profiles = profiles
+  }
+
+  init(_ fields: RoomFields) throws(JSONError) {
+    number = try fields.number("id")
+    kind = try fields.value("kind", MediaKind.self)
+    isActive = try fields.flag("active", usual: true)
+    isAlwaysOn = try fields.flag("alwaysOn", usual: false)
+    extraValue = try fields.optionalText("value", limit: RoomFields.textBytes) ?? ""
+    profiles = try fields.texts("profiles").compactMap(VideoProfile.init(rawValue:))
+  }
+
+  var json: JSONValue {
+    .members(
+      ("id", .integer(Int64(number))), ("kind", .text(kind.rawValue)), ("active", .flag(isActive)),
+      ("alwaysOn", .flag(isAlwaysOn)), ("value", .text(extraValue)),
+      ("profiles", .list(profiles.map { .text($0.rawValue) })))
+  }
+}
+
+/// Own media in a section of an offer, under the participant's number.
+package struct RoomLocalMedia: Hashable, Sendable {
+  package var mid: String
+  package var local: UInt32
+  package var kind: MediaKind
+  package var isActive: Bool
+  package var isAlwaysOn: Bool
+  package var extraValue: String
+  /// The rids of its layers, the smallest first.
+  package var layers: [String]
+
+  package init(
+    mid: String, local: UInt32, kind: MediaKind, isActive: Bool = true, isAlwaysOn: Bool = false,
+    extraValue: String = "", layers: [String] = []
+  ) {
+    self.mid = mid
+    self.local = local
+    self.kind = kind
+    self.isActive = isActive
+    self.isAlwaysOn = isAlwaysOn
+    self.extraValue = extraValue
+    self.layers = layers
+  }
+
+  init(_ fields: RoomFields) throws(JSONError) {
+    mid = try fields.text("mid")
+    local = try fields.number("local")
+    kind = try fields.value("kind", MediaKind.self)
+    isActive = try fields.flag("active", usual: true)
+    isAlwaysOn = try fields.flag("alwaysOn", usual: false)
+    extraValue = try fields.optionalText("value", limit: RoomFields.textBytes) ?? ""
+    layers = try fields.texts("layers")
+  }
+
+  var json: JSONValue {
+    .members(
+      ("mid", .text(mid)), ("local", .integer(Int64(local))), ("kind", .text(kind.rawValue)),
+      ("active", .flag(isActive)), ("alwaysOn", .flag(isAlwaysOn)), ("value", .text(extraValue)),
+      ("layers", .list(layers.map { .text($0) })))
+  }
+}
+
+/// The number under which others see own media.
+package struct RoomLocalNumber: Hashable, Sendable {
+  package var local: UInt32
+  package var number: UInt32
+
+  package init(local: UInt32, number: UInt32) {
+    self.local = local
+    self.number = number
+  }
+
+  init(_ fields: RoomFields) throws(JSONError) {
+    local = try fields.number("local")
+    number = try fields.number("id")
+  }
+
+  var json: JSONValue {
+    .members(("local", .integer(Int64(local))), ("id", .integer(Int64(number))))
+  }
+}
+
+/// Which media comes in which section.
+package struct RoomPlace: Hashable, Sendable {
+  package var number: UInt32
+  package var mid: String
+
+  package init(number: UInt32, mid: String) {
+    self.number = number
+    self.mid = mid
+  }
+
+  init(_ fields: RoomFields) throws(JSONError) {
+    number = try fields.number("id")
+    mid = try fields.text("mid")
+  }
+
+  var json: JSONValue { .members(("id", .integer(Int64(number))), ("mid", .text(mid))) }
+}
+
+/// Who is in a room, with what they publish.
+package struct RoomMember: Hashable, Sendable {
+  package var id: String
+  package var displayName: String
+  /// JSON; nil: nothing.
+  package var metadata: String?
+  package var media: [RoomMedia]
+
+  package init(
+    id: String, displayName: String = "", metadata: String? = nil, media: [RoomMedia] = []
+  ) {
+    self.id = id
+    self.displayName = displayName
+    self.metadata = metadata
+    self.media = media
+  }
+
+  init(_ fields: RoomFields) throws(JSONError) {
+    id = try fields.text("id")
+    displayName = try fields.optionalText("name") ?? ""
+    metadata = try fields.json("metadata")
+    media = try fields.objects("media") { (fields) throws(JSONError) in try RoomMedia(fields) }
+  }
+
+  var json: JSONValue {
+    .members(
+      ("id", .text(id)), ("name", .text(displayName)), ("metadata", JSONValue(text: metadata)),
+      ("media", .list(media.map(\.json))))
+  }
+}
+
+/// An error as a room tells it.
+package struct RoomFault: Hashable, Sendable {
+  package var code: RoomErrorCode
+  package var message: String
+
+  package init(_ code: RoomErrorCode, _ message: String) {
+    self.code = code
+    self.message = message
+  }
+
+  init(_ fields: RoomFields) throws(JSONError) {
+    code = RoomErrorCode(rawValue: fields.integer("code") ?? RoomErrorCode.serviceError.rawValue)
+    message = try fields.optionalText("message", limit: RoomFields.textBytes) ?? ""
+  }
+
+  var json: JSONValue {
+    .members(("code", .integer(Int64(code.rawValue))), ("message", .text(message)))
+  }
+}
+
+extension JSONValue {
+  /// The value of a JSON text; nil for none, and for what is no JSON.
+  init?(text: String?) {
+    guard let text, let value = try? JSONValue(parsing: text) else { return nil }
+    self = value
+  }
+
+  static func candidate(_ candidate: CandidateInit?) -> JSONValue {
+    guard let candidate else { return .null }
+    return .members(
+      ("candidate", .text(candidate.candidate)), ("sdpMid", candidate.sdpMid.map { .text($0) }),
+      ("sdpMLineIndex", candidate.sdpMLineIndex.map { .integer(Int64($0)) }),
+      ("usernameFragment", candidate.usernameFragment.map { .text($0) }))
+  }
+}
+
+extension CandidateInit {
+  init(_ fields: RoomFields) throws(JSONError) {
+    self.init(
+      candidate: try fields.text("candidate", limit: 4096),
+      sdpMid: try fields.optionalText("sdpMid"), sdpMLineIndex: fields.integer("sdpMLineIndex"),
+      usernameFragment: try fields.optionalText("usernameFragment"))
+  }
+}
+
+extension ICEServerConfiguration {
+  init(_ fields: RoomFields) throws(JSONError) {
+    self.init(
+      urls: try fields.texts("urls"), username: try fields.optionalText("username"),
+      credential: try fields.optionalText("credential"))
+  }
+
+  var json: JSONValue {
+    .members(
+      ("urls", .list(urls.map { .text($0) })), ("username", username.map { .text($0) }),
+      ("credential", credential.map { .text($0) }))
+  }
+}
+
+extension SendLayer {
+  init(_ fields: RoomFields) throws(JSONError) {
+    self.init(
+      rid: try fields.text("rid"), isActive: try fields.flag("active", usual: true),
+      maximumBitrate: fields.integer("maxBitrate").flatMap { UInt64(exactly: $0) },
+      maximumFrameRate: fields.double("maxFramerate"),
+      scaleResolutionDownBy: fields.double("scaleResolutionDownBy"),
+      scalabilityMode: try fields.optionalText("scalabilityMode"))
+  }
+
+  /// As W3C RTCRtpEncodingParameters.
+  var json: JSONValue {
+    .members(
+      ("rid", .text(rid)), ("active", .flag(isActive)),
+      ("maxBitrate", maximumBitrate.map { .integer(Int64(clamping: $0)) }),
+      ("maxFramerate", maximumFrameRate.map { .number($0) }),
+      ("scaleResolutionDownBy", scaleResolutionDownBy.map { .number($0) }),
+      ("scalabilityMode", scalabilityMode.map { .text($0) }))
+  }
+}

@@ -1,0 +1,119 @@
+import Peer
+package import SDP
+
+/// A message of the server of a room of Retake's own protocol to a participant.
+package enum RoomNotice: Hashable, Sendable {
+  /// The room is entered. `isResumed`: an earlier session goes on, with its connections.
+  case joined(
+    participant: String, session: String, isResumed: Bool, members: [RoomMember], ICEServers)
+  /// The answer to an offer for what is sent.
+  case answer(sdp: String)
+  /// An offer for what is received, with all that comes.
+  case offer(sdp: String, media: [RoomPlace])
+  case candidate(RoomConnection, CandidateInit?)
+  /// How a request went.
+  case result(request: UInt32, RoomFault?)
+  /// The numbers under which others see own media: that of the participant, that of the server.
+  case local([RoomLocalNumber])
+  case entered(RoomMember)
+  case left(participant: String, LeaveCause)
+  case published(participant: String, [RoomMedia])
+  case unpublished(participant: String, [UInt32])
+  case changed(participant: String, RoomMedia)
+  case talking(participant: String, Bool, level: Int?)
+  /// Whose audio is sent at present, where only so many voices are wanted: all of them.
+  case voices([UInt32])
+  /// A moderator has switched own media off or on.
+  case muted(local: UInt32, Bool)
+  /// The layers that are wanted of what is sent in a section.
+  case layers(mid: String, [SendLayer])
+  case message(UserMessage)
+  /// Something went wrong; the room is over when it is critical.
+  case error(RoomFault, isCritical: Bool)
+  /// The room is over for this participant.
+  case ended(RoomEnding)
+  /// The participant is to come to another address.
+  case moved(url: String)
+
+  /// The message as it is sent.
+  package var text: String { json.json }
+
+  private var json: JSONValue {
+    switch self {
+    case .joined, .answer, .offer, .candidate, .result, .local, .layers: negotiation
+    default: presence
+    }
+  }
+
+  private var negotiation: JSONValue {
+    switch self {
+    case .joined(let participant, let session, let isResumed, let members, let servers):
+      .members(
+        ("type", "joined"), ("participant", .text(participant)), ("session", .text(session)),
+        ("resumed", .flag(isResumed)), ("participants", .list(members.map(\.json))),
+        ("iceServers", .list(servers.servers.map(\.json))),
+        ("iceTransportPolicy", .text(servers.policy.rawValue)))
+    case .answer(let sdp): .members(("type", "answer"), ("sdp", .text(sdp)))
+    case .offer(let sdp, let media):
+      .members(("type", "offer"), ("sdp", .text(sdp)), ("media", .list(media.map(\.json))))
+    case .candidate(let connection, let candidate):
+      .members(
+        ("type", "candidate"), ("connection", .text(connection.rawValue)),
+        ("candidate", .candidate(candidate)))
+    case .result(let request, let fault):
+      .members(
+        ("type", "result"), ("request", .integer(Int64(request))), ("error", fault?.json))
+    case .local(let pairs):
+      .members(
+        ("type", "local"),
+        ("media", .list(pairs.map(\.json))))
+    case .layers(let mid, let layers):
+      .members(("type", "layers"), ("mid", .text(mid)), ("layers", .list(layers.map(\.json))))
+    default: .null
+    }
+  }
+
+  private var presence: JSONValue {
+    switch self {
+    case .entered(let member): .members(("type", "entered"), ("participant", member.json))
+    case .left(let participant, let cause):
+      .about("left", participant, ("cause", .text(cause.rawValue)))
+    case .published(let participant, let media):
+      .about("published", participant, ("media", .list(media.map(\.json))))
+    case .unpublished(let participant, let media):
+      .about("unpublished", participant, ("media", media.json))
+    case .changed(let participant, let media):
+      .about("changed", participant, ("media", media.json))
+    case .talking(let participant, let isTalking, let level):
+      .about(
+        "talking", participant, ("talking", .flag(isTalking)),
+        ("level", level.map { .integer(Int64($0)) } ?? .null))
+    case .voices(let numbers): .members(("type", "voices"), ("media", numbers.json))
+    case .muted(let local, let isMuted):
+      .members(("type", "muted"), ("local", .integer(Int64(local))), ("muted", .flag(isMuted)))
+    case .message(let message):
+      .members(
+        ("type", "message"), ("sender", .text(message.sender)),
+        ("targets", .list(message.targets.map { .text($0) })), ("kind", .text(message.type)),
+        ("text", .text(message.text)))
+    case .error(let fault, let isCritical):
+      .members(("type", "error"), ("error", fault.json), ("critical", .flag(isCritical)))
+    case .ended(let ending):
+      .members(
+        ("type", "ended"), ("reason", .text(ending.reason.rawValue)),
+        ("code", ending.code.map { .integer(Int64($0)) }), ("message", .text(ending.message)))
+    case .moved(let url): .members(("type", "moved"), ("url", .text(url)))
+    default: .null
+    }
+  }
+}
+
+extension JSONValue {
+  static func about(_ type: String, _ participant: String, _ members: (String, JSONValue)...)
+    -> JSONValue
+  {
+    .object(
+      [Member("type", .text(type)), Member("participant", .text(participant))]
+        + members.map { Member($0, $1) })
+  }
+}

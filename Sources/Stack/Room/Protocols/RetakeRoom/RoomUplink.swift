@@ -1,0 +1,154 @@
+import Peer
+import SDP
+import Wire
+
+/// What this side sends in a room of Retake's own.
+struct RoomUplink: Sendable {
+  private var own = Publication()
+  /// The server's numbers of own media.
+  private var numbers: [RoomLocalNumber] = []
+  private var isPublished = false
+
+  var status: [(name: String, value: String)] { own.status }
+
+  mutating func publish(_ request: PublicationRequest, _ desk: inout RoomDesk) {
+    own.add(request)
+    offer(&desk)
+  }
+
+  mutating func unpublish(_ action: ActionID, _ media: [LocalMediaID], _ desk: inout RoomDesk) {
+    own.remove(action, media)
+    offer(&desk)
+  }
+
+  mutating func update(_ media: LocalMediaInfo, _ desk: inout RoomDesk) {
+    guard own.update(media) != nil,
+      let number = numbers.last(where: { $0.local == media.id.number })?.number
+    else { return }
+    desk.send(
+      .update(
+        RoomMedia(
+          number: number, kind: media.kind, isActive: media.isActive,
+          isAlwaysOn: media.isAlwaysOn, extraValue: media.extraValue)))
+  }
+
+  mutating func restart(_ connection: ConnectionID, _ desk: inout RoomDesk) {
+    guard connection == own.connection else { return }
+    own.restartICE()
+    offer(&desk)
+  }
+
+  private mutating func offer(_ desk: inout RoomDesk) {
+    guard desk.isEntered else { return }
+    if own.wanted.isEmpty, own.phase == .idle { return stop(&desk) }
+    guard let restartsICE = own.begin() else { return }
+    let connection = own.connection ?? desk.connect(.up)
+    own.connection = connection
+    desk.request(connection, .makeOffer(iceRestart: restartsICE))
+  }
+
+  private mutating func stop(_ desk: inout RoomDesk) {
+    if isPublished {
+      desk.ask(.stop) { .stop(request: $0) }
+    } else {
+      desk.tell(own.finish(nil))
+      close(&desk)
+    }
+  }
+
+  mutating func take(
+    _ report: ConnectionReport, of connection: ConnectionID, _ desk: inout RoomDesk
+  ) {
+    guard connection == own.connection else { return }
+    switch report {
+    case .description(let offer, let places) where offer.type == .offer:
+      guard own.offer(places) else { return }
+      let media = places.compactMap { place in
+        own.info(of: place.media).map { RoomLocalMedia($0, mid: place.mid) }
+      }
+      desk.ask(.offer) { .offer(request: $0, sdp: offer.sdp, media: media) }
+    case .refused(let error):
+      let code: RoomErrorCode =
+        own.phase == .offering ? .offerFailed : .remoteDescriptionFailed
+      fail(SignalingFailure(code, error.message), &desk)
+    case .candidate(let candidate): desk.send(.candidate(.up, candidate))
+    default: break
+    }
+  }
+
+  /// The server's answer to the offer under way.
+  mutating func take(answer sdp: String, _ desk: inout RoomDesk) {
+    guard own.phase == .offered, let connection = own.connection else { return }
+    isPublished = true
+    desk.request(connection, .setRemote(SessionDescription(type: .answer, sdp: sdp)))
+  }
+
+  mutating func take(_ locals: [RoomLocalNumber]) {
+    numbers.removeAll { known in locals.contains { $0.local == known.local } }
+    numbers += locals.prefix(Roster.mediaMaximum)
+  }
+
+  mutating func take(_ candidate: CandidateInit?, _ desk: inout RoomDesk) {
+    if let connection = own.connection { desk.request(connection, .addCandidate(candidate)) }
+  }
+
+  mutating func take(_ layers: [SendLayer], mid: String, _ desk: inout RoomDesk) {
+    if let connection = own.connection {
+      desk.request(connection, .setLayers(mid: mid, layers))
+    }
+  }
+
+  /// The result of an offer.
+  mutating func settle(_ fault: RoomFault?, _ desk: inout RoomDesk) {
+    if let fault { return fail(SignalingFailure(fault.code, fault.message), &desk) }
+    desk.tell(own.settle { _ in desk.roster.nextMedia() })
+    if own.isDue { offer(&desk) }
+  }
+
+  private mutating func fail(_ failure: SignalingFailure, _ desk: inout RoomDesk) {
+    guard own.phase != .idle else { return }
+    desk.tell(own.fail(failure))
+    if own.isEmpty { close(&desk) }
+    if own.isDue { offer(&desk) }
+  }
+
+  mutating func stopped(_ fault: RoomFault?, _ desk: inout RoomDesk) {
+    desk.tell(own.finish(fault.map { SignalingFailure($0.code, $0.message) }))
+    close(&desk)
+  }
+
+  /// A moderator has switched own media off or on.
+  mutating func muted(_ local: UInt32, _ isMuted: Bool, _ desk: inout RoomDesk) {
+    guard var info = own.info(of: LocalMediaID(local)) else { return }
+    info.isActive = !isMuted
+    _ = own.update(info)
+    desk.tell(.localMuted(info.id, isMuted))
+  }
+
+  /// The room is entered, maybe again: what is wanted is published.
+  mutating func entered(_ desk: inout RoomDesk) {
+    if own.phase == .offered { own.withdraw() }
+    if own.isDue || (!own.wanted.isEmpty && !isPublished) { offer(&desk) }
+  }
+
+  /// The room is over: what it wanted comes to nothing.
+  mutating func giveUp(_ failure: SignalingFailure, _ desk: inout RoomDesk) {
+    desk.tell(own.finish(failure))
+  }
+
+  mutating func close(_ desk: inout RoomDesk) {
+    isPublished = false
+    numbers = []
+    let connection = own.connection
+    desk.tell(own.close())
+    if let connection { desk.request(connection, .close) }
+  }
+}
+
+extension RoomLocalMedia {
+  init(_ info: LocalMediaInfo, mid: String) {
+    self.init(
+      mid: mid, local: info.id.number, kind: info.kind, isActive: info.isActive,
+      isAlwaysOn: info.isAlwaysOn, extraValue: info.extraValue, layers: info.layers)
+  }
+}

@@ -1,0 +1,157 @@
+import Wire
+
+/// The way to a server: a WebSocket, and after its loss another one.
+struct ServerLink: Sendable {
+  enum State: Hashable, Sendable {
+    case idle
+    case opening(TransportID, until: Instant)
+    case open(TransportID)
+    /// The next try comes after a while.
+    case waiting(until: Instant)
+    case closing(TransportID, until: Instant)
+    case over
+  }
+
+  /// What came of an input.
+  enum News: Hashable, Sendable {
+    case opened(subprotocol: String?)
+    case frame(SignalingFrame)
+    /// It could not be opened, broke, or was closed by the server.
+    case lost(code: Int?, reason: String)
+    /// The own close is done.
+    case closed
+  }
+
+  static let openSeconds: Int64 = 15
+  static let closeSeconds: Int64 = 3
+  /// After a loss: half a second, then twice as long each time, up to eight seconds.
+  static let attemptsMaximum = 12
+
+  private var urls: [String]
+  private let subprotocols: [String]
+  private let headers: [HTTPField]
+  private(set) var state = State.idle
+  /// How many tries there were since the last one that worked.
+  private(set) var attempt = 0
+  private var transportCount: UInt32 = 0
+
+  init(urls: [String], subprotocols: [String] = [], headers: [HTTPField] = []) {
+    self.urls = urls
+    self.subprotocols = subprotocols
+    self.headers = headers
+  }
+
+  var isOpen: Bool {
+    if case .open = state { true } else { false }
+  }
+
+  /// Where the next try goes to.
+  var url: String? { urls.isEmpty ? nil : urls[attempt % urls.count] }
+  /// Whether every address was tried once.
+  var isExhausted: Bool { attempt >= urls.count }
+  /// Whether it is no use to go on.
+  var isHopeless: Bool { attempt >= ServerLink.attemptsMaximum }
+
+  var deadline: Instant? {
+    switch state {
+    case .opening(_, let until), .waiting(let until), .closing(_, let until): until
+    case .idle, .open, .over: nil
+    }
+  }
+
+  /// Goes to other addresses from now on.
+  mutating func redirect(to urls: [String]) {
+    self.urls = urls
+    attempt = 0
+  }
+
+  mutating func open(at now: Instant, into outputs: inout [SignalingOutput]) {
+    guard let url else { return }
+    transportCount += 1
+    let id = TransportID(transportCount)
+    state = .opening(id, until: now + .seconds(ServerLink.openSeconds))
+    attempt += 1
+    outputs.append(.transport(id, .open(url: url, subprotocols: subprotocols, headers: headers)))
+  }
+
+  /// Opens another one after a while.
+  mutating func retry(at now: Instant) {
+    let milliseconds = min(Int64(500) << min(max(attempt, 1) - 1, 6), 8_000)
+    state = .waiting(until: now + .milliseconds(milliseconds))
+  }
+
+  /// Sends a message; without a way it is dropped, because the loss is told of.
+  func send(_ text: String, into outputs: inout [SignalingOutput]) {
+    guard case .open(let id) = state else { return }
+    outputs.append(.transport(id, .send(.text(text))))
+  }
+
+  /// Ends the way; true when that is done at once.
+  mutating func close(
+    code: UInt16 = 1000, reason: String = "", at now: Instant,
+    into outputs: inout [SignalingOutput]
+  ) -> Bool {
+    switch state {
+    case .opening(let id, _), .open(let id):
+      outputs.append(.transport(id, .close(code: code, reason: reason)))
+      state = .closing(id, until: now + .seconds(ServerLink.closeSeconds))
+      return false
+    case .closing: return false
+    case .idle, .waiting, .over:
+      state = .over
+      return true
+    }
+  }
+
+  /// Gives the present way up at once, as one that is dead; its last words are not waited for.
+  mutating func drop(into outputs: inout [SignalingOutput]) {
+    switch state {
+    case .opening(let id, _), .open(let id):
+      outputs.append(.transport(id, .close(code: 1001, reason: "")))
+      state = .idle
+    default: break
+    }
+  }
+
+  /// What happened to a transport; nil for one that is of the past.
+  mutating func take(_ id: TransportID, _ event: TransportEvent) -> News? {
+    switch (state, event) {
+    case (.opening(id, _), .opened(let subprotocol)):
+      state = .open(id)
+      return .opened(subprotocol: subprotocol)
+    case (.open(id), .frame(let frame)): return .frame(frame)
+    case (.opening(id, _), .closed(let code, let reason)),
+      (.open(id), .closed(let code, let reason)):
+      state = .idle
+      return .lost(code: Int(code), reason: reason)
+    case (.opening(id, _), .failed(let reason)), (.open(id), .failed(let reason)):
+      state = .idle
+      return .lost(code: nil, reason: reason)
+    case (.closing(id, _), .closed), (.closing(id, _), .failed):
+      state = .over
+      return .closed
+    default: return nil
+    }
+  }
+
+  /// The way works: the next loss begins its tries anew.
+  mutating func settle() { attempt = 0 }
+
+  /// What the passing of time came to.
+  mutating func pass(at now: Instant, into outputs: inout [SignalingOutput]) -> News? {
+    guard let deadline, deadline <= now else { return nil }
+    switch state {
+    case .opening(let id, _):
+      outputs.append(.transport(id, .close(code: 1001, reason: "")))
+      state = .idle
+      return .lost(code: nil, reason: "no answer within \(ServerLink.openSeconds) s")
+    case .waiting:
+      open(at: now, into: &outputs)
+      return nil
+    case .closing:
+      state = .over
+      return .closed
+    case .idle, .open, .over: return nil
+    }
+  }
+}

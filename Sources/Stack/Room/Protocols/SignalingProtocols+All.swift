@@ -1,0 +1,12 @@
+extension SignalingProtocols {
+  /// Every protocol that rooms can speak.
+  package static var all: SignalingProtocols {
+    var protocols = SignalingProtocols()
+    protocols.add(JanusMachine.self)
+    protocols.add(RetakeRoomMachine.self)
+    protocols.add(SoraMachine.self)
+    protocols.add(WHIPMachine.self)
+    protocols.add(WHEPMachine.self)
+    return protocols
+  }
+}

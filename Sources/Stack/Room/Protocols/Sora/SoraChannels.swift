@@ -1,0 +1,69 @@
+import Wire
+
+/// The data channels of a session, and whether signaling has gone over to them from the WebSocket.
+struct SoraChannels: Sendable {
+  /// After the first message on the data channel the WebSocket is closed, where the server says
+  /// that this is no loss.
+  private static let switchSeconds: Int64 = 10
+
+  private var channels: [SoraChannel] = []
+  /// Whether the server talks over them now.
+  private(set) var hasSwitched = false
+  /// Whether the loss of the WebSocket is none, and when it is given up.
+  private var ignoresSocket = false
+  private(set) var deadline: Instant?
+
+  subscript(label: String) -> SoraChannel? { channels.first { $0.label == label } }
+
+  /// Whether a session goes on without its WebSocket.
+  var outlivesSocket: Bool { hasSwitched && ignoresSocket }
+
+  /// A session begins with these.
+  mutating func begin(_ channels: [SoraChannel]) { self.channels = channels }
+
+  mutating func switchOver(ignoresSocket: Bool) {
+    hasSwitched = true
+    self.ignoresSocket = ignoresSocket
+  }
+
+  /// Takes note of a message on the channel of signaling.
+  mutating func noteSignaling(at now: Instant) {
+    guard ignoresSocket, deadline == nil else { return }
+    deadline = now + .seconds(SoraChannels.switchSeconds)
+  }
+
+  /// Whether the WebSocket is to be closed now.
+  mutating func takeDue(at now: Instant) -> Bool {
+    guard let deadline, deadline <= now else { return false }
+    self.deadline = nil
+    return true
+  }
+
+  mutating func end() { self = SoraChannels() }
+
+  /// A message of the application as it goes onto the channel that its type names, or the first;
+  /// nil where there is none.
+  func outgoing(_ message: UserMessage) -> ConnectionRequest? {
+    let wanted = message.type.hasPrefix("#") ? message.type : nil
+    guard hasSwitched,
+      let channel = channels.first(where: { $0.isOwn && (wanted ?? $0.label) == $0.label })
+    else { return nil }
+    let bytes = Array(message.text.utf8)
+    return .sendOnChannel(
+      label: channel.label, .binary(channel.isCompressed ? Zlib.compressed(bytes) : bytes))
+  }
+}
+
+extension SoraChannel {
+  /// A message of an application; nil for what is no text.
+  func message(_ bytes: [UInt8]) -> UserMessage? {
+    var (sender, body) = ("", bytes[...])
+    if carriesSender, bytes.count >= SoraChannel.senderLength {
+      sender = String(decoding: bytes.prefix(SoraChannel.senderLength), as: UTF8.self)
+      body = bytes.dropFirst(SoraChannel.senderLength)
+    }
+    return String(validating: body, as: UTF8.self).map {
+      UserMessage(sender: sender, type: label, text: $0)
+    }
+  }
+}

@@ -1,0 +1,79 @@
+import SDP
+import Wire
+
+/// What the parts of the Sora machine work with: the ways to the server, who is there, and what
+/// goes out.
+struct SoraDesk: Sendable {
+  var link: ServerLink
+  var roster = Roster()
+  /// The own connection, as the server calls it.
+  private(set) var participant: String?
+  var channels = SoraChannels()
+  private(set) var connection: ConnectionID?
+  private(set) var now = Instant.zero
+  private(set) var outputs: [SignalingOutput] = []
+  private var connectionCount: UInt32 = 0
+
+  init(_ configuration: SignalingConfiguration) { link = ServerLink(urls: configuration.urls) }
+
+  mutating func begin(at now: Instant) { self.now = now }
+
+  mutating func end(into outbox: inout Outbox<SignalingOutput>) {
+    for output in outputs { outbox.append(output) }
+    outputs = []
+  }
+
+  mutating func tell(_ event: SignalingEvent) { outputs.append(.event(event)) }
+  mutating func tell(_ events: [SignalingEvent]) { for event in events { tell(event) } }
+  mutating func tell(_ action: ActionID, _ failure: SignalingFailure? = nil) {
+    tell(.result(action, failure))
+  }
+
+  mutating func open() { link.open(at: now, into: &outputs) }
+  mutating func drop() { link.drop(into: &outputs) }
+  mutating func close() -> Bool { link.close(at: now, into: &outputs) }
+  mutating func pass() -> ServerLink.News? { link.pass(at: now, into: &outputs) }
+
+  /// The server has taken this side in.
+  mutating func begin(_ offer: SoraOffer) {
+    participant = offer.connection
+    channels.begin(offer.channels)
+  }
+
+  /// Nothing of a session is left.
+  mutating func reset() {
+    tell(roster.retain([]))
+    channels.end()
+    connection = nil
+  }
+
+  /// Says something of signaling, on whichever way it goes now.
+  mutating func say(_ value: JSONValue) {
+    if channels.hasSwitched, channels[SoraChannel.signaling] != nil {
+      say(value, on: SoraChannel.signaling)
+    } else {
+      link.send(value.json, into: &outputs)
+    }
+  }
+
+  /// Says something over the WebSocket.
+  mutating func sayOnSocket(_ value: JSONValue) { link.send(value.json, into: &outputs) }
+
+  /// Says something on a data channel; without it nothing is said.
+  mutating func say(_ value: JSONValue, on label: String) {
+    guard let connection, let channel = channels[label] else { return }
+    request(connection, .sendOnChannel(label: label, channel.frame(value.json)))
+  }
+
+  mutating func connect(_ role: ConnectionRole, _ servers: ICEServers) -> ConnectionID {
+    connectionCount += 1
+    let id = ConnectionID(connectionCount)
+    connection = id
+    request(id, .open(role, servers))
+    return id
+  }
+
+  mutating func request(_ connection: ConnectionID, _ request: ConnectionRequest) {
+    outputs.append(.connection(connection, request))
+  }
+}

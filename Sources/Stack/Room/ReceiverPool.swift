@@ -1,0 +1,392 @@
+import Wire
+
+/// What is received of others: within a number of receivers for video that grows up to a limit.
+///
+/// What follows from a change is returned as what the room tells and asks for.
+struct ReceiverPool {
+  /// Who selects the active voices: nobody, the service, or this client.
+  enum Voices: Sendable {
+    /// Nobody: all that is received is.
+    case all
+    /// This side, by the slots of its connections; what has none is silenced or not.
+    case slots(silences: Bool)
+    /// The service, which says whose audio it sends.
+    case told
+  }
+
+  enum Phase: String, Sendable {
+    /// The service was asked.
+    case subscribing
+    case subscribed
+    case unsubscribing
+  }
+
+  struct Receiver: Sendable {
+    var media: MediaID
+    var isVideo: Bool
+    var phase: Phase
+    var profile: VideoProfile?
+    var isPaused = false
+    /// Where it comes: a section of a connection, and its transceiver once known.
+    var connection: ConnectionID?
+    var mid: String?
+    var transceiver: UInt32?
+    /// Whether its audio is heard: it holds a slot, or there are no slots.
+    var isOccupant = false
+    /// Whether it is heard without a slot, because its owner has it always on.
+    var isExempt = false
+    /// Whether this one alone is muted.
+    var isMuted = false
+    /// Whether the tape has been told that it is carried.
+    var isCarried = false
+  }
+
+  private(set) var receivers: [Receiver] = []
+  /// How many videos can be received at present.
+  private(set) var size: Int
+  /// Whether everything that is received is muted.
+  private(set) var isMuted = false
+  private let maximum: Int
+  private let growth: Int
+  private let voices: Voices
+  /// The voices that the service sends, those among them that nothing was received of yet.
+  private var told: [MediaID] = []
+
+  init(initial: Int, maximum: Int, growth: Int, voices: Voices) {
+    self.voices = voices
+    self.maximum = min(max(1, maximum), 1_000)
+    size = min(max(1, initial), self.maximum)
+    self.growth = max(1, growth)
+  }
+
+  private var hasAudioSlots: Bool { if case .slots = voices { true } else { false } }
+  /// Whether what has no slot is not played.
+  private var silences: Bool { if case .slots(let silences) = voices { silences } else { false } }
+
+  /// Whether audio is heard as soon as it comes.
+  private func isHeardAtOnce(_ media: MediaID, isAlwaysOn: Bool) -> Bool {
+    switch voices {
+    case .all: true
+    case .slots: isAlwaysOn
+    case .told: isAlwaysOn || told.contains(media)
+    }
+  }
+
+  subscript(media: MediaID) -> Receiver? { place(of: media).map { receivers[$0] } }
+
+  private func place(of media: MediaID) -> Int? { receivers.firstIndex { $0.media == media } }
+
+  // MARK: Subscriptions
+
+  private var videos: Int { receivers.count { $0.isVideo } }
+
+  /// Takes a receiver for media, and tells when the pool has grown for it.
+  ///
+  /// - Throws: the number of why not.
+  mutating func take(_ media: MediaID, isVideo: Bool) throws(SignalingFailure) -> [RoomOutput] {
+    var grown: [RoomOutput] = []
+    if let known = self[media] {
+      guard known.phase == .unsubscribing else { throw failure(.alreadySubscribed, media) }
+      throw failure(.noFreeReceiver, media)
+    }
+    if isVideo, videos >= size {
+      guard size < maximum else {
+        let isReleasing = receivers.contains { $0.isVideo && $0.phase == .unsubscribing }
+        throw failure(isReleasing ? .noFreeReceiver : .receiversExhausted, media)
+      }
+      size = min(maximum, size + growth)
+      grown = [.event(.receiversGrown(size))]
+    }
+    receivers.append(Receiver(media: media, isVideo: isVideo, phase: .subscribing))
+    return grown
+  }
+
+  /// Gives receivers up, of which the service never heard.
+  mutating func forget(_ media: [MediaID]) { receivers.removeAll { media.contains($0.media) } }
+
+  /// What the service was asked for is subscribed to, unless it was refused.
+  mutating func endSubscribing(_ media: [MediaID], isRefused: Bool) {
+    for id in media {
+      guard let index = place(of: id), receivers[index].phase == .subscribing else { continue }
+      if isRefused { receivers.remove(at: index) } else { receivers[index].phase = .subscribed }
+    }
+  }
+
+  /// Has a receiver given up, which the service is asked for.
+  mutating func beginUnsubscribing(_ media: MediaID) throws(SignalingFailure) {
+    guard let index = place(of: media), receivers[index].phase != .unsubscribing else {
+      throw failure(.notSubscribed, media)
+    }
+    receivers[index].phase = .unsubscribing
+  }
+
+  /// What was to be given up is, unless the service refused.
+  mutating func endUnsubscribing(
+    _ media: [MediaID], isRefused: Bool, _ people: ParticipantTable, _ links: ConnectionTable
+  ) -> [RoomOutput] {
+    var outputs: [RoomOutput] = []
+    for id in media {
+      guard let index = place(of: id), receivers[index].phase == .unsubscribing else { continue }
+      if isRefused {
+        receivers[index].phase = .subscribed
+      } else {
+        outputs += remove(id, people, links)
+      }
+    }
+    return outputs
+  }
+
+  /// Media is there no longer, and so nobody is subscribed to it.
+  mutating func remove(
+    _ media: MediaID, _ people: ParticipantTable, _ links: ConnectionTable
+  ) -> [RoomOutput] {
+    let lost = lose(media, people, links)
+    guard let index = place(of: media) else { return lost }
+    receivers.remove(at: index)
+    return lost + [.event(.remoteUnsubscribed(media))]
+  }
+
+  mutating func setProfile(_ profile: VideoProfile, of media: MediaID) {
+    if let index = place(of: media) { receivers[index].profile = profile }
+  }
+
+  mutating func setPaused(_ isPaused: Bool, _ media: MediaID) {
+    if let index = place(of: media) { receivers[index].isPaused = isPaused }
+  }
+
+  // MARK: Where it comes
+
+  /// Media comes in a section of a connection from now on, also such as nobody asked for: then the
+  /// service chooses.
+  mutating func assign(
+    _ media: PublishedMedia, to mid: String, on connection: ConnectionID,
+    _ people: ParticipantTable, _ links: ConnectionTable
+  ) -> [RoomOutput] {
+    var outputs: [RoomOutput] = []
+    if let former = receiver(on: connection, mid: mid), former.media != media.id {
+      outputs += lose(former.media, people, links)
+    }
+    if let known = self[media.id] {
+      if known.connection != connection || known.mid != mid {
+        outputs += lose(media.id, people, links)
+      }
+    } else {
+      do throws(SignalingFailure) {
+        outputs += try take(media.id, isVideo: media.kind == .video)
+      } catch {
+        return outputs + [.event(.failed(error))]
+      }
+    }
+    guard let index = place(of: media.id) else { return outputs }
+    if receivers[index].phase == .subscribing { receivers[index].phase = .subscribed }
+    (receivers[index].connection, receivers[index].mid) = (connection, mid)
+    receivers[index].transceiver = links.transceiver(of: mid, on: connection)
+    return outputs + tellCarried(index, people, links)
+  }
+
+  /// Media comes no longer; other media may come by the same transceiver.
+  mutating func unassign(
+    _ media: MediaID, _ people: ParticipantTable, _ links: ConnectionTable
+  ) -> [RoomOutput] {
+    var outputs: [RoomOutput] = []
+    if let receiver = self[media], receiver.isExempt, hasAudioSlots {
+      outputs = order(receiver) { .exemptAudio(transceiver: $0, false) }
+    }
+    return outputs + lose(media, people, links)
+  }
+
+  /// A section is received by a transceiver.
+  mutating func receive(
+    _ mid: String, by transceiver: UInt32, on connection: ConnectionID,
+    _ people: ParticipantTable, _ links: ConnectionTable
+  ) -> [RoomOutput] {
+    guard let receiver = receiver(on: connection, mid: mid), receiver.transceiver != transceiver,
+      let index = place(of: receiver.media)
+    else { return [] }
+    let lost = lose(receiver.media, people, links)
+    (receivers[index].connection, receivers[index].mid) = (connection, mid)
+    receivers[index].transceiver = transceiver
+    return lost + tellCarried(index, people, links)
+  }
+
+  /// A connection was closed, and carries nothing any more.
+  mutating func lose(
+    _ link: ConnectionTable.Connection, _ people: ParticipantTable
+  ) -> [RoomOutput] {
+    receivers.indices.filter { receivers[$0].connection == link.id }
+      .flatMap { lose($0, over: link.peer, people) }
+  }
+
+  private mutating func lose(
+    _ media: MediaID, _ people: ParticipantTable, _ links: ConnectionTable
+  ) -> [RoomOutput] {
+    guard let index = place(of: media), let connection = receivers[index].connection else {
+      return []
+    }
+    return lose(index, over: links[connection]?.peer ?? 0, people)
+  }
+
+  /// Media is carried no longer; it stays subscribed.
+  private mutating func lose(
+    _ index: Int, over peer: UInt32, _ people: ParticipantTable
+  ) -> [RoomOutput] {
+    let receiver = receivers[index]
+    (receivers[index].connection, receivers[index].mid) = (nil, nil)
+    receivers[index].transceiver = nil
+    receivers[index].isOccupant = false
+    receivers[index].isExempt = false
+    receivers[index].isCarried = false
+    var outputs: [RoomOutput] = []
+    if receiver.isOccupant { outputs.append(.event(.audioVacated(receiver.media))) }
+    if receiver.isCarried, let place = carried(receiver, by: peer, people) {
+      outputs.append(.person(.ended(place)))
+    }
+    return outputs
+  }
+
+  /// Media whose section and transceiver are known is carried from now on.
+  private mutating func tellCarried(
+    _ index: Int, _ people: ParticipantTable, _ links: ConnectionTable
+  ) -> [RoomOutput] {
+    let receiver = receivers[index]
+    guard !receiver.isCarried, let connection = receiver.connection, let link = links[connection],
+      let place = carried(receiver, by: link.peer, people)
+    else { return [] }
+    let isAlwaysOn = people.media(receiver.media)?.isAlwaysOn == true
+    let isHeard =
+      !receiver.isVideo && isHeardAtOnce(receiver.media, isAlwaysOn: isAlwaysOn)
+    receivers[index].isCarried = true
+    receivers[index].isOccupant = isHeard
+    receivers[index].isExempt = isAlwaysOn && isHeard && choosesVoices
+    var outputs: [RoomOutput] = [
+      .person(.carried(place)),
+      .event(.remoteSubscribed(receiver.media, connection, transceiver: place.transceiver)),
+    ]
+    if isHeard, hasAudioSlots {
+      outputs += order(receiver) { .exemptAudio(transceiver: $0, true) }
+    }
+    if isHeard { outputs.append(.event(.audioOccupied(receiver.media))) }
+    if isMuted || receiver.isMuted { outputs += setAudible(receiver) }
+    outputs += setSilenced(receiver, !isHeard)
+    return outputs
+  }
+
+  private func carried(
+    _ receiver: Receiver, by peer: UInt32, _ people: ParticipantTable
+  ) -> CarriedMedia? {
+    guard let transceiver = receiver.transceiver, let media = people.media(receiver.media),
+      let owner = people.person(media.owner)
+    else { return nil }
+    return CarriedMedia(
+      participant: owner.number, media: media.id.number, kind: media.kind, isInbound: true,
+      peer: peer, transceiver: transceiver, extraValue: media.extraValue)
+  }
+
+  private func receiver(on connection: ConnectionID, mid: String) -> Receiver? {
+    receivers.first { $0.connection == connection && $0.mid == mid }
+  }
+
+  // MARK: What is heard
+
+  /// A slot is held by what a transceiver receives, or no longer.
+  mutating func takeSlot(
+    _ isHeld: Bool, of transceiver: UInt32, on connection: ConnectionID
+  ) -> [RoomOutput] {
+    let index = receivers.firstIndex {
+      $0.connection == connection && $0.transceiver == transceiver
+    }
+    guard let index, receivers[index].isOccupant != isHeld, !receivers[index].isExempt else {
+      return []
+    }
+    receivers[index].isOccupant = isHeld
+    let media = receivers[index].media
+    return setSilenced(receivers[index], !isHeld)
+      + [.event(isHeld ? .audioOccupied(media) : .audioVacated(media))]
+  }
+
+  /// Whether somebody chooses who is heard.
+  private var choosesVoices: Bool { if case .all = voices { false } else { true } }
+
+  /// Plays what a receiver without a slot receives, or not.
+  private func setSilenced(_ receiver: Receiver, _ isSilenced: Bool) -> [RoomOutput] {
+    guard silences, !receiver.isVideo else { return [] }
+    return order(receiver) { .setSilenced(transceiver: $0, isSilenced) }
+  }
+
+  /// The service sends these voices and no others, besides those that are always on.
+  mutating func setVoices(_ media: [MediaID]) -> [RoomOutput] {
+    guard case .told = voices else { return [] }
+    told = Array(media.prefix(ReceiverPool.toldMaximum))
+    var outputs: [RoomOutput] = []
+    // Who loses its place goes before who takes it.
+    for isHeard in [false, true] {
+      for index in receivers.indices where receivers[index].isCarried && !receivers[index].isVideo {
+        let receiver = receivers[index]
+        guard !receiver.isExempt, receiver.isOccupant != isHeard,
+          told.contains(receiver.media) == isHeard
+        else { continue }
+        receivers[index].isOccupant = isHeard
+        outputs.append(
+          .event(isHeard ? .audioOccupied(receiver.media) : .audioVacated(receiver.media)))
+      }
+    }
+    return outputs
+  }
+
+  /// No service sends more voices at once.
+  private static let toldMaximum = 1_000
+
+  /// Audio that became always on is heard whoever else speaks; what is so no longer waits for its
+  /// turn.
+  mutating func exempt(_ media: PublishedMedia) -> [RoomOutput] {
+    guard choosesVoices, let index = place(of: media.id), !receivers[index].isVideo,
+      receivers[index].isCarried, receivers[index].transceiver != nil,
+      receivers[index].isExempt != media.isAlwaysOn
+    else { return [] }
+    let wasHeard = receivers[index].isOccupant
+    let isHeard = isHeardAtOnce(media.id, isAlwaysOn: media.isAlwaysOn)
+    receivers[index].isExempt = media.isAlwaysOn
+    receivers[index].isOccupant = isHeard
+    var outputs: [RoomOutput] = []
+    if hasAudioSlots {
+      outputs = order(receivers[index]) { .exemptAudio(transceiver: $0, media.isAlwaysOn) }
+    }
+    guard wasHeard != isHeard else { return outputs }
+    outputs += setSilenced(receivers[index], !isHeard)
+    return outputs + [.event(isHeard ? .audioOccupied(media.id) : .audioVacated(media.id))]
+  }
+
+  /// Mutes everything that is received, or no longer.
+  mutating func setMuted(_ isMuted: Bool) -> [RoomOutput] {
+    self.isMuted = isMuted
+    return receivers.flatMap { setAudible($0) }
+  }
+
+  /// Mutes one piece of media alone, or no longer.
+  mutating func setMuted(_ isMuted: Bool, _ media: MediaID) throws(SignalingFailure) -> [RoomOutput]
+  {
+    guard let index = place(of: media) else { throw failure(.notSubscribed, media) }
+    receivers[index].isMuted = isMuted
+    return setAudible(receivers[index])
+  }
+
+  /// Lets what a transceiver receives be heard, or not.
+  private func setAudible(_ receiver: Receiver) -> [RoomOutput] {
+    guard !receiver.isVideo else { return [] }
+    return order(receiver) { .setAudible(transceiver: $0, !isMuted && !receiver.isMuted) }
+  }
+
+  /// Something that the connection of a receiver is to do with its transceiver.
+  private func order(
+    _ receiver: Receiver, _ order: (UInt32) -> RoomConnectionOrder
+  ) -> [RoomOutput] {
+    guard let connection = receiver.connection, let transceiver = receiver.transceiver else {
+      return []
+    }
+    return [.connection(connection, order(transceiver))]
+  }
+
+  private func failure(_ code: RoomErrorCode, _ media: MediaID) -> SignalingFailure {
+    SignalingFailure(code, code.meaning, media: media)
+  }
+}

@@ -1,0 +1,245 @@
+package import Wire
+
+/// A room as one machine: the signaling protocol within it, who is there, what is sent and received
+/// over which connections, and what the application is told.
+///
+/// The connections are machines of their own: this one says what they are to do, and hears of what
+/// they did.
+package struct RoomMachine: Machine {
+  package typealias Input = RoomInput
+  package typealias Output = RoomOutput
+
+  private let protocols: SignalingProtocols
+  private var entropy: Entropy?
+  private var signaling: (any SignalingMachine)?
+  private var signals = Outbox<SignalingOutput>()
+
+  private(set) var configuration = RoomConfiguration(
+    signaling: SignalingConfiguration(protocolName: "", urls: []))
+  var life = RoomLife()
+  var token = RoomToken()
+  var people = ParticipantTable()
+  var own = LocalMediaTable()
+  var pool = ReceiverPool(initial: 1, maximum: 1, growth: 1, voices: .all)
+  var links = ConnectionTable(delay: .zero, maximum: 0)
+  var actions = ActionTable(limit: .zero)
+  var share = ScreenShare()
+  var waiting = WaitingCalls()
+
+  /// - Parameter protocols: those that a room can speak.
+  package init(_ protocols: SignalingProtocols) { self.protocols = protocols }
+
+  package var entropyDrawn: UInt64 { entropy?.drawn ?? 0 }
+
+  /// What the protocol can do; nothing before the genesis.
+  var abilities: SignalingAbilities { signaling?.abilities ?? [] }
+
+  package var deadline: Instant? {
+    [
+      signaling?.deadline, life.deadline, token.deadline, links.deadline, actions.deadline,
+      share.deadline,
+    ].reduce(nil, earliest)
+  }
+
+  package mutating func step(
+    _ input: RoomInput, at now: Instant, into outbox: inout Outbox<RoomOutput>
+  ) {
+    switch input {
+    case .genesis(let configuration, let seed): begin(configuration, seed)
+    case .deadline: reachDeadline(at: now, into: &outbox)
+    case .call(let id, let call): take(call, id: id, at: now, into: &outbox)
+    case .transport(let id, let event): tell(.transport(id, event), at: now, into: &outbox)
+    case .response(let id, let result): tell(.response(id, result), at: now, into: &outbox)
+    case .connection(let id, let report): take(report, of: id, at: now, into: &outbox)
+    case .share(let report): take(report, at: now, into: &outbox)
+    }
+  }
+
+  private mutating func begin(_ configuration: RoomConfiguration, _ seed: [UInt8]) {
+    self.configuration = configuration
+    let entropy = Entropy(seed: seed)
+    self.entropy = entropy
+    signaling = protocols.machine(configuration.signaling, entropy: entropy)
+    pool = ReceiverPool(
+      initial: configuration.videoReceiverInitialCount,
+      maximum: configuration.videoReceiverMaximumCount,
+      growth: configuration.videoReceiverGrowthRate,
+      voices: voices)
+    links = ConnectionTable(
+      delay: .milliseconds(configuration.restartDelayMilliseconds),
+      maximum: configuration.restartMaximum)
+    actions = ActionTable(limit: .milliseconds(configuration.actionTimeoutMilliseconds))
+  }
+
+  /// Who selects the active voices: nobody, the service, or this client.
+  private var voices: ReceiverPool.Voices {
+    if abilities.contains(.toldVoices) { return .told }
+    guard configuration.audioOccupants != nil, !abilities.contains(.audioSelection) else {
+      return .all
+    }
+    return .slots(silences: configuration.silencesWithoutSlot ?? false)
+  }
+
+  // MARK: The signaling within
+
+  /// Whether there is a machine for the protocol of the configuration.
+  var hasSignaling: Bool { signaling != nil }
+
+  var signalingDeadline: Instant? { signaling?.deadline }
+  var signalingStatus: [RoomSnapshot.Word] {
+    (signaling?.status ?? []).map { RoomSnapshot.Word(name: $0.name, value: $0.value) }
+  }
+
+  /// Gives the signaling an input, and carries out all that comes of it.
+  mutating func tell(
+    _ input: SignalingInput, at now: Instant, into outbox: inout Outbox<RoomOutput>
+  ) {
+    signaling?.step(input, at: now, into: &signals)
+    while let output = signals.next() { carryOut(output, at: now, into: &outbox) }
+  }
+
+  mutating func want(
+    _ intent: RoomIntent, at now: Instant, into outbox: inout Outbox<RoomOutput>
+  ) {
+    tell(.intent(intent), at: now, into: &outbox)
+  }
+
+  private mutating func carryOut(
+    _ output: SignalingOutput, at now: Instant, into outbox: inout Outbox<RoomOutput>
+  ) {
+    switch output {
+    case .transport(let id, let request): outbox.append(.transport(id, request))
+    case .request(let id, let request): outbox.append(.request(id, request))
+    case .connection(let id, let request):
+      order(request, of: id, at: now, into: &outbox)
+    case .event(let event): take(event, at: now, into: &outbox)
+    }
+  }
+
+  private mutating func order(
+    _ request: ConnectionRequest, of id: ConnectionID, at now: Instant,
+    into outbox: inout Outbox<RoomOutput>
+  ) {
+    switch request {
+    case .open(let role, _):
+      guard links.open(id, role) else { return }
+      outbox.append(.connection(id, .request(request)))
+      if role != .down {
+        attach(own.attached, to: id, into: &outbox)
+      }
+      if role != .up, let count = configuration.audioOccupants,
+        !abilities.contains(.audioSelection)
+      {
+        outbox.append(.connection(id, .limitAudio(count)))
+      }
+    case .close: close(id, into: &outbox)
+    case .makeOffer, .setRemote:
+      guard links[id] != nil else { return }
+      outbox.append(.connection(id, .request(request)))
+      if let told = life.reach(.offered) { outbox.append(told) }
+    default:
+      guard links[id] != nil else { return }
+      outbox.append(.connection(id, .request(request)))
+    }
+  }
+
+  /// Closes a connection; what it carried is carried no longer.
+  mutating func close(_ id: ConnectionID, into outbox: inout Outbox<RoomOutput>) {
+    guard let link = links.close(id) else { return }
+    outbox.append(own.lose(id))
+    outbox.append(pool.lose(link, people))
+    outbox.append(.connection(id, .request(.close)))
+  }
+
+  // MARK: Deadlines
+
+  private mutating func reachDeadline(at now: Instant, into outbox: inout Outbox<RoomOutput>) {
+    if let due = signaling?.deadline, due <= now { tell(.deadline, at: now, into: &outbox) }
+    if token.takeDue(at: now) { outbox.append(.tokenWanted) }
+    for action in actions.takeOverdue(at: now) {
+      let code = action.kind.timeout
+      settle(
+        action, SignalingFailure(code, "the service did not answer in time: \(code.meaning)"),
+        into: &outbox)
+    }
+    for remedy in links.takeDue(at: now) { apply(remedy, at: now, into: &outbox) }
+    if let failure = share.takeOverdue(at: now) {
+      outbox.append(.share(.end(isLeaving: false)))
+      outbox.append(.event(.screenShare(share.status)))
+      outbox.append(.event(.failed(failure)))
+    }
+    switch life.takeOverdue(at: now) {
+    case .connecting:
+      fail(SignalingFailure(.unreachable, "the room was not there in time"), at: now, into: &outbox)
+    case .disconnecting:
+      finish(
+        RoomEnding(.disconnected, message: "the service did not say goodbye"), at: now,
+        into: &outbox)
+    default: break
+    }
+  }
+
+  private mutating func apply(
+    _ remedy: ConnectionTable.Remedy, at now: Instant, into outbox: inout Outbox<RoomOutput>
+  ) {
+    switch remedy {
+    case .restart(let id, let attempt):
+      outbox.append(.event(.restartingICE(id, attempt: attempt)))
+      want(.restartICE(id), at: now, into: &outbox)
+    case .giveUp(let id):
+      let role = links[id]?.role.rawValue ?? ""
+      fail(
+        SignalingFailure(
+          .connectionFailed,
+          "the \(role) connection found no path after \(configuration.restartMaximum) restarts"),
+        at: now, into: &outbox)
+    }
+  }
+
+  // MARK: The end
+
+  /// Tells an error after which the room does not go on, and leaves.
+  mutating func fail(
+    _ failure: SignalingFailure, at now: Instant, into outbox: inout Outbox<RoomOutput>
+  ) {
+    guard life.state != .disconnected else { return }
+    var failure = failure
+    failure.isCritical = true
+    life.fail()
+    outbox.append(.event(.failed(failure)))
+    outbox.append(waiting.refuse(failure))
+    want(.leave, at: now, into: &outbox)
+    finish(RoomEnding(.disconnected, message: failure.message), at: now, into: &outbox)
+  }
+
+  /// The room is over: everything is closed and answered, and then that is told, as the last thing.
+  mutating func finish(
+    _ ending: RoomEnding, at now: Instant, into outbox: inout Outbox<RoomOutput>
+  ) {
+    guard let entered = life.enter(.disconnected, at: now) else { return }
+    for link in links.connections { close(link.id, into: &outbox) }
+    let failure = SignalingFailure(.invalidState, "the room is over")
+    for action in actions.takeAll() where action.call != nil {
+      settle(action, failure, into: &outbox)
+    }
+    if let order = share.stop(isLeaving: true, at: now) { outbox.append(.share(order)) }
+    for person in people.people where person.isPresent {
+      if let change = people.leave(person.id) { outbox.append(.person(change)) }
+    }
+    token.forget()
+    signaling = nil
+    signals.removeAll()
+    outbox.append(entered)
+    outbox.append(.event(.disconnected(ending)))
+    let reason = ending.message.isEmpty ? "the room is over" : ending.message
+    outbox.append(waiting.refuse(SignalingFailure(.joinRefused, reason)))
+    outbox.append(waiting.leave())
+  }
+}
+
+extension Outbox<RoomOutput> {
+  /// Takes what followed from a change in one of the parts.
+  mutating func append(_ outcome: [RoomOutput]) {
+    for output in outcome { append(output) }
+  }
+}

@@ -1,0 +1,177 @@
+import Media
+import Observer
+package import Peer
+package import Replay
+package import Tape
+package import Wire
+
+/// A replay whose packets somebody follows: as they were on the wire, and as they are without
+/// their protection; those of endpoints, and those of calls that an observer saw.
+///
+/// Recorded frames stand in for the codecs where the take has them: what they make is of no use
+/// here.
+package struct FollowedReplay {
+  /// A packet that comes by.
+  package enum Sight {
+    /// A datagram as it was on the wire; of a truncated one only the beginning is known.
+    case datagram([UInt8], isTruncated: Bool)
+    /// RTP, RTCP or SCTP in the clear.
+    case clear([UInt8], ClearPacket.Kind)
+    /// What one side of a TCP connection sent next, after `lost` bytes that nobody saw.
+    case segment([UInt8], lost: Int, isEnd: Bool)
+  }
+
+  /// Who sent it to whom, and when.
+  package typealias Follower = (
+    _ sight: Sight, _ source: SocketAddress, _ destination: SocketAddress, _ at: Instant
+  ) -> Void
+
+  private let take: String
+  private let only: Int64?
+  private let keepsMedia: Bool
+  /// The numbers of the peers that are endpoints, in the order in which they began, which is that
+  /// in which a replay makes them.
+  package let endpoints: [Int64]
+
+  /// - Parameter only: the number of the endpoint whose packets are wanted; nil for all.
+  package init(take: String, only: Int64?) throws(TapeError) {
+    self.take = take
+    self.only = only
+    let connection = try TakeFile.open(take)
+    keepsMedia = try TakeHeader.read(from: connection, path: take).keepsMedia
+    do throws(SQLiteError) {
+      let peers = try connection.prepare(
+        "SELECT peer FROM peer WHERE role <> 'observed' ORDER BY row")
+      var endpoints: [Int64] = []
+      while try peers.step() { endpoints.append(peers.values(Int64.self)) }
+      self.endpoints = endpoints
+    } catch {
+      throw TapeError(path: take, place: "peer", error)
+    }
+  }
+
+  /// Replays the take to its end or to the first difference; once only.
+  package func run(
+    progress: (_ at: Instant, _ end: Instant) -> Void, _ follow: @escaping Follower
+  ) throws(TapeError) -> ReplayReport {
+    var made = 0
+    var options = Replayer.Options()
+    options.skipsCodecs = keepsMedia
+    let watch = FollowedWatch(follow)
+    let replayer = try Replayer(
+      path: take, options: options,
+      kinds: .following { input, outputs, at in
+        if only == nil { watch.note(input, outputs, at) }
+      },
+      codecs: { LibraryCodecs() },
+      peer: { codecs in
+        let number = made < endpoints.count ? endpoints[made] : 0
+        made += 1
+        let machine = PeerMachine(codecs: codecs)
+        guard only == nil || only == number else { return machine }
+        return FollowedPeer(machine, follow)
+      })
+    let end = try replayer.lastTime() ?? .zero
+    return try replayer.run { progress($0, end) }
+  }
+}
+
+/// Follows observers.
+private final class FollowedWatch {
+  private let follow: FollowedReplay.Follower
+  /// The ends of the pairs that observers told of.
+  private var pairs: [Int: [SocketAddress]] = [:]
+
+  init(_ follow: @escaping FollowedReplay.Follower) { self.follow = follow }
+
+  /// What an observer saw and what that was in the clear.
+  func note(_ input: ObserverInput, _ outputs: [ObserverOutput], _ at: Instant) {
+    var seen: (SocketAddress, SocketAddress)?
+    switch input {
+    case .datagram(let datagram, let isTruncated, let arrival):
+      seen = (datagram.local, datagram.remote)
+      follow(
+        .datagram(datagram.bytes, isTruncated: isTruncated), datagram.local, datagram.remote,
+        arrival)
+    case .call(.segment(let source, let destination, let bytes, let lost, let isEnd)):
+      guard let source = SocketAddress(source), let destination = SocketAddress(destination) else {
+        break
+      }
+      seen = (source, destination)
+      follow(.segment([UInt8](bytes), lost: lost, isEnd: isEnd), source, destination, at)
+    default: break
+    }
+    for output in outputs {
+      switch output.content {
+      case .told(.pair(let pair)): pairs[pair.number] = pair.addresses
+      case .told(.carried(let datagram)):
+        let (source, destination) = (datagram.tuple.source, datagram.tuple.destination)
+        pairs[datagram.pair] =
+          datagram.from == 0 ? [source, destination] : [destination, source]
+      case .told(.packet(let packet)) where packet.isClear:
+        if pairs[packet.pair] == nil, let seen {
+          pairs[packet.pair] = ends(packet.pair, outputs, seen)
+        }
+        guard let ends = pairs[packet.pair] else { continue }
+        follow(
+          .clear(packet.bytes, ClearPacket.Kind(packet.kind)), ends[packet.from],
+          ends[1 - packet.from], packet.at)
+      default: break
+      }
+    }
+  }
+
+  /// The ends of a pair that nothing announced, of which is told at the end alone.
+  ///
+  /// What waited until it showed to be of a call comes before the packet that showed it, and may
+  /// have gone the other way.
+  private func ends(
+    _ pair: Int, _ outputs: [ObserverOutput], _ seen: (SocketAddress, SocketAddress)
+  ) -> [SocketAddress] {
+    let last = outputs.lazy.reversed().compactMap { output -> ObservedPacket? in
+      guard case .told(.packet(let packet)) = output.content else { return nil }
+      return packet.pair == pair ? packet : nil
+    }.first
+    return last?.from == 1 ? [seen.1, seen.0] : [seen.0, seen.1]
+  }
+}
+
+extension ClearPacket.Kind {
+  fileprivate init(_ kind: ObservedPacket.Kind) {
+    switch kind {
+    case .rtp: self = .rtp
+    case .rtcp: self = .rtcp
+    case .sctp: self = .sctp
+    }
+  }
+}
+
+/// A peer in a replay whose packets somebody follows.
+private final class FollowedPeer: ReplayedPeer {
+  private let machine: PeerMachine
+  private let follow: FollowedReplay.Follower
+
+  init(_ machine: PeerMachine, _ follow: @escaping FollowedReplay.Follower) {
+    self.machine = machine
+    self.follow = follow
+    machine.onlooker = { packet in
+      let ends =
+        packet.isInbound ? (packet.remote, packet.local) : (packet.local, packet.remote)
+      follow(.clear(packet.bytes, packet.kind), ends.0, ends.1, packet.at)
+    }
+  }
+
+  func step(_ input: PeerInput, at now: Instant, into outbox: inout Outbox<PeerOutput>) {
+    if case .datagram(let datagram, let arrival) = input {
+      follow(
+        .datagram(datagram.bytes, isTruncated: false), datagram.remote, datagram.local, arrival)
+    }
+    machine.step(input, at: now, into: &outbox)
+    for case .datagram(let datagram) in outbox.outputs {
+      follow(.datagram(datagram.bytes, isTruncated: false), datagram.local, datagram.remote, now)
+    }
+  }
+
+  var deadline: Instant? { machine.deadline }
+  var entropyDrawn: UInt64 { machine.entropyDrawn }
+}

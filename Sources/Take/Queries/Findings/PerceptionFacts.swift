@@ -1,0 +1,212 @@
+import Crypto
+import Tape
+
+/// What rules about audio and video look at besides what all look at.
+package struct PerceptionFacts: Sendable {
+  /// A call of the application that changes what is sent, or what of it is heard.
+  package struct Change: Sendable {
+    package var at: Int64
+    package var peer: Int64
+    package var name: String
+    package var track: Int64?
+    /// Of `setEnabled`: whether of received media.
+    package var isInbound: Bool
+    /// Of `setEnabled` and `replaceSource`: whether there is media from now on.
+    package var isOn: Bool
+    /// Of `setParameters` and `limitBitrate`: the least of the limits, in bits per second.
+    package var limit: Int64?
+  }
+
+  /// A time in which the pictures of a track were the same over and over.
+  package struct Still: Sendable {
+    package var peer: Int64
+    package var track: Int64
+    package var direction: WireDirection
+    package var from: Int64
+    package var to: Int64
+    package var pictures: Int64
+    /// The luma of a picture of one shade, 0 to 255; nil for another one.
+    package var shade: Int?
+  }
+
+  /// Frames that the application handed to a sender, between two pauses of a second and more.
+  package struct Captured: Sendable {
+    package var peer: Int64
+    package var track: Int64
+    package var isVideo: Bool
+    package var from: Int64
+    package var to: Int64
+    package var count: Int64
+    /// The longest time between two of them.
+    package var longestGap: Int64
+  }
+
+  /// Blocks of audio that were concealed one after another.
+  package struct Concealment: Sendable {
+    package var peer: Int64
+    package var track: Int64
+    package var from: Int64
+    package var to: Int64
+  }
+
+  /// A video frame whose packets took long to arrive.
+  package struct SlowFrame: Sendable {
+    /// The place in `CallFacts.streams`.
+    package var stream: Int
+    package var rtpTime: Int64
+    package var from: Int64
+    package var to: Int64
+    package var bytes: Int64
+    package var packets: Int64
+  }
+
+  /// A codec that a track went over to.
+  package struct CodecChange: Sendable {
+    package var peer: Int64
+    package var track: Int64
+    package var direction: WireDirection
+    package var kind: String
+    package var at: Int64
+    package var from: String
+    package var to: String
+  }
+
+  /// Packets of a stream that came so much later than later ones that it matters.
+  package struct Displaced: Sendable {
+    package var packets: Int64 = 0
+    package var from: Int64
+    package var to: Int64
+    package var mostNanoseconds: Int64 = 0
+  }
+
+  package var changes: [Change] = []
+  package var stills: [Still] = []
+  package var captured: [Captured] = []
+  package var concealments: [Concealment] = []
+  package var slowFrames: [SlowFrame] = []
+  package var codecChanges: [CodecChange] = []
+  /// When peers had descriptions from or for each other.
+  package var negotiations: [(peer: Int64, at: Int64)] = []
+  /// What the other side allows to be sent of video, in bits per second, since when (`b=`).
+  package var lines: [(peer: Int64, at: Int64, limit: Int64)] = []
+  /// Who is behind each source, as its reports say (RFC 3550 section 6.5.1).
+  package var names: [Int64: String] = [:]
+  package var samples: [StatSample] = []
+
+  /// By the place of the stream.
+  package var displaced: [Int: Displaced] = [:]
+  /// The latest packets of each stream, of which the oldest goes first.
+  private var latest: [[(sequence: Int64, at: Int64)]] = []
+  /// Of each stream the frame that is arriving.
+  private var arriving: [SlowFrame] = []
+
+  init() {}
+
+  /// Frames that take less are of no interest.
+  private static let leastSpread: Int64 = 150_000_000
+
+  /// Sees a packet of RTP in the pass over all; `stream` is its place in `CallFacts.streams`.
+  mutating func add(_ sight: PacketSight, _ stream: Int) {
+    guard sight.direction == .inbound else { return }
+    while arriving.count <= stream {
+      latest.append([])
+      arriving.append(
+        SlowFrame(
+          stream: arriving.count, rtpTime: -1, from: sight.at, to: sight.at, bytes: 0, packets: 0))
+    }
+    order(sight, stream)
+    if arriving[stream].rtpTime == sight.rtpTime {
+      arriving[stream].to = max(arriving[stream].to, sight.at)
+      arriving[stream].bytes &+= sight.size
+      arriving[stream].packets += 1
+      return
+    }
+    let frame = arriving[stream]
+    if frame.packets > 2, frame.to &- frame.from >= Self.leastSpread,
+      slowFrames.count < CallFacts.most
+    {
+      slowFrames.append(frame)
+    }
+    arriving[stream] = SlowFrame(
+      stream: stream, rtpTime: sight.rtpTime, from: sight.at, to: sight.at, bytes: sight.size,
+      packets: 1)
+  }
+
+  /// Packets that come less late than this after later ones disturb no receiver.
+  private static let leastDisplacement: Int64 = 10_000_000
+
+  private mutating func order(_ sight: PacketSight, _ stream: Int) {
+    if let last = latest[stream].last {
+      let step = ((sight.sequence &- last.sequence &+ 32_768) & 65_535) &- 32_768
+      if step <= 0 {
+        guard step > -64, step < 0 else { return }
+        // The first of those that should have come after it.
+        guard
+          let later = latest[stream].first(where: {
+            ((($0.sequence &- sight.sequence) & 65_535) &- 1) < 64
+          }), !latest[stream].contains(where: { $0.sequence == sight.sequence })
+        else { return }
+        let wait = sight.at &- later.at
+        guard wait >= Self.leastDisplacement else { return }
+        var found = displaced[stream] ?? Displaced(from: sight.at, to: sight.at)
+        found.packets += 1
+        found.to = sight.at
+        found.mostNanoseconds = max(found.mostNanoseconds, wait)
+        displaced[stream] = found
+        return
+      }
+    }
+    latest[stream].append((sight.sequence, sight.at))
+    if latest[stream].count > 96 { latest[stream].removeFirst(48) }
+  }
+
+  /// Reads what stands in other tables.
+  mutating func read(_ connection: borrowing SQLiteConnection, _ facts: CallFacts)
+    throws(SQLiteError)
+  {
+    (arriving, latest) = ([], [])
+    try readChanges(connection)
+    try readDescriptions(connection)
+    try readStills(connection)
+    try readCaptures(connection)
+    try readConcealments(connection)
+    try readCodecs(connection)
+    try readNames(connection)
+    try readSamples(connection)
+  }
+
+  // MARK: Questions
+
+  /// Whether a track was off at some time between two instants, as far as this end knows.
+  package func isOff(
+    _ peer: Int64, _ track: Int64?, _ direction: WireDirection, from: Int64, to: Int64
+  ) -> Bool {
+    var isOn = true
+    for change in changes
+    where change.peer == peer && change.track == track && change.at <= to
+      && change.isInbound == (direction == .inbound)
+      && ["setEnabled", "replaceSource", "disabled", "mute", "enabled", "unmute"]
+        .contains(change.name)
+    {
+      // A quarter of a second of grace at both ends.
+      if !isOn, change.at &- 250_000_000 > from { return true }
+      isOn = change.isOn
+    }
+    return !isOn
+  }
+
+  /// Whether the application or a negotiation changed what a peer sends at about an instant.
+  package func isMeant(_ peer: Int64, at: Int64, within nanoseconds: Int64 = 1_500_000_000) -> Bool
+  {
+    negotiations.contains { $0.peer == peer && abs($0.at &- at) <= nanoseconds }
+      || changes.contains {
+        $0.peer == peer && !$0.isInbound && abs($0.at &- at) <= nanoseconds
+          && $0.name != "setContentHint" && $0.name != "noteCapture"
+      }
+  }
+
+  /// Whether what a transceiver sends is a screen, by its hint.
+  package func isScreen(_ peer: Int64, _ track: Int64) -> Bool {
+    changes.contains { $0.peer == peer && $0.track == track && $0.name == "setContentHint" }
+  }
+}

@@ -1,0 +1,209 @@
+import Media
+import Stats
+package import Tape
+import Wire
+
+/// Who spoke when in a take, and how loud everybody was: what `retake speakers` prints.
+///
+/// Participants are the audio tracks of each peer, those it sends and those it hears, and the
+/// voices that a mixer named in what it sent. The peer itself noticed who spoke and who dominated,
+/// and a replay verifies that it notices the same again; here it is only read.
+package struct SpeakerTimeline: Sendable, Codable {
+  /// A voice as one peer sends or hears it.
+  package struct Participant: Sendable, Codable {
+    package var peer: Int64
+    /// The label of the peer.
+    package var label: String
+    /// The transceiver's number.
+    package var track: Int64
+    /// `in` for what the peer hears, `out` for what it sends.
+    package var direction: String
+    /// The source that was mixed into the track (CSRC); nil for the track itself.
+    package var contributor: Int64?
+    /// Who of a room it is, by name; nil for tracks of no room.
+    package var person: String?
+    /// How much of its audio the take has levels of, and how much of that is silence.
+    package var heardNanoseconds: Int64 = 0
+    package var silentNanoseconds: Int64 = 0
+    /// The mean level while speaking in tenths of dBov; nil when the participant never spoke.
+    package var meanTenthsOfDecibels: Int?
+    /// The loudest moment in dBov, and as a meter from 0 to 100 shows it.
+    package var loudestDecibels = AudioLevel.silence.dbov
+    package var loudestPercent = 0
+    /// How long it spoke, and how long it was the dominant speaker of its peer.
+    package var speakingNanoseconds: Int64 = 0
+    package var dominantNanoseconds: Int64 = 0
+
+    /// The name in the view `speaker`: label, direction, track, and the contributor if any.
+    package var name: String {
+      "\(label)/\(direction)/\(track)" + (contributor.map { "/\($0)" } ?? "")
+    }
+
+    /// The name with the person in front, where it is known.
+    package var title: String { person.map { "\($0) (\(name))" } ?? name }
+  }
+
+  /// A time in which a participant spoke, short pauses included.
+  package struct Speech: Sendable, Codable, Hashable {
+    /// The place of the participant in `participants`.
+    package var participant: Int
+    package var fromNanoseconds: Int64
+    package var toNanoseconds: Int64
+    /// The mean level of the blocks with speech in tenths of dBov.
+    package var meanTenthsOfDecibels: Int
+  }
+
+  /// A time in which a participant was the dominant speaker among those its peer sends and hears.
+  package struct Dominance: Sendable, Codable, Hashable {
+    package var participant: Int
+    package var fromNanoseconds: Int64
+    package var toNanoseconds: Int64
+  }
+
+  package private(set) var participants: [Participant] = []
+  /// In the order of their beginnings.
+  package private(set) var speeches: [Speech] = []
+  package private(set) var dominances: [Dominance] = []
+  /// Why there are no levels, where audio was there; nil where there was none or they are here.
+  private(set) var unheard: String?
+
+  /// Reads the levels of a take, or of a part of it, at whose ends what lasts longer is cut.
+  package init(path: String, selection: TakeSelection = TakeSelection()) throws(TapeError) {
+    let connection = try TakeFile.openForQueries(path)
+    do throws(SQLiteError) {
+      let labels = try PeerLabels(connection)
+      try readLevels(connection, labels, selection)
+      try readSpeeches(connection, labels, selection)
+      try readDominances(connection, labels, selection)
+      let people = try RoomPeople(connection)
+      for index in participants.indices {
+        let voice = participants[index]
+        // Which of several people a mixer names by a number, nobody says.
+        guard voice.contributor == nil else { continue }
+        participants[index].person = people.name(
+          peer: voice.peer, track: voice.track, direction: voice.direction)
+      }
+      if participants.isEmpty { unheard = try UnheardMedia.reason(connection, kind: "audio") }
+    } catch {
+      throw TapeError(path: path, error)
+    }
+    addTimes()
+  }
+
+  // MARK: Reading
+
+  /// What the sender's packets say counts before what was decoded, as it does for the peer.
+  private mutating func readLevels(
+    _ connection: borrowing SQLiteConnection, _ labels: PeerLabels, _ selection: TakeSelection
+  ) throws(SQLiteError) {
+    let rows = try connection.prepare(
+      """
+      SELECT peer, track, direction, NULL, sum(samples),
+        sum(iif(coalesce(sender_level = 127, energy = 0), samples, 0)),
+        min(sender_level), max(iif(sender_level IS NULL, energy / samples, NULL))
+      FROM level WHERE samples > 0 AND at_ns BETWEEN ?1 AND ?2
+      GROUP BY peer, track, direction ORDER BY min(row)
+      """)
+    rows.bind(selection.fromNanoseconds, at: 1)
+    rows.bind(selection.toNanoseconds, at: 2)
+    while try rows.step() {
+      guard selection.peers?.contains(rows.integer(0)) ?? true else { continue }
+      let index = place(of: rows, labels)
+      let (heard, silent, senderLevel, energy) = rows.values(
+        from: SpeakerTimeline.voiceColumns, Int64.self, Int64.self, UInt8?.self, Int64?.self)
+      // Samples at 48 kHz.
+      participants[index].heardNanoseconds = heard *| 62_500 / 3
+      participants[index].silentNanoseconds = silent *| 62_500 / 3
+      var loudest = AudioLevel.silence
+      if let senderLevel { loudest = AudioLevel(headerExtension: senderLevel) }
+      if let energy {
+        let level = AudioMeter.level(energy: UInt64(clamping: energy), frameCount: 1)
+        loudest = max(loudest, AudioLevel(headerExtension: level))
+      }
+      participants[index].loudestDecibels = loudest.dbov
+      participants[index].loudestPercent = loudest.percent
+    }
+  }
+
+  private mutating func readSpeeches(
+    _ connection: borrowing SQLiteConnection, _ labels: PeerLabels, _ selection: TakeSelection
+  ) throws(SQLiteError) {
+    let rows = try connection.prepare(
+      """
+      SELECT peer, track, direction, contributor, from_ns, to_ns, CAST(round(10 * dbov) AS INTEGER)
+      FROM speaker ORDER BY from_ns
+      """)
+    while try rows.step() {
+      let (from, to, level) = rows.values(
+        from: SpeakerTimeline.voiceColumns, Int64.self, Int64.self, Int.self)
+      guard selection.holds(peer: rows.integer(0), from: from, to: to) else { continue }
+      speeches.append(
+        Speech(
+          participant: place(of: rows, labels),
+          fromNanoseconds: max(from, selection.fromNanoseconds),
+          toNanoseconds: min(to, selection.toNanoseconds), meanTenthsOfDecibels: level))
+    }
+  }
+
+  private mutating func readDominances(
+    _ connection: borrowing SQLiteConnection, _ labels: PeerLabels, _ selection: TakeSelection
+  ) throws(SQLiteError) {
+    let rows = try connection.prepare(
+      """
+      SELECT peer, track, direction, contributor, from_ns, to_ns
+      FROM dominant_speaker ORDER BY from_ns
+      """)
+    while try rows.step() {
+      let (from, to) = rows.values(from: SpeakerTimeline.voiceColumns, Int64.self, Int64.self)
+      guard selection.holds(peer: rows.integer(0), from: from, to: to) else { continue }
+      dominances.append(
+        Dominance(
+          participant: place(of: rows, labels),
+          fromNanoseconds: max(from, selection.fromNanoseconds),
+          toNanoseconds: min(to, selection.toNanoseconds)))
+    }
+  }
+
+  /// How many columns name the participant, in every query here.
+  private static let voiceColumns = 4
+
+  /// The participant that the first columns of a row name.
+  private mutating func place(of rows: borrowing SQLiteStatement, _ labels: PeerLabels) -> Int {
+    let (peer, track, direction, contributor) = rows.values(
+      Int64.self, Int64.self, String.self, Int64?.self)
+    let known = participants.firstIndex {
+      $0.track == track && $0.peer == peer && $0.direction == direction
+        && $0.contributor == contributor
+    }
+    if known == nil {
+      participants.append(
+        Participant(
+          peer: peer, label: labels[peer] ?? "", track: track, direction: direction,
+          contributor: contributor))
+    }
+    return known ?? participants.count - 1
+  }
+
+  // MARK: Totals
+
+  private mutating func addTimes() {
+    speeches.sort { ($0.fromNanoseconds, $0.participant) < ($1.fromNanoseconds, $1.participant) }
+    dominances.sort { ($0.fromNanoseconds, $0.participant) < ($1.fromNanoseconds, $1.participant) }
+    var weights = [Int64](repeating: 0, count: participants.count)
+    for speech in speeches {
+      let length = speech.toNanoseconds - speech.fromNanoseconds
+      participants[speech.participant].speakingNanoseconds +|= length
+      weights[speech.participant] +|= Int64(speech.meanTenthsOfDecibels) *| (length / 1_000_000)
+    }
+    for index in participants.indices {
+      let milliseconds = participants[index].speakingNanoseconds / 1_000_000
+      if milliseconds > 0 {
+        participants[index].meanTenthsOfDecibels = Int(weights[index] / milliseconds)
+      }
+    }
+    for dominance in dominances {
+      participants[dominance.participant].dominantNanoseconds +|= dominance.toNanoseconds
+        - dominance.fromNanoseconds
+    }
+  }
+}

@@ -1,0 +1,180 @@
+package import Media
+package import Peer
+import SCTP
+package import Stats
+package import Tape
+package import Wire
+
+/// A take that is executed step by step on one thread, for those who want to stop and look.
+///
+/// What the stack does is compared with the recording on the way, as in a whole replay. Nothing
+/// here starts a thread, so a process that walks may be forked.
+package final class TapeWalk {
+  /// A step that was executed.
+  package struct Step: Sendable {
+    package var recorded: TapeChunk.Step
+    /// The rows of the chunk that the step stands in.
+    package var rows: RowList
+    /// The SCTP packets that DTLS carried in the datagrams of the step.
+    package var data: [ClearPacket] = []
+  }
+
+  /// What the stack shows of the step under way.
+  private final class Overheard {
+    var data: [ClearPacket] = []
+  }
+
+  package let path: String
+  package let header: TakeHeader
+  /// The time of the take's last step, and the number of all.
+  package let end: Instant
+  package let stepCount: Int
+
+  /// The step that was executed last; nil at the beginning.
+  package private(set) var last: Step?
+  /// The first thing that the stack did differently.
+  package private(set) var divergence: Divergence?
+  package private(set) var memory = RowMemory()
+
+  private let source: StepSource
+  private let check: StepCheck
+  private var actors: DrivenActors
+  private let overheard = Overheard()
+  private var chunk = TapeChunk()
+  private var position = 0
+
+  /// How many steps are read at once.
+  private static let chunkSteps = 64
+
+  /// Opens a take at its beginning; with `skipsCodecs` recorded frames stand in for the codecs.
+  package init(
+    path: String, skipsCodecs: Bool, security: RecordedSecurity.Parts = [],
+    kinds: MachineKinds = MachineKinds(), codecs: @escaping () -> any CodecFactory
+  ) throws(TapeError) {
+    self.path = path
+    var skipsCodecs = skipsCodecs
+    let reader = try TapeReader(path: path, kinds: kinds)
+    if try OwnCodecCheck.needsFrames(reader, codecs: codecs) { skipsCodecs = true }
+    source = StepSource { () throws(TapeFault) in try reader.next(steps: TapeWalk.chunkSteps) }
+    header = reader.header
+    end = try reader.lastTime() ?? .zero
+    stepCount = try reader.stepCount()
+    let script =
+      skipsCodecs ? try FrameScript(path: path, keepsMedia: header.keepsMedia) : nil
+    let overheard = overheard
+    actors = DrivenActors(
+      script: script, security: security, kinds: kinds, codecs: codecs
+    ) { codecs in
+      let machine = PeerMachine(codecs: codecs)
+      machine.onlooker = { if $0.kind == .sctp { overheard.data.append($0) } }
+      return machine
+    }
+    check = StepCheck(header, comparesMedia: !skipsCodecs)
+    script?.follow(source)
+  }
+
+  /// The number of the step that was executed last; 0 at the beginning.
+  package var number: Int { last?.recorded.head.number ?? 0 }
+
+  /// The time of the step that was executed last.
+  package var at: Instant { last?.recorded.head.at ?? .zero }
+
+  /// The step that is executed next; nil at the end of the take.
+  package func next() throws(TapeError) -> StepHead? {
+    if position == chunk.steps.count {
+      do throws(TapeFault) {
+        guard let read = try source.next() else { return nil }
+        (chunk, position) = (read, 0)
+      } catch {
+        throw error.reason(path)
+      }
+    }
+    return chunk.steps[position].head
+  }
+
+  /// Executes the next step; nil at the end of the take.
+  package func advance() throws(TapeError) -> Step? {
+    guard try next() != nil else { return nil }
+    let step = chunk.steps[position]
+    position += 1
+    overheard.data = []
+    let (outputs, actor) = actors.execute(step, chunk.rows)
+    try actors.requireKnown(path)
+    memory.learn(chunk.rows, step.rows)
+    compare(step, outputs, actor)
+    last = Step(recorded: step, rows: chunk.rows, data: overheard.data)
+    return last
+  }
+
+  private func compare(
+    _ step: TapeChunk.Step, _ outputs: any RecordedOutputs, _ actor: DrivenActor
+  ) {
+    guard divergence == nil else { return }
+    let result = ExecutedChunk.Step(
+      outputs: outputs, deadline: actor.deadline, entropyDrawn: actor.entropyDrawn)
+    check.compare(step, chunk.rows, result)
+    if let finding = check.finding {
+      divergence = Divergence(
+        finding, label: actor.label, path: path, snapshot: actor.machine.machineSnapshot)
+    }
+  }
+
+  /// Uses the lock of comparisons once, before the process is copied.
+  ///
+  /// A Mutex of the standard library remembers the number of its thread, in one place for locking
+  /// and perhaps in another for unlocking. The thread of the copy has another number; what was
+  /// remembered before is the same in both places, and serves a process of one thread as well.
+  package static func prepareForCopy() { StepCheck.useLock() }
+
+  /// Whether the last step meets a condition.
+  package func meets(_ condition: StepCondition) -> Bool {
+    guard let last else { return false }
+    return condition.matches(last.recorded, last.rows, memory) {
+      stats(of: last.recorded.head.actor, of: condition.statsTypes)
+    }
+  }
+
+  /// Whether each peer's stats meet a condition.
+  package func peersMeeting(_ condition: StepCondition) -> [UInt32: Bool] {
+    var meeting: [UInt32: Bool] = [:]
+    for actor in actors.all {
+      guard let peer = actor.words.peer else { continue }
+      meeting[peer] = condition.matches(
+        actor.stats(of: condition.statsTypes), of: peer)
+    }
+    return meeting
+  }
+
+  /// The state of every actor so far.
+  package var states: [ActorState] { actors.states }
+
+  /// What getStats would give for an actor, or its objects of some types.
+  package func stats(of actor: UInt32, of types: Set<String>? = nil) -> StatsReport {
+    actors.actor(actor)?.stats(of: types) ?? StatsReport()
+  }
+}
+
+extension TapeWalk.Step {
+  /// The step in words: its input on one line, then what followed.
+  package var lines: [String] {
+    [InputText(recorded).line] + recorded.outputRows.map { "  \(RowText(rows, $0).title)" }
+      + dataTitles.map { "  \($0)" }
+  }
+
+  /// What the encrypted datagrams of the step carried.
+  private var dataTitles: [String] {
+    data.map { "\($0.isInbound ? "in" : "out"): \(SCTPText.title($0.bytes.span.bytes))" }
+  }
+
+  /// The step as a JSON object.
+  package var json: String {
+    let head = recorded.head
+    let outputs = recorded.outputRows.map { JSONText.text(RowText(rows, $0).title) }
+    return JSONText.object([
+      ("step", .integer(head.number)), ("at_ns", .integer(head.at.nanoseconds)),
+      ("actor", .integer(head.actor)), ("peer", recorded.peer.map { .integer($0) } ?? .null),
+      ("input", .text(InputText(recorded).title)), ("outputs", .list(outputs)),
+      ("data", .list(dataTitles.map { .text($0) })),
+    ]).text
+  }
+}

@@ -1,0 +1,198 @@
+import Foundation
+package import Media
+import Peer
+package import Tape
+import Wire
+
+/// One take as a test: what was compared, and what came of it.
+package struct TakeVerification: Sendable {
+  /// How a test ended.
+  package enum Outcome: Hashable, Sendable {
+    case passed
+    /// The stack behaves differently.
+    case diverged(Divergence)
+    /// The file is not what was recorded.
+    case altered(Alteration)
+    /// The outcome of the session is not what was pinned.
+    case missed([Miss])
+    /// Libraries that differ made part of it, which a strict test does not let pass.
+    case partial
+    /// The take, or its pin, cannot be read.
+    case unreadable(TapeError)
+  }
+
+  package var path: String
+  package var mode: Pin.Mode
+  package var outcome: Outcome
+  /// What was taken from the recording or left out, and why.
+  ///
+  /// Other libraries made it; what passes with this has passed in part.
+  package var leftOut: [String] = []
+  /// What else there is to say.
+  package var notes: [String] = []
+  package var steps = 0
+  /// The length of the session.
+  package var durationNanoseconds: Int64 = 0
+  /// How long the test took.
+  package var elapsedSeconds = 0.0
+
+  package var isPassed: Bool { outcome == .passed }
+
+  /// Whether all of the take was replayed, as far as that went.
+  package var isWhole: Bool { leftOut.isEmpty }
+
+  /// Whether the environment says that a take which can be replayed only in part has to fail:
+  /// `RETAKE_STRICT=1`, for machines that have all that the takes were made with.
+  package static var isStrictHere: Bool {
+    ProcessInfo.processInfo.environment["RETAKE_STRICT"] == "1"
+  }
+
+  /// How a peer of the stack under test is made, with its codecs.
+  package typealias MakePeer = @Sendable (any CodecFactory) -> any ReplayedPeer
+
+  /// The stack of this build.
+  package static let stack: MakePeer = { PeerMachine(codecs: $0) }
+
+  /// Runs a take as a test.
+  ///
+  /// - Parameters:
+  ///   - mode: how to compare; nil as the pin says, and exactly without one.
+  ///   - isStrict: whether what can be replayed only in part fails.
+  ///   - kinds: the kinds of machines besides the endpoint.
+  ///   - makePeer: the stack under test.
+  package static func run(
+    path: String, mode: Pin.Mode? = nil, isStrict: Bool = false,
+    kinds: MachineKinds = MachineKinds(), makePeer: @escaping MakePeer = stack
+  ) -> TakeVerification {
+    let clock = ContinuousClock()
+    let begin = clock.now
+    var result = TakeVerification(path: path, mode: mode ?? .exact, outcome: .passed)
+    do throws(TapeError) {
+      let pin = try Pin.read(forTake: path)
+      let others = try TapeReader(path: path).otherRevisions()
+      result.mode = mode ?? pin?.mode ?? (others.isEmpty ? .exact : .meaning)
+      if !others.isEmpty {
+        result.notes.append(
+          "made by \(others.map(\.text).joined(separator: ", by "))"
+            + (mode == nil && pin == nil ? ": compared by meaning" : ""))
+      }
+      switch result.mode {
+      case .exact: try result.compareExactly(kinds, makePeer)
+      case .meaning: try result.compareMeaning(pin, kinds, makePeer)
+      }
+      if isStrict, result.isPassed, !result.isWhole { result.outcome = .partial }
+    } catch {
+      result.outcome = .unreadable(error)
+    }
+    let elapsed = (clock.now - begin).components
+    result.elapsedSeconds = Double(elapsed.seconds) + Double(elapsed.attoseconds) / 1e18
+    return result
+  }
+
+  // MARK: Exactly
+
+  private mutating func compareExactly(
+    _ kinds: MachineKinds, _ makePeer: @escaping MakePeer
+  ) throws(TapeError) {
+    let toolchain = try Toolchain.current(for: path)
+    let header = try TapeReader(path: path).header
+    var substitution = try Substitution(of: path, header, by: toolchain)
+    guard substitution.isReplayable else {
+      leftOut = substitution.notes
+      try auditOnly()
+      return
+    }
+    var report = try replay(substitution, toolchain, kinds, makePeer)
+    if case .diverged(let divergence) = report.verdict,
+      let other = substitution.standingIn(for: divergence, in: path, header, by: toolchain)
+    {
+      let second = try replay(other, toolchain, kinds, makePeer)
+      // With another stack, what differs may be the codecs' input: then the first report tells.
+      if case .identical = second.verdict { (substitution, report) = (other, second) }
+    }
+    leftOut = substitution.notes
+    steps = report.steps
+    durationNanoseconds = report.durationNanoseconds
+    notes += report.substituted
+    if !report.isComplete, let words = try TakeEnding.of(path).words { notes.append(words) }
+    switch report.verdict {
+    case .identical: break
+    case .diverged(let divergence): outcome = .diverged(divergence)
+    case .altered(let alteration): outcome = .altered(alteration)
+    }
+  }
+
+  private func replay(
+    _ substitution: Substitution, _ toolchain: Toolchain, _ kinds: MachineKinds,
+    _ makePeer: @escaping MakePeer
+  ) throws(TapeError) -> ReplayReport {
+    var options = Replayer.Options()
+    options.toolchain = toolchain
+    options.skipsCodecs = substitution.skipsCodecs
+    options.security = substitution.security
+    return try Replayer(
+      path: path, options: options, kinds: kinds, codecs: { LibraryCodecs() }, peer: makePeer
+    ).run()
+  }
+
+  private mutating func auditOnly() throws(TapeError) {
+    let audit = try TapeAudit.run(path: path)
+    steps = audit.steps
+    durationNanoseconds = audit.at.nanoseconds
+    if let alteration = audit.alteration { outcome = .altered(alteration) }
+  }
+
+  // MARK: By meaning
+
+  private mutating func compareMeaning(
+    _ pin: Pin?, _ kinds: MachineKinds, _ makePeer: @escaping MakePeer
+  ) throws(TapeError) {
+    let audit = try TapeAudit.run(path: path)
+    steps = audit.steps
+    durationNanoseconds = audit.at.nanoseconds
+    if let alteration = audit.alteration {
+      outcome = .altered(alteration)
+      return
+    }
+    let wanted: Pin
+    if let pin {
+      wanted = pin
+    } else {
+      notes.append("no pin: compared with what the take itself says")
+      wanted = Pin(mode: .meaning, measures: try Measures(path: path))
+    }
+    let hasFindings = wanted.checks.contains { $0.name.hasSuffix(Measures.findings) }
+    let found = try TakeVerification.redriven(
+      path, kinds: kinds, hasFindings: hasFindings, makePeer)
+    leftOut = found.leftOut
+    let misses = wanted.misses(of: found.measures)
+    if !misses.isEmpty { outcome = .missed(misses) }
+  }
+
+  /// What comes of a session when the stack is driven with its inputs on its own terms.
+  package static func redriven(
+    _ path: String, kinds: MachineKinds = MachineKinds(), hasFindings: Bool = false,
+    _ makePeer: @escaping MakePeer
+  ) throws(TapeError) -> (measures: Measures, summary: Redrive.Summary, leftOut: [String]) {
+    let folder = FileManager.default.temporaryDirectory.path
+    let whole: WholeFile
+    do throws(WholeFile.Failure) {
+      // It is never finished: only its measures are wanted, and it goes when they are there.
+      whole = try WholeFile("\(folder)/retake-verify-\(UUID().uuidString)", .kept, isTake: true)
+    } catch {
+      throw TapeError(path: folder, place: "", reason: error.description, kind: .failed)
+    }
+    defer { withExtendedLifetime(whole) {} }
+    let output = whole.temporary
+    let header = try TapeReader(path: path).header
+    let substitution = try Substitution(of: path, header, by: try Toolchain.current(for: path))
+    var options = Redrive.Options()
+    options.skipsCodecs = substitution.isReplayable && substitution.skipsCodecs
+    options.security = substitution.security
+    let redrive = try Redrive(
+      path: path, output: output, options: options, kinds: kinds, codecs: { LibraryCodecs() },
+      peer: makePeer)
+    let summary = try redrive.run()
+    return (try Measures(path: output, hasFindings: hasFindings), summary, substitution.notes)
+  }
+}

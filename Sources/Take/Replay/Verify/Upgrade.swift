@@ -1,0 +1,121 @@
+import Foundation
+import Media
+import Peer
+package import Tape
+import Wire
+
+/// A take re-made by this build: its inputs, and what this stack with these libraries and this
+/// schema does with them.
+package struct Upgrade: Sendable, Codable {
+  package var path: String
+  package var output: String
+  package var formatBefore: Int64
+  package var format: Int64
+  package var toolVersionBefore: String
+  package var toolVersion: String
+  /// The libraries and CPU features that differ.
+  package var toolchain: [ToolchainDifference]
+  package var stepsBefore: Int
+  package var steps: Int
+  /// The first recorded step that came out different; nil when none did.
+  package var firstDifference: Int?
+  /// What was taken over from the recording, because this machine's libraries would make it
+  /// otherwise.
+  package var substituted: [String]
+  /// What the session no longer comes to.
+  package var misses: [Miss]
+
+  /// Writes the new take; `output` must not exist.
+  ///
+  /// - Parameter decodes: whether whatever this build can decode is decoded from now on.
+  package init(
+    path: String, output: String, decodes: Bool = false,
+    kinds: MachineKinds = MachineKinds(),
+    makePeer: @escaping TakeVerification.MakePeer = TakeVerification.stack
+  ) throws(TapeError) {
+    self.path = path
+    self.output = output
+    let before = try TapeReader(path: path).header
+    let present = try Toolchain.current(for: path)
+    var header = before
+    header.format = TakeHeader.currentFormat
+    header.toolVersion = retakeVersion
+    header.revision = stackRevision
+    let substitution = try Substitution(of: path, before, by: present)
+    header.toolchain = present
+    // The flights and keys stay those of the library that made them.
+    if substitution.security.contains(.dtls) { header.toolchain.openssl = before.toolchain.openssl }
+    if substitution.security.contains(.srtp) { header.toolchain.srtp = before.toolchain.srtp }
+    header.toolchainText = CanonicalJSON.text(header.toolchain)
+    substituted = substitution.notes.filter { !$0.contains("frames") }
+    (formatBefore, format) = (before.format, header.format)
+    (toolVersionBefore, toolVersion) = (before.toolVersion, header.toolVersion)
+    toolchain = present.differences(from: before.toolchain).map {
+      ToolchainDifference(part: $0.part, recorded: $0.there, present: $0.here)
+    }
+    var options = Redrive.Options()
+    options.header = header
+    options.security = substitution.security
+    options.adapt = { Upgrade.adapted($0, decodes: decodes) }
+    let isNew = FileBytes.kind(of: output) == nil
+    let summary: Redrive.Summary
+    do throws(TapeError) {
+      summary = try Redrive(
+        path: path, output: output, options: options, kinds: kinds, codecs: { LibraryCodecs() },
+        peer: makePeer
+      ).run()
+    } catch {
+      // Half of a take is worse than none; a file that was there before is not ours to remove.
+      if isNew { FileBytes.remove(output) }
+      throw error
+    }
+    stepsBefore = summary.recordedSteps
+    steps = summary.steps
+    firstDifference = summary.firstDifference
+    misses = Pin(mode: .meaning, measures: try Measures(path: path))
+      .misses(of: try Measures(path: output))
+  }
+
+  /// The same input with a genesis that names the revision of this build and, when that is wanted,
+  /// has everything decoded.
+  private static func adapted(_ input: any RecordedInput, decodes: Bool) -> any RecordedInput {
+    switch input {
+    case ObserverInput.genesis(var genesis):
+      genesis.revision = observerRevision
+      genesis.playsG711 = true
+      genesis.countsEarlyRepeats = true
+      if decodes { genesis.decodeAll() }
+      return ObserverInput.genesis(genesis)
+    case PeerInput.genesis(var genesis) where decodes:
+      genesis.configuration.decoders = LibraryCodecs.furtherDecoders
+      return PeerInput.genesis(genesis)
+    default: return input
+    }
+  }
+
+  /// What changed, on several lines.
+  package var text: String {
+    var lines = ["\(output): \(counted(steps, "step")), \(path) had \(stepsBefore)"]
+    if format != formatBefore { lines.append("  format \(formatBefore) is now \(format)") }
+    if toolVersion != toolVersionBefore {
+      lines.append("  recorded by Retake \(toolVersionBefore), made anew by \(toolVersion)")
+    }
+    lines += toolchain.map {
+      $0.part == "cpu" ? "  \($0.summary)" : "  \($0.part): \($0.recorded) is now \($0.present)"
+    }
+    lines += substituted.map { "  \($0)" }
+    if let firstDifference {
+      lines.append("  step \(firstDifference) is the first that came out different")
+    } else {
+      lines.append("  every step came out as it was recorded")
+    }
+    lines.append(
+      misses.isEmpty
+        ? "  the session comes to the same" : "  the session no longer comes to the same:")
+    lines += misses.map { "    \($0)" }
+    return lines.joined(separator: "\n")
+  }
+
+  /// The same as a JSON object.
+  package var json: String { CanonicalJSON.text(self) }
+}

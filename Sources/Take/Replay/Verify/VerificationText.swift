@@ -1,0 +1,207 @@
+import Foundation
+package import Tape
+import Wire
+
+// What is printed and kept of tests.
+extension TakeVerification {
+  /// One line: the result, the take, and why.
+  package var line: String {
+    let time = String(format: "%7.3f s", locale: Locale(identifier: "en_US_POSIX"), elapsedSeconds)
+    let remarks = leftOut + notes
+    let end = remarks.isEmpty ? "" : " (\(remarks.joined(separator: "; ")))"
+    if isPassed {
+      let verdict = isWhole ? "passed" : "partly"
+      return "\(verdict)  \(time)  \(path): \(mode.rawValue), \(counted(steps, "step"))\(end)"
+    }
+    return "FAILED  \(time)  \(path): \(summary)\(end)"
+  }
+
+  /// Why a take failed, in one sentence; what was compared when it passed.
+  package var summary: String {
+    switch outcome {
+    case .passed: "\(counted(steps, "step")), \(mode.rawValue)"
+    case .diverged(let divergence):
+      "step \(divergence.step), layer \(divergence.layer), \(divergence.what), "
+        + "\(divergence.field): \(divergence.recorded) recorded, \(divergence.replayed) replayed"
+    case .altered(let alteration): alteration.description
+    case .missed(let misses):
+      misses.count == 1
+        ? misses[0].description : "\(misses[0].description), and \(misses.count - 1) more"
+    case .partial: "it can be replayed only in part: \(leftOut.joined(separator: "; "))"
+    case .unreadable(let error): error.description
+    }
+  }
+
+  /// Everything about a failure, on several lines.
+  package var details: String {
+    switch outcome {
+    case .passed, .partial: summary
+    case .diverged(let divergence): divergence.description
+    case .altered(let alteration): alteration.description
+    case .missed(let misses): misses.map(\.description).joined(separator: "\n")
+    case .unreadable(let error): error.description
+    }
+  }
+
+  /// The layer that behaves differently; what kind of failure it is otherwise.
+  package var kind: String {
+    switch outcome {
+    case .passed: "passed"
+    case .diverged(let divergence): divergence.layer
+    case .altered: "altered"
+    case .missed: "meaning"
+    case .partial: "partial"
+    case .unreadable: "unreadable"
+    }
+  }
+
+  /// The command that shows the failure again.
+  package var command: String {
+    switch outcome {
+    case .diverged, .altered, .unreadable: ShellText.command("retake", "replay", path)
+    case .missed, .passed:
+      ShellText.command("retake", "verify", "--mode", mode.rawValue, path)
+    case .partial: ShellText.command("retake", "verify", "--strict", path)
+    }
+  }
+
+  /// The report of a failing take: what failed, how to see it again, and what it means.
+  ///
+  /// The outcome of a divergence is told too: what the session comes to under this stack.
+  package func report(meaning: String?) -> String {
+    var parts = [
+      "\(path): \(isPassed ? "passed" : "failed")", details, "To see it again:\n  \(command)",
+    ]
+    if case .diverged = outcome {
+      parts.append(
+        "To make it as short as it can be:\n  " + ShellText.command("retake", "minimise", path))
+    }
+    parts += (leftOut + notes).map { "Note: \($0)" }
+    if let meaning { parts.append(meaning) }
+    // People read it in terminals, and what took part in a call stands in it.
+    return SecretText.hidden(in: PrintableText.lines(parts.joined(separator: "\n\n") + "\n"))
+  }
+
+  /// What a session comes to under this stack, beside what its take says.
+  package func meaning() throws(TapeError) -> String {
+    let recorded = try Measures(path: path)
+    let now = try TakeVerification.redriven(path, TakeVerification.stack)
+    let misses = Pin(mode: .meaning, measures: recorded).misses(of: now.measures)
+    guard !misses.isEmpty else {
+      return "By meaning nothing changed: \(recorded.all.count) measures are within tolerance."
+    }
+    return "By meaning, with the inputs of the take on this stack's own terms:\n"
+      + misses.map { "  \($0)" }.joined(separator: "\n")
+  }
+
+  /// The shape of a result as JSON.
+  fileprivate struct Summary: Encodable {
+    var path: String
+    var result: String
+    var mode: Pin.Mode
+    var kind: String
+    var steps: Int
+    var seconds: Double
+    var elapsedSeconds: Double
+    var notes: [String]
+    var leftOut: [String]?
+    var reason: String?
+    var command: String?
+    var divergence: Divergence?
+    var misses: [Miss]?
+  }
+
+  fileprivate var jsonSummary: Summary {
+    var summary = Summary(
+      path: path, result: isPassed ? "passed" : "failed", mode: mode, kind: kind, steps: steps,
+      seconds: Double(durationNanoseconds) / 1e9, elapsedSeconds: elapsedSeconds, notes: notes,
+      leftOut: isWhole ? nil : leftOut)
+    guard !isPassed else { return summary }
+    summary.reason = self.summary
+    summary.command = command
+    if case .diverged(let divergence) = outcome { summary.divergence = divergence }
+    if case .missed(let misses) = outcome { summary.misses = misses }
+    return summary
+  }
+}
+
+extension VerificationRun {
+  /// How many passed, failed, and how fast: the last line for people.
+  package var totals: String {
+    let recorded = results.reduce(0) { $0 + Double($1.durationNanoseconds) / 1e9 }
+    let failed = failures.count
+    let partly = inPart.isEmpty ? "" : ", \(inPart.count) replayed in part"
+    return String(
+      format: "%d take%@, %d failed%@, %.1f s of calls in %.1f s",
+      locale: Locale(identifier: "en_US_POSIX"), results.count, results.count == 1 ? "" : "s",
+      failed, partly, recorded, elapsedSeconds)
+  }
+
+  /// All results as a JSON object.
+  package var json: String {
+    struct Run: Encodable {
+      var takes: Int
+      var failed: Int
+      var inPart: Int
+      var elapsedSeconds: Double
+      var results: [TakeVerification.Summary]
+    }
+    return CanonicalJSON.text(
+      Run(
+        takes: results.count, failed: failures.count, inPart: inPart.count,
+        elapsedSeconds: elapsedSeconds,
+        results: results.map(\.jsonSummary)))
+  }
+
+  /// All results as JUnit XML, as CI servers read it.
+  package var junit: String {
+    var lines = ["<?xml version=\"1.0\" encoding=\"UTF-8\"?>"]
+    func seconds(_ value: Double) -> String { decimal(value, 3) }
+    let errors = results.filter { $0.kind == "unreadable" }.count
+    let counts =
+      "tests=\"\(results.count)\" failures=\"\(failures.count - errors)\" errors=\"\(errors)\" "
+      + "skipped=\"\(inPart.count)\" time=\"\(seconds(elapsedSeconds))\""
+    lines.append("<testsuites \(counts)>")
+    lines.append("  <testsuite name=\"retake verify\" \(counts)>")
+    for result in results {
+      let url = URL(fileURLWithPath: result.path)
+      let folder = url.deletingLastPathComponent().lastPathComponent
+      var line =
+        "    <testcase classname=\"\(xml(folder))\" name=\"\(xml(url.lastPathComponent))\" "
+        + "time=\"\(seconds(result.elapsedSeconds))\""
+      if result.isPassed, result.isWhole {
+        line += "/>"
+      } else if result.isPassed {
+        let reason = xml(result.leftOut.joined(separator: "; "))
+        line += ">\n      <skipped message=\"\(reason)\"/>\n    </testcase>"
+      } else {
+        let element = result.kind == "unreadable" ? "error" : "failure"
+        line +=
+          ">\n      <\(element) type=\"\(xml(result.kind))\" message=\"\(xml(result.summary))\">"
+          + xml("\(result.details)\n\(result.command)") + "</\(element)>\n    </testcase>"
+      }
+      lines.append(line)
+    }
+    lines += ["  </testsuite>", "</testsuites>", ""]
+    return lines.joined(separator: "\n")
+  }
+
+  /// Text for an attribute or an element; what XML 1.0 cannot hold becomes a question mark.
+  private func xml(_ text: String) -> String {
+    var result = ""
+    for scalar in text.unicodeScalars {
+      switch scalar {
+      case "&": result += "&amp;"
+      case "<": result += "&lt;"
+      case ">": result += "&gt;"
+      case "\"": result += "&quot;"
+      case "\n": result += "&#10;"
+      case "\t": result += "&#9;"
+      case "\u{20}"..."\u{d7ff}", "\u{e000}"..."\u{fffd}", "\u{10000}"..."\u{10ffff}":
+        result.unicodeScalars.append(scalar)
+      default: result += "?"
+      }
+    }
+    return result
+  }
+}

@@ -1,0 +1,389 @@
+import Flow
+import Foundation
+import ICE
+package import Observer
+package import Peer
+import RTP
+import SDP
+import Secure
+package import Stats
+package import Wire
+
+/// An observer as a machine on the tape: two peers for each call that it finds.
+package final class ObserverMachine: RecordedMachine {
+  package static var machineKind: MachineKind { .observer }
+  package static func decoder(_ contents: ContentSource) -> ObserverDecoder { ObserverDecoder() }
+
+  private var observer = Observer()
+  private var firstPeer: UInt32 = 1
+  /// What it was told at the beginning, for the names of ends.
+  private var genesis = ObserverGenesis()
+  /// The two ends of the call of each transport.
+  private var peersOfTransport: [Int: [UInt32]] = [:]
+  private var told = Outbox<Observer.Output>()
+  private var receivers = ObservedPeers(ObserverGenesis())
+  /// What came of inputs and did not fit into their steps, first made first.
+  private var surplus = Outbox<ObserverOutput>()
+  private var rowsPerStep: Int?
+  private var now = Instant.zero
+
+  /// Is told of everything that goes in and comes out, each time before the step ends.
+  private let onlooker: Onlooker?
+
+  /// Whoever follows an observer in a replay.
+  package typealias Onlooker = (
+    _ input: ObserverInput, _ outputs: [ObserverOutput], _ at: Instant
+  ) -> Void
+
+  /// Makes an observer that waits for its genesis.
+  package init(onlooker: Onlooker? = nil) { self.onlooker = onlooker }
+
+  package var deadline: Instant? {
+    isBehind ? now : earliest(observer.deadline, receivers.wake)
+  }
+
+  /// Whether outputs wait for a further step, which is due at once.
+  package var isBehind: Bool { !surplus.isEmpty }
+
+  package var machineSnapshot: (any MachineSnapshot)? {
+    ObserverSnapshot(
+      calls: observer.calls, pairs: observer.pairs, streams: observer.streams,
+      waitingPackets: observer.waitingPackets)
+  }
+
+  /// Whether packets between two addresses are those of a call.
+  package func knows(_ tuple: FiveTuple) -> Bool { observer.knows(tuple) }
+
+  /// Whether no further paths are told apart.
+  package var isFull: Bool { observer.isFull }
+
+  /// Whether packets go between a client and its TURN server.
+  package func knowsRelay(_ tuple: FiveTuple) -> Bool { observer.knowsRelay(tuple) }
+
+  /// What getStats would give at both ends of every call, as far as it can be seen from beside.
+  package func stats(at now: Instant) -> [(peer: UInt32, label: String, report: StatsReport)] {
+    observer.calls.flatMap { call in
+      (0..<2).map { end in
+        let peer = firstPeer + 2 * UInt32(call.number - 1) + UInt32(end)
+        return (peer, call.addresses[end].description, receivers.report(of: peer, at: now))
+      }
+    }
+  }
+
+  package func step(
+    _ input: ObserverInput, at now: Instant, into outbox: inout Outbox<ObserverOutput>
+  ) {
+    self.now = now
+    if case .genesis(let genesis) = input {
+      rowsPerStep = genesis.rowsPerStep.map { min(max($0, 1024), RowNumber.perStep / 4) }
+    }
+    if let rowsPerStep {
+      apply(input, at: now, into: &surplus)
+      handOn(rowsPerStep, into: &outbox)
+    } else {
+      apply(input, at: now, into: &outbox)
+    }
+    onlooker?(input, outbox.outputs, now)
+  }
+
+  /// Hands as many outputs on as a step may have rows.
+  private func handOn(_ rowsPerStep: Int, into outbox: inout Outbox<ObserverOutput>) {
+    var rows = 0
+    while rows < rowsPerStep, var output = surplus.next() {
+      output.limitRows(to: rowsPerStep)
+      rows += output.rowsMaximum
+      outbox.append(output)
+    }
+  }
+
+  private func apply(
+    _ input: ObserverInput, at now: Instant, into outbox: inout Outbox<ObserverOutput>
+  ) {
+    switch input {
+    case .genesis(let genesis):
+      self.genesis = genesis
+      observer = Observer(genesis.settings)
+      firstPeer = min(genesis.firstPeer, ObserverGenesis.firstPeerMaximum)
+      receivers = ObservedPeers(genesis)
+    case .datagram(let datagram, let isTruncated, let arrival):
+      let tuple = FiveTuple(.udp, from: datagram.local, to: datagram.remote)
+      observer.step(
+        .datagram(tuple, datagram.bytes, isTruncated: isTruncated, arrival: arrival), at: now,
+        into: &told)
+    case .call(let call):
+      if let seen = call.input { observer.step(seen, at: now, into: &told) }
+    case .deadline:
+      if let due = observer.deadline, due <= now {
+        observer.step(.deadline, at: now, into: &told)
+      }
+      receivers.reachDeadline(at: now, into: &outbox)
+    }
+    while let output = told.next() {
+      if case .transport(let transport) = output {
+        peersOfTransport[transport.number] = peers(ofCall: transport.call)
+      }
+      receivers.note(output)
+      let peers = peers(of: output)
+      outbox.append(ObserverOutput(output, peers: peers, genesis: genesis))
+      if let peers { receivers.take(output, peers, into: &outbox) }
+    }
+    if case .call(.end) = input { receivers.end(at: now, into: &outbox) }
+  }
+
+  /// The numbers of the two ends that an output is about; nil before their call is known.
+  private func peers(of output: Observer.Output) -> [UInt32]? {
+    switch output {
+    case .call(let found): peers(ofCall: found.number)
+    case .transport(let transport): peers(ofCall: transport.call)
+    default: output.transport.flatMap { peersOfTransport[$0] }
+    }
+  }
+
+  private func peers(ofCall call: Int) -> [UInt32] {
+    let first = firstPeer + 2 * UInt32(call - 1)
+    return [first, first + 1]
+  }
+}
+
+/// The state of an observer, as plain data.
+package struct ObserverSnapshot: MachineSnapshot {
+  package var calls: [ObservedCall]
+  package var pairs: [ObservedPair]
+  package var streams: [ObservedStream]
+  package var waitingPackets: Int
+}
+
+extension ObserverCall {
+  /// What the observer makes of it; nil for an address or a key that is none.
+  fileprivate var input: Observer.Input? {
+    switch self {
+    case .keyLog(let lines): return .keyLog([UInt8](lines.utf8))
+    case .srtpKey(let text): return (try? SRTPKey(parsing: text)).map { .srtpKey($0) }
+    case .description(let text): return .description(text)
+    case .signaling(let text): return .description(text, .wire)
+    case .notSeen(let kind, let count, let detail):
+      return CoverageKind(rawValue: kind).map { .notSeen($0, count: count, detail: detail) }
+    case .segment(let source, let destination, let bytes, let lost, let isEnd):
+      guard let source = SocketAddress(source), let destination = SocketAddress(destination) else {
+        return nil
+      }
+      return .stream(
+        FiveTuple(.tcp, from: source, to: destination), [UInt8](bytes), lost: lost, isEnd: isEnd)
+    case .noMoreKeys: return .noMoreKeys
+    case .end: return .end
+    }
+  }
+}
+
+/// What an observer told, with the peers that it is about.
+package struct ObserverOutput: RecordedOutput {
+  /// What it is about.
+  package enum Content: Sendable {
+    /// What the wire shows.
+    case told(Observer.Output)
+    /// What followed from it in an end, and when.
+    case followed(ObservedPeer.Output, at: Instant)
+    /// A message that an end sent over a data channel.
+    case sent(DataMessage, at: Instant)
+  }
+
+  package private(set) var content: Content
+  /// The numbers of both ends of the call, or of the one end; nil when it is about none.
+  package let peers: [UInt32]?
+  /// What the ends of a call are called, where it is about one that begins.
+  private var labels: [String] = []
+
+  init(_ told: Observer.Output, peers: [UInt32]?, genesis: ObserverGenesis) {
+    if case .call(let call) = told { labels = call.addresses.map(genesis.label) }
+    content = .told(told)
+    self.peers = peers
+  }
+
+  init(_ output: ObservedPeer.Output, of peer: UInt32, at: Instant) {
+    content = .followed(output, at: at)
+    peers = [peer]
+  }
+
+  init(sent message: DataMessage, by peer: UInt32, at: Instant) {
+    content = .sent(message, at: at)
+    peers = [peer]
+  }
+
+  /// Whether it is a packet in the clear; nil for what is no packet.
+  package var isPacketInClear: Bool? {
+    guard case .told(.packet(let packet)) = content else { return nil }
+    return packet.isClear
+  }
+
+  /// Whether anything is written of it; of packets only what RTCP says is.
+  package var hasRows: Bool {
+    guard case .told(.packet(let packet)) = content else { return true }
+    return packet.kind == .rtcp && packet.isClear
+  }
+
+  /// How many rows it has at most.
+  var rowsMaximum: Int {
+    switch content {
+    case .told(.packet(let packet)):
+      // A packet of RTCP may have a block in every four bytes, of which both ends get a row.
+      packet.kind == .rtcp && packet.isClear ? packet.bytes.count / 2 : 0
+    case .told(.stream(let stream)): 2 * max(1, stream.payloads.count)
+    case .told: 2
+    case .followed(.event, _): 4
+    case .followed(.stats(let report), _): report.objects.count
+    case .sent: 1
+    }
+  }
+
+  /// Leaves out the last objects of a report that would not fit into a step.
+  mutating func limitRows(to most: Int) {
+    guard case .followed(.stats(var report), let at) = content, report.objects.count > most else {
+      return
+    }
+    report.objects.removeLast(report.objects.count - most)
+    content = .followed(.stats(report), at: at)
+  }
+
+  package var byteCount: Int {
+    switch content {
+    case .told(.packet(let packet)): packet.bytes.count
+    case .told(.carried(let datagram)): datagram.bytes.count
+    case .told: 0
+    case .followed(.event(let event), _): PeerOutput.event(event).byteCount
+    case .followed(.stats(let report), _): report.objects.count * 1000
+    case .sent(let message, _): message.bytes.count
+    }
+  }
+
+  package mutating func digest() {
+    guard case .followed(.event(.frame), let at) = content,
+      case .followed(.event(let event), _) = content
+    else { return }
+    var output = PeerOutput.event(event)
+    output.digest()
+    if case .event(let digested) = output { content = .followed(.event(digested), at: at) }
+  }
+
+  package func write(to transcript: inout Transcript) {
+    switch content {
+    case .told(let told): write(told, to: &transcript)
+    case .followed(let output, let at):
+      guard let peer = peers?.first else { return }
+      transcript.add(of: peer, at: at) { transcript in
+        switch output {
+        case .event(let event): transcript.append(event)
+        case .stats(let report): transcript.append(report, id: 0)
+        }
+      }
+    case .sent(let message, let at):
+      guard let peer = peers?.first else { return }
+      transcript.add(of: peer, at: at) { $0.append(seen: message) }
+    }
+  }
+
+  private func write(_ told: Observer.Output, to transcript: inout Transcript) {
+    switch told {
+    case .coverage(let row):
+      let reason = row.detail.isEmpty ? "\(row.count)" : "\(row.count): \(row.detail)"
+      transcript.addCoverage(
+        peer: nil, from: .zero, to: transcript.at, what: row.kind.rawValue, reason: reason)
+    case .carried(let datagram):
+      // Of no peer and made here, which tells its path from those that were captured.
+      transcript.append(
+        Datagram(
+          local: datagram.tuple.source, remote: datagram.tuple.destination, bytes: datagram.bytes),
+        at: datagram.at, isInbound: false, transportSequenceID: 0)
+    default:
+      guard let peers else { return }
+      for end in 0..<2 { write(told, end, peers[end], to: &transcript) }
+    }
+  }
+
+  /// Adds the rows of one end.
+  private func write(
+    _ told: Observer.Output, _ end: Int, _ peer: UInt32, to transcript: inout Transcript
+  ) {
+    switch told {
+    case .coverage, .transport, .keys, .extensions, .carried, .checked: break
+    case .call(let call):
+      var row = PeerRow(label: labels[end], role: "observed")
+      row.configuration = "{}"
+      row.actor = ActorNumber(number: transcript.actor)
+      transcript.add(of: peer, at: call.began) { $0.add(row) }
+    case .state(let state) where state.end == end:
+      transcript.add(StateRow(machine: state.machine, from: state.from, to: state.to), of: peer)
+    case .state: break
+    case .candidate(let candidate):
+      transcript.add(row(candidate, isLocal: candidate.end == end), of: peer)
+    case .pair(let pair): transcript.add(row(pair, end), of: peer)
+    case .handshake(_, let facts): transcript.add(row(facts, end), of: peer)
+    case .stream(let stream):
+      for payload in stream.payloads {
+        transcript.add(row(stream, payload, isInbound: stream.from != end), of: peer)
+      }
+    case .packet(let packet):
+      guard packet.kind == .rtcp, packet.isClear else { return }
+      for block in RTCPCompound(parsing: packet.bytes.span.bytes).packets {
+        let record = RTCPRecord(block, isInbound: packet.from != end)
+        transcript.add(
+          RTCPRow(
+            direction: Direction(isInbound: record.isInbound), type: record.type,
+            ssrc: record.ssrc, fields: record.fields), of: peer)
+      }
+    case .description(let description):
+      transcript.add(
+        SignalingRow(
+          direction: Direction(isInbound: description.end != end),
+          transport: description.how.rawValue, type: "description", message: description.text),
+        of: peer)
+    }
+  }
+
+  private func row(_ candidate: ObservedCandidate, isLocal: Bool) -> CandidateRow {
+    CandidateRow(
+      type: isLocal ? "local-candidate" : "remote-candidate",
+      candidateType: candidate.kind?.rawValue ?? "", component: 1,
+      protocol: "\(candidate.transportProtocol)", priority: candidate.priority ?? 0,
+      address: candidate.address.ip.description, port: candidate.address.port)
+  }
+
+  private func row(_ pair: ObservedPair, _ end: Int) -> CandidatePairRow {
+    let (local, remote) = (pair.addresses[end], pair.addresses[1 - end])
+    var row = CandidatePairRow(
+      pair: UInt32(clamping: pair.number), local: local.description,
+      remote: remote.description, base: pair.bases[end].description)
+    (row.localType, row.remoteType) = (pair.types[end].rawValue, pair.types[1 - end].rawValue)
+    row.priority = pair.priority
+    row.state = pair.hasSucceeded[end] ? "succeeded" : "in-progress"
+    (row.nominated, row.selected) = (pair.isNominated, pair.isSelected)
+    (row.requestsSent, row.requestsReceived) = (pair.requests[end], pair.requests[1 - end])
+    (row.responsesSent, row.responsesReceived) = (pair.responses[end], pair.responses[1 - end])
+    row.currentRoundTrip = pair.roundTrips[end]?.seconds
+    return row
+  }
+
+  private func row(_ facts: DTLSFacts, _ end: Int) -> EventRow {
+    let version = facts.version.map {
+      $0 == 0xfefc ? "DTLSv1.3" : $0 == 0xfefd ? "DTLSv1.2" : "DTLSv1"
+    }
+    let fingerprint = facts.fingerprints[1 - end]?.value
+    return EventRow(
+      type: "secured",
+      detail: JSONText.object([
+        ("version", .text(version ?? "")), ("cipherSuite", .text(facts.cipherSuite?.name ?? "")),
+        ("profile", .text(facts.profileName ?? "")),
+        ("role", .text(facts.client == end ? "client" : "server")),
+        ("remoteFingerprint", .text(fingerprint ?? "")),
+      ]).text)
+  }
+
+  private func row(_ stream: ObservedStream, _ payload: PayloadMeaning, isInbound: Bool)
+    -> TrackRow
+  {
+    TrackRow(
+      track: UInt32(clamping: stream.number), mid: stream.mid ?? "",
+      kind: payload.kind?.rawValue ?? stream.kind?.rawValue ?? "",
+      direction: Direction(isInbound: isInbound), ssrc: stream.ssrc, codec: payload.codec,
+      payloadType: payload.payloadType, clockRate: payload.clockRate)
+  }
+}

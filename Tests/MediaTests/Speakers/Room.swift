@@ -1,0 +1,55 @@
+import Media
+import Wire
+
+/// Drives a dominant-speaker machine in virtual time, as its owner would.
+struct Room {
+  private var machine: DominantSpeaker
+  private var outbox = Outbox<DominantSpeaker.Output>()
+  /// Who became dominant when, in milliseconds.
+  private(set) var changes: [Change] = []
+
+  struct Change: Equatable {
+    var milliseconds: Int64
+    var speaker: Int?
+  }
+
+  init(settings: DominantSpeaker.Settings = DominantSpeaker.Settings()) {
+    machine = DominantSpeaker(settings: settings)
+  }
+
+  var dominant: Int? { machine.dominant }
+  var deadline: Instant? { machine.deadline }
+
+  /// Lets time pass; deadlines at the end itself are served too.
+  mutating func run(to milliseconds: Int64) {
+    let end = Instant.zero + .milliseconds(milliseconds)
+    while let due = machine.deadline, due <= end { step(.deadline, at: due) }
+  }
+
+  /// Gives an input at a time; what was due before it is served first.
+  mutating func give(_ input: DominantSpeaker.Input, at milliseconds: Int64) {
+    let now = Instant.zero + .milliseconds(milliseconds)
+    while let due = machine.deadline, due < now { step(.deadline, at: due) }
+    step(input, at: now)
+  }
+
+  mutating func step(_ input: DominantSpeaker.Input, at now: Instant) {
+    machine.step(input, at: now, into: &outbox)
+    for case .dominant(let speaker) in outbox.take() {
+      changes.append(Change(milliseconds: now.nanoseconds / 1_000_000, speaker: speaker))
+    }
+  }
+
+  /// A packet of every participant each 20 ms; loudness counts from 0 (silent) to 127.
+  mutating func talk(
+    from start: Int64, to end: Int64, _ loudness: [(speaker: Int, loudness: Int)]
+  ) {
+    var at = start
+    while at < end {
+      for (speaker, loudness) in loudness {
+        give(.level(AudioLevel(dbov: loudness - 127), of: speaker), at: at)
+      }
+      at += 20
+    }
+  }
+}

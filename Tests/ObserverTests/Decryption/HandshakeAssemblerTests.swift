@@ -1,0 +1,46 @@
+import Testing
+import Wire
+
+@testable import Observer
+
+struct HandshakeAssemblerTests {
+  private func fragment(
+    _ sequence: Int, length: Int, at begin: Int, _ bytes: [UInt8]
+  ) -> [UInt8] {
+    func big(_ value: Int, _ width: Int) -> [UInt8] {
+      (0..<width).map { UInt8(truncatingIfNeeded: value >> (8 * (width - 1 - $0))) }
+    }
+    return [11] + big(length, 3) + big(sequence, 2) + big(begin, 3) + big(bytes.count, 3) + bytes
+  }
+
+  @Test func partsComeTogetherInAnyOrderAndAgain() throws {
+    var assembler = HandshakeAssembler()
+    let body = (0..<1000).map { UInt8(truncatingIfNeeded: $0) }
+    for begin in stride(from: 800, through: 200, by: -200) + [600, 400] {
+      let part = fragment(3, length: 1000, at: begin, Array(body[begin..<begin + 200]))
+      #expect(assembler.add(part.span.bytes).isEmpty)
+    }
+    let last = assembler.add(fragment(3, length: 1000, at: 0, Array(body[..<200])).span.bytes)
+    #expect(last.map(\.body) == [body] && assembler.heldBytes == 0)
+  }
+
+  /// A byte that says it is of a long message takes the memory of a byte.
+  @Test func nothingIsKeptForWhatDidNotCome() {
+    var assembler = HandshakeAssembler()
+    for sequence in 0..<64 {
+      let part = fragment(sequence, length: 65_535, at: 65_534, [1])
+      #expect(assembler.add(part.span.bytes).isEmpty)
+    }
+    #expect(assembler.heldBytes < 64 * 100)
+  }
+
+  @Test func smallPartsAreBounded() {
+    var assembler = HandshakeAssembler()
+    for place in 0..<30_000 {
+      _ = assembler.add(fragment(1, length: 65_535, at: 2 * place, [1]).span.bytes)
+    }
+    #expect(assembler.heldBytes <= 262_144)
+  }
+}
+
+private func + (left: StrideThrough<Int>, right: [Int]) -> [Int] { Array(left) + right }

@@ -1,0 +1,49 @@
+import Foundation
+import Observer
+import Secure
+import Wire
+
+/// A captured call with its key log, as far as these tests look at it.
+struct RecordedCall {
+  /// The datagrams between its two ends, which end each comes from, and what it is.
+  var datagrams: [(end: Int, kind: DatagramClass, bytes: [UInt8])] = []
+  var log = NSSKeyLog()
+
+  init(_ name: String) throws {
+    let folder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+      .appending(path: "ObserverTests/Samples")
+    var reader = CaptureReader()
+    reader.append(Array(try Data(contentsOf: folder.appending(path: name + ".pcap"))).span.bytes)
+    var first: SocketAddress?
+    while let event = try reader.next() {
+      guard case .datagram(let datagram) = event, datagram.tuple.destination.port != 53 else {
+        continue
+      }
+      if first == nil { first = datagram.tuple.source }
+      let bytes = [UInt8](reader.bytes(datagram.payload))
+      datagrams.append(
+        (datagram.tuple.source == first ? 0 : 1, DatagramClass(bytes.span.bytes), bytes))
+    }
+    let keys = folder.appending(path: name + ".keys")
+    _ = log.append(Array(try Data(contentsOf: keys)))
+    _ = log.finish()
+  }
+
+  /// What following its DTLS tells.
+  func followed(_ log: NSSKeyLog) -> (follower: DTLSFollower, events: [DTLSFollower.Event]) {
+    var follower = DTLSFollower()
+    var events: [DTLSFollower.Event] = []
+    for datagram in datagrams where datagram.kind == .dtls {
+      follower.take(datagram.bytes, from: datagram.end, log, into: &events)
+    }
+    return (follower, events)
+  }
+}
+
+extension [DTLSFollower.Event] {
+  /// The SRTP profile with the key of each end.
+  var srtpKeys: (profile: SRTPProfile, keys: [[UInt8]])? {
+    for case .srtpKeys(let profile, let keys) in self { return (profile, keys) }
+    return nil
+  }
+}

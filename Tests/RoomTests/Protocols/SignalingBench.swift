@@ -1,0 +1,132 @@
+import Peer
+import SDP
+import Testing
+import Wire
+
+@testable import Room
+
+/// A signaling machine on a bench: its outputs as they come, and a clock that tests move.
+struct SignalingBench<Protocol: SignalingMachine> {
+  private(set) var machine: Protocol
+  private(set) var now = Instant.zero
+  /// What came out and was not looked at.
+  private(set) var outputs: [SignalingOutput] = []
+  /// The transport that was asked for last.
+  private(set) var transport = TransportID(0)
+  private(set) var lastSent: JSONValue?
+  /// Every request over HTTP.
+  private(set) var requestsSent: [(id: RequestID, request: HTTPRequest)] = []
+
+  init(_ configuration: SignalingConfiguration) {
+    machine = Protocol(configuration, entropy: Entropy(seed: [1]))
+  }
+
+  init(_ machine: Protocol) { self.machine = machine }
+
+  mutating func move(to instant: Instant) { now = max(now, instant) }
+
+  mutating func step(_ input: SignalingInput) {
+    var outbox = Outbox<SignalingOutput>()
+    machine.step(input, at: now, into: &outbox)
+    for output in outbox.take() {
+      outputs.append(output)
+      switch output {
+      case .transport(let id, .open): transport = id
+      case .transport(_, .send(.text(let text))): lastSent = try? JSONValue(parsing: text)
+      case .request(let id, let request): requestsSent.append((id, request))
+      default: break
+      }
+    }
+  }
+
+  mutating func want(_ intent: RoomIntent) { step(.intent(intent)) }
+
+  /// Lets time pass, with a deadline for each that is reached.
+  mutating func wait(_ seconds: Int64) {
+    let end = now + .seconds(seconds)
+    while let due = machine.deadline, due <= end {
+      now = max(now, due)
+      step(.deadline)
+    }
+    now = end
+  }
+
+  mutating func take() -> [SignalingOutput] {
+    defer { outputs = [] }
+    return outputs
+  }
+
+  /// The events that came out; whatever else did is kept.
+  mutating func events() -> [SignalingEvent] {
+    let events = outputs.compactMap { if case .event(let event) = $0 { event } else { nil } }
+    outputs.removeAll { if case .event = $0 { true } else { false } }
+    return events
+  }
+
+  /// The next message that went to the server.
+  mutating func sent(_ place: SourceLocation = #_sourceLocation) throws -> JSONValue {
+    while !outputs.isEmpty {
+      if case .transport(_, .send(.text(let text))) = outputs.removeFirst() {
+        return try JSONValue(parsing: text)
+      }
+    }
+    Issue.record("nothing was sent", sourceLocation: place)
+    throw JSONError(reason: "nothing was sent")
+  }
+
+  /// The requests to connections that came out; whatever else did is kept.
+  mutating func requests() -> [ConnectionRequest] {
+    let requests = outputs.compactMap { output -> ConnectionRequest? in
+      if case .connection(_, let request) = output { request } else { nil }
+    }
+    outputs.removeAll { if case .connection = $0 { true } else { false } }
+    return requests
+  }
+}
+
+// MARK: A server on the bench
+
+extension SignalingBench {
+  /// The addresses that were asked for, first to last.
+  var opened: [String] {
+    outputs.compactMap { output in
+      if case .transport(_, .open(let url, _, _)) = output { url } else { nil }
+    }
+  }
+
+  /// Something happens to the transport that was asked for last.
+  mutating func transport(_ event: TransportEvent) { step(.transport(transport, event)) }
+
+  /// The transport opens, with the first subprotocol that was named.
+  mutating func open() { transport(.opened(subprotocol: nil)) }
+
+  mutating func receive(_ text: String) { transport(.frame(.text(text))) }
+
+  mutating func report(_ connection: UInt32, _ report: ConnectionReport) {
+    step(.connection(ConnectionID(connection), report))
+  }
+
+  /// Answers a request under its transaction.
+  mutating func reply(_ text: String, _ request: JSONValue) {
+    guard case .object(var members)? = try? JSONValue(parsing: text) else { return }
+    if let transaction = request["transaction"] {
+      members.append(JSONValue.Member("transaction", transaction))
+    }
+    receive(JSONValue.object(members).json)
+  }
+
+  /// Answers the next message that was sent, which is a request with such a word.
+  mutating func answer(
+    _ text: String, to word: String, _ place: SourceLocation = #_sourceLocation
+  ) throws {
+    let request = try sent(place)
+    let words = [request["janus"], request["body"]?["request"], request["type"]]
+    #expect(words.contains(.text(word)), "\(request.json)", sourceLocation: place)
+    reply(text, request)
+  }
+
+  /// Answers whatever was sent last.
+  mutating func replyToLast(_ text: String) {
+    if let lastSent { reply(text, lastSent) }
+  }
+}

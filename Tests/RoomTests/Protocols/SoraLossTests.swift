@@ -1,0 +1,81 @@
+import Peer
+import SDP
+import Testing
+import Wire
+
+@testable import Room
+
+/// How a session with a Sora server ends, and what happens after its loss.
+struct SoraLossTests {
+  @Test func leavingSaysWhy() {
+    var pair = SoraPair.joined()
+    _ = pair.takeEvents()
+    pair.bench.want(.leave)
+    pair.talk()
+    #expect(pair.server.disconnectReason == "NO-ERROR")
+    pair.bench.transport(.closed(code: 1000, reason: "TYPE-DISCONNECT"))
+    pair.talk()
+    #expect(
+      pair.takeEvents().last
+        == .ended(RoomEnding(.disconnected, code: 1000, message: "TYPE-DISCONNECT")))
+  }
+
+  @Test func aServerThatDoesNotCloseIsLeftInTime() {
+    var pair = SoraPair.switched()
+    pair.bench.want(.leave)
+    pair.talk()
+    guard case .sendOnChannel("signaling", _)? = pair.takeRequests().first else {
+      Issue.record("leaving is not said on the channel")
+      return
+    }
+    pair.bench.wait(3)
+    pair.talk()
+    #expect(pair.takeEvents().last == .ended(RoomEnding(.disconnected)))
+  }
+
+  @Test func codesBeforeAnOfferAreRefusals() {
+    var pair = SoraPair()
+    pair.bench.want(.join(RoomJoin(room: "sora")))
+    pair.bench.open()
+    pair.talk()
+    pair = SoraPair()
+    pair.bench.want(.join(RoomJoin(room: "sora")))
+    pair.bench.open()
+    _ = pair.bench.take()
+    pair.bench.transport(.closed(code: 4490, reason: "AUTHENTICATION-FAILED"))
+    #expect(
+      pair.bench.events() == [
+        .failed(
+          SignalingFailure(
+            .joinRefused, "AUTHENTICATION-FAILED", isCritical: true, serverCode: 4490)),
+        .ended(RoomEnding(.disconnected, code: 4490, message: "AUTHENTICATION-FAILED")),
+      ])
+  }
+
+  @Test(arguments: [false, true]) func aLostSessionIsMadeAnew(byConnection: Bool) {
+    var pair = SoraPair.joined()
+    _ = (pair.takeEvents(), pair.takeRequests())
+    if byConnection {
+      pair.bench.report(1, .state(.failed))
+    } else {
+      pair.bench.transport(.closed(code: 1006, reason: ""))
+    }
+    pair.talk()
+    #expect(pair.takeRequests() == [.close])
+    let events = pair.takeEvents()
+    #expect(events.prefix(2) == [.localUnpublished(LocalMediaID(1)), .unassigned(MediaID(1))])
+    guard case .reconnecting(attempt: 1, _)? = events.last else {
+      Issue.record("the machine does not reconnect")
+      return
+    }
+    pair.bench.wait(1)
+    pair.bench.open()
+    pair.talk()
+    #expect(pair.takeNews().first == .reconnected)
+    // What was sent before is sent again, over another connection.
+    pair.bench.report(
+      2, .description(SoraPair.answer, media: [LocalMediaPlace(media: LocalMediaID(1), mid: "a")]))
+    pair.talk()
+    #expect(pair.takeNews().contains(.localPublished(LocalMediaID(1), MediaID(4))))
+  }
+}

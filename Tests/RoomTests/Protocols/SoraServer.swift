@@ -1,0 +1,101 @@
+import Wire
+
+@testable import Room
+
+/// One connection of a Sora server, as its public documents and the sources of its clients tell:
+/// what it sends for what the client says, and for others who come and go.
+struct SoraServer {
+  static let ownID = "OWN0"
+
+  /// What the client asked for when it connected.
+  private(set) var connect: JSONValue?
+  /// What the client answered, by type, first to last.
+  private(set) var answers: [(type: String, sdp: String)] = []
+  private(set) var pongs: [JSONValue] = []
+  private(set) var disconnectReason: String?
+  private(set) var candidates: [String] = []
+  /// Others in the channel who send audio, in their order.
+  private(set) var others: [String] = []
+  /// What the offer says besides.
+  var offerMembers: [JSONValue.Member] = []
+
+  /// What is answered to a message of the client.
+  mutating func take(_ message: JSONValue) -> [JSONValue] {
+    switch message["type"]?.text {
+    case "connect"?:
+      connect = message
+      return [offer]
+    case "answer"?:
+      answers.append(("answer", message["sdp"]?.text ?? ""))
+      return [created(Self.ownID)]
+    case let type? where ["re-answer", "update"].contains(type):
+      answers.append((type, message["sdp"]?.text ?? ""))
+    case "candidate"?: candidates.append(message["candidate"]?.text ?? "")
+    case "pong"?: pongs.append(message)
+    case "disconnect"?: disconnectReason = message["reason"]?.text
+    default: break
+    }
+    return []
+  }
+
+  private var offer: JSONValue {
+    let members: [JSONValue.Member] = [
+      .init("type", "offer"), .init("sdp", .text(sdp)), .init("client_id", "client"),
+      .init("connection_id", .text(Self.ownID)), .init("session_id", "SESSION"),
+      .init(
+        "config",
+        .members(
+          (
+            "iceServers",
+            .list([
+              .members(
+                ("urls", .list(["turn:turn.example?transport=udp"])), ("username", "u"),
+                ("credential", "c"))
+            ])
+          ), ("iceTransportPolicy", "relay"))),
+      .init("mid", .members(("audio", "a"), ("video", "v"))),
+    ]
+    return .object(members + offerMembers)
+  }
+
+  /// The own sections, and one for each of the others.
+  private var sdp: String {
+    let own =
+      section("audio", mid: "a", "recvonly", nil) + section("video", mid: "v", "recvonly", nil)
+    let more = others.map { section("audio", mid: "m" + $0, "sendonly", $0) }
+    return "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\n" + own + more.joined()
+  }
+
+  private func section(_ kind: String, mid: String, _ direction: String, _ stream: String?)
+    -> String
+  {
+    "m=\(kind) 9 UDP/TLS/RTP/SAVPF 96\r\nc=IN IP4 0.0.0.0\r\na=mid:\(mid)\r\na=\(direction)\r\n"
+      + (stream.map { "a=msid:\($0) track-\($0)\r\n" } ?? "")
+  }
+
+  private func created(_ id: String) -> JSONValue {
+    let data = others.filter { $0 != id }.map {
+      JSONValue.members(("connection_id", .text($0)), ("client_id", .text("client-" + $0)))
+    }
+    return .members(
+      ("type", "notify"), ("event_type", "connection.created"), ("role", "sendrecv"),
+      ("connection_id", .text(id)), ("client_id", .text("client-" + id)),
+      ("data", id == Self.ownID ? .list(data) : nil))
+  }
+
+  /// Somebody else comes and sends.
+  mutating func arrive(_ id: String, type: String = "re-offer") -> [JSONValue] {
+    others.append(id)
+    return [created(id), .members(("type", .text(type)), ("sdp", .text(sdp)))]
+  }
+
+  /// Somebody else is gone.
+  mutating func leave(_ id: String) -> [JSONValue] {
+    others.removeAll { $0 == id }
+    return [
+      .members(("type", "re-offer"), ("sdp", .text(sdp))),
+      .members(
+        ("type", "notify"), ("event_type", "connection.destroyed"), ("connection_id", .text(id))),
+    ]
+  }
+}

@@ -1,0 +1,94 @@
+import Testing
+import Wire
+
+@testable import Room
+
+/// Statistics that a Sora server asks for, by themselves.
+struct SoraStatisticsTests {
+  /// A desk with one connection, an open WebSocket, and a channel for statistics where asked for.
+  private func desk(hasChannel: Bool = false) throws -> (SoraDesk, ConnectionID) {
+    var desk = SoraDesk(
+      SignalingConfiguration(protocolName: "sora", urls: ["wss://sora.example/signaling"]))
+    desk.open()
+    #expect(desk.link.take(TransportID(1), .opened(subprotocol: nil)) == .opened(subprotocol: nil))
+    let connection = desk.connect(.both, ICEServers())
+    if hasChannel {
+      let channel = try #require(SoraChannel(.members(("label", .text("stats")))))
+      desk.channels.begin([channel])
+    }
+    _ = taken(&desk)
+    return (desk, connection)
+  }
+
+  private func taken(_ desk: inout SoraDesk) -> [SignalingOutput] {
+    var outbox = Outbox<SignalingOutput>()
+    desk.end(into: &outbox)
+    return outbox.take()
+  }
+
+  @Test func aQuestionOnTheSocketIsAnsweredThere() throws {
+    var (desk, connection) = try desk()
+    var statistics = SoraStatistics()
+    statistics.ask(connection, isOnChannel: false, &desk)
+    #expect(taken(&desk) == [.connection(connection, .getStats(ActionID(1)))])
+    statistics.answer(ActionID(1), #"[{"id":"a"}]"#, &desk)
+    #expect(
+      taken(&desk)
+        == [
+          .transport(TransportID(1), .send(.text(#"{"type":"pong","stats":[{"id":"a"}]}"#)))
+        ])
+  }
+
+  @Test func aQuestionOnTheChannelIsAnsweredThere() throws {
+    var (desk, connection) = try desk(hasChannel: true)
+    var statistics = SoraStatistics()
+    statistics.ask(connection, isOnChannel: true, &desk)
+    _ = taken(&desk)
+    statistics.answer(ActionID(1), "[]", &desk)
+    let text = #"{"type":"stats","reports":[]}"#
+    #expect(
+      taken(&desk)
+        == [.connection(connection, .sendOnChannel(label: "stats", .text(text)))])
+  }
+
+  @Test func whoeverAsksAgainWaitsForTheFirstAnswer() throws {
+    var (desk, connection) = try desk(hasChannel: true)
+    var statistics = SoraStatistics()
+    for _ in 0..<3 { statistics.ask(connection, isOnChannel: false, &desk) }
+    #expect(taken(&desk).count == 1)
+    // Who asks in another way is somebody else.
+    for _ in 0..<3 { statistics.ask(connection, isOnChannel: true, &desk) }
+    #expect(taken(&desk) == [.connection(connection, .getStats(ActionID(2)))])
+    statistics.answer(ActionID(1), "[]", &desk)
+    _ = taken(&desk)
+    statistics.ask(connection, isOnChannel: true, &desk)
+    #expect(taken(&desk).isEmpty)
+    statistics.ask(connection, isOnChannel: false, &desk)
+    #expect(taken(&desk) == [.connection(connection, .getStats(ActionID(3)))])
+  }
+
+  @Test func anAnswerThatNobodyWaitsForIsDropped() throws {
+    var (desk, connection) = try desk()
+    var statistics = SoraStatistics()
+    statistics.answer(ActionID(1), "[]", &desk)
+    statistics.ask(connection, isOnChannel: false, &desk)
+    _ = taken(&desk)
+    statistics.forget()
+    statistics.answer(ActionID(1), "[]", &desk)
+    #expect(taken(&desk).isEmpty)
+    // The numbers go on, so that a late answer is not taken for another one.
+    statistics.ask(connection, isOnChannel: false, &desk)
+    #expect(taken(&desk) == [.connection(connection, .getStats(ActionID(2)))])
+  }
+
+  @Test func statisticsThatCannotBeReadAreNone() throws {
+    var (desk, connection) = try desk()
+    var statistics = SoraStatistics()
+    statistics.ask(connection, isOnChannel: false, &desk)
+    _ = taken(&desk)
+    statistics.answer(ActionID(1), "{not json", &desk)
+    #expect(
+      taken(&desk)
+        == [.transport(TransportID(1), .send(.text(#"{"type":"pong","stats":[]}"#)))])
+  }
+}
