@@ -15,30 +15,42 @@ let settings: [SwiftSetting] = [
   .enableUpcomingFeature("InternalImportsByDefault"),
 ]
 
-/// A target of the deterministic core or of what stands on it, with its test target when it has
-/// one; `containers` are the modules of swift-collections that it uses.
+/// A target with its folder below `Sources`, such as `Stack/ICE`.
+///
+/// The first folder groups for the reader; what layers is the target. `containers` are the modules
+/// of swift-collections that it uses.
 func module(
-  _ name: String, _ dependencies: [Target.Dependency], containers: [String] = [],
+  _ path: String, _ dependencies: [Target.Dependency], containers: [String] = [],
   exclude: [String] = []
 ) -> Target {
   .target(
-    name: name, dependencies: dependencies + products(containers), exclude: exclude,
+    name: path.split(separator: "/").last.map(String.init) ?? path,
+    dependencies: dependencies + products(containers), path: "Sources/\(path)", exclude: exclude,
     swiftSettings: settings)
 }
 
 func tests(
-  _ name: String, _ dependencies: [Target.Dependency], containers: [String] = []
+  _ name: String, _ dependencies: [Target.Dependency], containers: [String] = [],
+  exclude: [String] = []
 ) -> Target {
   .testTarget(
-    name: name, dependencies: dependencies + products(containers), swiftSettings: settings)
+    name: name, dependencies: dependencies + products(containers), exclude: exclude,
+    swiftSettings: settings)
 }
 
 func products(_ containers: [String]) -> [Target.Dependency] {
   containers.map { .product(name: $0, package: "swift-collections") }
 }
 
+/// A library of the system, with what its headers need so that Swift can import them.
 func library(_ name: String, _ pkgConfig: String?, _ package: String) -> Target {
-  .systemLibrary(name: name, pkgConfig: pkgConfig, providers: [.apt([package])])
+  .systemLibrary(
+    name: name, path: "Sources/System/\(name)", pkgConfig: pkgConfig, providers: [.apt([package])])
+}
+
+/// What Swift cannot import, in C: variadic functions, macros, callbacks, fork.
+func shim(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
+  .target(name: name, dependencies: dependencies, path: "Sources/System/\(name)")
 }
 
 let nio: [Target.Dependency] = [
@@ -89,156 +101,139 @@ let package = Package(
     library("CDav1d", "dav1d", "libdav1d-dev"),  // decoding of AV1, where it is there
     library("CSpeexDSP", "speexdsp", "libspeexdsp-dev"),  // echo and loudness of a microphone
     library("CEdit", "libedit", "libedit-dev"),  // lines, history, completion of retake debug
-    // What Swift cannot import, by what needs it: variadic functions, macros, callbacks, fork.
-    .target(name: "CDTLS", dependencies: ["COpenSSL"]),
-    .target(name: "CSockets"),
-    .target(name: "CProcess"),
-    .target(name: "CSRTPCiphers", dependencies: ["COpenSSL", "CSRTP"]),
+    // What Swift cannot import, by what needs it.
+    shim("CDTLS", ["COpenSSL"]),
+    shim("CSockets"),
+    shim("CProcess"),
+    shim("CSRTPCiphers", ["COpenSSL", "CSRTP"]),
     // The schema and the pages, embedded. Swift takes half a minute to compile them as arrays.
-    .target(name: "CFiles"),
+    shim("CFiles"),
 
-    // The deterministic core, lowest first. A target imports only downwards.
-    module("Wire", [], containers: ["HeapModule"]),
-    module("Digests", ["Wire", "COpenSSL", "CXXHash"]),
-    module("STUN", ["Wire", "Digests"]),
-    module("TURN", ["Wire", "STUN"]),
-    module("ICE", ["Wire", "STUN", "TURN"]),
-    module("MulticastDNS", ["Wire"]),
-    module("Secure", ["Wire", "Digests", "CDTLS", "COpenSSL", "CSRTP", "CSRTPCiphers"]),
-    module("RTP", ["Wire"]),
-    module("SCTP", ["Wire"], containers: ["DequeModule", "HeapModule"]),
-    module("SDP", ["Wire"]),
-    module("JSEP", ["Wire", "RTP", "SDP"]),
-    module("Transport", ["Wire", "ICE", "Secure", "RTP", "JSEP"]),
-    // Calls of others: packets out of captures, keys out of logs, and what both tell.
-    module("Capture", ["Wire"]),
-    module("Decryption", ["Wire", "Digests", "Secure", "SDP"]),
+    // Stack: the client stack as machines without a clock, randomness or sockets, lowest first. A
+    // target imports only what stands above it in this list.
+    module("Stack/Wire", [], containers: ["HeapModule"]),
+    module("Stack/Crypto", ["Wire", "COpenSSL", "CXXHash"]),
+    module("Stack/ICE", ["Wire", "Crypto"]),
+    module("Stack/Secure", ["Wire", "Crypto", "CDTLS", "COpenSSL", "CSRTP", "CSRTPCiphers"]),
+    module("Stack/RTP", ["Wire"]),
+    module("Stack/SCTP", ["Wire"], containers: ["DequeModule", "HeapModule"]),
+    module("Stack/SDP", ["Wire"]),
+    module("Stack/JSEP", ["Wire", "RTP", "SDP"]),
+    module("Stack/Flow", ["Wire", "RTP"], containers: ["DequeModule"]),
     module(
-      "Observer", ["Wire", "STUN", "TURN", "ICE", "Secure", "RTP", "SDP", "Decryption"],
-      containers: ["DequeModule"]),
-    module("Flow", ["Wire", "RTP"], containers: ["DequeModule"]),
-    module(
-      "Media", ["Wire", "RTP", "COpus", "CVPX", "CYUV", "COpenH264", "CDav1d"],
+      "Stack/Media", ["Wire", "RTP", "COpus", "CVPX", "CYUV", "COpenH264", "CDav1d"],
       containers: ["DequeModule"]),
     // Which way sound goes on a machine, and the blocks of it between device and stack.
-    module("AudioSession", ["Wire", "Media"]),
-    module("Stats", ["Wire"]),
-    module("Speakers", ["Wire"]),
+    module("Stack/AudioSession", ["Wire", "Media"]),
+    module("Stack/Stats", ["Wire"]),
     module(
-      "Peer",
+      "Stack/Peer",
       [
-        "Wire", "TURN", "ICE", "Secure", "RTP", "SCTP", "SDP", "JSEP", "Transport", "Flow",
-        "Media", "Stats", "Speakers", "Digests",
+        "Wire", "Crypto", "ICE", "Secure", "RTP", "SCTP", "SDP", "JSEP", "Flow", "Media", "Stats",
       ]),
+    // A room of a service, with the protocols that rooms speak: Janus, Sora, WHIP and WHEP, Retake's
+    // own.
+    module("Stack/Room", ["Wire", "Crypto", "SDP", "Stats", "Peer"]),
 
-    // What every signaling protocol of rooms takes and gives.
-    module("RoomSignaling", ["Wire", "SDP", "Stats", "Peer"]),
-    // The protocols that rooms speak, as machines: Janus, Sora, WHIP and WHEP, Retake's own.
-    module("RoomProtocols", ["Wire", "Digests", "SDP", "Peer", "RoomSignaling"]),
-    // A room of a service: who is there, what is sent and received over which connections.
-    module("Room", ["Wire", "Peer", "RoomSignaling"]),
-
-    // What records, replays and drives the core.
-    // Files of sound and pictures stand outside the core, also the parts of their formats that are
-    // pure: the core gets captured blocks and pictures as inputs, whatever they were read from.
-    module("MediaFiles", ["Wire", "RTP", "Media"]),
+    // Calls of others: packets out of captures, keys out of logs, and what both show.
     module(
-      "Tape",
+      "Observer", ["Wire", "Crypto", "ICE", "Secure", "RTP", "SDP"], containers: ["DequeModule"]),
+
+    // Take: what records the machines, replays them and answers questions.
+    // Files of sound and pictures stand outside the stack, also the parts of their formats that are
+    // pure: the stack gets captured blocks and pictures as inputs, whatever they were read from.
+    module("Take/MediaFiles", ["Wire", "RTP", "Media"]),
+    module(
+      "Take/Tape",
       [
-        "Wire", "Digests", "SDP", "JSEP", "ICE", "Secure", "RTP", "SCTP", "Flow", "Peer", "Media",
-        "Stats", "Speakers", "Decryption", "Observer", "AudioSession", "RoomSignaling",
-        "RoomProtocols", "Room", "CSQLite", "CDTLS", "CCharLS", "CFiles",
+        "Wire", "Crypto", "SDP", "JSEP", "ICE", "Secure", "RTP", "SCTP", "Flow", "Peer", "Media",
+        "Stats", "Observer", "AudioSession", "Room", "CSQLite", "CDTLS", "CCharLS", "CFiles",
       ]),
-    module("Queries", ["Wire", "Digests", "RTP", "Media", "Stats", "Speakers", "Tape"]),
+    module("Take/Queries", ["Wire", "Crypto", "RTP", "Media", "Stats", "Tape"]),
     module(
-      "Page",
-      ["Wire", "Digests", "RTP", "Stats", "MediaFiles", "Tape", "Queries", "CZlib", "CFiles"],
+      "Take/Page",
+      ["Wire", "Crypto", "RTP", "Stats", "MediaFiles", "Tape", "Queries", "CZlib", "CFiles"],
       exclude: ["Document"]),
     module(
-      "Replay",
+      "Take/Replay",
       [
-        "Wire", "Digests", "SDP", "RTP", "SCTP", "STUN", "ICE", "Secure", "Flow", "Transport",
-        "Peer",
-        "Media", "Tape", "Stats",
+        "Wire", "Crypto", "SDP", "RTP", "SCTP", "ICE", "Secure", "Flow", "Peer", "Media", "Tape",
+        "Queries", "Stats",
       ], containers: ["DequeModule"]),
     module(
-      "Debug",
+      "Take/Debug",
       [
         "Wire", "CProcess", "SDP", "RTP", "Peer", "Media", "MediaFiles", "Stats", "Tape", "Queries",
         "Replay",
       ]),
+    // Takes as the files of other tools.
+    module(
+      "Take/Export",
+      [
+        "Wire", "Crypto", "ICE", "RTP", "Peer", "Observer", "Media", "MediaFiles", "Tape", "Replay",
+      ]),
+
+    // The virtual network of the tests.
     module(
       "Lab",
       [
-        "Wire", "STUN", "TURN", "ICE", "SDP", "JSEP", "Secure", "Peer", "Media", "AudioSession",
-        "RoomSignaling", "Room", "Tape",
+        "Wire", "ICE", "SDP", "JSEP", "Secure", "Peer", "Media", "AudioSession", "Room", "Tape",
       ]),
+
+    // Live: sockets, clocks, threads and devices.
     // TLS for connections to servers of relays and of signaling, and from their clients.
-    module("TLS", ["COpenSSL"]),
+    module("Live/TLS", ["COpenSSL"]),
     module(
-      "Live",
+      "Live/Live",
       [
-        "Wire", "CSockets", "CProcess", "CSpeexDSP", "TLS", "STUN", "TURN", "MulticastDNS", "RTP",
-        "Flow", "SDP", "JSEP", "ICE", "SCTP", "Secure", "Peer", "Media", "MediaFiles",
-        "AudioSession", "Stats",
-        "Speakers", "Tape",
+        "Wire", "CSockets", "CProcess", "CSpeexDSP", "TLS", "ICE", "RTP", "Flow", "SDP", "JSEP",
+        "SCTP", "Secure", "Peer", "Media", "MediaFiles", "AudioSession", "Stats", "Tape",
       ], containers: ["DequeModule", "HeapModule"]),
-    // Takes as the files of other tools.
     module(
-      "Export",
-      [
-        "Wire", "Digests", "STUN", "TURN", "RTP", "Transport", "Observer", "Peer", "Media",
-        "MediaFiles", "Tape", "Replay", "Live",
-      ]),
-    module("Verify", ["Wire", "Peer", "Media", "Tape", "Queries", "Replay"]),
-    module("RetakeTesting", ["Live", "Media", "Peer", "SDP", "Tape", "Replay", "Verify"]),
-    module(
-      "Signaling", ["SDP", "Peer", "RoomSignaling", "RoomProtocols", "TLS", "CFiles"] + nio,
-      exclude: ["CallPage"]),
+      "Live/Signaling", ["SDP", "Peer", "Room", "TLS", "CFiles"] + nio, exclude: ["CallPage"]),
     // Rooms of services, live: participants and media as objects, over the connections of a session.
     module(
-      "RoomClient",
+      "Live/RoomClient",
       [
         "Wire", "JSEP", "SCTP", "SDP", "Media", "MediaFiles", "AudioSession", "Stats", "Peer",
-        "RoomSignaling", "RoomProtocols", "Room", "Tape", "Live", "Signaling",
+        "Room", "Tape", "Live", "Signaling",
       ] + nio),
-    // What an application imports: all that is public, and takes as values.
+
+    // Products: what applications import.
+    // All that is public, and takes as values.
     module(
-      "Retake",
+      "Products/Retake",
       [
         "Wire", "Secure", "ICE", "SCTP", "SDP", "JSEP", "Media", "AudioSession", "Stats", "Peer",
-        "MediaFiles", "RoomSignaling", "RoomProtocols", "Room", "Tape", "Queries", "Replay", "Live",
-        "Export",
-        "Signaling", "RoomClient",
+        "MediaFiles", "Room", "Tape", "Queries", "Replay", "Live", "Export", "Signaling",
+        "RoomClient",
       ]),
     // The same with the names of libwebrtc's Objective-C API, as Swift sees them.
     module(
-      "RetakeRTC",
+      "Products/RetakeRTC",
       [
         "Wire", "Secure", "ICE", "SCTP", "SDP", "JSEP", "Media", "MediaFiles", "AudioSession",
         "Stats", "Peer", "Live",
       ]),
     // Rooms with the names of two SDKs for telephones; each is thin.
+    module("Products/RetakeSora", ["Stats", "Media", "Live", "Room", "RoomClient", "RetakeRTC"]),
     module(
-      "RetakeSora",
-      ["Stats", "Media", "Live", "RoomSignaling", "RoomProtocols", "RoomClient", "RetakeRTC"]),
+      "Products/RetakeConnectLive", ["Stats", "Media", "Live", "Room", "RoomClient", "RetakeRTC"]),
+    module("Products/RetakeTesting", ["Live", "Media", "Peer", "SDP", "Tape", "Replay"]),
+
     module(
-      "RetakeConnectLive",
-      ["Stats", "Media", "Live", "RoomSignaling", "Room", "RoomClient", "RetakeRTC"]),
-    .target(
-      name: "RetakeCommand",
-      dependencies: [
-        "Wire", "ICE", "SDP", "JSEP", "Capture", "Decryption", "Observer", "Live", "Tape",
-        "Queries", "Page", "Replay", "Debug",
-        "Lab", "TLS", "Signaling", "RoomSignaling", "RoomClient", "Stats", "CProcess",
-        "Verify", "Export", "CEdit", "CPcap", "CZlib", "CZstd", "CYUV",
-        "Media", "MediaFiles", "AudioSession", "Peer", "RTP", "SCTP", "Secure", "Transport",
+      "Command/RetakeCommand",
+      [
+        "Wire", "ICE", "SDP", "JSEP", "Observer", "Live", "Tape", "Queries", "Page", "Replay",
+        "Debug", "Lab", "TLS", "Signaling", "Room", "RoomClient", "Stats", "CProcess", "Export",
+        "CEdit", "CPcap", "CZlib", "CZstd", "CYUV", "Media", "MediaFiles", "AudioSession", "Peer",
+        "RTP", "SCTP", "Secure",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
-      ],
-      swiftSettings: settings),
+      ]),
     // The program. Not named as its product: a file system may not tell retake and Retake apart.
     .executableTarget(
-      name: "RetakeMain", dependencies: ["RetakeCommand"], swiftSettings: settings),
+      name: "RetakeMain", dependencies: ["RetakeCommand"], path: "Sources/Command/RetakeMain",
+      swiftSettings: settings),
 
     // The capabilities of five client SDKs, each with its test and what takes it out; a program that
     // prints them stands beside the command, for developers.
@@ -253,8 +248,7 @@ let package = Package(
       path: "Tests/SDKTable/Program", swiftSettings: settings),
 
     tests("TidyTests", ["SDKTable"]),
-    tests(
-      "CapturesTests", ["Wire", "Media", "Stats", "Peer", "Tape", "Queries", "Replay", "Verify"]),
+    tests("CapturesTests", ["Wire", "Media", "Stats", "Peer", "Tape", "Queries", "Replay"]),
     tests("WireTests", ["Wire"]),
     tests(
       "TapeTests",
@@ -266,8 +260,7 @@ let package = Package(
       "ReplayTests",
       [
         "Wire", "SCTP", "JSEP", "SDP", "Secure", "RTP", "Media", "MediaFiles", "AudioSession",
-        "Stats", "Peer", "RoomSignaling", "Room", "Tape", "Queries", "Replay", "Lab", "Debug",
-        "Verify", "Page",
+        "Stats", "Peer", "Room", "Tape", "Queries", "Replay", "Lab", "Debug", "Page",
       ]),
     tests(
       "DebugTests",
@@ -276,8 +269,7 @@ let package = Package(
       ]),
     tests(
       "PageTests",
-      ["Wire", "Digests", "RTP", "SCTP", "Media", "Peer", "Tape", "Queries", "Page", "Lab"]),
-    tests("VerifyTests", ["Wire", "RTP", "Media", "Peer", "Tape", "Replay", "Verify", "Lab"]),
+      ["Wire", "Crypto", "RTP", "SCTP", "Media", "Peer", "Tape", "Queries", "Page", "Lab"]),
     tests(
       "RetakeTestingTests",
       [
@@ -293,8 +285,8 @@ let package = Package(
     .target(
       name: "RoomServers",
       dependencies: [
-        "Wire", "SDP", "JSEP", "Media", "AudioSession", "Peer", "RoomProtocols", "RoomSignaling",
-        "Signaling", "Live", "RoomClient",
+        "Wire", "SDP", "JSEP", "Media", "AudioSession", "Peer", "Room", "Signaling", "Live",
+        "RoomClient",
       ], path: "Tests/RoomServers", swiftSettings: settings),
     // With the settings of an application: what the documents show is written as they show it.
     .testTarget(
@@ -307,44 +299,33 @@ let package = Package(
       dependencies: [
         "Media", "AudioSession", "Live", "RetakeRTC", "RoomServers", "RetakeConnectLive",
       ]),
-    tests("SpeakersTests", ["Wire", "Speakers"]),
     tests(
       "PeerTests",
       [
-        "Wire", "ICE", "JSEP", "SCTP", "SDP", "Secure", "RTP", "Transport", "Flow", "Media",
-        "Stats", "Peer", "Tape", "Lab",
+        "Wire", "ICE", "JSEP", "SCTP", "SDP", "Secure", "RTP", "Flow", "Media", "Stats", "Peer",
+        "Tape", "Lab",
       ]),
     tests("CShimsTests", ["CDTLS", "CSockets", "CProcess", "COpus", "CVPX"]),
-    tests("SecureTests", ["Secure", "Wire", "Digests", "CDTLS", "COpenSSL"]),
-    tests("STUNTests", ["Wire", "Digests", "STUN"]),
-    tests("TURNTests", ["Wire", "STUN", "TURN", "Lab"]),
-    tests("MulticastDNSTests", ["Wire", "MulticastDNS"]),
-    tests("ICETests", ["Wire", "STUN", "TURN", "ICE", "Lab"]),
+    tests("SecureTests", ["Secure", "Wire", "Crypto", "CDTLS", "COpenSSL"]),
+    tests("ICETests", ["Wire", "Crypto", "ICE", "Lab"]),
     tests(
       "LiveTests",
       [
-        "Wire", "CSockets", "TLS", "TURN", "RTP", "SDP", "JSEP", "ICE", "SCTP", "Secure", "Flow",
-        "Media",
+        "Wire", "CSockets", "TLS", "ICE", "RTP", "SDP", "JSEP", "SCTP", "Secure", "Flow", "Media",
         "MediaFiles", "AudioSession", "Stats", "Peer", "Tape", "Live", "Replay",
       ]),
     tests(
       "RoomClientTests",
       [
-        "Wire", "RTP", "SDP", "JSEP", "Media", "AudioSession", "Stats", "Peer", "RoomSignaling",
-        "RoomProtocols", "Room", "Signaling", "Live", "Tape", "Replay", "RoomClient", "RoomServers",
+        "Wire", "RTP", "SDP", "JSEP", "Media", "AudioSession", "Stats", "Peer", "Room", "Signaling",
+        "Live", "Tape", "Replay", "RoomClient", "RoomServers",
       ]),
-    tests("RoomTests", ["Wire", "Peer", "SDP", "RoomSignaling", "Room", "Lab"]),
+    tests(
+      "RoomTests", ["Wire", "Peer", "SDP", "Room", "Lab"], exclude: ["Protocols/Transcripts"]),
     tests(
       "SignalingTests",
-      [
-        "SDP", "TLS", "RoomSignaling", "Signaling",
-        .product(name: "NIOEmbedded", package: "swift-nio"),
-      ] + nio),
-    tests("RoomSignalingTests", ["Wire", "RoomSignaling"]),
-    .testTarget(
-      name: "RoomProtocolsTests",
-      dependencies: ["Wire", "SDP", "Peer", "RoomSignaling", "RoomProtocols"],
-      exclude: ["Transcripts"], swiftSettings: settings),
+      ["SDP", "TLS", "Room", "Signaling", .product(name: "NIOEmbedded", package: "swift-nio")] + nio
+    ),
     tests("AudioSessionTests", ["AudioSession", "Media", "Wire", "Lab"]),
     tests("MediaTests", ["Media", "RTP", "Wire", "COpus", "CYUV"]),
     tests("MediaFilesTests", ["MediaFiles", "Media", "RTP", "Wire"]),
@@ -353,25 +334,18 @@ let package = Package(
       swiftSettings: settings),
     tests("SCTPTests", ["Wire", "SCTP"], containers: ["DequeModule", "HeapModule"]),
     tests("FlowTests", ["Wire", "RTP", "Flow"]),
-    .testTarget(
-      name: "SDPTests", dependencies: ["Wire", "SDP"], exclude: ["Samples"],
-      swiftSettings: settings),
+    tests("SDPTests", ["Wire", "SDP"], exclude: ["Samples"]),
     tests("JSEPTests", ["Wire", "RTP", "SDP", "JSEP"]),
-    tests("CaptureTests", ["Wire", "Capture"]),
-    tests("DecryptionTests", ["Wire", "Secure", "SDP", "Capture", "Decryption"]),
     // What tshark says of a capture, for the tests that compare.
     .target(name: "TsharkTables", path: "Tests/TsharkTables", swiftSettings: settings),
-    .testTarget(
-      name: "ObserverTests",
-      dependencies: [
-        "Wire", "STUN", "TURN", "ICE", "Secure", "RTP", "Capture", "Decryption", "Observer",
-        "TsharkTables",
-      ], exclude: ["Samples"], swiftSettings: settings),
+    tests(
+      "ObserverTests", ["Wire", "ICE", "Secure", "RTP", "SDP", "Observer", "TsharkTables"],
+      exclude: ["Samples"]),
     tests(
       "AnyBytesTests",
       [
-        "Wire", "STUN", "RTP", "SCTP", "SDP", "Capture", "Decryption", "Observer", "Media", "Peer",
-        "Lab", "RoomSignaling", "RoomProtocols", "Signaling", "Tape", "Replay", "RetakeCommand",
+        "Wire", "ICE", "RTP", "SCTP", "SDP", "Observer", "Media", "Peer", "Lab", "Room",
+        "Signaling", "Tape", "Replay", "RetakeCommand",
       ]),
     // Not a test bundle: calls that come and go for minutes, against a recorder of its own.
     .executableTarget(
@@ -389,8 +363,7 @@ let package = Package(
     .target(
       name: "FaultyCalls",
       dependencies: [
-        "Wire", "STUN", "ICE", "RTP", "SCTP", "SDP", "JSEP", "Secure", "Media", "Peer", "Tape",
-        "Lab",
+        "Wire", "ICE", "RTP", "SCTP", "SDP", "JSEP", "Secure", "Media", "Peer", "Tape", "Lab",
       ],
       path: "Tests/FaultyCalls", swiftSettings: settings),
     // A developers' program: makes calls with known faults and judges what is found in them.
@@ -406,8 +379,7 @@ let package = Package(
       ]),
     // Drives the executable, which is built with the tests. It does not depend on it, so that the
     // largest of the test modules need not wait for the last of the others.
-    tests(
-      "CommandTests", ["Wire", "Tape", "Replay", "RoomSignaling", "Signaling", "TsharkTables"]),
+    tests("CommandTests", ["Wire", "Tape", "Replay", "Room", "Signaling", "TsharkTables"]),
   ],
   swiftLanguageModes: [.v6]
 )
@@ -448,8 +420,7 @@ if let quick = Context.environment["RETAKE_QUICK_TESTS"], quick != "demo" {
     .testTarget(
       name: "RunnerTests", dependencies: ["Tape"], path: "Tests/Runner/RunnerTests"))
   let driven: Set = [
-    "Wire", "Digests", "STUN", "ICE", "Secure", "RTP", "SCTP", "SDP", "Flow", "Media", "Stats",
-    "Speakers", "Tape",
+    "Wire", "Crypto", "ICE", "Secure", "RTP", "SCTP", "SDP", "Flow", "Media", "Stats", "Tape",
   ]
   // For size: the compiler takes a tenth less. The search for earlier places to release objects takes
   // half of the time of some modules and makes nothing faster that can be measured.

@@ -16,7 +16,7 @@ import Wire
 
   private static var transcripts: URL {
     URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-      .appending(path: "RoomProtocolsTests/Transcripts")
+      .appending(path: "RoomTests/Protocols/Transcripts")
   }
 
   /// The frames of transcripts of a real server.

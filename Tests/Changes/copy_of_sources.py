@@ -23,7 +23,7 @@ package func isChanged(_ name: String) -> Bool { chosen == name }
 
 MAIN = """\
 import Foundation
-import Verify
+import Replay
 
 let run = VerificationRun(
   takes: try VerificationRun.takes(in: Array(CommandLine.arguments.dropFirst())),
@@ -38,7 +38,7 @@ func isChanged(_ name: String) -> Bool { Context.environment["RETAKE_CHANGE"] ==
 
 PROGRAM = """\
     .executableTarget(
-      name: "changes", dependencies: ["Verify"], swiftSettings: settings),
+      name: "changes", dependencies: ["Replay"], swiftSettings: settings),
 """
 
 

@@ -46,7 +46,7 @@ struct DocumentationTests {
 
   @Test func everyFolderOfTestsIsNamedAfterItsModuleOrDescribed() throws {
     let guide = SourceTree.file("Tests/README.md").text
-    let modules = Set(Self.names(in: "Sources"))
+    let modules = Set(SourceTree.sources.map(\.target))
     for folder in Self.names(in: "Tests") where folder != "README.md" {
       let module = folder.hasSuffix("Tests") ? String(folder.dropLast(5)) : folder
       #expect(modules.contains(module) || guide.contains("`\(folder)`"), "\(folder)")

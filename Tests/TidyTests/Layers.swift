@@ -9,32 +9,31 @@ enum Layers {
     "CSQLite", "CSRTP", "COpus", "CVPX", "CPcap", "CZlib", "CZstd", "CEdit", "COpenSSL", "CXXHash",
     "CYUV", "CCharLS", "CSpeexDSP", "COpenH264", "CDav1d", "CSRTPCiphers", "CDTLS", "CSockets",
     "CProcess", "CFiles",
-    "Wire", "Digests", "STUN", "TURN", "ICE", "MulticastDNS", "Secure", "RTP", "SCTP", "SDP",
-    "JSEP", "Transport",
-    "Capture", "Decryption", "Observer",
-    "Flow", "Media", "AudioSession",
-    "Stats", "Speakers", "Peer", "RoomSignaling", "RoomProtocols", "Room", "MediaFiles", "Tape",
-    "Queries", "Page", "Replay", "Debug", "Verify", "Lab", "TLS", "Live", "Export",
-    "RetakeTesting", "Signaling", "RoomClient", "Retake", "RetakeRTC",
-    "RetakeSora", "RetakeConnectLive", "RetakeCommand", "RetakeMain", "altered", "soak",
-    "TsharkTables", "RoomServers", "FaultyCalls", "findings", "SDKTable", "sdk-table",
+    "Wire", "Crypto", "ICE", "Secure", "RTP", "SCTP", "SDP", "JSEP", "Flow", "Media",
+    "AudioSession", "Stats", "Peer", "Room",
+    "Observer",
+    "MediaFiles", "Tape", "Queries", "Page", "Replay", "Debug", "Export",
+    "Lab",
+    "TLS", "Live", "Signaling", "RoomClient",
+    "Retake", "RetakeRTC", "RetakeTesting", "RetakeSora", "RetakeConnectLive",
+    "RetakeCommand", "RetakeMain", "altered", "soak", "TsharkTables", "RoomServers",
+    "FaultyCalls", "findings", "SDKTable", "sdk-table",
   ]
 
   /// The deterministic core: no clock, no randomness, no input or output of its own.
   static let core = [
-    "Wire", "Digests", "STUN", "TURN", "ICE", "MulticastDNS", "Secure", "RTP", "SCTP", "SDP",
-    "JSEP", "Transport",
-    "Capture", "Decryption", "Observer",
-    "Flow", "Media", "AudioSession",
-    "Stats", "Speakers", "Peer", "RoomSignaling", "RoomProtocols", "Room",
+    "Wire", "Crypto", "ICE", "Secure", "RTP", "SCTP", "SDP", "JSEP", "Flow", "Media",
+    "AudioSession", "Stats", "Peer", "Room",
+    "Observer",
   ]
 
   /// The targets of the manifest, with what each depends on inside the package.
   static func declared(in manifest: SourceFile) throws -> [(name: String, needs: [String])] {
     let target = try Pattern(
       // A name, then everything up to the next line that begins a target, a comment or the end.
-      #"(?:module|(?<!\.)library|\.target|\.executableTarget)\(\s*(?:name: )?"([\w-]+)",?"#
-        + #"([^\n]*(?:\n(?!    (?:module|library|tests|\.|//|\]))[^\n]*)*)"#,
+      #"(?:module|shim|(?<!\.)library|\.target|\.executableTarget)"#
+        + #"\(\s*(?:name: )?"(?:\w+/)*([\w-]+)",?"#
+        + #"([^\n]*(?:\n(?!    (?:module|shim|library|tests|\.|//|\]))[^\n]*)*)"#,
       "target")
     let name = try Pattern(#""(\w+)""#, "name")
     return target.matches(in: manifest.text).map { match in

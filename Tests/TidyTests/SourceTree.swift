@@ -19,10 +19,15 @@ struct SourceFile: Sendable {
   /// The lines without their ends.
   var lines: [Substring] { text.split(separator: "\n", omittingEmptySubsequences: false) }
 
-  /// The target that the file belongs to: the folder below `Sources` or `Tests`.
+  /// The target that the file belongs to.
+  ///
+  /// Its folder below `Tests`, or below one of the folders of `Sources` that group targets. `Lab`
+  /// and `Observer` are targets, and groups of one.
   var target: String {
-    let parts = path.split(separator: "/")
-    return parts.count > 2 ? String(parts[1]) : ""
+    let parts = path.split(separator: "/").map(String.init)
+    guard parts.count > 2 else { return "" }
+    let isAlone = parts[0] != "Sources" || ["Lab", "Observer"].contains(parts[1])
+    return isAlone || parts.count < 4 ? parts[1] : parts[2]
   }
 
   /// The name after the last dot.

@@ -13,7 +13,7 @@ struct FlowSources {
   /// How many packets of a source the capture may have missed.
   private static let missedMaximum: UInt16 = 64
 
-  private var sources: [Source] = []
+  private var followed: [Source] = []
   private var oldest = 0
 
   /// Takes note of an RTP packet.
@@ -22,12 +22,12 @@ struct FlowSources {
     let ssrc = packet.uint32(at: 8)
     let source = Source(
       ssrc: ssrc, sequence: packet.uint16(at: 2), payloadType: packet.byte(at: 1) & 0x7f)
-    if let known = sources.firstIndex(where: { $0.ssrc == ssrc }) {
-      sources[known] = source
-    } else if sources.count < Self.sourcesMaximum {
-      sources.append(source)
+    if let known = followed.firstIndex(where: { $0.ssrc == ssrc }) {
+      followed[known] = source
+    } else if followed.count < Self.sourcesMaximum {
+      followed.append(source)
     } else {
-      sources[oldest] = source
+      followed[oldest] = source
       oldest = (oldest + 1) % Self.sourcesMaximum
     }
   }
@@ -38,7 +38,7 @@ struct FlowSources {
       return false
     }
     let ssrc = payload.uint32(at: place + 8)
-    return sources.contains { source in
+    return followed.contains { source in
       source.ssrc == ssrc && source.payloadType == payload.byte(at: place + 1) & 0x7f
         && payload.uint16(at: place + 2) &- source.sequence &- 1 < Self.missedMaximum
     }
@@ -50,7 +50,7 @@ struct FlowSources {
     in payload: RawSpan, from begin: Int, where accepts: (Int) -> Bool
   ) -> Int? {
     var first: Int?
-    for source in sources where source.ssrc != payload.uint32(at: 8) {
+    for source in followed where source.ssrc != payload.uint32(at: 8) {
       let byte = UInt8(truncatingIfNeeded: source.ssrc >> 24)
       // The source stands in the ninth to the twelfth byte.
       var from = begin + 8
@@ -75,7 +75,7 @@ struct FlowTable {
   /// Newer paths take the places of older ones; that of another one at most.
   private static let places = 1 << 12
 
-  private var flows: [(tuple: FiveTuple, sources: FlowSources)?]
+  private var flows: [(tuple: FiveTuple, followed: FlowSources)?]
 
   init() { flows = Array(repeating: nil, count: Self.places) }
 
@@ -89,11 +89,11 @@ struct FlowTable {
     }
     let place = place(of: tuple)
     if flows[place]?.tuple != tuple { flows[place] = (tuple, FlowSources()) }
-    let size = OffloadSplit.size(of: payload, after: flows[place]?.sources ?? FlowSources())
+    let size = OffloadSplit.size(of: payload, after: flows[place]?.followed ?? FlowSources())
     let step = size ?? max(1, payload.byteCount)
     for offset in stride(from: 0, to: payload.byteCount, by: step) {
       let packet = payload.extracting(offset..<min(offset + step, payload.byteCount))
-      if DatagramClass(packet) == .rtp { flows[place]?.sources.note(packet) }
+      if DatagramClass(packet) == .rtp { flows[place]?.followed.note(packet) }
     }
     return size
   }

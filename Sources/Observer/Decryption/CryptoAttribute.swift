@@ -38,7 +38,7 @@ package struct CryptoAttribute: AttributeValue {
 
   private static func key(_ text: Substring) -> (bytes: [UInt8], identifier: [UInt8])? {
     let parts = text.split(separator: "|", omittingEmptySubsequences: false)
-    guard let first = parts.first, let bytes = Decryption.bytes(base64: first.utf8) else {
+    guard let first = parts.first, let bytes = [UInt8](base64: first.utf8) else {
       return nil
     }
     // A lifetime may stand before the identifier, which alone has a colon.

@@ -84,7 +84,7 @@ extension SRTPKey {
   private static func read(_ text: Substring.UTF8View, _ suites: [SRTPSuite]?)
     -> (suites: [SRTPSuite], bytes: [UInt8])?
   {
-    for bytes in [[UInt8](hexadecimal: text), Decryption.bytes(base64: text)] {
+    for bytes in [[UInt8](hexadecimal: text), [UInt8](base64: text)] {
       guard let bytes else { continue }
       let fitting = (suites ?? SRTPSuite.allCases).filter {
         $0.keyLength + $0.saltLength == bytes.count

@@ -108,7 +108,7 @@ package enum RoomConnectionReport: Hashable, Sendable, Codable {
 /// What a room wants done or tells.
 package enum RoomOutput: Hashable, Sendable {
   case transport(TransportID, TransportRequest)
-  case request(RequestID, HTTPRequest)
+  case request(RequestID, ServiceRequest)
   case connection(ConnectionID, RoomConnectionOrder)
   case reply(call: UInt32, RoomReply)
   case state(machine: String, from: String, to: String)

@@ -4,15 +4,15 @@
 #pragma clang diagnostic ignored "-Wc23-extensions"
 
 static const unsigned char html[] = {
-#embed "../Signaling/CallPage/call.html" suffix(, 0)
+#embed "../../Live/Signaling/CallPage/call.html" suffix(, 0)
 };
 
 static const unsigned char css[] = {
-#embed "../Signaling/CallPage/call.css" suffix(, 0)
+#embed "../../Live/Signaling/CallPage/call.css" suffix(, 0)
 };
 
 static const unsigned char script[] = {
-#embed "../Signaling/CallPage/call.js" suffix(, 0)
+#embed "../../Live/Signaling/CallPage/call.js" suffix(, 0)
 };
 
 const char *cfiles_call_html(void) { return (const char *)html; }

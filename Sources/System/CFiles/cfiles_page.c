@@ -4,74 +4,74 @@
 #pragma clang diagnostic ignored "-Wc23-extensions"
 
 static const unsigned char html[] = {
-#embed "../Page/Document/page.html" suffix(, 0)
+#embed "../../Take/Page/Document/page.html" suffix(, 0)
 };
 
 static const unsigned char css[] = {
-#embed "../Page/Document/page.css" suffix(, 0)
+#embed "../../Take/Page/Document/page.css" suffix(, 0)
 };
 
 // What a module imports stands before it.
 static const unsigned char script[] = {
-#embed "../Page/Document/basics.js"
+#embed "../../Take/Page/Document/basics.js"
     , '\n',
-#embed "../Page/Document/server.js"
+#embed "../../Take/Page/Document/server.js"
     , '\n',
-#embed "../Page/Document/pieces.js"
+#embed "../../Take/Page/Document/pieces.js"
     , '\n',
-#embed "../Page/Document/columns.js"
+#embed "../../Take/Page/Document/columns.js"
     , '\n',
-#embed "../Page/Document/take.js"
+#embed "../../Take/Page/Document/take.js"
     , '\n',
-#embed "../Page/Document/clock.js"
+#embed "../../Take/Page/Document/clock.js"
     , '\n',
-#embed "../Page/Document/measures.js"
+#embed "../../Take/Page/Document/measures.js"
     , '\n',
-#embed "../Page/Document/draw.js"
+#embed "../../Take/Page/Document/draw.js"
     , '\n',
-#embed "../Page/Document/kinds.js"
+#embed "../../Take/Page/Document/kinds.js"
     , '\n',
-#embed "../Page/Document/media.js"
+#embed "../../Take/Page/Document/media.js"
     , '\n',
-#embed "../Page/Document/film.js"
+#embed "../../Take/Page/Document/film.js"
     , '\n',
-#embed "../Page/Document/machines.js"
+#embed "../../Take/Page/Document/machines.js"
     , '\n',
-#embed "../Page/Document/lanes.js"
+#embed "../../Take/Page/Document/lanes.js"
     , '\n',
-#embed "../Page/Document/board.js"
+#embed "../../Take/Page/Document/board.js"
     , '\n',
-#embed "../Page/Document/copying.js"
+#embed "../../Take/Page/Document/copying.js"
     , '\n',
-#embed "../Page/Document/cards.js"
+#embed "../../Take/Page/Document/cards.js"
     , '\n',
-#embed "../Page/Document/findings.js"
+#embed "../../Take/Page/Document/findings.js"
     , '\n',
-#embed "../Page/Document/aside.js"
+#embed "../../Take/Page/Document/aside.js"
     , '\n',
-#embed "../Page/Document/signaling.js"
+#embed "../../Take/Page/Document/signaling.js"
     , '\n',
-#embed "../Page/Document/connection.js"
+#embed "../../Take/Page/Document/connection.js"
     , '\n',
-#embed "../Page/Document/events.js"
+#embed "../../Take/Page/Document/events.js"
     , '\n',
-#embed "../Page/Document/dissect.js"
+#embed "../../Take/Page/Document/dissect.js"
     , '\n',
-#embed "../Page/Document/packets.js"
+#embed "../../Take/Page/Document/packets.js"
     , '\n',
-#embed "../Page/Document/query.js"
+#embed "../../Take/Page/Document/query.js"
     , '\n',
-#embed "../Page/Document/stats.js"
+#embed "../../Take/Page/Document/stats.js"
     , '\n',
-#embed "../Page/Document/comparing.js"
+#embed "../../Take/Page/Document/comparing.js"
     , '\n',
-#embed "../Page/Document/catalogue.js"
+#embed "../../Take/Page/Document/catalogue.js"
     , '\n',
-#embed "../Page/Document/keys.js"
+#embed "../../Take/Page/Document/keys.js"
     , '\n',
-#embed "../Page/Document/printing.js"
+#embed "../../Take/Page/Document/printing.js"
     , '\n',
-#embed "../Page/Document/main.js"
+#embed "../../Take/Page/Document/main.js"
     , 0};
 
 const char *cfiles_page_html(void) { return (const char *)html; }

@@ -6,19 +6,19 @@
 #pragma clang diagnostic ignored "-Wc23-extensions"
 
 static const unsigned char take[] = {
-#embed "../../Schema/0001_take.sql" suffix(, 0)
+#embed "../../../Schema/0001_take.sql" suffix(, 0)
 };
 
 static const unsigned char machines[] = {
-#embed "../../Schema/0002_machines.sql" suffix(, 0)
+#embed "../../../Schema/0002_machines.sql" suffix(, 0)
 };
 
 static const unsigned char pictures[] = {
-#embed "../../Schema/0003_pictures.sql" suffix(, 0)
+#embed "../../../Schema/0003_pictures.sql" suffix(, 0)
 };
 
 static const unsigned char rooms[] = {
-#embed "../../Schema/0004_rooms.sql" suffix(, 0)
+#embed "../../../Schema/0004_rooms.sql" suffix(, 0)
 };
 
 static const unsigned char *const migrations[] = {take, machines, pictures, rooms};

@@ -1,4 +1,3 @@
-import Live
 import Media
 import Peer
 import Replay

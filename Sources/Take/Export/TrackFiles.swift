@@ -1,6 +1,6 @@
-import Live
 import Media
 import MediaFiles
+import Peer
 import RTP
 import Tape
 package import Wire

@@ -49,5 +49,5 @@ func readAll(_ bytes: [UInt8]) throws(CaptureError) -> WholeCapture {
 /// The bytes of a real capture.
 func sample(_ name: String) throws -> [UInt8] {
   let folder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-  return Array(try Data(contentsOf: folder.appending(path: "ObserverTests/Samples/\(name)")))
+  return Array(try Data(contentsOf: folder.appending(path: "Samples/\(name)")))
 }

@@ -8,7 +8,7 @@ import Wire
 /// The text of a sample.
 func sampleText(_ name: String) throws -> String {
   let folder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-  let file = folder.appending(path: "ObserverTests/Samples/\(name)")
+  let file = folder.appending(path: "Samples/\(name)")
   return String(decoding: try Data(contentsOf: file), as: UTF8.self)
 }
 

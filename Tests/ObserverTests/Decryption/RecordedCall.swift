@@ -11,7 +11,7 @@ struct RecordedCall {
 
   init(_ name: String) throws {
     let folder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-      .appending(path: "ObserverTests/Samples")
+      .appending(path: "Samples")
     var reader = CaptureReader()
     reader.append(Array(try Data(contentsOf: folder.appending(path: name + ".pcap"))).span.bytes)
     var first: SocketAddress?

@@ -263,7 +263,7 @@ struct HTTPSessionTests {
 
 extension SignalingBench {
   /// The requests over HTTP so far.
-  fileprivate var asked: [HTTPRequest] {
+  fileprivate var asked: [ServiceRequest] {
     requestsSent.map(\.request)
   }
 

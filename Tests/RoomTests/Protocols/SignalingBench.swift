@@ -15,7 +15,7 @@ struct SignalingBench<Protocol: SignalingMachine> {
   private(set) var transport = TransportID(0)
   private(set) var lastSent: JSONValue?
   /// Every request over HTTP.
-  private(set) var requestsSent: [(id: RequestID, request: HTTPRequest)] = []
+  private(set) var requestsSent: [(id: RequestID, request: ServiceRequest)] = []
 
   init(_ configuration: SignalingConfiguration) {
     machine = Protocol(configuration, entropy: Entropy(seed: [1]))

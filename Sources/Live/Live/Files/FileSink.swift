@@ -1,6 +1,7 @@
 import Dispatch
 import Media
 public import MediaFiles
+import Peer
 import Synchronization
 public import Wire
 

@@ -134,40 +134,6 @@ extension PeerConnectionEvent {
   }
 }
 
-/// Media as the playout gives it out.
-public struct ReceivedMedia: Sendable {
-  /// The transceiver that received it.
-  public var transceiver: UInt32
-  /// The instant of the playout.
-  public var at: Instant
-  /// The RTP timestamp of the packet or video frame it came from.
-  public var rtpTime: UInt32
-  /// Whether audio was made up because its packet is missing.
-  public var isConcealed: Bool
-  /// The media.
-  public var content: MediaContent
-  /// What the sender says of the loudness of audio, in -dBov (RFC 6464); nil where it says nothing.
-  package var audioLevel: UInt8?
-
-  /// The media of an inbound frame; nil when it could not be decoded or was sent by this side.
-  package init?(_ frame: FrameRecord, at: Instant) {
-    guard frame.isInbound, !frame.isWithheld else { return nil }
-    switch frame.decoded {
-    case .none where frame.codec.isPassedThrough:
-      content = .encodedVideo(
-        EncodedVideoChunk(codec: frame.codec.rawValue, isKey: frame.isKey, bytes: frame.bytes))
-    case .none, .digest: return nil
-    case .audio(let block): content = .audio(block)
-    case .videoFrame(let videoFrame): content = .videoFrame(videoFrame)
-    }
-    transceiver = frame.transceiver
-    self.at = at
-    rtpTime = frame.rtpTime
-    isConcealed = frame.outcome == "concealed"
-    audioLevel = frame.audioLevel
-  }
-}
-
 /// How many frames went through the codecs of a connection.
 public struct MediaCounters: Hashable, Sendable {
   /// Blocks of audio that were encoded and sent.

@@ -61,7 +61,7 @@ final class RoomTransports: Sendable {
 
   /// Sends a request over HTTP, and gives what came of it.
   func send(
-    _ request: RoomSignaling.HTTPRequest, tell: @escaping @Sendable (HTTPResult) -> Void
+    _ request: ServiceRequest, tell: @escaping @Sendable (HTTPResult) -> Void
   ) {
     Task {
       do throws(HTTPError) {

@@ -1,6 +1,6 @@
 import Wire
 
-/// The newest packets of a stream, for retransmission.
+/// The newest packets of a stream, for retransmission (RFC 4588).
 struct PacketHistory {
   /// A packet that was sent.
   struct Entry {

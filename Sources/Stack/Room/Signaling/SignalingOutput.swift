@@ -6,7 +6,7 @@ package enum SignalingOutput: Hashable, Sendable, Codable {
   /// A transport is to be opened, used or closed.
   case transport(TransportID, TransportRequest)
   /// A request over HTTP; answered by `response`.
-  case request(RequestID, HTTPRequest)
+  case request(RequestID, ServiceRequest)
   /// A connection of the room is to do something.
   case connection(ConnectionID, ConnectionRequest)
   /// The room is told something.

@@ -39,8 +39,8 @@ package struct HTTPField: Hashable, Sendable, Codable {
   }
 }
 
-/// A request over HTTP.
-package struct HTTPRequest: Hashable, Sendable, Codable {
+/// A request to the service over HTTP.
+package struct ServiceRequest: Hashable, Sendable, Codable {
   package var method: String
   package var url: String
   package var fields: [HTTPField]

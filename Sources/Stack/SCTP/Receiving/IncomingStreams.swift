@@ -1,4 +1,5 @@
-/// The streams from the peer, made when they are first used.
+/// The streams from the peer, made when they are first used, which put messages together from their
+/// fragments (RFC 9260 section 6.9; RFC 8260 for fragments that interleave).
 struct IncomingStreams {
   private(set) var streams: [IncomingStream] = []
   /// The place in `streams` by stream number; -1 for streams that were not used.

@@ -105,7 +105,7 @@ struct RequestText: Codable {
   var fields: [HTTPField]
   var body: BodyText
 
-  init(_ request: HTTPRequest) {
+  init(_ request: ServiceRequest) {
     (method, url, fields) = (request.method, request.url, request.fields)
     body = BodyText(request.body)
   }

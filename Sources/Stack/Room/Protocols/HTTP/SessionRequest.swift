@@ -35,13 +35,13 @@ package struct SessionRequest: Hashable, Sendable {
   }
 
   /// The request as it is sent.
-  package var http: HTTPRequest {
+  package var http: ServiceRequest {
     var all = fields
     // Another server has no business knowing the token.
     if let token = access.token, URLReference.haveSameOrigin(url, access.endpoint) {
       all.append(HTTPField("Authorization", "Bearer " + token))
     }
-    return HTTPRequest(method: method, url: url, fields: all, body: body)
+    return ServiceRequest(method: method, url: url, fields: all, body: body)
   }
 
   /// What comes of an answer; redirects that keep the method are followed (RFC 9110 section 15.4).

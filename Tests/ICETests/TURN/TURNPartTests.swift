@@ -4,7 +4,7 @@ import Wire
 @testable import ICE
 
 /// The parts of a client, each by itself.
-struct PartTests {
+struct TURNPartTests {
   private let entropy = Entropy(seed: [4]).stream("ice")
   private let peer = SocketAddress(IPAddress(ipv4: 1), port: 5000)
   private let other = SocketAddress(IPAddress(ipv4: 2), port: 5000)

@@ -1,0 +1,77 @@
+import Foundation
+import Testing
+
+/// The tables of SourceLayout.md name types and files: each of them is there, and knows its RFC.
+struct SourceLayoutTests {
+  private static let article = SourceTree.file(
+    "Sources/Products/Retake/Retake.docc/SourceLayout.md")
+
+  /// The files that declare or extend each type.
+  private static let declarations: [String: [SourceFile]] = {
+    guard
+      let declaration = try? Pattern(
+        #"\b(?:struct|class|enum|actor|protocol|typealias|extension)\s+(?:\w+\.)*(\w+)"#, "type")
+    else { return [:] }
+    var files: [String: [SourceFile]] = [:]
+    for file in SourceTree.sources + SourceTree.tests where file.ending == "swift" {
+      for match in declaration.matches(in: file.code) {
+        files[match.groups[1], default: []] += [file]
+      }
+    }
+    return files
+  }()
+
+  /// Every file and folder, each with all that follows after one of its slashes: `ICE/Checks`,
+  /// `Checks/Consent.swift`.
+  private static let places: Set<String> = {
+    var places: Set<String> = []
+    for top in ["Sources", "Tests", "Schema"] {
+      let walk = FileManager.default.enumerator(
+        atPath: SourceTree.root.appendingPathComponent(top).path)
+      while let path = walk?.nextObject() as? String {
+        let parts = (top + "/" + path).split(separator: "/")
+        for start in parts.indices { places.insert(parts[start...].joined(separator: "/")) }
+      }
+    }
+    return places.union(["Sources", "Tests", "Schema"])
+  }()
+
+  @Test func everyTypeAndFileOfTheTablesExists() throws {
+    let quoted = try Pattern(#"(?<!`)`([\w/+.]+)`(?!`)"#, "name")
+    let type = try Pattern(#"^[A-Z]\w+$"#, "type")
+    var missing: [String] = []
+    for name in quoted.matches(in: Self.article.text).map({ $0.groups[1] }) {
+      let isFile = name.contains("/") || name.hasSuffix(".swift")
+      guard isFile || !type.matches(in: name).isEmpty else { continue }
+      let path = name.hasSuffix("/") ? String(name.dropLast()) : name
+      let isThere =
+        Self.places.contains(path) || Self.places.contains(path + ".swift")
+        || Self.declarations[name] != nil
+      if !isThere { missing.append(name) }
+    }
+    #expect(missing == [])
+  }
+
+  @Test func theOwnerOfARuleNamesItsRFC() throws {
+    let number = try Pattern(#"RFC\s+(\d+)"#, "RFC")
+    let name = try Pattern(#"`(\w+)`"#, "name")
+    for row in Self.article.lines where row.hasPrefix("| ") {
+      let cells = row.split(separator: "|", maxSplits: 1)
+      guard cells.count == 2 else { continue }
+      let wanted = Set(number.matches(in: String(cells[0])).map { $0.groups[1] })
+      let owners = name.matches(in: String(cells[1])).flatMap {
+        Self.declarations[$0.groups[1]] ?? []
+      }
+      guard !owners.isEmpty else { continue }
+      // Also where a line ends between the word and the number.
+      let named = Set(
+        owners.flatMap { file in
+          number.matches(
+            in: file.text.replacing("\n/// ", with: " ").replacing("\n  /// ", with: " ")
+          )
+          .map { $0.groups[1] }
+        })
+      #expect(wanted.subtracting(named).sorted() == [], "\(row)")
+    }
+  }
+}
