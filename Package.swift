@@ -148,6 +148,7 @@ let package = Package(
       [
         "Wire", "Crypto", "SDP", "JSEP", "ICE", "Secure", "RTP", "SCTP", "Flow", "Peer", "Media",
         "Stats", "Observer", "AudioSession", "Room", "CSQLite", "CDTLS", "CCharLS", "CFiles",
+        "CProcess",
       ]),
     module("Take/Queries", ["Wire", "Crypto", "RTP", "Media", "Stats", "Tape"]),
     module(

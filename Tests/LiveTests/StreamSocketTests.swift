@@ -1,5 +1,6 @@
 import Glibc
 import ICE
+import Tape
 import Testing
 import Wire
 

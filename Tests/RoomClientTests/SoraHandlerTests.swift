@@ -5,6 +5,7 @@ import Room
 import RoomServers
 import Synchronization
 import Testing
+import Wire
 
 @testable import RoomClient
 

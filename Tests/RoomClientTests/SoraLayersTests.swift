@@ -8,6 +8,7 @@ import RoomServers
 import Stats
 import Tape
 import Testing
+import Wire
 
 /// The layers that a Sora server offers to receive are sent as it says, whatever the application
 /// called its own.

@@ -1,7 +1,7 @@
 import ArgumentParser
 import CProcess
 import Debug
-import Foundation
+import FoundationEssentials
 import Media
 import Peer
 import Queries
@@ -81,7 +81,7 @@ struct ReplayCommand: ParsableCommand {
       let progress = Progress("replaying")
       defer { progress.clear() }
       let report = try replayer.run { at in
-        progress.show(String(format: "replaying: %.1f of %.1f s", at.seconds, end.seconds))
+        progress.show("replaying: \(decimal(at.seconds, 1)) of \(decimal(end.seconds, 1)) s")
       }
       if report.stoppedEarly { states = replayer.states }
       return report

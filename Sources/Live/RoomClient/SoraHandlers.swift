@@ -2,6 +2,7 @@ public import AudioSession
 public import Live
 public import Room
 import Synchronization
+import Wire
 
 /// How a channel of a Sora server ended.
 public enum SoraCloseEvent: Sendable {

@@ -1,4 +1,3 @@
-import Foundation
 import Replay
 import Wire
 
@@ -39,7 +38,7 @@ extension DebugConsole {
     let lines = found.flatMap { entry -> [String] in
       let isWhole = ["peer ", "actor "].contains { entry.tree.name.hasPrefix($0) }
       let below = isWhole ? entry.tree.children.flatMap(\.lines) : entry.tree.lines
-      return [entry.label.trimmingCharacters(in: .whitespaces)] + below.map { "  \($0)" }
+      return [entry.label.trimmed] + below.map { "  \($0)" }
     }
     return Answer(
       text: lines.joined(separator: "\n"),
@@ -55,22 +54,18 @@ extension DebugConsole {
     for (name, report) in zip(names, reports) {
       // A room has no stats of its own.
       guard
-        let list = try? JSONSerialization.jsonObject(with: Data(report.utf8)) as? [[String: Any]],
-        !list.isEmpty
+        let list = try? JSONValue(parsing: report).elements, !list.isEmpty
       else { continue }
-      lines.append(name.trimmingCharacters(in: .whitespaces))
+      lines.append(name.trimmed)
       var objects: [JSONText] = []
-      types.formUnion(list.compactMap { $0["type"] as? String })
-      for object in list where type.isEmpty || object["type"] as? String == type {
-        let members = object.keys.sorted().filter { !["id", "type", "timestamp"].contains($0) }
-          .map { "\($0) \(Self.plain(object[$0]))" }
-        lines.append("  \(object["type"] ?? "") \(object["id"] ?? "")")
+      types.formUnion(list.compactMap { $0["type"]?.text })
+      for object in list where type.isEmpty || object["type"]?.text == type {
+        let sorted = object.members.sorted { $0.name < $1.name }
+        let members = sorted.filter { !["id", "type", "timestamp"].contains($0.name) }
+          .map { "\($0.name) \($0.value.text ?? $0.value.json)" }
+        lines.append("  \(object["type"]?.text ?? "") \(object["id"]?.text ?? "")")
         lines.append("    " + members.joined(separator: ", "))
-        if let data = try? JSONSerialization.data(
-          withJSONObject: object, options: [.sortedKeys, .withoutEscapingSlashes])
-        {
-          objects.append(JSONText(String(decoding: data, as: UTF8.self)))
-        }
+        objects.append(JSONText(JSONValue.object(sorted).json))
       }
       kept.append(.list(objects))
     }
@@ -83,15 +78,6 @@ extension DebugConsole {
     return Answer(
       text: lines.joined(separator: "\n"),
       json: .object([("stats", .list(kept))]))
-  }
-
-  /// A value of a report in words.
-  private static func plain(_ value: Any?) -> String {
-    guard let number = value as? NSNumber, String(cString: number.objCType) == "c" else {
-      return value.map { "\($0)" } ?? ""
-    }
-    // Foundation on Linux reads a Boolean as a number of one byte.
-    return number.boolValue ? "true" : "false"
   }
 
   func recent(_ text: String) throws(DebugFailure) -> Answer {

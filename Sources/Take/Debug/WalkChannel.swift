@@ -1,5 +1,6 @@
 import CProcess
-import Foundation
+import FoundationEssentials
+import Glibc
 import Replay
 
 /// One end of the connection between a debugger and a process that walks.

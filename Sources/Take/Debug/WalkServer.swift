@@ -1,5 +1,6 @@
 import CProcess
-import Foundation
+import FoundationEssentials
+import Glibc
 import Replay
 import Stats
 import Tape

@@ -1,6 +1,6 @@
 import CFiles
 import Crypto
-import Foundation
+import FoundationEssentials
 
 /// The page without a take: its markup, its style and its script, which allow each other and nobody
 /// else.

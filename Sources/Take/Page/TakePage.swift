@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 package import Tape
 
 /// A take as one web page that needs no server and no network: what `retake page` writes.

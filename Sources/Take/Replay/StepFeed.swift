@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 import Synchronization
 import Tape
 
@@ -18,9 +18,7 @@ final class StepFeed: Sendable {
 
   init(_ reader: sending TapeReader) {
     self.reader = Mutex(reader)
-    let thread = Thread { [self] in self.reader.withLock { read($0) } }
-    thread.name = "take reader"
-    thread.start()
+    startWorker(named: "take reader") { [self] in self.reader.withLock { read($0) } }
   }
 
   private func read(_ reader: TapeReader) {

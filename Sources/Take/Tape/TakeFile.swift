@@ -1,4 +1,5 @@
-import Foundation
+import FoundationEssentials
+import Glibc
 import Wire
 
 /// Opens takes for reading, whatever state their recorder left them in.

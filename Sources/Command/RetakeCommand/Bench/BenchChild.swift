@@ -1,40 +1,39 @@
-import Foundation
+import Dispatch
+import FoundationEssentials
+import Glibc
+import Live
 import Synchronization
+import Tape
 
 /// A program that is measured from outside.
 final class Child {
-  private let process = Process()
-  private let output = Pipe()
+  private let process: ChildProcess
+  private let output: ChildPipe
   private let said = Said()
 
   init(_ program: String, _ arguments: [String]) throws {
-    process.executableURL = URL(fileURLWithPath: program).resolvingSymlinksInPath()
-    process.arguments = arguments
-    process.standardInput = FileHandle.nullDevice
-    process.standardOutput = output
-    let errors = Pipe()
-    process.standardError = errors
-    do {
-      try process.run()
+    let errors: ChildPipe
+    do throws(SystemError) {
+      (output, errors) = (try ChildPipe(), try ChildPipe())
+      process = try ChildProcess(
+        URL(fileURLWithPath: program).resolvingSymlinksInPath().path, arguments,
+        output: .pipe(output.writing), errors: .pipe(errors.writing))
     } catch {
       throw CommandFailure(.inputOutput, "\(program): it cannot be started")
     }
-    let (said, reading) = (said, errors.fileHandleForReading)
-    Thread {
-      while true {
-        let more = reading.availableData
-        if !said.add(more) { return }
-      }
-    }.start()
+    output.closeWriting()
+    errors.closeWriting()
+    startWorker(named: "errors") { [said] in
+      while said.add(errors.reading.read(atMost: 1 << 16)) {}
+    }
   }
 
   /// Runs a program to its end; gives how long it took.
   static func seconds(_ program: String, _ arguments: [String]) throws -> Double {
     let watch = Stopwatch()
     let child = try Child(program, arguments)
-    _ = child.output.fileHandleForReading.readDataToEndOfFile()
-    child.process.waitUntilExit()
-    guard child.process.terminationStatus == 0 else {
+    _ = child.output.readAll(atMost: .max)
+    guard child.process.waitUntilExit().status == 0 else {
       throw CommandFailure(
         .inputOutput, "\(program) failed: \(child.said.wait(for: nil).text.suffix(500))")
     }
@@ -51,10 +50,10 @@ final class Child {
 
   /// Interrupts it, and gives what it printed.
   func interrupt() throws -> String {
-    kill(process.processIdentifier, SIGINT)
-    let bytes = output.fileHandleForReading.readDataToEndOfFile()
+    kill(process.identifier, SIGINT)
+    let text = output.readAll(atMost: .max)
     process.waitUntilExit()
-    return String(decoding: bytes, as: UTF8.self)
+    return text
   }
 
   /// The most memory that any process had that was waited for, in MB.
@@ -76,7 +75,7 @@ private final class Said: Sendable {
   private let changes = DispatchSemaphore(value: 0)
 
   /// Adds what came; false when nothing did, which is the end.
-  func add(_ more: Data) -> Bool {
+  func add(_ more: [UInt8]) -> Bool {
     state.withLock { state in
       state.text += String(decoding: more, as: UTF8.self)
       state.isOver = more.isEmpty

@@ -1,5 +1,5 @@
 import ArgumentParser
-import Foundation
+import FoundationEssentials
 
 /// Measures how fast messages go over a data channel.
 struct BenchDataCommand: AsyncParsableCommand {

@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 
 /// A folder for the takes of one measurement.
 struct BenchFolder {
@@ -10,7 +10,7 @@ struct BenchFolder {
     do {
       try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
     } catch {
-      throw CommandFailure(.inputOutput, "\(url.path): \(error.localizedDescription)")
+      throw CommandFailure(.inputOutput, "\(url.path): it cannot be made: \(error)")
     }
   }
 

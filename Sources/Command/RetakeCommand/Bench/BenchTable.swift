@@ -1,4 +1,5 @@
-import Foundation
+import FoundationEssentials
+import Replay
 import Tape
 
 /// One thing that was measured, and what it should be.
@@ -101,6 +102,6 @@ struct BenchTable: Encodable {
   }
 
   private func number(_ value: Double) -> String {
-    String(format: value.magnitude >= 100 ? "%.0f" : value.magnitude >= 10 ? "%.1f" : "%.3f", value)
+    decimal(value, value.magnitude >= 100 ? 0 : value.magnitude >= 10 ? 1 : 3)
   }
 }

@@ -1,5 +1,7 @@
 import ArgumentParser
-import Foundation
+import FoundationEssentials
+import Glibc
+import Wire
 
 /// Measures how fast calls between others become takes.
 struct BenchWireCommand: ParsableCommand {
@@ -76,7 +78,7 @@ struct BenchWireCommand: ParsableCommand {
       "import, 1000 B, no keys", Double(packets) / large, floor: Self.writeRate, "packets/s",
       .atLeast, 0.5)
     try write(packets, of: 160, hasKeys: true)
-    let digits = WireTraffic.key.map { String(format: "%02x", $0) }.joined()
+    let digits = hexadecimal(WireTraffic.key)
     let opened = try importing(capture, folder, ["--srtp-key", digits])
     try table.add(
       "import, 160 B, AES-GCM opened", Double(packets) / opened, floor: Self.wanted, "packets/s",
@@ -111,7 +113,7 @@ struct BenchWireCommand: ParsableCommand {
   private func capturing(_ rate: Int, _ folder: URL) throws -> Int {
     let take = folder.appendingPathComponent("live.take").path
     try? FileManager.default.removeItem(atPath: take)
-    let digits = WireTraffic.key.map { String(format: "%02x", $0) }.joined()
+    let digits = hexadecimal(WireTraffic.key)
     let child = try Child(
       "/proc/self/exe",
       [
@@ -122,10 +124,10 @@ struct BenchWireCommand: ParsableCommand {
     var flood = try WireFlood(calls: Self.calls)
     let sent = try flood.send(rate: rate, seconds: seconds)
     let output = try child.interrupt()
-    guard let data = output.split(separator: "\n").last?.data(using: .utf8),
-      let summary = try? JSONSerialization.jsonObject(with: data) as? [String: Any],
-      let packets = summary["packetsInClear"] as? Int
+    guard let line = output.split(separator: "\n").last,
+      let summary = try? JSONValue(parsing: String(line)),
+      let packets = summary["packetsInClear"]?.integer
     else { throw CommandFailure(.inputOutput, "record pcap gave no summary: \(output)") }
-    return sent - packets
+    return sent - Int(packets)
   }
 }

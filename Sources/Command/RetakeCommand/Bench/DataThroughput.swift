@@ -1,6 +1,7 @@
-import Foundation
+import FoundationEssentials
 import Live
 import Peer
+import Replay
 import SDP
 import Synchronization
 import Tape
@@ -94,8 +95,7 @@ extension DataThroughput {
   /// The result for people.
   var text: String {
     let perGigabyte = processorSeconds * 1e9 / Double(max(bytes, 1))
-    return String(
-      format: "%.1f MB/s, %.2f s of the processors per GB", rate, perGigabyte)
+    return "\(decimal(rate, 1)) MB/s, \(decimal(perGigabyte, 2)) s of the processors per GB"
   }
 
   /// The result for programs.

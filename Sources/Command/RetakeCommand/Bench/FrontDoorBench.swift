@@ -1,4 +1,5 @@
-import Foundation
+import FoundationEssentials
+import Glibc
 import Page
 import Tape
 
@@ -32,20 +33,23 @@ struct FrontDoorBench {
   ///
   /// `make install` and `make deb` take the rest out of it: symbols, and what debuggers read.
   private func executableMegabytes() throws -> Double {
-    let file = try FileHandle(forReadingFrom: URL(filePath: Self.executable))
-    let header = try file.read(upToCount: 64) ?? Data()
+    guard case .success(let descriptor) = FileBytes.open(Self.executable) else {
+      throw CommandFailure(.noSuchFile, "\(Self.executable): it cannot be read")
+    }
+    let file = FileDescriptor(descriptor)
+    let header = file.read(atMost: 64, from: 0)
     guard header.count == 64, header.starts(with: [0x7f, 0x45, 0x4c, 0x46, 2, 1]) else {
       throw CommandFailure(.inputOutput, "\(Self.executable): it is not a 64-bit ELF file")
     }
-    func number(in data: Data, at offset: Int, bytes: Int) -> UInt64 {
+    func number(in data: [UInt8], at offset: Int, bytes: Int) -> UInt64 {
       data.dropFirst(offset).prefix(bytes).reversed().reduce(0) { $0 << 8 | UInt64($1) }
     }
     // The program headers: where they are, their size, how many; of each its type (1 is what is
     // loaded), its place in the file, and its size there.
-    try file.seek(toOffset: number(in: header, at: 32, bytes: 8))
+    let (first, size) = (number(in: header, at: 32, bytes: 8), number(in: header, at: 54, bytes: 2))
     var end: UInt64 = 0
-    for _ in 0..<number(in: header, at: 56, bytes: 2) {
-      let entry = try file.read(upToCount: Int(number(in: header, at: 54, bytes: 2))) ?? Data()
+    for place in 0..<number(in: header, at: 56, bytes: 2) {
+      let entry = file.read(atMost: Int(size), from: first + place * size)
       guard entry.count >= 56, number(in: entry, at: 0, bytes: 4) == 1 else { continue }
       end = max(end, number(in: entry, at: 8, bytes: 8) + number(in: entry, at: 32, bytes: 8))
     }

@@ -1,4 +1,5 @@
-import Foundation
+import FoundationEssentials
+import Glibc
 
 /// Time that passed, on the clock on the wall and on the processors.
 struct Elapsed {

@@ -1,5 +1,5 @@
 import CYUV
-import Foundation
+import FoundationEssentials
 import Lab
 import Live
 import Media

@@ -1,4 +1,5 @@
-import Foundation
+import FoundationEssentials
+import Glibc
 
 /// Sends packets over loopback at a rate, to ports where nobody listens but a capture.
 struct WireFlood: ~Copyable {

@@ -1,4 +1,5 @@
-import Foundation
+import FoundationEssentials
+import Glibc
 import Secure
 
 /// RTP of calls that nobody makes: telephones by the dozen, each sending as much as the others.
@@ -55,10 +56,10 @@ struct WireTraffic: ~Copyable {
 
   /// Writes packets as a capture of raw IP, 20 ms between those of one end.
   mutating func write(_ count: Int, to path: String) throws {
-    guard FileManager.default.createFile(atPath: path, contents: nil),
-      let handle = FileHandle(forWritingAtPath: path)
-    else { throw CommandFailure(.inputOutput, "\(path): it cannot be written") }
-    defer { try? handle.close() }
+    guard let handle = fopen(path, "w") else {
+      throw CommandFailure(.inputOutput, "\(path): it cannot be written")
+    }
+    defer { fclose(handle) }
     var buffer: [UInt8] = []
     func put(_ value: Int, _ count: Int) {
       for place in 0..<count { buffer.append(UInt8(truncatingIfNeeded: value >> (8 * place))) }
@@ -95,7 +96,7 @@ struct WireTraffic: ~Copyable {
       big(0, 2)
       buffer += bytes
       if buffer.count > 1 << 20 || number == count - 1 {
-        try handle.write(contentsOf: buffer)
+        fwrite(buffer, 1, buffer.count, handle)
         buffer.removeAll(keepingCapacity: true)
       }
     }

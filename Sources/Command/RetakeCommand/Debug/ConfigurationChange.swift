@@ -1,6 +1,7 @@
-import Foundation
+import FoundationEssentials
 import Peer
 import Replay
+import Wire
 
 /// Another value of one setting of a peer: `--set videoBitrateMaximum=300000`.
 struct ConfigurationChange: Hashable, Sendable, CustomStringConvertible {
@@ -40,14 +41,14 @@ struct ConfigurationChange: Hashable, Sendable, CustomStringConvertible {
     _ changes: [ConfigurationChange], to configuration: PeerConfiguration
   ) -> PeerConfiguration? {
     guard let data = try? JSONEncoder().encode(configuration),
-      var object = try? JSONSerialization.jsonObject(with: data) as? [String: Any]
+      var members = try? JSONValue(parsing: String(decoding: data, as: UTF8.self)).members
     else { return nil }
     for change in changes {
-      object[change.name] =
-        (try? JSONSerialization.jsonObject(
-          with: Data(change.value.utf8), options: .fragmentsAllowed)) ?? change.value
+      members.removeAll { $0.name == change.name }
+      let value = (try? JSONValue(parsing: change.value)) ?? .text(change.value)
+      members.append(JSONValue.Member(change.name, value))
     }
-    guard let changed = try? JSONSerialization.data(withJSONObject: object) else { return nil }
-    return try? JSONDecoder().decode(PeerConfiguration.self, from: changed)
+    return try? JSONDecoder().decode(
+      PeerConfiguration.self, from: Data(JSONValue.object(members).json.utf8))
   }
 }

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Debug
-import Foundation
+import FoundationEssentials
+import Glibc
 import Replay
 import Tape
 import Wire
@@ -36,7 +37,7 @@ struct DebugCommand: ParsableCommand {
     let session = try debugging {
       () throws(DebugFailure) in
       try DebugSession(path: options.take) { at in
-        progress.show(String(format: "replaying: %.1f s", Double(at.nanoseconds) / 1e9))
+        progress.show("replaying: \(decimal(Double(at.nanoseconds) / 1e9, 1)) s")
       }
     }
     let console = DebugConsole(session)
@@ -80,7 +81,7 @@ struct DebugCommand: ParsableCommand {
   /// Talks with a person: a failure is told, and the session goes on.
   private func talk(_ session: DebugSession, _ console: DebugConsole, _ progress: Progress) throws {
     try Output.line(
-      "\(options.take): \(String(format: "%.3f", console.duration)) s; help lists the commands")
+      "\(options.take): \(decimal(console.duration, 3)) s; help lists the commands")
     let editor = LineEditor { console.completions(of: $0) }
     Interruption.notice()
     session.isInterrupted = { Interruption.isAsked }

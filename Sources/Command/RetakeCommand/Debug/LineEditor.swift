@@ -1,5 +1,6 @@
 import CEdit
-import Foundation
+import FoundationEssentials
+import Glibc
 import Wire
 
 /// Reads lines from a terminal, with the editing, history and completion of libedit.
@@ -62,7 +63,7 @@ final class LineEditor {
     isCancelled = false
     var count: Int32 = 0
     guard let line = cedit_line(editor, &count) else { return isCancelled ? .cancelled : .end }
-    let words = String(cString: line).trimmingCharacters(in: .whitespacesAndNewlines)
+    let words = String(cString: line).trimmed
     return .text(words)
   }
 
@@ -84,7 +85,7 @@ final class LineEditor {
     guard let history, !line.isEmpty else { return }
     _ = cedit_remember(history, line)
     guard let path = historyFile else { return }
-    let folder = (path as NSString).deletingLastPathComponent
+    let folder = URL(fileURLWithPath: path).deletingLastPathComponent().path
     try? FileManager.default.createDirectory(
       atPath: folder, withIntermediateDirectories: true,
       attributes: [.posixPermissions: 0o700])
@@ -115,7 +116,9 @@ final class LineEditor {
     let last = line.split(separator: " ", omittingEmptySubsequences: false).last ?? ""
     let choices = complete(line)
     guard let first = choices.first else { return UInt8(CC_ERROR) }
-    let common = choices.dropFirst().reduce(first) { $0.commonPrefix(with: $1) }
+    let common = choices.dropFirst().reduce(first) { common, choice in
+      String(zip(common, choice).prefix { $0 == $1 }.map(\.0))
+    }
     var more = String(common.dropFirst(last.count))
     if choices.count == 1, !":=>".contains(first.last ?? "=") { more += " " }
     if !more.isEmpty {

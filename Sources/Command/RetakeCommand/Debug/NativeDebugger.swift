@@ -1,5 +1,7 @@
 import CProcess
-import Foundation
+import FoundationEssentials
+import Glibc
+import Live
 import Wire
 
 /// Opens a replay in lldb (or gdb, where lldb does not start), stopped just before a step.
@@ -32,15 +34,9 @@ struct NativeDebugger {
 
   /// Whether a debugger is there and runs: one that lacks a library is found and does not.
   private func starts(_ name: String) -> Bool {
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-    process.arguments = [name, "--version"]
-    process.standardInput = FileHandle.nullDevice
-    process.standardOutput = FileHandle.nullDevice
-    process.standardError = FileHandle.nullDevice
-    guard (try? process.run()) != nil else { return false }
-    process.waitUntilExit()
-    return process.terminationReason == .exit && process.terminationStatus == 0
+    let process = try? ChildProcess(
+      "/usr/bin/env", [name, "--version"], output: .nothing, errors: .nothing)
+    return process?.waitUntilExit().status == 0
   }
 
   private func execute(_ arguments: [String]) {

@@ -1,5 +1,5 @@
 import Debug
-import Foundation
+import FoundationEssentials
 import Live
 import Tape
 
@@ -18,31 +18,27 @@ struct OtherBuild {
     guard FileManager.default.fileExists(atPath: path) else {
       throw CommandFailure(.noSuchFile, "\(path): there is no such executable")
     }
-    var isFolder: ObjCBool = false
-    _ = FileManager.default.fileExists(atPath: path, isDirectory: &isFolder)
-    guard !isFolder.boolValue, FileManager.default.isExecutableFile(atPath: path) else {
+    guard FileBytes.kind(of: path) != .folder, FileManager.default.isExecutableFile(atPath: path)
+    else {
       throw CommandFailure(
         .usage,
         "\(path): it is no executable; give the retake of another build, as in "
           + ".build/release/retake")
     }
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: path)
-    process.arguments = ["whatif", take, "--outcomes"] + changes
     let output: ChildPipe
-    do {
+    let process: ChildProcess
+    do throws(SystemError) {
       output = try ChildPipe()
-      process.standardOutput = output.writing
-      try process.run()
+      process = try ChildProcess(
+        path, ["whatif", take, "--outcomes"] + changes, input: .inherited,
+        output: .pipe(output.writing))
       output.closeWriting()
     } catch {
-      throw CommandFailure(
-        .noSuchFile, "\(path): it cannot be started: \(error.localizedDescription)")
+      throw CommandFailure(.noSuchFile, "\(path): it cannot be started: \(error.description)")
     }
     let text = output.readAll(atMost: 64 << 20)
     process.end()
-    process.waitUntilExit()
-    guard process.terminationStatus == 0,
+    guard process.waitUntilExit().status == 0,
       let answer = CanonicalJSON.value(Answer.self, from: text)
     else {
       throw CommandFailure(

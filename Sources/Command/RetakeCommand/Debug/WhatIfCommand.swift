@@ -1,6 +1,6 @@
 import ArgumentParser
 import Debug
-import Foundation
+import FoundationEssentials
 import Media
 import Peer
 import Replay
@@ -211,7 +211,7 @@ struct WhatIfCommand: ParsableCommand {
       let run = try FreeRun(path: options.take, changes: changes, codecs: { LibraryCodecs() })
       let end = try run.lastTime() ?? .zero
       let outcomes = try run.run { at in
-        progress.show(String(format: "\(what): %.1f of %.1f s", at.seconds, end.seconds))
+        progress.show("\(what): \(decimal(at.seconds, 1)) of \(decimal(end.seconds, 1)) s")
       }
       return (outcomes, run.changed, run.others)
     }

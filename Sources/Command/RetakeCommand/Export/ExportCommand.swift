@@ -1,6 +1,7 @@
 import ArgumentParser
 import Export
-import Foundation
+import FoundationEssentials
+import Glibc
 import Media
 import MediaFiles
 import Queries
@@ -215,11 +216,11 @@ struct ExportCommand: ParsableCommand {
         file.kind == .audio
         ? counted(file.frames, "block of audio", "blocks of audio")
         : counted(file.frames, "video frame")
-      let begin = String(format: "%.3f", file.begin.seconds)
+      let begin = decimal(file.begin.seconds, 3)
       let gaps = file.leftOut.nanoseconds
       let left =
         gaps > 0
-        ? String(format: "; %.1f s without anything new are left out (--gap)", Double(gaps) / 1e9)
+        ? "; \(decimal(Double(gaps) / 1e9, 1)) s without anything new are left out (--gap)"
         : ""
       try tell("\(file.path): \(frames), from \(begin) s of the take on\(left)")
     }

@@ -1,5 +1,5 @@
 import Export
-import Foundation
+import FoundationEssentials
 import Peer
 import Replay
 import Tape

@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 import Observer
 
 /// Reads the bytes of a capture as they come, compressed or not, down to events.

@@ -1,4 +1,5 @@
-import Foundation
+import FoundationEssentials
+import Glibc
 import Tape
 
 /// Where the bytes of a capture come from.
@@ -15,7 +16,7 @@ protocol CaptureSource: AnyObject {
 
 /// A file, or a pipe that somebody writes to.
 final class DescriptorSource: CaptureSource {
-  private let handle: FileHandle
+  private let handle: FileDescriptor
   private let name: String
 
   static let pieceLength = 1 << 20
@@ -24,12 +25,12 @@ final class DescriptorSource: CaptureSource {
   init(_ path: String) throws(CommandFailure) {
     name = CommandReading.oneLine(path)
     if path == "-" {
-      handle = .standardInput
+      handle = FileDescriptor(STDIN_FILENO, isOwned: false)
       return
     }
     switch FileBytes.open(path) {
     case .success(let descriptor):
-      handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+      handle = FileDescriptor(descriptor)
     case .failure(let code):
       throw CommandFailure(
         .noSuchFile,
@@ -39,9 +40,9 @@ final class DescriptorSource: CaptureSource {
   }
 
   func read(into bytes: inout [UInt8], waiting milliseconds: Int32) throws(CommandFailure) -> Bool {
-    var ready = pollfd(fd: handle.fileDescriptor, events: Int16(POLLIN), revents: 0)
+    var ready = pollfd(fd: handle.number, events: Int16(POLLIN), revents: 0)
     guard poll(&ready, 1, milliseconds) > 0 else { return true }
-    let descriptor = handle.fileDescriptor
+    let descriptor = handle.number
     var code: Int32 = 0
     let piece = [UInt8](unsafeUninitializedCapacity: Self.pieceLength) { buffer, count in
       let got = Glibc.read(descriptor, buffer.baseAddress, buffer.count)

@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 import Observer
 import Tape
 import Wire

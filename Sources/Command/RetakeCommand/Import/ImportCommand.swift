@@ -1,5 +1,5 @@
 import ArgumentParser
-import Foundation
+import FoundationEssentials
 import Tape
 
 /// Makes a take of calls between others that a packet capture holds.

@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 import Tape
 
 /// Follows a key log that another program writes to while its secrets are wanted already.
@@ -32,14 +32,13 @@ struct KeyLogFollower {
 
   private mutating func read() -> [UInt8]? {
     guard case .success(let descriptor) = FileBytes.open(path) else { return nil }
-    let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
-    guard let size = try? handle.seekToEnd() else { return nil }
+    let file = FileDescriptor(descriptor)
+    guard let size = file.size else { return nil }
     if size < offset { (offset, rest) = (0, []) }
-    guard size > offset, (try? handle.seek(toOffset: offset)) != nil,
-      let data = try? handle.read(upToCount: Self.pieceMaximum)
-    else { return nil }
-    offset += UInt64(data.count)
-    return [UInt8](data)
+    guard size > offset else { return nil }
+    let bytes = file.read(atMost: Self.pieceMaximum, from: offset)
+    offset += UInt64(bytes.count)
+    return bytes
   }
 
   /// The whole lines of what waited and what came.

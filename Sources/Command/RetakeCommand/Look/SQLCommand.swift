@@ -1,6 +1,9 @@
 import ArgumentParser
-import Foundation
+import Dispatch
+import FoundationEssentials
+import Glibc
 import Queries
+import Replay
 import Stats
 import Tape
 import Wire
@@ -112,7 +115,7 @@ private struct QueryRun {
       let seconds = begin.duration(to: .now).seconds
       if seconds >= limit ?? .infinity { state.isLate = true }
       if state.failure == nil, !state.hasPrinted {
-        progress.show(String(format: "querying: %.1f s", seconds))
+        progress.show("querying: \(decimal(seconds, 1)) s")
       }
       return !state.isLate && !Interruption.isAsked && state.failure == nil
     }

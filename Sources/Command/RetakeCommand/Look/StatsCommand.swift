@@ -1,5 +1,5 @@
 import ArgumentParser
-import Foundation
+import FoundationEssentials
 import Media
 import Queries
 import Replay
@@ -151,7 +151,7 @@ struct StatsCommand: ParsableCommand {
         path: options.take,
         until: at.map { place in place.instant.map { .time($0) } ?? .condition(place) },
         toolchain: try Toolchain.current(for: options.take), codecs: { LibraryCodecs() },
-        progress: { progress.show(String(format: "replaying: %.1f s", $0.seconds)) })
+        progress: { progress.show("replaying: \(decimal($0.seconds, 1)) s") })
     }
     guard case .identical = found.replay.verdict else {
       printErrors(found.replay.description)
@@ -188,8 +188,8 @@ struct StatsCommand: ParsableCommand {
       for object in peer.objects where isWanted(object) {
         lines.append(PrintableText.line("  \(object.type)  \(object.id)"))
         for (name, value) in object.list {
-          lines.append(
-            "    \(name.padding(toLength: 40, withPad: " ", startingAt: 0))\(plain(value))")
+          let space = String(repeating: " ", count: max(1, 40 - name.count))
+          lines.append("    \(name)\(space)\(plain(value))")
         }
       }
     }

@@ -1,5 +1,5 @@
 import ArgumentParser
-import Foundation
+import FoundationEssentials
 import Tape
 
 /// The take that a command looks into, and how it prints.

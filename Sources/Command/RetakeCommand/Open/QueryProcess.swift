@@ -1,6 +1,8 @@
-import Foundation
+import Dispatch
+import FoundationEssentials
 import Live
 import Synchronization
+import Tape
 
 /// Queries of pages, each answered by a process of its own.
 ///
@@ -36,19 +38,16 @@ struct QueryProcess: Sendable {
     guard sql.utf8.count <= Self.queryBytes, !sql.utf8.contains(0) else {
       return .failed("the query is longer than \(Self.queryBytes) bytes, or has a zero in it")
     }
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: tool)
-    process.arguments = ["answer-query", path]
     // Others see the arguments of a process, and not its environment.
-    process.environment = ProcessInfo.processInfo.environment.merging(
+    let environment = ProcessInfo.processInfo.environment.merging(
       [AnswerQuery.variable: sql], uniquingKeysWith: { $1 })
-    process.standardInput = FileHandle.nullDevice
-    process.standardError = FileHandle.nullDevice
     let output: ChildPipe
-    do {
+    let process: ChildProcess
+    do throws(SystemError) {
       output = try ChildPipe()
-      process.standardOutput = output.writing
-      try process.run()
+      process = try ChildProcess(
+        tool, ["answer-query", path], environment: environment, output: .pipe(output.writing),
+        errors: .nothing)
     } catch {
       return .failed("the query cannot be answered: no process could be started for it")
     }
@@ -61,14 +60,14 @@ struct QueryProcess: Sendable {
     DispatchQueue.global().asyncAfter(deadline: .now() + left, execute: limit)
     let text = output.readAll(atMost: 2 * AnswerQuery.answerBytes)
     process.end()
-    process.waitUntilExit()
+    let ending = process.waitUntilExit()
     limit.cancel()
     if isLate.withLock({ $0 }) {
       return .failed("the query took longer than \(Int(seconds)) s")
     }
-    guard process.terminationReason == .exit, !text.isEmpty else {
+    guard let status = ending.status, !text.isEmpty else {
       return .failed("the query needs more memory than it may have")
     }
-    return process.terminationStatus == 0 ? .rows(text) : .failed(text)
+    return status == 0 ? .rows(text) : .failed(text)
   }
 }

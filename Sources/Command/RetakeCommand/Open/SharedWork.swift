@@ -1,4 +1,5 @@
-import Foundation
+import Dispatch
+import FoundationEssentials
 import Tape
 
 /// A file as it is now: one that is written to, or another of its name, is told apart.

@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 import JSEP
 import Live
 import Media

@@ -1,5 +1,6 @@
 import Dispatch
-import Foundation
+import FoundationEssentials
+import Glibc
 import Observer
 import Synchronization
 import Tape
@@ -50,7 +51,7 @@ final class CaptureRecording: Sendable {
   /// - Throws: also when there was no packet, and says what there was.
   func run() async throws -> CaptureSummary {
     try await withCheckedThrowingContinuation { continuation in
-      Thread.detachNewThread { continuation.resume(with: Result { try self.record() }) }
+      startWorker(named: "capture") { continuation.resume(with: Result { try self.record() }) }
     }
   }
 

@@ -1,5 +1,6 @@
 import CPcap
-import Foundation
+import FoundationEssentials
+import Glibc
 import Wire
 
 /// The frames of a network interface as libpcap takes them out of the kernel's ring, written as a

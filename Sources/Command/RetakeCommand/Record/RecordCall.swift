@@ -1,10 +1,11 @@
 import ArgumentParser
-import Foundation
+import FoundationEssentials
 import Live
 import Peer
 import SDP
 import Signaling
 import Synchronization
+import Wire
 
 /// Retake offers to a peer that answers over HTTP.
 struct RecordCall: AsyncParsableCommand {
@@ -92,7 +93,7 @@ struct RecordCall: AsyncParsableCommand {
       throw CommandFailure(.usage, "\(url) is no http:// address of a peer")
     }
     return parts.path.isEmpty || parts.path == "/"
-      ? url.trimmingCharacters(in: ["/"]) + "/offer" : url
+      ? url.trimming { $0 == "/" } + "/offer" : url
   }
 
   private func exchange(_ offer: SessionDescription, _ target: String) async throws

@@ -1,5 +1,6 @@
 public import ArgumentParser
-import Foundation
+import FoundationEssentials
+import Glibc
 import JSEP
 import Live
 import Media
@@ -167,11 +168,11 @@ struct RecordOptions: ParsableArguments {
   }
 
   private static func timestamp() -> String {
-    let formatter = DateFormatter()
-    formatter.locale = Locale(identifier: "en_US_POSIX")
-    formatter.timeZone = TimeZone(identifier: "UTC")
-    formatter.dateFormat = "yyyyMMdd-HHmmss"
-    return formatter.string(from: Date())
+    var (now, parts) = (time(nil), tm())
+    gmtime_r(&now, &parts)
+    var text = [CChar](repeating: 0, count: 32)
+    let length = strftime(&text, text.count, "%Y%m%d-%H%M%S", &parts)
+    return String(decoding: text.prefix(length).map { UInt8(bitPattern: $0) }, as: UTF8.self)
   }
 }
 

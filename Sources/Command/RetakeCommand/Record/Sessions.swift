@@ -1,5 +1,6 @@
-import Foundation
+import FoundationEssentials
 import Live
+import Replay
 import Tape
 
 /// Begins a session, on a loop that it shares or on one of its own, or fails with one sentence.
@@ -41,8 +42,8 @@ func finished<Value>(_ body: () throws(TapeError) -> Value) throws -> Value {
 func byteText(_ bytes: Int) -> String {
   switch bytes {
   case ..<1000: "\(bytes) B"
-  case ..<1_000_000: String(format: "%.1f kB", Double(bytes) / 1e3)
-  case ..<1_000_000_000: String(format: "%.1f MB", Double(bytes) / 1e6)
-  default: String(format: "%.2f GB", Double(bytes) / 1e9)
+  case ..<1_000_000: decimal(Double(bytes) / 1e3, 1) + " kB"
+  case ..<1_000_000_000: decimal(Double(bytes) / 1e6, 1) + " MB"
+  default: decimal(Double(bytes) / 1e9, 2) + " GB"
   }
 }

@@ -1,4 +1,5 @@
-import Foundation
+import FoundationEssentials
+import Glibc
 import Synchronization
 
 /// Waits for Ctrl-C or a polite kill; a second one ends the process at once.

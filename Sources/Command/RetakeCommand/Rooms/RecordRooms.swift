@@ -1,5 +1,5 @@
 import ArgumentParser
-import Foundation
+import FoundationEssentials
 import RoomClient
 
 /// Retake takes part in a room of a Janus server.

@@ -1,8 +1,9 @@
-import Foundation
+import FoundationEssentials
 import Live
 import Room
 import RoomClient
 import Synchronization
+import Tape
 
 /// Takes part in a room on behalf of the command line: subscribes, counts, and does what is typed.
 final class RoomVisitor: Sendable {
@@ -32,7 +33,7 @@ final class RoomVisitor: Sendable {
   init(readsCommands: Bool) {
     self.readsCommands = readsCommands
     guard readsCommands else { return }
-    let thread = Thread { [weak self] in
+    startWorker(named: "commands") { [weak self] in
       while let line = readLine() {
         guard let self else { return }
         let words = line.split(separator: " ", maxSplits: 1).map(String.init)
@@ -40,8 +41,6 @@ final class RoomVisitor: Sendable {
         Task { await self.perform(first, words.count > 1 ? words[1] : "") }
       }
     }
-    thread.name = "commands"
-    thread.start()
   }
 
   /// Begins to follow a room, subscribing to all videos as they are published.

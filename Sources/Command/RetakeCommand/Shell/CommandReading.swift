@@ -1,5 +1,5 @@
 import ArgumentParser
-import Foundation
+import FoundationEssentials
 import Replay
 import Wire
 
@@ -128,7 +128,7 @@ enum CommandReading {
     guard message.utf8.count > messageLimit else { return message }
     let (head, tail) = (message.utf8.prefix(shownLimit), message.utf8.suffix(messageLimit))
     let words = String(decoding: tail, as: UTF8.self)
-    let end = words.range(of: "' is invalid for '").map { words[$0.lowerBound...] } ?? "'"
+    let end = words.ranges(of: "' is invalid for '").first.map { words[$0.lowerBound...] } ?? "'"
     return String(decoding: head, as: UTF8.self) + "...(\(message.utf8.count) bytes)" + end
   }
 

@@ -1,4 +1,5 @@
-import Foundation
+import FoundationEssentials
+import Glibc
 import Synchronization
 
 /// Ctrl-C for work that can be left in the middle: it is noticed, and the process goes on.

@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 
 /// The form that JSON has over all verbs: names in lower case with underscores, as the columns of a
 /// take, and times and lengths of time in whole nanoseconds, under names that end in `_ns`.

@@ -1,5 +1,7 @@
 import Dispatch
-import Foundation
+import FoundationEssentials
+import Glibc
+import Replay
 import Synchronization
 
 /// A line on standard error that follows work once it has taken a second; silent when nobody
@@ -40,8 +42,8 @@ final class Progress: Sendable {
 
   /// `recording: 1.2 of 10 s`.
   private var time: String {
-    let limit = seconds.map { String(format: " of %.0f", $0) } ?? ""
-    return "\(what): \(String(format: "%.1f", begin.duration(to: .now).seconds))\(limit) s"
+    let limit = seconds.map { " of \(decimal($0, 0))" } ?? ""
+    return "\(what): \(decimal(begin.duration(to: .now).seconds, 1))\(limit) s"
   }
 
   /// Shows a line in place of the last one.

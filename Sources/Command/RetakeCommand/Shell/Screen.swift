@@ -1,5 +1,6 @@
 import ArgumentParser
-import Foundation
+import FoundationEssentials
+import Glibc
 import Queries
 
 /// How wide tables may be, and whether long ones go through a pager.

@@ -1,6 +1,7 @@
 import CProcess
-import Foundation
+import FoundationEssentials
 import Synchronization
+import Tape
 
 /// Tells what asks for them of signals, on a thread of its own.
 ///
@@ -24,7 +25,7 @@ enum SignalWatch {
       }
       return isFirst
     }
-    if isFirst { Thread.detachNewThread { follow() } }
+    if isFirst { startWorker(named: "signals") { follow() } }
   }
 
   private static func follow() {

@@ -1,4 +1,5 @@
-import Foundation
+import FoundationEssentials
+import Glibc
 import Tape
 
 /// Values that nobody else may see: any user of a machine reads the command lines of all others.

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Debug
-import Foundation
+import FoundationEssentials
+import Glibc
 import Peer
 import Replay
 import Tape

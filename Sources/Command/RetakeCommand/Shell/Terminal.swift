@@ -1,4 +1,5 @@
-import Foundation
+import FoundationEssentials
+import Glibc
 import Queries
 
 /// What standard output is: a terminal of some size, or a file or pipe.

@@ -1,6 +1,7 @@
 public import AudioSession
 public import Media
 import Synchronization
+public import Tape
 
 /// Keeps a connection at an audio session for as long as it lives.
 public final class AudioAttachment: Sendable {

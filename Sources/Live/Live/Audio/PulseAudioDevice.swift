@@ -1,15 +1,17 @@
 public import AudioSession
 import CProcess
-import Foundation
+import FoundationEssentials
+import Glibc
 import Synchronization
+import Tape
 
 /// The microphone and the loudspeaker of the machine, through the tools of PulseAudio, which
 /// PipeWire speaks too: `parec` and `pacat` run as child processes while the device does.
 public final class PulseAudioDevice: AudioDeviceModule {
   private struct State {
     var port: AudioDevicePort?
-    var recorder: Process?
-    var player: Process?
+    var recorder: ChildProcess?
+    var player: ChildProcess?
     var isPaused = false
   }
 
@@ -74,15 +76,11 @@ public final class PulseAudioDevice: AudioDeviceModule {
     stop()
     do {
       let audio = try ChildPipe()
-      let recorder = process(recorderPath)
-      recorder.standardOutput = audio.writing
-      try recorder.run()
+      let recorder = try child(recorderPath, output: .pipe(audio.writing))
       audio.closeWriting()
       state.withLock { $0.recorder = recorder }
       let silence = try ChildPipe()
-      let player = process(playerPath)
-      player.standardInput = silence.reading
-      try player.run()
+      let player = try child(playerPath, input: .pipe(silence.reading))
       silence.closeReading()
       state.withLock { $0.player = player }
       let (input, output) = (audio.reading, silence.writing)
@@ -99,17 +97,16 @@ public final class PulseAudioDevice: AudioDeviceModule {
     }
   }
 
-  private func process(_ path: String) -> Process {
+  private func child(
+    _ path: String, input: ChildProcess.Stream = .nothing, output: ChildProcess.Stream = .inherited
+  ) throws(SystemError) -> ChildProcess {
     let format = captureFormat ?? AudioFormat()
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: path)
-    process.arguments = [
-      "--raw", "--format=s16le", "--rate=\(format.sampleRate)", "--channels=\(format.channels)",
-      "--latency-msec=20",
-    ]
-    process.standardError = FileHandle.nullDevice
-    process.standardInput = FileHandle.nullDevice
-    return process
+    return try ChildProcess(
+      path,
+      [
+        "--raw", "--format=s16le", "--rate=\(format.sampleRate)", "--channels=\(format.channels)",
+        "--latency-msec=20",
+      ], input: input, output: output, errors: .nothing)
   }
 
   private func stop() {
@@ -122,9 +119,11 @@ public final class PulseAudioDevice: AudioDeviceModule {
   }
 
   /// Passes on what the recorder gives until it ends.
-  private static func record(_ input: FileHandle, _ device: () -> PulseAudioDevice?) {
-    while let data = try? input.read(upToCount: 4 * periodFrames), !data.isEmpty {
-      guard let device = device(), device.capture([UInt8](data)) else { return }
+  private static func record(_ input: FileDescriptor, _ device: () -> PulseAudioDevice?) {
+    while true {
+      let bytes = input.read(atMost: 4 * periodFrames)
+      if bytes.isEmpty { break }
+      guard let device = device(), device.capture(bytes) else { return }
     }
     device()?.lost()
   }
@@ -141,16 +140,16 @@ public final class PulseAudioDevice: AudioDeviceModule {
   }
 
   /// Gives the player as much as it takes: the pipe sets the pace.
-  private static func play(_ output: FileHandle, _ device: () -> PulseAudioDevice?) {
+  private static func play(_ output: FileDescriptor, _ device: () -> PulseAudioDevice?) {
     // On this thread alone: what the signal does elsewhere is for the application to say.
     cprocess_block_broken_pipes()
     while let samples = device()?.pull() {
       let bytes = samples.flatMap {
         [UInt8(truncatingIfNeeded: $0), UInt8(truncatingIfNeeded: $0 >> 8)]
       }
-      guard (try? output.write(contentsOf: Data(bytes))) != nil else { return }
+      guard output.write(bytes) else { return }
     }
-    try? output.close()
+    output.close()
   }
 
   private func pull() -> [Int16]? {

@@ -1,5 +1,6 @@
 package import AudioSession
-import Foundation
+import FoundationEssentials
+import Glibc
 
 /// The microphone and the loudspeaker that a machine has.
 public enum SystemAudioDevice {

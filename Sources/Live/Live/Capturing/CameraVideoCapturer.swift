@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 import Media
 
 /// Where a camera looks; on Linux a label, that decides which device is taken by default.

@@ -1,5 +1,6 @@
-import Foundation
+import FoundationEssentials
 import Media
+import Tape
 
 // Files of any format that ffmpeg decodes.
 extension ProcessVideoCapturer {
@@ -40,7 +41,7 @@ enum MediaFileCommand {
 /// Delivers the sound of a file that ffmpeg can decode to a source, over and over at its own pace,
 /// until it is let go of; of a file without sound nothing comes.
 package final class ProcessAudioFile: Sendable {
-  private let process: Process
+  private let process: ChildProcess
 
   /// Begins with a file.
   ///
@@ -51,42 +52,37 @@ package final class ProcessAudioFile: Sendable {
     guard let program = wanted.path else {
       throw VideoCaptureError(reason: "the file \(path): \(wanted.missing)")
     }
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: program)
-    process.arguments =
+    let arguments =
       ["-nostdin", "-hide_banner", "-loglevel", "error"] + MediaFileCommand.input(path) + [
         "-vn", "-f", "s16le", "-ar", "\(AudioBlock.sampleRate)", "-ac", "1", "-",
       ]
-    process.standardInput = FileHandle.nullDevice
-    process.standardError = FileHandle.nullDevice
-    do {
+    do throws(SystemError) {
       let pipe = try ChildPipe()
-      process.standardOutput = pipe.writing
-      try process.run()
+      let process = try ChildProcess(
+        program, arguments, output: .pipe(pipe.writing), errors: .nothing)
       pipe.closeWriting()
       self.process = process
       let reading = pipe.reading
-      let thread = Thread { [weak source] in
+      startWorker(named: "sound") { [weak source] in
         ProcessAudioFile.read(reading) { source?.deliver($0) != nil }
         process.end()
-        process.waitUntilExit()
       }
-      thread.name = "sound"
-      thread.start()
     } catch {
       throw VideoCaptureError(
-        reason: "the file \(path): ffmpeg cannot be started: \(error.localizedDescription)")
+        reason: "the file \(path): ffmpeg cannot be started: \(error.description)")
     }
   }
 
   deinit { process.end() }
 
   /// Reads blocks of 20 ms until the pipe ends or nobody wants them any longer.
-  private static func read(_ pipe: FileHandle, _ deliver: (AudioBlock) -> Bool) {
+  private static func read(_ pipe: FileDescriptor, _ deliver: (AudioBlock) -> Bool) {
     let length = AudioBlock.sampleRate / 50 * 2
     var bytes: [UInt8] = []
-    while let data = try? pipe.read(upToCount: length - bytes.count), !data.isEmpty {
-      bytes += data
+    while true {
+      let more = pipe.read(atMost: length - bytes.count)
+      if more.isEmpty { return }
+      bytes += more
       guard bytes.count == length else { continue }
       let samples = stride(from: 0, to: length, by: 2).map {
         Int16(truncatingIfNeeded: Int(bytes[$0]) | Int(bytes[$0 + 1]) << 8)

@@ -1,6 +1,9 @@
-import Foundation
+import Dispatch
+import FoundationEssentials
+import Glibc
 import Media
 import Synchronization
+import Tape
 
 /// Why a device or a screen cannot be captured.
 public struct VideoCaptureError: Error, Hashable, Sendable, CustomStringConvertible {
@@ -30,7 +33,7 @@ public final class ProcessVideoCapturer: VideoCapturer {
   private let state = Mutex(State())
 
   private struct State {
-    var process: Process?
+    var process: ChildProcess?
     var failure: VideoCaptureError?
   }
 
@@ -67,40 +70,33 @@ public final class ProcessVideoCapturer: VideoCapturer {
     }
     if let obstacle = obstacle() { return fail(obstacle, number) }
     guard let program = self.program.path else { return fail(self.program.missing, number) }
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: program)
-    process.arguments =
+    let arguments =
       ["-nostdin", "-hide_banner", "-loglevel", "error"] + input(format)
       + [
         "-an", "-f", "rawvideo", "-pix_fmt", format.pixelFormat.ffmpegName, "-s",
         "\(format.width)x\(format.height)", "-",
       ]
     let (frames, errors): (ChildPipe, ChildPipe)
-    process.standardInput = FileHandle.nullDevice
-    do {
+    let process: ChildProcess
+    do throws(SystemError) {
       (frames, errors) = (try ChildPipe(), try ChildPipe())
-      process.standardOutput = frames.writing
-      process.standardError = errors.writing
-      try process.run()
+      process = try ChildProcess(
+        program, arguments, output: .pipe(frames.writing), errors: .pipe(errors.writing))
     } catch {
-      return fail("ffmpeg cannot be started: \(error.localizedDescription)", number)
+      return fail("ffmpeg cannot be started: \(error.description)", number)
     }
     frames.closeWriting()
     errors.closeWriting()
     state.withLock { $0.process = process }
     // Both are read at once: a child waits when one of them is full.
     let words = LastWords()
-    let listening = Thread { words.end(with: errors.readLast(500)) }
-    listening.name = "errors"
-    listening.start()
-    let thread = Thread { [weak self] in
+    startWorker(named: "errors") { words.end(with: errors.readLast(500)) }
+    startWorker(named: "frames") { [weak self] in
       ProcessVideoCapturer.read(frames.reading, format, whileHeld: { self }, number)
       process.end()
       process.waitUntilExit()
       self?.end(words.text, number)
     }
-    thread.name = "frames"
-    thread.start()
   }
 
   /// Ends the child.
@@ -127,7 +123,7 @@ public final class ProcessVideoCapturer: VideoCapturer {
 
   /// Reads frames until the pipe ends or nobody wants them any longer.
   private static func read(
-    _ pipe: FileHandle, _ format: VideoFormat,
+    _ pipe: FileDescriptor, _ format: VideoFormat,
     whileHeld capturer: () -> ProcessVideoCapturer?, _ number: Int
   ) {
     let length = format.pixelFormat.byteCount(width: format.width, height: format.height)
@@ -137,7 +133,7 @@ public final class ProcessVideoCapturer: VideoCapturer {
       let bytes = [UInt8](unsafeUninitializedCapacity: length) { target, count in
         while count < length {
           let got = Glibc.read(
-            pipe.fileDescriptor, target.baseAddress.map { $0 + count }, length - count)
+            pipe.number, target.baseAddress.map { $0 + count }, length - count)
           if got < 0, errno == EINTR { continue }
           guard got > 0 else { return }
           count += got

@@ -1,4 +1,5 @@
 package import Peer
+package import Tape
 package import Wire
 
 /// What a driver can do to the outside world on behalf of its peer.

@@ -1,6 +1,7 @@
 import CSockets
 import Glibc
 import Peer
+import Tape
 import Wire
 
 extension LoopThread {

@@ -2,6 +2,7 @@ import CSockets
 import Glibc
 import ICE
 import Peer
+import Tape
 import Wire
 
 /// The body of a media loop: everything here happens on its thread.

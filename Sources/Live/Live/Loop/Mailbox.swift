@@ -1,5 +1,6 @@
 import CSockets
 import Synchronization
+package import Tape
 
 /// Messages from any thread to the loop's thread, in order (a locked queue and an eventfd).
 package final class Mailbox<Message: Sendable>: Sendable {

@@ -1,5 +1,6 @@
 import Peer
 import Synchronization
+public import Tape
 import Wire
 
 /// A thread that drives any number of peers: sockets, deadlines and a mailbox in one epoll set.

@@ -1,4 +1,5 @@
 import Synchronization
+public import Tape
 
 /// A fixed number of loops that sessions share, so that as many calls as there are need no thread
 /// each.

@@ -1,3 +1,4 @@
+import Tape
 import Wire
 
 /// A UDP socket of a peer.

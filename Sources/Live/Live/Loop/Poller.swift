@@ -1,4 +1,5 @@
 import CSockets
+import Tape
 
 /// Waits for sockets, one timer and one wake-up (epoll).
 final class Poller {

@@ -1,5 +1,6 @@
 import DequeModule
 import Peer
+import Tape
 import Wire
 
 /// Drives a peer from a take, and waits for the application where the recorded one called.

@@ -1,4 +1,5 @@
 import CSockets
+import Tape
 
 /// Tells that addresses or interfaces of this host have changed (rtnetlink).
 final class LinkWatch {

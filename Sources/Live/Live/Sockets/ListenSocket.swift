@@ -1,5 +1,6 @@
 import CSockets
 import Glibc
+import Tape
 import Wire
 
 /// A socket that accepts connections of the other side of a call; closed when nobody holds it any

@@ -1,5 +1,6 @@
 import Glibc
 import Peer
+import Tape
 import Wire
 
 /// The sockets of one peer; there are few, so that they are searched in order.

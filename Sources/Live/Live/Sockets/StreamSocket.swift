@@ -2,6 +2,7 @@ import CSockets
 import Glibc
 import ICE
 import TLS
+import Tape
 import Wire
 
 /// A connection that never blocks, to a TURN server, with TLS when asked for, or to the other side

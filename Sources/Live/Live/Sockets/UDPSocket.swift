@@ -1,5 +1,6 @@
 import CSockets
 import Glibc
+import Tape
 import Wire
 
 /// A bound UDP socket that never blocks; closed when nobody holds it any longer.

@@ -1,5 +1,5 @@
 import AudioSession
-import Foundation
+import FoundationEssentials
 public import Live
 import MediaFiles
 import Room

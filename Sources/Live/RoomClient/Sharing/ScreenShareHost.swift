@@ -1,4 +1,5 @@
-import Foundation
+import FoundationEssentials
+import Glibc
 import Live
 import Media
 import NIOCore
@@ -25,7 +26,7 @@ final class ScreenShareHost: ScreenSharing {
   private struct State {
     var listener: (any Channel)?
     var helper: ShareChannel?
-    var process: Process?
+    var process: ChildProcess?
     var media: LocalMedia?
     var hasFinished = false
     var isOver = false
@@ -85,18 +86,19 @@ final class ScreenShareHost: ScreenSharing {
       return report(.failed("\(path): no helper can connect there: \(error)"))
     }
     guard let executable = helper.executable else { return }
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: executable)
-    process.arguments = helper.arguments
     var environment = ProcessInfo.processInfo.environment
     environment[ScreenShare.variable] = folder
-    process.environment = environment
-    process.terminationHandler = { [weak self] process in self?.didEnd(process.terminationStatus) }
-    do {
-      try process.run()
+    do throws(SystemError) {
+      let process = try ChildProcess(
+        executable, helper.arguments, environment: environment, input: .inherited
+      ) { [weak self] ending in
+        switch ending {
+        case .exited(let code), .killed(let code): self?.didEnd(code)
+        }
+      }
       state.withLock { $0.process = process }
     } catch {
-      report(.failed("\(executable) cannot be started: \(error.localizedDescription)"))
+      report(.failed("\(executable) cannot be started: \(error.description)"))
     }
   }
 

@@ -4,6 +4,7 @@
 
 #include "cprocess_copy.h"
 #include "cprocess_signal.h"
+#include "cprocess_spawn.h"
 #include "cprocess_thread.h"
 
 #endif

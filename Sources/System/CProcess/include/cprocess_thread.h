@@ -2,8 +2,9 @@
 #ifndef CPROCESS_THREAD_H
 #define CPROCESS_THREAD_H
 
-/// Names the calling thread for debuggers; at most 15 characters are kept.
-void cprocess_name_thread(const char *name);
+/// Starts a detached thread that takes no signals and calls `run` with `context`; 0, or a negative
+/// errno value. At most 15 characters of the name are kept, for debuggers.
+int cprocess_thread_start(const char *name, void (*run)(void *), void *context);
 
 /// Makes a pipe whose ends no child has by itself: the one that is read, and the one that is
 /// written; 0, or a negative errno value.

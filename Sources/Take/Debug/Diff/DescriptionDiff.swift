@@ -1,4 +1,4 @@
-import Foundation
+import Wire
 
 /// How two session descriptions differ, section by section, without what is new in every session.
 struct DescriptionDiff {
@@ -20,8 +20,7 @@ struct DescriptionDiff {
 
   private static func sdp(_ message: String) -> String {
     guard message.hasPrefix("{"),
-      let object = try? JSONSerialization.jsonObject(with: Data(message.utf8)) as? [String: Any],
-      let sdp = object["sdp"] as? String
+      let sdp = try? JSONValue(parsing: message)["sdp"]?.text
     else { return message }
     return sdp
   }

@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 package import Queries
 package import Replay
 package import Tape

@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 package import Queries
 import Replay
 import Wire
@@ -55,7 +55,7 @@ package struct WhatIfReport: Sendable {
   }
 
   private func rows(_ before: PeerOutcome, _ after: PeerOutcome) -> [Row] {
-    let peer = "\(before.peer) \(before.label)".trimmingCharacters(in: .whitespaces)
+    let peer = "\(before.peer) \(before.label)".trimmed
     var rows: [Row] = []
     for machine in ["connection", "ice-connection", "dtls"] {
       rows.append(

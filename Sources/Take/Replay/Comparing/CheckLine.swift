@@ -1,5 +1,5 @@
 import Dispatch
-import Foundation
+import FoundationEssentials
 import Synchronization
 import Tape
 
@@ -30,9 +30,7 @@ final class CheckLine: Sendable {
     self.recycle = recycle
     queue = isThread ? BoundedQueue(depth: CheckLine.depth) : nil
     guard let queue else { return }
-    let thread = Thread { [self] in run(queue) }
-    thread.name = "take check"
-    thread.start()
+    startWorker(named: "take check") { [self] in run(queue) }
   }
 
   private func run(_ queue: BoundedQueue<ExecutedChunk>) {

@@ -1,4 +1,4 @@
-import Foundation
+import Wire
 
 /// The members of a JSON document, and the lines of the session descriptions in it, so that what
 /// differs between two documents is a field and not a long text.
@@ -11,30 +11,27 @@ struct DocumentFields {
   /// Takes a text apart; nil when it is no JSON object or list.
   init?(_ text: String) {
     guard let first = text.utf8.first, first == UInt8(ascii: "{") || first == UInt8(ascii: "["),
-      let value = try? JSONSerialization.jsonObject(with: Data(text.utf8))
+      let value = try? JSONValue(parsing: text)
     else { return nil }
     add(value, at: "", depth: 0)
     // An empty document has no fields.
     if all.allSatisfy({ $0.name == "value" }) { return nil }
   }
 
-  private mutating func add(_ value: Any, at path: String, depth: Int) {
-    if depth < DocumentFields.depth, let object = value as? [String: Any], !object.isEmpty {
-      for key in object.keys.sorted() {
-        if let member = object[key] {
-          add(member, at: path.isEmpty ? key : "\(path).\(key)", depth: depth + 1)
+  private mutating func add(_ value: JSONValue, at path: String, depth: Int) {
+    switch value {
+    case .object(let members) where depth < DocumentFields.depth && !members.isEmpty:
+      for name in Set(members.map(\.name)).sorted() {
+        if let member = value[name] {
+          add(member, at: path.isEmpty ? name : "\(path).\(name)", depth: depth + 1)
         }
       }
-    } else if depth < DocumentFields.depth, let list = value as? [Any], !list.isEmpty {
-      for (index, member) in list.enumerated() {
-        add(member, at: "\(path)[\(index)]", depth: depth + 1)
+    case .list(let elements) where depth < DocumentFields.depth && !elements.isEmpty:
+      for (index, element) in elements.enumerated() {
+        add(element, at: "\(path)[\(index)]", depth: depth + 1)
       }
-    } else if let text = value as? String, text.hasPrefix("v=0") {
-      addDescription(text, at: path)
-    } else {
-      let isEmpty = (value as? [String: Any])?.isEmpty ?? (value as? [Any])?.isEmpty ?? false
-      let empty = value is [String: Any] ? "{}" : "[]"
-      all.append((path.isEmpty ? "value" : path, isEmpty ? empty : "\(value)"))
+    case .text(let text) where text.hasPrefix("v=0"): addDescription(text, at: path)
+    default: all.append((path.isEmpty ? "value" : path, value.text ?? value.json))
     }
   }
 

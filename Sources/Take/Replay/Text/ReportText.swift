@@ -1,4 +1,4 @@
-import Foundation
+import Glibc
 import Wire
 
 /// A time of the take as seconds with microseconds.
@@ -14,7 +14,10 @@ func exactTimeText(_ nanoseconds: Int64) -> String {
 
 /// A number with so many digits after the point, whatever the language of the machine.
 package func decimal(_ value: Double, _ digits: Int) -> String {
-  String(format: "%.\(digits)f", locale: Locale(identifier: "en_US_POSIX"), value)
+  // The longest finite number has 309 digits before the point.
+  var text = [CChar](repeating: 0, count: 330 + digits)
+  let length = withVaList([Int32(digits), value]) { vsnprintf(&text, text.count, "%.*f", $0) }
+  return String(decoding: text.prefix(Int(length)).map { UInt8(bitPattern: $0) }, as: UTF8.self)
 }
 
 /// Some bytes before and after an offset, and the length of all.

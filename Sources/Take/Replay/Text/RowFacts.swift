@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 package import Tape
 
 /// What rows of a take refer to by number: paths, frame formats and peers.

@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 package import Tape
 
 /// What a take has to come to, written down beside it: `call.pin.json` for `call.take`.

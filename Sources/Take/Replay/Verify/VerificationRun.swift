@@ -1,5 +1,5 @@
 import Dispatch
-import Foundation
+import FoundationEssentials
 import Synchronization
 package import Tape
 
@@ -31,15 +31,13 @@ package struct VerificationRun: Sendable {
     let done = DispatchSemaphore(value: 0)
     // Threads of their own: a pool gives a second one late, or not at all, on a machine with load.
     for _ in 0..<count {
-      let thread = Thread {
+      startWorker(named: "verify") {
         while let index = board.next() {
           let result = TakeVerification.run(path: takes[index], mode: mode, isStrict: isStrict)
           progress(board.finish(index, result), result)
         }
         done.signal()
       }
-      thread.name = "verify"
-      thread.start()
     }
     for _ in 0..<count { done.wait() }
     results = board.results

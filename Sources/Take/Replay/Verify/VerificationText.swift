@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 package import Tape
 import Wire
 
@@ -6,7 +6,8 @@ import Wire
 extension TakeVerification {
   /// One line: the result, the take, and why.
   package var line: String {
-    let time = String(format: "%7.3f s", locale: Locale(identifier: "en_US_POSIX"), elapsedSeconds)
+    let seconds = decimal(elapsedSeconds, 3)
+    let time = String(repeating: " ", count: max(0, 7 - seconds.utf8.count)) + seconds + " s"
     let remarks = leftOut + notes
     let end = remarks.isEmpty ? "" : " (\(remarks.joined(separator: "; ")))"
     if isPassed {
@@ -131,10 +132,8 @@ extension VerificationRun {
     let recorded = results.reduce(0) { $0 + Double($1.durationNanoseconds) / 1e9 }
     let failed = failures.count
     let partly = inPart.isEmpty ? "" : ", \(inPart.count) replayed in part"
-    return String(
-      format: "%d take%@, %d failed%@, %.1f s of calls in %.1f s",
-      locale: Locale(identifier: "en_US_POSIX"), results.count, results.count == 1 ? "" : "s",
-      failed, partly, recorded, elapsedSeconds)
+    return "\(counted(results.count, "take")), \(failed) failed\(partly), "
+      + "\(decimal(recorded, 1)) s of calls in \(decimal(elapsedSeconds, 1)) s"
   }
 
   /// All results as a JSON object.

@@ -1,5 +1,5 @@
 import Flow
-import Foundation
+import FoundationEssentials
 import ICE
 package import Observer
 package import Peer

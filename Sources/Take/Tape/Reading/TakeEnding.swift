@@ -1,4 +1,5 @@
-import Foundation
+import FoundationEssentials
+import Glibc
 import Wire
 
 /// How a recording ended, by what stands in the take and beside it.
@@ -87,7 +88,7 @@ package enum TakeEnding: Hashable, Sendable {
         status.st_dev == file.st_dev,
         let text = try? String(contentsOfFile: "\(folder)/fdinfo/\(name)", encoding: .utf8),
         let line = text.split(separator: "\n").first(where: { $0.hasPrefix("flags:") }),
-        let flags = Int32(line.dropFirst(6).trimmingCharacters(in: .whitespaces), radix: 8)
+        let flags = Int32(line.dropFirst(6).trimmed, radix: 8)
       else { return false }
       return flags & O_ACCMODE != O_RDONLY
     }

@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 
 /// JSON with sorted keys and nothing optional about it.
 package enum CanonicalJSON {

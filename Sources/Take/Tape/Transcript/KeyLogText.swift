@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 package import Peer
 import Secure
 import Wire

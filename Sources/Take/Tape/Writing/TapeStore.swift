@@ -1,4 +1,5 @@
-import Foundation
+import FoundationEssentials
+import Glibc
 import Wire
 
 /// The file of a take while it is written, and all that must go on from step to step.

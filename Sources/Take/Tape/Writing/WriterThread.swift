@@ -1,5 +1,5 @@
 import Dispatch
-import Foundation
+import FoundationEssentials
 import Synchronization
 
 /// One of the threads that write takes: as many as there are processors, however many takes are
@@ -40,9 +40,7 @@ final class WriterThread: Sendable {
       signal.signal()
       return
     }
-    let thread = Thread { [self] in run() }
-    thread.name = "takes"
-    thread.start()
+    startWorker(named: "takes") { [self] in run() }
   }
 
   /// Writes a take soon, before the interval is over.

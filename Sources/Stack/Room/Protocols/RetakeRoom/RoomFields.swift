@@ -1,3 +1,5 @@
+package import Wire
+
 /// The members of an object as a reader of messages takes them, each within its limits.
 struct RoomFields {
   static let nameBytes = 256

@@ -1,5 +1,6 @@
 import Peer
 import SDP
+package import Wire
 
 extension RoomNotice {
   /// Reads a message.

@@ -1,4 +1,5 @@
 package import SDP
+package import Wire
 
 /// A message of a participant to the server of a room of Retake's own protocol.
 ///

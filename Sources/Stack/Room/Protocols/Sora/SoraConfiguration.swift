@@ -1,3 +1,5 @@
+package import Wire
+
 /// How a channel of WebRTC SFU Sora is entered, by the names and with the defaults of the service's
 /// own SDKs.
 public struct SoraConfiguration: Hashable, Sendable {

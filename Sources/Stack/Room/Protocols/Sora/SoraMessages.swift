@@ -1,5 +1,6 @@
 import Peer
 import SDP
+package import Wire
 
 /// What a Sora server offers (`type: offer`).
 struct SoraOffer {

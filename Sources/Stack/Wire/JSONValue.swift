@@ -1,5 +1,3 @@
-import Stats
-
 /// A value of JSON (RFC 8259), whose objects keep the order of their members.
 ///
 /// It is written in that order, so that equal values are equal bytes.
@@ -40,8 +38,8 @@ package indirect enum JSONValue: Hashable, Sendable {
     case .null: out += "null"
     case .flag(let value): out += value ? "true" : "false"
     case .integer(let value): out += String(value)
-    case .number(let value): out += StatsValue.number(value).json
-    case .text(let value): out += jsonString(value)
+    case .number(let value): out += JSONText.number(value).text
+    case .text(let value): out += JSONText.text(value).text
     case .list(let values):
       out += "["
       for (index, value) in values.enumerated() {
@@ -53,7 +51,7 @@ package indirect enum JSONValue: Hashable, Sendable {
       out += "{"
       for (index, member) in members.enumerated() {
         if index > 0 { out += "," }
-        out += jsonString(member.name)
+        out += JSONText.text(member.name).text
         out += ":"
         member.value.write(to: &out)
       }

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Room
+@testable import Wire
 
 struct JSONValueTests {
   @Test(arguments: [

@@ -17,9 +17,9 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
   public var description: String { "cannot \(operation): \(String(cString: strerror(code)))" }
 }
 
-/// Gives a descriptor or a count of a C shim, or throws its negative errno.
+/// Returns the descriptor or count of a C shim, or throws its negative errno.
 @discardableResult
-func checked(_ operation: String, _ result: Int32) throws(SystemError) -> Int32 {
+package func checked(_ operation: String, _ result: Int32) throws(SystemError) -> Int32 {
   guard result >= 0 else { throw SystemError(operation: operation, code: result) }
   return result
 }

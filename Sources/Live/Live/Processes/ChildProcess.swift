@@ -1,0 +1,116 @@
+import CProcess
+import Dispatch
+import Glibc
+import Synchronization
+package import Tape
+
+/// A child process: started by its initialiser, and waited for by a thread of its own, so that it
+/// leaves no zombie.
+///
+/// It has the three standard streams and no other descriptor, no signal blocked or ignored, and a
+/// process group of its own: an interrupt at the terminal is for its parent to pass on.
+package final class ChildProcess: Sendable {
+  /// What one of the standard streams leads to.
+  package enum Stream: Sendable {
+    /// `/dev/null`.
+    case nothing
+    /// Where that of this process leads.
+    case inherited
+    case pipe(FileDescriptor)
+  }
+
+  /// How it ended.
+  package enum Ending: Hashable, Sendable {
+    case exited(status: Int32)
+    case killed(signal: Int32)
+
+    /// The status with which it ended by itself; nil if a signal ended it.
+    package var status: Int32? {
+      guard case .exited(let status) = self else { return nil }
+      return status
+    }
+  }
+
+  /// Its process number.
+  package let identifier: Int32
+  private let ending = Mutex<Ending?>(nil)
+  private let running = DispatchGroup()
+
+  /// Starts a program.
+  ///
+  /// - Parameters:
+  ///   - program: the path of an executable.
+  ///   - arguments: what follows the program's name.
+  ///   - environment: in place of that of this process.
+  ///   - whenEnded: called once, on another thread.
+  /// - Throws: `SystemError` when it cannot be started.
+  package init(
+    _ program: String, _ arguments: [String] = [], environment: [String: String]? = nil,
+    input: Stream = .nothing, output: Stream = .inherited, errors: Stream = .inherited,
+    whenEnded: (@Sendable (Ending) -> Void)? = nil
+  ) throws(SystemError) {
+    let words = Self.copies([program] + arguments)
+    defer { words.forEach { free($0) } }
+    let variables = environment.map { Self.copies($0.map { "\($0)=\($1)" }.sorted()) }
+    defer { variables?.forEach { free($0) } }
+    let streams = [input, output, errors].enumerated().map { number, stream in
+      switch stream {
+      case .nothing: Int32(-1)
+      case .inherited: Int32(number)
+      case .pipe(let end): end.number
+      }
+    }
+    // An end of a pipe that was let go of would be closed before the child has it.
+    let code = withExtendedLifetime([input, output, errors]) {
+      if let variables {
+        cprocess_spawn(program, words + [nil], variables + [nil], streams)
+      } else {
+        cprocess_spawn(program, words + [nil], nil, streams)
+      }
+    }
+    identifier = try checked("start \(program)", code)
+    running.enter()
+    startWorker(named: "child") { [self] in
+      let ending = awaitEnding()
+      running.leave()
+      whenEnded?(ending)
+    }
+  }
+
+  /// Kills it, whatever it does with signals.
+  package func end() {
+    ending.withLock { if $0 == nil { kill(identifier, SIGKILL) } }
+  }
+
+  /// Asks it to end (SIGTERM).
+  package func terminate() {
+    ending.withLock { if $0 == nil { kill(identifier, SIGTERM) } }
+  }
+
+  /// Waits until it has ended.
+  @discardableResult
+  package func waitUntilExit() -> Ending {
+    running.wait()
+    return ending.withLock { $0 } ?? .exited(status: 0)
+  }
+
+  private func awaitEnding() -> Ending {
+    var information = siginfo_t()
+    // Its number stays its own until it is reaped, which nobody may kill meanwhile.
+    while waitid(P_PID, id_t(identifier), &information, WEXITED | WNOWAIT) < 0, errno == EINTR {}
+    return ending.withLock { ending in
+      var status: Int32 = 0
+      while waitpid(identifier, &status, 0) < 0, errno == EINTR {}
+      // How a status is laid out is the same on all of Linux (wait(2)); Swift has no such macros.
+      let signal = status & 0x7f
+      let result: Ending =
+        signal == 0 ? .exited(status: status >> 8 & 0xff) : .killed(signal: signal)
+      ending = result
+      return result
+    }
+  }
+
+  private static func copies(_ texts: [String]) -> [UnsafeMutablePointer<CChar>?] {
+    texts.map { strdup($0) }
+  }
+}
