@@ -1,4 +1,3 @@
-public import Foundation
 public import Room
 
 /// Why a room did not do what it was asked for, or what went wrong in it.
@@ -30,14 +29,4 @@ public struct RoomError: Error, Hashable, Sendable, CustomStringConvertible {
 
   /// The number and the words.
   public var description: String { "\(code.rawValue): \(message)" }
-}
-
-// What an application reads that knows errors of Foundation alone.
-extension RoomError: LocalizedError, CustomNSError {
-  /// What happened, in words.
-  public var errorDescription: String? { message }
-  /// Where the numbers are from.
-  public static var errorDomain: String { "Retake.RoomError" }
-  /// The number in the table of errors.
-  public var errorCode: Int { code.rawValue }
 }

@@ -1,6 +1,6 @@
 import ArgumentParser
 import AudioSession
-import Foundation
+import FoundationEssentials
 import Live
 import Media
 import Wire

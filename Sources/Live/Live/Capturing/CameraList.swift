@@ -1,4 +1,5 @@
-import Foundation
+import FoundationEssentials
+import Wire
 
 /// The cameras that the system lists (V4L2), in the order of their numbers.
 ///
@@ -20,7 +21,7 @@ package enum CameraList {
     }
     return numbered.sorted { $0.number < $1.number }.compactMap { entry in
       let index = try? String(contentsOfFile: "\(system)/\(entry.name)/index", encoding: .utf8)
-      let isFirst = index.map { $0.trimmingCharacters(in: .whitespacesAndNewlines) == "0" } ?? true
+      let isFirst = index.map { $0.trimmed == "0" } ?? true
       let path = "\(devices)/\(entry.name)"
       return isFirst && FileManager.default.fileExists(atPath: path) ? path : nil
     }

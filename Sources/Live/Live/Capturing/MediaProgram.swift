@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 
 /// The ffmpeg that reads cameras, screens and files.
 public struct MediaProgram: Hashable, Sendable {

@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 package import Tape
 
 /// Rules of a user, and other thresholds and severities for those that there are.
