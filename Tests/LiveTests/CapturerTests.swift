@@ -3,6 +3,7 @@ import Media
 import MediaFiles
 import Peer
 import Synchronization
+import Tape
 import Testing
 import Wire
 
@@ -351,7 +352,7 @@ struct CapturerTests {
     server.standardOutput = number
     server.standardError = FileHandle.nullDevice
     try server.run()
-    defer { server.end() }
+    defer { server.terminate() }
     let text = String(decoding: number.fileHandleForReading.availableData, as: UTF8.self)
     let display = ":" + text.trimmingCharacters(in: .whitespacesAndNewlines)
     let capturer = ProcessVideoCapturer.screen(
@@ -370,16 +371,15 @@ struct CapturerTests {
 
   /// One that asks to end may never hear of it: signals that its parent blocks are blocked there.
   @Test(.timeLimit(.minutes(1))) func aChildThatTakesNoSignalEnds() throws {
-    let child = Process()
-    let ready = Pipe()
-    child.executableURL = URL(fileURLWithPath: "/bin/sh")
-    child.arguments = ["-c", "trap '' TERM; echo ready; exec sleep 1000"]
-    child.standardOutput = ready
-    try child.run()
-    #expect(!ready.fileHandleForReading.availableData.isEmpty)
+    let ready = try ChildPipe()
+    let child = try ChildProcess(
+      "/bin/sh", ["-c", "trap '' TERM; echo ready; exec sleep 1000"],
+      output: .pipe(ready.writing))
+    ready.closeWriting()
+    #expect(!ready.reading.read(atMost: 100).isEmpty)
+    child.terminate()
     child.end()
-    child.waitUntilExit()
-    #expect(child.terminationReason == .uncaughtSignal)
+    #expect(child.waitUntilExit() == .killed(signal: SIGKILL))
   }
 
   @Test(.enabled(if: hasX), .timeLimit(.minutes(1))) func aScreenThatIsNotThereIsTold() async {

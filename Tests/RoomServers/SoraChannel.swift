@@ -7,7 +7,7 @@ package import Room
 import SDP
 import Signaling
 import Synchronization
-import Wire
+package import Wire
 
 /// A channel of a Sora server on a free port of this machine, as its documents tell: it offers to
 /// receive a video in three layers, of which the middle one is switched off, and may send the voice

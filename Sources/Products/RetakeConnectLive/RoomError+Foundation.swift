@@ -1,4 +1,5 @@
 public import Foundation
+import Room
 public import RoomClient
 
 // What an application reads that knows errors of Foundation alone.
