@@ -209,7 +209,9 @@ struct PageContentTests {
     recorded.run(for: .seconds(25))
     _ = try recorded.finish()
     let data = try read(path).data
-    let rules = try #require(data.findings).map(\.rule)
+    let rules = try #require(data.findings).flatMap {
+      [$0.rule] + ($0.symptoms ?? []).map(\.rule)
+    }
     #expect(rules.contains("never-connected") && !rules.contains("disconnected"), "\(rules)")
     #expect(data.channels?.map { $0[4].text } == ["connecting"])
   }

@@ -32,8 +32,8 @@ extension RowSwitch {
       "try await switchCamera(position: newValue, isMirror: isMirror)"),
     .without(
       "KA14", "LocalMedia.swift",
-      "taken = try LocalMedia.capturer(options, nil, orientation)",
-      but: "taken = try? LocalMedia.capturer(options, nil, orientation)"),
+      "taken = try LocalMedia.capturer(options, nil, orientation, program)",
+      but: "taken = try? LocalMedia.capturer(options, nil, orientation, program)"),
     .without(
       "KA15", "Room.swift",
       "if let delegate, let room = room.room { delegate.hear(update, of: room) }"),

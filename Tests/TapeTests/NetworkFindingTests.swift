@@ -151,8 +151,8 @@ struct NetworkFindingTests {
       """
       INSERT INTO state (row, peer, at_ns, machine, from_state, to_state)
         VALUES (\(unused), 1, 4000000000, 'ice-connection', 'checking', 'failed');
-      INSERT INTO candidate (row, peer, at_ns, type, candidate_type, foundation, component, protocol,
-        priority, address, port, extensions)
+      INSERT INTO candidate (row, peer, at_ns, type, candidate_type, foundation, component,
+        protocol, priority, address, port, extensions)
       VALUES (\(unused) + 1, 1, 5000000000, 'local-candidate', 'srflx', '1', 1, 'udp', 1,
         '203.0.113.9', 9, '')
       """),

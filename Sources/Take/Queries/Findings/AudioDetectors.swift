@@ -1,4 +1,5 @@
 import Tape
+import Wire
 
 // Rules about audio.
 
@@ -10,23 +11,23 @@ extension FindingRule {
     var found: [Detection] = []
     for track in facts.tracks where track.direction == .inbound && track.kind == "audio" {
       func share(_ voice: CallFacts.Voice) -> Bool {
-        let concealed = voice.concealed - voice.spared
+        let concealed = voice.concealed -| voice.spared
         return Double(voice.blocks) >= limits["least_blocks"] && voice.concealed < voice.blocks
           && Double(concealed) * 100 >= limits["least_share"] * Double(voice.blocks)
       }
       var second = 0
       while second < track.voices.count {
         guard share(track.voices[second]) else {
-          second += 1
+          second +|= 1
           continue
         }
         var (last, blocks, concealed) = (second, Int64(0), Int64(0))
         while last < track.voices.count, share(track.voices[last]) {
-          blocks += Int64(track.voices[last].blocks)
-          concealed += Int64(track.voices[last].concealed - track.voices[last].spared)
-          last += 1
+          blocks +|= Int64(track.voices[last].blocks)
+          concealed +|= Int64(track.voices[last].concealed -| track.voices[last].spared)
+          last +|= 1
         }
-        let end = track.voices[last - 1].lastConcealed + blockNanoseconds
+        let end = track.voices[last -| 1].lastConcealed +| blockNanoseconds
         found.append(
           Detection(
             "concealed-audio", peer: track.peer, from: track.voices[second].firstConcealed, to: end,
@@ -52,7 +53,7 @@ extension FindingRule {
     for silence in facts.voices.silences {
       let track = facts.tracks[silence.place]
       let isDead = facts.voices.loud[silence.place] == 0
-      let length = silence.to - silence.from
+      let length = silence.to -| silence.from
       let spoken =
         isDead
         ? 0

@@ -1,4 +1,5 @@
 import Tape
+import Wire
 
 // What was agreed on, and the times without media that it makes wrong.
 
@@ -13,7 +14,7 @@ extension CallFacts {
     var isWhole: Bool
     /// How many packets went the other way.
     var others: Int64
-    var length: Int64 { to - from }
+    var length: Int64 { to -| from }
   }
 
   mutating func readAgreements(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
@@ -87,7 +88,7 @@ extension CallFacts {
     let quiet = way(peer, direction)?.quiet ?? [Quiet(from: .min, to: .max)]
     return quiet.compactMap { quiet in
       let (from, to) = (max(quiet.from, span.lowerBound), min(quiet.to, span.upperBound))
-      guard to > from, to - from >= Self.leastQuiet else { return nil }
+      guard to > from, to -| from >= Self.leastQuiet else { return nil }
       return SilentWay(
         peer: peer, direction: direction, from: from, to: to,
         isWhole: quiet.from < span.lowerBound && quiet.to > span.upperBound,
@@ -102,7 +103,7 @@ extension CallFacts {
     for report in reports where report.peer == peer && report.direction == .inbound {
       guard report.at <= to else { break }
       if report.at > from {
-        count += 1
+        count +|= 1
         lost &+= report.lost &- (former[report.ssrc] ?? report.lost)
       }
       former[report.ssrc] = report.lost

@@ -1,4 +1,5 @@
 import Tape
+import Wire
 
 // What RTCP, frames and levels say.
 

@@ -1,4 +1,5 @@
 import Tape
+import Wire
 
 /// A packet of RTP, as every part of the facts sees it in the one pass over the take.
 package struct PacketSight {
@@ -58,7 +59,7 @@ struct StreamTail: Sendable {
       guard place < 500 else { return }
       steps.append(StepLength(ticks: ticks, first: at, last: at))
     }
-    steps[place].count += 1
+    steps[place].count +|= 1
     steps[place].last = at
     if Double(pause) * 1e-9 * Double(rate) < 0.6 * Double(ticks) { steps[place].early += 1 }
   }
@@ -204,7 +205,7 @@ extension CallFacts {
 
 extension CallFacts.Way {
   mutating func add(_ at: Int64, _ interval: Int64) {
-    let place = Int(min(max(at / interval, 0), Int64(CallFacts.most) * 10))
+    let place = Int(min(max(at / interval, 0), Int64(CallFacts.most) *| 10))
     while packets.count <= place { packets.append(0) }
     packets[place] &+= 1
     if lastMedia == .min || at &- lastMedia >= CallFacts.leastQuiet {
@@ -216,7 +217,7 @@ extension CallFacts.Way {
   }
 
   mutating func addOther(_ at: Int64, isMedia: Bool) {
-    if others.count < CallFacts.most * 10 { others.append(at) }
+    if others.count < CallFacts.most *| 10 { others.append(at) }
     guard isMedia else { return }
     first = min(first ?? at, at)
     last = max(last, at)
@@ -226,18 +227,18 @@ extension CallFacts.Way {
 
   /// How many packets of RTP passed in a time, to the interval.
   package func count(from: Int64, to: Int64, interval: Int64) -> Int64 {
-    let first = max(0, from / interval + 1)
+    let first = max(0, from / interval +| 1)
     let last = min(Int64(packets.count), to / interval)
     guard first < last else { return 0 }
-    return packets[Int(first)..<Int(last)].reduce(0) { $0 + Int64($1) }
+    return packets[Int(first)..<Int(last)].reduce(0) { $0 +| Int64($1) }
   }
 
   /// Whether anything but RTP passed in a time.
   package func hasOther(from: Int64, to: Int64) -> Bool {
     var (low, high) = (0, others.count)
     while low < high {
-      let middle = (low + high) / 2
-      if others[middle] <= from { low = middle + 1 } else { high = middle }
+      let middle = (low +| high) / 2
+      if others[middle] <= from { low = middle +| 1 } else { high = middle }
     }
     return low < others.count && others[low] < to
   }
@@ -274,9 +275,9 @@ extension CallFacts.Stream {
   }
 
   private mutating func enter(_ sight: PacketSight, _ interval: Int64, begins: Bool) {
-    let index = max(0, sight.at / interval - first / interval)
+    let index = max(0, sight.at / interval -| first / interval)
     // A clock that jumped would make as many intervals as there is time between.
-    let place = Int(min(index, Int64(CallFacts.most) * 10))
+    let place = Int(min(index, Int64(CallFacts.most) *| 10))
     while buckets.count <= place { buckets.append(CallFacts.Bucket()) }
     var bucket = buckets[place]
     bucket.packets &+= 1
@@ -289,10 +290,10 @@ extension CallFacts.Stream {
   }
 
   private mutating func count(_ sight: PacketSight) {
-    packets += 1
+    packets +|= 1
     bytes &+= sight.size
     if let place = payloadTypes.firstIndex(where: { $0.type == sight.payloadType }) {
-      payloadTypes[place].packets += 1
+      payloadTypes[place].packets +|= 1
     } else {
       payloadTypes.append((sight.payloadType, 1, sight.at))
     }
@@ -304,20 +305,20 @@ extension CallFacts.Stream {
     tail.window = [UInt64](repeating: 0, count: 16)
     tail.mark(tail.highest, true)
     (tail.partFirst, tail.partPackets) = (sight.at, 1)
-    expected += 1
+    expected +|= 1
     (tail.leastDelay, tail.mediaTicks) = (Int64.max, 0)
   }
 
   private mutating func follow(_ sight: PacketSight, _ bucket: inout CallFacts.Bucket) {
     let step = ((sight.sequence &- tail.sequence &+ 32_768) & 65_535) &- 32_768
     let ticks = ((sight.rtpTime &- tail.rtpTime &+ 0x8000_0000) & 0xffff_ffff) &- 0x8000_0000
-    tail.partPackets += 1
+    tail.partPackets +|= 1
     if tail.judgesSteps, step == 1 { tail.count(ticks, sight.at, sight.at &- tail.at, clockRate) }
     let pause = sight.at &- tail.at
     if pause >= CallFacts.leastGap, gaps.count < CallFacts.most {
       gaps.append(
         CallFacts.Gap(
-          from: tail.at, to: sight.at, missing: max(0, step - 1), ticks: ticks,
+          from: tail.at, to: sight.at, missing: max(0, step -| 1), ticks: ticks,
           payloadType: tail.payloadType))
     }
     space(sight, pause, ticks, &bucket)
@@ -340,14 +341,14 @@ extension CallFacts.Stream {
       (tail.highest, tail.highestRTPTime) = (position, sight.rtpTime)
     } else if tail.highest &- position < 1024, !tail.has(position) {
       tail.mark(position, true)
-      reordered += 1
+      reordered +|= 1
       bucket.reordered &+= 1
       if lost > 0 {
         lost -= 1
         bucket.lost &-= 1
       }
     } else {
-      duplicates += 1
+      duplicates +|= 1
       bucket.duplicates &+= 1
     }
   }
@@ -394,15 +395,15 @@ extension CallFacts.Stream {
   /// Packets last multiples of 2.5 ms; a longer step than the usual one is a pause where the packet
   /// came later by as much.
   private mutating func judgeSteps() {
-    steps = tail.steps.reduce(0) { $0 + $1.count }
+    steps = tail.steps.reduce(0) { $0 +| $1.count }
     guard clockRate > 0,
       let usual = tail.steps.max(by: { ($0.count, $1.ticks) < ($1.count, $0.ticks) })?.ticks
     else { return }
     for length in tail.steps {
-      let isUneven = length.ticks * 400 % clockRate != 0
+      let isUneven = length.ticks *| 400 % clockRate != 0
       let count = isUneven ? length.count : length.ticks > usual ? length.early : 0
       guard count > 0 else { continue }
-      unevenSteps += count
+      unevenSteps +|= count
       let time = unevenTime ?? length.first...length.first
       unevenTime =
         min(time.lowerBound, length.first)...max(time.upperBound, length.last, length.first)

@@ -1,4 +1,5 @@
 import Tape
+import Wire
 
 /// What rules in Swift look at: a take summed up in one pass over each of its tables.
 ///
@@ -362,11 +363,11 @@ package struct CallFacts: Sendable {
     var runs: [ClosedRange<Int64>] = []
     var open: (from: Int, to: Int)?
     func bounds(_ run: (from: Int, to: Int)) -> ClosedRange<Int64> {
-      let from = (origin + Int64(run.from)) * intervalNanoseconds
-      return from...from + Int64(run.to - run.from + 1) * intervalNanoseconds
+      let from = (origin +| Int64(run.from)) *| intervalNanoseconds
+      return from...from +| Int64(run.to -| run.from +| 1) *| intervalNanoseconds
     }
     for place in stream.buckets.indices where holds(stream.buckets[place]) {
-      if let run = open, place - run.to <= tolerance + 1 {
+      if let run = open, place -| run.to <= tolerance +| 1 {
         open = (run.from, place)
       } else {
         if let open { runs.append(bounds(open)) }
@@ -380,8 +381,8 @@ package struct CallFacts: Sendable {
   /// The intervals of a stream that touch a time, summed up.
   package func sum(of stream: Stream, from: Int64, to: Int64) -> Bucket {
     let origin = stream.first / intervalNanoseconds
-    let first = max(0, from / intervalNanoseconds - origin)
-    let last = min(Int64(stream.buckets.count) - 1, to / intervalNanoseconds - origin)
+    let first = max(0, from / intervalNanoseconds -| origin)
+    let last = min(Int64(stream.buckets.count) -| 1, to / intervalNanoseconds -| origin)
     var sum = Bucket()
     guard first <= last else { return sum }
     for place in Int(first)...Int(last) { sum.add(stream.buckets[place]) }

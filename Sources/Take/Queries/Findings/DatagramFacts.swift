@@ -1,3 +1,5 @@
+import Wire
+
 /// What datagrams that are neither RTP nor RTCP show in the clear: STUN, and the heads of DTLS.
 package struct DatagramFacts: Sendable {
   /// A Binding request, however often it was sent.
@@ -51,7 +53,7 @@ package struct DatagramFacts: Sendable {
     /// By the second: how many came, and the highest number.
     package var seconds: [(second: Int64, count: Int64, highest: Int64)] = []
 
-    package var lost: Int64 { max(0, highest - lowest + 1 - count) }
+    package var lost: Int64 { max(0, highest -| lowest +| 1 -| count) }
   }
 
   package private(set) var checks: [Check] = []
@@ -133,7 +135,7 @@ package struct DatagramFacts: Sendable {
 
   private mutating func countIncoming(_ peer: Int64, _ at: Int64) {
     if let place = incoming.firstIndex(where: { $0.peer == peer }) {
-      incoming[place].count += 1
+      incoming[place].count +|= 1
       incoming[place].last = max(incoming[place].last, at)
     } else if incoming.count < Self.most {
       incoming.append((peer, 1, at, at))
@@ -143,12 +145,12 @@ package struct DatagramFacts: Sendable {
   /// ERROR-CODE (RFC 8489 section 14.8).
   private func errorCode(_ bytes: [UInt8]) -> Int? {
     var place = 20
-    while place + 4 <= bytes.count {
-      let length = Int(number(bytes, place + 2, 2))
-      if number(bytes, place, 2) == 0x0009, length >= 4, place + 8 <= bytes.count {
-        return Int(bytes[place + 6] & 7) * 100 + Int(bytes[place + 7])
+    while place +| 4 <= bytes.count {
+      let length = Int(number(bytes, place +| 2, 2))
+      if number(bytes, place, 2) == 0x0009, length >= 4, place +| 8 <= bytes.count {
+        return Int(bytes[place +| 6] & 7) *| 100 +| Int(bytes[place +| 7])
       }
-      place += 4 + (length + 3) / 4 * 4
+      place +|= 4 +| (length +| 3) / 4 *| 4
     }
     return nil
   }
@@ -159,21 +161,21 @@ package struct DatagramFacts: Sendable {
     _ bytes: [UInt8], _ peer: Int64, _ direction: WireDirection, _ at: Int64
   ) {
     var place = 0
-    while place + 13 <= bytes.count {
+    while place +| 13 <= bytes.count {
       let type = bytes[place]
-      guard (20...26).contains(type), bytes[place + 1] == 254 else { return }
-      let epoch = Int(number(bytes, place + 3, 2))
-      let length = Int(number(bytes, place + 11, 2))
-      let end = place + 13 + length
+      guard (20...26).contains(type), bytes[place +| 1] == 254 else { return }
+      let epoch = Int(number(bytes, place +| 3, 2))
+      let length = Int(number(bytes, place +| 11, 2))
+      let end = place +| 13 +| length
       if epoch > 0, type == 23 {
-        count(peer, direction, epoch, Int64(number(bytes, place + 5, 6)), at)
+        count(peer, direction, epoch, Int64(number(bytes, place +| 5, 6)), at)
       } else if epoch == 0, type == 22, end <= bytes.count {
-        addMessages(bytes[(place + 13)..<end], peer, direction, at)
+        addMessages(bytes[(place +| 13)..<end], peer, direction, at)
       } else if epoch == 0, type == 21, length == 2, end <= bytes.count, alerts.count < Self.most {
         alerts.append(
           Alert(
-            peer: peer, direction: direction, at: at, isFatal: bytes[place + 13] == 2,
-            code: bytes[place + 14]))
+            peer: peer, direction: direction, at: at, isFatal: bytes[place +| 13] == 2,
+            code: bytes[place +| 14]))
       }
       place = end
     }
@@ -183,12 +185,12 @@ package struct DatagramFacts: Sendable {
     _ bytes: ArraySlice<UInt8>, _ peer: Int64, _ direction: WireDirection, _ at: Int64
   ) {
     var place = bytes.startIndex
-    while place + 12 <= bytes.endIndex, messages.count < Self.most {
+    while place +| 12 <= bytes.endIndex, messages.count < Self.most {
       func field(_ offset: Int, _ count: Int) -> UInt64 {
-        bytes[(place + offset)..<(place + offset + count)].reduce(0) { $0 << 8 | UInt64($1) }
+        bytes[(place +| offset)..<(place +| offset +| count)].reduce(0) { $0 << 8 | UInt64($1) }
       }
       let length = Int(field(9, 3))
-      let end = min(bytes.endIndex, place + 12 + length)
+      let end = min(bytes.endIndex, place +| 12 +| length)
       // A handshake that begins anew numbers its messages from 0 again, with other contents.
       let digest = bytes[place..<end].reduce(0xcbf2_9ce4_8422_2325 as UInt64) {
         ($0 ^ UInt64($1)) &* 0x100_0000_01b3
@@ -201,7 +203,7 @@ package struct DatagramFacts: Sendable {
         Message(
           peer: peer, direction: direction, at: at, type: bytes[place],
           isRepeat: !seen.insert(name).inserted))
-      place += 12 + length
+      place +|= 12 +| length
     }
   }
 
@@ -220,7 +222,7 @@ package struct DatagramFacts: Sendable {
           lowest: number, highest: number, seconds: [(at / 1_000_000_000, 1, number)]))
       return
     }
-    records[place].count += 1
+    records[place].count +|= 1
     records[place].last = max(records[place].last, at)
     records[place].lowest = min(records[place].lowest, number)
     records[place].highest = max(records[place].highest, number)
@@ -228,13 +230,13 @@ package struct DatagramFacts: Sendable {
     if records[place].seconds[end].second < second, end < Self.most {
       records[place].seconds.append((second, 1, records[place].highest))
     } else {
-      records[place].seconds[end].count += 1
+      records[place].seconds[end].count +|= 1
       records[place].seconds[end].highest = records[place].highest
     }
   }
 
   private func number(_ bytes: [UInt8], _ place: Int, _ count: Int) -> UInt64 {
-    guard place >= 0, place + count <= bytes.count else { return 0 }
-    return bytes[place..<(place + count)].reduce(0) { $0 << 8 | UInt64($1) }
+    guard place >= 0, place +| count <= bytes.count else { return 0 }
+    return bytes[place..<(place +| count)].reduce(0) { $0 << 8 | UInt64($1) }
   }
 }

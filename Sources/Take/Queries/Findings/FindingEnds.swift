@@ -1,3 +1,5 @@
+import Wire
+
 /// Which things detections are about, whoever of both ends saw them.
 struct FindingEnds: Sendable {
   /// What detections of one finding have in common.
@@ -83,7 +85,7 @@ struct FindingEnds: Sendable {
       return Subject(from: flow.from, to: flow.to, stream: -1)
     case .stream:
       let flow = flow(of: detection) ?? (detection.peer, detection.peer)
-      let stream = stream(of: detection) ?? -2 - (detection.ssrc ?? detection.track ?? 0)
+      let stream = stream(of: detection) ?? -2 -| (detection.ssrc ?? detection.track ?? 0)
       return Subject(from: flow.from, to: flow.to, stream: stream)
     }
   }

@@ -1,4 +1,5 @@
 import Tape
+import Wire
 
 // Rules about data channels, the estimate of the bit rate and the pacer.
 
@@ -25,19 +26,19 @@ extension FindingRule {
   ) throws(SQLiteError) -> [Detection] {
     var found: [Detection] = []
     for records in facts.network.datagrams.records where records.direction == .inbound {
-      let share = Double(records.lost) / Double(max(1, records.lost + records.count))
+      let share = Double(records.lost) / Double(max(1, records.lost +| records.count))
       guard share >= limits["least_share"], Double(records.lost) >= limits["least_lost"] else {
         continue
       }
       // The seconds in which numbers are missing.
-      var former = records.lowest - 1
+      var former = records.lowest -| 1
       var spans: [Int64] = []
       for second in records.seconds {
-        if second.highest - former > second.count { spans.append(second.second) }
+        if second.highest -| former > second.count { spans.append(second.second) }
         former = second.highest
       }
-      let from = max(records.first, (spans.first ?? 0) * 1_000_000_000)
-      let to = min(records.last, ((spans.last ?? 0) + 1) * 1_000_000_000)
+      let from = max(records.first, (spans.first ?? 0) *| 1_000_000_000)
+      let to = min(records.last, ((spans.last ?? 0) +| 1) *| 1_000_000_000)
       found.append(
         Detection(
           "data-behind-loss", peer: records.peer, from: from, to: max(from, to),

@@ -39,7 +39,8 @@ extension FindingRule {
           && target >= limits["least_share"] * Double(cap.limit)
           && target <= 1.1 * Double(cap.limit) ? target : 0
       }
-      for run in StatRun.runs(points, on: 1, off: 1, least: Int64(limits["least_time"] * 1e9)) {
+      let least = Int64(saturating: limits["least_time"] * 1e9)
+      for run in StatRun.runs(points, on: 1, off: 1, least: least) {
         guard let cap = cap(facts, first.peer, stream?.track, at: run.from) else { continue }
         found.append(
           Detection(
@@ -159,7 +160,7 @@ extension FindingRule {
       }
       return StatRun.runs(
         points, on: limits["on_share"], off: limits["off_share"],
-        least: Int64(limits["least_time"] * 1e9)
+        least: Int64(saturating: limits["least_time"] * 1e9)
       ).map { run in
         Detection(
           rule, peer: series[0].peer, from: run.from, to: run.to,
@@ -194,7 +195,7 @@ extension FindingRule {
     var rates: [Int64: [Int64: Double]] = [:]
     var sources: [Int64: Int] = [:]
     for series in facts.perception.series("media-source", "video") {
-      sources[series[0].peer, default: 0] += 1
+      sources[series[0].peer, default: 0] +|= 1
       for sample in series {
         rates[sample.peer, default: [:]][sample.call] = sample[.framesPerSecond]
       }
@@ -210,7 +211,7 @@ extension FindingRule {
         return own >= limits["most_share"] * source ? 0 : 1 - own / source
       }
       return StatRun.runs(
-        points, on: 0.01, off: 0.01, least: Int64(limits["least_time"] * 1e9)
+        points, on: 0.01, off: 0.01, least: Int64(saturating: limits["least_time"] * 1e9)
       ).map { run in
         Detection(
           "encoder-behind-source", peer: peer, from: run.from, to: run.to,
@@ -237,7 +238,7 @@ extension FindingRule {
   @Sendable private static func findEndedLayers(
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
-    let least = Int64(limits["least_pause"] * 1e9)
+    let least = Int64(saturating: limits["least_pause"] * 1e9)
     var found: [Detection] = []
     let layers = facts.streams.filter {
       $0.direction == .outbound && $0.role == .media && $0.kind == "video" && $0.track != nil
@@ -246,14 +247,14 @@ extension FindingRule {
       let others = layers.filter {
         $0.peer == layer.peer && $0.track == layer.track && $0.ssrc != layer.ssrc
           // Both at once: a stream that took another one's place is none of its layers.
-          && min($0.last, layer.last) - max($0.first, layer.first) >= 1_000_000_000
+          && min($0.last, layer.last) -| max($0.first, layer.first) >= 1_000_000_000
       }
       guard !others.isEmpty else { continue }
       for gap in layer.gaps {
         let to = gap.to ?? others.map(\.last).max() ?? gap.from
-        guard to - gap.from >= least, gap.missing == 0,
+        guard to -| gap.from >= least, gap.missing == 0,
           others.contains(where: {
-            facts.sum(of: $0, from: gap.from + 200_000_000, to: to).packets >= 10
+            facts.sum(of: $0, from: gap.from +| 200_000_000, to: to).packets >= 10
           })
         else { continue }
         let width = facts.perception.samples.last {
@@ -261,7 +262,7 @@ extension FindingRule {
         }
         let isMeant = facts.perception.changes.contains {
           $0.peer == layer.peer && $0.name == "setParameters"
-            && abs($0.at - gap.from) <= 1_000_000_000
+            && abs($0.at -| gap.from) <= 1_000_000_000
         }
         let name = width.map { $0.rid.isEmpty ? "" : " \($0.rid)" } ?? ""
         let size =
@@ -305,7 +306,7 @@ extension FindingRule {
       }
       return StatRun.runs(
         points, on: limits["most_quantiser"], off: limits["most_quantiser"] * 0.9,
-        least: Int64(limits["least_time"] * 1e9)
+        least: Int64(saturating: limits["least_time"] * 1e9)
       ).map { run in
         Detection(
           "picture-coarse", peer: track.peer, from: run.from, to: run.to,
@@ -330,7 +331,7 @@ extension FindingRule {
   @Sendable private static func findHunts(
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
-    let least = Int(limits["least_changes"])
+    let least = Int(saturating: limits["least_changes"])
     return facts.tracks.compactMap { track -> Detection? in
       // Layers that are sent at once are pictures of several sizes by turns.
       let layers = facts.streams.count {
@@ -341,8 +342,8 @@ extension FindingRule {
       let changes = zip(track.pictures, track.pictures.dropFirst())
         .filter { $0.width != $1.width || $0.height != $1.height }.map { $1.at }
       guard changes.count >= least else { return nil }
-      for place in 0...(changes.count - least)
-      where changes[place + least - 1] - changes[place] <= 60_000_000_000 {
+      for place in 0...(changes.count -| least)
+      where changes[place +| least -| 1] -| changes[place] <= 60_000_000_000 {
         return Detection(
           "resolution-hunts", peer: track.peer, from: changes[place],
           to: changes[changes.count - 1],

@@ -1,4 +1,5 @@
 import Tape
+import Wire
 
 // Rules about the time that a connection takes, the handshake, and consent.
 
@@ -156,12 +157,12 @@ extension FindingRule {
     var found: [Detection] = []
     for (place, begin) in facts.states.enumerated()
     where begin.machine.hasPrefix("dtls") && begin.to == "connecting" {
-      let next = facts.states[(place + 1)...].first {
+      let next = facts.states[(place +| 1)...].first {
         $0.peer == begin.peer && $0.machine == begin.machine
       }
       let isOpen = next == nil || next?.to == "closed"
       let to = next?.at ?? facts.end
-      let time = Double(to - begin.at) / 1e6
+      let time = Double(to -| begin.at) / 1e6
       guard next?.to == "connected" || isOpen, time > limits["least_ms"] else { continue }
       let repeated = facts.network.datagrams.messages.filter {
         $0.peer == begin.peer && $0.isRepeat && $0.at >= begin.at && $0.at <= to
@@ -231,7 +232,7 @@ extension FindingRule {
     for (place, state) in facts.states.enumerated()
     where state.machine == "ice-connection" && ["disconnected", "failed"].contains(state.to) {
       let to =
-        facts.states[(place + 1)...].first {
+        facts.states[(place +| 1)...].first {
           $0.peer == state.peer && $0.machine == "ice-connection"
         }?.at ?? facts.end
       let unanswered = openRun(of: state.peer, before: state.at, facts)
@@ -272,19 +273,19 @@ extension FindingRule {
     for peer in facts.peers {
       guard let live = peer.live else { continue }
       let checks = facts.network.datagrams.checks.filter {
-        $0.peer == peer.number && live.contains($0.at) && $0.at < live.upperBound - 1_000_000_000
+        $0.peer == peer.number && live.contains($0.at) && $0.at < live.upperBound -| 1_000_000_000
       }
-      for run in openRuns(checks) where run.count >= Int(limits["least_checks"]) {
+      for run in openRuns(checks) where run.count >= Int(saturating: limits["least_checks"]) {
         guard let first = run.first, let last = run.last else { continue }
         let came = media(to: peer.number, first.at, last.at, facts)
         // Where nothing comes the path is dead.
-        guard came >= 10 * Int64(run.count - 1) else { continue }
+        guard came >= 10 *| Int64(run.count - 1) else { continue }
         found.append(
           Detection(
             "consent-nearly-lost", peer: peer.number, from: first.at, to: last.at,
             "\(run.count) checks in a row were not answered while \(came) packets of media came",
             impact: FindingImpact(count: Int64(run.count)),
-            severity: last.at - first.at >= 10_000_000_000 ? .medium : .low))
+            severity: last.at -| first.at >= 10_000_000_000 ? .medium : .low))
       }
     }
     return found
@@ -304,7 +305,7 @@ extension FindingRule {
     -> [DatagramFacts.Check]
   {
     let checks = facts.network.datagrams.checks.filter { $0.peer == peer && $0.at <= at }
-    return openRuns(checks).last { ($0.last?.at ?? 0) > at - 10_000_000_000 } ?? []
+    return openRuns(checks).last { ($0.last?.at ?? 0) > at -| 10_000_000_000 } ?? []
   }
 
   /// How many packets of media a peer received in a time.
@@ -312,7 +313,7 @@ extension FindingRule {
     guard from <= to else { return 0 }
     return facts.streams.reduce(0) { sum, stream in
       stream.peer == peer && stream.direction == .inbound
-        ? sum + Int64(facts.sum(of: stream, from: from, to: to).packets) : sum
+        ? sum +| Int64(facts.sum(of: stream, from: from, to: to).packets) : sum
     }
   }
 
@@ -320,7 +321,7 @@ extension FindingRule {
   static func rounded(_ value: Double) -> String {
     let tenths = (value * 10).rounded()
     guard abs(tenths) < 1e15 else { return "\(value)" }
-    let whole = Int64(tenths)
+    let whole = Int64(saturating: tenths)
     return "\(whole < 0 ? "-" : "")\(abs(whole) / 10).\(abs(whole) % 10)"
   }
 }

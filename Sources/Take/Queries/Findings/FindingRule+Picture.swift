@@ -29,14 +29,14 @@ extension FindingRule {
       let requests = facts.demands.filter {
         $0.peer == stream.peer && $0.direction == asks && $0.ssrc == stream.ssrc && $0.kind != .nack
       }.map(\.at)
-      guard requests.count >= Int(limits["least_requests"]),
+      guard requests.count >= Int(saturating: limits["least_requests"]),
         let track = stream.track.flatMap({ facts.track(stream.peer, $0, stream.direction) })
       else { continue }
       let keys = track.pictures.filter { $0.isKey && $0.isGood }.map(\.at)
       for wait in waits(requests, keys, end: min(facts.end, stream.last)) {
-        let length = wait.to - wait.from
+        let length = wait.to -| wait.from
         let packets = facts.sum(of: stream, from: wait.from, to: wait.to).packets
-        guard wait.requests >= Int(limits["least_requests"]),
+        guard wait.requests >= Int(saturating: limits["least_requests"]),
           Double(length) / 1e9 >= limits["least_wait"],
           Double(packets) >= limits["least_packets"] * Double(length) / 1e9
         else { continue }
@@ -66,10 +66,10 @@ extension FindingRule {
     var place = 0
     for request in requests {
       if let last = waits.last, request < last.to {
-        waits[waits.count - 1].requests += 1
+        waits[waits.count - 1].requests +|= 1
         continue
       }
-      while place < keys.count, keys[place] <= request { place += 1 }
+      while place < keys.count, keys[place] <= request { place +|= 1 }
       waits.append((request, place < keys.count ? keys[place] : max(end, request), 1))
     }
     return waits
@@ -110,19 +110,19 @@ extension FindingRule {
     let sources = requests.keys.sorted {
       ($0.peer, $0.ssrc, $0.isOwn ? 1 : 0) < ($1.peer, $1.ssrc, $1.isOwn ? 1 : 0)
     }
-    let least = Int(limits["least_requests"])
+    let least = Int(saturating: limits["least_requests"])
     return sources.compactMap { source -> Detection? in
       let times = requests[source] ?? []
       guard times.count >= least else { return nil }
       var (from, to): (Int64?, Int64) = (nil, 0)
       var (first, last) = (0, 0)
       for place in times.indices {
-        let window = times[max(0, place - least + 1)...place]
-        let seconds = max(Double(times[place] - (window.first ?? 0)) / 1e9, 1)
+        let window = times[max(0, place -| least +| 1)...place]
+        let seconds = max(Double(times[place] -| (window.first ?? 0)) / 1e9, 1)
         guard window.count == least, Double(least) / min(max(seconds, 1), 30) >= limits["on_rate"],
           seconds <= 30
         else { continue }
-        if from == nil { (from, first) = (window.first, place - least + 1) }
+        if from == nil { (from, first) = (window.first, place -| least +| 1) }
         (to, last) = (times[place], place)
       }
       guard let from else { return nil }
@@ -130,7 +130,7 @@ extension FindingRule {
         "key-frame-storm", peer: source.peer, from: from, to: to,
         "\(last - first + 1) requests for a key frame within \(tenths(to - from)) s",
         ssrc: source.ssrc, direction: source.isOwn ? .inbound : .outbound, kind: "video",
-        impact: FindingImpact(count: Int64(last - first + 1)))
+        impact: FindingImpact(count: Int64(last -| first +| 1)))
     }
   }
 
@@ -167,7 +167,7 @@ extension FindingRule {
       }
       return StatRun.runs(
         points, on: limits["least_rate"], off: limits["least_rate"],
-        least: Int64(limits["least_time"] * 1e9)
+        least: Int64(saturating: limits["least_time"] * 1e9)
       ).compactMap { run in
         // Layers of which another one is shown are not decoded.
         let shows = facts.perception.samples.contains {
@@ -182,7 +182,7 @@ extension FindingRule {
             "\(whole(run.mean)) kbit/s came and no frame was decoded for "
               + "\(tenths(run.to - run.from)) s",
             ssrc: series[0].ssrc, direction: .inbound, kind: "video",
-            impact: FindingImpact(frozen: Double(run.to - run.from) / 1e9))
+            impact: FindingImpact(frozen: Double(run.to -| run.from) / 1e9))
       }
     }
   }
@@ -218,7 +218,7 @@ extension FindingRule {
       }
       return StatRun.runs(
         points, on: limits["on_share"], off: limits["off_share"],
-        least: Int64(limits["least_time"] * 1e9)
+        least: Int64(saturating: limits["least_time"] * 1e9)
       ).map { run in
         Detection(
           "frames-dropped", peer: series[0].peer, from: run.from, to: run.to,
@@ -311,19 +311,19 @@ extension FindingRule {
     facts.tracks.compactMap { track -> Detection? in
       let pictures = track.pictures.filter(\.isGood)
       guard track.kind == "video", track.direction == .inbound, let first = pictures.first,
-        let last = pictures.last, Double(last.at - first.at) / 1e9 >= limits["least_time"]
+        let last = pictures.last, Double(last.at -| first.at) / 1e9 >= limits["least_time"]
       else { return nil }
       // Without the first second and the last one, which are not whole.
-      let seconds = Int((last.at - first.at) / 1_000_000_000)
+      let seconds = Int((last.at -| first.at) / 1_000_000_000)
       var counts = [Double](repeating: 0, count: max(seconds, 1))
       for picture in pictures {
-        let place = Int((picture.at - first.at) / 1_000_000_000)
+        let place = Int((picture.at -| first.at) / 1_000_000_000)
         if place < counts.count { counts[place] += 1 }
       }
       counts.removeFirst()
       // A pause, and the seconds in which it begins and ends, are told of by other rules.
       counts = counts.indices.filter { place in
-        counts[max(0, place - 1)...min(counts.count - 1, place + 1)].allSatisfy { $0 > 0 }
+        counts[max(0, place -| 1)...min(counts.count - 1, place +| 1)].allSatisfy { $0 > 0 }
       }.map { counts[$0] }
       guard counts.count >= 5 else { return nil }
       let mean = counts.reduce(0, +) / Double(max(counts.count, 1))
@@ -371,40 +371,42 @@ extension FindingRule {
       let repairs = streams.filter { $0.role == .repair }
       let delays = secondDelays(track)
       guard delays.count > 8 else { continue }
-      let (least, hold) = (limits["least_step"], Int(limits["least_time"]))
+      let (least, hold) = (limits["least_step"], Int(saturating: limits["least_time"]))
       var place = 4
-      while place + hold < delays.count {
-        let before = median(delays[max(0, place - 5)..<place].compactMap { $0 })
-        let after = delays[(place + 1)...(place + hold)].compactMap { $0 }
+      while place +| hold < delays.count {
+        let before = median(delays[max(0, place -| 5)..<place].compactMap { $0 })
+        let after = delays[(place +| 1)...(place +| hold)].compactMap { $0 }
         guard let lowest = after.min(), after.count == hold,
-          Double(lowest - before) / 1e6 >= least
+          Double(lowest -| before) / 1e6 >= least
         else {
-          place += 1
+          place +|= 1
           continue
         }
-        let second = Int64(place) * 1_000_000_000
-        let from = max(second - 1_000_000_000, media.first)
+        let second = Int64(place) *| 1_000_000_000
+        let from = max(second -| 1_000_000_000, media.first)
         let lateness = facts.sum(
-          of: media, from: second + 1_500_000_000, to: second + Int64(hold) * 1_000_000_000
+          of: media, from: second +| 1_500_000_000, to: second +| Int64(hold) *| 1_000_000_000
         ).latenessMicroseconds
-        let earlier = facts.sum(of: media, from: max(0, from - 4_000_000_000), to: from)
+        let earlier = facts.sum(of: media, from: max(0, from -| 4_000_000_000), to: from)
           .latenessMicroseconds
         let isRepaired =
-          repairs.contains { facts.sum(of: $0, from: from, to: second + 1_200_000_000).packets > 0 }
-          || facts.sum(of: media, from: from, to: second + 1_200_000_000).reordered > 0
+          repairs.contains {
+            facts.sum(of: $0, from: from, to: second +| 1_200_000_000).packets > 0
+          }
+          || facts.sum(of: media, from: from, to: second +| 1_200_000_000).reordered > 0
         if isRepaired,
           Double(lateness - earlier) * 1000 < limits["most_lateness"] * Double(lowest - before)
         {
           found.append(
             Detection(
               "late-repair-delay", peer: track.peer, from: second,
-              to: second + Int64(hold + 1) * 1_000_000_000,
+              to: second +| Int64(hold +| 1) *| 1_000_000_000,
               "pictures came \(whole(Double(lowest - before) / 1e6)) ms later for more than "
                 + "\(hold) s after a repair, though packets came as before",
               ssrc: media.ssrc, track: track.track, direction: .inbound, kind: "video",
-              impact: FindingImpact(delay: Double(lowest - before) / 1e6)))
+              impact: FindingImpact(delay: Double(lowest -| before) / 1e6)))
         }
-        place += hold
+        place +|= hold
       }
     }
     return found
@@ -449,9 +451,9 @@ extension FindingRule {
     for (place, stream) in facts.streams.enumerated()
     where stream.kind == "video" && stream.role == .media {
       let slow = facts.perception.slowFrames.filter {
-        $0.stream == place && Double($0.to - $0.from) / 1e6 >= limits["least_spread"]
+        $0.stream == place && Double($0.to -| $0.from) / 1e6 >= limits["least_spread"]
       }
-      guard slow.count >= Int(limits["least_count"]),
+      guard slow.count >= Int(saturating: limits["least_count"]),
         let track = stream.track.flatMap({ facts.track(stream.peer, $0, .inbound) })
       else { continue }
       let usual = median(track.pictures.filter { !$0.isKey }.map { Int64($0.size) })
@@ -465,7 +467,7 @@ extension FindingRule {
           && facts.sum(of: stream, from: frame.from, to: frame.to).lost == 0
       }
       guard let first = large.first, let last = large.last,
-        large.count >= Int(limits["least_count"])
+        large.count >= Int(saturating: limits["least_count"])
       else { continue }
       let longest = large.map { $0.to - $0.from }.max() ?? 0
       found.append(

@@ -39,7 +39,7 @@ extension FindingRule {
     facts.perception.series("inbound-rtp", "audio").flatMap { series in
       StatRun.runs(
         series.points(stretch), on: limits["on_share"], off: limits["off_share"],
-        least: Int64(limits["least_time"] * 1e9)
+        least: Int64(saturating: limits["least_time"] * 1e9)
       ).map { run in
         Detection(
           "audio-stretched", peer: series[0].peer, from: run.from, to: run.to,
@@ -78,7 +78,7 @@ extension FindingRule {
     facts.perception.series("inbound-rtp", "audio").flatMap { series in
       StatRun.runs(
         series.points(bufferDelay), on: limits["on_delay"], off: limits["off_delay"],
-        least: Int64(limits["least_time"] * 1e9)
+        least: Int64(saturating: limits["least_time"] * 1e9)
       ).map { run in
         Detection(
           "audio-late", peer: series[0].peer, from: run.from, to: run.to,
@@ -138,17 +138,19 @@ extension FindingRule {
         else { return nil }
         return emitted == 0 && packets > 5 * after.seconds(since: before) ? packets : 0
       }
-      return StatRun.runs(points, on: 1, off: 1, least: Int64(limits["least_time"] * 1e9))
-        .compactMap { run -> Detection? in
-          let packets = points.filter { $0.from >= run.from && $0.to <= run.to }
-            .reduce(0) { $0 + $1.value }
-          guard packets >= limits["least_packets"] else { return nil }
-          return Detection(
-            "audio-not-played", peer: series[0].peer, from: run.from, to: run.to,
-            "\(whole(packets)) packets came in \(tenths(run.to - run.from)) s, none was played",
-            ssrc: series[0].ssrc, direction: .inbound, kind: "audio",
-            impact: FindingImpact(withoutMedia: Double(run.to - run.from) / 1e9))
-        }
+      return StatRun.runs(
+        points, on: 1, off: 1, least: Int64(saturating: limits["least_time"] * 1e9)
+      )
+      .compactMap { run -> Detection? in
+        let packets = points.filter { $0.from >= run.from && $0.to <= run.to }
+          .reduce(0) { $0 + $1.value }
+        guard packets >= limits["least_packets"] else { return nil }
+        return Detection(
+          "audio-not-played", peer: series[0].peer, from: run.from, to: run.to,
+          "\(whole(packets)) packets came in \(tenths(run.to - run.from)) s, none was played",
+          ssrc: series[0].ssrc, direction: .inbound, kind: "audio",
+          impact: FindingImpact(withoutMedia: Double(run.to -| run.from) / 1e9))
+      }
     }
   }
 
@@ -208,10 +210,10 @@ extension FindingRule {
       let outages = facts.perception.concealments.filter { one in
         // A sender that pauses (DTX, a microphone taken away) has no packets missing.
         one.peer == track.peer && one.track == track.track
-          && Double(one.to - one.from + 20_000_000) / 1e6 >= limits["least_outage"]
+          && Double(one.to -| one.from + 20_000_000) / 1e6 >= limits["least_outage"]
           && isMissing(stream, one.from, one.to, facts)
       }
-      let total = outages.reduce(Int64(0)) { $0 + $1.to - $1.from + 20_000_000 }
+      let total = outages.reduce(Int64(0)) { $0 +| $1.to -| $1.from +| 20_000_000 }
       guard let first = outages.first, let last = outages.last,
         Double(total) / 1e9 >= limits["least_total"]
       else { continue }
@@ -229,7 +231,7 @@ extension FindingRule {
   static func isMissing(
     _ stream: CallFacts.Stream, _ from: Int64, _ to: Int64, _ facts: CallFacts
   ) -> Bool {
-    let sum = facts.sum(of: stream, from: from - 300_000_000, to: to + 300_000_000)
+    let sum = facts.sum(of: stream, from: from -| 300_000_000, to: to +| 300_000_000)
     if sum.lost > 0 || sum.reordered > 0 { return true }
     if sum.packets == 0 { return false }
     return stream.gaps.contains { gap in
@@ -280,7 +282,7 @@ extension FindingRule {
         let signed = points.map { StatPoint(from: $0.from, to: $0.to, value: sign * $0.value) }
         for run in StatRun.runs(
           signed, on: limits[limit], off: limits[limit] * 0.8,
-          least: Int64(limits["least_time"] * 1e9))
+          least: Int64(saturating: limits["least_time"] * 1e9))
         {
           found.append(
             Detection(

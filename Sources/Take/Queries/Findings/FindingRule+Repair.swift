@@ -1,4 +1,5 @@
 import Tape
+import Wire
 
 // Rules about packets that come late, twice, or are asked for again, and about what repairs them.
 
@@ -34,7 +35,7 @@ extension FindingRule {
       // Without a stream of their own repairs come in this one, late.
       let late = min(
         displaced,
-        hasRepairs || asked == 0 ? stream.reordered : max(0, stream.reordered - asked))
+        hasRepairs || asked == 0 ? stream.reordered : max(0, stream.reordered -| asked))
       let share = Double(late) / Double(max(1, stream.packets))
       guard Double(late) >= limits["least_packets"], share >= limits["least_share"],
         let span = span(of: stream, facts, where: { $0.reordered > 0 })
@@ -73,7 +74,7 @@ extension FindingRule {
     var found: [Detection] = []
     for stream in facts.streams where stream.direction == .inbound && stream.role == .media {
       let asked = requests(for: stream, facts)
-      let twice = max(0, stream.duplicates - asked)
+      let twice = max(0, stream.duplicates -| asked)
       let share = Double(twice) / Double(max(1, stream.packets))
       guard Double(twice) >= limits["least_packets"], share >= limits["least_share"],
         let span = span(of: stream, facts, where: { $0.duplicates > 0 })
@@ -104,7 +105,7 @@ extension FindingRule {
     facts.demands.reduce(0) { sum, demand in
       demand.kind == .nack && demand.peer == stream.peer && demand.direction == .outbound
         && demand.ssrc == stream.ssrc && demand.at >= from && demand.at <= to
-        ? sum + demand.packets : sum
+        ? sum +| demand.packets : sum
     }
   }
 
@@ -166,7 +167,7 @@ extension FindingRule {
     let isCorrected = sides.allSatisfy { side in
       side.contains { $0.codecs.values.contains { ["ulpfec", "flexfec-03"].contains($0) } }
     }
-    if !hasStream && !isCorrected && stream.reordered + stream.duplicates == 0 && asked > 0 {
+    if !hasStream && !isCorrected && stream.reordered +| stream.duplicates == 0 && asked > 0 {
       return "no retransmission (RTX)"
     }
     return nil
@@ -204,13 +205,13 @@ extension FindingRule {
           && $0.original == stream.ssrc
       }
       let lost = Int64(
-        max(0, facts.sum(of: stream, from: first.at - 500_000_000, to: last.at).lost))
+        max(0, facts.sum(of: stream, from: first.at -| 500_000_000, to: last.at).lost))
       let came = repairs.reduce(0) {
-        $0 + Int64(facts.sum(of: $1, from: first.at, to: last.at + 1_000_000_000).packets)
+        $0 +| Int64(facts.sum(of: $1, from: first.at, to: last.at +| 1_000_000_000).packets)
       }
       guard Double(lost) >= limits["least_lost"],
         Double(came) <= limits["most_share"] * Double(lost),
-        stream.reordered * 2 < lost
+        stream.reordered *| 2 < lost
       else { continue }
       found.append(
         Detection(
@@ -252,13 +253,13 @@ extension FindingRule {
       var delays: [Int64] = []
       var place = 0
       for demand in asked.prefix(5000) {
-        let bucket = Int(demand.at / facts.intervalNanoseconds - origin)
-        while place < filled.count, filled[place] < bucket { place += 1 }
+        let bucket = Int(demand.at / facts.intervalNanoseconds -| origin)
+        while place < filled.count, filled[place] < bucket { place +|= 1 }
         guard place < filled.count else { break }
         delays.append(
-          max(0, (origin + Int64(filled[place])) * facts.intervalNanoseconds - demand.at))
+          max(0, (origin +| Int64(filled[place])) *| facts.intervalNanoseconds -| demand.at))
       }
-      guard delays.count >= Int(limits["least_repairs"]) else { continue }
+      guard delays.count >= Int(saturating: limits["least_repairs"]) else { continue }
       let middle = delays.sorted()[delays.count / 2] / 1_000_000
       guard Double(middle) >= limits["least_ms"], let first = asked.first, let last = asked.last
       else { continue }
@@ -289,7 +290,7 @@ extension FindingRule {
   private static func findNackStorms(
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
-    let window = Int64(limits["window_s"] * 1e9)
+    let window = Int64(saturating: limits["window_s"] * 1e9)
     var found: [Detection] = []
     for stream in facts.streams where stream.direction == .inbound && stream.role == .media {
       let asked = facts.demands.filter {
@@ -300,12 +301,12 @@ extension FindingRule {
       var begin = 0
       var sum: Int64 = 0
       for demand in asked {
-        sum += demand.packets
-        while asked[begin].at <= demand.at - window {
+        sum +|= demand.packets
+        while asked[begin].at <= demand.at -| window {
           sum -= asked[begin].packets
-          begin += 1
+          begin +|= 1
         }
-        let came = facts.sum(of: stream, from: demand.at - window, to: demand.at).packets
+        let came = facts.sum(of: stream, from: demand.at -| window, to: demand.at).packets
         guard Double(sum) >= limits["least_packets"],
           Double(sum) > limits["least_share"] * Double(came)
         else { continue }
@@ -315,7 +316,7 @@ extension FindingRule {
       found.append(
         Detection(
           "nack-storm", peer: stream.peer, from: span.from, to: span.to,
-          "\(span.most) packets were asked for again within \(Int64(limits["window_s"])) s",
+          "\(span.most) packets were asked for again within \(Int64(saturating: limits["window_s"])) s",
           ssrc: stream.ssrc, track: stream.track, direction: .inbound, kind: stream.kind,
           impact: FindingImpact(count: span.most)))
     }

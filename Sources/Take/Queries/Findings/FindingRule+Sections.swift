@@ -1,4 +1,5 @@
 import Tape
+import Wire
 
 // Rules about what descriptions agree on, and about packets that keep to none of it.
 
@@ -146,7 +147,9 @@ extension FindingRule {
       guard !agreed.isEmpty else { continue }
       for stream in facts.streams where stream.peer == peer.number && stream.direction == .inbound {
         for entry in stream.payloadTypes
-        where agreed[entry.type] == nil && entry.packets >= Int64(limits["least_packets"]) {
+        where agreed[entry.type] == nil
+          && entry.packets >= Int64(saturating: limits["least_packets"])
+        {
           let share = Double(entry.packets) / Double(max(1, stream.packets))
           found.append(
             Detection(
@@ -183,7 +186,7 @@ extension FindingRule {
     for stream in facts.streams where stream.direction == .inbound && stream.role == .media {
       let agreed = facts.network.agreedFormats(of: stream.peer, .inbound)
       let types = stream.payloadTypes.filter {
-        $0.packets >= Int64(limits["least_packets"]) && $0.type != 13
+        $0.packets >= Int64(saturating: limits["least_packets"]) && $0.type != 13
           && !besides.contains(agreed[$0.type] ?? "")
       }
       guard types.count > 1, !agreed.isEmpty else { continue }
@@ -241,8 +244,8 @@ extension FindingRule {
       guard let last = judged[stream.peer], last > stream.first &+ 1_000_000_000, !codec.isEmpty,
         !["rtx", "red", "ulpfec", "flexfec-03"].contains(codec),
         facts.peer(stream.peer)?.isObserved == false,
-        stream.packets >= Int64(limits["least_packets"]),
-        stream.last - stream.first >= Int64(limits["least_ms"]) * 1_000_000
+        stream.packets >= Int64(saturating: limits["least_packets"]),
+        stream.last -| stream.first >= Int64(saturating: limits["least_ms"]) *| 1_000_000
       else { continue }
       found.append(
         Detection(

@@ -1,4 +1,5 @@
 import Tape
+import Wire
 
 // Rules about times in which nothing came, and who it was.
 
@@ -27,7 +28,7 @@ extension FindingRule {
   private static func findDeadPaths(
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
-    let least = Int64(limits["least_ms"]) * 1_000_000
+    let least = Int64(saturating: limits["least_ms"]) *| 1_000_000
     var found: [Detection] = []
     for peer in facts.peers {
       guard let live = peer.live, let way = facts.network.way(peer.number, .inbound) else {
@@ -37,7 +38,7 @@ extension FindingRule {
       let last = min(live.upperBound, facts.end)
       // To the end: nothing is missing, as nothing came after it.
       var isTail = false
-      if last - way.last >= least, live.contains(way.last) {
+      if last -| way.last >= least, live.contains(way.last) {
         silences.append(
           NetworkFacts.Silence(
             from: way.last, to: last, pace: way.pace.packets(before: way.last)))
@@ -49,7 +50,7 @@ extension FindingRule {
         let isOpen = isTail && place == silences.count - 1
         let sent = sentMeanwhile(to: peer, silence, facts)
         if let sent {
-          guard sent >= Int64(expected * limits["least_share"]) else { continue }
+          guard sent >= Int64(saturating: expected * limits["least_share"]) else { continue }
         } else if !isOpen {
           guard Double(silence.missing) >= expected * limits["least_share"] else { continue }
         } else if peer.isObserved || saidGoodbye(peer.number, silence.from, facts) {
@@ -71,8 +72,8 @@ extension FindingRule {
     if let other = peer.other, let way = facts.network.way(other, .inbound) {
       let isBoth =
         way.silences.contains {
-          min($0.to, silence.to) - max($0.from, silence.from) > silence.length / 2
-        } || way.last < silence.from + silence.length / 2
+          min($0.to, silence.to) -| max($0.from, silence.from) > silence.length / 2
+        } || way.last < silence.from +| silence.length / 2
       words += isBoth ? "; nothing arrived the other way either" : "; the other way it went on"
     }
     return Detection(
@@ -86,12 +87,12 @@ extension FindingRule {
   ) -> Int64? {
     guard let other = peer.other, !peer.isObserved else { return nil }
     let margin: Int64 = 100_000_000
-    guard silence.length > 3 * margin else { return nil }
+    guard silence.length > 3 *| margin else { return nil }
     return facts.streams.reduce(0) { sum, stream in
       stream.peer == other && stream.direction == .outbound
         ? sum
-          + Int64(
-            facts.sum(of: stream, from: silence.from + margin, to: silence.to - margin).packets)
+          +| Int64(
+            facts.sum(of: stream, from: silence.from +| margin, to: silence.to -| margin).packets)
         : sum
     }
   }
@@ -99,9 +100,9 @@ extension FindingRule {
   /// Whether the other side said that it leaves.
   private static func saidGoodbye(_ peer: Int64, _ at: Int64, _ facts: CallFacts) -> Bool {
     facts.states.contains {
-      $0.peer == peer && $0.at >= at - 2_000_000_000 && $0.to == "closed"
+      $0.peer == peer && $0.at >= at -| 2_000_000_000 && $0.to == "closed"
         && ($0.machine.hasPrefix("dtls") || $0.machine == "sctp")
-        && $0.at < (facts.peer(peer)?.live?.upperBound ?? .max) - 500_000_000
+        && $0.at < (facts.peer(peer)?.live?.upperBound ?? .max) -| 500_000_000
     }
   }
 
@@ -127,13 +128,13 @@ extension FindingRule {
   private static func findStarved(
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
-    let least = Int64(limits["least_ms"]) * 1_000_000
+    let least = Int64(saturating: limits["least_ms"]) *| 1_000_000
     var found: [Detection] = []
     for peer in facts.peers where !peer.isObserved {
       guard let live = peer.live else { continue }
       var stops: [(from: Int64, to: Int64)] = []
       for late in facts.network.lateSteps
-      where late.actor == peer.actor && late.at - late.due >= least && live.contains(late.due) {
+      where late.actor == peer.actor && late.at -| late.due >= least && live.contains(late.due) {
         if let last = stops.last, late.due <= last.to {
           stops[stops.count - 1].to = max(last.to, late.at)
         } else {
@@ -142,8 +143,8 @@ extension FindingRule {
       }
       for group in grouped(stops, pause: 2_000_000_000) {
         guard let first = group.first, let last = group.last else { continue }
-        let longest = group.map { $0.to - $0.from }.max() ?? 0
-        let sum = group.reduce(0) { $0 + $1.to - $1.from }
+        let longest = group.map { $0.to -| $0.from }.max() ?? 0
+        let sum = group.reduce(0) { $0 +| $1.to -| $1.from }
         let isMedium =
           Double(longest) / 1e6 >= limits["medium_ms"] || Double(sum) / 1e6 >= limits["sum_ms"]
         found.append(
@@ -166,7 +167,7 @@ extension FindingRule {
   {
     var groups: [[(from: Int64, to: Int64)]] = []
     for span in spans {
-      if let last = groups.last?.last, span.from - last.to < pause {
+      if let last = groups.last?.last, span.from -| last.to < pause {
         groups[groups.count - 1].append(span)
       } else {
         groups.append([span])
@@ -252,7 +253,7 @@ extension FindingRule {
   private static func heldSilences(_ facts: CallFacts, _ limits: Limits) throws(SQLiteError)
     -> [(peer: Int64, silence: NetworkFacts.Silence, silencer: Silencer)]
   {
-    let least = Int64(limits["least_ms"]) * 1_000_000
+    let least = Int64(saturating: limits["least_ms"]) *| 1_000_000
     var held: [(peer: Int64, silence: NetworkFacts.Silence, silencer: Silencer)] = []
     for peer in facts.peers {
       guard let live = peer.live, let way = facts.network.way(peer.number, .inbound) else {
@@ -277,12 +278,12 @@ extension FindingRule {
   ) -> Silencer {
     if !peer.isObserved, let other = peer.other, let way = facts.network.way(other, .outbound) {
       let isSilent = way.silences.contains {
-        min($0.to, silence.to) - max($0.from, silence.from) > silence.length / 2
+        min($0.to, silence.to) -| max($0.from, silence.from) > silence.length / 2
       }
       return isSilent ? .sender : .path
     }
     // What was recorded meanwhile would come late by as much as it waited.
-    return silence.lateness * 10 > silence.length * 6 ? .unknown : .sender
+    return silence.lateness *| 10 > silence.length *| 6 ? .unknown : .sender
   }
 
   // MARK: Reports
@@ -326,19 +327,19 @@ extension FindingRule {
         least = limits["never_ms"] * 1e6
       } else {
         if last > way.lastReport { gaps.append(way.lastReport...last) }
-        let silent = gaps.reduce(0) { $0 + $1.upperBound - $1.lowerBound }
+        let silent = gaps.reduce(0) { $0 +| $1.upperBound -| $1.lowerBound }
         let usual =
-          Double(max(0, way.lastReport - way.firstReport - silent))
-          / Double(max(1, way.reports - 1))
+          Double(max(0, way.lastReport -| way.firstReport -| silent))
+          / Double(max(1, way.reports -| 1))
         // Reports each five seconds leave no gap of two out.
         let interval = max(usual, way.reports < 10 ? 5e9 / limits["times"] * 1.5 : 0)
         least = max(least, interval * limits["times"])
       }
-      for gap in gaps where Double(gap.upperBound - gap.lowerBound) >= least {
+      for gap in gaps where Double(gap.upperBound -| gap.lowerBound) >= least {
         guard gap.overlaps(live) else { continue }
         let packets = self.media(to: peer.number, gap.lowerBound, gap.upperBound, facts)
         guard Double(packets) >= limits["least_packets"] else { continue }
-        let seconds = Double(gap.upperBound - gap.lowerBound) / 1e9
+        let seconds = Double(gap.upperBound -| gap.lowerBound) / 1e9
         found.append(
           Detection(
             "rtcp-silence", peer: peer.number, from: gap.lowerBound, to: gap.upperBound,
@@ -369,16 +370,16 @@ extension FindingRule {
   private static func findNotArriving(
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
-    let least = Int64(limits["least_ms"]) * 1_000_000
+    let least = Int64(saturating: limits["least_ms"]) *| 1_000_000
     var found: [Detection] = []
     for stream in facts.streams where stream.direction == .outbound && stream.role == .media {
       let reports = facts.reports.filter {
         $0.peer == stream.peer && $0.direction == .inbound && $0.ssrc == stream.ssrc
       }
-      for run in standing(reports, of: stream, facts) where run.to - run.from >= least {
+      for run in standing(reports, of: stream, facts) where run.to -| run.from >= least {
         let sent = facts.sum(of: stream, from: run.from, to: run.to).packets
         guard Double(sent) >= limits["least_packets"] else { continue }
-        let seconds = Double(run.to - run.from) / 1e9
+        let seconds = Double(run.to -| run.from) / 1e9
         found.append(
           Detection(
             "sent-not-arriving", peer: stream.peer, from: run.from, to: run.to,
@@ -408,9 +409,9 @@ extension FindingRule {
     // Each source may have an interval of its own, of five seconds and more.
     let usual =
       reports.count > 1
-      ? (last - reports[0].at) / Int64(reports.count - 1)
+      ? (last -| reports[0].at) / Int64(reports.count - 1)
       : stream.kind == "video" ? 1_200_000_000 : 5_000_000_000
-    if later.count > 1, later[later.count - 1].at - last >= usual * 5 / 2 {
+    if later.count > 1, later[later.count - 1].at -| last >= usual *| 5 / 2 {
       times.append((last, later[later.count - 1].at, later.count))
     }
     return times

@@ -41,9 +41,9 @@ extension FindingRule {
     else { return [] }
     var found: [Detection] = []
     for (place, run) in times.enumerated() {
-      let end = min(place + 1 < times.count ? times[place + 1].from : live.upperBound, facts.end)
+      let end = min(place +| 1 < times.count ? times[place +| 1].from : live.upperBound, facts.end)
       // The seconds before it, of which none may be a screen's.
-      guard Double(end - run.to) / 1e9 >= limits["least_pause"], run.to >= live.lowerBound,
+      guard Double(end -| run.to) / 1e9 >= limits["least_pause"], run.to >= live.lowerBound,
         Double(run.count) >= limits["least_frames"],
         Double(run.longestGap) / 1e6 <= limits["most_gap"],
         !facts.perception.isMeant(track.peer, at: run.to),
@@ -52,9 +52,9 @@ extension FindingRule {
       else { continue }
       let ended = facts.perception.changes.contains {
         $0.peer == track.peer && $0.name == "noteCapture" && $0.track == track.track
-          && abs($0.at - run.to) < 2_000_000_000
+          && abs($0.at -| run.to) < 2_000_000_000
       }
-      let isLast = place + 1 == times.count
+      let isLast = place +| 1 == times.count
       found.append(
         Detection(
           "camera-stopped", peer: track.peer, from: run.to, to: end,
@@ -62,7 +62,7 @@ extension FindingRule {
             + "\(counted(run.count, "frame")) without a pause"
             + (ended ? "; its capturer ended" : "") + "; the track was not switched off",
           track: track.track, direction: .outbound, kind: "video",
-          impact: FindingImpact(withoutMedia: Double(end - run.to) / 1e9)))
+          impact: FindingImpact(withoutMedia: Double(end -| run.to) / 1e9)))
     }
     return found
   }
@@ -86,8 +86,8 @@ extension FindingRule {
   private static func runs(of pictures: [CallFacts.Picture]) -> [PerceptionFacts.Captured] {
     var runs: [PerceptionFacts.Captured] = []
     for picture in pictures {
-      if var run = runs.last, picture.at - run.to < 1_000_000_000 {
-        run.longestGap = max(run.longestGap, picture.at - run.to)
+      if var run = runs.last, picture.at -| run.to < 1_000_000_000 {
+        run.longestGap = max(run.longestGap, picture.at -| run.to)
         (run.to, run.count) = (picture.at, run.count + 1)
         runs[runs.count - 1] = run
       } else {
@@ -122,7 +122,7 @@ extension FindingRule {
   ) throws(SQLiteError) -> [Detection] {
     var found: [Detection] = []
     for still in facts.perception.stills where still.shade == nil {
-      let seconds = Double(still.to - still.from) / 1e9
+      let seconds = Double(still.to -| still.from) / 1e9
       guard seconds >= limits["least_still"],
         Double(still.pictures) >= limits["least_rate"] * seconds,
         !isScreen(facts, still.peer, still.track, still.direction, before: still.from),
@@ -170,30 +170,30 @@ extension FindingRule {
     var runs: [ClosedRange<Int64>] = []
     var place = 30
     while place < pictures.count {
-      let usual = median(pictures[max(0, place - 60)..<place].map { Int64($0.size) })
-      let most = Int32(limits["most_size"] * Double(usual))
+      let usual = median(pictures[max(0, place -| 60)..<place].map { Int64($0.size) })
+      let most = Int32(saturating: limits["most_size"] * Double(usual))
       guard pictures[place].size <= most, usual >= 400 else {
-        place += 1
+        place +|= 1
         continue
       }
       var end = place
       var larger = 0
       // One in twenty may be larger.
       while end < pictures.count {
-        if pictures[end].size > most { larger += 1 }
-        if larger * 20 > end - place + 20 { break }
-        end += 1
+        if pictures[end].size > most { larger +|= 1 }
+        if larger *| 20 > end -| place +| 20 { break }
+        end +|= 1
       }
-      let (from, to) = (pictures[place].at, pictures[end - 1].at)
-      let seconds = Double(to - from) / 1e9
+      let (from, to) = (pictures[place].at, pictures[end -| 1].at)
+      let seconds = Double(to -| from) / 1e9
       if seconds >= limits["least_still"],
         Double(end - place) >= limits["least_rate"] * seconds
       {
         runs.append(from...max(from, to))
         // What comes after it is compared with what was before it.
-        place = end + 60
+        place = end +| 60
       } else {
-        place += 1
+        place +|= 1
       }
     }
     return runs
@@ -218,7 +218,7 @@ extension FindingRule {
     }
     let pictures = facts.track(peer, track, direction)?.pictures.filter { $0.at <= before } ?? []
     guard pictures.count > 10 else { return true }
-    let gaps = zip(pictures, pictures.dropFirst()).map { $1.at - $0.at }
+    let gaps = zip(pictures, pictures.dropFirst()).map { $1.at -| $0.at }
     return gaps.count { $0 > 700_000_000 } >= 2
   }
 
@@ -242,7 +242,7 @@ extension FindingRule {
   ) throws(SQLiteError) -> [Detection] {
     var found: [Detection] = []
     for still in facts.perception.stills where still.shade != nil {
-      let seconds = Double(still.to - still.from) / 1e9
+      let seconds = Double(still.to -| still.from) / 1e9
       let sender = still.direction == .inbound ? facts.peer(still.peer)?.other : still.peer
       // Switched off at the end that the take has: meant.
       let isOff =
@@ -253,7 +253,7 @@ extension FindingRule {
             || facts.perception.changes.contains { change in
               change.peer == sender && !change.isInbound && !change.isOn
                 && ["setEnabled", "replaceSource", "disabled"].contains(change.name)
-                && change.at <= still.to && change.at > still.from - 2_000_000_000
+                && change.at <= still.to && change.at > still.from -| 2_000_000_000
             }
         } ?? false
       guard seconds >= limits["least_black"], !isOff else { continue }
@@ -294,7 +294,8 @@ extension FindingRule {
       let peer = series[0].peer
       let points = series.points { $1[.framesPerSecond].map { $0 > 0 ? usual / $0 : 0 } ?? nil }
       for run in StatRun.runs(
-        points, on: 1 / limits["most_share"], off: 1.4, least: Int64(limits["least_time"] * 1e9))
+        points, on: 1 / limits["most_share"], off: 1.4,
+        least: Int64(saturating: limits["least_time"] * 1e9))
       where !facts.perception.isMeant(peer, at: run.from, within: 2_500_000_000)
         && !facts.perception.changes.contains(where: {
           $0.peer == peer && $0.name == "setContentHint"

@@ -1,4 +1,5 @@
 import Tape
+import Wire
 
 // Rules about when packets came: jitter, queues, other ways, clocks.
 
@@ -32,14 +33,14 @@ extension FindingRule {
       var open: (from: Int, to: Int, hits: Int)?
       func close() {
         defer { open = nil }
-        guard let run = open, run.hits >= Int(limits["least_seconds"]) else { return }
+        guard let run = open, run.hits >= Int(saturating: limits["least_seconds"]) else { return }
         let part = seconds[run.from...run.to]
         let most = (part.map(\.jitter).max() ?? 0) / 1000
         found.append(
           Detection(
             "high-jitter", peer: stream.peer,
-            from: max(stream.first, part[run.from].second * 1_000_000_000),
-            to: min(stream.last, (part[run.to].second + 1) * 1_000_000_000),
+            from: max(stream.first, part[run.from].second *| 1_000_000_000),
+            to: min(stream.last, (part[run.to].second +| 1) *| 1_000_000_000),
             "the distance of packets was off by \(most) ms on average at its worst",
             ssrc: stream.ssrc, track: stream.track, direction: .inbound, kind: stream.kind,
             impact: FindingImpact(delay: Double(most))))
@@ -53,9 +54,9 @@ extension FindingRule {
           second.packets >= 5 && jitter > limits["most_ms"]
           && Double(second.swings) >= share * Double(second.packets)
         if isHit {
-          open = (open?.from ?? index, index, (open?.hits ?? 0) + 1)
+          open = (open?.from ?? index, index, (open?.hits ?? 0) +| 1)
         } else if let run = open,
-          jitter < limits["off_ms"] || seconds[index].second - seconds[run.to].second > 2
+          jitter < limits["off_ms"] || seconds[index].second -| seconds[run.to].second > 2
         {
           close()
         }
@@ -70,7 +71,7 @@ extension FindingRule {
     _ stream: CallFacts.Stream, _ second: Int64, _ facts: CallFacts
   ) -> Double {
     let sum = facts.sum(
-      of: stream, from: second * 1_000_000_000, to: (second + 1) * 1_000_000_000 - 1)
+      of: stream, from: second *| 1_000_000_000, to: (second +| 1) *| 1_000_000_000 -| 1)
     return Double(sum.reordered) / Double(max(1, sum.packets))
   }
 
@@ -106,11 +107,11 @@ extension FindingRule {
       }
       for (second, excess) in zip(timing.seconds, timing.excess) where second.packets >= 5 {
         // The best of the part, by what the middle one is over it.
-        let best = second.median - excess
+        let best = second.median -| excess
         let own = held[second.second] ?? 0
         let wait = Wait(
-          second: second.second, least: second.low - best - own, median: excess - own,
-          spread: second.high - second.low, leap: second.leap)
+          second: second.second, least: second.low -| best -| own, median: excess -| own,
+          spread: second.high -| second.low, leap: second.leap)
         guard let known = waits[second.second] else {
           waits[second.second] = wait
           continue
@@ -137,17 +138,18 @@ extension FindingRule {
       let part = waits[begin..<end]
       let middle = part.map(\.median).sorted()[part.count / 2]
       // A way that became longer holds back one packet by all of it, and then every one the same.
-      let leap = waits[max(0, begin - 1)...min(begin + 1, waits.count - 1)].map(\.leap).max() ?? 0
+      let leap =
+        waits[max(0, begin -| 1)...min(begin +| 1, waits.count - 1)].map(\.leap).max() ?? 0
       let inner = part.count > 2 ? part.dropFirst().dropLast() : part
       let spreads = inner.map(\.spread).sorted()
       let isFlat = spreads[spreads.count / 2] < 25_000
       let levels = inner.map(\.median)
-      let isLevel = (levels.max() ?? 0) - (levels.min() ?? 0) < max(30_000, middle / 5)
-      runs.append((part, isFlat && isLevel && leap * 10 > middle * 6))
+      let isLevel = (levels.max() ?? 0) -| (levels.min() ?? 0) < max(30_000, middle / 5)
+      runs.append((part, isFlat && isLevel && leap *| 10 > middle *| 6))
     }
     for (index, wait) in waits.enumerated() {
       if let begin = from {
-        let isApart = wait.second - waits[index - 1].second > 3
+        let isApart = wait.second -| waits[index -| 1].second > 3
         if wait.least < off || isApart { close(index) }
         _ = begin
       }
@@ -181,11 +183,11 @@ extension FindingRule {
     var found: [Detection] = []
     for peer in facts.peers {
       let runs = waitRuns(
-        waits(to: peer, facts), on: Int64(limits["least_ms"] * 1000),
-        off: Int64(limits["off_ms"] * 1000))
+        waits(to: peer, facts), on: Int64(saturating: limits["least_ms"] * 1000),
+        off: Int64(saturating: limits["off_ms"] * 1000))
       for run in runs where !run.isStep {
         guard let first = run.part.first, let last = run.part.last,
-          Double(last.second - first.second + 1) >= limits["least_seconds"]
+          Double(last.second -| first.second + 1) >= limits["least_seconds"]
         else { continue }
         let middle = run.part.map(\.median).sorted()[run.part.count / 2]
         let (from, to) = (first.second * 1_000_000_000, (last.second + 1) * 1_000_000_000)
@@ -210,11 +212,11 @@ extension FindingRule {
     var bytes: Int64 = 0
     for stream in facts.streams where stream.peer == peer && stream.direction == .inbound {
       let part = facts.sum(of: stream, from: from, to: to)
-      sum.packets += Int64(part.packets)
-      if stream.role == .media { sum.lost += max(0, Int64(part.lost)) }
-      bytes += Int64(part.bytes)
+      sum.packets +|= Int64(part.packets)
+      if stream.role == .media { sum.lost +|= max(0, Int64(part.lost)) }
+      bytes +|= Int64(part.bytes)
     }
-    sum.bits = Int64(Double(bytes) * 8e9 / Double(max(1, to - from)))
+    sum.bits = Int64(saturating: Double(bytes) * 8e9 / Double(max(1, to - from)))
     return sum
   }
 
@@ -239,8 +241,8 @@ extension FindingRule {
     var found: [Detection] = []
     for peer in facts.peers {
       let runs = waitRuns(
-        waits(to: peer, facts), on: Int64(limits["least_ms"] * 1000),
-        off: Int64(limits["off_ms"] * 1000))
+        waits(to: peer, facts), on: Int64(saturating: limits["least_ms"] * 1000),
+        off: Int64(saturating: limits["off_ms"] * 1000))
       for run in runs where run.isStep {
         guard let first = run.part.first, let last = run.part.last,
           Double(last.second - first.second + 1) >= limits["least_seconds"]
@@ -248,8 +250,8 @@ extension FindingRule {
         let middle = run.part.map(\.median).sorted()[run.part.count / 2]
         found.append(
           Detection(
-            "path-became-longer", peer: peer.number, from: first.second * 1_000_000_000,
-            to: min((last.second + 1) * 1_000_000_000, facts.end),
+            "path-became-longer", peer: peer.number, from: first.second *| 1_000_000_000,
+            to: min((last.second +| 1) *| 1_000_000_000, facts.end),
             "every packet took \(middle / 1000) ms more than before", direction: .inbound,
             impact: FindingImpact(delay: Double(middle) / 1000),
             severity: Double(middle) / 1000 >= limits["medium_ms"] ? .medium : .low))
@@ -287,7 +289,7 @@ extension FindingRule {
     for (place, stream) in facts.streams.enumerated()
     where stream.direction == .inbound && stream.role == .media && stream.kind == "audio" {
       let all = facts.network.timings[place].seconds.filter { $0.packets >= 5 }
-      guard let part = longestPart(all), part.count >= Int(limits["least_seconds"]),
+      guard let part = longestPart(all), part.count >= Int(saturating: limits["least_seconds"]),
         let first = part.first, let last = part.last
       else { continue }
       let line = drift(part)
@@ -298,9 +300,9 @@ extension FindingRule {
       else { continue }
       found.append(
         Detection(
-          "clock-drift", peer: stream.peer, from: first.second * 1_000_000_000,
-          to: min(stream.last, (last.second + 1) * 1_000_000_000),
-          "its samples came \(Int64(abs(parts).rounded())) ppm too "
+          "clock-drift", peer: stream.peer, from: first.second *| 1_000_000_000,
+          to: min(stream.last, (last.second +| 1) *| 1_000_000_000),
+          "its samples came \(Int64(saturating: abs(parts))) ppm too "
             + "\(parts > 0 ? "slowly" : "fast"): \(rounded(total)) ms in "
             + "\(last.second - first.second) s",
           ssrc: stream.ssrc, track: stream.track, direction: .inbound, kind: stream.kind,
@@ -337,7 +339,7 @@ extension FindingRule {
     let off = part.map {
       abs(Double($0.least) - begin.delay - slope * (Double($0.second) - begin.at))
     }.sorted()
-    return (slope, off[off.count * 9 / 10])
+    return (slope, off[off.count *| 9 / 10])
   }
 
   /// Chromium's event log viewer has ten seconds; no queue and no pause explains three.
@@ -395,11 +397,11 @@ extension FindingRule {
       let name = [report.peer, report.ssrc]
       defer { former[name] = report }
       guard let last = former[name] else { continue }
-      let passed = (report.at - last.at) / 1000
+      let passed = (report.at -| last.at) / 1000
       let jump = report.unixMicroseconds &- last.unixMicroseconds &- passed
       // Each source says the same of one clock.
       guard Double(abs(jump)) / 1000 >= limits["least_ms"],
-        report.at - (told[report.peer] ?? .min / 2) > 10_000_000_000
+        report.at -| (told[report.peer] ?? .min / 2) > 10_000_000_000
       else { continue }
       told[report.peer] = report.at
       found.append(

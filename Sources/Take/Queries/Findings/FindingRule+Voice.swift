@@ -32,12 +32,12 @@ extension FindingRule {
       while let first = isSilent[place...].firstIndex(of: true) {
         let next = isSilent[first...].firstIndex(of: false) ?? isSilent.endIndex
         place = next
-        let (from, to) = (track.levels[first].at - 100_000_000, track.levels[next - 1].at)
+        let (from, to) = (track.levels[first].at -| 100_000_000, track.levels[next -| 1].at)
         let isAll = first == 0 && next == isSilent.endIndex
         let least = isAll ? limits["least_silence_from_start"] : limits["least_silence"]
         // A sender that pauses gives a block now and then.
         let isFlowing = Double(next - first) >= 0.5 * Double(to - from) / 1e8
-        guard Double(to - from) / 1e9 >= least, isFlowing,
+        guard Double(to -| from) / 1e9 >= least, isFlowing,
           !facts.perception.isOff(
             track.peer, track.track, track.direction, from: from, to: to),
           !isMutedAtSource(facts, track, to: to)
@@ -100,8 +100,8 @@ extension FindingRule {
           Double(run.count) / 10 >= limits["least_clipped"],
           Double(run.count) >= limits["least_share"] * Double(run.count + others)
         else { return }
-        let (from, to) = (first.at - 100_000_000, last.at)
-        let share = Double(run.count) / Double(run.count + others)
+        let (from, to) = (first.at -| 100_000_000, last.at)
+        let share = Double(run.count) / Double(run.count +| others)
         found.append(
           Detection(
             "clipped-microphone", peer: track.peer, from: from, to: to,
@@ -114,10 +114,10 @@ extension FindingRule {
         let isClipped =
           Double(level.peak) >= limits["least_peak"] && Float(level.peak) <= crest * level.rms
         if isClipped {
-          (others, waiting) = (others + waiting, 0)
+          (others, waiting) = (others +| waiting, 0)
           run.append(level)
         } else if !run.isEmpty {
-          waiting += 1
+          waiting +|= 1
           // Two seconds of speech that is none.
           if waiting >= 20 {
             waiting = 0
@@ -150,12 +150,12 @@ extension FindingRule {
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
     let most = Float(limits["most_deviation"] * 32_768)
-    let least = Int64(limits["least_constant"] * 1e9)
+    let least = Int64(saturating: limits["least_constant"] * 1e9)
     var found: [Detection] = []
     // Whose microphone it is, the sender knows; what pauses and breathes is louder and softer.
     for track in facts.tracks where track.kind == "audio" && track.direction == .outbound {
       let levels = track.levels
-      guard let first = levels.first, let last = levels.last, last.at - first.at >= least,
+      guard let first = levels.first, let last = levels.last, last.at -| first.at >= least,
         Double(levels.count) >= 0.5 * Double(last.at - first.at) / 1e8
       else { continue }
       let mean = levels.reduce(Float(0)) { $0 + $1.rms } / Float(levels.count)
@@ -217,7 +217,7 @@ extension FindingRule {
 
   /// A tenth of a second, for people.
   static func tenths(_ nanoseconds: Int64) -> String {
-    let value = (max(0, nanoseconds) + 50_000_000) / 100_000_000
+    let value = (max(0, nanoseconds) +| 50_000_000) / 100_000_000
     return "\(value / 10).\(value % 10)"
   }
 

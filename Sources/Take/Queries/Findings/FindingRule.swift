@@ -1,4 +1,5 @@
 package import Tape
+import Wire
 
 /// Something that an engineer would look for in a take, with the query that finds or shows it.
 package struct FindingRule: Sendable {
@@ -111,7 +112,7 @@ package struct FindingRule: Sendable {
     thresholds.sorted { $0.name.utf8.count > $1.name.utf8.count }.reduce(template) {
       let value = moved[$1.name] ?? $1.value
       let isWhole = value == value.rounded() && abs(value) < 9e15
-      return $0.replacing(":" + $1.name, with: isWhole ? "\(Int64(value))" : "\(value)")
+      return $0.replacing(":" + $1.name, with: isWhole ? "\(Int64(saturating: value))" : "\(value)")
     }
   }
 

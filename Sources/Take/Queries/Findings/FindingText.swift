@@ -47,13 +47,13 @@ extension TakeFindings {
   var rows: [[String]] {
     var rows: [[String]] = []
     func add(_ finding: Finding, _ depth: Int) {
-      let mark = depth == 0 ? "" : String(repeating: "  ", count: depth - 1) + "-> "
+      let mark = depth == 0 ? "" : String(repeating: "  ", count: depth -| 1) + "-> "
       rows.append([
         depth == 0 ? finding.severity.name : "",
         thousandths(finding.fromNanoseconds / 1_000_000),
         thousandths(finding.toNanoseconds / 1_000_000), mark + finding.text, finding.id,
       ])
-      for symptom in finding.symptoms { add(symptom, depth + 1) }
+      for symptom in finding.symptoms { add(symptom, depth +| 1) }
       if let explanation = finding.explanation {
         rows.append(["", "", "", "   Replayed: \(explanation)", ""])
       }
@@ -158,8 +158,8 @@ extension Finding {
 
   /// The command that shows the part of the take where it is worst.
   package func command(take: String) -> String {
-    let from = max(0, (worst?.fromNanoseconds ?? 0) / 1_000_000 - 500)
-    let to = (worst?.toNanoseconds ?? 0) / 1_000_000 + 500
+    let from = max(0, (worst?.fromNanoseconds ?? 0) / 1_000_000 -| 500)
+    let to = (worst?.toNanoseconds ?? 0) / 1_000_000 +| 500
     return "retake timeline \(ShellText.word(take)) --from \(thousandths(from)) --to "
       + "\(thousandths(to))"
   }

@@ -1,4 +1,5 @@
 import Tape
+import Wire
 
 /// Tells causes and symptoms apart.
 ///
@@ -105,7 +106,7 @@ struct FindingTree {
     while let place = above, steps < 100 {
       if place == other { return false }
       above = parents[place]
-      steps += 1
+      steps +|= 1
     }
     return true
   }

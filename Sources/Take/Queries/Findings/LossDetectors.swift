@@ -25,14 +25,14 @@ extension FindingRule {
   ) throws(SQLiteError) -> [Detection] {
     var found: [Detection] = []
     let interval = facts.intervalNanoseconds
-    let calm = Int(limits["calm_s"] * 1e9) / Int(interval)
+    let calm = Int(saturating: limits["calm_s"] * 1e9) / Int(interval)
     for stream in facts.streams where stream.direction == .inbound && stream.role != .repair {
       for run in facts.runs(of: stream, tolerance: calm, where: { $0.holes > 0 && $0.lost > 0 }) {
         // At least a second around it, so that few packets make no large share.
-        let around = max(0, 1_000_000_000 - (run.upperBound - run.lowerBound)) / 2
-        let (from, to) = (run.lowerBound - around, run.upperBound + around)
-        let sum = facts.sum(of: stream, from: from, to: to - 1)
-        let (lost, expected) = (Int64(sum.lost), Int64(sum.packets + sum.lost))
+        let around = max(0, 1_000_000_000 -| (run.upperBound -| run.lowerBound)) / 2
+        let (from, to) = (run.lowerBound -| around, run.upperBound +| around)
+        let sum = facts.sum(of: stream, from: from, to: to -| 1)
+        let (lost, expected) = (Int64(sum.lost), Int64(sum.packets +| sum.lost))
         guard Double(lost) >= limits["least_lost"], sum.holes >= 2 else { continue }
         // A share of few packets is that of the stream.
         let isLong = Double(expected) >= limits["least_expected"]
@@ -43,7 +43,7 @@ extension FindingRule {
         let bursts = stream.bursts.filter {
           $0.missing >= 5 && $0.to >= run.lowerBound && $0.to <= run.upperBound
         }
-        let inBursts = bursts.reduce(0) { $0 + $1.missing }
+        let inBursts = bursts.reduce(0) { $0 +| $1.missing }
         guard Double(inBursts) * 100 < limits["burst_share"] * Double(lost) else { continue }
         let repaired = facts.repairs(of: stream, from: run.lowerBound, to: run.upperBound)
         found.append(
@@ -66,7 +66,7 @@ extension FindingRule {
       for burst in stream.bursts
       // What came before the packet that it follows was reordered.
       where Double(burst.missing) >= limits["least_burst"] && burst.to >= burst.from {
-        let length = (burst.to - burst.from) / 1_000_000
+        let length = (burst.to -| burst.from) / 1_000_000
         found.append(
           Detection(
             "loss-burst", peer: stream.peer, from: burst.from, to: burst.to,
@@ -150,14 +150,14 @@ extension FindingRule {
       }
       if lost > 0 {
         run = (
-          run?.from ?? before.at, report.at, (run?.lost ?? 0) + lost,
-          (run?.expected ?? 0) + lost + received
+          run?.from ?? before.at, report.at, (run?.lost ?? 0) +| lost,
+          (run?.expected ?? 0) +| lost +| received
         )
       } else if let open = run {
         if Double(report.at - open.to) > limits["calm_s"] * 1.5e9 {
           end()
         } else if let open = run {
-          run = (open.from, open.to, open.lost, open.expected + received)
+          run = (open.from, open.to, open.lost, open.expected +| received)
         }
       }
     }
@@ -240,6 +240,6 @@ extension CallFacts {
     streams.filter {
       $0.role == .repair && $0.original == stream.ssrc && $0.peer == stream.peer
         && $0.direction == stream.direction
-    }.reduce(0) { $0 + Int64(sum(of: $1, from: from, to: to).packets) }
+    }.reduce(0) { $0 +| Int64(sum(of: $1, from: from, to: to).packets) }
   }
 }

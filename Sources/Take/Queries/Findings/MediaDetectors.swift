@@ -1,4 +1,5 @@
 import Tape
+import Wire
 
 // Rules about media that does not arrive.
 
@@ -85,14 +86,14 @@ extension FindingRule {
       var place = 0
       while place < reports.count {
         var last = place
-        while last + 1 < reports.count, reports[last + 1].highest == reports[place].highest {
-          last += 1
+        while last +| 1 < reports.count, reports[last +| 1].highest == reports[place].highest {
+          last +|= 1
         }
-        defer { place = last + 1 }
+        defer { place = last +| 1 }
         let (from, to) = (reports[place].at, reports[last].at)
-        guard last > place, to - from >= CallFacts.leastQuiet else { continue }
+        guard last > place, to -| from >= CallFacts.leastQuiet else { continue }
         let sent = Int64(facts.sum(of: stream, from: from, to: to).packets)
-        let seconds = Double(to - from) / 1e9
+        let seconds = Double(to -| from) / 1e9
         guard Double(sent) >= 5 * seconds else { continue }
         found.append(
           Detection(
@@ -118,7 +119,7 @@ extension FindingRule {
     var isSent: Bool
     var isAlive: Bool
     var payloadType: Int64
-    var seconds: Double { Double(to - from) / 1e9 }
+    var seconds: Double { Double(to -| from) / 1e9 }
   }
 
   static func findStreamGaps(
@@ -169,7 +170,7 @@ extension FindingRule {
         else { continue }
         guard try !wasEnded(stream, gap.from, to, connection) else { continue }
         // What jumps by more than can have been sent began anew.
-        let isPossible = gap.missing <= 32_767 && gap.missing <= (to - gap.from) / 500_000
+        let isPossible = gap.missing <= 32_767 && gap.missing <= (to -| gap.from) / 500_000
         let missing = isPossible ? gap.missing : 0
         found.append(
           LongPause(
@@ -228,7 +229,7 @@ extension CallFacts {
 func decimal(_ value: Double) -> String {
   let tenths = (value * 10).rounded()
   guard abs(tenths) < 9e15 else { return "\(value)" }
-  let whole = Int64(tenths)
+  let whole = Int64(saturating: tenths)
   return whole % 10 == 0 ? "\(whole / 10).0" : "\(Double(whole) / 10)"
 }
 

@@ -1,4 +1,5 @@
 package import Tape
+import Wire
 
 /// What rules about the network look at besides what all look at: how late packets were, times in
 /// which nothing came, checks, handshakes and descriptions.
@@ -35,7 +36,7 @@ package struct NetworkFacts: Sendable {
     /// How much later than before the first of these packets came, in nanoseconds.
     package var lateness: Int64 = 0
 
-    package var length: Int64 { to - from }
+    package var length: Int64 { to -| from }
   }
 
   /// How late packets of the streams were, each at its place in `CallFacts.streams`.
@@ -151,7 +152,7 @@ package struct NetworkFacts: Sendable {
     } else {
       ways[way].first = at
     }
-    ways[way].packets += 1
+    ways[way].packets +|= 1
     ways[way].last = max(ways[way].last, at)
   }
 
@@ -163,12 +164,12 @@ package struct NetworkFacts: Sendable {
     guard let silence = ways[way].silences.indices.last,
       at &- ways[way].silences[silence].to < Self.burstTime
     else { return }
-    ways[way].silences[silence].burst += 1
+    ways[way].silences[silence].burst +|= 1
     guard timings[stream].silence != silence else { return }
     timings[stream].silence = silence
-    ways[way].silences[silence].streams += 1
+    ways[way].silences[silence].streams +|= 1
     guard let step else { return }
-    ways[way].silences[silence].missing += max(0, step.numbers - 1)
+    ways[way].silences[silence].missing +|= max(0, step.numbers -| 1)
     ways[way].silences[silence].lateness = max(
       ways[way].silences[silence].lateness, step.lateness)
   }
@@ -188,9 +189,9 @@ extension NetworkFacts.Way {
   fileprivate mutating func addReport(_ at: Int64) {
     if reports == 0 { firstReport = at }
     if reports > 0, at &- lastReport >= 2_000_000_000, reportGaps.count < NetworkFacts.most {
-      reportGaps.append(lastReport...at)
+      reportGaps.append(lastReport...max(lastReport, at))
     }
-    reports += 1
+    reports +|= 1
     lastReport = max(lastReport, at)
   }
 }
@@ -205,14 +206,14 @@ struct Pace: Sendable {
     let slot = at / Self.slot
     let place = Int(slot & 15)
     if slots[place] != slot { (slots[place], counts[place]) = (slot, 0) }
-    counts[place] += 1
+    counts[place] +|= 1
   }
 
   /// How many there were in the second before a time.
   func packets(before at: Int64) -> Int64 {
     let last = at / Self.slot
     return zip(slots, counts).reduce(0) { sum, entry in
-      entry.0 > last - 10 && entry.0 <= last && entry.0 >= 0 ? sum + entry.1 : sum
+      entry.0 > last -| 10 && entry.0 <= last && entry.0 >= 0 ? sum +| entry.1 : sum
     }
   }
 }
@@ -233,7 +234,7 @@ struct WirePieces: ~Copyable {
     guard position >= 0, count > 0 else { return [] }
     var result: [UInt8] = []
     var place = position
-    while place < position + count {
+    while place < position +| count {
       if place / Self.length != piece {
         piece = place / Self.length
         rows.reset()
@@ -241,10 +242,10 @@ struct WirePieces: ~Copyable {
         bytes = try rows.step() ? rows.bytes(0) : []
       }
       let begin = Int(place % Self.length)
-      let end = min(bytes.count, begin + Int(position + count - place))
+      let end = min(bytes.count, begin +| Int(position +| count -| place))
       guard begin < end else { break }
       result += bytes[begin..<end]
-      place += Int64(end - begin)
+      place +|= Int64(end -| begin)
     }
     return result
   }

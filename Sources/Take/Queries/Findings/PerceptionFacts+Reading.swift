@@ -1,5 +1,6 @@
 import Crypto
 import Tape
+import Wire
 
 extension PerceptionFacts {
   mutating func readChanges(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
@@ -63,7 +64,7 @@ extension PerceptionFacts {
     for (name, factor) in [("b=TIAS:", Int64(1)), ("b=AS:", Int64(1000))] {
       guard let place = rest.firstRange(of: name) else { continue }
       let digits = rest[place.upperBound...].prefix { $0.isASCII && $0.isNumber }
-      if let value = Int64(digits), value < 1 << 40 { return value * factor }
+      if let value = Int64(digits), value < 1 << 40 { return value *| factor }
     }
     return nil
   }
@@ -150,9 +151,9 @@ extension PerceptionFacts {
   private static func shade(
     _ mark: [UInt8], _ width: Int64, _ height: Int64, isDecoded: Bool
   ) -> Int? {
-    guard width > 0, height > 0, width * height <= 1 << 23 else { return nil }
-    let luma = Int(width * height)
-    let chroma = 2 * Int((width + 1) / 2) * Int((height + 1) / 2)
+    guard width > 0, height > 0, width *| height <= 1 << 23 else { return nil }
+    let luma = Int(width *| height)
+    let chroma = 2 *| Int((width +| 1) / 2) *| Int((height +| 1) / 2)
     for shade in 0...24 {
       let picture =
         [UInt8](repeating: UInt8(shade), count: luma) + [UInt8](repeating: 128, count: chroma)

@@ -1,5 +1,6 @@
 import Crypto
 import Tape
+import Wire
 
 /// What rules about audio and video look at besides what all look at.
 package struct PerceptionFacts: Sendable {
@@ -118,7 +119,7 @@ package struct PerceptionFacts: Sendable {
     if arriving[stream].rtpTime == sight.rtpTime {
       arriving[stream].to = max(arriving[stream].to, sight.at)
       arriving[stream].bytes &+= sight.size
-      arriving[stream].packets += 1
+      arriving[stream].packets +|= 1
       return
     }
     let frame = arriving[stream]
@@ -149,7 +150,7 @@ package struct PerceptionFacts: Sendable {
         let wait = sight.at &- later.at
         guard wait >= Self.leastDisplacement else { return }
         var found = displaced[stream] ?? Displaced(from: sight.at, to: sight.at)
-        found.packets += 1
+        found.packets +|= 1
         found.to = sight.at
         found.mostNanoseconds = max(found.mostNanoseconds, wait)
         displaced[stream] = found

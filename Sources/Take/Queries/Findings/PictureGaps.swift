@@ -1,4 +1,5 @@
 import Tape
+import Wire
 
 /// A long time between one shown video frame and the next.
 struct PictureGap: Sendable {
@@ -21,7 +22,7 @@ struct PictureGap: Sendable {
   fileprivate var fromRow: Int64
   fileprivate var toRow: Int64
 
-  var length: Int64 { to - from }
+  var length: Int64 { to -| from }
   var seconds: Double { Double(length) / 1e9 }
   /// Whether the sender had nothing to send, as of a screen on which nothing changes.
   var isPause: Bool { missing == 0 && Double(paused) >= 0.8 * Double(length) }
@@ -57,9 +58,9 @@ struct PictureGap: Sendable {
     // The first frame within a second before each.
     var second = 0
     for place in shown.indices.dropFirst() {
-      let (before, next) = (shown[place - 1], shown[place])
-      while second < place - 1, shown[second].at < before.at - 1_000_000_000 { second += 1 }
-      let length = next.at - before.at
+      let (before, next) = (shown[place -| 1], shown[place])
+      while second < place -| 1, shown[second].at < before.at -| 1_000_000_000 { second +|= 1 }
+      let length = next.at -| before.at
       var mean: Double?
       if length <= longestFreeze {
         let count = min(times.count, 30)
@@ -68,24 +69,24 @@ struct PictureGap: Sendable {
           if Double(length) >= max(3 * usual, usual + 150e6) { mean = usual }
         }
         times.append(length)
-        sum += length
-        if times.count > 30 { sum -= times[times.count - 31] }
+        sum +|= length
+        if times.count > 30 { sum -= times[times.count -| 31] }
       }
       guard length >= least else { continue }
       found.append(
         PictureGap(
           peer: track.peer, track: track.track, ssrc: ssrc, from: before.at, to: next.at,
           isLast: false, freezeMean: mean,
-          earlyRow: min(shown[second].row, place >= 2 ? shown[place - 2].row : 0),
+          earlyRow: min(shown[second].row, place >= 2 ? shown[place -| 2].row : 0),
           fromRow: before.row, toRow: next.row))
     }
     let end = facts.lastMoment(of: track.peer)
-    if end - last.at >= least {
-      while second < shown.count - 1, shown[second].at < last.at - 1_000_000_000 { second += 1 }
+    if end -| last.at >= least {
+      while second < shown.count - 1, shown[second].at < last.at -| 1_000_000_000 { second +|= 1 }
       found.append(
         PictureGap(
           peer: track.peer, track: track.track, ssrc: ssrc, from: last.at, to: end, isLast: true,
-          earlyRow: min(shown[second].row, shown.count >= 2 ? shown[shown.count - 2].row : 0),
+          earlyRow: min(shown[second].row, shown.count >= 2 ? shown[shown.count -| 2].row : 0),
           fromRow: last.row, toRow: .max))
     }
     return found
@@ -103,21 +104,21 @@ struct PictureGap: Sendable {
   private mutating func count(_ rows: inout SQLiteStatement) throws(SQLiteError) {
     defer { rows.reset() }
     for (index, value) in [earlyRow, toRow, ssrc, peer].enumerated() {
-      rows.bind(value, at: Int32(index + 1))
+      rows.bind(value, at: Int32(index +| 1))
     }
     var former: (at: Int64, sequence: Int64, time: Int64)?
     while try rows.step() {
       let (row, at, sequence, time) = (
         rows.integer(0), rows.integer(1), rows.integer(2), rows.integer(3)
       )
-      if row >= fromRow { packets += 1 }
+      if row >= fromRow { packets +|= 1 }
       if let former {
         let step = (sequence &- former.sequence) & 65_535
         let ticks = (time &- former.time) & 0xffff_ffff
         if step == 1, Double(ticks) / 9e4 >= 0.8e-9 * Double(at - former.at) {
-          paused = max(paused, at - former.at)
+          paused = max(paused, at -| former.at)
         }
-        if at >= from - 300_000_000, (2..<32_768).contains(step) { missing += step - 1 }
+        if at >= from -| 300_000_000, (2..<32_768).contains(step) { missing +|= step -| 1 }
       }
       former = (at, sequence, time)
     }

@@ -1,7 +1,9 @@
 package import Tape
+import Wire
 
 /// A session description that a peer sent or received, as far as rules look into it.
 package struct SignaledDescription: Sendable {
+  /// Whether it opens a negotiation or ends it.
   package enum Kind: Sendable, Hashable { case offer, answer }
 
   /// An m-section.
@@ -129,9 +131,9 @@ package struct SignaledDescription: Sendable {
         sections[last].repaired.insert(other)
       }
     case "candidate":
-      candidates += 1
+      candidates +|= 1
       if value.split(separator: " ").dropFirst(4).first?.hasSuffix(".local") == true {
-        namedCandidates += 1
+        namedCandidates +|= 1
       }
     default: break
     }

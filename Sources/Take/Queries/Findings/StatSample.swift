@@ -1,4 +1,5 @@
 import Tape
+import Wire
 
 /// What getStats said of one stream, source or playout, as far as rules look at it.
 package struct StatSample: Sendable {
@@ -120,7 +121,7 @@ extension PerceptionFacts {
       """)
     while try rows.step() {
       var values: [Double] = []
-      for column in 11..<11 + StatSample.Member.allCases.count {
+      for column in 11..<11 +| StatSample.Member.allCases.count {
         values.append(rows.isNull(column) ? .nan : rows.real(column))
       }
       samples.append(

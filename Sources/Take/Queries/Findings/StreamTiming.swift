@@ -1,3 +1,5 @@
+import Wire
+
 /// When the packets of a stream came, against the times that they carry.
 package struct StreamTiming: Sendable {
   /// The packets of a second, each timestamp once.
@@ -110,7 +112,7 @@ package struct StreamTiming: Sendable {
     let ticks = ((rtpTime &- self.rtpTime &+ 0x8000_0000) & 0xffff_ffff) &- 0x8000_0000
     guard clockRate > 0, ticks != 0, abs(ticks) < clockRate else { return }
     let change = spread(to: delay &+ (at &- self.at) &- ticks &* 1_000_000_000 / clockRate)
-    if abs(change) >= Self.swing { current.swings += 1 }
+    if abs(change) >= Self.swing { current.swings +|= 1 }
   }
 
   /// Neither a pause nor a queue makes timestamps run three seconds ahead, and none makes them go
@@ -134,7 +136,7 @@ package struct StreamTiming: Sendable {
       flush()
       current = (second, 0, 0)
     }
-    if abs(late) >= Self.swing { current.swings += 1 }
+    if abs(late) >= Self.swing { current.swings +|= 1 }
     current.leap = max(current.leap, late / 1000)
     if delays.count < 20_000 { delays.append(delay / 1000) }
   }
@@ -147,7 +149,7 @@ package struct StreamTiming: Sendable {
       seconds.append(
         Second(
           second: current.second, packets: Int32(truncatingIfNeeded: count), least: delays[0],
-          low: delays[count / 10], median: delays[count / 2], high: delays[count * 9 / 10],
+          low: delays[count / 10], median: delays[count / 2], high: delays[count *| 9 / 10],
           jitter: jitter / 1000, swings: current.swings, leap: current.leap, part: part))
     }
     delays.removeAll(keepingCapacity: true)
@@ -167,8 +169,8 @@ package struct StreamTiming: Sendable {
       let apart = abs(seconds[place].second &- seconds[other].second)
       best[place] = min(best[place], best[other] &+ apart &* 150)
     }
-    for place in seconds.indices.dropFirst() { relax(place, from: place - 1) }
-    for place in seconds.indices.dropLast().reversed() { relax(place, from: place + 1) }
-    return zip(seconds, best).map { $0.median - $1 }
+    for place in seconds.indices.dropFirst() { relax(place, from: place -| 1) }
+    for place in seconds.indices.dropLast().reversed() { relax(place, from: place +| 1) }
+    return zip(seconds, best).map { $0.median -| $1 }
   }
 }

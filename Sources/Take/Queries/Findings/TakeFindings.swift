@@ -106,9 +106,9 @@ extension CallFacts {
     var parts = [counted(Int64(peers.count), "peer")]
     let media = streams.count { $0.role == .media }
     parts.append("\(counted(Int64(media), "stream")) of media")
-    let packets = streams.reduce(0) { $0 + $1.packets }
+    let packets = streams.reduce(0) { $0 +| $1.packets }
     parts.append("\(counted(packets, "packet")) of RTP")
-    let shown = tracks.reduce(0) { $0 + $1.pictures.count }
+    let shown = tracks.reduce(0) { $0 +| $1.pictures.count }
     if shown > 0 { parts.append(counted(Int64(shown), "video frame")) }
     if !reports.isEmpty { parts.append(counted(Int64(reports.count), "report block")) }
     return parts.joined(separator: ", ") + " over \(thousandths(end / 1_000_000)) s"

@@ -73,7 +73,7 @@ package struct TakeSummary: Sendable {
     start = header.startText
     let facts = findings.facts
     end = facts.end
-    packets = facts.streams.reduce(0) { $0 + $1.packets }
+    packets = facts.streams.reduce(0) { $0 +| $1.packets }
     do throws(SQLiteError) {
       try readConnections(connection, facts)
       try readMedia(connection, facts)
@@ -96,7 +96,7 @@ package struct TakeSummary: Sendable {
         Int64.self, String.self, String.self, String.self, String.self)
       pairs[peer] = Pair(
         local: local, localType: localType, remote: remote, remoteType: remoteType,
-        changes: (pairs[peer]?.changes ?? -1) + 1)
+        changes: (pairs[peer]?.changes ?? -1) +| 1)
     }
     var trips: [Int64: [Double]] = [:]
     let measured = try connection.prepare(
@@ -170,8 +170,8 @@ package struct TakeSummary: Sendable {
     (media.lost, media.lossShare) = (
       stream.lost, Double(stream.lost) / Double(max(stream.expected, 1))
     )
-    let spaced = stream.buckets.reduce(0) { $0 + Int64($1.spaced) }
-    let jitter = stream.buckets.reduce(0) { $0 + Int64($1.jitterMicroseconds) }
+    let spaced = stream.buckets.reduce(0) { $0 +| Int64($1.spaced) }
+    let jitter = stream.buckets.reduce(0) { $0 +| Int64($1.jitterMicroseconds) }
     if spaced > 0 { media.jitterMilliseconds = Double(jitter) / Double(spaced) / 1e3 }
     guard let number = stream.track, let track = facts.track(stream.peer, number, stream.direction)
     else { return media }
@@ -190,8 +190,8 @@ package struct TakeSummary: Sendable {
     media.freezes = frozen.count
     media.frozenSeconds =
       Double(Finding.union(frozen.map { ($0.fromNanoseconds, $0.toNanoseconds) })) / 1e9
-    let blocks = track.voices.reduce(0) { $0 + Int64($1.blocks) }
-    let concealed = track.voices.reduce(0) { $0 + Int64($1.concealed - $1.spared) }
+    let blocks = track.voices.reduce(0) { $0 +| Int64($1.blocks) }
+    let concealed = track.voices.reduce(0) { $0 +| Int64($1.concealed -| $1.spared) }
     if blocks > 0, stream.direction == .inbound {
       media.concealedShare = Double(concealed) / Double(blocks)
     }
@@ -218,7 +218,7 @@ extension TakeSummary {
           rows: rows,
           alignsRight: [false, false, false, true, true, true, true, true, true], wraps: true
         ).text(look) { _, _ in nil }
-      let rest = media.count - Self.mediaMaximum
+      let rest = media.count -| Self.mediaMaximum
       if rest > 0 { text += "and \(counted(Int64(rest), "more stream"))\n" }
     }
     return text + "\n" + findings.shortText(look)
@@ -286,7 +286,7 @@ extension TakeSummary {
         ("to_ns", .integer(finding.toNanoseconds)),
       ]
       if !symptoms.isEmpty {
-        members.append(("symptoms", .list(symptoms.map { tree($0, depth - 1) })))
+        members.append(("symptoms", .list(symptoms.map { tree($0, depth -| 1) })))
       }
       members.append(("symptoms_cut", cut(finding.symptoms.count, symptoms.count)))
       return .object(members)
@@ -310,7 +310,7 @@ extension TakeSummary {
   }
 
   private func cut(_ count: Int, _ shown: Int) -> JSONText? {
-    count > shown ? .integer(count - shown) : nil
+    count > shown ? .integer(count -| shown) : nil
   }
 
   private func object(_ one: Connection, _ short: (String) -> JSONText) -> JSONText {
@@ -335,7 +335,7 @@ extension TakeSummary {
 
   /// A length of time in milliseconds, as whole nanoseconds.
   private static func nanoseconds(_ milliseconds: Double) -> JSONText {
-    .integer(Int64(max(min(milliseconds, 9e9), 0) * 1e6))
+    .integer(Int64(saturating: max(min(milliseconds, 9e9), 0) * 1e6))
   }
 
   private func object(_ one: Media, _ short: (String) -> JSONText) -> JSONText {
@@ -358,7 +358,7 @@ extension TakeSummary {
     members.append(
       ("jitter_ns", one.jitterMilliseconds.map(Self.nanoseconds)))
     if one.freezes > 0 {
-      members.append(("frozen_ns", .integer(Int64(one.frozenSeconds * 1e9))))
+      members.append(("frozen_ns", .integer(Int64(saturating: one.frozenSeconds * 1e9))))
       members.append(("freezes", .integer(one.freezes)))
     }
     members.append(("concealed_share", one.concealedShare.map(share)))

@@ -1,4 +1,5 @@
 import Tape
+import Wire
 
 // Rules about video that is received.
 
@@ -106,7 +107,7 @@ extension FindingRule {
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
     keyFrameWaits(facts).filter {
-      let seconds = Double($0.to - $0.from) / 1e9
+      let seconds = Double($0.to -| $0.from) / 1e9
       return seconds >= limits["least_s"] && seconds < limits["most_s"]
     }.map { detection("key-frame-late", $0) }
   }
@@ -122,7 +123,7 @@ extension FindingRule {
   }
 
   private static func detection(_ rule: String, _ wait: KeyFrameWait) -> Detection {
-    let seconds = Double(wait.to - wait.from) / 1e9
+    let seconds = Double(wait.to -| wait.from) / 1e9
     let times = wait.requests == 1 ? "once" : "\(wait.requests) times"
     return Detection(
       rule, peer: wait.peer, from: wait.from, to: wait.to,
@@ -147,7 +148,7 @@ extension FindingRule {
       if let known = open[name], waits[known].ssrc == demand.ssrc,
         waits[known].peer == demand.peer, waits[known].to == answer ?? facts.end
       {
-        waits[known].requests += 1
+        waits[known].requests +|= 1
         continue
       }
       open[name] = waits.count
@@ -213,8 +214,8 @@ extension CallFacts.Track {
   fileprivate func keyFrame(after at: Int64) -> Int64? {
     var (low, high) = (0, keys.count)
     while low < high {
-      let middle = (low + high) / 2
-      if keys[middle] <= at { low = middle + 1 } else { high = middle }
+      let middle = (low +| high) / 2
+      if keys[middle] <= at { low = middle +| 1 } else { high = middle }
     }
     return low < keys.count ? keys[low] : nil
   }

@@ -1,4 +1,5 @@
 import Tape
+import Wire
 
 /// What was played of audio: which concealed blocks hide a loss, and where there was nothing but
 /// digital silence.
@@ -181,16 +182,16 @@ struct VoiceFacts: Sendable {
       came = arrival?.row
       if let former {
         if let usual = places[name].flatMap({ sources[$0]?.usual }) {
-          missing = ((next.rtpTime &- former.rtpTime) & 0xffff_ffff) / usual - 1 - recovered
+          missing = ((next.rtpTime &- former.rtpTime) & 0xffff_ffff) / usual -| 1 -| recovered
         }
         let past = self.arrival(of: former, Name(peer: track.peer, source: former.source))
         if let arrival, let past {
-          lost = Int64(arrival.sequence &- past.sequence) - 1 - recovered
+          lost = Int64(arrival.sequence &- past.sequence) -| 1 -| recovered
         }
       }
     }
     for (index, block) in concealed.enumerated() {
-      let number = Int64(index + 1)
+      let number = Int64(index +| 1)
       var isSpared = next == nil
       if let missing, let lost, missing > lost, number > lost { isSpared = true }
       if let came, let missing, came < block.row, number > missing { isSpared = true }
@@ -214,7 +215,7 @@ struct VoiceFacts: Sendable {
       switches[playing[place].switches].row < block.row
     {
       let change = switches[playing[place].switches]
-      playing[place].switches += 1
+      playing[place].switches +|= 1
       guard change.peer == track.peer, change.track == track.track,
         change.isInbound == (track.direction == .inbound)
       else { continue }
@@ -222,7 +223,7 @@ struct VoiceFacts: Sendable {
       playing[place].isOff = change.isMuted
     }
     guard block.level.map({ $0 >= 127 }) ?? block.isQuiet else {
-      loud[place] += 1
+      loud[place] +|= 1
       return endSilence(place)
     }
     guard playing[place].isOff != true else { return }
@@ -230,7 +231,7 @@ struct VoiceFacts: Sendable {
       playing[place].silence = Silence(place: place, from: block.at, to: block.at, blocks: 0)
     }
     playing[place].silence?.to = block.at
-    playing[place].silence?.blocks += 1
+    playing[place].silence?.blocks +|= 1
   }
 
   private mutating func endSilence(_ place: Int) {
@@ -266,8 +267,8 @@ extension VoiceFacts.Source {
     }
     var (low, high) = (0, arrivals.count)
     while low < high {
-      let middle = (low + high) / 2
-      if arrivals[middle].rtpTime < time { low = middle + 1 } else { high = middle }
+      let middle = (low +| high) / 2
+      if arrivals[middle].rtpTime < time { low = middle +| 1 } else { high = middle }
     }
     return low < arrivals.count && arrivals[low].rtpTime == time ? arrivals[low] : nil
   }

@@ -24,8 +24,9 @@ package func startThread(
   }
 }
 
-/// Starts a thread as `startThread` does, for work that nobody can go on without: where the system has
-/// no thread left, a thread of libdispatch's pool does it.
+/// Starts a thread as `startThread` does, for work that nobody can go on without.
+///
+/// Where the system has no thread left, one of libdispatch's pool does it.
 package func startWorker(named name: String, _ body: @escaping @Sendable () -> Void) {
   do throws(SystemError) {
     try startThread(named: name, body)
