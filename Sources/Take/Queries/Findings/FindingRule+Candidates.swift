@@ -130,13 +130,6 @@ extension FindingRule {
           ON theirs.peer = unconnected.peer AND theirs.type = 'remote-candidate'
       WHERE own.types = 'host' AND theirs.types = 'host'
         AND to_ns - from_ns >= :least_ms * 1000000
-        -- Where both are in one network, it is not the addresses.
-        AND NOT EXISTS (
-          SELECT 1 FROM candidate AS near JOIN candidate AS far USING (peer)
-          WHERE near.peer = unconnected.peer
-            AND near.type = 'local-candidate' AND far.type = 'remote-candidate'
-            AND rtrim(rtrim(near.address, '0123456789'), '.')
-              = rtrim(rtrim(far.address, '0123456789'), '.'))
         AND unconnected.peer IN (
           SELECT peer FROM candidate_pair GROUP BY peer HAVING max(requests_sent) > 0)
       """)

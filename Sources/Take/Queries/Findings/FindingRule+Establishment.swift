@@ -187,7 +187,8 @@ extension FindingRule {
       let times = names.filter { $0.type == first.type }.count
       words.append(
         "\(direction == .outbound ? "its own" : "the other side's") "
-          + "\(name(ofMessage: first.type)) was sent again \(times == 1 ? "once" : "\(times) times")"
+          + "\(name(ofMessage: first.type)) was sent again "
+          + (times == 1 ? "once" : "\(times) times")
       )
     }
     return words.isEmpty ? "" : "; " + words.joined(separator: ", ")

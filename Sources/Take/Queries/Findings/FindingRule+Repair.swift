@@ -316,7 +316,8 @@ extension FindingRule {
       found.append(
         Detection(
           "nack-storm", peer: stream.peer, from: span.from, to: span.to,
-          "\(span.most) packets were asked for again within \(Int64(saturating: limits["window_s"])) s",
+          "\(span.most) packets were asked for again within "
+            + "\(Int64(saturating: limits["window_s"])) s",
           ssrc: stream.ssrc, track: stream.track, direction: .inbound, kind: stream.kind,
           impact: FindingImpact(count: span.most)))
     }
