@@ -3,8 +3,7 @@ extension RowSwitch {
   static let twilio: [RowSwitch] = [
     .without("TW1", "AudioSession.swift", "device.connect(AudioDevicePort(self, processor))"),
     .without(
-      "TW2", "Negotiation.swift", "transceiverTable.change(index) { $0.prefer(preferences) }",
-      by: "CodecPreferenceTests/offersAndAnswersFollowThePreferences"),
+      "TW2", "Negotiation.swift", "transceiverTable.change(index) { $0.prefer(preferences) }"),
     .without(
       "TW3", "VoiceProcessingDevice.swift",
       "if case .setProcessing(let profile) = operation, answer == .ok { processor.set(profile) }"),
@@ -35,6 +34,9 @@ extension RowSwitch {
       "TW13", "OwnCodecs.swift", "decoders.supportedCodecs.contains(codec.rawValue)",
       becomes: "false"),
     .value(
+      "TW14", "CodecCapability.swift",
+      "!codec.isPassedThrough || encoders.contains(codec.name)", becomes: "!codec.isPassedThrough"),
+    .value(
       "TW14.vp9", "LibraryVPXEncoder.swift", "settings.codec == .vp9", becomes: "false",
       by: "CodecTests/vp9IsSentAndDecodedWhereItIsPreferred"),
     .value(
@@ -43,6 +45,13 @@ extension RowSwitch {
     .before(
       "TW16", "VideoFrameBuffer.swift", "var span = bytes.mutableSpan",
       do: "bytes = bytes.map { $0 }"),
+    .value(
+      "TW17", "CameraVideoCapturer.swift", #""\(format.width)x\(format.height)""#,
+      becomes: #""1x1""#),
+    .value(
+      "TW17.constraints", "VideoConstraints.swift",
+      "supportedFormats.first { constraints.admits($0) }", becomes: "supportedFormats.first",
+      by: "CapturerTests/constraintsChooseTheFormat"),
     .without("TW18", "VideoCaptureSession.swift", "source.hub.watch(self)"),
     .value(
       "TW19", "VideoCapturer.swift",

@@ -49,9 +49,8 @@ extension SDKRow {
     .works(
       "TW16", "video frames that are shared and not copied",
       by: "VideoFrameTests/aFrameIsCopiedOnlyWhenSomebodyElseHasItToo"),
-    .inPart(
-      "TW17", "a camera with front and back",
-      without: "a V4L2 camera in a test: none is there where tests run, which the test says",
+    .works(
+      "TW17", "a camera with front and back (V4L2, by ffmpeg), sizes and constraints",
       by: "CapturerTests/aCameraIsAskedForByItsDeviceSizeAndPace"),
     .works(
       "TW18", "capturers of an application: formats, start, did start, stop",
