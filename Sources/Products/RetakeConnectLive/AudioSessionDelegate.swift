@@ -54,7 +54,7 @@ extension AudioSessionDelegate {
   public func failedToSetActive(active: Bool, error: any Error) {}
 }
 
-/// Passes on what the audio session of the process tells.
+/// Passes the events of the process's audio session on to the application.
 final class AudioSessionEar: RTCAudioSessionDelegate, Sendable {
   private let delegate: WeakDelegate<any AudioSessionDelegate>
   private let calls: CallbackQueue
@@ -64,40 +64,40 @@ final class AudioSessionEar: RTCAudioSessionDelegate, Sendable {
     self.calls = calls
   }
 
-  private func tell(_ body: @escaping @Sendable (any AudioSessionDelegate) -> Void) {
+  private func notify(_ body: @escaping @Sendable (any AudioSessionDelegate) -> Void) {
     calls.call { [delegate] in delegate.value.map(body) }
   }
 
   func audioSessionDidBeginInterruption(_ session: RTCAudioSession) {
-    tell { $0.didBeginInterruption() }
+    notify { $0.didBeginInterruption() }
   }
   func audioSessionDidEndInterruption(_ session: RTCAudioSession, shouldResumeSession: Bool) {
-    tell { $0.didEndInterruption(shouldResumeSession: shouldResumeSession) }
+    notify { $0.didEndInterruption(shouldResumeSession: shouldResumeSession) }
   }
   func audioSessionDidChangeRoute(
     _ session: RTCAudioSession, reason: AVAudioSession.RouteChangeReason,
     previousRoute: AVAudioSessionRouteDescription
-  ) { tell { $0.didChangeRoute(reason: reason, previousRoute: previousRoute) } }
+  ) { notify { $0.didChangeRoute(reason: reason, previousRoute: previousRoute) } }
   func audioSessionMediaServerTerminated(_ session: RTCAudioSession) {
-    tell { $0.mediaServerTerminated() }
+    notify { $0.mediaServerTerminated() }
   }
-  func audioSessionMediaServerReset(_ session: RTCAudioSession) { tell { $0.mediaServerReset() } }
+  func audioSessionMediaServerReset(_ session: RTCAudioSession) { notify { $0.mediaServerReset() } }
   func audioSession(_ session: RTCAudioSession, didChangeCanPlayOrRecord canPlayOrRecord: Bool) {
-    tell { $0.didChangeCanPlayOrRecord(canPlayOrRecord: canPlayOrRecord) }
+    notify { $0.didChangeCanPlayOrRecord(canPlayOrRecord: canPlayOrRecord) }
   }
   func audioSessionDidStartPlayOrRecord(_ session: RTCAudioSession) {
-    tell { $0.didStartPlayOrRecord() }
+    notify { $0.didStartPlayOrRecord() }
   }
   func audioSessionDidStopPlayOrRecord(_ session: RTCAudioSession) {
-    tell { $0.didStopPlayOrRecord() }
+    notify { $0.didStopPlayOrRecord() }
   }
   func audioSession(_ audioSession: RTCAudioSession, willSetActive active: Bool) {
-    tell { $0.willSetActive(active: active) }
+    notify { $0.willSetActive(active: active) }
   }
   func audioSession(_ audioSession: RTCAudioSession, didSetActive active: Bool) {
-    tell { $0.didSetActive(active: active) }
+    notify { $0.didSetActive(active: active) }
   }
   func audioSession(
     _ audioSession: RTCAudioSession, failedToSetActive active: Bool, error: any Error
-  ) { tell { $0.failedToSetActive(active: active, error: error) } }
+  ) { notify { $0.failedToSetActive(active: active, error: error) } }
 }

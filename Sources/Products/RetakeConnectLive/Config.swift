@@ -97,7 +97,7 @@ public struct LocalMediaOptions: Sendable {
   public var video = true
   /// Whether audio is on at first.
   public var audio = true
-  /// What the others are told of the video, to tell it from others.
+  /// Application data that the others receive with the video.
   public var extraValue = ""
   /// What decides how the frames of the camera are turned.
   public var rotationType = CameraRotationType.notAvailable

@@ -132,7 +132,7 @@ public enum ConnectLive {
   ///
   /// - Parameters:
   ///   - ioBufferDuration: in seconds.
-  ///   - delegate: hears what happens to the audio session; held weakly.
+  ///   - delegate: receives the events of the audio session; held weakly.
   public static func setAudioSessionConfiguration(
     category: AVAudioSession.Category, mode: AVAudioSession.Mode,
     options: AVAudioSession.CategoryOptions, ioBufferDuration: TimeInterval = 0.06,
@@ -166,7 +166,7 @@ public enum ConnectLive {
 
   /// Makes a room.
   ///
-  /// - Parameter delegate: hears what happens in it; held weakly.
+  /// - Parameter delegate: receives its events; held weakly.
   public static func createRoom(config: Config, delegate: any RoomDelegate) -> Room {
     Room(config, delegate)
   }

@@ -10,17 +10,17 @@ import Synchronization
 public final class Room: Sendable {
   private let core: RoomClient.Room?
   private let objects = RoomObjects()
-  private let ear: RoomEar
+  private let forwarder: RoomForwarder
   /// This side.
   public let localParticipant: any LocalParticipant
 
   init(_ config: Config, _ delegate: any RoomDelegate) {
-    ear = RoomEar(delegate, objects)
+    forwarder = RoomForwarder(delegate, objects)
     // Without a thread there is no room: connecting says so.
-    core = (try? ConnectLive.machine.begin()).map { [ear] session, audio in
+    core = (try? ConnectLive.machine.begin()).map { [forwarder] session, audio in
       RoomClient.Room(
         .retake(ConnectLive.service.rooms, needsToken: true), config: config.core,
-        session: session, label: "ConnectLive", audio: audio, delegate: ear)
+        session: session, label: "ConnectLive", audio: audio, delegate: forwarder)
     }
     localParticipant = LocalParticipantObject(core?.localParticipant, objects)
   }
@@ -45,16 +45,16 @@ public final class Room: Sendable {
       throw RoomError(.invalidArgument, "there is no own media; createLocalMedia makes it")
     }
     objects.add(media)
-    Task { [ear] in
+    Task { [forwarder] in
       do throws(RoomError) {
         try await core.publish(media.core)
       } catch {
-        ear.report(error)
+        forwarder.report(error)
       }
     }
   }
 
-  /// Enters a room; the delegate hears how that goes.
+  /// Enters a room; the delegate is notified of the result.
   ///
   /// - Parameter roomId: 1 to 32 letters, digits and hyphens.
   public func connect(roomId: String) {
@@ -68,7 +68,7 @@ public final class Room: Sendable {
     }
   }
 
-  /// Leaves the room; the delegate hears when that is done.
+  /// Leaves the room; the delegate is notified when that is done.
   public func disconnect() { core?.beginDisconnecting() }
 
   // MARK: Participants
@@ -104,7 +104,7 @@ public final class Room: Sendable {
     }
   }
 
-  /// Subscribes to a video; the closure hears how that went.
+  /// Subscribes to a video; the closure receives the result.
   public func subscribe(
     videoId: Int, completion: @escaping (Result<Void, any Error>) -> Void
   ) {
@@ -121,7 +121,7 @@ public final class Room: Sendable {
     }
   }
 
-  /// Subscribes to a video no longer; the closure hears how that went.
+  /// Unsubscribes from a video; the closure receives the result.
   public func unsubscribe(
     videoId: Int, completion: @escaping (Result<Void, any Error>) -> Void
   ) {
@@ -168,7 +168,7 @@ public final class Room: Sendable {
   ///     a folder of the user's.
   ///   - extensionName: the program to start, by its path or its name; where there is none of this
   ///     name, the room waits for whoever calls `createScreenShare` with the group.
-  ///   - completion: hears of every state of it.
+  ///   - completion: called with each of its states.
   /// - Throws: an error where there is no room, where one shares already, or within the five
   ///   seconds that the one before needs to clean up.
   public func requestScreenShare(
@@ -184,7 +184,7 @@ public final class Room: Sendable {
     }
   }
 
-  /// Ends sharing at once; nothing is told of it, and the next one may begin after five seconds.
+  /// Ends sharing at once, without an event; the next one may begin after five seconds.
   public func stopScreenShare(isLeftRoom: Bool) { core?.stopScreenShare(isLeftRoom: isLeftRoom) }
 
   /// The same, as the guide spells it in one place.
@@ -224,7 +224,7 @@ public final class Room: Sendable {
     do throws(RoomError) {
       try body()
     } catch {
-      ear.report(error)
+      forwarder.report(error)
     }
   }
 

@@ -7,7 +7,7 @@ import Synchronization
 
 typealias CoreStatus = ExtensionStatus
 
-/// What a room and the process that shares a screen tell of one another.
+/// Events between a room and the process that shares its screen.
 public enum ScreenShareData {
   /// How far that process is.
   public enum ExtensionStatus: Int, Sendable {
@@ -69,7 +69,7 @@ public final class ScreenShare: Sendable {
 
   /// Begins to share, once the room wants it.
   ///
-  /// - Parameter completion: hears once why sharing is over, or did not begin, with words for its
+  /// - Parameter completion: called once when sharing is over, or did not begin, with words for its
   ///   user; not where this side ended it.
   public func start(
     completion: @escaping (ScreenShareData.ExtensionErrorCode, String) -> Void

@@ -52,7 +52,7 @@ public struct Configuration: Sendable {
     get { core.multistreamEnabled ?? true }
     set { core.multistreamEnabled = newValue }
   }
-  /// What the own stream is called, by which an application tells it from those it receives.
+  /// The id of the local stream, which tells it apart from received ones.
   public var publisherStreamId: String {
     get { core.publisherStreamId }
     set { core.publisherStreamId = newValue }

@@ -15,7 +15,7 @@ public final class MediaChannel: Sendable {
     var isGivenUp = false
     /// What the room calls.
     var handlers: RoomClient.MediaChannelHandlers?
-    /// Who hears once how connecting went.
+    /// Called once with the result of connecting.
     var handler: Handed<(MediaChannel?, (any Error)?) -> Void>?
   }
 

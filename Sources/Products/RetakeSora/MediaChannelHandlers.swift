@@ -65,7 +65,7 @@ public final class MediaChannelHandlers: Sendable {
     set { set(\.onReceiveSignaling, newValue) }
   }
 
-  /// Has the handlers of a room tell these.
+  /// Connects the handlers of a room with these.
   func follow(_ core: RoomClient.MediaChannelHandlers, _ channel: MediaChannel) {
     core.onConnect = { channel.answer($0) }
     core.onAddStream = { [weak channel] stream in

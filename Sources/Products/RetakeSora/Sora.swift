@@ -72,7 +72,7 @@ public final class Sora: Sendable {
 
   /// Connects to a channel; not of the page.
   ///
-  /// - Parameter handler: hears once: the channel, or why there is none.
+  /// - Parameter handler: called once with the channel, or the error.
   /// - Returns: what ends the attempt.
   @discardableResult
   public func connect(
@@ -119,6 +119,6 @@ public final class ConnectionTask: Sendable {
 
   init(_ channel: MediaChannel) { self.channel = channel }
 
-  /// Gives the attempt up; its handler hears of an error.
+  /// Cancels the attempt; its handler receives an error.
   public func cancel() { channel.disconnect() }
 }

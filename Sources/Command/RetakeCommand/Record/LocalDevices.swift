@@ -152,7 +152,7 @@ final class MicrophoneMeter: Sendable {
 
   /// Measures a block.
   ///
-  /// - Returns: whether it howls since now: told once.
+  /// - Returns: whether it has just begun to howl; true once.
   func add(_ block: AudioBlock) -> Bool {
     let loudness = Loudness(samples: block.samples, channels: block.channels)
     return state.withLock { state in

@@ -9,7 +9,7 @@ package enum CameraList {
   /// The files of the cameras: the first is that at the front, the second that at the back.
   ///
   /// - Parameters:
-  ///   - system: where the system tells of its devices.
+  ///   - system: the folder in which the system lists its devices.
   ///   - devices: where their files are.
   package static func paths(
     system: String = "/sys/class/video4linux", devices: String = "/dev"

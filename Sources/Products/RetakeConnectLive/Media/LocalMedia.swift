@@ -35,9 +35,9 @@ public protocol LocalVideo: AnyObject, Sendable {
   var id: Int { get }
   /// The participant that publishes it; empty until it is published.
   var owner: String { get }
-  /// Whether it is on: else it is black, and the others are told.
+  /// Whether it is on; if not, it is black, and the others are notified.
   var active: Bool { get set }
-  /// What the others are told of it.
+  /// Application data that the others receive with it.
   var extraValue: String { get set }
   /// The view that shows it; empty: none.
   var viewId: String { get }
@@ -55,9 +55,9 @@ public protocol LocalAudio: AnyObject, Sendable {
   var id: Int { get }
   /// The participant that publishes it; empty until it is published.
   var owner: String { get }
-  /// Whether it is on: else it is silent, and the others are told.
+  /// Whether it is on; if not, it is silent, and the others are notified.
   var active: Bool { get set }
-  /// What the others are told of it.
+  /// Application data that the others receive with it.
   var extraValue: String { get set }
 }
 

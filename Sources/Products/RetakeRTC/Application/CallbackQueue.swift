@@ -14,6 +14,6 @@ package final class CallbackQueue: Sendable {
     set { chosen.withLock { $0 = newValue } }
   }
 
-  /// Calls a closure there, behind everything that was told before.
+  /// Calls a closure there, after every earlier one.
   package func call(_ body: @escaping @Sendable () -> Void) { queue.async(execute: body) }
 }

@@ -1,6 +1,6 @@
 package import RTP
 
-/// What the bytes of a packet of audio tell of its length, whatever its codec.
+/// The duration of an audio packet, read from its bytes, whatever its codec.
 package struct AudioPacket: Hashable, Sendable {
   /// How long the packet is, in samples at 48 kHz.
   package let duration: Int

@@ -104,7 +104,7 @@ struct NarrowbandConcealment {
   private static let fadeLength = 32
 
   private var history: [Int16] = []
-  /// The period that is repeated; empty while nothing is made up.
+  /// The period that concealment repeats; empty while nothing is concealed.
   private var period: [Int16] = []
   private var made = 0
 

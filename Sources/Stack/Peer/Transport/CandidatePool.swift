@@ -20,7 +20,7 @@ struct CandidatePool {
   /// Forgets what a generation gathered that is over.
   mutating func restart() { kept = [] }
 
-  /// Keeps an output that tells of gathering; false for others, and when nothing is kept.
+  /// Holds an output about gathering back; false for others, and once the pool is released.
   mutating func keeps(_ output: ICEAgent.Output) -> Bool {
     guard isFilling else { return false }
     switch output {

@@ -52,7 +52,7 @@ package struct FindingExplainer {
 
   /// The explanation of each finding that has one, by its place in the list.
   ///
-  /// - Parameter progress: hears what is run, and how far.
+  /// - Parameter progress: called with what is run, and how far it is.
   package func explain(progress: (String, Instant) -> Void) throws(TapeError) -> [Int: String] {
     let wanted = findings.enumerated().map { (index: $0.offset, places: places(of: $0.element)) }
       .filter { !$0.places.isEmpty }

@@ -130,7 +130,7 @@ package struct CallFacts: Sendable {
     package var peer: Int64
     package var direction: WireDirection
     package var ssrc: Int64
-    /// `audio`, `video`; empty where nothing tells.
+    /// `audio`, `video`; empty where unknown.
     package var kind = ""
     package var role = Role.media
     /// Of a repair stream: the stream that it repairs, where that is known.
@@ -138,7 +138,7 @@ package struct CallFacts: Sendable {
     package var track: Int64?
     package var mid = ""
     package var codec = ""
-    /// Hz; 0 where nothing tells.
+    /// Hz; 0 where unknown.
     package var clockRate: Int64 = 0
     /// Packets of each payload type, in the order in which they came up.
     package var payloadTypes: [(type: Int64, packets: Int64, first: Int64)] = []
@@ -241,7 +241,7 @@ package struct CallFacts: Sendable {
     /// The root mean square of the samples, from 0 to 32,768.
     package var rms: Float
     package var peak: Int32
-    /// dBov as the packets tell it, negative; nil: they do not.
+    /// dBov from the audio level extension, negative; nil where packets have none.
     package var senderDecibels: Int32?
     package var isVoice: Bool
   }

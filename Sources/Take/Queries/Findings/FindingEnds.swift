@@ -64,7 +64,7 @@ struct FindingEnds: Sendable {
     return byTrack[Source(peer: detection.peer, direction: direction, number: track)]
   }
 
-  /// Who sends and who receives what a detection is about; 0 for an end that nothing tells.
+  /// Who sends and who receives what a detection is about; 0 for an unknown end.
   func flow(of detection: Detection) -> (from: Int64, to: Int64)? {
     guard let direction = detection.direction else { return nil }
     let other = others[detection.peer] ?? -detection.peer

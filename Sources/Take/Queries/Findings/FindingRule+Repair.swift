@@ -147,7 +147,7 @@ extension FindingRule {
     return found
   }
 
-  /// What was not agreed on to repair a stream; nil where something was, or nothing tells.
+  /// What was not agreed on to repair a stream; nil where something was, or where it is unknown.
   private static func missingRepairs(_ stream: CallFacts.Stream, _ facts: CallFacts) -> String? {
     guard let type = stream.payloadTypes.max(by: { $0.packets < $1.packets })?.type else {
       return nil

@@ -2,9 +2,9 @@ import RetakeRTC
 import Room
 import RoomClient
 
-/// Passes on what a room tells, with the objects of this module, in order.
-final class RoomEar: RoomClient.RoomDelegate {
-  private typealias Told = @Sendable (any RoomDelegate) -> Void
+/// Passes the events of a room on in order, with the objects of this module.
+final class RoomForwarder: RoomClient.RoomDelegate {
+  private typealias Event = @Sendable (any RoomDelegate) -> Void
 
   private let delegate: WeakDelegate<any RoomDelegate>
   private let objects: RoomObjects
@@ -14,22 +14,22 @@ final class RoomEar: RoomClient.RoomDelegate {
     self.objects = objects
   }
 
-  private func tell(_ told: @escaping Told) {
-    ConnectLive.calls.call { [delegate] in delegate.value.map(told) }
+  private func notify(_ event: @escaping Event) {
+    ConnectLive.calls.call { [delegate] in delegate.value.map(event) }
   }
 
   func report(_ error: RoomError) {
-    tell {
+    notify {
       $0.onError(
         code: error.code.rawValue, message: error.message, isCritical: error.isCritical)
     }
   }
 
   func room(_ room: RoomClient.Room, onUpdate update: RoomUpdate) {
-    if let told = aboutRoom(update) ?? aboutVideo(update) ?? aboutAudio(update) { tell(told) }
+    if let event = aboutRoom(update) ?? aboutVideo(update) ?? aboutAudio(update) { notify(event) }
   }
 
-  private func aboutRoom(_ update: RoomUpdate) -> Told? {
+  private func aboutRoom(_ update: RoomUpdate) -> Event? {
     switch update {
     case .connecting(let progress): return { $0.onConnecting(progress: progress) }
     case .connected(let ids): return { $0.onConnected(participantIds: ids) }
@@ -59,7 +59,7 @@ final class RoomEar: RoomClient.RoomDelegate {
     }
   }
 
-  private func aboutVideo(_ update: RoomUpdate) -> Told? {
+  private func aboutVideo(_ update: RoomUpdate) -> Event? {
     switch update {
     case .remoteVideoPublished(let who, let video):
       let (who, video) = media(who, video)
@@ -75,7 +75,7 @@ final class RoomEar: RoomClient.RoomDelegate {
     }
   }
 
-  private func aboutAudio(_ update: RoomUpdate) -> Told? {
+  private func aboutAudio(_ update: RoomUpdate) -> Event? {
     switch update {
     case .remoteAudioPublished(let who, let audio):
       let (who, audio) = media(who, audio)
