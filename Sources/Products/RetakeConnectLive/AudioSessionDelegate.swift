@@ -55,7 +55,7 @@ extension AudioSessionDelegate {
 }
 
 /// Passes the events of the process's audio session on to the application.
-final class AudioSessionEar: RTCAudioSessionDelegate, Sendable {
+final class AudioSessionForwarder: RTCAudioSessionDelegate, Sendable {
   private let delegate: WeakDelegate<any AudioSessionDelegate>
   private let calls: CallbackQueue
 

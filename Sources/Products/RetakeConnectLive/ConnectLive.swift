@@ -21,7 +21,7 @@ public enum ConnectLive {
   private struct State {
     var service = Service(rooms: ProcessInfo.processInfo.environment["RETAKE_ROOMS"])
     var entry: Entry?
-    var delegate: AudioSessionEar?
+    var delegate: AudioSessionForwarder?
   }
 
   /// Where rooms are entered, and where tokens are given.
@@ -144,13 +144,13 @@ public enum ConnectLive {
     configuration.categoryOptions = options
     configuration.ioBufferDuration = ioBufferDuration
     let audio = RTCAudioSession.sharedInstance()
-    let ear = delegate.map { AudioSessionEar($0, calls) }
+    let forwarder = delegate.map { AudioSessionForwarder($0, calls) }
     let former = state.withLock { state in
-      defer { state.delegate = ear }
+      defer { state.delegate = forwarder }
       return state.delegate
     }
     former.map { audio.remove($0) }
-    ear.map { audio.add($0) }
+    forwarder.map { audio.add($0) }
     audio.lockForConfiguration()
     // What the device refuses, it keeps as it was.
     try? audio.setConfiguration(configuration)
