@@ -99,7 +99,7 @@ extension LiveTests {
       let refusals: [(String, String, String)] = [
         ("hello", "400", "line 1"), (head + section + "a=recvonly\r\n", "422", "try /whep"),
         (head + section + "a=rtcp-mux\r\na=sendonly\r\n", "422", "ice-ufrag"),
-        (unknown, "422", "must be opus, video VP8, VP9 or H264"),
+        (unknown, "422", "must be opus, PCMU or PCMA, video VP8, VP9 or H264"),
       ]
       for (sdp, status, word) in refusals {
         let answer = try await post(server.url, sdp, "application/sdp")

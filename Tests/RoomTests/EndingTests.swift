@@ -139,6 +139,24 @@ import Wire
     #expect(room.orders.contains { $0.order == .request(.makeOffer(iceRestart: true)) })
   }
 
+  /// The connection may come about between the call and its restart.
+  @Test func aRestartThatWasAskedForIsNotTakenBack() {
+    let room = VirtualRoom()
+    room.enter()
+    room.serve(.open(.up, ICEServers()), of: 1)
+    room.report(.report(.state(.connecting)), of: 1)
+    room.clear()
+    #expect(room.call(.restartICE) == .done)
+    room.report(.report(.state(.connected)), of: 1)
+    room.wait(.milliseconds(1))
+    #expect(room.intents.contains(.restartICE(ConnectionID(1))))
+    // Once: what follows is a connection as any other.
+    room.report(.report(.state(.connected)), of: 1)
+    room.clear()
+    room.wait(.seconds(60))
+    #expect(!room.intents.contains(.restartICE(ConnectionID(1))))
+  }
+
   @Test func aRefusedDescriptionIsAnError() {
     let room = VirtualRoom()
     room.enter()

@@ -1,4 +1,4 @@
-package import Wire
+import Wire
 
 /// A packet that repairs others of its stream (RFC 5109): the exclusive or of those that it
 /// protects, of which one that is lost is made again.

@@ -12,6 +12,8 @@ struct ConnectionTable {
     var restarts = 0
     /// When ICE begins anew, or is given up.
     var restartAt: Instant?
+    /// Whether the application or a change of the network asked for that, and it is still due.
+    var isRestartAsked = false
     /// Which transceivers receive what comes in which sections.
     var transceivers: [(mid: String, number: UInt32)] = []
   }
@@ -76,7 +78,9 @@ struct ConnectionTable {
     change(id) { connection in
       connection.state = state
       switch state {
-      case .connected: (connection.restarts, connection.restartAt) = (0, nil)
+      case .connected:
+        // One that was asked for is not taken back by a path from before.
+        if !connection.isRestartAsked { (connection.restarts, connection.restartAt) = (0, nil) }
       case .disconnected: connection.restartAt = connection.restartAt ?? now + delay
       case .failed: connection.restartAt = now
       case .closed: connection.restartAt = nil
@@ -89,7 +93,7 @@ struct ConnectionTable {
   /// Begins anew with all connections at once, as after a change of the network.
   mutating func restartAll(at now: Instant) {
     for connection in connections where connection.state != .closed && connection.state != .new {
-      change(connection.id) { $0.restartAt = now }
+      change(connection.id) { ($0.restartAt, $0.isRestartAsked) = (now, true) }
     }
   }
 
@@ -98,6 +102,7 @@ struct ConnectionTable {
     var remedies: [Remedy] = []
     for index in connections.indices {
       guard let due = connections[index].restartAt, due <= now else { continue }
+      connections[index].isRestartAsked = false
       if connections[index].restarts >= maximum {
         connections[index].restartAt = nil
         remedies.append(.giveUp(connections[index].id))

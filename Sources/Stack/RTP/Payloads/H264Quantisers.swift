@@ -1,4 +1,4 @@
-package import Wire
+import Wire
 
 /// Reads the quantisers of a stream of H.264 whose slices are coded without fields, slice groups
 /// and weighted prediction, as those of the baseline profile are (H.264 section 7.3.3).

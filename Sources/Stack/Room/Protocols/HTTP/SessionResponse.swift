@@ -1,5 +1,5 @@
 package import Peer
-package import Wire
+import Wire
 
 /// An answer to a WHIP or WHEP client.
 package struct SessionResponse: Hashable, Sendable {

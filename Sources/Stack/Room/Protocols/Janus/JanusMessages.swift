@@ -1,5 +1,5 @@
 import SDP
-package import Wire
+import Wire
 
 /// What a handle of a Janus session is for.
 enum JanusRole: String, Hashable, Sendable {

@@ -1,4 +1,4 @@
-package import Wire
+import Wire
 
 /// The members of an object as a reader of messages takes them, each within its limits.
 struct RoomFields {

@@ -1,6 +1,6 @@
 import Peer
 package import SDP
-package import Wire
+import Wire
 
 /// A message of the server of a room of Retake's own protocol to a participant.
 package enum RoomNotice: Hashable, Sendable {

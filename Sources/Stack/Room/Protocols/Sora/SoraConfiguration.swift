@@ -1,4 +1,4 @@
-package import Wire
+import Wire
 
 /// How a channel of WebRTC SFU Sora is entered, by the names and with the defaults of the service's
 /// own SDKs.

@@ -1,6 +1,6 @@
 import Peer
 import SDP
-package import Wire
+import Wire
 
 /// What a Sora server offers (`type: offer`).
 struct SoraOffer {
