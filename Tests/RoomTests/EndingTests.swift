@@ -151,7 +151,9 @@ import Wire
     room.wait(.milliseconds(1))
     #expect(room.intents.contains(.restartICE(ConnectionID(1))))
     // Once: what follows is a connection as any other.
-    room.report(.report(.state(.connected)), of: 1)
+    for state in [PeerState.connecting, .connected] {
+      room.report(.report(.state(state)), of: 1)
+    }
     room.clear()
     room.wait(.seconds(60))
     #expect(!room.intents.contains(.restartICE(ConnectionID(1))))

@@ -45,9 +45,7 @@ extension RowSwitch {
     .before(
       "TW16", "VideoFrameBuffer.swift", "var span = bytes.mutableSpan",
       do: "bytes = bytes.map { $0 }"),
-    .value(
-      "TW17", "CameraVideoCapturer.swift", #""\(format.width)x\(format.height)""#,
-      becomes: #""1x1""#),
+    .value("TW17", "CameraVideoCapturer.swift", #""v4l2""#, becomes: #""lavfi""#),
     .value(
       "TW17.constraints", "VideoConstraints.swift",
       "supportedFormats.first { constraints.admits($0) }", becomes: "supportedFormats.first",
