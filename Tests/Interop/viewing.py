@@ -53,7 +53,8 @@ async def _drawing(visit):
     visit.expect(
         await visit.ask("document.title") == "caller ↔ callee · Retake", "the title is another"
     )
-    visit.expect(await visit.ask("document.querySelectorAll('.finding').length") >= 4, "findings")
+    found = "document.querySelectorAll('.finding, .symptoms li').length"
+    visit.expect(await visit.ask(found) >= 4, "findings")
     visit.expect(
         "stood still" in await visit.ask("document.querySelector('.finding').textContent"),
         "the worst finding is no freeze",

@@ -95,7 +95,9 @@ async def unbroken(visit):
     path, word = _unbroken(visit.folder)
     address, token = await visit.serve(path)
     await visit.viewer.open(f"{address}#token={token}")
-    await visit.until("document.querySelectorAll('.finding').length > 3", "no findings come")
+    await visit.until(
+        "document.querySelectorAll('.finding, .symptoms li').length > 3", "no findings come"
+    )
     for tab in ("call", "events", "signaling", "connection", "packets", "stats", "sql"):
         await visit.ask(f"void document.getElementById('tab-{tab}').click()")
         if tab == "sql":
@@ -135,7 +137,7 @@ async def served(visit):
         "document.querySelectorAll('#takes path.spark').length === 3", "there are no sparklines"
     )
     worst = await visit.ask("document.querySelector('#takes').textContent")
-    visit.expect("freeze" in worst, "the catalogue does not tell the worst finding")
+    visit.expect("Packet loss" in worst, "the catalogue does not tell the worst finding")
     heads = await visit.ask(
         "['thead th:nth-child(2)', 'tbody td:nth-child(2)'].map(each =>"
         " document.querySelector(`#takes ${each}`).getBoundingClientRect().left)"
@@ -149,7 +151,9 @@ async def served(visit):
     peers = await visit.ask("new Set(retake.board.groups.flatMap(each => each.peers)).size")
     visit.expect(peers == 3, f"lanes of {peers} peers of two takes")
     await visit.viewer.open(f"{address}?1#token={token}&take={names[0]}")
-    await visit.until("document.querySelectorAll('.finding').length > 3", "no findings come")
+    await visit.until(
+        "document.querySelectorAll('.finding, .symptoms li').length > 3", "no findings come"
+    )
     await visit.ask("void document.getElementById('tab-packets').click()")
     await visit.until("document.querySelectorAll('#packets .line').length > 10", "no packets")
     await visit.ask(

@@ -179,7 +179,7 @@ extension RowSwitch {
       becomes: "[]", by: meeting),
     .value(
       "KA42", "RoomError+Foundation.swift", "code.rawValue", becomes: "0",
-      by: "ConnectLiveTests/whoHasSignedInEntersAndNobodyElse"),
+      by: "ConnectLiveTests/subscriptionsThatCannotBeAreAnswered"),
     .without(
       "KA43.client", "Room.swift", "try await call(.restartICE)", by: configured),
   ]

@@ -28,15 +28,16 @@ function nextFinding(by) {
   const spans = findingSpans();
   // After the take grew, the spans are others: the same place in the list goes on.
   const at = shownSpan === null ? -1
-    : spans.findIndex(({ finding, from }) =>
-      finding.rule === shownSpan.rule && finding.peer === shownSpan.peer && from === shownSpan.from);
+    : spans.findIndex(({ finding, from, to }) => finding.rule === shownSpan.rule
+      && finding.peer === shownSpan.peer && from === shownSpan.from && to === shownSpan.to);
   const found = at < 0 ? spans[by > 0 ? 0 : spans.length - 1] : spans[at + by];
   if (!found) {
     say(spans.length ? "No further finding" : "There are no findings");
     return;
   }
-  const { finding, from } = found;
-  shownSpan = { rule: finding.rule, peer: finding.peer, from };
+  // Two streams can lose packets from the same instant on.
+  const { finding, from, to } = found;
+  shownSpan = { rule: finding.rule, peer: finding.peer, from, to };
   visitFinding(finding, found.index);
   say(findingText(finding).slice(0, 120));
 }
