@@ -137,7 +137,7 @@ async def served(visit):
         "document.querySelectorAll('#takes path.spark').length === 3", "there are no sparklines"
     )
     worst = await visit.ask("document.querySelector('#takes').textContent")
-    visit.expect("Packet loss" in worst, "the catalogue does not tell the worst finding")
+    visit.expect("high: loss" in worst, "the catalogue does not tell the worst finding")
     heads = await visit.ask(
         "['thead th:nth-child(2)', 'tbody td:nth-child(2)'].map(each =>"
         " document.querySelector(`#takes ${each}`).getBoundingClientRect().left)"
