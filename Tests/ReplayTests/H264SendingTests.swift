@@ -75,7 +75,7 @@ struct H264SendingTests {
     #expect(substitution.skipsCodecs && substitution.isReplayable)
   }
 
-  /// The peer takes nothing else, in the first packetization mode that it asks for.
+  /// The peer offers H.264 alone, in packetization mode 0 or 1.
   @Test(arguments: ["0", "1"])
   func itIsSentWhereThePeerTakesNothingElse(mode: String) throws {
     let (call, path) = try recorded(

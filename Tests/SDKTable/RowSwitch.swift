@@ -6,7 +6,7 @@ import Wire
 /// `make rows` puts all switches into a copy of the sources and sees the test of each row fail. The
 /// words stand once in the files of that name, wherever those are.
 package struct RowSwitch: Hashable, Sendable {
-  /// What the words are in Swift.
+  /// What kind of Swift the words are.
   package enum Form: String, Hashable, Sendable {
     /// An expression: another one is evaluated.
     case value

@@ -98,7 +98,7 @@ public enum RoomStatus: String, Hashable, Sendable {
   init(_ state: RoomState) { self = RoomStatus(rawValue: state.rawValue) ?? .initialized }
 }
 
-/// Hears what happens in a room, one thing after the other; every method does nothing by default.
+/// Receives the events of a room, one after the other; every method does nothing by default.
 public protocol RoomDelegate: AnyObject, Sendable {
   /// How far connecting is: 1 to 100.
   func room(_ room: Room, onConnecting progress: Float)

@@ -1,6 +1,6 @@
 public import RetakeRTC
 
-/// Hears what happens to the audio session, on the callback queue; all of it is optional.
+/// Receives the events of the audio session on the callback queue; every method is optional.
 public protocol AudioSessionDelegate: AnyObject {
   /// The system or another application takes the device.
   func didBeginInterruption()

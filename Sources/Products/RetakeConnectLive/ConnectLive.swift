@@ -6,7 +6,7 @@ import Room
 import RoomClient
 import Synchronization
 
-/// Hears how signing in went: code 0, or a number of the service and what it means.
+/// Receives the result of signing in: code 0, or an error number of the service with its message.
 public typealias ProvisionCallback = (_ code: Int, _ message: String) -> Void
 
 /// The SDK of Kakao i Connect Live for iOS by its names, over Retake's own rooms.

@@ -1,4 +1,4 @@
-/// Hears what happens in a room, one thing after the other on the callback queue; all of it is
+/// Receives the events of a room, one after the other on the callback queue; every method is
 /// optional.
 public protocol RoomDelegate: AnyObject {
   /// How far connecting is: 1 to 100.

@@ -66,7 +66,7 @@ public final class MediaChannel: Sendable {
 
   // MARK: Connecting
 
-  /// Tells once how connecting went: first whoever called `connect`.
+  /// Reports the result of connecting, once: first to the closure given to `connect`.
   func answer(_ error: (any Error)?) {
     let told = state.withLock { state in
       defer { state.handler = nil }

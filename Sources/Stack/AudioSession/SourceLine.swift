@@ -6,7 +6,7 @@ struct SourceLine {
   /// 10 ms at 48 kHz.
   struct Unit {
     var samples: [Int16]
-    /// Whether it stands for audio that did not come.
+    /// Whether it is silence in place of missing audio.
     var isFiller: Bool
   }
 
@@ -36,7 +36,7 @@ struct SourceLine {
   private static let leadMaximum = Interval.milliseconds(200)
   /// How many units wait for other sources.
   private static let unitsMaximum = 200
-  /// How much silence is made up for at once; a machine that stood still leaves a gap.
+  /// The most silence inserted at once; a machine that stood still leaves a gap.
   private static let fillMaximum: Int64 = 100
 
   init(_ id: AudioSourceID, channels: Int, patience: Interval) {

@@ -11,7 +11,7 @@ struct ActionTable {
     case pause(MediaID, Bool)
     case message
 
-    /// The number of an answer that did not come.
+    /// The number of a request that was never answered.
     var timeout: RoomErrorCode {
       switch self {
       case .publish: .publishFailed

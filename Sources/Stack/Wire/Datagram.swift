@@ -5,7 +5,7 @@ package struct Datagram: Hashable, Sendable {
   package var bytes: [UInt8]
   /// How routers are asked to treat it (DSCP, RFC 2474): 0 to 63, 0 for no wish.
   ///
-  /// Takes do not store it: it follows from the configuration and the calls.
+  /// Not stored in takes: it follows from the configuration and the calls.
   package var codePoint: UInt8
 
   package init(

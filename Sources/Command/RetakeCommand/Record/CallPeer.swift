@@ -208,7 +208,7 @@ final class CallPeer: Sendable {
     }
   }
 
-  /// Gives the devices back.
+  /// Releases the devices; those that no other call uses stop.
   func endDevices() {
     let kept = opened.withLock { opened in
       defer { opened = [] }

@@ -140,7 +140,7 @@ public struct MediaCounters: Hashable, Sendable {
   public internal(set) var audioSent = 0
   /// Blocks of audio that were played, concealed ones included.
   public internal(set) var audioReceived = 0
-  /// Blocks of audio that were made up for lost packets.
+  /// Blocks of audio that conceal lost packets.
   public internal(set) var audioConcealed = 0
   /// Video frames that were encoded and sent.
   public internal(set) var videoFramesSent = 0

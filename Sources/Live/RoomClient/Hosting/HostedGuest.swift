@@ -33,6 +33,8 @@ final class HostedGuest: Sendable {
 
   private struct State {
     var outbox: GuestOutbox
+    /// Who waits until all of it is sent.
+    var flushes: [CheckedContinuation<Void, Never>] = []
     /// How often there was another way, or none.
     var ways = 0
     var allowance: SpeechAllowance
@@ -112,16 +114,33 @@ final class HostedGuest: Sendable {
       try? await socket.send(.text(text))
       state.withLock { $0.outbox.didSend(text, over: socket) }
     }
+    resumeFlushes()
   }
 
   /// Waits until everything is sent, for a second at most: it is the participant's last message.
   ///
-  /// It polls: this happens once for each participant, and a socket that nobody reads has to be
-  /// left.
+  /// A socket that nobody reads has to be left then.
   func flush() async {
-    for _ in 0..<100 where !state.withLock({ $0.outbox.isEmpty }) {
-      try? await Task.sleep(for: .milliseconds(10))
+    let limit = Task { [weak self] in
+      guard (try? await Task.sleep(for: .seconds(1))) != nil else { return }
+      self?.resumeFlushes()
     }
+    await withCheckedContinuation { continuation in
+      let isSent = state.withLock { state in
+        if !state.outbox.isEmpty { state.flushes.append(continuation) }
+        return state.outbox.isEmpty
+      }
+      if isSent { continuation.resume() }
+    }
+    limit.cancel()
+  }
+
+  private func resumeFlushes() {
+    let flushes = state.withLock { state in
+      defer { state.flushes = [] }
+      return state.flushes
+    }
+    for flush in flushes { flush.resume() }
   }
 
   /// Counts bytes that others were sent on behalf of the participant; returns how long to wait

@@ -12,7 +12,7 @@ public protocol LocalMedia: AnyObject, Sendable {
   var position: AVCaptureDevice.Position { get set }
   /// Whether the own view shows the video as in a mirror.
   var isMirror: Bool { get }
-  /// How loud the own audio is: 0 to 100.
+  /// The level of the local audio, 0 to 100.
   var audioLevel: Int { get }
 
   /// Begins to capture; publishing does it by itself.

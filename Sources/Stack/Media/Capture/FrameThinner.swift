@@ -25,7 +25,7 @@ package struct FrameThinner {
       return true
     }
     guard mediaTime + tolerance >= next else { return false }
-    // After a pause the count begins anew; else what came late is made up for.
+    // After a pause the count begins anew; otherwise late frames are caught up on.
     self.next = max(next + interval, mediaTime + interval - max(interval, 9_000))
     return true
   }

@@ -116,7 +116,7 @@ struct NarrowbandConcealment {
     return samples
   }
 
-  /// Takes what was received; returns what is heard of it.
+  /// Continues after concealment with received samples; returns them faded in over it.
   mutating func follow(_ samples: [Int16]) -> [Int16] {
     var samples = samples
     if !period.isEmpty {

@@ -3,7 +3,7 @@
 /// It is a sinc under a Hann window of 3 ms: level to 3.2 kHz, nothing above 4.6 kHz, and a delay
 /// of 1.5 ms either way. For each sample at 8 kHz exactly six go out or come in.
 enum NarrowbandFilter {
-  /// How many samples at 48 kHz one at 8 kHz lasts.
+  /// 48 kHz over 8 kHz.
   static let ratio = 6
   /// How many samples at 8 kHz the window spans.
   private static let span = 24
@@ -39,7 +39,7 @@ enum NarrowbandFilter {
   struct Down {
     private var history = [Int32](repeating: 0, count: (span - 1) * ratio)
 
-    /// Takes a multiple of six samples; what is left of another number is left out.
+    /// Filters whole groups of six samples; a remainder is dropped.
     mutating func append(_ input: [Int16], into output: inout [Int16]) {
       let count = input.count / ratio
       let samples = history + input.prefix(count * ratio).map { Int32($0) }

@@ -39,7 +39,7 @@ package struct AudioPlayout: Machine {
   /// When the next block goes out; nil while the track is silent.
   package private(set) var nextTick: Instant?
   private var ssrc: UInt32?
-  /// What is decoded, or made up where nothing is there.
+  /// Decoded audio, or concealment where a packet is missing.
   private var codec = CodecName.opus
   /// How many ticks of 48 kHz, in which all times here are, the stream's own clock ticks last.
   private var ticks: Int64 = 1

@@ -16,7 +16,7 @@ package struct AudioPlayoutCounters: Hashable, Sendable {
 
   /// All samples that were played, per channel.
   package var totalSamplesReceived: UInt64 = 0
-  /// Samples made up for lost or late ones.
+  /// Samples that conceal lost or late ones.
   package var concealedSamples: UInt64 = 0
   /// Those of them that are comfort noise or silence.
   package var silentConcealedSamples: UInt64 = 0
@@ -25,7 +25,7 @@ package struct AudioPlayoutCounters: Hashable, Sendable {
   /// Samples recovered from in-band FEC, and the packets that gave them (W3C fecPacketsReceived).
   package var recoveredSamples: UInt64 = 0
   package var fecPacketsReceived: UInt64 = 0
-  /// Samples made up to lengthen the delay.
+  /// Samples inserted to lengthen the delay.
   package var insertedSamplesForDeceleration: UInt64 = 0
   /// Samples left out to shorten the delay.
   package var removedSamplesForAcceleration: UInt64 = 0

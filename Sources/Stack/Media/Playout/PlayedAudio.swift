@@ -15,7 +15,7 @@ package struct PlayedAudio: Sendable {
   /// The packet that was decoded or that carried the FEC.
   package var frame: ReceivedFrame?
   package var decoded: DecodedAudio
-  /// The codec that gave the block, also one that was made up.
+  /// The codec that decoded or concealed the block.
   package var codec: CodecName
 
   package init(

@@ -2,15 +2,15 @@ import JSEP
 import SCTP
 package import Wire
 
-/// How important what is sent is to the network (W3C RTCPriorityType, RFC 8835 section 4).
+/// The priority that routers are asked to give packets (W3C RTCPriorityType, RFC 8835 section 4).
 public enum NetworkPriority: String, Hashable, Sendable, Codable, CaseIterable {
-  /// Below everything else.
+  /// Below best effort.
   case veryLow = "very-low"
-  /// As everything else.
+  /// Best effort; the default.
   case low
-  /// Above everything else.
+  /// Above best effort.
   case medium
-  /// Above all that is medium.
+  /// Above `medium`.
   case high
 
   var rank: Int { NetworkPriority.allCases.firstIndex(of: self) ?? 1 }

@@ -2,11 +2,11 @@ public import Media
 import RTP
 public import Wire
 
-/// Received media at the instant of its playout.
+/// A received block of audio or video frame, as it is played.
 public struct ReceivedMedia: Sendable {
   /// The transceiver that received it.
   public var transceiver: UInt32
-  /// The instant of the playout.
+  /// When it is played.
   public var at: Instant
   /// The RTP timestamp of the packet or video frame it came from.
   public var rtpTime: UInt32

@@ -121,7 +121,7 @@ struct ReceivingTrack: Machine {
   // In place, because a call would copy the whole track.
   @inline(__always)
   private func record(of played: PlayedAudio) -> FrameRecord {
-    // What is made up has no bytes, and nothing that a sender said of it.
+    // Concealed audio has no bytes and no audio level of the sender.
     let own = played.origin == .packet ? played.frame : nil
     // G.711 is decoded in any case.
     let decodes = decodes || played.codec.isG711

@@ -9,7 +9,7 @@ package struct H264Quantisers: Sendable {
 
   package init() {}
 
-  /// The mean of the slices' quantisers, 0 to 51; nil where no slice could be read.
+  /// Returns the mean QP of a frame's slices, 0 to 51; nil if no slice header could be read.
   package mutating func mean(of frame: RawSpan) -> UInt8? {
     var (sum, count) = (0, 0)
     for range in H264Payload.units(of: frame) {

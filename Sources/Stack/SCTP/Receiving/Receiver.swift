@@ -207,7 +207,7 @@ struct Receiver {
     streams.change(place) { $0.join(at: message) }
   }
 
-  /// Passes over what did not come up to a number, which the peer of its sender has all the same.
+  /// Skips missing chunks up to a number, which the peer of its sender has all the same.
   ///
   /// - Returns: how many chunks were passed over, and the messages that waited for nothing else.
   mutating func pass(through number: UInt32) -> (missed: Int, messages: [ReceivedMessage]) {

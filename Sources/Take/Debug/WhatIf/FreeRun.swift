@@ -27,7 +27,7 @@ package final class FreeRun {
     package init(delivering packets: [LostPacket]) { delivered = packets }
   }
 
-  /// A packet that did not come in the recording.
+  /// A packet that was lost in the recording.
   package struct LostPacket: Sendable {
     /// The number of the peer that gets it.
     package var peer: UInt32

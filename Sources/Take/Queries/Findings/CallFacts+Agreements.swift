@@ -67,8 +67,7 @@ extension CallFacts {
       guard let live = live(peer) else { continue }
       let isSeen = !states.contains { $0.peer == peer.number && $0.machine == "connection" }
       for agreement in agreements where agreement.peer == peer.number && agreement.kind.isEmpty {
-        // What one end sent is what the other one received; of a call that was only seen, one of
-        // them is enough.
+        // Each way is judged at its receiver; in an observed call both ends have the same packets.
         guard agreement.direction == .inbound || !isSeen else { continue }
         let (from, to) = (
           max(agreement.from, live.lowerBound), min(agreement.to, live.upperBound)

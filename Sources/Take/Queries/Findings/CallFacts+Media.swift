@@ -181,7 +181,6 @@ extension CallFacts {
 }
 
 extension CallFacts.Track {
-  /// Counts a block of audio.
   fileprivate mutating func count(_ outcome: VoiceFacts.Outcome, _ at: Int64) {
     let second = self.second(of: at)
     while voices.count <= second { voices.append(CallFacts.Voice()) }

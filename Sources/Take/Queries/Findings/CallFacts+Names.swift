@@ -116,8 +116,9 @@ extension CallFacts {
     }
   }
 
-  /// Gives a repair stream what its original has; a stream that nothing tells of is one where a
-  /// single video is sent that way.
+  /// Copies to a repair stream the track of its original.
+  ///
+  /// Where no description says which that is, it is the only video sent that way, if there is one.
   private mutating func adopt(_ place: Int) {
     let stream = streams[place]
     let others = streams.filter {

@@ -389,17 +389,3 @@ package struct CallFacts: Sendable {
     return sum
   }
 }
-
-extension CallFacts.Bucket {
-  mutating func add(_ other: Self) {
-    packets &+= other.packets
-    bytes &+= other.bytes
-    lost &+= other.lost
-    holes &+= other.holes
-    reordered &+= other.reordered
-    duplicates &+= other.duplicates
-    spaced &+= other.spaced
-    jitterMicroseconds &+= other.jitterMicroseconds
-    latenessMicroseconds = max(latenessMicroseconds, other.latenessMicroseconds)
-  }
-}

@@ -27,7 +27,7 @@ package struct DatagramFacts: Sendable {
     package var at: Int64
     /// 1 ClientHello, 2 ServerHello, ...
     package var type: UInt8
-    /// Whether the same went before.
+    /// Whether it was sent before: a retransmission.
     package var isRepeat: Bool
   }
 

@@ -175,7 +175,7 @@ extension FindingRule {
       else { return nil }
       return Detection(
         "playout-starved", peer: series[0].peer, from: first.from, to: last.to,
-        "\(whole(sum * 1000)) ms were made up because the device was served too late",
+        "\(whole(sum * 1000)) ms were concealed because the device was served too late",
         direction: .inbound, kind: "audio", impact: FindingImpact(concealed: min(sum, 1e6)))
     }
   }

@@ -175,7 +175,7 @@ extension FindingRule {
 
   /// Requests that nothing came of: what repairs takes another way, or its sender has nothing left.
   static let repairsMissing = FindingRule(
-    id: "repairs-missing", severity: .medium, title: "Retransmissions that did not come",
+    id: "repairs-missing", severity: .medium, title: "Retransmissions lost",
     thresholds: [
       Threshold("least_lost", 10, "packets", "lost; own choice"),
       Threshold("most_share", 0.3, "", "of them that came again; own choice"),

@@ -75,9 +75,9 @@ extension FindingRule {
     return found
   }
 
-  /// A side that has media, and another one that never agreed to get it.
+  /// One side offers media, and the other never agrees to receive it.
   ///
-  /// A hold comes after media went: what was agreed once is none of this.
+  /// A hold is not this: there, media was agreed on before.
   static let directionRefused = FindingRule(
     id: "direction-refused", severity: .high, title: "Direction that leaves media out",
     scope: .connection, silentUnder: ["section-rejected"],

@@ -27,7 +27,7 @@ extension FindingRule {
     return found + standingReports(facts)
   }
 
-  /// Whether what did not come was sent: numbers are missing, or the sender says so.
+  /// Whether what was lost had been sent: sequence numbers are missing, or a sender report says so.
   private static func wasSent(_ gap: CallFacts.SilentWay, _ facts: CallFacts) -> Bool {
     let streams = facts.streams.filter { $0.peer == gap.peer && $0.direction == .inbound }
     if gap.isWhole, !streams.contains(where: { $0.first < gap.from }) { return true }

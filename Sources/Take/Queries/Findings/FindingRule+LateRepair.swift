@@ -1,0 +1,150 @@
+import Tape
+import Wire
+
+// Rules about pictures that are late: repairs, and key frames that a path holds up.
+
+extension FindingRule {
+  /// One packet that came very late moved the delay of all that follows: a receiver that waits for
+  /// repairs learns from it how long they take, and keeps its pictures back for as long.
+  ///
+  /// Known of libwebrtc's video jitter estimator, and measured on it.
+  static let lateRepairDelay = FindingRule(
+    id: "late-repair-delay", severity: .medium, title: "A late repair moved the delay",
+    scope: .stream,
+    thresholds: [
+      Threshold("least_step", 80, "ms", "or a round trip; what people notice beside sound"),
+      Threshold("least_time", 4, "s", "for which the delay stays"),
+      Threshold("most_lateness", 0.5, "", "of the step: what packets themselves are later by"),
+    ], causes: ["late-repair", "loss", "loss-burst", "reordering"],
+    silentUnder: ["standing-queue", "path-became-longer"],
+    sql: """
+      SELECT peer, track, at_ns, rtp_time FROM frame
+      WHERE kind = 'video' AND direction = 'in' AND outcome = 'decoded'
+      """, detector: findLateRepairs)
+
+  @Sendable private static func findLateRepairs(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    var found: [Detection] = []
+    for track in facts.tracks where track.kind == "video" && track.direction == .inbound {
+      let streams = facts.streams.filter {
+        $0.peer == track.peer && $0.track == track.track && $0.direction == .inbound
+      }
+      guard let media = streams.first(where: { $0.role == .media }),
+        streams.count(where: { $0.role == .media }) == 1
+      else { continue }
+      let repairs = streams.filter { $0.role == .repair }
+      let delays = secondDelays(track)
+      guard delays.count > 8 else { continue }
+      let (least, hold) = (limits["least_step"], Int(saturating: limits["least_time"]))
+      var place = 4
+      while place +| hold < delays.count {
+        let before = median(delays[max(0, place -| 5)..<place].compactMap { $0 })
+        let after = delays[(place +| 1)...(place +| hold)].compactMap { $0 }
+        guard let lowest = after.min(), after.count == hold,
+          Double(lowest -| before) / 1e6 >= least
+        else {
+          place +|= 1
+          continue
+        }
+        let second = Int64(place) *| 1_000_000_000
+        let from = max(second -| 1_000_000_000, media.first)
+        let lateness = facts.sum(
+          of: media, from: second +| 1_500_000_000, to: second +| Int64(hold) *| 1_000_000_000
+        ).latenessMicroseconds
+        let earlier = facts.sum(of: media, from: max(0, from -| 4_000_000_000), to: from)
+          .latenessMicroseconds
+        let isRepaired =
+          repairs.contains {
+            facts.sum(of: $0, from: from, to: second +| 1_200_000_000).packets > 0
+          }
+          || facts.sum(of: media, from: from, to: second +| 1_200_000_000).reordered > 0
+        if isRepaired,
+          Double(lateness - earlier) * 1000 < limits["most_lateness"] * Double(lowest - before)
+        {
+          found.append(
+            Detection(
+              "late-repair-delay", peer: track.peer, from: second,
+              to: second +| Int64(hold +| 1) *| 1_000_000_000,
+              "pictures came \(whole(Double(lowest - before) / 1e6)) ms later for more than "
+                + "\(hold) s after a repair, though packets came as before",
+              ssrc: media.ssrc, track: track.track, direction: .inbound, kind: "video",
+              impact: FindingImpact(delay: Double(lowest -| before) / 1e6)))
+        }
+        place +|= hold
+      }
+    }
+    return found
+  }
+
+  /// For each second of the take the median delay of its pictures, over media time, in nanoseconds.
+  private static func secondDelays(_ track: CallFacts.Track) -> [Int64?] {
+    var seconds: [[Int64]] = []
+    var media: Int64 = 0
+    var last: Int64?
+    for picture in track.pictures where picture.isGood {
+      if let last {
+        media &+= ((picture.rtpTime &- last &+ 0x8000_0000) & 0xffff_ffff) &- 0x8000_0000
+      }
+      last = picture.rtpTime
+      let second = Int(min(max(picture.at / 1_000_000_000, 0), 100_000))
+      while seconds.count <= second { seconds.append([]) }
+      seconds[second].append(picture.at &- media &* 100_000 / 9)
+    }
+    return seconds.map { $0.count >= 3 ? median($0) : nil }
+  }
+
+  /// A key frame is ten times as large as the frames after it; over a path that is just wide enough
+  /// for those it takes as long as they all.
+  static let largeKeyFrame = FindingRule(
+    id: "key-frame-too-large", severity: .medium, title: "Key frames too large for the path",
+    scope: .stream,
+    thresholds: [
+      Threshold("least_spread", 300, "ms", "for which a key frame arrives: nine frames at 30/s"),
+      Threshold("least_factor", 4, "", "larger than a usual frame; W3C hugeFramesSent: 2.5"),
+      Threshold("least_count", 2, "frames", "of them; the first one of a call comes alone"),
+    ], causes: ["key-frame-storm", "loss", "loss-burst"],
+    sql: """
+      SELECT peer, track, at_ns, rtp_time, size FROM frame
+      WHERE kind = 'video' AND direction = 'in' AND key = 1
+      """, detector: findLargeKeyFrames)
+
+  @Sendable private static func findLargeKeyFrames(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    var found: [Detection] = []
+    for (place, stream) in facts.streams.enumerated()
+    where stream.kind == "video" && stream.role == .media {
+      let slow = facts.perception.slowFrames.filter {
+        $0.stream == place && Double($0.to -| $0.from) / 1e6 >= limits["least_spread"]
+      }
+      guard slow.count >= Int(saturating: limits["least_count"]),
+        let track = stream.track.flatMap({ facts.track(stream.peer, $0, .inbound) })
+      else { continue }
+      let usual = median(track.pictures.filter { !$0.isKey }.map { Int64($0.size) })
+      let keys = Set(
+        track.pictures.filter {
+          $0.isKey && Double($0.size) >= limits["least_factor"] * Double(usual)
+        }.map(\.rtpTime))
+      // Of a frame whose packets were lost, the spread is that of its repairs.
+      let large = slow.filter { frame in
+        keys.contains(frame.rtpTime)
+          && facts.sum(of: stream, from: frame.from, to: frame.to).lost == 0
+      }
+      guard let first = large.first, let last = large.last,
+        large.count >= Int(saturating: limits["least_count"])
+      else { continue }
+      let longest = large.map { $0.to - $0.from }.max() ?? 0
+      found.append(
+        Detection(
+          "key-frame-too-large", peer: stream.peer, from: first.from, to: last.to,
+          "\(large.count) took up to \(longest / 1_000_000) ms to arrive, of up to "
+            + "\((large.map(\.bytes).max() ?? 0) / 1000) kB, where a frame has "
+            + "\(usual / 1000).\(usual % 1000 / 100) kB",
+          ssrc: stream.ssrc, track: stream.track, direction: .inbound, kind: "video",
+          impact: FindingImpact(
+            delay: Double(longest) / 1e6, count: Int64(large.count))))
+    }
+    return found
+  }
+}

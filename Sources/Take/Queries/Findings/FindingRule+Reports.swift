@@ -1,0 +1,150 @@
+import Tape
+import Wire
+
+// Rules about RTCP: reports that are missing, and reports that stand still.
+
+extension FindingRule {
+  /// Chromium's event log viewer has three seconds; senders of audio alone report each five.
+  static let reportsMissing = FindingRule(
+    id: "rtcp-silence", severity: .low, title: "No RTCP while media came", scope: .flow,
+    thresholds: [
+      Threshold("least_ms", 3_000, "ms", "Chromium's event log viewer"),
+      Threshold("times", 4, "", "and as many times the usual interval; own choice"),
+      Threshold("never_ms", 12_000, "ms", "of media without any report; own choice"),
+      Threshold("least_packets", 50, "packets", "of media in that time; own choice"),
+    ],
+    causes: ["path-dead"], silentUnder: ["path-dead"],
+    sql: """
+      SELECT peer, at_ns - gap_ns AS from_ns, at_ns AS to_ns, gap_ns / 1000000 AS gap_ms FROM (
+        SELECT path_end.peer AS peer, at_ns,
+          at_ns - lag(at_ns) OVER (PARTITION BY path_end.peer ORDER BY packet_store.row) AS gap_ns
+        FROM packet_store JOIN path_end USING (path)
+        WHERE path_end.direction = 'in' AND ssrc IS NOT NULL AND marker_type IS NULL
+      ) WHERE gap_ns >= :least_ms * 1000000
+      """,
+    detector: findMissingReports)
+
+  private static func findMissingReports(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    var found: [Detection] = []
+    for peer in facts.peers {
+      guard let live = peer.live, let way = facts.network.way(peer.number, .inbound) else {
+        continue
+      }
+      let media = facts.streams.filter { $0.peer == peer.number && $0.direction == .inbound }
+      guard let first = media.map(\.first).min(), let last = media.map(\.last).max() else {
+        continue
+      }
+      var gaps = way.reportGaps
+      var least = limits["least_ms"] * 1e6
+      if way.reports == 0 {
+        gaps = last > first ? [first...last] : []
+        least = limits["never_ms"] * 1e6
+      } else {
+        if last > way.lastReport { gaps.append(way.lastReport...last) }
+        let silent = gaps.reduce(0) { $0 +| $1.upperBound -| $1.lowerBound }
+        let usual =
+          Double(max(0, way.lastReport -| way.firstReport -| silent))
+          / Double(max(1, way.reports -| 1))
+        // Reports each five seconds leave no gap of two out.
+        let interval = max(usual, way.reports < 10 ? 5e9 / limits["times"] * 1.5 : 0)
+        least = max(least, interval * limits["times"])
+      }
+      for gap in gaps where Double(gap.upperBound -| gap.lowerBound) >= least {
+        guard gap.overlaps(live) else { continue }
+        let packets = self.media(to: peer.number, gap.lowerBound, gap.upperBound, facts)
+        guard Double(packets) >= limits["least_packets"] else { continue }
+        let seconds = Double(gap.upperBound -| gap.lowerBound) / 1e9
+        found.append(
+          Detection(
+            "rtcp-silence", peer: peer.number, from: gap.lowerBound, to: gap.upperBound,
+            "no RTCP came for \(rounded(seconds)) s while \(packets) packets of media did",
+            direction: .inbound, impact: FindingImpact(count: packets),
+            severity: way.reports == 0 ? .info : .medium))
+      }
+    }
+    return found
+  }
+
+  /// What this side sends, and the other side's reports say that none of it comes.
+  static let sentNotArriving = FindingRule(
+    id: "sent-not-arriving", severity: .high, title: "Sent and not arriving",
+    thresholds: [
+      Threshold("least_ms", 2_000, "ms", "of reports that stand still; as `one-way-media`"),
+      Threshold("least_packets", 20, "packets", "sent meanwhile; own choice"),
+    ],
+    causes: ["path-dead", "section-rejected", "direction-refused"], silentUnder: ["path-dead"],
+    sql: """
+      SELECT rtcp.peer, rtcp.at_ns, each.value ->> '$.ssrc' AS ssrc,
+        each.value ->> '$.highest' AS highest
+      FROM rtcp, json_each(rtcp.fields, '$.blocks') AS each
+      WHERE rtcp.type IN ('sr', 'rr') AND rtcp.direction = 'in' ORDER BY rtcp.row
+      """,
+    detector: findNotArriving)
+
+  private static func findNotArriving(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    let least = Int64(saturating: limits["least_ms"]) *| 1_000_000
+    var found: [Detection] = []
+    for stream in facts.streams where stream.direction == .outbound && stream.role == .media {
+      let reports = facts.reports.filter {
+        $0.peer == stream.peer && $0.direction == .inbound && $0.ssrc == stream.ssrc
+      }
+      for run in standing(reports, of: stream, facts) where run.to -| run.from >= least {
+        let sent = facts.sum(of: stream, from: run.from, to: run.to).packets
+        guard Double(sent) >= limits["least_packets"] else { continue }
+        let seconds = Double(run.to -| run.from) / 1e9
+        found.append(
+          Detection(
+            "sent-not-arriving", peer: stream.peer, from: run.from, to: run.to,
+            "\(sent) packets were sent in \(rounded(seconds)) s, and \(run.count) reports of the "
+              + "other side count none of them",
+            ssrc: stream.ssrc, track: stream.track, direction: .outbound, kind: stream.kind,
+            impact: FindingImpact(withoutMedia: seconds, share: 1, count: Int64(sent))))
+      }
+    }
+    return found
+  }
+
+  /// Times in which the other side reported and counted nothing new of a stream: its block says the
+  /// same, or, as of a source that is silent (RFC 3550 section 6.4), it is left out.
+  private static func standing(
+    _ reports: [CallFacts.Report], of stream: CallFacts.Stream, _ facts: CallFacts
+  ) -> [(from: Int64, to: Int64, count: Int)] {
+    var times: [(from: Int64, to: Int64, count: Int)] = []
+    for run in reports.runs(where: { $0.highest == $1.highest }) where run.count > 1 {
+      times.append((run[0].at, run[run.count - 1].at, run.count))
+    }
+    // Who never reported on it may not report at all.
+    guard let last = reports.last?.at else { return times }
+    let later = facts.reports.filter {
+      $0.peer == stream.peer && $0.direction == .inbound && $0.at > last && $0.at <= stream.last
+    }
+    // Each source may have an interval of its own, of five seconds and more.
+    let usual =
+      reports.count > 1
+      ? (last -| reports[0].at) / Int64(reports.count - 1)
+      : stream.kind == "video" ? 1_200_000_000 : 5_000_000_000
+    if later.count > 1, later[later.count - 1].at -| last >= usual *| 5 / 2 {
+      times.append((last, later[later.count - 1].at, later.count))
+    }
+    return times
+  }
+}
+
+extension [CallFacts.Report] {
+  /// Parts whose neighbours belong together.
+  fileprivate func runs(where belong: (CallFacts.Report, CallFacts.Report) -> Bool) -> [Self] {
+    var runs: [Self] = []
+    for report in self {
+      if let last = runs.last?.last, belong(last, report) {
+        runs[runs.count - 1].append(report)
+      } else {
+        runs.append([report])
+      }
+    }
+    return runs
+  }
+}

@@ -1,0 +1,146 @@
+import Tape
+
+// Rules about STUN and TURN servers, and sockets.
+
+extension FindingRule {
+  /// What `icecandidateerror` says, and what the stack refused: a code of STUN, or no answer.
+  private static let serverFailures = """
+        failure AS (
+          SELECT peer, at_ns, detail ->> '$.reason' AS reason,
+            detail ->> '$.reason' LIKE '%: the server does not answer%' AS is_gone
+          FROM event WHERE type = 'refused' AND detail ->> '$.layer' = 'turn'
+          UNION ALL
+          SELECT peer, at_ns, (detail ->> '$.url') || ': ' || (detail ->> '$.errorCode') || ' '
+              || (detail ->> '$.errorText'), detail ->> '$.errorCode' = 701
+          FROM event WHERE type = 'icecandidateerror'
+            AND peer NOT IN (
+              SELECT peer FROM event
+              WHERE type = 'refused' AND detail ->> '$.layer' = 'turn')
+        )
+    """
+
+  /// A server that says no: 401 and 403 for credentials, 486 for a quota, 508 for its capacity
+  /// (RFC 8656 section 19).
+  static let turnRefused = FindingRule(
+    id: "turn-refused", severity: .medium, title: "TURN server refused", scope: .connection,
+    sql: """
+      WITH
+      \(serverFailures)
+      SELECT peer, min(at_ns) AS from_ns, max(at_ns) AS to_ns,
+        'it answered ' || group_concat(DISTINCT reason) AS evidence, count(*) AS count,
+        -- Without a relay the call may do well.
+        iif(peer IN (
+          SELECT peer FROM state
+          WHERE machine = 'ice-connection' AND to_state IN ('connected', 'completed')
+        ), 'low', 'high') AS severity
+      FROM failure WHERE NOT is_gone GROUP BY peer
+      """)
+
+  /// The same of calls between others: the answers of servers are in the clear.
+  ///
+  /// The first 401 of a client asks for its name (RFC 8489 section 9.2.4), 438 for a fresh nonce.
+  static let turnRefusedOnTheWire = FindingRule(
+    id: "turn-refused-seen", severity: .medium, title: "TURN server refused a client",
+    scope: .connection, silentUnder: ["turn-refused"],
+    sql: """
+      SELECT peer, at_ns, local, remote, hex(bytes) AS message FROM packet
+      WHERE protocol = 'stun' AND direction = 'in' AND substr(hex(bytes), 1, 4) IN ('0113', '0114')
+      """,
+    detector: findRefusals)
+
+  private static func findRefusals(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    var found: [Detection] = []
+    let methods = [3: "Allocate", 4: "Refresh", 8: "CreatePermission", 9: "ChannelBind"]
+    for peer in facts.peers {
+      let all = facts.network.datagrams.refusals.filter {
+        $0.peer == peer.number && methods[$0.method] != nil
+      }
+      let challenges = all.filter { $0.code == 401 }
+      let named = all.filter { ![401, 438, 300].contains($0.code) }
+      // One is the challenge; a client that knows the password gets no third.
+      let refused = named.isEmpty && challenges.count >= 3 ? challenges : named
+      guard let first = refused.first, let last = refused.last else { continue }
+      found.append(
+        Detection(
+          "turn-refused-seen", peer: peer.number, from: first.at, to: last.at,
+          "\(methods[first.method] ?? "") was answered with \(first.code), "
+            + (refused.count == 1 ? "once" : "\(refused.count) times"),
+          impact: FindingImpact(count: Int64(refused.count)),
+          severity: peer.live == nil ? .high : .low))
+    }
+    return found
+  }
+
+  static let turnUnreachable = FindingRule(
+    id: "turn-unreachable", severity: .medium, title: "STUN or TURN server does not answer",
+    scope: .connection,
+    sql: """
+      WITH
+      \(serverFailures)
+      SELECT peer, coalesce((
+          SELECT min(at_ns) FROM state
+          WHERE state.peer = failure.peer AND machine = 'ice-gathering' AND to_state = 'gathering'
+        ), min(at_ns)) AS from_ns, max(at_ns) AS to_ns,
+        'no answer came: ' || group_concat(DISTINCT reason) AS evidence, count(*) AS count,
+        iif(peer IN (
+          SELECT peer FROM state
+          WHERE machine = 'ice-connection' AND to_state IN ('connected', 'completed')
+        ), 'low', 'high') AS severity
+      FROM failure WHERE is_gone GROUP BY peer
+      """)
+
+  /// rtcstats' highstundelay and highturndelay: 500 ms from the begin of gathering.
+  static let slowServer = FindingRule(
+    id: "slow-server", severity: .low, title: "Slow STUN or TURN server", scope: .connection,
+    thresholds: [
+      Threshold("least_ms", 500, "ms", "rtcstats highstundelay, highturndelay")
+    ],
+    sql: """
+      WITH
+        first AS (
+          SELECT peer, candidate_type, min(at_ns) AS at_ns FROM candidate
+          WHERE type = 'local-candidate' AND candidate_type IN ('srflx', 'relay')
+          GROUP BY peer, candidate_type
+        ),
+        gathering AS (
+          SELECT peer, min(at_ns) AS at_ns FROM state
+          WHERE machine = 'ice-gathering' AND to_state = 'gathering' GROUP BY peer
+        )
+      SELECT first.peer AS peer, gathering.at_ns AS from_ns, first.at_ns AS to_ns,
+        'the first ' || iif(candidate_type = 'relay', 'relayed', 'reflexive')
+          || ' candidate came after ' || ((first.at_ns - gathering.at_ns) / 1000000) || ' ms'
+          AS evidence, (first.at_ns - gathering.at_ns) / 1e6 AS delay_ms
+      FROM first JOIN gathering USING (peer)
+      WHERE first.at_ns - gathering.at_ns > :least_ms * 1000000
+      """)
+
+  /// A system that gives no socket, and datagrams that it does not send.
+  static let socketRefused = FindingRule(
+    id: "socket-refused", severity: .medium, title: "Socket refused by the system", scope: .end,
+    sql: """
+      SELECT peer, min(at_ns) AS from_ns, max(at_ns) AS to_ns,
+        count(*) || iif(count(*) = 1, ' request was', ' requests were')
+          || ' refused: errno ' || group_concat(DISTINCT code) AS evidence, count(*) AS count,
+        iif(peer IN (
+          SELECT peer FROM state
+          WHERE machine = 'ice-connection' AND to_state IN ('connected', 'completed')
+        ), 'low', 'medium') AS severity
+      FROM network WHERE kind = 'bind-failed' GROUP BY peer
+      """)
+
+  static let sendFailed = FindingRule(
+    id: "send-failed", severity: .medium, title: "Datagrams that the system did not send",
+    scope: .end,
+    thresholds: [
+      Threshold("least_packets", 20, "packets", "fewer go with a socket that closes; own choice")
+    ],
+    sql: """
+      SELECT peer, min(at_ns) AS from_ns, max(at_ns) AS to_ns,
+        sum(packets) || ' datagrams were not sent: errno ' || group_concat(DISTINCT code)
+          AS evidence, sum(packets) AS count
+      FROM network WHERE kind = 'send-failed'
+      GROUP BY peer HAVING sum(packets) >= :least_packets
+      """)
+}
