@@ -28,6 +28,8 @@ enum CoverageText {
     if what == "cut-capture" { return "what followed where the capture is cut off" }
     if what == "unused-key" { return "what the SRTP keys are for, which open no packet" }
     if what == "unused-key-log" { return "the calls that the key log is of" }
+    if what == "reported" { return "packets and media, as another stack reported what it counted" }
+    if ["no-clock", "report-times", "strange-lines"].contains(what) { return reason }
     let weakensNothing = ["ignored", "relayed-twice", "description", "deduced", "unannounced"]
     guard !weakensNothing.contains(what) else { return nil }
     guard let words = words[what] else { return "\(what): \(reason)" }

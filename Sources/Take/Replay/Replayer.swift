@@ -99,7 +99,8 @@ package final class Replayer {
       peers: actors.all.map(\.label), isComplete: isComplete, skippedCodecs: options.skipsCodecs,
       framesNotSent: actors.script?.unsent?.count ?? 0,
       firstFrameNotSent: actors.script?.unsent?.step,
-      substituted: actors.substituted?.words(options.security) ?? [], stoppedEarly: stoppedEarly,
+      substituted: actors.substituted?.words(options.security) ?? [],
+      reported: actors.all.count { $0.words.kind == .reported }, stoppedEarly: stoppedEarly,
       toolchainDifferences: toolchainDifferences)
   }
 

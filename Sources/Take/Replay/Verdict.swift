@@ -66,6 +66,8 @@ package struct ReplayReport: Sendable {
   package var firstFrameNotSent: Int?
   /// What was taken from the recording in place of what this machine's libraries make, in words.
   package var substituted: [String]
+  /// How many machines only hold what another stack reported, of which nothing is executed.
+  package var reported = 0
   /// Whether the replay ended where it was asked to, before the end of the take.
   package var stoppedEarly: Bool
   package var toolchainDifferences: [ToolchainDifference]
@@ -88,7 +90,7 @@ extension ReplayReport: CustomStringConvertible {
       return "\(path): identical: \(counted(steps, "step")) of \(counted(peers.count, "peer")), "
         + "\(decimal(Double(durationNanoseconds) / 1e9, 3)) s replayed in "
         + "\(decimal(elapsedSeconds, 3)) s (\(decimal(speed, 0))x)"
-        + (skippedCodecs ? ", codecs skipped" : "") + end + cpuText + notSentText
+        + (skippedCodecs ? ", codecs skipped" : "") + end + cpuText + notSentText + reportedText
         + substituted.map { "\n  \($0)" }.joined()
     case .diverged(let divergence): return divergence.description + toolchainText
     case .altered(let alteration): return "\(path): \(alteration)"
@@ -100,6 +102,14 @@ extension ReplayReport: CustomStringConvertible {
     let frames = framesNotSent == 1 ? "1 frame was" : "\(framesNotSent) frames were"
     return "\n  \(frames) never sent whole (step \(firstFrameNotSent)"
       + (framesNotSent == 1 ? "" : " and later") + "): zeros stood in for what no packet has"
+  }
+
+  /// What "identical" means where there is nothing to execute.
+  private var reportedText: String {
+    reported == 0
+      ? ""
+      : "\n  another stack reported this, and nothing of it is executed again: the chain is whole, and "
+        + "its reports fold into the same rows"
   }
 
   /// Why the take has no end.

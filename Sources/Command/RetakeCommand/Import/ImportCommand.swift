@@ -1,12 +1,13 @@
 import ArgumentParser
 import FoundationEssentials
+import Observer
 import Tape
 
 /// Makes a take of calls between others that a packet capture holds.
 struct ImportCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "import",
-    abstract: "Make a take of the calls in a packet capture.",
+    abstract: "Make a take of a packet capture, or of what another stack reported.",
     discussion: """
       Reads a pcap or pcapng file, also one that gzip or zstd compressed, and makes a take of the \
       calls between others that it holds, or a take of each of them: both ends of each as peers, \
@@ -22,11 +23,13 @@ struct ImportCommand: ParsableCommand {
         retake import call.pcap --map 96=vp8,97=rtx --decode --out call.take
         retake import day.pcap.zst --keys keys.log --out calls/
         tcpdump -w - udp | retake import - --out call.take
+        retake import webrtc_internals_dump.txt --out call.take
+        retake import rtcstats_dump.gz --out call.take
       """)
 
   @Argument(
-    help: "The packet capture; - is standard input.",
-    completion: .file(extensions: ["pcap", "pcapng"]), transform: Taking.path)
+    help: "The packet capture or file of reports; - is standard input.",
+    completion: .file(), transform: Taking.path)
   var capture: String
 
   @Option(
@@ -39,6 +42,12 @@ struct ImportCommand: ParsableCommand {
     transform: Taking.path)
   var keys: [String] = []
 
+  @Option(
+    name: .customLong("as"),
+    help:
+      "The format, where its content does not tell: capture, rtcstats, jitsi, internals, getstats.")
+  var format: ImportFormat?
+
   @OptionGroup var observing: ObservingOptions
   @OptionGroup var overwrite: OverwriteOption
 
@@ -46,6 +55,9 @@ struct ImportCommand: ParsableCommand {
   var json = false
 
   func run() throws {
+    if let source = try ImportSource(capture, format) {
+      return try importReports(source.text, source.format)
+    }
     var settings = try observing.settings()
     // What is not whole gets no name.
     settings.keepsIncomplete = false
@@ -71,6 +83,27 @@ struct ImportCommand: ParsableCommand {
       }
       summary.take = out
       summary.notes += notes
+      return summary
+    }
+    try json
+      ? Output.json(CanonicalJSON.text(summary), in: JSONForm())
+      : Output.line(summary.words)
+  }
+
+  /// Makes a take of what another stack reported.
+  private func importReports(_ text: SpooledText, _ format: ReportedFormat) throws {
+    var path = out
+    if RecordOptions.isFolder(out) {
+      try RecordOptions.makeFolder(out)
+      let name = capture == "-" ? "reported" : FileBytes.name(of: capture)
+      path = (out.hasSuffix("/") ? out : out + "/") + name + ".take"
+    }
+    try overwrite.check(path, reading: capture)
+    let source = ReportedImport(
+      text: text, name: CommandReading.oneLine(capture), format: format, label: observing.label)
+    let summary = try WritingWhole.take(path, overwrite.present) { temporary in
+      var summary = try source.write(to: temporary)
+      summary.take = path
       return summary
     }
     try json

@@ -12,6 +12,8 @@ package struct CallFacts: Sendable {
     package var label: String
     /// Whether it was only seen; else Retake was this end.
     package var isObserved: Bool
+    /// Whether another stack reported it about itself.
+    package var isReported = false
     /// Which machine it belongs to.
     package var actor: Int64
     /// The peer of the take that is its other side; nil where the take does not have it.
@@ -163,6 +165,8 @@ package struct CallFacts: Sendable {
     package var steps: Int64 = 0
     package var unevenSteps: Int64 = 0
     package var unevenTime: ClosedRange<Int64>?
+    /// Of a stream of which there are statistics and no packets.
+    package var counted: CountedStream?
     var tail = StreamTail()
   }
 
@@ -289,6 +293,8 @@ package struct CallFacts: Sendable {
   var voices = VoiceFacts()
   /// What rules about the network look at besides.
   package var network = NetworkFacts()
+  /// Counters of streams that another stack reported, in the order of time.
+  var countedSamples: [CountedSample] = []
   /// What rules about audio and video look at besides.
   package var perception = PerceptionFacts()
 
@@ -315,6 +321,7 @@ package struct CallFacts: Sendable {
     try readStates(connection)
     try voices.prepare(connection)
     try readPackets(connection)
+    try readReported(connection)
     try nameStreams(connection)
     try readFeedback(connection)
     try readMedia(connection)

@@ -44,6 +44,11 @@ package struct TakeFindings: Sendable {
           add(try TakeFindings.ask(rule, connection, selection), selection)
         }
       }
+      let reported = Set(facts.peers.filter(\.isReported).map(\.number))
+      detections.removeAll {
+        reported.contains($0.peer) && ReportedDetectors.unreported.contains($0.rule)
+      }
+      add(ReportedDetectors.found(ofPart, rules: rules), selection)
       unseen = facts.unseen
       looked = facts.looked
       detections.sort(by: <)

@@ -173,6 +173,13 @@ package struct TakeSummary: Sendable {
     let spaced = stream.buckets.reduce(0) { $0 +| Int64($1.spaced) }
     let jitter = stream.buckets.reduce(0) { $0 +| Int64($1.jitterMicroseconds) }
     if spaced > 0 { media.jitterMilliseconds = Double(jitter) / Double(spaced) / 1e3 }
+    if let counted = stream.counted {
+      (media.width, media.height) = (counted.width, counted.height)
+      media.framesPerSecond = counted.framesPerSecond
+      media.jitterMilliseconds = counted.jitterSeconds.map { $0 * 1e3 }
+      (media.freezes, media.frozenSeconds) = (Int(counted.freezes), counted.frozenSeconds)
+      media.concealedShare = counted.concealedShare
+    }
     guard let number = stream.track, let track = facts.track(stream.peer, number, stream.direction)
     else { return media }
     media.level =
@@ -187,9 +194,11 @@ package struct TakeSummary: Sendable {
       ["freeze", "video-stopped"].contains($0.rule) && $0.peer == stream.peer
         && $0.track == number && stream.direction == .inbound
     }
-    media.freezes = frozen.count
-    media.frozenSeconds =
-      Double(Finding.union(frozen.map { ($0.fromNanoseconds, $0.toNanoseconds) })) / 1e9
+    if stream.counted == nil {
+      media.freezes = frozen.count
+      media.frozenSeconds =
+        Double(Finding.union(frozen.map { ($0.fromNanoseconds, $0.toNanoseconds) })) / 1e9
+    }
     let blocks = track.voices.reduce(0) { $0 +| Int64($1.blocks) }
     let concealed = track.voices.reduce(0) { $0 +| Int64($1.concealed -| $1.spared) }
     if blocks > 0, stream.direction == .inbound {

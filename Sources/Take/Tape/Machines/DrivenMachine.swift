@@ -53,11 +53,13 @@ package struct MachineKinds: Sendable {
 
   private var entries: [MachineKind: Entry] = [:]
 
-  /// Knows the kinds of this library: the endpoint, the observer, the audio session, and the room.
+  /// Knows the kinds of this library: the endpoint, the observer, the audio session, the room, and
+  /// what other stacks reported.
   package init() {
     add(ObserverMachine.self, deadline: .deadline) { ObserverMachine() }
     add(RecordedAudioSession.self, deadline: .deadline) { RecordedAudioSession() }
     add(RecordedRoom.self, deadline: .deadline) { RecordedRoom(.all) }
+    add(ReportedMachine.self, deadline: .deadline) { ReportedMachine() }
   }
 
   /// Makes a kind known.

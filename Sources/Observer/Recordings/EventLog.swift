@@ -1,0 +1,328 @@
+import Wire
+
+// RTC event logs of libwebrtc, version 2 (rtc_event_log2.proto): packets by their headers.
+
+extension PacketRecording {
+  mutating func readEventLog(_ file: [UInt8]) {
+    var log = EventLog()
+    log.read(file[...])
+    let began = log.beganUnixMilliseconds
+    for packet in log.packets {
+      let milliseconds = log.beganMilliseconds.map { packet.milliseconds &- $0 } ?? 0
+      let distance = max(-86_400_000_000, min(milliseconds, 86_400_000_000))
+      add(
+        packet.bytes, at: (max(0, began) &+ max(0, distance)) &* 1_000_000,
+        isOutgoing: packet.isOutgoing, originalLength: packet.length)
+    }
+    if log.hasNoExtensionIDs {
+      notes.append("it does not say the ids of header extensions: those here are made up")
+    }
+    notes.append("it has headers of RTP and no payload, so that nothing can be decoded")
+    for (what, count) in log.others {
+      notes.append("\(counted(count, what)) have no place in a take")
+    }
+    if log.damagedBytes > 0 {
+      notes.append("\(counted(UInt64(log.damagedBytes), "byte")) are damaged or cut off")
+    }
+  }
+}
+
+/// Reads the messages of an event log.
+struct EventLog {
+  struct Packet {
+    var milliseconds: Int64
+    var isOutgoing: Bool
+    var bytes: [UInt8]
+    var length: Int
+  }
+
+  private(set) var packets: [Packet] = []
+  private(set) var beganMilliseconds: Int64?
+  private(set) var beganUnixMilliseconds: Int64 = 0
+  private(set) var damagedBytes = 0
+  private(set) var hasNoExtensionIDs = false
+  /// Events of other kinds, by their names, in the order in which they came up.
+  private(set) var others: [(what: String, count: UInt64)] = []
+
+  private static let otherNames: [Int: String] = [
+    6: "audio playout event", 7: "decoded frame", 18: "loss-based estimate",
+    19: "delay-based estimate", 20: "audio adaptation", 21: "probe cluster", 22: "probe result",
+    23: "failed probe", 24: "application limit", 25: "candidate pair", 26: "check of a pair",
+    27: "DTLS state", 28: "DTLS writable state", 32: "route change", 33: "remote estimate",
+    34: "minimum delay",
+  ]
+
+  mutating func read(_ file: ArraySlice<UInt8>) {
+    var reader = ProtobufReader(file)
+    while let field = reader.next() {
+      guard case .bytes(let body) = field.value else { continue }
+      switch field.number {
+      case 2, 3: readPackets(ProtobufMessage(body), isOutgoing: field.number == 3)
+      case 4, 5: readControl(ProtobufMessage(body), isOutgoing: field.number == 5)
+      case 16:
+        let begin = ProtobufMessage(body)
+        beganMilliseconds = beganMilliseconds ?? begin.integer(1)
+        if beganUnixMilliseconds == 0 { beganUnixMilliseconds = begin.integer(3) ?? 0 }
+      default:
+        guard let what = Self.otherNames[field.number] else { continue }
+        if let place = others.firstIndex(where: { $0.what == what }) {
+          others[place].count += 1
+        } else {
+          others.append((what, 1))
+        }
+      }
+      if packets.count > Self.packetsMaximum { break }
+    }
+    damagedBytes = reader.rest
+  }
+
+  /// A log has at most 250 MB; a batch may claim any number.
+  private static let packetsMaximum = 20_000_000
+
+  // MARK: Packets
+
+  /// The fields of a batch of packets: the first one's, and deltas under 100 and their number.
+  private mutating func readPackets(_ message: ProtobufMessage, isOutgoing: Bool) {
+    let count = min(max(message.integer(11) ?? 0, 0), 1_000_000)
+    guard let time = message.integer(1), message.integer(6) != nil else { return }
+    func values(_ field: Int) -> [UInt64?] {
+      DeltaReader.values(
+        base: message.unsigned(field), deltas: message.bytes(100 + field), count: Int(count))
+    }
+    let times = [Int64?](
+      [time]
+        + DeltaReader.values(
+          base: UInt64(bitPattern: time), deltas: message.bytes(101), count: Int(count)
+        ).dropFirst().map { $0.map { Int64(bitPattern: $0) } })
+    let (markers, types, numbers) = (values(2), values(3), values(4))
+    let (clocks, sources) = (values(5), values(6))
+    let (payloads, headers, paddings) = (values(8), values(9), values(10))
+    let (transport, levels, voices) = (values(15), values(19), values(20))
+    let sendTimes = values(17)
+    for place in 0...Int(count) {
+      guard let source = sources[place], let number = numbers[place] else { continue }
+      var head = ByteWriter()
+      var extensions: [(UInt8, [UInt8])] = []
+      if let value = transport[place] {
+        extensions.append(
+          (5, [UInt8(truncatingIfNeeded: value >> 8), UInt8(truncatingIfNeeded: value)]))
+      }
+      if let value = sendTimes[place] {
+        extensions.append(
+          (2, [16, 8, 0].map { UInt8(truncatingIfNeeded: value >> UInt64($0)) }))
+      }
+      if let value = levels[place] {
+        let voice: UInt8 = voices[place] == 1 ? 128 : 0
+        extensions.append((1, [voice | UInt8(truncatingIfNeeded: value & 127)]))
+      }
+      if !extensions.isEmpty { hasNoExtensionIDs = true }
+      head.uint8(extensions.isEmpty ? 0x80 : 0x90)
+      head.uint8(
+        UInt8(truncatingIfNeeded: types[place] ?? 0) & 127 | (markers[place] == 1 ? 128 : 0))
+      head.uint16(UInt16(truncatingIfNeeded: number))
+      head.uint32(UInt32(truncatingIfNeeded: clocks[place] ?? 0))
+      head.uint32(UInt32(truncatingIfNeeded: source))
+      if !extensions.isEmpty {
+        var body: [UInt8] = extensions.flatMap { [$0 << 4 | UInt8($1.count - 1)] + $1 }
+        while body.count % 4 != 0 { body.append(0) }
+        head.uint16(0xbede)
+        head.uint16(UInt16(body.count / 4))
+        head.append(body)
+      }
+      let length = [headers[place], payloads[place], paddings[place]]
+        .reduce(0) { $0 + Int(min($1 ?? 0, 65_000)) }
+      packets.append(
+        Packet(
+          milliseconds: times[place] ?? time, isOutgoing: isOutgoing, bytes: head.bytes,
+          length: max(length, head.bytes.count)))
+    }
+  }
+
+  private mutating func readControl(_ message: ProtobufMessage, isOutgoing: Bool) {
+    guard let time = message.integer(1), let first = message.bytes(2) else { return }
+    let count = Int(min(max(message.integer(3) ?? 0, 0), 1_000_000))
+    let times = DeltaReader.values(
+      base: UInt64(bitPattern: time), deltas: message.bytes(101), count: count)
+    var blobs = [first]
+    blobs += DeltaReader.blobs(message.bytes(102) ?? [], count: count)
+    for (place, blob) in blobs.enumerated() where blob.count >= 4 {
+      let at = place < times.count ? times[place].map { Int64(bitPattern: $0) } ?? time : time
+      packets.append(
+        Packet(milliseconds: at, isOutgoing: isOutgoing, bytes: Array(blob), length: blob.count))
+    }
+  }
+}
+
+/// A field of protocol buffers (wire format of proto2).
+struct ProtobufField {
+  enum Value {
+    case number(UInt64)
+    case bytes(ArraySlice<UInt8>)
+  }
+  var number: Int
+  var value: Value
+}
+
+/// Reads fields one after another; ends before the first that is damaged.
+struct ProtobufReader {
+  private var bytes: ArraySlice<UInt8>
+  /// How many bytes could not be read.
+  var rest: Int { bytes.count }
+
+  init(_ bytes: ArraySlice<UInt8>) { self.bytes = bytes }
+
+  mutating func next() -> ProtobufField? {
+    var copy = bytes
+    guard let tag = Self.varint(&copy), tag >> 3 > 0, tag >> 3 < 1 << 29 else { return nil }
+    let number = Int(tag >> 3)
+    switch tag & 7 {
+    case 0:
+      guard let value = Self.varint(&copy) else { return nil }
+      bytes = copy
+      return ProtobufField(number: number, value: .number(value))
+    case 1, 5:
+      let count = tag & 7 == 1 ? 8 : 4
+      guard copy.count >= count else { return nil }
+      let value = copy.prefix(count).reversed().reduce(0 as UInt64) { $0 << 8 | UInt64($1) }
+      bytes = copy.dropFirst(count)
+      return ProtobufField(number: number, value: .number(value))
+    case 2:
+      guard let count = Self.varint(&copy), count <= UInt64(copy.count) else { return nil }
+      bytes = copy.dropFirst(Int(count))
+      return ProtobufField(number: number, value: .bytes(copy.prefix(Int(count))))
+    default: return nil
+    }
+  }
+
+  static func varint(_ bytes: inout ArraySlice<UInt8>) -> UInt64? {
+    var value: UInt64 = 0
+    for shift in stride(from: 0, to: 70, by: 7) {
+      guard let byte = bytes.popFirst() else { return nil }
+      if shift < 64 { value |= UInt64(byte & 127) << UInt64(shift) }
+      if byte & 128 == 0 { return value }
+    }
+    return nil
+  }
+}
+
+/// The fields of a message by their numbers, of which the last one counts.
+struct ProtobufMessage {
+  private var fields: [Int: ProtobufField.Value] = [:]
+
+  init(_ bytes: ArraySlice<UInt8>) {
+    var reader = ProtobufReader(bytes)
+    while let field = reader.next() { fields[field.number] = field.value }
+  }
+
+  func unsigned(_ field: Int) -> UInt64? {
+    if case .number(let value)? = fields[field] { value } else { nil }
+  }
+
+  func integer(_ field: Int) -> Int64? { unsigned(field).map { Int64(bitPattern: $0) } }
+
+  func bytes(_ field: Int) -> ArraySlice<UInt8>? {
+    if case .bytes(let value)? = fields[field] { value } else { nil }
+  }
+}
+
+/// Reads what libwebrtc's delta encoding wrote: bits, the highest first.
+struct DeltaReader {
+  private let bytes: ArraySlice<UInt8>
+  private var bit = 0
+
+  private init(_ bytes: ArraySlice<UInt8>) { self.bytes = bytes }
+
+  private mutating func read(_ width: Int) -> UInt64? {
+    guard width <= 64, bit + width <= bytes.count * 8 else { return nil }
+    var value: UInt64 = 0
+    for _ in 0..<width {
+      let byte = bytes[bytes.startIndex + bit / 8]
+      value = value << 1 | UInt64(byte >> UInt8(7 - bit % 8) & 1)
+      bit += 1
+    }
+    return value
+  }
+
+  private mutating func varint() -> UInt64? {
+    var value: UInt64 = 0
+    for shift in stride(from: 0, to: 70, by: 7) {
+      guard let byte = read(8) else { return nil }
+      if shift < 64 { value |= (byte & 127) << UInt64(shift) }
+      if byte & 128 == 0 { return value }
+    }
+    return nil
+  }
+
+  /// The first value and those that follow it; of damaged deltas what could be read, then nil.
+  static func values(base: UInt64?, deltas: ArraySlice<UInt8>?, count: Int) -> [UInt64?] {
+    var values: [UInt64?] = [base]
+    guard let deltas, !deltas.isEmpty else {
+      // None at all: all are as the first.
+      return values + [UInt64?](repeating: base, count: count)
+    }
+    values.reserveCapacity(count + 1)
+    var reader = DeltaReader(deltas)
+    reader.readAll(base: base, count: count, into: &values)
+    if values.count < count + 1 {
+      values += [UInt64?](repeating: nil, count: count + 1 - values.count)
+    }
+    return values
+  }
+
+  private mutating func readAll(base: UInt64?, count: Int, into values: inout [UInt64?]) {
+    guard let type = read(2), type < 2, let widthCode = read(6) else { return }
+    let deltaWidth = Int(widthCode) + 1
+    var (isSigned, isOptional, valueWidth) = (false, false, 64)
+    if type == 1 {
+      guard let signed = read(1), let optional = read(1), let width = read(6) else { return }
+      (isSigned, isOptional, valueWidth) = (signed == 1, optional == 1, Int(width) + 1)
+    }
+    var isThere = [Bool](repeating: true, count: count)
+    if isOptional {
+      for place in 0..<count {
+        guard let flag = read(1) else { return }
+        isThere[place] = flag == 1
+      }
+    }
+    let mask = valueWidth == 64 ? UInt64.max : (1 << UInt64(valueWidth)) - 1
+    var previous = base
+    for place in 0..<count {
+      guard isThere[place] else {
+        values.append(nil)
+        continue
+      }
+      guard let before = previous else {
+        // The first that is there is written as it is.
+        guard let first = varint() else { return }
+        previous = first
+        values.append(first)
+        continue
+      }
+      guard let delta = read(deltaWidth) else { return }
+      let isNegative = isSigned && delta >> UInt64(deltaWidth - 1) & 1 == 1
+      let wide = isNegative && deltaWidth < 64 ? delta | ~((1 << UInt64(deltaWidth)) - 1) : delta
+      let value = (before &+ wide) & mask
+      previous = value
+      values.append(value)
+    }
+  }
+
+  /// Bodies whose lengths stand before them all.
+  static func blobs(_ bytes: ArraySlice<UInt8>, count: Int) -> [ArraySlice<UInt8>] {
+    var rest = bytes
+    var lengths: [Int] = []
+    for _ in 0..<count {
+      guard let length = ProtobufReader.varint(&rest), length <= UInt64(rest.count) else {
+        return []
+      }
+      lengths.append(Int(length))
+    }
+    var blobs: [ArraySlice<UInt8>] = []
+    for length in lengths {
+      guard rest.count >= length else { break }
+      blobs.append(rest.prefix(length))
+      rest = rest.dropFirst(length)
+    }
+    return blobs
+  }
+}

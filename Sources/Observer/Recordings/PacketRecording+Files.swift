@@ -1,0 +1,174 @@
+import Wire
+
+// Recordings of Janus, files of rtptools, and lines of logs.
+
+extension PacketRecording {
+  // MARK: Janus
+
+  /// Recordings of Janus: a head in JSON and frames with their distance from the first, or, before
+  /// 2015, no head and no times.
+  mutating func readJanus(_ file: [UInt8]) {
+    file.starts(with: Array("MJR".utf8)) ? readNewJanus(file) : readOldJanus(file)
+  }
+
+  private mutating func readNewJanus(_ file: [UInt8]) {
+    guard file.count > 10 else { return }
+    let length = Int(file[8]) << 8 | Int(file[9])
+    guard file.count >= 10 + length,
+      let head = try? JSONValue(
+        parsing: String(decoding: file[10..<(10 + length)], as: UTF8.self))
+    else { return notes.append("its head is damaged, so that nothing of it can be read") }
+    let kind = head["t"]?.text ?? ""
+    guard kind == "a" || kind == "v" else {
+      return notes.append("it holds data, which are not RTP")
+    }
+    // Microseconds of the first frame, or of when the file was made.
+    let microseconds = head["u"]?.integer ?? head["s"]?.integer ?? 0
+    let began = min(max(microseconds, 0), 4_000_000_000_000_000) * 1000
+    var place = 10 + length
+    while place + 10 <= file.count, file[place..<(place + 4)].elementsEqual("MEET".utf8) {
+      let offset = file[(place + 4)..<(place + 8)].reduce(0) { $0 << 8 | Int64($1) }
+      let count = Int(file[place + 8]) << 8 | Int(file[place + 9])
+      guard place + 10 + count <= file.count else { break }
+      add(
+        file[(place + 10)..<(place + 10 + count)], at: began + offset * 1_000_000,
+        isOutgoing: true)
+      place += 10 + count
+    }
+    if place < file.count { noteCut(file.count - place) }
+    describe(
+      kind == "a" ? "audio" : "video", head["c"]?.text, format: head["f"]?.text,
+      extensions: (head["x"]?.members ?? []).compactMap { member in
+        member.value.text.map { (member.name, $0) }
+      })
+    if head["e"]?.flag == true {
+      notes.append("its payloads are encrypted from end to end, and cannot be decoded")
+    }
+  }
+
+  private mutating func readOldJanus(_ file: [UInt8]) {
+    let mark = Array("MEETECHO".utf8)
+    var place = 0
+    var kind = ""
+    var first: (time: UInt32, last: UInt32, ticks: Int64)?
+    while place + 10 <= file.count, file[place..<(place + 8)].elementsEqual(mark) {
+      let count = Int(file[place + 8]) << 8 | Int(file[place + 9])
+      guard place + 10 + count <= file.count else { break }
+      let body = file[(place + 10)..<(place + 10 + count)]
+      place += 10 + count
+      if count == 5 {
+        kind = String(decoding: body, as: UTF8.self)
+        continue
+      }
+      guard count >= 12 else { continue }
+      // There is no time of arrival: the time of the media has to do.
+      let time = body[(body.startIndex + 4)..<(body.startIndex + 8)].reduce(0 as UInt32) {
+        $0 << 8 | UInt32($1)
+      }
+      var clock = first ?? (time, time, 0)
+      clock.ticks += Int64(Int32(bitPattern: time &- clock.last))
+      clock.last = time
+      first = clock
+      let rate: Int64 = kind == "audio" ? 48_000 : 90_000
+      add(body, at: max(0, clock.ticks) * 1_000_000_000 / rate, isOutgoing: true)
+    }
+    if place < file.count { noteCut(file.count - place) }
+    describe(
+      kind == "audio" ? "audio" : "video", kind == "audio" ? "opus" : "vp8", format: nil,
+      extensions: [])
+    notes.append(
+      "it has no times of arrival: those of the media stand in for them, and its date is unknown")
+  }
+
+  /// Says what the first packet's stream is.
+  private mutating func describe(
+    _ kind: String, _ codec: String?, format: String?, extensions: [(String, String)]
+  ) {
+    guard let codec, let head = firstBytes(12), head.count == 12 else { return }
+    let ssrc = head[8..<12].reduce(0 as UInt32) { $0 << 8 | UInt32($1) }
+    descriptions.append(
+      Self.description(
+        kind: kind, payloadType: head[1] & 127, codec: codec.lowercased(), format: format,
+        ssrc: ssrc, extensions: extensions.map { (id: $0.0, uri: $0.1) }))
+  }
+
+  private mutating func noteCut(_ count: Int) {
+    notes.append("\(counted(UInt64(count), "byte")) at its end are damaged or cut off")
+  }
+
+  // MARK: rtptools
+
+  mutating func readRTPDump(_ file: [UInt8]) {
+    guard let end = file.prefix(200).firstIndex(of: UInt8(ascii: "\n")) else { return }
+    var reader = file[(end + 1)...]
+    func number(_ count: Int) -> UInt32 {
+      let value = reader.prefix(count).reduce(0 as UInt32) { $0 << 8 | UInt32($1) }
+      reader = reader.dropFirst(count)
+      return value
+    }
+    guard reader.count >= 16 else { return }
+    let began = Int64(number(4)) * 1_000_000_000 + Int64(number(4)) * 1000
+    reader = reader.dropFirst(8)
+    while reader.count >= 8 {
+      let stored = Int(number(2))
+      let original = Int(number(2))
+      let offset = Int64(number(4))
+      guard stored >= 8, reader.count >= stored - 8 else { break }
+      add(
+        reader.prefix(stored - 8), at: began + offset * 1_000_000, isOutgoing: false,
+        originalLength: original)
+      reader = reader.dropFirst(stored - 8)
+    }
+    if !reader.isEmpty { noteCut(reader.count) }
+    if began == 0 { notes.append("it does not say when it was made") }
+  }
+
+  // MARK: Lines of logs
+
+  /// `I 12:34:56.789000 000000 80 60 ... # RTP_DUMP`, wherever in a line it begins; text2pcap's form.
+  mutating func readDumpLines(_ file: [UInt8]) {
+    var midnight: Int64 = 0
+    var last: Int64 = 0
+    for line in file.split(separator: UInt8(ascii: "\n")) {
+      guard let parsed = Self.dumpLine(line) else { continue }
+      // The lines have no date: one that is much earlier is of the next day.
+      if parsed.time + midnight < last - 43_200_000_000_000 { midnight += 86_400_000_000_000 }
+      last = max(last, parsed.time + midnight)
+      add(parsed.bytes, at: parsed.time + midnight, isOutgoing: parsed.isOutgoing)
+    }
+    notes.append("its lines have no date: the take begins in 1970")
+  }
+
+  private static func dumpLine(_ line: ArraySlice<UInt8>) -> (
+    isOutgoing: Bool, time: Int64, bytes: [UInt8]
+  )? {
+    let text = String(decoding: line, as: UTF8.self)
+    guard text.contains("RTP_DUMP") || text.contains("RTCP_DUMP") || text.contains(" 000000 ")
+    else {
+      return nil
+    }
+    let words = text.split { $0 == " " || $0 == "\t" || $0 == "\r" }
+    guard
+      let start = words.indices.first(where: { place in
+        (words[place] == "I" || words[place] == "O") && place + 2 < words.count
+          && words[place + 2].allSatisfy { $0 == "0" } && words[place + 2].count >= 4
+      }), let time = clockTime(words[start + 1])
+    else { return nil }
+    var bytes: [UInt8] = []
+    for word in words[(start + 3)...] {
+      guard word.utf8.count == 2, let byte = UInt8(word, radix: 16) else { break }
+      bytes.append(byte)
+    }
+    return bytes.count >= 4 ? (words[start] == "O", time, bytes) : nil
+  }
+
+  /// Nanoseconds since midnight of `12:34:56.789`.
+  private static func clockTime(_ text: Substring) -> Int64? {
+    let parts = text.split(separator: ":")
+    guard parts.count == 3, let hours = Int64(parts[0]), let minutes = Int64(parts[1]),
+      let seconds = Double(parts[2]), (0..<24).contains(hours), (0..<60).contains(minutes),
+      seconds >= 0, seconds < 62
+    else { return nil }
+    return (hours * 3600 + minutes * 60) * 1_000_000_000 + Int64(seconds * 1e9)
+  }
+}

@@ -1,0 +1,196 @@
+package import Wire
+
+/// RTP and RTCP that somebody stored without the network around them: what recorders of servers,
+/// and the logs of browsers, hold.
+///
+/// The packets become a capture between two made-up addresses, which is read like any other.
+package struct PacketRecording: Sendable {
+  package enum Format: String, Hashable, Sendable, CaseIterable {
+    /// Recordings of Janus, of today and of before 2015.
+    case mjr
+    /// Files of rtptools, and what libwebrtc writes in that format.
+    case rtpdump
+    /// Lines with packets in hexadecimal digits in the logs of browsers and servers.
+    case rtpdumptext
+    /// RTC event logs of libwebrtc, version 2: headers of packets alone.
+    case eventlog
+
+    /// The format that a file begins like; nil for none of these.
+    package init?(head: [UInt8]) {
+      func begins(_ text: String) -> Bool { head.starts(with: Array(text.utf8)) }
+      if begins("MJR0") || begins("MEETECHO") {
+        self = .mjr
+      } else if begins("#!rtpplay1.0 ") {
+        self = .rtpdump
+      } else if head.starts(with: [0x82, 0x01]), head.count > 4, head[3] == 0x08 {
+        // BeginLogEvent, whose first field is its time.
+        self = .eventlog
+      } else if String(decoding: head.prefix(64 << 10), as: UTF8.self).contains("RTP_DUMP") {
+        self = .rtpdumptext
+      } else {
+        return nil
+      }
+    }
+
+    /// The format in words.
+    package var words: String {
+      switch self {
+      case .mjr: "recording of Janus"
+      case .rtpdump: "file of rtptools"
+      case .rtpdumptext: "log with RTP_DUMP lines"
+      case .eventlog: "RTC event log"
+      }
+    }
+  }
+
+  /// A packet, in the order of time.
+  struct Packet {
+    var unixNanoseconds: Int64
+    /// Whether the side that recorded sent it.
+    var isOutgoing: Bool
+    /// Where its bytes are in `bytes`.
+    var place: Range<Int>
+    /// How long it was on the wire, where less of it was stored.
+    var originalLength: Int
+  }
+
+  package let format: Format
+  private var packets: [Packet] = []
+  private var bytes: [UInt8] = []
+  /// Descriptions that say what the file says of its streams.
+  package internal(set) var descriptions: [String] = []
+  /// What the file lacks, each in a sentence.
+  package internal(set) var notes: [String] = []
+  package var packetCount: Int { packets.count }
+
+  init(_ format: Format) { self.format = format }
+
+  /// Reads a file.
+  ///
+  /// Damage at its end costs what follows.
+  package init(_ format: Format, _ file: [UInt8]) {
+    self.init(format)
+    switch format {
+    case .mjr: readJanus(file)
+    case .rtpdump: readRTPDump(file)
+    case .rtpdumptext: readDumpLines(file)
+    case .eventlog: readEventLog(file)
+    }
+    sort()
+  }
+
+  mutating func add(
+    _ packet: some Collection<UInt8>, at unixNanoseconds: Int64, isOutgoing: Bool,
+    originalLength: Int? = nil
+  ) {
+    guard packet.count >= 4, packet.count <= 65_000 else { return }
+    let start = bytes.count
+    bytes += packet
+    packets.append(
+      Packet(
+        unixNanoseconds: unixNanoseconds, isOutgoing: isOutgoing, place: start..<bytes.count,
+        originalLength: max(packet.count, min(originalLength ?? 0, 65_000))))
+  }
+
+  /// The beginning of the first packet.
+  func firstBytes(_ count: Int) -> [UInt8]? {
+    packets.first.map { Array(bytes[$0.place].prefix(count)) }
+  }
+
+  /// Adds what another file of the same recording has.
+  package mutating func merge(_ other: PacketRecording) {
+    for packet in other.packets {
+      add(
+        other.bytes[packet.place], at: packet.unixNanoseconds, isOutgoing: packet.isOutgoing,
+        originalLength: packet.originalLength)
+    }
+    descriptions += other.descriptions
+    notes += other.notes.filter { !notes.contains($0) }
+    sort()
+  }
+
+  private mutating func sort() {
+    var isSorted = true
+    for place in packets.indices.dropFirst()
+    where packets[place].unixNanoseconds < packets[place - 1].unixNanoseconds { isSorted = false }
+    guard !isSorted else { return }
+    let order = packets.indices.sorted {
+      (packets[$0].unixNanoseconds, $0) < (packets[$1].unixNanoseconds, $1)
+    }
+    packets = order.map { packets[$0] }
+  }
+
+  // MARK: As a capture
+
+  /// The ends of the made-up network: documentation's addresses (RFC 5737).
+  static let local: [UInt8] = [192, 0, 2, 1]
+  static let remote: [UInt8] = [192, 0, 2, 2]
+  static let port: UInt16 = 5004
+
+  /// Writes the packets as a pcap of raw IPv4 with nanoseconds, piece by piece.
+  package func capture(_ emit: ([UInt8]) throws -> Void) rethrows {
+    var piece = ByteWriter()
+    piece.uint32((0xa1b2_3c4d as UInt32).byteSwapped)
+    piece.uint16((2 as UInt16).byteSwapped)
+    piece.uint16((4 as UInt16).byteSwapped)
+    piece.uint32((0 as UInt32).byteSwapped)
+    piece.uint32((0 as UInt32).byteSwapped)
+    piece.uint32((262_144 as UInt32).byteSwapped)
+    piece.uint32((101 as UInt32).byteSwapped)
+    for packet in packets {
+      append(packet, to: &piece)
+      if piece.count > 1 << 20 {
+        try emit(piece.bytes)
+        piece = ByteWriter()
+      }
+    }
+    try emit(piece.bytes)
+  }
+
+  private func append(_ packet: Packet, to piece: inout ByteWriter) {
+    let (source, destination) =
+      packet.isOutgoing ? (Self.local, Self.remote) : (Self.remote, Self.local)
+    let seconds = Int64(packet.unixNanoseconds / 1_000_000_000)
+    let whole = max(0, min(seconds, Int64(UInt32.max)))
+    piece.uint32(UInt32(whole).byteSwapped)
+    piece.uint32(UInt32(max(0, packet.unixNanoseconds % 1_000_000_000)).byteSwapped)
+    piece.uint32(UInt32(28 + packet.place.count).byteSwapped)
+    piece.uint32(UInt32(28 + packet.originalLength).byteSwapped)
+    let udpLength = UInt16(clamping: 8 + packet.originalLength)
+    var ip: [UInt8] = [0x45, 0, 0, 0, 0, 0, 0x40, 0, 64, 17, 0, 0] + source + destination
+    let length = UInt16(clamping: 28 + packet.originalLength)
+    (ip[2], ip[3]) = (UInt8(length >> 8), UInt8(length & 255))
+    var sum: UInt32 = 0
+    for place in stride(from: 0, to: 20, by: 2) {
+      sum += UInt32(ip[place]) << 8 | UInt32(ip[place + 1])
+    }
+    sum = (sum & 0xffff) + (sum >> 16)
+    let check = ~UInt16(truncatingIfNeeded: (sum & 0xffff) + (sum >> 16))
+    (ip[10], ip[11]) = (UInt8(check >> 8), UInt8(check & 255))
+    piece.append(ip)
+    piece.uint16(Self.port)
+    piece.uint16(Self.port)
+    piece.uint16(udpLength)
+    piece.uint16(0)
+    piece.append(Array(bytes[packet.place]))
+  }
+
+  /// A description of one stream, by what a file says of it.
+  static func description(
+    kind: String, payloadType: UInt8, codec: String, format: String?, ssrc: UInt32?,
+    extensions: [(id: String, uri: String)]
+  ) -> String {
+    let address = local.map(String.init).joined(separator: ".")
+    let clock = ["opus": "48000/2", "pcmu": "8000", "pcma": "8000", "g722": "8000"][codec]
+    var lines = [
+      "v=0", "o=- 0 0 IN IP4 \(address)", "s=-", "t=0 0",
+      "m=\(kind) \(port) RTP/AVP \(payloadType)", "c=IN IP4 \(address)",
+      "a=rtpmap:\(payloadType) \(codec)/\(clock ?? (kind == "audio" ? "48000" : "90000"))",
+      "a=sendonly",
+    ]
+    if let format { lines.append("a=fmtp:\(payloadType) \(format)") }
+    lines += extensions.map { "a=extmap:\($0.id) \($0.uri)" }
+    if let ssrc { lines.append("a=ssrc:\(ssrc) cname:recording") }
+    return lines.joined(separator: "\r\n") + "\r\n"
+  }
+}

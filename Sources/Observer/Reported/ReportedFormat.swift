@@ -1,0 +1,94 @@
+package import Wire
+
+/// The formats in which other stacks' reports about themselves are stored.
+package enum ReportedFormat: String, Hashable, Sendable, CaseIterable {
+  /// An rtcstats dump, file format 2 or 3.
+  case rtcstats
+  /// Lines that Jitsi's clients and services send to their rtcstats server.
+  case jitsi
+  /// A dump of chrome://webrtc-internals, or of the rtcstats server of 2016.
+  case internals
+  /// Reports of getStats as JSON.
+  case getstats
+
+  /// The format that a file begins like; nil for none of these.
+  ///
+  /// - Parameter head: the first bytes, a few hundred at least where the file has them.
+  package init?(head: [UInt8]) {
+    if head.starts(with: Array("RTCStatsDump".utf8)) {
+      self = .rtcstats
+      return
+    }
+    // A byte order mark may stand before JSON.
+    let text = head.starts(with: [0xef, 0xbb, 0xbf]) ? head.dropFirst(3) : head[...]
+    let start = text.drop { $0 == 0x20 || (0x09...0x0d).contains($0) }
+    let words = String(decoding: start.prefix(2048), as: UTF8.self)
+    switch start.first {
+    case UInt8(ascii: "{"):
+      if words.contains("\"statsSessionId\"") {
+        self = .jitsi
+      } else if ["\"getUserMedia\"", "\"PeerConnections\"", "\"UserAgent"].contains(
+        where: words.contains)
+      {
+        self = .internals
+      } else {
+        // Which of the two JSON documents it is shows when it is read.
+        self = words.contains("\"type\"") ? .getstats : .internals
+      }
+    case UInt8(ascii: "["):
+      // A line begins with the name of a method; what getStats gave begins with an object.
+      let next = start.dropFirst().drop { $0 == 0x20 || (0x09...0x0d).contains($0) }
+      self = next.first == UInt8(ascii: "\"") ? .jitsi : .getstats
+    default: return nil
+    }
+  }
+
+  /// The format in words.
+  package var words: String {
+    switch self {
+    case .rtcstats: "rtcstats dump"
+    case .jitsi: "log of Jitsi"
+    case .internals: "dump of webrtc-internals"
+    case .getstats: "report of getStats"
+    }
+  }
+}
+
+extension ReportedEvent {
+  /// Puts events in the order of time, and leaves those of one connection as they are.
+  ///
+  /// What a page buffered before it was connected to its server comes late in a log; each report
+  /// builds on the one before.
+  ///
+  /// - Parameter keys: connection and time of each event, in the order of the file; a time that
+  ///   another clock gave is set to nil.
+  /// - Returns: the places of the events in the order of time.
+  package static func order(_ keys: inout [(connection: String?, milliseconds: Double?)]) -> [Int] {
+    let own = keys.filter { $0.connection != nil }.compactMap(\.milliseconds)
+    if let first = own.min(), let last = own.max() {
+      // What servers add has the time of their own clocks, which may be years off in a stored log.
+      for place in keys.indices where keys[place].connection == nil {
+        guard let time = keys[place].milliseconds else { continue }
+        if time < first - dayMilliseconds || time > last + dayMilliseconds {
+          keys[place].milliseconds = nil
+        }
+      }
+    }
+    var last: [String?: Double] = [:]
+    var times: [Double] = []
+    times.reserveCapacity(keys.count)
+    var isSorted = true
+    for (connection, milliseconds) in keys {
+      let before = last[connection] ?? -.infinity
+      // Without a time it happened right after the event before it.
+      let time = max(before, milliseconds ?? times.last ?? -.infinity)
+      last[connection] = time
+      if let latest = times.last, latest > time { isSorted = false }
+      times.append(time)
+    }
+    let places = Array(keys.indices)
+    return isSorted ? places : places.sorted { (times[$0], $0) < (times[$1], $1) }
+  }
+
+  private static var dayMilliseconds: Double { 86_400_000 }
+}

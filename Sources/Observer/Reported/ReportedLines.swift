@@ -1,0 +1,201 @@
+package import Wire
+
+/// Reads logs of one JSON value a line: rtcstats dumps, and what Jitsi's services store.
+///
+/// Lines have to come in the order of the file, since each builds on those before it.
+package struct ReportedLines: Sendable {
+  /// Who wrote the lines.
+  package enum Dialect: Hashable, Sendable {
+    /// rtcstats, file format 2 and 3: a time is the distance from the line before.
+    case rtcstats
+    /// Clients of Jitsi: each line has its own time.
+    case jitsi
+  }
+
+  package let dialect: Dialect
+  /// What the file says about itself, in its first lines.
+  package private(set) var head: JSONValue?
+  /// How many lines were no events, and passed over.
+  package private(set) var strangeLines: UInt64 = 0
+  private var lastMilliseconds = 0.0
+  /// The offer and answer that each connection created last, without which descriptions that name
+  /// only what changed cannot be read.
+  private var created: [String: [String: String]] = [:]
+
+  package init(_ dialect: Dialect) { self.dialect = dialect }
+
+  /// What one value of a log may cost: lines of conferences with many streams are long.
+  package static let limits: JSONValue.Limits = {
+    var limits = JSONValue.Limits()
+    limits.depth = 64
+    limits.values = 2_000_000
+    return limits
+  }()
+
+  /// Reads a line; nil for one that says nothing.
+  package mutating func event(ofLine line: String) -> ReportedEvent? {
+    guard let value = try? JSONValue(parsing: line, limits: Self.limits) else {
+      if !line.allSatisfy(\.isWhitespace), line != "RTCStatsDump" { strangeLines += 1 }
+      return nil
+    }
+    switch value {
+    case .list(let items): return event(items)
+    case .object: return event(ofObject: value)
+    default:
+      strangeLines += 1
+      return nil
+    }
+  }
+
+  /// `[method, connection, value, ...extra, time]`.
+  private mutating func event(_ items: [JSONValue]) -> ReportedEvent? {
+    guard items.count >= 3, let key = items[0].identifier, let time = items.last?.number else {
+      strangeLines += 1
+      return nil
+    }
+    let milliseconds = dialect == .rtcstats ? lastMilliseconds + time : time
+    lastMilliseconds = milliseconds
+    let method = dialect == .rtcstats ? ReportedNames.methods[key] ?? key : key
+    let value = items.count > 3 ? items[2].unlessNull?.opened(ifStateOf: method) : nil
+    var connection = items[1].identifier
+    // Chromium gives the calls for devices an id of the kind that connections have.
+    if method.hasPrefix("navigator.") || method.hasPrefix("MediaStreamTrack.") { connection = nil }
+    let extra = items.count > 4 ? items[3].text : nil
+    return ReportedEvent(
+      connection: connection, unixMilliseconds: milliseconds,
+      content: content(method, connection, value), correlation: extra)
+  }
+
+  private mutating func content(
+    _ method: String, _ connection: String?, _ value: JSONValue?
+  ) -> ReportedEvent.Content {
+    switch method {
+    case "getStats", "getstats": return .stats(stats(value ?? .object([])))
+    case "create" where connection != nil: return .connection(configuration: value)
+    default: break
+    }
+    guard let connection, let value, let description = Self.description(value) else {
+      return ReportedNames.content(method, value)
+    }
+    switch method {
+    case "createOfferOnSuccess", "createAnswerOnSuccess":
+      created[connection, default: [:]][description.type] = description.sdp
+      return ReportedNames.content(method, value)
+    case "setLocalDescription", "setLocalDescriptionOnSuccess":
+      let base = created[connection]?[description.type]
+      let sdp = base.map { Self.expand(description.sdp, from: $0) } ?? description.sdp
+      return ReportedNames.content(
+        method, .members(("type", .text(description.type)), ("sdp", .text(sdp))))
+    default: return ReportedNames.content(method, value)
+    }
+  }
+
+  private static func description(_ value: JSONValue) -> (type: String, sdp: String)? {
+    guard let type = value["type"]?.text, let sdp = value["sdp"]?.text else { return nil }
+    return (type, sdp)
+  }
+
+  /// Fills in the sections that are only named, by `v=` or `m=`, as they are those of a base.
+  private static func expand(_ sdp: String, from base: String) -> String {
+    let known = sections(base)
+    let parts = sections(sdp)
+    guard parts.enumerated().contains(where: { $1 == ($0 == 0 ? "v=" : "m=") }) else { return sdp }
+    let whole = parts.enumerated().map { place, part in
+      part == (place == 0 ? "v=" : "m=") && place < known.count ? known[place] : part
+    }
+    return whole.joined(separator: "\r\n") + "\r\n"
+  }
+
+  /// The session part and the m-sections, each without the end of its last line.
+  private static func sections(_ sdp: String) -> [String] {
+    var sections: [[Substring]] = [[]]
+    for line in sdp.split(omittingEmptySubsequences: true, whereSeparator: \.isNewline) {
+      if line.hasPrefix("m=") { sections.append([]) }
+      sections[sections.count - 1].append(line)
+    }
+    return sections.map { $0.joined(separator: "\r\n") }
+  }
+
+  // MARK: Statistics
+
+  private func stats(_ value: JSONValue) -> ReportedStats {
+    dialect == .rtcstats ? numberedStats(value) : factoredStats(value)
+  }
+
+  /// Of rtcstats: names as numbers, the time that objects share as `t`, and null for what is gone.
+  ///
+  /// Chromium writes whole reports in the same file format; those objects have their ids inside.
+  private func numberedStats(_ value: JSONValue) -> ReportedStats {
+    var report = ReportedStats(form: .changes, timestamp: nil, objects: [])
+    var isWhole = !value.members.isEmpty
+    for member in value.members {
+      switch member.value {
+      case .object(let members):
+        isWhole = isWhole && members.contains { $0.name == "id" }
+        report.objects.append(
+          ReportedStats.Object(id: member.name, members: members.compactMap(Self.named)))
+      case .null: report.objects.append(ReportedStats.Object(id: member.name, members: nil))
+      default:
+        if ReportedNames.members[member.name] == "timestamp" || member.name == "timestamp" {
+          report.timestamp = member.value.number
+        }
+      }
+    }
+    if isWhole { report.form = .whole }
+    return report
+  }
+
+  private static func named(_ member: JSONValue.Member) -> JSONValue.Member? {
+    var member = member
+    if member.name == "id" { return nil }
+    if member.name == "type", let number = member.value.integer,
+      (1...Int64(ReportedNames.types.count)).contains(number)
+    {
+      member.value = .text(ReportedNames.types[Int(number) - 1])
+    }
+    if let name = ReportedNames.members[member.name] { member.name = name }
+    return member
+  }
+
+  /// Of Jitsi: objects that are there with what changed, and 0 for the time that they share.
+  private func factoredStats(_ value: JSONValue) -> ReportedStats {
+    var report = ReportedStats(
+      map: value, form: .changedMembers, timestamp: value["timestamp"]?.number)
+    for place in report.objects.indices {
+      report.objects[place].members?.removeAll { $0.name == "timestamp" && $0.value.number == 0 }
+    }
+    return report
+  }
+
+  // MARK: Lines that are objects
+
+  /// The head of a file, or what a bridge, Jicofo or Jigasi stored.
+  private mutating func event(ofObject value: JSONValue) -> ReportedEvent? {
+    guard let type = value["type"]?.text, value["statsSessionId"] != nil else {
+      if head == nil { head = value } else { strangeLines += 1 }
+      return nil
+    }
+    var data = value["data"]
+    if case .text(let text)? = data, let inner = try? JSONValue(parsing: text, limits: Self.limits)
+    {
+      data = inner
+    }
+    if let time = data?["timestamp"]?.number { lastMilliseconds = time }
+    return ReportedEvent(
+      connection: nil, unixMilliseconds: lastMilliseconds > 0 ? lastMilliseconds : nil,
+      content: .event(name: type, detail: data))
+  }
+}
+
+extension JSONValue {
+  /// Chromium writes the states of its own logs as JSON inside of a text: `"\"stable\""`.
+  func opened(ifStateOf method: String) -> JSONValue {
+    guard method.hasSuffix("statechange"), case .text(let text) = self, text.hasPrefix("\""),
+      let inner = try? JSONValue(parsing: text)
+    else { return self }
+    return inner
+  }
+
+  /// The value; nil for null and for an empty text, which stand for nothing.
+  var unlessNull: JSONValue? { self == .null || self == .text("") ? nil : self }
+}

@@ -1,0 +1,152 @@
+import Wire
+
+/// The names that files of reports use, in the words of the W3C API.
+enum ReportedNames {
+  /// The functions of the API whose calls are recorded; others are events.
+  private static let calls: Set<String> = [
+    "createOffer", "createAnswer", "setLocalDescription", "setRemoteDescription",
+    "addIceCandidate", "addTrack", "removeTrack", "addTransceiver", "addStream", "removeStream",
+    "createDataChannel", "close", "restartIce", "setConfiguration", "setCodecPreferences",
+    "setHeaderExtensionsToNegotiate", "setParameters", "replaceTrack", "getUserMedia",
+    "getDisplayMedia", "enumerateDevices", "applyConstraints", "stop", "updateIce", "peerIdentity",
+  ]
+
+  /// What a method of a log was: a call, its result, or an event.
+  static func content(_ method: String, _ value: JSONValue?) -> ReportedEvent.Content {
+    var name = method
+    for prefix in ["navigator.mediaDevices.", "navigator.", "MediaStreamTrack."]
+    where name.hasPrefix(prefix) { name.removeFirst(prefix.count) }
+    for (ending, isGood) in [("OnSuccess", true), ("OnFailure", false)]
+    where name.hasSuffix(ending) {
+      let call = String(name.dropLast(ending.count))
+      guard calls.contains(call) else { continue }
+      return isGood ? .success(name: call, result: value) : .failure(name: call, reason: value)
+    }
+    if calls.contains(name) { return .call(name: name, arguments: value) }
+    return .event(name: event(name), detail: value)
+  }
+
+  /// `icecandidate` of `onicecandidate`; old ones of Chromium are said in today's words.
+  private static func event(_ name: String) -> String {
+    switch name {
+    case "legacyIceConnectionStateChange", "iceConnectionStateChange":
+      return "iceconnectionstatechange"
+    case "signalingStateChange": return "signalingstatechange"
+    case "connectionStateChange": return "connectionstatechange"
+    case "iceGatheringStateChange", "onIceGatheringStateChange": return "icegatheringstatechange"
+    case "onRenegotiationNeeded": return "negotiationneeded"
+    case "onAddStream": return "addstream"
+    case "onRemoveStream": return "removestream"
+    case "onIceCandidate": return "icecandidate"
+    default:
+      guard name.hasPrefix("on"), name.dropFirst(2).first?.isLowercase == true else { return name }
+      return String(name.dropFirst(2))
+    }
+  }
+
+  // MARK: rtcstats, file format 3
+
+  /// The methods that rtcstats writes as numbers.
+  static let methods: [String: String] = {
+    var names = [
+      "g": "getStats", "1": "getStats", "2": "createOffer", "3": "createOfferOnSuccess",
+      "12": "createOfferOnFailure", "4": "createAnswer", "5": "createAnswerOnSuccess",
+      "13": "createAnswerOnFailure", "6": "setLocalDescription",
+      "7": "setLocalDescriptionOnSuccess", "14": "setLocalDescriptionOnFailure",
+      "8": "setRemoteDescription", "9": "setRemoteDescriptionOnSuccess",
+      "15": "setRemoteDescriptionOnFailure", "10": "addIceCandidate",
+      "11": "addIceCandidateOnSuccess", "16": "addIceCandidateOnFailure", "20": "onicecandidate",
+      "21": "onicecandidateerror", "22": "ontrack", "23": "onsignalingstatechange",
+      "24": "oniceconnectionstatechange", "25": "onconnectionstatechange",
+      "26": "onicegatheringstatechange", "27": "onnegotiationneeded", "28": "ondatachannel",
+      "30": "addTrack", "31": "addTrackOnSuccess", "32": "addTransceiver",
+      "33": "addTransceiverOnSuccess", "34": "removeTrack", "35": "createDataChannel",
+      "36": "close", "37": "restartIce", "38": "setConfiguration", "39": "create",
+      "40": "constraints", "41": "setCodecPreferences", "42": "setHeaderExtensionsToNegotiate",
+      "50": "setParameters", "51": "replaceTrack", "70": "MediaStreamTrack.stop",
+      "71": "MediaStreamTrack.applyConstraints", "72": "MediaStreamTrack.onended",
+      "73": "MediaStreamTrack.onmute", "74": "MediaStreamTrack.onunmute",
+      "80": "HTMLMediaElement.resize",
+    ]
+    let devices = [
+      "60": "getUserMedia", "61": "getUserMediaOnSuccess", "65": "getUserMediaOnFailure",
+      "63": "getDisplayMedia", "64": "getDisplayMediaOnSuccess",
+      "68": "getDisplayMediaOnFailure", "66": "enumerateDevices", "67": "ondevicechange",
+    ]
+    for (number, name) in devices { names[number] = "navigator.mediaDevices.\(name)" }
+    return names
+  }()
+
+  /// The types of statistics by their numbers, from 1.
+  static let types = [
+    "inbound-rtp", "outbound-rtp", "remote-inbound-rtp", "remote-outbound-rtp", "transport",
+    "candidate-pair", "local-candidate", "remote-candidate", "data-channel", "peer-connection",
+    "certificate", "media-source", "media-playout", "codec",
+  ]
+
+  /// The members of statistics that rtcstats writes as numbers; `t` is the time.
+  static let members: [String: String] = {
+    var names = ["t": "timestamp"]
+    for (first, list) in numberedMembers {
+      for (place, name) in list.split(separator: " ").enumerated() {
+        names[String(first + place)] = String(name)
+      }
+    }
+    return names
+  }()
+
+  /// Runs of numbers, each with the members that it names in order.
+  private static let numberedMembers: [(Int, String)] = [
+    (4, "payloadType transportId mimeType clockRate channels sdpFmtpLine ssrc kind codecId"),
+    (
+      14,
+      """
+      packetsReceived packetsLost jitter trackIdentifier mid remoteId framesDecoded \
+      keyFramesDecoded framesDropped frameWidth frameHeight framesPerSecond qpSum totalDecodeTime \
+      totalInterFrameDelay totalSquaredInterFrameDelay pauseCount totalPausesDuration freezeCount \
+      totalFreezesDuration lastPacketReceivedTimestamp headerBytesReceived packetsDiscarded \
+      fecPacketsReceived fecPacketsDiscarded fecBytesReceived fecSsrc bytesReceived nackCount \
+      firCount pliCount totalProcessingDelay estimatedPlayoutTimestamp jitterBufferDelay \
+      jitterBufferTargetDelay jitterBufferEmittedCount jitterBufferMinimumDelay \
+      totalSamplesReceived concealedSamples silentConcealedSamples concealmentEvents \
+      insertedSamplesForDeceleration removedSamplesForAcceleration audioLevel totalAudioEnergy \
+      totalSamplesDuration framesReceived decoderImplementation playoutId powerEfficientDecoder \
+      framesAssembledFromMultiplePackets totalAssemblyTime contentType googTimingFrameInfo \
+      retransmittedPacketsReceived retransmittedBytesReceived rtxSsrc totalCorruptionProbability \
+      totalSquaredCorruptionProbability corruptionMeasurements localId roundTripTime \
+      totalRoundTripTime fractionLost roundTripTimeMeasurements packetsSent bytesSent \
+      mediaSourceId rid encodingIndex headerBytesSent retransmittedPacketsSent \
+      retransmittedBytesSent targetBitrate totalEncodedBytesTarget framesSent hugeFramesSent \
+      framesEncoded keyFramesEncoded totalEncodeTime totalPacketSendDelay qualityLimitationReason \
+      qualityLimitationDurations qualityLimitationResolutionChanges encoderImplementation \
+      powerEfficientEncoder active scalabilityMode remoteTimestamp reportsSent echoReturnLoss \
+      echoReturnLossEnhancement width height frames synthesizedSamplesDuration \
+      synthesizedSamplesEvents totalPlayoutDelay totalSamplesCount dataChannelsOpened \
+      dataChannelsClosed label protocol dataChannelIdentifier state messagesSent \
+      messagesReceived iceRole iceLocalUsernameFragment dtlsState iceState \
+      selectedCandidatePairId localCertificateId remoteCertificateId tlsVersion dtlsCipher \
+      dtlsRole srtpCipher selectedCandidatePairChanges rtcpTransportStatsId address port \
+      candidateType priority url relayProtocol foundation relatedAddress relatedPort \
+      usernameFragment tcpType networkType
+      """
+    ),
+    (148, "localCandidateId remoteCandidateId nominated lastPacketSentTimestamp"),
+    (
+      152,
+      """
+      currentRoundTripTime availableOutgoingBitrate availableIncomingBitrate requestsReceived \
+      requestsSent responsesReceived responsesSent consentRequestsSent packetsDiscardedOnSend \
+      bytesDiscardedOnSend
+      """
+    ),
+    (163, "fingerprint fingerprintAlgorithm base64Certificate issuerCertificateId"),
+    (
+      167,
+      """
+      psnrMeasurements psnrSum packetsReceivedWithEct1 packetsReceivedWithCe \
+      packetsReportedAsLost packetsReportedAsLostButRecovered packetsWithBleachedEct1Marking \
+      packetsSentWithEct1 ccfbMessagesSent ccfbMessagesReceived
+      """
+    ),
+  ]
+}

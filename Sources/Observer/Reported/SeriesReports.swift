@@ -1,0 +1,176 @@
+import Wire
+
+/// Turns the series that webrtc-internals has of each member of each object back into reports.
+///
+/// A series ends with the last report that its object was in, and may begin later than others: it
+/// is laid on the times of the longest one from its end on.
+struct SeriesReports {
+  struct Report {
+    /// Unix time in milliseconds.
+    var time: Double
+    var stats: ReportedStats
+    fileprivate init(time: Double) {
+      self.time = time
+      stats = ReportedStats(form: .whole, timestamp: time, objects: [])
+    }
+  }
+
+  private(set) var reports: [Report] = []
+  /// Whether the times of reports were spread evenly, as dumps of before 2023 have none.
+  private(set) var hasSpreadTimes = false
+  private var place = 0
+
+  private struct Series {
+    var name: String
+    var values: [JSONValue]
+  }
+
+  private struct Object {
+    var id: String
+    var type: String
+    var series: [Series] = []
+    var count = 0
+    var start: Double?
+    var end: Double?
+
+    /// When each of its samples was taken; nil where the dump has no times of samples.
+    var times: [Double]? {
+      guard let series = series.first(where: { $0.name == "timestamp" }) else { return nil }
+      let times = series.values.compactMap(\.number)
+      return times.count == series.values.count ? times : nil
+    }
+  }
+
+  init(_ stats: JSONValue?) {
+    let objects = Self.objects(stats)
+    let times = Self.times(objects)
+    hasSpreadTimes = times.isSpread
+    reports = times.values.map { Report(time: $0) }
+    guard !reports.isEmpty else { return }
+    for object in objects { lay(object) }
+  }
+
+  /// The next report, if it was made before a time; nil stands for no time at all.
+  mutating func next(before time: Double?) -> Report? {
+    guard place < reports.count, let time, reports[place].time < time else { return nil }
+    place += 1
+    return reports[place - 1]
+  }
+
+  // MARK: Reading
+
+  private static func objects(_ stats: JSONValue?) -> [Object] {
+    var objects: [Object] = []
+    var places: [String: Int] = [:]
+    for member in stats?.members ?? [] {
+      guard let (id, name) = parts(of: member.name) else { continue }
+      let values = self.values(member.value["values"])
+      let place = places[id] ?? objects.count
+      if place == objects.count {
+        let type = member.value["statsType"]?.text ?? LegacyStatistics.type(ofID: id)
+        objects.append(Object(id: id, type: type))
+        places[id] = place
+      }
+      objects[place].series.append(Series(name: name, values: values))
+      if values.count >= objects[place].count {
+        objects[place].count = values.count
+        objects[place].start = member.value["startTime"]?.text.flatMap(milliseconds)
+        objects[place].end = member.value["endTime"]?.text.flatMap(milliseconds)
+      }
+    }
+    return objects
+  }
+
+  /// `id-member`, and `id-[computed/s]`; ids may have hyphens as well.
+  private static func parts(of key: String) -> (id: String, name: String)? {
+    let split = key.firstIndex(of: "[") ?? key.lastIndex(of: "-").map { key.index(after: $0) }
+    guard let split, split > key.startIndex else { return nil }
+    let id = key[..<split]
+    return (String(id.hasSuffix("-") ? id.dropLast() : id), String(key[split...]))
+  }
+
+  /// An array, mostly as JSON in a text.
+  private static func values(_ value: JSONValue?) -> [JSONValue] {
+    guard case .text(let text)? = value else { return value?.elements ?? [] }
+    return (try? JSONValue(parsing: text, limits: ReportedLines.limits))?.elements ?? []
+  }
+
+  /// When reports were made: the times of the object with the most samples, of which those that the
+  /// other side reports are left out, since their times are those of its reports.
+  private static func times(_ objects: [Object]) -> (values: [Double], isSpread: Bool) {
+    let own = objects.filter { !$0.type.hasPrefix("remote-") || $0.type == "remote-candidate" }
+    let longest = own.max { $0.count < $1.count }
+    let timed = own.compactMap(\.times).max { $0.count < $1.count }
+    if let timed, timed.count >= longest?.count ?? 0 { return (timed.sorted(), false) }
+    guard let longest, longest.count > 0, let end = longest.end else { return (timed ?? [], false) }
+    let start = min(longest.start ?? end, end)
+    let steps = Double(max(longest.count - 1, 1))
+    return (
+      (0..<longest.count).map { start + (end - start) * Double($0) / steps }, true
+    )
+  }
+
+  /// Puts the samples of an object into the reports, so that its last one comes at its end.
+  private mutating func lay(_ object: Object) {
+    guard object.count > 0 else { return }
+    let end = object.end ?? reports[reports.count - 1].time
+    // The report nearest to the end; times of the dump and of its samples differ by milliseconds.
+    let last =
+      reports.indices.min { abs(reports[$0].time - end) < abs(reports[$1].time - end) } ?? 0
+    for sample in 0..<object.count {
+      let place = last - (object.count - 1 - sample)
+      guard reports.indices.contains(place) else { continue }
+      var members = [JSONValue.Member("type", .text(object.type))]
+      for series in object.series {
+        let index = sample - (object.count - series.values.count)
+        guard index >= 0, let value = series.values[index].unlessInvalid else { continue }
+        members.append(JSONValue.Member(series.name, value))
+      }
+      reports[place].stats.objects.append(ReportedStats.Object(id: object.id, members: members))
+    }
+  }
+
+  // MARK: Dates
+
+  /// Unix time of `2026-06-03T09:09:02.822Z`, or of `08/11/2020, 10:58:45`, whose day and month
+  /// depend on the user's language; nil for other texts.
+  static func milliseconds(_ text: String) -> Double? {
+    let parts = text.split { "-T:Z/, ".contains($0) }
+    guard parts.count >= 6, text.contains("T") || text.contains(", "),
+      let hour = Double(parts[3]), let minute = Double(parts[4]), let second = Double(parts[5])
+    else { return nil }
+    guard var year = Int64(parts[0]), var month = Int64(parts[1]), var day = Int64(parts[2]) else {
+      return nil
+    }
+    if text.contains("/") {
+      (day, year) = (year, day)
+      if month > 12 { (day, month) = (month, day) }
+    }
+    if text.hasSuffix("PM"), hour < 12 {
+      return milliseconds(year, month, day, hour + 12, minute, second)
+    }
+    return milliseconds(year, month, day, hour, minute, second)
+  }
+
+  /// By the days of the Gregorian calendar, counted from March so that leap days come last.
+  private static func milliseconds(
+    _ year: Int64, _ month: Int64, _ day: Int64, _ hour: Double, _ minute: Double, _ second: Double
+  ) -> Double? {
+    guard (1970...2200).contains(year), (1...12).contains(month), (1...31).contains(day) else {
+      return nil
+    }
+    let years = month > 2 ? year : year - 1
+    let monthFromMarch = (month + 9) % 12
+    let days =
+      years * 365 + years / 4 - years / 100 + years / 400 + (monthFromMarch * 153 + 2) / 5 + day
+      - 719_469
+    return Double(days) * 86_400_000 + ((hour * 60 + minute) * 60 + second) * 1000
+  }
+}
+
+extension JSONValue {
+  /// The value; nil for null and for the dates that Chromium could not compute.
+  fileprivate var unlessInvalid: JSONValue? {
+    self == .null || self == .text("Invalid Date") ? nil : self
+  }
+}

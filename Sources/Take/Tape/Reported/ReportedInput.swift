@@ -1,0 +1,170 @@
+package import Observer
+package import Wire
+
+extension MachineKind {
+  /// What another stack reported about itself: nothing of it is executed again.
+  package static let reported = MachineKind(rawValue: 5)
+}
+
+/// The kinds of steps; the numbers are stored and never change.
+private enum ReportedStep {
+  static let connection = StepKind(1)
+  static let call = StepKind(2)
+  static let reply = StepKind(4)
+  static let event = StepKind(5)
+  static let stats = StepKind(6)
+  static let notSeen = StepKind(7)
+}
+
+/// What a file of reports says about itself: the configuration of its actor.
+package struct ReportedGenesis: Codable, Hashable, Sendable {
+  /// The format in words.
+  package var format: String
+  /// What the file says about browser, machine and page, as JSON.
+  package var head: String?
+
+  package init(format: String, head: String?) {
+    self.format = format
+    self.head = head
+  }
+}
+
+/// Something that another stack reported, with the connection that it is about.
+///
+/// The time is that of the report; the step may come later, where a file is out of order.
+package enum ReportedInput: RecordedInput {
+  case genesis(ReportedGenesis)
+  /// A connection was made; configuration is JSON.
+  case connection(peer: UInt32, at: Instant, label: String, configuration: String)
+  /// A call of the API; peer 0 is the page.
+  case call(peer: UInt32, at: Instant, id: UInt32, name: String, arguments: String)
+  /// The result of a call, as JSON, or why it failed.
+  case reply(peer: UInt32, at: Instant, id: UInt32, reply: String?, error: String?)
+  case event(peer: UInt32, at: Instant, name: String, detail: String)
+  /// A report of getStats, as `ReportedStats.value` writes it.
+  case stats(peer: UInt32, at: Instant, id: UInt32, report: String)
+  /// What the file does not have: a kind of coverage, and why.
+  case notSeen(what: String, reason: String)
+  /// It never comes.
+  case deadline
+
+  package var stepKind: StepKind {
+    switch self {
+    case .genesis: .genesis
+    case .connection: ReportedStep.connection
+    case .call: ReportedStep.call
+    case .reply: ReportedStep.reply
+    case .event: ReportedStep.event
+    case .stats: ReportedStep.stats
+    case .notSeen: ReportedStep.notSeen
+    case .deadline: .deadline
+    }
+  }
+
+  package var byteCount: Int {
+    switch self {
+    case .genesis, .deadline: 0
+    case .connection(_, _, let label, let text): label.utf8.count + text.utf8.count
+    case .call(_, _, _, let name, let text), .event(_, _, let name, let text):
+      name.utf8.count + text.utf8.count
+    case .reply(_, _, _, let reply, let error): (reply ?? error ?? "").utf8.count
+    case .stats(_, _, _, let text): text.utf8.count
+    case .notSeen(let what, let reason): what.utf8.count + reason.utf8.count
+    }
+  }
+
+  package var title: String {
+    switch self {
+    case .genesis(let genesis): "a \(genesis.format)"
+    case .connection(let peer, _, _, _): "connection \(peer) is made"
+    case .call(_, _, _, let name, _): name
+    case .reply(_, _, let id, _, let error): error == nil ? "result of \(id)" : "failure of \(id)"
+    case .event(_, _, let name, _): name
+    case .stats: "getStats"
+    case .notSeen(let what, _): what
+    case .deadline: "deadline"
+    }
+  }
+
+  package func write(to transcript: inout Transcript) {
+    switch self {
+    case .genesis(let genesis):
+      transcript.addActor(.reported, configuration: CanonicalJSON.text(genesis), seed: [])
+    case .connection(let peer, let at, let label, let configuration):
+      let arguments = JSONText.object([
+        ("label", .text(label)), ("configuration", JSONText(configuration)),
+      ])
+      add(CallRequestRow(name: Self.maker, arguments: arguments.text), peer, at, &transcript)
+    case .call(let peer, let at, let id, let name, let arguments):
+      add(CallRequestRow(call: id, name: name, arguments: arguments), peer, at, &transcript)
+    case .reply(let peer, let at, let id, let reply, let error):
+      add(CallReplyRow(call: id, reply: reply, error: error), peer, at, &transcript)
+    case .event(let peer, let at, let name, let detail):
+      add(EventRow(type: name, detail: detail), peer, at, &transcript)
+    case .stats(let peer, let at, let id, let report):
+      add(CallRequestRow(call: id, name: Self.sampler, arguments: report), peer, at, &transcript)
+    case .notSeen(let what, let reason):
+      transcript.add(CallRequestRow(name: what, arguments: reason), of: 0)
+    case .deadline: break
+    }
+  }
+
+  private func add(
+    _ row: some StampedRow, _ peer: UInt32, _ at: Instant, _ transcript: inout Transcript
+  ) {
+    transcript.add(of: peer, at: at) { $0.add(row) }
+  }
+
+  fileprivate static let maker = "RTCPeerConnection"
+  fileprivate static let sampler = "getStats"
+}
+
+/// Makes the inputs of reports again from their rows.
+package struct ReportedDecoder: InputDecoder {
+  package init() {}
+
+  package mutating func input(of head: StepHead, _ rows: borrowing RowList, _ range: Range<Int>)
+    -> (any RecordedInput)?
+  {
+    if head.kind == .deadline { return ReportedInput.deadline }
+    guard let row = range.last else { return nil }
+    switch head.kind {
+    case .genesis:
+      return ActorRow(rows, row)
+        .flatMap { CanonicalJSON.value(ReportedGenesis.self, from: $0.configuration) }
+        .map { ReportedInput.genesis($0) }
+    case ReportedStep.reply:
+      return CallReplyRow(rows, row).map {
+        ReportedInput.reply(
+          peer: $0.peer.number, at: $0.at, id: $0.call, reply: $0.reply, error: $0.error)
+      }
+    case ReportedStep.event:
+      return EventRow(rows, row).map {
+        ReportedInput.event(peer: $0.peer.number, at: $0.at, name: $0.type, detail: $0.detail)
+      }
+    default:
+      return CallRequestRow(rows, row).flatMap { Self.input(of: head.kind, $0) }
+    }
+  }
+
+  private static func input(of kind: StepKind, _ row: CallRequestRow) -> ReportedInput? {
+    switch kind {
+    case ReportedStep.connection:
+      guard row.name == ReportedInput.maker,
+        let value = try? JSONValue(parsing: row.arguments, limits: ReportedLines.limits),
+        let label = value["label"]?.text
+      else { return nil }
+      return .connection(
+        peer: row.peer.number, at: row.at, label: label,
+        configuration: value["configuration"]?.json ?? "null")
+    case ReportedStep.call:
+      return .call(
+        peer: row.peer.number, at: row.at, id: row.call, name: row.name, arguments: row.arguments)
+    case ReportedStep.stats:
+      guard row.name == ReportedInput.sampler else { return nil }
+      return .stats(peer: row.peer.number, at: row.at, id: row.call, report: row.arguments)
+    case ReportedStep.notSeen: return .notSeen(what: row.name, reason: row.arguments)
+    default: return nil
+    }
+  }
+}

@@ -1,0 +1,102 @@
+package import Observer
+package import Wire
+
+/// What another stack reported about itself, as a machine on the tape.
+///
+/// It folds reports: changes of statistics into whole objects, states into transitions, objects into
+/// pairs, tracks and levels. A replay folds them again; what the other stack did is not executed.
+package final class ReportedMachine: RecordedMachine {
+  package static var machineKind: MachineKind { .reported }
+  package static func decoder(_ contents: ContentSource) -> ReportedDecoder { ReportedDecoder() }
+
+  private var peers: [UInt32: ReportedPeer] = [:]
+  package var deadline: Instant? { nil }
+
+  package init() {}
+
+  /// A file may claim any number of connections.
+  package static let peersMaximum = 10_000
+
+  package func step(
+    _ input: ReportedInput, at now: Instant, into outbox: inout Outbox<ReportedOutput>
+  ) {
+    switch input {
+    case .genesis(let genesis):
+      outbox.append(
+        .coverage(
+          what: "reported",
+          reason: "a \(genesis.format): what another stack said of itself, without packets"))
+    case .connection(let peer, let at, let label, let configuration):
+      guard peer > 0, peers[peer] == nil, peers.count < Self.peersMaximum else { return }
+      peers[peer] = ReportedPeer()
+      var row = PeerRow(label: label, role: "reported")
+      row.configuration = configuration
+      outbox.append(.row(.peer(row), peer: peer, at: at))
+    case .call(let peer, let at, _, let name, let arguments):
+      peers[peer]?.call(name, arguments) { outbox.append(.row($0, peer: peer, at: at)) }
+    case .event(let peer, let at, let name, let detail):
+      peers[peer]?.event(name, detail) { outbox.append(.row($0, peer: peer, at: at)) }
+    case .stats(let peer, let at, let id, let text):
+      guard let value = try? JSONValue(parsing: text, limits: ReportedLines.limits),
+        let report = ReportedStats(value)
+      else { return }
+      peers[peer]?.sample(report, at, id) { outbox.append(.row($0, peer: peer, at: at)) }
+    case .notSeen(let what, let reason):
+      outbox.append(.coverage(what: what, reason: reason))
+    case .reply, .deadline: break
+    }
+  }
+}
+
+/// What followed from a report: a row of the connection that it is about, or what is missing.
+package enum ReportedOutput: RecordedOutput {
+  case row(Row, peer: UInt32, at: Instant)
+  case coverage(what: String, reason: String)
+
+  package enum Row: Sendable {
+    case peer(PeerRow)
+    case state(StateRow)
+    case signaling(SignalingRow)
+    case candidate(CandidateRow)
+    case pair(CandidatePairRow)
+    case track(TrackRow)
+    case channel(ChannelRow)
+    case stat(StatRow)
+    case reply(CallReplyRow)
+    case level(LevelRow)
+    case speech(SpeechRow)
+  }
+
+  package var byteCount: Int {
+    switch self {
+    case .row(.stat(let row), _, _): row.members.utf8.count
+    case .row(.signaling(let row), _, _): row.message.utf8.count
+    default: 0
+    }
+  }
+
+  package func write(to transcript: inout Transcript) {
+    switch self {
+    case .coverage(let what, let reason):
+      transcript.addCoverage(from: .zero, to: transcript.at, what: what, reason: reason)
+    case .row(let row, let peer, let at):
+      transcript.add(of: peer, at: at) { transcript in
+        switch row {
+        case .peer(var row):
+          row.actor = ActorNumber(number: transcript.actor)
+          transcript.add(row)
+        case .state(let row): transcript.add(row)
+        case .signaling(let row): transcript.add(row)
+        case .candidate(let row): transcript.add(row)
+        case .pair(let row): transcript.add(row)
+        case .track(let row): transcript.add(row)
+        case .channel(let row): transcript.add(row)
+        case .stat(let row): transcript.add(row)
+        case .reply(let row): transcript.add(row)
+        case .level(let row): transcript.add(row)
+        case .speech(let row): transcript.add(row)
+        }
+      }
+    }
+  }
+}
