@@ -11,15 +11,16 @@ extension PacketRecording {
       let milliseconds = log.beganMilliseconds.map { packet.milliseconds &- $0 } ?? 0
       let distance = max(-86_400_000_000, min(milliseconds, 86_400_000_000))
       add(
-        packet.bytes, at: (max(0, began) &+ max(0, distance)) &* 1_000_000,
+        packet.bytes, at: (max(0, min(began, 4_000_000_000_000)) + distance) * 1_000_000,
         isOutgoing: packet.isOutgoing, originalLength: packet.length)
     }
     if log.hasNoExtensionIDs {
       notes.append("it does not say the ids of header extensions: those here are made up")
     }
     notes.append("it has headers of RTP and no payload, so that nothing can be decoded")
-    for (what, count) in log.others {
-      notes.append("\(counted(count, what)) have no place in a take")
+    if !log.others.isEmpty {
+      let list = log.others.map { counted($0.count, $0.what) }.joined(separator: ", ")
+      notes.append("left out, as a take has no place for it: \(list)")
     }
     if log.damagedBytes > 0 {
       notes.append("\(counted(UInt64(log.damagedBytes), "byte")) are damaged or cut off")
@@ -47,7 +48,7 @@ struct EventLog {
   private static let otherNames: [Int: String] = [
     6: "audio playout event", 7: "decoded frame", 18: "loss-based estimate",
     19: "delay-based estimate", 20: "audio adaptation", 21: "probe cluster", 22: "probe result",
-    23: "failed probe", 24: "application limit", 25: "candidate pair", 26: "check of a pair",
+    23: "failed probe", 24: "application limit", 25: "candidate pair", 26: "connectivity check",
     27: "DTLS state", 28: "DTLS writable state", 32: "route change", 33: "remote estimate",
     34: "minimum delay",
   ]
@@ -83,7 +84,10 @@ struct EventLog {
 
   /// The fields of a batch of packets: the first one's, and deltas under 100 and their number.
   private mutating func readPackets(_ message: ProtobufMessage, isOutgoing: Bool) {
-    let count = min(max(message.integer(11) ?? 0, 0), 1_000_000)
+    // A log may claim any number; no two packets in a row have one sequence number, so that there
+    // is at least a bit for each.
+    let room = Int64((message.bytes(104)?.count ?? 0) * 8)
+    let count = min(max(message.integer(11) ?? 0, 0), room)
     guard let time = message.integer(1), message.integer(6) != nil else { return }
     func values(_ field: Int) -> [UInt64?] {
       DeltaReader.values(
@@ -140,7 +144,8 @@ struct EventLog {
 
   private mutating func readControl(_ message: ProtobufMessage, isOutgoing: Bool) {
     guard let time = message.integer(1), let first = message.bytes(2) else { return }
-    let count = Int(min(max(message.integer(3) ?? 0, 0), 1_000_000))
+    let room = Int64(message.bytes(102)?.count ?? 0)
+    let count = Int(min(max(message.integer(3) ?? 0, 0), room))
     let times = DeltaReader.values(
       base: UInt64(bitPattern: time), deltas: message.bytes(101), count: count)
     var blobs = [first]

@@ -52,6 +52,8 @@ package struct PacketRecording: Sendable {
     var place: Range<Int>
     /// How long it was on the wire, where less of it was stored.
     var originalLength: Int
+    /// How many of the bytes that were not stored stand in the capture as zeros.
+    var fill = 0
   }
 
   package let format: Format
@@ -62,6 +64,21 @@ package struct PacketRecording: Sendable {
   /// What the file lacks, each in a sentence.
   package internal(set) var notes: [String] = []
   package var packetCount: Int { packets.count }
+
+  /// What the two ends are called, by their addresses.
+  package var ends: [(address: String, name: String)] {
+    let names =
+      switch format {
+      case .mjr: ("publisher", "recorder")
+      case .rtpdump: ("recorder", "sender")
+      case .rtpdumptext, .eventlog: ("this side", "other side")
+      }
+    return [(Self.text(Self.local), names.0), (Self.text(Self.remote), names.1)]
+  }
+
+  private static func text(_ address: [UInt8]) -> String {
+    address.map(String.init).joined(separator: ".")
+  }
 
   init(_ format: Format) { self.format = format }
 
@@ -77,6 +94,18 @@ package struct PacketRecording: Sendable {
     case .eventlog: readEventLog(file)
     }
     sort()
+    fill(atMost: (64 << 20) + 128 * file.count)
+  }
+
+  /// Decides which packets are filled up to their lengths: a file may claim any.
+  private mutating func fill(atMost limit: Int) {
+    var rest = limit
+    for place in packets.indices {
+      let missing = packets[place].originalLength - packets[place].place.count
+      guard missing > 0, missing <= rest else { continue }
+      packets[place].fill = missing
+      rest -= missing
+    }
   }
 
   mutating func add(
@@ -103,6 +132,7 @@ package struct PacketRecording: Sendable {
       add(
         other.bytes[packet.place], at: packet.unixNanoseconds, isOutgoing: packet.isOutgoing,
         originalLength: packet.originalLength)
+      packets[packets.count - 1].fill = packet.fill
     }
     descriptions += other.descriptions
     notes += other.notes.filter { !notes.contains($0) }
@@ -154,11 +184,15 @@ package struct PacketRecording: Sendable {
     let whole = max(0, min(seconds, Int64(UInt32.max)))
     piece.uint32(UInt32(whole).byteSwapped)
     piece.uint32(UInt32(max(0, packet.unixNanoseconds % 1_000_000_000)).byteSwapped)
-    piece.uint32(UInt32(28 + packet.place.count).byteSwapped)
-    piece.uint32(UInt32(28 + packet.originalLength).byteSwapped)
-    let udpLength = UInt16(clamping: 8 + packet.originalLength)
+    // What was not stored is zeros, so that sizes and rates are those of the wire; one byte more is
+    // announced than is there, so that nobody takes the zeros for media.
+    let zeros = packet.fill
+    let announced = packet.place.count + zeros + (zeros > 0 ? 1 : 0)
+    let udpLength = UInt16(clamping: 8 + max(announced, zeros > 0 ? 0 : packet.originalLength))
+    piece.uint32(UInt32(28 + packet.place.count + zeros).byteSwapped)
+    piece.uint32(UInt32(20 + UInt32(udpLength)).byteSwapped)
     var ip: [UInt8] = [0x45, 0, 0, 0, 0, 0, 0x40, 0, 64, 17, 0, 0] + source + destination
-    let length = UInt16(clamping: 28 + packet.originalLength)
+    let length = udpLength + 20
     (ip[2], ip[3]) = (UInt8(length >> 8), UInt8(length & 255))
     var sum: UInt32 = 0
     for place in stride(from: 0, to: 20, by: 2) {
@@ -173,6 +207,7 @@ package struct PacketRecording: Sendable {
     piece.uint16(udpLength)
     piece.uint16(0)
     piece.append(Array(bytes[packet.place]))
+    piece.zeros(zeros)
   }
 
   /// A description of one stream, by what a file says of it.
@@ -180,7 +215,7 @@ package struct PacketRecording: Sendable {
     kind: String, payloadType: UInt8, codec: String, format: String?, ssrc: UInt32?,
     extensions: [(id: String, uri: String)]
   ) -> String {
-    let address = local.map(String.init).joined(separator: ".")
+    let address = text(local)
     let clock = ["opus": "48000/2", "pcmu": "8000", "pcma": "8000", "g722": "8000"][codec]
     var lines = [
       "v=0", "o=- 0 0 IN IP4 \(address)", "s=-", "t=0 0",

@@ -17,6 +17,17 @@ struct ImportCommand: ParsableCommand {
       browsers and other programs write it (SSLKEYLOGFILE), with one inside of a pcapng file, or \
       with SRTP keys as servers log them.
 
+      Also reads what other stacks report about themselves, compressed or not: dumps of \
+      chrome://webrtc-internals of 2016 to 2026, rtcstats dumps, logs of Jitsi, and reports of \
+      getStats as JSON. Of those the take has descriptions, candidates, states, tracks, statistics \
+      and levels, and no packets; nothing of it is executed again.
+
+      And packets that were stored without the network around them: recordings of Janus (mjr, or \
+      the nfo that names several), files of rtptools, RTP_DUMP lines in logs, and RTC event logs, \
+      which have headers alone. They are read like a capture of a call in the clear.
+
+      The format is found by the content, and --as names it where that fails.
+
       Examples:
         retake import call.pcap --keys keys.log --out call.take
         retake import call.pcapng --sdp offer.sdp --sdp answer.sdp --out call.take
@@ -25,6 +36,7 @@ struct ImportCommand: ParsableCommand {
         tcpdump -w - udp | retake import - --out call.take
         retake import webrtc_internals_dump.txt --out call.take
         retake import rtcstats_dump.gz --out call.take
+        retake import recording.mjr --decode --out call.take
       """)
 
   @Argument(
@@ -45,7 +57,8 @@ struct ImportCommand: ParsableCommand {
   @Option(
     name: .customLong("as"),
     help:
-      "The format, where its content does not tell: capture, rtcstats, jitsi, internals, getstats.")
+      "The format, where its content does not tell: capture, rtcstats, jitsi, internals, getstats, mjr, rtpdump, rtpdumptext, eventlog."
+  )
   var format: ImportFormat?
 
   @OptionGroup var observing: ObservingOptions
@@ -55,8 +68,10 @@ struct ImportCommand: ParsableCommand {
   var json = false
 
   func run() throws {
-    if let source = try ImportSource(capture, format) {
-      return try importReports(source.text, source.format)
+    switch try format ?? ImportFormat(of: capture) {
+    case .capture: break
+    case .reported(let format): return try importReports(SpooledText(capture), format)
+    case .recording(let format): return try importRecording(format)
     }
     var settings = try observing.settings()
     // What is not whole gets no name.
@@ -90,15 +105,63 @@ struct ImportCommand: ParsableCommand {
       : Output.line(summary.words)
   }
 
-  /// Makes a take of what another stack reported.
-  private func importReports(_ text: SpooledText, _ format: ReportedFormat) throws {
+  /// The take of a file that holds one call; a folder gets it under the name of the file.
+  private func onlyTake() throws -> String {
     var path = out
     if RecordOptions.isFolder(out) {
       try RecordOptions.makeFolder(out)
-      let name = capture == "-" ? "reported" : FileBytes.name(of: capture)
+      let name = capture == "-" ? "imported" : FileBytes.name(of: capture)
       path = (out.hasSuffix("/") ? out : out + "/") + name + ".take"
     }
     try overwrite.check(path, reading: capture)
+    return path
+  }
+
+  /// Makes a take of packets that were stored without the network around them.
+  private func importRecording(_ format: PacketRecording.Format) throws {
+    let path = try onlyTake()
+    let recording = try PacketRecording.read(capture, format)
+    guard recording.packetCount > 0 else {
+      throw CommandFailure(
+        .invalidTake,
+        "\(CommandReading.oneLine(capture)): no packet is in this \(format.words)"
+          + recording.notes.map { "; \($0)" }.joined())
+    }
+    var settings = try observing.settings()
+    settings.keepsIncomplete = false
+    settings.isClear = true
+    settings.awaitsKeys = false
+    settings.descriptions += recording.descriptions
+    if settings.names.isEmpty {
+      settings.names = recording.ends.map {
+        ObserverGenesis.EndName(address: $0.address, name: $0.name)
+      }
+    }
+    let summary = try WritingWhole.take(path, overwrite.present) { temporary in
+      let taking = CaptureTaking(settings, writing: temporary)
+      let feed = CaptureFeed(capture)
+      try recording.capture { try feed.take($0) { try taking.show($0, of: $1) } }
+      try feed.finish { try taking.show($0, of: $1) }
+      guard var summary = try taking.finish(feed.counters), summary.calls > 0 else {
+        throw CommandFailure(
+          .invalidTake,
+          "\(CommandReading.oneLine(capture)): the packets of this \(format.words) are no streams of RTP"
+        )
+      }
+      summary.take = path
+      summary.notes += recording.notes
+      // What is known to be in the clear needs no option that says so.
+      summary.hints.removeAll { $0.contains("--clear") }
+      return summary
+    }
+    try json
+      ? Output.json(CanonicalJSON.text(summary), in: JSONForm())
+      : Output.line(summary.words)
+  }
+
+  /// Makes a take of what another stack reported.
+  private func importReports(_ text: SpooledText, _ format: ReportedFormat) throws {
+    let path = try onlyTake()
     let source = ReportedImport(
       text: text, name: CommandReading.oneLine(capture), format: format, label: observing.label)
     let summary = try WritingWhole.take(path, overwrite.present) { temporary in

@@ -2,47 +2,45 @@ import ArgumentParser
 import FoundationEssentials
 import Observer
 import Tape
+import Wire
 
 /// The format of a file that is imported.
 enum ImportFormat: Hashable, ExpressibleByArgument {
   case capture
   case reported(ReportedFormat)
+  case recording(PacketRecording.Format)
 
   init?(argument: String) {
     if argument == "capture" {
       self = .capture
     } else if let format = ReportedFormat(rawValue: argument) {
       self = .reported(format)
+    } else if let format = PacketRecording.Format(rawValue: argument) {
+      self = .recording(format)
     } else {
       return nil
     }
   }
 
-  static var allValueStrings: [String] { ["capture"] + ReportedFormat.allCases.map(\.rawValue) }
-}
+  static var allValueStrings: [String] {
+    ["capture"] + ReportedFormat.allCases.map(\.rawValue)
+      + PacketRecording.Format.allCases.map(\.rawValue)
+  }
 
-/// A file of reports that is imported.
-struct ImportSource {
-  let text: SpooledText
-  let format: ReportedFormat
-
-  /// Looks at a file; nil for a packet capture, and for what may be one.
+  /// Finds the format of a file by its content.
   ///
   /// Standard input is a capture unless the format is named, as it can be read once only.
-  init?(_ path: String, _ format: ImportFormat?) throws {
-    switch format {
-    case .capture: return nil
-    case .reported(let format):
-      text = try SpooledText(path)
-      self.format = format
-    case nil:
-      guard path != "-", let head = try Self.head(of: path), ReportedFormat(head: head) != nil
-      else {
-        return nil
-      }
-      text = try SpooledText(path)
-      guard let format = ReportedFormat(head: head) else { return nil }
-      self.format = format
+  init(of path: String) throws {
+    guard path != "-", let head = try Self.head(of: path) else {
+      self = .capture
+      return
+    }
+    if RecordingList(head) != nil {
+      self = .recording(.mjr)
+    } else if let format = PacketRecording.Format(head: head) {
+      self = .recording(format)
+    } else {
+      self = ReportedFormat(head: head).map { .reported($0) } ?? .capture
     }
   }
 
@@ -60,5 +58,48 @@ struct ImportSource {
       return head.isEmpty ? nil : head
     }
     return head
+  }
+}
+
+/// The list of files that belong to a recording of Janus: `.nfo` beside them.
+struct RecordingList {
+  /// The names of the files, as the list has them.
+  var names: [String] = []
+
+  /// Reads a list; nil for other files.
+  init?(_ bytes: [UInt8]) {
+    let lines = String(decoding: bytes.prefix(64 << 10), as: UTF8.self)
+      .split(whereSeparator: \.isNewline)
+    guard let first = lines.first, first.first == "[", first.last == "]",
+      first.dropFirst().dropLast().allSatisfy(\.isNumber)
+    else { return nil }
+    for line in lines {
+      let halves = line.split(separator: "=", maxSplits: 1).map { $0.trimmed }
+      guard halves.count == 2, ["audio", "video"].contains(halves[0]) else { continue }
+      names.append(halves[1].hasSuffix(".mjr") ? halves[1] : halves[1] + ".mjr")
+    }
+    guard !names.isEmpty else { return nil }
+  }
+}
+
+extension PacketRecording {
+  /// Reads a recording, or those that a list names.
+  static func read(_ path: String, _ format: Format) throws -> PacketRecording {
+    let file = try SpooledText(path).all()
+    guard format == .mjr, let list = RecordingList(file) else {
+      return PacketRecording(format, file)
+    }
+    let folder = path.lastIndex(of: "/").map { String(path[...$0]) } ?? ""
+    var joined: PacketRecording?
+    for name in list.names {
+      // A list names files beside it and no others.
+      guard !name.contains("/") else {
+        throw CommandFailure(
+          .invalidTake, "\(CommandReading.oneLine(path)): it names a file in another folder")
+      }
+      let part = PacketRecording(.mjr, try SpooledText(folder + name).all())
+      if joined == nil { joined = part } else { joined?.merge(part) }
+    }
+    return joined ?? PacketRecording(.mjr, [])
   }
 }

@@ -1,0 +1,260 @@
+import Foundation
+import Testing
+
+/// Dumps of what other stacks reported about themselves, imported as a user would.
+struct ReportedImportTests {
+  private static let sdp = "v=0\\r\\ns=-\\r\\nm=audio 9 UDP/TLS/RTP/SAVPF 111\\r\\na=mid:0\\r\\n"
+
+  /// Five seconds of an rtcstats dump with numbers for names and changes alone, in which two seconds
+  /// lose a tenth of the packets and one freezes.
+  private static var rtcstats: String {
+    var lines = [
+      "RTCStatsDump", #"{"fileFormat":3,"userAgent":"Browser 1","clientProtocol":"rtcstats#5.0"}"#,
+      #"[39,"PC_0",{"iceServers":[]},1700000000000]"#,
+      #"[2,"PC_0",null,"1-0",10]"#,
+      #"[3,"PC_0",{"type":"offer","sdp":"\#(sdp)"},"1-0",5.5]"#,
+      #"[6,"PC_0",{"type":"offer","sdp":"v=\r\nm=\r\n"},"2-0",1]"#,
+      #"[23,"PC_0","have-local-offer",1]"#, #"[7,"PC_0",null,"2-0",1]"#,
+      #"[20,"PC_0",{"candidate":"candidate:1 1 udp 2122260223 192.0.2.7 50000 typ host","sdpMid":"0"},1]"#,
+      #"[8,"PC_0",{"type":"answer","sdp":"\#(sdp)"},"3-0",20]"#, #"[9,"PC_0",null,"3-0",1]"#,
+      #"[10,"PC_0",{"candidate":"candidate:2 1 udp 2122260223 192.0.2.8 50001 typ host","sdpMid":"0"},"4-0",1]"#,
+      #"[16,"PC_0","OperationError: no","4-0",1]"#,
+      #"[23,"PC_0","stable",0]"#, #"[24,"PC_0","connected",30]"#, #"[25,"PC_0","connected",1]"#,
+      #"["dominant speaker","PC_0","somebody",1]"#, ":custom is no JSON",
+    ]
+    let first =
+      #"{"t":1700000001000,"0":{"type":1,"10":77,"11":"video","18":"1","14":0,"15":0,"41":0,"12":"1","#
+      + #""20":0,"32":0,"33":0,"23":640,"24":480},"1":{"type":14,"6":"video/VP8","4":96,"7":90000},"#
+      + #""2":{"type":1,"10":78,"11":"audio","18":"0","14":0,"58":0,"59":0,"57":0.5},"#
+      + #""3":{"type":6,"118":"succeeded","150":true,"148":"4","149":"5","152":0.02},"#
+      + #""4":{"type":7,"134":"192.0.2.7","135":50000,"136":"host","116":"udp"},"#
+      + #""5":{"type":8,"134":"192.0.2.8","135":50001,"136":"host","116":"udp"},"#
+      + #""6":{"type":5,"125":"3","123":"connected"},"7":{"type":"new-type","new":{"a":1,"b":2}}}"#
+    lines.append(#"["g","PC_0",\#(first),900]"#)
+    for second in 1...5 {
+      let lost = second < 2 ? 0 : second == 2 ? 10 : 20
+      let freeze = second < 4 ? "" : #","32":1,"33":0.75"#
+      let gone = second == 5 ? #","7":null"# : second == 2 ? #","7":{"new":{"b":3}}"# : ""
+      lines.append(
+        #"["g","PC_0",{"t":\#(1_700_000_001_000 + 1000 * second),"0":{"14":\#(90 * second),"#
+          + #""15":\#(lost),"41":\#(90_000 * second),"20":\#(25 * second)\#(freeze)},"#
+          + #""2":{"14":\#(50 * second),"58":\#(second < 3 ? 0.01 * Double(second) : 0.02),"#
+          + #""59":\#(second)}\#(gone)},1000]"#)
+    }
+    lines.append(#"["close",null,1001,5]"#)
+    return lines.joined(separator: "\n") + "\n"
+  }
+
+  private static func imported(_ text: String, _ name: String, _ folder: Folder) async throws
+    -> String
+  {
+    let path = folder.file(name)
+    try text.write(toFile: path, atomically: true, encoding: .utf8)
+    let outcome = try await Tool.run("import", path, "--out", path + ".take")
+    try #require(outcome.status == 0, "\(outcome.errors)")
+    let replay = try await Tool.run("replay", path + ".take")
+    #expect(replay.status == 0, "\(replay.output)")
+    #expect(replay.output.contains("nothing of it is executed again"))
+    return path + ".take"
+  }
+
+  @Test func anRtcstatsDumpFoldsIntoWholeReports() async throws {
+    let folder = try Folder()
+    let take = try await Self.imported(Self.rtcstats, "dump.txt", folder)
+    func number(_ sql: String) throws -> Int64 { try Takes.number(take, sql) }
+    #expect(try number("SELECT start_unix_ns FROM take") == 1_700_000_000_000_000_000)
+    // All calls, results, events and reports are there.
+    #expect(try number("SELECT count(*) FROM call_request WHERE name = 'getStats'") == 6)
+    #expect(
+      try number("SELECT count(*) FROM call WHERE name = 'createOffer' AND reply IS NOT NULL") == 1)
+    #expect(
+      try number("SELECT count(*) FROM call WHERE name = 'addIceCandidate' AND error LIKE '%no%'")
+        == 1)
+    #expect(try number("SELECT count(*) FROM event WHERE type = 'dominant speaker'") == 1)
+    #expect(try number("SELECT count(*) FROM coverage WHERE what = 'strange-lines'") == 1)
+    // What the description left out stands in it again.
+    #expect(
+      try number(
+        "SELECT count(*) FROM signaling WHERE direction = 'out' AND type = 'offer' AND message LIKE '%m=audio 9%a=mid:0%'"
+      ) == 1)
+    // Members that did not change are there, the names are W3C's, and objects inside are merged.
+    #expect(
+      try number(
+        "SELECT max(members ->> '$.packetsReceived') FROM stat WHERE members ->> '$.ssrc' = 77")
+        == 450)
+    #expect(
+      try number(
+        "SELECT count(*) FROM stat WHERE type = 'inbound-rtp' AND members ->> '$.mid' IS NULL") == 0
+    )
+    #expect(
+      try number(
+        "SELECT count(*) FROM stat WHERE members ->> '$.new.a' = 1 AND members ->> '$.new.b' = 3")
+        == 1)
+    #expect(
+      try number("SELECT count(*) FROM call_reply WHERE reply LIKE '%\"gone\":[\"7\"]%'") == 1)
+    // States, candidates, the pair and the tracks follow from it.
+    #expect(
+      try number(
+        "SELECT count(*) FROM state WHERE machine = 'signaling' AND to_state = 'have-local-offer'")
+        == 1)
+    #expect(try number("SELECT count(*) FROM candidate") == 2)
+    #expect(
+      try number(
+        "SELECT count(*) FROM selected_pair WHERE local = '192.0.2.7:50000' AND remote_type = 'host'"
+      ) == 1)
+    #expect(try number("SELECT count(*) FROM track WHERE codec = 'vp8' AND payload_type = 96") == 1)
+    // -20 dBov in the first two seconds, and silence then.
+    #expect(try number("SELECT count(*) FROM audio_level WHERE round(dbov) = -20") == 2)
+    #expect(try number("SELECT count(*) FROM speaker WHERE seconds = 2.0") == 1)
+  }
+
+  @Test func findingsNameWhatCountersShow() async throws {
+    let folder = try Folder()
+    let take = try await Self.imported(Self.rtcstats, "dump.txt", folder)
+    let findings = try await Tool.run("findings", take, "--json")
+    #expect(findings.output.contains("\"freeze\""))
+    #expect(findings.output.contains("\"loss\""))
+    #expect(!findings.output.contains("late-first-frame"))
+    let summary = try await Tool.run("summary", take)
+    #expect(summary.output.contains("640x480, 25"))
+    #expect(summary.output.contains("0.8 s (1)"))
+    #expect(summary.output.contains("192.0.2.7:50000 (host) to 192.0.2.8:50001 (host)"))
+    #expect(summary.output.contains("as another stack reported"))
+    for verb in ["info", "timeline", "stats", "speakers"] {
+      #expect(try await Tool.run(verb, take).status == 0, "\(verb)")
+    }
+  }
+
+  /// Lines that a page buffered come after those of its server, whose clock is years off.
+  @Test func linesOfJitsiAreInTheOrderOfTheirTimes() async throws {
+    let folder = try Folder()
+    let take = try await Self.imported(
+      [
+        #"["connectionInfo",null,{"userAgent":"x"},1900000000000]"#,
+        #"["create","PC_0",{},1700000000000]"#,
+        #"["oniceconnectionstatechange","PC_0","checking",1700000000100]"#,
+        #"["create","PC_1",{},1699999999000]"#,
+        #"["getstats","PC_0",{"A":{"timestamp":0,"type":"inbound-rtp","ssrc":5,"packetsReceived":1},"B":{"timestamp":0,"type":"codec"},"timestamp":1700000001000},1700000001000]"#,
+        #"["oniceconnectionstatechange","PC_0","connected",1700000000900]"#,
+        #"["getstats","PC_0",{"A":{"timestamp":0,"packetsReceived":2},"timestamp":1700000002000},1700000002000]"#,
+      ].joined(separator: "\n"), "jitsi.jsonl", folder)
+    #expect(try Takes.number(take, "SELECT start_unix_ns FROM take") == 1_699_999_999_000_000_000)
+    #expect(try Takes.number(take, "SELECT at_ns FROM ending") == 3_000_000_000)
+    #expect(try Takes.number(take, "SELECT peer FROM peer WHERE label = 'PC_1'") == 1)
+    #expect(
+      try Takes.number(
+        take,
+        "SELECT count(*) FROM stat WHERE id = 'A' AND members ->> '$.ssrc' = 5 AND members ->> '$.packetsReceived' = 2"
+      )
+        == 1)
+    // An object that a report does not have is gone.
+    #expect(
+      try Takes.number(take, "SELECT count(*) FROM call_reply WHERE reply LIKE '%[\"B\"]%'") == 1)
+  }
+
+  @Test(arguments: [true, false])
+  func dumpsOfWebrtcInternalsOfAllYears(isNew: Bool) async throws {
+    func series(_ name: String, _ type: String, _ values: String) -> String {
+      let kind = isNew ? #""statsType":"\#(type)","# : ""
+      return
+        #""\#(name)":{"startTime":"2026-06-03T09:00:01.000Z","endTime":"2026-06-03T09:00:03.000Z",\#(kind)"values":"\#(values)"}"#
+    }
+    let id = isNew ? "IT01V77" : "RTCInboundRTPVideoStream_77"
+    var stats = [
+      series("\(id)-ssrc", "inbound-rtp", "[77,77,77]"),
+      series("\(id)-packetsReceived", "inbound-rtp", "[100,200,300]"),
+      // It came up late, and belongs to the last reports.
+      series("\(id)-frameWidth", "inbound-rtp", "[320]"),
+      series("\(id)-[packetsReceived/s]", "inbound-rtp", "[0,100,100]"),
+      series("\(id)-lastPacketReceivedTimestamp", "inbound-rtp", #"[\"Invalid Date\",null,5]"#),
+    ]
+    if isNew {
+      stats.append(
+        series("\(id)-timestamp", "inbound-rtp", "[1780477201000,1780477202000,1780477203000]"))
+    }
+    let log =
+      isNew
+      ? #"{"type":"onsignalingstatechange","value":"\"have-local-offer\"","timestamp":1780477200500},"#
+        + #"{"type":"setLocalDescription","value":"{\"type\":\"offer\",\"sdp\":\"v=0\\r\\n\"}","timestamp":1780477200400}"#
+        // The user's clock on the wall, two hours ahead.
+      : #"{"time":"03/06/2026, 11:00:03","type":"legacyIceConnectionStateChange","value":"completed"},"#
+        + #"{"time":"03/06/2026, 11:00:03","type":"setLocalDescription","value":"type: offer, sdp: v=0\r\n"}"#
+    let dump = #"""
+      {"getUserMedia":[{"rid":1,"pid":2,"request_id":3,"request_type":"getUserMedia","timestamp":1780477200000,"video":""},
+      {"rid":1,"pid":2,"request_id":3,"request_type":"getUserMedia","timestamp":1780477200100,"error":"NotAllowedError"}],
+      "UserAgent":"x","PeerConnections":{"7-1":{"rtcConfiguration":"{ iceServers: [] }","url":"https://a.example",
+      "stats":{\#(stats.joined(separator: ","))},"updateLog":[\#(log)]}}}
+      """#
+    let folder = try Folder()
+    let take = try await Self.imported(dump, "internals.txt", folder)
+    func number(_ sql: String) throws -> Int64 { try Takes.number(take, sql) }
+    #expect(try number("SELECT count(*) FROM stat WHERE type = 'inbound-rtp'") == 3)
+    #expect(
+      try number("SELECT max(at_ns) - min(at_ns) FROM stat") == 2_000_000_000)
+    #expect(
+      try number(
+        "SELECT members ->> '$.packetsReceived' FROM stat WHERE members ->> '$.frameWidth' = 320")
+        == 300)
+    #expect(
+      try number("SELECT count(*) FROM stat WHERE members LIKE '%[packetsReceived/s]%'") == 3)
+    #expect(try number("SELECT count(*) FROM stat WHERE members LIKE '%Invalid%'") == 0)
+    #expect(
+      try number("SELECT count(*) FROM signaling WHERE type = 'offer' AND message LIKE 'v=0%'") == 1
+    )
+    #expect(
+      try number(
+        "SELECT count(*) FROM call WHERE name = 'getUserMedia' AND error LIKE '%NotAllowed%'") == 1)
+    #expect(try number("SELECT count(*) FROM state") == 1)
+    #expect(
+      try number("SELECT count(*) FROM coverage WHERE what = 'report-times'") == (isNew ? 0 : 1))
+    #expect(try number("SELECT at_ns FROM ending") < 10_000_000_000)
+  }
+
+  @Test(arguments: [
+    #"{"A":{"id":"A","type":"inbound-rtp","timestamp":1700000000000,"ssrc":5,"packetsReceived":9}}"#,
+    #"[{"id":"A","type":"inbound-rtp","timestamp":1700000000000,"ssrc":5,"packetsReceived":9}]"#,
+    #"[["A",{"id":"A","type":"inbound-rtp","timestamp":1700000000000,"ssrc":5,"packetsReceived":9}]]"#,
+    #"{"mine":{"stats":{"A":{"type":"inbound-rtp","timestamp":1700000000000,"ssrc":5,"packetsReceived":9}}}}"#,
+  ])
+  func reportsAsPeoplePasteThem(text: String) async throws {
+    let folder = try Folder()
+    let take = try await Self.imported(text, "pasted.json", folder)
+    #expect(
+      try Takes.number(take, "SELECT members ->> '$.packetsReceived' FROM stat WHERE id = 'A'") == 9
+    )
+    #expect(try Takes.number(take, "SELECT start_unix_ns FROM take") == 1_700_000_000_000_000_000)
+  }
+
+  @Test func compressedDumpsAndDumpsFromAPipe() async throws {
+    let folder = try Folder()
+    let path = folder.file("dump.txt")
+    try Self.rtcstats.write(toFile: path, atomically: true, encoding: .utf8)
+    let outcome = try await Tool.shell(
+      "gzip -k '\(path)' && \"$RETAKE\" import '\(path).gz' --out '\(path).1.take' && "
+        + "cat '\(path).gz' | \"$RETAKE\" import - --as rtcstats --out '\(path).2.take'")
+    #expect(outcome.status == 0, "\(outcome.errors)")
+    let counted = "SELECT count(*) FROM stat"
+    #expect(
+      try Takes.number(path + ".1.take", counted) == (try Takes.number(path + ".2.take", counted)))
+  }
+
+  @Test(arguments: [
+    (
+      #"{"PeerConnections":{"1-1":{"stats":{"a-b":{"values":"[1"#,
+      "neither a packet capture nor whole JSON"
+    ),
+    (#"{"PeerConnections":{}}"#, "no report of a connection"),
+    ("RTCStatsDump\n{}\n", "no report of a connection"),
+    (#"{"hello":{"world":[1,2,3]}}"#, "no report of a connection"),
+  ])
+  func whatIsNoDumpIsSaidInOneSentence(text: String, words: String) async throws {
+    let folder = try Folder()
+    let path = folder.file("dump.txt")
+    try text.write(toFile: path, atomically: true, encoding: .utf8)
+    let outcome = try await Tool.run("import", path, "--out", path + ".take")
+    #expect(outcome.status == 65)
+    #expect(outcome.errorLines.count == 1)
+    #expect(outcome.errors.contains("dump.txt") && outcome.errors.contains(words))
+    #expect(!FileManager.default.fileExists(atPath: path + ".take"))
+  }
+}

@@ -1,0 +1,114 @@
+import Testing
+import Wire
+
+@testable import Observer
+
+/// Files of reports and recordings may hold anything: readers end, and never trap.
+struct AnyReportsTests {
+  private static let lines = [
+    "RTCStatsDump", #"{"fileFormat":3}"#, #"[39,"PC_0",{"iceServers":[]},1700000000000]"#,
+    #"[3,"PC_0",{"type":"offer","sdp":"v=0\r\nm=audio 9\r\na=mid:0\r\n"},"1-0",5.5]"#,
+    #"[6,"PC_0",{"type":"offer","sdp":"v=\r\nm=\r\n"},1]"#,
+    #"["g","PC_0",{"t":1e3,"0":{"type":-9223372036854775808,"10":77,"14":1e308},"1":null},900]"#,
+    #"{"statsSessionId":"x","type":"stats-entry","data":"{\"timestamp\":5}"}"#,
+    #"["getstats","PC_0",{"A":{"timestamp":0,"x":{"y":[1]}},"timestamp":-1e300},1e300]"#,
+  ]
+  private static let document = """
+    {"getUserMedia":[{"rid":1,"request_type":"getUserMedia","timestamp":-1}],"PeerConnections":{"1-1":\
+    {"rtcConfiguration":"{","stats":{"a-b-timestamp":{"startTime":"2026-06-03T09:00:01.000Z",\
+    "endTime":"0000-99-99T99:99:99Z","values":"[1e300,-1e300,2]"},"a-b-[c/s]":{"values":[1,2]},\
+    "-x":{"values":"[]"}},"updateLog":[{"type":"icecandidate","value":"sdpMid: 0, candidate: candidate:",\
+    "time":"99/99/9999, 99:99:99 PM"}]}}}
+    """
+
+  private struct Dice {
+    var state: UInt64
+    mutating func next(_ count: Int) -> Int {
+      state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+      return Int(state >> 33) % max(1, count)
+    }
+
+    /// Some bytes changed, taken out, or doubled.
+    mutating func altered(_ bytes: [UInt8]) -> [UInt8] {
+      var bytes = bytes
+      for _ in 0..<(1 + next(4)) where !bytes.isEmpty {
+        let place = next(bytes.count)
+        switch next(4) {
+        case 0: bytes[place] = UInt8(next(256))
+        case 1: bytes.removeSubrange(place..<min(bytes.count, place + 1 + next(20)))
+        case 2: bytes.insert(contentsOf: bytes[place..<min(bytes.count, place + 20)], at: place)
+        default: bytes.insert(contentsOf: Array("-9223372036854775808".utf8), at: place)
+        }
+      }
+      return bytes
+    }
+  }
+
+  @Test func lines() {
+    var dice = Dice(state: 1)
+    for round in 0..<600 {
+      var reader = ReportedLines(round % 2 == 0 ? .rtcstats : .jitsi)
+      var keys: [(connection: String?, milliseconds: Double?)] = []
+      for line in Self.lines {
+        let bytes = round < 2 ? Array(line.utf8) : dice.altered(Array(line.utf8))
+        guard let event = reader.event(ofLine: String(decoding: bytes, as: UTF8.self)) else {
+          continue
+        }
+        keys.append((event.connection, event.unixMilliseconds))
+        guard case .stats(let report) = event.content else { continue }
+        // What is written is what is read.
+        #expect(ReportedStats(report.value) == report)
+      }
+      #expect(ReportedEvent.order(&keys).sorted() == Array(keys.indices))
+    }
+  }
+
+  @Test func documents() {
+    var dice = Dice(state: 2)
+    for round in 0..<600 {
+      let bytes = round == 0 ? Array(Self.document.utf8) : dice.altered(Array(Self.document.utf8))
+      _ = ReportedFormat(head: bytes)
+      guard let value = try? JSONValue(parsing: String(decoding: bytes, as: UTF8.self)) else {
+        continue
+      }
+      _ = ReportedDocument(value)
+    }
+  }
+
+  @Test(arguments: PacketRecording.Format.allCases)
+  func recordings(format: PacketRecording.Format) {
+    let head = #"{"t":"v","c":"vp8","u":9223372036854775807}"#
+    let packet: [UInt8] = [0x80, 96, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 1, 2]
+    let seeds: [[UInt8]] =
+      switch format {
+      case .mjr:
+        [
+          Array("MJR00002".utf8) + [0, UInt8(head.utf8.count)] + Array(head.utf8)
+            + Array("MEET".utf8) + [255, 255, 255, 255, 0, 14] + packet,
+          Array("MEETECHO".utf8) + [0, 5] + Array("video".utf8) + Array("MEETECHO".utf8)
+            + [0, 14] + packet,
+        ]
+      case .rtpdump:
+        [
+          Array("#!rtpplay1.0 1.2.3.4/5\n".utf8) + [UInt8](repeating: 255, count: 16)
+            + [0, 22, 0, 14, 255, 255, 255, 255] + packet
+        ]
+      case .rtpdumptext:
+        [Array("x I 23:59:61.999 000000 80 60 00 01 00 # RTP_DUMP\n".utf8)]
+      case .eventlog:
+        [
+          [0x82, 0x01, 0x06, 0x08, 0xff, 0xff, 0xff, 0xff, 0x0f, 0x12, 0x1a]
+            + [0x08, 5, 0x20, 1, 0x35, 1, 2, 3, 4, 0x58, 0xff, 0xff, 0xff, 0xff, 0x0f]
+            + [0xaa, 0x06, 8, 0x47, 0x0f, 1, 2, 3, 4, 5, 6]
+        ]
+      }
+    var dice = Dice(state: 3)
+    for round in 0..<400 {
+      let seed = seeds[round % seeds.count]
+      let recording = PacketRecording(format, round < 2 ? seed : dice.altered(seed))
+      var count = 0
+      recording.capture { count += $0.count }
+      #expect(count >= 24)
+    }
+  }
+}
