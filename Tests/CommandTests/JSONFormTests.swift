@@ -94,6 +94,12 @@ struct JSONFormTests {
     #expect(try await Tool.run("export", take, "--pcap", pcap, "--peer", "1").status == 0)
     let one = try await values(["import", pcap, "--out", folder.file("one.take"), "--json"])
     try expect(one, "import")
+    let report = folder.file("report.json")
+    try #"{"A":{"type":"codec","timestamp":1700000000000,"payloadType":111}}"#
+      .write(toFile: report, atomically: true, encoding: .utf8)
+    try expect(
+      try await values(["import", report, "--out", folder.file("report.take"), "--json"]),
+      "import_reported")
     try expect(
       try await values(["import", pcap, "--out", folder.path + "/calls/", "--json"]), "import_calls"
     )
