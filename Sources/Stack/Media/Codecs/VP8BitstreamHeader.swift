@@ -1,7 +1,7 @@
 import Wire
 
 /// The beginning of a VP8 frame, as far as it is needed without a decoder (RFC 6386 section 9).
-package struct VP8FrameHeader: Hashable, Sendable {
+package struct VP8BitstreamHeader: Hashable, Sendable {
   /// Whether a decoder can begin here.
   package var isKey: Bool
   /// The size in pixels; 0 when the frame is not a key frame.

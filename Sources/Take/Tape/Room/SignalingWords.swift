@@ -2,7 +2,7 @@ import Room
 import Wire
 
 /// A message of a signaling as rows have it: its text, and the words that say what it is.
-struct SignalingText {
+struct SignalingWords {
   var type: String
   var message: String
 
@@ -10,8 +10,8 @@ struct SignalingText {
 
   init(_ frame: SignalingFrame) {
     switch frame {
-    case .text(let text): (type, message) = (SignalingText.words(of: text), text)
-    case .binary(let bytes): (type, message) = (SignalingText.binaryType, hexadecimal(bytes))
+    case .text(let text): (type, message) = (SignalingWords.words(of: text), text)
+    case .binary(let bytes): (type, message) = (SignalingWords.binaryType, hexadecimal(bytes))
     }
   }
 
@@ -61,7 +61,7 @@ extension SignalingFrame {
 
 extension SignalingRow {
   init(_ frame: SignalingFrame, over transport: String, isInbound: Bool) {
-    let text = SignalingText(frame)
+    let text = SignalingWords(frame)
     self.init(
       direction: Direction(isInbound: isInbound), transport: transport, type: text.type,
       message: text.message)

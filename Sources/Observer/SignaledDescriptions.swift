@@ -4,7 +4,7 @@ import SDP
 import Wire
 
 /// The descriptions that were given or seen, by the ICE credentials that they state.
-struct DescriptionTable {
+struct SignaledDescriptions {
   /// A description with what is asked of it often.
   struct Entry {
     var text: String
@@ -59,9 +59,9 @@ struct DescriptionTable {
       for map in section.extensionMaps {
         if let id = UInt8(exactly: map.id) { entry.extensions.add(uri: map.uri, id: id) }
       }
-      entry.payloads += DescriptionTable.payloads(of: section)
+      entry.payloads += SignaledDescriptions.payloads(of: section)
     }
-    DescriptionTable.read(document, into: &entry)
+    SignaledDescriptions.read(document, into: &entry)
     for fragment in entry.fragments { byFragment[fragment, default: []].append(entries.count) }
     byText[text] = entries.count
     for port in Set(document.sections.compactMap { UInt16(exactly: $0.port) }) {
@@ -115,7 +115,7 @@ struct DescriptionTable {
   }
 }
 
-extension DescriptionTable {
+extension SignaledDescriptions {
   /// What a description says of a source.
   struct Source {
     var mid: String?
@@ -158,7 +158,7 @@ extension DescriptionTable {
   }
 }
 
-extension DescriptionTable {
+extension SignaledDescriptions {
   func isFloating(_ number: Int) -> Bool {
     entries[number].how == .given || entries[number].fragments.isEmpty
   }
@@ -175,6 +175,6 @@ extension DescriptionTable {
   }
 }
 
-extension DescriptionTable.Entry {
-  func source(_ ssrc: UInt32) -> DescriptionTable.Source? { sources[ssrc] }
+extension SignaledDescriptions.Entry {
+  func source(_ ssrc: UInt32) -> SignaledDescriptions.Source? { sources[ssrc] }
 }

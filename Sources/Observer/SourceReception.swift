@@ -5,7 +5,7 @@ package import Wire
 /// A sender that begins its sequence numbers anew (appendix A.1) begins a part of its own; what the
 /// numbers of two parts are apart is no loss. A silence after which as many packets are missing as
 /// it would have had is one.
-package struct ReceptionStatistics: Sendable {
+package struct SourceReception: Sendable {
   /// From how many numbers on a step may be a new beginning, and how many backwards when time goes
   /// forwards: what comes late has the time at which it was sent.
   private static let jump = 3000

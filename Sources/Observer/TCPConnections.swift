@@ -3,7 +3,7 @@ import ICE
 import Wire
 
 /// What TCP connections carry: messages of ICE and TURN, and signaling in the clear.
-struct ConnectionTable {
+struct TCPConnections {
   /// What was read from a connection.
   enum Message {
     /// As if it had come in a datagram.
@@ -16,7 +16,7 @@ struct ConnectionTable {
   struct Outcome {
     var messages: [Message] = []
     /// What keeps the rest from being read.
-    var obstacle: CoverageRow.Kind?
+    var obstacle: CoverageReport.Kind?
     var detail = ""
   }
 
