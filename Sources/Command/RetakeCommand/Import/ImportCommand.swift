@@ -1,5 +1,6 @@
 import ArgumentParser
 import FoundationEssentials
+import Importing
 import Tape
 
 /// Makes a take of calls between others that a packet capture holds.
@@ -63,32 +64,71 @@ struct ImportCommand: ParsableCommand {
       return try importCalls(settings)
     }
     try overwrite.check(out, reading: capture)
-    let summary = try WritingWhole.take(out, overwrite.present) { path in
-      let taking = CaptureTaking(settings, writing: path)
-      let counters = try CaptureFeed.read(capture, "importing") { try taking.show($0, of: $1) }
-      guard var summary = try taking.finish(counters) else {
-        throw counters.nothingFound(in: capture)
+    var summary = try WritingWhole.take(out, overwrite.present) { path in
+      try importing {
+        try CaptureImporter(capture, settings: settings, reports: .onTerminal())
+          .record(writing: path, named: out)
       }
-      summary.take = out
-      summary.notes += notes
-      return summary
     }
+    summary.notes += notes
     try json
       ? Output.json(CanonicalJSON.text(summary), in: JSONForm())
       : Output.line(summary.words)
   }
 
   /// Makes a take of each call.
-  private func importCalls(_ settings: CaptureTaking.Settings) throws {
+  private func importCalls(_ settings: ImportSettings) throws {
     guard capture != "-" else {
       throw CommandFailure(
         .usage, "a take of each call needs a capture in a file, because it is read twice")
     }
-    let report = try CallFolder(
-      capture: capture, folder: out, settings: settings, present: overwrite.present
-    ).write()
+    WritingWhole.cleanUpOnSignals()
+    let report = try importing {
+      try CallFolder(
+        capture: capture, folder: out, settings: settings, present: overwrite.present,
+        reports: .onTerminal()
+      ).write()
+    }
     try json
       ? Output.json(CanonicalJSON.text(report), in: JSONForm())
       : Output.line(report.words)
+  }
+}
+
+/// Imports something, or fails with one sentence and the right status.
+func importing<Value>(_ body: () throws -> Value) throws -> Value {
+  do {
+    return try body()
+  } catch let error as TapeError {
+    throw CommandFailure(error)
+  } catch let failure as WholeFile.Failure {
+    throw CommandFailure(failure)
+  }
+}
+
+extension ImportReports {
+  /// Reports of damage on standard error, and a line there that follows the reading.
+  static func onTerminal() -> ImportReports {
+    let line = ProgressLine()
+    return ImportReports(
+      notice: { printError($0) },
+      progress: { what, bytes in line.show(what, bytes) }, end: { line.clear() })
+  }
+
+  /// The line of what is done now.
+  private final class ProgressLine {
+    private var current: (what: String, progress: Progress)?
+
+    func show(_ what: String, _ bytes: Int) {
+      let progress =
+        if let current, current.what == what { current.progress } else { Progress(what) }
+      current = (what, progress)
+      progress.show("\(what): \(bytes >> 20) MB")
+    }
+
+    func clear() {
+      current?.progress.clear()
+      current = nil
+    }
   }
 }

@@ -1,5 +1,5 @@
 import FoundationEssentials
-import Live
+package import Live
 import Replay
 import Tape
 
@@ -13,7 +13,7 @@ func openSession(_ options: Session.Options, on loop: MediaLoop? = nil) throws -
 }
 
 /// Ends a session and its take, or fails with one sentence.
-func finish(_ session: Session, _ path: String) async throws -> TakeSummary {
+package func finish(_ session: Session, _ path: String) async throws -> TakeSummary {
   do throws(TapeError) {
     guard let summary = try await session.finish() else {
       throw TapeError(path: path, place: "", reason: "nothing was recorded")
