@@ -203,6 +203,13 @@ let package = Package(
       [
         "Wire", "Peer", "Stats", "Tape", "Queries", "Page", "Replay", "Export", "Live", "Signaling",
       ]),
+    // A recorder of calls: who offers over HTTP, WHIP or WHEP is answered, and is a peer of a take.
+    module(
+      "Live/CallRecording",
+      [
+        "Wire", "ICE", "RTP", "SCTP", "SDP", "JSEP", "Secure", "Media", "MediaFiles",
+        "AudioSession", "Stats", "Peer", "Tape", "Page", "Replay", "Live", "Signaling",
+      ]),
     // Rooms of services, live: participants and media as objects, over the connections of a session.
     module(
       "Live/RoomClient",
@@ -218,7 +225,7 @@ let package = Package(
       [
         "Wire", "Secure", "ICE", "SCTP", "SDP", "JSEP", "Media", "AudioSession", "Stats", "Peer",
         "MediaFiles", "Room", "Tape", "Queries", "Replay", "Live", "Export", "Importing",
-        "Signaling", "Serving", "RoomClient",
+        "Signaling", "Serving", "CallRecording", "RoomClient",
       ]),
     // The same with the names of libwebrtc's Objective-C API, as Swift sees them.
     module(
@@ -237,7 +244,8 @@ let package = Package(
       "Command/RetakeCommand",
       [
         "Wire", "ICE", "SDP", "JSEP", "Observer", "Live", "Tape", "Queries", "Page", "Replay",
-        "Debug", "Lab", "TLS", "Signaling", "Serving", "Room", "RoomClient", "Stats", "CProcess",
+        "Debug", "Lab", "TLS", "Signaling", "Serving", "CallRecording", "Room", "RoomClient",
+        "Stats", "CProcess",
         "Export", "Importing", "CEdit", "CPcap", "Media", "MediaFiles", "AudioSession",
         "Peer", "RTP", "SCTP", "Secure",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
@@ -397,7 +405,7 @@ let package = Package(
       "RetakeCommandTests",
       [
         "RetakeCommand", "Live", "Media", "Tape", "Importing", "Signaling", "Serving",
-        "TsharkTables",
+        "CallRecording", "TsharkTables",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
     // Drives the executable, which is built with the tests. It does not depend on it, so that the

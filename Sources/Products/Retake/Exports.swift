@@ -1,5 +1,6 @@
 // All that is public, so that an application needs this module alone.
 @_exported public import AudioSession
+@_exported public import CallRecording
 @_exported public import ICE
 @_exported public import Importing
 @_exported public import JSEP

@@ -4,7 +4,7 @@ import Tape
 
 /// Where the calls of a recorder are recorded: all in one shared take, or each in one of its own.
 struct CallTakes {
-  private let options: RecordOptions
+  private let options: CallRecordingOptions
   /// Empty where each call has a take of its own.
   private let sharedPath: String
   /// The session of all calls when one file was asked for, once it has begun.
@@ -14,9 +14,9 @@ struct CallTakes {
   /// Whether calls may begin.
   private(set) var isOpen = false
 
-  init(_ options: RecordOptions) throws {
+  init(_ options: CallRecordingOptions) throws(TapeError) {
     self.options = options
-    sharedPath = options.isFolder ? "" : try options.takePath(prefix: "serve")
+    sharedPath = options.isFolder ? "" : try options.takePath("serve")
   }
 
   /// The take of all calls; nil where each has its own, and before it has begun.
@@ -24,20 +24,20 @@ struct CallTakes {
 
   /// The name of the file or folder for people.
   var name: String {
-    FileBytes.name(of: options.isFolder ? options.out ?? "." : sharedPath)
+    FileBytes.name(of: options.isFolder ? options.folder : sharedPath)
   }
 
   /// Creates the take of all calls, or the threads of those with takes of their own, and lets calls
   /// begin.
-  mutating func open() throws {
+  mutating func open() throws(TapeError) {
     if options.isFolder {
       do throws(SystemError) {
         loops = try MediaLoopPool(count: ProcessInfo.processInfo.activeProcessorCount)
       } catch {
-        throw CommandFailure(.inputOutput, error.description)
+        throw TapeError(path: "", place: "", reason: error.description, kind: .failed)
       }
     } else {
-      session = try openSession(options.sessionOptions(take: sharedPath))
+      session = try Session.recording(options.session(sharedPath))
     }
     isOpen = true
   }
@@ -46,18 +46,21 @@ struct CallTakes {
   mutating func close() { isOpen = false }
 
   /// The take of a new call.
-  func callTake() throws -> (session: Session, path: String) {
+  func callTake() throws(TapeError) -> (session: Session, path: String) {
     try take(prefix: "call", on: loops?.next())
   }
 
   /// The take that rooms are recorded in.
-  func roomTake() throws -> (session: Session, path: String) { try take(prefix: "rooms", on: nil) }
+  func roomTake() throws(TapeError) -> (session: Session, path: String) {
+    try take(prefix: "rooms", on: nil)
+  }
 
-  private func take(prefix: String, on loop: @autoclosure () -> MediaLoop?) throws
+  private func take(prefix: String, on loop: @autoclosure () -> MediaLoop?)
+    throws(TapeError)
     -> (session: Session, path: String)
   {
     if let shared { return shared }
-    let path = try options.takePath(prefix: prefix)
-    return (try openSession(options.sessionOptions(take: path), on: loop()), path)
+    let path = try options.takePath(prefix)
+    return (try Session.recording(options.session(path), on: loop()), path)
   }
 }

@@ -1,31 +1,45 @@
-import FoundationEssentials
-import Live
-import MediaFiles
-import Tape
+package import Live
+package import MediaFiles
 import Wire
 
-/// What a recording command prints at its end: a line for each take, or one JSON object.
-struct RecordingReport: Encodable {
+/// What was recorded: a line for each take, or one JSON object.
+public struct RecordingReport: Encodable, Sendable {
   /// A take that was written.
-  struct Take: Encodable {
-    var path: String
-    var steps: Int
+  public struct Take: Encodable, Sendable {
+    /// The file.
+    public package(set) var path: String
+    /// Its steps.
+    public var steps: Int
     /// Datagrams that were sent and received.
-    var packets: Int
+    public var packets: Int
     /// The size of the file.
-    var bytes: Int
-    var peers: [Peer]
+    public var bytes: Int
+    /// The peers in it.
+    public var peers: [Peer]
+
+    package init(path: String, steps: Int, packets: Int, bytes: Int, peers: [Peer]) {
+      self.path = path
+      self.steps = steps
+      self.packets = packets
+      self.bytes = bytes
+      self.peers = peers
+    }
   }
 
   /// Frames that a peer of a take sent and received; absent where nobody counted them.
-  struct Peer: Encodable {
-    var label: String
-    var audioSent: Int?
-    var videoSent: Int?
-    var audioReceived: Int?
-    var videoReceived: Int?
+  public struct Peer: Encodable, Sendable {
+    /// Its name in the take.
+    public var label: String
+    /// Packets of audio that it sent.
+    public var audioSent: Int?
+    /// Video frames that it sent.
+    public var videoSent: Int?
+    /// Packets of audio that it received.
+    public var audioReceived: Int?
+    /// Video frames that it received.
+    public var videoReceived: Int?
 
-    init(_ connection: PeerConnection) {
+    package init(_ connection: PeerConnection) {
       let counters = connection.counters
       label = connection.label
       audioSent = counters.audioSent
@@ -35,14 +49,14 @@ struct RecordingReport: Encodable {
     }
 
     /// A peer whose received video frames alone were counted.
-    init(label: String, videoReceived: Int) {
+    package init(label: String, videoReceived: Int) {
       self.label = label
       self.videoReceived = videoReceived
     }
   }
 
   /// A file that could not be sent to its end.
-  struct Failure: Encodable {
+  package struct Failure: Encodable, Sendable {
     var file: String
     var reason: String
     var cause: String
@@ -50,7 +64,7 @@ struct RecordingReport: Encodable {
     var videoFrame: Int?
     var byteOffset: Int?
 
-    init(_ error: MediaFileError) {
+    package init(_ error: MediaFileError) {
       file = error.path
       reason = error.reason
       cause = error.cause.rawValue
@@ -60,19 +74,19 @@ struct RecordingReport: Encodable {
   }
 
   /// The takes, of many the last ones.
-  private(set) var takes: [Take] = []
+  public private(set) var takes: [Take] = []
   /// How many takes came before those that are listed.
-  private(set) var earlierTakes = 0
-  var sendFailures: [Failure] = []
+  public private(set) var earlierTakes = 0
+  package var sendFailures: [Failure] = []
 
   /// What went each way, in words, in the order of the takes.
   private var media: [String] = []
 
   /// How many takes are listed: a recorder that runs for weeks remembers no more of them.
-  static let takesMaximum = 1_000
+  package static let takesMaximum = 1_000
 
   /// The lines for people.
-  var lines: [String] {
+  public var lines: [String] {
     let list = zip(takes, media).map { take, media in
       "\(take.path): \(counted(take.steps, "step")), \(counted(take.packets, "packet")), "
         + "\(byteText(take.bytes)); "
@@ -82,14 +96,16 @@ struct RecordingReport: Encodable {
     return ["\(counted(earlierTakes, "take")) before these"] + list
   }
 
-  enum CodingKeys: CodingKey {
+  private enum CodingKeys: CodingKey {
     case takes, earlierTakes, sendFailures
   }
+
+  package init() {}
 
   /// Adds a take that is complete, with the peers that were recorded.
   ///
   /// - Parameter media: what went each way, in words.
-  mutating func add(_ summary: TakeSummary, _ peers: [Peer], media: String) {
+  package mutating func add(_ summary: TakeSummary, _ peers: [Peer], media: String) {
     add(
       Take(
         path: summary.path, steps: summary.steps, packets: summary.packets, bytes: summary.bytes,
@@ -99,7 +115,7 @@ struct RecordingReport: Encodable {
   /// Adds a take.
   ///
   /// - Parameter media: what went each way, in words.
-  mutating func add(_ take: Take, media: String) {
+  package mutating func add(_ take: Take, media: String) {
     takes.append(take)
     self.media.append(media)
     // In large steps, because the beginning of a list is taken away by moving all the rest.
@@ -110,27 +126,7 @@ struct RecordingReport: Encodable {
   }
 
   /// Gives the only take the name that it has when it is complete.
-  mutating func rename(_ path: String) {
+  package mutating func rename(_ path: String) {
     for index in takes.indices { takes[index].path = path }
-  }
-
-  /// Prints the report with what went wrong with files, and ends the command with the status that
-  /// belongs to the first of them, if there was one.
-  ///
-  /// What went wrong was said when it happened, so that it is not said again to people.
-  mutating func conclude(with failures: SendFailures, json: Bool) throws {
-    let failed = failures.all
-    sendFailures = failed.map { Failure($0) }
-    try show(json: json)
-    if let first = failed.first { throw CommandFailure(first.status, "") }
-  }
-
-  /// Prints the report.
-  func show(json: Bool) throws(CommandFailure) {
-    guard json else {
-      return try Output.line(
-        lines.isEmpty ? "nobody called; nothing was recorded" : lines.joined(separator: "\n"))
-    }
-    try Output.json(CanonicalJSON.text(self), in: .record)
   }
 }

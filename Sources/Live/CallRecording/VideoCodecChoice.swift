@@ -1,34 +1,35 @@
-import ArgumentParser
-import JSEP
-import Live
+package import JSEP
+package import Live
 import Peer
-import RTP
-import Wire
+package import RTP
+package import Wire
 
 /// The codec of video frames to agree on before all others: `--video-codec vp8|vp9|h264|...`.
-struct VideoCodecChoice: Hashable, ExpressibleByArgument, CustomStringConvertible {
+package struct VideoCodecChoice: Hashable, Sendable, CustomStringConvertible {
   /// The encoding name.
-  let name: CodecName
+  package let name: CodecName
 
-  init?(argument: String) {
+  /// Reads the name of a codec of video frames.
+  package init?(argument: String) {
     guard Self.allValueStrings.contains(argument) else { return nil }
     name = CodecName(rawValue: argument)
   }
 
-  static var allValueStrings: [String] {
+  /// The names that can be given.
+  package static var allValueStrings: [String] {
     Codec.all.filter { $0.kind == .video }.map(\.name.rawValue)
   }
 
-  var description: String { name.rawValue }
+  package var description: String { name.rawValue }
 
   /// The names that genesis has to give so that the codec is offered; nil when it is anyhow.
-  var offered: [String]? {
+  package var offered: [String]? {
     guard name.codec?.isOffered == false else { return nil }
     return Codec.all.filter { $0.isOffered || $0.name == name }.map(\.spelling)
   }
 
   /// All codecs of video frames that are offered, the chosen one first.
-  var codecs: [RTPCodec] {
+  package var codecs: [RTPCodec] {
     let all = RTPCodec.capabilities(.video, offering: offered)
     let chosen = all.filter { $0.mimeType.lowercased() == "video/\(name.rawValue)" }
     return chosen + all.filter { !chosen.contains($0) }
@@ -37,7 +38,7 @@ struct VideoCodecChoice: Hashable, ExpressibleByArgument, CustomStringConvertibl
 
 extension VideoCodecChoice? {
   /// The codecs that can be agreed on, as a sentence names them: `VP8, VP9 or H264`.
-  func names(of kind: MediaKind) -> String {
+  package func names(of kind: MediaKind) -> String {
     let names = Codec.all.filter {
       $0.kind == kind && $0.name.carriesMedia && ($0.isOffered || $0.name == self?.name)
     }.map(\.spelling)
@@ -48,13 +49,13 @@ extension VideoCodecChoice? {
 
 extension PeerConnection {
   /// Prefers a codec on all transceivers for video frames; nil leaves the order as it is.
-  func prefer(_ choice: VideoCodecChoice?) async throws {
+  package func prefer(_ choice: VideoCodecChoice?) async throws {
     guard let choice else { return }
     try await prefer(choice.codecs) { $0 != .stopped }
   }
 
   /// Sets the codecs of the transceivers for video frames that have one of some directions.
-  func prefer(
+  package func prefer(
     _ codecs: [RTPCodec], where isMeant: (TransceiverDirection) -> Bool
   ) async throws {
     for transceiver in try await transceivers

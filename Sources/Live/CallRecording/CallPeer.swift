@@ -1,18 +1,17 @@
-import FoundationEssentials
 import JSEP
-import Live
+package import Live
 import Media
 import MediaFiles
 import Peer
-import SDP
+package import SDP
 import Secure
-import Signaling
+package import Signaling
 import Synchronization
 import Wire
 
-/// One peer connection of a recording command, with what it sends and its signaling in the take.
-final class CallPeer: Sendable {
-  let connection: PeerConnection
+/// One peer connection of a recording, with what it sends and its signaling in the take.
+package final class CallPeer: Sendable {
+  package let connection: PeerConnection
   let plan: SendPlan
   private let transport: String
   let videoCodec: VideoCodecChoice?
@@ -29,7 +28,7 @@ final class CallPeer: Sendable {
   /// The transceivers that were given something to send.
   private let sending = Mutex<Set<UInt32>>([])
 
-  init(
+  package init(
     _ connection: PeerConnection, in session: Session, sending plan: SendPlan,
     devices: LocalDevices? = nil, transport: String, preferring videoCodec: VideoCodecChoice?,
     telling failures: SendFailures
@@ -39,7 +38,7 @@ final class CallPeer: Sendable {
     self.failures = failures
     feeds = Dictionary(
       uniqueKeysWithValues: [MediaKind.audio, .video].map { kind in
-        (kind, FileFeeds { failures.tell($0, kind) })
+        (kind, FileFeeds { failures.report($0, kind) })
       })
     self.videoCodec = videoCodec
     self.connection = connection
@@ -54,7 +53,7 @@ final class CallPeer: Sendable {
   }
 
   /// Makes an offer with one audio and one video track, a data channel and all candidates.
-  func offer() async throws -> SessionDescription {
+  package func offer() async throws -> SessionDescription {
     let channel = try await connection.createDataChannel("retake")
     let messages = plan.messages
     Task {
@@ -68,7 +67,7 @@ final class CallPeer: Sendable {
 
   /// Answers an offer, the first or a later one: every track that the peer can receive is sent
   /// something.
-  func answer(_ offer: SessionDescription) async throws -> SessionDescription {
+  package func answer(_ offer: SessionDescription) async throws -> SessionDescription {
     note(offer, isInbound: true)
     try await connection.setRemoteDescription(offer)
     for transceiver in try await connection.transceivers where transceiver.direction != .stopped {
@@ -82,7 +81,7 @@ final class CallPeer: Sendable {
   }
 
   /// Offers changes in a call that runs.
-  func offer(changing changes: OfferChanges) async throws -> SessionDescription {
+  package func offer(changing changes: OfferChanges) async throws -> SessionDescription {
     let transceivers = try await connection.transceivers
     func transceiver(_ mid: String) throws(PeerError) -> UInt32 {
       guard let found = transceivers.first(where: { $0.mid == mid }) else {
@@ -150,7 +149,7 @@ final class CallPeer: Sendable {
   /// Takes the peer's answer.
   ///
   /// - Throws: a refusal when the peer cannot be sent the file that it should be sent.
-  func accept(_ answer: SessionDescription) async throws {
+  package func accept(_ answer: SessionDescription) async throws {
     note(answer, isInbound: true)
     let offer = try await connection.localDescription
     try await connection.setRemoteDescription(answer)
@@ -160,7 +159,7 @@ final class CallPeer: Sendable {
 
   /// Whether a file of H.264 found its way in an exchange, so that a later one need not end the
   /// call.
-  var hasAgreed: Bool { agreed.withLock(\.self) }
+  package var hasAgreed: Bool { agreed.withLock(\.self) }
 
   /// Refuses an exchange after which the file of H.264 has nowhere to go, and warns of one whose
   /// peer need not be able to decode it.
@@ -176,7 +175,7 @@ final class CallPeer: Sendable {
   }
 
   /// Waits for the candidates, so that plain signaling needs one message each way.
-  func gatheredDescription() async throws -> SessionDescription {
+  package func gatheredDescription() async throws -> SessionDescription {
     try await connection.waitForGatheringComplete()
     guard let description = try await connection.localDescription else {
       throw PeerError(name: "OperationError", message: "no local description was made")
@@ -185,12 +184,12 @@ final class CallPeer: Sendable {
     return description
   }
 
-  func note(_ description: SessionDescription, isInbound: Bool) {
+  package func note(_ description: SessionDescription, isInbound: Bool) {
     note(description.type.rawValue, description.sdp, isInbound: isInbound)
   }
 
   /// Keeps a signaling message in the take.
-  func note(_ type: String, _ message: String, isInbound: Bool) {
+  package func note(_ type: String, _ message: String, isInbound: Bool) {
     connection.noteSignaling(
       SignalingMessage(
         isInbound: isInbound, transport: transport, type: type, message: message))
@@ -209,7 +208,7 @@ final class CallPeer: Sendable {
   }
 
   /// Releases the devices; those that no other call uses stop.
-  func endDevices() {
+  package func endDevices() {
     let kept = opened.withLock { opened in
       defer { opened = [] }
       return opened
@@ -229,12 +228,12 @@ final class CallPeer: Sendable {
         path, format: format, on: transceiver.id, of: connection,
         framesPerSecond: plan.framesPerSecond)
     } catch {
-      failures.tell(error, transceiver.kind)
+      failures.report(error, transceiver.kind)
     }
   }
 
   /// Returns when the peer left, by hanging up or by silence.
-  func waitUntilGone() async {
+  package func waitUntilGone() async {
     for await states in connection.stateChanges {
       if states.dtls == .closed || states.dtls == .failed { return }
       if states.connection == .failed || states.connection == .closed { return }
@@ -248,10 +247,10 @@ final class CallPeer: Sendable {
   }
 
   /// What the line that follows the recording says.
-  var progress: String { (devices?.level ?? "") + mediaSummary }
+  package var progress: String { (devices?.level ?? "") + mediaSummary }
 
   /// Frames each way in words, for a summary.
-  var mediaSummary: String {
+  package var mediaSummary: String {
     let counters = connection.counters
     return "\(counters.audioSent) audio and \(counters.videoFramesSent) video frames sent, "
       + "\(counters.audioReceived) and \(counters.videoFramesReceived) received"

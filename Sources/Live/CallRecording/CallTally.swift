@@ -1,4 +1,5 @@
 import Live
+import Tape
 
 /// What came of the calls of a recorder, which it says at its end.
 struct CallTally {
@@ -43,12 +44,12 @@ struct CallTally {
 
   /// Takes the failure to complete one; the last is told.
   mutating func fail(_ error: any Error) {
-    failure = (error as? CommandFailure)?.message ?? "\(error)"
+    failure = "\(error)"
   }
 
   /// What is said at the end.
-  func conclude() throws(CommandFailure) -> RecordingReport {
-    if let failure { throw CommandFailure(.inputOutput, failure) }
+  func conclude() throws(TapeError) -> RecordingReport {
+    if let failure { throw TapeError(path: "", place: "", reason: failure, kind: .failed) }
     return report
   }
 }

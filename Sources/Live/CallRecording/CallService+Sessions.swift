@@ -1,7 +1,7 @@
 import JSEP
 import Peer
-import SDP
-import Signaling
+package import SDP
+package import Signaling
 
 /// What a session of WHIP or WHEP has exchanged so far.
 struct SessionExchange {
@@ -15,7 +15,8 @@ struct SessionExchange {
 
 // WHIP (RFC 9725) and WHEP (draft-ietf-wish-whep): whoever publishes or plays is recorded.
 extension CallService: SessionHandling {
-  func open(_ kind: SessionProtocol, offer text: String) async throws(CallRefusal) -> OpenedSession
+  package func open(_ kind: SessionProtocol, offer text: String) async throws(CallRefusal)
+    -> OpenedSession
   {
     let offer = try SDPDocument(offered: text, to: kind)
     let call = try makeCall(
@@ -32,7 +33,7 @@ extension CallService: SessionHandling {
     }
   }
 
-  func apply(
+  package func apply(
     _ fragment: SDPFragment, text: String, to id: String, of kind: SessionProtocol,
     match: SessionMatch
   ) async throws(CallRefusal) -> RestartedSession? {
@@ -64,7 +65,7 @@ extension CallService: SessionHandling {
     return nil
   }
 
-  func close(_ id: String, of kind: SessionProtocol) async throws(CallRefusal) {
+  package func close(_ id: String, of kind: SessionProtocol) async throws(CallRefusal) {
     let (call, _) = try session(id, kind)
     call.peer.note(CallPeer.byeType, "", isInbound: true)
     await end(id)

@@ -1,5 +1,5 @@
 import AudioSession
-import Live
+package import Live
 import Media
 import Synchronization
 import Wire
@@ -8,7 +8,7 @@ import Wire
 ///
 /// The calls of a recorder share the camera; each take has an audio session of its own, which
 /// stands in it.
-final class LocalDevices: Sendable {
+package final class LocalDevices: Sendable {
   private struct Opened {
     weak var session: Session?
     var audio: AudioSession
@@ -21,12 +21,12 @@ final class LocalDevices: Sendable {
     var hasWarned = false
   }
 
-  let plan: DevicePlan
+  package let plan: DevicePlan
   private let meter: MicrophoneMeter
   private let failures: SendFailures
   private let state = Mutex(State())
 
-  init(_ plan: DevicePlan, telling failures: SendFailures) {
+  package init(_ plan: DevicePlan, telling failures: SendFailures) {
     self.plan = plan
     self.failures = failures
     meter = MicrophoneMeter(canHowl: plan.plays)
@@ -35,7 +35,7 @@ final class LocalDevices: Sendable {
   // MARK: Audio
 
   /// The audio session of a take; nil when the devices cannot be used, which is said once.
-  func audio(in session: Session) -> AudioSession? {
+  package func audio(in session: Session) -> AudioSession? {
     do {
       return try state.withLock { state in
         state.audio.removeAll { $0.session == nil }
@@ -52,7 +52,9 @@ final class LocalDevices: Sendable {
 
   /// Sends the microphone on a transceiver and plays what the connection receives, as far as that
   /// was asked for, until the result goes; nil when the device refuses.
-  func attach(_ connection: PeerConnection, sending transceiver: UInt32?, in session: Session)
+  package func attach(
+    _ connection: PeerConnection, sending transceiver: UInt32?, in session: Session
+  )
     -> [any Sendable]
   {
     guard let audio = audio(in: session) else { return [] }
@@ -68,7 +70,7 @@ final class LocalDevices: Sendable {
   }
 
   /// Hands what the microphone captures to a source until the result goes.
-  func open(_ source: AudioSource, in session: Session) -> [any Sendable] {
+  package func open(_ source: AudioSource, in session: Session) -> [any Sendable] {
     guard let audio = audio(in: session) else { return [] }
     do {
       return [
@@ -98,7 +100,7 @@ final class LocalDevices: Sendable {
   // MARK: Video
 
   /// Sends the camera or the screen on a transceiver; its capturer runs while somebody sends.
-  func sendVideo(on transceiver: UInt32, of connection: PeerConnection) {
+  package func sendVideo(on transceiver: UInt32, of connection: PeerConnection) {
     let session = state.withLock { state -> VideoCaptureSession? in
       if state.video == nil { state.video = plan.capturer.map { VideoCaptureSession($0) } }
       return state.video
@@ -115,12 +117,12 @@ final class LocalDevices: Sendable {
   }
 
   /// Sends the camera or the screen on a transceiver no longer.
-  func endVideo(on transceiver: UInt32, of connection: PeerConnection) {
+  package func endVideo(on transceiver: UInt32, of connection: PeerConnection) {
     state.withLock { $0.video }?.endSending(on: transceiver, of: connection)
   }
 
   /// The level of the microphone, for the line that follows a recording; empty without one.
-  var level: String { plan.sends.contains(.microphone) ? meter.text + ", " : "" }
+  package var level: String { plan.sends.contains(.microphone) ? meter.text + ", " : "" }
 }
 
 /// How loud the microphone is, and whether it howls.

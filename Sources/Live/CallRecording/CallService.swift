@@ -1,22 +1,21 @@
-import FoundationEssentials
 import ICE
-import Live
+package import Live
 import Media
 import Page
 import Peer
-import SDP
+package import SDP
 import Secure
-import Signaling
+package import Signaling
 import Stats
-import Tape
+package import Tape
 import Wire
 
 /// The calls of `record serve`: one peer each, in one shared take or in takes of their own.
-actor CallService: CallHandling {
+package actor CallService: CallHandling {
   /// Yields whenever a call has ended.
-  nonisolated let endedCalls: AsyncStream<Void>
+  package nonisolated let endedCalls: AsyncStream<Void>
   private let ended: AsyncStream<Void>.Continuation
-  private let options: RecordOptions
+  private let options: CallRecordingOptions
   private let callsMaximum: Int
   private let connectionLimit: Duration
   let plan: SendPlan
@@ -28,7 +27,7 @@ actor CallService: CallHandling {
   private var nextNumber = 1
   private var tally = CallTally()
   private var endedTakes = EndedTakes()
-  let failures = SendFailures()
+  package nonisolated let failures: SendFailures
   private let devices: LocalDevices?
   private var isDrawing = false
 
@@ -45,10 +44,14 @@ actor CallService: CallHandling {
   /// - Parameters:
   ///   - callsMaximum: how many calls run at once at the most.
   ///   - connectionLimit: how long a peer has to connect.
-  init(options: RecordOptions, plan: SendPlan, callsMaximum: Int, connectionLimit: Duration) throws
-  {
+  ///   - failures: where it is said what goes wrong with what is sent.
+  package init(
+    options: CallRecordingOptions, plan: SendPlan, callsMaximum: Int, connectionLimit: Duration,
+    failures: SendFailures
+  ) throws(TapeError) {
     self.options = options
     self.plan = plan
+    self.failures = failures
     devices = plan.devices.isEmpty ? nil : LocalDevices(plan.devices, telling: failures)
     self.callsMaximum = callsMaximum
     self.connectionLimit = connectionLimit
@@ -60,20 +63,22 @@ actor CallService: CallHandling {
   /// begin.
   ///
   /// This comes after listening, so that a port that is taken leaves no take behind.
-  func open() throws { try takes.open() }
+  package func open() throws(TapeError) { try takes.open() }
 
   /// The session that rooms are recorded in: that of all calls, or one of their own.
-  func roomSession() throws -> (session: Session, path: String) { try takes.roomTake() }
+  package func roomSession() throws(TapeError) -> (session: Session, path: String) {
+    try takes.roomTake()
+  }
 
   /// What the summary says when nobody called: how many took part in rooms.
-  func note(guests: Int) { tally.note(guests: guests) }
+  package func note(guests: Int) { tally.note(guests: guests) }
 
   /// Whether a session is that of all calls.
-  func isShared(_ session: Session) -> Bool { takes.shared?.session === session }
+  package func isShared(_ session: Session) -> Bool { takes.shared?.session === session }
 
   // MARK: CallHandling
 
-  func begin(offer sdp: String) async throws(CallRefusal) -> CallDescription {
+  package func begin(offer sdp: String) async throws(CallRefusal) -> CallDescription {
     let call = try makeCall(role: "answerer")
     do {
       let answer = try await call.peer.answer(SessionDescription(type: .offer, sdp: sdp))
@@ -84,7 +89,7 @@ actor CallService: CallHandling {
     }
   }
 
-  func makeOffer() async throws(CallRefusal) -> CallDescription {
+  package func makeOffer() async throws(CallRefusal) -> CallDescription {
     let call = try makeCall(role: "offerer")
     do {
       let offer = try await call.peer.offer()
@@ -95,13 +100,15 @@ actor CallService: CallHandling {
     }
   }
 
-  func follow(offer sdp: String, call id: String) async throws(CallRefusal) -> CallDescription {
+  package func follow(offer sdp: String, call id: String) async throws(CallRefusal)
+    -> CallDescription
+  {
     try await describe(id) { peer in
       try await peer.answer(SessionDescription(type: .offer, sdp: sdp))
     }
   }
 
-  func makeOffer(call id: String, changing changes: OfferChanges) async throws(CallRefusal)
+  package func makeOffer(call id: String, changing changes: OfferChanges) async throws(CallRefusal)
     -> CallDescription
   {
     try await describe(id) { peer in try await peer.offer(changing: changes) }
@@ -120,7 +127,7 @@ actor CallService: CallHandling {
     }
   }
 
-  func accept(answer sdp: String, call id: String) async throws(CallRefusal) {
+  package func accept(answer sdp: String, call id: String) async throws(CallRefusal) {
     let call = try call(id)
     do {
       try await call.peer.accept(SessionDescription(type: .answer, sdp: sdp))
@@ -131,7 +138,7 @@ actor CallService: CallHandling {
     }
   }
 
-  func add(_ candidate: CandidateInit?, call id: String) async throws(CallRefusal) {
+  package func add(_ candidate: CandidateInit?, call id: String) async throws(CallRefusal) {
     let call = try call(id)
     do {
       try await call.peer.connection.addICECandidate(candidate)
@@ -140,12 +147,12 @@ actor CallService: CallHandling {
     }
   }
 
-  func end(call id: String) async throws(CallRefusal) {
+  package func end(call id: String) async throws(CallRefusal) {
     try call(id).peer.note(CallPeer.byeType, "", isInbound: true)
     await end(id)
   }
 
-  func list() -> CallList {
+  package func list() -> CallList {
     CallList(
       limit: callsMaximum,
       recording: takes.name,
@@ -157,7 +164,7 @@ actor CallService: CallHandling {
 
   private var inOrder: [Call] { calls.values.sorted { $0.number < $1.number } }
 
-  func stats(call id: String?) async throws(CallRefusal) -> String {
+  package func stats(call id: String?) async throws(CallRefusal) -> String {
     var parts: [(String, JSONText?)] = []
     for call in inOrder where id == nil || call.id == id {
       let states = call.peer.connection.states
@@ -173,7 +180,7 @@ actor CallService: CallHandling {
     return JSONText.object(parts).text
   }
 
-  func page(call id: String) async throws(CallRefusal) -> String {
+  package func page(call id: String) async throws(CallRefusal) -> String {
     guard let path = calls[id]?.path ?? endedTakes.path(of: id) else {
       throw CallRefusal(.unknownCall, "there is no take of a call \(id.prefix(100))")
     }
@@ -220,10 +227,10 @@ actor CallService: CallHandling {
     do {
       (session, path) = try takes.callTake()
     } catch {
-      throw CallRefusal(.failure, (error as? CommandFailure)?.message ?? "\(error)")
+      throw CallRefusal(.failure, "\(error)")
     }
     let connection = session.makePeer(
-      label: "call \(number)", role: role, configuration: options.peerConfiguration)
+      label: "call \(number)", role: role, configuration: options.peer)
     let peer = CallPeer(
       connection, in: session, sending: plan, devices: devices, transport: transport,
       preferring: options.videoCodec, telling: failures)
@@ -270,7 +277,7 @@ actor CallService: CallHandling {
     _ session: Session, _ path: String, _ peers: [RecordingReport.Peer], _ media: String
   ) async {
     do {
-      let summary = try await RetakeCommand.finish(session, path)
+      let summary = try await session.finished(path)
       tally.add(summary, peers, media: media)
     } catch {
       tally.fail(error)
@@ -278,7 +285,7 @@ actor CallService: CallHandling {
   }
 
   /// Ends all calls and takes, and gives what was recorded.
-  func finish() async throws -> RecordingReport {
+  package func finish() async throws -> RecordingReport {
     takes.close()
     for id in calls.keys.sorted() { await end(id) }
     for farewell in farewells.values { await farewell.value }
@@ -299,7 +306,7 @@ extension CallRefusal {
       return
     }
     guard let error = error as? PeerError else {
-      self.init(.failure, (error as? CommandFailure)?.message ?? "\(error)")
+      self.init(.failure, "\(error)")
       return
     }
     switch error.name {

@@ -1,16 +1,17 @@
-import ArgumentParser
-import Live
+package import Live
 import SCTP
 
 /// The messages that a recorded peer says over its data channel: `--say 0,1200,65536`.
-struct MessageSizes: ExpressibleByArgument, CustomStringConvertible {
+package struct MessageSizes: Hashable, Sendable, CustomStringConvertible {
   /// The sizes in bytes, in the order in which they are said.
-  var bytes: [Int]
+  package var bytes: [Int]
 
   /// What is wanted, for who gave something else.
-  static let wanted = "sizes are whole numbers from 0 to 1048576 with commas between, at most 1000"
+  package static let wanted =
+    "sizes are whole numbers from 0 to 1048576 with commas between, at most 1000"
 
-  init?(argument: String) {
+  /// Reads sizes with commas between them.
+  package init?(argument: String) {
     let parts = argument.split(separator: ",", omittingEmptySubsequences: false).map { Int($0) }
     bytes = parts.compactMap { $0 }
     guard bytes.count == parts.count, bytes.count <= 1000,
@@ -20,19 +21,24 @@ struct MessageSizes: ExpressibleByArgument, CustomStringConvertible {
     }
   }
 
-  var description: String { bytes.map(String.init).joined(separator: ",") }
+  package var description: String { bytes.map(String.init).joined(separator: ",") }
 }
 
 /// What a recorded peer says over data channels of its own.
-struct Conversation {
-  var sizes: MessageSizes
+package struct Conversation: Sendable {
+  package var sizes: MessageSizes
   /// How many more channels are opened for a message, and closed when an answer came.
-  var channels = 0
+  package var channels = 0
+
+  package init(sizes: MessageSizes, channels: Int = 0) {
+    self.sizes = sizes
+    self.channels = channels
+  }
 
   /// Says a text and a block of each size once the channel is open, then talks over the others.
   ///
   /// What comes back over the first channel is left alone.
-  func hold(over connection: PeerConnection, on channel: DataChannel) async throws {
+  package func hold(over connection: PeerConnection, on channel: DataChannel) async throws {
     try await channel.waitUntilOpen()
     for size in sizes.bytes {
       try await channel.send(String(repeating: "x", count: size))

@@ -1,6 +1,6 @@
 import JSEP
 import Live
-import MediaFiles
+package import MediaFiles
 import SDP
 
 /// Two descriptions that belong together.
@@ -43,7 +43,7 @@ struct Exchange {
 }
 
 /// A file of H.264, which is sent as it is or not at all.
-struct H264Clip {
+package struct H264Clip: Sendable {
   let path: String
   /// What it can be sent as, the best one first.
   let codecs: [RTPCodec]
@@ -52,7 +52,7 @@ struct H264Clip {
   /// Looks at a file that was opened.
   ///
   /// - Throws: a failure when no decoder of calls knows its profile.
-  init(_ path: String, _ source: H264FileSource) throws {
+  package init(_ path: String, _ source: H264FileSource) throws(MediaFileError) {
     self.path = path
     let profileLevelID = source.profileLevelID
     codecs = RTPCodec.h264(carrying: profileLevelID)
@@ -60,9 +60,9 @@ struct H264Clip {
       profileLevelID: profileLevelID, width: source.width, height: source.height,
       framesPerSecond: source.framesPerSecond)
     guard !codecs.isEmpty else {
-      throw CommandFailure(
-        .invalidTake,
-        "--send \(path): H.264 of the profile and level \(profileLevelID) is not known in calls;"
+      throw MediaFileError(
+        path: path,
+        reason: "H.264 of the profile and level \(profileLevelID) is not known in calls;"
           + " encode it in the baseline, main or high profile")
     }
   }

@@ -2,23 +2,23 @@ import JSEP
 import Live
 import Media
 import Peer
-import SDP
-import Signaling
+package import SDP
+package import Signaling
 import Wire
 
 // The peer of a session over WHIP or WHEP, on either side: media flows one way.
 extension CallPeer {
   /// How a fragment of candidates is called in the take.
-  static let candidateType = "candidate"
+  package static let candidateType = "candidate"
   /// How a fragment that restarts ICE is called in the take.
-  static let restartType = "restart"
+  package static let restartType = "restart"
   /// How the end of a session is called in the take.
-  static let byeType = "bye"
+  package static let byeType = "bye"
 
   // MARK: The client's side
 
   /// Adds what the client of a session offers: to send everything, or to receive everything.
-  func prepareOffer(_ kind: SessionProtocol) async throws {
+  package func prepareOffer(_ kind: SessionProtocol) async throws {
     for media in [MediaKind.audio, .video] {
       switch kind {
       case .whip:
@@ -34,7 +34,7 @@ extension CallPeer {
   }
 
   /// Offers without waiting for candidates.
-  func bareOffer() async throws -> SessionDescription {
+  package func bareOffer() async throws -> SessionDescription {
     let offer = try await connection.createOffer()
     try await connection.setLocalDescription(offer)
     note(offer, isInbound: false)
@@ -42,7 +42,7 @@ extension CallPeer {
   }
 
   /// Restarts ICE and gives what the other side must know.
-  func restartOffer() async throws -> SDPFragment {
+  package func restartOffer() async throws -> SDPFragment {
     try await connection.setLocalDescription(try await connection.createOffer(iceRestart: true))
     return try await gatheredFragment()
   }
@@ -119,6 +119,6 @@ extension SendPlan {
   /// What a player is sent: it has nothing that could be echoed to it.
   func playerSource(for kind: MediaKind) -> MediaSource? {
     let source = source(for: kind)
-    return source == .echo ? SendChoice.generated(kind) : source
+    return source == .echo ? Filling.generated(kind) : source
   }
 }
