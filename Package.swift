@@ -92,7 +92,7 @@ let package = Package(
     library("COpus", "opus", "libopus-dev"),  // Opus
     library("CVPX", "vpx", "libvpx-dev"),  // VP8
     library("CPcap", "libpcap", "libpcap-dev"),  // export to packet captures, live capture
-    library("CZlib", "zlib", "zlib1g-dev"),  // captures that gzip compressed
+    library("CZlib", "zlib", "zlib1g-dev"),  // gzip, PNG, channels with compression
     library("CZstd", "libzstd", "libzstd-dev"),  // captures that zstd compressed
     library("COpenSSL", "openssl", "libssl-dev"),  // DTLS, HMAC-SHA1, SHA-256, certificates
     library("CXXHash", "libxxhash", "libxxhash-dev"),  // digests of decoded pictures
@@ -135,7 +135,7 @@ let package = Package(
       ]),
     // A room of a service, with the protocols that rooms speak: Janus, Sora, WHIP and WHEP, Retake's
     // own.
-    module("Stack/Room", ["Wire", "Crypto", "SDP", "Stats", "Peer"]),
+    module("Stack/Room", ["Wire", "Crypto", "SDP", "Stats", "Peer", "CZlib"]),
 
     // Calls of others: packets out of captures, keys out of logs, and what both show.
     module(
@@ -144,7 +144,7 @@ let package = Package(
     // Take: what records the machines, replays them and answers questions.
     // Files of sound and pictures stand outside the stack, also the parts of their formats that are
     // pure: the stack gets captured blocks and pictures as inputs, whatever they were read from.
-    module("Take/MediaFiles", ["Wire", "RTP", "Media"]),
+    module("Take/MediaFiles", ["Wire", "RTP", "Media", "CZlib"]),
     module(
       "Take/Tape",
       [
@@ -296,6 +296,7 @@ let package = Package(
       "DebugTests",
       [
         "Wire", "Media", "MediaFiles", "Peer", "Stats", "Tape", "Queries", "Replay", "Debug", "Lab",
+        "CZlib",
       ]),
     tests(
       "PageTests",
