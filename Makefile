@@ -172,10 +172,11 @@ captures: release deps-interop $(VENV)/ready
 
 # How fast recording, replaying and data channels are on this machine, beside other libraries.
 bench: release $(VENV)/ready
-	$(RETAKE) bench takes
-	$(RETAKE) bench wire
+	$(RELEASE) --product retake-bench
+	$(RETAKE)-bench takes
+	$(RETAKE)-bench wire
 	$(VENV)/bin/python Tests/Interop/throughput.py --retake $(RETAKE)
-	$(RETAKE) bench page --take .build/long.take
+	$(RETAKE)-bench page --take .build/long.take
 	$(VENV)/bin/python Tests/Interop/drawing.py --retake $(RETAKE) --take .build/long.take
 	$(VENV)/bin/python Tests/Interop/zooming.py --retake $(RETAKE) --take .build/long.take
 

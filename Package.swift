@@ -73,6 +73,8 @@ let package = Package(
     .library(name: "RetakeConnectLive", targets: ["RetakeConnectLive"]),
     // For the tests of other packages: takes as regression tests, and a network that is a take.
     .library(name: "RetakeTesting", targets: ["RetakeTesting"]),
+    // For developers: measurements.
+    .executable(name: "retake-bench", targets: ["Benchmarks"]),
   ],
   dependencies: [
     // The command line: parsing, help, completion.
@@ -90,7 +92,7 @@ let package = Package(
     library("COpus", "opus", "libopus-dev"),  // Opus
     library("CVPX", "vpx", "libvpx-dev"),  // VP8
     library("CPcap", "libpcap", "libpcap-dev"),  // export to packet captures, live capture
-    library("CZlib", "zlib", "zlib1g-dev"),  // captures that gzip compressed
+    library("CZlib", "zlib", "zlib1g-dev"),  // gzip, PNG, channels with compression
     library("CZstd", "libzstd", "libzstd-dev"),  // captures that zstd compressed
     library("COpenSSL", "openssl", "libssl-dev"),  // DTLS, HMAC-SHA1, SHA-256, certificates
     library("CXXHash", "libxxhash", "libxxhash-dev"),  // digests of decoded pictures
@@ -133,7 +135,7 @@ let package = Package(
       ]),
     // A room of a service, with the protocols that rooms speak: Janus, Sora, WHIP and WHEP, Retake's
     // own.
-    module("Stack/Room", ["Wire", "Crypto", "SDP", "Stats", "Peer"]),
+    module("Stack/Room", ["Wire", "Crypto", "SDP", "Stats", "Peer", "CZlib"]),
 
     // Calls of others: packets out of captures, keys out of logs, and what both show.
     module(
@@ -142,7 +144,7 @@ let package = Package(
     // Take: what records the machines, replays them and answers questions.
     // Files of sound and pictures stand outside the stack, also the parts of their formats that are
     // pure: the stack gets captured blocks and pictures as inputs, whatever they were read from.
-    module("Take/MediaFiles", ["Wire", "RTP", "Media"]),
+    module("Take/MediaFiles", ["Wire", "RTP", "Media", "CZlib"]),
     module(
       "Take/Tape",
       [
@@ -174,6 +176,9 @@ let package = Package(
         "Wire", "Crypto", "ICE", "RTP", "Peer", "Observer", "Media", "MediaFiles", "Tape", "Replay",
       ]),
 
+    // Packet captures as takes.
+    module("Take/Importing", ["Wire", "Observer", "Peer", "Tape", "CZlib", "CZstd"]),
+
     // The virtual network of the tests.
     module(
       "Lab",
@@ -192,6 +197,19 @@ let package = Package(
       ], containers: ["DequeModule", "HeapModule"]),
     module(
       "Live/Signaling", ["SDP", "Peer", "Room", "TLS", "CFiles"] + nio, exclude: ["CallPage"]),
+    // Takes in browsers: the server of the page.
+    module(
+      "Live/Serving",
+      [
+        "Wire", "Peer", "Stats", "Tape", "Queries", "Page", "Replay", "Export", "Live", "Signaling",
+      ]),
+    // A recorder of calls: who offers over HTTP, WHIP or WHEP is answered, and is a peer of a take.
+    module(
+      "Live/CallRecording",
+      [
+        "Wire", "ICE", "RTP", "SCTP", "SDP", "JSEP", "Secure", "Media", "MediaFiles",
+        "AudioSession", "Stats", "Peer", "Tape", "Page", "Replay", "Live", "Signaling",
+      ]),
     // Rooms of services, live: participants and media as objects, over the connections of a session.
     module(
       "Live/RoomClient",
@@ -206,8 +224,8 @@ let package = Package(
       "Products/Retake",
       [
         "Wire", "Secure", "ICE", "SCTP", "SDP", "JSEP", "Media", "AudioSession", "Stats", "Peer",
-        "MediaFiles", "Room", "Tape", "Queries", "Replay", "Live", "Export", "Signaling",
-        "RoomClient",
+        "MediaFiles", "Room", "Tape", "Queries", "Replay", "Live", "Export", "Importing",
+        "Signaling", "Serving", "CallRecording", "RoomClient",
       ]),
     // The same with the names of libwebrtc's Objective-C API, as Swift sees them.
     module(
@@ -226,15 +244,26 @@ let package = Package(
       "Command/RetakeCommand",
       [
         "Wire", "ICE", "SDP", "JSEP", "Observer", "Live", "Tape", "Queries", "Page", "Replay",
-        "Debug", "Lab", "TLS", "Signaling", "Room", "RoomClient", "Stats", "CProcess", "Export",
-        "CEdit", "CPcap", "CZlib", "CZstd", "CYUV", "Media", "MediaFiles", "AudioSession", "Peer",
-        "RTP", "SCTP", "Secure",
+        "Debug", "Lab", "TLS", "Signaling", "Serving", "CallRecording", "Room", "RoomClient",
+        "Stats", "CProcess",
+        "Export", "Importing", "CEdit", "CPcap", "Media", "MediaFiles", "AudioSession",
+        "Peer", "RTP", "SCTP", "Secure",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
     // The program. Not named as its product: a file system may not tell retake and Retake apart.
     .executableTarget(
       name: "RetakeMain", dependencies: ["RetakeCommand"], path: "Sources/Command/RetakeMain",
       swiftSettings: settings),
+
+    // A developers' program: measurements beside what other libraries need.
+    .executableTarget(
+      name: "Benchmarks",
+      dependencies: [
+        "Wire", "SDP", "RTP", "Secure", "Peer", "Media", "AudioSession", "Tape", "Queries", "Page",
+        "Replay", "Lab", "Live", "RetakeCommand", "CYUV",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ],
+      path: "Sources/Command/Benchmarks", swiftSettings: settings),
 
     // The capabilities of five client SDKs, each with its test and what takes it out; a program that
     // prints them stands beside the command, for developers.
@@ -267,6 +296,7 @@ let package = Package(
       "DebugTests",
       [
         "Wire", "Media", "MediaFiles", "Peer", "Stats", "Tape", "Queries", "Replay", "Debug", "Lab",
+        "CZlib",
       ]),
     tests(
       "PageTests",
@@ -346,7 +376,7 @@ let package = Package(
       "AnyBytesTests",
       [
         "Wire", "ICE", "RTP", "SCTP", "SDP", "Observer", "Media", "Peer", "Lab", "Room",
-        "Signaling", "Tape", "Replay", "RetakeCommand",
+        "Signaling", "Tape", "Replay", "Importing",
       ]),
     // Not a test bundle: calls that come and go for minutes, against a recorder of its own.
     .executableTarget(
@@ -375,7 +405,8 @@ let package = Package(
     tests(
       "RetakeCommandTests",
       [
-        "RetakeCommand", "Live", "Media", "Tape", "Signaling", "TsharkTables",
+        "RetakeCommand", "Live", "Media", "Tape", "Importing", "Signaling", "Serving",
+        "CallRecording", "TsharkTables",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
     // Drives the executable, which is built with the tests. It does not depend on it, so that the

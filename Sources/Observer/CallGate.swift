@@ -35,7 +35,7 @@ package struct CallGate {
     /// Descriptions that stand in signaling in the clear, which itself is not kept.
     package var descriptions: [String] = []
     /// What keeps the rest of the connection from being read, and more in words.
-    package var obstacle: (kind: CoverageRow.Kind, detail: String)?
+    package var obstacle: (kind: CoverageReport.Kind, detail: String)?
     /// Whether nothing was in it for a call.
     package var isRefused: Bool { bytes == nil && descriptions.isEmpty }
   }
@@ -47,7 +47,7 @@ package struct CallGate {
   private var channels = PathTrials<ContentEvidence>()
   private var hellos = PathTrials<ClientHelloReader>()
   private var newcomers: Newcomers
-  private var connections = ConnectionTable()
+  private var connections = TCPConnections()
   /// Paths that were found to be of no call; they may still become one.
   private var refused: Set<PathKey> = []
 

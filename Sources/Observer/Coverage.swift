@@ -3,11 +3,11 @@ import Wire
 /// Counts what could not be seen; each kind is told when it begins, and once more at the end.
 struct CoverageLedger {
   private struct Place: Hashable {
-    var kind: CoverageRow.Kind
+    var kind: CoverageReport.Kind
     var transport: Int?
   }
 
-  private var rows: [CoverageRow] = []
+  private var rows: [CoverageReport] = []
   /// What every row had counted when it was told.
   private var told: [UInt64] = []
   private var places: [Place: Int] = [:]
@@ -15,9 +15,9 @@ struct CoverageLedger {
 
   /// Counts; gives the row when it is the first of its kind.
   mutating func count(
-    _ kind: CoverageRow.Kind, transport: Int? = nil, by count: UInt64 = 1,
+    _ kind: CoverageReport.Kind, transport: Int? = nil, by count: UInt64 = 1,
     _ detail: @autoclosure () -> String = ""
-  ) -> CoverageRow? {
+  ) -> CoverageReport? {
     let place = Place(kind: kind, transport: transport)
     if let index = places[place] {
       rows[index].count +|= count
@@ -25,16 +25,16 @@ struct CoverageLedger {
     }
     guard rows.count < Self.rowsMaximum else { return nil }
     places[place] = rows.count
-    rows.append(CoverageRow(kind: kind, transport: transport, count: count, detail: detail()))
+    rows.append(CoverageReport(kind: kind, transport: transport, count: count, detail: detail()))
     told.append(count)
     return rows.last
   }
 
   /// The rows whose counts went on after they were told.
-  var finalRows: [CoverageRow] { zip(rows, told).filter { $0.count != $1 }.map { $0.0 } }
+  var finalRows: [CoverageReport] { zip(rows, told).filter { $0.count != $1 }.map { $0.0 } }
 
   /// How much was counted.
-  func count(of kind: CoverageRow.Kind, transport: Int? = nil) -> UInt64 {
+  func count(of kind: CoverageReport.Kind, transport: Int? = nil) -> UInt64 {
     places[Place(kind: kind, transport: transport)].map { rows[$0].count } ?? 0
   }
 }

@@ -41,7 +41,7 @@ extension Observer {
     return !description.sources.isEmpty && description.source(stream.ssrc) == nil
   }
 
-  private mutating func tell(_ kind: CoverageRow.Kind, _ names: [String], _ hint: String) {
+  private mutating func tell(_ kind: CoverageReport.Kind, _ names: [String], _ hint: String) {
     guard !names.isEmpty else { return }
     let more = names.count > Observer.namedMaximum ? ", and others" : ""
     let list = names.prefix(Observer.namedMaximum).joined(separator: ", ")

@@ -30,8 +30,8 @@ package struct Observer: Machine, ~Copyable {
   private var carrier: PathKey?
   var streamTable = StreamTable()
   var unproven = UnprovenStreams()
-  var descriptionTable = DescriptionTable()
-  var connections = ConnectionTable()
+  var descriptionTable = SignaledDescriptions()
+  var connections = TCPConnections()
 
   private var report = ObserverReport()
   var time = ObserverTime()
@@ -209,7 +209,7 @@ package struct Observer: Machine, ~Copyable {
 
   /// Counts what could not be seen.
   mutating func tell(
-    _ kind: CoverageRow.Kind, transport: Int? = nil, by count: UInt64 = 1,
+    _ kind: CoverageReport.Kind, transport: Int? = nil, by count: UInt64 = 1,
     detail: @autoclosure () -> String = ""
   ) {
     report.count(kind, transport: transport, by: count, detail: detail())
@@ -255,7 +255,7 @@ package struct Observer: Machine, ~Copyable {
   package var streams: [ObservedStream] { streamTable.entries.map(\.stream) }
 
   /// What RFC 3550 counts of a stream.
-  package func statistics(of stream: Int) -> ReceptionStatistics? {
+  package func statistics(of stream: Int) -> SourceReception? {
     guard stream > 0, stream <= streamTable.entries.count else { return nil }
     return streamTable.entries[stream - 1].statistics
   }
@@ -267,7 +267,7 @@ package struct Observer: Machine, ~Copyable {
   package var waitingPackets: Int { transports.reduce(0) { $0 + $1.media.waiting.count } }
 
   /// How much of something could not be seen.
-  package func coverage(_ kind: CoverageRow.Kind, transport: Int? = nil) -> UInt64 {
+  package func coverage(_ kind: CoverageReport.Kind, transport: Int? = nil) -> UInt64 {
     report.count(of: kind, transport: transport)
   }
 }

@@ -18,7 +18,7 @@ extension Observer {
     /// A session description that one of the ends made, and how it is known.
     case description(String, Knowledge = .given)
     /// Who looks on could not see something, or left it out as of no call.
-    case notSeen(CoverageRow.Kind, count: UInt64, detail: String)
+    case notSeen(CoverageReport.Kind, count: UInt64, detail: String)
     /// There will be no more keys: nothing needs to wait for them.
     case noMoreKeys
     /// The deadline was reached.
@@ -52,7 +52,7 @@ extension Observer {
     case checked(ObservedPair)
     /// A description was understood as that of an end of a call.
     case description(ObservedDescription)
-    case coverage(CoverageRow)
+    case coverage(CoverageReport)
   }
 }
 
@@ -242,7 +242,7 @@ package struct ObservedDescription: Hashable, Sendable {
 }
 
 /// Something that could not be seen, and what it takes away.
-package struct CoverageRow: Hashable, Sendable {
+package struct CoverageReport: Hashable, Sendable {
   /// What is missing, and why.
   package enum Kind: String, Hashable, Sendable, CaseIterable {
     /// There is no key for packets that are protected.
@@ -310,7 +310,7 @@ package struct CoverageRow: Hashable, Sendable {
 }
 
 /// What could not be seen, for those who have rows of coverage of their own.
-package typealias CoverageKind = CoverageRow.Kind
+package typealias CoverageKind = CoverageReport.Kind
 
 /// How an observer works; part of genesis.
 package struct ObserverSettings: Hashable, Sendable {

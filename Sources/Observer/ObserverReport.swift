@@ -12,7 +12,7 @@ struct ObserverReport {
 
   /// Counts what could not be seen, and tells it when it is the first of its kind.
   mutating func count(
-    _ kind: CoverageRow.Kind, transport: Int? = nil, by count: UInt64 = 1,
+    _ kind: CoverageReport.Kind, transport: Int? = nil, by count: UInt64 = 1,
     detail: @autoclosure () -> String = ""
   ) {
     if let row = coverage.count(kind, transport: transport, by: count, detail()) {
@@ -26,7 +26,7 @@ struct ObserverReport {
   }
 
   /// How much was counted.
-  func count(of kind: CoverageRow.Kind, transport: Int? = nil) -> UInt64 {
+  func count(of kind: CoverageReport.Kind, transport: Int? = nil) -> UInt64 {
     coverage.count(of: kind, transport: transport)
   }
 }

@@ -16,7 +16,7 @@ struct StreamTable {
     }
     /// The payload type whose packets have others inside (RFC 2198).
     private(set) var redundantType: UInt8?
-    var statistics = ReceptionStatistics()
+    var statistics = SourceReception()
     var deduction = StreamDeduction()
     /// The payload type of the last packet, whose meaning was looked up already.
     var lastPayloadType: UInt8?

@@ -8,7 +8,7 @@ import Tape
 import Testing
 import Wire
 
-@testable import RetakeCommand
+@testable import Importing
 
 /// A capture may hold anything, and be altered anywhere: its import ends with a take that replays,
 /// or with a sentence.
@@ -62,7 +62,7 @@ import Wire
   private static func importing(
     _ capture: String, _ seed: UInt64, _ samples: [CaptureSample], in folder: URL
   ) throws -> String {
-    var settings = CaptureTaking.Settings()
+    var settings = ImportSettings()
     settings.decodes = seed % 2 == 0
     settings.awaitsKeys = seed % 3 != 0
     if seed % 4 == 1 { settings.keyLogs = samples.map(\.keys).filter { !$0.isEmpty } }
@@ -80,12 +80,14 @@ import Wire
         _ = try CallFolder(capture: capture, folder: calls, settings: settings).write()
         return "a take of each call"
       }
-      let taking = CaptureTaking(settings, writing: take)
-      let counters = try CaptureFeed.read(capture, "importing") { try taking.show($0, of: $1) }
-      guard try taking.finish(counters) != nil else { return "no packet" }
-    } catch let failure as CommandFailure {
-      guard failure.status == .invalidTake else { throw failure }
-      #expect(!failure.message.isEmpty)
+      let recorder = CaptureRecorder(settings, writing: take)
+      let counters = try CaptureFeed.read(capture, "importing", ImportReports()) {
+        try recorder.show($0, of: $1)
+      }
+      guard try recorder.finish(counters) != nil else { return "no packet" }
+    } catch let failure as TapeError {
+      guard failure.kind == .invalid else { throw failure }
+      #expect(!failure.reason.isEmpty)
       return "refused"
     }
     guard seed % UInt64(replayedEach) == 0 else { return "imported" }

@@ -8,7 +8,6 @@ struct UsageTests {
     ["record", "whip"], ["record", "whep"],
     ["info"], ["timeline"], ["stats"], ["sql"], ["export"], ["speakers"], ["page"], ["debug"],
     ["whatif"], ["diff"], ["verify"], ["pin"], ["minimise"], ["upgrade"], ["merge"],
-    ["bench"], ["bench", "takes"], ["bench", "data"],
   ])
   func helpShowsAnExample(verb: [String]) async throws {
     let outcome = try await Tool.run(verb + ["--help"])

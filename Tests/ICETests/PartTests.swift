@@ -93,7 +93,7 @@ struct PartTests {
     #expect(consent.judge(list[0], at: at(7000)) == .silent && consent.isSilent)
     #expect(consent.graceEnd(list[0]) == at(8000))
     // Traffic shows life but is no consent.
-    list.change(0) { $0.recordTraffic(at: .zero + .seconds(20)) }
+    list.change(0) { $0.traffic.receiveData(at: .zero + .seconds(20)) }
     #expect(consent.judge(list[0], at: .zero + .seconds(20)) == .heardAgain)
     #expect(consent.judge(list[0], at: at(29_999)) == .silent)
     #expect(consent.judge(list[0], at: at(30_000)) == .expired)
@@ -190,7 +190,7 @@ struct PartTests {
     }
     // The last one waits until a check of its foundation went unanswered once.
     #expect(order == [2, 0, 1, nil])
-    for _ in 0..<2 { list.change(1) { $0.recordAttempt(next: .zero) } }
+    for _ in 0..<2 { list.change(1) { $0.round.goOn(at: .zero) } }
     let thawed = list.next()
     #expect(thawed == 3)
     list.thawAll(foundation: list[3].foundation)
@@ -222,7 +222,7 @@ struct PartTests {
 
   @Test func aRestartKeepsOnePairUntilItRetires() {
     var list = checklist([1, 2])
-    list.change(1) { $0.recordAttempt(next: .zero) }
+    list.change(1) { $0.round.goOn(at: .zero) }
     list.restart(keeping: 1)
     #expect(list.pairs.map(\.id) == [12] && !list.isPresent(0) && list.deadline == nil)
     #expect(list.best { _ in true } == nil && !list.hasUnchecked)

@@ -62,12 +62,12 @@ class Result:
 async def _retake(options, *more):
     """Two peers of Retake, each on a thread."""
     process = await asyncio.create_subprocess_exec(
-        options.retake.resolve(), "bench", "data", "--json", "--seconds", str(options.seconds),
+        options.retake.resolve().with_name("retake-bench"), "data", "--json", "--seconds", str(options.seconds),
         "--message-size", str(options.message_size), *more, stdout=asyncio.subprocess.PIPE,
     )
     output, _ = await process.communicate()
     if process.returncode:
-        raise RuntimeError(f"retake bench data ended with status {process.returncode}")
+        raise RuntimeError(f"retake-bench data ended with status {process.returncode}")
     return Result(**json.loads(output))
 
 

@@ -96,7 +96,7 @@ def _arguments():
         help="the program under test (default: the release build)",
     )
     parser.add_argument("--take", type=Path, metavar="FILE", required=True,
-                        help="the take of a long call, as `retake bench page --take` makes it")
+                        help="the take of a long call, as `retake-bench page --take` makes it")
     parser.add_argument("--rounds", type=int, default=5, help="how often (default: 5)")
     parser.add_argument("--after", type=float, default=5, metavar="SECONDS",
                         help="how long after all is prepared (default: 5)")

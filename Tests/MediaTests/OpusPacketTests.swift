@@ -65,7 +65,7 @@ struct VP8FrameHeaderTests {
         bytes[0] &= 0xFE
         bytes.replaceSubrange(3..<6, with: [0x9D, 0x01, 0x2A])
       }
-      if let header = VP8FrameHeader(bytes.span.bytes) {
+      if let header = VP8BitstreamHeader(bytes.span.bytes) {
         accepted += 1
         #expect(header.quantiser < 128)
       }

@@ -42,7 +42,7 @@ struct CryptexTests {
 
   @Test func packetsWithoutAKeyAreNamedToo() throws {
     let seen = try seen([0xc0de, 0xc0de], hasKey: false)
-    for kind in [CoverageRow.Kind.cryptex, .noKeys] {
+    for kind in [CoverageReport.Kind.cryptex, .noKeys] {
       #expect(seen.coverage.last { $0.kind == kind }?.count == 2)
     }
     #expect(seen.packets.allSatisfy { !$0.isClear })

@@ -95,7 +95,7 @@ struct GateTests {
 
   /// Connections whose addresses are used again are not forgotten for those that ended.
   @Test func endedConnectionsHaveNoNewerOneForgotten() {
-    var table = ConnectionTable()
+    var table = TCPConnections()
     func connection(_ number: Int) -> FiveTuple {
       let path = tuple(number)
       return FiveTuple(.tcp, from: path.source, to: path.destination)

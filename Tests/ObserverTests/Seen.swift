@@ -17,9 +17,9 @@ final class Seen {
   var extensions: [(map: HeaderExtensionMap, how: Knowledge)] = []
   var packets: [ObservedPacket] = []
   var descriptions: [ObservedDescription] = []
-  var coverage: [CoverageRow] = []
+  var coverage: [CoverageReport] = []
   /// The numbers of RFC 3550 by stream.
-  var statistics: [Int: ReceptionStatistics] = [:]
+  var statistics: [Int: SourceReception] = [:]
 
   /// Packets of a kind, those in the clear and all.
   func count(rtp isRTP: Bool) -> (clear: Int, all: Int) {

@@ -128,8 +128,8 @@ struct StreamJudgementTests {
 
   // MARK: Statistics
 
-  private func statistics(_ packets: [(sequence: Int, time: Int, at: Int)]) -> ReceptionStatistics {
-    var statistics = ReceptionStatistics()
+  private func statistics(_ packets: [(sequence: Int, time: Int, at: Int)]) -> SourceReception {
+    var statistics = SourceReception()
     for packet in packets {
       statistics.add(
         UInt16(truncatingIfNeeded: packet.sequence), UInt32(truncatingIfNeeded: packet.time),

@@ -1,8 +1,10 @@
 import ArgumentParser
 import Foundation
 import Live
+import Tape
 import Testing
 
+@testable import CallRecording
 @testable import RetakeCommand
 
 /// What a recorder of calls holds of them, each part by itself.
@@ -10,7 +12,7 @@ struct CallRecordingTests {
   // MARK: Takes
 
   private func takes(_ out: String) throws -> CallTakes {
-    try CallTakes(RecordOptions.parse(["--out", out, "--bind", "127.0.0.1"]))
+    try CallTakes(RecordOptions.parse(["--out", out, "--bind", "127.0.0.1"]).recording)
   }
 
   @Test func aFileIsTheTakeOfAllCalls() async throws {
@@ -48,7 +50,7 @@ struct CallRecordingTests {
   @Test func aFileThatIsThereIsRefused() throws {
     let folder = try Folder()
     try Data().write(to: URL(fileURLWithPath: folder.file("a.take")))
-    #expect(throws: CommandFailure.self) { try takes(folder.file("a.take")) }
+    #expect(throws: TapeError.self) { try takes(folder.file("a.take")) }
   }
 
   // MARK: Takes of calls that are over

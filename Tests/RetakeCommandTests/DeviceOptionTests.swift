@@ -3,6 +3,7 @@ import Live
 import Media
 import Testing
 
+@testable import CallRecording
 @testable import RetakeCommand
 
 /// What is sent, as a command line says it, and what is shown of a microphone.

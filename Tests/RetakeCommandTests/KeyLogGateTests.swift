@@ -1,6 +1,6 @@
 import Testing
 
-@testable import RetakeCommand
+@testable import Importing
 
 /// Which lines of a key log get into a take.
 @Suite struct KeyLogGateTests {
@@ -9,13 +9,14 @@ import Testing
 
   @Test func linesWaitForTheirAssociation() {
     var gate = KeyLogGate()
-    #expect(gate.take("# a comment\nCLIENT_RANDOM \(one.uppercased()) 01\nnonsense\n") == nil)
+    #expect(gate.receive("# a comment\nCLIENT_RANDOM \(one.uppercased()) 01\nnonsense\n") == nil)
     #expect(gate.open(other) == nil)
     #expect(gate.open(one) == "CLIENT_RANDOM \(one.uppercased()) 01\n")
     #expect(gate.open(one) == nil)
     #expect(
-      gate.take("EXPORTER_SECRET \(one) 02\nCLIENT_RANDOM \(String(repeating: "c", count: 64)) 3\n")
+      gate.receive(
+        "EXPORTER_SECRET \(one) 02\nCLIENT_RANDOM \(String(repeating: "c", count: 64)) 3\n")
         == "EXPORTER_SECRET \(one) 02\n")
-    #expect(gate.take("CLIENT_RANDOM \(other) 04\r\n") == "CLIENT_RANDOM \(other) 04\n")
+    #expect(gate.receive("CLIENT_RANDOM \(other) 04\r\n") == "CLIENT_RANDOM \(other) 04\n")
   }
 }

@@ -1,6 +1,7 @@
 import Foundation
 import Testing
 
+@testable import CallRecording
 @testable import RetakeCommand
 
 /// What a recorder remembers of the takes that it has made.

@@ -131,7 +131,12 @@ struct TakeTests {
       try take.rows(of: SignalingRecord.self).all().map(\.type) == [
         "offer", "offer", "answer", "answer",
       ])
-    #expect(try Take.open(capture("virtual-heavy-loss")).rows(of: Freeze.self).all().count == 3)
+    let lossy = try Take.open(capture("virtual-heavy-loss"))
+    let freezes = try lossy.rows(of: Freeze.self).all().map(\.milliseconds)
+    #expect(freezes.count == 3)
+    #expect(try lossy.rows(of: DecodedFreeze.self).all().map(\.milliseconds) == freezes)
+    let error = #expect(throws: TakeError.self) { try lossy.rows(of: Colour.self).next() }
+    #expect(error?.description.contains("column colour: there is none; the row has") == true)
   }
 
   /// A row of a view that the library has no type for.
@@ -139,6 +144,18 @@ struct TakeTests {
     static let query = "SELECT * FROM freeze"
     var milliseconds: Double
     init(_ row: TakeRow) throws(TakeError) { milliseconds = try row.value("gap_ms") }
+  }
+
+  /// The same, read by its coding keys.
+  private struct DecodedFreeze: TakeRecord, Decodable {
+    static let query = "SELECT * FROM freeze"
+    var milliseconds: Double
+    private enum CodingKeys: String, CodingKey { case milliseconds = "gap_ms" }
+  }
+
+  private struct Colour: TakeRecord, Decodable {
+    static let query = "SELECT * FROM freeze"
+    var colour: String?
   }
 
   @Test func aReplayIsIdenticalInEveryMode() async throws {

@@ -121,7 +121,7 @@ struct RoutedPartTests {
     var sender = Sender()
     sender.start(packetSize: 1160, firstNumber: 1)
     var channels = DataChannels(next: DataChannelNumber(4))
-    channels.start(firstNumber: 1)
+    channels.resets.start(firstNumber: 1)
     var outbox = Outbox<SCTPAssociation.Output>()
     func said() -> [String] { outbox.take().map { "\($0)".prefix { $0 != "(" }.description } }
     let isOpen = channels.open(

@@ -13,10 +13,11 @@ enum Layers {
     "AudioSession", "Stats", "Peer", "Room",
     "Observer",
     "MediaFiles", "Tape", "Queries", "Page", "Replay", "Debug", "Export",
+    "Importing",
     "Lab",
-    "TLS", "Live", "Signaling", "RoomClient",
+    "TLS", "Live", "Signaling", "Serving", "CallRecording", "RoomClient",
     "Retake", "RetakeRTC", "RetakeTesting", "RetakeSora", "RetakeConnectLive",
-    "RetakeCommand", "RetakeMain", "altered", "soak", "TsharkTables", "RoomServers",
+    "RetakeCommand", "RetakeMain", "Benchmarks", "altered", "soak", "TsharkTables", "RoomServers",
     "FaultyCalls", "findings", "SDKTable", "sdk-table",
   ]
 

@@ -1,4 +1,4 @@
-import ArgumentParser
+package import ArgumentParser
 import FoundationEssentials
 import Glibc
 import Live
@@ -41,9 +41,9 @@ struct Retake: AsyncParsableCommand {
       SpeakersCommand.self, SQLCommand.self, PageCommand.self, OpenCommand.self,
       ExportCommand.self,
       DebugCommand.self,
-      WhatIfCommand.self, DiffCommand.self, BenchCommand.self, VerifyCommand.self,
+      WhatIfCommand.self, DiffCommand.self, VerifyCommand.self,
       PinCommand.self, MinimiseCommand.self, UpgradeCommand.self, MergeCommand.self,
-      SDKCommand.self, ShareScreen.self, AnswerQuery.self,
+      SDKCommand.self, ShareScreen.self, AnswerQueryCommand.self,
     ])
 }
 
@@ -80,6 +80,25 @@ package enum RetakeProgram {
       // Whoever started this sees that it was Ctrl-C, and a script ends with it.
       if error.status == .interrupted { WritingWhole.end(by: SIGINT) }
       exit(error.status.rawValue)
+    }
+  }
+
+  /// Runs another program's command line as `retake` runs its own.
+  @MainActor package static func run(_ root: any ParsableCommand.Type) async {
+    Output.prepare()
+    Interruption.unblock([SIGINT, SIGTERM, SIGHUP])
+    do {
+      var command = try root.parseAsRoot()
+      if var asynchronous = command as? any AsyncParsableCommand {
+        try await asynchronous.run()
+      } else {
+        try command.run()
+      }
+    } catch let failure as CommandFailure {
+      if !failure.message.isEmpty { printError(failure.message) }
+      exit(failure.status.rawValue)
+    } catch {
+      root.exit(withError: error)
     }
   }
 
@@ -150,7 +169,7 @@ package enum RetakeProgram {
 }
 
 /// How a command ends: two of its own, and values of sysexits.h.
-enum ExitStatus: Int32 {
+package enum ExitStatus: Int32 {
   /// Whoever read the output of the command has enough of it.
   case readerIsGone = 0
   case difference = 1
@@ -165,11 +184,11 @@ enum ExitStatus: Int32 {
 }
 
 /// A failure in one sentence, with the exit status that belongs to it.
-struct CommandFailure: Error {
-  var status: ExitStatus
-  var message: String
+package struct CommandFailure: Error {
+  package var status: ExitStatus
+  package var message: String
 
-  init(_ status: ExitStatus, _ message: String) {
+  package init(_ status: ExitStatus, _ message: String) {
     self.status = status
     // Names of files may hold anything, and a failure is one sentence on one line.
     self.message = CommandReading.oneLine(message)

@@ -57,6 +57,12 @@ public final class HTTPServer: Sendable {
     return host.contains(":") ? "\(scheme)://[\(host)]:\(port)" : "\(scheme)://\(host):\(port)"
   }
 
+  /// The address of the server's page, with the token that lets it do everything.
+  public var pageURL: String { url + "/#token=\(token.text)" }
+
+  /// The address for WebSockets, without a path.
+  package var webSocketURL: String { "ws" + url.dropFirst("http".count) }
+
   private init(
     host: String, port: Int, channel: any Channel, connections: OpenConnections,
     keeper: AccessGate.Keeper

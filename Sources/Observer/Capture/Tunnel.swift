@@ -33,8 +33,8 @@ enum Tunnel {
     let first = payload.byte(at: 0)
     switch destination {
     // Linux had another port at first; the third is that of the generic form (VXLAN-GPE).
-    case 4789, 8472, 4790, 48879: return VirtualNetwork.extensible(payload, isAnyPort: false)
-    case 6081: return VirtualNetwork.generic(payload)
+    case 4789, 8472, 4790, 48879: return NetworkOverlay.extensible(payload, isAnyPort: false)
+    case 6081: return NetworkOverlay.generic(payload)
     case 2152: return MobileCore.content(payload)
     case 1701: return LayerTwoTunnel.content(payload)
     case 37008: return MirroredFrame.content(payload)
@@ -43,7 +43,7 @@ enum Tunnel {
       // The answers of some devices come from the port; others use ports of their own.
       if source == 2152 { return MobileCore.content(payload) }
       if source == 1701 { return LayerTwoTunnel.content(payload) }
-      return first == 0x08 ? VirtualNetwork.extensible(payload, isAnyPort: true) : nil
+      return first == 0x08 ? NetworkOverlay.extensible(payload, isAnyPort: true) : nil
     }
   }
 
@@ -120,7 +120,7 @@ enum GenericRouting {
 }
 
 /// Virtual networks over UDP.
-enum VirtualNetwork {
+enum NetworkOverlay {
   /// VXLAN (RFC 7348), its groups, and its generic form (draft-ietf-nvo3-vxlan-gpe).
   static func extensible(_ payload: RawSpan, isAnyPort: Bool) -> LinkLayer.Content? {
     let range = 0..<payload.byteCount

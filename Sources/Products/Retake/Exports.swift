@@ -1,6 +1,8 @@
 // All that is public, so that an application needs this module alone.
 @_exported public import AudioSession
+@_exported public import CallRecording
 @_exported public import ICE
+@_exported public import Importing
 @_exported public import JSEP
 @_exported public import Live
 @_exported public import Media
@@ -11,6 +13,7 @@
 @_exported public import SCTP
 @_exported public import SDP
 @_exported public import Secure
+@_exported public import Serving
 @_exported public import Signaling
 @_exported public import Stats
 @_exported public import Tape

@@ -1,24 +1,37 @@
 public import Tape
 public import Wire
 
-/// A row of a take with a field for each column that it reads.
+/// A row of a take with a property for each column that it reads.
 ///
-/// Conform a type of your own to read further tables and views:
+/// Conform a type of your own to read further tables and views. One that is `Decodable` needs no
+/// more than its query: each property is read from the column that its coding key names.
 ///
-///     struct Freeze: TakeRecord {
-///       static let query = "SELECT * FROM freeze"
+///     struct Freeze: TakeRecord, Decodable {
+///       static let query = "SELECT peer, gap_ms FROM freeze"
+///       var peer: UInt32
 ///       var milliseconds: Double
-///       init(_ row: TakeRow) throws(TakeError) { milliseconds = try row.value("gap_ms") }
+///
+///       private enum CodingKeys: String, CodingKey {
+///         case peer
+///         case milliseconds = "gap_ms"
+///       }
 ///     }
+///
+/// A Boolean is also read from a column of directions: true for `in`.
 public protocol TakeRecord {
   /// What gives the rows, in their order.
   static var query: String { get }
-  /// Reads the fields.
+  /// Reads the properties.
   init(_ row: TakeRow) throws(TakeError)
 }
 
+extension TakeRecord where Self: Decodable {
+  /// Reads each property from the column that its coding key names.
+  public init(_ row: TakeRow) throws(TakeError) { self = try RowDecoder.record(of: row) }
+}
+
 /// A transition of a state machine: signaling, ICE, DTLS, SCTP, connection.
-public struct StateChange: TakeRecord, Hashable, Sendable {
+public struct StateChange: TakeRecord, Decodable, Hashable, Sendable {
   /// All rows of the table `state`.
   public static let query = "SELECT * FROM state ORDER BY row"
   /// The step that made it.
@@ -34,19 +47,17 @@ public struct StateChange: TakeRecord, Hashable, Sendable {
   /// The state that was entered.
   public var to: String
 
-  /// Reads a row.
-  public init(_ row: TakeRow) throws(TakeError) {
-    step = try row.value("step")
-    peer = try row.value("peer")
-    at = try row.value("at_ns")
-    machine = try row.value("machine")
-    from = try row.value("from_state")
-    to = try row.value("to_state")
+  private enum CodingKeys: String, CodingKey {
+    case step, peer
+    case at = "at_ns"
+    case machine
+    case from = "from_state"
+    case to = "to_state"
   }
 }
 
 /// A datagram as it was on the wire.
-public struct PacketRecord: TakeRecord, Hashable, Sendable {
+public struct PacketRecord: TakeRecord, Decodable, Hashable, Sendable {
   /// All rows of the table `packet`.
   public static let query = "SELECT * FROM packet ORDER BY row"
   /// The step that received or sent it.
@@ -74,25 +85,22 @@ public struct PacketRecord: TakeRecord, Hashable, Sendable {
   /// The UDP payload.
   public var bytes: [UInt8]
 
-  /// Reads a row.
-  public init(_ row: TakeRow) throws(TakeError) {
-    step = try row.value("step")
-    peer = try row.value("peer")
-    at = try row.value("at_ns")
-    isInbound = try row.value("direction", as: String.self) == "in"
-    local = try row.value("local")
-    remote = try row.value("remote")
-    classification = try row.value("protocol")
-    ssrc = try row.value("ssrc")
-    payloadType = try row.value("payload_type")
-    sequence = try row.value("sequence")
-    rtpTime = try row.value("rtp_time")
-    bytes = try row.value("bytes")
+  private enum CodingKeys: String, CodingKey {
+    case step, peer
+    case at = "at_ns"
+    case isInbound = "direction"
+    case local, remote
+    case classification = "protocol"
+    case ssrc
+    case payloadType = "payload_type"
+    case sequence
+    case rtpTime = "rtp_time"
+    case bytes
   }
 }
 
 /// An encoded frame: a video frame, or the payload of an audio packet.
-public struct FrameRecord: TakeRecord, Hashable, Sendable {
+public struct FrameRecord: TakeRecord, Decodable, Hashable, Sendable {
   /// All rows of the table `frame`.
   public static let query = "SELECT * FROM frame ORDER BY row"
   /// The step that sent it or took it out of the jitter buffer.
@@ -124,27 +132,20 @@ public struct FrameRecord: TakeRecord, Hashable, Sendable {
   /// The frame in the clear; nil when the take keeps no media.
   public var bytes: [UInt8]?
 
-  /// Reads a row.
-  public init(_ row: TakeRow) throws(TakeError) {
-    step = try row.value("step")
-    peer = try row.value("peer")
-    at = try row.value("at_ns")
-    track = try row.value("track")
-    kind = try row.value("kind")
-    isInbound = try row.value("direction", as: String.self) == "in"
-    codec = try row.value("codec")
-    ssrc = try row.value("ssrc")
-    rtpTime = try row.value("rtp_time")
-    isKey = try row.value("key")
-    width = try row.value("width")
-    height = try row.value("height")
-    size = try row.value("size")
-    bytes = try row.value("bytes")
+  private enum CodingKeys: String, CodingKey {
+    case step, peer
+    case at = "at_ns"
+    case track, kind
+    case isInbound = "direction"
+    case codec, ssrc
+    case rtpTime = "rtp_time"
+    case isKey = "key"
+    case width, height, size, bytes
   }
 }
 
 /// A message on a data channel.
-public struct MessageRecord: TakeRecord, Hashable, Sendable {
+public struct MessageRecord: TakeRecord, Decodable, Hashable, Sendable {
   /// All rows of the table `message`.
   public static let query = "SELECT * FROM message ORDER BY row"
   /// The step that received or sent it.
@@ -164,21 +165,18 @@ public struct MessageRecord: TakeRecord, Hashable, Sendable {
   /// What it says; nil when the take keeps no media.
   public var bytes: [UInt8]?
 
-  /// Reads a row.
-  public init(_ row: TakeRow) throws(TakeError) {
-    step = try row.value("step")
-    peer = try row.value("peer")
-    at = try row.value("at_ns")
-    channel = try row.value("channel")
-    isInbound = try row.value("direction", as: String.self) == "in"
-    isBinary = try row.value("binary")
-    size = try row.value("size")
-    bytes = try row.value("bytes")
+  private enum CodingKeys: String, CodingKey {
+    case step, peer
+    case at = "at_ns"
+    case channel
+    case isInbound = "direction"
+    case isBinary = "binary"
+    case size, bytes
   }
 }
 
 /// A message of the signaling channel.
-public struct SignalingRecord: TakeRecord, Hashable, Sendable {
+public struct SignalingRecord: TakeRecord, Decodable, Hashable, Sendable {
   /// All rows of the table `signaling`.
   public static let query = "SELECT * FROM signaling ORDER BY row"
   /// The step that took note of it.
@@ -196,14 +194,10 @@ public struct SignalingRecord: TakeRecord, Hashable, Sendable {
   /// As on the channel.
   public var message: String
 
-  /// Reads a row.
-  public init(_ row: TakeRow) throws(TakeError) {
-    step = try row.value("step")
-    peer = try row.value("peer")
-    at = try row.value("at_ns")
-    isInbound = try row.value("direction", as: String.self) == "in"
-    transport = try row.value("transport")
-    type = try row.value("type")
-    message = try row.value("message")
+  private enum CodingKeys: String, CodingKey {
+    case step, peer
+    case at = "at_ns"
+    case isInbound = "direction"
+    case transport, type, message
   }
 }

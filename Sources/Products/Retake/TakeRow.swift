@@ -8,7 +8,8 @@ public struct TakeRow: Hashable, Sendable {
   public let columns: [String]
   /// The values in their order.
   public let values: [TakeValue]
-  private let path: String
+  /// The file, for errors.
+  let path: String
 
   init(path: String, table: String, columns: [String], values: [TakeValue]) {
     self.path = path

@@ -83,6 +83,10 @@ extension Int32: TakeReadable {}
 extension UInt32: TakeReadable {}
 extension UInt16: TakeReadable {}
 extension UInt8: TakeReadable {}
+extension Int16: TakeReadable {}
+extension Int8: TakeReadable {}
+extension UInt: TakeReadable {}
+extension UInt64: TakeReadable {}
 
 extension Bool: TakeReadable {
   /// 0 or another whole number.
@@ -134,5 +138,13 @@ extension Instant: TakeReadable {
   public init?(_ value: TakeValue) {
     guard case .integer(let number) = value else { return nil }
     self.init(nanoseconds: number)
+  }
+}
+
+/// As a column has it, in nanoseconds since the take began.
+extension Instant: Decodable {
+  /// Reads nanoseconds.
+  public init(from decoder: any Decoder) throws {
+    self.init(nanoseconds: try decoder.singleValueContainer().decode(Int64.self))
   }
 }

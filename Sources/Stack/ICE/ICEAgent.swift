@@ -137,7 +137,7 @@ package struct ICEAgent: Machine {
     _ local: SocketAddress, _ remote: SocketAddress, at now: Instant
   ) {
     guard let index = checklist.index(local, remote) else { return }
-    checklist.change(index) { $0.recordTraffic(at: now) }
+    checklist.change(index) { $0.traffic.receiveData(at: now) }
   }
 
   private mutating func close() {

@@ -52,7 +52,7 @@ struct RoomLife {
 }
 
 /// The right to enter, and when it has to be renewed.
-struct RoomToken {
+struct TokenState {
   private(set) var text: String?
   /// When another one is asked for.
   private(set) var deadline: Instant?
@@ -65,7 +65,7 @@ struct RoomToken {
     deadline = lifetime.map { now + $0 * 4 / 5 }
   }
 
-  mutating func forget() { self = RoomToken() }
+  mutating func forget() { self = TokenState() }
 
   /// Whether another one is to be asked for now.
   mutating func takeDue(at now: Instant) -> Bool {

@@ -17,7 +17,7 @@ package struct RoomMachine: Machine {
   private(set) var configuration = RoomConfiguration(
     signaling: SignalingConfiguration(protocolName: "", urls: []))
   var life = RoomLife()
-  var token = RoomToken()
+  var token = TokenState()
   var people = ParticipantTable()
   var own = LocalMediaTable()
   var pool = ReceiverPool(initial: 1, maximum: 1, growth: 1, voices: .all)

@@ -10,11 +10,11 @@ struct DataTransfer {
 
   private(set) var parameters = SCTPParameters(isClient: true)
   private(set) var packets = PacketWriter()
-  private(set) var sender = Sender()
-  private(set) var receiver = Receiver()
+  var sender = Sender()
+  var receiver = Receiver()
   private(set) var channels: DataChannels
   private(set) var liveness = Liveness()
-  private(set) var timers = TimerTable()
+  var timers = TimerTable()
   /// How many chunks, parameters and messages were of no use.
   private(set) var dropped: UInt64 = 0
 
@@ -29,7 +29,7 @@ struct DataTransfer {
     self.parameters = parameters
     packets.start(parameters)
     sender.start(packetSize: parameters.maximumPacketSize, firstNumber: firstNumber)
-    channels.start(firstNumber: firstNumber)
+    channels.resets.start(firstNumber: firstNumber)
   }
 
   /// Begins to move data: the handshake is over.
@@ -40,7 +40,7 @@ struct DataTransfer {
     timers.cancel(.initiation)
     sender.establish(peer, interleaves: handshake.interleaves)
     receiver.establish(parameters, peer, interleaves: handshake.interleaves)
-    channels.establish(firstNumber: peer.firstNumber)
+    channels.resets.establish(firstNumber: peer.firstNumber)
     timers.arm(.heartbeat, at: now + SCTPLimits.heartbeatInterval)
     outbox.append(.state(.connected))
     channels.openWaiting(below: handshake.streamCount, &sender, into: &outbox)
@@ -63,10 +63,6 @@ struct DataTransfer {
   mutating func arm(_ timer: SCTPTimer, at now: Instant) {
     timers.arm(timer, at: now + sender.roundTrip.timeout)
   }
-
-  mutating func cancel(_ timer: SCTPTimer) { timers.cancel(timer) }
-
-  mutating func backOff() { sender.backOff() }
 
   mutating func append(
     _ chunk: ControlChunk, _ handshake: Handshake, into outbox: inout Outbox<Output>
@@ -140,9 +136,6 @@ struct DataTransfer {
 
   // MARK: Timers
 
-  /// The delay of an acknowledgement is over.
-  mutating func endDelay() { receiver.endDelay() }
-
   /// The retransmission timer passed.
   mutating func timeOut(
     _ handshake: Handshake, at now: Instant, into outbox: inout Outbox<Output>
@@ -172,15 +165,12 @@ struct DataTransfer {
     timers.cancel(.reset)
     guard channels.resets.isPending, handshake.phase == .established else { return nil }
     if let failure = liveness.countTimeout("the peer answers no request") { return failure }
-    sender.backOff()
+    sender.roundTrip.backOff()
     sendRequest(handshake, at: now, into: &outbox)
     return nil
   }
 
   // MARK: Receiving
-
-  /// Begins a packet from the peer.
-  mutating func beginPacket() { receiver.beginPacket() }
 
   /// Handles a DATA or I-DATA chunk.
   mutating func receiveData(
@@ -265,14 +255,14 @@ struct DataTransfer {
   /// Handles the response of a heartbeat, which measures the round trip.
   mutating func receiveHeartbeatAcknowledgement(_ body: RawSpan, at now: Instant) {
     let sample = liveness.receiveAcknowledgement(body, at: now)
-    if let sample { sender.measure(sample) } else { drop() }
+    if let sample { sender.roundTrip.measure(sample) } else { drop() }
   }
 
   /// Does after a packet with data what waited for it, and decides when it is acknowledged.
   mutating func settle(
     _ handshake: Handshake, at now: Instant, into outbox: inout Outbox<Output>
   ) {
-    if let due = channels.removeDeferred(receiver.numbers) {
+    if let due = channels.resets.removeDeferred(receiver.numbers) {
       handle(due, handshake, at: now, into: &outbox)
     }
     // A side that shuts down answers data with SHUTDOWN instead (RFC 9260 section 9.2).
@@ -313,10 +303,6 @@ struct DataTransfer {
     channels.close(place, &sender, into: &outbox)
   }
 
-  mutating func setLowThreshold(_ threshold: UInt64, of place: Int) {
-    sender.setLowThreshold(threshold, of: place)
-  }
-
   // MARK: Resets
 
   /// Asks the peer to reset the streams of channels whose data it has.
@@ -351,7 +337,7 @@ struct DataTransfer {
     while let value = reader.parameter(&number) {
       let type = ParameterType(rawValue: number)
       handle(
-        channels.receive(type, value, receiver.numbers), handshake, at: now, into: &outbox)
+        channels.resets.receive(type, value, receiver.numbers), handshake, at: now, into: &outbox)
     }
   }
 
@@ -364,7 +350,7 @@ struct DataTransfer {
     case .useless: drop()
     case .addStreams(let more, let request):
       let isDone = receiver.addStreams(more)
-      append(channels.answer(request, isDone: isDone), handshake, into: &outbox)
+      append(channels.resets.answer(request, isDone: isDone), handshake, into: &outbox)
     case .respond(let chunk): append(chunk, handshake, into: &outbox)
     case .perform(let streams, let chunk):
       append(chunk, handshake, into: &outbox)

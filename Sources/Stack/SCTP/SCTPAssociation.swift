@@ -57,7 +57,7 @@ package struct SCTPAssociation: Machine {
       }
     case .setBufferedAmountLowThreshold(let channel, let threshold):
       let place = transfer.channels.table.place(of: channel)
-      if let place { transfer.setLowThreshold(threshold, of: place) }
+      if let place { transfer.sender.queues.setLowThreshold(threshold, of: place) }
     case .remoteMaximumMessageSize(let size): transfer.setRemoteMaximumMessageSize(size)
     case .deadline:
       for timer in SCTPTimer.allCases where transfer.timers.isDue(timer, at: now) {
@@ -108,8 +108,8 @@ package struct SCTPAssociation: Machine {
         transfer.emit(chunks, tag: tag, handshake, into: &outbox)
       case .emit: transfer.emit(handshake, into: &outbox)
       case .arm(let timer): transfer.arm(timer, at: now)
-      case .cancel(let timer): transfer.cancel(timer)
-      case .backOff: transfer.backOff()
+      case .cancel(let timer): transfer.timers.cancel(timer)
+      case .backOff: transfer.sender.roundTrip.backOff()
       case .drop: reader.drop()
       case .establish: transfer.establish(handshake, at: now, into: &outbox)
       case .fail(let failure): fail(failure, into: &outbox)
@@ -123,7 +123,7 @@ package struct SCTPAssociation: Machine {
   ) {
     switch timer {
     case .initiation: perform(handshake.retry(), at: now, into: &outbox)
-    case .acknowledgement: transfer.endDelay()
+    case .acknowledgement: transfer.receiver.endDelay()
     case .retransmission: fail(transfer.timeOut(handshake, at: now, into: &outbox), into: &outbox)
     case .reset: fail(transfer.askAgain(handshake, at: now, into: &outbox), into: &outbox)
     case .heartbeat: perform(transfer.beat(handshake, entropy, at: now), at: now, into: &outbox)
@@ -171,7 +171,7 @@ package struct SCTPAssociation: Machine {
       return perform([.packet([chunk], tag: tag)], at: now, into: &outbox)
     case .chunks: break
     }
-    transfer.beginPacket()
+    transfer.receiver.beginPacket()
     do throws(ReadError) {
       var chunks = try ChunkReader(bytes.span.bytes)
       while handshake.phase != .ended, let body = try chunks.next() {

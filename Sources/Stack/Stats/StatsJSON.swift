@@ -42,7 +42,7 @@ extension JSONText {
 }
 
 /// A string as JSON text (RFC 8259 section 7).
-public func jsonString(_ text: String) -> String { JSONText.text(text).text }
+package func jsonString(_ text: String) -> String { JSONText.text(text).text }
 
 private func jsonObject(_ members: [StatsMember]) -> String {
   var out: [UInt8] = []

@@ -95,7 +95,7 @@ public struct Outbox<Output> {
 
 /// The earlier of two deadlines, where nil means that none is wanted.
 @inlinable
-public func earliest(_ left: Instant?, _ right: Instant?) -> Instant? {
+package func earliest(_ left: Instant?, _ right: Instant?) -> Instant? {
   guard let left else { return right }
   guard let right else { return left }
   return min(left, right)

@@ -102,4 +102,13 @@ struct RecordingFromAnAppTests {
     #expect(failure?.description.contains("127.0.0.1:9") == true)
     try await session.finish()
   }
+
+  /// The last block waits for somebody who calls: `CallServerTests` has such a call.
+  private func serve(_ folder: String) async throws {
+    let server = try await CallServer(recordingTo: folder)
+    print("open \(server.pageURL) in a browser")
+    for await _ in server.endedCalls { break }
+    let report = try await server.finish()
+    print(report.lines.joined(separator: "\n"))
+  }
 }

@@ -1,4 +1,5 @@
 import FoundationEssentials
+import Importing
 import Peer
 import Secure
 import Tape
@@ -7,20 +8,6 @@ import Wire
 /// What a take knows beside its packets and a capture has at its head: secrets, descriptions, and
 /// what an observer was told.
 struct CaptureHead {
-  /// What comments begin with that an import understands.
-  enum Mark: String, CaseIterable {
-    case observer = "Retake observer "
-    case description = "Retake description "
-    case srtpKey = "Retake SRTP key "
-    case signaling = "Retake signaling "
-    case notSeen = "Retake not seen "
-
-    /// What a comment tells under this mark.
-    func content(of comment: String) -> String? {
-      comment.hasPrefix(rawValue) ? String(comment.dropFirst(rawValue.count)) : nil
-    }
-  }
-
   private(set) var startUnixNanoseconds: Int64 = 0
   private(set) var comments: [String] = []
   /// Key logs in the format of NSS.
@@ -46,7 +33,7 @@ struct CaptureHead {
     let actors = try connection.prepare(
       "SELECT configuration FROM actor WHERE kind = 'observer' ORDER BY row LIMIT 1")
     if try actors.step() {
-      comments.append(Mark.observer.rawValue + actors.values(String.self))
+      comments.append(CaptureMark.observer.rawValue + actors.values(String.self))
     }
     let calls = try connection.prepare(
       """
@@ -58,10 +45,10 @@ struct CaptureHead {
       guard let text else { continue }
       switch name {
       case "keyLog": secrets.append(text)
-      case "notSeen": comments.append(Mark.notSeen.rawValue + text)
-      case "signaling": comments.append(Mark.signaling.rawValue + text)
-      case "srtpKey": comments.append(Mark.srtpKey.rawValue + text)
-      default: comments.append(Mark.description.rawValue + text)
+      case "notSeen": comments.append(CaptureMark.notSeen.rawValue + text)
+      case "signaling": comments.append(CaptureMark.signaling.rawValue + text)
+      case "srtpKey": comments.append(CaptureMark.srtpKey.rawValue + text)
+      default: comments.append(CaptureMark.description.rawValue + text)
       }
     }
   }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import FoundationEssentials
+import Importing
 import Observer
 import Tape
 
@@ -59,7 +60,7 @@ struct ImportCommand: ParsableCommand {
     help:
       "The format, where its content does not tell: capture, rtcstats, jitsi, internals, getstats, mjr, rtpdump, rtpdumptext, eventlog."
   )
-  var format: ImportFormat?
+  var format: ImportedFormat?
 
   @OptionGroup var observing: ObservingOptions
   @OptionGroup var overwrite: OverwriteOption
@@ -68,9 +69,9 @@ struct ImportCommand: ParsableCommand {
   var json = false
 
   func run() throws {
-    switch try format ?? ImportFormat(of: capture) {
+    switch try importing({ try format ?? ImportedFormat(of: capture) }) {
     case .capture: break
-    case .reported(let format): return try importReports(SpooledText(capture), format)
+    case .reported(let format): return try importReports(format)
     case .recording(let format): return try importRecording(format)
     }
     var settings = try observing.settings()
@@ -90,16 +91,13 @@ struct ImportCommand: ParsableCommand {
       return try importCalls(settings)
     }
     try overwrite.check(out, reading: capture)
-    let summary = try WritingWhole.take(out, overwrite.present) { path in
-      let taking = CaptureTaking(settings, writing: path)
-      let counters = try CaptureFeed.read(capture, "importing") { try taking.show($0, of: $1) }
-      guard var summary = try taking.finish(counters) else {
-        throw counters.nothingFound(in: capture)
+    var summary = try WritingWhole.take(out, overwrite.present) { path in
+      try importing {
+        try CaptureImporter(capture, settings: settings, reports: .onTerminal())
+          .record(writing: path, named: out)
       }
-      summary.take = out
-      summary.notes += notes
-      return summary
     }
+    summary.notes += notes
     try json
       ? Output.json(CanonicalJSON.text(summary), in: JSONForm())
       : Output.line(summary.words)
@@ -120,39 +118,13 @@ struct ImportCommand: ParsableCommand {
   /// Makes a take of packets that were stored without the network around them.
   private func importRecording(_ format: PacketRecording.Format) throws {
     let path = try onlyTake()
-    let recording = try PacketRecording.read(capture, format)
-    guard recording.packetCount > 0 else {
-      throw CommandFailure(
-        .invalidTake,
-        "\(CommandReading.oneLine(capture)): no packet is in this \(format.words)"
-          + recording.notes.map { "; \($0)" }.joined())
-    }
-    var settings = try observing.settings()
-    settings.keepsIncomplete = false
-    settings.isClear = true
-    settings.awaitsKeys = false
-    settings.descriptions += recording.descriptions
-    if settings.names.isEmpty {
-      settings.names = recording.ends.map {
-        ObserverGenesis.EndName(address: $0.address, name: $0.name)
-      }
-    }
+    let settings = try observing.settings()
     let summary = try WritingWhole.take(path, overwrite.present) { temporary in
-      let taking = CaptureTaking(settings, writing: temporary)
-      let feed = CaptureFeed(capture)
-      try recording.capture { try feed.take($0) { try taking.show($0, of: $1) } }
-      try feed.finish { try taking.show($0, of: $1) }
-      guard var summary = try taking.finish(feed.counters), summary.calls > 0 else {
-        throw CommandFailure(
-          .invalidTake,
-          "\(CommandReading.oneLine(capture)): the packets of this \(format.words) are no streams of RTP"
-        )
+      try importing {
+        try CaptureImporter.record(
+          PacketRecording.read(capture, format), of: capture, settings, writing: temporary,
+          named: path, reports: .onTerminal())
       }
-      summary.take = path
-      summary.notes += recording.notes
-      // What is known to be in the clear needs no option that says so.
-      summary.hints.removeAll { $0.contains("--clear") }
-      return summary
     }
     try json
       ? Output.json(CanonicalJSON.text(summary), in: JSONForm())
@@ -160,14 +132,16 @@ struct ImportCommand: ParsableCommand {
   }
 
   /// Makes a take of what another stack reported.
-  private func importReports(_ text: SpooledText, _ format: ReportedFormat) throws {
+  private func importReports(_ format: ReportedFormat) throws {
     let path = try onlyTake()
-    let source = ReportedImport(
-      text: text, name: CommandReading.oneLine(capture), format: format, label: observing.label)
     let summary = try WritingWhole.take(path, overwrite.present) { temporary in
-      var summary = try source.write(to: temporary)
-      summary.take = path
-      return summary
+      try importing {
+        var summary = try ReportedImport(
+          capture, format, label: observing.label, reports: .onTerminal()
+        ).write(to: temporary)
+        summary.take = path
+        return summary
+      }
     }
     try json
       ? Output.json(CanonicalJSON.text(summary), in: JSONForm())
@@ -175,16 +149,63 @@ struct ImportCommand: ParsableCommand {
   }
 
   /// Makes a take of each call.
-  private func importCalls(_ settings: CaptureTaking.Settings) throws {
+  private func importCalls(_ settings: ImportSettings) throws {
     guard capture != "-" else {
       throw CommandFailure(
         .usage, "a take of each call needs a capture in a file, because it is read twice")
     }
-    let report = try CallFolder(
-      capture: capture, folder: out, settings: settings, present: overwrite.present
-    ).write()
+    WritingWhole.cleanUpOnSignals()
+    let report = try importing {
+      try CallFolder(
+        capture: capture, folder: out, settings: settings, present: overwrite.present,
+        reports: .onTerminal()
+      ).write()
+    }
     try json
       ? Output.json(CanonicalJSON.text(report), in: JSONForm())
       : Output.line(report.words)
   }
+}
+
+/// Imports something, or fails with one sentence and the right status.
+func importing<Value>(_ body: () throws -> Value) throws -> Value {
+  do {
+    return try body()
+  } catch let error as TapeError {
+    throw CommandFailure(error)
+  } catch let failure as WholeFile.Failure {
+    throw CommandFailure(failure)
+  }
+}
+
+extension ImportReports {
+  /// Reports of damage on standard error, and a line there that follows the reading.
+  static func onTerminal() -> ImportReports {
+    let line = ProgressLine()
+    return ImportReports(
+      notice: { printError($0) },
+      progress: { what, bytes in line.show(what, bytes) }, end: { line.clear() })
+  }
+
+  /// The line of what is done now.
+  private final class ProgressLine {
+    private var current: (what: String, progress: Progress)?
+
+    func show(_ what: String, _ bytes: Int) {
+      let progress =
+        if let current, current.what == what { current.progress } else { Progress(what) }
+      current = (what, progress)
+      progress.show("\(what): \(bytes >> 20) MB")
+    }
+
+    func clear() {
+      current?.progress.clear()
+      current = nil
+    }
+  }
+}
+
+extension ImportedFormat: ExpressibleByArgument {
+  public init?(argument: String) { self.init(name: argument) }
+  public static var allValueStrings: [String] { names }
 }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import FoundationEssentials
+import Importing
 import Media
 import Observer
 import Tape
@@ -92,8 +93,8 @@ struct ObservingOptions: ParsableArguments {
   }
 
   /// How a take is made with these.
-  func settings() throws(CommandFailure) -> CaptureTaking.Settings {
-    var settings = CaptureTaking.Settings()
+  func settings() throws(CommandFailure) -> ImportSettings {
+    var settings = ImportSettings()
     settings.label = label
     settings.keepsMedia = !noMediaCopy
     settings.payloadTypes = map

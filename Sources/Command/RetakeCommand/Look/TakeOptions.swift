@@ -1,6 +1,6 @@
 import ArgumentParser
 import FoundationEssentials
-import Tape
+package import Tape
 
 /// The take that a command looks into, and how it prints.
 struct TakeOptions: ParsableArguments {
@@ -24,7 +24,7 @@ func noteEndings(of takes: String...) {
 }
 
 /// Runs something over a take, or fails with one sentence and the right status.
-func reading<Value>(_ body: () throws(TapeError) -> Value) throws -> Value {
+package func reading<Value>(_ body: () throws(TapeError) -> Value) throws -> Value {
   do throws(TapeError) {
     return try body()
   } catch {
@@ -34,7 +34,7 @@ func reading<Value>(_ body: () throws(TapeError) -> Value) throws -> Value {
 
 extension CommandFailure {
   /// The failure of a command that could not read a take.
-  init(_ error: TapeError) {
+  package init(_ error: TapeError) {
     let status: ExitStatus =
       switch error.kind {
       case .missing: .noSuchFile

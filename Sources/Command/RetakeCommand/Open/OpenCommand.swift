@@ -1,7 +1,8 @@
 import ArgumentParser
 import FoundationEssentials
-import Page
+import Serving
 import Signaling
+import Tape
 import Wire
 
 /// A take, or a folder of them, in a browser with everything in reach.
@@ -35,20 +36,13 @@ struct OpenCommand: AsyncParsableCommand {
   var json = false
 
   func run() async throws {
-    let takes = try OpenTakes(paths: paths)
-    await takes.readAhead()
     let stop = StopSignal()
-    let routes = OpenRoutes(takes: takes)
-    var access = AccessRules()
-    access.wantsToken = true
-    var limits = HTTPServer.Limits()
-    limits.idleSeconds = 600
-    let server: HTTPServer
-    do throws(HTTPError) {
-      server = try await HTTPServer.listen(
-        host: "127.0.0.1", port: port, limits: limits, access: access
-      ) { await routes.respond(to: $0) }
-    } catch {
+    let server: TakeServer
+    do {
+      server = try await TakeServer(paths, port: port, tool: "/proc/self/exe")
+    } catch let error as TapeError {
+      throw CommandFailure(error)
+    } catch let error as HTTPError {
       throw CommandFailure(.inputOutput, error.reason)
     }
     if json {

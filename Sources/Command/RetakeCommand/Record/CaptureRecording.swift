@@ -1,6 +1,7 @@
 import Dispatch
 import FoundationEssentials
 import Glibc
+import Importing
 import Observer
 import Synchronization
 import Tape
@@ -16,7 +17,7 @@ final class CaptureRecording: Sendable {
   }
 
   private let origin: Origin
-  private let settings: CaptureTaking.Settings
+  private let settings: ImportSettings
   private let keys: [String]
   private let path: String
   private let isStopping = Atomic(false)
@@ -32,7 +33,7 @@ final class CaptureRecording: Sendable {
   ///   - keys: key logs that are read as they grow.
   ///   - path: the take to write.
   init(
-    _ origin: Origin, _ settings: CaptureTaking.Settings, keys: [String], path: String,
+    _ origin: Origin, _ settings: ImportSettings, keys: [String], path: String,
     progress: Progress
   ) {
     self.origin = origin
@@ -51,42 +52,44 @@ final class CaptureRecording: Sendable {
   /// - Throws: also when there was no packet, and says what there was.
   func run() async throws -> CaptureSummary {
     try await withCheckedThrowingContinuation { continuation in
-      startWorker(named: "capture") { continuation.resume(with: Result { try self.record() }) }
+      startWorker(named: "capture") {
+        continuation.resume(with: Result { try importing { try self.record() } })
+      }
     }
   }
 
   private func record() throws -> CaptureSummary {
-    let taking = CaptureTaking(settings, writing: path)
+    let recorder = CaptureRecorder(settings, writing: path)
     switch origin {
     case .interface(let name, let filter, let snapLength):
       let source = try InterfaceSource(name, filter: filter, snapLength: snapLength)
-      try taking.begin(unixNanoseconds: Self.unixNanoseconds)
+      try recorder.begin(unixNanoseconds: Self.unixNanoseconds)
       printError(
         "capturing on \(name) with times in \(source.hasNanoseconds ? "nano" : "micro")seconds; "
           + "Ctrl-C ends it")
-      return try follow(source, taking, name: name, isLive: true)
+      return try follow(source, recorder, name: name, isLive: true)
     case .stream(let name):
-      return try follow(try DescriptorSource(name), taking, name: name, isLive: false)
+      return try follow(try DescriptorSource(name), recorder, name: name, isLive: false)
     }
   }
 
   private func follow(
-    _ source: any CaptureSource, _ taking: CaptureTaking, name: String, isLive: Bool
+    _ source: any CaptureSource, _ recorder: CaptureRecorder, name: String, isLive: Bool
   ) throws -> CaptureSummary {
-    let feed = CaptureFeed(name)
+    let feed = CaptureFeed(name) { printError($0) }
     var logs = keys.map { KeyLogFollower($0) }
     var failure: (any Error)?
     do {
-      let isWhole = try read(source, through: feed, to: taking, &logs, isLive: isLive)
-      try feed.finish(isWhole: isWhole) { try taking.show($0, of: $1) }
+      let isWhole = try read(source, through: feed, to: recorder, &logs, isLive: isLive)
+      try feed.finish(isWhole: isWhole) { try recorder.show($0, of: $1) }
     } catch {
       failure = error
     }
-    if isLive { taking.observer?.pass(to: Self.unixNanoseconds) }
-    look(&logs, source, taking, isLast: true)
+    if isLive { recorder.observer?.pass(to: Self.unixNanoseconds) }
+    look(&logs, source, recorder, isLast: true)
     progress.clear()
     // What came before a failure is a take all the same.
-    let summary = try taking.finish(feed.counters)
+    let summary = try recorder.finish(feed.counters)
     if let failure { throw failure }
     guard let summary else { throw feed.counters.nothingFound(in: name) }
     return summary
@@ -96,7 +99,7 @@ final class CaptureRecording: Sendable {
   ///
   /// - Returns: whether nothing follows.
   private func read(
-    _ source: any CaptureSource, through feed: CaptureFeed, to taking: CaptureTaking,
+    _ source: any CaptureSource, through feed: CaptureFeed, to recorder: CaptureRecorder,
     _ logs: inout [KeyLogFollower], isLive: Bool
   ) throws -> Bool {
     var bytes: [UInt8] = []
@@ -110,12 +113,12 @@ final class CaptureRecording: Sendable {
       }
       if now >= nextLook {
         nextLook = now + .milliseconds(Self.tickMilliseconds)
-        look(&logs, source, taking)
-        if let error = taking.observer?.error { throw CommandFailure(error) }
+        look(&logs, source, recorder)
+        if let error = recorder.observer?.error { throw error }
       }
       bytes.removeAll(keepingCapacity: true)
       let goesOn = try source.read(into: &bytes, waiting: Self.tickMilliseconds)
-      if !bytes.isEmpty { try feed.take(bytes) { try taking.show($0, of: $1) } }
+      if !bytes.isEmpty { try feed.receive(bytes) { try recorder.show($0, of: $1) } }
       guard goesOn else { return !isLive }
       // The kernel holds the last frames back for a moment: one look more after that has all.
       if let end, now >= end { return false }
@@ -124,14 +127,14 @@ final class CaptureRecording: Sendable {
 
   /// Looks whether there are further keys, or frames were lost.
   private func look(
-    _ logs: inout [KeyLogFollower], _ source: any CaptureSource, _ taking: CaptureTaking,
+    _ logs: inout [KeyLogFollower], _ source: any CaptureSource, _ recorder: CaptureRecorder,
     isLast: Bool = false
   ) {
     for index in logs.indices {
-      if let news = logs[index].news(isLast: isLast) { taking.tell(keyLog: news) }
+      if let news = logs[index].news(isLast: isLast) { recorder.receive(keyLog: news) }
     }
-    guard let observer = taking.observer else { return }
-    observer.noteDropped(source.takeDropped())
+    guard let observer = recorder.observer else { return }
+    observer.recordDropped(source.removeDropped())
     let summary = observer.summary
     progress.show(
       "recording: \(counted(summary.calls, "call")), "

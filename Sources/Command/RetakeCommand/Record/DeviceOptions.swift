@@ -1,47 +1,10 @@
 import ArgumentParser
 import AudioSession
+import CallRecording
 import FoundationEssentials
 import Live
-import Media
-import Wire
 
-/// A device of the machine that is sent.
-enum SendDevice: String, Hashable, CaseIterable {
-  case microphone
-  case camera
-  case screen
-
-  var kind: MediaKind { self == .microphone ? .audio : .video }
-}
-
-/// Which camera is sent: `--camera front|back|FILE`.
-enum CameraChoice: Hashable, ExpressibleByArgument {
-  case position(CameraPosition)
-  case device(String)
-
-  static let wanted = "a camera is front, back, or the file of a device, as in /dev/video2"
-
-  init?(argument: String) {
-    if let position = CameraPosition(rawValue: argument) {
-      self = .position(position)
-    } else if argument.contains("/"), let path = try? Taking.path(argument) {
-      self = .device(path)
-    } else {
-      return nil
-    }
-  }
-
-  var position: CameraPosition {
-    if case .position(let position) = self { return position }
-    return .front
-  }
-
-  /// The file of the device; nil for that of the position.
-  var path: String? {
-    if case .device(let path) = self { return path }
-    return nil
-  }
-}
+extension CameraChoice: ExpressibleByArgument {}
 
 /// What every way to record that sends a camera takes.
 struct CameraOptions: ParsableArguments {
@@ -66,26 +29,12 @@ struct PlayOption: ParsableArguments {
   var play = false
 }
 
-/// The devices of the machine that a command line asks for.
-struct DevicePlan {
-  var sends: Set<SendDevice> = []
-  var plays = false
-  var camera = CameraChoice.position(.front)
-  var size: VideoSize?
-  /// The X display whose screen is sent.
-  var display = ""
-
-  /// Whether there is anything to open.
-  var isEmpty: Bool { sends.isEmpty && !plays }
-  /// Whether the audio device of the system is needed.
-  var needsAudio: Bool { plays || sends.contains(.microphone) }
-
+extension DevicePlan {
   /// Reads the options, and refuses what this machine has not before anything is recorded.
   init(_ sends: Set<SendDevice>, _ options: CameraOptions, plays: Bool) throws {
-    self.sends = sends
-    self.plays = plays
-    size = options.cameraSize
-    camera = options.camera ?? camera
+    self.init(
+      sends, plays: plays, camera: options.camera ?? .position(.front),
+      size: options.cameraSize.map { ($0.width, $0.height) })
     guard options.camera == nil || sends.contains(.camera) else {
       throw CommandFailure(.usage, "--camera goes with --send camera: give both, or leave it out")
     }
@@ -109,8 +58,8 @@ struct DevicePlan {
   }
 
   /// Plays what is received, or not, and sends nothing.
-  init(plays: Bool) throws {
-    self.plays = plays
+  init(playing plays: Bool) throws {
+    self.init(plays: plays)
     try findAudio()
   }
 
@@ -122,31 +71,5 @@ struct DevicePlan {
       let option = sends.contains(.microphone) ? "--send microphone" : "--play"
       throw CommandFailure(.inputOutput, "\(option): \(error)")
     }
-  }
-
-  /// No devices.
-  static let none = DevicePlan()
-
-  private init() {}
-
-  /// The capturer of the camera or the screen; nil when neither is sent.
-  var capturer: ProcessVideoCapturer? {
-    func format(_ width: Int, _ height: Int, _ rate: Double) -> VideoFormat {
-      VideoFormat(
-        width: size?.width ?? width, height: size?.height ?? height, framesPerSecond: rate)
-    }
-    if sends.contains(.camera) {
-      return .camera(
-        camera.position, device: camera.path, supportedFormats: [format(640, 480, 30)])
-    }
-    guard sends.contains(.screen) else { return nil }
-    return .wholeScreen(display: display, fittedInto: format(1_280, 720, 15))
-  }
-}
-
-extension Set<SendDevice> {
-  /// The device that carries a kind; nil when none does.
-  func carrying(_ kind: MediaKind) -> SendDevice? {
-    SendDevice.allCases.first { contains($0) && $0.kind == kind }
   }
 }

@@ -1,6 +1,8 @@
 import CPcap
 import FoundationEssentials
 import Glibc
+import Importing
+import Tape
 import Wire
 
 /// The frames of a network interface as libpcap takes them out of the kernel's ring, written as a
@@ -104,7 +106,7 @@ final class InterfaceSource: CaptureSource {
   // MARK: Frames
 
   func read(into bytes: inout [UInt8], waiting milliseconds: Int32)
-    throws(CommandFailure) -> Bool
+    throws(TapeError) -> Bool
   {
     bytes.removeAll(keepingCapacity: true)
     bytes.reserveCapacity(Self.pieceLength + (Self.pieceLength >> 2))
@@ -118,8 +120,9 @@ final class InterfaceSource: CaptureSource {
       let code = pcap_next_ex(handle, &head, &content)
       if code == 0 { return true }
       guard code == 1, let head, let content else {
-        throw CommandFailure(
-          .inputOutput, "\(name): capturing ended: \(String(cString: pcap_geterr(handle)))")
+        throw TapeError(
+          path: name, place: "",
+          reason: "capturing ended: \(String(cString: pcap_geterr(handle)))", kind: .failed)
       }
       let captured = Int(head.pointee.caplen)
       bytes.put(UInt32(truncatingIfNeeded: head.pointee.ts.tv_sec))
@@ -142,7 +145,7 @@ final class InterfaceSource: CaptureSource {
     hasHeader = true
   }
 
-  func takeDropped() -> UInt64 {
+  func removeDropped() -> UInt64 {
     var statistics = pcap_stat()
     guard pcap_stats(handle, &statistics) == 0 else { return 0 }
     // The kernel counts with 32 bits.

@@ -79,14 +79,6 @@ struct ListenOptions: ParsableArguments {
   }
 }
 
-extension HTTPServer {
-  /// The address for WebSockets, without a path.
-  var webSocketURL: String { "ws" + url.dropFirst("http".count) }
-
-  /// The address of the page, with the token that its requests need.
-  var pageURL: String { url + "/#token=\(token.text)" }
-}
-
 /// `HOST:PORT`, with brackets around an IPv6 address.
 struct ListenAddress: ExpressibleByArgument, CustomStringConvertible {
   var host: String

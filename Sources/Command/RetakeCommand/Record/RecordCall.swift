@@ -1,4 +1,5 @@
 import ArgumentParser
+import CallRecording
 import FoundationEssentials
 import Live
 import Peer
@@ -39,7 +40,7 @@ struct RecordCall: AsyncParsableCommand {
     let session = try openSession(options.sessionOptions(take: path))
     let connection = session.makePeer(
       label: "retake", role: "caller", configuration: options.peerConfiguration)
-    let failures = SendFailures()
+    let failures = SendFailures.onTerminal()
     let peer = CallPeer(
       connection, in: session, sending: plan,
       devices: plan.devices.isEmpty ? nil : LocalDevices(plan.devices, telling: failures),

@@ -1,4 +1,5 @@
 import ArgumentParser
+import CallRecording
 import FoundationEssentials
 import Lab
 import Live

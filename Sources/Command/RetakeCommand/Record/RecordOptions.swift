@@ -1,4 +1,5 @@
 public import ArgumentParser
+import CallRecording
 import FoundationEssentials
 import Glibc
 import JSEP
@@ -128,9 +129,21 @@ struct RecordOptions: ParsableArguments {
   var isFolder: Bool { Self.isFolder(out) }
 
   /// Whether a path names a folder: one that is there, or one that ends in a slash.
-  static func isFolder(_ out: String?) -> Bool {
-    guard let out else { return false }
-    return out.hasSuffix("/") || FileBytes.kind(of: out) == .folder
+  static func isFolder(_ out: String?) -> Bool { TakeNames.isFolder(out) }
+
+  /// Where calls are recorded, and how.
+  var recording: CallRecordingOptions {
+    CallRecordingOptions(
+      out: out, peer: peerConfiguration, videoCodec: videoCodec,
+      session: { sessionOptions(take: $0) },
+      takePath: { prefix throws(TapeError) in
+        do {
+          return try takePath(prefix: prefix)
+        } catch {
+          let reason = (error as? CommandFailure)?.message ?? "\(error)"
+          throw TapeError(path: "", place: "", reason: reason, kind: .failed)
+        }
+      })
   }
 
   /// The path of a new take; in a folder, one with the time and a number that is free.
@@ -149,30 +162,11 @@ struct RecordOptions: ParsableArguments {
       }
       return out
     }
-    let folder = out ?? "."
-    try makeFolder(folder)
-    let stamp = timestamp()
-    for number in 0... {
-      let name = number == 0 ? "\(prefix)-\(stamp).take" : "\(prefix)-\(stamp)-\(number).take"
-      let path = out == nil ? name : folder.hasSuffix("/") ? folder + name : "\(folder)/\(name)"
-      if FileBytes.kind(of: path) == nil { return path }
+    do throws(TapeError) {
+      return try TakeNames.free(in: out, prefix: prefix)
+    } catch {
+      throw CommandFailure(.inputOutput, "\(error); choose another --out")
     }
-    return prefix
-  }
-
-  /// Makes the folder of `--out`, for its owner alone: takes hold keys and what people said.
-  static func makeFolder(_ folder: String) throws(CommandFailure) {
-    guard case .failure(let code) = NewFile.makeFolder(folder) else { return }
-    throw CommandFailure(
-      .inputOutput, "\(folder): the folder cannot be made: \(code); choose another --out")
-  }
-
-  private static func timestamp() -> String {
-    var (now, parts) = (time(nil), tm())
-    gmtime_r(&now, &parts)
-    var text = [CChar](repeating: 0, count: 32)
-    let length = strftime(&text, text.count, "%Y%m%d-%H%M%S", &parts)
-    return String(decoding: text.prefix(length).map { UInt8(bitPattern: $0) }, as: UTF8.self)
   }
 }
 

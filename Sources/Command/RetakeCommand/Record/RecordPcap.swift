@@ -1,5 +1,6 @@
 import ArgumentParser
 import FoundationEssentials
+import Importing
 import Observer
 import Tape
 
@@ -110,16 +111,20 @@ struct RecordPcap: AsyncParsableCommand {
   }
 
   /// Makes a take of each call out of the one that was recorded, which goes then.
-  private static func split(_ path: String, _ settings: CaptureTaking.Settings) throws
-    -> CallFolder.Report
+  private static func split(_ path: String, _ settings: ImportSettings) throws
+    -> CallsReport
   {
     let folder = FileBytes.folder(of: path)
     let capture = "\(folder)\(folder.isEmpty ? "" : "/")\(FileBytes.stem(of: path)).pcapng"
     defer { FileBytes.remove(capture) }
     _ = try PcapngExport(take: path, only: nil, to: capture, .kept).run()
-    let report = try CallFolder(
-      capture: capture, folder: folder.isEmpty ? "." : folder, settings: settings
-    ).write()
+    WritingWhole.cleanUpOnSignals()
+    let report = try importing {
+      try CallFolder(
+        capture: capture, folder: folder.isEmpty ? "." : folder, settings: settings,
+        reports: .onTerminal()
+      ).write()
+    }
     FileBytes.remove(path)
     return report
   }

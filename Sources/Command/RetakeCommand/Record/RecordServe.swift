@@ -1,8 +1,10 @@
 import ArgumentParser
+import CallRecording
 import FoundationEssentials
 import Live
 import Peer
 import Signaling
+import Tape
 
 /// A page and HTTP signaling; whoever connects is recorded.
 struct RecordServe: AsyncParsableCommand {
@@ -116,9 +118,11 @@ struct RecordServe: AsyncParsableCommand {
       messages: say.map { Conversation(sizes: $0, channels: sayChannels) })
     let stop = StopSignal()
     try raiseDescriptorLimit()
-    let service = try CallService(
-      options: options, plan: plan, callsMaximum: calls,
-      connectionLimit: .seconds(connectSeconds))
+    let service = try finished { () throws(TapeError) in
+      try CallService(
+        options: options.recording, plan: plan, callsMaximum: calls,
+        connectionLimit: .seconds(connectSeconds), failures: .onTerminal())
+    }
     let routes = SignalingRoutes(
       calls: service, sessions: SessionRoutes(sessions: service, iceServers: toldLinks))
     let rooms = RoomHosting()

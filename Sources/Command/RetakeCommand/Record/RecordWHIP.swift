@@ -1,4 +1,5 @@
 public import ArgumentParser
+import CallRecording
 public import Signaling
 
 /// Retake publishes to a WHIP endpoint.
@@ -58,7 +59,7 @@ struct RecordWHEP: AsyncParsableCommand {
   @OptionGroup var playing: PlayOption
 
   func run() async throws {
-    let plan = SendPlan(.pattern, devices: try DevicePlan(plays: playing.play))
+    let plan = SendPlan(.pattern, devices: try DevicePlan(playing: playing.play))
     try await SessionRecording(.whep, url: url, options: options, session: session, plan: plan)
       .run()
   }

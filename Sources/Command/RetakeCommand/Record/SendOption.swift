@@ -1,8 +1,6 @@
 import ArgumentParser
+import CallRecording
 import FoundationEssentials
-import JSEP
-import Live
-import Media
 import MediaFiles
 import Peer
 import RTP
@@ -38,14 +36,6 @@ enum SendChoice: ExpressibleByArgument, Equatable {
         return nil
       }
       self = .file(path)
-    }
-  }
-
-  /// The generator of a kind.
-  static func generated(_ kind: MediaKind) -> MediaSource {
-    switch kind {
-    case .audio: .tone(hertz: 440, pauseSeconds: 0)
-    case .video: .pattern(width: 640, height: 360, framesPerSecond: 30)
     }
   }
 }
@@ -100,64 +90,44 @@ struct SendOptions: ParsableArguments {
   var choices: [SendChoice] { send.flatMap(\.choices) }
 }
 
-/// The choices of one command line together.
-struct SendPlan {
-  /// What is sent of what no file carries; nil for the generator of its kind.
-  private var other: SendChoice?
-  private var files: [MediaKind: String] = [:]
-  /// The devices that are sent and played.
-  private(set) var devices = DevicePlan.none
-  /// The pace of a file of H.264, when it was given.
-  let framesPerSecond: Double?
-  /// The file of H.264, when there is one.
-  private(set) var clip: H264Clip?
-  /// What is said over the own data channel; nil for an echo.
-  let messages: Conversation?
-  /// The layers that own offers name, the largest first; none: one stream is sent.
-  let layers: [RTPEncoding]
-
-  /// Sends one thing that is neither file nor device.
-  init(_ choice: SendChoice, devices: DevicePlan = .none) {
-    other = choice
-    self.devices = devices
-    framesPerSecond = nil
-    messages = nil
-    layers = []
-  }
-
+extension SendPlan {
+  /// Reads the options, and refuses what cannot be sent before anything is recorded.
   init(
-    _ options: SendOptions, plays: Bool = false, default fallback: SendChoice,
+    _ options: SendOptions, plays: Bool = false, default fallback: Filling,
     preferring codec: VideoCodecChoice?, messages: Conversation? = nil
   ) throws {
-    self.messages = messages
-    layers = options.simulcast ? RTPEncoding.halved(["h", "m", "l"]) : []
-    framesPerSecond = options.frameRate
+    let layers = options.simulcast ? RTPEncoding.halved(["h", "m", "l"]) : []
+    let framesPerSecond = options.frameRate
+    var other: Filling?
+    var files: [MediaKind: String] = [:]
+    var clip: H264Clip?
     var named: [MediaKind: String] = [:]
     var sent: Set<SendDevice> = []
     for choice in options.choices {
       if case .device(let device) = choice {
-        try carry(device.kind, device.rawValue, &named)
+        try Self.carry(device.kind, device.rawValue, &named)
         sent.insert(device)
         continue
       }
       guard case .file(let path) = choice else {
-        guard other == nil || other == choice else {
+        let filling = choice == .echo ? Filling.echo : .pattern
+        guard other == nil || other == filling else {
           throw CommandFailure(
             .usage, "--send echo and --send pattern exclude each other: give one")
         }
-        other = choice
+        other = filling
         continue
       }
       guard let format = MediaFileFormat(path: path) else {
         throw CommandFailure(
           .usage, "--send \(path): give echo, pattern, or the name of a .y4m, .h264 or .wav file")
       }
-      try carry(format.kind, path, &named)
+      try Self.carry(format.kind, path, &named)
       files[format.kind] = path
-      try check(path, format, codec)
+      if let found = try Self.check(path, format, codec, framesPerSecond) { clip = found }
     }
     if options.send.isEmpty { other = fallback }
-    devices = try DevicePlan(sent, options.camera, plays: plays)
+    let devices = try DevicePlan(sent, options.camera, plays: plays)
     guard framesPerSecond == nil || clip != nil else {
       throw CommandFailure(
         .usage, "--frame-rate is for a .h264 file, and --send names none: leave it out")
@@ -166,10 +136,13 @@ struct SendPlan {
       throw CommandFailure(
         .usage, "a .h264 file is sent as it is, in one layer: leave out --simulcast")
     }
+    self.init(
+      other, files: files, devices: devices, framesPerSecond: framesPerSecond, clip: clip,
+      messages: messages, layers: layers)
   }
 
   /// Refuses a second thing of a kind.
-  private func carry(
+  private static func carry(
     _ kind: MediaKind, _ name: String, _ named: inout [MediaKind: String]
   ) throws(CommandFailure) {
     guard let earlier = named.updateValue(name, forKey: kind) else { return }
@@ -179,10 +152,14 @@ struct SendPlan {
   }
 
   /// Refuses a file that holds no media before anything is recorded.
-  private mutating func check(
-    _ path: String, _ format: MediaFileFormat, _ codec: VideoCodecChoice?
-  ) throws {
-    do {
+  ///
+  /// - Returns: the file, if it is one of H.264.
+  private static func check(
+    _ path: String, _ format: MediaFileFormat, _ codec: VideoCodecChoice?,
+    _ framesPerSecond: Double?
+  ) throws -> H264Clip? {
+    var clip: H264Clip?
+    do throws(MediaFileError) {
       switch format {
       case .wav: _ = try WAVFileSource(path: path, loops: false)
       case .y4m: _ = try Y4MFileSource(path: path, loops: false)
@@ -190,29 +167,19 @@ struct SendPlan {
         clip = try H264Clip(
           path, H264FileSource(path: path, loops: false, framesPerSecond: framesPerSecond))
       }
-    } catch let error as MediaFileError {
+    } catch {
       guard error.cause == .missing else {
         throw CommandFailure(error.status, "--send \(error.description)")
       }
       throw CommandFailure(
         .noSuchFile, "--send \(path): there is no such file; give echo, pattern or another file")
     }
-    guard format == .h264, let codec, codec.name != .h264 else { return }
+    guard format == .h264, let codec, codec.name != .h264 else { return clip }
     throw CommandFailure(
       .usage, "--send \(path) is sent as it is, in H.264: leave out --video-codec \(codec)")
   }
-
-  /// What a track of a kind sends: the file or the device that carries it, or what was given for
-  /// the rest; nil for nothing: who sends only a microphone sends no test pattern beside it.
-  func source(for kind: MediaKind) -> MediaSource? {
-    if files[kind] != nil || device(for: kind) != nil { return .application }
-    if other == nil, !devices.sends.isEmpty { return nil }
-    return other == .echo ? .echo : SendChoice.generated(kind)
-  }
-
-  /// The device that carries a kind.
-  func device(for kind: MediaKind) -> SendDevice? { devices.sends.carrying(kind) }
-
-  /// The file that feeds a kind.
-  func file(for kind: MediaKind) -> String? { files[kind] }
 }
+
+extension VideoCodecChoice: ExpressibleByArgument {}
+
+extension MessageSizes: ExpressibleByArgument {}

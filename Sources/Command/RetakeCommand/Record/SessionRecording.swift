@@ -1,3 +1,4 @@
+import CallRecording
 import FoundationEssentials
 import ICE
 import Live
@@ -40,7 +41,7 @@ struct SessionRecording {
     configuration.iceServers += named ?? []
     let connection = take.makePeer(
       label: "retake", role: "\(name) client", configuration: configuration)
-    let failures = SendFailures()
+    let failures = SendFailures.onTerminal()
     let peer = CallPeer(
       connection, in: take, sending: plan,
       devices: plan.devices.isEmpty ? nil : LocalDevices(plan.devices, telling: failures),

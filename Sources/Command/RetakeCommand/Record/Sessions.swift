@@ -1,24 +1,20 @@
-import FoundationEssentials
-import Live
-import Replay
+import CallRecording
+package import Live
 import Tape
 
 /// Begins a session, on a loop that it shares or on one of its own, or fails with one sentence.
 func openSession(_ options: Session.Options, on loop: MediaLoop? = nil) throws -> Session {
-  do throws(SessionError) {
-    return try Session(options, loop: loop)
+  do throws(TapeError) {
+    return try Session.recording(options, on: loop)
   } catch {
     throw CommandFailure(.inputOutput, error.description)
   }
 }
 
 /// Ends a session and its take, or fails with one sentence.
-func finish(_ session: Session, _ path: String) async throws -> TakeSummary {
+package func finish(_ session: Session, _ path: String) async throws -> TakeSummary {
   do throws(TapeError) {
-    guard let summary = try await session.finish() else {
-      throw TapeError(path: path, place: "", reason: "nothing was recorded")
-    }
-    return summary
+    return try await session.finished(path)
   } catch {
     throw CommandFailure(.inputOutput, error.description)
   }
@@ -35,15 +31,5 @@ func finished<Value>(_ body: () throws(TapeError) -> Value) throws -> Value {
     return try body()
   } catch {
     throw CommandFailure(.inputOutput, error.description)
-  }
-}
-
-/// A number of bytes for people: `12.3 MB`.
-func byteText(_ bytes: Int) -> String {
-  switch bytes {
-  case ..<1000: "\(bytes) B"
-  case ..<1_000_000: decimal(Double(bytes) / 1e3, 1) + " kB"
-  case ..<1_000_000_000: decimal(Double(bytes) / 1e6, 1) + " MB"
-  default: decimal(Double(bytes) / 1e9, 2) + " GB"
   }
 }

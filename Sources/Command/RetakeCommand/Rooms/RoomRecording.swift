@@ -1,3 +1,4 @@
+import CallRecording
 import Live
 import RoomClient
 import Tape
@@ -24,7 +25,7 @@ struct RoomRecording {
     let stop = StopSignal()
     let deadline = options.seconds.map { ContinuousClock.now + .seconds($0) }
     let visitor = RoomVisitor(readsCommands: room.commands)
-    let failures = SendFailures()
+    let failures = SendFailures.onTerminal()
     let plan = try room.devicePlan()
     let devices = plan.isEmpty ? nil : LocalDevices(plan, telling: failures)
     var report = RecordingReport()

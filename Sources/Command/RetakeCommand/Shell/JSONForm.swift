@@ -5,7 +5,7 @@ import FoundationEssentials
 ///
 /// The values of the modules below are encoded with the names of their properties. Those names were
 /// printed before there was one form; they stay for a release, behind the new ones of their object.
-struct JSONForm: Sendable {
+package struct JSONForm: Sendable {
   /// Another name, and what a number under the old one is multiplied by.
   struct Member: Sendable {
     var name: String
@@ -26,7 +26,7 @@ struct JSONForm: Sendable {
     names: take.merging(["seconds": Member(name: "duration_ns", factor: 1e9)]) { $1 })
   /// Of a take that was made from another one.
   static let upgrade = JSONForm(names: take.merging(["output": Member(name: "out")]) { $1 })
-  static let bench = JSONForm(names: ["seconds": Member(name: "duration_ns", factor: 1e9)])
+  package static let bench = JSONForm(names: ["seconds": Member(name: "duration_ns", factor: 1e9)])
 
   /// A value in this form, on one line where it came on several.
   func text(_ json: String) -> String {

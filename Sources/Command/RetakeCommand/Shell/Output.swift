@@ -9,7 +9,7 @@ import Wire
 /// Text is written with what has no shape escaped (`PrintableText`), also into files and pipes, of
 /// which terminals show what comes through. Control sequences are made here alone, of the marks of
 /// `Ink`.
-enum Output {
+package enum Output {
   /// What a text is, which says how characters without a shape are escaped in it.
   enum Form: Sendable {
     /// Text for people, tables, and comma-separated values: `\u{1b}`.
@@ -43,10 +43,10 @@ enum Output {
   }
 
   /// Writes a line to standard output.
-  static func line(_ text: String) throws(CommandFailure) { try write(text + "\n") }
+  package static func line(_ text: String) throws(CommandFailure) { try write(text + "\n") }
 
   /// Writes a value of JSON in the form of all verbs to standard output, and ends the line.
-  static func json(_ text: String, in form: JSONForm) throws(CommandFailure) {
+  package static func json(_ text: String, in form: JSONForm) throws(CommandFailure) {
     try json(form.text(text))
   }
 
@@ -129,7 +129,7 @@ final class OutputPieces: Sendable {
 
 /// Prints a line to standard error; line ends in it are escaped, so that a name cannot pretend to
 /// be a line of its own.
-func printError(_ line: String) { Output.writeError(PrintableText.line(line) + "\n") }
+package func printError(_ line: String) { Output.writeError(PrintableText.line(line) + "\n") }
 
 /// Prints lines to standard error.
 func printErrors(_ lines: String) { Output.writeError(lines + "\n") }

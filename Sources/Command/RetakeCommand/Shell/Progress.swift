@@ -102,3 +102,10 @@ final class Progress: Sendable {
     return try work()
   }
 }
+
+extension Duration {
+  /// The duration in seconds.
+  package var seconds: Double {
+    Double(components.seconds) + Double(components.attoseconds) / 1e18
+  }
+}

@@ -11,7 +11,7 @@ import Wire
 ///
 /// Options say `transform: Taking.seconds(0.1...600)`, so that no command has to look at a value
 /// again before it uses it.
-enum Taking {
+package enum Taking {
   /// Why a word is not taken: what is wanted, with its range.
   struct Refusal: Error, CustomStringConvertible {
     let description: String
@@ -19,12 +19,12 @@ enum Taking {
   }
 
   /// Reads a word, or throws what is wanted.
-  typealias Reader<Value> = @Sendable (String) throws -> Value
+  package typealias Reader<Value> = @Sendable (String) throws -> Value
 
   // MARK: Times and numbers
 
   /// A length of time, in seconds when no unit is named.
-  static func seconds(_ range: ClosedRange<Double>) -> Reader<Double> {
+  package static func seconds(_ range: ClosedRange<Double>) -> Reader<Double> {
     { word in
       guard let seconds = TimeText.seconds(word), range.contains(seconds) else {
         throw Refusal(
@@ -36,7 +36,7 @@ enum Taking {
   }
 
   /// A length of time in whole seconds.
-  static func wholeSeconds(_ range: ClosedRange<Int>) -> Reader<Int> {
+  package static func wholeSeconds(_ range: ClosedRange<Int>) -> Reader<Int> {
     { word in
       let seconds = TimeText.seconds(word).flatMap { Int(exactly: $0) }
       guard let seconds, range.contains(seconds) else {
@@ -76,7 +76,7 @@ enum Taking {
   }
 
   /// A whole number.
-  static func whole<Value: FixedWidthInteger & Sendable>(_ range: ClosedRange<Value>)
+  package static func whole<Value: FixedWidthInteger & Sendable>(_ range: ClosedRange<Value>)
     -> Reader<Value>
   {
     { word in
@@ -104,7 +104,7 @@ enum Taking {
   // MARK: Names and texts
 
   /// The name of a file or folder.
-  static func path(_ word: String) throws -> String {
+  package static func path(_ word: String) throws -> String {
     guard (1...pathLimit).contains(word.utf8.count), !word.utf8.contains(0) else {
       throw Refusal("the name of a file has from 1 to \(pathLimit) bytes, none of them NUL")
     }

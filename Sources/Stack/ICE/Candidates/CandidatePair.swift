@@ -19,9 +19,9 @@ struct CandidatePair {
   private(set) var remote: ICECandidate
   private(set) var priority: UInt64 = 0
   private(set) var state = ICEPairReport.State.frozen
-  private(set) var round = CheckRound()
-  private(set) var nomination = PairNomination()
-  private(set) var traffic = PairTraffic()
+  var round = CheckRound()
+  var nomination = PairNomination()
+  var traffic = PairTraffic()
   /// Whether something to report changed in this step.
   private(set) var hasChanges = true
 
@@ -107,15 +107,6 @@ struct CandidatePair {
     traffic.countRequest()
   }
 
-  /// Counts a consent request.
-  mutating func countConsentRequest() { traffic.countConsentRequest() }
-
-  /// Counts an attempt of the round; the next one is due at `next`.
-  mutating func recordAttempt(next: Instant) { round.goOn(at: next) }
-
-  /// Ends a round that was answered.
-  mutating func finishRound() { round.finish() }
-
   /// Removes the check that a response answers, and counts the response.
   mutating func removeCheck(_ place: Int, at now: Instant) -> CheckRound.Check {
     let check = round.remove(place)
@@ -128,14 +119,6 @@ struct CandidatePair {
     traffic.answer(at: now)
     round.forgetRefusals()
   }
-
-  /// Counts checks of the peer and the responses to them.
-  mutating func recordRequests(_ count: UInt64, at now: Instant) {
-    traffic.receiveRequests(count, at: now)
-  }
-
-  /// Records other traffic.
-  mutating func recordTraffic(at now: Instant) { traffic.receiveData(at: now) }
 
   /// Records that the system refused a send: three in a row without success end the checks.
   ///
@@ -156,26 +139,12 @@ struct CandidatePair {
     round.begin()
   }
 
-  mutating func endNominating() { nomination.end() }
-
   /// Records that the peer chose it.
   mutating func recordChoice(at now: Instant) {
     nomination.choose(at: now, works: state == .succeeded)
   }
 
-  /// Records that the peer chose another one.
-  mutating func recordOtherChoice() { nomination.chooseOther() }
-
-  /// Whether the peer chose it before it was known to work; true once.
-  mutating func removeEarlyChoice() -> Bool { nomination.removeEarlyChoice() }
-
-  /// Forgets who wanted it, because the sides changed their roles.
-  mutating func forgetChoices() { nomination.forgetChoices() }
-
   // MARK: Connections and restarts
-
-  /// Waits until an instant for the connection that was asked for.
-  mutating func connect(_ id: UInt32, until end: Instant) { round.connect(id, until: end) }
 
   /// Begins the checks: the connection is open.
   mutating func connected(at local: SocketAddress) {

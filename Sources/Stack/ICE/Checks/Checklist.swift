@@ -144,7 +144,7 @@ struct Checklist {
   /// - Parameter local: the priority of the local candidate of a pair.
   mutating func rank(for role: ICERole, _ local: (CandidatePair) -> UInt32) {
     for index in pairs.indices where isPresent(index) {
-      pairs[index].forgetChoices()
+      pairs[index].nomination.forgetChoices()
       pairs[index].rank(Self.priority(local(pairs[index]), pairs[index].remote.priority, role))
     }
   }
@@ -286,7 +286,9 @@ extension Checklist {
 
   /// Records that the peer wants a pair (RFC 8445 section 7.3.1.5).
   mutating func recordChoice(_ index: Int, at now: Instant) {
-    for other in pairs.indices where other != index { pairs[other].recordOtherChoice() }
+    for other in pairs.indices where other != index {
+      pairs[other].nomination.chooseOther()
+    }
     pairs[index].recordChoice(at: now)
   }
 }

@@ -43,12 +43,12 @@ extension ICEAgent {
       transaction: transaction, sentAt: now, nominates: nominates, role: role)
     checklist.change(index) { $0.remember(check) }
     if isConsent {
-      checklist.change(index) { $0.countConsentRequest() }
+      checklist.change(index) { $0.traffic.countConsentRequest() }
     } else {
       let wait =
         pair.local.isTCP ? ICETiming.connectWait : checklist.wait(after: pair.round.attempts + 1)
       let next = now + wait
-      checklist.change(index) { $0.recordAttempt(next: next) }
+      checklist.change(index) { $0.round.goOn(at: next) }
     }
     transmit(bytes, from: pair.base, to: pair.target)
   }
@@ -136,11 +136,13 @@ extension ICEAgent {
     let isNominating = checklist[index].nomination.isNominating
     let isNominated = check.nominates && isNominating && roles.role == .controlling
     // A nomination is repeated until a request that carried it was answered.
-    if isNominated || !isNominating { checklist.change(index) { $0.finishRound() } }
+    if isNominated || !isNominating { checklist.change(index) { $0.round.finish() } }
     if isNominated {
-      checklist.change(index) { $0.endNominating() }
+      checklist.change(index) { $0.nomination.end() }
       nominate(index)
-    } else if roles.role == .controlled, checklist.change(index, { $0.removeEarlyChoice() }) {
+    } else if roles.role == .controlled,
+      checklist.change(index, { $0.nomination.removeEarlyChoice() })
+    {
       followChoice(index)
     }
   }

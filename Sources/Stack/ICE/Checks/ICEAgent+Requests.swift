@@ -67,7 +67,7 @@ extension ICEAgent {
     }
     guard let index = checklist.index(local, remote) else { return }
     let now = now
-    checklist.change(index) { $0.recordRequests(count, at: now) }
+    checklist.change(index) { $0.traffic.receiveRequests(count, at: now) }
     if usesCandidate, roles.role == .controlled { peerChose(index) }
     if checklist[index].state != .succeeded { trigger(index) }
   }
@@ -125,7 +125,7 @@ extension ICEAgent {
     if addressed.number != generations.present.number {
       guard let index = checklist.index(local, remote) else { return }
       let now = now
-      checklist.change(index) { $0.recordRequests(1, at: now) }
+      checklist.change(index) { $0.traffic.receiveRequests(1, at: now) }
       return
     }
     let priority =

@@ -35,7 +35,7 @@ extension ICEAgent {
   mutating func connect(_ index: Int) {
     let id = numbers.next()
     let end = now + ICETiming.connectWait
-    checklist.change(index) { $0.connect(id, until: end) }
+    checklist.change(index) { $0.round.connect(id, until: end) }
     emit(
       .request(
         .openStream(

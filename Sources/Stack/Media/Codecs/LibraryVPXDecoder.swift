@@ -90,7 +90,7 @@ private struct FrameHeader {
       isKey = header.isKey
       if header.width > 0 { size = (header.width, header.height) }
     } else {
-      guard let header = VP8FrameHeader(bytes) else { return nil }
+      guard let header = VP8BitstreamHeader(bytes) else { return nil }
       isKey = header.isKey
       if isKey { size = (header.width, header.height) }
       quantiser = header.quantiser

@@ -130,7 +130,7 @@ final class LibraryVPXEncoder: VideoEncoding {
 
   /// The quantiser index of the frame that was just encoded, on the codec's own scale.
   private func quantiser(of bytes: [UInt8]) -> UInt8 {
-    guard isVP9 else { return VP8FrameHeader(bytes.span.bytes)?.quantiser ?? 0 }
+    guard isVP9 else { return VP8BitstreamHeader(bytes.span.bytes)?.quantiser ?? 0 }
     var quantiser: Int32 = 0
     _ = unsafe vpx_codec_control_VP8E_GET_LAST_QUANTIZER(
       context, Int32(VP8E_GET_LAST_QUANTIZER.rawValue), &quantiser)

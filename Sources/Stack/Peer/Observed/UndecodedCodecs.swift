@@ -55,7 +55,7 @@ extension CodecName {
   /// The size in pixels that a key frame states, of which the beginning is there.
   func size(ofKeyFrame bytes: [UInt8]) -> (width: Int, height: Int)? {
     switch self {
-    case .vp8: return VP8FrameHeader(bytes.span.bytes).map { ($0.width, $0.height) }
+    case .vp8: return VP8BitstreamHeader(bytes.span.bytes).map { ($0.width, $0.height) }
     case .vp9:
       guard let header = try? VP9FrameHeader(parsing: bytes.span.bytes) else { return nil }
       return (header.width, header.height)

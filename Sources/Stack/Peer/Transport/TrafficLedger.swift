@@ -22,7 +22,7 @@ package struct TrafficCount {
 }
 
 /// What went over one candidate pair: the counters of W3C candidate-pair.
-package struct PairTraffic {
+package struct PairTotals {
   /// The number of the pair in its agent; 0 for addresses that were no pair yet.
   package let pair: UInt32
   package let local: SocketAddress
@@ -52,7 +52,7 @@ package struct TrafficLedger {
   private static let tellInterval = Interval.milliseconds(500)
 
   package private(set) var total = TransportCounters()
-  private var entries: [PairTraffic] = []
+  private var entries: [PairTotals] = []
   /// Where the last packet was counted: the next one is most likely there too, whatever its way.
   private var lastPlace = 0
   private var receivedToldAt = Instant(nanoseconds: .min)
@@ -66,13 +66,13 @@ package struct TrafficLedger {
     guard entries.count < TrafficLedger.pairsMaximum,
       !entries.contains(where: { $0.pair == pair && $0.remote == remote && $0.local == local })
     else { return }
-    entries.append(PairTraffic(pair: pair, local: local, remote: remote))
+    entries.append(PairTotals(pair: pair, local: local, remote: remote))
     lastPlace = entries.count - 1
   }
 
   /// What went over a pair; nil when it is not known.
   package func traffic(of pair: UInt32, _ local: SocketAddress, _ remote: SocketAddress)
-    -> PairTraffic?
+    -> PairTotals?
   {
     entries.last { $0.pair == pair && $0.remote == remote && $0.local == local }
   }

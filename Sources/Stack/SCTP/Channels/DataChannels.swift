@@ -14,15 +14,9 @@ struct DataChannels {
   typealias Output = SCTPAssociation.Output
 
   private(set) var table: ChannelTable
-  private(set) var resets = StreamResets()
+  var resets = StreamResets()
 
   init(next: DataChannelNumber) { table = ChannelTable(next: next) }
-
-  /// Counts local requests for resets from the number of the first chunk on.
-  mutating func start(firstNumber: UInt32) { resets.start(firstNumber: firstNumber) }
-
-  /// Expects the peer's requests from the number of its first chunk on.
-  mutating func establish(firstNumber: UInt32) { resets.establish(firstNumber: firstNumber) }
 
   /// Removes all channels.
   mutating func end(_ sender: inout Sender, into outbox: inout Outbox<Output>) {
@@ -37,7 +31,7 @@ struct DataChannels {
     into outbox: inout Outbox<Output>
   ) -> Bool {
     let place = table.add(options, state: .connecting)
-    sender.open(place, priority: options.priority)
+    sender.queues.open(place, priority: options.priority)
     if let refusal {
       table.refuse(place)
       let reason = "the channel is refused: \(refusal)"
@@ -47,7 +41,7 @@ struct DataChannels {
     }
     if let id = options.id {
       table.assign(id, to: place)
-      sender.assign(id, to: place)
+      sender.queues.assign(id, to: place)
     }
     return true
   }
@@ -58,7 +52,7 @@ struct DataChannels {
   ) {
     for place in table.places where table[place].options.id == nil {
       if let stream = table.assignFreeStream(to: place, isEven: isEven, below: bound) {
-        sender.assign(stream, to: place)
+        sender.queues.assign(stream, to: place)
       } else {
         outbox.append(.channelFailure(table[place].number, "no stream is free"))
         finish(place, &sender, into: &outbox)
@@ -78,7 +72,9 @@ struct DataChannels {
         finish(place, &sender, into: &outbox)
         continue
       }
-      if let announcement = table.open(place) { sender.enqueue(announcement, on: place) }
+      if let announcement = table.open(place) {
+        sender.queues.enqueue(announcement, on: place)
+      }
       outbox.append(.channelOpened(table[place].number))
     }
   }
@@ -109,10 +105,10 @@ struct DataChannels {
       return .taken
     case .failed(let failure): return .failed(failure)
     case .announced(let place):
-      sender.open(place, priority: table[place].options.priority)
-      sender.assign(message.stream, to: place)
+      sender.queues.open(place, priority: table[place].options.priority)
+      sender.queues.assign(message.stream, to: place)
       outbox.append(.channelAnnounced(table[place].number))
-      sender.enqueue(OutgoingMessage(.acknowledgement), on: place)
+      sender.queues.enqueue(OutgoingMessage(.acknowledgement), on: place)
       outbox.append(.channelOpened(table[place].number))
       return .taken
     case .refused(let stream):
@@ -161,7 +157,7 @@ struct DataChannels {
     let number = table[place].number
     var counters = table[place].counters
     counters.messagesAbandoned = sender.queues.abandoned(of: place)
-    sender.close(place)
+    sender.queues.close(place)
     resets.forget(place)
     table.remove(place)
     outbox.append(.channelClosed(number, counters))
@@ -190,23 +186,6 @@ struct DataChannels {
       for place in ready { finish(place, &sender, into: &outbox) }
     }
     return resets.ask(for: streams, most: most ?? 0, lastNumber: sender.sent.nextNumber &- 1)
-  }
-
-  /// Handles a parameter of a RE-CONFIG chunk.
-  mutating func receive(
-    _ type: ParameterType, _ value: RawSpan, _ numbers: ReceivedNumbers
-  ) -> ResetOutcome {
-    resets.receive(type, value, numbers)
-  }
-
-  /// Answers a request for more streams.
-  mutating func answer(_ request: UInt32, isDone: Bool) -> ControlChunk {
-    resets.answer(request, isDone: isDone)
-  }
-
-  /// What the peer asked for that had to wait for data, once that is there.
-  mutating func removeDeferred(_ numbers: ReceivedNumbers) -> ResetOutcome? {
-    resets.removeDeferred(numbers)
   }
 
   /// Closes the channels whose streams the peer has reset; none means all.

@@ -17,7 +17,7 @@ struct IncomingStream {
   /// The number of the ordered message that is handed out next.
   private(set) var expected: Int64 = 0
   private(set) var ordered = Deque<Fragment>()
-  private var unordered = UnorderedFragments()
+  var unordered = UnorderedFragments()
   /// How many fragments from the front belong to the expected message without a gap.
   private var run = 0
   /// How many bytes these have.
@@ -84,9 +84,6 @@ struct IncomingStream {
     expected = max(expected, message + 1)
     extendRun()
   }
-
-  /// Forgets unordered fragments up to a key; all complete messages were handed out before.
-  mutating func forwardUnordered(key: Int64) { unordered.forget(through: key) }
 
   /// Expects a message as the first one.
   mutating func join(at message: Int64) {

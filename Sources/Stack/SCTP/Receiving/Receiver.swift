@@ -180,7 +180,7 @@ struct Receiver {
       streams.change(place) { stream in
         if isUnordered {
           let message = stream.extend(identifier: identifier, unordered: true)
-          stream.forwardUnordered(key: message &<< 24 | 0xff_ffff)
+          stream.unordered.forget(through: message &<< 24 | 0xff_ffff)
         } else {
           stream.forward(
             message: interleaved
@@ -191,7 +191,8 @@ struct Receiver {
     }
     var messages: [ReceivedMessage] = []
     for place in changed.sorted() {
-      if !interleaved { streams.change(place) { $0.forwardUnordered(key: cumulative) } }
+      // All complete messages were handed out before.
+      if !interleaved { streams.change(place) { $0.unordered.forget(through: cumulative) } }
       if !streams.streams[place].messages.isEmpty {
         messages += streams.change(place) { $0.removeComplete() }
       }

@@ -46,8 +46,8 @@ struct Sender {
 
   private(set) var sent = SentChunks(firstNumber: 0)
   private(set) var window = CongestionWindow(packetSize: 1160)
-  private(set) var roundTrip = RoundTrip()
-  private(set) var queues = SendQueues()
+  var roundTrip = RoundTrip()
+  var queues = SendQueues()
   private(set) var counters = Counters()
   /// The receive window that the peer last advertised.
   private(set) var peerWindow = 0
@@ -96,20 +96,6 @@ struct Sender {
 
   // MARK: Channels
 
-  mutating func open(_ place: Int, priority: DataChannelPriority) {
-    queues.open(place, priority: priority)
-  }
-  mutating func assign(_ stream: UInt16, to place: Int) { queues.assign(stream, to: place) }
-  mutating func close(_ place: Int) { queues.close(place) }
-  mutating func setLowThreshold(_ threshold: UInt64, of place: Int) {
-    queues.setLowThreshold(threshold, of: place)
-  }
-
-  /// Puts a message at the end of a channel's queue.
-  mutating func enqueue(_ message: OutgoingMessage, on place: Int) {
-    queues.enqueue(message, on: place)
-  }
-
   /// Puts a message at the end of a channel's queue, with the channel's limits if the peer can
   /// pass over what they end (RFC 3758 section 3.3).
   mutating func enqueue(
@@ -130,14 +116,6 @@ struct Sender {
 
   /// Whether everything that was passed to `send` is acknowledged.
   var isDrained: Bool { sent.isEmpty && queues.current == nil }
-
-  // MARK: Time
-
-  /// Adds a round trip that was measured elsewhere.
-  mutating func measure(_ sample: Interval) { roundTrip.measure(sample) }
-
-  /// Doubles the retransmission timeout.
-  mutating func backOff() { roundTrip.backOff() }
 
   // MARK: Sending
 

@@ -1,7 +1,7 @@
+import CZlib
 package import Media
 
-/// Writes video frames as PNG files (RFC 2083) without compression: what counts is that any program
-/// shows them.
+/// Writes video frames as PNG files (RFC 2083).
 package enum PNG {
   /// The file of an I420 video frame, converted with the BT.601 matrix in limited range.
   package static func file(_ videoFrame: I420Buffer) -> [UInt8] {
@@ -12,7 +12,7 @@ package enum PNG {
     // 8 bits, colour, deflate, no filter choice, not interlaced.
     header += [8, 2, 0, 0, 0]
     return [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a] + chunk("IHDR", header)
-      + chunk("IDAT", stored(rows(videoFrame))) + chunk("IEND", [])
+      + chunk("IDAT", compressed(rows(videoFrame))) + chunk("IEND", [])
   }
 
   /// The rows in RGB, each after a byte that says that it is not filtered.
@@ -41,27 +41,14 @@ package enum PNG {
     return rows
   }
 
-  /// A zlib stream (RFC 1950) of blocks that are stored as they are (RFC 1951 section 3.2.4).
-  private static func stored(_ bytes: [UInt8]) -> [UInt8] {
-    var stream: [UInt8] = [0x78, 0x01]
-    var start = 0
-    repeat {
-      let end = min(start + 65_535, bytes.count)
-      let length = UInt16(end - start)
-      stream.append(end == bytes.count ? 1 : 0)
-      for word in [length, ~length] {
-        stream += [UInt8(truncatingIfNeeded: word), UInt8(truncatingIfNeeded: word >> 8)]
-      }
-      stream += bytes[start..<end]
-      start = end
-    } while start < bytes.count
-    var (low, high): (UInt32, UInt32) = (1, 0)
-    for byte in bytes {
-      low = (low + UInt32(byte)) % 65_521
-      high = (high + low) % 65_521
+  /// A zlib stream (RFC 1950); empty without memory for it.
+  private static func compressed(_ bytes: [UInt8]) -> [UInt8] {
+    var length = compressBound(UInt(bytes.count))
+    return [UInt8](unsafeUninitializedCapacity: Int(length)) { buffer, count in
+      let code = compress2(
+        buffer.baseAddress, &length, bytes, UInt(bytes.count), Z_DEFAULT_COMPRESSION)
+      count = code == Z_OK ? Int(length) : 0
     }
-    stream.append(big: high << 16 | low)
-    return stream
   }
 
   private static func chunk(_ type: String, _ content: [UInt8]) -> [UInt8] {
@@ -69,19 +56,8 @@ package enum PNG {
     var bytes: [UInt8] = []
     bytes.append(big: UInt32(clamping: content.count))
     bytes += body
-    bytes.append(big: checksum(body))
+    bytes.append(big: UInt32(truncatingIfNeeded: crc32(0, body, UInt32(clamping: body.count))))
     return bytes
-  }
-
-  private static let table: [UInt32] = (0..<256).map { number in
-    (0..<8).reduce(UInt32(number)) { value, _ in
-      value & 1 == 1 ? value >> 1 ^ 0xedb8_8320 : value >> 1
-    }
-  }
-
-  /// CRC-32 as RFC 2083 section 15 has it.
-  private static func checksum(_ bytes: [UInt8]) -> UInt32 {
-    ~bytes.reduce(UInt32.max) { table[Int(($0 ^ UInt32($1)) & 255)] ^ $0 >> 8 }
   }
 }
 

@@ -51,7 +51,7 @@ extension RoomInput: RecordedInput {
     case .deadline: "deadline"
     case .call(_, let call): "\(call)".prefix { $0 != "(" }.description
     case .transport(let id, .frame(let frame)):
-      "\(SignalingText(frame).type) over transport \(id.number)"
+      "\(SignalingWords(frame).type) over transport \(id.number)"
     case .transport(let id, let event):
       "\("\(event)".prefix { $0 != "(" }) transport \(id.number)"
     case .response(let id, let result): "\(result.title) to request \(id.number)"
@@ -151,7 +151,7 @@ extension SignalingRow {
   }
 
   fileprivate var transportFrame: RoomInput? {
-    guard let number = number(after: "websocket"), let frame = SignalingText.frame(self) else {
+    guard let number = number(after: "websocket"), let frame = SignalingWords.frame(self) else {
       return nil
     }
     return .transport(TransportID(number), .frame(frame))

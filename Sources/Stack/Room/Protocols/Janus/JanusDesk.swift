@@ -70,10 +70,9 @@ struct JanusDesk: Sendable {
   }
 
   mutating func open() { session.open(at: now, into: &outputs) }
-  mutating func retry() { session.retry(at: now) }
+  mutating func retry() { session.link.retry(at: now) }
   mutating func dropLink() { session.dropLink(into: &outputs) }
   mutating func create() { session.create(at: now, into: &outputs) }
-  mutating func settle() { session.settle() }
 
   /// The session is gone: the server has it no longer.
   mutating func forget() {

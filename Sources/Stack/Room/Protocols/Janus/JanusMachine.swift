@@ -157,7 +157,7 @@ package struct JanusMachine: SignalingMachine {
   private mutating func returned() {
     let wasAway = phase == .reconnecting
     phase = .joined
-    desk.settle()
+    desk.session.link.settle()
     if wasAway { desk.tell(.reconnected) }
   }
 

@@ -25,7 +25,7 @@ struct JanusSession: Sendable {
   /// Janus ends sessions after 60 seconds of silence unless it is set up otherwise.
   static let keepaliveSeconds: Int64 = 25
 
-  private(set) var link: ServerLink
+  var link: ServerLink
   private var requests: RequestTable<JanusPurpose>
   private let secret: String?
   private let token: String?
@@ -81,9 +81,6 @@ struct JanusSession: Sendable {
   mutating func open(at now: Instant, into outputs: inout [SignalingOutput]) {
     link.open(at: now, into: &outputs)
   }
-
-  mutating func retry(at now: Instant) { link.retry(at: now) }
-  mutating func settle() { link.settle() }
 
   mutating func dropLink(into outputs: inout [SignalingOutput]) {
     link.drop(into: &outputs)

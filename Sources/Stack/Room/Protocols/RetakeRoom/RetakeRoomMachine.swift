@@ -276,7 +276,7 @@ package struct RetakeRoomMachine: SignalingMachine {
       desk.tell(.voices(numbers.compactMap { desk.roster.media(key: String($0)) }))
     case .message(let message): desk.tell(.message(message))
     case .result(let request, let fault):
-      if let purpose = desk.settle(request) { settle(purpose, fault) }
+      if let purpose = desk.requests.settle(number: request) { settle(purpose, fault) }
     default: takeNegotiation(notice)
     }
   }

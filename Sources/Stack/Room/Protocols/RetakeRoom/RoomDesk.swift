@@ -20,7 +20,7 @@ struct RoomDesk: Sendable {
   var servers = ICEServers()
   private(set) var now = Instant.zero
   private(set) var outputs: [SignalingOutput] = []
-  private var requests = RequestTable<Purpose>(prefix: "")
+  var requests = RequestTable<Purpose>(prefix: "")
   private var connectionCount: UInt32 = 0
 
   init(_ configuration: SignalingConfiguration) {
@@ -57,7 +57,6 @@ struct RoomDesk: Sendable {
     send(request(requests.addNumber(purpose, due: due)))
   }
 
-  mutating func settle(_ request: UInt32) -> Purpose? { requests.settle(number: request) }
   mutating func expire() -> [Purpose] { requests.expire(at: now) }
 
   /// Answers what nobody will answer any longer.

@@ -1,6 +1,8 @@
+import CZlib
+
 /// Data in the zlib format (RFC 1950), as data channels with compression carry it.
 ///
-/// It is written here and not by a library, because the same text has to be the same bytes in every
+/// zlib reads it. It is written here, because the same text has to be the same bytes in every
 /// replay: with the fixed codes of RFC 1951 section 3.2.6, which no version can choose otherwise.
 enum Zlib {
   /// Why bytes are not in the format, or hold too much.
@@ -25,15 +27,39 @@ enum Zlib {
     return [0x78, 0x01] + writer.finish() + tail
   }
 
+  /// How much comes out at a time.
+  private static let pieceLength = 1 << 16
+
   /// - Parameter limit: how many bytes may come out.
   static func expanded(_ bytes: [UInt8], limit: Int) throws(Failure) -> [UInt8] {
-    guard bytes.count >= 6, bytes[0] & 0x0f == 8, bytes[0] >> 4 <= 7, bytes[1] & 0x20 == 0,
-      (UInt16(bytes[0]) << 8 | UInt16(bytes[1])) % 31 == 0
-    else { throw .malformed }
-    var reader = InflateReader(bytes, from: 2, limit: limit)
-    let out = try reader.read()
-    guard let sum = reader.uint32(), sum == adler32(out) else { throw .malformed }
-    return out
+    // It points back at itself, and must stay where it is.
+    let stream = UnsafeMutablePointer<z_stream>.allocate(capacity: 1)
+    stream.initialize(to: z_stream())
+    defer { stream.deallocate() }
+    guard inflateInit_(stream, ZLIB_VERSION, Int32(MemoryLayout<z_stream>.size)) == Z_OK else {
+      throw .malformed
+    }
+    defer { inflateEnd(stream) }
+    return try bytes.withUnsafeBufferPointer { (input) throws(Failure) -> [UInt8] in
+      stream.pointee.next_in = UnsafeMutablePointer(mutating: input.baseAddress)
+      stream.pointee.avail_in = UInt32(clamping: input.count)
+      var out: [UInt8] = []
+      var code = Z_OK
+      while code == Z_OK {
+        // One byte too many shows that there is more than may come out.
+        let room = min(limit - out.count + 1, pieceLength)
+        out += [UInt8](unsafeUninitializedCapacity: room) { buffer, count in
+          stream.pointee.next_out = buffer.baseAddress
+          stream.pointee.avail_out = UInt32(clamping: room)
+          code = inflate(stream, Z_NO_FLUSH)
+          count = room - Int(stream.pointee.avail_out)
+        }
+        guard out.count <= limit else { throw .tooLong }
+      }
+      // Bytes that end early give Z_BUF_ERROR.
+      guard code == Z_STREAM_END else { throw .malformed }
+      return out
+    }
   }
 }
 
@@ -142,177 +168,4 @@ private struct DeflateWriter {
     if bitCount > 0 { put(0, 8 - bitCount) }
     return out
   }
-}
-
-/// Reads blocks of all three kinds (RFC 1951).
-private struct InflateReader {
-  private let bytes: [UInt8]
-  private let limit: Int
-  private var index: Int
-  private var bits: UInt32 = 0
-  private var bitCount = 0
-  private var out: [UInt8] = []
-
-  init(_ bytes: [UInt8], from start: Int, limit: Int) {
-    self.bytes = bytes
-    self.limit = limit
-    index = start
-  }
-
-  mutating func read() throws(Zlib.Failure) -> [UInt8] {
-    var isLast = false
-    while !isLast {
-      isLast = try take(1) == 1
-      switch try take(2) {
-      case 0: try stored()
-      case 1: try block(HuffmanCode.fixedSymbols, HuffmanCode.fixedDistances)
-      case 2:
-        let (symbols, distances) = try codes()
-        try block(symbols, distances)
-      default: throw .malformed
-      }
-    }
-    return out
-  }
-
-  /// Four bytes after the blocks.
-  mutating func uint32() -> UInt32? {
-    guard bytes.count - index >= 4 else { return nil }
-    defer { index += 4 }
-    return bytes[index..<(index + 4)].reduce(0) { $0 << 8 | UInt32($1) }
-  }
-
-  private mutating func take(_ count: Int) throws(Zlib.Failure) -> Int {
-    while bitCount < count {
-      guard index < bytes.count else { throw .malformed }
-      bits |= UInt32(bytes[index]) << UInt32(bitCount)
-      index += 1
-      bitCount += 8
-    }
-    let value = bits & (1 << UInt32(count) - 1)
-    bits >>= UInt32(count)
-    bitCount -= count
-    return Int(value)
-  }
-
-  private mutating func append(_ byte: UInt8) throws(Zlib.Failure) {
-    guard out.count < limit else { throw .tooLong }
-    out.append(byte)
-  }
-
-  private mutating func stored() throws(Zlib.Failure) {
-    // The rest of the byte is not used; whole bytes that were taken ahead are given back.
-    index -= bitCount / 8
-    (bits, bitCount) = (0, 0)
-    guard bytes.count - index >= 4 else { throw .malformed }
-    let length = Int(bytes[index]) | Int(bytes[index + 1]) << 8
-    let check = Int(bytes[index + 2]) | Int(bytes[index + 3]) << 8
-    index += 4
-    guard length == check ^ 0xffff, bytes.count - index >= length else { throw .malformed }
-    guard out.count + length <= limit else { throw .tooLong }
-    out += bytes[index..<(index + length)]
-    index += length
-  }
-
-  private mutating func symbol(_ code: HuffmanCode) throws(Zlib.Failure) -> Int {
-    var (value, first, start) = (0, 0, 0)
-    for length in 1...HuffmanCode.longest {
-      value |= try take(1)
-      let count = code.counts[length]
-      if value - first < count { return code.symbols[start + value - first] }
-      start += count
-      first = (first + count) << 1
-      value <<= 1
-    }
-    throw .malformed
-  }
-
-  private mutating func block(_ symbols: HuffmanCode, _ distances: HuffmanCode)
-    throws(Zlib.Failure)
-  {
-    while true {
-      let found = try symbol(symbols)
-      if found == 256 { break }
-      if found < 256 {
-        try append(UInt8(found))
-        continue
-      }
-      guard found - 257 < CopyTable.lengths.count else { throw .malformed }
-      let length = CopyTable.lengths[found - 257]
-      let count = length.base + (try take(length.bits))
-      let row = try symbol(distances)
-      guard row < CopyTable.distances.count else { throw .malformed }
-      let distance = CopyTable.distances[row]
-      let back = distance.base + (try take(distance.bits))
-      guard back <= out.count else { throw .malformed }
-      for _ in 0..<count { try append(out[out.count - back]) }
-    }
-    // What was taken ahead belongs to what follows the last block only as whole bytes.
-    index -= bitCount / 8
-    bitCount %= 8
-    bits &= 1 << UInt32(bitCount) - 1
-  }
-
-  private static let order = [
-    16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15,
-  ]
-
-  /// The codes of a block that brings its own (RFC 1951 section 3.2.7).
-  private mutating func codes() throws(Zlib.Failure) -> (HuffmanCode, HuffmanCode) {
-    let symbolCount = 257 + (try take(5))
-    let distanceCount = 1 + (try take(5))
-    let orderCount = 4 + (try take(4))
-    var lengths = [Int](repeating: 0, count: 19)
-    for place in InflateReader.order.prefix(orderCount) { lengths[place] = try take(3) }
-    let code = try HuffmanCode(lengths)
-    var all: [Int] = []
-    while all.count < symbolCount + distanceCount {
-      switch try symbol(code) {
-      case let length where length < 16: all.append(length)
-      case 16:
-        guard let last = all.last else { throw .malformed }
-        all += [Int](repeating: last, count: 3 + (try take(2)))
-      case 17: all += [Int](repeating: 0, count: 3 + (try take(3)))
-      default: all += [Int](repeating: 0, count: 11 + (try take(7)))
-      }
-    }
-    guard all.count == symbolCount + distanceCount else { throw .malformed }
-    return (
-      try HuffmanCode(Array(all[..<symbolCount])), try HuffmanCode(Array(all[symbolCount...]))
-    )
-  }
-}
-
-/// A code by the lengths of its words (RFC 1951 section 3.2.2).
-private struct HuffmanCode {
-  static let longest = 15
-
-  /// How many words there are of each length.
-  var counts = [Int](repeating: 0, count: longest + 1)
-  /// The symbols in the order of their words.
-  var symbols: [Int] = []
-
-  init(_ lengths: [Int]) throws(Zlib.Failure) {
-    for length in lengths where length > 0 { counts[length] += 1 }
-    var room = 1
-    for length in 1...HuffmanCode.longest {
-      room = room << 1 - counts[length]
-      // More words than there is room for.
-      guard room >= 0 else { throw .malformed }
-    }
-    for length in 1...HuffmanCode.longest {
-      for (symbol, other) in lengths.enumerated() where other == length { symbols.append(symbol) }
-    }
-  }
-
-  private init(fixed lengths: [Int]) {
-    for length in lengths { counts[length] += 1 }
-    for length in 1...HuffmanCode.longest {
-      for (symbol, other) in lengths.enumerated() where other == length { symbols.append(symbol) }
-    }
-  }
-
-  static let fixedSymbols = HuffmanCode(
-    fixed: (0..<288).map { $0 < 144 ? 8 : $0 < 256 ? 9 : $0 < 280 ? 7 : 8 })
-  static let fixedDistances = HuffmanCode(fixed: [Int](repeating: 5, count: 30))
 }

@@ -1,0 +1,208 @@
+import ArgumentParser
+import FoundationEssentials
+import Glibc
+import Media
+import Peer
+import Queries
+import Replay
+import RetakeCommand
+import Tape
+import Wire
+
+/// Measures recording and replaying against the C libraries, in one run on one machine.
+struct BenchTakesCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "takes",
+    abstract: "Measure replaying, recording and takes against what the C libraries alone need.",
+    discussion: """
+      Holds calls of 640x360 video at 30 frames per second and audio in virtual time, and \
+      replays them. The floor is the time that libvpx, libopus and libsrtp need for the same \
+      frames and packets, measured in the same run; of a size it is a packet capture of the same \
+      datagrams. Of several rounds the fastest counts, because a machine's other work only ever \
+      slows one down. The size of the executable without symbols (as it is installed) and of the \
+      call's page, and the time of its start (retake --help), stand beside their goals.
+
+      Each line is printed when it is measured; all of them take about four minutes on two cores. \
+      No measurement is repeated any more once it has taken a minute.
+
+      Example:
+        retake-bench takes --seconds 60
+      """)
+
+  @Option(
+    help: "How long the calls are, in whole virtual seconds. Default: \(Self.usualSeconds).",
+    transform: Taking.wholeSeconds(2...3600))
+  var seconds = Self.usualSeconds
+
+  @Option(
+    help: "How often each replay and its floor are measured. Default: \(Self.usualRounds).",
+    transform: Taking.whole(1...100))
+  var rounds = Self.usualRounds
+
+  private static let usualSeconds = 60
+  private static let usualRounds = 3
+
+  @Flag(help: "Print JSON for programs.")
+  var json = false
+
+  func run() throws {
+    let temporary = try BenchFolder()
+    defer { temporary.remove() }
+    let folder = temporary.url
+    var table = try BenchTable(seconds: seconds, show: json ? nil : { try Output.line($0) })
+    do {
+      try measureCall(folder, &table)
+      say("the executable and a page")
+      try FrontDoorBench(path: folder.appendingPathComponent("call.take").path).measure(&table)
+      try measureReceiver(folder, &table)
+      try measureWithoutCodecs(folder, &table)
+      try measureRecording(folder, &table)
+      say("the stats of a call of \(StatsBench.seconds) s")
+      try StatsBench(path: folder.appendingPathComponent("stats.take").path).measure(&table)
+      say("audio of a device")
+      try AudioBench().measure(&table)
+      say("frames of a camera")
+      try VideoBench(path: folder.appendingPathComponent("camera.take").path).measure(&table)
+    } catch let error as TapeError {
+      throw CommandFailure(error)
+    }
+    try table.end()
+  }
+
+  /// Does something several times, and not once more when it has taken long.
+  private func repeated(_ count: Int, _ body: (_ round: Int) throws -> Void) rethrows {
+    let watch = Stopwatch()
+    for round in 0..<count where round == 0 || watch.elapsed.wall < Self.longEnough {
+      try body(round)
+    }
+  }
+
+  /// Seconds.
+  private static let longEnough = 60.0
+
+  private func say(_ text: String) {
+    if isatty(STDERR_FILENO) != 0 { printError("bench: \(text)") }
+  }
+
+  // MARK: Replays
+
+  /// A call in which both sides send: the replay's time, and the size of its takes.
+  private func measureCall(_ folder: URL, _ table: inout BenchTable) throws {
+    say("a call of \(seconds) s, both ways")
+    let whole = folder.appendingPathComponent("call.take").path
+    let bare = folder.appendingPathComponent("bare.take").path
+    try BenchCall(senders: [0, 1], seconds: seconds).run([
+      BenchCall.Recording(path: whole), BenchCall.Recording(path: bare, keepsMedia: false),
+    ])
+    let best = try replays(whole)
+    try table.add(
+      "replay of a call, wall time", best.replay.wall, floor: best.floor.sum, "s", .atMost, 1.5)
+    try table.add(
+      "replay of a call, processor time", best.replay.processor, floor: best.floor.sum, "s",
+      .atMost, 1.5)
+    table.floor = [
+      "VP8 encoding": best.floor.videoEncoding, "VP8 decoding": best.floor.videoDecoding,
+      "Opus encoding": best.floor.audioEncoding, "Opus decoding": best.floor.audioDecoding,
+      "SRTP": best.floor.protection,
+    ]
+    for (what, path, goal) in [
+      ("size without media copy", bare, 1.1), ("size with media copy", whole, 2.1),
+    ] {
+      let info = try TakeInfo(path: path)
+      try table.add(
+        what, Double(info.fileBytes) / 1e6, floor: Double(info.captureBytes) / 1e6, "MB", .atMost,
+        goal)
+    }
+  }
+
+  /// A peer that only receives, alone in its take.
+  private func measureReceiver(_ folder: URL, _ table: inout BenchTable) throws {
+    say("a peer that only receives")
+    let path = folder.appendingPathComponent("receiver.take").path
+    try BenchCall(senders: [0], seconds: seconds).run([
+      BenchCall.Recording(path: path, peers: [1])
+    ])
+    let best = try replays(path)
+    let length = Double(seconds)
+    try table.add(
+      "receiver, times real time", best.replay.wall, floor: best.floor.sum, "s",
+      ratio: length / best.replay.wall, .atLeast, 40)
+    var skipping = Double.infinity
+    try repeated(rounds) { _ in skipping = min(skipping, try replay(path, skipsCodecs: true).wall) }
+    try table.add(
+      "receiver without codecs, times real time", skipping, floor: best.floor.protection, "s",
+      ratio: length / skipping, .atLeast, 200)
+  }
+
+  /// A call over a lossy path in which both sides send, replayed without the codecs.
+  private func measureWithoutCodecs(_ folder: URL, _ table: inout BenchTable) throws {
+    say("a call of \(seconds) s over a lossy path")
+    let path = folder.appendingPathComponent("lossy.take").path
+    try BenchCall(senders: [0, 1], seconds: seconds, lossPerMille: 10).run([
+      BenchCall.Recording(path: path)
+    ])
+    var best = Double.infinity
+    try repeated(rounds) { _ in
+      best = min(best, try replay(path, skipsCodecs: true).processor)
+    }
+    let packets = try TakeInfo(path: path).peers.reduce(0) { $0 + $1.packetsIn + $1.packetsOut }
+    let scale = 1e6 / Double(packets)
+    try table.add(
+      "a packet of a lossy call without codecs", best * scale,
+      floor: Self.packetGoal, "us", .atMost, 1)
+  }
+
+  /// Microseconds of the processors: 150,000 packets a second.
+  private static let packetGoal = 1e6 / 150_000
+
+  /// The fastest replay of a take and the fastest run of the libraries over it, taken in turns.
+  private func replays(_ path: String) throws -> (replay: Elapsed, floor: LibraryFloor) {
+    var replayed = Elapsed(wall: .infinity, processor: .infinity)
+    var floor: LibraryFloor?
+    try repeated(rounds) { _ in
+      let elapsed = try replay(path)
+      replayed.wall = min(replayed.wall, elapsed.wall)
+      replayed.processor = min(replayed.processor, elapsed.processor)
+      let libraries = try LibraryFloor(path: path)
+      if libraries.sum < floor?.sum ?? .infinity { floor = libraries }
+    }
+    return (replayed, try floor ?? LibraryFloor(path: path))
+  }
+
+  private func replay(_ path: String, skipsCodecs: Bool = false) throws -> Elapsed {
+    var options = Replayer.Options()
+    options.skipsCodecs = skipsCodecs
+    let watch = Stopwatch()
+    let replayer = try Replayer(
+      path: path, options: options, codecs: { LibraryCodecs() },
+      peer: { PeerMachine(codecs: $0) })
+    let report = try replayer.run()
+    let elapsed = watch.elapsed
+    guard case .identical = report.verdict else {
+      throw CommandFailure(.difference, report.description)
+    }
+    return elapsed
+  }
+
+  // MARK: Recording
+
+  /// The least processor time of the same call with and without a take, in turns.
+  private func measureRecording(_ folder: URL, _ table: inout BenchTable) throws {
+    let pairs = max(3, rounds)
+    let call = BenchCall(senders: [0, 1], seconds: seconds)
+    var plain = Double.infinity
+    var recorded = Double.infinity
+    try repeated(pairs) { pair in
+      say("recording overhead, \(pair + 1) of \(pairs)")
+      let path = folder.appendingPathComponent("overhead\(pair).take").path
+      let first = Stopwatch()
+      try call.run()
+      plain = min(plain, first.elapsed.processor)
+      let second = Stopwatch()
+      try call.run([BenchCall.Recording(path: path)])
+      recorded = min(recorded, second.elapsed.processor)
+      try? FileManager.default.removeItem(atPath: path)
+    }
+    try table.add("recording, processor time", recorded, floor: plain, "s", .atMost, 1.05)
+  }
+}

@@ -1,0 +1,110 @@
+import CYUV
+import FoundationEssentials
+import Lab
+import Live
+import Media
+import Peer
+import RetakeCommand
+import Synchronization
+import Tape
+import Wire
+
+/// What frames of a camera cost: on their way to the encoder, and on the tape.
+struct VideoBench {
+  /// A path for the take, which must not exist.
+  let path: String
+
+  private static let width = 640
+  private static let height = 480
+  private static let framesPerSecond = 30
+  /// Long enough for what every take has, however short it is (a third of a megabyte), to not be
+  /// taken for a part of the rate.
+  private static let seconds = 10
+  private static let conversions = 400
+  private static let rounds = 7
+
+  func measure(_ table: inout BenchTable) throws {
+    try measureConversion(&table)
+    try measureTape(&table)
+  }
+
+  /// Takes frames as a connection does: as an encoder wants them.
+  private final class Encoder: VideoConsumer {
+    let bytes = Mutex(0)
+    func captureDidStart(_ isStarted: Bool) {}
+    func consumeCapturedFrame(_ frame: VideoFrame) {
+      let count = frame.videoFrame().samples.count
+      bytes.withLock { $0 += count }
+    }
+  }
+
+  /// An NV12 frame from the capturer to the encoder, against the conversion by libyuv alone, into
+  /// memory of each video frame's own.
+  private func measureConversion(_ table: inout BenchTable) throws {
+    let (width, height) = (VideoBench.width, VideoBench.height)
+    let source = [UInt8](
+      repeating: 77, count: VideoPixelFormat.nv12.byteCount(width: width, height: height))
+    let frame = try VideoFrame(
+      buffer: try VideoFrameBuffer(
+        format: .nv12, codedWidth: width, codedHeight: height, bytes: source),
+      timestampNanoseconds: 1)
+    let format = VideoFormat(
+      width: width, height: height, framesPerSecond: 30, pixelFormat: .nv12)
+    let capturer = PushedVideoCapturer(supportedFormats: [format])
+    let encoder = Encoder()
+    capturer.startCapture(format, consumer: VideoFilterChain([], consumer: encoder))
+    var (layer, library) = (Double.infinity, Double.infinity)
+    for _ in 0..<VideoBench.rounds {
+      let first = Stopwatch()
+      for _ in 0..<VideoBench.conversions { capturer.push(frame) }
+      layer = min(layer, first.elapsed.wall)
+      let second = Stopwatch()
+      for _ in 0..<VideoBench.conversions { _ = VideoBench.converted(source, width, height) }
+      library = min(library, second.elapsed.wall)
+    }
+    let scale = 1e6 / Double(VideoBench.conversions)
+    try table.add(
+      "an NV12 frame of 640x480 to the encoder", layer * scale, floor: library * scale, "us",
+      .atMost, 1.1)
+  }
+
+  @inline(never)
+  private static func converted(_ source: [UInt8], _ width: Int, _ height: Int) -> [UInt8] {
+    let (luma, stride) = (width * height, Int32(width))
+    return [UInt8](unsafeUninitializedCapacity: source.count) { target, count in
+      source.withUnsafeBufferPointer { source in
+        guard let from = source.baseAddress, let to = target.baseAddress else { return }
+        _ = NV12ToI420(
+          from, stride, from + luma, stride, to, stride, to + luma, stride / 2,
+          to + luma + luma / 4, stride / 2, stride, Int32(height))
+        count = source.count
+      }
+    }
+  }
+
+  /// A camera's video frames in a take: their size against the samples', and the processor's time.
+  private func measureTape(_ table: inout BenchTable) throws {
+    let scene = CameraScene(width: VideoBench.width, height: VideoBench.height)
+    let count = VideoBench.seconds * VideoBench.framesPerSecond
+    let videoFrames = (0..<count).map { scene.videoFrame(Int64($0)) }
+    let recording = try RecordedVirtualCall(
+      path: path, seed: 5, links: [LinkSettings()], labels: ["camera"])
+    let watch = Stopwatch()
+    for (number, videoFrame) in videoFrames.enumerated() {
+      recording.call.step(
+        0, .captured(transceiver: 1, .frame(videoFrame, timestamp: Int64(number) * 33_333_333)))
+    }
+    let summary = try recording.finish()
+    let used = watch.elapsed.processor / Double(VideoBench.seconds)
+    let raw = Double(videoFrames.reduce(0) { $0 + $1.samples.count })
+    let (written, plain) = (
+      Double(summary.bytes) / 1e6 / Double(VideoBench.seconds),
+      raw / 1e6 / Double(VideoBench.seconds)
+    )
+    try table.add(
+      "a camera of 640x480 on the tape, each second", written, floor: plain, "MB", .atMost,
+      5 / plain)
+    try table.add(
+      "the processor's time for that, each second", used, floor: 1, "s", .atMost, 0.6)
+  }
+}

@@ -1,0 +1,105 @@
+import FoundationEssentials
+import Glibc
+import RetakeCommand
+import Secure
+
+/// RTP of calls that nobody makes: telephones by the dozen, each sending as much as the others.
+struct WireTraffic: ~Copyable {
+  /// A master key and its salt, which every end has.
+  static let key = [UInt8](0..<28)
+
+  let calls: Int
+  let packetLength: Int
+  private var protection: SRTPContext?
+  /// What stands in for encrypted payloads.
+  private let noise: [UInt8]
+  private var sent = 0
+
+  /// How much the tag of AES-GCM adds.
+  private static let tagLength = 16
+  private static let headerLength = 12
+
+  /// - Parameter hasKeys: whether packets can be opened with `key`; else they look protected.
+  init(calls: Int, packetLength: Int, hasKeys: Bool) throws {
+    self.calls = calls
+    self.packetLength = packetLength
+    protection =
+      hasKeys
+      ? try SRTPContext(profile: .aeadAES128GCM, sendKey: Self.key, receiveKey: Self.key) : nil
+    var state: UInt64 = 1
+    noise = (0..<1 << 16).map { _ in
+      state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+      return UInt8(truncatingIfNeeded: state >> 56)
+    }
+  }
+
+  /// The next packet, and which of the `2 * calls` ends sends it.
+  mutating func next() throws -> (end: Int, bytes: [UInt8]) {
+    let end = sent % (2 * calls)
+    let number = sent / (2 * calls)
+    let length = packetLength - (protection == nil ? 0 : Self.tagLength)
+    var bytes: [UInt8] = [0x80, 111]
+    bytes.reserveCapacity(packetLength)
+    func put(_ value: UInt32, _ count: Int) {
+      for place in (0..<count).reversed() {
+        bytes.append(UInt8(truncatingIfNeeded: value >> UInt32(8 * place)))
+      }
+    }
+    put(UInt32(truncatingIfNeeded: number), 2)
+    put(UInt32(truncatingIfNeeded: number * 960), 4)
+    put(UInt32(1000 + end), 4)
+    let begin = sent * 37 % (noise.count - length)
+    bytes += noise[begin..<begin + length - Self.headerLength]
+    try protection?.protectRTP(&bytes)
+    sent += 1
+    return (end, bytes)
+  }
+
+  /// Writes packets as a capture of raw IP, 20 ms between those of one end.
+  mutating func write(_ count: Int, to path: String) throws {
+    guard let handle = fopen(path, "w") else {
+      throw CommandFailure(.inputOutput, "\(path): it cannot be written")
+    }
+    defer { fclose(handle) }
+    var buffer: [UInt8] = []
+    func put(_ value: Int, _ count: Int) {
+      for place in 0..<count { buffer.append(UInt8(truncatingIfNeeded: value >> (8 * place))) }
+    }
+    func big(_ value: Int, _ count: Int) {
+      for place in (0..<count).reversed() {
+        buffer.append(UInt8(truncatingIfNeeded: value >> (8 * place)))
+      }
+    }
+    // The head of a pcap with microseconds, of raw IP.
+    for (value, length) in [
+      (0xa1b2_c3d4, 4), (2, 2), (4, 2), (0, 4), (0, 4), (262_144, 4), (101, 4),
+    ] {
+      put(value, length)
+    }
+    for number in 0..<count {
+      let (end, bytes) = try next()
+      let microseconds = number / (2 * calls) * 20_000 + end * 20_000 / (2 * calls)
+      put(1_700_000_000 + microseconds / 1_000_000, 4)
+      put(microseconds % 1_000_000, 4)
+      put(28 + bytes.count, 4)
+      put(28 + bytes.count, 4)
+      big(0x4500, 2)
+      big(28 + bytes.count, 2)
+      big(number & 0xffff, 2)
+      big(0, 2)
+      big(0x4011_0000, 4)
+      let (call, side) = (end / 2, end % 2)
+      big(0x0a00_0001 + call << 8 + side, 4)
+      big(0x0a00_0001 + call << 8 + (1 - side), 4)
+      big(40_000 + call + side * 5_000, 2)
+      big(40_000 + call + (1 - side) * 5_000, 2)
+      big(8 + bytes.count, 2)
+      big(0, 2)
+      buffer += bytes
+      if buffer.count > 1 << 20 || number == count - 1 {
+        fwrite(buffer, 1, buffer.count, handle)
+        buffer.removeAll(keepingCapacity: true)
+      }
+    }
+  }
+}

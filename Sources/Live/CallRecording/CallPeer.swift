@@ -1,0 +1,258 @@
+import JSEP
+package import Live
+import Media
+import MediaFiles
+import Peer
+package import SDP
+import Secure
+package import Signaling
+import Synchronization
+import Wire
+
+/// One peer connection of a recording, with what it sends and its signaling in the take.
+package final class CallPeer: Sendable {
+  package let connection: PeerConnection
+  let plan: SendPlan
+  private let transport: String
+  let videoCodec: VideoCodecChoice?
+  private let feeds: [MediaKind: FileFeeds]
+  private let devices: LocalDevices?
+  /// What the connection belongs to.
+  private let session: Session
+  /// What holds the microphone and the loudspeaker open.
+  private let opened = Mutex<[any Sendable]>([])
+  private let failures: SendFailures
+  /// The warnings that were given, each of them once in a call.
+  private let warned = Mutex<Set<String>>([])
+  private let agreed = Mutex(false)
+  /// The transceivers that were given something to send.
+  private let sending = Mutex<Set<UInt32>>([])
+
+  package init(
+    _ connection: PeerConnection, in session: Session, sending plan: SendPlan,
+    devices: LocalDevices? = nil, transport: String, preferring videoCodec: VideoCodecChoice?,
+    telling failures: SendFailures
+  ) {
+    self.session = session
+    self.devices = devices
+    self.failures = failures
+    feeds = Dictionary(
+      uniqueKeysWithValues: [MediaKind.audio, .video].map { kind in
+        (kind, FileFeeds { failures.report($0, kind) })
+      })
+    self.videoCodec = videoCodec
+    self.connection = connection
+    self.plan = plan
+    self.transport = transport
+    Task { await connection.echoDataChannels() }
+    // With a microphone both begin together.
+    if let devices, devices.plan.plays, !devices.plan.sends.contains(.microphone) {
+      let kept = devices.attach(connection, sending: nil, in: session)
+      opened.withLock { $0 = kept }
+    }
+  }
+
+  /// Makes an offer with one audio and one video track, a data channel and all candidates.
+  package func offer() async throws -> SessionDescription {
+    let channel = try await connection.createDataChannel("retake")
+    let messages = plan.messages
+    Task {
+      guard let messages else { return await channel.echo() }
+      try await messages.hold(over: connection, on: channel)
+    }
+    for kind in [MediaKind.audio, .video] { try await send(kind, isOffered: true) }
+    try await describe()
+    return try await gatheredDescription()
+  }
+
+  /// Answers an offer, the first or a later one: every track that the peer can receive is sent
+  /// something.
+  package func answer(_ offer: SessionDescription) async throws -> SessionDescription {
+    note(offer, isInbound: true)
+    try await connection.setRemoteDescription(offer)
+    for transceiver in try await connection.transceivers where transceiver.direction != .stopped {
+      guard !sending.withLock({ $0.contains(transceiver.id) }) else { continue }
+      try await send(transceiver.kind)
+    }
+    try await describe()
+    let answer = try await gatheredDescription()
+    try look(at: Exchange(offer: offer, answer: answer, isOwnOffer: false))
+    return answer
+  }
+
+  /// Offers changes in a call that runs.
+  package func offer(changing changes: OfferChanges) async throws -> SessionDescription {
+    let transceivers = try await connection.transceivers
+    func transceiver(_ mid: String) throws(PeerError) -> UInt32 {
+      guard let found = transceivers.first(where: { $0.mid == mid }) else {
+        throw PeerError(
+          name: "InvalidAccessError", message: "no m-section of audio or video has the mid \(mid)")
+      }
+      return found.id
+    }
+    for mid in changes.stops { try await connection.stopTransceiver(try transceiver(mid)) }
+    for (mid, direction) in changes.directions.sorted(by: { $0.key < $1.key }) {
+      guard let direction = TransceiverDirection(rawValue: direction), direction != .stopped else {
+        throw PeerError(name: "TypeError", message: "\(direction) is no direction of an m-section")
+      }
+      try await connection.setDirection(direction, of: try transceiver(mid))
+    }
+    for addition in changes.additions {
+      guard let kind = MediaKind(rawValue: addition) else {
+        throw PeerError(name: "TypeError", message: "\(addition) is neither audio nor video")
+      }
+      try await send(kind)
+    }
+    try await preferCodecs()
+    let offer = try await connection.createOffer(iceRestart: changes.restartsICE)
+    try await connection.setLocalDescription(offer)
+    return try await gatheredDescription()
+  }
+
+  /// Makes and sets the own description, with the preferred codec first.
+  func describe() async throws {
+    try await preferCodecs()
+    try await connection.setLocalDescription()
+  }
+
+  /// Prefers the codec that was asked for; where a file of H.264 is sent, no other one will do.
+  func preferCodecs() async throws {
+    if let clip = plan.clip {
+      try await connection.prefer(clip.codecs) { $0.sends }
+    } else {
+      try await connection.prefer(videoCodec)
+    }
+  }
+
+  /// Sends something of a kind on a transceiver that is free for it, or on a new one; in layers
+  /// where the own offer is to name them.
+  ///
+  /// It is never inlined: Swift 6.3.1 crashes when it optimises the loop over kinds with this
+  /// inside.
+  @inline(never)
+  private func send(_ kind: MediaKind, isOffered: Bool = false) async throws {
+    guard let source = plan.source(for: kind) else {
+      if isOffered { try await connection.addTransceiver(kind, direction: .recvonly) }
+      return
+    }
+    let info: TransceiverInfo
+    if kind == .video, isOffered, !plan.layers.isEmpty {
+      info = try await connection.addTransceiver(
+        kind, source: source, streamIDs: ["retake"], sendEncodings: plan.layers)
+    } else {
+      info = try await connection.addTrack(kind, source: source, streamIDs: ["retake"])
+    }
+    sending.withLock { _ = $0.insert(info.id) }
+    feed(info)
+  }
+
+  /// Takes the peer's answer.
+  ///
+  /// - Throws: a refusal when the peer cannot be sent the file that it should be sent.
+  package func accept(_ answer: SessionDescription) async throws {
+    note(answer, isInbound: true)
+    let offer = try await connection.localDescription
+    try await connection.setRemoteDescription(answer)
+    guard let offer else { return }
+    try look(at: Exchange(offer: offer, answer: answer, isOwnOffer: true))
+  }
+
+  /// Whether a file of H.264 found its way in an exchange, so that a later one need not end the
+  /// call.
+  package var hasAgreed: Bool { agreed.withLock(\.self) }
+
+  /// Refuses an exchange after which the file of H.264 has nowhere to go, and warns of one whose
+  /// peer need not be able to decode it.
+  func look(at exchange: Exchange) throws(CallRefusal) {
+    guard let clip = plan.clip else { return }
+    if let complaint = clip.complaint(about: exchange) {
+      throw CallRefusal(.unprocessable, complaint)
+    }
+    agreed.withLock { $0 = true }
+    guard let warning = clip.warning(about: exchange) else { return }
+    let isNew = warned.withLock { $0.insert(warning).inserted }
+    if isNew { failures.warn(warning) }
+  }
+
+  /// Waits for the candidates, so that plain signaling needs one message each way.
+  package func gatheredDescription() async throws -> SessionDescription {
+    try await connection.waitForGatheringComplete()
+    guard let description = try await connection.localDescription else {
+      throw PeerError(name: "OperationError", message: "no local description was made")
+    }
+    note(description, isInbound: false)
+    return description
+  }
+
+  package func note(_ description: SessionDescription, isInbound: Bool) {
+    note(description.type.rawValue, description.sdp, isInbound: isInbound)
+  }
+
+  /// Keeps a signaling message in the take.
+  package func note(_ type: String, _ message: String, isInbound: Bool) {
+    connection.noteSignaling(
+      SignalingMessage(
+        isInbound: isInbound, transport: transport, type: type, message: message))
+  }
+
+  /// Feeds a transceiver from its device, or from its file once media can flow; the call goes on
+  /// without a file that went bad since the command looked at it.
+  func feed(_ transceiver: TransceiverInfo) {
+    switch plan.device(for: transceiver.kind) {
+    case .microphone?:
+      let kept = devices?.attach(connection, sending: transceiver.id, in: session) ?? []
+      opened.withLock { $0 += kept }
+    case .camera?, .screen?: devices?.sendVideo(on: transceiver.id, of: connection)
+    case nil: feedFile(transceiver)
+    }
+  }
+
+  /// Releases the devices; those that no other call uses stop.
+  package func endDevices() {
+    let kept = opened.withLock { opened in
+      defer { opened = [] }
+      return opened
+    }
+    withExtendedLifetime(kept) {}
+    guard let devices else { return }
+    for transceiver in sending.withLock({ $0.sorted() }) {
+      devices.endVideo(on: transceiver, of: connection)
+    }
+  }
+
+  private func feedFile(_ transceiver: TransceiverInfo) {
+    guard let path = plan.file(for: transceiver.kind), let format = MediaFileFormat(path: path)
+    else { return }
+    do throws(MediaFileError) {
+      try feeds[transceiver.kind]?.start(
+        path, format: format, on: transceiver.id, of: connection,
+        framesPerSecond: plan.framesPerSecond)
+    } catch {
+      failures.report(error, transceiver.kind)
+    }
+  }
+
+  /// Returns when the peer left, by hanging up or by silence.
+  package func waitUntilGone() async {
+    for await states in connection.stateChanges {
+      if states.dtls == .closed || states.dtls == .failed { return }
+      if states.connection == .failed || states.connection == .closed { return }
+    }
+  }
+
+  /// Returns when the peer left, or when it did not connect within a limit.
+  func waitUntilGone(connectingWithin limit: Duration) async {
+    guard (try? await connection.waitUntilConnected(timeout: limit)) != nil else { return }
+    await waitUntilGone()
+  }
+
+  /// What the line that follows the recording says.
+  package var progress: String { (devices?.level ?? "") + mediaSummary }
+
+  /// Frames each way in words, for a summary.
+  package var mediaSummary: String {
+    let counters = connection.counters
+    return "\(counters.audioSent) audio and \(counters.videoFramesSent) video frames sent, "
+      + "\(counters.audioReceived) and \(counters.videoFramesReceived) received"
+  }
+}

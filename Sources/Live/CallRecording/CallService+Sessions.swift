@@ -1,0 +1,150 @@
+import JSEP
+import Peer
+package import SDP
+package import Signaling
+
+/// What a session of WHIP or WHEP has exchanged so far.
+struct SessionExchange {
+  var kind: SessionProtocol
+  /// The client's offer as it would read after the last ICE restart.
+  var offer: SDPDocument
+  /// Names the present ICE session: the own username fragment, which every restart changes.
+  var entityTag: String
+  var isRestarting = false
+}
+
+// WHIP (RFC 9725) and WHEP (draft-ietf-wish-whep): whoever publishes or plays is recorded.
+extension CallService: SessionHandling {
+  package func open(_ kind: SessionProtocol, offer text: String) async throws(CallRefusal)
+    -> OpenedSession
+  {
+    let offer = try SDPDocument(offered: text, to: kind)
+    let call = try makeCall(
+      role: "\(kind.rawValue) server", transport: kind.rawValue, id: BearerToken.random().text)
+    do {
+      let answer = try await call.peer.answer(SessionDescription(type: .offer, sdp: text), kind)
+      let tag = try SDPDocument(parsing: answer.sdp).credentials?.usernameFragment
+      guard let tag else { throw CallRefusal(.unprocessable, "no m-section can be accepted") }
+      setExchange(SessionExchange(kind: kind, offer: offer, entityTag: tag), of: call.id)
+      return OpenedSession(id: call.id, answer: answer.sdp, entityTag: tag)
+    } catch {
+      await end(call.id, isRefused: true)
+      throw CallRefusal(session: error)
+    }
+  }
+
+  package func apply(
+    _ fragment: SDPFragment, text: String, to id: String, of kind: SessionProtocol,
+    match: SessionMatch
+  ) async throws(CallRefusal) -> RestartedSession? {
+    let (call, exchange) = try session(id, kind)
+    let given = fragment.credentials
+    let restarts = given != nil && given != exchange.offer.credentials
+    switch match {
+    case .any: break
+    case .tags(let tags):
+      guard tags.contains(exchange.entityTag) else {
+        throw CallRefusal(.outdated, "If-Match names another ICE session than the present one")
+      }
+    case .none:
+      // Candidates that name their ICE session need no other name of it.
+      guard given != nil, !restarts else {
+        throw CallRefusal(.unconditional, "the request needs If-Match with the session's ETag")
+      }
+    }
+    if restarts { return try await restart(call, exchange, fragment, text) }
+    guard !fragment.candidates.isEmpty || fragment.hasEnded else {
+      throw CallRefusal(.unprocessable, "the fragment has neither candidates nor ICE parameters")
+    }
+    call.peer.note(CallPeer.candidateType, text, isInbound: true)
+    do {
+      try await call.peer.addCandidates(of: fragment)
+    } catch {
+      throw CallRefusal(session: error)
+    }
+    return nil
+  }
+
+  package func close(_ id: String, of kind: SessionProtocol) async throws(CallRefusal) {
+    let (call, _) = try session(id, kind)
+    call.peer.note(CallPeer.byeType, "", isInbound: true)
+    await end(id)
+  }
+
+  private func restart(
+    _ call: Call, _ exchange: SessionExchange, _ fragment: SDPFragment, _ text: String
+  ) async throws(CallRefusal) -> RestartedSession {
+    guard !exchange.isRestarting else {
+      throw CallRefusal(.conflict, "an ICE restart of the session is under way")
+    }
+    guard let offer = exchange.offer.restarted(by: fragment) else {
+      throw CallRefusal(.unprocessable, "the fragment has no ICE parameters")
+    }
+    update(call.id) { $0.isRestarting = true }
+    defer { update(call.id) { $0.isRestarting = false } }
+    call.peer.note(CallPeer.restartType, text, isInbound: true)
+    do {
+      let answer = try await call.peer.followRestart(
+        SessionDescription(type: .offer, sdp: offer.text))
+      let tag = answer.credentials?.usernameFragment ?? exchange.entityTag
+      call.peer.note(CallPeer.restartType, answer.text, isInbound: false)
+      update(call.id) { state in
+        state.offer = offer
+        state.entityTag = tag
+      }
+      return RestartedSession(fragment: answer.text, entityTag: tag)
+    } catch {
+      throw CallRefusal(session: error)
+    }
+  }
+
+  private func session(_ id: String, _ kind: SessionProtocol) throws(CallRefusal) -> (
+    Call, SessionExchange
+  ) {
+    guard let call = try? call(id), let exchange = call.exchange, exchange.kind == kind else {
+      throw CallRefusal(.unknownCall, "there is no such \(kind.rawValue) session")
+    }
+    return (call, exchange)
+  }
+
+  private func update(_ id: String, _ change: (inout SessionExchange) -> Void) {
+    guard var exchange = (try? call(id))?.exchange else { return }
+    change(&exchange)
+    setExchange(exchange, of: id)
+  }
+}
+
+extension SDPDocument {
+  /// Reads a client's offer; refuses one that does not do what the endpoint is for.
+  fileprivate init(offered text: String, to kind: SessionProtocol) throws(CallRefusal) {
+    do throws(SDPError) {
+      try self.init(parsing: text)
+    } catch {
+      throw CallRefusal(.badRequest, "the offer cannot be read: \(error.description)")
+    }
+    let session = direction
+    let suits = sections.contains { section in
+      let direction = section.direction ?? session ?? .sendrecv
+      return !section.isRejected && (kind == .whip ? direction.sends : direction.receives)
+    }
+    guard suits else {
+      throw CallRefusal(
+        .unprocessable,
+        kind == .whip
+          ? "the offer sends nothing, which is all that a WHIP endpoint is for; try /whep"
+          : "the offer receives nothing, which is all that a WHEP endpoint is for; try /whip")
+    }
+  }
+}
+
+extension CallRefusal {
+  /// The refusal that a failed call of the peer connection means to a WHIP or WHEP client.
+  init(session error: any Error) {
+    if let refusal = error as? CallRefusal {
+      self = refusal
+      return
+    }
+    self.init(error)
+    if kind == .badRequest { kind = .unprocessable }
+  }
+}

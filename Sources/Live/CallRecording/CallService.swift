@@ -1,0 +1,318 @@
+import ICE
+package import Live
+import Media
+import Page
+import Peer
+package import SDP
+import Secure
+package import Signaling
+import Stats
+package import Tape
+import Wire
+
+/// The calls of `record serve`: one peer each, in one shared take or in takes of their own.
+package actor CallService: CallHandling {
+  /// Yields whenever a call has ended.
+  package nonisolated let endedCalls: AsyncStream<Void>
+  private let ended: AsyncStream<Void>.Continuation
+  private let options: CallRecordingOptions
+  private let callsMaximum: Int
+  private let connectionLimit: Duration
+  let plan: SendPlan
+  private var takes: CallTakes
+  /// The calls that run.
+  private var calls: [String: Call] = [:]
+  /// What waits for the end of calls that are being closed.
+  private var farewells: [Int: Task<Void, Never>] = [:]
+  private var nextNumber = 1
+  private var tally = CallTally()
+  private var endedTakes = EndedTakes()
+  package nonisolated let failures: SendFailures
+  private let devices: LocalDevices?
+  private var isDrawing = false
+
+  struct Call {
+    var id: String
+    var number: Int
+    var peer: CallPeer
+    var session: Session
+    var path: String
+    /// What WHIP and WHEP know of the call; nil for a call by other signaling.
+    var exchange: SessionExchange?
+  }
+
+  /// - Parameters:
+  ///   - callsMaximum: how many calls run at once at the most.
+  ///   - connectionLimit: how long a peer has to connect.
+  ///   - failures: where it is said what goes wrong with what is sent.
+  package init(
+    options: CallRecordingOptions, plan: SendPlan, callsMaximum: Int, connectionLimit: Duration,
+    failures: SendFailures
+  ) throws(TapeError) {
+    self.options = options
+    self.plan = plan
+    self.failures = failures
+    devices = plan.devices.isEmpty ? nil : LocalDevices(plan.devices, telling: failures)
+    self.callsMaximum = callsMaximum
+    self.connectionLimit = connectionLimit
+    (endedCalls, ended) = AsyncStream<Void>.makeStream()
+    takes = try CallTakes(options)
+  }
+
+  /// Creates the take of all calls, or the threads of those with takes of their own, and lets calls
+  /// begin.
+  ///
+  /// This comes after listening, so that a port that is taken leaves no take behind.
+  package func open() throws(TapeError) { try takes.open() }
+
+  /// The session that rooms are recorded in: that of all calls, or one of their own.
+  package func roomSession() throws(TapeError) -> (session: Session, path: String) {
+    try takes.roomTake()
+  }
+
+  /// What the summary says when nobody called: how many took part in rooms.
+  package func note(guests: Int) { tally.note(guests: guests) }
+
+  /// Whether a session is that of all calls.
+  package func isShared(_ session: Session) -> Bool { takes.shared?.session === session }
+
+  // MARK: CallHandling
+
+  package func begin(offer sdp: String) async throws(CallRefusal) -> CallDescription {
+    let call = try makeCall(role: "answerer")
+    do {
+      let answer = try await call.peer.answer(SessionDescription(type: .offer, sdp: sdp))
+      return CallDescription(id: call.id, sdp: answer.sdp, type: answer.type.rawValue)
+    } catch {
+      await end(call.id, isRefused: true)
+      throw CallRefusal(error)
+    }
+  }
+
+  package func makeOffer() async throws(CallRefusal) -> CallDescription {
+    let call = try makeCall(role: "offerer")
+    do {
+      let offer = try await call.peer.offer()
+      return CallDescription(id: call.id, sdp: offer.sdp, type: offer.type.rawValue)
+    } catch {
+      await end(call.id)
+      throw CallRefusal(error)
+    }
+  }
+
+  package func follow(offer sdp: String, call id: String) async throws(CallRefusal)
+    -> CallDescription
+  {
+    try await describe(id) { peer in
+      try await peer.answer(SessionDescription(type: .offer, sdp: sdp))
+    }
+  }
+
+  package func makeOffer(call id: String, changing changes: OfferChanges) async throws(CallRefusal)
+    -> CallDescription
+  {
+    try await describe(id) { peer in try await peer.offer(changing: changes) }
+  }
+
+  /// A description in a call that runs, which goes on when there is none.
+  private func describe(
+    _ id: String, _ make: @Sendable (CallPeer) async throws -> SessionDescription
+  ) async throws(CallRefusal) -> CallDescription {
+    let call = try call(id)
+    do {
+      let description = try await make(call.peer)
+      return CallDescription(id: id, sdp: description.sdp, type: description.type.rawValue)
+    } catch {
+      throw CallRefusal(error)
+    }
+  }
+
+  package func accept(answer sdp: String, call id: String) async throws(CallRefusal) {
+    let call = try call(id)
+    do {
+      try await call.peer.accept(SessionDescription(type: .answer, sdp: sdp))
+    } catch {
+      // As with an offer, a peer that cannot be sent the file has no call; one that runs goes on.
+      if error is CallRefusal, !call.peer.hasAgreed { await end(id, isRefused: true) }
+      throw CallRefusal(error)
+    }
+  }
+
+  package func add(_ candidate: CandidateInit?, call id: String) async throws(CallRefusal) {
+    let call = try call(id)
+    do {
+      try await call.peer.connection.addICECandidate(candidate)
+    } catch {
+      throw CallRefusal(error)
+    }
+  }
+
+  package func end(call id: String) async throws(CallRefusal) {
+    try call(id).peer.note(CallPeer.byeType, "", isInbound: true)
+    await end(id)
+  }
+
+  package func list() -> CallList {
+    CallList(
+      limit: callsMaximum,
+      recording: takes.name,
+      calls: inOrder.map { call in
+        CallList.Entry(
+          id: call.id, connection: call.peer.connection.connectionState.rawValue, take: call.path)
+      })
+  }
+
+  private var inOrder: [Call] { calls.values.sorted { $0.number < $1.number } }
+
+  package func stats(call id: String?) async throws(CallRefusal) -> String {
+    var parts: [(String, JSONText?)] = []
+    for call in inOrder where id == nil || call.id == id {
+      let states = call.peer.connection.states
+      let report = (try? await call.peer.connection.getStats()) ?? StatsReport()
+      let members: [(String, JSONText?)] = [
+        ("connection", .text(states.connection.rawValue)),
+        ("ice", .text(states.iceConnection.rawValue)), ("dtls", .text(states.dtls.rawValue)),
+        ("stats", JSONText(report.json)),
+      ]
+      parts.append((call.id, .object(members)))
+    }
+    if let id, parts.isEmpty { throw CallRefusal(.unknownCall, "there is no call \(id)") }
+    return JSONText.object(parts).text
+  }
+
+  package func page(call id: String) async throws(CallRefusal) -> String {
+    guard let path = calls[id]?.path ?? endedTakes.path(of: id) else {
+      throw CallRefusal(.unknownCall, "there is no take of a call \(id.prefix(100))")
+    }
+    // That of a long take keeps a processor busy for seconds, which calls need.
+    guard !isDrawing else {
+      throw CallRefusal(.busy, "another page is being drawn; try again in a moment")
+    }
+    isDrawing = true
+    defer { isDrawing = false }
+    // A take of its own is complete when the call is concluded.
+    if takes.shared == nil { for farewell in farewells.values { await farewell.value } }
+    do {
+      return try await Task.detached(priority: .utility) { try TakePage(path: path).html }.value
+    } catch {
+      throw CallRefusal(.failure, (error as? TapeError)?.description ?? "\(error)")
+    }
+  }
+
+  // MARK: Calls
+
+  func call(_ id: String) throws(CallRefusal) -> Call {
+    guard let call = calls[id] else {
+      throw CallRefusal(.unknownCall, "there is no call \(id)")
+    }
+    return call
+  }
+
+  /// Changes what WHIP and WHEP know of a call, if it still runs.
+  func setExchange(_ exchange: SessionExchange, of id: String) { calls[id]?.exchange = exchange }
+
+  /// Makes the peer of a new call; without an identifier it gets one that nobody can guess, because
+  /// it is all that is needed to read the call and to end it.
+  func makeCall(role: String, transport: String = "http", id: String? = nil)
+    throws(CallRefusal) -> Call
+  {
+    guard takes.isOpen else { throw CallRefusal(.busy, "the recording has not begun; try again") }
+    guard calls.count < callsMaximum else {
+      throw CallRefusal(
+        .busy, "all \(callsMaximum) calls that --calls allows at once are taken; try again later")
+    }
+    let number = nextNumber
+    nextNumber += 1
+    let (session, path): (Session, String)
+    do {
+      (session, path) = try takes.callTake()
+    } catch {
+      throw CallRefusal(.failure, "\(error)")
+    }
+    let connection = session.makePeer(
+      label: "call \(number)", role: role, configuration: options.peer)
+    let peer = CallPeer(
+      connection, in: session, sending: plan, devices: devices, transport: transport,
+      preferring: options.videoCodec, telling: failures)
+    let call = Call(
+      id: id ?? "call-\(number)-\(BearerToken.random().text)", number: number, peer: peer,
+      session: session, path: path)
+    calls[call.id] = call
+    Task {
+      await peer.waitUntilGone(connectingWithin: connectionLimit)
+      await self.end(call.id)
+    }
+    return call
+  }
+
+  /// Ends a call, whose place is free at once; a take of its own is completed.
+  ///
+  /// - Parameter isRefused: whether the call never began, so that nobody waits for its end.
+  func end(_ id: String, isRefused: Bool = false) async {
+    guard let call = calls.removeValue(forKey: id) else { return }
+    if !isRefused { endedTakes.append(call.path, of: id) }
+    let farewell = Task { await conclude(call) }
+    farewells[call.number] = farewell
+    await farewell.value
+    farewells[call.number] = nil
+    if !isRefused { ended.yield() }
+  }
+
+  /// Closes a call and gives back all that it held.
+  private func conclude(_ call: Call) async {
+    call.peer.endDevices()
+    await call.peer.connection.close()
+    await call.peer.connection.retire()
+    let peer = RecordingReport.Peer(call.peer.connection)
+    if takes.shared == nil {
+      await complete(call.session, call.path, [peer], call.peer.mediaSummary)
+    } else {
+      tally.note(peer, media: call.peer.mediaSummary)
+    }
+    tally.countEnd()
+    if calls.isEmpty || tally.isTrimDue { ProcessMemory.giveBack() }
+  }
+
+  private func complete(
+    _ session: Session, _ path: String, _ peers: [RecordingReport.Peer], _ media: String
+  ) async {
+    do {
+      let summary = try await session.finished(path)
+      tally.add(summary, peers, media: media)
+    } catch {
+      tally.fail(error)
+    }
+  }
+
+  /// Ends all calls and takes, and gives what was recorded.
+  package func finish() async throws -> RecordingReport {
+    takes.close()
+    for id in calls.keys.sorted() { await end(id) }
+    for farewell in farewells.values { await farewell.value }
+    await takes.loops?.stop()
+    if let shared = takes.shared {
+      let (peers, media) = tally.shared
+      await complete(shared.session, shared.path, peers, media)
+    }
+    return try tally.conclude()
+  }
+}
+
+extension CallRefusal {
+  /// The refusal that a failed call of the peer connection means to the other side.
+  init(_ error: any Error) {
+    if let refusal = error as? CallRefusal {
+      self = refusal
+      return
+    }
+    guard let error = error as? PeerError else {
+      self.init(.failure, "\(error)")
+      return
+    }
+    switch error.name {
+    case "InvalidStateError": self.init(.conflict, error.message)
+    case "TimeoutError", "NetworkError": self.init(.failure, error.message)
+    default: self.init(.badRequest, error.message)
+    }
+  }
+}

@@ -1,0 +1,181 @@
+import AudioSession
+package import Live
+import Media
+import Synchronization
+import Wire
+
+/// The devices of the machine that a recording sends and plays, opened when they are first needed.
+///
+/// The calls of a recorder share the camera; each take has an audio session of its own, which
+/// stands in it.
+package final class LocalDevices: Sendable {
+  private struct Opened {
+    weak var session: Session?
+    var audio: AudioSession
+  }
+
+  private struct State {
+    var audio: [Opened] = []
+    var video: VideoCaptureSession?
+    /// Whether it was said what to do about howling.
+    var hasWarned = false
+  }
+
+  package let plan: DevicePlan
+  private let meter: MicrophoneMeter
+  private let failures: SendFailures
+  private let state = Mutex(State())
+
+  package init(_ plan: DevicePlan, telling failures: SendFailures) {
+    self.plan = plan
+    self.failures = failures
+    meter = MicrophoneMeter(canHowl: plan.plays)
+  }
+
+  // MARK: Audio
+
+  /// The audio session of a take; nil when the devices cannot be used, which is said once.
+  package func audio(in session: Session) -> AudioSession? {
+    do {
+      return try state.withLock { state in
+        state.audio.removeAll { $0.session == nil }
+        if let known = state.audio.first(where: { $0.session === session }) { return known.audio }
+        let made = try session.makeAudioSession(device: SystemAudioDevice.find())
+        state.audio.append(Opened(session: session, audio: made))
+        return made
+      }
+    } catch {
+      failures.warn("no sound: \(error)")
+      return nil
+    }
+  }
+
+  /// Sends the microphone on a transceiver and plays what the connection receives, as far as that
+  /// was asked for, until the result goes; nil when the device refuses.
+  package func attach(
+    _ connection: PeerConnection, sending transceiver: UInt32?, in session: Session
+  )
+    -> [any Sendable]
+  {
+    guard let audio = audio(in: session) else { return [] }
+    var kept: [any Sendable] = []
+    do {
+      kept.append(
+        try audio.attach(connection, sending: transceiver, receiving: plan.plays))
+    } catch {
+      failures.warn("\(transceiver == nil ? "--play" : "--send microphone"): \(error)")
+    }
+    if transceiver != nil { kept.append(measure(audio)) }
+    return kept
+  }
+
+  /// Hands what the microphone captures to a source until the result goes.
+  package func open(_ source: AudioSource, in session: Session) -> [any Sendable] {
+    guard let audio = audio(in: session) else { return [] }
+    do {
+      return [
+        try audio.openMicrophone { [weak source] in source?.deliver($0) }, measure(audio),
+      ]
+    } catch {
+      failures.warn("--send microphone: \(error)")
+      return []
+    }
+  }
+
+  private func measure(_ audio: AudioSession) -> MediaSubscription {
+    let isFirst = state.withLock { state in
+      defer { state.hasWarned = true }
+      return !state.hasWarned
+    }
+    if isFirst, plan.plays {
+      failures.warn(
+        "the microphone hears what --play plays: wear headphones, or lower the volume if it howls")
+    }
+    return audio.onCaptured { [meter, failures] block in
+      guard meter.add(block) else { return }
+      failures.warn("it howls: lower the volume, wear headphones, or leave out --play")
+    }
+  }
+
+  // MARK: Video
+
+  /// Sends the camera or the screen on a transceiver; its capturer runs while somebody sends.
+  package func sendVideo(on transceiver: UInt32, of connection: PeerConnection) {
+    let session = state.withLock { state -> VideoCaptureSession? in
+      if state.video == nil { state.video = plan.capturer.map { VideoCaptureSession($0) } }
+      return state.video
+    }
+    guard let session else { return }
+    session.send(on: transceiver, of: connection)
+    Task { [failures] in
+      // It begins by itself; this waits for how that went.
+      guard await !session.hasStarted(within: .seconds(10)),
+        let failure = (session.capturer as? ProcessVideoCapturer)?.failure
+      else { return }
+      failures.warn("\(failure); the recording goes on without it")
+    }
+  }
+
+  /// Sends the camera or the screen on a transceiver no longer.
+  package func endVideo(on transceiver: UInt32, of connection: PeerConnection) {
+    state.withLock { $0.video }?.endSending(on: transceiver, of: connection)
+  }
+
+  /// The level of the microphone, for the line that follows a recording; empty without one.
+  package var level: String { plan.sends.contains(.microphone) ? meter.text + ", " : "" }
+}
+
+/// How loud the microphone is, and whether it howls.
+final class MicrophoneMeter: Sendable {
+  private struct State {
+    var energy: UInt64 = 0
+    var frames = 0
+    /// In -dBov: 0 is the loudest.
+    var level = AudioMeter.silence
+    /// How many windows in a row were as loud as speech never is.
+    var loud = 0
+    var hasHowled = false
+  }
+
+  /// A window, in frames: 100 ms.
+  private static let window = AudioBlock.sampleRate / 10
+  /// Speech is at -26 dBov, and stays above this for a syllable at most (ITU-T P.56).
+  private static let loudest: UInt8 = 9
+  /// Two seconds of it are no speech.
+  private static let windowsMaximum = 20
+  /// How many characters the line has, from -60 dBov up.
+  private static let width = 12
+
+  private let canHowl: Bool
+  private let state = Mutex(State())
+
+  /// - Parameter canHowl: whether a loudspeaker plays, too.
+  init(canHowl: Bool) { self.canHowl = canHowl }
+
+  /// Measures a block.
+  ///
+  /// - Returns: whether it has just begun to howl; true once.
+  func add(_ block: AudioBlock) -> Bool {
+    let loudness = Loudness(samples: block.samples, channels: block.channels)
+    return state.withLock { state in
+      state.energy &+= loudness.energy
+      state.frames += block.frameCount
+      guard state.frames >= Self.window else { return false }
+      state.level = AudioMeter.level(energy: state.energy, frameCount: state.frames)
+      (state.energy, state.frames) = (0, 0)
+      state.loud = state.level <= Self.loudest ? state.loud + 1 : 0
+      guard canHowl, !state.hasHowled, state.loud >= Self.windowsMaximum else { return false }
+      state.hasHowled = true
+      return true
+    }
+  }
+
+  /// `microphone [####--------] -41 dBov`.
+  var text: String {
+    let level = Int(state.withLock { $0.level })
+    let filled = min(Self.width, max(0, (60 - level) * Self.width / 60))
+    let line =
+      String(repeating: "#", count: filled) + String(repeating: "-", count: Self.width - filled)
+    return "microphone [\(line)] " + (level >= 127 ? "silent" : "-\(level) dBov")
+  }
+}

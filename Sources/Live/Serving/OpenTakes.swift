@@ -1,0 +1,377 @@
+import FoundationEssentials
+import Page
+import Queries
+import Stats
+import Synchronization
+import Tape
+import Wire
+
+/// The takes that a server shows, and what pages have read of them.
+actor OpenTakes {
+  /// Why a request is not answered, in one sentence.
+  struct Refusal: Error {
+    var reason: String
+    var isUnknown: Bool
+
+    init(_ reason: String, isUnknown: Bool = false) {
+      self.reason = reason
+      self.isUnknown = isUnknown
+    }
+  }
+
+  private struct Session {
+    var number: Int
+    var path: String
+    var content: SharedContent
+    /// Values that the page has not asked for yet.
+    var late: ArraySlice<UInt8> = []
+  }
+
+  private struct PacketList {
+    var path: String
+    var filter: String
+    /// A list of a take that grows is made anew when it did.
+    var fileBytes: Int
+    var rows: [Int64]
+  }
+
+  /// What was named: takes and folders.
+  private let paths: [String]
+  private var sessions: [Session] = []
+  private var sessionCount = 0
+  private var lists: [PacketList] = []
+  private var clearPackets: ClearPackets?
+  private var readings = SharedWork<FirstReading>(keeping: 2)
+  private var foundProblems = SharedWork<String>(keeping: 16)
+  private let work = FileWork(4)
+  private let queryWork = FileWork(2, waitingMaximum: 16)
+  private let queries: QueryProcess
+
+  /// Pages that are open at once; the oldest then reads its take anew.
+  private static let sessionMaximum = 16
+  private static let listMaximum = 8
+  private static let takeMaximum = 5_000
+  /// A recorder writes ten times a second.
+  private static let liveSeconds = 5.0
+
+  /// A page draws series with more values from their overview until it has the values.
+  private let shortMaximum: Int
+
+  /// Looks whether there is something to show.
+  init(paths: [String], shortMaximum: Int = 20_000, queries: QueryProcess = QueryProcess())
+    throws(TapeError)
+  {
+    self.paths = paths
+    self.queries = queries
+    self.shortMaximum = shortMaximum
+    for path in paths where !Self.isFolder(path) {
+      guard FileBytes.kind(of: path) != nil else {
+        throw TapeError(
+          path: path, place: "", reason: "there is no such file or folder", kind: .missing)
+      }
+      _ = try TakeFile.open(path)
+    }
+  }
+
+  private static func isFolder(_ path: String) -> Bool {
+    FileBytes.kind(of: path) == .folder
+  }
+
+  // MARK: Takes
+
+  /// What there is: `isFolder` is false when it is one take that needs no choice.
+  func catalogue() -> String {
+    let files = files()
+    let isOne = files.count == 1 && paths.count == 1 && !Self.isFolder(paths[0])
+    let entries = files.map { name, path in
+      PageCatalogue.entry(path: path, name: name, isLive: isLive(path))
+    }
+    let title = paths.map { FileBytes.name(of: $0) }.joined(separator: ", ")
+    return "{\"isFolder\":\(!isOne),\"folder\":\(jsonString(title)),"
+      + "\"takes\":[\(entries.joined(separator: ",\n"))]}"
+  }
+
+  /// All takes with the names that the page has for them: those below folders in their order.
+  private func files() -> [(name: String, path: String)] {
+    var found: [(name: String, path: String)] = []
+    for path in paths {
+      guard Self.isFolder(path) else {
+        found.append((FileBytes.name(of: path), path))
+        continue
+      }
+      let names = FileBytes.names(below: path).filter { $0.hasSuffix(".take") }
+      found += names.prefix(Self.takeMaximum).map { ($0, path + "/" + $0) }
+    }
+    // One name means one take.
+    var seen: Set<String> = []
+    return found.map { name, path in (seen.insert(name).inserted ? name : path, path) }
+  }
+
+  private func checked(_ name: String) throws(Refusal) -> String {
+    guard let file = files().first(where: { $0.name == name }) else {
+      throw Refusal("there is no take \(name.prefix(200)) here", isUnknown: true)
+    }
+    return file.path
+  }
+
+  private func isLive(_ path: String) -> Bool {
+    [path + "-wal", path].contains { path in
+      let attributes = try? FileManager.default.attributesOfItem(atPath: path)
+      let changed = attributes?[.modificationDate] as? Date
+      return changed.map { -$0.timeIntervalSinceNow < Self.liveSeconds } ?? false
+    }
+  }
+
+  /// Reads takes while this actor answers others.
+  private func reading<Value: Sendable>(
+    _ body: @escaping @Sendable () throws(TapeError) -> Value
+  ) async throws(Refusal) -> Value {
+    let result = await work.run { Result { () throws(TapeError) in try body() } }
+    guard let result else { throw Refusal("too much is asked at once; try again in a moment") }
+    return try value(of: result)
+  }
+
+  private func value<Value>(of result: Result<Value, TapeError>) throws(Refusal) -> Value {
+    switch result {
+    case .success(let value): return value
+    case .failure(let error): throw Refusal(error.description)
+    }
+  }
+
+  private func asking<Value: Sendable>(
+    _ path: String,
+    _ body: @escaping @Sendable (borrowing SQLiteConnection) throws(SQLiteError) -> Value
+  ) async throws(Refusal) -> Value {
+    try await reading { () throws(TapeError) in
+      let connection = try TakeFile.openForQueries(path)
+      do throws(SQLiteError) {
+        return try body(connection)
+      } catch {
+        throw TapeError(path: path, error)
+      }
+    }
+  }
+
+  // MARK: Readings
+
+  /// Reads the take that is shown before a page asks for it: browsers take a while to start.
+  func readAhead() {
+    guard paths.count == 1, !Self.isFolder(paths[0]), !isLive(paths[0]) else { return }
+    _ = firstReading(of: paths[0], FileStamp(path: paths[0]))
+  }
+
+  private func firstReading(of path: String, _ stamp: FileStamp)
+    -> Task<Result<FirstReading, TapeError>, Never>
+  {
+    let shortMaximum = shortMaximum
+    return readings.task(for: stamp) { () throws(TapeError) in
+      try FirstReading(path: path, shortMaximum: shortMaximum)
+    }
+  }
+
+  /// All of a take; what comes later is asked for with the number of the session.
+  ///
+  /// - Parameter isOverview: whether the values of long series are left for `late`.
+  func begin(_ name: String, isOverview: Bool = false) async throws(Refusal) -> [UInt8] {
+    let path = try checked(name)
+    let stamp = FileStamp(path: path)
+    let result = await firstReading(of: path, stamp).value
+    if isLive(path) { readings.forget(stamp) }
+    let first = try value(of: result)
+    sessionCount += 1
+    if sessions.count == Self.sessionMaximum { sessions.removeFirst() }
+    var session = Session(
+      number: sessionCount, path: path, content: SharedContent(first.content))
+    let columns = first.reading.columns
+    let earlyCount = isOverview ? first.reading.earlyCount : columns.count
+    session.late = columns[earlyCount...]
+    sessions.append(session)
+    return answer(
+      first.reading, columns[..<earlyCount], media: first.media, session: sessionCount, path)
+  }
+
+  /// The values that a page was not given at first, once.
+  func late(_ number: Int) throws(Refusal) -> [UInt8] {
+    let place = try place(of: number)
+    defer { sessions[place].late = [] }
+    return Array(sessions[place].late)
+  }
+
+  private func place(of session: Int) throws(Refusal) -> Int {
+    guard let place = sessions.firstIndex(where: { $0.number == session }) else {
+      throw Refusal("this page was left too long ago; load it again", isUnknown: true)
+    }
+    return place
+  }
+
+  /// What came since the last time.
+  ///
+  /// - Parameter isBrief: whether only what has to be quick is looked at.
+  func more(_ number: Int, isBrief: Bool = false) async throws(Refusal) -> [UInt8] {
+    let session = sessions[try place(of: number)]
+    let (path, content) = (session.path, session.content)
+    let (result, media) = try await reading {
+      () throws(TapeError) -> (PageContent.Reading, String?) in
+      let result = try content.read(isBrief: isBrief)
+      return (result, isBrief ? nil : try FirstReading.media(path))
+    }
+    return answer(result, result.columns[...], media: media, session: number, path)
+  }
+
+  /// A reading as pages have it: the length of the JSON in four bytes, the JSON, the columns.
+  private func answer(
+    _ reading: PageContent.Reading, _ columns: ArraySlice<UInt8>, media: String?,
+    session number: Int, _ path: String
+  ) -> [UInt8] {
+    var members = [
+      ("form", "\"served\""), ("session", String(number)),
+      ("isLive", isLive(path) ? "true" : "false"),
+    ]
+    if let media { members.append(("media", media)) }
+    let object = reading.object(with: members)
+    var bytes: [UInt8] = []
+    let length = UInt32(clamping: object.utf8.count)
+    bytes.reserveCapacity(Int(length) + columns.count + 4)
+    bytes += (0..<4).map { UInt8(truncatingIfNeeded: length >> (24 - 8 * $0)) }
+    bytes += object.utf8
+    bytes += columns
+    return bytes
+  }
+
+  func findings(_ name: String) async throws(Refusal) -> String {
+    let path = try checked(name)
+    let result = await foundProblems.task(for: FileStamp(path: path)) { () throws(TapeError) in
+      try PageContent.findings(path: path)
+    }.value
+    return try value(of: result)
+  }
+
+  func details(_ name: String) async throws(Refusal) -> String {
+    let path = try checked(name)
+    return try await reading { () throws(TapeError) in try PageCatalogue.details(path: path) }
+  }
+
+  func stats(_ name: String, at seconds: Double) async throws(Refusal) -> String {
+    let path = try checked(name)
+    let instant = Instant(nanoseconds: Int64(exactly: (seconds * 1e9).rounded()) ?? 0)
+    let samples = try await reading { () throws(TapeError) in
+      try StatSamples(path: path, at: instant)
+    }
+    let peers = samples.peers.map { peer in
+      "{\"peer\":\(peer.number),\"objects\":[\(peer.objects.map(\.json).joined(separator: ","))]}"
+    }
+    return "[" + peers.joined(separator: ",") + "]"
+  }
+
+  func media(_ name: String, _ place: PageMedia.Place) async throws(Refusal) -> PageMedia {
+    let path = try checked(name)
+    let found = try await asking(path) { connection throws(SQLiteError) in
+      try PageMedia(place, connection)
+    }
+    guard let found else {
+      throw Refusal("the take keeps no media of this track", isUnknown: true)
+    }
+    return found
+  }
+
+  // MARK: Packets
+
+  private func list(_ name: String, _ filter: String) async throws(Refusal) -> PacketList {
+    let path = try checked(name)
+    let size = [path, path + "-wal"].reduce(0) { sum, path in
+      let attributes = try? FileManager.default.attributesOfItem(atPath: path)
+      return sum + (attributes?[.size] as? Int ?? 0)
+    }
+    if let known = lists.first(where: {
+      $0.path == path && $0.filter == filter && $0.fileBytes == size
+    }) {
+      return known
+    }
+    let wanted: PacketFilter
+    do throws(PacketFilter.Failure) {
+      wanted = try PacketFilter(filter)
+    } catch {
+      throw Refusal(error.description)
+    }
+    let rows = try await asking(path) { connection throws(SQLiteError) in
+      try PagePackets.rows(wanted, connection)
+    }
+    let list = PacketList(path: path, filter: filter, fileBytes: size, rows: rows)
+    lists.removeAll { $0.path == path && $0.filter == filter }
+    if lists.count == Self.listMaximum { lists.removeFirst() }
+    lists.append(list)
+    return list
+  }
+
+  func packets(_ name: String, filter: String, from: Int, count: Int) async throws(Refusal)
+    -> String
+  {
+    let list = try await list(name, filter)
+    let begin = min(max(from, 0), list.rows.count)
+    let rows = list.rows[begin..<min(begin + max(count, 0), list.rows.count)]
+    let lines = try await asking(list.path) { connection throws(SQLiteError) in
+      try PagePackets.list(rows, connection)
+    }
+    return "{\"total\":\(list.rows.count),\"from\":\(begin),\"rows\":\(lines)}"
+  }
+
+  func packetIndex(_ name: String, filter: String, at seconds: Double) async throws(Refusal)
+    -> String
+  {
+    let list = try await list(name, filter)
+    let index = try await asking(list.path) { connection throws(SQLiteError) in
+      try PagePackets.index(of: seconds, in: list.rows, connection)
+    }
+    return "{\"index\":\(index)}"
+  }
+
+  func packet(_ name: String, row: Int64) async throws(Refusal) -> String {
+    try await asking(try checked(name)) { connection throws(SQLiteError) in
+      try PagePackets.detail(row, connection)
+    }
+  }
+
+  /// What was inside of a protected packet; of packets near it, it is known from the same replay.
+  func clear(_ name: String, row: Int64) async throws(Refusal) -> String {
+    let path = try checked(name)
+    let place = try await asking(path) { connection throws(SQLiteError) in
+      try PagePackets.Place(row: row, connection)
+    }
+    guard let place else {
+      throw Refusal("there is no packet of row \(row)", isUnknown: true)
+    }
+    if clearPackets?.path != path || clearPackets?.span.contains(place.at) != true {
+      clearPackets = try await reading { () throws(TapeError) in
+        try ClearPackets(path: path, around: place.at)
+      }
+    }
+    return clearPackets?.json(of: place) ?? "[]"
+  }
+
+  // MARK: SQL
+
+  /// The rows of one query: names of columns, and rows as lists.
+  func rows(_ name: String, sql: String) async throws(Refusal) -> String {
+    let path = try checked(name)
+    let queries = queries
+    let begin = ContinuousClock.now
+    switch await queryWork.run({ queries.answer(sql, take: path, since: begin) }) {
+    case .rows(let text): return text
+    case .failed(let reason): throw Refusal(reason)
+    case nil: throw Refusal("too many queries wait for others; try again in a moment")
+    }
+  }
+}
+
+/// What a page has read so far; one request of a page waits for the one before.
+private final class SharedContent: Sendable {
+  private let content: Mutex<PageContent>
+
+  init(_ content: PageContent) { self.content = Mutex(content) }
+
+  func read(isBrief: Bool) throws(TapeError) -> PageContent.Reading {
+    try content.withLock { (content) throws(TapeError) in
+      isBrief ? try content.readBriefly() : try content.read()
+    }
+  }
+}

@@ -1,0 +1,180 @@
+import ICE
+import RTP
+import SDP
+import Wire
+
+/// The descriptions that were given or seen, by the ICE credentials that they state.
+struct SignaledDescriptions {
+  /// A description with what is asked of it often.
+  struct Entry {
+    var text: String
+    var how: Knowledge
+    var document: SDPDocument
+    var fragments: [String]
+    var payloads: [PayloadMeaning]
+    var extensions = HeaderExtensionMap()
+    var candidates: [ICECandidate]
+    /// Whether the media of the description is protected; nil where it has none.
+    var protectsMedia: Bool?
+    /// The keys that it gives for what its writer sends (RFC 4568).
+    var srtpKeys: [SRTPKey] = []
+    /// What it says of its sources.
+    var sources: [UInt32: Source] = [:]
+  }
+
+  private static let entriesMaximum = 4096
+  /// How long all descriptions are together, in bytes.
+  private static let lengthMaximum = 16 << 20
+
+  private(set) var entries: [Entry] = []
+  /// The descriptions that may be about a transport with other addresses than theirs: those that
+  /// somebody gave, and those without ICE, as of SIP behind a NAT, or of RTSP, where the request
+  /// names the ports.
+  private(set) var floating: [Int] = []
+  private static let floatingMaximum = 64
+  private var length = 0
+  /// The numbers of the descriptions that state a user name fragment, the oldest first.
+  private var byFragment: [String: [Int]] = [:]
+  private var byText: [String: Int] = [:]
+  /// The numbers of the descriptions with a section at a port, the oldest first.
+  private var byPort: [UInt16: [Int]] = [:]
+
+  /// Takes a description; gives its number, or nil for a text that is none.
+  mutating func add(_ text: String, _ how: Knowledge) -> Int? {
+    if let known = byText[text] { return known }
+    guard entries.count < Self.entriesMaximum, length + text.utf8.count <= Self.lengthMaximum,
+      let document = try? SDPDocument(parsing: text)
+    else { return nil }
+    length += text.utf8.count
+    var entry = Entry(
+      text: text, how: how, document: document, fragments: [], payloads: [], candidates: [])
+    let scopes = document.sections
+    for fragment in [document.iceUsernameFragment] + scopes.map(\.iceUsernameFragment) {
+      if let fragment, !entry.fragments.contains(fragment) { entry.fragments.append(fragment) }
+    }
+    for section in document.sections {
+      for candidate in section.candidates {
+        if let read = try? ICECandidate(attribute: candidate) { entry.candidates.append(read) }
+      }
+      for map in section.extensionMaps {
+        if let id = UInt8(exactly: map.id) { entry.extensions.add(uri: map.uri, id: id) }
+      }
+      entry.payloads += SignaledDescriptions.payloads(of: section)
+    }
+    SignaledDescriptions.read(document, into: &entry)
+    for fragment in entry.fragments { byFragment[fragment, default: []].append(entries.count) }
+    byText[text] = entries.count
+    for port in Set(document.sections.compactMap { UInt16(exactly: $0.port) }) {
+      byPort[port, default: []].append(entries.count)
+    }
+    entries.append(entry)
+    if isFloating(entries.count - 1), floating.count < Self.floatingMaximum {
+      floating.append(entries.count - 1)
+    }
+    return entries.count - 1
+  }
+
+  /// The numbers of the descriptions that state a user name fragment, the newest first.
+  func numbers(stating fragment: String) -> [Int] {
+    byFragment[fragment, default: []].reversed()
+  }
+
+  /// The numbers of the descriptions that give an address for media, the newest first: where there
+  /// is no ICE.
+  func numbers(at address: SocketAddress) -> [Int] {
+    byPort[address.port, default: []].reversed().filter { gives(address, $0) }
+  }
+
+  /// Whether a description gives an address for media.
+  func gives(_ address: SocketAddress, _ number: Int) -> Bool {
+    let text = address.ip.description
+    let document = entries[number].document
+    // `IN IP4 192.0.2.1` (RFC 8866 section 5.7).
+    let session = document.lines.lazy.compactMap { line -> String? in
+      guard case .other(UInt8(ascii: "c"), let value) = line else { return nil }
+      return value.split(separator: " ").last.map(String.init)
+    }.first
+    return document.sections.contains { section in
+      section.port == address.port
+        && (section.connection?.address ?? session) == text
+    }
+  }
+
+  private static func payloads(of section: SDPSection) -> [PayloadMeaning] {
+    let kind: MediaKind? =
+      section.kind == .audio ? .audio : section.kind == .video ? .video : nil
+    return section.rtpMaps.map { map in
+      let parameters = section.formatParameters.first { $0.format == String(map.payloadType) }
+      var meaning = PayloadMeaning(
+        payloadType: map.payloadType, codec: map.name.lowercased(), clockRate: map.clockRate,
+        kind: kind, how: .description,
+        associated: parameters?[name: "apt"].flatMap { UInt8($0) })
+      meaning.parameters = parameters?.parameters
+      return meaning
+    }
+  }
+}
+
+extension SignaledDescriptions {
+  /// What a description says of a source.
+  struct Source {
+    var mid: String?
+    /// The source that it repairs.
+    var repairs: UInt32?
+    var canonicalName: String?
+  }
+
+  /// The sources that a description names; the first section with one tells.
+  private static func sources(of document: SDPDocument) -> [UInt32: Source] {
+    var sources: [UInt32: Source] = [:]
+    for section in document.sections {
+      var here: [UInt32: Source] = [:]
+      var named: Set<UInt32> = []
+      for line in section.ssrcs {
+        var source = here[line.ssrc] ?? Source(mid: section.mid)
+        if line.name == "cname", named.insert(line.ssrc).inserted {
+          source.canonicalName = line.value
+        }
+        here[line.ssrc] = source
+      }
+      for group in section.ssrcGroups where group.semantics == "FID" && group.ssrcs.count == 2 {
+        let repair = group.ssrcs[1]
+        if here[repair]?.repairs == nil { here[repair]?.repairs = group.ssrcs[0] }
+      }
+      sources.merge(here) { first, _ in first }
+    }
+    return sources
+  }
+
+  /// Reads once what is asked for with packets.
+  private static func read(_ document: SDPDocument, into entry: inout Entry) {
+    entry.sources = sources(of: document)
+    entry.srtpKeys = document.sections.flatMap { $0.values(CryptoAttribute.self) }
+      .flatMap(\.srtpKeys)
+    entry.protectsMedia = document.sections.first { $0.kind == .audio || $0.kind == .video }
+      .map { $0.transport.contains("SAVP") }
+    // Keys under a profile without protection may be used, or not (RFC 8643).
+    if entry.protectsMedia == false, !entry.srtpKeys.isEmpty { entry.protectsMedia = nil }
+  }
+}
+
+extension SignaledDescriptions {
+  func isFloating(_ number: Int) -> Bool {
+    entries[number].how == .given || entries[number].fragments.isEmpty
+  }
+
+  /// What descriptions say that a payload type stands for; nil where they differ.
+  func commonMeaning(of type: UInt8, in chosen: [Int]) -> PayloadMeaning? {
+    let found = chosen.compactMap { number in
+      entries[number].payloads.first { $0.payloadType == type }
+    }
+    guard let first = found.first,
+      found.allSatisfy({ $0.codec == first.codec && $0.clockRate == first.clockRate })
+    else { return nil }
+    return first
+  }
+}
+
+extension SignaledDescriptions.Entry {
+  func source(_ ssrc: UInt32) -> SignaledDescriptions.Source? { sources[ssrc] }
+}

@@ -1,0 +1,220 @@
+import FoundationEssentials
+package import Observer
+import Peer
+package import Tape
+import Wire
+
+/// Shows an observer a packet capture, and writes down what it was shown and what it told.
+///
+/// What is of no call is counted and not kept.
+package final class CaptureImport {
+  private let writer: TapeWriter
+  private let actor: UInt32
+  private let machine = ObserverMachine()
+  private var gate: CallGate
+  private var keyLogs = KeyLogGate()
+  private var outbox = Outbox<ObserverOutput>()
+  private var now = Instant.zero
+  private let began: Int64
+  package private(set) var summary: CaptureSummary
+  /// What is told of at the end.
+  private var obstacles: [(kind: CoverageKind, count: UInt64, detail: String)] = []
+
+  /// Begins with the genesis of the observer.
+  ///
+  /// - Parameter began: Unix time of the take's zero instant, in nanoseconds.
+  init(_ writer: TapeWriter, _ genesis: ObserverGenesis, began: Int64, take: String) {
+    self.writer = writer
+    self.began = began
+    gate = CallGate(pathsMaximum: genesis.pathsMaximum ?? ObserverSettings.usualPathsMaximum)
+    summary = CaptureSummary(take: take)
+    actor = writer.addActor(.observer, label: "observer")
+    step(.genesis(genesis))
+  }
+
+  /// Why the take cannot be written any further; nil while all is well.
+  package var error: TapeError? { writer.error }
+
+  /// Applies something that is no packet.
+  package func apply(_ call: ObserverCall) { step(.call(call)) }
+
+  /// Applies those lines of a key log that are about calls of this capture, others when their calls
+  /// come.
+  package func receive(keyLog lines: String) {
+    if let lines = keyLogs.receive(lines) { step(.call(.keyLog(lines))) }
+  }
+
+  /// Shows the observer an event of a capture.
+  package func show(_ event: CaptureEvent, of reader: borrowing CaptureReader) {
+    switch event {
+    case .datagram(let datagram): show(datagram, [UInt8](reader.bytes(datagram.payload)))
+    case .stream(let piece): show(piece, [UInt8](reader.bytes(piece.payload)))
+    case .secrets(.tlsKeyLog, let place):
+      let text = String(decoding: [UInt8](reader.bytes(place)), as: UTF8.self)
+      receive(keyLog: text)
+    case .dropped(let count): recordDropped(count)
+    case .secrets, .comment: break
+    }
+  }
+
+  /// Records frames that the capturing system lost.
+  package func recordDropped(_ count: UInt64) {
+    guard count > 0 else { return }
+    summary.dropped +|= count
+    apply(
+      .notSeen(
+        kind: CoverageKind.dropped.rawValue, count: count,
+        detail: "the capturing system lost frames"))
+  }
+
+  /// Ends the capture, and returns what came of it.
+  func finish(_ counters: CaptureCounters) throws(TapeError) -> CaptureSummary {
+    if counters.cutBytes > 0 {
+      obstacles.append((.cutCapture, counters.cutBytes, "bytes of a record that is not whole"))
+    } else if counters.hasIncompleteCompression {
+      obstacles.append((.cutCapture, 1, "the compressed data end early"))
+    }
+    if counters.damagedRecords > 0 {
+      obstacles.append(
+        (.damagedCapture, counters.damagedRecords, "records of \(counters.damagedBytes) bytes"))
+    }
+    if counters.framesOutsideOfTime > 0 {
+      obstacles.append(
+        (
+          .outsideOfTime, counters.framesOutsideOfTime,
+          "dated before 1823 or after 2116; their times go on from the frames before"
+        ))
+    }
+    if counters.unread.hidingMedia > 0 {
+      obstacles.append(
+        (.unread, counters.unread.hidingMedia, counters.unread.words(hidingMedia: true)))
+    }
+    if summary.ofNoCall > 0 { obstacles.append((.ignored, summary.ofNoCall, "of no call")) }
+    if keyLogs.secrets > 0, keyLogs.fitting == 0 {
+      obstacles.append(
+        (.unusedKeyLog, keyLogs.secrets, "secrets of a key log, none of an association seen here"))
+      summary.notes.append(CaptureSummary.noFittingSecret(keyLogs.secrets))
+    } else if keyLogs.logs > 0, keyLogs.secrets == 0 {
+      summary.notes.append(CaptureSummary.noSecrets("the key log"))
+    }
+    for (kind, count, detail) in obstacles {
+      apply(.notSeen(kind: kind.rawValue, count: count, detail: detail))
+    }
+    step(.call(.end))
+    let written = try writer.finish()
+    summary.steps = written.steps
+    summary.bytes = written.bytes
+    summary.frames = counters.frames
+    summary.duplicates = counters.duplicates
+    return summary
+  }
+
+  /// Goes on to a time; captures of several interfaces are not always in order.
+  package func pass(to unixNanoseconds: Int64) {
+    let at = instant(unixNanoseconds)
+    while let due = machine.deadline, due < at {
+      now = max(now, due)
+      step(.deadline)
+    }
+    now = max(now, at)
+  }
+
+  private func instant(_ unixNanoseconds: Int64) -> Instant {
+    Instant(nanoseconds: unixNanoseconds -| began)
+  }
+
+  // MARK: Packets
+
+  private func show(_ datagram: CapturedDatagram, _ bytes: [UInt8]) {
+    summary.datagrams += 1
+    let tuple = datagram.tuple
+    let descriptions = SignalingText.descriptions(in: bytes)
+    if !descriptions.isEmpty { pass(to: datagram.unixNanoseconds) }
+    for description in descriptions { apply(.signaling(description)) }
+    let verdict = gate.take(
+      tuple, bytes, isTruncated: datagram.isTruncated, at: instant(datagram.unixNanoseconds),
+      isKnown: machine.knows(tuple), isRelay: machine.knowsRelay(tuple),
+      isFull: machine.isFull)
+    switch verdict {
+    case .refused: summary.ofNoCall += 1
+    // Counted among those of no call until it shows to be of one.
+    case .waiting: summary.ofNoCall += 1
+    case .admitted:
+      pass(to: datagram.unixNanoseconds)
+      step(
+        .datagram(
+          Datagram(local: tuple.source, remote: tuple.destination, bytes: bytes),
+          isTruncated: datagram.isTruncated, arrival: now))
+    case .admittedWith(let packets):
+      pass(to: datagram.unixNanoseconds)
+      // All but the present one were counted when they came.
+      summary.ofNoCall -= min(summary.ofNoCall, UInt64(packets.dropFirst().count))
+      for packet in packets {
+        step(
+          .datagram(
+            Datagram(
+              local: packet.tuple.source, remote: packet.tuple.destination, bytes: packet.bytes),
+            isTruncated: packet.isTruncated, arrival: min(packet.at, now)))
+      }
+    }
+  }
+
+  private func show(_ piece: CapturedStreamPiece, _ bytes: [UInt8]) {
+    let verdict = gate.take(piece.tuple, bytes, lost: piece.lost, isEnd: piece.isEnd)
+    if let (kind, detail) = verdict.obstacle {
+      note(kind, detail)
+    } else if verdict.isRefused {
+      summary.ofNoCall += 1
+    }
+    guard !verdict.isRefused else { return }
+    pass(to: piece.unixNanoseconds)
+    for description in verdict.descriptions { apply(.signaling(description)) }
+    guard let bytes = verdict.bytes else { return }
+    apply(
+      .segment(
+        source: piece.tuple.source.description, destination: piece.tuple.destination.description,
+        bytes: Data(bytes), lost: piece.lost, isEnd: piece.isEnd))
+  }
+
+  private func note(_ kind: CoverageKind, _ detail: String) {
+    if let known = obstacles.firstIndex(where: { $0.kind == kind }) {
+      obstacles[known].count += 1
+    } else {
+      obstacles.append((kind, 1, detail))
+    }
+  }
+
+  // MARK: Steps
+
+  private func step(_ input: ObserverInput) {
+    record(input)
+    // What is too much for one step comes with those that follow.
+    while machine.isBehind { record(.deadline) }
+  }
+
+  private func record(_ input: ObserverInput) {
+    machine.step(input, at: now, into: &outbox)
+    var outputs: [ObserverOutput] = []
+    var secrets: [String] = []
+    while let output = outbox.next() {
+      // Most are packets, whose rows are those of the input.
+      if let isClear = output.isPacketInClear {
+        summary.countPacket(isClear: isClear)
+        if output.hasRows { outputs.append(output) }
+        continue
+      }
+      summary.count(output)
+      if case .told(.handshake(_, let facts)) = output.content,
+        let lines = keyLogs.open(facts.name)
+      {
+        secrets.append(lines)
+      }
+      outputs.append(output)
+    }
+    writer.record(
+      StepRecord(
+        actor: actor, at: now, input: input, outputs: OutputList(outputs),
+        deadline: machine.deadline, entropyDrawn: machine.entropyDrawn))
+    for lines in secrets { step(.call(.keyLog(lines))) }
+  }
+}

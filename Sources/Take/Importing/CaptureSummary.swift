@@ -1,0 +1,136 @@
+import Observer
+import Peer
+import Tape
+import Wire
+
+/// What came of a capture.
+public struct CaptureSummary: Encodable, Hashable, Sendable {
+  /// The take.
+  public package(set) var take: String
+  /// The calls in it.
+  public internal(set) var calls = 0
+  /// Streams of RTP.
+  public internal(set) var streams = 0
+  /// The steps of the take.
+  public internal(set) var steps = 0
+  /// The size of the take.
+  public internal(set) var bytes = 0
+  /// Datagrams of calls and of others.
+  public internal(set) var datagrams = 0
+  /// Packets that were of no call, and are not kept.
+  public internal(set) var ofNoCall: UInt64 = 0
+  /// Frames that the capturing system lost.
+  public internal(set) var dropped: UInt64 = 0
+  /// RTP and RTCP packets of calls.
+  public internal(set) var packets = 0
+  /// How many of them are in the clear.
+  public internal(set) var packetsInClear = 0
+  /// Video frames and packets of audio that the ends received and that were put together.
+  public internal(set) var mediaFrames = 0
+  /// Frames of the capture.
+  public internal(set) var frames: UInt64 = 0
+  /// How many of them came twice.
+  public internal(set) var duplicates: UInt64 = 0
+  /// What could not be seen, each kind once.
+  public internal(set) var notSeen: [String] = []
+  /// What was given and is of no use, each in a sentence.
+  public package(set) var notes: [String] = []
+  /// What may be tried for more to be seen, each hint once.
+  public internal(set) var hints: [String] = []
+
+  init(take: String) { self.take = take }
+
+  /// Counts a packet of a call.
+  mutating func countPacket(isClear: Bool) {
+    packets += 1
+    if isClear { packetsInClear += 1 }
+  }
+
+  /// Counts what an observer told that is no packet.
+  mutating func count(_ output: ObserverOutput) {
+    switch output.content {
+    case .followed(.event(.frame(let frame)), _):
+      if !frame.bytes.isEmpty { mediaFrames += 1 }
+    case .told(.call): calls += 1
+    case .told(.stream(let stream)): streams = max(streams, stream.number)
+    case .told(.coverage(let row)):
+      let what = row.kind.rawValue
+      guard row.kind != .deduced else { break }
+      if !notSeen.contains(what) {
+        notSeen.append(what)
+        if row.kind == .unusedKey { notes.append(CaptureSummary.unusedKeys(row.count)) }
+      }
+      if let hint = CaptureSummary.hint(row.kind, row.detail), !hints.contains(hint) {
+        hints.append(hint)
+      }
+    default: break
+    }
+  }
+
+  static func unusedKeys(_ count: UInt64) -> String {
+    "\(count == 1 ? "the SRTP key opens" : "\(count) SRTP keys open") no packet of the capture: "
+      + "--srtp-key needs the master key with its salt behind it, as the sender has it"
+  }
+
+  package static func noSecrets(_ name: String) -> String {
+    "\(name) has no line of a key log (a label, the client random, a secret): let the browser "
+      + "write one with SSLKEYLOGFILE=keys.log before the call, and give it with --keys"
+  }
+
+  static func noFittingSecret(_ logs: [String]) -> String {
+    noFittingSecret(
+      UInt64(logs.reduce(0) { $0 + $1.split(whereSeparator: \.isNewline).count }))
+  }
+
+  static func noFittingSecret(_ count: UInt64) -> String {
+    "the key log is of other calls: "
+      + (count == 1 ? "its one secret is of no" : "none of its \(count) secrets is of a")
+      + " DTLS handshake in the capture; both have to be made of the same call, the capture from "
+      + "before its beginning"
+  }
+
+  /// The option that may help with what could not be seen.
+  private static func hint(_ kind: CoverageKind, _ detail: String) -> String? {
+    switch kind {
+    case .noKeys where detail == Observer.clearHint:
+      "nothing says whether the media is encrypted: " + Observer.clearHint
+    case .unknownClock: detail
+    default: nil
+    }
+  }
+
+  /// The lines for people.
+  public var words: String {
+    var lines = [
+      "\(take): \(counted(calls, "call")), \(counted(streams, "stream")), "
+        + "\(counted(packets, "RTP and RTCP packet")) (\(packetsInClear) in the clear) of "
+        + "\(counted(datagrams, "datagram")), \(counted(mediaFrames, "frame")), "
+        + counted(steps, "step")
+    ]
+    if ofNoCall > 0 { lines[0] += ", \(counted(ofNoCall, "packet")) of no call left out" }
+    if dropped > 0 { lines[0] += ", \(counted(dropped, "frame")) lost while capturing" }
+    if !notSeen.isEmpty {
+      lines.append("not seen: \(notSeen.joined(separator: ", ")); retake info tells more")
+    }
+    lines += notes
+    lines += hints
+    return lines.joined(separator: "\n")
+  }
+}
+
+/// What came of a capture with several calls.
+public struct CallsReport: Encodable, Hashable, Sendable {
+  /// The take of each call.
+  public internal(set) var takes: [CaptureSummary] = []
+  /// Packets of no call, which are in none of the takes.
+  public package(set) var ofNoCall: UInt64 = 0
+  /// What was given and is of no use for any of the calls, each in a sentence.
+  public internal(set) var notes: [String] = []
+
+  /// The lines for people.
+  public var words: String {
+    let lines = takes.map(\.words)
+    let rest = ofNoCall > 0 ? ["\(counted(ofNoCall, "packet")) of no call left out"] : []
+    return (lines + rest + notes).joined(separator: "\n")
+  }
+}
