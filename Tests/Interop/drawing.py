@@ -66,7 +66,8 @@ async def _measure(options, folder, rows):
     from processes import Child
 
     take = options.take or folder / "long.take"
-    await _run(options.retake.with_name("retake-bench"), "page", "--seconds", options.seconds, "--take", take)
+    bench = options.retake.with_name("retake-bench")
+    await _run(bench, "page", "--seconds", options.seconds, "--take", take)
     page = folder / "long.html"
     await _run(options.retake, "page", take, "--no-media", "--out", page, "--force")
     viewer = await ChromiumViewer.start(folder)

@@ -62,7 +62,8 @@ class Result:
 async def _retake(options, *more):
     """Two peers of Retake, each on a thread."""
     process = await asyncio.create_subprocess_exec(
-        options.retake.resolve().with_name("retake-bench"), "data", "--json", "--seconds", str(options.seconds),
+        options.retake.resolve().with_name("retake-bench"), "data", "--json",
+        "--seconds", str(options.seconds),
         "--message-size", str(options.message_size), *more, stdout=asyncio.subprocess.PIPE,
     )
     output, _ = await process.communicate()

@@ -21,14 +21,14 @@ public struct CallServer: Sendable {
   /// Begins to serve.
   ///
   /// - Parameters:
-  ///   - out: the take of all calls, which must not be there; or a folder, which is there or ends in
-  ///     a slash, for a take of each call.
+  ///   - out: the take of all calls, which must not be there; or a folder, which is there or ends
+  ///     in a slash, for a take of each call.
   ///   - host: the address to listen on.
   ///   - port: 0 finds a free one.
   ///   - callsMaximum: how many calls run at once at the most.
   ///   - options: what the sessions have in common; where they write is for `out` to say.
   ///   - notice: gets a sentence for what goes wrong with what is sent.
-  /// - Throws: `TapeError` where nothing can be written, `HTTPError` where the port is not to be had.
+  /// - Throws: `TapeError` where nothing can be written, `HTTPError` where the port is taken.
   public init(
     recordingTo out: String, host: String = "127.0.0.1", port: Int = 0, callsMaximum: Int = 100,
     options: Session.Options = Session.Options(),

@@ -14,8 +14,8 @@ public struct TakeServer: Sendable {
   /// - Parameters:
   ///   - paths: takes, and folders of takes.
   ///   - port: 0 finds a free one.
-  ///   - tool: the program `retake`, which answers the SQL of pages in a process of its own that can
-  ///     be ended at any moment; without it no queries are answered.
+  ///   - tool: the program `retake`, which answers the SQL of pages in a process of its own that
+  ///     can be ended at any moment; without it no queries are answered.
   /// - Throws: `TapeError` for a path with no take, `HTTPError` where the port is not to be had.
   public init(_ paths: [String], port: Int = 0, tool: String? = nil) async throws {
     let takes = try OpenTakes(paths: paths, queries: QueryProcess(tool: tool))
