@@ -694,9 +694,10 @@ SELECT
   sum(size) AS bytes,
   min(at_ns) AS first_ns,
   max(at_ns) AS last_ns,
-  iif(max(at_ns) = min(at_ns), NULL, round(sum(size) * 8e9 / (max(at_ns) - min(at_ns))))
-    AS bits_per_second
-FROM packet WHERE protocol = 'rtp'
+  CASE
+    WHEN max(at_ns) > min(at_ns) THEN round(sum(size) * 8e9 / (max(at_ns) - min(at_ns)))
+  END AS bits_per_second
+FROM rtp
 GROUP BY peer, direction, ssrc, payload_type;
 
 -- Bits per second on the wire, UDP payload, for every second of the take.
@@ -721,7 +722,7 @@ WITH
       at_ns - lag(at_ns) OVER stream AS pause,
       lag(at_ns) OVER stream - first_value(at_ns) OVER stream AS lasted,
       row_number() OVER stream - 1.0 AS packets
-    FROM packet WHERE protocol = 'rtp'
+    FROM rtp
     WINDOW stream AS (PARTITION BY peer, direction, ssrc ORDER BY row)
   ),
   marked AS (
@@ -791,15 +792,16 @@ WITH
     ) AS newest ON newest."row" = track."row"
   ),
   spaced AS (
-    SELECT packet.peer AS peer, packet.ssrc AS ssrc, at_ns, clock_rate,
+    SELECT rtp.peer AS peer, rtp.ssrc AS ssrc, at_ns, clock_rate,
       at_ns - lag(at_ns) OVER stream AS arrival_ns,
       ((rtp_time - lag(rtp_time) OVER stream + 2147483648) & 4294967295) - 2147483648 AS ticks
-    FROM packet JOIN clock USING (peer, direction, payload_type)
-    WHERE direction = 'in' AND protocol = 'rtp'
-    WINDOW stream AS (PARTITION BY packet.peer, packet.ssrc ORDER BY row)
+    FROM rtp JOIN clock ON clock.peer = rtp.peer AND clock.direction = rtp.direction
+      AND clock.payload_type = rtp.payload_type
+    WHERE rtp.direction = 'in'
+    WINDOW stream AS (PARTITION BY rtp.peer, rtp.ssrc ORDER BY rtp."row")
   )
 SELECT
-  peer, ssrc, at_ns / 1000000000 AS second,
+  peer, ssrc, (at_ns - at_ns % 1000000000) / 1000000000 AS second,
   avg(abs(arrival_ns / 1e6 - ticks * 1e3 / clock_rate)) AS jitter_ms
 FROM spaced WHERE arrival_ns IS NOT NULL
 GROUP BY peer, ssrc, second;
@@ -919,16 +921,20 @@ CREATE VIEW speaker AS
 SELECT
   speech.peer AS peer,
   -- Who: label of the peer, in or out, track, and the CSRC of a voice in a mix.
-  peer.label || '/' || direction || '/' || track || coalesce('/' || contributor, '') AS participant,
-  track,
-  direction,
-  contributor,
-  from_ns,
-  max(to_ns) AS to_ns,
-  (max(to_ns) - from_ns) / 1e9 AS seconds,
-  round(decibels * 1.0 / blocks, 1) AS dbov  -- the mean while speaking
-FROM speech JOIN peer ON peer.peer = speech.peer
-GROUP BY speech.peer, track, direction, contributor, from_ns;
+  peer.label || '/' || speech.direction || '/' || speech.track
+    || coalesce('/' || speech.contributor, '') AS participant,
+  speech.track AS track,
+  speech.direction AS direction,
+  speech.contributor AS contributor,
+  speech.from_ns AS from_ns,
+  speech.to_ns AS to_ns,
+  (speech.to_ns - speech.from_ns) / 1e9 AS seconds,
+  round(speech.decibels * 1.0 / speech.blocks, 1) AS dbov  -- the mean while speaking
+FROM (
+  SELECT max("row") AS "row" FROM speech GROUP BY peer, track, direction, contributor, from_ns
+) AS newest
+JOIN speech ON speech."row" = newest."row"
+JOIN peer ON peer.peer = speech.peer;
 
 -- Who was the dominant speaker of each peer when, as the peer told its application.
 CREATE VIEW dominant_speaker AS
@@ -1118,13 +1124,13 @@ WHERE before = 0 ORDER BY followed.peer, followed.pair, followed.row;
 -- Retransmitted packets per second (RTX, RFC 4588): RTP whose payload type no track is sent with.
 CREATE VIEW retransmission AS
 SELECT
-  peer, direction, ssrc, payload_type, at_ns / 1000000000 AS second,
+  peer, direction, ssrc, payload_type, (at_ns - at_ns % 1000000000) / 1000000000 AS second,
   count("row") AS packets,
   sum(size) AS bytes
-FROM packet
-WHERE protocol = 'rtp' AND NOT EXISTS (
+FROM rtp
+WHERE NOT EXISTS (
   SELECT 1 FROM track
-  WHERE track.peer = packet.peer AND track.direction = packet.direction
-    AND track.payload_type = packet.payload_type
+  WHERE track.peer = rtp.peer AND track.direction = rtp.direction
+    AND track.payload_type = rtp.payload_type
 )
 GROUP BY peer, direction, ssrc, payload_type, second;

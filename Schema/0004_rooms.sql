@@ -65,7 +65,7 @@ WHERE carriage.carried = 1;
 -- carries several people at once, nobody knows who it was: participant and id are NULL.
 CREATE VIEW participant_speaker AS
 WITH
-  carrier AS MATERIALIZED (
+  carrier AS (
     SELECT actor, participant, id, peer, track, direction, from_ns, to_ns FROM participant_track
   ),
   spoken AS (
@@ -75,8 +75,9 @@ WITH
       speaker.contributor AS contributor,
       speaker.from_ns AS from_ns, speaker.to_ns AS to_ns, speaker.seconds AS seconds,
       speaker.dbov AS dbov,
-      max(carrier.from_ns, speaker.from_ns) AS begin_ns,
-      min(carrier.to_ns, speaker.to_ns) AS end_ns
+      CASE WHEN carrier.from_ns > speaker.from_ns THEN carrier.from_ns ELSE speaker.from_ns END
+        AS begin_ns,
+      CASE WHEN carrier.to_ns < speaker.to_ns THEN carrier.to_ns ELSE speaker.to_ns END AS end_ns
     FROM speaker JOIN carrier
       ON carrier.peer = speaker.peer AND carrier.track = speaker.track
       AND carrier.direction = speaker.direction
@@ -84,7 +85,7 @@ WITH
   ),
   judged AS (
     -- Whether somebody else's part begins before one before it ends.
-    SELECT *, max(begin_ns < former_ns) OVER (
+    SELECT *, max(CASE WHEN begin_ns < former_ns THEN 1 ELSE 0 END) OVER (
       PARTITION BY peer, track, direction, contributor, from_ns) AS is_mixed
     FROM (
       SELECT *, max(end_ns) OVER (
@@ -94,7 +95,8 @@ WITH
     )
   )
 SELECT DISTINCT
-  actor, iif(is_mixed, NULL, participant) AS participant, iif(is_mixed, NULL, id) AS id,
+  actor, CASE WHEN is_mixed = 0 THEN participant END AS participant,
+  CASE WHEN is_mixed = 0 THEN id END AS id,
   peer, track, from_ns, to_ns, seconds, dbov
 FROM judged;
 
