@@ -972,12 +972,20 @@ SELECT
   members ->> '$.framesDecoded' AS frames_decoded,
   members ->> '$.framesPerSecond' AS frames_per_second,
   members ->> '$.freezeCount' AS freeze_count,
-  -- The mean time that a frame or sample has waited for its turn.
-  1e3 * (members ->> '$.jitterBufferDelay') / nullif(members ->> '$.jitterBufferEmittedCount', 0)
-    AS jitter_buffer_ms,
+  -- How long a frame or sample waited for its turn: the mean of those since the sample before.
+  1e3 * CASE WHEN emitted > 0 THEN delay / emitted END AS jitter_buffer_ms,
   members ->> '$.concealedSamples' AS concealed_samples,
   members ->> '$.audioLevel' AS audio_level
-FROM stat WHERE type = 'inbound-rtp';
+FROM (
+  SELECT "row" >> 16 AS step, peer, at_ns, id, members,
+    CAST((members ->> '$.jitterBufferDelay') AS DOUBLE)
+      - lag(CAST((members ->> '$.jitterBufferDelay') AS DOUBLE), 1, 0.0) OVER (
+        PARTITION BY peer, id ORDER BY "row") AS delay,
+    CAST((members ->> '$.jitterBufferEmittedCount') AS BIGINT)
+      - lag(CAST((members ->> '$.jitterBufferEmittedCount') AS BIGINT), 1, 0) OVER (
+        PARTITION BY peer, id ORDER BY "row") AS emitted
+  FROM stat WHERE type = 'inbound-rtp'
+) AS sampled;
 
 -- What getStats said of every sent stream, sample by sample.
 CREATE VIEW outbound_rtp AS

@@ -450,11 +450,6 @@ WITH
   ),
   -- What was sent after the last packet that came was still on its way.
   newest AS (SELECT peer, ssrc, max(at_ns) AS at_ns FROM came GROUP BY peer, ssrc),
-  asked AS (
-    SELECT peer, direction, ssrc, sequence, min("row") AS "row", min(at_ns) AS at_ns,
-      count("row") AS requests
-    FROM nack GROUP BY peer, direction, ssrc, sequence
-  ),
   again AS (
     SELECT peer, direction, original_ssrc AS ssrc, original_sequence AS sequence, rtp_time,
       min("row") AS "row", min(at_ns) AS at_ns
@@ -490,6 +485,20 @@ WITH
       AND again.ssrc = lost_packet.ssrc AND again.sequence = lost_packet.sequence
       AND again.at_ns = lost_packet.repaired_ns
     WHERE lost_packet.direction = 'in' AND sender.peer IS NULL
+  ),
+  -- A number comes again after 65,536 packets; what is asked for within 10 s is this one.
+  asked AS (
+    SELECT way.peer AS peer, way.to_peer AS to_peer, way.ssrc AS ssrc, way.sequence AS sequence,
+      way.rtp_time AS rtp_time, way.noticed_ns AS noticed_ns, min(nack.at_ns) AS at_ns,
+      count(nack."row") AS requests
+    FROM way
+    LEFT JOIN came ON came.peer = way.to_peer AND came.ssrc = way.ssrc
+      AND came.sequence = way.sequence AND came.rtp_time = way.rtp_time
+    JOIN nack ON nack.ssrc = way.ssrc AND nack.sequence = way.sequence
+      AND nack.peer = coalesce(way.to_peer, way.peer)
+      AND nack.direction = CASE WHEN way.to_peer IS NULL THEN 'in' ELSE 'out' END
+      AND abs(nack.at_ns - coalesce(way.sent_ns, came.at_ns, way.noticed_ns)) <= 10000000000
+    GROUP BY way.peer, way.to_peer, way.ssrc, way.sequence, way.rtp_time, way.noticed_ns
   )
 SELECT
   way.peer AS peer, way.to_peer AS to_peer, way.ssrc AS ssrc, way.sequence AS sequence,
@@ -500,7 +509,7 @@ SELECT
   coalesce(came.copies, 0) AS copies,
   CASE
     WHEN came."row" IS NOT NULL THEN 0
-    WHEN asked."row" IS NOT NULL OR way.sent_ns IS NULL THEN 1
+    WHEN asked.at_ns IS NOT NULL OR way.sent_ns IS NULL THEN 1
     WHEN way.sent_ns < newest.at_ns THEN 1
     ELSE 0
   END AS lost,
@@ -515,8 +524,10 @@ LEFT JOIN came ON came.peer = way.to_peer AND came.ssrc = way.ssrc
   AND came.sequence = way.sequence AND came.rtp_time = way.rtp_time
 LEFT JOIN newest ON newest.peer = way.to_peer AND newest.ssrc = way.ssrc
 LEFT JOIN asked ON asked.ssrc = way.ssrc AND asked.sequence = way.sequence
-  AND asked.peer = coalesce(way.to_peer, way.peer)
-  AND asked.direction = CASE WHEN way.to_peer IS NULL THEN 'in' ELSE 'out' END
+  AND coalesce(asked.peer, -1) = coalesce(way.peer, -1)
+  AND coalesce(asked.to_peer, -1) = coalesce(way.to_peer, -1)
+  AND coalesce(asked.rtp_time, -1) = coalesce(way.rtp_time, -1)
+  AND coalesce(asked.noticed_ns, -1) = coalesce(way.noticed_ns, -1)
 LEFT JOIN again AS again_sent ON again_sent.peer = way.peer AND again_sent.direction = 'out'
   AND again_sent.ssrc = way.ssrc AND again_sent.sequence = way.sequence
   AND again_sent.rtp_time = way.rtp_time
