@@ -23,7 +23,7 @@ package struct JSONKey: Sendable, Hashable {
 
   /// The list for `retake sql --schema`, as comments of SQL.
   package static var text: String {
-    var text = "-- Keys of columns that hold JSON, by the type or the name of the row (*: of all):\n"
+    var text = "-- Keys of columns with JSON, by the type or the name of the row (*: of all):\n"
     var column = ""
     for key in all {
       if key.column != column { text += "--\n-- \(key.column)\n" }

@@ -152,7 +152,8 @@ package struct QuerySchema: Sendable {
 
   /// What may follow a line: names of tables and columns, words of SQL, and commands of the prompt.
   package func completions(of line: String) -> [String] {
-    let last = String(line.split(omittingEmptySubsequences: false) { " (,=".contains($0) }.last ?? "")
+    let words = line.split(omittingEmptySubsequences: false) { " (,=".contains($0) }
+    let last = String(words.last ?? "")
     guard !last.isEmpty else { return [] }
     let commands = [".tables", ".schema ", ".examples", ".example ", ".format ", ".help", ".quit"]
     let names = tables.map(\.name) + Set(tables.flatMap { $0.columns.map(\.name) }).sorted()

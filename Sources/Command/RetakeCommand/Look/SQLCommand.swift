@@ -45,7 +45,8 @@ struct SQLCommand: ParsableCommand {
     completion: .file(extensions: ["sql"]), transform: Taking.path)
   var file: String?
 
-  @Option(help: "How rows are printed: table, csv, json, jsonl (a line of JSON a row) or markdown.")
+  @Option(
+    help: "How rows are printed: table, csv, json, jsonl (a line of JSON a row) or markdown.")
   var format: OutputFormat = .table
 
   @Flag(help: "Print JSON, like --format json.")
@@ -90,8 +91,9 @@ struct SQLCommand: ParsableCommand {
     }
     let statements = SQLScript.statements(in: try SQLScript.read(file ?? "-"))
     guard !statements.isEmpty else {
+      let place = file == nil || file == "-" ? "standard input" : file ?? ""
       throw CommandFailure(
-        .usage, "there is no query in \(file.map { $0 == "-" ? "standard input" : $0 } ?? "standard input")")
+        .usage, "\(place): there is no query in it; give one that ends with a semicolon")
     }
     for statement in statements { try answer(statement, take, chosen) }
   }

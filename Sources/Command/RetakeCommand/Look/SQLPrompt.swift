@@ -56,7 +56,7 @@ final class SQLPrompt {
 
   private func answer(_ statement: String) throws {
     let run = QueryRun(take: take, query: statement, format: format, look: look, limit: limit)
-    let form: Output.Form = format == .table || format == .csv || format == .markdown ? .text : .json
+    let form: Output.Form = [.json, .jsonl].contains(format) ? .json : .text
     do {
       try run.answer { (text) throws(CommandFailure) in try Output.write(text, as: form) }
     } catch let failure as CommandFailure {
