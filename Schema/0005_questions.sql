@@ -141,8 +141,8 @@ WITH happened AS (
   SELECT peer, 'channel open', min(at_ns) FROM channel WHERE state = 'open' GROUP BY peer
   UNION ALL
   SELECT peer, CASE WHEN direction = 'out' THEN 'first packet sent' ELSE 'first packet received' END,
-    min(at_ns)
-  FROM rtp GROUP BY peer, direction
+    min(first_ns)
+  FROM stream GROUP BY peer, direction
   UNION ALL
   SELECT format.peer,
     CASE WHEN direction = 'out' THEN 'first ' || kind || ' encoded'

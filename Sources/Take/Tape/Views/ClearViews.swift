@@ -16,36 +16,41 @@ enum ClearViews {
     let packets = try facts.packets()
     let told = try facts.clear().feedback.sorted { $0.row < $1.row }
     // The last packet of each number, of each end, up to the feedback.
-    var newest: [ViewFacts.End: [Int]] = [:]
+    var newest: [Number: Int] = [:]
     var next = 0
     for one in told {
       while next < packets.packets.count, packets.packets[next].row < one.row {
         let packet = packets.packets[next]
         if packet.transportSequence < 1 << 16 {
-          let end = packets.ends[packet.direction]
-          newest[end, default: [Int](repeating: -1, count: 1 << 16)][
-            Int(packet.transportSequence)] = next
+          newest[
+            Number(end: packet.direction, number: UInt16(packet.transportSequence))] = next
         }
         next += 1
       }
       // What comes in is about what was sent.
       let end = ViewFacts.End(
         peer: one.end.peer, direction: one.end.direction == "in" ? "out" : "in")
-      add(one, newest[end], packets, to: &rows)
+      let place = packets.ends.firstIndex(of: end) ?? -1
+      add(one, packets, to: &rows) { newest[Number(end: place, number: $0)] }
     }
     return rows
   }
 
+  /// A transport-wide number of one end.
+  private struct Number: Hashable {
+    var end: Int
+    var number: UInt16
+  }
+
   private static func add(
-    _ one: ClearFacts.Feedback, _ newest: [Int]?, _ packets: PacketFacts,
-    to rows: inout ComputedRows
+    _ one: ClearFacts.Feedback, _ packets: PacketFacts, to rows: inout ComputedRows,
+    newest: (UInt16) -> Int?
   ) {
     var ticks: [UInt16: Int32] = [:]
     for arrival in one.contents.arrivals { ticks[arrival.offset] = arrival.ticks }
     for offset in 0..<one.contents.count {
       let number = one.contents.base &+ offset
-      let place = newest?[Int(number)] ?? -1
-      let packet = place >= 0 ? packets.packets[place] : nil
+      let packet = newest(number).map { packets.packets[$0] }
       rows.add(one.row)
       rows.add(one.row >> 16)
       rows.add(one.end.peer)
@@ -110,11 +115,6 @@ enum ClearViews {
       }
     }
     return rows
-  }
-
-  private struct Number: Hashable {
-    var ssrc: UInt32
-    var sequence: UInt16
   }
 
   private struct Moment: Hashable {
