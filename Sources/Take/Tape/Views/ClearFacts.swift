@@ -87,7 +87,7 @@ struct ClearFacts {
     let rows = try facts.prepare(
       """
       SELECT peer, direction, local || ' ' || remote, bytes FROM packet
-      WHERE protocol = 'dtls' ORDER BY row
+      WHERE ssrc IS NULL AND protocol = 'dtls' ORDER BY row
       """)
     while try rows.step() {
       let (peer, direction, path) = rows.values(Int64.self, String.self, String.self)
@@ -190,7 +190,10 @@ struct ClearFacts {
     }
     guard !places.isEmpty else { return }
     let packets = try facts.prepare(
-      "SELECT row >> 16, peer, direction, bytes FROM packet WHERE protocol = 'rtcp' ORDER BY row")
+      """
+      SELECT row >> 16, peer, direction, bytes FROM packet
+      WHERE payload_type IS NULL AND ssrc IS NOT NULL ORDER BY row
+      """)
     while try packets.step() {
       let (step, peer, direction) = packets.values(Int64.self, Int64.self, String.self)
       guard steps.contains(step),
@@ -211,27 +214,24 @@ struct ClearFacts {
   }
 
   private mutating func readRetransmissions(_ facts: ViewFacts) throws(SQLiteError) {
-    let packets = try facts.prepare(
-      """
-      SELECT rtp.row, rtp.peer, rtp.direction, packet.bytes FROM rtp
-      JOIN packet ON packet.row = rtp.row AND packet.peer = rtp.peer
-        AND packet.direction = rtp.direction
-      WHERE NOT EXISTS (
-        SELECT 1 FROM track WHERE track.peer = rtp.peer AND track.direction = rtp.direction
-          AND track.payload_type = rtp.payload_type AND codec <> 'rtx')
-      ORDER BY rtp.row
-      """)
-    while try packets.step() {
-      let (row, peer, direction) = packets.values(Int64.self, Int64.self, String.self)
-      guard
+    let found = try facts.packets()
+    for packet in found.packets where !found.isMedia(packet) {
+      let end = found.ends[packet.direction]
+      let bytes = try facts.prepare(
+        """
+        SELECT bytes FROM packet WHERE row = \(packet.row) AND peer = \(end.peer)
+          AND direction = '\(end.direction == "out" ? "out" : "in")'
+        """)
+      guard try bytes.step(),
         let clear = opened(
-          Self.unwrapped(packets.bytes(3)), peer: peer, isOut: direction == "out", isRTCP: false)
+          Self.unwrapped(bytes.bytes(0)), peer: end.peer, isOut: end.direction == "out",
+          isRTCP: false)
       else { continue }
       hasKeys = true
       guard let header = try? RTPHeader(parsing: clear.span.bytes),
         let (sequence, payload) = RTX.unwrap(clear.span.bytes, header: header), !payload.isEmpty
       else { continue }
-      originals[Retransmission(row: row, peer: peer)] = sequence
+      originals[Retransmission(row: packet.row, peer: end.peer)] = sequence
     }
   }
 }

@@ -74,11 +74,12 @@ enum ClearViews {
       "row step peer at_ns direction:t ssrc payload_type sequence rtp_time size original_ssrc "
         + "original_sequence")
   ) { (facts, _) throws(SQLiteError) in
-    let clear = try facts.clear()
-    guard clear.hasKeys else { return try concluded(facts) }
     var rows = repair.empty()
     let packets = try facts.packets()
     let again = packets.packets.indices.filter { !packets.isMedia(packets.packets[$0]) }
+    guard !again.isEmpty else { return rows }
+    let clear = try facts.clear()
+    guard clear.hasKeys else { return try concluded(facts) }
     let sources = try originals(again, packets, clear, facts)
     for place in again {
       let packet = packets.packets[place]

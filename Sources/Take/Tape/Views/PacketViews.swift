@@ -33,31 +33,48 @@ enum PacketViews {
     let columns = "row, at_ns, size, ssrc, marker_type, sequence, rtp_time, path"
     let query =
       "SELECT \(columns) FROM packet_store WHERE marker_type IS NOT NULL ORDER BY row"
-    var came: [Wire: [(peer: Int64, at: Int64)]] = [:]
+    // The last arrival of each packet, and from each the one before it.
+    var came: [Wire: Int32] = [:]
+    var arrivals: [(peer: Int64, at: Int64, before: Int32)] = []
     let first = try facts.prepare(query)
     while try first.step() {
       guard let path = peers[first.integer(7)], !path.isOut else { continue }
-      came[Wire(first), default: []].append((path.peer, first.integer(1)))
+      let place = Int32(arrivals.count)
+      let before = came.updateValue(place, forKey: Wire(first)) ?? -1
+      arrivals.append((path.peer, first.integer(1), before))
     }
     var rows = oneWayDelay.empty()
     let second = try facts.prepare(query)
     while try second.step() {
       guard let path = peers[second.integer(7)], path.isOut else { continue }
       let at = second.integer(1)
-      let arrivals = came[Wire(second)]?.filter { $0.peer != path.peer } ?? []
-      let ends: [(peer: Int64, at: Int64)?] = arrivals.isEmpty ? [nil] : arrivals.map { $0 }
-      for end in ends {
-        rows.add(second.integer(0) >> 16)
-        rows.add(path.peer)
-        rows.add(end?.peer)
-        rows.add(at)
-        rows.add(second.integer(3) & 0xffff_ffff)
-        rows.add(second.integer(5) & 0xffff)
-        rows.add(second.integer(2))
-        rows.add(real: end.map { Double($0.at - at) / 1e6 })
+      var place = came[Wire(second)] ?? -1
+      var hasArrived = false
+      while place >= 0 {
+        let end = arrivals[Int(place)]
+        place = end.before
+        guard end.peer != path.peer else { continue }
+        hasArrived = true
+        add(second, path.peer, at, (end.peer, end.at), to: &rows)
       }
+      if !hasArrived { add(second, path.peer, at, nil, to: &rows) }
     }
     return rows
+  }
+
+  /// Adds a packet on its way to another end; nil: it did not come.
+  private static func add(
+    _ row: borrowing SQLiteStatement, _ peer: Int64, _ at: Int64,
+    _ end: (peer: Int64, at: Int64)?, to rows: inout ComputedRows
+  ) {
+    rows.add(row.integer(0) >> 16)
+    rows.add(peer)
+    rows.add(end?.peer)
+    rows.add(at)
+    rows.add(row.integer(3) & 0xffff_ffff)
+    rows.add(row.integer(5) & 0xffff)
+    rows.add(row.integer(2))
+    rows.add(real: end.map { Double($0.at - at) / 1e6 })
   }
 
   // MARK: The life of packets

@@ -164,11 +164,12 @@ struct StreamFacts {
     let share = share(of: packet.payloadType, in: number)
     let moment = Moment(stream: number, share: share, second: packet.at / 1_000_000_000)
     let jitter = measureJitter(packet, number, share)
-    update(&weights[moment, default: Weight()], packet, jitter)
-    update(&streams[number], share, packet)
+    Self.update(&weights[moment, default: Weight()], packet, jitter)
+    Self.update(&streams[number], share, packet)
   }
 
-  private func update(_ weight: inout Weight, _ packet: Packet, _ jitter: Double?) {
+  // Not of the value itself, which would be copied for it with all of its lists.
+  private static func update(_ weight: inout Weight, _ packet: Packet, _ jitter: Double?) {
     weight.packets += 1
     weight.bytes &+= packet.size
     guard let jitter else { return }
@@ -176,7 +177,7 @@ struct StreamFacts {
     weight.jitterPackets += 1
   }
 
-  private func update(_ stream: inout Stream, _ share: Int, _ packet: Packet) {
+  private static func update(_ stream: inout Stream, _ share: Int, _ packet: Packet) {
     stream.shares[share].packets += 1
     stream.shares[share].bytes &+= packet.size
     stream.shares[share].first = min(stream.shares[share].first, packet.at)
