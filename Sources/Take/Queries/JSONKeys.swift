@@ -140,6 +140,8 @@ package struct JSONKey: Sendable, Hashable {
     call.arguments addTrack source | what is sent: a pattern, a tone, or what the application \
     hands in
     call.arguments addTrack pattern | moving pictures
+    call.arguments addTrack echo | what is received, sent back
+    call.arguments addTrack application | what the application hands in
     call.arguments addTrack tone | a sine
     call.arguments addTrack framesPerSecond | of the pattern
     call.arguments addTrack width | of the pattern, pixels
@@ -264,6 +266,7 @@ package struct JSONKey: Sendable, Hashable {
     event.detail order iceRestart | whether ICE begins anew
     event.detail order subprotocols | subprotocols of a WebSocket
     event.detail order headers | headers of a request
+    event.detail order servers | STUN and TURN servers of a connection
     event.detail order url | the address
     event.detail order layers | layers of a simulcast
     """
