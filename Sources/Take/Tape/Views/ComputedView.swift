@@ -187,6 +187,30 @@ struct ComputedRows {
     }
   }
 
+  /// The same rows in the order of some columns of integers and texts, NULL first: that of a view
+  /// which groups by them.
+  func sorted(by columns: [Int]) -> ComputedRows {
+    func isBefore(_ left: Int, _ right: Int) -> Bool {
+      for column in columns {
+        let one = numbers[left * kinds.count + column]
+        let other = numbers[right * kinds.count + column]
+        guard one != other else { continue }
+        guard kinds[column] == .text, one != Self.null, other != Self.null else {
+          return one < other
+        }
+        return texts[Int(one)] < texts[Int(other)]
+      }
+      return false
+    }
+    var copy = self
+    copy.numbers = []
+    copy.numbers.reserveCapacity(numbers.count)
+    for row in (0..<count).sorted(by: isBefore) {
+      copy.numbers += numbers[row * kinds.count..<(row + 1) * kinds.count]
+    }
+    return copy
+  }
+
   /// The places of the rows by the values of a column of integers.
   func index(of column: Int) -> [Int64: [Int]] {
     var index: [Int64: [Int]] = [:]

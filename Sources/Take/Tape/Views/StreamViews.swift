@@ -25,7 +25,7 @@ enum StreamViews {
               .rounded(.toNearestOrAwayFromZero) : nil)
       }
     }
-    return rows
+    return rows.sorted(by: [0, 1, 2, 3])
   }
 
   private static let bitrate: ComputedView = ComputedView(
@@ -65,7 +65,7 @@ enum StreamViews {
     for (key, weight) in others {
       add(found.ends[key.end], key.second, key.protocolName, key.ssrc, weight)
     }
-    return rows
+    return rows.sorted(by: [0, 1, 2, 3, 4])
   }
 
   private static func before(_ left: StreamFacts.Moment, _ right: StreamFacts.Moment) -> Bool {
@@ -91,7 +91,7 @@ enum StreamViews {
       rows.add(Int64(places.count))
       rows.add(expected - Int64(places.count))
     }
-    return rows
+    return rows.sorted(by: [0, 1, 2])
   }
 
   /// The packets in the order of their places, each place once: when it was first met.
@@ -132,7 +132,7 @@ enum StreamViews {
       rows.add(moment.second)
       rows.add(real: sum.milliseconds / Double(sum.packets))
     }
-    return rows
+    return rows.sorted(by: [0, 1, 2])
   }
 
   private static let retransmission: ComputedView = ComputedView(
@@ -151,7 +151,7 @@ enum StreamViews {
         rows.add(number)
       }
     }
-    return rows
+    return rows.sorted(by: [0, 1, 2, 3, 4])
   }
 
   private static let lossBurst: ComputedView = ComputedView(
