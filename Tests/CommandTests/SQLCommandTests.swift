@@ -161,7 +161,7 @@ struct SQLCommandTests {
     // Over two lines, and a failure ends nothing.
     try await run.type("SELECT 5 *\r", until: "...> ")
     try await run.type("5 AS square;\r", until: "25")
-    try await run.type("SELECT nothing;\r", until: "no such column: nothing")
+    try await run.type("SELECT missing_word;\r", until: "no such column: missing_word")
     // The Tab key completes the name of a view.
     try await run.type("SELECT count(*) AS n FROM packet_l\t;\r", until: "448")
     try await run.type(".schema loss_burst\r", until: "the packet before them")

@@ -20,7 +20,7 @@ enum ViewModule {
       return SQLITE_OK
     }
     module.xEof = { cursor in ViewModule.isAtEnd(cursor) ? 1 : 0 }
-    module.xColumn = { cursor, context, column in ViewModule.give(cursor, context, column) }
+    module.xColumn = { cursor, context, column in ViewModule.putCell(cursor, context, column) }
     module.xRowid = { cursor, row in
       row?.pointee = ViewModule.cursor(cursor)?.pointee.place ?? 0
       return SQLITE_OK
@@ -218,7 +218,7 @@ enum ViewModule {
     return made.pointee.place >= Int64(reading.count)
   }
 
-  private static func give(
+  private static func putCell(
     _ cursor: UnsafeMutablePointer<sqlite3_vtab_cursor>?, _ context: OpaquePointer?, _ column: Int32
   ) -> Int32 {
     guard let made = self.cursor(cursor), let reading = reading(made) else { return SQLITE_ERROR }
