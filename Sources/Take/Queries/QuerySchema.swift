@@ -3,6 +3,7 @@ import Wire
 
 /// Tables and views with their columns, in the words of the schema: for whoever writes queries.
 package struct QuerySchema: Sendable {
+  /// A column of a table or view.
   package struct Column: Sendable, Hashable {
     package var name: String
     /// The type of a table's column; empty for one of a view.
@@ -10,6 +11,7 @@ package struct QuerySchema: Sendable {
     package var comment: String
   }
 
+  /// A table or view with what its comments say.
   package struct Table: Sendable, Hashable {
     package var name: String
     package var isView: Bool
