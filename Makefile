@@ -49,7 +49,7 @@ DEB ?= .build/retake.deb
 # The Swift runtime is linked in, so that what is built runs where Swift is not, and starts sooner.
 RELEASE = swift build -c release --static-swift-stdlib
 
-.PHONY: install deb docs demo one test test-main test-sockets test-long fuzz altered findings hostile sweep sample changes rows determinism lint interop captures bench soak release deps deps-test deps-lint deps-interop
+.PHONY: install deb docs demo one test test-main test-sockets test-long fuzz altered findings hostile sweep sample changes rows determinism lint interop views captures bench soak release deps deps-test deps-lint deps-interop
 
 # Two full stacks call each other over loopback; the take is replayed and looked into. Nothing is
 # optimised, because what a call of three seconds needs is there in half of the time then; where the
@@ -162,6 +162,18 @@ lint: deps-lint
 # Calls with other stacks in every direction, recorded and replayed.
 interop: release deps-interop $(VENV)/ready
 	$(VENV)/bin/python Tests/Interop/run.py --retake $(RETAKE) $(INTEROP)
+
+# Every view through DuckDB's SQLite scanner, its rows compared with those of SQLite: views are plain
+# SQL that other programs read too.
+VIEWS = .build/views-venv
+views: $(VIEWS)/ready
+	$(VIEWS)/bin/python Tests/Views/duckdb_views.py
+
+$(VIEWS)/ready: Tests/Views/requirements.txt
+	@.ci/packages python3-venv
+	$(PYTHON) -m venv --clear $(VIEWS)
+	$(VIEWS)/bin/pip install --quiet --disable-pip-version-check --requirement $<
+	touch $@
 
 # All of Captures/ recorded anew, after a change of the stack that alters what it sends.
 captures: release deps-interop $(VENV)/ready

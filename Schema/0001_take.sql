@@ -117,7 +117,9 @@ WITH pair AS (
     SELECT peer, local, remote, max(pair) AS pair FROM candidate_pair GROUP BY peer, local, remote
   ) AS named
   JOIN (
-    SELECT peer, pair, local, remote, max(row) FROM candidate_pair GROUP BY peer, pair
+    SELECT candidate_pair.peer AS peer, pair, local, remote FROM candidate_pair JOIN (
+      SELECT max("row") AS "row" FROM candidate_pair GROUP BY peer, pair
+    ) AS newest ON newest."row" = candidate_pair."row"
   ) AS last ON last.peer = named.peer AND last.pair = named.pair
 )
 SELECT path, peer, direction, local, remote FROM path WHERE peer > 0
@@ -189,7 +191,7 @@ FROM turned WHERE one IS NOT NULL;
 -- and indications of TURN, over UDP or TCP, or over TCP between the ends (RFC 6544).
 CREATE VIEW packet AS
 SELECT
-  packet_store.row AS row,
+  packet_store.row AS "row",
   packet_store.row >> 16 AS step,
   path_end.peer AS peer,
   packet_store.at_ns AS at_ns,           -- kernel receive time ('in'), time of sending ('out')
@@ -203,25 +205,25 @@ SELECT
     WHEN packet_store.size = 0 THEN 'other'
     ELSE (
       SELECT CASE
-        WHEN first < x'04' THEN 'stun'
-        WHEN first >= x'14' AND first < x'40' THEN 'dtls'
-        WHEN first >= x'40' AND first < x'50' THEN 'turn'
+        WHEN "first" < '04' THEN 'stun'
+        WHEN "first" >= '14' AND "first" < '40' THEN 'dtls'
+        WHEN "first" >= '40' AND "first" < '50' THEN 'turn'
         ELSE 'other'
       END
       FROM (
-        SELECT substr(wire.bytes, packet_store.position % 8152 + 1, 1) AS first
+        SELECT hex(substr(wire.bytes, packet_store.position % 8152 + 1, 1)) AS "first"
         FROM wire WHERE wire.piece = packet_store.position / 8152
       )
     )
   END AS protocol,
-  packet_store.ssrc & 0xffffffff AS ssrc,
+  packet_store.ssrc & 4294967295 AS ssrc,
   packet_store.marker_type & 127 AS payload_type,
-  packet_store.sequence & 0xffff AS sequence,
-  packet_store.rtp_time & 0xffffffff AS rtp_time,
+  packet_store.sequence & 65535 AS sequence,
+  packet_store.rtp_time & 4294967295 AS rtp_time,
   (packet_store.marker_type >> 7) & 1 AS marker,
-  packet_store.transport_sequence & 0xffff AS transport_sequence,
+  packet_store.transport_sequence & 65535 AS transport_sequence,
   CASE                                   -- as on the wire; most stand in one piece, some in two
-    WHEN packet_store.size = 0 THEN x''
+    WHEN packet_store.size = 0 THEN CAST('' AS BLOB)
     WHEN packet_store.position % 8152 + packet_store.size <= 8152 THEN (
       SELECT substr(wire.bytes, packet_store.position % 8152 + 1, packet_store.size)
       FROM wire WHERE wire.piece = packet_store.position / 8152
@@ -243,7 +245,7 @@ SELECT
     SELECT destination FROM carried_path WHERE carried_path.path = packet_store.path
   ) AS outer_destination
 -- A cross join, so that packets come in their order where nobody asks for another one.
-FROM packet_store CROSS JOIN path_end USING (path);
+FROM packet_store CROSS JOIN path_end WHERE path_end.path = packet_store.path;
 
 -- RTCP blocks in the clear.
 CREATE TABLE rtcp (
@@ -325,7 +327,7 @@ CREATE TABLE media (
 -- row per call of a codec.
 CREATE VIEW frame AS
 SELECT
-  frame_store.row AS row,
+  frame_store.row AS "row",
   frame_store.row >> 16 AS step,
   format.peer AS peer,
   frame_store.at_ns AS at_ns,
@@ -335,7 +337,7 @@ SELECT
   format.codec AS codec,
   format.ssrc AS ssrc,
   -- As on the wire ('in'), from 0 before the stream's offset ('out').
-  frame_store.rtp_time & 0xffffffff AS rtp_time,
+  frame_store.rtp_time & 4294967295 AS rtp_time,
   format.key AS key,
   format.width AS width,
   format.height AS height,
@@ -353,7 +355,7 @@ SELECT
   frame_store.digest AS digest,
   CASE                                     -- in the clear; most stand in one or two pieces
     WHEN frame_store.position IS NULL THEN NULL
-    WHEN frame_store.size = 0 THEN x''
+    WHEN frame_store.size = 0 THEN CAST('' AS BLOB)
     WHEN frame_store.position % 8152 + frame_store.size <= 8152 THEN (
       SELECT substr(media.bytes, frame_store.position % 8152 + 1, frame_store.size)
       FROM media WHERE media.piece = frame_store.position / 8152
@@ -467,7 +469,7 @@ CREATE TABLE call_reply (
 -- Calls with their answers.
 CREATE VIEW call AS
 SELECT
-  call_request.row AS row,
+  call_request.row AS "row",
   call_request.step AS step,
   call_request.peer AS peer,
   call_request.at_ns AS at_ns,
@@ -583,8 +585,8 @@ CREATE TABLE message_store (
 -- Messages of data channels: sent ('out') at the call of send, received ('in') when complete.
 CREATE VIEW message AS
 SELECT
-  message_store.row AS row,
-  message_store.step AS step,
+  message_store.row AS "row",
+  message_store."row" >> 16 AS step,
   message_store.peer AS peer,
   message_store.at_ns AS at_ns,
   message_store.channel AS channel,
@@ -595,12 +597,9 @@ SELECT
   message_store.bytes AS bytes,
   CASE message_store.binary WHEN 0 THEN CAST(message_store.bytes AS TEXT) END AS text,
   message_store.digest AS digest,
-  (                                      -- why it was not sent; NULL: it was
-    SELECT call_reply.error FROM call_reply
-    WHERE message_store.call IS NOT NULL AND call_reply.call = message_store.call
-      AND call_reply.row BETWEEN message_store.row AND message_store.row | 65535
-  ) AS error
-FROM message_store;
+  call_reply.error AS error              -- why it was not sent; NULL: it was
+FROM message_store LEFT JOIN call_reply ON call_reply.call = message_store.call
+  AND call_reply.row BETWEEN message_store.row AND message_store.row | 65535;
 
 -- Other things that a peer told its application.
 CREATE TABLE event (
@@ -691,19 +690,21 @@ GROUP BY made.peer, made.channel;
 CREATE VIEW stream AS
 SELECT
   peer, direction, ssrc, payload_type,
-  count(*) AS packets,
+  count("row") AS packets,
   sum(size) AS bytes,
   min(at_ns) AS first_ns,
   max(at_ns) AS last_ns,
-  round(sum(size) * 8e9 / nullif(max(at_ns) - min(at_ns), 0)) AS bits_per_second
-FROM packet WHERE protocol = 'rtp'
+  CASE
+    WHEN max(at_ns) > min(at_ns) THEN round(sum(size) * 8e9 / (max(at_ns) - min(at_ns)))
+  END AS bits_per_second
+FROM rtp
 GROUP BY peer, direction, ssrc, payload_type;
 
 -- Bits per second on the wire, UDP payload, for every second of the take.
 CREATE VIEW bitrate AS
 SELECT
   peer, direction, at_ns / 1000000000 AS second, protocol, ssrc,
-  count(*) AS packets,
+  count("row") AS packets,
   sum(size) * 8 AS bits_per_second
 FROM packet
 GROUP BY peer, direction, second, protocol, ssrc;
@@ -717,11 +718,11 @@ WITH
   spaced AS (
     SELECT peer, direction, ssrc, row,
       ((sequence - lag(sequence) OVER stream + 32768) & 65535) - 32768 AS step_size,
-      ((rtp_time - lag(rtp_time) OVER stream + 0x80000000) & 0xffffffff) - 0x80000000 AS ticks,
+      ((rtp_time - lag(rtp_time) OVER stream + 2147483648) & 4294967295) - 2147483648 AS ticks,
       at_ns - lag(at_ns) OVER stream AS pause,
       lag(at_ns) OVER stream - first_value(at_ns) OVER stream AS lasted,
       row_number() OVER stream - 1.0 AS packets
-    FROM packet WHERE protocol = 'rtp'
+    FROM rtp
     WINDOW stream AS (PARTITION BY peer, direction, ssrc ORDER BY row)
   ),
   marked AS (
@@ -765,12 +766,12 @@ SELECT
   (came.at_ns - sent.at_ns) / 1e6 AS delay_ms  -- NULL: it did not come
 FROM (
   SELECT packet_store.row >> 16 AS step, path.peer AS peer, at_ns, size, marker_type, rtp_time,
-    ssrc & 0xffffffff AS ssrc, sequence & 0xffff AS sequence
+    ssrc & 4294967295 AS ssrc, sequence & 65535 AS sequence
   FROM packet_store JOIN path USING (path)
   WHERE path.direction = 'out' AND marker_type IS NOT NULL
 ) AS sent LEFT JOIN (
   SELECT path.peer AS peer, at_ns, size, marker_type, rtp_time,
-    ssrc & 0xffffffff AS ssrc, sequence & 0xffff AS sequence
+    ssrc & 4294967295 AS ssrc, sequence & 65535 AS sequence
   FROM packet_store JOIN path USING (path)
   WHERE path.direction = 'in' AND marker_type IS NOT NULL
 ) AS came
@@ -783,20 +784,24 @@ CREATE VIEW jitter AS
 WITH
   -- What was concluded of a stream of others may be revised: the last row counts.
   clock AS (
-    SELECT peer, direction, payload_type, clock_rate FROM track
-    WHERE row IN (
-      SELECT max(row) FROM track WHERE clock_rate > 0 GROUP BY peer, direction, payload_type)
+    SELECT track.peer AS peer, track.direction AS direction, track.payload_type AS payload_type,
+      track.clock_rate AS clock_rate
+    FROM track JOIN (
+      SELECT max("row") AS "row" FROM track WHERE clock_rate > 0
+      GROUP BY peer, direction, payload_type
+    ) AS newest ON newest."row" = track."row"
   ),
   spaced AS (
-    SELECT packet.peer AS peer, packet.ssrc AS ssrc, at_ns, clock_rate,
+    SELECT rtp.peer AS peer, rtp.ssrc AS ssrc, at_ns, clock_rate,
       at_ns - lag(at_ns) OVER stream AS arrival_ns,
-      ((rtp_time - lag(rtp_time) OVER stream + 0x80000000) & 0xffffffff) - 0x80000000 AS ticks
-    FROM packet JOIN clock USING (peer, direction, payload_type)
-    WHERE direction = 'in' AND protocol = 'rtp'
-    WINDOW stream AS (PARTITION BY packet.peer, packet.ssrc ORDER BY row)
+      ((rtp_time - lag(rtp_time) OVER stream + 2147483648) & 4294967295) - 2147483648 AS ticks
+    FROM rtp JOIN clock ON clock.peer = rtp.peer AND clock.direction = rtp.direction
+      AND clock.payload_type = rtp.payload_type
+    WHERE rtp.direction = 'in'
+    WINDOW stream AS (PARTITION BY rtp.peer, rtp.ssrc ORDER BY rtp."row")
   )
 SELECT
-  peer, ssrc, at_ns / 1000000000 AS second,
+  peer, ssrc, (at_ns - at_ns % 1000000000) / 1000000000 AS second,
   avg(abs(arrival_ns / 1e6 - ticks * 1e3 / clock_rate)) AS jitter_ms
 FROM spaced WHERE arrival_ns IS NOT NULL
 GROUP BY peer, ssrc, second;
@@ -805,60 +810,70 @@ GROUP BY peer, ssrc, second;
 -- checks for consent (RFC 7675), which show in the samples of getStats.
 CREATE VIEW round_trip AS
 WITH
-  sample AS MATERIALIZED (
-    SELECT row, peer, at_ns, type, id, members FROM stat
-    WHERE type IN ('candidate-pair', 'transport', 'local-candidate')
-  ),
   -- What getStats names the pairs in use, from when on.
   name AS (
-    SELECT peer, members ->> '$.selectedCandidatePairId' AS id, min(row) AS since
-    FROM sample WHERE type = 'transport' AND members ->> '$.selectedCandidatePairId' IS NOT NULL
-    GROUP BY peer, 2
+    SELECT peer, (members ->> '$.selectedCandidatePairId') AS id, min("row") AS since
+    FROM stat WHERE type = 'transport' AND (members ->> '$.selectedCandidatePairId') IS NOT NULL
+    GROUP BY peer, (members ->> '$.selectedCandidatePairId')
   ),
-  -- The numbers of these pairs; of several transports, the own address tells whose they are.
-  numbered AS MATERIALIZED (
-    SELECT name.peer AS peer, name.id AS id, (
-      SELECT pair FROM candidate_pair
-      WHERE candidate_pair.peer = name.peer AND selected = 1 AND candidate_pair.row < since
-        AND local IN (address || ':' || port, '[' || address || ']:' || port)
-      ORDER BY row DESC LIMIT 1
-    ) AS pair
+  -- The first sample of each pair and of each own candidate.
+  first_sample AS (
+    SELECT peer, type, id, min("row") AS "row" FROM stat
+    WHERE type IN ('candidate-pair', 'local-candidate') GROUP BY peer, type, id
+  ),
+  own AS (
+    SELECT stat.peer AS peer, stat.type AS type, stat.id AS id,
+      (members ->> '$.localCandidateId') AS candidate,
+      (members ->> '$.address') AS address, (members ->> '$.port') AS port
+    FROM first_sample JOIN stat ON stat."row" = first_sample."row"
+  ),
+  -- The last row of each of these pairs before it was named; of several transports, the own address
+  -- tells whose they are.
+  chosen AS (
+    SELECT name.peer AS peer, name.id AS id, max(candidate_pair."row") AS "row"
     FROM name
-    JOIN (
-      SELECT peer, id, min(row), members ->> '$.localCandidateId' AS own FROM sample
-      WHERE type = 'candidate-pair' GROUP BY peer, id
-    ) USING (peer, id)
-    JOIN (
-      SELECT peer, id AS own, min(row),
-        members ->> '$.address' AS address, members ->> '$.port' AS port
-      FROM sample WHERE type = 'local-candidate' GROUP BY peer, own
-    ) USING (peer, own)
+    JOIN own AS pair
+      ON pair.type = 'candidate-pair' AND pair.peer = name.peer AND pair.id = name.id
+    JOIN own AS local ON local.type = 'local-candidate' AND local.peer = name.peer
+      AND local.id = pair.candidate
+    JOIN candidate_pair ON candidate_pair.peer = name.peer AND candidate_pair.selected = 1
+      AND candidate_pair."row" < name.since
+      AND candidate_pair.local IN (
+        local.address || ':' || local.port, '[' || local.address || ']:' || local.port)
+    GROUP BY name.peer, name.id
+  ),
+  -- When each pair was selected, and when left.
+  spell AS (
+    SELECT peer, pair, local, remote, selected, "row",
+      lead("row") OVER (PARTITION BY peer, pair ORDER BY "row") AS next_row
+    FROM candidate_pair
   ),
   seen AS (
-    SELECT row, peer, at_ns, pair, local, remote, responses_received AS responses,
-      total_round_trip_time AS total, current_round_trip_time AS current
+    SELECT "row", peer, at_ns, pair, local, remote, responses_received AS responses,
+      total_round_trip_time AS total, current_round_trip_time AS recent
     FROM candidate_pair WHERE selected = 1
     UNION ALL
-    SELECT sample.row, sample.peer, sample.at_ns, numbered.pair, local, remote,
-      members ->> '$.responsesReceived', members ->> '$.totalRoundTripTime',
-      members ->> '$.currentRoundTripTime'
-    FROM numbered
-    JOIN sample ON sample.peer = numbered.peer AND sample.id = numbered.id
-    JOIN candidate_pair ON candidate_pair.row = (
-      SELECT row FROM candidate_pair AS past
-      WHERE past.peer = numbered.peer AND past.pair = numbered.pair AND past.row < sample.row
-      ORDER BY row DESC LIMIT 1)
-    WHERE selected = 1
+    SELECT stat."row", stat.peer, stat.at_ns, spell.pair, spell.local, spell.remote,
+      CAST((stat.members ->> '$.responsesReceived') AS BIGINT),
+      CAST((stat.members ->> '$.totalRoundTripTime') AS DOUBLE),
+      CAST((stat.members ->> '$.currentRoundTripTime') AS DOUBLE)
+    FROM chosen
+    JOIN candidate_pair AS numbered ON numbered."row" = chosen."row"
+    JOIN stat ON stat.type = 'candidate-pair' AND stat.peer = chosen.peer AND stat.id = chosen.id
+    JOIN spell ON spell.peer = chosen.peer AND spell.pair = numbered.pair
+      AND spell."row" < stat."row" AND (spell.next_row IS NULL OR spell.next_row >= stat."row")
+    WHERE spell.selected = 1
   ),
   measured AS (
-    SELECT *, responses - lag(responses, 1, 0) OVER way AS checks,
-      total - lag(total, 1, 0) OVER way AS seconds
-    FROM seen WINDOW way AS (PARTITION BY peer, pair ORDER BY row)
+    SELECT "row", peer, at_ns, local, remote, recent,
+      responses - lag(responses, 1, 0) OVER (PARTITION BY peer, pair ORDER BY "row") AS checks,
+      total - lag(total, 1, 0.0) OVER (PARTITION BY peer, pair ORDER BY "row") AS seconds
+    FROM seen
   )
 SELECT
-  row >> 16 AS step, peer, at_ns, local, remote,
+  "row" >> 16 AS step, peer, at_ns, local, remote,
   checks,  -- how many were answered since the row before: the round trip is their mean
-  1e3 * iif(checks = 1, current, seconds / checks) AS round_trip_ms
+  1e3 * CASE WHEN checks = 1 THEN recent ELSE seconds / checks END AS round_trip_ms
 FROM measured WHERE checks > 0;
 
 -- When the first frame of each track was decoded, from the peer's genesis and from `connected`.
@@ -878,19 +893,26 @@ GROUP BY frame.peer, frame.track;
 -- The loudness of every track in every 100 ms, on the scales in use.
 CREATE VIEW audio_level AS
 SELECT
-  row >> 16 AS step, peer, at_ns, track, direction, voice,
+  "row" >> 16 AS step, peer, at_ns, track, direction, voice,
   -- The RMS in dB relative to full scale, at least -127.
-  CASE energy WHEN 0 THEN -127.0
-    ELSE max(-127.0, round(10 * log10(energy / (samples * 1073741824.0)), 1)) END AS dbov,
+  CASE WHEN decibels < -127 THEN -127.0 ELSE round(decibels, 1) END AS dbov,
   -- The same from 0 to 1, as W3C audioLevel has it.
-  round(min(1, sqrt(energy * 1.0 / samples) / 32767), 6) AS level,
+  CASE WHEN amplitude > 32767 THEN 1.0 ELSE round(amplitude / 32767, 6) END AS level,
   -- And as meters show it: -60 dBov and less is 0, comfortable speech is 50 to 70.
-  CASE energy WHEN 0 THEN 0
-    ELSE CAST(max(0, min(100, round(
-      100 * (10 * log10(energy / (samples * 1073741824.0)) + 60) / 60))) AS INTEGER) END AS percent,
+  CAST(CASE
+    WHEN decibels <= -60 THEN 0
+    WHEN decibels >= 0 THEN 100
+    ELSE round(100 * (decibels + 60) / 60)
+  END AS INTEGER) AS percent,
   -sender_level AS sender_dbov,  -- what the sender's packets say (RFC 6464), the loudest of them
   meter / 32767.0 AS libwebrtc_level  -- as the audioLevel of libwebrtc's getStats behaves
-FROM level;
+FROM (
+  SELECT *,
+    CASE WHEN energy = 0 THEN -127.0 ELSE 10 * log10(energy / (samples * 1073741824.0)) END
+      AS decibels,
+    sqrt(energy * 1.0 / samples) AS amplitude
+  FROM level
+) AS measured;
 
 -- Who spoke when: audio of -47 dBov or more, joined over pauses of up to half a second, for at
 -- least 0.2 s. Levels are the sender's (RFC 6464), or the mixer's (RFC 6465), where it told them,
@@ -899,16 +921,20 @@ CREATE VIEW speaker AS
 SELECT
   speech.peer AS peer,
   -- Who: label of the peer, in or out, track, and the CSRC of a voice in a mix.
-  peer.label || '/' || direction || '/' || track || coalesce('/' || contributor, '') AS participant,
-  track,
-  direction,
-  contributor,
-  from_ns,
-  max(to_ns) AS to_ns,
-  (max(to_ns) - from_ns) / 1e9 AS seconds,
-  round(decibels * 1.0 / blocks, 1) AS dbov  -- the mean while speaking
-FROM speech JOIN peer ON peer.peer = speech.peer
-GROUP BY speech.peer, track, direction, contributor, from_ns;
+  peer.label || '/' || speech.direction || '/' || speech.track
+    || coalesce('/' || speech.contributor, '') AS participant,
+  speech.track AS track,
+  speech.direction AS direction,
+  speech.contributor AS contributor,
+  speech.from_ns AS from_ns,
+  speech.to_ns AS to_ns,
+  (speech.to_ns - speech.from_ns) / 1e9 AS seconds,
+  round(speech.decibels * 1.0 / speech.blocks, 1) AS dbov  -- the mean while speaking
+FROM (
+  SELECT max("row") AS "row" FROM speech GROUP BY peer, track, direction, contributor, from_ns
+) AS newest
+JOIN speech ON speech."row" = newest."row"
+JOIN peer ON peer.peer = speech.peer;
 
 -- Who was the dominant speaker of each peer when, as the peer told its application.
 CREATE VIEW dominant_speaker AS
@@ -946,12 +972,20 @@ SELECT
   members ->> '$.framesDecoded' AS frames_decoded,
   members ->> '$.framesPerSecond' AS frames_per_second,
   members ->> '$.freezeCount' AS freeze_count,
-  -- The mean time that a frame or sample has waited for its turn.
-  1e3 * (members ->> '$.jitterBufferDelay') / nullif(members ->> '$.jitterBufferEmittedCount', 0)
-    AS jitter_buffer_ms,
+  -- How long a frame or sample waited for its turn: the mean of those since the sample before.
+  1e3 * CASE WHEN emitted > 0 THEN delay / emitted END AS jitter_buffer_ms,
   members ->> '$.concealedSamples' AS concealed_samples,
   members ->> '$.audioLevel' AS audio_level
-FROM stat WHERE type = 'inbound-rtp';
+FROM (
+  SELECT "row" >> 16 AS step, peer, at_ns, id, members,
+    CAST((members ->> '$.jitterBufferDelay') AS DOUBLE)
+      - lag(CAST((members ->> '$.jitterBufferDelay') AS DOUBLE), 1, 0.0) OVER (
+        PARTITION BY peer, id ORDER BY "row") AS delay,
+    CAST((members ->> '$.jitterBufferEmittedCount') AS BIGINT)
+      - lag(CAST((members ->> '$.jitterBufferEmittedCount') AS BIGINT), 1, 0) OVER (
+        PARTITION BY peer, id ORDER BY "row") AS emitted
+  FROM stat WHERE type = 'inbound-rtp'
+) AS sampled;
 
 -- What getStats said of every sent stream, sample by sample.
 CREATE VIEW outbound_rtp AS
@@ -979,13 +1013,13 @@ SELECT
   1e3 * (members ->> '$.roundTripTime') AS round_trip_ms
 FROM stat
 WHERE type IN ('remote-inbound-rtp', 'remote-outbound-rtp')
-  AND members ->> '$.roundTripTime' IS NOT NULL;
+  AND (members ->> '$.roundTripTime') IS NOT NULL;
 
 -- Frames per second: encoded ('out'), and decoded and shown ('in').
 CREATE VIEW frame_rate AS
 SELECT
   peer, track, direction, at_ns / 1000000000 AS second,
-  count(*) AS frames,
+  count("row") AS frames,
   sum(key) AS key_frames,
   max(width) AS width,
   max(height) AS height
@@ -1002,15 +1036,16 @@ FROM (
   FROM frame WHERE kind = 'video' AND outcome IN ('encoded', 'decoded')
   WINDOW pictures AS (PARTITION BY peer, track, direction ORDER BY row)
 )
-WHERE width IS NOT from_width OR height IS NOT from_height;
+WHERE coalesce(width, -1) <> coalesce(from_width, -1)
+  OR coalesce(height, -1) <> coalesce(from_height, -1);
 
 -- Freezes, by the rule of freezeCount: a gap between shown video frames of at least three times the
 -- mean of the 30 gaps before it and at least 150 ms more than it, after 5 gaps. Gaps of more than
 -- 5 s are pauses and count nowhere.
-CREATE VIEW freeze AS
+CREATE VIEW "freeze" AS
 WITH
   shown AS (
-    SELECT frame_store.row AS row, format.peer AS peer, format.track AS track,
+    SELECT frame_store.row AS "row", format.peer AS peer, format.track AS track,
       frame_store.at_ns AS at_ns,
       frame_store.at_ns - lag(frame_store.at_ns) OVER (
         PARTITION BY format.peer, format.track ORDER BY frame_store.row) AS gap_ns
@@ -1030,7 +1065,7 @@ SELECT
   gap_ns / 1e6 AS gap_ms,
   mean_ns / 1e6 AS mean_ms    -- the usual time between video frames before it
 FROM averaged
-WHERE gaps >= 5 AND gap_ns >= max(3 * mean_ns, mean_ns + 150000000);
+WHERE gaps >= 5 AND gap_ns >= 3 * mean_ns AND gap_ns >= mean_ns + 150000000;
 
 -- How long each machine was in each state; the last state lasts to the end of the take.
 CREATE VIEW state_time AS
@@ -1060,7 +1095,7 @@ WITH
   run AS (
     SELECT *, sum(is_other) OVER (PARTITION BY peer ORDER BY row) AS number
     FROM (
-      SELECT *, pair IS NOT lag(pair) OVER (PARTITION BY peer ORDER BY row) AS is_other
+      SELECT *, iif(pair = lag(pair) OVER (PARTITION BY peer ORDER BY "row"), 0, 1) AS is_other
       FROM change WHERE selected = 1
     )
   ),
@@ -1085,22 +1120,25 @@ SELECT
 FROM followed
 -- Of calls between others what was known in the end; their pairs say themselves when they are left.
 LEFT JOIN (
-  SELECT peer, pair, local, local_type, remote, remote_type, max(row)
-  FROM candidate_pair WHERE peer IN (SELECT peer FROM peer WHERE role = 'observed')
-  GROUP BY peer, pair
+  SELECT candidate_pair.peer AS peer, pair, local, local_type, remote, remote_type
+  FROM candidate_pair
+  JOIN (
+    SELECT max("row") AS "row" FROM candidate_pair GROUP BY peer, pair
+  ) AS newest ON newest."row" = candidate_pair."row"
+  JOIN peer ON peer.peer = candidate_pair.peer AND peer.role = 'observed'
 ) AS last ON last.peer = followed.peer AND last.pair = followed.pair
 WHERE before = 0 ORDER BY followed.peer, followed.pair, followed.row;
 
 -- Retransmitted packets per second (RTX, RFC 4588): RTP whose payload type no track is sent with.
 CREATE VIEW retransmission AS
 SELECT
-  peer, direction, ssrc, payload_type, at_ns / 1000000000 AS second,
-  count(*) AS packets,
+  peer, direction, ssrc, payload_type, (at_ns - at_ns % 1000000000) / 1000000000 AS second,
+  count("row") AS packets,
   sum(size) AS bytes
-FROM packet
-WHERE protocol = 'rtp' AND NOT EXISTS (
+FROM rtp
+WHERE NOT EXISTS (
   SELECT 1 FROM track
-  WHERE track.peer = packet.peer AND track.direction = packet.direction
-    AND track.payload_type = packet.payload_type
+  WHERE track.peer = rtp.peer AND track.direction = rtp.direction
+    AND track.payload_type = rtp.payload_type
 )
 GROUP BY peer, direction, ssrc, payload_type, second;

@@ -36,9 +36,9 @@ CREATE TABLE carriage (
 CREATE VIEW participant AS
 SELECT
   actor, participant, max(id) AS id, max(name) AS name, max(local) AS local,
-  min(iif(present, at_ns, NULL)) AS entered_ns,
+  min(CASE WHEN present = 1 THEN at_ns END) AS entered_ns,
   -- NULL: still there at the end of the take.
-  iif(sum(iif(present, 1, -1)) > 0, NULL, max(at_ns)) AS left_ns
+  CASE WHEN sum(CASE WHEN present = 1 THEN 1 ELSE -1 END) <= 0 THEN max(at_ns) END AS left_ns
 FROM presence
 GROUP BY actor, participant;
 
@@ -65,7 +65,7 @@ WHERE carriage.carried = 1;
 -- carries several people at once, nobody knows who it was: participant and id are NULL.
 CREATE VIEW participant_speaker AS
 WITH
-  carrier AS MATERIALIZED (
+  carrier AS (
     SELECT actor, participant, id, peer, track, direction, from_ns, to_ns FROM participant_track
   ),
   spoken AS (
@@ -75,8 +75,9 @@ WITH
       speaker.contributor AS contributor,
       speaker.from_ns AS from_ns, speaker.to_ns AS to_ns, speaker.seconds AS seconds,
       speaker.dbov AS dbov,
-      max(carrier.from_ns, speaker.from_ns) AS begin_ns,
-      min(carrier.to_ns, speaker.to_ns) AS end_ns
+      CASE WHEN carrier.from_ns > speaker.from_ns THEN carrier.from_ns ELSE speaker.from_ns END
+        AS begin_ns,
+      CASE WHEN carrier.to_ns < speaker.to_ns THEN carrier.to_ns ELSE speaker.to_ns END AS end_ns
     FROM speaker JOIN carrier
       ON carrier.peer = speaker.peer AND carrier.track = speaker.track
       AND carrier.direction = speaker.direction
@@ -84,7 +85,7 @@ WITH
   ),
   judged AS (
     -- Whether somebody else's part begins before one before it ends.
-    SELECT *, max(begin_ns < former_ns) OVER (
+    SELECT *, max(CASE WHEN begin_ns < former_ns THEN 1 ELSE 0 END) OVER (
       PARTITION BY peer, track, direction, contributor, from_ns) AS is_mixed
     FROM (
       SELECT *, max(end_ns) OVER (
@@ -94,7 +95,8 @@ WITH
     )
   )
 SELECT DISTINCT
-  actor, iif(is_mixed, NULL, participant) AS participant, iif(is_mixed, NULL, id) AS id,
+  actor, CASE WHEN is_mixed = 0 THEN participant END AS participant,
+  CASE WHEN is_mixed = 0 THEN id END AS id,
   peer, track, from_ns, to_ns, seconds, dbov
 FROM judged;
 
@@ -103,20 +105,23 @@ CREATE VIEW participant_stat AS
 WITH
   known AS (
     -- The last name of its m-section.
-    SELECT peer, track, mid, max(row) FROM track WHERE mid IS NOT NULL GROUP BY peer, track
+    SELECT track.peer AS peer, track.track AS track, track.mid AS mid
+    FROM track JOIN (
+      SELECT max("row") AS "row" FROM track WHERE mid IS NOT NULL GROUP BY peer, track
+    ) AS newest ON newest."row" = track."row"
   ),
   moment AS (
-    SELECT row, NULL AS carriage, 0 AS more, peer, members ->> '$.mid' AS mid,
-      iif(type = 'inbound-rtp', 'in', 'out') AS direction, at_ns
+    SELECT "row", NULL AS carriage, 0 AS more, peer, (members ->> '$.mid') AS mid,
+      CASE WHEN type = 'inbound-rtp' THEN 'in' ELSE 'out' END AS direction, at_ns
     FROM stat WHERE type IN ('inbound-rtp', 'outbound-rtp')
     UNION ALL
-    SELECT NULL, carriage.row, iif(carried, 1, -1), carriage.peer, known.mid, carriage.direction,
+    SELECT NULL, carriage."row", CASE WHEN carried = 1 THEN 1 ELSE -1 END, carriage.peer, known.mid, carriage.direction,
       carriage.at_ns
     FROM carriage JOIN known ON known.peer = carriage.peer AND known.track = carriage.track
   ),
   -- What carried the stream of each sample, in one pass over both; a mix is nobody's own.
   placed AS (
-    SELECT row, max(carriage) OVER past AS carriage, sum(more) OVER past AS carriers
+    SELECT "row", max(carriage) OVER past AS carriage, sum(more) OVER past AS carriers
     FROM moment WINDOW past AS (
       PARTITION BY peer, mid, direction ORDER BY at_ns, row IS NOT NULL
       ROWS UNBOUNDED PRECEDING)
@@ -124,12 +129,12 @@ WITH
 SELECT
   carriage.actor AS actor, carriage.participant AS participant, participant.id AS participant_id,
   carriage.media AS media, carriage.kind AS kind,
-  stat.step AS step, stat.peer AS peer, stat.at_ns AS at_ns, stat.id AS id, stat.type AS type,
+  stat."row" >> 16 AS step, stat.peer AS peer, stat.at_ns AS at_ns, stat.id AS id, stat.type AS type,
   stat.members AS members
 FROM placed
   JOIN stat ON stat.row = placed.row
   JOIN carriage ON carriage.row = placed.carriage
   JOIN participant
     ON participant.actor = carriage.actor AND participant.participant = carriage.participant
-WHERE carriage.carried = 1 AND carriers = 1 AND stat.members ->> '$.kind' = carriage.kind
+WHERE carriage.carried = 1 AND carriers = 1 AND (stat.members ->> '$.kind') = carriage.kind
   AND stat.at_ns < coalesce((SELECT at_ns FROM ending), (SELECT max(at_ns) FROM tape));

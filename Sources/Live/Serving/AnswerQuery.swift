@@ -13,6 +13,8 @@ package struct AnswerQuery {
 
   /// The variable that has the query.
   static let variable = "RETAKE_QUERY"
+  /// The variable that says how: `csv`, or else JSON.
+  static let formVariable = "RETAKE_QUERY_FORM"
   /// The longest answer in bytes; it is cut after the row that goes beyond.
   static let answerBytes = 32 << 20
   private static let rowMaximum = 20_000
@@ -41,7 +43,8 @@ package struct AnswerQuery {
     let connection = try TakeFile.openForQueries(take, keepsInMemory: true)
     do throws(SQLiteError) {
       try connection.restrict(SQLiteReadLimits(cellBytes: Self.cellBytes))
-      return try rows(sql, connection)
+      let form = ProcessInfo.processInfo.environment[Self.formVariable]
+      return try form == "csv" ? lines(sql, connection) : rows(sql, connection)
     } catch {
       throw TapeError(
         path: take, place: SQLConsole.queryPlace, reason: error.refusal ?? error.message,
@@ -49,14 +52,41 @@ package struct AnswerQuery {
     }
   }
 
-  private func rows(_ sql: String, _ connection: borrowing SQLiteConnection)
-    throws(SQLiteError) -> String
+  private func prepared(_ sql: String, _ connection: borrowing SQLiteConnection)
+    throws(SQLiteError) -> SQLiteStatement
   {
     let statement = try connection.prepare(sql)
     // What gives no rows asks nothing.
     guard statement.isReadOnly, statement.columnCount > 0 else {
       throw SQLiteError(code: .readOnly, message: "a take is only read, never written")
     }
+    return statement
+  }
+
+  /// Comma-separated values, as far as an answer goes.
+  private func lines(_ sql: String, _ connection: borrowing SQLiteConnection)
+    throws(SQLiteError) -> String
+  {
+    let statement = try prepared(sql, connection)
+    var text = CSVText.line((0..<statement.columnCount).map { statement.columnName($0) })
+    while text.utf8.count <= Self.answerBytes, try statement.step() {
+      text += CSVText.line(
+        (0..<statement.columnCount).map { column in
+          switch statement.value(column) ?? .null {
+          case .null: ""
+          case .text(let text): text
+          case .blob(let bytes): hexadecimal(bytes)
+          case let value: value.summary
+          }
+        })
+    }
+    return text
+  }
+
+  private func rows(_ sql: String, _ connection: borrowing SQLiteConnection)
+    throws(SQLiteError) -> String
+  {
+    let statement = try prepared(sql, connection)
     let names = (0..<statement.columnCount).map { jsonString(statement.columnName($0)) }
     var text = "{\"columns\":[\(names.joined(separator: ","))],\"rows\":["
     var count = 0

@@ -1,5 +1,6 @@
 import FoundationEssentials
 import Page
+import Queries
 import Signaling
 
 /// The HTTP interface behind a served page: JSON and bytes for its script.
@@ -8,7 +9,7 @@ struct OpenRoutes: Sendable {
 
   /// Answers a request.
   func respond(to request: HTTPRequest) async -> HTTPResponse {
-    let isPost = request.path == "/sql"
+    let isPost = request.path == "/sql" || request.path == "/sql.csv"
     guard request.method == (isPost ? "POST" : "GET") || request.method == "HEAD" else {
       return .refusal(405, "\(request.path.prefix(100)) takes \(isPost ? "POST" : "GET")")
     }
@@ -60,6 +61,13 @@ struct OpenRoutes: Sendable {
     case "/sql":
       let query = String(decoding: request.body, as: UTF8.self)
       return json(try await takes.rows(name, sql: query))
+    case "/sql.csv":
+      let query = String(decoding: request.body, as: UTF8.self)
+      let text = try await takes.rows(name, sql: query, form: "csv")
+      var response = bytes(Array(text.utf8), "text/csv; charset=utf-8")
+      response.headers.append(("Content-Disposition", "attachment; filename=\"answer.csv\""))
+      return response
+    case "/schema": return json(QuerySchema().json)
     default:
       throw OpenTakes.Refusal(
         "there is nothing at \(request.path.prefix(100))", isUnknown: true)

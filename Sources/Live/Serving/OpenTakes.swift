@@ -351,11 +351,13 @@ actor OpenTakes {
   // MARK: SQL
 
   /// The rows of one query: names of columns, and rows as lists.
-  func rows(_ name: String, sql: String) async throws(Refusal) -> String {
+  ///
+  /// - Parameter form: `json`, or `csv`: comma-separated values.
+  func rows(_ name: String, sql: String, form: String = "json") async throws(Refusal) -> String {
     let path = try checked(name)
     let queries = queries
     let begin = ContinuousClock.now
-    switch await queryWork.run({ queries.answer(sql, take: path, since: begin) }) {
+    switch await queryWork.run({ queries.answer(sql, take: path, since: begin, form: form) }) {
     case .rows(let text): return text
     case .failed(let reason): throw Refusal(reason)
     case nil: throw Refusal("too many queries wait for others; try again in a moment")

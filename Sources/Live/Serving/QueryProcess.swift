@@ -29,8 +29,12 @@ struct QueryProcess: Sendable {
 
   /// Answers a query; waits for that.
   ///
-  /// - Parameter begin: when it was asked.
-  func answer(_ sql: String, take path: String, since begin: ContinuousClock.Instant) -> Answer {
+  /// - Parameters:
+  ///   - begin: when it was asked.
+  ///   - form: `json`, or `csv`.
+  func answer(
+    _ sql: String, take path: String, since begin: ContinuousClock.Instant, form: String = "json"
+  ) -> Answer {
     let left = seconds - begin.duration(to: .now) / .seconds(1)
     guard left >= Self.leastSeconds else {
       return .failed("other queries take all the time; try again when they have ended")
@@ -43,7 +47,7 @@ struct QueryProcess: Sendable {
     }
     // Others see the arguments of a process, and not its environment.
     let environment = ProcessInfo.processInfo.environment.merging(
-      [AnswerQuery.variable: sql], uniquingKeysWith: { $1 })
+      [AnswerQuery.variable: sql, AnswerQuery.formVariable: form], uniquingKeysWith: { $1 })
     let output: ChildPipe
     let process: ChildProcess
     do throws(SystemError) {

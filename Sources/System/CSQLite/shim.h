@@ -12,4 +12,56 @@ static inline int csqlite_count_no_memory(void) {
 /// SQLITE_CONFIG_MEMSTATUS on for the process, which limits of memory need; a code as above.
 static inline int csqlite_count_memory(void) { return sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 1); }
 
+/// A virtual table and a cursor of it, as SQLite wants them, with an object of whoever made them.
+typedef struct csqlite_table {
+  sqlite3_vtab base;
+  void *owner;
+} csqlite_table;
+
+typedef struct csqlite_cursor {
+  sqlite3_vtab_cursor base;
+  sqlite3_int64 place;
+  void *owner;
+} csqlite_cursor;
+
+/// What a connection has of a module: SQLite keeps its address.
+typedef struct csqlite_module {
+  sqlite3_module base;
+  void *owner;
+  void (*release)(void *);
+} csqlite_module;
+
+static inline void csqlite_release_module(void *context) {
+  csqlite_module *module = (csqlite_module *)context;
+  module->release(module->owner);
+  sqlite3_free(module);
+}
+
+/// Registers a module of virtual tables; `release` is called with `owner` in any case.
+static inline int csqlite_create_module(sqlite3 *db, const char *name, sqlite3_module base,
+                                        void *owner, void (*release)(void *)) {
+  csqlite_module *module = (csqlite_module *)sqlite3_malloc64(sizeof(csqlite_module));
+  if (!module) {
+    release(owner);
+    return SQLITE_NOMEM;
+  }
+  module->base = base;
+  module->owner = owner;
+  module->release = release;
+  return sqlite3_create_module_v2(db, name, &module->base, module, csqlite_release_module);
+}
+
+/// Allows a virtual table in views of any file: it reads nothing but the take.
+static inline int csqlite_allow_in_views(sqlite3 *db) {
+  return sqlite3_vtab_config(db, SQLITE_VTAB_INNOCUOUS);
+}
+
+/// Gives a text, which SQLite copies.
+static inline void csqlite_result_text(sqlite3_context *context, const char *text, int count) {
+  sqlite3_result_text(context, text, count, SQLITE_TRANSIENT);
+}
+
+/// A copy of a text in memory of SQLite.
+static inline char *csqlite_copy(const char *text) { return sqlite3_mprintf("%s", text); }
+
 #endif

@@ -34,7 +34,10 @@ final class RowPrinter {
     switch format {
     case .table: break
     case .csv: pieces.add(CSVText.line(names))
-    case .json: break
+    case .markdown:
+      pieces.add(markdown(names))
+      pieces.add("|" + names.map { _ in " --- |" }.joined() + "\n")
+    case .json, .jsonl: break
     }
   }
 
@@ -50,6 +53,8 @@ final class RowPrinter {
     case .csv: pieces.add(csv(row))
     case .json:
       pieces.add((count == 1 ? "[" : ",\n") + json(row))
+    case .jsonl: pieces.add(json(row) + "\n")
+    case .markdown: pieces.add(markdown(row))
     }
     // The clock is looked at while the next row is made, and where rows come fast now and then.
     if count & 63 == 0 { handOver() }
@@ -121,6 +126,28 @@ final class RowPrinter {
       }
     }
     return line + "\r\n"
+  }
+
+  private func markdown(_ row: borrowing SQLiteStatement) -> String {
+    var cells: [String] = []
+    for column in names.indices {
+      switch row.value(column) ?? .null {
+      case .null: cells.append("")
+      case .text(let text): cells.append(text)
+      case .blob(let bytes): cells.append(hexadecimal(bytes, limit: 16))
+      case let value: cells.append(value.summary)
+      }
+    }
+    return markdown(cells)
+  }
+
+  /// A line of a table; what would end a cell or the line stands for itself.
+  private func markdown(_ cells: [String]) -> String {
+    let plain = cells.map { cell in
+      cell.replacing("\\", with: "\\\\").replacing("|", with: "\\|")
+        .replacing("\r", with: "").replacing("\n", with: "<br>")
+    }
+    return "|" + plain.map { " \($0) |" }.joined() + "\n"
   }
 
   private func json(_ row: borrowing SQLiteStatement) -> String {

@@ -11,6 +11,10 @@ package enum SQLConsole {
     case csv
     /// An array of objects, one row on a line.
     case json
+    /// JSON lines: an object a line.
+    case jsonl
+    /// A table of Markdown, as GitHub shows it.
+    case markdown
   }
 
   /// Runs one statement that reads, and hands the text over in pieces as the rows come.

@@ -24,7 +24,9 @@ package enum TakeSchema {
           (begun.name, (begun.lines + [line.dropLast()]).joined(separator: "\n")))
         open = nil
       } else if line.hasPrefix("CREATE VIEW "), line.hasSuffix(" AS") {
-        open = (String(line.dropFirst("CREATE VIEW ".count).dropLast(" AS".count)), [])
+        // Some names are words of other dialects, and quoted for them.
+        let name = line.dropFirst("CREATE VIEW ".count).dropLast(" AS".count)
+        open = (name.filter { $0 != "\"" }, [])
       }
     }
     return views
@@ -54,10 +56,55 @@ package enum TakeSchema {
           "CREATE TEMP VIEW \(name) AS SELECT row, row >> 16 AS step, \(list) FROM main.\(name);")
       }
     }
-    statements += views.map { "CREATE TEMP VIEW \($0.name) AS\n\($0.query);" }
+    let isComputed = try mayCompute(connection)
+    let computed = Set(isComputed ? ComputedView.all.map(\.name) : [])
+    for view in views {
+      statements.append(
+        computed.contains(view.name)
+          ? "CREATE VIRTUAL TABLE temp.\(view.name) USING \(ViewModule.name) (\(view.name));"
+          : "CREATE TEMP VIEW \(view.name) AS\n\(view.query);")
+    }
+    try connection.addViewModule()
     try connection.execute("PRAGMA query_only = OFF")
     try connection.execute(statements.joined(separator: "\n"))
     try connection.execute("PRAGMA query_only = ON")
+  }
+
+  /// Whether the packets of a take are few enough to be held at once; else the views are plain SQL.
+  private static func mayCompute(
+    _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> Bool {
+    guard try connection.byteCount() > packetMaximum * 60 else { return true }
+    return try connection.integer(
+      "SELECT 1 FROM packet_store LIMIT 1 OFFSET \(packetMaximum)") == nil
+  }
+
+  /// Ten times as many as a call of an hour usually has.
+  private static let packetMaximum: Int64 = 6_000_000
+
+  /// What `retake sql` and `retake open` have beside the functions of SQLite, as comments of SQL.
+  package static var functionsText: String { SQLiteFunctions.text }
+
+  /// All tables and views of the newest format with their columns, in their order.
+  package static func columns() throws(SQLiteError) -> [(
+    name: String, isView: Bool, columns: [(name: String, type: String)]
+  )] {
+    let connection = try SQLiteConnection(path: ":memory:", mode: .readWrite)
+    try create(in: connection)
+    let names = try connection.prepare("SELECT name, type FROM sqlite_schema ORDER BY rowid")
+    var found: [(name: String, isView: Bool, columns: [(name: String, type: String)])] = []
+    while try names.step() {
+      let (name, kind) = names.values(String.self, String.self)
+      var columns: [(name: String, type: String)] = []
+      // Views have no types of their own.
+      let rows = try connection.prepare(
+        "SELECT name, type FROM pragma_table_xinfo('\(name)')")
+      while try rows.step() {
+        columns.append((rows.text(0) ?? "", kind == "view" ? "" : rows.text(1) ?? ""))
+      }
+      found.append((name, kind == "view", columns))
+    }
+    return found
   }
 
   /// Makes the tables in an empty database.

@@ -12,8 +12,12 @@ import Wire
 struct SQLCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "sql",
-    abstract: "Run one SQL query over a take; plain sqlite3 works as well.",
+    abstract: "Run SQL over a take; plain sqlite3 works as well.",
     discussion: """
+      Without a query, a terminal shows a prompt with history and completion; queries also come \
+      from --file, or from standard input, one after the other. Functions beside those of SQLite: \
+      percentile(x, p), median(x), stddev(x), and x REGEXP pattern.
+
       Rows are printed as they come. Ctrl-C and --time-limit end a query; what it gave by then \
       stands, and the exit status is that of an interrupt, or 1. In tables and comma-separated \
       values, control characters stand as \\u{1b}; JSON gives each back as it was.
@@ -21,6 +25,9 @@ struct SQLCommand: ParsableCommand {
       Examples:
         retake sql call.take "SELECT at_ns, machine, from_state, to_state FROM state"
         retake sql call.take "SELECT * FROM bitrate" --csv
+        retake sql call.take
+        retake sql call.take --file questions.sql --format markdown
+        echo "SELECT * FROM lost_packet" | retake sql call.take --format jsonl
         retake sql --schema
       """)
 
@@ -28,10 +35,18 @@ struct SQLCommand: ParsableCommand {
     help: "The take.", completion: .file(extensions: ["take"]), transform: Taking.path)
   var take: String?
 
-  @Argument(help: "The query.", transform: Taking.query)
+  @Argument(
+    help: "The query. Default: those of --file, of standard input, or of a prompt.",
+    transform: Taking.query)
   var query: String?
 
-  @Option(help: "How rows are printed: table, csv or json.")
+  @Option(
+    help: "A file of queries with semicolons between them; - is standard input.",
+    completion: .file(extensions: ["sql"]), transform: Taking.path)
+  var file: String?
+
+  @Option(
+    help: "How rows are printed: table, csv, json, jsonl (a line of JSON a row) or markdown.")
   var format: OutputFormat = .table
 
   @Flag(help: "Print JSON, like --format json.")
@@ -51,8 +66,11 @@ struct SQLCommand: ParsableCommand {
   @OptionGroup var pager: PagerOptions
 
   func validate() throws {
-    if !schema, take == nil || query == nil {
-      throw ValidationError("Give a take and a query, or --schema.")
+    if !schema, take == nil {
+      throw ValidationError("Give a take, or --schema.")
+    }
+    if file != nil, query != nil || schema {
+      throw ValidationError("--file gives the queries: leave the query and --schema out.")
     }
     if schema, json || csv || format != .table {
       throw ValidationError(
@@ -64,11 +82,26 @@ struct SQLCommand: ParsableCommand {
 
   func run() throws {
     if schema { return try printSchema() }
-    guard let take, let query else { return }
+    guard let take else { return }
     noteEndings(of: take)
     let chosen: SQLConsole.Format = json ? .json : csv ? .csv : format.format
+    if let query { return try answer(query, take, chosen) }
+    if file == nil, isatty(STDIN_FILENO) != 0, isatty(STDOUT_FILENO) != 0 {
+      return try SQLPrompt(take: take, format: chosen, look: pager.look, limit: timeLimit).run()
+    }
+    let statements = SQLScript.statements(in: try SQLScript.read(file ?? "-"))
+    guard !statements.isEmpty else {
+      let place = file == nil || file == "-" ? "standard input" : file ?? ""
+      throw CommandFailure(
+        .usage, "\(place): there is no query in it; give one that ends with a semicolon")
+    }
+    for statement in statements { try answer(statement, take, chosen) }
+  }
+
+  /// Answers one query on one take.
+  private func answer(_ query: String, _ take: String, _ chosen: SQLConsole.Format) throws {
     if chosen != .table {
-      let pieces = OutputPieces(chosen == .json ? .json : .text)
+      let pieces = OutputPieces([.json, .jsonl].contains(chosen) ? .json : .text)
       let run = QueryRun(
         take: take, query: query, format: chosen, look: pager.look, limit: timeLimit)
       return try run.answer {
@@ -91,12 +124,13 @@ struct SQLCommand: ParsableCommand {
     for line in StatsMembers.text.split(separator: "\n", omittingEmptySubsequences: false) {
       text += line.isEmpty ? "--\n" : "-- \(line)\n"
     }
+    text += "\n" + JSONKey.text + "\n" + TakeSchema.functionsText
     try pager.show(text)
   }
 }
 
 /// A query that is being answered: it can be interrupted and has a limit.
-private struct QueryRun {
+struct QueryRun {
   let take: String
   let query: String
   let format: SQLConsole.Format
@@ -176,13 +210,15 @@ private struct QueryRun {
 
 /// The formats by their names on the command line.
 enum OutputFormat: String, ExpressibleByArgument, CaseIterable {
-  case table, csv, json
+  case table, csv, json, jsonl, markdown
 
   var format: SQLConsole.Format {
     switch self {
     case .table: .table
     case .csv: .csv
     case .json: .json
+    case .jsonl: .jsonl
+    case .markdown: .markdown
     }
   }
 }

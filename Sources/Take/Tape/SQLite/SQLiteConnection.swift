@@ -69,6 +69,13 @@ package struct SQLiteConnection: ~Copyable {
 
   /// Compiles one statement; text after it is refused, so that nothing is silently left out.
   package func prepare(_ sql: String) throws(SQLiteError) -> SQLiteStatement {
+    try SQLiteConnection.prepare(sql, on: handle)
+  }
+
+  /// The same for a connection that somebody else keeps open.
+  static func prepare(
+    _ sql: String, on handle: OpaquePointer
+  ) throws(SQLiteError) -> SQLiteStatement {
     var compiled: OpaquePointer?
     var rest = 0
     let code = sql.withCString { text in
@@ -110,6 +117,12 @@ package struct SQLiteConnection: ~Copyable {
     guard let bytes = sqlite3_serialize(handle, "main", &count, 0) else { return [] }
     defer { sqlite3_free(bytes) }
     return Array(UnsafeBufferPointer(start: bytes, count: Int(count)))
+  }
+
+  /// Makes the module of computed views and the functions of queries known.
+  func addViewModule() throws(SQLiteError) {
+    try ViewModule.install(on: handle)
+    try SQLiteFunctions.install(on: handle)
   }
 
   /// How many bytes the file has, by the pages it counts.

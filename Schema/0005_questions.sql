@@ -1,0 +1,613 @@
+-- Questions that engineers put to a call, as views alone: no table changes with this file, and every
+-- take has them, whatever its format. They are plain SQL, without functions of Retake, so that
+-- sqlite3 and DuckDB's scanner read them too. `retake sql` computes the larger ones in one pass
+-- over the packets, and fills in what only the keys of a take tell: `arrival`, and the originals of
+-- every retransmission in `repair`.
+
+-- RTP packets without their bytes.
+CREATE VIEW rtp AS
+SELECT
+  packet_store."row" AS "row",
+  packet_store."row" >> 16 AS step,
+  path_end.peer AS peer,
+  packet_store.at_ns AS at_ns,
+  path_end.direction AS direction,
+  packet_store.size AS size,                             -- bytes of UDP payload
+  packet_store.ssrc & 4294967295 AS ssrc,
+  packet_store.marker_type & 127 AS payload_type,
+  packet_store.sequence & 65535 AS sequence,
+  packet_store.rtp_time & 4294967295 AS rtp_time,
+  (packet_store.marker_type >> 7) & 1 AS marker,
+  packet_store.transport_sequence & 65535 AS transport_sequence
+FROM packet_store CROSS JOIN path_end
+WHERE path_end.path = packet_store.path AND packet_store.marker_type IS NOT NULL;
+
+-- Sequence numbers that a receiver asked for again (RFC 4585 section 6.2.1), one row each.
+CREATE VIEW nack AS
+SELECT
+  rtcp."row" AS "row", rtcp."row" >> 16 AS step, rtcp.peer AS peer, rtcp.at_ns AS at_ns,
+  rtcp.direction AS direction,                           -- 'out': this peer asks
+  rtcp.ssrc AS ssrc,                                     -- of the stream that lacks the packet
+  CAST(asked.value AS BIGINT) AS sequence
+FROM rtcp, json_each(rtcp.fields, '$.sequences') AS asked
+WHERE rtcp.type = 'nack';
+
+-- Report blocks (RFC 3550 section 6.4.1): what a receiver tells of one stream, one row each.
+CREATE VIEW report_block AS
+SELECT
+  rtcp."row" AS "row", rtcp."row" >> 16 AS step, rtcp.peer AS peer, rtcp.at_ns AS at_ns,
+  rtcp.direction AS direction,                           -- 'in': what this peer sent is reported on
+  CAST((block.value ->> '$.ssrc') AS BIGINT) AS ssrc,
+  CAST((block.value ->> '$.fraction_lost') AS BIGINT) * 100 / 256.0 AS lost_percent,
+  CAST((block.value ->> '$.lost') AS BIGINT) AS lost,
+  CAST((block.value ->> '$.highest') AS BIGINT) AS highest_sequence,
+  CAST((block.value ->> '$.jitter') AS BIGINT) AS jitter,          -- ticks of the stream's clock
+  CAST((block.value ->> '$.dlsr') AS BIGINT) / 65.536 AS since_sender_report_ms
+FROM rtcp, json_each(rtcp.fields, '$.blocks') AS block
+WHERE rtcp.type IN ('sr', 'rr');
+
+-- Session descriptions: each text once, when the peer first made it ('out') or was given it ('in').
+-- Of calls between others what they signaled, as far as it was seen.
+CREATE VIEW description AS
+WITH
+  said AS (
+    SELECT call_request."row" AS "row", call_request.peer AS peer, call_request.at_ns AS at_ns,
+      CASE WHEN call_request.name = 'setRemoteDescription' THEN 'in' ELSE 'out' END AS direction,
+      coalesce(call_request.arguments ->> '$._0.type', call_reply.reply ->> '$.type') AS type,
+      coalesce(call_request.arguments ->> '$._0.sdp', call_reply.reply ->> '$.sdp') AS sdp
+    FROM call_request LEFT JOIN call_reply
+      ON call_reply.peer = call_request.peer AND call_reply.call = call_request.call
+    WHERE call_request.name IN (
+      'createOffer', 'createAnswer', 'setLocalDescription', 'localDescription',
+      'setRemoteDescription')
+    UNION ALL
+    SELECT signaling."row", signaling.peer, signaling.at_ns, signaling.direction,
+      signaling.type, signaling.message
+    FROM signaling JOIN peer ON peer.peer = signaling.peer
+    WHERE peer.role = 'observed' AND substr(signaling.message, 1, 3) = 'v=0'
+  ),
+  first_said AS (
+    SELECT min("row") AS "row", peer, direction, sdp FROM said WHERE sdp IS NOT NULL
+    GROUP BY peer, direction, sdp
+  )
+SELECT
+  said."row" AS "row", said."row" >> 16 AS step, said.peer AS peer, said.at_ns AS at_ns,
+  said.direction AS direction,
+  said.type AS type,                                     -- offer, answer, pranswer
+  said.sdp AS sdp
+FROM first_said JOIN said ON said."row" = first_said."row" AND said.sdp = first_said.sdp;
+
+-- Their lines (RFC 8866), one row each.
+CREATE VIEW sdp_line AS
+WITH RECURSIVE
+  ending AS (SELECT '"\n"' ->> '$' AS newline, '"\r"' ->> '$' AS carriage_return),
+  split ("row", line, text, rest, section) AS (
+    SELECT "row", 0, '', replace(sdp, carriage_return, '') || newline, 0 FROM description, ending
+    UNION ALL
+    SELECT "row", line + 1, substr(rest, 1, instr(rest, newline) - 1),
+      substr(rest, instr(rest, newline) + 1),
+      section + CASE WHEN substr(rest, 1, 2) = 'm=' THEN 1 ELSE 0 END
+    FROM split, ending WHERE instr(rest, newline) > 0 AND line < 10000
+  )
+SELECT
+  description."row" AS "row", description.step AS step, description.peer AS peer,
+  description.at_ns AS at_ns, description.direction AS direction, description.type AS type,
+  split.line AS line,                                    -- counted from 1
+  split.section AS section,                              -- of m-sections, from 1; 0: the session
+  max(CASE WHEN substr(split.text, 1, 6) = 'a=mid:' THEN substr(split.text, 7) END)
+    OVER (PARTITION BY split."row", split.section) AS mid,
+  substr(split.text, 1, 1) AS letter,
+  -- Of an attribute its name, such as rtpmap; NULL: another kind of line.
+  CASE
+    WHEN substr(split.text, 1, 2) <> 'a=' THEN NULL
+    WHEN instr(split.text, ':') > 0 THEN substr(split.text, 3, instr(split.text, ':') - 3)
+    ELSE substr(split.text, 3)
+  END AS attribute,
+  -- What stands behind the name, or behind the letter; NULL: nothing does.
+  CASE
+    WHEN substr(split.text, 1, 2) <> 'a=' THEN substr(split.text, 3)
+    WHEN instr(split.text, ':') > 0 THEN substr(split.text, instr(split.text, ':') + 1)
+  END AS value,
+  split.text AS text
+FROM split JOIN description ON description."row" = split."row"
+WHERE split.line > 0 AND split.text <> '';
+
+-- The steps of a call's setup and what came of them, each when it first happened. Rows without an
+-- instant are left out: what is missing did not happen.
+CREATE VIEW milestone AS
+WITH happened AS (
+  SELECT peer, 'begins' AS name, min(at_ns) AS at_ns FROM peer GROUP BY peer
+  UNION ALL
+  SELECT peer, CASE WHEN direction = 'out' THEN 'local ' ELSE 'remote ' END || type, min(at_ns)
+  FROM description WHERE type IN ('offer', 'answer') GROUP BY peer, direction, type
+  UNION ALL
+  SELECT peer, type, min(at_ns) FROM candidate GROUP BY peer, type
+  UNION ALL
+  SELECT peer, 'gathered', min(at_ns) FROM state
+  WHERE machine = 'ice-gathering' AND to_state = 'complete' GROUP BY peer
+  UNION ALL
+  SELECT peer, 'pair answered', min(at_ns) FROM candidate_pair WHERE responses_received > 0
+  GROUP BY peer
+  UNION ALL
+  SELECT peer, 'pair selected', min(at_ns) FROM candidate_pair WHERE selected = 1 GROUP BY peer
+  UNION ALL
+  SELECT peer, machine || ' ' || to_state, min(at_ns) FROM state
+  WHERE machine = 'ice-connection' AND to_state IN ('checking', 'connected', 'failed')
+    OR machine = 'dtls' AND to_state IN ('connecting', 'connected', 'failed')
+    OR machine = 'sctp' AND to_state = 'connected'
+    OR machine = 'connection' AND to_state IN ('connected', 'disconnected', 'failed', 'closed')
+  GROUP BY peer, machine, to_state
+  UNION ALL
+  SELECT peer, 'channel open', min(at_ns) FROM channel WHERE state = 'open' GROUP BY peer
+  UNION ALL
+  SELECT peer, CASE WHEN direction = 'out' THEN 'first packet sent' ELSE 'first packet received' END,
+    min(first_ns)
+  FROM stream GROUP BY peer, direction
+  UNION ALL
+  SELECT format.peer,
+    CASE WHEN direction = 'out' THEN 'first ' || kind || ' encoded'
+      ELSE 'first ' || kind || ' decoded' END,
+    min(frame_store.at_ns)
+  FROM frame_store JOIN format ON format.format = frame_store.format
+  WHERE kind IN ('audio', 'video')
+    AND (direction = 'out' AND outcome = 'encoded'
+      OR direction = 'in' AND outcome IN ('decoded', 'not decoded'))
+  GROUP BY format.peer, direction, kind
+)
+SELECT
+  happened.peer AS peer, peer.label AS label, happened.name AS name, happened.at_ns AS at_ns,
+  (happened.at_ns - peer.at_ns) / 1e6 AS since_begin_ms
+FROM happened JOIN peer ON peer.peer = happened.peer;
+
+-- Packets that never came by, in runs: which are missing between two that came. Streams that begin
+-- their numbers anew are cut there, as in `loss`.
+CREATE VIEW loss_burst AS
+WITH
+  spaced AS (
+    SELECT "row", peer, direction, ssrc, sequence, at_ns,
+      ((sequence - lag(sequence) OVER stream + 32768) & 65535) - 32768 AS step_size,
+      ((rtp_time - lag(rtp_time) OVER stream + 2147483648) & 4294967295) - 2147483648 AS ticks,
+      at_ns - lag(at_ns) OVER stream AS pause,
+      lag(at_ns) OVER stream - first_value(at_ns) OVER stream AS lasted,
+      row_number() OVER stream - 1.0 AS packets
+    FROM rtp
+    WINDOW stream AS (PARTITION BY peer, direction, ssrc ORDER BY "row")
+  ),
+  marked AS (
+    SELECT "row", peer, direction, ssrc, sequence, at_ns, coalesce(step_size, 0) AS step_size,
+      CASE
+        WHEN step_size IS NULL THEN 0
+        WHEN abs(step_size) < 3000 AND (step_size > -100 OR ticks <= 0) THEN 0
+        WHEN step_size > 0 AND step_size * 1.0 * lasted >= packets * pause / 2
+          AND step_size * 1.0 * lasted <= packets * pause * 2 THEN 0
+        ELSE 1
+      END AS begins
+    FROM spaced
+  ),
+  parted AS (
+    SELECT "row", peer, direction, ssrc, sequence, at_ns,
+      CASE WHEN begins = 1 THEN 0 ELSE step_size END AS step_size,
+      sum(begins) OVER (PARTITION BY peer, direction, ssrc ORDER BY "row") AS part
+    FROM marked
+  ),
+  placed AS (
+    SELECT "row", peer, direction, ssrc, sequence, at_ns, part,
+      sum(step_size) OVER (PARTITION BY peer, direction, ssrc, part ORDER BY "row") AS place
+    FROM parted
+  ),
+  met AS (
+    SELECT peer, direction, ssrc, part, place, min("row") AS "row", min(at_ns) AS at_ns,
+      min(sequence) AS sequence
+    FROM placed GROUP BY peer, direction, ssrc, part, place
+  ),
+  followed AS (
+    SELECT "row", peer, direction, ssrc, sequence, at_ns,
+      lag(at_ns) OVER part_order AS from_ns,
+      place - lag(place) OVER part_order - 1 AS packets
+    FROM met
+    WINDOW part_order AS (PARTITION BY peer, direction, ssrc, part ORDER BY place)
+  )
+SELECT
+  "row", "row" >> 16 AS step, peer, direction, ssrc,
+  from_ns,                                               -- the packet before them
+  at_ns AS to_ns,                                        -- the packet after them
+  (sequence - packets) & 65535 AS first_sequence,
+  packets                                                -- how many are missing
+FROM followed WHERE packets > 0;
+
+-- Retransmissions (RTX, RFC 4588) with the packet that each repeats. The number of that packet
+-- stands under encryption. `retake sql` reads it there; here it is concluded from the packets that
+-- were asked for and have the same RTP time, where the take has the sender.
+CREATE VIEW repair AS
+WITH
+  media AS (
+    SELECT DISTINCT peer, direction, payload_type FROM track WHERE codec <> 'rtx'
+  ),
+  again AS (
+    SELECT rtp."row" AS "row", rtp.step AS step, rtp.peer AS peer, rtp.at_ns AS at_ns,
+      rtp.direction AS direction, rtp.ssrc AS ssrc, rtp.payload_type AS payload_type,
+      rtp.sequence AS sequence, rtp.rtp_time AS rtp_time, rtp.size AS size
+    FROM rtp LEFT JOIN media ON media.peer = rtp.peer AND media.direction = rtp.direction
+      AND media.payload_type = rtp.payload_type
+    WHERE media.peer IS NULL
+  ),
+  asked AS (
+    SELECT ssrc, sequence, min("row") AS "row" FROM nack GROUP BY ssrc, sequence
+  ),
+  original AS (
+    SELECT rtp.rtp_time AS rtp_time, rtp.ssrc AS ssrc, rtp.sequence AS sequence,
+      row_number() OVER (PARTITION BY rtp.rtp_time ORDER BY min(asked."row"), rtp.sequence)
+        AS place,
+      count(rtp.ssrc) OVER (PARTITION BY rtp.rtp_time) AS places
+    FROM asked JOIN rtp ON rtp.ssrc = asked.ssrc AND rtp.sequence = asked.sequence
+      AND rtp.direction = 'out'
+    GROUP BY rtp.rtp_time, rtp.ssrc, rtp.sequence
+  ),
+  numbered AS (
+    SELECT rtp_time, ssrc, sequence,
+      row_number() OVER (PARTITION BY rtp_time ORDER BY min("row")) AS place
+    FROM again GROUP BY rtp_time, ssrc, sequence
+  )
+SELECT
+  again."row" AS "row", again.step AS step, again.peer AS peer, again.at_ns AS at_ns,
+  again.direction AS direction,
+  again.ssrc AS ssrc, again.payload_type AS payload_type, again.sequence AS sequence,
+  again.rtp_time AS rtp_time, again.size AS size,
+  original.ssrc AS original_ssrc,                        -- NULL: not known
+  original.sequence AS original_sequence
+FROM again
+JOIN numbered ON numbered.rtp_time = again.rtp_time AND numbered.ssrc = again.ssrc
+  AND numbered.sequence = again.sequence
+LEFT JOIN original ON original.rtp_time = again.rtp_time
+  AND original.place = (numbered.place - 1) % original.places + 1;
+
+-- The missing packets of `loss_burst` one by one: when they were missed, asked for and repaired.
+CREATE VIEW lost_packet AS
+WITH RECURSIVE
+  missing ("row", peer, direction, ssrc, from_ns, to_ns, sequence, remaining) AS (
+    SELECT "row", peer, direction, ssrc, from_ns, to_ns, first_sequence, packets - 1
+    FROM loss_burst
+    UNION ALL
+    SELECT "row", peer, direction, ssrc, from_ns, to_ns, (sequence + 1) & 65535, remaining - 1
+    FROM missing WHERE remaining > 0
+  ),
+  -- A number comes again after 65,536 packets; what is asked for within 10 s is this one.
+  asked AS (
+    SELECT missing."row" AS "row", missing.sequence AS sequence, min(nack.at_ns) AS asked_ns,
+      count(nack.sequence) AS requests
+    FROM missing JOIN nack ON nack.peer = missing.peer AND nack.ssrc = missing.ssrc
+      AND nack.sequence = missing.sequence AND nack.direction <> missing.direction
+      AND nack.at_ns BETWEEN missing.to_ns - 10000000000 AND missing.to_ns + 10000000000
+    GROUP BY missing."row", missing.sequence
+  ),
+  repaired AS (
+    SELECT missing."row" AS "row", missing.sequence AS sequence, min(repair."row") AS repair_row
+    FROM missing JOIN repair ON repair.peer = missing.peer
+      AND repair.direction = missing.direction AND repair.original_ssrc = missing.ssrc
+      AND repair.original_sequence = missing.sequence
+      AND repair.at_ns BETWEEN missing.to_ns - 10000000000 AND missing.to_ns + 10000000000
+    GROUP BY missing."row", missing.sequence
+  )
+SELECT
+  missing."row" AS "row", missing."row" >> 16 AS step, missing.peer AS peer,
+  missing.direction AS direction, missing.ssrc AS ssrc, missing.sequence AS sequence,
+  missing.from_ns AS from_ns,                            -- the packet before the gap
+  missing.to_ns AS to_ns,                                -- the packet after it, which shows the gap
+  asked.asked_ns AS asked_ns,                            -- NULL: nobody asked
+  coalesce(asked.requests, 0) AS requests,
+  repair.at_ns AS repaired_ns,                           -- NULL: it never came
+  repair.ssrc AS repair_ssrc, repair.sequence AS repair_sequence,
+  (repair.at_ns - missing.to_ns) / 1e6 AS repair_ms
+FROM missing
+LEFT JOIN asked ON asked."row" = missing."row" AND asked.sequence = missing.sequence
+LEFT JOIN repaired ON repaired."row" = missing."row" AND repaired.sequence = missing.sequence
+LEFT JOIN packet_store AS stored ON stored."row" = repaired.repair_row
+LEFT JOIN repair ON repair."row" = repaired.repair_row AND repair.peer = missing.peer;
+
+-- Times in which nothing of an RTP stream came by: at least 200 ms, and three times as long as the
+-- frames of the stream usually are apart.
+CREATE VIEW gap AS
+WITH
+  spaced AS (
+    SELECT "row", peer, direction, ssrc, at_ns,
+      lag(at_ns) OVER stream AS from_ns,
+      ((sequence - lag(sequence) OVER stream + 32768) & 65535) - 32768 AS step_size,
+      CASE WHEN rtp_time = lag(rtp_time) OVER stream THEN 0 ELSE 1 END AS is_frame
+    FROM rtp
+    WINDOW stream AS (PARTITION BY peer, direction, ssrc ORDER BY "row")
+  ),
+  usual AS (
+    SELECT peer, direction, ssrc, (max(at_ns) - min(at_ns)) * 1.0 / sum(is_frame) AS frame_ns
+    FROM spaced GROUP BY peer, direction, ssrc
+  )
+SELECT
+  "row", "row" >> 16 AS step, spaced.peer AS peer, spaced.direction AS direction,
+  spaced.ssrc AS ssrc, from_ns, at_ns AS to_ns, (at_ns - from_ns) / 1e6 AS gap_ms,
+  -- Sequence numbers that are missing across it; 0: the sender paused, or all of it came late.
+  CASE WHEN step_size > 1 THEN step_size - 1 ELSE 0 END AS missing
+FROM spaced JOIN usual ON usual.peer = spaced.peer AND usual.direction = spaced.direction
+  AND usual.ssrc = spaced.ssrc
+WHERE at_ns - from_ns >= 200000000 AND at_ns - from_ns >= 3 * frame_ns;
+
+-- Frames with the packets that carried them, one row a packet; retransmitted ones too.
+CREATE VIEW frame_packet AS
+WITH
+  first_frame_row AS (
+    SELECT format.peer AS peer, format.ssrc AS ssrc, min(frame_store."row") AS "row"
+    FROM frame_store JOIN format ON format.format = frame_store.format
+    WHERE format.direction = 'out' AND format.outcome = 'encoded'
+    GROUP BY format.peer, format.ssrc
+  ),
+  first_packet_row AS (
+    SELECT peer, ssrc, min("row") AS "row" FROM rtp WHERE direction = 'out' GROUP BY peer, ssrc
+  ),
+  -- What a stream adds to the times of the frames that it sends.
+  shift AS (
+    SELECT first_frame_row.peer AS peer, first_frame_row.ssrc AS ssrc,
+      packet_store.rtp_time - frame_store.rtp_time AS ticks
+    FROM first_frame_row
+    JOIN first_packet_row ON first_packet_row.peer = first_frame_row.peer
+      AND first_packet_row.ssrc = first_frame_row.ssrc
+    JOIN frame_store ON frame_store."row" = first_frame_row."row"
+    JOIN packet_store ON packet_store."row" = first_packet_row."row"
+  ),
+  placed AS (
+    SELECT frame_store."row" AS frame_row, format.peer AS peer, format.direction AS direction,
+      format.track AS track, format.kind AS kind, format.ssrc AS ssrc,
+      (frame_store.rtp_time + coalesce(shift.ticks, 0)) & 4294967295 AS rtp_time
+    FROM frame_store JOIN format ON format.format = frame_store.format
+    LEFT JOIN shift ON format.direction = 'out' AND shift.peer = format.peer
+      AND shift.ssrc = format.ssrc
+    WHERE format.outcome NOT IN ('concealed', 'recovered') AND format.kind IN ('audio', 'video')
+  )
+SELECT
+  placed.frame_row AS frame_row, rtp."row" AS packet_row,
+  placed.peer AS peer, placed.direction AS direction, placed.track AS track,
+  placed.kind AS kind, placed.ssrc AS ssrc, rtp.sequence AS sequence,
+  placed.rtp_time AS rtp_time,                           -- as on the wire
+  rtp.at_ns AS at_ns, rtp.size AS size, rtp.marker AS marker,
+  0 AS is_repair                                         -- 1: `sequence` came by a retransmission
+FROM placed JOIN rtp ON rtp.peer = placed.peer AND rtp.direction = placed.direction
+  AND rtp.ssrc = placed.ssrc AND rtp.rtp_time = placed.rtp_time
+UNION ALL
+SELECT
+  placed.frame_row, repair."row", placed.peer, placed.direction, placed.track, placed.kind,
+  placed.ssrc, repair.original_sequence, placed.rtp_time, repair.at_ns, repair.size, NULL, 1
+FROM placed JOIN repair ON repair.peer = placed.peer AND repair.direction = placed.direction
+  AND repair.original_ssrc = placed.ssrc AND repair.rtp_time = placed.rtp_time;
+
+-- Sent frames on their way: captured, encoded, sent, received by another peer of the take (of
+-- `merge --out`, of a call with oneself, or of a call between others), decoded and so shown.
+CREATE VIEW frame_journey AS
+WITH
+  carried AS (
+    SELECT frame_row, peer, direction, track, kind, ssrc, rtp_time,
+      count(DISTINCT sequence) AS packets, min(at_ns) AS first_ns, max(at_ns) AS last_ns,
+      sum(is_repair) AS repairs
+    FROM frame_packet
+    GROUP BY frame_row, peer, direction, track, kind, ssrc, rtp_time
+  ),
+  captured AS (
+    SELECT peer, track, "row" >> 16 AS step, min(at_ns) AS at_ns FROM capture
+    GROUP BY peer, track, "row" >> 16
+  )
+SELECT
+  sent.frame_row AS frame_row, sent.peer AS from_peer, came.peer AS to_peer,
+  sent.track AS track, sent.kind AS kind, sent.ssrc AS ssrc, sent.rtp_time AS rtp_time,
+  format.key AS key, frame_store.size AS size,
+  captured.at_ns AS captured_ns,                         -- NULL: the application handed nothing in
+  frame_store.at_ns AS encoded_ns,
+  sent.packets AS packets, sent.first_ns AS first_sent_ns, sent.last_ns AS last_sent_ns,
+  came.packets AS arrived_packets, came.repairs AS repairs,
+  came.first_ns AS first_arrived_ns, came.last_ns AS last_arrived_ns,
+  came.frame_row AS decoded_row,
+  decoded.at_ns AS decoded_ns,                           -- NULL: it was not, or not seen
+  (decoded.at_ns - coalesce(captured.at_ns, frame_store.at_ns)) / 1e6 AS delay_ms
+FROM carried AS sent
+JOIN frame_store ON frame_store."row" = sent.frame_row
+JOIN format ON format.format = frame_store.format
+LEFT JOIN captured ON captured.peer = sent.peer AND captured.track = sent.track
+  AND captured.step = sent.frame_row >> 16
+LEFT JOIN carried AS came ON came.direction = 'in' AND came.peer <> sent.peer
+  AND came.ssrc = sent.ssrc AND came.rtp_time = sent.rtp_time
+LEFT JOIN frame_store AS decoded ON decoded."row" = came.frame_row
+WHERE sent.direction = 'out';
+
+-- Arrival of packets that were sent, as transport-wide feedback tells it; one row a packet. It
+-- stands under encryption: `retake sql` reads it, and elsewhere the view has no rows.
+CREATE VIEW arrival AS
+SELECT
+  rtcp."row" AS "row", rtcp."row" >> 16 AS step, rtcp.peer AS peer, rtcp.at_ns AS at_ns,
+  rtcp.direction AS direction,                           -- 'in': of what this peer sent
+  rtp.ssrc AS ssrc, rtp.sequence AS sequence,
+  rtp.transport_sequence AS transport_sequence,
+  rtp."row" AS packet_row,                               -- NULL: it is not in the take
+  1 AS arrived,                                          -- 0: the feedback tells that it did not
+  CAST(NULL AS DOUBLE) AS arrival_ms                     -- by the clock of whoever received
+FROM rtcp JOIN rtp ON rtp."row" = rtcp."row" WHERE rtcp.type = 'none';
+
+-- The life of each packet of media: sent, lost, asked for, repaired and by which packet, arrived,
+-- decoded. One row a packet and receiver. What was received from somebody who is not in the take has
+-- no sender, and what was sent to somebody who is not in it no receiver; there, a packet that was
+-- asked for again counts as lost.
+CREATE VIEW packet_life AS
+WITH
+  media AS (
+    SELECT DISTINCT peer, direction, payload_type FROM track WHERE codec <> 'rtx'
+  ),
+  carried AS (
+    SELECT rtp."row" AS "row", rtp.peer AS peer, rtp.direction AS direction, rtp.at_ns AS at_ns,
+      rtp.ssrc AS ssrc, rtp.sequence AS sequence, rtp.rtp_time AS rtp_time, rtp.size AS size
+    FROM rtp JOIN media ON media.peer = rtp.peer AND media.direction = rtp.direction
+      AND media.payload_type = rtp.payload_type
+  ),
+  sender AS (SELECT DISTINCT peer, ssrc FROM carried WHERE direction = 'out'),
+  receiver AS (SELECT DISTINCT peer, ssrc FROM carried WHERE direction = 'in'),
+  came AS (
+    SELECT peer, ssrc, sequence, rtp_time, min("row") AS "row", min(at_ns) AS at_ns,
+      count("row") AS copies
+    FROM carried WHERE direction = 'in' GROUP BY peer, ssrc, sequence, rtp_time
+  ),
+  -- What was sent after the last packet that came was still on its way.
+  newest AS (SELECT peer, ssrc, max(at_ns) AS at_ns FROM came GROUP BY peer, ssrc),
+  again AS (
+    SELECT peer, direction, original_ssrc AS ssrc, original_sequence AS sequence, rtp_time,
+      min("row") AS "row", min(at_ns) AS at_ns
+    FROM repair WHERE original_ssrc IS NOT NULL
+    GROUP BY peer, direction, original_ssrc, original_sequence, rtp_time
+  ),
+  shown AS (
+    SELECT format.peer AS peer, format.ssrc AS ssrc, frame_store.rtp_time & 4294967295 AS rtp_time,
+      min(frame_store."row") AS "row", min(frame_store.at_ns) AS at_ns
+    FROM frame_store JOIN format ON format.format = frame_store.format
+    WHERE format.direction = 'in' AND format.outcome IN ('decoded', 'not decoded', 'passed on')
+    GROUP BY format.peer, format.ssrc, frame_store.rtp_time & 4294967295
+  ),
+  way AS (
+    SELECT sent."row" AS sent_row, sent.peer AS peer, receiver.peer AS to_peer, sent.ssrc AS ssrc,
+      sent.sequence AS sequence, sent.rtp_time AS rtp_time, sent.size AS size,
+      sent.at_ns AS sent_ns, NULL AS noticed_ns
+    FROM carried AS sent
+    LEFT JOIN receiver ON receiver.ssrc = sent.ssrc AND receiver.peer <> sent.peer
+    WHERE sent.direction = 'out'
+    UNION ALL
+    SELECT NULL, NULL, came.peer, came.ssrc, came.sequence, came.rtp_time, stored.size, NULL, NULL
+    FROM came JOIN packet_store AS stored ON stored."row" = came."row"
+    LEFT JOIN sender ON sender.ssrc = came.ssrc AND sender.peer <> came.peer
+    WHERE sender.peer IS NULL
+    UNION ALL
+    SELECT NULL, NULL, lost_packet.peer, lost_packet.ssrc, lost_packet.sequence, again.rtp_time,
+      NULL, NULL, lost_packet.to_ns
+    FROM lost_packet
+    JOIN receiver ON receiver.peer = lost_packet.peer AND receiver.ssrc = lost_packet.ssrc
+    LEFT JOIN sender ON sender.ssrc = lost_packet.ssrc AND sender.peer <> lost_packet.peer
+    LEFT JOIN again ON again.peer = lost_packet.peer AND again.direction = 'in'
+      AND again.ssrc = lost_packet.ssrc AND again.sequence = lost_packet.sequence
+      AND again.at_ns = lost_packet.repaired_ns
+    WHERE lost_packet.direction = 'in' AND sender.peer IS NULL
+  ),
+  -- A number comes again after 65,536 packets; what is asked for within 10 s is this one.
+  asked AS (
+    SELECT way.peer AS peer, way.to_peer AS to_peer, way.ssrc AS ssrc, way.sequence AS sequence,
+      way.rtp_time AS rtp_time, way.noticed_ns AS noticed_ns, min(nack.at_ns) AS at_ns,
+      count(nack."row") AS requests
+    FROM way
+    LEFT JOIN came ON came.peer = way.to_peer AND came.ssrc = way.ssrc
+      AND came.sequence = way.sequence AND came.rtp_time = way.rtp_time
+    JOIN nack ON nack.ssrc = way.ssrc AND nack.sequence = way.sequence
+      AND nack.peer = coalesce(way.to_peer, way.peer)
+      AND nack.direction = CASE WHEN way.to_peer IS NULL THEN 'in' ELSE 'out' END
+      AND abs(nack.at_ns - coalesce(way.sent_ns, came.at_ns, way.noticed_ns)) <= 10000000000
+    GROUP BY way.peer, way.to_peer, way.ssrc, way.sequence, way.rtp_time, way.noticed_ns
+  )
+SELECT
+  way.peer AS peer, way.to_peer AS to_peer, way.ssrc AS ssrc, way.sequence AS sequence,
+  way.rtp_time AS rtp_time, way.size AS size,
+  way.sent_row AS sent_row, way.sent_ns AS sent_ns,
+  came."row" AS arrived_row,
+  came.at_ns AS arrived_ns,                              -- NULL: not itself
+  coalesce(came.copies, 0) AS copies,
+  CASE
+    WHEN came."row" IS NOT NULL THEN 0
+    WHEN asked.at_ns IS NOT NULL OR way.sent_ns IS NULL THEN 1
+    WHEN way.sent_ns < newest.at_ns THEN 1
+    ELSE 0
+  END AS lost,
+  asked.at_ns AS asked_ns, coalesce(asked.requests, 0) AS requests,
+  again_sent."row" AS repair_row,                        -- the first retransmission of it
+  again_sent.at_ns AS repair_sent_ns,
+  again_came.at_ns AS repaired_ns,                       -- NULL: no retransmission came
+  shown."row" AS frame_row,
+  shown.at_ns AS decoded_ns                              -- NULL: its frame was not decoded
+FROM way
+LEFT JOIN came ON came.peer = way.to_peer AND came.ssrc = way.ssrc
+  AND came.sequence = way.sequence AND came.rtp_time = way.rtp_time
+LEFT JOIN newest ON newest.peer = way.to_peer AND newest.ssrc = way.ssrc
+LEFT JOIN asked ON asked.ssrc = way.ssrc AND asked.sequence = way.sequence
+  AND coalesce(asked.peer, -1) = coalesce(way.peer, -1)
+  AND coalesce(asked.to_peer, -1) = coalesce(way.to_peer, -1)
+  AND coalesce(asked.rtp_time, -1) = coalesce(way.rtp_time, -1)
+  AND coalesce(asked.noticed_ns, -1) = coalesce(way.noticed_ns, -1)
+LEFT JOIN again AS again_sent ON again_sent.peer = way.peer AND again_sent.direction = 'out'
+  AND again_sent.ssrc = way.ssrc AND again_sent.sequence = way.sequence
+  AND again_sent.rtp_time = way.rtp_time
+LEFT JOIN again AS again_came ON again_came.peer = way.to_peer AND again_came.direction = 'in'
+  AND again_came.ssrc = way.ssrc AND again_came.sequence = way.sequence
+  AND again_came.rtp_time = way.rtp_time
+LEFT JOIN shown ON shown.peer = way.to_peer AND shown.ssrc = way.ssrc
+  AND shown.rtp_time = way.rtp_time;
+
+-- One row a media stream, with names: what it is, how long it lasted, what it weighed and lost.
+CREATE VIEW media_stream AS
+WITH
+  -- A stream by its source, else by its payload type; what was agreed last counts.
+  named AS (
+    SELECT stream.peer AS peer, stream.direction AS direction, stream.ssrc AS ssrc,
+      stream.payload_type AS payload_type, max(track."row") AS "row"
+    FROM stream JOIN track ON track.peer = stream.peer AND track.direction = stream.direction
+      AND track.payload_type = stream.payload_type
+      AND (track.ssrc = stream.ssrc OR track.ssrc IS NULL OR NOT EXISTS (
+        SELECT 1 FROM track AS other
+        WHERE other.peer = stream.peer AND other.direction = stream.direction
+          AND other.ssrc = stream.ssrc))
+    GROUP BY stream.peer, stream.direction, stream.ssrc, stream.payload_type
+  ),
+  person AS (
+    SELECT peer, track, direction, max(id) AS id FROM participant_track
+    GROUP BY peer, track, direction HAVING count(DISTINCT participant) = 1
+  )
+SELECT
+  stream.peer AS peer, peer.label AS label, stream.direction AS direction, stream.ssrc AS ssrc,
+  track.track AS track, track.mid AS mid, track.kind AS kind,
+  coalesce(nullif(track.codec, ''), CASE WHEN track."row" IS NULL THEN 'rtx' END) AS codec,
+  stream.payload_type AS payload_type,
+  person.id AS participant,                              -- of a room, whose media it is
+  stream.first_ns AS first_ns, stream.last_ns AS last_ns,
+  (stream.last_ns - stream.first_ns) / 1e9 AS seconds,
+  stream.packets AS packets, stream.bytes AS bytes, stream.bits_per_second AS bits_per_second,
+  loss.lost AS lost,                                     -- of all payload types of the source
+  100.0 * loss.lost / loss.expected AS lost_percent
+FROM stream
+JOIN peer ON peer.peer = stream.peer
+LEFT JOIN named ON named.peer = stream.peer AND named.direction = stream.direction
+  AND named.ssrc = stream.ssrc AND named.payload_type = stream.payload_type
+LEFT JOIN track ON track."row" = named."row"
+LEFT JOIN loss ON loss.peer = stream.peer AND loss.direction = stream.direction
+  AND loss.ssrc = stream.ssrc
+LEFT JOIN person ON person.peer = stream.peer AND person.track = track.track
+  AND person.direction = stream.direction;
+
+-- One row for everybody in the call: each peer that was recorded, and of rooms each participant.
+CREATE VIEW person AS
+WITH
+  spoken AS (
+    SELECT peer, direction, sum(to_ns - from_ns) / 1e9 AS seconds, count(from_ns) AS turns
+    FROM speaker WHERE contributor IS NULL GROUP BY peer, direction
+  ),
+  turn AS (
+    SELECT actor, participant, sum(to_ns - from_ns) / 1e9 AS seconds, count(from_ns) AS turns
+    FROM participant_speaker WHERE participant IS NOT NULL GROUP BY actor, participant
+  ),
+  weight AS (
+    SELECT peer,
+      sum(CASE WHEN direction = 'out' THEN bytes ELSE 0 END) AS bytes_sent,
+      sum(CASE WHEN direction = 'in' THEN bytes ELSE 0 END) AS bytes_received
+    FROM stream GROUP BY peer
+  )
+SELECT
+  'peer' AS kind, peer.peer AS peer, NULL AS actor, NULL AS participant, peer.label AS name,
+  peer.at_ns AS from_ns, coalesce((SELECT at_ns FROM ending), (SELECT max(at_ns) FROM tape)) AS to_ns,
+  weight.bytes_sent AS bytes_sent, weight.bytes_received AS bytes_received,
+  coalesce(spoken.seconds, 0) AS speaking_seconds, coalesce(spoken.turns, 0) AS turns
+FROM peer
+LEFT JOIN weight ON weight.peer = peer.peer
+LEFT JOIN spoken ON spoken.peer = peer.peer AND spoken.direction = 'out'
+UNION ALL
+SELECT
+  'participant', NULL, participant.actor, participant.participant,
+  coalesce(participant.name, participant.id), participant.entered_ns,
+  coalesce(
+    participant.left_ns, (SELECT at_ns FROM ending), (SELECT max(at_ns) FROM tape)),
+  NULL, NULL, coalesce(turn.seconds, 0), coalesce(turn.turns, 0)
+FROM participant LEFT JOIN turn
+  ON turn.actor = participant.actor AND turn.participant = participant.participant;

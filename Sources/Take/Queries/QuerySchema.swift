@@ -1,0 +1,170 @@
+import Tape
+import Wire
+
+/// Tables and views with their columns, in the words of the schema: for whoever writes queries.
+package struct QuerySchema: Sendable {
+  /// A column of a table or view.
+  package struct Column: Sendable, Hashable {
+    package var name: String
+    /// The type of a table's column; empty for one of a view.
+    package var type: String
+    package var comment: String
+  }
+
+  /// A table or view with what its comments say.
+  package struct Table: Sendable, Hashable {
+    package var name: String
+    package var isView: Bool
+    package var comment: String
+    package var columns: [Column]
+  }
+
+  package private(set) var tables: [Table] = []
+
+  /// Reads the schema of the newest format, which queries on every take have.
+  package init() {
+    let described = Self.described(TakeSchema.migrations)
+    for (name, isView, columns) in (try? TakeSchema.columns()) ?? [] {
+      let (comment, remarks) = described[name] ?? ("", [:])
+      tables.append(
+        Table(
+          name: name, isView: isView, comment: comment,
+          columns: columns.map { column in
+            Column(name: column.name, type: column.type, comment: remarks[column.name] ?? "")
+          }))
+    }
+  }
+
+  // MARK: Comments
+
+  private typealias Remarks = (comment: String, columns: [String: String])
+
+  /// What the comments of migrations say of tables and views, and of their columns.
+  private static func described(_ migrations: [String]) -> [String: Remarks] {
+    var found: [String: Remarks] = [:]
+    for migration in migrations {
+      var waiting: [String] = []
+      var name: String?
+      var above: [String] = []
+      for line in migration.split(separator: "\n", omittingEmptySubsequences: false) {
+        let words = line.split(separator: " ")
+        if let open = name {
+          read(line, &above, into: &found[open, default: ("", [:])].columns)
+          if line.hasSuffix(";"), !words[0].hasPrefix("--") { name = nil }
+        } else if line.hasPrefix("--") {
+          waiting.append(String(line.dropFirst(2).drop { $0 == " " }))
+        } else if words.count > 2, words[0] == "CREATE", ["TABLE", "VIEW"].contains(words[1]) {
+          let made = words[2].filter { $0 != "\"" }
+          found[made] = (waiting.joined(separator: " "), [:])
+          (name, waiting, above) = (made, [], [])
+        } else {
+          waiting = []
+        }
+      }
+    }
+    return found
+  }
+
+  /// Reads a line of a definition: the comment behind a column, or those above it.
+  private static func read(
+    _ line: Substring, _ above: inout [String], into remarks: inout [String: String]
+  ) {
+    let plain = line.drop { $0 == " " }
+    if plain.hasPrefix("--") {
+      // What stands behind a column goes on below it, far to the right.
+      above.append(String(plain.dropFirst(2).drop { $0 == " " }))
+      return
+    }
+    defer { above = [] }
+    let parts = line.split(separator: "--", maxSplits: 1, omittingEmptySubsequences: false)
+    let behind = parts.count > 1 ? String(parts[1].drop { $0 == " " }) : ""
+    let words = parts[0].split { " ,()".contains($0) }.map { $0.filter { $0 != "\"" } }
+    guard let first = words.first, !line.hasPrefix("    ") else { return }
+    let name =
+      words.lastIndex(of: "AS").flatMap { $0 + 1 < words.count ? words[$0 + 1] : nil } ?? first
+    let comment = behind.isEmpty ? above.joined(separator: " ") : behind
+    if !comment.isEmpty, remarks[name] == nil { remarks[name] = comment }
+  }
+
+  // MARK: Texts
+
+  /// Everything that a page needs beside a query: tables, functions, keys of JSON, examples.
+  package var json: String {
+    let tables = tables.map { table in
+      JSONText.object([
+        ("name", .text(table.name)), ("kind", .text(table.isView ? "view" : "table")),
+        ("comment", .text(table.comment)),
+        (
+          "columns",
+          .list(
+            table.columns.map { column in
+              .object([
+                ("name", .text(column.name)), ("type", .text(column.type)),
+                ("comment", .text(column.comment)),
+              ])
+            })
+        ),
+      ])
+    }
+    let examples = QueryExample.all.map { example in
+      JSONText.object([("question", .text(example.question)), ("sql", .text(example.sql))])
+    }
+    let keys = JSONKey.all.map { key in
+      JSONText.object([
+        ("column", .text(key.column)), ("type", key.type.map { .text($0) } ?? .null),
+        ("key", .text(key.key)), ("meaning", .text(key.meaning)),
+      ])
+    }
+    return JSONText.object([
+      ("tables", .list(tables)), ("functions", .text(TakeSchema.functionsText)),
+      ("json_keys", .list(keys)), ("examples", .list(examples)),
+    ]).text
+  }
+
+  /// Tables and views with what a row of each is.
+  package func tableText(_ look: TableLook) -> String {
+    let rows = tables.filter { !$0.name.hasSuffix("_store") }.map { table in
+      [table.name, table.isView ? "view" : "table", Self.sentence(table.comment)]
+    }
+    return TextTable(
+      columns: ["name", "kind", "one row for"], rows: rows, alignsRight: [false, false, false],
+      wraps: true
+    ).text(look)
+  }
+
+  private static func sentence(_ text: String) -> String {
+    guard let end = text.firstRange(of: ". ") else { return text }
+    return String(text[..<end.lowerBound]) + "."
+  }
+
+  /// The columns of a table or view; nil for all of them.
+  package func text(of name: String?) -> String {
+    let chosen = tables.filter { name == nil || $0.name == name }
+    guard !chosen.isEmpty else { return "there is no \(name ?? "table"); .tables lists them\n" }
+    return chosen.map { table in
+      var text = "\(table.name): \(table.comment)\n"
+      let width = table.columns.map(\.name.count).max() ?? 0
+      for column in table.columns {
+        let space = String(repeating: " ", count: width - column.name.count + 2)
+        text += "  \(column.name)\(column.comment.isEmpty ? "" : space + column.comment)\n"
+      }
+      return text
+    }.joined(separator: "\n")
+  }
+
+  /// What may follow a line: names of tables and columns, words of SQL, and commands of the prompt.
+  package func completions(of line: String) -> [String] {
+    let words = line.split(omittingEmptySubsequences: false) { " (,=".contains($0) }
+    let last = String(words.last ?? "")
+    guard !last.isEmpty else { return [] }
+    let commands = [".tables", ".schema ", ".examples", ".example ", ".format ", ".help", ".quit"]
+    let names = tables.map(\.name) + Set(tables.flatMap { $0.columns.map(\.name) }).sorted()
+    let all = line.hasPrefix(".") && !line.contains(" ") ? commands : names + Self.words
+    return all.filter { $0.lowercased().hasPrefix(last.lowercased()) }
+  }
+
+  private static let words = [
+    "SELECT", "FROM", "WHERE", "GROUP BY", "ORDER BY", "LIMIT", "JOIN", "percentile(", "median(",
+    "stddev(", "REGEXP",
+  ]
+}

@@ -1,0 +1,184 @@
+import CSQLite
+import Glibc
+
+/// Functions that queries have beside those of SQLite: `percentile`, `median`, `stddev` and `regexp`.
+///
+/// They are for queries alone. No view uses them, so that views work in every other program too.
+enum SQLiteFunctions {
+  /// What they do, in the words of `retake sql --schema`.
+  static let text = """
+    -- Functions of retake sql and retake open, beside those of SQLite; plain sqlite3 lacks them, and no
+    -- view uses them.
+    --
+    -- percentile(x, p)  the value that p of a hundred values of x do not exceed, between two values in
+    --                   proportion; p from 0 to 100, the same in all rows of a group
+    -- median(x)         percentile(x, 50)
+    -- stddev(x)         the standard deviation of a sample (n - 1); NULL for fewer than two values
+    -- x REGEXP pattern  whether a text contains what an extended regular expression of POSIX matches,
+    --                   with \\d, \\w, \\s and \\b; also regexp(pattern, x)
+    --
+    -- The first three are aggregates and leave NULL out:
+    --   SELECT ssrc, median(delay_ms), percentile(delay_ms, 95) FROM one_way_delay GROUP BY ssrc
+
+    """
+
+  private typealias Values = UnsafeMutablePointer<OpaquePointer?>
+
+  static func install(on handle: OpaquePointer) throws(SQLiteError) {
+    let aggregates: [(String, Int32)] = [("percentile", 2), ("median", 1), ("stddev", 1)]
+    let flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS
+    for (name, count) in aggregates {
+      let kind = UnsafeMutableRawPointer(bitPattern: name == "stddev" ? 2 : 1)
+      try check(
+        sqlite3_create_function_v2(
+          handle, name, count, flags, kind, nil,
+          { context, count, values in SQLiteFunctions.add(context, count, values) },
+          { context in SQLiteFunctions.finish(context) }, nil), handle)
+    }
+    let expressions = Unmanaged.passRetained(Expressions())
+    try check(
+      sqlite3_create_function_v2(
+        handle, "regexp", 2, flags, expressions.toOpaque(),
+        { context, _, values in SQLiteFunctions.match(context, values) }, nil, nil,
+        { owner in
+          guard let owner else { return }
+          Unmanaged<Expressions>.fromOpaque(owner).release()
+        }), handle)
+  }
+
+  private static func check(_ code: Int32, _ handle: OpaquePointer) throws(SQLiteError) {
+    guard code == SQLITE_OK else { throw SQLiteConnection.error(code, of: handle) }
+  }
+
+  // MARK: Percentiles and deviation
+
+  /// The values of a group.
+  private final class Sample {
+    var values: [Double] = []
+    var percent: Double?
+    var fault: String?
+  }
+
+  /// The sample of the group that is being gone through; nil where there is none yet.
+  private static func sample(_ context: OpaquePointer?, makes: Bool) -> Unmanaged<Sample>? {
+    let size = Int32(MemoryLayout<UnsafeRawPointer?>.size)
+    guard let place = sqlite3_aggregate_context(context, makes ? size : 0) else { return nil }
+    let slot = place.assumingMemoryBound(to: UnsafeRawPointer?.self)
+    if let known = slot.pointee { return Unmanaged<Sample>.fromOpaque(known) }
+    guard makes else { return nil }
+    let made = Unmanaged.passRetained(Sample())
+    slot.pointee = UnsafeRawPointer(made.toOpaque())
+    return made
+  }
+
+  private static func add(_ context: OpaquePointer?, _ count: Int32, _ values: Values?) {
+    guard let values, let kept = sample(context, makes: true) else {
+      return sqlite3_result_error_nomem(context)
+    }
+    let sample = kept.takeUnretainedValue()
+    if count == 2 {
+      let percent = sqlite3_value_double(values[1])
+      let isNumber = [SQLITE_INTEGER, SQLITE_FLOAT].contains(sqlite3_value_numeric_type(values[1]))
+      if !isNumber || !(0...100).contains(percent) {
+        sample.fault = "the second argument of percentile() is a number from 0 to 100"
+      } else if let known = sample.percent, known != percent {
+        sample.fault = "the second argument of percentile() is the same in all rows of a group"
+      }
+      sample.percent = percent
+    }
+    switch sqlite3_value_numeric_type(values[0]) {
+    case SQLITE_INTEGER, SQLITE_FLOAT: sample.values.append(sqlite3_value_double(values[0]))
+    case SQLITE_NULL: break
+    default: sample.fault = "a value is no number"
+    }
+  }
+
+  private static func finish(_ context: OpaquePointer?) {
+    guard let kept = sample(context, makes: false) else { return sqlite3_result_null(context) }
+    let sample = kept.takeRetainedValue()
+    if let fault = sample.fault { return sqlite3_result_error(context, fault, -1) }
+    let isDeviation = Int(bitPattern: sqlite3_user_data(context)) == 2
+    let result =
+      isDeviation
+      ? deviation(sample.values) : percentile(&sample.values, sample.percent ?? 50)
+    guard let result else { return sqlite3_result_null(context) }
+    sqlite3_result_double(context, result)
+  }
+
+  private static func percentile(_ values: inout [Double], _ percent: Double) -> Double? {
+    guard !values.isEmpty else { return nil }
+    values.sort()
+    let place = percent / 100 * Double(values.count - 1)
+    let low = min(Int(place), values.count - 1)
+    guard low + 1 < values.count else { return values[low] }
+    return values[low] + (values[low + 1] - values[low]) * (place - Double(low))
+  }
+
+  private static func deviation(_ values: [Double]) -> Double? {
+    guard values.count > 1 else { return nil }
+    let mean = values.reduce(0, +) / Double(values.count)
+    let squares = values.reduce(0) { $0 + ($1 - mean) * ($1 - mean) }
+    return (squares / Double(values.count - 1)).squareRoot()
+  }
+
+  // MARK: Regular expressions
+
+  /// The expression of a query, compiled once.
+  private final class Expressions {
+    private var pattern: String?
+    private var compiled = regex_t()
+
+    deinit { if pattern != nil { regfree(&compiled) } }
+
+    /// Whether a text has a match; nil for a pattern that is none.
+    func matches(_ pattern: String, _ text: UnsafePointer<CChar>) -> Bool? {
+      if self.pattern != pattern {
+        if self.pattern != nil { regfree(&compiled) }
+        self.pattern = nil
+        let flags = REG_EXTENDED | REG_NOSUB
+        guard regcomp(&compiled, Expressions.posix(pattern), flags) == 0 else { return nil }
+        self.pattern = pattern
+      }
+      return regexec(&compiled, text, 0, nil, 0) == 0
+    }
+
+    /// Writes the classes of digits out, which POSIX does not have.
+    private static func posix(_ pattern: String) -> String {
+      var text = ""
+      var isEscaped = false
+      var isInList = false
+      for character in pattern {
+        if isEscaped {
+          switch character {
+          case "d": text += isInList ? "0-9" : "[0-9]"
+          case "D" where !isInList: text += "[^0-9]"
+          default: text += (isInList ? "" : "\\") + String(character)
+          }
+          isEscaped = false
+        } else if character == "\\" {
+          isEscaped = true
+        } else {
+          if character == "[" { isInList = true }
+          if character == "]" { isInList = false }
+          text.append(character)
+        }
+      }
+      return isEscaped ? text + "\\" : text
+    }
+  }
+
+  private static func match(_ context: OpaquePointer?, _ values: Values?) {
+    guard let values, let owner = sqlite3_user_data(context) else { return }
+    guard let pattern = sqlite3_value_text(values[0]), let text = sqlite3_value_text(values[1])
+    else { return sqlite3_result_null(context) }
+    let words = String(cString: pattern)
+    let expressions = Unmanaged<Expressions>.fromOpaque(owner).takeUnretainedValue()
+    let matches = text.withMemoryRebound(to: CChar.self, capacity: 1) {
+      expressions.matches(words, $0)
+    }
+    guard let matches else {
+      return sqlite3_result_error(context, "\(words.prefix(100)) is no regular expression", -1)
+    }
+    sqlite3_result_int(context, matches ? 1 : 0)
+  }
+}

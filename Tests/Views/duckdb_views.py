@@ -1,0 +1,136 @@
+"""Reads every view of takes through DuckDB's SQLite scanner and compares the rows with SQLite's.
+
+The captures carry the views of the versions that recorded them, so their copies get those of Schema/
+first, as a take has them that is recorded now.
+
+    make views
+"""
+
+import glob
+import os
+import re
+import shutil
+import sqlite3
+import sys
+import tempfile
+
+import duckdb
+from duckdb_extensions import import_extension
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+CAPTURES = [
+    "formats/format-6.take", "janus-room.take", "observed-aiortc.take", "observed-firefox.take",
+    "observed-clear-vp8.take", "virtual-heavy-loss.take", "chromium-negotiates.take",
+]
+# What the scanner cannot hand over: it takes a computed column for text, and these are bytes.
+LEFT_OUT = {"packet": {"bytes"}, "frame": {"bytes", "digest"}}
+
+
+def statements(kind):
+    """The statements of the schema that make a kind of things, in their order."""
+    found, lines = [], []
+    for path in sorted(glob.glob(os.path.join(ROOT, "Schema", "*.sql"))):
+        with open(path, encoding="utf-8") as file:
+            for line in file.read().split("\n"):
+                if lines or line.startswith(f"CREATE {kind} "):
+                    lines.append(line)
+                    if line.endswith(";") and not line.lstrip().startswith("--"):
+                        found.append("\n".join(lines))
+                        lines = []
+    return found
+
+
+def with_views(take, folder):
+    """A copy of a take with the views of this version; a table that its format lacks is empty."""
+    path = os.path.join(folder, os.path.basename(take))
+    shutil.copy(take, path)
+    base = sqlite3.connect(path)
+    names = [row[0] for row in base.execute("SELECT name FROM sqlite_schema WHERE type = 'view'")]
+    for name in names:
+        base.execute(f'DROP VIEW "{name}"')
+    tables = {row[0] for row in base.execute("SELECT name FROM sqlite_schema")}
+    for statement in statements("TABLE"):
+        if statement.split()[2] not in tables:
+            base.execute(statement)
+    columns = {row[1] for row in base.execute("PRAGMA table_info(peer)")}
+    if "actor" not in columns:
+        base.execute("ALTER TABLE peer ADD COLUMN actor INTEGER")
+    for statement in statements("VIEW"):
+        base.execute(statement)
+    base.commit()
+    base.close()
+    return path
+
+
+def cell(value):
+    """A value by what it says: the scanner hands some numbers over as text."""
+    if value is None or isinstance(value, (bytes, bytearray, memoryview)):
+        return ("bytes", bytes(value)) if value is not None else ("null", "")
+    if isinstance(value, bool):
+        return ("number", float(value))
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        # DuckDB writes what is not ASCII of bytes as \\xC3.
+        return ("text", re.sub(r"[^ -~]|\\x[0-9A-F]{2}", "?", str(value)))
+    # One is the nearest text of the other with 15 digits.
+    return ("number", float(f"{number:.7g}"))
+
+
+def rows(cursor):
+    return sorted(tuple(cell(value) for value in row) for row in cursor.fetchall())
+
+
+def same(left, right):
+    if len(left) != len(right):
+        return False
+    for one, other in zip(left, right):
+        for a, b in zip(one, other):
+            if a[0] == b[0] == "number":
+                if abs(a[1] - b[1]) > 2e-6 * max(1.0, abs(a[1])):
+                    return False
+            elif a[0] != b[0] or (a[0] == "text" and "?" not in a[1] and a[1] != b[1]):
+                return False
+    return True
+
+
+def main():
+    import_extension("sqlite_scanner")
+    names = [statement.split()[2].strip('"') for statement in statements("VIEW")]
+    failures = []
+    compared = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for capture in CAPTURES:
+            path = with_views(os.path.join(ROOT, "Captures", capture), folder)
+            duck = duckdb.connect(config={
+                "autoinstall_known_extensions": "false", "autoload_known_extensions": "false",
+            })
+            duck.execute("LOAD sqlite_scanner")
+            duck.execute(f"ATTACH '{path}' AS take (TYPE sqlite, READ_ONLY)")
+            lite = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+            for name in names:
+                columns = [row[1] for row in lite.execute(f"PRAGMA table_xinfo('{name}')")]
+                wanted = ", ".join(
+                    f'"{column}"' for column in columns
+                    if column not in LEFT_OUT.get(name, set()))
+                try:
+                    left = rows(lite.execute(f'SELECT {wanted} FROM "{name}"'))
+                    right = rows(duck.execute(f'SELECT {wanted} FROM take."{name}"'))
+                except Exception as error:
+                    failures.append(f"{capture}: {name}: {str(error).splitlines()[0][:300]}")
+                    continue
+                if not same(left, right):
+                    failures.append(
+                        f"{capture}: {name}: {len(left)} rows by SQLite, {len(right)} by DuckDB, "
+                        "and they differ")
+                compared += len(left)
+            duck.close()
+            lite.close()
+    for failure in failures:
+        print(failure)
+    print(f"{len(names)} views of {len(CAPTURES)} takes, {compared} rows: {len(failures)} differ")
+    return 1 if failures or len(names) < 45 or compared < 10_000 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
