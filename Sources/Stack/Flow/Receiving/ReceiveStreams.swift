@@ -205,6 +205,18 @@ struct ReceiveStreams {
     }
   }
 
+  /// Counts the ECN mark of a packet.
+  mutating func count(_ ecn: ECNMark?, _ place: Place) { all[place.index].count(ecn) }
+
+  /// Counts padding of a retransmission source that was announced and brought nothing else yet, as
+  /// libwebrtc does: it probes the path.
+  mutating func countProbe(_ header: RTPHeader, arrival: Instant, ecn: ECNMark?) {
+    guard let index = all.firstIndex(where: { $0.rtxSSRC == header.ssrc && !$0.hasEnded }) else {
+      return
+    }
+    all[index].countProbe(header, arrival: arrival, ecn: ecn)
+  }
+
   /// Takes note of a packet with a payload type that was not agreed on.
   mutating func receiveUnusable(
     _ header: RTPHeader, _ place: Place, arrival: Instant, at now: Instant

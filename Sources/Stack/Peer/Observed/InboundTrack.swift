@@ -18,6 +18,8 @@ struct InboundTrack {
   private let furtherDecoders: [CodecName]
   private let playsG711: Bool
   private var early = EarlyPackets<InboundStreamCounters>()
+  /// Packets by their ECN marks, those of the retransmission source among them.
+  private var ecn: ECNCounts?
   /// Counts packets, sizes and losses as long as it is not known what the stream carries.
   private var unknown: StreamReception?
   /// What probed the path on the source of retransmissions before the first packet of the stream.
@@ -43,8 +45,13 @@ struct InboundTrack {
   ///
   /// As long as the track has no kind, that of the counters means nothing.
   var counters: InboundStreamCounters? {
-    reception?.counters.adding(early.forgotten) ?? unknown?.counters
+    var counters = reception?.counters.adding(early.forgotten) ?? unknown?.counters
+    counters?.ecn = ecn
+    return counters
   }
+
+  /// Counts the ECN mark of a packet of the stream or of its retransmissions, when it comes.
+  mutating func count(_ mark: ECNMark?) { ecn.count(mark) }
 
   /// The same of the stream itself, without its retransmissions.
   var mediaCounters: InboundStreamCounters? { reception?.mediaCounters }
@@ -113,6 +120,7 @@ struct InboundTrack {
   mutating func receiveRepair(
     _ packet: SeenPacket, of type: UInt8?, arrival: Instant, at now: Instant
   ) -> [ReceivedFrame] {
+    count(packet.ecn)
     guard reception != nil else {
       if earlyProbes.count < InboundTrack.earlyMaximum {
         earlyProbes.append((packet.header, arrival))
