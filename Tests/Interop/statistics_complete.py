@@ -34,6 +34,10 @@ _RECEIVED["framesDecoded"] = ("framesEncoded", 1)
 # Of packets with CE nobody knows how many were sent: on one machine there are no routers.
 _NONE_ON_THE_WAY = {"packetsReceivedWithCe"}
 
+# What goes up and down: `statistics_members` looks for the nearest report, and compares energies over
+# the whole call with Retake's column of that kind.
+_OVER_TIME = {"jitter", "audioLevel", "totalAudioEnergy"}
+
 # What only the end itself can know: how long it worked, waited and concealed, what it decided.
 _OWN = {
     "inbound-rtp": """
@@ -166,18 +170,19 @@ class Everything:
         other = self._find("outbound-rtp", each["ssrc"])
         done = self._mirror(each, other, _RECEIVED, self._under_way(each["ssrc"]))
         reports = self._find("remote-inbound-rtp", each["ssrc"]) or {}
-        for member, allowed in (("packetsLost", self._under_way(each["ssrc"])), ("jitter", 0.005)):
-            self._add(each, member, each[member], reports.get(member), allowed)
-            done.add(member)
-        return done | {"audioLevel", "totalAudioEnergy"}
+        self._add(
+            each, "packetsLost", each["packetsLost"], reports.get("packetsLost"),
+            self._under_way(each["ssrc"]))
+        return done | {"packetsLost"} | _OVER_TIME
 
     def _remote_inbound_rtp(self, each):
         other = self._find("inbound-rtp", each["ssrc"]) or {}
-        for member, allowed in (("packetsLost", self._under_way(each["ssrc"])), ("jitter", 0.005)):
-            self._add(each, member, each[member], other.get(member), allowed)
+        self._add(
+            each, "packetsLost", each["packetsLost"], other.get("packetsLost"),
+            self._under_way(each["ssrc"]))
         self._add(each, "ssrc", each["ssrc"], other.get("ssrc"), None)
         self._add(each, "kind", each["kind"], other.get("kind"), None)
-        return {"packetsLost", "jitter", "ssrc", "kind"}
+        return {"packetsLost", "ssrc", "kind"} | _OVER_TIME
 
     def _remote_outbound_rtp(self, each):
         """What Retake said in its last sender report: what it had sent by then."""
@@ -203,8 +208,7 @@ class Everything:
             "kind": ("kind", None), "width": ("frameWidth", None),
             "height": ("frameHeight", None), "framesPerSecond": ("framesPerSecond", 2),
         }
-        # Levels are compared over the whole call, by Retake's column of that kind.
-        return self._mirror(each, other, names) | {"audioLevel", "totalAudioEnergy"}
+        return self._mirror(each, other, names) | _OVER_TIME
 
     def _media_playout(self, each):
         return set()

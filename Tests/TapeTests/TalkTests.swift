@@ -63,17 +63,32 @@ struct TalkTests {
     #expect(talk.silentNanoseconds == 16_000_000_000 && talk.overlapNanoseconds == 0)
   }
 
+  /// When the two speak, in milliseconds, and how many interruptions that is.
+  struct Overlap: Sendable {
+    let anna: Range<Int>
+    let ben: Int
+    let benEnds: Int
+    let count: Int
+  }
+
+  private static let overlaps: [Overlap] = [
+    Overlap(anna: 1_000..<5_000, ben: 4_000, benEnds: 8_000, count: 1),
+    Overlap(anna: 1_000..<5_000, ben: 4_000, benEnds: 5_900, count: 0),
+    Overlap(anna: 3_600..<5_000, ben: 4_000, benEnds: 8_000, count: 0),
+    Overlap(anna: 1_000..<7_100, ben: 4_000, benEnds: 9_000, count: 0),
+    Overlap(anna: 1_000..<4_200, ben: 4_000, benEnds: 8_000, count: 0),
+    Overlap(anna: 1_000..<9_000, ben: 4_000, benEnds: 5_000, count: 0),
+    Overlap(anna: 1_000..<5_000, ben: 5_000, benEnds: 8_000, count: 0),
+  ]
+
   /// What is an interruption, and what is none: one that ends too soon, one who had hardly begun,
   /// one who goes on, a turn that ends a little late.
-  @Test(arguments: [
-    ([(1, 1_000, 5_000), (2, 4_000, 8_000)], 1), ([(1, 1_000, 5_000), (2, 4_000, 5_900)], 0),
-    ([(1, 3_600, 5_000), (2, 4_000, 8_000)], 0), ([(1, 1_000, 7_100), (2, 4_000, 9_000)], 0),
-    ([(1, 1_000, 4_200), (2, 4_000, 8_000)], 0), ([(1, 1_000, 9_000), (2, 4_000, 5_000)], 0),
-    ([(1, 1_000, 5_000), (2, 5_000, 8_000)], 0),
-  ])
-  func whoeverGoesOnWhileAnotherFallsSilentInterrupts(said: [Said], count: Int) throws {
+  @Test(arguments: overlaps)
+  func whoeverGoesOnWhileAnotherFallsSilentInterrupts(_ each: Overlap) throws {
     let folder = try TakeFolder()
-    let path = try take(folder, said)
+    let path = try take(
+      folder, [(1, each.anna.lowerBound, each.anna.upperBound), (2, each.ben, each.benEnds)])
+    let count = each.count
     let talk = try SpeakerTimeline(path: path).talk
     #expect(talk.interruptions.count == count)
     let told = try rows(path, "SELECT person, interrupted, at_ns FROM interruption")

@@ -217,7 +217,7 @@ package struct MediaFlow: Machine {
       if !header.payload.isEmpty {
         refused.unroutable += 1
       } else if countsProbes {
-        receivers.countProbe(header, arrival: arrival, ecn: ecn)
+        receivers.countProbe(header, arrival: arrival, ecn: ecn, agreement)
       }
       return
     }
