@@ -70,7 +70,8 @@ struct ImportTests {
     let others = "SELECT count(*) FROM packet WHERE ecn IS NOT \(mark)"
     #expect(try Takes.number(path, others) == 0)
     let last = """
-      FROM stat WHERE row IN (SELECT max(row) FROM stat WHERE type = 'inbound-rtp' GROUP BY peer, id)
+      FROM stat
+      WHERE row IN (SELECT max(row) FROM stat WHERE type = 'inbound-rtp' GROUP BY peer, id)
       """
     let marked = try Takes.number(path, "SELECT sum(members ->> '$.\(member)') \(last)")
     let all = try Takes.number(path, "SELECT sum(members ->> '$.packetsReceived') \(last)")

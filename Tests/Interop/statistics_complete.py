@@ -34,8 +34,8 @@ _RECEIVED["framesDecoded"] = ("framesEncoded", 1)
 # Of packets with CE nobody knows how many were sent: on one machine there are no routers.
 _NONE_ON_THE_WAY = {"packetsReceivedWithCe"}
 
-# What goes up and down: `statistics_members` looks for the nearest report, and compares energies over
-# the whole call with Retake's column of that kind.
+# What goes up and down: `statistics_members` looks for the nearest report, and compares energies
+# over the whole call with Retake's column of that kind.
 _OVER_TIME = {"jitter", "audioLevel", "totalAudioEnergy"}
 
 # What only the end itself can know: how long it worked, waited and concealed, what it decided.

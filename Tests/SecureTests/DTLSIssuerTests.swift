@@ -31,7 +31,7 @@ struct DTLSIssuerTests {
     }
   }
 
-  /// Of a server, whose own certificate OpenSSL has in the chain, and of a client, whose it has not.
+  /// Of a server, whose own certificate OpenSSL has in the chain, and of a client, whose it lacks.
   @Test(arguments: [UInt8(0), 1, 2]) func aChainIsReadInItsOrder(count: UInt8) throws {
     let (client, server) = (try association(1), try association(2))
     try #require(client.start(.client) && server.start(.server))

@@ -4,6 +4,8 @@ extension StatsMembers {
     "exists only where feedback of RFC 8888 is negotiated, and feedback here is transport-cc"
   private static let noFEC = "no FlexFEC or ULPFEC is agreed on"
   private static let negotiated = "the negotiated section"
+  /// Of several layers of a simulcast one is.
+  private static let shown = "while the track shows the stream"
   private static let wholeHeader =
     "received packets: RTP headers with extensions, and padding; of retransmissions too"
   private static let buffer = "the playout's buffer, summed up as samples or frames leave it"
@@ -102,8 +104,9 @@ extension StatsMembers {
       ("packetsLost", always, "sequence numbers (RFC 3550 appendix A.3)"),
       ("jitter", always, "RTP times and the kernel's receive times (RFC 3550 appendix A.8)"),
       ("lastPacketReceivedTimestamp", always, "the kernel's receive time"),
-      ("packetsDiscarded", always, "packets that came too late or cannot be used"),
-      ("nackCount firCount pliCount", always, "own requests"),
+      ("packetsDiscarded", shown, "packets that came too late or cannot be used"),
+      ("nackCount", always, "own requests for packets"),
+      ("firCount pliCount", shown, "own requests for key frames"),
       (
         "retransmittedPacketsReceived retransmittedBytesReceived", "where RTX is agreed on",
         "packets of the RTX source; what only probes the path is among them, as in Chromium"
@@ -116,7 +119,7 @@ extension StatsMembers {
         jitterBufferEmittedCount
         """, "while the track has a playout", buffer
       ),
-      ("framesReceived", always, "frames whose packets are all there"),
+      ("framesReceived", shown, "frames whose packets are all there"),
       (
         "framesDecoded keyFramesDecoded framesRendered qpSum", "where frames are decoded",
         "the decoder; what is decoded is rendered"
@@ -133,7 +136,7 @@ extension StatsMembers {
         """, "where frames are decoded", "the times at which frames are shown"
       ),
       (
-        "framesAssembledFromMultiplePackets totalAssemblyTime", always,
+        "framesAssembledFromMultiplePackets totalAssemblyTime", shown,
         "the kernel's receive times of a frame's packets"
       ),
     ],

@@ -1,4 +1,3 @@
-import Stats
 package import Tape
 import Wire
 
