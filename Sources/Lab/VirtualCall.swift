@@ -80,7 +80,9 @@ package final class VirtualCall {
         wallClock: WallClock(unixNanosecondsAtZero: unixNanoseconds),
         configuration: index < configurations.count ? configurations[index] : PeerConfiguration())
       step(index, .genesis(genesis))
-      step(index, .interfaces([addresses[index]], types: [.ethernet]))
+      // Peers of older takes were not told.
+      let knowsTypes = genesis.configuration.hasCompleteStatistics == true
+      step(index, .interfaces([addresses[index]], types: knowsTypes ? [.ethernet] : []))
     }
   }
 
