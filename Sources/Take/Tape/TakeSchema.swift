@@ -54,7 +54,7 @@ package enum TakeSchema {
     try connection.execute("PRAGMA query_only = ON")
   }
 
-  /// The rows of a storage table with the columns of the newest format, as a query on a take of any.
+  /// The rows of a storage table as a query: with the columns of the newest format, on any take.
   package static func rows(of table: Table, format: Int64) -> String {
     let columns = table.storageColumns()
     let known = table.storageColumns(format: format)
