@@ -243,7 +243,8 @@ SELECT
   (SELECT source FROM carried_path WHERE carried_path.path = packet_store.path) AS outer_source,
   (
     SELECT destination FROM carried_path WHERE carried_path.path = packet_store.path
-  ) AS outer_destination
+  ) AS outer_destination,
+  packet_store.ecn AS ecn                -- 0 to 3; NULL: not known (format 7)
 -- A cross join, so that packets come in their order where nobody asks for another one.
 FROM packet_store CROSS JOIN path_end WHERE path_end.path = packet_store.path;
 

@@ -34,6 +34,8 @@ package final class VirtualCall {
   package var resolvesNames = true
   /// Hears each event of each peer with all its media, as it happens.
   package var onEvent: ((Int, PeerEvent) -> Void)?
+  /// With which ECN mark a datagram arrives; nil: nobody reads the headers.
+  package var marking: (_ bytes: [UInt8]) -> ECNMark? = { _ in nil }
   /// Sees each datagram that a peer sends.
   package var onDatagram: ((Int, Datagram) -> Void)?
 
@@ -78,7 +80,9 @@ package final class VirtualCall {
         wallClock: WallClock(unixNanosecondsAtZero: unixNanoseconds),
         configuration: index < configurations.count ? configurations[index] : PeerConfiguration())
       step(index, .genesis(genesis))
-      step(index, .interfaces([addresses[index]]))
+      // Peers of older takes were not told.
+      let knowsTypes = genesis.configuration.hasCompleteStatistics == true
+      step(index, .interfaces([addresses[index]], types: knowsTypes ? [.ethernet] : []))
     }
   }
 
@@ -203,7 +207,9 @@ package final class VirtualCall {
   }
 
   private func receive(_ arrival: VirtualNetwork.Arrival) {
-    let datagram = Datagram(local: arrival.local, remote: arrival.remote, bytes: arrival.bytes)
+    let datagram = Datagram(
+      local: arrival.local, remote: arrival.remote, bytes: arrival.bytes,
+      ecn: marking(arrival.bytes))
     step(arrival.host, .datagram(datagram, arrival: arrival.at))
   }
 

@@ -14,6 +14,8 @@ package struct CallGate {
     package var isTruncated: Bool
     /// When it came, which was earlier than now when it waited.
     package var at: Instant
+    /// What its IP header said of congestion; nil where that is not known.
+    package var ecn: ECNMark?
   }
 
   /// What becomes of a datagram.
@@ -64,8 +66,8 @@ package struct CallGate {
   ///   - isRelay: whether the observer knows it as that of a client to its TURN server.
   ///   - isFull: whether the observer tells no further paths apart.
   package mutating func take(
-    _ tuple: FiveTuple, _ bytes: [UInt8], isTruncated: Bool, at: Instant, isKnown: Bool,
-    isRelay: Bool, isFull: Bool = false
+    _ tuple: FiveTuple, _ bytes: [UInt8], isTruncated: Bool, at: Instant, ecn: ECNMark? = nil,
+    isKnown: Bool, isRelay: Bool, isFull: Bool = false
   ) -> Verdict {
     let kind = DatagramClass(bytes.span.bytes)
     if isKnown || isRelay {
@@ -76,7 +78,7 @@ package struct CallGate {
       return .admitted
     }
     guard !isFull else { return .refused }
-    let packet = Admitted(tuple: tuple, bytes: bytes, isTruncated: isTruncated, at: at)
+    let packet = Admitted(tuple: tuple, bytes: bytes, isTruncated: isTruncated, at: at, ecn: ecn)
     if kind != .other {
       let waited = newcomers.answered(by: tuple)
       if !waited.isEmpty { return .admittedWith(waited + [packet]) }
@@ -130,7 +132,8 @@ package struct CallGate {
     let key = PathKey.of(packet.tuple).key
     guard !refused.contains(key) else { return .refused }
     let packet = Probation.Packet(
-      tuple: packet.tuple, bytes: packet.bytes, isTruncated: packet.isTruncated, at: packet.at)
+      tuple: packet.tuple, bytes: packet.bytes, isTruncated: packet.isTruncated, at: packet.at,
+      ecn: packet.ecn)
     switch probation.take(packet) {
     case .notYet: return .waiting
     case .ignored:
@@ -173,6 +176,7 @@ package struct CallGate {
 extension CallGate.Admitted {
   fileprivate init(_ packet: Probation.Packet) {
     self.init(
-      tuple: packet.tuple, bytes: packet.bytes, isTruncated: packet.isTruncated, at: packet.at)
+      tuple: packet.tuple, bytes: packet.bytes, isTruncated: packet.isTruncated, at: packet.at,
+      ecn: packet.ecn)
   }
 }

@@ -9,6 +9,7 @@ struct WaitingPacket {
   var from: Int
   var isRTCP: Bool
   var at: Instant
+  var ecn: ECNMark?
 }
 
 /// Packets that wait, the oldest first.

@@ -15,7 +15,8 @@ extension Observer {
     if found == nil {
       // A ClientHello begins a call where checks were not captured, if it offers SRTP.
       guard Self.beginsAssociation(bytes), !isTruncated else { return ignore() }
-      let packet = CallGate.Admitted(tuple: tuple, bytes: bytes, isTruncated: false, at: now)
+      let packet = CallGate.Admitted(
+        tuple: tuple, bytes: bytes, isTruncated: false, at: now, ecn: mark)
       guard case .call(let packets) = helloTrials.consider(packet) else { return ignore() }
       found = placeUnannounced(tuple, isRelayed)
       if found != nil, packets.count > 1 { return receive(waited: packets, isRelayed: isRelayed) }

@@ -17,7 +17,7 @@ extension Observer {
     recordMedia(on: path, from: from, isMedia: true)
     connectByMedia(index, path, from)
     let packet = WaitingPacket(
-      bytes: bytes, path: path, from: from, isRTCP: isRTCP, at: now)
+      bytes: bytes, path: path, from: from, isRTCP: isRTCP, at: now, ecn: mark)
     if isTruncated {
       tell(.truncated, transport: index + 1)
       return give(packet, index, isClear: false)
@@ -41,7 +41,8 @@ extension Observer {
     _ tuple: FiveTuple, _ bytes: [UInt8], _ isTruncated: Bool, _ isRelayed: Bool
   ) {
     guard !table.isIgnored(tuple) else { return ignore() }
-    let packet = Probation.Packet(tuple: tuple, bytes: bytes, isTruncated: isTruncated, at: now)
+    let packet = Probation.Packet(
+      tuple: tuple, bytes: bytes, isTruncated: isTruncated, at: now, ecn: mark)
     switch probation.take(packet) {
     case .notYet: break
     case .ignored:
@@ -59,12 +60,14 @@ extension Observer {
 
   /// Receives packets that waited, each at the time at which it came.
   mutating func receive(_ packets: [Probation.Packet], _ isRelayed: Bool) {
-    let present = now
+    let present = (now, mark)
     for packet in packets {
       time.move(to: packet.at)
+      mark = packet.ecn
       receive(packet.tuple, packet.bytes, isTruncated: packet.isTruncated, isRelayed: isRelayed)
     }
-    time.move(to: present)
+    time.move(to: present.0)
+    mark = present.1
   }
 
   /// Opens a packet, or lets it wait for what opens it.

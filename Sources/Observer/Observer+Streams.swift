@@ -96,7 +96,7 @@ extension Observer {
         ObservedPacket(
           kind: kind, transport: index + 1, from: packet.from,
           pair: table.paths[packet.path].pair.number, at: packet.at, bytes: packet.bytes,
-          isClear: isClear, wireSize: size)))
+          isClear: isClear, wireSize: size, ecn: packet.ecn)))
   }
 
   /// Counts a packet for its stream, which may begin with it.

@@ -28,6 +28,8 @@ package struct Observer: Machine, ~Copyable {
   var relays = RelayTable()
   /// Between which addresses the datagram went whose inside is read at present.
   private var carrier: PathKey?
+  /// The ECN mark of the datagram that is read at present.
+  var mark: ECNMark?
   var streamTable = StreamTable()
   var unproven = UnprovenStreams()
   var descriptionTable = SignaledDescriptions()
@@ -56,10 +58,12 @@ package struct Observer: Machine, ~Copyable {
     time.move(to: now)
     report.exchange(&outbox)
     switch consume input {
-    case .datagram(let tuple, let bytes, let isTruncated, let arrival):
+    case .datagram(let tuple, let bytes, let isTruncated, let arrival, let ecn):
       // One that waited to be admitted came earlier.
       if let arrival { time.moveBack(to: arrival) }
+      mark = ecn
       receive(tuple, bytes, isTruncated: isTruncated)
+      mark = nil
       time.move(to: now)
     case .stream(let tuple, let bytes, let lost, let isEnd):
       receiveStream(tuple, bytes, lost: lost, isEnd: isEnd)
@@ -107,7 +111,8 @@ package struct Observer: Machine, ~Copyable {
   }
 
   private mutating func tryChannel(_ tuple: FiveTuple, _ bytes: [UInt8], _ isTruncated: Bool) {
-    let packet = CallGate.Admitted(tuple: tuple, bytes: bytes, isTruncated: isTruncated, at: now)
+    let packet = CallGate.Admitted(
+      tuple: tuple, bytes: bytes, isTruncated: isTruncated, at: now, ecn: mark)
     guard case .call(let packets) = channelTrials.consider(packet), relays.assume(tuple) else {
       return ignore()
     }
@@ -116,12 +121,14 @@ package struct Observer: Machine, ~Copyable {
 
   /// Receives datagrams that waited until they showed to be of a call.
   mutating func receive(waited packets: [CallGate.Admitted], isRelayed: Bool) {
-    let present = now
+    let present = (now, mark)
     for packet in packets {
       time.move(to: packet.at)
+      mark = packet.ecn
       receive(packet.tuple, packet.bytes, isTruncated: packet.isTruncated, isRelayed: isRelayed)
     }
-    time.move(to: present)
+    time.move(to: present.0)
+    mark = present.1
   }
 
   /// Reads what a relay carries between two addresses; false when there is no relay.

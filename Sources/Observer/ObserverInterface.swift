@@ -7,8 +7,10 @@ extension Observer {
   /// What can be seen or told.
   package enum Input: Sendable {
     /// A UDP datagram between others; one of which only the beginning was captured is marked.
-    /// It came at `arrival`, which is now when nothing else is said.
-    case datagram(FiveTuple, [UInt8], isTruncated: Bool = false, arrival: Instant? = nil)
+    /// It came at `arrival`, which is now when nothing else is said, with an ECN mark where that is
+    /// known.
+    case datagram(
+      FiveTuple, [UInt8], isTruncated: Bool = false, arrival: Instant? = nil, ecn: ECNMark? = nil)
     /// What one side of a TCP connection sent next, after `lost` bytes that nobody saw.
     case stream(FiveTuple, [UInt8], lost: Int = 0, isEnd: Bool = false)
     /// Further bytes of an NSS key log.
@@ -230,6 +232,8 @@ package struct ObservedPacket: Sendable {
   package var isClear: Bool
   /// Bytes of the packet as it was on the wire.
   package var wireSize: Int
+  /// The ECN mark of its IP header at the place of the capture; nil where that is not known.
+  package var ecn: ECNMark?
 }
 
 /// A description that belongs to an end.

@@ -32,6 +32,7 @@ struct Probation {
     var bytes: [UInt8]
     var isTruncated: Bool
     var at: Instant
+    var ecn: ECNMark?
   }
 
   private struct Source {

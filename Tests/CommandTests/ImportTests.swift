@@ -47,6 +47,49 @@ struct ImportTests {
     }
   }
 
+  /// The same capture with a mark in the IP header of every packet (RFC 3168 section 5): each row
+  /// has it, and the receivers count it for their streams, also where packets waited for keys.
+  @Test(arguments: [(3, "packetsReceivedWithCe"), (1, "packetsReceivedWithEct1")])
+  func marksInTheIPHeadersAreCounted(mark: UInt8, member: String) async throws {
+    let folder = try Folder()
+    var capture = [UInt8](try Data(contentsOf: URL(filePath: sample("chromium-aiortc.pcap"))))
+    var offset = 24
+    while offset + 16 <= capture.count {
+      let length = Int(capture[offset + 8]) | Int(capture[offset + 9]) << 8
+      // Behind the headers of the record (16 bytes) and of Ethernet (14).
+      let header = offset + 30
+      if capture[header] >> 4 == 4 { capture[header + 1] = capture[header + 1] & 0xfc | mark }
+      offset += 16 + length
+    }
+    let path = folder.file("call.take")
+    let made = try await Tool.run(
+      "import", try folder.write("marked.pcap", capture), "--keys", sample("chromium-aiortc.keys"),
+      "--sdp", sample("chromium-aiortc-offer.sdp"), "--sdp", sample("chromium-aiortc-answer.sdp"),
+      "--out", path)
+    #expect(made.status == 0, "\(made.errors)")
+    let others = "SELECT count(*) FROM packet WHERE ecn IS NOT \(mark)"
+    #expect(try Takes.number(path, others) == 0)
+    let last = """
+      FROM stat
+      WHERE row IN (SELECT max(row) FROM stat WHERE type = 'inbound-rtp' GROUP BY peer, id)
+      """
+    let marked = try Takes.number(path, "SELECT sum(members ->> '$.\(member)') \(last)")
+    let all = try Takes.number(path, "SELECT sum(members ->> '$.packetsReceived') \(last)")
+    #expect(marked == all && all > 500)
+    try await Takes.expectIdentical(path)
+    // What is exported has the marks that came.
+    let out = folder.file("out.pcap")
+    #expect(try await Tool.run("export", path, "--pcap", out).status == 0)
+    let written = [UInt8](try Data(contentsOf: URL(filePath: out)))
+    var headers: Set<UInt8> = []
+    offset = 24
+    while offset + 18 <= written.count {
+      headers.insert(written[offset + 17])
+      offset += 16 + Int(written[offset + 8]) + Int(written[offset + 9]) << 8
+    }
+    #expect(headers == [mark])
+  }
+
   /// A browser logs the secrets of all that it opens; a take has those of its calls.
   @Test func onlyTheKeysOfItsCallsAreInATake() async throws {
     let folder = try Folder()

@@ -23,6 +23,25 @@ struct ReceivingTests {
     #expect(receiver.flow.refused.unroutable == (expected == nil ? 1 : 0))
   }
 
+  /// Chromium probes the path with padding over RTX, before the first frame and after it.
+  ///
+  /// Its own receiver counts all of it; takes of before do without what came before other packets.
+  @Test(arguments: [(true, UInt64(5)), (false, 1)])
+  func paddingThatProbesThePathIsCounted(countsProbes: Bool, packets: UInt64) throws {
+    var receiver = Receiver([Agreed.video()[1]], countsProbes: countsProbes)
+    func probe(_ sequence: UInt8) -> [UInt8] {
+      [0xa0, 97, 0, sequence, 0, 0, 0, 0, 0x10, 0, 0, 2] + [UInt8](repeating: 0, count: 99) + [100]
+    }
+    for sequence in UInt8(1)...2 { receiver.rtp(probe(sequence)) }
+    receiver.rtp(packet(ssrc: Agreed.videoSSRC, sequence: 1))
+    for sequence in UInt8(3)...4 { receiver.rtp(probe(sequence)) }
+    let counters = try #require(receiver.flow.inbound.first)
+    #expect(counters.packetsReceived == packets)
+    #expect(counters.probesReceived == packets - 1)
+    #expect(counters.retransmittedPacketsReceived == 0)
+    #expect(counters.headerBytesReceived >= 12 + (packets - 1) * 112)
+  }
+
   @Test func aLearnedSourceNeedsNoMid() {
     var receiver = Receiver([Agreed.video(announced: false)[1]])
     receiver.rtp(packet(ssrc: 5, sequence: 1, mid: "v"))
@@ -214,10 +233,10 @@ struct ReceivingTests {
     var now = Instant.zero
     var outputs: [MediaFlow.Output] = []
 
-    init(_ sections: [FlowSection]) {
+    init(_ sections: [FlowSection], countsProbes: Bool = false) {
       flow = MediaFlow(
         entropy: Entropy(seed: [9]).stream("flow"), wallClock: WallClock(unixNanosecondsAtZero: 0),
-        cname: "receiver")
+        cname: "receiver", countsProbes: countsProbes)
       step(.configure(sections))
       step(.writable(true))
     }

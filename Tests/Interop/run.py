@@ -67,6 +67,7 @@ async def _main(options, folder):
     import rooms
     import sessions
     import statistics_call
+    import statistics_marks
     import viewing
 
     outcomes = []
@@ -146,6 +147,13 @@ async def _main(options, folder):
         )
         problems += _tell(name, found, "both ends count the same")
         print("\n\n".join(tables))
+    if "chromium" in options.peers and options.only in "statistics-marks":
+        if namespace.address():
+            found, words = await statistics_marks.run(
+                options.retake, folder / "statistics-marks", options.seconds)
+            problems += _tell("statistics-marks", found, words)
+        else:
+            print("statistics-marks: left out, it needs a private network")
     for peer in ("chromium", "firefox"):
         name = f"page-{peer}"
         if peer not in options.peers or options.only not in name:

@@ -7,6 +7,7 @@ import sqlite3
 from contextlib import closing
 
 import namespace
+import statistics_complete
 import statistics_members as members
 import statistics_tshark
 import statistics_voices as voices
@@ -85,6 +86,8 @@ async def _look(program, take, folder, reports, speaks):
         }
         ours = await _json(program, folder, "stats", take, "--at", f"{at / 1e9:.6f}", "--json")
         mirrored = next(iter(ours.values()))
+        # Whoever looks for the reason of a difference wants both whole.
+        (folder / "reports.json").write_text(json.dumps({"peer": last, "retake": mirrored}))
         comparison = members.Comparison(
             members.by_id(last), members.by_id(mirrored), lambda ssrc: under_way.get(ssrc, 2),
             lambda member, ssrc, at: _nearby(database, reports, member, ssrc, at),
@@ -94,13 +97,21 @@ async def _look(program, take, folder, reports, speaks):
         if speaks:
             lines += _levels(database, reports, start)
         members.excuse(lines, is_firefox=not speaks)
+        whole, different = "", []
+        if speaks:
+            whole, different = statistics_complete.check(
+                members.by_id(last), members.by_id(mirrored),
+                lambda ssrc: under_way.get(ssrc, 2),
+                lambda ssrc, ms: _sent_until(database, ssrc, int(ms * 1e6) - start),
+            )
     table, problems = members.show(lines)
+    problems += different
     shark, found = statistics_tshark.check(program, take, folder)
     problems += found
     if not speaks:
         return problems, [table, shark]
     problems += _turns(await _json(program, folder, "speakers", take, "--json"))
-    return problems, [table, await _text(program, folder, "speakers", take), shark]
+    return problems, [table, whole, await _text(program, folder, "speakers", take), shark]
 
 
 def _nearby(database, reports, member, ssrc, at):
@@ -116,6 +127,28 @@ def _nearby(database, reports, member, ssrc, at):
         (f"$.{member}", ssrc, at, _NEAR_MS),
     )
     return theirs + [value for value, in ours if value is not None]
+
+
+def _sent_until(database, ssrc, at):
+    """How many packets of a stream were sent until a time, and how many bytes of payload: sizes
+    without the header, its extensions, and what SRTP adds."""
+    packets, size = database.execute(
+        "SELECT count(*), sum(size) FROM packet WHERE direction = 'out' AND protocol = 'rtp'"
+        " AND ssrc = ? AND at_ns <= ?", (ssrc, at),
+    ).fetchone()
+    row = database.execute(
+        "SELECT members ->> '$.bytesSent', members ->> '$.packetsSent' FROM stat"
+        " WHERE type = 'outbound-rtp' AND members ->> '$.ssrc' = ? ORDER BY row DESC", (ssrc,),
+    ).fetchone()
+    total, count = database.execute(
+        "SELECT sum(size), count(*) FROM packet WHERE direction = 'out' AND protocol = 'rtp'"
+        " AND ssrc = ?", (ssrc,),
+    ).fetchone()
+    if not packets or not row or not row[1]:
+        return packets, None
+    # What a packet has beside its payload is the same for each of a stream, but for a few bytes.
+    overhead = total / count - row[0] / row[1]
+    return packets, round(size - packets * overhead)
 
 
 def _path(database, reports, start, at):

@@ -56,7 +56,7 @@ extension PeerInput {
   var word: String {
     switch self {
     case .genesis: "genesis"
-    case .interfaces(let addresses): "interfaces \(addresses)"
+    case .interfaces(let addresses, _): "interfaces \(addresses)"
     case .datagram(let datagram, let arrival):
       "datagram \(datagram.bytes) \(arrival.nanoseconds / 1_000_000)"
     case .deadline: "deadline"

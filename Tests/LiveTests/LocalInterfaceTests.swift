@@ -1,3 +1,4 @@
+import Foundation
 import Live
 import Testing
 import Wire
@@ -74,5 +75,30 @@ struct LocalInterfaceTests {
 
   @Test func theSystemHasALoopbackInterface() {
     #expect(LocalInterface.all().contains { $0.address == IPAddress(ipv4: 0x7f00_0001) })
+  }
+
+  /// Files as the kernel has them of each kind of interface.
+  @Test(arguments: [
+    ("1", "", false, NetworkType.ethernet), ("1", "", true, .wifi),
+    ("1", "DEVTYPE=wlan\nINTERFACE=x\n", false, .wifi), ("519", "DEVTYPE=wwan\n", false, .cellular),
+    ("65534", "DEVTYPE=wireguard\n", false, .vpn), ("65534", "", false, .vpn),
+    ("1", "DEVTYPE=bluetooth\n", false, .bluetooth), ("772", "", false, .unknown),
+    ("", "", false, .unknown),
+  ])
+  func theKernelTellsOfWhatKindANetworkIs(
+    type: String, events: String, hasRadio: Bool, kind: NetworkType
+  ) throws {
+    let folder = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
+    let interface = folder.appending(path: "x0")
+    try FileManager.default.createDirectory(at: interface, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(at: folder) }
+    if !type.isEmpty { try Data((type + "\n").utf8).write(to: interface.appending(path: "type")) }
+    try Data(events.utf8).write(to: interface.appending(path: "uevent"))
+    if hasRadio {
+      try FileManager.default.createDirectory(
+        at: interface.appending(path: "wireless"), withIntermediateDirectories: true)
+    }
+    #expect(NetworkType(ofInterface: "x0", in: folder.path) == kind)
+    #expect(NetworkType(ofInterface: "y0", in: folder.path) == .unknown)
   }
 }

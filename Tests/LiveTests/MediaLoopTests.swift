@@ -20,7 +20,7 @@ final class ToyEngine: PeerEngine {
 
   func step(_ input: PeerInput, at now: Instant, into outbox: inout Outbox<PeerOutput>) {
     switch input {
-    case .interfaces(let addresses):
+    case .interfaces(let addresses, _):
       for (index, ip) in addresses.enumerated() {
         outbox.append(.request(.bindSocket(id: UInt32(index), ip)))
       }

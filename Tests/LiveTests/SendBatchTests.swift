@@ -66,6 +66,40 @@ import Wire
     #expect(read == marks)
   }
 
+  /// Routers set marks of their own (RFC 3168): here the sender does, in the IP header.
+  @Test(arguments: [false, true]) func eachDatagramComesWithItsMark(isIPv6: Bool) throws {
+    let address =
+      isIPv6 ? IPAddress(ipv6High: 0, low: 1) : SendBatchTests.loopback
+    // Where a machine has no IPv6, there is nothing to read.
+    guard let receiver = try? UDPSocket(on: address), let sender = try? UDPSocket(on: address)
+    else { return #expect(isIPv6) }
+    let batch = SendBatch()
+    let marks: [ECNMark] = [.congestionExperienced, .notCapable, .ect1, .ect0]
+    for mark in marks {
+      var traffic = Int32(mark.rawValue)
+      let (level, option) = isIPv6 ? (IPPROTO_IPV6, IPV6_TCLASS) : (IPPROTO_IP, IP_TOS)
+      try #require(
+        setsockopt(
+          sender.descriptor, Int32(level), option, &traffic, socklen_t(MemoryLayout<Int32>.size))
+          == 0)
+      batch.add([mark.rawValue], to: receiver.local, over: sender)
+      #expect(batch.flush() == [])
+    }
+    let poller = try Poller()
+    try poller.add(receiver.descriptor, tag: 1)
+    let reading = ReceiveBatch()
+    var read: [ECNMark] = []
+    while read.count < marks.count {
+      _ = try poller.wait(waits: true)
+      for index in 0..<reading.receive(from: receiver.descriptor) {
+        guard let entry = reading.entry(at: index) else { continue }
+        #expect(entry.bytes == [entry.ecn.rawValue])
+        read.append(entry.ecn)
+      }
+    }
+    #expect(read == marks)
+  }
+
   @Test func eachPathGetsItsOwnDatagrams() throws {
     let sender = try UDPSocket(on: SendBatchTests.loopback)
     let receivers = try (0..<2).map { _ in try UDPSocket(on: SendBatchTests.loopback) }

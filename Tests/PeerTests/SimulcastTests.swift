@@ -22,9 +22,11 @@ struct SimulcastTests {
   /// A call in which the first peer sends layers, and the answer takes some of them.
   static func call(
     _ encodings: [RTPEncoding] = encodings, taking layers: String = "q;h;f", seed: UInt64 = 60,
-    link: LinkSettings = LinkSettings(), seconds: Int64 = 3
+    link: LinkSettings = LinkSettings(), seconds: Int64 = 3,
+    configuration: PeerConfiguration = PeerConfiguration()
   ) -> VirtualCall {
-    let call = VirtualCall(seed: seed, links: [link, link])
+    let call = VirtualCall(
+      seed: seed, links: [link, link], configurations: [configuration, configuration])
     #expect(call.addLayers(encodings, pattern) == 1)
     #expect(call.negotiate(edit: VirtualCall.taking(layers)) == nil)
     call.run(for: .seconds(seconds))

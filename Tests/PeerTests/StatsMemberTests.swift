@@ -5,12 +5,22 @@ import Media
 import Peer
 import SCTP
 import SDP
+import Secure
 import Stats
 import Testing
 import Wire
 
 struct StatsMemberTests {
   private typealias Members = [String: Set<String>]
+
+  /// What a session of today says in its genesis.
+  private static var configuration: PeerConfiguration {
+    var configuration = PeerConfiguration()
+    configuration.hasCompleteStatistics = true
+    return configuration
+  }
+
+  private static let both = [configuration, configuration]
 
   private func note(_ call: VirtualCall, in members: inout Members) {
     for peer in 0..<2 {
@@ -23,6 +33,7 @@ struct StatsMemberTests {
       }
       for object in report.objects {
         for member in object.members { checkSize(of: member) }
+        checkAlways(object)
         var name = object.type
         if let entry = StatsMembers.all.first(where: { $0.type == object.type }), entry.kind != nil,
           case .text(let kind)? = object["kind"]
@@ -31,6 +42,18 @@ struct StatsMemberTests {
         }
         members[name, default: []].formUnion(object.members.map(\.name))
       }
+    }
+  }
+
+  /// What the table says to be there always is in every object.
+  private func checkAlways(_ object: StatsObject) {
+    var kind: String?
+    if case .text(let text)? = object["kind"] { kind = text }
+    let entry = StatsMembers.all.first {
+      $0.type == object.type && ($0.kind == nil || $0.kind == kind)
+    }
+    for member in entry?.members ?? [] where member.when == "always" {
+      #expect(object[member.name] != nil, "\(object.type) \(kind ?? "") without \(member.name)")
     }
   }
 
@@ -47,7 +70,8 @@ struct StatsMemberTests {
     var link = LinkSettings()
     link.lossPerMille = 30
     link.delay = .milliseconds(20)
-    let call = VirtualCall(seed: 5, links: [link, link])
+    let call = VirtualCall(seed: 5, links: [link, link], configurations: StatsMemberTests.both)
+    call.marking = { _ in .ect1 }
     call.addMedia(videoFrames: .pattern(width: 160, height: 120, framesPerSecond: 15))
     call.call(0, .createDataChannel(DataChannelInit(label: "d")))
     call.negotiate()
@@ -57,7 +81,7 @@ struct StatsMemberTests {
 
   /// A call of audio over a TURN server.
   private func relayedCall() -> VirtualCall {
-    var configuration = PeerConfiguration()
+    var configuration = StatsMemberTests.configuration
     configuration.iceServers = [
       ICEServerConfiguration(
         urls: ["turn:203.0.113.1:3478?transport=udp"], username: "user", credential: "password")
@@ -75,7 +99,8 @@ struct StatsMemberTests {
 
   /// A call whose feedback is REMB, as with peers that know no transport-wide feedback.
   private func rembCall() throws -> VirtualCall {
-    let call = VirtualCall(seed: 7, links: [LinkSettings(), LinkSettings()])
+    let call = VirtualCall(
+      seed: 7, links: [LinkSettings(), LinkSettings()], configurations: StatsMemberTests.both)
     call.addMedia(videoFrames: .pattern(width: 160, height: 120, framesPerSecond: 15))
     try #require(call.call(0, .setLocalDescription(nil)).error == nil)
     for (from, to) in [(0, 1), (1, 0)] {
@@ -94,12 +119,127 @@ struct StatsMemberTests {
     return call
   }
 
+  /// A call whose second peer shows who issued its certificate.
+  private func issuedCall() -> VirtualCall {
+    let call = VirtualCall(
+      seed: 9, configurations: StatsMemberTests.both, security: IssuedSecurity(issuers: [[1], [2]]))
+    call.addMedia()
+    call.negotiate()
+    call.run(for: .seconds(1))
+    return call
+  }
+
+  @Test func aChainOfCertificatesIsToldLinkByLink() throws {
+    guard case .stats(let report) = issuedCall().call(0, .getStats()) else { return }
+    let transport = try #require(report.objects.first { $0.type == "transport" })
+    var chain: [StatsObject] = []
+    var next = transport["remoteCertificateId"]
+    while case .text(let id)? = next {
+      let object = try #require(report.objects.first { $0.id == id })
+      chain.append(object)
+      next = object["issuerCertificateId"]
+    }
+    #expect(chain.map { $0["base64Certificate"] }.dropFirst() == [.text("AQ=="), .text("Ag==")])
+    #expect(Set(chain.map(\.id)).count == 3)
+    // The own one is signed by itself.
+    let own = report.objects.first { transport["localCertificateId"] == .text($0.id) }
+    #expect(own != nil && own?["issuerCertificateId"] == nil)
+  }
+
+  @Test func aCandidateTellsOfWhatKindItsNetworkIs() throws {
+    guard case .stats(let report) = issuedCall().call(0, .getStats()) else { return }
+    let local = report.objects.filter { $0.type == "local-candidate" }
+    #expect(!local.isEmpty && local.allSatisfy { $0["networkType"] == .text("ethernet") })
+    let remote = report.objects.filter { $0.type == "remote-candidate" }
+    #expect(!remote.isEmpty && remote.allSatisfy { $0["networkType"] == nil })
+  }
+
+  /// Every fourth packet of audio comes with CE, the others with ECT(1).
+  @Test func packetsCountByTheirMarks() throws {
+    let call = VirtualCall(seed: 10, configurations: StatsMemberTests.both)
+    var count = (ect1: UInt64(0), ce: UInt64(0))
+    call.marking = { bytes in
+      guard bytes.count > 12, (128..<192).contains(bytes[0]), !(64..<96).contains(bytes[1] & 127)
+      else { return .notCapable }
+      let isCongested = bytes[3] % 4 == 0
+      if isCongested { count.ce += 1 } else { count.ect1 += 1 }
+      return isCongested ? .congestionExperienced : .ect1
+    }
+    call.addMedia()
+    call.negotiate()
+    call.run(for: .seconds(2))
+    var told = (ect1: UInt64(0), ce: UInt64(0), all: UInt64(0))
+    for peer in 0..<2 {
+      guard case .stats(let report) = call.call(peer, .getStats()) else { return }
+      for object in report.objects where object.type == "inbound-rtp" {
+        told.ect1 += object.count("packetsReceivedWithEct1")
+        told.ce += object.count("packetsReceivedWithCe")
+        told.all += object.count("packetsReceived")
+      }
+      for object in report.objects where object.type == "outbound-rtp" {
+        #expect(object["packetsSentWithEct1"] == .integer(0))
+      }
+    }
+    #expect(told.ce == count.ce && told.ect1 == count.ect1)
+    #expect(told.ce > 20 && told.all == told.ce + told.ect1)
+  }
+
+  @Test func whereNobodyReadsMarksNoneAreCounted() throws {
+    let call = VirtualCall(seed: 10, configurations: StatsMemberTests.both)
+    call.addMedia()
+    call.negotiate()
+    call.run(for: .seconds(1))
+    guard case .stats(let report) = call.call(0, .getStats()) else { return }
+    let inbound = try #require(report.objects.first { $0.type == "inbound-rtp" })
+    #expect(inbound["packetsReceivedWithCe"] == nil && inbound["packetsReceivedWithEct1"] == nil)
+  }
+
+  /// A tone of half of full scale: its root mean square is that by the square root of two.
+  @Test func bothLevelsOfAudioAreThere() throws {
+    let call = VirtualCall(seed: 11, configurations: StatsMemberTests.both)
+    call.addMedia(audio: .application)
+    call.negotiate()
+    for _ in 0..<50 {
+      let samples = (0..<960).map { $0 % 48 < 24 ? Int16(16_384) : 0 }
+      call.step(0, .captured(transceiver: 1, .audio(AudioBlock(samples: samples, channels: 1))))
+      call.run(for: .milliseconds(20))
+    }
+    guard case .stats(let report) = call.call(0, .getStats()) else { return }
+    let source = try #require(report.objects.first { $0.type == "media-source" })
+    guard case .number(let level)? = source["audioLevel"],
+      case .number(let peak)? = source["peakAudioLevel"]
+    else {
+      Issue.record("a level is missing")
+      return
+    }
+    #expect((0.35...0.36).contains(level) && (0.49...0.51).contains(peak), "\(level), \(peak)")
+  }
+
+  /// Older takes replay as they were recorded, so their peers report what they did.
+  @Test func aPeerOfAnOlderTakeReportsWhatItDid() throws {
+    let call = VirtualCall(seed: 12)
+    call.addMedia()
+    call.negotiate()
+    call.run(for: .seconds(1))
+    guard case .stats(let report) = call.call(0, .getStats()) else { return }
+    let names = Set(report.objects.flatMap { $0.members.map(\.name) })
+    #expect(
+      names.isDisjoint(with: [
+        "peakAudioLevel", "networkType", "issuerCertificateId", "packetsSentWithEct1",
+        "packetsReceivedWithCe",
+      ]))
+    let inbound = try #require(report.objects.first { $0.type == "inbound-rtp" })
+    #expect(inbound["retransmittedPacketsReceived"] == .integer(0))
+  }
+
   @Test func reportsHaveTheMembersThatTheTableTells() throws {
     var found: Members = [:]
     note(lossyCall(), in: &found)
     note(relayedCall(), in: &found)
     note(try rembCall(), in: &found)
-    note(SimulcastTests.call(seconds: 1), in: &found)
+    note(
+      SimulcastTests.call(seconds: 1, configuration: StatsMemberTests.configuration), in: &found)
+    note(issuedCall(), in: &found)
     for entry in StatsMembers.all {
       let name = entry.type + (entry.kind.map { " \($0)" } ?? "")
       let removed = found.removeValue(forKey: name)
@@ -153,5 +293,64 @@ struct StatsMemberTests {
     #expect(relay["url"] == .text("turn:203.0.113.1:3478?transport=udp"))
     #expect(relay["relayProtocol"] == .text("udp"))
     #expect(relay["candidateType"] == .text("relay"))
+  }
+}
+
+extension StatsObject {
+  fileprivate func count(_ member: String) -> UInt64 {
+    if case .integer(let value)? = self[member] { UInt64(max(0, value)) } else { 0 }
+  }
+}
+
+/// The libraries, and behind the certificate of each peer what issued it.
+private struct IssuedSecurity: SecurityFactory {
+  let issuers: [[UInt8]]
+
+  func transport(
+    entropy: EntropyStream, wallClock: WallClock, certificates: [PeerCertificate],
+    profiles: [SRTPProtection]
+  ) throws(SecureError) -> any DTLSTransporting {
+    IssuedTransport(
+      try LibrarySecurity().transport(
+        entropy: entropy, wallClock: wallClock, certificates: certificates, profiles: profiles),
+      issuers)
+  }
+
+  func protection(_ result: DTLSResult) throws(SecureError) -> SRTPContext? {
+    try LibrarySecurity().protection(result)
+  }
+}
+
+private final class IssuedTransport: DTLSTransporting {
+  private let inside: any DTLSTransporting
+  private let issuers: [[UInt8]]
+  private var outputs = Outbox<DTLSTransport.Output>()
+
+  init(_ inside: any DTLSTransporting, _ issuers: [[UInt8]]) {
+    self.inside = inside
+    self.issuers = issuers
+  }
+
+  var fingerprints: [CertificateFingerprint] { inside.fingerprints }
+  var certificates: [[UInt8]] { inside.certificates }
+  var state: DTLSTransportState { inside.state }
+  var deadline: Instant? { inside.deadline }
+
+  func another(entropy: EntropyStream) throws(SecureError) -> any DTLSTransporting {
+    IssuedTransport(try inside.another(entropy: entropy), issuers)
+  }
+
+  func step(
+    _ input: DTLSTransport.Input, at now: Instant, into outbox: inout Outbox<DTLSTransport.Output>
+  ) {
+    inside.step(input, at: now, into: &outputs)
+    while let output = outputs.next() {
+      guard case .established(var result) = output else {
+        outbox.append(output)
+        continue
+      }
+      result.remoteIssuers = issuers
+      outbox.append(.established(result))
+    }
   }
 }

@@ -74,7 +74,7 @@ struct FindingEvidenceTests {
         \(numbers(0...249))
         INSERT INTO packet_store
           SELECT ((20 + i) << 16) + 1, i * 20000000, 1, 7, 111,
-            iif(i < 50, i, 50 + \(sequenceStep) * (i / 20)), i * 960, NULL, 9, 0
+            iif(i < 50, i, 50 + \(sequenceStep) * (i / 20)), i * 960, NULL, 9, 0, NULL
           FROM n WHERE i < 50 OR i % 20 = 0;
         """)
       return try TakeFindings(path: path).detections.map(\.rule)
@@ -95,7 +95,7 @@ struct FindingEvidenceTests {
         INSERT INTO path VALUES (1, 131072, 1, 'in', '192.0.2.1:1', '192.0.2.2:2');
         INSERT INTO state (row, peer, at_ns, machine, from_state, to_state) VALUES \(states);
         INSERT INTO packet_store
-          SELECT 1000000, 10, 1, 7, 111, 1, 1, NULL, 9, 0 WHERE \(hasMedia ? 1 : 0);
+          SELECT 1000000, 10, 1, 7, 111, 1, 1, NULL, 9, 0, NULL WHERE \(hasMedia ? 1 : 0);
         """)
       return try TakeFindings(path: path).detections.map(\.rule).filter { $0 == "never-connected" }
     }
@@ -126,7 +126,8 @@ struct FindingEvidenceTests {
         FROM n WHERE \(frames);
       \(numbers(0...479))
       INSERT INTO packet_store
-        SELECT ((1000 + i) << 16) + 1, i * 33000000, 1, 7, 96, \(packets), i * 3000, NULL, 9, 0
+        SELECT ((1000 + i) << 16) + 1, i * 33000000, 1, 7, 96, \(packets), i * 3000, NULL, 9, 0,
+          NULL
         FROM n WHERE \(packets) IS NOT NULL;
       """)
     return path
@@ -201,16 +202,17 @@ struct FindingEvidenceTests {
       INSERT INTO ending VALUES (1, 10000000000, x'');
       \(numbers(0...500))
       INSERT INTO packet_store
-        SELECT (1000 + i) << 16, i * 20000000, 1, 7, 111, i, i * 960, NULL, 9, 0 FROM n
-        WHERE \(coming);
+        SELECT (1000 + i) << 16, i * 20000000, 1, 7, 111, i, i * 960, NULL, 9, 0, NULL
+        FROM n WHERE \(coming);
       \(numbers(0...500))
       INSERT INTO packet_store
-        SELECT ((1000 + i) << 16) + 1, i * 20000000 + 1, 2, 8, 111, i, i * 960, NULL, 9, 0 FROM n;
+        SELECT ((1000 + i) << 16) + 1, i * 20000000 + 1, 2, 8, 111, i, i * 960, NULL, 9, 0, NULL
+        FROM n;
       -- A check for consent each second.
       \(numbers(0...10))
       INSERT INTO packet_store
         SELECT ((1000 + i * 50) << 16) + 2, i * 1000000000 + 2, 1, NULL, NULL, NULL, NULL, NULL, 9,
-          0 FROM n;
+          0, NULL FROM n;
       \(more)
       """)
     let found = try TakeFindings(path: path)

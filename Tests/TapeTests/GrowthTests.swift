@@ -30,7 +30,8 @@ struct GrowthTests {
       INSERT INTO wire VALUES (0, zeroblob(8152));
       INSERT INTO tape VALUES (1, 1, 0, x'', x'');
       \(numbers) INSERT INTO packet_store
-        SELECT i << 16, i * 20000000, 1 + i % 2, 7, 96, i & 32767, i * 3000, NULL, 10, 0 FROM n;
+        SELECT i << 16, i * 20000000, 1 + i % 2, 7, 96, i & 32767, i * 3000, NULL, 10, 0, NULL
+        FROM n;
       \(numbers) INSERT INTO frame_store
         SELECT (i << 16) + 1, i * 20000000, 1 + i % 2, i * 3000, 10, 5, NULL, 9, 9, NULL, NULL
         FROM n;

@@ -140,7 +140,8 @@ struct RoundTripTests {
 func isEqual(_ left: PeerInput, _ right: PeerInput) -> Bool {
   switch (left, right) {
   case (.genesis(let left), .genesis(let right)): left == right
-  case (.interfaces(let left), .interfaces(let right)): left == right
+  case (.interfaces(let left, let leftTypes), .interfaces(let right, let rightTypes)):
+    left == right && leftTypes == rightTypes
   case (.datagram(let left, let leftArrival), .datagram(let right, let rightArrival)):
     left == right && leftArrival == rightArrival
   case (.deadline, .deadline): true

@@ -46,7 +46,7 @@ enum SampleSteps {
 
   static let inputs: [PeerInput] = [
     .genesis(genesis),
-    .interfaces([local.ip, remote.ip]),
+    .interfaces([local.ip, remote.ip], types: [.ethernet, .wifi]),
     .interfaces([]),
     .call(id: 1, .createOffer(iceRestart: true)),
     .call(id: 2, .setLocalDescription(nil)),
@@ -112,7 +112,9 @@ enum SampleSteps {
     .datagram(datagram(rtp(sequence: 1)), arrival: Instant(nanoseconds: 900)),
     .datagram(datagram(rtp(sequence: 65535)), arrival: Instant(nanoseconds: 901)),
     .datagram(datagram([0x80, 200, 0, 1, 0xde, 0xad, 0xbe, 0xef]), arrival: .zero),
-    .datagram(Datagram(local: remote, remote: local, bytes: [0, 1]), arrival: .zero),
+    .datagram(
+      Datagram(local: remote, remote: local, bytes: [0, 1], ecn: .congestionExperienced),
+      arrival: .zero),
     .deadline,
   ]
 

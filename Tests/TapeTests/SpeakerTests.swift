@@ -110,6 +110,15 @@ struct SpeakerTests {
     let folder = try TakeFolder()
     let timeline = try SpeakerTimeline(path: try folder.record([]))
     #expect(timeline.text() == "There is no audio in this take.\n")
-    #expect(timeline.json == "{\"participants\":[],\n\"times\":[]}")
+    #expect(
+      timeline.json
+        == """
+        {"participants":[],
+        "times":[],
+        "people":[],
+        "turns":[],
+        "interruptions":[],
+        "talk":{"from_ns":0,"to_ns":0,"silent_ns":0,"overlap_ns":0}}
+        """)
   }
 }

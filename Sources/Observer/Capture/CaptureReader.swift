@@ -33,6 +33,8 @@ package struct CapturedDatagram: Hashable, Sendable {
   package var isTruncated = false
   /// Whether offload had joined it with others.
   package var wasJoined = false
+  /// The ECN mark of the IP header around it; of fragments that of the last one.
+  package var ecn = ECNMark.notCapable
 }
 
 /// What one side of a TCP connection sent next.
@@ -256,7 +258,7 @@ package struct CaptureReader: Sendable {
       to: SocketAddress(header.destination, port: destination))
     var datagram = CapturedDatagram(
       unixNanoseconds: now, tuple: tuple, payload: place.part(inner),
-      isTruncated: length > bytes.byteCount)
+      isTruncated: length > bytes.byteCount, ecn: header.ecn)
     counters.datagrams += 1
     if datagram.isTruncated {
       counters.truncated += 1

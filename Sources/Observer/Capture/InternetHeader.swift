@@ -7,6 +7,8 @@ struct InternetHeader {
 
   var source: IPAddress
   var destination: IPAddress
+  /// What routers said of congestion (RFC 3168 section 5).
+  var ecn: ECNMark
   /// What follows: TCP, UDP, ...
   var transport: UInt8
   /// Where it stands in the bytes that were read; it ends early when the capture cut it off.
@@ -53,6 +55,7 @@ struct InternetHeader {
     hasMoreFragments = fragment & 0x2000 != 0
     fragmentOffset = Int(fragment & 0x1fff) * 8
     transport = bytes.byte(at: start + 9)
+    ecn = ECNMark(rawValue: bytes.byte(at: start + 1) & 3)
     source = IPAddress(ipv4: bytes.uint32(at: start + 12))
     destination = IPAddress(ipv4: bytes.uint32(at: start + 16))
     // An authentication header may stand before what follows (RFC 4302).
@@ -94,6 +97,8 @@ struct InternetHeader {
     destination = IPAddress(
       ipv6High: bytes.uint64(at: start + 24), low: bytes.uint64(at: start + 32))
     transport = bytes.byte(at: start + 6)
+    // The traffic class lies across the first two bytes (RFC 8200 section 3).
+    ecn = ECNMark(rawValue: bytes.byte(at: start + 1) >> 4 & 3)
     payload = start + 40..<end
     var extensions = 0
     while let length = extensionLength(bytes) {

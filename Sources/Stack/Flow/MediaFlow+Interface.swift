@@ -12,8 +12,8 @@ extension MediaFlow {
     case estimate(UInt64)
     /// The transport can (or can no longer) carry packets.
     case writable(Bool)
-    /// A decrypted RTP packet and the kernel's receive time.
-    case rtp([UInt8], arrival: Instant)
+    /// A decrypted RTP packet, the kernel's receive time, and the ECN mark where it is known.
+    case rtp([UInt8], arrival: Instant, ecn: ECNMark? = nil)
     /// A decrypted RTCP compound packet and the kernel's receive time.
     case rtcp([UInt8], arrival: Instant)
     /// A frame to send in a section, of the layer that is named where there are several.

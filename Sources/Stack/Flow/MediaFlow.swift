@@ -22,6 +22,7 @@ package struct MediaFlow: Machine {
   private(set) var roundTrips = RoundTripMeter()
   private(set) var isWritable = false
   private var isClosed = false
+  private let countsProbes: Bool
   /// When something is due next; kept, because every step of the peer asks for it.
   package private(set) var deadline: Instant?
   /// Packets that were refused, by reason.
@@ -34,10 +35,13 @@ package struct MediaFlow: Machine {
   ///   - wallClock: gives the NTP times of reports.
   ///   - cname: names this end in source descriptions (RFC 7022).
   ///   - reportsWithDemands: whether demands for key frames come with a report on their source.
+  ///   - countsProbes: whether padding counts that comes before anything else of its source.
   package init(
-    entropy: EntropyStream, wallClock: WallClock, cname: String, reportsWithDemands: Bool = false
+    entropy: EntropyStream, wallClock: WallClock, cname: String, reportsWithDemands: Bool = false,
+    countsProbes: Bool = false
   ) {
     self.wallClock = wallClock
+    self.countsProbes = countsProbes
     composer = RTCPComposer(cname: cname, reportsWithDemands: reportsWithDemands)
     senders = SendStreams(entropy)
     reports = ReportSchedule(entropy)
@@ -58,7 +62,8 @@ package struct MediaFlow: Machine {
       rate.setLimits(start: start, maximum: maximum, minimum: minimum)
     case .estimate(let bitrate): rate.setEstimate(bitrate)
     case .writable(let isWritable): setWritable(isWritable, into: &outbox)
-    case .rtp(let bytes, let arrival): receiveRTP(bytes, arrival: arrival, at: now, into: &outbox)
+    case .rtp(let bytes, let arrival, let ecn):
+      receiveRTP(bytes, arrival: arrival, ecn: ecn, at: now, into: &outbox)
     case .rtcp(let bytes, let arrival):
       receiveRTCP(bytes, arrival: arrival, at: now, into: &outbox)
     case .frame(let mid, let rid, let frame):
@@ -189,7 +194,8 @@ package struct MediaFlow: Machine {
   // MARK: - Receiving
 
   private mutating func receiveRTP(
-    _ bytes: [UInt8], arrival: Instant, at now: Instant, into outbox: inout Outbox<Output>
+    _ bytes: [UInt8], arrival: Instant, ecn: ECNMark?, at now: Instant,
+    into outbox: inout Outbox<Output>
   ) {
     guard let header = try? RTPHeader(parsing: bytes.span.bytes) else {
       refused.malformed += 1
@@ -208,10 +214,15 @@ package struct MediaFlow: Machine {
       let section = agreement.section(receivers.all[place.index].mid)
     else {
       // A packet of padding only probes the path and needs no stream.
-      if !header.payload.isEmpty { refused.unroutable += 1 }
+      if !header.payload.isEmpty {
+        refused.unroutable += 1
+      } else if countsProbes {
+        receivers.countProbe(header, arrival: arrival, ecn: ecn, agreement)
+      }
       return
     }
     reports.begin(at: now)
+    receivers.count(ecn, place)
     guard
       let codec = section.codec(header.payloadType, isRetransmission: place.isRetransmission)
     else {

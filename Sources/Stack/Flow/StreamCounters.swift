@@ -103,6 +103,10 @@ package struct InboundStreamCounters: Hashable, Sendable {
   package var packetsDiscarded: UInt64 = 0
   package var retransmittedPacketsReceived: UInt64 = 0
   package var retransmittedBytesReceived: UInt64 = 0
+  /// Packets of the retransmission source that repeat nothing, and only probe the path.
+  package var probesReceived: UInt64 = 0
+  /// How many came with which ECN marks; nil before one whose mark is known.
+  package var ecn: ECNCounts?
   /// Lost packets that a retransmission brought back.
   package var packetsRecovered: UInt64 = 0
   /// Packets that correct errors, and their payload bytes; counted for calls of others alone.

@@ -116,11 +116,14 @@ package struct KeyLog: Hashable, Sendable {
   /// The certificates that both sides showed, in DER.
   package var localCertificate: [UInt8]
   package var remoteCertificate: [UInt8]
+  /// What the peer showed behind its certificate; none in takes before format 7.
+  package var remoteIssuers: [[UInt8]]
 
   package init(
     transport: Int = 0, secrets: DTLSSecrets, localCertificate: [UInt8],
-    remoteCertificate: [UInt8]
+    remoteCertificate: [UInt8], remoteIssuers: [[UInt8]] = []
   ) {
+    self.remoteIssuers = remoteIssuers
     self.transport = transport
     self.secrets = secrets
     self.localCertificate = localCertificate

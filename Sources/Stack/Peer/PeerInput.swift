@@ -8,8 +8,9 @@ package import Wire
 package enum PeerInput: Sendable {
   /// The first input of every peer, once; apart, because it would make every input larger.
   indirect case genesis(Genesis)
-  /// The addresses that may be gathered on.
-  case interfaces([IPAddress])
+  /// The addresses that may be gathered on, and of what kinds of networks they are, in the same
+  /// order; none where nobody knows.
+  case interfaces([IPAddress], types: [NetworkType] = [])
   /// A datagram and the kernel's receive time, which is not after the step.
   case datagram(Datagram, arrival: Instant)
   /// The deadline was reached.
@@ -162,6 +163,10 @@ public struct PeerConfiguration: Hashable, Sendable, Codable {
   /// Whether a target far below what the video frames of a sender want counts as limited by the
   /// bandwidth (W3C qualityLimitationReason); nil, in older takes: it does not.
   public var limitationFollowsTarget: Bool?
+
+  /// Whether getStats has the members that came with format 7 of takes, and counts what probes the
+  /// path as libwebrtc does; nil, in older takes: it does not.
+  public var hasCompleteStatistics: Bool?
 
   /// The codecs beyond VP8 and VP9 that are encoded, by encoding name in lower case: `h264`.
   ///

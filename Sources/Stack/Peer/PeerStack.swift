@@ -73,7 +73,8 @@ final class PeerStack {
       profiles: genesis.configuration.srtpProtections, security: security)
     let flow = MediaFlow(
       entropy: entropy.stream("rtp"), wallClock: genesis.wallClock, cname: cname,
-      reportsWithDemands: genesis.configuration.reportsWithKeyframeDemands ?? false)
+      reportsWithDemands: genesis.configuration.reportsWithKeyframeDemands ?? false,
+      countsProbes: genesis.configuration.hasCompleteStatistics ?? false)
     bundles = BundleTable(Bundle(transport: transport, flow: flow))
     data = DataTransport(entropy: entropy.stream("sctp"))
     tracks = TrackTable(genesis.configuration, codecs: codecs)
@@ -93,7 +94,7 @@ final class PeerStack {
   private func apply(_ input: PeerInput) {
     switch input {
     case .genesis: begin(bundles.first)
-    case .interfaces(let addresses): learn(addresses)
+    case .interfaces(let addresses, let types): learn(addresses, types)
     case .datagram(let datagram, let arrival):
       drive(bundles.bound(to: datagram.local), .datagram(datagram, arrival: arrival))
     case .deadline: reachDeadline()

@@ -32,7 +32,7 @@ final class DTLSAssociation {
   private let entropy: EntropyStream
   /// Where a given certificate is drawn from while it is made; nil for the own stream.
   private var certificateEntropy: EntropyStream?
-  private var handle: OpaquePointer?
+  private(set) var handle: OpaquePointer?
   /// The own certificates in DER.
   private(set) var certificates: [[UInt8]] = []
   private var sent: [[UInt8]] = []
@@ -238,6 +238,7 @@ extension DTLSAssociation {
       remoteCertificate: remoteCertificate,
       localCertificate: SSL_get_certificate(connection).flatMap(Self.bytes) ?? [],
       secrets: secrets(connection))
+    result.remoteIssuers = issuers
     guard let selected = SSL_get_selected_srtp_profile(connection) else { return result }
     let profile = SRTPProfile(rawValue: UInt16(truncatingIfNeeded: selected.pointee.id))
     guard let length = profile.keyingMaterialLength,
@@ -248,6 +249,17 @@ extension DTLSAssociation {
     result.sendKey = keys.send
     result.receiveKey = keys.receive
     return result
+  }
+
+  /// The certificates behind that of the peer, in DER and in its order.
+  private var issuers: [[UInt8]] {
+    var issuers: [[UInt8]] = []
+    while let issuer = cdtls_issuer(handle, Int32(issuers.count)),
+      let bytes = Self.bytes(of: issuer)
+    {
+      issuers.append(bytes)
+    }
+    return issuers
   }
 
   private func secrets(_ connection: OpaquePointer) -> DTLSSecrets {

@@ -44,6 +44,8 @@ package struct DTLSResult: Sendable {
   package var cipherSuite: String
   /// The peer's certificate.
   package var remoteCertificate: [UInt8]
+  /// What the peer showed behind it, each the issuer of the one before.
+  package var remoteIssuers: [[UInt8]] = []
   /// The own certificate that was shown.
   package var localCertificate: [UInt8]
   /// What the keys of the association derive from.

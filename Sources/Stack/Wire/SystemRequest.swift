@@ -30,3 +30,19 @@ package enum SystemAnswer: Hashable, Sendable {
   /// The addresses of the name; empty when there are none.
   case nameResolved(id: UInt32, [IPAddress])
 }
+
+/// The kind of network that an interface leads to, by the names of W3C (networkType of the
+/// provisional statistics); any text may stand in a file.
+package struct NetworkType: RawRepresentable, Hashable, Sendable {
+  package let rawValue: String
+
+  package init(rawValue: String) { self.rawValue = rawValue }
+
+  package static let ethernet = NetworkType(rawValue: "ethernet")
+  package static let wifi = NetworkType(rawValue: "wifi")
+  package static let cellular = NetworkType(rawValue: "cellular")
+  package static let bluetooth = NetworkType(rawValue: "bluetooth")
+  package static let vpn = NetworkType(rawValue: "vpn")
+  /// Loopback, and what the system does not tell.
+  package static let unknown = NetworkType(rawValue: "unknown")
+}

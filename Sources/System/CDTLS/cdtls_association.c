@@ -240,6 +240,15 @@ void cdtls_free(cdtls_association *dtls) {
 
 SSL *cdtls_connection(const cdtls_association *dtls) { return dtls->connection; }
 
+X509 *cdtls_issuer(const cdtls_association *dtls, int index) {
+  if (dtls->connection == NULL) return NULL;
+  STACK_OF(X509) *chain = SSL_get_peer_cert_chain(dtls->connection);
+  // A client finds the certificate of its server at the front, a server not that of its client.
+  int place = index + (SSL_is_server(dtls->connection) ? 0 : 1);
+  return chain != NULL && index >= 0 && place < sk_X509_num(chain) ? sk_X509_value(chain, place)
+                                                                   : NULL;
+}
+
 uint32_t cdtls_flight(const cdtls_association *dtls) {
   return dtls->is_armed ? dtls->flights : 0;
 }

@@ -21,11 +21,16 @@ static const unsigned char rooms[] = {
 #embed "../../../Schema/0004_rooms.sql" suffix(, 0)
 };
 
-static const unsigned char questions[] = {
-#embed "../../../Schema/0005_questions.sql" suffix(, 0)
+static const unsigned char marks[] = {
+#embed "../../../Schema/0005_marks.sql" suffix(, 0)
 };
 
-static const unsigned char *const migrations[] = {take, machines, pictures, rooms, questions};
+static const unsigned char questions[] = {
+#embed "../../../Schema/0006_questions.sql" suffix(, 0)
+};
+
+static const unsigned char *const migrations[] = {
+    take, machines, pictures, rooms, marks, questions};
 
 const char *cfiles_schema(unsigned int index) {
   if (index >= sizeof migrations / sizeof *migrations) return NULL;

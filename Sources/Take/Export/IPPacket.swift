@@ -18,11 +18,11 @@ package enum IPPacket {
   /// The addresses must be of one family and the payload no longer than `payloadMaximum`.
   package static func datagram(
     from source: SocketAddress, to destination: SocketAddress, payload: [UInt8],
-    identification: UInt16
+    identification: UInt16, ecn: ECNMark = .notCapable
   ) -> [UInt8] {
     let length = UInt16(clamping: 8 + payload.count)
     var writer = ByteWriter(capacity: 48 + payload.count)
-    writer.append(header(udp, source.ip, destination.ip, length, identification))
+    writer.append(header(udp, source.ip, destination.ip, length, identification, ecn))
     let begin = writer.count
     writer.uint16(source.port)
     writer.uint16(destination.port)
@@ -81,11 +81,12 @@ package enum IPPacket {
 
   private static func header(
     _ number: UInt8, _ source: IPAddress, _ destination: IPAddress, _ length: UInt16,
-    _ identification: UInt16
+    _ identification: UInt16, _ ecn: ECNMark = .notCapable
   ) -> [UInt8] {
     var writer = ByteWriter(capacity: 40)
+    let mark = ecn.rawValue & 3
     guard source.isIPv4 else {
-      writer.uint32(6 << 28)
+      writer.uint32(6 << 28 | UInt32(mark) << 20)
       writer.uint16(length)
       writer.uint8(number)
       writer.uint8(hopLimit)
@@ -93,7 +94,7 @@ package enum IPPacket {
       writer.append(destination.bytes)
       return writer.bytes
     }
-    writer.uint16(0x4500)
+    writer.uint16(0x4500 | UInt16(mark))
     writer.uint16(20 + length)
     writer.uint16(identification)
     writer.uint16(0x4000)  // not to be fragmented

@@ -25,12 +25,13 @@ struct PacketFile {
   /// Appends a datagram; one that no UDP header can carry, a long message over TCP, is left out.
   mutating func datagram(
     from source: SocketAddress, to destination: SocketAddress, _ payload: [UInt8],
-    atNanoseconds at: Int64
+    ecn: ECNMark? = nil, atNanoseconds at: Int64
   ) {
     guard payload.count <= IPPacket.payloadMaximum else { return }
     append(
       IPPacket.datagram(
-        from: source, to: destination, payload: payload, identification: identification), at)
+        from: source, to: destination, payload: payload, identification: identification,
+        ecn: ecn ?? .notCapable), at)
   }
 
   /// Appends a part of a TCP stream, behind `lost` bytes that nobody saw.

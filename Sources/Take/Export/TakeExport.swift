@@ -63,7 +63,7 @@ package struct TakeExport: Sendable {
           atNanoseconds: entry.atNanoseconds)
       } else {
         file.datagram(
-          from: entry.source, to: entry.destination, entry.bytes,
+          from: entry.source, to: entry.destination, entry.bytes, ecn: entry.ecn,
           atNanoseconds: entry.atNanoseconds)
       }
       if file.count % 1000 == 0 {

@@ -133,7 +133,7 @@ package final class CaptureImport {
     for description in descriptions { apply(.signaling(description)) }
     let verdict = gate.take(
       tuple, bytes, isTruncated: datagram.isTruncated, at: instant(datagram.unixNanoseconds),
-      isKnown: machine.knows(tuple), isRelay: machine.knowsRelay(tuple),
+      ecn: datagram.ecn, isKnown: machine.knows(tuple), isRelay: machine.knowsRelay(tuple),
       isFull: machine.isFull)
     switch verdict {
     case .refused: summary.ofNoCall += 1
@@ -143,7 +143,8 @@ package final class CaptureImport {
       pass(to: datagram.unixNanoseconds)
       step(
         .datagram(
-          Datagram(local: tuple.source, remote: tuple.destination, bytes: bytes),
+          Datagram(
+            local: tuple.source, remote: tuple.destination, bytes: bytes, ecn: datagram.ecn),
           isTruncated: datagram.isTruncated, arrival: now))
     case .admittedWith(let packets):
       pass(to: datagram.unixNanoseconds)
@@ -153,7 +154,8 @@ package final class CaptureImport {
         step(
           .datagram(
             Datagram(
-              local: packet.tuple.source, remote: packet.tuple.destination, bytes: packet.bytes),
+              local: packet.tuple.source, remote: packet.tuple.destination, bytes: packet.bytes,
+              ecn: packet.ecn),
             isTruncated: packet.isTruncated, arrival: min(packet.at, now)))
       }
     }

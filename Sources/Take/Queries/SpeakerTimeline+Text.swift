@@ -3,7 +3,7 @@ import Wire
 
 // The speakers as people and programs read them.
 extension SpeakerTimeline {
-  /// What was said and by whom, then the levels, as aligned columns.
+  /// Each person's time as bars, what was said and by whom, then the levels, as aligned columns.
   package func text(_ look: TableLook = TableLook()) -> String {
     guard !participants.isEmpty else {
       return unheard.map { "Nobody can say who spoke: \($0).\n" }
@@ -29,7 +29,9 @@ extension SpeakerTimeline {
           "\(seconds(participant.silentNanoseconds)) of \(seconds(participant.heardNanoseconds))",
         ]
       }, alignsRight: [false, true, true, true, true, true, true], wraps: true)
-    return (entries.isEmpty ? "Nobody spoke.\n" : times.text(look)) + "\n" + levels.text(look)
+    guard !entries.isEmpty else { return "Nobody spoke.\n\n" + levels.text(look) }
+    let chart = talk.chart(look)
+    return (chart.isEmpty ? "" : chart + "\n") + times.text(look) + "\n" + levels.text(look)
   }
 
   /// The same as a JSON object.
@@ -57,8 +59,12 @@ extension SpeakerTimeline {
       ])
     }
     // One on a line, for people who look into the file.
-    return "{\"participants\":" + JSONText.list(who, separator: ",\n").text
-      + ",\n\"times\":" + JSONText.list(what, separator: ",\n").text + "}"
+    let lists = [
+      ("participants", JSONText.list(who, separator: ",\n")),
+      ("times", JSONText.list(what, separator: ",\n")),
+    ]
+    let members = lists + talk.members
+    return "{" + members.map { "\"\($0.0)\":\($0.1.text)" }.joined(separator: ",\n") + "}"
   }
 
   private typealias Entry = (from: Int64, to: Int64, participant: Int, what: String, mean: Int?)

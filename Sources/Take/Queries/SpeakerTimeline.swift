@@ -64,6 +64,8 @@ package struct SpeakerTimeline: Sendable, Codable {
   /// In the order of their beginnings.
   package private(set) var speeches: [Speech] = []
   package private(set) var dominances: [Dominance] = []
+  /// The same by people, over all tracks and connections.
+  package private(set) var talk = Talk()
   /// Why there are no levels, where audio was there; nil where there was none or they are here.
   private(set) var unheard: String?
 
@@ -83,6 +85,7 @@ package struct SpeakerTimeline: Sendable, Codable {
         participants[index].person = people.name(
           peer: voice.peer, track: voice.track, direction: voice.direction)
       }
+      talk = try Talk(connection, selection)
       if participants.isEmpty { unheard = try UnheardMedia.reason(connection, kind: "audio") }
     } catch {
       throw TapeError(path: path, error)

@@ -10,8 +10,9 @@ package struct TakeHeader: Hashable, Sendable {
   /// the table `clock`. 4 added machines of other kinds than the endpoint: the tables `actor` and
   /// `coverage`, the actor in rows of `peer`, and the revision of the stack. 5 added the times of
   /// captured video frames, and stores these video frames compressed. 6 added rooms: the tables
-  /// `presence` and `carriage`.
-  package static let currentFormat: Int64 = 6
+  /// `presence` and `carriage`. 7 added the ECN marks of received datagrams, and the kinds of
+  /// networks that addresses are of.
+  package static let currentFormat: Int64 = 7
   /// The oldest that it reads: rows are the transcript, so other rows come from another stack.
   package static let oldestFormat: Int64 = 2
 

@@ -47,13 +47,7 @@ package enum TakeSchema {
         statements.append(
           "CREATE TEMP TABLE \(name) (row, step, \(columns.joined(separator: ", ")));")
       } else if known.count < columns.count {
-        // Endpoints alone have the numbers of their peers.
-        let added = columns.filter { !known.contains($0) }.map {
-          "\(table == PeerRow.table && $0 == "actor" ? "peer" : "NULL") AS \($0)"
-        }
-        let list = (known + added).joined(separator: ", ")
-        statements.append(
-          "CREATE TEMP VIEW \(name) AS SELECT row, row >> 16 AS step, \(list) FROM main.\(name);")
+        statements.append("CREATE TEMP VIEW \(name) AS \(rows(of: table, format: format));")
       }
     }
     let isComputed = try mayCompute(connection)
@@ -105,6 +99,19 @@ package enum TakeSchema {
       found.append((name, kind == "view", columns))
     }
     return found
+  }
+
+  /// The rows of a storage table as a query: with the columns of the newest format, on any take.
+  package static func rows(of table: Table, format: Int64) -> String {
+    let columns = table.storageColumns()
+    let known = table.storageColumns(format: format)
+    guard known.count < columns.count else { return "SELECT * FROM main.\(table.storageName)" }
+    // Endpoints alone have the numbers of their peers.
+    let added = columns.filter { !known.contains($0) }.map {
+      "\(table == PeerRow.table && $0 == "actor" ? "peer" : "NULL") AS \($0)"
+    }
+    let list = (known + added).joined(separator: ", ")
+    return "SELECT row, row >> 16 AS step, \(list) FROM main.\(table.storageName)"
   }
 
   /// Makes the tables in an empty database.

@@ -53,7 +53,7 @@ struct PinTests {
       INSERT INTO packet_store
         SELECT (100 + i) << 16, i * 10000000,
           (SELECT path FROM path WHERE peer = 1 AND direction = 'in' LIMIT 1), 1 + i / 500, 96, i,
-          i, NULL, 1000, 0 FROM n;
+          i, NULL, 1000, 0, NULL FROM n;
       """)
     let measures = try Measures(path: path, isForPin: true)
     guard case .number(let rate)? = measures["peer 1: bit rate in, bit/s"] else {

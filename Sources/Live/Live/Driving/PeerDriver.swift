@@ -62,11 +62,12 @@ package final class PeerDriver {
 
   // MARK: Turns
 
-  /// Gives the peer its genesis and the addresses it may gather on.
-  package func begin(_ genesis: Genesis, interfaces: [IPAddress]) {
+  /// Gives the peer its genesis and the addresses it may gather on, with the kinds of networks that
+  /// they are of.
+  package func begin(_ genesis: Genesis, interfaces: [IPAddress], types: [NetworkType] = []) {
     configuration = genesis.configuration
     take(.genesis(genesis))
-    take(.interfaces(interfaces))
+    take(.interfaces(interfaces, types: types))
     stats.begin(at: now)
   }
 

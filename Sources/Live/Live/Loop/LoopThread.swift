@@ -88,7 +88,8 @@ final class LoopThread {
       guard descriptors.socket(tag) != nil else { return }
       guard let entry = batch.entry(at: index) else { continue }
       driver.take(
-        Datagram(local: socket.local, remote: entry.source, bytes: entry.bytes),
+        Datagram(
+          local: socket.local, remote: entry.source, bytes: entry.bytes, ecn: entry.ecn),
         arrivalMonotonicNanoseconds: entry.arrivalMonotonicNanoseconds)
     }
   }
@@ -149,13 +150,16 @@ final class LoopThread {
       engine: setup.makeEngine(), clock: setup.clock, recorder: setup.recorder,
       actor: setup.actor, statsInterval: setup.statsInterval, port: port,
       observer: setup.observer)
-    let interfaces = setup.bind.addresses(among: LocalInterface.all())
+    let present = LocalInterface.all()
+    let interfaces = setup.bind.addresses(among: present)
     let resident = Resident(
       key: setup.key, driver: driver, port: port, bind: setup.bind, clock: setup.clock,
       interfaces: interfaces)
     peers[setup.key] = resident
     turns.touch(resident)
-    driver.begin(setup.genesis, interfaces: interfaces)
+    driver.begin(
+      setup.genesis, interfaces: interfaces,
+      types: LocalInterface.networkTypes(of: interfaces, among: present))
   }
 
   private func remove(_ key: MediaLoop.PeerKey) {
@@ -194,7 +198,8 @@ final class LoopThread {
       guard addresses != resident.interfaces || resident.port.wasRefused else { continue }
       resident.interfaces = addresses
       resident.port.wasRefused = false
-      touched(resident).take(.interfaces(addresses))
+      let types = LocalInterface.networkTypes(of: addresses, among: present)
+      touched(resident).take(.interfaces(addresses, types: types))
     }
   }
 

@@ -47,6 +47,58 @@ package struct LocalInterface: Hashable, Sendable {
   }
 }
 
+extension LocalInterface {
+  /// Of what kinds of networks addresses are, in their order.
+  package static func networkTypes(
+    of addresses: [IPAddress], among interfaces: [LocalInterface]
+  ) -> [NetworkType] {
+    addresses.map { address in
+      guard let name = interfaces.first(where: { $0.address == address })?.name else {
+        return .unknown
+      }
+      return NetworkType(ofInterface: name, in: "/sys/class/net")
+    }
+  }
+}
+
+extension NetworkType {
+  /// What the kernel tells of an interface (sysfs-class-net): the kind of its driver, else that of
+  /// its link (ARPHRD_ of if_arp.h).
+  ///
+  /// - Parameter folder: where the interfaces are listed.
+  package init(ofInterface name: String, in folder: String) {
+    let path = folder + "/" + name
+    let driver = SmallFile.text(of: path + "/uevent").split(separator: "\n")
+      .first { $0.hasPrefix("DEVTYPE=") }?.dropFirst("DEVTYPE=".count)
+    switch driver {
+    case "wlan": self = .wifi
+    case "wwan": self = .cellular
+    case "bluetooth": self = .bluetooth
+    case "wireguard", "ppp": self = .vpn
+    default:
+      switch SmallFile.text(of: path + "/type").prefix(while: { $0.isNumber }) {
+      case "1": self = access(path + "/wireless", F_OK) == 0 ? .wifi : .ethernet
+      // Without a link layer (tun), and point to point.
+      case "65534", "512": self = .vpn
+      default: self = .unknown
+      }
+    }
+  }
+}
+
+/// Files of the kernel, which have a line or two.
+private enum SmallFile {
+  /// The text of a file; none where there is no such file.
+  static func text(of path: String) -> String {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { return "" }
+    defer { close(descriptor) }
+    var bytes = [UInt8](repeating: 0, count: 4_096)
+    let count = bytes.withUnsafeMutableBytes { read(descriptor, $0.baseAddress, $0.count) }
+    return String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
+  }
+}
+
 extension BindPolicy {
   /// The addresses to gather on, each once, in an order that depends only on the interfaces.
   ///

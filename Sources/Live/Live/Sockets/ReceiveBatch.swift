@@ -11,6 +11,8 @@ final class ReceiveBatch {
     var arrivalMonotonicNanoseconds: Int64
     /// The code point with which it came (RFC 2474).
     var codePoint: UInt8
+    /// Its ECN mark (RFC 3168 section 5).
+    var ecn: ECNMark
   }
 
   /// How many datagrams one wake reads from a socket.
@@ -60,6 +62,6 @@ final class ReceiveBatch {
     let bytes = UnsafeBufferPointer(start: datagram.bytes, count: datagram.length)
     return Entry(
       source: source, bytes: Array(bytes), arrivalMonotonicNanoseconds: datagram.monotonic_ns,
-      codePoint: datagram.code_point)
+      codePoint: datagram.code_point, ecn: ECNMark(rawValue: datagram.ecn))
   }
 }

@@ -20,6 +20,8 @@ struct ReceiveStream {
   let rid: String?
   private(set) var rtxSSRC: UInt32?
   private(set) var counters: InboundStreamCounters
+  /// Packets of the retransmission source that repeat nothing.
+  private(set) var probesReceived: UInt64 = 0
   /// What the last packet carried.
   private(set) var codec: FlowSection.Codec?
   private(set) var hasEnded = false
@@ -55,6 +57,7 @@ struct ReceiveStream {
     var counters = counters
     counters.rtxSSRC = rtxSSRC
     counters.rid = rid
+    counters.probesReceived = probesReceived
     counters.hasEnded = hasEnded
     counters.packetsLost = reports.media.lost
     counters.jitter = clockRate == 0 ? 0 : Double(reports.media.jitter) / Double(clockRate)
@@ -112,7 +115,10 @@ struct ReceiveStream {
     count(packet)
     let header = packet.header
     reports.receiveRTX(header, clockRate: packet.codec.clockRate, arrival: packet.arrival)
-    guard let original = RTX.unwrap(packet.bytes.span.bytes, header: header) else { return }
+    guard let original = RTX.unwrap(packet.bytes.span.bytes, header: header) else {
+      probesReceived += 1
+      return
+    }
     counters.retransmittedPacketsReceived += 1
     counters.retransmittedBytesReceived += UInt64(header.payload.count)
     guard let sequence = reports.extended(original.sequence) else {
@@ -135,6 +141,16 @@ struct ReceiveStream {
   /// Counts a packet of the retransmission source whose payload is of no use.
   mutating func countRetransmissionSource(_ header: RTPHeader, arrival: Instant) {
     count(header, arrival: arrival)
+  }
+
+  /// Counts the ECN mark of a packet of the stream or of its retransmissions.
+  mutating func count(_ ecn: ECNMark?) { counters.ecn.count(ecn) }
+
+  /// Counts a packet of padding that came over the retransmission source before any other did.
+  mutating func countProbe(_ header: RTPHeader, arrival: Instant, ecn: ECNMark?) {
+    probesReceived += 1
+    count(header, arrival: arrival)
+    counters.ecn.count(ecn)
   }
 
   /// Abandons the missing packets, because the receiver asked for a key frame.

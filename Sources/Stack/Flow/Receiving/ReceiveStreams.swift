@@ -24,6 +24,7 @@ struct ReceiveStreams {
   static let routesMaximum = 128
   /// How many layers of a section are received at once; more are refused.
   static let layersMaximum = 4
+  private static let earlyProbesMaximum = 64
   /// How many packets one request for lost ones asks for.
   private static let requestedMaximum = 200
 
@@ -38,6 +39,8 @@ struct ReceiveStreams {
 
   private(set) var all: [ReceiveStream] = []
   private(set) var routes: [Route] = []
+  /// Padding of announced sources whose stream did not begin yet.
+  private var earlyProbes: [(header: RTPHeader, arrival: Instant, ecn: ECNMark?)] = []
 
   /// Whether a stream is received that did not end.
   var isReceiving: Bool { all.indices.contains { !all[$0].hasEnded } }
@@ -158,6 +161,7 @@ struct ReceiveStreams {
     all.append(
       ReceiveStream(
         mid: section.mid, rid: rid, kind: section.kind, ssrc: ssrc, rtxSSRC: rtxSSRC, at: now))
+    countEarlyProbes(all.count - 1)
     outbox.append(.streamBegan(mid: section.mid, ssrc: ssrc))
   }
 
@@ -203,6 +207,34 @@ struct ReceiveStreams {
     } else {
       all[place.index].receive(packet, at: now, into: &outbox)
     }
+  }
+
+  /// Counts the ECN mark of a packet.
+  mutating func count(_ ecn: ECNMark?, _ place: Place) { all[place.index].count(ecn) }
+
+  /// Counts padding of a retransmission source that was announced and brought nothing else yet, as
+  /// libwebrtc does: it probes the path, also before the first packet of the stream.
+  mutating func countProbe(
+    _ header: RTPHeader, arrival: Instant, ecn: ECNMark?, _ agreement: FlowAgreement
+  ) {
+    if let index = all.firstIndex(where: { $0.rtxSSRC == header.ssrc && !$0.hasEnded }) {
+      all[index].countProbe(header, arrival: arrival, ecn: ecn)
+    } else if earlyProbes.count < Self.earlyProbesMaximum,
+      agreement.sections.contains(where: {
+        $0.section.receiving?.rtxSSRCs.contains(header.ssrc) == true
+      })
+    {
+      earlyProbes.append((header, arrival, ecn))
+    }
+  }
+
+  /// Counts the padding that came before the stream that it belongs to.
+  private mutating func countEarlyProbes(_ index: Int) {
+    guard !earlyProbes.isEmpty, let rtx = all[index].rtxSSRC else { return }
+    for probe in earlyProbes where probe.header.ssrc == rtx {
+      all[index].countProbe(probe.header, arrival: probe.arrival, ecn: probe.ecn)
+    }
+    earlyProbes.removeAll { $0.header.ssrc == rtx }
   }
 
   /// Takes note of a packet with a payload type that was not agreed on.

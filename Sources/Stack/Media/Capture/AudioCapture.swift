@@ -191,7 +191,7 @@ package struct AudioCapture: Machine {
   ) {
     guard let encoder else { return }
     if sendTones(at: number &* Int64(BlockCutter.blockLength), into: &outbox) {
-      counters.count(energy: 0, frameCount: block.frameCount)
+      counters.count(energy: 0, peak: 0, frameCount: block.frameCount)
       return
     }
     // A block without content is silence to an encoder.
@@ -199,7 +199,8 @@ package struct AudioCapture: Machine {
       isEnabled ? block : AudioBlock(blank: block.frameCount, channels: block.channels)
     do throws(CodecError) {
       let encoded = try encoder.encode(block)
-      counters.count(energy: encoded.energy, frameCount: block.frameCount)
+      counters.count(
+        energy: encoded.energy, peak: encoded.peak, frameCount: block.frameCount)
       // Opus says with one or two bytes that the receiver's comfort noise will do (DTX).
       guard encoded.bytes.count > 2 else { return }
       counters.framesEncoded &+= 1

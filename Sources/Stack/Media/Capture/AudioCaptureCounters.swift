@@ -16,6 +16,8 @@ package struct AudioCaptureCounters: Hashable, Sendable {
 
   /// The root mean square of the last 100 ms, 0 to 1 (W3C audioLevel); nil before the first.
   package var audioLevel: Double? { loudness.level }
+  /// The level as Chromium takes it, from the loudest samples; nil before the first 100 ms.
+  package var peakAudioLevel: Double? { loudness.peakLevel }
   /// The sum of squared loudness times duration, in seconds (W3C totalAudioEnergy).
   package var totalAudioEnergy: Double { loudness.totalEnergy }
   /// How much audio was captured, in seconds (W3C totalSamplesDuration).
@@ -23,8 +25,8 @@ package struct AudioCaptureCounters: Hashable, Sendable {
     Double(samplesCaptured) / Double(AudioBlock.sampleRate)
   }
 
-  mutating func count(energy: UInt64, frameCount: Int) {
+  mutating func count(energy: UInt64, peak: UInt16, frameCount: Int) {
     samplesCaptured &+= UInt64(frameCount)
-    loudness.add(energy: energy, frameCount: frameCount)
+    loudness.add(energy: energy, peak: peak, frameCount: frameCount)
   }
 }

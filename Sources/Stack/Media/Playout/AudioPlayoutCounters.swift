@@ -45,6 +45,8 @@ package struct AudioPlayoutCounters: Hashable, Sendable {
   package var totalAudioEnergy: Double { loudness.totalEnergy }
   /// The root mean square of the last 100 ms, 0 to 1; nil before the first.
   package var audioLevel: Double? { loudness.level }
+  /// The level as Chromium takes it, from the loudest samples; nil before the first 100 ms.
+  package var peakAudioLevel: Double? { loudness.peakLevel }
 
   /// The delays above in seconds.
   package var jitterBufferDelay: Double { Double(jitterBufferDelayMicroseconds) / 1e6 }
@@ -61,7 +63,7 @@ package struct AudioPlayoutCounters: Hashable, Sendable {
   mutating func countPlayed(_ decoded: DecodedAudio) {
     let count = max(0, decoded.block.frameCount)
     totalSamplesReceived &+= UInt64(count)
-    loudness.add(energy: decoded.energy, frameCount: count)
+    loudness.add(energy: decoded.energy, peak: decoded.peak, frameCount: count)
   }
 
   /// Counts audio that comes out of its own packet.

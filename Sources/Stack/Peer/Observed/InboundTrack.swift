@@ -18,6 +18,8 @@ struct InboundTrack {
   private let furtherDecoders: [CodecName]
   private let playsG711: Bool
   private var early = EarlyPackets<InboundStreamCounters>()
+  /// Packets by their ECN marks: those of the stream itself, and all with its retransmissions.
+  private var ecn: (media: ECNCounts?, all: ECNCounts?) = (nil, nil)
   /// Counts packets, sizes and losses as long as it is not known what the stream carries.
   private var unknown: StreamReception?
   /// What probed the path on the source of retransmissions before the first packet of the stream.
@@ -43,11 +45,23 @@ struct InboundTrack {
   ///
   /// As long as the track has no kind, that of the counters means nothing.
   var counters: InboundStreamCounters? {
-    reception?.counters.adding(early.forgotten) ?? unknown?.counters
+    var counters = reception?.counters.adding(early.forgotten) ?? unknown?.counters
+    counters?.ecn = ecn.all
+    return counters
+  }
+
+  /// Counts the ECN mark of a packet of the stream itself, when it comes.
+  mutating func count(_ mark: ECNMark?) {
+    ecn.media.count(mark)
+    ecn.all.count(mark)
   }
 
   /// The same of the stream itself, without its retransmissions.
-  var mediaCounters: InboundStreamCounters? { reception?.mediaCounters }
+  var mediaCounters: InboundStreamCounters? {
+    var counters = reception?.mediaCounters
+    counters?.ecn = ecn.media
+    return counters
+  }
 
   /// Takes what became known; gives the frames of packets that waited for it.
   mutating func learn(_ track: ObservedTrack, at now: Instant) -> [ReceivedFrame] {
@@ -113,6 +127,7 @@ struct InboundTrack {
   mutating func receiveRepair(
     _ packet: SeenPacket, of type: UInt8?, arrival: Instant, at now: Instant
   ) -> [ReceivedFrame] {
+    ecn.all.count(packet.ecn)
     guard reception != nil else {
       if earlyProbes.count < InboundTrack.earlyMaximum {
         earlyProbes.append((packet.header, arrival))

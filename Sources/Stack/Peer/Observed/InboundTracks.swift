@@ -82,6 +82,7 @@ struct InboundTracks {
     guard let place = places[stream] else { return nil }
     guard let repaired = all[place].track.repairs else {
       let arrival = min(packet.arrival ?? now, now)
+      all[place].count(packet.ecn)
       let frames = changeEarly(place) { $0.receive(packet, arrival: arrival, at: now) }
       if earlyBytes > InboundTracks.earlyBytesMaximum {
         changeEarly(place) { $0.forgetEarly() }

@@ -59,6 +59,8 @@ package struct SeenPacket: Sendable {
   package var isClear: Bool
   /// When it was captured, where that was earlier than it is handed on; nil for now.
   package var arrival: Instant?
+  /// The ECN mark of its IP header; nil where that is not known.
+  package var ecn: ECNMark?
 
   package init(header: RTPHeader, bytes: [UInt8], isClear: Bool) {
     self.header = header

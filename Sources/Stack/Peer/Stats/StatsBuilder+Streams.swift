@@ -6,15 +6,25 @@ import Wire
 extension StatsBuilder {
   /// Adds what was counted of a received stream.
   ///
-  /// - Parameter lastPacket: when its last packet came, in milliseconds of Unix time.
-  mutating func add(_ stream: InboundStreamCounters, lastPacket: Double?) {
+  /// - Parameters:
+  ///   - lastPacket: when its last packet came, in milliseconds of Unix time.
+  ///   - isComplete: whether packets that only probe the path count as retransmitted, which
+  ///     libwebrtc cannot tell from others, and audio without RTX has none.
+  mutating func add(
+    _ stream: InboundStreamCounters, lastPacket: Double?, isComplete: Bool = false
+  ) {
     set("packetsReceived", stream.packetsReceived)
+    set("packetsReceivedWithEct1", stream.ecn?.ect1)
+    set("packetsReceivedWithCe", stream.ecn?.congestionExperienced)
     set("packetsLost", stream.packetsLost)
     set("jitter", stream.jitter)
     set("bytesReceived", stream.bytesReceived)
     set("headerBytesReceived", stream.headerBytesReceived)
-    set("retransmittedPacketsReceived", stream.retransmittedPacketsReceived)
-    set("retransmittedBytesReceived", stream.retransmittedBytesReceived)
+    if !isComplete || stream.rtxSSRC != nil {
+      let probes = isComplete ? stream.probesReceived : 0
+      set("retransmittedPacketsReceived", stream.retransmittedPacketsReceived + probes)
+      set("retransmittedBytesReceived", stream.retransmittedBytesReceived)
+    }
     set("rtxSsrc", stream.rtxSSRC)
     set("lastPacketReceivedTimestamp", lastPacket)
     set("nackCount", stream.nackCount)
@@ -22,9 +32,14 @@ extension StatsBuilder {
 
   /// Adds what was counted of a sent stream.
   ///
-  /// - Parameter sendDelay: how long its packets waited to be sent; nil where that is not known.
-  mutating func add(_ stream: OutboundStreamCounters, sendDelay: Interval?) {
+  /// - Parameters:
+  ///   - sendDelay: how long its packets waited to be sent; nil where that is not known.
+  ///   - withECT1: how many were sent with ECT(1); nil where that is not known.
+  mutating func add(
+    _ stream: OutboundStreamCounters, sendDelay: Interval?, withECT1: UInt64? = nil
+  ) {
     set("packetsSent", stream.packetsSent)
+    set("packetsSentWithEct1", withECT1)
     set("bytesSent", stream.bytesSent)
     set("headerBytesSent", stream.headerBytesSent)
     set("retransmittedPacketsSent", stream.retransmittedPacketsSent)

@@ -32,6 +32,7 @@ extension StatsCollector {
 
   private func add(_ counters: AudioCaptureCounters, to stats: inout StatsBuilder) {
     stats.set("audioLevel", counters.audioLevel)
+    if isComplete { stats.set("peakAudioLevel", counters.peakAudioLevel) }
     stats.set("totalAudioEnergy", counters.totalAudioEnergy)
     stats.set("totalSamplesDuration", counters.totalSamplesDuration)
   }

@@ -19,7 +19,9 @@ extension StatsCollector {
     if stream.remote != nil { stats.set("remoteId", remoteInboundID(stream)) }
     stats.set("encodingIndex", encodingIndex(of: stream))
     stats.set("rid", stream.rid)
-    stats.add(stream, sendDelay: stream.totalPacketSendDelay)
+    // All packets leave without a mark (RFC 3168 section 5: not ECN-capable).
+    stats.add(
+      stream, sendDelay: stream.totalPacketSendDelay, withECT1: isComplete ? 0 : nil)
     stats.set("active", stream.isActive && (stream.rid == nil || track?.isWanted == true))
     switch stream.kind {
     case .audio:
@@ -105,7 +107,9 @@ extension StatsCollector {
     stats.set("trackIdentifier", transceiver?.remoteTrackID ?? transceiver?.trackID)
     stats.set("mid", stream.mid)
     if stream.remote != nil { stats.set("remoteId", remoteOutboundID(stream)) }
-    stats.add(stream, lastPacket: stream.lastPacketReceived.map { milliseconds($0) })
+    stats.add(
+      stream, lastPacket: stream.lastPacketReceived.map { milliseconds($0) },
+      isComplete: isComplete)
     if let playout = tracks.receiving.first(where: { $0.mid == stream.mid }),
       tracks.layers.shows(stream.ssrc, of: stream.mid)
     {
@@ -115,6 +119,7 @@ extension StatsCollector {
       case .audio:
         stats.set("playoutId", mediaPlayoutID(of: playout))
         stats.add(playout.audio, discarded: stream.packetsDiscarded, decoding: decoding)
+        if isComplete { stats.set("peakAudioLevel", playout.audio?.counters.peakAudioLevel) }
       case .video: stats.add(playout.video, stream, decoding: decoding, at: now)
       }
     }

@@ -68,18 +68,33 @@ extension StatsCollector {
         guard let bytes else { continue }
         let id = certificateID(bundle, isLocal: isLocal)
         guard !objects.contains(where: { $0.id == id }) else { continue }
-        objects.append(certificate(bytes, id))
+        let issuers = isLocal ? [] : issuers(of: bundle)
+        let ids = issuers.indices.map {
+          names.id("F", "issuer \($0)", of: bundle.number)
+        }
+        objects.append(certificate(bytes, id, issuer: ids.first))
+        for (index, issuer) in issuers.enumerated() {
+          let next = index + 1 < ids.count ? ids[index + 1] : nil
+          objects.append(certificate(issuer, ids[index], issuer: next))
+        }
       }
     }
     return objects
   }
 
-  private func certificate(_ bytes: [UInt8], _ id: String) -> StatsObject {
+  /// What the peer showed behind its certificate: each issued the one before (RFC 5246 section
+  /// 7.4.2).
+  private func issuers(of bundle: Bundle) -> [[UInt8]] {
+    isComplete ? bundle.transport.secured?.remoteIssuers ?? [] : []
+  }
+
+  private func certificate(_ bytes: [UInt8], _ id: String, issuer: String?) -> StatsObject {
     let texts = names.certificates.texts(of: bytes)
     var stats = builder("certificate", id)
     stats.set("fingerprint", texts.fingerprint.value)
     stats.set("fingerprintAlgorithm", texts.fingerprint.algorithm)
     stats.set("base64Certificate", texts.base64)
+    stats.set("issuerCertificateId", issuer)
     return stats.build()
   }
 
@@ -91,14 +106,17 @@ extension StatsCollector {
         let id = candidateID(candidate, bundle, isLocal: isLocal)
         guard !known.contains(id) else { continue }
         known.append(id)
-        objects.append(self.candidate(candidate, bundle, id: id, isLocal: isLocal))
+        // What stands for a candidate outside is of the network that its packets leave by.
+        let network = isLocal && isComplete ? bundles.networkType(of: pair.base.ip) : nil
+        objects.append(
+          self.candidate(candidate, bundle, id: id, isLocal: isLocal, network: network))
       }
     }
     return objects
   }
 
   private func candidate(
-    _ candidate: ICECandidate, _ bundle: Bundle, id: String, isLocal: Bool
+    _ candidate: ICECandidate, _ bundle: Bundle, id: String, isLocal: Bool, network: NetworkType?
   ) -> StatsObject {
     var stats = builder(isLocal ? "local-candidate" : "remote-candidate", id)
     stats.set("transportId", transportID(bundle.number))
@@ -107,6 +125,7 @@ extension StatsCollector {
     stats.set("port", candidate.port)
     stats.set("protocol", candidate.transport)
     stats.set("candidateType", candidate.kind.rawValue)
+    stats.set("networkType", network?.rawValue)
     stats.set("priority", candidate.priority)
     if isLocal, let server = bundle.transport.agent.server(of: candidate) {
       stats.set("url", server.url)

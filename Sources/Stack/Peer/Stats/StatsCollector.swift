@@ -22,6 +22,8 @@ struct StatsCollector {
   let audioBitrate: UInt32
   /// How long the codecs worked, as whoever asks for the stats measured it.
   let codecTimes: [CodecTime]
+  /// Whether there are the members that came with format 7 of takes.
+  let isComplete: Bool
 
   /// The stats of everything, or of what a sender or receiver has and refers to.
   func report(of selector: StatsSelector?) throws(PeerError) -> StatsReport {
@@ -105,7 +107,8 @@ extension PeerStack {
     StatsCollector(
       now: now, wallClock: genesis.wallClock, names: statsNames, bundles: bundles, tracks: tracks,
       data: data, sections: negotiation.sections, transceivers: negotiation.transceivers,
-      audioBitrate: genesis.configuration.audioBitrate, codecTimes: codecTimes)
+      audioBitrate: genesis.configuration.audioBitrate, codecTimes: codecTimes,
+      isComplete: genesis.configuration.hasCompleteStatistics ?? false)
   }
 }
 

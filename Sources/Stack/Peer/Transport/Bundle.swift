@@ -120,6 +120,11 @@ struct BundleTable {
   private(set) var bitrateLimits: (minimum: UInt64?, maximum: UInt64?) = (nil, nil)
   /// The addresses that may be gathered on, once they are known.
   private(set) var interfaces: [IPAddress]?
+  /// Of what kinds of networks the addresses are, also those that are gone; never gone through.
+  private var networkTypes: [IPAddress: NetworkType] = [:]
+
+  /// How many addresses are remembered: a host has a few at a time.
+  private static let networkTypesMaximum = 1_024
 
   init(_ first: Bundle) { all = [first] }
 
@@ -147,6 +152,15 @@ struct BundleTable {
   }
 
   mutating func learn(_ addresses: [IPAddress]) { interfaces = addresses }
+
+  mutating func learn(_ type: NetworkType, of address: IPAddress) {
+    guard networkTypes[address] != nil || networkTypes.count < BundleTable.networkTypesMaximum
+    else { return }
+    networkTypes[address] = type
+  }
+
+  /// The kind of network that an address of this host is of; nil where nobody said it.
+  func networkType(of address: IPAddress) -> NetworkType? { networkTypes[address] }
 
   mutating func add(_ bundle: Bundle) {
     let place = all.firstIndex { $0.number > bundle.number } ?? all.endIndex

@@ -20,7 +20,8 @@ extension PeerStack {
         flow: MediaFlow(
           entropy: entropy.stream("rtp", number: number), wallClock: genesis.wallClock,
           cname: negotiation.cname,
-          reportsWithDemands: genesis.configuration.reportsWithKeyframeDemands ?? false))
+          reportsWithDemands: genesis.configuration.reportsWithKeyframeDemands ?? false,
+          countsProbes: genesis.configuration.hasCompleteStatistics ?? false))
       bundles.add(bundle)
       begin(bundle)
       if let interfaces = bundles.interfaces { drive(bundle, .interfaces(interfaces)) }
@@ -106,7 +107,8 @@ extension PeerStack {
     for bundle in bundles.all { drive(bundle, input) }
   }
 
-  func learn(_ all: [IPAddress]) {
+  func learn(_ all: [IPAddress], _ types: [NetworkType]) {
+    for (address, type) in zip(all, types) { bundles.learn(type, of: address) }
     let usesIPv6 = genesis.configuration.usesIPv6 ?? true
     let addresses = usesIPv6 ? all : all.filter(\.isIPv4)
     bundles.learn(addresses)

@@ -19,7 +19,8 @@ extension PeerStack {
     case .request(let request):
       if case .closeSocket(let address) = request { bundle.unbind(address) }
       emit(.request(request))
-    case .rtp(let packet, let arrival): drive(bundle, MediaFlow.Input.rtp(packet, arrival: arrival))
+    case .rtp(let packet, let arrival, let ecn):
+      drive(bundle, MediaFlow.Input.rtp(packet, arrival: arrival, ecn: ecn))
     case .rtcp(let packet, let arrival):
       drive(bundle, MediaFlow.Input.rtcp(packet, arrival: arrival))
     case .data(let packet): receiveData(packet, over: bundle)
@@ -90,7 +91,9 @@ extension PeerStack {
         KeyLog(
           transport: bundle.number, secrets: result.secrets,
           localCertificate: result.localCertificate,
-          remoteCertificate: result.remoteCertificate)))
+          remoteCertificate: result.remoteCertificate,
+          remoteIssuers: genesis.configuration.hasCompleteStatistics == true
+            ? result.remoteIssuers : [])))
     guard result.profile != nil else {
       if !negotiation.sections.isEmpty {
         refuse(layer: "srtp", "the peer supports none of our SRTP profiles")

@@ -54,8 +54,9 @@ extension PeerTransport {
     /// ICE asks the system for something.
     case request(SystemRequest)
 
-    /// A packet of the peer in the clear, with the kernel's receive time.
-    case rtp([UInt8], arrival: Instant)
+    /// A packet of the peer in the clear, with the kernel's receive time and the ECN mark that it
+    /// came with, where that is known.
+    case rtp([UInt8], arrival: Instant, ecn: ECNMark?)
     case rtcp([UInt8], arrival: Instant)
     /// An SCTP packet of the peer.
     case data([UInt8])

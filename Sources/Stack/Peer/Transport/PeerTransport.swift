@@ -40,8 +40,8 @@ package struct PeerTransport: Machine, ~Copyable {
   private var current = Step()
   /// What routers are asked of what is being sent (RFC 2474).
   private var codePoint: UInt8 = 0
-  /// The kernel's receive time of the last datagram, and where it came.
-  private var arrival: (at: Instant, local: SocketAddress, remote: SocketAddress)?
+  /// The kernel's receive time of the last datagram, where it came, and its ECN mark.
+  private var arrival: (at: Instant, local: SocketAddress, remote: SocketAddress, ecn: ECNMark?)?
   private var agentOutputs = Outbox<ICEAgent.Output>()
 
   /// Draws the certificate that identifies the peer, unless some are given.
@@ -191,8 +191,10 @@ package struct PeerTransport: Machine, ~Copyable {
       emit(
         .datagram(Datagram(local: local, remote: remote, bytes: bytes, codePoint: codePoint)))
     case .relayed(let local, let remote, let bytes):
+      // A relay copies the mark of what it got (RFC 8656 section 13).
       receive(
-        Datagram(local: local, remote: remote, bytes: bytes), arrival: arrival?.at ?? .zero)
+        Datagram(local: local, remote: remote, bytes: bytes, ecn: arrival?.ecn ?? nil),
+        arrival: arrival?.at ?? .zero)
     case .serverFailed(let server, let code, let reason):
       emit(.refused(layer: "turn", "\(server): \(code == 0 ? reason : "\(code) \(reason)")"))
     case .candidatesRemoved(let candidates): emit(.candidatesRemoved(candidates))
@@ -266,7 +268,7 @@ package struct PeerTransport: Machine, ~Copyable {
   /// Sorts a datagram by its first byte (RFC 7983 section 7).
   private mutating func receive(_ datagram: Datagram, arrival: Instant) {
     guard !isClosed else { return }
-    self.arrival = (arrival, datagram.local, datagram.remote)
+    self.arrival = (arrival, datagram.local, datagram.remote, datagram.ecn)
     switch DatagramClass(datagram.bytes.span.bytes) {
     case .stun, .channelData:
       drive(
@@ -297,7 +299,9 @@ package struct PeerTransport: Machine, ~Copyable {
       drive(.trafficReceived(local: datagram.local, remote: datagram.remote))
     }
     show(isRTCP ? .rtcp : .rtp, received: packet)
-    emit(isRTCP ? .rtcp(packet, arrival: arrival) : .rtp(packet, arrival: arrival))
+    emit(
+      isRTCP
+        ? .rtcp(packet, arrival: arrival) : .rtp(packet, arrival: arrival, ecn: datagram.ecn))
   }
 
   private mutating func count(received datagram: Datagram) {

@@ -61,6 +61,9 @@ void cdtls_reset(cdtls_association *dtls);
 /// The connection for OpenSSL's inquiries; NULL before the start.
 SSL *cdtls_connection(const cdtls_association *dtls);
 
+/// A certificate that the peer showed behind its own, counted from 0; NULL when there is none.
+X509 *cdtls_issuer(const cdtls_association *dtls, int index);
+
 /// Goes on with the handshake, with a datagram or with NULL. Gives DONE, WAITING,
 /// CLOSED or FAILED.
 int cdtls_handshake(cdtls_association *dtls, const uint8_t *datagram, size_t length);

@@ -84,8 +84,14 @@ package struct TakeFindings: Sendable {
     _ connection: borrowing SQLiteConnection, to selection: TakeSelection
   ) throws(SQLiteError) {
     let part = "at_ns BETWEEN \(selection.fromNanoseconds) AND \(selection.toNanoseconds)"
-    let views = ["packet_store", "frame_store", "stat"].map {
-      "CREATE TEMP VIEW \($0) AS SELECT * FROM main.\($0) WHERE \(part);"
+    let format = try connection.integer("PRAGMA user_version") ?? TakeHeader.currentFormat
+    let views = [Table.packet, .frame, .stat].map { table in
+      // What stands there in an older take has the columns that its format lacks.
+      """
+      DROP VIEW IF EXISTS temp.\(table.storageName);
+      CREATE TEMP VIEW \(table.storageName) AS
+        SELECT * FROM (\(TakeSchema.rows(of: table, format: format))) WHERE \(part);
+      """
     }
     try connection.execute(
       "PRAGMA query_only = OFF;\(views.joined())PRAGMA query_only = ON")

@@ -87,13 +87,13 @@ struct SecuredParcel {
       else { return }
       keys = derived
     }
-    items.append(
-      .established(
-        DTLSResult(
-          profile: profile, sendKey: keys.send, receiveKey: keys.receive,
-          version: secured.version, cipherSuite: secured.cipherSuite,
-          remoteCertificate: log.remoteCertificate, localCertificate: log.localCertificate,
-          secrets: log.secrets)))
+    var result = DTLSResult(
+      profile: profile, sendKey: keys.send, receiveKey: keys.receive,
+      version: secured.version, cipherSuite: secured.cipherSuite,
+      remoteCertificate: log.remoteCertificate, localCertificate: log.localCertificate,
+      secrets: log.secrets)
+    result.remoteIssuers = log.remoteIssuers
+    items.append(.established(result))
   }
 
   /// Why DTLS could not begin at all.

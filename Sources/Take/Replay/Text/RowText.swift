@@ -141,7 +141,7 @@ package struct InputText {
   private static func title(_ input: PeerInput) -> String {
     switch input {
     case .genesis: return "genesis"
-    case .interfaces(let addresses):
+    case .interfaces(let addresses, _):
       return "interfaces " + addresses.map(\.description).joined(separator: " ")
     case .datagram(let datagram, _):
       return "packet in \(PacketText(datagram.bytes).title) from \(datagram.remote)"

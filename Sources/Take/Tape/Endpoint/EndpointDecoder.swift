@@ -155,7 +155,11 @@ extension NetworkRow {
     let local = address.flatMap { SocketAddress($0) }
     let remote = remote.flatMap { SocketAddress($0) }
     switch kind {
-    case .interfaces: return addresses.map { .interfaces($0) }
+    case .interfaces:
+      let types = networkTypes?.split(separator: " ") ?? []
+      return addresses.map {
+        .interfaces($0, types: types.map { NetworkType(rawValue: String($0)) })
+      }
     case .socketBound:
       guard let request, let local else { return nil }
       return .answer(.socketBound(id: request, local))

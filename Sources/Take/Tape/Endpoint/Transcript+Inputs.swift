@@ -10,8 +10,12 @@ extension Transcript {
   package mutating func append(_ input: PeerInput) {
     switch input {
     case .genesis(let genesis): append(genesis)
-    case .interfaces(let addresses):
-      add(NetworkRow(kind: "interfaces", address: listed(addresses)))
+    case .interfaces(let addresses, let types):
+      let listedTypes = types.map(\.rawValue).joined(separator: " ")
+      add(
+        NetworkRow(
+          kind: "interfaces", address: listed(addresses),
+          networkTypes: types.isEmpty ? nil : listedTypes))
     case .datagram(let datagram, let arrival): append(datagram, at: arrival, isInbound: true)
     case .deadline: break
     case .call(let id, let call): append(call, id: id)

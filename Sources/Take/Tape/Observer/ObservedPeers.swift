@@ -183,6 +183,7 @@ struct ObservedPeers {
       var seen = SeenPacket(
         header: header, bytes: packet.isClear ? packet.bytes : [], isClear: packet.isClear)
       seen.arrival = packet.at
+      seen.ecn = packet.ecn
       for end in 0..<2 {
         drive(
           peers[end],

@@ -108,8 +108,9 @@ package final class ObserverMachine: RecordedMachine {
     case .datagram(let datagram, let isTruncated, let arrival):
       let tuple = FiveTuple(.udp, from: datagram.local, to: datagram.remote)
       observer.step(
-        .datagram(tuple, datagram.bytes, isTruncated: isTruncated, arrival: arrival), at: now,
-        into: &told)
+        .datagram(
+          tuple, datagram.bytes, isTruncated: isTruncated, arrival: arrival, ecn: datagram.ecn),
+        at: now, into: &told)
     case .call(let call):
       if let seen = call.input { observer.step(seen, at: now, into: &told) }
     case .deadline:

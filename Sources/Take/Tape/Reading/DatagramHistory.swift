@@ -13,6 +13,8 @@ package final class DatagramHistory {
     package var bytes: [UInt8]
     /// Of a part of a TCP stream, how many bytes before it are missing, and whether it is the last.
     package var stream: (lost: Int, isEnd: Bool)?
+    /// The ECN mark that it came with; nil where that is not known.
+    package var ecn: ECNMark?
   }
 
   /// Unix time at `atNanoseconds` = 0.
@@ -79,7 +81,8 @@ package final class DatagramHistory {
             ORDER BY wire.piece
           )
         ), packet_store.position % 8152 + 1, packet_store.size)
-      END
+      END,
+      packet_store.ecn
     FROM packet_store JOIN path USING (path) WHERE packet_store.row = ?1
     """
 
@@ -96,8 +99,8 @@ package final class DatagramHistory {
       throw TapeError(path: path, place: "packet", error)
     }
     guard isFound else { throw unreadable() }
-    let (at, owner, direction, from, to, bytes) = packet.values(
-      Int64.self, Int64.self, String.self, String.self, String.self, [UInt8].self)
+    let (at, owner, direction, from, to, bytes, ecn) = packet.values(
+      Int64.self, Int64.self, String.self, String.self, String.self, [UInt8].self, UInt8?.self)
     guard let local = SocketAddress(from), let remote = SocketAddress(to),
       local.ip.isIPv4 == remote.ip.isIPv4
     else { throw unreadable() }
@@ -105,7 +108,8 @@ package final class DatagramHistory {
     let isReversed = owner > 0 && direction == directionName(true)
     return Entry(
       atNanoseconds: at, isInbound: rows.values(Int64.self, String.self).1 == directionName(true),
-      source: isReversed ? remote : local, destination: isReversed ? local : remote, bytes: bytes)
+      source: isReversed ? remote : local, destination: isReversed ? local : remote, bytes: bytes,
+      ecn: ecn.map { ECNMark(rawValue: $0) })
   }
 
   private func nextSegment() throws(SQLiteError) -> Entry? {

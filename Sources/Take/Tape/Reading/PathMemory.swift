@@ -27,7 +27,9 @@ struct PathMemory {
   /// A packet with its ends; nil when its path is not known.
   mutating func datagram(_ row: PacketRow) -> Datagram? {
     guard let ends = ends(row.path.number) else { return nil }
-    return Datagram(local: ends.local, remote: ends.remote, bytes: row.bytes)
+    return Datagram(
+      local: ends.local, remote: ends.remote, bytes: row.bytes,
+      ecn: row.ecn.map { ECNMark(rawValue: $0) })
   }
 
   private mutating func ends(_ number: Int64) -> Ends? {

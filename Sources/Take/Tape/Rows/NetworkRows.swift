@@ -37,6 +37,8 @@ package struct PacketRow: TableRow {
   package var rtpTime: WireNumber<UInt32>?
   package var transportSequence: WireNumber<UInt16>?
   package var bytes: [UInt8] = []
+  /// The ECN field of the IP header of what came; nil where that is not known.
+  package var ecn: UInt8?
 
   package static var blank: Self { Self() }
 
@@ -49,6 +51,7 @@ package struct PacketRow: TableRow {
     columns.column("rtp_time", &rtpTime)
     columns.column("transport_sequence", &transportSequence)
     columns.column("bytes", &bytes, in: .wire)
+    columns.column("ecn", &ecn, since: 7)
   }
 }
 
@@ -67,6 +70,8 @@ package struct NetworkRow: StampedRow {
   package var code: Int32?
   package var packets: Int?
   package var bytes: Int?
+  /// What kinds of networks the addresses are of (W3C networkType), in their order.
+  package var networkTypes: String?
 
   package static var blank: Self { Self() }
 
@@ -81,5 +86,6 @@ package struct NetworkRow: StampedRow {
     columns.column("code", &code)
     columns.column("packets", &packets, since: 3)
     columns.column("bytes", &bytes, since: 3)
+    columns.column("network_types", &networkTypes, since: 7)
   }
 }

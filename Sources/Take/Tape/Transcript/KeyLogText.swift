@@ -14,6 +14,8 @@ package struct KeyLogText: Codable {
   private var masterSecret: String
   private var localCertificate: Data
   private var remoteCertificate: Data
+  /// nil where the peer showed its certificate alone.
+  private var remoteIssuers: [Data]?
 
   init(_ log: KeyLog) {
     transport = log.transport == 0 ? nil : log.transport
@@ -22,6 +24,7 @@ package struct KeyLogText: Codable {
     masterSecret = hexadecimal(log.secrets.masterSecret)
     localCertificate = Data(log.localCertificate)
     remoteCertificate = Data(log.remoteCertificate)
+    remoteIssuers = log.remoteIssuers.isEmpty ? nil : log.remoteIssuers.map { Data($0) }
   }
 
   /// The log that the text tells; nil when a number in it is none.
@@ -33,7 +36,8 @@ package struct KeyLogText: Codable {
     return KeyLog(
       transport: transport ?? 0,
       secrets: DTLSSecrets(clientRandom: client, serverRandom: server, masterSecret: master),
-      localCertificate: [UInt8](localCertificate), remoteCertificate: [UInt8](remoteCertificate))
+      localCertificate: [UInt8](localCertificate), remoteCertificate: [UInt8](remoteCertificate),
+      remoteIssuers: (remoteIssuers ?? []).map { [UInt8]($0) })
   }
 }
 

@@ -16,6 +16,7 @@ extension Transcript {
     }
     row.transportSequence = header.transportSequence.map { WireNumber(number: $0) }
     row.bytes = datagram.bytes
+    if isInbound { row.ecn = datagram.ecn?.rawValue }
     add(row)
   }
 }

@@ -1,0 +1,289 @@
+// What reports have of each type of the standard, when, and from what.
+extension StatsMembers {
+  private static let noFeedback =
+    "exists only where feedback of RFC 8888 is negotiated, and feedback here is transport-cc"
+  private static let noFEC = "no FlexFEC or ULPFEC is agreed on"
+  private static let negotiated = "the negotiated section"
+  /// Of several layers of a simulcast one is.
+  private static let shown = "while the track shows the stream"
+  private static let wholeHeader =
+    "received packets: RTP headers with extensions, and padding; of retransmissions too"
+  private static let buffer = "the playout's buffer, summed up as samples or frames leave it"
+
+  /// All types in the order of the standard.
+  package static let all: [StatsMembers] =
+    [codec, inboundAudio, inboundVideo, outboundAudio, outboundVideo, remoteInbound]
+    + [remoteOutbound, audioSource, videoSource, playout, connection, dataChannel, transport]
+    + [pair, localCandidate, remoteCandidate, certificate]
+
+  private static let codec = StatsMembers(
+    "codec",
+    given: [
+      ("transportId payloadType mimeType clockRate", always, negotiated),
+      ("channels", "for audio", negotiated),
+      ("sdpFmtpLine", "where there are parameters", "the description of the receiving side"),
+    ])
+
+  private static let inboundAudio = StatsMembers(
+    "inbound-rtp", "audio",
+    given: [
+      ("ssrc kind transportId mid", always, "the first packet and the section that it is of"),
+      ("codecId", "while the payload type is agreed on", "the last packet with audio"),
+      ("trackIdentifier", always, "the transceiver"),
+      ("remoteId", "from the first sender report on", "RTCP"),
+      ("playoutId", "while the track has a playout", "the playout"),
+      ("packetsReceived bytesReceived", always, "received packets, payloads without padding"),
+      (
+        "packetsReceivedWithEct1 packetsReceivedWithCe",
+        "from the first packet on whose mark is known: over UDP",
+        "the IP header (IP_RECVTOS, IPV6_RECVTCLASS; the header in a capture)"
+      ),
+      ("headerBytesReceived", always, wholeHeader),
+      ("packetsLost", always, "sequence numbers (RFC 3550 appendix A.3)"),
+      ("jitter", always, "RTP times and the kernel's receive times (RFC 3550 appendix A.8)"),
+      ("lastPacketReceivedTimestamp", always, "the kernel's receive time"),
+      (
+        "packetsDiscarded", "while the track has a playout",
+        "packets that came too late or cannot be played"
+      ),
+      ("fecPacketsReceived", "while the track has a playout", "in-band FEC of Opus that was used"),
+      ("fecPacketsDiscarded", "while the track has a playout", "0: unused FEC does not count"),
+      ("nackCount", always, "own requests for packets"),
+      ("estimatedPlayoutTimestamp", "from the first sender report and sample on", "both of them"),
+      (
+        """
+        jitterBufferDelay jitterBufferTargetDelay jitterBufferMinimumDelay \
+        jitterBufferEmittedCount
+        """, "while the track has a playout", buffer
+      ),
+      (
+        """
+        totalSamplesReceived concealedSamples silentConcealedSamples concealmentEvents \
+        insertedSamplesForDeceleration removedSamplesForAcceleration totalSamplesDuration
+        """, "while the track has a playout", "samples that were played"
+      ),
+      (
+        "audioLevel", "after 100 ms of audio",
+        "the root mean square of the last 100 ms, of the loudest channel"
+      ),
+      ("totalAudioEnergy", "while the track has a playout", "squared samples times their duration"),
+      ("totalProcessingDelay", "where the decoder's work is measured", "the clock and the buffer"),
+    ],
+    further: [
+      (
+        "peakAudioLevel", "after 100 ms of audio",
+        "the loudest sample of the last 100 ms, falling to a quarter in each: Chromium's audioLevel"
+      )
+    ],
+    missing: [
+      ("packetsReportedAsLost packetsReportedAsLostButRecovered", noFeedback),
+      ("fecBytesReceived fecSsrc", "Opus carries its FEC inside of its packets"),
+      (
+        "rtxSsrc retransmittedPacketsReceived retransmittedBytesReceived",
+        "must not exist without RTX, which audio has not"
+      ),
+    ])
+
+  private static let inboundVideo = StatsMembers(
+    "inbound-rtp", "video",
+    given: [
+      ("ssrc kind transportId mid", always, "the first packet and the section that it is of"),
+      ("codecId", "while the payload type is agreed on", "the last packet with video"),
+      ("trackIdentifier", always, "the transceiver"),
+      ("remoteId", "from the first sender report on", "RTCP"),
+      (
+        "packetsReceived bytesReceived", always,
+        "received packets, payloads without padding; those of retransmissions among them"
+      ),
+      (
+        "packetsReceivedWithEct1 packetsReceivedWithCe",
+        "from the first packet on whose mark is known: over UDP",
+        "the IP header (IP_RECVTOS, IPV6_RECVTCLASS; the header in a capture)"
+      ),
+      ("headerBytesReceived", always, wholeHeader),
+      ("packetsLost", always, "sequence numbers (RFC 3550 appendix A.3)"),
+      ("jitter", always, "RTP times and the kernel's receive times (RFC 3550 appendix A.8)"),
+      ("lastPacketReceivedTimestamp", always, "the kernel's receive time"),
+      ("packetsDiscarded", shown, "packets that came too late or cannot be used"),
+      ("nackCount", always, "own requests for packets"),
+      ("firCount pliCount", shown, "own requests for key frames"),
+      (
+        "retransmittedPacketsReceived retransmittedBytesReceived", "where RTX is agreed on",
+        "packets of the RTX source; what only probes the path is among them, as in Chromium"
+      ),
+      ("rtxSsrc", "where RTX is agreed on", "the description, or the first packet"),
+      ("estimatedPlayoutTimestamp", "from the first sender report and frame on", "both of them"),
+      (
+        """
+        jitterBufferDelay jitterBufferTargetDelay jitterBufferMinimumDelay \
+        jitterBufferEmittedCount
+        """, "while the track has a playout", buffer
+      ),
+      ("framesReceived", shown, "frames whose packets are all there"),
+      (
+        "framesDecoded keyFramesDecoded framesRendered qpSum", "where frames are decoded",
+        "the decoder; what is decoded is rendered"
+      ),
+      ("framesDropped", "while the track has a playout", "complete frames that were not decoded"),
+      ("frameWidth frameHeight framesPerSecond", "from the first decoded frame on", "the decoder"),
+      ("decoderImplementation", "from the first decoded frame on", "the library"),
+      ("powerEfficientDecoder", "from the first decoded frame on", "false: it is software"),
+      ("totalDecodeTime totalProcessingDelay", "where the decoder's work is measured", "the clock"),
+      (
+        """
+        totalInterFrameDelay totalSquaredInterFrameDelay pauseCount totalPausesDuration \
+        freezeCount totalFreezesDuration
+        """, "where frames are decoded", "the times at which frames are shown"
+      ),
+      (
+        "framesAssembledFromMultiplePackets totalAssemblyTime", shown,
+        "the kernel's receive times of a frame's packets"
+      ),
+    ],
+    missing: [
+      ("packetsReportedAsLost packetsReportedAsLostButRecovered", noFeedback),
+      ("fecPacketsReceived fecPacketsDiscarded fecBytesReceived fecSsrc", noFEC),
+      (
+        """
+        totalCorruptionProbability totalSquaredCorruptionProbability corruptionMeasurements
+        """, "the corruption detection extension is not agreed on"
+      ),
+    ])
+
+  private static let outboundAudio = StatsMembers(
+    "outbound-rtp", "audio",
+    given: [
+      ("ssrc kind transportId codecId mid encodingIndex", always, negotiated),
+      ("mediaSourceId", "while something is sent from a source", "the sender"),
+      ("remoteId", "from the first report block on", "RTCP"),
+      ("packetsSent bytesSent", always, "sent packets, payloads without padding"),
+      ("headerBytesSent", always, "sent packets: RTP headers with extensions, and padding"),
+      ("packetsSentWithEct1", always, "0: packets are sent without an ECN mark"),
+      ("retransmittedPacketsSent retransmittedBytesSent", always, "packets that were sent again"),
+      ("targetBitrate", "while audio is sent", "the encoder's setting; 64000 of G.711"),
+      ("totalPacketSendDelay", always, "the pacer"),
+      ("nackCount", always, "requests of the peer"),
+      ("active", always, "the negotiated direction and the encoding"),
+    ],
+    missing: [
+      ("rid", "there is one encoding"),
+      ("rtxSsrc", "must not exist without RTX, which audio has not"),
+    ])
+
+  private static let outboundVideo = StatsMembers(
+    "outbound-rtp", "video",
+    given: [
+      ("ssrc kind transportId codecId mid encodingIndex", always, negotiated),
+      ("mediaSourceId", "while something is sent from a source", "the sender"),
+      ("remoteId", "from the first report block on", "RTCP"),
+      ("rid", "of the layers of a simulcast", "the encoding"),
+      (
+        "packetsSent bytesSent", always,
+        "sent packets, payloads without padding; retransmissions among them"
+      ),
+      ("headerBytesSent", always, "sent packets: RTP headers with extensions, and padding"),
+      ("packetsSentWithEct1", always, "0: packets are sent without an ECN mark"),
+      ("retransmittedPacketsSent retransmittedBytesSent", always, "packets that were sent again"),
+      ("rtxSsrc", "where RTX is agreed on", negotiated),
+      ("targetBitrate", "while video is encoded", "the share of the estimate that it got"),
+      ("totalEncodedBytesTarget", always, "that share for each frame, summed up"),
+      ("totalPacketSendDelay", always, "the pacer"),
+      ("framesSent hugeFramesSent", always, "frames handed to the pacer"),
+      ("framesEncoded keyFramesEncoded qpSum", "where frames are encoded here", "the encoder"),
+      ("frameWidth frameHeight framesPerSecond", "from the first encoded frame on", "the encoder"),
+      ("encoderImplementation", "from the first encoded frame on", "the library"),
+      ("powerEfficientEncoder", "from the first encoded frame on", "false: it is software"),
+      ("scalabilityMode", "from the first encoded frame on", "the encoding"),
+      ("totalEncodeTime", "of one encoding, where its work is measured", "the clock"),
+      (
+        "qualityLimitationReason qualityLimitationResolutionChanges", always,
+        "the adaptation to bandwidth and processor"
+      ),
+      ("qualityLimitationDurations", "from the first frame on", "the same, with its times"),
+      ("nackCount firCount pliCount", always, "requests of the peer"),
+      ("active", always, "the negotiated direction and the encoding"),
+    ],
+    missing: [("psnrSum psnrMeasurements", "the encoder does not measure it")])
+
+  private static let remoteInbound = StatsMembers(
+    "remote-inbound-rtp",
+    given: [
+      ("ssrc kind transportId codecId localId", always, "the stream that the peer reports on"),
+      ("packetsLost jitter fractionLost", always, "report blocks (RFC 3550 section 6.4.1)"),
+      ("packetsReceived", always, "the highest number in report blocks, less the lost"),
+      (
+        "roundTripTime totalRoundTripTime roundTripTimeMeasurements",
+        "from the first answer to a sender report on", "report blocks: LSR and DLSR"
+      ),
+    ],
+    missing: [
+      (
+        """
+        packetsReceivedWithEct1 packetsReceivedWithCe packetsReportedAsLost \
+        packetsReportedAsLostButRecovered packetsWithBleachedEct1Marking
+        """, noFeedback
+      )
+    ])
+
+  private static let remoteOutbound = StatsMembers(
+    "remote-outbound-rtp",
+    given: [
+      ("ssrc kind transportId codecId localId", always, "the stream that the peer reports on"),
+      ("packetsSent bytesSent remoteTimestamp reportsSent", always, "sender reports"),
+      (
+        "roundTripTime totalRoundTripTime roundTripTimeMeasurements",
+        "where the peer answers extended reports", "RRTR and DLRR (RFC 3611)"
+      ),
+    ])
+
+  private static let audioSource = StatsMembers(
+    "media-source", "audio",
+    given: [
+      ("trackIdentifier kind", always, "the sender's track"),
+      (
+        "audioLevel", "after 100 ms of audio",
+        "the root mean square of the last 100 ms, of the loudest channel"
+      ),
+      ("totalAudioEnergy", always, "squared samples times their duration"),
+      ("totalSamplesDuration", always, "captured samples"),
+    ],
+    further: [
+      (
+        "peakAudioLevel", "after 100 ms of audio",
+        "the loudest sample of the last 100 ms, falling to a quarter in each: Chromium's audioLevel"
+      )
+    ],
+    missing: [("echoReturnLoss echoReturnLossEnhancement", "there is no echo canceller")])
+
+  private static let videoSource = StatsMembers(
+    "media-source", "video",
+    given: [
+      ("trackIdentifier kind", always, "the sender's track"),
+      ("width height framesPerSecond", "from the first frame on", "captured frames"),
+      ("frames", always, "captured frames"),
+    ])
+
+  private static let playout = StatsMembers(
+    "media-playout",
+    given: [
+      ("kind", always, "audio"),
+      ("totalSamplesDuration totalSamplesCount", always, "samples that were played"),
+      (
+        "synthesizedSamplesDuration synthesizedSamplesEvents", always,
+        "0: what is missing is concealed before"
+      ),
+      ("totalPlayoutDelay", always, "0: audio is handed over as it is made"),
+    ])
+
+  private static let connection = StatsMembers(
+    "peer-connection",
+    given: [("dataChannelsOpened dataChannelsClosed", always, "data channels")])
+
+  private static let dataChannel = StatsMembers(
+    "data-channel",
+    given: [
+      ("label protocol state", always, "the channel"),
+      ("dataChannelIdentifier", "from the handshake on", "the stream of SCTP"),
+      ("messagesSent bytesSent messagesReceived bytesReceived", always, "messages"),
+    ])
+}

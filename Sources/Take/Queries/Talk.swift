@@ -1,0 +1,302 @@
+package import Tape
+import Wire
+
+/// How people talked with each other: who had how much of it, when they spoke at once, when nobody
+/// did, and who interrupted whom.
+///
+/// People are those of the view `person_speech`: somebody on several connections is one. The
+/// definitions are those of the views `talk`, `overlap`, `interruption` and `talk_share`, here over
+/// a part of a take as well.
+package struct Talk: Sendable, Codable {
+  /// Somebody who spoke.
+  package struct Person: Sendable, Codable {
+    package var name: String
+    /// How often the person began to speak.
+    package var turns = 0
+    package var speakingNanoseconds: Int64 = 0
+    /// How long with nobody else, and how long at once with others.
+    package var aloneNanoseconds: Int64 = 0
+    package var overlapNanoseconds: Int64 = 0
+    /// How often the person interrupted somebody, and was interrupted.
+    package var interruptions = 0
+    package var interrupted = 0
+  }
+
+  /// A time in which a person spoke.
+  package struct Turn: Sendable, Codable, Hashable {
+    /// The place of the person in `people`.
+    package var person: Int
+    package var fromNanoseconds: Int64
+    package var toNanoseconds: Int64
+  }
+
+  /// Somebody began while somebody else spoke, who fell silent for it.
+  package struct Interruption: Sendable, Codable, Hashable {
+    package var atNanoseconds: Int64
+    package var person: Int
+    package var interrupted: Int
+    /// How long both spoke.
+    package var overlapNanoseconds: Int64
+  }
+
+  /// In the order in which they first spoke.
+  package private(set) var people: [Person] = []
+  /// In the order of their beginnings.
+  package private(set) var turns: [Turn] = []
+  package private(set) var interruptions: [Interruption] = []
+  /// From the first audio to the last.
+  package private(set) var fromNanoseconds: Int64 = 0
+  package private(set) var toNanoseconds: Int64 = 0
+  /// How long nobody spoke, and how long several did.
+  package private(set) var silentNanoseconds: Int64 = 0
+  package private(set) var overlapNanoseconds: Int64 = 0
+
+  /// What an interruption is: the view `interruption` has the same numbers.
+  private enum Rule {
+    /// How long somebody has been speaking who is interrupted.
+    static let before: Int64 = 500_000_000
+    /// How much longer the interrupted one goes on: less is a turn that ends a little late.
+    static let overlap: ClosedRange<Int64> = 250_000_000...3_000_000_000
+    /// How long whoever interrupts goes on after that.
+    static let after: Int64 = 1_000_000_000
+  }
+
+  init() {}
+
+  /// Reads who spoke when in a take, or in a part of it, at whose ends what lasts longer is cut.
+  init(_ connection: borrowing SQLiteConnection, _ selection: TakeSelection) throws(SQLiteError) {
+    try readSpan(connection, selection)
+    let rows = try connection.prepare(
+      """
+      SELECT person, CAST(from_ns AS INTEGER), CAST(to_ns AS INTEGER) FROM person_speech
+      WHERE person IN (SELECT person FROM voice WHERE \(Talk.isOf(selection)))
+      ORDER BY from_ns, to_ns, person
+      """)
+    var places: [String: Int] = [:]
+    while try rows.step() {
+      let (name, from, to) = rows.values(String.self, Int64.self, Int64.self)
+      let (begin, end) = (max(from, selection.fromNanoseconds), min(to, selection.toNanoseconds))
+      guard begin < end else { continue }
+      let place = places[name] ?? people.count
+      if place == people.count { people.append(Person(name: name)) }
+      places[name] = place
+      turns.append(Turn(person: place, fromNanoseconds: begin, toNanoseconds: end))
+    }
+    addTimes()
+    addInterruptions()
+  }
+
+  /// Whose voices are wanted, as a condition on a peer.
+  private static func isOf(_ selection: TakeSelection) -> String {
+    guard let peers = selection.peers else { return "1" }
+    return "peer IN (\(peers.sorted().map(String.init).joined(separator: ", ")))"
+  }
+
+  private mutating func readSpan(
+    _ connection: borrowing SQLiteConnection, _ selection: TakeSelection
+  ) throws(SQLiteError) {
+    let rows = try connection.prepare(
+      """
+      SELECT coalesce(min(at_ns) - 100000000, 0), coalesce(max(at_ns), 0) FROM level
+      WHERE \(Talk.isOf(selection))
+      """)
+    guard try rows.step() else { return }
+    let (from, to) = rows.values(Int64.self, Int64.self)
+    fromNanoseconds = max(from, selection.fromNanoseconds)
+    toNanoseconds = max(fromNanoseconds, min(to, selection.toNanoseconds))
+  }
+
+  // MARK: Times
+
+  /// How long each person spoke, alone and with others: goes from one beginning or end to the next.
+  private mutating func addTimes() {
+    for turn in turns {
+      people[turn.person].turns += 1
+      people[turn.person].speakingNanoseconds +|= turn.toNanoseconds -| turn.fromNanoseconds
+      fromNanoseconds = min(fromNanoseconds, turn.fromNanoseconds)
+      toNanoseconds = max(toNanoseconds, turn.toNanoseconds)
+    }
+    var changes = turns.flatMap { turn in
+      [
+        (at: turn.fromNanoseconds, begins: true, person: turn.person),
+        (at: turn.toNanoseconds, begins: false, person: turn.person),
+      ]
+    }
+    changes.sort { ($0.at, $0.begins ? 1 : 0, $0.person) < ($1.at, $1.begins ? 1 : 0, $1.person) }
+    var speaking: [Int] = []
+    var since = fromNanoseconds
+    for change in changes {
+      count(change.at -| since, speaking)
+      since = max(since, change.at)
+      if change.begins {
+        speaking.append(change.person)
+      } else if let place = speaking.firstIndex(of: change.person) {
+        speaking.remove(at: place)
+      }
+    }
+    count(toNanoseconds -| since, speaking)
+  }
+
+  private mutating func count(_ length: Int64, _ speaking: [Int]) {
+    guard length > 0 else { return }
+    if speaking.isEmpty { silentNanoseconds +|= length }
+    if speaking.count > 1 { overlapNanoseconds +|= length }
+    for person in speaking {
+      if speaking.count == 1 {
+        people[person].aloneNanoseconds +|= length
+      } else {
+        people[person].overlapNanoseconds +|= length
+      }
+    }
+  }
+
+  /// Finds interruptions: a person's own turns never meet, so few are open at a time.
+  private mutating func addInterruptions() {
+    var open: [Turn] = []
+    for turn in turns {
+      open.removeAll { $0.toNanoseconds <= turn.fromNanoseconds }
+      for other in open where other.person != turn.person {
+        let overlap = other.toNanoseconds -| turn.fromNanoseconds
+        guard turn.fromNanoseconds -| other.fromNanoseconds >= Rule.before,
+          Rule.overlap.contains(overlap),
+          turn.toNanoseconds -| other.toNanoseconds >= Rule.after
+        else { continue }
+        people[turn.person].interruptions += 1
+        people[other.person].interrupted += 1
+        interruptions.append(
+          Interruption(
+            atNanoseconds: turn.fromNanoseconds, person: turn.person, interrupted: other.person,
+            overlapNanoseconds: overlap))
+      }
+      open.append(turn)
+    }
+  }
+
+  /// The share of all talk that is a person's, 0 to 1.
+  package func share(of person: Person) -> Double {
+    let all = people.reduce(Int64(0)) { $0 +| $1.speakingNanoseconds }
+    return all > 0 ? Double(person.speakingNanoseconds) / Double(all) : 0
+  }
+}
+
+// MARK: - As people and programs read it
+
+extension Talk {
+  /// Each person's time as bars, with the totals; nothing where nobody spoke.
+  func chart(_ look: TableLook) -> String {
+    guard !people.isEmpty else { return "" }
+    let figures = people.map { person in
+      [
+        thousandths(person.speakingNanoseconds / 1_000_000), percent(share(of: person)),
+        thousandths(person.overlapNanoseconds / 1_000_000), String(person.interruptions),
+        String(person.interrupted),
+      ]
+    }
+    let titles = ["speaks", "share", "overlap", "interrupts", "interrupted"]
+    let width = chartWidth(look, titles, figures)
+    let rows = people.indices.map { [people[$0].name, bar(of: $0, width)] + figures[$0] }
+    let table = TextTable(
+      columns: ["who", axis(width)] + titles, rows: rows,
+      alignsRight: [false, false, true, true, true, true, true])
+    let whole = toNanoseconds -| fromNanoseconds
+    let words =
+      "Of \(thousandths(whole / 1_000_000)) s nobody spoke for "
+      + "\(thousandths(silentNanoseconds / 1_000_000)) s, several at once for "
+      + "\(thousandths(overlapNanoseconds / 1_000_000)) s."
+    return table.text(look) { _, column in column == 1 ? .good : nil }
+      + broken(words, at: look.columns)
+  }
+
+  /// A sentence in lines that a terminal has room for.
+  private func broken(_ sentence: String, at columns: Int?) -> String {
+    var lines = [""]
+    for word in sentence.split(separator: " ") {
+      let last = lines[lines.count - 1]
+      if last.isEmpty {
+        lines[lines.count - 1] = String(word)
+      } else if last.count + 1 + word.count <= columns ?? .max {
+        lines[lines.count - 1] += " " + word
+      } else {
+        lines.append(String(word))
+      }
+    }
+    return lines.joined(separator: "\n") + "\n"
+  }
+
+  /// How many cells the bars have: what a terminal leaves, else one for each quarter of a second.
+  private func chartWidth(_ look: TableLook, _ titles: [String], _ figures: [[String]]) -> Int {
+    guard let columns = look.columns else {
+      let quarters = (toNanoseconds -| fromNanoseconds) / 250_000_000
+      return Int(min(max(quarters, 40), 120))
+    }
+    let names = people.map(\.name.count).max() ?? 0
+    let numbers = titles.indices.reduce(0) { sum, column in
+      sum + 2 + max(titles[column].count, figures.map { $0[column].count }.max() ?? 0)
+    }
+    return min(max(columns - numbers - min(names, 24) - 2, 10), 120)
+  }
+
+  /// The beginning and the end of the time that bars show, in seconds.
+  private func axis(_ width: Int) -> String {
+    let from = thousandths(fromNanoseconds / 1_000_000)
+    let to = thousandths(toNanoseconds / 1_000_000)
+    guard from.count + to.count < width else { return from }
+    return from + String(repeating: " ", count: width - from.count - to.count) + to
+  }
+
+  /// A cell is full where the person speaks for half of its time or more, half full for less.
+  private func bar(of person: Int, _ width: Int) -> String {
+    let whole = max(1, toNanoseconds -| fromNanoseconds)
+    let cell = max(1, whole / Int64(width))
+    var spoken = [Int64](repeating: 0, count: width)
+    for turn in turns where turn.person == person {
+      let first = min(Int64(width) - 1, (turn.fromNanoseconds -| fromNanoseconds) / cell)
+      let last = min(Int64(width) - 1, (turn.toNanoseconds -| fromNanoseconds) / cell)
+      guard first >= 0, first <= last else { continue }
+      for index in first...last {
+        let begin = fromNanoseconds +| index *| cell
+        let length = min(turn.toNanoseconds, begin +| cell) -| max(turn.fromNanoseconds, begin)
+        spoken[Int(index)] +|= max(0, length)
+      }
+    }
+    return String(spoken.map { $0 == 0 ? "·" : $0 *| 2 >= cell ? "█" : "▄" })
+  }
+
+  private func percent(_ share: Double) -> String { "\(Int((share * 100).rounded())) %" }
+
+  /// The members of the JSON object of `retake speakers` that are about people.
+  var members: [(String, JSONText)] {
+    let who = people.map { person in
+      JSONText.object([
+        ("name", .text(person.name)), ("turns", .integer(Int64(person.turns))),
+        ("speaking_ns", .integer(person.speakingNanoseconds)),
+        ("alone_ns", .integer(person.aloneNanoseconds)),
+        ("overlap_ns", .integer(person.overlapNanoseconds)),
+        ("share", .number(share(of: person))),
+        ("interruptions", .integer(Int64(person.interruptions))),
+        ("interrupted", .integer(Int64(person.interrupted))),
+      ])
+    }
+    let when = turns.map { turn in
+      JSONText.object([
+        ("name", .text(people[turn.person].name)),
+        ("from_ns", .integer(turn.fromNanoseconds)), ("to_ns", .integer(turn.toNanoseconds)),
+      ])
+    }
+    let broken = interruptions.map { each in
+      JSONText.object([
+        ("at_ns", .integer(each.atNanoseconds)), ("name", .text(people[each.person].name)),
+        ("interrupted", .text(people[each.interrupted].name)),
+        ("overlap_ns", .integer(each.overlapNanoseconds)),
+      ])
+    }
+    let talk = JSONText.object([
+      ("from_ns", .integer(fromNanoseconds)), ("to_ns", .integer(toNanoseconds)),
+      ("silent_ns", .integer(silentNanoseconds)), ("overlap_ns", .integer(overlapNanoseconds)),
+    ])
+    return [
+      ("people", .list(who, separator: ",\n")), ("turns", .list(when, separator: ",\n")),
+      ("interruptions", .list(broken, separator: ",\n")), ("talk", talk),
+    ]
+  }
+}

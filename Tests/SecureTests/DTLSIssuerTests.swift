@@ -1,0 +1,49 @@
+import CDTLS
+import COpenSSL
+import Testing
+import Wire
+
+@testable import Secure
+
+/// What a peer shows behind its own certificate.
+struct DTLSIssuerTests {
+  private func association(_ seed: UInt8) throws -> DTLSAssociation {
+    let association = try DTLSAssociation(
+      entropy: Entropy(seed: [seed]).stream("dtls"), unixSeconds: 1_800_000_000)
+    association.acceptsCertificate = { _ in true }
+    return association
+  }
+
+  /// Has an association show certificates behind its own; gives them in DER.
+  private func chain(_ count: UInt8, to association: DTLSAssociation) throws -> [[UInt8]] {
+    let connection = try #require(cdtls_connection(association.handle))
+    return try (0..<count).map { index in
+      let issuer = try self.association(100 + index).certificates[0]
+      var bytes: UnsafePointer<UInt8>?
+      let x509 = issuer.withUnsafeBufferPointer { buffer in
+        bytes = buffer.baseAddress
+        return d2i_X509(nil, &bytes, buffer.count)
+      }
+      let certificate = try #require(x509)
+      // SSL_add0_chain_cert, which is a macro: the connection owns the certificate from here on.
+      try #require(SSL_ctrl(connection, 89, 0, UnsafeMutableRawPointer(certificate)) == 1)
+      return issuer
+    }
+  }
+
+  /// Of a server, whose own certificate OpenSSL has in the chain, and of a client, whose it lacks.
+  @Test(arguments: [UInt8(0), 1, 2]) func aChainIsReadInItsOrder(count: UInt8) throws {
+    let (client, server) = (try association(1), try association(2))
+    try #require(client.start(.client) && server.start(.server))
+    let shownByServer = try chain(count, to: server)
+    let shownByClient = try chain(count, to: client)
+    var progress = [client.handshake(), server.handshake()]
+    for _ in 0..<20 where progress != [.finished, .finished] {
+      client.takeSent { progress[1] = server.handshake($0) }
+      server.takeSent { progress[0] = client.handshake($0) }
+    }
+    try #require(progress == [.finished, .finished])
+    #expect(client.result(role: .client, remoteCertificate: [])?.remoteIssuers == shownByServer)
+    #expect(server.result(role: .server, remoteCertificate: [])?.remoteIssuers == shownByClient)
+  }
+}
