@@ -19,6 +19,12 @@ package struct ObservedStream: Hashable, Sendable {
   /// The stream whose packets this one sends again (RFC 4588).
   package var repairs: UInt32?
   package var repairsHow: Knowledge?
+  /// The stream of which this one recovers lost packets: it is one of FlexFEC (RFC 8627).
+  package var protects: UInt32?
+  /// The source that does so for this one, where a description names it.
+  package var protectedBy: UInt32?
+  /// Whether both descriptions, or the one that is known, list a format that corrects errors.
+  package var agreesOnCorrection = false
 
   /// Audio or video frames; nil where nothing tells.
   package var kind: MediaKind? { payloads.lazy.compactMap(\.kind).first }

@@ -66,7 +66,7 @@ extension Observer {
     } else {
       tell(.description, detail: "descriptions that name ever more transports")
     }
-    if entry.extensions != HeaderExtensionMap(), !transports[index].extensions.isOver {
+    if !entry.extensions.isEmpty, !transports[index].extensions.isOver {
       transports[index].extensions.stop()
       emit(.extensions(transport: index + 1, entry.extensions, .description))
     }
@@ -95,6 +95,7 @@ extension Observer {
       if let repairs = source.repairs {
         (stream.repairs, stream.repairsHow) = (repairs, .description)
       }
+      learnProtection(source, index, of: &stream)
     }
     guard stream != before else { return }
     streamTable.update(place) { entry in

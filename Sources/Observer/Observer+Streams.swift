@@ -126,6 +126,7 @@ extension Observer {
       lookInside(header, packet, place, index)
     }
     let at = packet.at
+    if isClear, settings.repairsFully { findProtected(header, packet, place, index) }
     let isDeducing = streamTable.update(place) { entry in
       entry.highest = header.sequence
       entry.lastTime = header.timestamp
@@ -225,6 +226,7 @@ extension Observer {
       stream.canonicalName = source.canonicalName
       stream.repairs = source.repairs
       stream.repairsHow = source.repairs == nil ? nil : .description
+      learnProtection(source, index, of: &stream)
     }
     guard let place = streamTable.begin(stream) else { return nil }
     transports[index].add(stream: place)

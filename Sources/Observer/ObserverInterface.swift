@@ -329,6 +329,8 @@ package struct ObserverSettings: Hashable, Sendable {
   package var payloadTypes: [PayloadTypeMapping] = []
   /// Whether media without keys is in the clear, whatever it looks like.
   package var isClear = false
+  /// Whether streams of FlexFEC are told from those that they repair; not so in older takes.
+  package var repairsFully = true
 
   package init() {}
 

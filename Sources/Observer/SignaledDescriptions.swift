@@ -121,6 +121,9 @@ extension SignaledDescriptions {
     var mid: String?
     /// The source that it repairs.
     var repairs: UInt32?
+    /// The source that it protects by FlexFEC, and the one that protects it so.
+    var protects: UInt32?
+    var protectedBy: UInt32?
     var canonicalName: String?
   }
 
@@ -140,6 +143,10 @@ extension SignaledDescriptions {
       for group in section.ssrcGroups where group.semantics == "FID" && group.ssrcs.count == 2 {
         let repair = group.ssrcs[1]
         if here[repair]?.repairs == nil { here[repair]?.repairs = group.ssrcs[0] }
+      }
+      for group in section.ssrcGroups where group.semantics == "FEC-FR" && group.ssrcs.count == 2 {
+        here[group.ssrcs[1]]?.protects = group.ssrcs[0]
+        here[group.ssrcs[0]]?.protectedBy = group.ssrcs[1]
       }
       sources.merge(here) { first, _ in first }
     }

@@ -12,8 +12,14 @@ struct StreamTable {
   /// A stream with what is counted of it.
   struct Entry {
     var stream: ObservedStream {
-      didSet { redundantType = stream.payloads.first { $0.codec == "red" }?.payloadType }
+      didSet {
+        redundantType = stream.payloads.first { $0.codec == "red" }?.payloadType
+        seeksProtected =
+          stream.protects == nil && stream.payloads.first?.codec.hasPrefix("flexfec") == true
+      }
     }
+    /// Whether it is one of FlexFEC, and it is not known yet what it protects.
+    private(set) var seeksProtected = false
     /// The payload type whose packets have others inside (RFC 2198).
     private(set) var redundantType: UInt8?
     var statistics = SourceReception()

@@ -10,6 +10,7 @@ import argparse
 import asyncio
 import json
 import os
+import re
 import shutil
 import signal
 import sqlite3
@@ -42,6 +43,10 @@ _AIORTC_COUNTED = ("packetsReceived", "packetsLost")
 _JITTER = 0.001
 _FRAMES_SHARE = {0: 0.01, 2: 0.01, 5: 0.03, 10: 0.03}
 _FREEZES_SPARE = {0: 1, 2: 1, 5: 1, 10: 2}
+# What libwebrtc repeats to fill up the path counts as sent again, or not, by its own reckoning.
+_REPEATED_SHARE, _REPEATED_SPARE = 0.05, 5
+# Of receivers of FlexFEC: what came over the source that repairs.
+_FEC_COUNTED = ("fecPacketsReceived", "fecBytesReceived")
 # What is shown beside that.
 _SHOWN = (
     "packetsReceived", "bytesReceived", "headerBytesReceived", "packetsLost", "jitter",
@@ -49,7 +54,15 @@ _SHOWN = (
     "retransmittedBytesReceived", "fecPacketsReceived", "fecBytesReceived", "packetsDiscarded",
     "fecPacketsDiscarded", "framesReceived", "framesDecoded", "keyFramesDecoded", "framesDropped",
     "freezeCount", "totalFreezesDuration", "pauseCount", "qpSum", "frameWidth", "frameHeight",
-    "framesPerSecond", "framesAssembledFromMultiplePackets", "totalInterFrameDelay",
+    "framesPerSecond", "framesAssembledFromMultiplePackets", "totalInterFrameDelay", "fecSsrc",
+    # Of what the same end sends.
+    "packetsSent", "bytesSent", "retransmittedPacketsSent", "retransmittedBytesSent",
+    "framesSent", "keyFramesEncoded",
+)
+# Between two of Chromium, packets go in the clear: it writes no key log.
+_CLEAR = ("--disable-webrtc-encryption",)
+_FLEXFEC = (
+    "--force-fieldtrials=WebRTC-FlexFEC-03/Enabled/WebRTC-FlexFEC-03-Advertised/Enabled/",
 )
 
 
@@ -60,11 +73,18 @@ class Cell:
     offerer: str
     answerer: str
     codec: str = "vp8"
+    # Lost packets are repaired by FlexFEC as well.
+    fec: bool = False
+    # The layers that are sent, as in "L1T3"; no key log tells the keys then.
+    layers: str = ""
+    losses: tuple[int, ...] = LOSSES
+    runs: int = _RUNS
 
     @property
     def name(self):
         """A name for people and for folders."""
         words = ["lossy", self.offerer, self.answerer]
+        words += ["flexfec"] * self.fec + [self.layers.lower()] * bool(self.layers)
         return "-".join(words + [self.codec] * (self.codec != "vp8"))
 
     @property
@@ -78,16 +98,21 @@ class Cell:
         return all(ABILITIES[peer].uses_loopback for peer in self.peers)
 
 
-CELLS = [Cell("chromium", "firefox"), Cell("chromium", "aiortc")]
+CELLS = [
+    Cell("chromium", "firefox"), Cell("chromium", "aiortc"),
+    Cell("chromium", "chromium", fec=True),
+    # Chromium itself does not decode spatial layers of AV1.
+    Cell("chromium", "chromium", codec="av1", layers="L1T3", losses=(0, 5), runs=1),
+]
 
 
-async def run(cell, program, folder, seconds, losses=LOSSES, runs=_RUNS):
+async def run(cell, program, folder, seconds):
     """Makes the calls of a cell and compares them; the problems, and a table."""
     seconds = max(seconds, _LEAST_SECONDS)
     problems = []
     try:
-        for loss in losses:
-            for number in range(runs):
+        for loss in cell.losses:
+            for number in range(cell.runs):
                 place = folder / f"{loss}-{number}"
                 shutil.rmtree(place, ignore_errors=True)
                 place.mkdir(parents=True)
@@ -108,7 +133,6 @@ async def record(cell, folder, loss, seconds, seed):
     """Makes a call over a lossy path: a capture for each end, and what that counted."""
     # Only now: what compares needs none of the packages behind it.
     from observed import _key_log
-    from peers.opening import open_peer
 
     host = "127.0.0.1" if cell.uses_loopback else namespace.ADDRESS
     path = await LossyPath.open(host, loss / 100, seed=seed)
@@ -122,7 +146,7 @@ async def record(cell, folder, loss, seconds, seed):
                 (folder / str(end)).mkdir()
                 call = Call(
                     name, "peer", codec=cell.codec, avoids_loopback=not cell.uses_loopback)
-                peers.append(await open_peer(call, folder / str(end)))
+                peers.append(await _open(call, folder / str(end), cell))
         offer = path.signaled(await peers[0].offer(), 0)
         answer = path.signaled(await peers[1].answer(offer), 1)
         await peers[0].accept(answer)
@@ -141,6 +165,19 @@ async def record(cell, folder, loss, seconds, seed):
         for capture in captures:
             await capture.end()
         path.close()
+
+
+async def _open(call, folder, cell):
+    from peers.chromium import Chromium
+    from peers.opening import open_peer
+
+    if not cell.fec and not cell.layers:
+        return await open_peer(call, folder)
+    peer = await Chromium.open(folder, call, flags=_CLEAR + _FLEXFEC * cell.fec)
+    # There are no channels without DTLS.
+    await peer.page.evaluate(
+        f"void (call.channels = false, call.layers = {json.dumps(cell.layers)})")
+    return peer
 
 
 async def _capture(file, port):
@@ -170,6 +207,7 @@ def compare_all(program, folder):
     cases = {}
     for file in sorted(folder.rglob("[01].json")):
         counted = json.loads(file.read_text())
+        counted["peer"] += " with FlexFEC" * ("flexfec" in file.parent.parent.name)
         try:
             streams = _compare(program, file.parent, int(file.stem), counted)
         except Exception as error:  # a damaged capture is a problem of its own
@@ -193,7 +231,20 @@ def compare_all(program, folder):
 
 def _problem(peer, name, loss, kind, pairs):
     """What is wrong with a figure in the median of the runs; None where nothing is."""
-    if name in (_AIORTC_COUNTED if peer == "aiortc" else _COUNTED):
+    isVideo = kind.startswith("video")
+    if name in _FEC_COUNTED and isVideo and peer.endswith("FlexFEC"):
+        if loss and not any(one for one, _ in pairs):
+            return f"{name}: nothing came that repairs"
+        off = lambda one: max(_SHARE * one, _SPARE)
+    elif name == "fecSsrc":
+        off = lambda one: 0
+    elif name == "retransmittedPacketsReceived" and isVideo and peer != "aiortc":
+        off = lambda one: max(_SHARE * one, _SPARE)
+    elif name == "packetsSent" and peer != "aiortc":
+        off = lambda one: max(_SHARE * one, _SPARE)
+    elif name == "retransmittedPacketsSent" and isVideo and peer != "aiortc":
+        off = lambda one: max(_REPEATED_SHARE * one, _REPEATED_SPARE)
+    elif name in (_AIORTC_COUNTED if peer == "aiortc" else _COUNTED):
         off = lambda one: max(_SHARE * abs(one), _SPARE)
     elif name == "jitter" and peer == "aiortc":
         off = lambda one: _JITTER
@@ -212,20 +263,33 @@ def _problem(peer, name, loss, kind, pairs):
 
 
 def _compare(program, folder, end, counted):
-    """The inbound streams of a receiver, as it counted them and as Retake did."""
+    """The streams of an end, as it counted them and as Retake did."""
     inbound = [stats for stats in counted["stats"] if stats["type"] == "inbound-rtp"]
+    outbound = [stats for stats in counted["stats"] if stats["type"] == "outbound-rtp"]
     capture, take = folder / f"{end}.cut.pcap", folder / f"{end}.take"
     _cut(folder / f"{end}.pcap", capture, max(stats["timestamp"] for stats in inbound))
     take.unlink(missing_ok=True)
+    keys = ["--keys", folder / "keys.log"] * (folder / "keys.log").exists()
     subprocess.run(
-        [program, "import", capture, "--keys", folder / "keys.log", "--sdp", folder / "offer.sdp",
+        [program, "import", capture, *keys, "--sdp", folder / "offer.sdp",
          "--sdp", folder / "answer.sdp", "--decode", "--out", take],
         check=True, capture_output=True)
     with closing(sqlite3.connect(f"file:{take}?mode=ro", uri=True)) as database:
         rows = database.execute(
-            "SELECT members, max(row) FROM stat WHERE type = 'inbound-rtp' GROUP BY peer, id")
-        ours = {members["ssrc"]: members for members in (json.loads(row[0]) for row in rows)}
-    return [(stats["kind"], stats, ours.get(stats["ssrc"], {})) for stats in inbound]
+            "SELECT type, members, max(row) FROM stat"
+            " WHERE type IN ('inbound-rtp', 'outbound-rtp') GROUP BY peer, id")
+        ours = {}
+        for kind, text, _ in rows:
+            members = json.loads(text)
+            ours[kind, members["ssrc"]] = members
+    # aiortc may report the source of retransmissions in the place of the stream.
+    repairs = {
+        int(ssrc) for name in ("offer.sdp", "answer.sdp")
+        for ssrc in re.findall(r"a=ssrc-group:FID \d+ (\d+)", (folder / name).read_text())}
+    return [
+        (stats["kind"] + " sent" * (stats in outbound), stats,
+         ours.get((stats["type"], stats["ssrc"]), {}))
+        for stats in inbound + outbound if stats["ssrc"] not in repairs]
 
 
 def _cut(source, target, milliseconds):

@@ -68,8 +68,8 @@ class Call:
     apart: bool = False
     # The only codec of video frames that the peer takes part with.
     codec: str = "vp8"
-    # The only codec of audio that the peer offers. In its answers it does not decide alone:
-    # Chromium then sends what the offer likes best, and aiortc answers all that both know.
+    # The only codec of audio that the peer offers, or answers: Chromium sends what the offer likes
+    # best all the same, which Retake goes on receiving, and aiortc answers all that both know.
     audio: str = "opus"
     # Retake sends video frames from a file of that codec, as they are.
     file: bool = False
@@ -172,6 +172,7 @@ CALLS = [
     Call("chromium", "peer", codec="av1"),
     Call("chromium", "retake", codec="av1"),
     Call("chromium", "peer", audio="pcma"),
+    Call("chromium", "retake", audio="pcmu"),
     Call("chromium", "peer", hides=True, sends=()),
     Call("chromium", "peer", names=True),
     Call("chromium", "peer", tcp=True),

@@ -152,4 +152,30 @@ struct RemoteAnswerTests {
       answer.lines.insert(.other(type: UInt8(ascii: "s"), value: "again"), at: 2)
     }
   }
+
+  /// What an answer leaves out is received all the same: libwebrtc sends what the offer likes best.
+  @Test(arguments: [true, false])
+  func whatAnAnswerLeavesOutIsReceived(receivesAllOffered: Bool) throws {
+    var side = Side(
+      "left", capabilities: Capabilities(receivesAllOffered: receivesAllOffered))
+    _ = try side.add(.video)
+    var peer = Side("right")
+    _ = try peer.add(.video, byAddTrack: true)
+    try peer.take(try side.offer())
+    var answer = try peer.answer()
+    let maps = try #require(document(answer).sections.first).rtpMaps
+    let kept = try #require(maps.first { $0.name == "VP9" }).payloadType
+    answer.sdp = answer.sdp.split(separator: "\r\n", omittingEmptySubsequences: false).map {
+      $0.hasPrefix("m=video")
+        ? $0.split(separator: " ").prefix(3).joined(separator: " ") + " \(kept)" : String($0)
+    }.joined(separator: "\r\n")
+    try side.take(answer)
+    let section = try #require(side.negotiation.sections.first)
+    #expect(section.codecs.map(\.name) == ["vp9"] && section.sentCodec?.name == "vp9")
+    let left = section.unansweredCodecs
+    guard receivesAllOffered else { return #expect(left.isEmpty) }
+    #expect(left.first?.name == "vp8")
+    #expect(left.allSatisfy { $0.rtxPayloadType == nil && $0.feedback.contains("nack pli") })
+    #expect(!left.contains { $0.payloadType == kept })
+  }
 }

@@ -72,6 +72,41 @@ struct G711CallTests {
     #expect(playout > sending && playout < sending + 5_000)
   }
 
+  /// libwebrtc answers with what its application chose, and sends what the offer likes best; who
+  /// offered that goes on receiving it (RFC 3264 section 7).
+  @Test(arguments: [true, false])
+  func whatWasOfferedAndNotAnsweredIsHeardAllTheSame(receivesAllOffered: Bool) throws {
+    var offering = configuration(Codec.offeredNames)
+    offering.receivesAllOffered = receivesAllOffered ? true : nil
+    let call = VirtualCall(
+      seed: 504, configurations: [offering, configuration(Codec.offeredNames)])
+    call.addMedia(audio: .tone(hertz: 1_000, pauseSeconds: 0))
+    var isAnswer = false
+    let refusal = call.negotiate { text in
+      defer { isAnswer = true }
+      guard isAnswer else { return text }
+      return text.split(separator: "\r\n", omittingEmptySubsequences: false).map { line in
+        guard line.hasPrefix("m=audio") else { return String(line) }
+        return line.split(separator: " ").prefix(3).joined(separator: " ") + " 0"
+      }.joined(separator: "\r\n")
+    }
+    #expect(refusal == nil)
+    call.run(for: .seconds(3))
+    let sent = call.frames(of: 0, kind: .audio, isInbound: false)
+    #expect(sent.count > 100 && sent.allSatisfy { $0.codec == .pcmu })
+    let heard = call.frames(of: 0, kind: .audio, isInbound: true)
+    guard receivesAllOffered else {
+      #expect(heard.allSatisfy { $0.outcome != "decoded" })
+      return
+    }
+    let inbound = try stats(call, 0, "inbound-rtp")
+    #expect(heard.count > 100 && heard.allSatisfy { $0.codec == .opus && $0.energy > 0 })
+    #expect(inbound["packetsDiscarded"]?.value == 0)
+    let codec = try #require(inbound["codecId"]?.text)
+    guard case .stats(let report) = call.call(0, .getStats()) else { return }
+    #expect(report.objects.first { $0.id == codec }?["mimeType"]?.text == "audio/opus")
+  }
+
   @Test func lossIsMadeUpFor() throws {
     var lossy = LinkSettings()
     lossy.lossPerMille = 50

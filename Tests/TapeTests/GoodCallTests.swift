@@ -15,6 +15,7 @@ struct GoodCallTests {
   enum Kind: String, CaseIterable {
     case pausesOfTheSender, sharedScreen, hold, heldByTheOtherSide, recvonly, restart, glare
     case twoSpeakers, muted, microphoneTakenAway, audioOnly, dataOnly, cameraOff
+    case unreachableCandidate
   }
 
   @Test(arguments: Kind.allCases)
@@ -50,6 +51,16 @@ struct GoodCallTests {
       call.addMedia(audio: .application)
       call.negotiate()
       for turn in 0..<4 { talk(call, milliseconds: 12_000, speaker: turn % 2, pausing: 20) }
+    case .unreachableCandidate:
+      // An address of another network, which nothing answers from: checks go on for a while.
+      call.addMedia(audio: Self.tone)
+      call.negotiate { text in
+        text.split(separator: "\r\n", omittingEmptySubsequences: false).map { line in
+          line.hasPrefix("a=candidate:")
+            ? line + "\r\na=candidate:77 1 udp 2113937151 10.9.9.9 9 typ host" : String(line)
+        }.joined(separator: "\r\n")
+      }
+      recorded.run(for: .seconds(12))
     case .sharedScreen:
       call.addMedia(audio: Self.tone, videoFrames: .application, from: [0])
       call.negotiate()

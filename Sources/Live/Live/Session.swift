@@ -147,6 +147,7 @@ public final class Session: Sendable {
     configuration.codecs = configuration.codecs ?? Codec.offeredNames
     configuration.limitationFollowsTarget = configuration.limitationFollowsTarget ?? true
     configuration.hasCompleteStatistics = configuration.hasCompleteStatistics ?? true
+    configuration.receivesAllOffered = configuration.receivesAllOffered ?? true
     configuration.encoders = configuration.encoders ?? configuration.furtherEncoders
     configuration.takesOfferedLayers = configuration.takesOfferedLayers ?? true
     let key = loop.nextKey()

@@ -112,6 +112,8 @@ package struct InboundStreamCounters: Hashable, Sendable {
   /// Packets that correct errors, and their payload bytes; counted for calls of others alone.
   package var fecPacketsReceived: UInt64 = 0
   package var fecBytesReceived: UInt64 = 0
+  /// The source of FlexFEC that repairs the stream.
+  package var fecSSRC: UInt32?
   package var nackCount: UInt64 = 0
   package var pliCount: UInt64 = 0
   package var firCount: UInt64 = 0

@@ -168,6 +168,13 @@ public struct PeerConfiguration: Hashable, Sendable, Codable {
   /// path as libwebrtc does; nil, in older takes: it does not.
   public var hasCompleteStatistics: Bool?
 
+  /// Whether codecs that were offered are received though the answer leaves them out; nil, in older
+  /// takes: they are not.
+  ///
+  /// An answerer may send what it lists alone (RFC 3264 section 6.1), but libwebrtc sends what the
+  /// offer likes best.
+  public var receivesAllOffered: Bool?
+
   /// The codecs beyond VP8 and VP9 that are encoded, by encoding name in lower case: `h264`.
   ///
   /// Others are sent only as they come. A session puts those in the place of nil that its build or

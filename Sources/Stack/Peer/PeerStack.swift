@@ -66,7 +66,8 @@ final class PeerStack {
       capabilities: Capabilities(
         codecs: genesis.configuration.codecs, extensions: genesis.configuration.headerExtensions,
         encoders: genesis.configuration.encoders ?? [],
-        takesOfferedLayers: genesis.configuration.takesOfferedLayers ?? false))
+        takesOfferedLayers: genesis.configuration.takesOfferedLayers ?? false,
+        receivesAllOffered: genesis.configuration.receivesAllOffered ?? false))
     let transport = PeerTransport(
       entropy: entropy, wallClock: genesis.wallClock,
       ice: genesis.configuration.iceSettings, certificates: genesis.configuration.certificates,

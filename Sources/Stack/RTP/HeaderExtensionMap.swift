@@ -23,6 +23,15 @@ package struct HeaderExtensionURI: RawRepresentable, Hashable, Sendable {
   /// The transport-wide sequence number (draft-holmer-rmcat-transport-wide-cc-extensions-01).
   package static let transportSequence = HeaderExtensionURI(
     rawValue: "http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01")
+  /// The same with a request for feedback, in a second version.
+  package static let laterTransportSequence = HeaderExtensionURI(
+    rawValue: "http://www.webrtc.org/experiments/rtp-hdrext/transport-wide-cc-02")
+  /// How much later than its sampling a packet left (RFC 5450).
+  package static let transmissionOffset = HeaderExtensionURI(
+    rawValue: "urn:ietf:params:rtp-hdrext:toffset")
+  /// When a frame was encoded, packetised, sent and forwarded.
+  package static let videoTiming = HeaderExtensionURI(
+    rawValue: "http://www.webrtc.org/experiments/rtp-hdrext/video-timing")
 }
 
 /// The identifiers that the known header extensions have on a transport; 0 where not agreed.
@@ -34,6 +43,10 @@ package struct HeaderExtensionMap: Hashable, Sendable {
   package var mixerLevels: UInt8 = 0
   package var absoluteSendTime: UInt8 = 0
   package var transportSequence: UInt8 = 0
+  // Of these, only where they lie is of use: their values change on the way.
+  package var transmissionOffset: UInt8 = 0
+  package var laterTransportSequence: UInt8 = 0
+  package var videoTiming: UInt8 = 0
 
   /// Creates a map on which nothing was agreed.
   package init() {}
@@ -50,7 +63,17 @@ package struct HeaderExtensionMap: Hashable, Sendable {
     case .mixerLevels: set(&mixerLevels)
     case .absoluteSendTime: set(&absoluteSendTime)
     case .transportSequence: set(&transportSequence)
+    case .transmissionOffset: set(&transmissionOffset)
+    case .laterTransportSequence: set(&laterTransportSequence)
+    case .videoTiming: set(&videoTiming)
     default: break
     }
+  }
+
+  /// Whether no extension is in it whose values are read.
+  package var isEmpty: Bool {
+    var read = self
+    (read.transmissionOffset, read.laterTransportSequence, read.videoTiming) = (0, 0, 0)
+    return read == HeaderExtensionMap()
   }
 }

@@ -125,7 +125,13 @@
       audio: { echoCancellation: false, noiseSuppression: false, autoGainControl: false },
       video: { width: 640, height: 480 },
     });
-    for (const track of stream.getTracks()) connection.addTrack(track, stream);
+    for (const track of stream.getTracks()) {
+      const sender = connection.addTrack(track, stream);
+      if (track.kind !== "video" || !window.call.layers) continue;
+      const parameters = sender.getParameters();
+      parameters.encodings[0].scalabilityMode = window.call.layers;
+      await sender.setParameters(parameters);
+    }
   }
 
   // Leaves only the codecs of the call where they are not the usual ones.
@@ -180,6 +186,10 @@
     codec: "vp8",
     audio: "opus",
     configuration: {},
+    // Whether there are data channels: without DTLS there are none.
+    channels: true,
+    // The layers of the video frames that are sent, as in "L1T3" (W3C webrtc-svc).
+    layers: "",
 
     async offer() {
       const connection = await open();
@@ -191,7 +201,7 @@
       }
       prefer(connection);
       // As most applications do, whether or not the other side can.
-      watch(connection, connection.createDataChannel("chat"));
+      if (this.channels) watch(connection, connection.createDataChannel("chat"));
       return describe(connection, await connection.createOffer());
     },
 

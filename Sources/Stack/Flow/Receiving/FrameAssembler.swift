@@ -93,8 +93,26 @@ struct FrameAssembler {
   /// Whether a frame goes on that depends on no frame of those that are missing before it, as far
   /// as its packets tell.
   private let passesGaps: Bool
+  /// Whether frames at the beginning wait for a key frame that stands before them.
+  private let awaitsBeginning: Bool
+  /// Whether that waiting is over.
+  private var hasBegun = false
+  /// How many frames wait for the first key frame.
+  ///
+  /// Its packets may be lost and come again later than those after it, in retransmissions that
+  /// probe the path: nobody can ask for them.
+  private static let beginningMaximum = 32
 
-  init(passesGaps: Bool = false) { self.passesGaps = passesGaps }
+  init(passesGaps: Bool = false, awaitsBeginning: Bool = false) {
+    self.passesGaps = passesGaps
+    self.awaitsBeginning = awaitsBeginning
+  }
+
+  /// Whether no frame was delivered yet, and those that are there wait for a key frame.
+  var isBeginning: Bool {
+    awaitsBeginning && !hasBegun && ready.count <= FrameAssembler.beginningMaximum
+      && !ready.contains { $0.isKey }
+  }
 
   /// Takes a packet that is neither late nor a duplicate; gives the frame that it completes.
   mutating func insert(_ packet: Packet, at now: Instant) -> [AssembledFrame] {
@@ -142,6 +160,8 @@ struct FrameAssembler {
     joining join: @autoclosure () -> PayloadFormat.Join? = nil
   ) -> (AssembledFrame, [UInt8])? {
     skipFillers()
+    if isBeginning { return nil }
+    hasBegun = true
     if needsKey {
       // Frames after a key frame that is still coming in may yet be decoded.
       while let head = ready.first, !head.isKey, !awaitsKey(before: head.first) {

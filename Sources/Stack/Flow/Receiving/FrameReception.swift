@@ -19,9 +19,10 @@ struct FrameReception {
   /// nothing is given up because of the time that passes.
   private let isWatched: Bool
 
-  init(isWatched: Bool = false) {
+  /// - Parameter awaitsBeginning: whether the first frames wait for a key frame before them.
+  init(isWatched: Bool = false, awaitsBeginning: Bool = false) {
     self.isWatched = isWatched
-    assembler = FrameAssembler(passesGaps: isWatched)
+    assembler = FrameAssembler(passesGaps: isWatched, awaitsBeginning: awaitsBeginning)
   }
 
   /// Whether the peer agreed to retransmit.
@@ -53,6 +54,7 @@ struct FrameReception {
         missing.settle(through: next.0.last)
         return next
       }
+      if assembler.isBeginning { return nil }
       if isWatched, assembler.readyCount > FrameReception.waitingFramesMaximum, !assembler.needsKey,
         let blocked = assembler.blocked
       {

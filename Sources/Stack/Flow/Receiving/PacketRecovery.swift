@@ -1,33 +1,37 @@
 import RTP
 import Wire
 
-/// Makes lost packets of a stream again from others and from what was sent to correct errors
-/// (RFC 5109): browsers put both into RED.
+/// Recovers lost packets of a stream from others and from forward error correction: ULPFEC, which
+/// browsers send in RED with the stream (RFC 5109), or FlexFEC of a source of its own (RFC 8627).
 struct PacketRecovery {
   /// How many packets are held of the media, and of what corrects them, as libwebrtc holds them.
   private static let mediaMaximum = 192
   private static let correctionsMaximum = 48
 
-  private var media: [(sequence: UInt16, bytes: [UInt8])] = []
-  private var corrections: [ULPFEC] = []
+  private var media: [UInt16: [UInt8]] = [:]
+  /// Their numbers, the oldest first.
+  private var order: [UInt16] = []
+  private var corrections: [ErrorCorrection] = []
 
-  /// Adds a media packet without its RED header, and returns the lost packets that this recovers.
+  /// Adds a media packet as it was when its correction was computed, without a RED header, and
+  /// returns the lost packets that this recovers.
   mutating func receive(_ packet: [UInt8], sequence: UInt16, ssrc: UInt32) -> [[UInt8]] {
     guard add(packet, sequence) else { return [] }
     return recover(ssrc)
   }
 
-  /// Adds a ULPFEC packet, and returns the lost packets that it recovers.
-  mutating func receive(_ correction: ULPFEC, ssrc: UInt32) -> [[UInt8]] {
+  /// Adds a packet that corrects errors, and returns the lost packets that it recovers.
+  mutating func receive(_ correction: ErrorCorrection, ssrc: UInt32) -> [[UInt8]] {
     if corrections.count == PacketRecovery.correctionsMaximum { corrections.removeFirst() }
     corrections.append(correction)
     return recover(ssrc)
   }
 
   private mutating func add(_ packet: [UInt8], _ sequence: UInt16) -> Bool {
-    guard !media.contains(where: { $0.sequence == sequence }) else { return false }
-    if media.count == PacketRecovery.mediaMaximum { media.removeFirst() }
-    media.append((sequence, packet))
+    guard media[sequence] == nil else { return false }
+    if order.count == PacketRecovery.mediaMaximum { media[order.removeFirst()] = nil }
+    media[sequence] = packet
+    order.append(sequence)
     return true
   }
 
@@ -61,12 +65,12 @@ struct PacketRecovery {
     case recovered(UInt16, [UInt8])
   }
 
-  private func attempt(_ correction: ULPFEC, _ ssrc: UInt32) -> Attempt {
+  private func attempt(_ correction: ErrorCorrection, _ ssrc: UInt32) -> Attempt {
     var others: [[UInt8]] = []
     var missing: UInt16?
     for sequence in correction.sequences {
-      if let index = media.firstIndex(where: { $0.sequence == sequence }) {
-        others.append(media[index].bytes)
+      if let bytes = media[sequence] {
+        others.append(bytes)
       } else if missing != nil {
         return .incomplete
       } else {

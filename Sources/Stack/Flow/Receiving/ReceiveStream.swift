@@ -31,6 +31,7 @@ struct ReceiveStream {
   private(set) var videoFrames: FrameReception
   /// Whether its receiver is somebody else's.
   private let isWatched: Bool
+  private let awaitsBeginning: Bool
 
   private var reports = ReceptionReports()
   private var window = SequenceWindow()
@@ -40,10 +41,11 @@ struct ReceiveStream {
 
   init(
     mid: String, rid: String? = nil, kind: MediaKind, ssrc: UInt32, rtxSSRC: UInt32?,
-    isWatched: Bool = false, at now: Instant
+    isWatched: Bool = false, awaitsBeginning: Bool = false, at now: Instant
   ) {
     self.isWatched = isWatched
-    videoFrames = FrameReception(isWatched: isWatched)
+    self.awaitsBeginning = awaitsBeginning
+    videoFrames = FrameReception(isWatched: isWatched, awaitsBeginning: awaitsBeginning)
     self.mid = mid
     self.rid = rid
     self.kind = kind
@@ -70,7 +72,7 @@ struct ReceiveStream {
     hasEnded = false
     isReplaced = false
     counters.framesDropped += videoFrames.assembler.droppedCount
-    videoFrames = FrameReception(isWatched: isWatched)
+    videoFrames = FrameReception(isWatched: isWatched, awaitsBeginning: awaitsBeginning)
     window = SequenceWindow()
     reports.acceptJump()
   }

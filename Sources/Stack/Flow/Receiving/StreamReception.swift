@@ -41,6 +41,17 @@ package struct StreamReception {
   /// What the headers of RED and what corrects errors add to the bytes of the stream.
   private var redBytes = (all: UInt64(0), retransmitted: UInt64(0), padding: UInt64(0))
   private var corrections = (packets: UInt64(0), bytes: UInt64(0))
+  /// What came of a source of its own that corrects the errors of this one: libwebrtc counts it as
+  /// of the stream, and apart as well.
+  private var flexFEC = (packets: UInt64(0), bytes: UInt64(0), headers: UInt64(0))
+  private var fecSSRC: UInt32?
+  /// Whether that source is there, so that the packets of the stream are held for it.
+  private var isProtected = false
+  /// What recovered packets may carry; empty for the codec of the packet that recovers them.
+  package var codecs: [FlowSection.Codec] = []
+  /// Whether recovery leaves out what header extensions got as a packet left, and the first frames
+  /// wait for a key frame that comes again.
+  private let repairsFully: Bool
   /// Packets of the retransmission source that repeat nothing, which receivers count among them.
   private var probes: UInt64 = 0
   /// All that came of that source: packets, bytes of payload, and of headers and padding.
@@ -50,9 +61,13 @@ package struct StreamReception {
   private var clockRate: UInt32 = 0
 
   /// Begins with the first packet of a stream.
-  package init(mid: String, kind: MediaKind, ssrc: UInt32, at now: Instant) {
+  package init(
+    mid: String, kind: MediaKind, ssrc: UInt32, repairsFully: Bool = true, at now: Instant
+  ) {
+    self.repairsFully = repairsFully
     stream = ReceiveStream(
-      mid: mid, kind: kind, ssrc: ssrc, rtxSSRC: nil, isWatched: true, at: now)
+      mid: mid, kind: kind, ssrc: ssrc, rtxSSRC: nil, isWatched: true,
+      awaitsBeginning: repairsFully, at: now)
   }
 
   /// The source of its retransmissions, when one was seen.
@@ -70,18 +85,22 @@ package struct StreamReception {
     counters.headerBytesReceived += redBytes.padding
     counters.retransmittedPacketsReceived += probes
     counters.retransmittedBytesReceived += redBytes.retransmitted
-    counters.fecPacketsReceived = corrections.packets
-    counters.fecBytesReceived = corrections.bytes
+    counters.packetsReceived += flexFEC.packets
+    counters.bytesReceived += flexFEC.bytes
+    counters.headerBytesReceived += flexFEC.headers
+    counters.fecPacketsReceived = corrections.packets + flexFEC.packets
+    counters.fecBytesReceived = corrections.bytes + flexFEC.bytes
+    counters.fecSSRC = fecSSRC
     if clockRate > 0 { counters.jitter = Double(jitter.value) / Double(clockRate) }
     return counters
   }
 
-  /// The same of the stream itself, without its retransmissions: so Firefox counts.
+  /// The same of the stream itself, without its retransmissions and FlexFEC: so Firefox counts.
   package var mediaCounters: InboundStreamCounters {
     var counters = counters
-    counters.packetsReceived -= repeated.packets
-    counters.bytesReceived -= repeated.bytes
-    counters.headerBytesReceived -= repeated.headers
+    counters.packetsReceived -= repeated.packets + flexFEC.packets
+    counters.bytesReceived -= repeated.bytes + flexFEC.bytes
+    counters.headerBytesReceived -= repeated.headers + flexFEC.headers
     return counters
   }
 
@@ -112,8 +131,35 @@ package struct StreamReception {
     } else {
       stream.receive(received, at: now, into: &outputs)
     }
-    for bytes in recovered(packet, isRetransmission) {
-      receiveRecovered(bytes, packet, extensions, arrival: arrival, at: now)
+    for bytes in recovered(packet, extensions, isRetransmission) {
+      receiveRecovered(bytes, packet.codec, extensions, arrival: arrival, at: now)
+    }
+    return removeFrames()
+  }
+
+  /// Holds the packets of the stream from here on, for a source that corrects errors of it.
+  ///
+  /// - Parameter source: its SSRC, where that is known.
+  package mutating func protect(by source: UInt32?) {
+    isProtected = true
+    fecSSRC = source ?? fecSSRC
+  }
+
+  /// Receives a packet of the source that corrects errors of this one (FlexFEC); returns the frames
+  /// that it completes.
+  ///
+  /// - Parameter correction: nil where it cannot be read; it counts all the same.
+  package mutating func receiveCorrection(
+    _ header: RTPHeader, _ correction: ErrorCorrection?, _ extensions: HeaderExtensionMap,
+    arrival: Instant, at now: Instant
+  ) -> [ReceivedFrame] {
+    protect(by: header.ssrc)
+    flexFEC.packets += 1
+    flexFEC.bytes += UInt64(header.payload.count)
+    flexFEC.headers += UInt64(header.headerLength + header.paddingLength)
+    guard let correction, correction.ssrc ?? stream.ssrc == stream.ssrc else { return [] }
+    for bytes in recovery.receive(correction, ssrc: stream.ssrc) {
+      receiveRecovered(bytes, nil, extensions, arrival: arrival, at: now)
     }
     return removeFrames()
   }
@@ -155,15 +201,26 @@ package struct StreamReception {
     corrections.bytes += UInt64(correction.count)
   }
 
-  /// The packets that can be made again, now that there is another one.
-  private mutating func recovered(_ packet: Packet, _ isRetransmission: Bool) -> [[UInt8]] {
-    guard packet.isInRED, stream.kind == .video else { return [] }
+  /// The packets that can be recovered, now that there is another one.
+  ///
+  /// Retransmissions take no part in FlexFEC, as in libwebrtc.
+  private mutating func recovered(
+    _ packet: Packet, _ extensions: HeaderExtensionMap, _ isRetransmission: Bool
+  ) -> [[UInt8]] {
+    guard packet.isInRED else {
+      guard isProtected, !isRetransmission else { return [] }
+      var bytes = packet.bytes
+      extensions.clearLateValues(in: &bytes, packet.header)
+      return recovery.receive(bytes, sequence: packet.header.sequence, ssrc: stream.ssrc)
+    }
+    guard stream.kind == .video else { return [] }
     if let correction = packet.correction {
-      guard let read = ULPFEC(correction.span.bytes) else { return [] }
+      guard let read = ErrorCorrection(.ulpfec, correction.span.bytes) else { return [] }
       return recovery.receive(read, ssrc: stream.ssrc)
     }
     guard var bytes = packet.protected else { return [] }
     var sequence = packet.header.sequence
+    if repairsFully { extensions.clearLateValues(in: &bytes, packet.header) }
     if isRetransmission {
       guard let original = RTX.unwrap(packet.bytes.span.bytes, header: packet.header) else {
         return []
@@ -175,13 +232,13 @@ package struct StreamReception {
   }
 
   private mutating func receiveRecovered(
-    _ bytes: [UInt8], _ packet: Packet, _ extensions: HeaderExtensionMap, arrival: Instant,
-    at now: Instant
+    _ bytes: [UInt8], _ codec: FlowSection.Codec?, _ extensions: HeaderExtensionMap,
+    arrival: Instant, at now: Instant
   ) {
-    guard let header = try? RTPHeader(parsing: bytes.span.bytes),
-      header.payloadType == packet.codec.payloadType
-    else { return }
-    let recovered = Packet(wire: header, header: header, bytes: bytes, codec: packet.codec)
+    guard let header = try? RTPHeader(parsing: bytes.span.bytes) else { return }
+    let known = codecs.isEmpty ? codec : codecs.first { $0.payloadType == header.payloadType }
+    guard let codec = known, codec.payloadType == header.payloadType else { return }
+    let recovered = Packet(wire: header, header: header, bytes: bytes, codec: codec)
     stream.receiveRecovered(
       ReceiveStream.Packet(recovered, extensions, arrival), at: now, into: &outputs)
   }

@@ -97,10 +97,12 @@ package struct StreamEmission {
   /// was sent before. Those are no retransmissions.
   ///
   /// - Parameter original: the number of the packet that it repeats; nil where it cannot be seen.
-  package mutating func repeatPacket(_ header: RTPHeader, of original: UInt16?) {
+  /// - Returns: whether it is a retransmission.
+  @discardableResult
+  package mutating func repeatPacket(_ header: RTPHeader, of original: UInt16?) -> Bool {
     sent.rtxSSRC = header.ssrc
     count(header)
-    guard !header.payload.isEmpty else { return }
+    guard !header.payload.isEmpty else { return false }
     if let original, let index = requested.firstIndex(of: original) {
       requested.remove(at: index)
     } else if original != nil {
@@ -110,11 +112,15 @@ package struct StreamEmission {
         if early.count == StreamEmission.earlyMaximum { early.removeFirst() }
         early.append((original, UInt64(header.payload.count)))
       }
-      return
+      return false
     }
     sent.retransmittedPacketsSent += 1
     sent.retransmittedBytesSent += UInt64(header.payload.count)
+    return true
   }
+
+  /// Counts a packet of its source of FlexFEC.
+  package mutating func sendCorrection(_ header: RTPHeader) { count(header) }
 
   private mutating func count(_ header: RTPHeader) {
     sent.packetsSent += 1
@@ -133,7 +139,10 @@ package struct StreamEmission {
   ///
   /// The round trip is that from the place of the capture to the receiver and back (RFC 3550
   /// section 6.4.1), for the sender's clock is not known here.
-  package mutating func receive(_ block: ReportBlock, at arrival: Instant) {
+  ///
+  /// - Returns: the round trip, where the block shows one.
+  @discardableResult
+  package mutating func receive(_ block: ReportBlock, at arrival: Instant) -> Interval? {
     var roundTrip: Interval?
     if block.lastSenderReport != 0,
       let report = reports.last(where: { $0.compactNTP == block.lastSenderReport })
@@ -145,6 +154,7 @@ package struct StreamEmission {
     sent.remote.take(
       block, firstSequence: firstSequence ?? 0, clockRate: clockRate, roundTrip: roundTrip,
       at: arrival)
+    return roundTrip
   }
 
   /// Takes a request for lost packets that goes to the sender.
@@ -152,9 +162,18 @@ package struct StreamEmission {
     sent.nackCount += 1
     for sequence in nack.sequences.prefix(StreamEmission.requestedMaximum)
     where !requested.contains(sequence) && !wasRepeated(sequence) {
-      if requested.count == StreamEmission.requestedMaximum { requested.removeFirst() }
-      requested.append(sequence)
+      request(sequence)
     }
+  }
+
+  private mutating func request(_ sequence: UInt16) {
+    if requested.count == StreamEmission.requestedMaximum { requested.removeFirst() }
+    requested.append(sequence)
+  }
+
+  /// Receives what arrival feedback shows to be lost: libwebrtc sends it again unasked.
+  package mutating func receive(lost sequence: UInt16) {
+    if !requested.contains(sequence) { request(sequence) }
   }
 
   /// Counts the repetition of a packet that is asked for only now; false where there was none.

@@ -11,6 +11,8 @@ package struct Capabilities: Hashable, Sendable {
   /// Whether a sender of one stream becomes one of several layers where an offer asks for them (W3C
   /// setRemoteDescription, proposedSendEncodings).
   package private(set) var takesOfferedLayers: Bool
+  /// Whether codecs that were offered and not answered are received all the same.
+  package private(set) var receivesAllOffered: Bool
 
   /// What a peer has whose genesis names no codecs.
   package static let usual = Capabilities()
@@ -27,12 +29,14 @@ package struct Capabilities: Hashable, Sendable {
   ///   - encoders: the codecs that are encoded among those passed through otherwise, by encoding
   ///     name.
   ///   - takesOfferedLayers: whether offers decide on the layers of a simulcast.
+  ///   - receivesAllOffered: whether codecs that were offered and not answered are received.
   package init(
     codecs: [String]? = nil, extensions: [String]? = nil, encoders: [String] = [],
-    takesOfferedLayers: Bool = false
+    takesOfferedLayers: Bool = false, receivesAllOffered: Bool = false
   ) {
     let encoders = encoders.map { CodecName(rawValue: $0) }
     self.takesOfferedLayers = takesOfferedLayers
+    self.receivesAllOffered = receivesAllOffered
     self.codecs = Capabilities.codecs(named: codecs).flatMap { codec in
       codec.formats.map { CodecCapability(codec, $0, encoders: encoders) }
     }

@@ -80,9 +80,10 @@ extension Negotiation {
   ) -> NegotiatedSection {
     let (offered, answered) = (offer.sections[index], answer.sections[index])
     let kind = transceiver.kind
+    let offeredMedia = SectionMedia(reading: offered, kind: kind, capabilities)
     let media = SectionMedia.agreed(
-      offer: SectionMedia(reading: offered, kind: kind, capabilities),
-      answer: SectionMedia(reading: answered, kind: kind, capabilities), peerAnswered: peerAnswered)
+      offer: offeredMedia, answer: SectionMedia(reading: answered, kind: kind, capabilities),
+      peerAnswered: peerAnswered)
     // Directions are the offerer's view here, then turned to this side's.
     let common = (offered.direction ?? offer.direction ?? .sendrecv)
       .intersected(with: (answered.direction ?? answer.direction ?? .sendrecv).reversed)
@@ -90,7 +91,7 @@ extension Negotiation {
     let peers = peerAnswered ? answered : offered
     let own = peerAnswered ? offered : answered
     let sources = RemoteSources(direction.receives ? peers : nil)
-    return NegotiatedSection(
+    var section = NegotiatedSection(
       mid: sectionTable.slots[index].mid, transceiverID: transceiver.id,
       transport: sectionTable.slots[index].transportNumber, kind: kind,
       direction: TransceiverDirection(direction), codecs: media.codecs,
@@ -100,6 +101,10 @@ extension Negotiation {
       sendBitrateLimit: direction.sends ? peers.receiveBitrateLimit : nil,
       sentLayers: direction.sends && transceiver.offersSimulcast
         ? NegotiatedLayer.agreed(sender: own, receiver: peers) : [])
+    if peerAnswered, direction.receives, capabilities.receivesAllOffered {
+      section.unansweredCodecs = media.unanswered(of: offeredMedia)
+    }
+    return section
   }
 }
 

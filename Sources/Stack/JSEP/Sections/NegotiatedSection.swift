@@ -10,6 +10,8 @@ package struct NegotiatedSection: Hashable, Sendable {
   package var direction: TransceiverDirection
   /// In the order of preference of the answer; retransmission formats are folded into their codec.
   package var codecs: [NegotiatedCodec]
+  /// The codecs of the own offer that the answer leaves out and that are received all the same.
+  package var unansweredCodecs: [NegotiatedCodec] = []
   /// URI and identifier, in the order of the answer.
   package var extensions: [(uri: String, id: UInt8)]
   package var remoteSSRCs: [UInt32]
@@ -61,6 +63,7 @@ package struct NegotiatedSection: Hashable, Sendable {
     left.mid == right.mid && left.transceiverID == right.transceiverID
       && left.transport == right.transport && left.kind == right.kind
       && left.direction == right.direction && left.codecs == right.codecs
+      && left.unansweredCodecs == right.unansweredCodecs
       && left.remoteSSRCs == right.remoteSSRCs && left.remoteRTXSSRCs == right.remoteRTXSSRCs
       && left.reducedSizeRTCP == right.reducedSizeRTCP
       && left.sendBitrateLimit == right.sendBitrateLimit && left.sentLayers == right.sentLayers

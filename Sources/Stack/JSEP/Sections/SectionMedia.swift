@@ -69,6 +69,32 @@ extension SectionMedia {
     }
     return SectionMedia(codecs: codecs, extensions: extensions)
   }
+
+  /// The codecs of the own offer that are not among those that were agreed on, under payload types
+  /// that stand for nothing else.
+  ///
+  /// An offerer has to be ready for all that it offered until the answer comes, and may go on with
+  /// that (RFC 3264 sections 5.1 and 7): libwebrtc answers what its application chose, and sends
+  /// what the offer likes best. Feedback and retransmission are as with the others.
+  func unanswered(of offer: SectionMedia) -> [NegotiatedCodec] {
+    guard !codecs.isEmpty else { return [] }
+    var taken = codecs.flatMap { [$0.payloadType, $0.rtxPayloadType].compactMap { $0 } }
+    var left: [NegotiatedCodec] = []
+    for offered in offer.codecs where !codecs.contains(where: { $0.format == offered.format }) {
+      guard !taken.contains(offered.payloadType) else { continue }
+      var codec = offered
+      codec.feedback = offered.feedback.filter { message in
+        codecs.contains { $0.feedback.contains(message) }
+      }
+      let repairs = codecs.contains { $0.rtxPayloadType != nil }
+      if let repair = offered.rtxPayloadType, !repairs || taken.contains(repair) {
+        codec.rtxPayloadType = nil
+      }
+      taken += [codec.payloadType, codec.rtxPayloadType].compactMap { $0 }
+      left.append(codec)
+    }
+    return left
+  }
 }
 
 /// The formats of a section by payload type.

@@ -15,6 +15,13 @@ struct VideoDelay {
   private(set) var aligned = Interval.zero
   private var timing = ArrivalSpread(clockRate: VideoDelay.clockRate)
   private var newestTime: Int64?
+  /// How long frames wait for packets that are sent again, once frames needed that; nil for a
+  /// receiver that does not wait for them.
+  private var repairTime: Interval?
+  private var repairs = (count: 0, last: Instant.zero)
+  /// From how many repaired frames on all of them are delayed so, and for how long after the last.
+  private static let repairsNeeded = 3
+  private static let repairsForgotten = Interval.seconds(60)
   /// The delay in force.
   private(set) var current: Interval
 
@@ -30,7 +37,12 @@ struct VideoDelay {
   /// The delay that the arrivals of the last seconds call for.
   @inline(__always)
   var network: Interval {
-    min(max(timing.spread, VideoPlayout.leastDelay), VideoPlayout.mostDelay)
+    min(max(timing.spread + repairDelay, VideoPlayout.leastDelay), VideoPlayout.mostDelay)
+  }
+
+  @inline(__always)
+  private var repairDelay: Interval {
+    repairs.count >= VideoDelay.repairsNeeded ? repairTime ?? .zero : .zero
   }
 
   /// The delay of the track for itself, without regard to others of its stream.
@@ -64,11 +76,22 @@ struct VideoDelay {
     newestTime = nil
   }
 
+  /// Has all frames wait for repairs that take so long, once some did.
+  mutating func awaitRepairs(taking time: Interval?) { repairTime = time }
+
+  /// Counts a frame of which packets were lost and repaired.
+  mutating func countRepair(at now: Instant) {
+    repairs = (min(repairs.count + 1, VideoDelay.repairsNeeded), now)
+  }
+
   /// Whether nothing was measured yet.
   var isNew: Bool { newestTime == nil }
 
   /// Takes the times of a frame, and lets the delay follow its target.
   mutating func observe(_ frame: ReceivedFrame) -> ArrivalSpread.Observation {
+    if repairs.count > 0, frame.lastArrival - repairs.last > VideoDelay.repairsForgotten {
+      repairs.count = 0
+    }
     let before = timing
     let observation = timing.observe(
       time: frame.extendedTime, sequence: frame.firstSequence, arrival: frame.lastArrival)

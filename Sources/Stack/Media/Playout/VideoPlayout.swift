@@ -80,6 +80,12 @@ package struct VideoPlayout: Machine {
     schedule()
   }
 
+  /// Has all frames wait as long as a retransmission takes, once some did: so libwebrtc does where
+  /// no forward error correction is agreed on.
+  package mutating func awaitRepairs(taking roundTrip: Interval?) {
+    delay.awaitRepairs(taking: roundTrip)
+  }
+
   package mutating func step(
     _ input: Input, at now: Instant, into outbox: inout Outbox<Output>
   ) {
@@ -105,6 +111,7 @@ package struct VideoPlayout: Machine {
       delay.reset()
     }
     if isWatched, frame.isRepaired, !delay.isNew {
+      delay.countRepair(at: frame.lastArrival)
       frames.append(frame)
       return
     }

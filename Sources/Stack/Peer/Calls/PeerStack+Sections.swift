@@ -77,7 +77,8 @@ extension PeerStack {
     var receiving: FlowSection.Receiving?
     if section.direction.receives {
       receiving = FlowSection.Receiving(
-        codecs: codecs, ssrcs: section.remoteSSRCs, rtxSSRCs: section.remoteRTXSSRCs)
+        codecs: codecs + section.unansweredCodecs.map { FlowSection.Codec($0) },
+        ssrcs: section.remoteSSRCs, rtxSSRCs: section.remoteRTXSSRCs)
     }
     return FlowSection(
       mid: section.mid, kind: section.kind, sending: sending, receiving: receiving,

@@ -95,6 +95,11 @@ struct ReceivingTrack: Machine {
     }
   }
 
+  /// Has video frames wait as long as a retransmission takes, once some needed one.
+  mutating func awaitRepairs(taking roundTrip: Interval?) {
+    video?.awaitRepairs(taking: roundTrip)
+  }
+
   /// Takes what the application set.
   mutating func set(_ state: TrackState) {
     isEnabled = state.isEnabled

@@ -22,14 +22,25 @@ struct InboundTrack {
   private var ecn: (media: ECNCounts?, all: ECNCounts?) = (nil, nil)
   /// Counts packets, sizes and losses as long as it is not known what the stream carries.
   private var unknown: StreamReception?
-  /// What probed the path on the source of retransmissions before the first packet of the stream.
-  private var earlyProbes: [(header: RTPHeader, arrival: Instant)] = []
+  /// What came on the source of retransmissions before the first packet of the stream: probes of
+  /// the path, and what repeats packets that were lost at its beginning.
+  private var earlyRepairs: [(packet: SeenPacket, type: UInt8?, arrival: Instant)] = []
+  private var earlyRepairBytes = 0
+  /// What corrects errors, and came before it.
+  private var earlyCorrections: [(header: RTPHeader, arrival: Instant)] = []
+  /// Whether a source of FlexFEC protects it.
+  private var isProtected = false
+  private let repairsFully: Bool
+  /// How long a retransmission takes, as far as reports show it.
+  private var roundTrip: Interval?
 
   init(
     _ track: ObservedTrack, codecs: any CodecFactory, decodes: Bool,
-    furtherDecoders: [CodecName], playsG711: Bool = false
+    furtherDecoders: [CodecName], playsG711: Bool = false, repairsFully: Bool = true
   ) {
     self.track = track
+    isProtected = track.protectedBy != nil
+    self.repairsFully = repairsFully
     self.playsG711 = playsG711
     self.furtherDecoders = furtherDecoders
     self.codecs = codecs
@@ -39,7 +50,7 @@ struct InboundTrack {
   var deadline: Instant? { playout?.deadline }
 
   /// How many bytes wait until it is known what the stream carries.
-  var earlyBytes: Int { early.bytes }
+  var earlyBytes: Int { early.bytes + earlyRepairBytes }
 
   /// What was counted of the stream; nil before its first packet.
   ///
@@ -71,6 +82,8 @@ struct InboundTrack {
       (reception, playout) = (nil, nil)
     }
     self.track = track
+    if let source = track.protectedBy { protect(by: source) }
+    if repairsFully { reception?.codecs = track.mediaCodecs }
     guard track.kind != nil else { return [] }
     var frames: [ReceivedFrame] = []
     for packet in early.removeAll() {
@@ -79,8 +92,19 @@ struct InboundTrack {
     return frames
   }
 
+  /// Makes it a stream that repairs another one; returns the packets that waited.
+  mutating func turn(into track: ObservedTrack) -> [SeenPacket] {
+    self.track = track
+    (reception, playout, unknown) = (nil, nil, nil)
+    return early.removeAll().map(\.packet)
+  }
+
   /// Lets go of the packets that wait until it is known what the stream carries.
-  mutating func forgetEarly() { early.forget(unknown?.counters) }
+  mutating func forgetEarly() {
+    early.forget(unknown?.counters)
+    for index in earlyRepairs.indices { earlyRepairs[index].packet.forgetBytes() }
+    earlyRepairBytes = 0
+  }
 
   mutating func setExtensions(_ map: HeaderExtensionMap) { extensions = map }
 
@@ -98,7 +122,14 @@ struct InboundTrack {
       return []
     }
     begin(kind, at: arrival)
-    guard packet.isClear, let codec = track.codec(of: packet.header.payloadType) else {
+    let frames = receive(packet, as: track.codec(of: packet.header.payloadType), arrival, at: now)
+    return earlyRepairs.isEmpty ? frames : frames + receiveEarlyRepairs(at: now)
+  }
+
+  private mutating func receive(
+    _ packet: SeenPacket, as codec: FlowSection.Codec?, _ arrival: Instant, at now: Instant
+  ) -> [ReceivedFrame] {
+    guard packet.isClear, let codec else {
       let clockRate = track.codecs.first { $0.clockRate > 0 }?.clockRate ?? 0
       reception?.receiveSealed(packet.header, clockRate: clockRate, arrival: arrival)
       return []
@@ -111,14 +142,59 @@ struct InboundTrack {
       opened, extensions, isRetransmission: false, arrival: arrival, at: now) ?? []
   }
 
+  /// Receives what came again before the first packet of the stream.
+  private mutating func receiveEarlyRepairs(at now: Instant) -> [ReceivedFrame] {
+    let repairs = earlyRepairs
+    (earlyRepairs, earlyRepairBytes) = ([], 0)
+    var frames: [ReceivedFrame] = []
+    for early in repairs {
+      frames += receiveRepair(early.packet, of: early.type, arrival: early.arrival, at: now)
+    }
+    return frames
+  }
+
   /// Begins the reception, and counts what its other source sent before it.
   private mutating func begin(_ kind: MediaKind, at arrival: Instant) {
     guard reception == nil else { return }
-    reception = StreamReception(mid: track.key, kind: kind, ssrc: track.ssrc, at: arrival)
-    for probe in earlyProbes {
-      reception?.countRetransmissionSource(probe.header, arrival: probe.arrival)
+    reception = StreamReception(
+      mid: track.key, kind: kind, ssrc: track.ssrc, repairsFully: repairsFully, at: arrival)
+    if isProtected { reception?.protect(by: track.protectedBy) }
+    if repairsFully { reception?.codecs = track.mediaCodecs }
+    if !repairsFully {
+      for early in earlyRepairs {
+        reception?.countRetransmissionSource(early.packet.header, arrival: early.arrival)
+      }
+      (earlyRepairs, earlyRepairBytes) = ([], 0)
     }
-    earlyProbes = []
+    for early in earlyCorrections {
+      _ = reception?.receiveCorrection(
+        early.header, nil, extensions, arrival: early.arrival, at: arrival)
+    }
+    earlyCorrections = []
+  }
+
+  /// Holds the packets of the stream from here on, for a source of FlexFEC that protects them.
+  ///
+  /// - Parameter source: its SSRC, where that is known.
+  mutating func protect(by source: UInt32?) {
+    isProtected = true
+    reception?.protect(by: source)
+  }
+
+  /// Receives a packet of that source; returns the frames that it completes.
+  ///
+  /// - Parameter correction: what it says; nil where it cannot be read.
+  mutating func receiveCorrection(
+    _ packet: SeenPacket, _ correction: ErrorCorrection?, arrival: Instant, at now: Instant
+  ) -> [ReceivedFrame] {
+    guard reception != nil else {
+      if earlyCorrections.count < InboundTrack.earlyMaximum {
+        earlyCorrections.append((packet.header, arrival))
+      }
+      return []
+    }
+    return reception?.receiveCorrection(
+      packet.header, correction, extensions, arrival: arrival, at: now) ?? []
   }
 
   /// Takes a packet of the source that sends the stream's packets again.
@@ -129,9 +205,9 @@ struct InboundTrack {
   ) -> [ReceivedFrame] {
     ecn.all.count(packet.ecn)
     guard reception != nil else {
-      if earlyProbes.count < InboundTrack.earlyMaximum {
-        earlyProbes.append((packet.header, arrival))
-      }
+      guard earlyRepairs.count < InboundTrack.earlyMaximum else { return [] }
+      earlyRepairs.append((packet, type, arrival))
+      earlyRepairBytes += packet.bytes.count
       return []
     }
     reception?.rtxSSRC = packet.header.ssrc
@@ -159,6 +235,7 @@ struct InboundTrack {
       playout = ReceivingTrack(
         track.number, frame.kind, mid: track.key, codecs: codecs, decodes: decodes,
         furtherDecoders: furtherDecoders, isWatched: true)
+      if let roundTrip { awaitRepairs(taking: roundTrip) }
     }
     playout?.step(.frame(frame), at: now, into: &outbox)
   }
@@ -168,6 +245,15 @@ struct InboundTrack {
     guard let due = playout?.deadline, due <= now else { return false }
     playout?.step(.deadline, at: now, into: &outbox)
     return true
+  }
+
+  /// Has frames wait for what is sent again, as libwebrtc does where no forward error correction is
+  /// agreed on.
+  mutating func awaitRepairs(taking roundTrip: Interval) {
+    guard repairsFully else { return }
+    self.roundTrip = roundTrip
+    let waits = !isProtected && !track.mayBeCorrected
+    playout?.awaitRepairs(taking: waits ? roundTrip : nil)
   }
 
   /// Takes the playout back after it was aligned with others.

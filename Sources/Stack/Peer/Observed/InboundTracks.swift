@@ -29,14 +29,18 @@ struct InboundTracks {
   private let furtherDecoders: [CodecName]
   private let playsG711: Bool
   private var earlyBytes = 0
-  /// What probed the path on sources of retransmissions before their streams were seen.
-  private var earlyProbes: [(ssrc: UInt32, packet: SeenPacket, arrival: Instant)] = []
+  /// What came on sources of retransmissions before their streams were seen.
+  private var earlyProbes: [(ssrc: UInt32, packet: SeenPacket, type: UInt8?, arrival: Instant)] = []
   private static let earlyProbesMaximum = 450
+  private let repairsFully: Bool
+  private var roundTrip: Interval?
 
   init(
-    codecs: (any CodecFactory)?, furtherDecoders: [CodecName], playsG711: Bool = false
+    codecs: (any CodecFactory)?, furtherDecoders: [CodecName], playsG711: Bool = false,
+    repairsFully: Bool = true
   ) {
     self.playsG711 = playsG711
+    self.repairsFully = repairsFully
     self.codecs = codecs
     self.furtherDecoders = furtherDecoders
   }
@@ -54,7 +58,13 @@ struct InboundTracks {
 
   /// Takes a stream, or what became known of one, for which packets may have waited.
   mutating func learn(_ track: ObservedTrack, at now: Instant) -> Completed? {
+    if let protected = track.protects, let place = placeOfMedia(protected) {
+      all[place].protect(by: track.ssrc)
+    }
     if let place = places[track.number] {
+      if repairsFully, !track.isMedia, all[place].track.isMedia {
+        return turn(place, into: track, at: now)
+      }
       let frames = changeEarly(place) { $0.learn(track, at: now) }
       return Completed(place: place, frames: frames)
     }
@@ -62,14 +72,32 @@ struct InboundTracks {
     let decoders = all.count < InboundTracks.decodersMaximum ? codecs : nil
     var begun = InboundTrack(
       track, codecs: decoders ?? silentCodecs, decodes: decoders != nil,
-      furtherDecoders: furtherDecoders, playsG711: playsG711)
+      furtherDecoders: furtherDecoders, playsG711: playsG711, repairsFully: repairsFully)
     begun.setExtensions(extensions)
+    if let roundTrip { begun.awaitRepairs(taking: roundTrip) }
+    if let other = all.first(where: { $0.track.protects == track.ssrc }) {
+      begun.protect(by: other.track.ssrc)
+    }
     for probe in earlyProbes where probe.ssrc == track.ssrc {
-      _ = begun.receiveRepair(probe.packet, of: nil, arrival: probe.arrival, at: now)
+      _ = begun.receiveRepair(probe.packet, of: probe.type, arrival: probe.arrival, at: now)
     }
     earlyProbes.removeAll { $0.ssrc == track.ssrc }
+    earlyBytes += begun.earlyBytes
     all.append(begun)
     return nil
+  }
+
+  /// Lets a stream be one that repairs another, which its packets showed: those that waited are of
+  /// use to that one.
+  private mutating func turn(_ place: Int, into track: ObservedTrack, at now: Instant)
+    -> Completed?
+  {
+    var completed: Completed?
+    for packet in changeEarly(place, { $0.turn(into: track) }) {
+      guard let next = receive(packet, track.number, at: now) else { continue }
+      completed = Completed(place: next.place, frames: (completed?.frames ?? []) + next.frames)
+    }
+    return completed
   }
 
   mutating func setExtensions(_ map: HeaderExtensionMap) {
@@ -80,6 +108,13 @@ struct InboundTracks {
   /// Takes a packet of the stream with a number; what is sent again goes to where it is from.
   mutating func receive(_ packet: SeenPacket, _ stream: UInt32, at now: Instant) -> Completed? {
     guard let place = places[stream] else { return nil }
+    if let protected = all[place].track.protects {
+      guard let index = placeOfMedia(protected) else { return nil }
+      let correction = packet.correction(all[place].track)
+      return Completed(
+        place: index,
+        frames: all[index].receiveCorrection(packet, correction, arrival: now, at: now))
+    }
     guard let repaired = all[place].track.repairs else {
       let arrival = min(packet.arrival ?? now, now)
       all[place].count(packet.ecn)
@@ -89,15 +124,19 @@ struct InboundTracks {
       }
       return Completed(place: place, frames: frames)
     }
+    let type = all[place].track.repeatedTypes[packet.header.payloadType]
     guard let index = all.firstIndex(where: { $0.track.ssrc == repaired }) else {
       if earlyProbes.count < InboundTracks.earlyProbesMaximum {
-        earlyProbes.append((repaired, packet, now))
+        earlyProbes.append((repaired, packet, type, now))
       }
       return nil
     }
-    let type = all[place].track.repeatedTypes[packet.header.payloadType]
-    return Completed(
-      place: index, frames: all[index].receiveRepair(packet, of: type, arrival: now, at: now))
+    let frames = changeEarly(index) { $0.receiveRepair(packet, of: type, arrival: now, at: now) }
+    return Completed(place: index, frames: frames)
+  }
+
+  private func placeOfMedia(_ ssrc: UInt32) -> Int? {
+    all.firstIndex { $0.track.ssrc == ssrc && $0.track.isMedia }
   }
 
   /// Changes a stream of which packets may wait, and keeps the sum of their bytes.
@@ -154,6 +193,12 @@ struct InboundTracks {
     for index in all.indices where ssrcs.contains(all[index].track.ssrc) {
       all[index].receive(roundTrip: roundTrip)
     }
+  }
+
+  /// Takes the round trip between the peer and whoever sends to it, which a repair takes.
+  mutating func awaitRepairs(taking roundTrip: Interval) {
+    self.roundTrip = roundTrip
+    for index in all.indices { all[index].awaitRepairs(taking: roundTrip) }
   }
 
   mutating func end(_ ssrcs: [UInt32]) {

@@ -10,10 +10,10 @@ extension ObservedPeer {
   package func report(at now: Instant) -> StatsReport {
     var report = StatsReport()
     report.objects += codecStats(at: now)
-    for track in outbound.all where track.track.repairs == nil {
+    for track in outbound.all where track.track.isMedia {
       report.objects += outboundStats(track, at: now)
     }
-    for track in inbound.all where track.track.repairs == nil {
+    for track in inbound.all where track.track.isMedia {
       report.objects += inboundStats(track, at: now)
     }
     return report
@@ -33,7 +33,7 @@ extension ObservedPeer {
   private func codecStats(at now: Instant) -> [StatsObject] {
     var objects: [StatsObject] = []
     for track in outbound.all.map(\.track) + inbound.all.map(\.track) {
-      for codec in track.codecs where track.repairs == nil && !codec.name.rawValue.isEmpty {
+      for codec in track.codecs where track.isMedia && !codec.name.rawValue.isEmpty {
         let id = codecID(codec, track)
         guard let kind = track.kind, !objects.contains(where: { $0.id == id }) else { continue }
         var stats = builder("codec", id, at: now)
@@ -108,7 +108,8 @@ extension ObservedPeer {
     if counters.remote != nil { stats.set("remoteId", remoteID) }
     stats.add(
       counters, lastPacket: counters.lastPacketReceived.map { wallClock.milliseconds(at: $0) })
-    if counters.kind == .video, received.track.hasCorrection {
+    stats.set("fecSsrc", counters.fecSSRC)
+    if counters.fecSSRC != nil || counters.kind == .video && received.track.hasCorrection {
       stats.set("fecPacketsReceived", counters.fecPacketsReceived)
       stats.set("fecBytesReceived", counters.fecBytesReceived)
     }

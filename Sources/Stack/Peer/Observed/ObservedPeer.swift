@@ -54,16 +54,19 @@ package struct ObservedPeer: Machine {
   ///   - furtherDecoders: the codecs that are decoded among those passed through otherwise.
   ///   - playsG711: whether G.711 has playouts, which decode it whether or not `codecs` is there.
   ///   - countsEarlyRepeats: whether what was sent again counts when it is asked for after that.
+  ///   - repairsFully: whether all is repaired that receivers repair, by FlexFEC too.
   package init(
     number: UInt32, wallClock: WallClock, codecs: (any CodecFactory)?,
     furtherDecoders: [CodecName] = [], playsG711: Bool = false,
-    countsEarlyRepeats: Bool = false
+    countsEarlyRepeats: Bool = false, repairsFully: Bool = true
   ) {
     self.number = number
     self.wallClock = wallClock
-    outbound = OutboundTracks(countsEarlyRepeats: countsEarlyRepeats)
+    outbound = OutboundTracks(
+      countsEarlyRepeats: countsEarlyRepeats, repairsFully: repairsFully)
     inbound = InboundTracks(
-      codecs: codecs, furtherDecoders: furtherDecoders, playsG711: playsG711)
+      codecs: codecs, furtherDecoders: furtherDecoders, playsG711: playsG711,
+      repairsFully: repairsFully)
   }
 
   package mutating func step(
@@ -71,7 +74,9 @@ package struct ObservedPeer: Machine {
   ) {
     switch consume input {
     case .stream(let track): learn(track, at: now, into: &outbox)
-    case .extensions(let map): inbound.setExtensions(map)
+    case .extensions(let map):
+      inbound.setExtensions(map)
+      outbound.setExtensions(map)
     case .rtp(let packet, let stream, let isInbound):
       samples.notePackets(at: now)
       if isInbound {
@@ -167,14 +172,14 @@ package struct ObservedPeer: Machine {
         if isInbound {
           reports += 1
           inbound.receive(report, aligns: reports <= ObservedPeer.reportsMaximum, at: now)
-          outbound.receive(report.blocks, at: now)
+          receive(answers: report.blocks, at: now)
         } else {
           outbound.send(report, at: now)
           inbound.receive(report.blocks)
         }
       case .receiverReport(let report):
         if isInbound {
-          outbound.receive(report.blocks, at: now)
+          receive(answers: report.blocks, at: now)
         } else {
           inbound.receive(report.blocks)
         }
@@ -196,8 +201,16 @@ package struct ObservedPeer: Machine {
         }
       case .extendedReport(let report):
         receive(report, reporters: reporters, isInbound: isInbound, at: now)
-      case .maximumBitrate, .transportFeedback, .sourceDescription, .other: break
+      case .transportFeedback(let feedback): if isInbound { outbound.receive(feedback) }
+      case .maximumBitrate, .sourceDescription, .other: break
       }
+    }
+  }
+
+  /// What the other end reports of what this one sends.
+  private mutating func receive(answers blocks: [ReportBlock], at now: Instant) {
+    if let roundTrip = outbound.receive(blocks, at: now) {
+      inbound.awaitRepairs(taking: roundTrip)
     }
   }
 
@@ -224,6 +237,7 @@ package struct ObservedPeer: Machine {
     for answer in report.delays.prefix(ObservedPeer.reportsMaximum) {
       guard let length = references.roundTrip(answer, at: now) else { continue }
       inbound.receive(roundTrip: length, to: reporters.union([report.ssrc]))
+      inbound.awaitRepairs(taking: length)
     }
   }
 }

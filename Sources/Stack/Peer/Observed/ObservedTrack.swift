@@ -16,6 +16,12 @@ package struct ObservedTrack: Sendable {
   package var codecs: [FlowSection.Codec] = []
   /// The source whose packets it sends again (RFC 4588).
   package var repairs: UInt32?
+  /// The source whose packets it recovers, where it is one of FlexFEC (RFC 8627).
+  package var protects: UInt32?
+  /// The source that protects it so, where a description names it (`FEC-FR`, RFC 5956).
+  package var protectedBy: UInt32?
+  /// Whether both ends agreed on ULPFEC.
+  package var agreesOnCorrection = false
   /// The payload types that its own stand for where it sends packets again.
   package var repeatedTypes: [UInt8: UInt8] = [:]
   /// What descriptions state of its formats, by payload type.
@@ -49,6 +55,15 @@ extension CodecName {
   static let redundant = CodecName(rawValue: "red")
   /// RFC 5109.
   static let errorCorrection = CodecName(rawValue: "ulpfec")
+
+  /// The form of the packets of a source that corrects errors of another one (FlexFEC).
+  var correctionForm: ErrorCorrection.Form? {
+    switch rawValue {
+    case "flexfec-03": .flexFEC03
+    case "flexfec": .flexFEC
+    default: nil
+    }
+  }
 }
 
 /// An RTP packet of a call, in the clear or not.
@@ -66,6 +81,21 @@ package struct SeenPacket: Sendable {
     self.header = header
     self.bytes = bytes
     self.isClear = isClear
+  }
+
+  /// Forgets all but the header.
+  mutating func forgetBytes() {
+    (bytes, isClear) = ([], false)
+  }
+
+  /// What it says of packets of another source; nil where it cannot be read.
+  func correction(_ track: ObservedTrack) -> ErrorCorrection? {
+    guard isClear, header.payload.upperBound <= bytes.count,
+      let form = track.codec(of: header.payloadType)?.name.correctionForm
+    else { return nil }
+    // Contributors name what is protected (RFC 8627 section 4.2.1); one source is read.
+    if form == .flexFEC, header.contributorCount > 1 { return nil }
+    return ErrorCorrection(form, bytes.span.bytes.extracting(header.payload))
   }
 
   /// The packet as a receiver has it: of RED, the block that it is about, or what corrects errors.
@@ -125,6 +155,20 @@ extension ObservedTrack {
 
   /// Whether what corrects errors may be among its packets.
   var hasCorrection: Bool { codecs.contains { $0.name == .errorCorrection } }
+
+  /// Whether its receiver may recover packets from others.
+  var mayBeCorrected: Bool {
+    agreesOnCorrection || protectedBy != nil
+      || codecs.contains { $0.name == .errorCorrection || $0.name == .redundant }
+  }
+
+  /// What recovered packets of it may carry.
+  var mediaCodecs: [FlowSection.Codec] {
+    codecs.filter { $0.name != .redundant && $0.name != .errorCorrection }
+  }
+
+  /// Whether it is a stream of media, which statistics have an object for.
+  var isMedia: Bool { repairs == nil && protects == nil }
 
   /// What its packets carry that are no wrappers.
   fileprivate var media: FlowSection.Codec? {

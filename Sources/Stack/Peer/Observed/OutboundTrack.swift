@@ -16,8 +16,12 @@ struct OutboundTrack {
 
   private let countsEarlyRepeats: Bool
 
-  init(_ track: ObservedTrack, countsEarlyRepeats: Bool = false) {
+  /// Whether sizes are read of AV1, and of all layers of VP9.
+  private let readsAllSizes: Bool
+
+  init(_ track: ObservedTrack, countsEarlyRepeats: Bool = false, readsAllSizes: Bool = false) {
     self.track = track
+    self.readsAllSizes = readsAllSizes
     self.countsEarlyRepeats = countsEarlyRepeats
   }
 
@@ -74,16 +78,24 @@ struct OutboundTrack {
     emission?.send(header, content)
   }
 
-  /// Takes a packet of the source that sends the stream's packets again.
-  mutating func repeatPacket(_ packet: SeenPacket) {
+  /// Receives a packet of the source that sends the stream's packets again; returns whether it is
+  /// a retransmission.
+  @discardableResult
+  mutating func repeatPacket(_ packet: SeenPacket) -> Bool {
     guard emission != nil else {
       if earlyProbes.count < OutboundTrack.earlyMaximum { earlyProbes.append(packet.header) }
-      return
+      return false
     }
     let original =
       packet.isClear ? RTX.unwrap(packet.bytes.span.bytes, header: packet.header)?.sequence : nil
-    emission?.repeatPacket(packet.header, of: original)
+    return emission?.repeatPacket(packet.header, of: original) ?? false
   }
+
+  /// Receives what arrival feedback shows to be lost.
+  mutating func receive(lost sequence: UInt16) { emission?.receive(lost: sequence) }
+
+  /// Counts a packet of the source that corrects errors of it (FlexFEC).
+  mutating func sendCorrection(_ packet: SeenPacket) { emission?.sendCorrection(packet.header) }
 
   private func content(of packet: SeenPacket) -> StreamEmission.Content? {
     guard packet.isClear, let codec = track.codec(of: packet.header.payloadType),
@@ -102,19 +114,32 @@ struct OutboundTrack {
     switch read.content {
     case .slice(let range):
       let start = opened.header.payload.lowerBound
-      begin = Array(opened.bytes[start + range.lowerBound..<start + range.upperBound])
+      let slice = opened.bytes[start + range.lowerBound..<start + range.upperBound]
+      let join = readsAllSizes ? opened.codec.name.payloadFormat?.join : nil
+      begin = join?([slice]) ?? Array(slice)
     case .bytes(let bytes): begin = bytes
     }
-    content.size = opened.codec.name.size(ofKeyFrame: begin)
+    content.size =
+      layerSize(payload, opened.codec.name) ?? opened.codec.name.size(ofKeyFrame: begin)
     return content
+  }
+
+  /// The size of the highest spatial layer, where a key frame states those of all (VP9).
+  private func layerSize(_ payload: RawSpan, _ codec: CodecName) -> (width: Int, height: Int)? {
+    guard readsAllSizes, codec == .vp9 else { return nil }
+    var reader = ByteReader(payload)
+    let sizes = (try? VP9Descriptor(parsing: &reader))?.structure?.sizes ?? []
+    return sizes.max { $0.width < $1.width }.map { (Int($0.width), Int($0.height)) }
   }
 
   mutating func report(_ report: SenderReport, at arrival: Instant) {
     emission?.report(report, at: arrival)
   }
 
-  mutating func receive(_ block: ReportBlock, at arrival: Instant) {
-    emission?.receive(block, at: arrival)
+  /// Receives a block of the receiver; returns the round trip that it shows.
+  @discardableResult
+  mutating func receive(_ block: ReportBlock, at arrival: Instant) -> Interval? {
+    emission?.receive(block, at: arrival) ?? nil
   }
 
   mutating func receive(_ nack: GenericNACK) { emission?.receive(nack) }

@@ -54,7 +54,9 @@ extension StatsCollector {
     -> (NegotiatedSection, NegotiatedCodec)?
   {
     guard let section = sections.first(where: { $0.mid == mid }),
-      let codec = section.codecs.first(where: { $0.payloadType == payloadType })
+      let codec = (section.codecs + section.unansweredCodecs).first(where: {
+        $0.payloadType == payloadType
+      })
     else { return nil }
     return (section, codec)
   }

@@ -276,8 +276,14 @@ extension FindingRule {
       let checks = facts.network.datagrams.checks.filter {
         $0.peer == peer.number && live.contains($0.at) && $0.at < live.upperBound -| 1_000_000_000
       }
+      // A pair that no check ever succeeded on gives no consent that could be lost.
+      let valid = Set(
+        facts.network.datagrams.checks.filter { $0.peer == peer.number && $0.answered != nil }
+          .map(\.path))
       for run in openRuns(checks) where run.count >= Int(saturating: limits["least_checks"]) {
-        guard let first = run.first, let last = run.last else { continue }
+        guard let first = run.first, let last = run.last, valid.contains(first.path) else {
+          continue
+        }
         let came = media(to: peer.number, first.at, last.at, facts)
         // Where nothing comes the path is dead.
         guard came >= 10 *| Int64(run.count - 1) else { continue }

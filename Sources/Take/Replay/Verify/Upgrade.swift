@@ -84,6 +84,7 @@ package struct Upgrade: Sendable, Codable {
       genesis.revision = observerRevision
       genesis.playsG711 = true
       genesis.countsEarlyRepeats = true
+      genesis.repairsFully = true
       if decodes { genesis.decodeAll() }
       return ObserverInput.genesis(genesis)
     case PeerInput.genesis(var genesis) where decodes:

@@ -22,6 +22,7 @@ struct ObservedPeers {
   private let furtherDecoders: [CodecName]
   private let playsG711: Bool
   private let countsEarlyRepeats: Bool
+  private let repairsFully: Bool
   private var ends: [End] = []
   /// The streams as they are known, and the first peer of the call that they were given to.
   private var streams: [Int: (stream: ObservedStream, given: UInt32)] = [:]
@@ -51,6 +52,7 @@ struct ObservedPeers {
     furtherDecoders = (genesis.decoders ?? []).map { CodecName(rawValue: $0) }
     playsG711 = genesis.playsG711 ?? false
     countsEarlyRepeats = genesis.countsEarlyRepeats ?? false
+    repairsFully = genesis.repairsFully ?? false
     transports = genesis.tellsTransports == true ? ObservedTransports() : nil
   }
 
@@ -123,7 +125,7 @@ struct ObservedPeers {
           peer: ObservedPeer(
             number: number, wallClock: wallClock, codecs: codecs,
             furtherDecoders: furtherDecoders, playsG711: playsG711,
-            countsEarlyRepeats: countsEarlyRepeats)))
+            countsEarlyRepeats: countsEarlyRepeats, repairsFully: repairsFully)))
     }
   }
 
@@ -164,6 +166,8 @@ struct ObservedPeers {
   ) {
     streams[stream.number] = (stream, peers[0])
     guard !stream.isRepair || stream.repairs != nil else { return }
+    // What it protects is not known yet.
+    guard !repairsFully || !stream.isCorrection || stream.protects != nil else { return }
     for end in 0..<2 {
       var track = ObservedTrack(stream, isInbound: stream.from != end)
       if transports != nil { track.transport = stream.transport }
@@ -209,6 +213,9 @@ struct ObservedPeers {
 extension ObservedStream {
   /// Whether it sends packets of another one again.
   fileprivate var isRepair: Bool { payloads.first?.codec == "rtx" }
+
+  /// Whether it corrects errors of another one.
+  fileprivate var isCorrection: Bool { payloads.first?.codec.hasPrefix("flexfec") == true }
 }
 
 extension ObservedTrack {
@@ -218,6 +225,9 @@ extension ObservedTrack {
       number: UInt32(clamping: stream.number), ssrc: stream.ssrc, isInbound: isInbound,
       kind: stream.kind, mid: stream.mid ?? "")
     repairs = stream.repairs
+    protects = stream.protects
+    protectedBy = stream.protectedBy
+    agreesOnCorrection = stream.agreesOnCorrection
     canonicalName = stream.canonicalName
     for payload in stream.payloads where payload.codec == "rtx" {
       repeatedTypes[payload.payloadType] = payload.associated

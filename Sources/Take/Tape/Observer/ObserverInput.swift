@@ -39,6 +39,13 @@ package struct ObserverGenesis: Codable, Hashable, Sendable {
   /// Whether what was sent again counts when it is asked for after that; nil, in takes of before,
   /// takes it for padding.
   package var countsEarlyRepeats: Bool?
+  /// Whether all is repaired that receivers repair; nil, in takes of before, is not.
+  ///
+  /// Then streams of FlexFEC (RFC 8627) were taken for media, retransmissions that came before the
+  /// first packet of a stream were counted alone, recovery took header extensions as they arrived,
+  /// and video frames waited for no repairs. Nor was the size of AV1 read of what is sent, or that
+  /// of the highest layer of VP9.
+  package var repairsFully: Bool?
   /// What ends are called, by address with or without a port; nil for none.
   package var names: [EndName]?
   /// The revision of the observer that the take was made with; nil in takes of revision 1.
@@ -78,6 +85,7 @@ package struct ObserverGenesis: Codable, Hashable, Sendable {
     genesis.revision = observerRevision
     genesis.playsG711 = true
     genesis.countsEarlyRepeats = true
+    genesis.repairsFully = true
     return genesis
   }
 
@@ -97,6 +105,7 @@ package struct ObserverGenesis: Codable, Hashable, Sendable {
     genesis.revision = usual.revision
     genesis.playsG711 = usual.playsG711
     genesis.countsEarlyRepeats = usual.countsEarlyRepeats
+    genesis.repairsFully = usual.repairsFully
     genesis.names = names.map { Array($0.prefix(1000)) }
     return genesis
   }
@@ -116,6 +125,7 @@ package struct ObserverGenesis: Codable, Hashable, Sendable {
     settings.isClear = isClear ?? false
     settings.waitingPacketsMaximum = waitingPacketsMaximum
     settings.waitingBytesMaximum = waitingBytesMaximum
+    settings.repairsFully = repairsFully ?? false
     settings.pathsMaximum = pathsMaximum ?? ObserverSettings.formerPathsMaximum
     settings.payloadTypes = PayloadTypeMapping.list(parsing: payloadTypes) ?? []
     return settings

@@ -1,0 +1,71 @@
+import RTP
+import Wire
+
+// Streams of FlexFEC, and the streams that they protect.
+extension Observer {
+  /// Learns from descriptions which source a stream protects or is protected by, and whether its
+  /// receiver may correct errors.
+  func learnProtection(
+    _ source: DescriptionTable.Source, _ index: Int, of stream: inout ObservedStream
+  ) {
+    guard settings.repairsFully else { return }
+    stream.agreesOnCorrection = transports[index].descriptions.allSatisfy { number in
+      guard let number else { return true }
+      return descriptionTable.entries[number].payloads.contains { $0.codec == "ulpfec" }
+    }
+    if let protects = source.protects { stream.protects = protects }
+    if let source = source.protectedBy { stream.protectedBy = source }
+  }
+
+  /// Finds out from a packet what its stream protects, where no description says so.
+  mutating func findProtected(
+    _ header: RTPHeader, _ packet: borrowing WaitingPacket, _ place: Int, _ index: Int
+  ) {
+    let named = Self.protected(by: packet.bytes.span.bytes, header)
+    guard named != nil || streamTable.entries[place].seeksProtected else { return }
+    let entry = streamTable.entries[place]
+    // A description may name the source, and not the format.
+    let isNamed = entry.stream.payloads.isEmpty && entry.stream.protects == named
+    guard entry.stream.protects == nil || isNamed else { return }
+    var protected = named
+    if entry.stream.payloads.first?.codec == "flexfec" {
+      // Contributors name what is protected (RFC 8627 section 4.2.1).
+      protected =
+        header.contributorCount == 1
+        ? packet.bytes.span.bytes.uint32(at: RTPHeader.fixedLength) : nil
+    } else if !entry.seeksProtected, entry.deduction.isOver {
+      // Something else says what it carries.
+      return
+    }
+    guard let protected, protected != header.ssrc,
+      streamTable.find(transport: index + 1, from: entry.stream.from, ssrc: protected) != nil
+    else { return }
+    learnProtected(protected, header.payloadType, place)
+  }
+
+  private mutating func learnProtected(_ ssrc: UInt32, _ type: UInt8, _ place: Int) {
+    let stream = streamTable.update(place) { entry in
+      entry.stream.protects = ssrc
+      if !entry.deduction.isOver {
+        entry.stream.payloads = [
+          PayloadMeaning(
+            payloadType: type, codec: "flexfec-03", clockRate: 90_000, kind: .video, how: .deduced)
+        ]
+        entry.clockRate = 90_000
+        entry.deduction.stop()
+      }
+      return entry.stream
+    }
+    emit(.stream(stream))
+  }
+
+  /// The source that a packet of `flexfec-03` says that it protects: one, then three bytes of zero,
+  /// before its number; nil where it is something else.
+  private static func protected(by bytes: RawSpan, _ header: RTPHeader) -> UInt32? {
+    let start = header.payload.lowerBound
+    guard header.payload.count >= 20, header.payload.upperBound <= bytes.byteCount,
+      bytes.byte(at: start) & 0xc0 == 0, bytes.uint32(at: start + 8) == 0x0100_0000
+    else { return nil }
+    return bytes.uint32(at: start + 12)
+  }
+}

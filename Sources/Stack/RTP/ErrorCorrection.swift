@@ -1,0 +1,195 @@
+import Wire
+
+/// A packet of forward error correction: the exclusive or of the packets that it protects, from
+/// which one that is lost is recovered (RFC 5109, RFC 8627).
+///
+/// The forms differ in their headers alone. Of ULPFEC, one level is read, the only one that
+/// browsers send: it protects whole packets. Of FlexFEC, packets that protect one source are read:
+/// libwebrtc sends no others, and discards them.
+package struct ErrorCorrection: Hashable, Sendable {
+  /// How such a packet is laid out.
+  package enum Form: Hashable, Sendable {
+    /// RFC 5109.
+    case ulpfec
+    /// The format that browsers name `flexfec-03` (draft-ietf-payload-flexible-fec-scheme-03).
+    case flexFEC03
+    /// `flexfec` (RFC 8627).
+    case flexFEC
+  }
+
+  /// The only source that is protected, where the packet itself names it.
+  package private(set) var ssrc: UInt32?
+  /// The sequence numbers that are protected, at most 255.
+  package private(set) var sequences: [UInt16]
+  /// What the headers of the protected packets have in common: padding, extension, contributors;
+  /// marker and payload type; timestamp; length beyond the fixed header.
+  private var first: UInt8
+  private var second: UInt8
+  private var timestamp: UInt32
+  private var length: UInt16
+  private var payload: [UInt8]
+
+  /// Reads a payload; nil when it is cut off, protects nothing, or is of an unknown kind.
+  package init?(_ form: Form, _ bytes: RawSpan) {
+    switch form {
+    case .ulpfec: self.init(ulpfec: bytes)
+    case .flexFEC03: self.init(flexFEC03: bytes)
+    case .flexFEC: self.init(flexFEC: bytes)
+    }
+  }
+
+  private init?(
+    _ bytes: RawSpan, protecting base: UInt16, _ offsets: [Int], length: UInt16,
+    payload: Range<Int>
+  ) {
+    guard !offsets.isEmpty, payload.lowerBound <= payload.upperBound,
+      payload.upperBound <= bytes.byteCount
+    else { return nil }
+    first = bytes.byte(at: 0) & 0x3f
+    second = bytes.byte(at: 1)
+    timestamp = bytes.uint32(at: 4)
+    self.length = length
+    sequences = offsets.map { base &+ UInt16(truncatingIfNeeded: $0) }
+    self.payload = payload.map { bytes.byte(at: $0) }
+  }
+
+  // MARK: ULPFEC
+
+  /// What stands before the payload: 10 bytes for all levels, 4 or 8 for the first one.
+  private static let levelsLength = 10
+
+  private init?(ulpfec bytes: RawSpan) {
+    let levels = Self.levelsLength
+    guard bytes.byteCount >= levels + 4 else { return nil }
+    let isLong = bytes.byte(at: 0) & 0x40 != 0
+    let start = levels + (isLong ? 8 : 4)
+    let protected = Int(bytes.uint16(at: levels))
+    guard bytes.byteCount >= start, protected <= bytes.byteCount - start else { return nil }
+    var offsets = Self.ones(UInt64(bytes.uint16(at: levels + 2)), width: 16)
+    if isLong { offsets += Self.ones(UInt64(bytes.uint32(at: levels + 4)), width: 32, from: 16) }
+    self.init(
+      bytes, protecting: bytes.uint16(at: 2), offsets, length: bytes.uint16(at: 8),
+      payload: start..<start + protected)
+  }
+
+  // MARK: FlexFEC
+
+  private init?(flexFEC03 bytes: RawSpan) {
+    // Neither a packet that is repeated as it is, nor rows and columns, nor several sources.
+    guard bytes.byteCount >= 20, bytes.byte(at: 0) & 0xc0 == 0, bytes.byte(at: 8) == 1,
+      let mask = Self.mask(bytes, at: 18, endMark: true, tailWidth: 63)
+    else { return nil }
+    self.init(
+      bytes, protecting: bytes.uint16(at: 16), mask.offsets, length: bytes.uint16(at: 2),
+      payload: mask.end..<bytes.byteCount)
+    ssrc = bytes.uint32(at: 12)
+  }
+
+  private init?(flexFEC bytes: RawSpan) {
+    guard bytes.byteCount >= 12 else { return nil }
+    let flags = bytes.byte(at: 0) >> 6
+    switch flags {
+    case 0:  // a mask of any form (section 4.2.2.1)
+      guard let mask = Self.mask(bytes, at: 10, endMark: false, tailWidth: 64) else { return nil }
+      self.init(
+        bytes, protecting: bytes.uint16(at: 8), mask.offsets, length: bytes.uint16(at: 2),
+        payload: mask.end..<bytes.byteCount)
+    case 1:  // rows and columns (section 4.2.2.2)
+      let (columns, rows) = (Int(bytes.byte(at: 10)), Int(bytes.byte(at: 11)))
+      let offsets = rows > 1 ? (0..<rows).map { $0 * columns } : Array(0..<columns)
+      guard columns > 0 else { return nil }
+      self.init(
+        bytes, protecting: bytes.uint16(at: 8), offsets, length: bytes.uint16(at: 2),
+        payload: 12..<bytes.byteCount)
+    case 2:  // a packet that is repeated as it is (section 4.2.2.3)
+      self.init(
+        bytes, protecting: bytes.uint16(at: 2), [0],
+        length: UInt16(truncatingIfNeeded: bytes.byteCount - RTPHeader.fixedLength),
+        payload: RTPHeader.fixedLength..<bytes.byteCount)
+      ssrc = bytes.uint32(at: 8)
+    default: return nil
+    }
+  }
+
+  /// Reads a mask in parts of 15, 31 and up to 64 bits; a bit before each of the first two tells
+  /// whether another part follows.
+  ///
+  /// - Parameters:
+  ///   - endMark: what that bit is where none follows: 1 in the draft, 0 in the RFC.
+  ///   - tailWidth: the last part of the draft has such a bit too.
+  private static func mask(_ bytes: RawSpan, at start: Int, endMark: Bool, tailWidth: Int)
+    -> (offsets: [Int], end: Int)?
+  {
+    guard bytes.byteCount >= start + 2 else { return nil }
+    let head = bytes.uint16(at: start)
+    var offsets = ones(UInt64(head & 0x7fff), width: 15)
+    if (head >> 15 == 1) == endMark { return (offsets, start + 2) }
+    guard bytes.byteCount >= start + 6 else { return nil }
+    let middle = bytes.uint32(at: start + 2)
+    offsets += ones(UInt64(middle & 0x7fff_ffff), width: 31, from: 15)
+    if (middle >> 31 == 1) == endMark { return (offsets, start + 6) }
+    guard bytes.byteCount >= start + 14 else { return nil }
+    let tail = UInt64(bytes.uint32(at: start + 6)) << 32 | UInt64(bytes.uint32(at: start + 10))
+    if tailWidth < 64, tail >> 63 != 1 { return nil }
+    return (offsets + ones(tail, width: tailWidth, from: 46), start + 14)
+  }
+
+  /// The places of the bits that are set, the highest of `width` bits first.
+  private static func ones(_ mask: UInt64, width: Int, from: Int = 0) -> [Int] {
+    (0..<width).filter { mask >> UInt64(width - 1 - $0) & 1 != 0 }.map { from + $0 }
+  }
+
+  // MARK: Recovery
+
+  /// Recovers the packet that is missing among those that are protected.
+  ///
+  /// - Parameter others: all the others, without what was filled in as they left
+  ///   (`HeaderExtensionMap.clearLateValues`).
+  /// - Returns: nil when what comes out is longer than what was protected, or no packet.
+  package func packet(_ sequence: UInt16, ssrc: UInt32, from others: [[UInt8]]) -> [UInt8]? {
+    var (first, second, timestamp, length) = (first, second, timestamp, length)
+    var rest = payload
+    for other in others {
+      guard other.count >= RTPHeader.fixedLength else { return nil }
+      first ^= other[0] & 0x3f
+      second ^= other[1]
+      timestamp ^= other.span.bytes.uint32(at: 4)
+      length ^= UInt16(truncatingIfNeeded: other.count - RTPHeader.fixedLength)
+      let shared = min(rest.count, other.count - RTPHeader.fixedLength)
+      for index in 0..<shared { rest[index] ^= other[RTPHeader.fixedLength + index] }
+    }
+    guard Int(length) <= rest.count else { return nil }
+    var writer = ByteWriter()
+    writer.uint8(0x80 | first)
+    writer.uint8(second)
+    writer.uint16(sequence)
+    writer.uint32(timestamp)
+    writer.uint32(ssrc)
+    writer.append(Array(rest[..<Int(length)]))
+    return writer.bytes
+  }
+}
+
+extension HeaderExtensionMap {
+  /// Sets to zero the header extensions that senders and routers fill in as a packet leaves: what
+  /// corrects errors was computed before, without them.
+  ///
+  /// Packets of one stream have extensions of different lengths, so that a value of one may lie
+  /// where another has payload.
+  package func clearLateValues(in packet: inout [UInt8], _ header: RTPHeader) {
+    guard header.extensionProfile != 0 else { return }
+    var elements = HeaderExtensionElements(header)
+    while let (id, value) = elements.next(in: packet.span.bytes) {
+      switch id {
+      case absoluteSendTime, transportSequence, transmissionOffset, laterTransportSequence:
+        for index in value { packet[index] = 0 }
+      case videoTiming:
+        for index in value.dropFirst(Self.videoTimingKept) { packet[index] = 0 }
+      default: break
+      }
+    }
+  }
+
+  /// Of the timing of a frame: flags, and what the encoder and the packetiser did.
+  private static let videoTimingKept = 7
+}
