@@ -111,10 +111,25 @@ enum Finder {
 enum WireSight {
   static func replace(_ path: String, with retake: String) throws {
     let capture = path + ".pcapng"
-    let label = ["--force"]
-    try run(retake, ["export", path, "--pcapng", capture] + label)
-    try run(retake, ["import", capture, "--out", path, "--decode"] + label)
-    try FileManager.default.removeItem(atPath: capture)
+    let descriptions = try descriptions(of: path)
+    try run(retake, ["export", path, "--pcapng", capture, "--force"])
+    let options = descriptions.flatMap { ["--sdp", $0] }
+    try run(retake, ["import", capture, "--out", path, "--decode", "--force"] + options)
+    for file in descriptions + [capture] { try FileManager.default.removeItem(atPath: file) }
+  }
+
+  /// Writes what was signaled into files, as somebody has it who also watches the signaling.
+  private static func descriptions(of path: String) throws -> [String] {
+    let connection = try TakeFile.openForQueries(path)
+    let rows = try connection.prepare(
+      "SELECT DISTINCT message FROM signaling WHERE type IN ('offer', 'answer') LIMIT 20")
+    var files: [String] = []
+    while try rows.step() {
+      let file = "\(path).\(files.count).sdp"
+      try (rows.text(0) ?? "").write(toFile: file, atomically: true, encoding: .utf8)
+      files.append(file)
+    }
+    return files
   }
 
   private static func run(_ program: String, _ arguments: [String]) throws {
