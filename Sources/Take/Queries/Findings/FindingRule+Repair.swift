@@ -145,6 +145,12 @@ extension FindingRule {
           ssrc: stream.ssrc, track: stream.track, direction: .inbound, kind: stream.kind,
           impact: FindingImpact(share: share, count: stream.lost)))
     }
+    return found + findUnrepairedAtPeer(facts, limits)
+  }
+
+  /// The same by the receiver's reports.
+  private static func findUnrepairedAtPeer(_ facts: CallFacts, _ limits: Limits) -> [Detection] {
+    var found: [Detection] = []
     for peer in lonelySenders(facts) {
       for stream in facts.streams
       where stream.peer == peer.number && stream.direction == .outbound && stream.kind == "video"

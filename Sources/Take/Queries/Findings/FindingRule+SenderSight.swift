@@ -242,6 +242,8 @@ extension FindingRule {
         let reports = facts.reports.filter {
           $0.peer == peer.number && $0.direction == .inbound && $0.ssrc == stream.ssrc
         }
+        // Who never names one may not do that at all.
+        guard reports.contains(where: { $0.lastSent != 0 }) else { continue }
         for run in reports.runs(where: { $0.lastSent == $1.lastSent }) {
           guard let first = run.first, let last = run.last, run.count >= 3,
             last.highest &- first.highest >= Int64(saturating: limits["least_packets"])
