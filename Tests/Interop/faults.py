@@ -55,7 +55,15 @@ _ACCEPTED = {
 # A script for the page of a browser that puts another source in the place of one.
 _SOURCES = {
     "silentMicrophone": """
-        const sound = new AudioContext().createMediaStreamDestination();
+        const context = new AudioContext();
+        const sound = context.createMediaStreamDestination();
+        // Without a source that runs there are no samples at all.
+        const source = context.createConstantSource();
+        const nothing = context.createGain();
+        nothing.gain.value = 0;
+        source.connect(nothing).connect(sound);
+        source.start();
+        context.resume();
         const sender = call.connections[0].getSenders().find((one) => one.track?.kind === "audio");
         sender.replaceTrack(sound.stream.getAudioTracks()[0]);
     """,
@@ -223,6 +231,9 @@ async def _with_retake(plan, program, folder, host):
         peer = await open_peer(call, folder)
         identifier, offer = await recorder.make_offer()
         answer = path.signaled(await peer.answer(path.signaled(offer, 0)), 1)
+        if plan.kind == "silentMicrophone":
+            # From the beginning: who was heard once may listen.
+            await peer.change(_SOURCES["silentMicrophone"])
         await recorder.answer(identifier, answer)
         await _connected([peer])
         await _run_fault(plan, path, [None, peer])
@@ -305,7 +316,6 @@ async def _run_fault(plan, path, peers):
     """Lets the call go on with its fault in the middle, and a pause after it, in which reports
     come."""
     if plan.kind == "silentMicrophone":
-        await peers[plan.culprit].change(_SOURCES["silentMicrophone"])
         await asyncio.sleep(plan.length)
         return
     await asyncio.sleep(plan.begin)
