@@ -125,19 +125,20 @@ package struct SenderFacts: Sendable {
       roundTrips[check.peer, default: []].append(
         RoundTrip(at: answered, nanoseconds: answered &- check.at))
     }
-    var sent: [Int64: [(compact: Int64, at: Int64)]] = [:]
+    // When each report was sent, by its peer and the time that it states.
+    var sent: [Int64: [Int64: Int64]] = [:]
     for report in facts.senderReports where report.direction == .outbound {
-      sent[report.peer, default: []].append((report.compactTime, report.at))
+      sent[report.peer, default: [:]][report.compactTime] = report.at
     }
     var told: Set<[Int64]> = []
     for report in facts.reports where report.direction == .inbound && report.lastSent != 0 {
       // Blocks of one packet answer the same report.
       guard told.insert([report.peer, report.at, report.lastSent]).inserted,
-        let own = sent[report.peer]?.last(where: {
-          $0.at <= report.at && abs($0.compact &- report.lastSent) <= 2
-        })
+        // Microseconds round its fraction.
+        let own = (-2...2).lazy.compactMap({ sent[report.peer]?[report.lastSent &+ $0] }).first,
+        own <= report.at
       else { continue }
-      let length = report.at &- own.at &- report.sinceLastSent *| 1_000_000_000 / 65_536
+      let length = report.at &- own &- report.sinceLastSent *| 1_000_000_000 / 65_536
       guard length >= 0 else { continue }
       roundTrips[report.peer, default: []].append(RoundTrip(at: report.at, nanoseconds: length))
     }
