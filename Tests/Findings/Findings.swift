@@ -7,9 +7,9 @@ import Foundation
 ///     findings --seed 7 --faults 40 --good 10 --folder .build/findings
 ///
 /// With `--only KIND` every call has that fault, and `--seen WHO` chooses who records it; with
-/// `--keep` the takes stay, and `--show` prints all findings of each. It ends with 1 where the first
-/// finding names the fault in fewer than nine of ten calls, where a fault is not named, or where a
-/// good call has a finding that is worse than "low".
+/// `--keep` the takes stay, and `--show` prints all findings of each. It ends with 1 where the
+/// first finding names the fault in fewer than nine of ten calls, where a fault is not named, or
+/// where a good call has a finding that is worse than "low".
 @main
 struct Findings {
   private var seed: UInt64 = 1

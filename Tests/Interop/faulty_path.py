@@ -65,7 +65,7 @@ class FaultyPath(LossyPath):
         waits = self._waits(end, data, now) if self._is_on else [0]
         for wait in waits:
             at = now + self._WAY + self._SPREAD * self._chance.random() + abs(wait)
-            # A packet with a wait below zero is overtaken. Of two at one time either might be first.
+            # One with a wait below zero is overtaken. Of two at one time either might be first.
             if wait >= 0:
                 at = self._leaves[end] = max(self._leaves[end] + 1e-6, at)
             asyncio.get_running_loop().call_at(at, self._leave, 1 - end, data)

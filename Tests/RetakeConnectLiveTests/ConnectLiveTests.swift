@@ -378,7 +378,7 @@ import Testing
       number += 1
       return view.videoFrame != nil
     }
-    // The next one cannot begin for five seconds: it is asked for at once, however slow the machine.
+    // The next one cannot begin for five seconds: it is asked for at once, on any machine.
     await on(anna) {
       $0.stopScreenSharing()
       $0.startScreenSharing(group)

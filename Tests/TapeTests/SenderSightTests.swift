@@ -23,7 +23,7 @@ struct SenderSightTests {
     (.bottleneck, "standing-queue", ["path-became-longer", "high-jitter", "reordering"]),
     (.dataBehindLoss, "data-behind-loss", ["path-dead"]),
     (.rtcpLost, "rtcp-silence", ["sent-not-arriving", "loss-at-peer"]),
-    (.jitter, "high-jitter", ["standing-queue", "path-became-longer"]),
+    (.jitter, "high-jitter", ["standing-queue"]),
     (.repairsLost, "repairs-missing", ["reordering", "no-repair"]),
   ])
   func aSenderAloneNamesIt(kind: FaultKind, id: String, others: [String]) throws {

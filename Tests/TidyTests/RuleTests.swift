@@ -1,8 +1,8 @@
 import Foundation
 import Testing
 
-/// Every rule of `findings` has a test in which it fires, and one, nearly the same, in which it does
-/// not.
+/// Every rule of `findings` has a test in which it fires, and one, nearly the same, in which it
+/// does not.
 struct RuleTests {
   /// Rules that are no rows of a list of cases, each with the test in which it fires and the one in
   /// which it does not; a test that has both stands twice.

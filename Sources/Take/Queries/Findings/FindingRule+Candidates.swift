@@ -117,8 +117,9 @@ extension FindingRule {
 
   /// Telnyx' 33005, where it did harm.
   ///
-  /// Within one network, and between public addresses, nobody needs more, and what keeps checks away is something else. Whether two networks have the same
-  /// addresses nobody knows; then `checks-unanswered` says what there is.
+  /// Within one network, and between public addresses, nobody needs more, and what keeps checks
+  /// away is something else. Whether two networks have the same addresses nobody knows; then
+  /// `checks-unanswered` says what there is.
   static let onlyHostCandidates = FindingRule(
     id: "only-host-candidates", severity: .medium, title: "Host candidates alone",
     scope: .connection,

@@ -6,8 +6,8 @@ import Wire
 extension FindingRule {
   /// DTLS 1.2 numbers its records in the clear, so that lost ones show without keys.
   ///
-  /// SCTP sends what was lost again, and all that was sent after it on an ordered channel waits. With
-  /// keys its sender knows by what it sends again, and by gaps in acknowledgements.
+  /// SCTP sends what was lost again, and all that was sent after it on an ordered channel waits.
+  /// With keys its sender knows by what it sends again, and by gaps in acknowledgements.
   static let dataBehindLoss = FindingRule(
     id: "data-behind-loss", severity: .medium, title: "Data channel behind lost packets",
     scope: .flow,

@@ -170,8 +170,8 @@ extension FindingRule {
         found.append(
           Detection(
             "no-repair", peer: peer.number, from: from &- 1_000_000_000, to: to,
-            "the receiver reports \(lost) of \(expected) packets (\(percentage(share)) %) lost, and "
-              + "\(missing) was agreed on",
+            "the receiver reports \(lost) of \(expected) packets (\(percentage(share)) %) lost, "
+              + "and \(missing) was agreed on",
             ssrc: stream.ssrc, track: stream.track, direction: .outbound, kind: stream.kind,
             impact: FindingImpact(share: share, count: lost)))
       }

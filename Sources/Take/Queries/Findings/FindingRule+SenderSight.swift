@@ -178,13 +178,16 @@ extension FindingRule {
       for queue in queues where queue.isStep {
         let (lost, expected) = facts.lossAtPeer(of: peer.number, queue.from, queue.to)
         guard Double(queue.to &- queue.from) >= limits["least_seconds"] * 1e9,
-          lost < 4 || lost *| 50 < expected
+          lost < 4 || lost *| 50 < expected,
+          isConfirmed(queue, of: peer, on: limits["least_ms"] * 1e6, facts),
+          !isJitter(queue, of: peer.number, facts)
         else { continue }
         found.append(
           Detection(
             "path-became-longer", peer: peer.number, from: queue.from,
             to: min(queue.to, facts.end),
-            "every packet took \(queue.wait / 1000) ms more than before, by the receiver's feedback",
+            "every packet took \(queue.wait / 1000) ms more than before, by the receiver's "
+              + "feedback",
             direction: .outbound, impact: FindingImpact(delay: Double(queue.wait) / 1000),
             severity: Double(queue.wait) / 1000 >= limits["medium_ms"] ? .medium : .low))
       }
@@ -257,8 +260,8 @@ extension FindingRule {
           found.append(
             Detection(
               "rtcp-silence", peer: peer.number, from: since, to: last.at,
-              "none of \(missed.count) sender reports arrived, by \(run.count) reports of the other "
-                + "side, while media did",
+              "none of \(missed.count) sender reports arrived, by \(run.count) reports of the "
+                + "other side, while media did",
               direction: .outbound, impact: FindingImpact(count: Int64(missed.count)),
               severity: .medium))
         }

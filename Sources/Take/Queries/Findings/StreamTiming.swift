@@ -90,8 +90,8 @@ package struct StreamTiming: Sendable {
       begin(at)
       return Step(numbers: numbers, lateness: 0)
     }
-    // Packets that waited come one after another, each by its own length nearer at most: one that is
-    // farther ahead has another time of its sender's clock, which stood still or lost samples.
+    // Packets that waited come one after another, each by its own length nearer at most: one that
+    // is farther ahead has another time of its sender's clock, which stood still or lost samples.
     let isAnew = numbers == 1 && late <= -Self.leap
     if passed >= Self.pause || abs(numbers) >= 3000 || isAnew {
       begin(at)
