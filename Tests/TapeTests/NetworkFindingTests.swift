@@ -29,7 +29,7 @@ struct NetworkFindingTests {
       .openRestart, ["restart-unfinished"],
       not: ["negotiation-open", "renegotiation-storm", "duplicate-lines"]),
     Case(
-      .rejectedSection, ["section-rejected"], not: ["direction-refused", "payload-type-unknown"]),
+      .rejectedSection, ["section-rejected"], not: ["direction-refused"]),
     Case(.unwantedMedia, ["direction-refused"], not: ["section-rejected"]),
     Case(.remappedPayloadType, ["payload-type-unknown"]),
     Case(.doubledLines, ["duplicate-lines"]),
@@ -46,7 +46,7 @@ struct NetworkFindingTests {
     Case(.noCandidates, ["no-remote-candidates"], not: ["name-unresolved"]),
     Case(.narrowBottleneck, ["standing-queue"], not: ["path-became-longer", "clock-drift"]),
     Case(.jitter, ["high-jitter"], not: ["standing-queue", "path-became-longer"]),
-    Case(.duplicates, ["duplicates"], not: ["reordering", "srtp-refused"]),
+    Case(.duplicates, ["duplicates"], not: ["reordering"]),
     Case(.reordered, ["reordering"], not: ["duplicates", "data-behind-loss"]),
     Case(.lossWithoutRepair, ["no-repair"], not: ["repairs-missing", "nack-storm"]),
     Case(.heavyLoss, ["nack-storm"], not: ["no-repair"]),

@@ -22,6 +22,7 @@ struct RuleTests {
       "disconnected", "FindingTests/aSilentPathIsADisconnection",
       "FindingTests/aDeadPathIsNoPathThatGoesOneWay"
     ),
+    good("srtp-refused"), good("payload-type-unknown"),
     both("ice-flapping", "FindingTests/aRelayInUseAndAPairThatFlapsAreTold"),
     (
       "relay-in-use", "FindingTests/aRelayInUseAndAPairThatFlapsAreTold",
@@ -72,6 +73,14 @@ struct RuleTests {
 
   private static func both(_ rule: String, _ test: String) -> (String, String, String) {
     (rule, test, test)
+  }
+
+  /// A rule that a scene has, and a call without a fault has not.
+  private static func good(_ rule: String) -> (String, String, String) {
+    (
+      rule, "NetworkFindingTests/aFaultIsNamedAndItsLikeIsNot",
+      "FindingTests/aGoodCallHasNoProblems"
+    )
   }
 
   /// A rule about what is put in wrongly, which is silent where that is meant.
