@@ -98,23 +98,33 @@ fuzz: deps deps-test
 	RETAKE_MUTATIONS_EACH=$(FUZZ) $(RUN) --filter 'AnyBytesTests|^RoomTests\.DamageTests'
 
 # ALTERED takes that somebody altered (bits, values, types, counters, schema, JSON, and with a digest
-# chain made anew) through every verb that reads takes; what `make test` does with a few.
+# chain made anew) through every verb that reads takes, or VERBS=findings,summary alone; what
+# `make test` does with a few.
 ALTERED ?= 10000
 ALTERED_FROM ?= 0
+VERBS ?=
 altered: deps
 	$(RELEASE) --product altered
 	.build/release/altered --from $(ALTERED_FROM) --count $(ALTERED) --steps 120 --folder .build/altered \
+		$(if $(VERBS),--only $(VERBS)) \
 		Captures/virtual-heavy-loss.take Captures/chromium-peer-offers.take \
 		Captures/observed-aiortc.take Captures/observed-clear-h264.take Captures/janus-room.take
 
 # Calls with one known fault each and calls in which nothing is wrong, drawn from SEED, and whether
-# the first finding of each names its fault: two seconds a call.
+# the first finding of each names its fault: two seconds a call in virtual time, and REAL calls of
+# browsers and other stacks, half a minute each.
 SEED ?= 1
 FAULTS ?= 40
 GOOD ?= 10
-findings: deps
+REAL ?= 10
+findings: deps $(if $(filter 0,$(REAL)),,deps-interop $(VENV)/ready)
 	$(BUILD) --product findings
 	.build/debug/findings --seed $(SEED) --faults $(FAULTS) --good $(GOOD) --folder .build/findings
+ifneq ($(REAL),0)
+	$(BUILD) --product retake
+	$(VENV)/bin/python Tests/Interop/faults.py --retake .build/debug/retake --seed $(SEED) \
+		--calls $(REAL)
+endif
 
 # Hostile requests to record serve, to its rooms and to open, HOSTILE to each; a hundred of them are
 # part of `make test`.

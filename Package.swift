@@ -152,7 +152,7 @@ let package = Package(
         "Stats", "Observer", "AudioSession", "Room", "CSQLite", "CDTLS", "CCharLS", "CFiles",
         "CProcess",
       ]),
-    module("Take/Queries", ["Wire", "Crypto", "RTP", "Media", "Stats", "Tape"]),
+    module("Take/Queries", ["Wire", "Crypto", "RTP", "Media", "Stats", "Observer", "Tape"]),
     module(
       "Take/Page",
       ["Wire", "Crypto", "RTP", "Stats", "MediaFiles", "Tape", "Queries", "CZlib", "CFiles"],

@@ -12,6 +12,8 @@ import Tape
 ///
 /// With `--verbs 6` each take goes through six of them by turns, and more takes through all.
 ///
+/// With `--only findings,summary` no other verbs run, and nothing has to be noticed.
+///
 /// With `--write` they stay in the folder, and no verb runs: for `Tests/Altered/serve.py`.
 @main
 struct AlteredTakes {
@@ -20,6 +22,7 @@ struct AlteredTakes {
   private var count: UInt64 = 1_000
   private var steps = 400
   private var verbs = Int.max
+  private var only: Set<String> = []
   private var onlyWrites = false
   private var sources: [String] = []
 
@@ -33,6 +36,8 @@ struct AlteredTakes {
       case "--count": takes.count = words.popFirst().flatMap { UInt64($0) } ?? 0
       case "--steps": takes.steps = words.popFirst().flatMap { Int($0) } ?? 0
       case "--verbs": takes.verbs = words.popFirst().flatMap { Int($0) } ?? 0
+      case "--only":
+        takes.only = Set((words.popFirst() ?? "").split(separator: ",").map(String.init))
       case "--write": takes.onlyWrites = true
       default: takes.sources.append(word)
       }
@@ -63,7 +68,7 @@ struct AlteredTakes {
       let altered = try alterations.write(number, to: take)
       let run = VerbRun(
         take: take, other: bases[0], folder: folder, number: number, count: verbs,
-        replays: altered.mustBeNoticed)
+        replays: altered.mustBeNoticed, only: only)
       let outcome = try run.outcome()
       verbsRun += outcome.statuses.count
       refused += outcome.statuses.count { $0.status != 0 }

@@ -20,16 +20,20 @@ struct VerbRun {
   ///   - number: that of the take, which chooses among the command lines.
   ///   - count: how many of them are run.
   ///   - replays: whether a replay is one of them in any case.
-  init(take: String, other: String, folder: String, number: UInt64, count: Int, replays: Bool) {
+  ///   - only: the verbs that are run; empty for all.
+  init(
+    take: String, other: String, folder: String, number: UInt64, count: Int, replays: Bool,
+    only: Set<String> = []
+  ) {
     (self.take, self.other, self.folder) = (take, other, folder)
-    let all = Self.all(take, other, folder)
+    let all = Self.all(take, other, folder).filter { only.isEmpty || only.contains($0[0]) }
     guard count < all.count else {
       lines = all
       return
     }
     var chance = Chance(number ^ 0x7e57)
     var left = Array(all.indices)
-    var chosen: Set<Int> = replays ? [0] : []
+    var chosen: Set<Int> = replays && only.isEmpty ? [0] : []
     while chosen.count < count, !left.isEmpty {
       chosen.insert(left.remove(at: chance.below(left.count)))
     }

@@ -1,8 +1,12 @@
 /// Which findings name which fault: the judge goes by their ids alone.
 package enum AcceptedFindings {
-  /// The ids of findings that name a fault.
-  package static func of(_ kind: FaultKind) -> Set<String> {
-    connection[kind] ?? path[kind] ?? media[kind] ?? []
+  /// The ids of findings that name a fault to who recorded it.
+  package static func of(_ kind: FaultKind, recorded: Int?, culprit: Int) -> Set<String> {
+    // Whose process stood still is said by who it is: a process does not see its own end of it.
+    if kind == .ownProcess || kind == .peerProcess {
+      return recorded == nil || recorded == culprit ? ["process-starved"] : ["peer-starved"]
+    }
+    return connection[kind] ?? path[kind] ?? media[kind] ?? []
   }
 
   private static let path: [FaultKind: Set<String>] = [
@@ -26,7 +30,7 @@ package enum AcceptedFindings {
   private static let connection: [FaultKind: Set<String>] = [
     .turnRefused: ["turn-refused", "turn-refused-seen"],
     .wrongFingerprint: ["fingerprint-mismatch", "dtls-failed"],
-    .noPair: ["checks-unanswered", "only-host-candidates"],
+    .noPair: ["checks-unanswered"],
     .unresolvedName: ["name-unresolved"],
     .rejectedSection: ["section-rejected", "refused-section"],
     .inactiveDirection: ["direction-refused"],
@@ -35,8 +39,6 @@ package enum AcceptedFindings {
     .noRepairs: ["no-repair"],
     .renegotiations: ["renegotiation-storm"],
     .unknownPayloadType: ["payload-type-unknown"],
-    .ownProcess: ["process-starved"],
-    .peerProcess: ["peer-starved"],
     .clockSkew: ["clock-drift"],
     .sequenceRestart: ["sequence-restart"],
     .unevenTimes: ["uneven-timestamps"],

@@ -14,6 +14,17 @@ package enum FaultKind: String, CaseIterable, Sendable {
   case requestsUnanswered, dataBehindLoss
 }
 
+/// Who recorded a call with a fault.
+package enum FaultSight: String, CaseIterable, Sendable {
+  /// The end whose media, path or process it is; the other end; both in one take.
+  case culprit, victim, both
+  /// Somebody on the way, between each of both ends and its network, who has the keys.
+  case wireOfCulprit, wireOfVictim
+
+  /// The wire is written out of the take of the end beside it.
+  package var isWire: Bool { self == .wireOfCulprit || self == .wireOfVictim }
+}
+
 /// A call in which one thing goes wrong: what, how badly, when, for whom, and who recorded it.
 package struct FaultPlan: Sendable {
   package let kind: FaultKind
@@ -34,7 +45,10 @@ package struct FaultPlan: Sendable {
   /// Draws the plan of a fault.
   ///
   /// - Parameter severity: how badly; nil draws it.
-  package init(_ kind: FaultKind, seed: UInt64, severity: Int? = nil) {
+  /// - Parameter sight: who records it; nil draws one of those that can see it.
+  package init(
+    _ kind: FaultKind, seed: UInt64, severity: Int? = nil, sight: FaultSight? = nil
+  ) {
     let chance = Chance(seed, "plan \(kind.rawValue)")
     self.kind = kind
     self.seed = seed
@@ -44,7 +58,14 @@ package struct FaultPlan: Sendable {
     let drawn = chance.below(1_001)
     self.severity = severity ?? drawn
     let sides = kind.sides(culprit)
-    recorded = sides[chance.below(sides.count)]
+    let drawnSide = sides[chance.below(sides.count)]
+    recorded =
+      switch sight {
+      case .culprit?, .wireOfCulprit?: culprit
+      case .victim?, .wireOfVictim?: 1 - culprit
+      case .both?: nil
+      case nil: drawnSide
+      }
   }
 
   /// A value between two, as bad as the plan says.

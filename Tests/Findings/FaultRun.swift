@@ -24,26 +24,40 @@ struct FaultRun {
   let seed: UInt64
   let keeps: Bool
   let shows: Bool
+  /// Who records the faults; nil for whom the seed draws.
+  let sight: FaultSight?
+  /// The program that makes a take of the wire.
+  let retake: String
+
+  /// How often a call is drawn whose fault touched too little.
+  private static let attempts: UInt64 = 40
 
   /// A call with a fault, drawn again until the fault touched enough.
   func faulty(_ kind: FaultKind, number: UInt64) throws -> JudgedCall {
     let began = Date()
     var severity = ""
+    var (recorded, culprit): (Int?, Int) = (nil, 0)
     let path = "\(folder)/\(number)-\(kind.rawValue).take"
-    for attempt: UInt64 in 0..<8 {
+    for attempt: UInt64 in 0..<Self.attempts {
       try? FileManager.default.removeItem(atPath: path)
-      let plan = FaultPlan(kind, seed: seed &* 1_000_003 &+ number &* 101 &+ attempt)
+      let plan = FaultPlan(
+        kind, seed: seed &* 1_000_003 &+ number &* 101 &+ attempt, sight: sight)
       let made = try FaultyCall.make(plan, path: path)
+      (recorded, culprit) = (plan.recorded, plan.culprit)
       severity =
         made.severity + " (\(["alice", "bob"][plan.culprit])"
         + (plan.recorded.map { ", seen by \(["alice", "bob"][$0])" } ?? "") + ")"
       if made.isTouched { break }
       severity += " [too little]"
     }
+    if sight?.isWire == true {
+      severity += ", on the wire"
+      try WireSight.replace(path, with: retake)
+    }
     let findings = try Finder.findings(of: path)
     if shows { print(try TakeFindings(path: path).text()) }
     if !keeps { try? FileManager.default.removeItem(atPath: path) }
-    let accepted = AcceptedFindings.of(kind)
+    let accepted = AcceptedFindings.of(kind, recorded: recorded, culprit: culprit)
     let place = findings.firstIndex { accepted.contains($0.id) }
     let verdict: JudgedCall.Verdict =
       switch place {
@@ -89,6 +103,46 @@ enum Finder {
         id: finding.id, isLoud: finding.severity > .low,
         text: "\(finding.id) (\(finding.severity.name)"
           + (symptoms.isEmpty ? ")" : "; \(symptoms.joined(separator: ", ")))"))
+    }
+  }
+}
+
+/// Makes the take of an end into that of somebody who saw its packets and has the keys.
+enum WireSight {
+  static func replace(_ path: String, with retake: String) throws {
+    let capture = path + ".pcapng"
+    let descriptions = try descriptions(of: path)
+    try run(retake, ["export", path, "--pcapng", capture, "--force"])
+    let options = descriptions.flatMap { ["--sdp", $0] }
+    try run(retake, ["import", capture, "--out", path, "--decode", "--force"] + options)
+    for file in descriptions + [capture] { try FileManager.default.removeItem(atPath: file) }
+  }
+
+  /// Writes what was signaled into files, as somebody has it who also watches the signaling.
+  private static func descriptions(of path: String) throws -> [String] {
+    let connection = try TakeFile.openForQueries(path)
+    let rows = try connection.prepare(
+      "SELECT DISTINCT message FROM signaling WHERE type IN ('offer', 'answer') LIMIT 20")
+    var files: [String] = []
+    while try rows.step() {
+      let file = "\(path).\(files.count).sdp"
+      try (rows.text(0) ?? "").write(toFile: file, atomically: true, encoding: .utf8)
+      files.append(file)
+    }
+    return files
+  }
+
+  private static func run(_ program: String, _ arguments: [String]) throws {
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: program)
+    process.arguments = arguments
+    process.standardOutput = FileHandle.nullDevice
+    try process.run()
+    process.waitUntilExit()
+    guard process.terminationStatus == 0 else {
+      throw CocoaError(
+        .executableLoad,
+        userInfo: [NSLocalizedDescriptionKey: "\(program) \(arguments) ended with an error"])
     }
   }
 }

@@ -6,10 +6,10 @@ import Foundation
 ///
 ///     findings --seed 7 --faults 40 --good 10 --folder .build/findings
 ///
-/// With `--only KIND` every call has that fault; with `--keep` the takes stay, and `--show` prints
-/// all findings of each. It ends with 1 where
-/// the first finding names the fault in fewer than nine of ten calls, where a fault is not named,
-/// or where a good call has a finding that is worse than "low".
+/// With `--only KIND` every call has that fault, and `--seen WHO` chooses who records it; with
+/// `--keep` the takes stay, and `--show` prints all findings of each. It ends with 1 where the
+/// first finding names the fault in fewer than nine of ten calls, where a fault is not named, or
+/// where a good call has a finding that is worse than "low".
 @main
 struct Findings {
   private var seed: UInt64 = 1
@@ -19,6 +19,8 @@ struct Findings {
   private var only: [FaultKind] = []
   private var keeps = false
   private var shows = false
+  private var sight: FaultSight?
+  private var retake = ".build/debug/retake"
 
   static func main() throws {
     var findings = Findings()
@@ -34,8 +36,12 @@ struct Findings {
         findings.only = names.compactMap { FaultKind(rawValue: String($0)) }
       case "--keep": findings.keeps = true
       case "--show": findings.shows = true
+      case "--seen": findings.sight = words.popFirst().flatMap { FaultSight(rawValue: $0) }
+      case "--retake": findings.retake = words.popFirst() ?? ""
       default:
-        print("findings: \(word) is none of --seed --faults --good --folder --only --keep --show")
+        print(
+          "findings: \(word) is none of --seed --faults --good --folder --only --seen --keep --show"
+        )
         exit(2)
       }
     }
@@ -45,7 +51,8 @@ struct Findings {
   /// Whether the bar was reached.
   private func run() throws -> Bool {
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-    let run = FaultRun(folder: folder, seed: seed, keeps: keeps, shows: shows)
+    let run = FaultRun(
+      folder: folder, seed: seed, keeps: keeps, shows: shows, sight: sight, retake: retake)
     let chance = Chance(seed, "kinds")
     var kinds: [FaultKind] = []
     while kinds.count < faults {

@@ -56,7 +56,8 @@ package struct FindingExplainer {
   package func explain(progress: (String, Instant) -> Void) throws(TapeError) -> [Int: String] {
     let wanted = findings.enumerated().map { (index: $0.offset, places: places(of: $0.element)) }
       .filter { !$0.places.isEmpty }
-    guard !wanted.isEmpty else { return [:] }
+    let unseen = findingsOfOthers()
+    guard !wanted.isEmpty else { return unseen }
     let recorded = try run(FreeRun.Changes(), "as recorded", progress)
     guard !recorded.isEmpty else {
       return Dictionary(
@@ -84,7 +85,21 @@ package struct FindingExplainer {
     return Dictionary(
       uniqueKeysWithValues: wanted.map {
         ($0.index, words($0.places, recorded, delivered, lost.count, buffered))
-      })
+      }
+    ).merging(unseen) { one, _ in one }
+  }
+
+  /// Findings of what another end suffers, which the take does not have.
+  private func findingsOfOthers() -> [Int: String] {
+    var texts: [Int: String] = [:]
+    for (index, finding) in findings.enumerated()
+    where finding.severity >= .medium && places(of: finding).isEmpty
+      && finding.detections.allSatisfy({ $0.direction == .outbound && $0.kind != "data" })
+      && [.stream, .flow].contains(finding.scope)
+    {
+      texts[index] = "not explained: what the other side saw and heard is not in the take"
+    }
+    return texts
   }
 
   private func words(

@@ -33,7 +33,7 @@ extension CallFacts {
       """
       SELECT rtcp.peer, rtcp.at_ns, rtcp.direction, each.value ->> '$.ssrc',
         each.value ->> '$.fraction_lost', each.value ->> '$.lost', each.value ->> '$.highest',
-        each.value ->> '$.jitter'
+        each.value ->> '$.jitter', each.value ->> '$.lsr', each.value ->> '$.dlsr'
       FROM rtcp, json_each(rtcp.fields, '$.blocks') AS each
       WHERE rtcp.type IN ('sr', 'rr') ORDER BY rtcp.row LIMIT \(Self.most)
       """)
@@ -43,8 +43,15 @@ extension CallFacts {
         Report(
           peer: rows.integer(0), at: rows.integer(1), direction: direction, ssrc: rows.integer(3),
           fractionLost: Double(rows.integer(4)) / 256, lost: rows.integer(5),
-          highest: rows.integer(6), jitter: rows.integer(7)))
+          highest: rows.integer(6), jitter: rows.integer(7),
+          lastSent: rows.integer(8) & 0xffff_ffff, sinceLastSent: rows.integer(9) & 0xffff_ffff))
     }
+    let times = try connection.prepare(
+      """
+      SELECT peer, at_ns FROM rtcp WHERE type IN ('sr', 'rr') AND direction = 'in'
+      ORDER BY row LIMIT \(Self.most)
+      """)
+    while try times.step() { reportTimes[times.integer(0), default: []].append(times.integer(1)) }
   }
 
   private mutating func readSenderReports(_ connection: borrowing SQLiteConnection)

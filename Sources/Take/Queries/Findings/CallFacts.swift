@@ -197,6 +197,10 @@ package struct CallFacts: Sendable {
     package var highest: Int64
     /// In units of the stream's clock.
     package var jitter: Int64
+    /// The middle of the NTP time of the last sender report that it got, 0 for none, and how long
+    /// ago that was, in units of 1/65,536 s.
+    package var lastSent: Int64 = 0
+    package var sinceLastSent: Int64 = 0
   }
 
   /// A sender report.
@@ -282,6 +286,8 @@ package struct CallFacts: Sendable {
   package var demands: [Demand] = []
   package var reports: [Report] = []
   package var senderReports: [SenderReport] = []
+  /// When reports came to each peer, with blocks or without, in order.
+  package var reportTimes: [Int64: [Int64]] = [:]
   package var tracks: [Track] = []
   /// What could not be seen, each kind once.
   package var unseen: [String] = []

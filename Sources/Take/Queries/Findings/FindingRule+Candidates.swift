@@ -105,7 +105,21 @@ extension FindingRule {
       WHERE own.has_four + theirs.has_four = 1 AND own.has_six + theirs.has_six = 1
       """)
 
-  /// Telnyx' 33005, where it did harm: in one network nobody needs more.
+  /// Addresses that only their own network reaches (RFC 1918, RFC 3927, RFC 4193, RFC 6598), and
+  /// names of RFC 8828, which hide such.
+  private static let isPrivate = """
+    (address LIKE '10.%' OR address LIKE '192.168.%' OR address LIKE '169.254.%'
+            OR address LIKE '172.%' AND CAST(substr(address, 5) AS INTEGER) BETWEEN 16 AND 31
+            OR address LIKE '100.%' AND CAST(substr(address, 5) AS INTEGER) BETWEEN 64 AND 127
+            OR address LIKE 'fe80:%' OR address LIKE 'fc__:%' OR address LIKE 'fd__:%'
+            OR address LIKE '%.local')
+    """
+
+  /// Telnyx' 33005, where it did harm.
+  ///
+  /// Within one network, and between public addresses, nobody needs more, and what keeps checks
+  /// away is something else. Whether two networks have the same addresses nobody knows; then
+  /// `checks-unanswered` says what there is.
   static let onlyHostCandidates = FindingRule(
     id: "only-host-candidates", severity: .medium, title: "Host candidates alone",
     scope: .connection,
@@ -120,6 +134,19 @@ extension FindingRule {
         known AS (
           SELECT peer, type, group_concat(DISTINCT candidate_type) AS types
           FROM candidate WHERE candidate_type <> 'prflx' GROUP BY peer, type
+        ),
+        -- Addresses that differ in their last part alone are of one network.
+        near AS (
+          SELECT own.peer AS peer FROM candidate AS own JOIN candidate AS theirs
+            ON theirs.peer = own.peer AND theirs.type = 'remote-candidate'
+              AND own.address NOT LIKE '%.local'
+              AND rtrim(lower(theirs.address), '0123456789abcdef')
+                = rtrim(lower(own.address), '0123456789abcdef')
+          WHERE own.type = 'local-candidate'
+        ),
+        public AS (
+          SELECT peer FROM candidate WHERE NOT \(isPrivate)
+          GROUP BY peer HAVING count(DISTINCT type) = 2
         )
       SELECT unconnected.peer AS peer, from_ns, to_ns,
         'both sides have addresses of their own network alone: neither a STUN nor a TURN server '
@@ -130,6 +157,8 @@ extension FindingRule {
           ON theirs.peer = unconnected.peer AND theirs.type = 'remote-candidate'
       WHERE own.types = 'host' AND theirs.types = 'host'
         AND to_ns - from_ns >= :least_ms * 1000000
+        AND unconnected.peer NOT IN (SELECT peer FROM near)
+        AND unconnected.peer NOT IN (SELECT peer FROM public)
         AND unconnected.peer IN (
           SELECT peer FROM candidate_pair GROUP BY peer HAVING max(requests_sent) > 0)
       """)
@@ -154,7 +183,12 @@ extension FindingRule {
         sum(sent > 0) || iif(sum(sent > 0) = 1, ' pair was', ' pairs were')
           || ' checked for ' || round((to_ns - from_ns) / 1e9, 1)
           || ' s, and no check was answered'
-          || iif(sum(came) > 0, '; checks of the other side came', '') AS evidence,
+          || iif(sum(came) > 0, '; checks of the other side came', '')
+          || iif(unconnected.peer IN (
+            SELECT peer FROM candidate WHERE candidate_type <> 'prflx'
+            GROUP BY peer HAVING max(candidate_type <> 'host') = 0 AND count(DISTINCT type) = 2
+          ), '; both sides have host candidates alone, which reach each other in one network only',
+            '') AS evidence,
         sum(sent > 0) AS count
       FROM unconnected JOIN pair ON pair.peer = unconnected.peer
       WHERE to_ns - from_ns >= :least_ms * 1000000

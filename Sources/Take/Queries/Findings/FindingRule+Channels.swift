@@ -7,6 +7,7 @@ extension FindingRule {
   /// DTLS 1.2 numbers its records in the clear, so that lost ones show without keys.
   ///
   /// SCTP sends what was lost again, and all that was sent after it on an ordered channel waits.
+  /// With keys its sender knows by what it sends again, and by gaps in acknowledgements.
   static let dataBehindLoss = FindingRule(
     id: "data-behind-loss", severity: .medium, title: "Data channel behind lost packets",
     scope: .flow,
@@ -48,7 +49,45 @@ extension FindingRule {
           direction: .inbound, kind: "data",
           impact: FindingImpact(share: share, count: records.lost)))
     }
+    for way in facts.network.channels.ways {
+      let isLonely = facts.peer(way.peer).map { $0.other == nil || $0.isObserved } ?? true
+      // Without the numbers of DTLS 1.2 a receiver knows it by those of the chunks.
+      let isCounted = facts.network.datagrams.records.contains {
+        $0.peer == way.peer && $0.direction == .inbound
+      }
+      guard way.direction == .outbound ? isLonely : !isCounted else { continue }
+      found += dataLoss(way, facts, limits)
+    }
     return found
+  }
+
+  /// What acknowledgements with gaps and chunks that were sent again say.
+  private static func dataLoss(
+    _ way: ChannelFacts.Way, _ facts: CallFacts, _ limits: Limits
+  ) -> [Detection] {
+    let isSent = way.direction == .outbound
+    let missing = isSent ? way.repeated : max(way.skipped, way.repeated)
+    let share = Double(missing) / Double(max(1, way.chunks +| way.repeated))
+    guard share >= limits["least_share"], Double(missing) >= limits["least_lost"],
+      !isSent || Double(way.withGaps) >= limits["least_lost"]
+    else { return [] }
+    var words =
+      isSent
+      ? "\(way.repeated) of \(way.chunks) chunks (\(percentage(share)) %) were sent again"
+      : "\(missing) of \(way.chunks) chunks (\(percentage(share)) %) came after later ones"
+    if isSent {
+      words += ", and \(way.withGaps) of \(way.acknowledgements) acknowledgements had gaps"
+    }
+    if way.longestRepeat >= 500_000_000 {
+      words += "; one was sent again after \(way.longestRepeat / 1_000_000) ms"
+    }
+    let from = max(0, way.firstTrouble)
+    return [
+      Detection(
+        "data-behind-loss", peer: way.peer, from: from, to: max(from, way.lastTrouble), words,
+        direction: way.direction, kind: "data",
+        impact: FindingImpact(share: share, count: missing))
+    ]
   }
 
   /// How long the slowest message took, where both ends are in the take.

@@ -29,7 +29,11 @@ extension FindingRule {
   ) throws(SQLiteError) -> [Detection] {
     var found: [Detection] = []
     for (place, stream) in facts.streams.enumerated()
-    where stream.direction == .inbound && stream.role == .media && stream.kind == "audio" {
+    where stream.role == .media && stream.kind == "audio" {
+      // A sender's own clock shows in what it sends, too; an observer has both ends of each packet.
+      guard stream.direction == .inbound || facts.peer(stream.peer)?.isObserved != true else {
+        continue
+      }
       let all = facts.network.timings[place].seconds.filter { $0.packets >= 5 }
       guard let part = longestPart(all), part.count >= Int(saturating: limits["least_seconds"]),
         let first = part.first, let last = part.last
@@ -44,10 +48,11 @@ extension FindingRule {
         Detection(
           "clock-drift", peer: stream.peer, from: first.second *| 1_000_000_000,
           to: min(stream.last, (last.second +| 1) *| 1_000_000_000),
-          "its samples came \(Int64(saturating: abs(parts))) ppm too "
+          "its samples \(stream.direction == .inbound ? "came" : "were captured") "
+            + "\(Int64(saturating: abs(parts))) ppm too "
             + "\(parts > 0 ? "slowly" : "fast"): \(rounded(total)) ms in "
             + "\(last.second - first.second) s",
-          ssrc: stream.ssrc, track: stream.track, direction: .inbound, kind: stream.kind,
+          ssrc: stream.ssrc, track: stream.track, direction: stream.direction, kind: stream.kind,
           impact: FindingImpact(delay: total),
           severity: abs(parts) >= limits["medium_ppm"] ? .medium : .low))
     }

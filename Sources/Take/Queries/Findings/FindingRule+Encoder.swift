@@ -240,12 +240,15 @@ extension FindingRule {
   ) throws(SQLiteError) -> [Detection] {
     let least = Int64(saturating: limits["least_pause"] * 1e9)
     var found: [Detection] = []
-    let layers = facts.streams.filter {
-      $0.direction == .outbound && $0.role == .media && $0.kind == "video" && $0.track != nil
+    // A receiver of several layers sees it too, where the take does not have their sender.
+    let layers = facts.streams.filter { stream in
+      stream.role == .media && stream.kind == "video" && stream.track != nil
+        && (stream.direction == .outbound || facts.peer(stream.peer)?.other == nil)
     }
     for layer in layers {
       let others = layers.filter {
         $0.peer == layer.peer && $0.track == layer.track && $0.ssrc != layer.ssrc
+          && $0.direction == layer.direction
           // Both at once: a stream that took another one's place is none of its layers.
           && min($0.last, layer.last) -| max($0.first, layer.first) >= 1_000_000_000
       }
@@ -273,7 +276,7 @@ extension FindingRule {
             "simulcast-layer-ended", peer: layer.peer, from: gap.from, to: to,
             "layer\(name)\(size) was not sent for \(tenths(to - gap.from)) s"
               + (isMeant ? "; the application had set parameters" : ""),
-            ssrc: layer.ssrc, track: layer.track, direction: .outbound, kind: "video"))
+            ssrc: layer.ssrc, track: layer.track, direction: layer.direction, kind: "video"))
       }
     }
     return found

@@ -58,7 +58,9 @@ extension FindingRule {
     ],
     "loss": ["path-dead", "standing-queue"],
     "loss-burst": ["path-dead", "standing-queue"],
-    "loss-at-peer": ["path-dead", "standing-queue"],
+    "loss-at-peer": [
+      "path-dead", "standing-queue", "sent-not-arriving", "no-repair", "repairs-missing",
+    ],
     "high-round-trip": [
       "standing-queue", "path-became-longer", "process-starved", "peer-starved", "path-stalled",
     ],

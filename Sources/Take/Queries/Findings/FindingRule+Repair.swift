@@ -51,7 +51,7 @@ extension FindingRule {
           impact: FindingImpact(share: share, count: late),
           severity: share >= limits["medium_share"] ? .medium : .low))
     }
-    return found
+    return try found + findReorderingAtPeer(facts, limits, connection)
   }
 
   /// Wireshark marks each duplicate; SRTP's replay protection drops them.
@@ -103,8 +103,9 @@ extension FindingRule {
     for stream: CallFacts.Stream, _ facts: CallFacts, _ from: Int64 = .min, _ to: Int64 = .max
   ) -> Int64 {
     facts.demands.reduce(0) { sum, demand in
-      demand.kind == .nack && demand.peer == stream.peer && demand.direction == .outbound
-        && demand.ssrc == stream.ssrc && demand.at >= from && demand.at <= to
+      demand.kind == .nack && demand.peer == stream.peer
+        && demand.direction != stream.direction && demand.ssrc == stream.ssrc
+        && demand.at >= from && demand.at <= to
         ? sum +| demand.packets : sum
     }
   }
@@ -144,6 +145,37 @@ extension FindingRule {
           ssrc: stream.ssrc, track: stream.track, direction: .inbound, kind: stream.kind,
           impact: FindingImpact(share: share, count: stream.lost)))
     }
+    return found + findUnrepairedAtPeer(facts, limits)
+  }
+
+  /// The same by the receiver's reports.
+  private static func findUnrepairedAtPeer(_ facts: CallFacts, _ limits: Limits) -> [Detection] {
+    var found: [Detection] = []
+    for peer in lonelySenders(facts) {
+      for stream in facts.streams
+      where stream.peer == peer.number && stream.direction == .outbound && stream.kind == "video"
+        && stream.role == .media
+      {
+        let reports = facts.reports.filter {
+          $0.peer == peer.number && $0.direction == .inbound && $0.ssrc == stream.ssrc
+        }
+        guard let first = reports.first, let last = reports.last else { continue }
+        let (lost, expected) = (last.lost &- first.lost, last.highest &- first.highest)
+        let share = Double(lost) / Double(max(1, expected))
+        guard share >= limits["least_share"], Double(lost) >= limits["least_packets"],
+          let missing = missingRepairs(stream, facts),
+          let from = reports.first(where: { $0.lost > first.lost })?.at
+        else { continue }
+        let to = reports.last { $0.fractionLost > 0 }?.at ?? last.at
+        found.append(
+          Detection(
+            "no-repair", peer: peer.number, from: from &- 1_000_000_000, to: to,
+            "the receiver reports \(lost) of \(expected) packets (\(percentage(share)) %) lost, "
+              + "and \(missing) was agreed on",
+            ssrc: stream.ssrc, track: stream.track, direction: .outbound, kind: stream.kind,
+            impact: FindingImpact(share: share, count: lost)))
+      }
+    }
     return found
   }
 
@@ -179,6 +211,8 @@ extension FindingRule {
     thresholds: [
       Threshold("least_lost", 10, "packets", "lost; own choice"),
       Threshold("most_share", 0.3, "", "of them that came again; own choice"),
+      Threshold(
+        "least_requests", 2.5, "", "for each of them, seen by their sender alone; own choice"),
     ],
     causes: ["path-dead", "one-way-media", "standing-queue"],
     silentUnder: ["path-dead", "no-repair"],
@@ -220,7 +254,7 @@ extension FindingRule {
           ssrc: stream.ssrc, track: stream.track, direction: .inbound, kind: stream.kind,
           impact: FindingImpact(share: 1 - Double(came) / Double(lost), count: lost)))
     }
-    return found
+    return try found + findRepairsLostAtPeer(facts, limits, connection)
   }
 
   /// What comes again after its frame was due repairs nothing.

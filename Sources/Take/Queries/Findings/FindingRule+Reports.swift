@@ -64,7 +64,7 @@ extension FindingRule {
             severity: way.reports == 0 ? .info : .medium))
       }
     }
-    return found
+    return found + findReportsNotArriving(facts, limits)
   }
 
   /// What this side sends, and the other side's reports say that none of it comes.
@@ -117,34 +117,39 @@ extension FindingRule {
     for run in reports.runs(where: { $0.highest == $1.highest }) where run.count > 1 {
       times.append((run[0].at, run[run.count - 1].at, run.count))
     }
+    times += leftOut(reports, of: stream, facts)
     // Who never reported on it may not report at all.
     guard let last = reports.last?.at else { return times }
-    let later = facts.reports.filter {
-      $0.peer == stream.peer && $0.direction == .inbound && $0.at > last && $0.at <= stream.last
-    }
+    let later = (facts.reportTimes[stream.peer] ?? []).filter { $0 > last && $0 <= stream.last }
     // Each source may have an interval of its own, of five seconds and more.
     let usual =
       reports.count > 1
       ? (last -| reports[0].at) / Int64(reports.count - 1)
       : stream.kind == "video" ? 1_200_000_000 : 5_000_000_000
-    if later.count > 1, later[later.count - 1].at -| last >= usual *| 5 / 2 {
-      times.append((last, later[later.count - 1].at, later.count))
+    if later.count > 1, later[later.count - 1] -| last >= usual *| 5 / 2 {
+      times.append((last, later[later.count - 1], later.count))
     }
     return times
   }
-}
 
-extension [CallFacts.Report] {
-  /// Parts whose neighbours belong together.
-  fileprivate func runs(where belong: (CallFacts.Report, CallFacts.Report) -> Bool) -> [Self] {
-    var runs: [Self] = []
-    for report in self {
-      if let last = runs.last?.last, belong(last, report) {
-        runs[runs.count - 1].append(report)
-      } else {
-        runs.append([report])
-      }
+  /// Times between two blocks on a stream in which several reports had none, after which nearly all
+  /// of its packets are lost.
+  private static func leftOut(
+    _ reports: [CallFacts.Report], of stream: CallFacts.Stream, _ facts: CallFacts
+  ) -> [(from: Int64, to: Int64, count: Int)] {
+    let times = facts.reportTimes[stream.peer] ?? []
+    let pauses = zip(reports, reports.dropFirst()).map { $1.at &- $0.at }.sorted()
+    guard !pauses.isEmpty else { return [] }
+    let usual = pauses[pauses.count / 2]
+    var found: [(from: Int64, to: Int64, count: Int)] = []
+    for (before, after) in zip(reports, reports.dropFirst())
+    where after.at &- before.at >= usual *| 5 / 2 {
+      let without = times.filter { $0 > before.at && $0 < after.at }
+      let (lost, expected) = (after.lost &- before.lost, after.highest &- before.highest)
+      guard without.count >= 2, expected > 0, lost *| 10 >= expected *| 7, let last = without.last
+      else { continue }
+      found.append((before.at, last, without.count))
     }
-    return runs
+    return found
   }
 }

@@ -63,7 +63,7 @@ extension FindingRule {
       }
       close()
     }
-    return found
+    return found + findJitterAtPeer(facts, limits)
   }
 
   /// The share of packets of a second that came after later ones.
@@ -169,6 +169,8 @@ extension FindingRule {
       Threshold("off_ms", 40, "ms", "it is over below; half of it"),
       Threshold("least_seconds", 2, "s", "shorter is a burst; own choice"),
       Threshold("high_ms", 400, "ms", "people talk over each other (ITU-T G.114)"),
+      Threshold(
+        "feedback_ms", 100, "ms", "by feedback, which states times to 64 ms, or round trips"),
     ],
     causes: ["process-starved", "peer-starved"],
     sql: """
@@ -202,7 +204,14 @@ extension FindingRule {
             severity: Double(middle) / 1000 >= limits["high_ms"] ? .high : .medium))
       }
     }
-    return found
+    return found + findOutboundQueues(facts, limits)
+  }
+
+  /// How much longer than at its best the way to a peer took, by the second, in microseconds.
+  static func inboundWaits(to peer: CallFacts.Peer, _ facts: CallFacts) -> [Int64: Int64] {
+    var sum: [Int64: Int64] = [:]
+    for wait in waits(to: peer, facts) { sum[wait.second] = max(0, wait.median) }
+    return sum
   }
 
   private static func packets(to peer: Int64, _ from: Int64, _ to: Int64, _ facts: CallFacts)
@@ -257,6 +266,6 @@ extension FindingRule {
             severity: Double(middle) / 1000 >= limits["medium_ms"] ? .medium : .low))
       }
     }
-    return found
+    return found + findOutboundSteps(facts, limits)
   }
 }

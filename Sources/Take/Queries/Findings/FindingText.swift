@@ -55,7 +55,11 @@ extension TakeFindings {
       ])
       for symptom in finding.symptoms { add(symptom, depth +| 1) }
       if let explanation = finding.explanation {
-        rows.append(["", "", "", "   Replayed: \(explanation)", ""])
+        let reason = "not explained: "
+        let words =
+          explanation.hasPrefix(reason)
+          ? "Not replayed: \(explanation.dropFirst(reason.utf8.count))" : "Replayed: \(explanation)"
+        rows.append(["", "", "", "   \(words)", ""])
       }
     }
     for finding in findings { add(finding, 0) }

@@ -43,6 +43,10 @@ package struct NetworkFacts: Sendable {
   package private(set) var timings: [StreamTiming] = []
   package private(set) var ways: [Way] = []
   package internal(set) var datagrams = DatagramFacts()
+  /// What senders know of the way from them.
+  package private(set) var sending = SenderFacts()
+  /// What data channels sent, acknowledged and sent again.
+  package private(set) var channels = ChannelFacts()
   /// Steps of endpoints that ran 100 ms after they were due, and more.
   package private(set) var lateSteps: [StepTimes.Late] = []
   package private(set) var descriptions: [SignaledDescription] = []
@@ -68,7 +72,10 @@ package struct NetworkFacts: Sendable {
     timings = facts.streams.map {
       StreamTiming(clockRate: $0.role == .media ? $0.clockRate : 0)
     }
+    try sending.prepare(connection)
+    try channels.prepare(connection)
     try readDatagrams(connection, facts)
+    sending.finish(datagrams.checks, facts)
     for place in timings.indices { timings[place].finish() }
     let endpoints = Set(facts.peers.filter { !$0.isObserved }.map(\.actor))
     lateSteps = try StepTimes.late(by: Self.leastLateness, atMost: Self.most, in: connection)
@@ -90,7 +97,7 @@ package struct NetworkFacts: Sendable {
     let rows = try connection.prepare(
       """
       SELECT path, at_ns, ssrc & 0xffffffff, marker_type IS NOT NULL, sequence & 0xffff,
-        rtp_time & 0xffffffff, size, position
+        rtp_time & 0xffffffff, size, position, transport_sequence, row
       FROM packet_store ORDER BY row
       """)
     while try rows.step() {
@@ -103,13 +110,23 @@ package struct NetworkFacts: Sendable {
           guard let stream = end.streams[ssrc] else { continue }
           addMedia(end.way, stream, at, sequence, rtpTime)
         }
+        guard sending.isNeeded, !rows.isNull(8) else { continue }
+        for end in ends where ways[end.way].direction == .outbound {
+          let kind = end.streams[rows.integer(2)].map { facts.streams[$0].kind } ?? ""
+          sending.add(
+            rows.integer(9), ways[end.way].peer, rows.integer(8), isVideo: kind != "audio", at)
+        }
       } else if !rows.isNull(2) {
         for end in ends { ways[end.way].addReport(at) }
       } else {
         let (size, position) = (rows.integer(6), rows.integer(7))
         let head = try bytes.read(position, min(size, 64))
-        let whole =
-          DatagramFacts.needsAll(head) && size <= 2048 ? try bytes.read(position, size) : head
+        let isForChannels = channels.isNeeded && ChannelFacts.mayCarry(head)
+        let isWhole = size <= 2048 && (isForChannels || DatagramFacts.needsAll(head))
+        let whole = isWhole ? try bytes.read(position, size) : head
+        if isForChannels, isWhole {
+          channels.add(whole, ends.map { (ways[$0.way].peer, ways[$0.way].direction) }, at)
+        }
         for end in ends {
           datagrams.add(whole, size, ways[end.way].peer, ways[end.way].direction, path, at)
         }

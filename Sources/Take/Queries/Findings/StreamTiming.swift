@@ -60,6 +60,7 @@ package struct StreamTiming: Sendable {
   /// A stream that pauses this long may have delays that do not compare.
   private static let pause: Int64 = 1_000_000_000
   private static let swing: Int64 = 15_000_000
+  private static let leap: Int64 = 150_000_000
   private static let most = 200_000
 
   init(clockRate: Int64) { self.clockRate = clockRate }
@@ -89,7 +90,10 @@ package struct StreamTiming: Sendable {
       begin(at)
       return Step(numbers: numbers, lateness: 0)
     }
-    if passed >= Self.pause || abs(numbers) >= 3000 {
+    // Packets that waited come one after another, each by its own length nearer at most: one that
+    // is farther ahead has another time of its sender's clock, which stood still or lost samples.
+    let isAnew = numbers == 1 && late <= -Self.leap
+    if passed >= Self.pause || abs(numbers) >= 3000 || isAnew {
       begin(at)
       return Step(numbers: numbers, lateness: max(0, late))
     }

@@ -1,0 +1,401 @@
+import Tape
+import Wire
+
+// What a sender alone can name of the way to its receiver: by feedback, reports and requests.
+// Where the take has the receiver too, its own sight is the better one.
+
+extension FindingRule {
+  /// Peers whose receiver was not recorded, or was seen at one place with it.
+  static func lonelySenders(_ facts: CallFacts) -> [CallFacts.Peer] {
+    facts.peers.filter { $0.other == nil || $0.isObserved }
+  }
+
+  // MARK: Queues
+
+  /// How much longer than at its best the way from a peer took, at a time.
+  struct OutboundWait {
+    var from: Int64
+    var to: Int64
+    /// In microseconds: that of most packets, and the middle one.
+    var low: Int64
+    var wait: Int64
+  }
+
+  /// The waits of a peer's packets by transport-wide feedback, or by round trips where none comes.
+  static func outboundWaits(of peer: CallFacts.Peer, _ facts: CallFacts)
+    -> (waits: [OutboundWait], isByFeedback: Bool)
+  {
+    var waits: [Int64: OutboundWait] = [:]
+    for isVideo in [false, true] {
+      let seconds = facts.network.sending.seconds(of: peer.number, isVideo: isVideo)
+      for wait in feedbackWaits(seconds) {
+        // One queue holds up all: what holds up one kind alone is something else.
+        if let other = waits[wait.from], other.low < wait.low { continue }
+        waits[wait.from] = wait
+      }
+    }
+    if waits.count >= 3 { return (waits.values.sorted { $0.from < $1.from }, true) }
+    return (roundTripWaits(of: peer, facts), false)
+  }
+
+  /// As `StreamTiming.excess`: clocks that drift apart by 150 ppm and less add nothing.
+  private static func feedbackWaits(_ seconds: [SenderFacts.Second]) -> [OutboundWait] {
+    func waits(_ delay: KeyPath<SenderFacts.Second, Int64>) -> [Int64] {
+      var best = seconds.map { $0[keyPath: delay] }
+      func relax(_ place: Int, from other: Int) {
+        guard seconds[place].part == seconds[other].part else { return }
+        let apart = abs(seconds[place].second &- seconds[other].second)
+        best[place] = min(best[place], best[other] &+ apart &* 150)
+      }
+      for place in seconds.indices.dropFirst() { relax(place, from: place -| 1) }
+      for place in seconds.indices.dropLast().reversed() { relax(place, from: place +| 1) }
+      return zip(seconds, best).map { $0[keyPath: delay] &- $1 }
+    }
+    return zip(seconds, zip(waits(\.low), waits(\.delay))).map { second, wait in
+      OutboundWait(
+        from: second.second *| 1_000_000_000, to: (second.second +| 1) *| 1_000_000_000,
+        low: wait.0, wait: wait.1)
+    }
+  }
+
+  /// What of round trips the way back does not explain.
+  private static func roundTripWaits(of peer: CallFacts.Peer, _ facts: CallFacts)
+    -> [OutboundWait]
+  {
+    let trips = facts.network.sending.roundTrips[peer.number] ?? []
+    guard let best = trips.map(\.nanoseconds).min() else { return [] }
+    let back = inboundWaits(to: peer, facts)
+    return trips.map { trip in
+      let second = trip.at / 1_000_000_000
+      let wait = (trip.nanoseconds &- best) / 1000 &- (back[second] ?? 0)
+      return OutboundWait(from: trip.at &- trip.nanoseconds, to: trip.at, low: wait, wait: wait)
+    }
+  }
+
+  /// A time in which packets of a peer waited on their way.
+  struct OutboundQueue {
+    var from: Int64
+    var to: Int64
+    /// The middle one, in microseconds.
+    var wait: Int64
+    /// Whether every packet took as much longer as every other one.
+    var isStep: Bool
+  }
+
+  static func outboundQueues(
+    _ waits: [OutboundWait], isByFeedback: Bool, on: Int64, off: Int64
+  ) -> [OutboundQueue] {
+    var queues: [OutboundQueue] = []
+    var run: [OutboundWait] = []
+    func close() {
+      defer { run = [] }
+      // A pause of a process delays some, and round trips are few.
+      guard run.count >= 3, let first = run.first, let last = run.last else { return }
+      let inner = (run.count > 4 ? Array(run.dropFirst().dropLast()) : run).map(\.wait).sorted()
+      let middle = inner[inner.count / 2]
+      let swing = inner[inner.count - 1] &- inner[0]
+      // Feedback states times to 64 ms.
+      let isFlat = swing < max(isByFeedback ? 40_000 : 15_000, middle / (isByFeedback ? 8 : 20))
+      queues.append(OutboundQueue(from: first.from, to: last.to, wait: middle, isStep: isFlat))
+    }
+    for wait in waits {
+      if let last = run.last, wait.low < off || wait.from &- last.to > 8_000_000_000 { close() }
+      if run.isEmpty ? wait.low >= on : wait.low >= off { run.append(wait) }
+    }
+    close()
+    return queues
+  }
+
+  /// Queues behind what a peer sends, by what it hears of them.
+  static func findOutboundQueues(_ facts: CallFacts, _ limits: Limits) -> [Detection] {
+    var found: [Detection] = []
+    for peer in lonelySenders(facts) {
+      let (waits, isByFeedback) = outboundWaits(of: peer, facts)
+      let queues = outboundQueues(
+        waits, isByFeedback: isByFeedback, on: Int64(saturating: limits["feedback_ms"] * 1000),
+        off: Int64(saturating: limits["feedback_ms"] * 500))
+      for queue in queues {
+        guard Double(queue.to &- queue.from) >= limits["least_seconds"] * 1e9 else { continue }
+        let (lost, expected) = facts.lossAtPeer(of: peer.number, queue.from, queue.to)
+        let isLossy = lost >= 4 && lost *| 50 >= expected
+        guard !queue.isStep || isLossy,
+          !isByFeedback || isConfirmed(queue, of: peer, on: limits["feedback_ms"] * 1e6, facts),
+          !isJitter(queue, of: peer.number, facts)
+        else { continue }
+        var words = "packets waited \(queue.wait / 1000) ms in the middle, by "
+        words += isByFeedback ? "the receiver's feedback" : "the round trips"
+        if lost > 0 { words += ", and \(lost) of \(expected) were lost" }
+        found.append(
+          Detection(
+            "standing-queue", peer: peer.number, from: queue.from, to: min(queue.to, facts.end),
+            words, direction: .outbound, impact: FindingImpact(delay: Double(queue.wait) / 1000),
+            severity: Double(queue.wait) / 1000 >= limits["high_ms"] ? .high : .medium))
+      }
+    }
+    return found
+  }
+
+  /// Whether round trips of that time, if there are some, are longer too.
+  ///
+  /// Feedback names the first of several packets, which may have waited for the others longest.
+  private static func isConfirmed(
+    _ queue: OutboundQueue, of peer: CallFacts.Peer, on: Double, _ facts: CallFacts
+  ) -> Bool {
+    let waits = roundTripWaits(of: peer, facts)
+    let inside = waits.filter { $0.from >= queue.from && $0.to <= queue.to }.map(\.wait).sorted()
+    guard inside.count >= 3 else { return true }
+    return Double(inside[inside.count / 4]) * 1000 >= on / 2
+  }
+
+  /// Whether most reports of that time state jitter of audio: packets that wait in one queue keep
+  /// their distance.
+  private static func isJitter(_ queue: OutboundQueue, of peer: Int64, _ facts: CallFacts) -> Bool {
+    let clocks = facts.streams.filter {
+      $0.peer == peer && $0.direction == .outbound && $0.kind == "audio" && $0.clockRate > 0
+    }
+    let reports = facts.reports.filter { report in
+      report.peer == peer && report.direction == .inbound && report.at >= queue.from
+        && report.at <= queue.to && clocks.contains { $0.ssrc == report.ssrc }
+    }
+    let jittery = reports.filter { report in
+      clocks.contains {
+        $0.ssrc == report.ssrc && Double(report.jitter) > 0.03 * Double($0.clockRate)
+      }
+    }
+    return reports.count >= 2 && jittery.count *| 2 > reports.count
+  }
+
+  /// Times from which on every packet to the receiver took as much longer, by feedback alone: round
+  /// trips do not say which way it is.
+  static func findOutboundSteps(_ facts: CallFacts, _ limits: Limits) -> [Detection] {
+    var found: [Detection] = []
+    for peer in lonelySenders(facts) {
+      let (waits, isByFeedback) = outboundWaits(of: peer, facts)
+      guard isByFeedback else { continue }
+      let queues = outboundQueues(
+        waits, isByFeedback: true, on: Int64(saturating: limits["least_ms"] * 1000),
+        off: Int64(saturating: limits["off_ms"] * 1000))
+      for queue in queues where queue.isStep {
+        let (lost, expected) = facts.lossAtPeer(of: peer.number, queue.from, queue.to)
+        guard Double(queue.to &- queue.from) >= limits["least_seconds"] * 1e9,
+          lost < 4 || lost *| 50 < expected,
+          isConfirmed(queue, of: peer, on: limits["least_ms"] * 1e6, facts),
+          !isJitter(queue, of: peer.number, facts)
+        else { continue }
+        found.append(
+          Detection(
+            "path-became-longer", peer: peer.number, from: queue.from,
+            to: min(queue.to, facts.end),
+            "every packet took \(queue.wait / 1000) ms more than before, by the receiver's "
+              + "feedback",
+            direction: .outbound, impact: FindingImpact(delay: Double(queue.wait) / 1000),
+            severity: Double(queue.wait) / 1000 >= limits["medium_ms"] ? .medium : .low))
+      }
+    }
+    return found
+  }
+
+  // MARK: Jitter
+
+  /// Times in which the receiver's reports state jitter (RFC 3550 section 6.4.1).
+  ///
+  /// Of video a frame's packets count too, which leave one after another.
+  static func findJitterAtPeer(_ facts: CallFacts, _ limits: Limits) -> [Detection] {
+    var found: [Detection] = []
+    for peer in lonelySenders(facts) {
+      for stream in facts.streams
+      where stream.peer == peer.number && stream.direction == .outbound && stream.role == .media
+        && stream.clockRate > 0
+      {
+        let most = limits["most_ms"] * (stream.kind == "video" ? 2 : 1)
+        let reports = facts.reports.filter {
+          $0.peer == peer.number && $0.direction == .inbound && $0.ssrc == stream.ssrc
+        }
+        func jitter(_ report: CallFacts.Report) -> Double {
+          Double(report.jitter) * 1000 / Double(stream.clockRate)
+        }
+        for run in reports.split(whereSeparator: { jitter($0) <= most }) {
+          guard let first = run.first, let last = run.last, run.count >= 2,
+            Double(last.at &- first.at) >= 1e9
+          else { continue }
+          let worst = Int64(saturating: run.map(jitter).max() ?? 0)
+          found.append(
+            Detection(
+              "high-jitter", peer: peer.number, from: first.at &- 1_000_000_000, to: last.at,
+              "the receiver reports that the distance of packets was off by \(worst) ms on average",
+              ssrc: stream.ssrc, track: stream.track, direction: .outbound, kind: stream.kind,
+              impact: FindingImpact(delay: Double(worst))))
+        }
+      }
+    }
+    return found
+  }
+
+  // MARK: Reports
+
+  /// Times in which the other side answers a sender report that is old, although newer ones were
+  /// sent: RTCP does not arrive there, and media does.
+  static func findReportsNotArriving(_ facts: CallFacts, _ limits: Limits) -> [Detection] {
+    var found: [Detection] = []
+    for peer in lonelySenders(facts) {
+      let sent = facts.senderReports.filter { $0.peer == peer.number && $0.direction == .outbound }
+      for stream in facts.streams
+      where stream.peer == peer.number && stream.direction == .outbound && stream.role == .media {
+        let own = sent.filter { $0.ssrc == stream.ssrc }.map(\.at)
+        let reports = facts.reports.filter {
+          $0.peer == peer.number && $0.direction == .inbound && $0.ssrc == stream.ssrc
+        }
+        // Who never names one may not do that at all.
+        guard reports.contains(where: { $0.lastSent != 0 }) else { continue }
+        for run in reports.runs(where: { $0.lastSent == $1.lastSent }) {
+          guard let first = run.first, let last = run.last, run.count >= 3,
+            last.highest &- first.highest >= Int64(saturating: limits["least_packets"])
+          else { continue }
+          // When what they answer was sent, or the first of all.
+          let from = first.at &- first.sinceLastSent *| 1_000_000_000 / 65_536
+          let missed = own.filter { $0 > from && $0 < last.at &- 300_000_000 }
+          guard missed.count >= 3, let since = missed.first,
+            Double(last.at &- since) >= limits["least_ms"] * 1e6
+          else { continue }
+          found.append(
+            Detection(
+              "rtcp-silence", peer: peer.number, from: since, to: last.at,
+              "none of \(missed.count) sender reports arrived, by \(run.count) reports of the "
+                + "other side, while media did",
+              direction: .outbound, impact: FindingImpact(count: Int64(missed.count)),
+              severity: .medium))
+        }
+      }
+    }
+    return found
+  }
+
+  // MARK: Repairs
+
+  /// What a receiver asked for again of one stream.
+  private struct Requested {
+    var peer: Int64
+    var ssrc: Int64
+    /// Different packets, and how often they were asked for in all.
+    var packets: Int64
+    var requests: Int64
+    var from: Int64
+    var to: Int64
+  }
+
+  private static func requested(
+    _ facts: CallFacts, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Requested] {
+    let lonely = Set(lonelySenders(facts).map(\.number))
+    let rows = try connection.prepare(
+      """
+      SELECT rtcp.peer, rtcp.ssrc & 0xffffffff, count(DISTINCT each.value), count(*),
+        min(rtcp.at_ns), max(rtcp.at_ns)
+      FROM rtcp, json_each(rtcp.fields, '$.sequences') AS each
+      WHERE rtcp.type = 'nack' AND rtcp.direction = 'in' GROUP BY 1, 2 ORDER BY 1, 2
+      """)
+    var found: [Requested] = []
+    while try rows.step() {
+      guard lonely.contains(rows.integer(0)) else { continue }
+      found.append(
+        Requested(
+          peer: rows.integer(0), ssrc: rows.integer(1), packets: rows.integer(2),
+          requests: rows.integer(3), from: rows.integer(4), to: rows.integer(5)))
+    }
+    return found
+  }
+
+  /// Packets that the other side asks for again, and does not count as lost: they came late.
+  static func findReorderingAtPeer(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    var found: [Detection] = []
+    for asked in try requested(facts, connection) {
+      guard let stream = facts.stream(asked.peer, .outbound, asked.ssrc) else { continue }
+      let reports = facts.reports.filter {
+        $0.peer == asked.peer && $0.direction == .inbound && $0.ssrc == asked.ssrc
+      }
+      guard let report = reports.last, let before = reports.first else { continue }
+      // Without a stream of their own repairs fill the holes before a report counts them.
+      let hasRepairs = facts.repairs(of: asked.peer, asked.ssrc, from: .min, to: .max) > 0
+      let share = Double(asked.packets) / Double(max(1, stream.packets))
+      let lost = max(0, report.lost &- before.lost)
+      guard hasRepairs, report.at >= asked.to, Double(asked.packets) >= limits["least_packets"],
+        share >= limits["least_share"], lost *| 5 <= asked.packets
+      else { continue }
+      found.append(
+        Detection(
+          "reordering", peer: asked.peer, from: asked.from, to: asked.to,
+          "\(asked.packets) of \(stream.packets) packets (\(percentage(share)) %) were asked for "
+            + "again, and the receiver counts \(lost) lost",
+          ssrc: stream.ssrc, track: stream.track, direction: .outbound, kind: stream.kind,
+          impact: FindingImpact(share: share, count: asked.packets),
+          severity: share >= limits["medium_share"] ? .medium : .low))
+    }
+    return found
+  }
+
+  /// Packets that the other side asks for again and again although they were sent again.
+  static func findRepairsLostAtPeer(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    var found: [Detection] = []
+    for asked in try requested(facts, connection) {
+      guard Double(asked.packets) >= limits["least_lost"],
+        Double(asked.requests) >= limits["least_requests"] * Double(asked.packets)
+      else { continue }
+      let stream = facts.stream(asked.peer, .outbound, asked.ssrc)
+      let again = facts.repairs(
+        of: asked.peer, asked.ssrc, from: asked.from, to: asked.to +| 1_000_000_000)
+      // What was not sent again, as it was too old, was not lost once more.
+      guard again *| 2 >= asked.requests else { continue }
+      found.append(
+        Detection(
+          "repairs-missing", peer: asked.peer, from: asked.from, to: asked.to,
+          "\(asked.packets) packets were asked for \(asked.requests) times although \(again) were "
+            + "sent again",
+          ssrc: asked.ssrc, track: stream?.track, direction: .outbound,
+          kind: stream?.kind ?? "video", impact: FindingImpact(count: asked.packets)))
+    }
+    return found
+  }
+}
+
+extension CallFacts {
+  /// How many packets of a peer's repairs of a stream it sent in a time.
+  fileprivate func repairs(of peer: Int64, _ ssrc: Int64, from: Int64, to: Int64) -> Int64 {
+    streams.filter {
+      $0.role == .repair && $0.original == ssrc && $0.peer == peer && $0.direction == .outbound
+    }.reduce(0) { $0 +| Int64(sum(of: $1, from: from, to: to).packets) }
+  }
+
+  /// What the other side's reports say was lost of all that a peer sent in a time.
+  func lossAtPeer(of peer: Int64, _ from: Int64, _ to: Int64) -> (lost: Int64, expected: Int64) {
+    var former: [Int64: Report] = [:]
+    var (lost, expected): (Int64, Int64) = (0, 0)
+    for report in reports where report.peer == peer && report.direction == .inbound {
+      defer { former[report.ssrc] = report }
+      guard let before = former[report.ssrc], report.at >= from,
+        before.at <= to, report.highest >= before.highest
+      else { continue }
+      lost &+= max(0, report.lost &- before.lost)
+      expected &+= report.highest &- before.highest
+    }
+    return (lost, expected)
+  }
+}
+
+extension Array {
+  /// Parts whose neighbours belong together.
+  func runs(where belong: (Element, Element) -> Bool) -> [Self] {
+    var runs: [Self] = []
+    for element in self {
+      if let last = runs.last?.last, belong(last, element) {
+        runs[runs.count - 1].append(element)
+      } else {
+        runs.append([element])
+      }
+    }
+    return runs
+  }
+}

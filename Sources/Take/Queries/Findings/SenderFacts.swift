@@ -1,0 +1,198 @@
+import Tape
+import Wire
+
+/// What a peer alone knows of the way from it to its receiver: when packets arrived, by
+/// transport-wide feedback, and how long reports took there and back.
+package struct SenderFacts: Sendable {
+  /// How long packets of a second were on their way.
+  package struct Second: Sendable, Hashable {
+    package var second: Int64
+    package var samples: Int32
+    /// One fifth of them, and the middle one, in microseconds, over a constant that nobody knows.
+    package var low: Int64
+    package var delay: Int64
+    /// Delays of one part compare with each other.
+    package var part: Int32
+  }
+
+  /// A round trip of a check or of a sender report and its answer.
+  package struct RoundTrip: Sendable, Hashable {
+    package var at: Int64
+    package var nanoseconds: Int64
+  }
+
+  /// Feedback that came to a peer (draft-holmer-rmcat-transport-wide-cc-extensions-01).
+  fileprivate struct Feedback {
+    var row: Int64
+    var peer: Int64
+    var at: Int64
+    /// The number of the first packet that it names, and how many of them arrived.
+    var base: Int
+    var arrived: Int64
+    /// When the first of them arrived, in units of 64 ms, 24 bits.
+    var reference: Int64
+  }
+
+  /// What is known of one peer's packets while the take is read.
+  fileprivate struct Sending {
+    /// When the packet of each transport-wide number was sent last, and whether it was of video.
+    var times = [Int64](repeating: .min, count: 65_536)
+    var isVideo = [Bool](repeating: false, count: 65_536)
+    var reference: Int64?
+    /// The reference time without its limit of 24 bits.
+    var unwrapped: Int64 = 0
+    var lanes = [Lane(), Lane()]
+  }
+
+  /// The packets of audio, or those of video: one of them may be held up alone.
+  fileprivate struct Lane {
+    var part: Int32 = 0
+    var second = Int64.min
+    var delays: [Int64] = []
+    var seconds: [Second] = []
+    var last: Int64?
+  }
+
+  private var feedback: [Feedback] = []
+  private var next = 0
+  private var sendings: [Int64: Sending] = [:]
+  /// In the order of time.
+  package private(set) var roundTrips: [Int64: [RoundTrip]] = [:]
+
+  private static let most = 200_000
+  /// Feedback on packets that are older says nothing of the way.
+  fileprivate static let oldest: Int64 = 10_000_000_000
+
+  init() {}
+
+  /// The seconds of a peer's audio, or of its video; empty without feedback.
+  package func seconds(of peer: Int64, isVideo: Bool) -> [Second] {
+    sendings[peer]?.lanes[isVideo ? 1 : 0].seconds ?? []
+  }
+
+  mutating func prepare(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
+    let rows = try connection.prepare(
+      """
+      SELECT row, peer, at_ns, fields ->> '$.base', fields ->> '$.received',
+        fields ->> '$.reference'
+      FROM rtcp WHERE type = 'transport-cc' AND direction = 'in' ORDER BY row LIMIT \(Self.most)
+      """)
+    while try rows.step() {
+      guard !rows.isNull(3), !rows.isNull(5) else { continue }
+      feedback.append(
+        Feedback(
+          row: rows.integer(0), peer: rows.integer(1), at: rows.integer(2),
+          base: Int(rows.integer(3) & 0xffff), arrived: rows.integer(4),
+          reference: rows.integer(5) & 0xff_ffff))
+    }
+  }
+
+  /// Whether packets with transport-wide numbers matter.
+  var isNeeded: Bool { !feedback.isEmpty }
+
+  /// Adds a packet that a peer sent; packets come in the order of rows.
+  mutating func add(
+    _ row: Int64, _ peer: Int64, _ number: Int64, isVideo: Bool, _ at: Int64
+  ) {
+    apply(upTo: row)
+    let place = Int(number & 0xffff)
+    sendings[peer, default: Sending()].times[place] = at
+    sendings[peer]?.isVideo[place] = isVideo
+  }
+
+  private mutating func apply(upTo row: Int64) {
+    while next < feedback.count, feedback[next].row < row {
+      let one = feedback[next]
+      next += 1
+      sendings[one.peer, default: Sending()].add(one)
+    }
+  }
+
+  mutating func finish(_ checks: [DatagramFacts.Check], _ facts: CallFacts) {
+    apply(upTo: .max)
+    for peer in sendings.keys {
+      for lane in 0..<2 { sendings[peer]?.lanes[lane].flush() }
+    }
+    readRoundTrips(checks, facts)
+    feedback = []
+  }
+
+  /// Of consent checks, and of sender reports by the blocks that answer them (RFC 3550 section
+  /// 6.4.1).
+  private mutating func readRoundTrips(_ checks: [DatagramFacts.Check], _ facts: CallFacts) {
+    for check in checks {
+      guard let answered = check.answered, answered >= check.at else { continue }
+      roundTrips[check.peer, default: []].append(
+        RoundTrip(at: answered, nanoseconds: answered &- check.at))
+    }
+    // When each report was sent, by its peer and the time that it states.
+    var sent: [Int64: [Int64: Int64]] = [:]
+    for report in facts.senderReports where report.direction == .outbound {
+      sent[report.peer, default: [:]][report.compactTime] = report.at
+    }
+    var told: Set<[Int64]> = []
+    for report in facts.reports where report.direction == .inbound && report.lastSent != 0 {
+      // Blocks of one packet answer the same report.
+      guard told.insert([report.peer, report.at, report.lastSent]).inserted,
+        // Microseconds round its fraction.
+        let own = (-2...2).lazy.compactMap({ sent[report.peer]?[report.lastSent &+ $0] }).first,
+        own <= report.at
+      else { continue }
+      let length = report.at &- own &- report.sinceLastSent *| 1_000_000_000 / 65_536
+      guard length >= 0 else { continue }
+      roundTrips[report.peer, default: []].append(RoundTrip(at: report.at, nanoseconds: length))
+    }
+    for peer in roundTrips.keys {
+      roundTrips[peer]?.sort { ($0.at, $0.nanoseconds) < ($1.at, $1.nanoseconds) }
+    }
+  }
+}
+
+extension SenderFacts.Sending {
+  fileprivate mutating func add(_ feedback: SenderFacts.Feedback) {
+    if let reference {
+      let step = ((feedback.reference &- reference &+ 0x80_0000) & 0xff_ffff) &- 0x80_0000
+      unwrapped &+= step
+    } else {
+      unwrapped = feedback.reference
+    }
+    reference = feedback.reference
+    let sent = times[feedback.base]
+    guard feedback.arrived > 0, sent != .min, feedback.at &- sent >= 0,
+      feedback.at &- sent < SenderFacts.oldest
+    else { return }
+    let lane = isVideo[feedback.base] ? 1 : 0
+    lanes[lane].add(unwrapped &* 64_000 &- sent / 1000, feedback.at / 1_000_000_000)
+  }
+}
+
+extension SenderFacts.Lane {
+  fileprivate mutating func add(_ delay: Int64, _ second: Int64) {
+    // Whoever answers now has another clock.
+    let isOther = last.map { abs(delay &- $0) > 20_000_000 } ?? false
+    if second != self.second || isOther { flush() }
+    if isOther { part &+= 1 }
+    self.second = second
+    last = delay
+    if delays.count < 20_000 { delays.append(delay) }
+  }
+
+  fileprivate mutating func flush() {
+    defer { delays.removeAll(keepingCapacity: true) }
+    guard !delays.isEmpty, seconds.count < 200_000 else { return }
+    delays.sort()
+    seconds.append(
+      SenderFacts.Second(
+        second: second, samples: Int32(truncatingIfNeeded: delays.count),
+        low: delays[delays.count / 5], delay: delays[delays.count / 2], part: part))
+  }
+}
+
+extension CallFacts.SenderReport {
+  /// The middle of its NTP time, as report blocks name it.
+  var compactTime: Int64 {
+    let seconds = unixMicroseconds / 1_000_000
+    let rest = unixMicroseconds &- seconds &* 1_000_000
+    return ((seconds &+ 2_208_988_800) & 0xffff) << 16 | (rest &* 65_536 / 1_000_000 & 0xffff)
+  }
+}

@@ -1,0 +1,190 @@
+import Testing
+
+@testable import Queries
+@testable import Tape
+
+/// Rules about pictures and voices by rows alone: one take with rows on which each fires, and one
+/// with nearly the same rows on which it does not.
+struct RowRuleTests {
+  struct Case: Sendable, CustomTestStringConvertible {
+    let rule: String
+    /// Statements; `$X` in them stands for what is bad, then for what is good.
+    let rows: String
+    let bad: String
+    let good: String
+    var testDescription: String { rule }
+
+    init(_ rule: String, bad: String, good: String, _ rows: String) {
+      (self.rule, self.rows, self.bad, self.good) = (rule, rows, bad, good)
+    }
+  }
+
+  /// The start of a statement that selects from `n`, which has the numbers below a limit as `i`.
+  private static func numbers(_ limit: Int) -> String {
+    "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < \(limit - 1))"
+  }
+
+  /// Formats of frames: a number, the direction, what became of them, and more.
+  private static func format(
+    _ number: Int, _ direction: String, _ outcome: String, kind: String = "video", ssrc: Int = 7,
+    key: Int = 0, size: Int = 360
+  ) -> String {
+    """
+    INSERT INTO format (format, row, peer, track, kind, direction, codec, ssrc, outcome, key, voice,
+      width, height)
+      VALUES (\(number), 786432, 1, 2, '\(kind)', '\(direction)',
+        '\(kind == "video" ? "vp8" : "opus")', \(ssrc), '\(outcome)', \(key), 0, \(size * 16 / 9),
+        \(size));
+    """
+  }
+
+  /// Frames of video, 30 a second, of the numbers `i` below a limit.
+  private static func frames(
+    _ limit: Int, format: String = "1", at: String = "i * 33333333", size: String = "1000",
+    quantiser: String = "40", where holds: String = "1"
+  ) -> String {
+    """
+    \(numbers(limit))
+    INSERT INTO frame_store
+      (row, at_ns, format, rtp_time, size, quantiser, audio_level, peak, energy)
+      SELECT (1000 + i) << 16, \(at), \(format), i * 3000, \(size), \(quantiser), NULL, 0, 0 FROM n
+      WHERE \(holds);
+    """
+  }
+
+  private static let way = """
+    INSERT INTO path VALUES (1, 131072, 1, 'in', '192.0.2.1:1', '192.0.2.2:2');
+    """
+
+  static let cases: [Case] = [
+    Case(
+      "picture-coarse", bad: "110", good: "80",
+      format(1, "out", "encoded") + frames(300, quantiser: "$X")),
+    // Seven changes of the size, or four.
+    Case(
+      "resolution-hunts", bad: "240", good: "150",
+      format(1, "in", "decoded") + format(2, "in", "decoded", size: 180)
+        + frames(300, format: "iif(i < $X, 1 + i / 30 % 2, 1)")),
+    // Every other second has a third of its frames, or nine in ten.
+    Case(
+      "frame-rate-unsteady", bad: "i % 3 = 0", good: "i % 10 <> 0",
+      format(1, "in", "decoded") + frames(720, where: "i / 30 % 2 = 0 OR $X")),
+    Case(
+      "key-frame-storm", bad: "2", good: "10",
+      """
+      \(numbers(12))
+      INSERT INTO rtcp (row, peer, at_ns, direction, type, ssrc, fields)
+        SELECT (1000 + i) << 16, 1, i * $X000000000, 'out', 'pli', 7, '{}' FROM n;
+      """),
+    // A key frame that is shown 0.8 s after it was asked for, or 0.2 s.
+    Case(
+      "key-frame-late", bad: "1800000000", good: "1200000000",
+      """
+      INSERT INTO rtcp (row, peer, at_ns, direction, type, ssrc, fields)
+        VALUES (655360, 1, 1000000000, 'out', 'pli', 7, '{}');
+      """ + format(1, "in", "decoded", key: 1) + frames(1, at: "$X")),
+    // Two holes of 0.6 and 0.8 s, or one.
+    Case(
+      "audio-interrupted", bad: "1", good: "0",
+      way + format(1, "in", "decoded", kind: "audio")
+        + format(2, "in", "concealed", kind: "audio", ssrc: 0)
+          + """
+          \(numbers(500))
+          INSERT INTO frame_store
+            (row, at_ns, format, rtp_time, size, quantiser, audio_level, peak, energy)
+            SELECT ((1000 + i) << 16) + 2, i * 20000000,
+              iif(i BETWEEN 100 AND 129 OR $X AND i BETWEEN 250 AND 289, 2, 1), i * 960, 9, 0, NULL,
+              9, 99 FROM n;
+          \(numbers(500))
+          INSERT INTO packet_store
+            SELECT (1000 + i) << 16, i * 20000000, 1, 7, 111, i, i * 960, NULL, 9, 0 FROM n
+            WHERE NOT (i BETWEEN 100 AND 129 OR $X AND i BETWEEN 250 AND 289);
+          """),
+    Case(
+      "dtmf", bad: "126", good: "111",
+      way + """
+        INSERT INTO signaling VALUES (131072, 1, 0, 'in', 'test', 'answer',
+          'v=0\r\nm=audio 9 UDP/TLS/RTP/SAVPF 111 126\r\na=rtpmap:111 opus/48000/2\r\n'
+          || 'a=rtpmap:126 telephone-event/8000\r\n');
+        \(numbers(9))
+        INSERT INTO packet_store
+          SELECT (1000 + i) << 16, i * 20000000, 1, 7, $X, i, 960, NULL, 9, 0 FROM n;
+        """),
+    // A level that stays for 70 s, or one that swings by a fifth.
+    Case(
+      "microphone-constant", bad: "0", good: "200",
+      """
+      \(numbers(700))
+      INSERT INTO level (row, peer, at_ns, track, direction, energy, samples, peak, meter,
+        sender_level, voice)
+        SELECT (1000 + i) << 16, 1, i * 100000000, 2, 'out',
+          4800 * (1000 + i % 2 * $X) * (1000 + i % 2 * $X), 4800, 2000, 2000, NULL, 1 FROM n;
+      """),
+    // From thirty frames a second to ten, or to twenty.
+    Case(
+      "camera-slow", bad: "10", good: "20",
+      """
+      \(numbers(16))
+      INSERT INTO stat (row, peer, at_ns, call, id, type, timestamp_ms, members)
+        SELECT (20 + i) << 16, 1, i * 1000000000, i, 's', 'media-source', i, json_object(
+          'kind', 'video', 'framesPerSecond', iif(i < 10, 30, $X)) FROM n;
+      """),
+    // Key frames of ten packets, 40 ms or 10 ms apart.
+    Case(
+      "key-frame-too-large", bad: "40000000", good: "10000000",
+      way + format(1, "in", "decoded") + format(2, "in", "decoded", key: 1)
+        + frames(
+          150, format: "iif(i IN (40, 90), 2, 1)", size: "iif(i IN (40, 90), 10000, 1000)",
+          where: "i NOT BETWEEN 41 AND 52 AND i NOT BETWEEN 91 AND 102")
+          + """
+          \(numbers(150)),
+            part AS (
+              SELECT i, 0 AS place FROM n
+              WHERE i NOT BETWEEN 41 AND 52 AND i NOT BETWEEN 91 AND 102
+              UNION ALL SELECT big.i, n.i FROM n JOIN (SELECT 40 AS i UNION ALL SELECT 90) AS big
+              WHERE n.i BETWEEN 1 AND 9
+            ),
+            placed AS (
+              SELECT *, i * 33333333 + place * $X AS at_ns,
+                row_number() OVER (ORDER BY i, place) AS number FROM part
+            )
+          INSERT INTO packet_store
+            SELECT (1000 + number) << 16, at_ns, 1, 7, 96, number, i * 3000, NULL, 1000, 0
+            FROM placed;
+          """),
+    // Pictures that come 200 ms later from the sixth second on, after a packet that came late, or
+    // 40 ms.
+    Case(
+      "late-repair-delay", bad: "200", good: "40",
+      way + format(1, "in", "decoded")
+        + frames(400, at: "i * 33333333 + 50000000 + iif(i >= 180, $X000000, 0)")
+          + """
+          \(numbers(400)),
+            placed AS (
+              SELECT *, i * 33333333 + iif(i = 178, 150000000, 0) AS at_ns FROM n
+            ),
+            sorted AS (SELECT *, row_number() OVER (ORDER BY at_ns) AS number FROM placed)
+          INSERT INTO packet_store
+            SELECT (1000 + number) << 16, at_ns, 1, 7, 96, i, i * 3000, NULL, 1000, 0 FROM sorted;
+          """),
+  ]
+
+  @Test(arguments: cases) func oneTakeHasItAndOneThatIsNearlyTheSameHasNot(one: Case) throws {
+    let folder = try TakeFolder()
+    let path = try folder.record(SampleSteps.call(packets: 0, payload: 0))
+    func found(_ what: String) throws -> [Detection] {
+      try folder.alter(
+        path,
+        """
+        DELETE FROM packet_store; DELETE FROM path; DELETE FROM ending; DELETE FROM state;
+        DELETE FROM format; DELETE FROM frame_store; DELETE FROM stat; DELETE FROM rtcp;
+        DELETE FROM level; DELETE FROM track; DELETE FROM signaling; DELETE FROM call_request;
+        INSERT INTO ending VALUES (1, 100000000000, x'');
+        """ + one.rows.replacing("$X", with: what))
+      return try TakeFindings(path: path).detections.filter { $0.rule == one.rule }
+    }
+    let bad = try found(one.bad)
+    #expect(!bad.isEmpty && bad.allSatisfy { $0.peer == 1 }, "\(bad)")
+    #expect(try found(one.good) == [])
+  }
+}

@@ -1,0 +1,45 @@
+import FaultyCalls
+import Testing
+
+@testable import Queries
+@testable import Tape
+
+/// Faults on the way from a peer, named where that peer alone was recorded.
+struct SenderSightTests {
+  private func found(_ kind: FaultKind, _ seeds: Range<UInt64>) throws -> TakeFindings {
+    let folder = try TakeFolder()
+    var path = ""
+    for seed in seeds {
+      path = folder.file("\(kind.rawValue)-\(seed).take")
+      let plan = FaultPlan(kind, seed: seed, severity: 500, sight: .culprit)
+      if try FaultyCalls.FaultyCall.make(plan, path: path).isTouched { break }
+    }
+    return try TakeFindings(path: path)
+  }
+
+  /// Faults that are like another, and the rules that must not be taken in by that.
+  @Test(arguments: [
+    (FaultKind.mediaDeadOneWay, "sent-not-arriving", ["standing-queue", "rtcp-silence"]),
+    (.bottleneck, "standing-queue", ["path-became-longer", "high-jitter", "reordering"]),
+    (.dataBehindLoss, "data-behind-loss", ["path-dead"]),
+    (.rtcpLost, "rtcp-silence", ["sent-not-arriving", "loss-at-peer"]),
+    (.jitter, "high-jitter", ["standing-queue"]),
+    (.repairsLost, "repairs-missing", ["reordering", "no-repair"]),
+  ])
+  func aSenderAloneNamesIt(kind: FaultKind, id: String, others: [String]) throws {
+    let found = try found(kind, 40..<60)
+    #expect(found.findings.first?.id == id, "\(found.text())")
+    let ids = Set(found.detections.map(\.rule))
+    #expect(ids.isDisjoint(with: others), "\(found.text())")
+  }
+
+  /// Loss on its own is none of what shows in the same reports.
+  @Test func lossIsNoQueueAndNoReordering() throws {
+    let found = try found(.loss, 40..<60)
+    #expect(found.findings.first?.id == "loss-at-peer", "\(found.text())")
+    #expect(
+      Set(found.detections.map(\.rule)).isDisjoint(with: [
+        "standing-queue", "reordering", "repairs-missing", "sent-not-arriving", "high-jitter",
+      ]), "\(found.text())")
+  }
+}

@@ -1,0 +1,151 @@
+import Foundation
+import Testing
+
+/// Every rule of `findings` has a test in which it fires, and one, nearly the same, in which it
+/// does not.
+struct RuleTests {
+  /// Rules that are no rows of a list of cases, each with the test in which it fires and the one in
+  /// which it does not; a test that has both stands twice.
+  private static let tests: [(rule: String, fires: String, silent: String)] = [
+    (
+      "concealed-audio", "FindingTests/audioThatIsMadeUpIsTold",
+      "FindingEvidenceTests/pausesOfTheSenderAreNotConcealment"
+    ),
+    both("silent-audio", "FindingEvidenceTests/whatIsNotDecodedIsNotSilent"),
+    both("silent-while-speaking", "FindingTests/speechThatIsNotHeardIsTold"),
+    both("speech-while-muted", "FindingTests/speechIntoADisabledTrackIsTold"),
+    (
+      "never-connected", "FindingTests/aCallThatNeverConnectsIsTold",
+      "FindingEvidenceTests/anEndThatWasOnlySeenNeverConnects"
+    ),
+    (
+      "disconnected", "FindingTests/aSilentPathIsADisconnection",
+      "FindingTests/aDeadPathIsNoPathThatGoesOneWay"
+    ),
+    good("srtp-refused"), good("payload-type-unknown"),
+    both("ice-flapping", "FindingTests/aRelayInUseAndAPairThatFlapsAreTold"),
+    (
+      "relay-in-use", "FindingTests/aRelayInUseAndAPairThatFlapsAreTold",
+      "FindingTests/aGoodCallHasNoProblems"
+    ),
+    both("high-round-trip", "FindingTests/aPathThatBecomesLongIsTold"),
+    both("loss", "FindingTests/aPartOfATakeHasThePacketsOfThatPart"),
+    (
+      "loss-burst", "FindingTests/aGapIsABurstAndAFreezeForWhoHearsIt",
+      "FindingEvidenceTests/aRestartOfNumbersIsNoBurstThatEndsBeforeItBegins"
+    ),
+    both("loss-at-peer", "FindingTests/lossAndItsShareAreTold"),
+    both("encoder-limited", "FindingEvidenceTests/aTargetThatFallsIsALimitWhateverTheEncoderSays"),
+    (
+      "refused-section", "RefusedSectionTests/aSectionWithoutACommonCodecIsNamedWithItsCodecs",
+      "GoodCallTests/nothingIsWrongInAGoodCall"
+    ),
+    meant("encoder-capped"), meant("codec-changed"), meant("clipped-microphone"),
+    meant("microphone-without-signal"), meant("camera-stopped"), meant("camera-repeats"),
+    meant("camera-black"),
+    (
+      "simulcast-layer-ended", "PerceptionRuleTests/whatTheGeneratorMakesIsFound",
+      "PerceptionRuleTests/layersAllSentAndRequestsAnsweredAreNoFault"
+    ),
+    (
+      "key-frame-requests-unanswered", "PerceptionRuleTests/whatTheGeneratorMakesIsFound",
+      "PerceptionRuleTests/layersAllSentAndRequestsAnsweredAreNoFault"
+    ),
+    (
+      "audio-video-apart", "PerceptionRuleTests/whatTheGeneratorMakesIsFound",
+      "PerceptionRuleTests/whatIsMeantIsNoFault"
+    ),
+    both("stream-gap", "FindingEvidenceTests/whatWasOnlySeenGoesOneWayWhereItsSenderWentOn"),
+    both("one-way-media", "FindingEvidenceTests/whatWasOnlySeenGoesOneWayWhereItsSenderWentOn"),
+    both("audio-paused", "FindingEvidenceTests/whatWasOnlySeenGoesOneWayWhereItsSenderWentOn"),
+    both("video-paused", "GoodCallTests/nothingIsWrongInAGoodCall"),
+    both("sequence-restart", "StreamImportTests/numbersThatBeginAnewAreNamedAndNotLost"),
+    both("rtcp-other-ssrc", "StreamImportTests/reportsOfAnotherSourceAreNamed"),
+    both("uneven-timestamps", "StreamImportTests/unevenTimestampsAreNamed"),
+    (
+      "no-key-frame", "FindingTests/aKeyFrameThatDoesNotComeIsTold",
+      "FindingTests/aGoodCallHasNoProblems"
+    ),
+    both("freeze", "FindingEvidenceTests/aScreenOnWhichNothingChangesIsNoFreeze"),
+    both("video-stopped", "FindingEvidenceTests/videoThatDiesIsToldWithWhoLetItDie"),
+    both("late-first-frame", "FindingEvidenceTests/aLateFirstPictureIsTold"),
+  ]
+
+  private static func both(_ rule: String, _ test: String) -> (String, String, String) {
+    (rule, test, test)
+  }
+
+  /// A rule that a scene has, and a call without a fault has not.
+  private static func good(_ rule: String) -> (String, String, String) {
+    (
+      rule, "NetworkFindingTests/aFaultIsNamedAndItsLikeIsNot",
+      "FindingTests/aGoodCallHasNoProblems"
+    )
+  }
+
+  /// A rule about what is put in wrongly, which is silent where that is meant.
+  private static func meant(_ rule: String) -> (String, String, String) {
+    (
+      rule, "PerceptionRuleTests/whatIsPutInWronglyIsFound",
+      "PerceptionRuleTests/whatIsMeantIsNoFault"
+    )
+  }
+
+  /// What all matches of an expression have in its first group that took part.
+  private static func matches(_ expression: String, _ text: String) throws -> [String] {
+    let whole = text as NSString
+    return try NSRegularExpression(pattern: expression, options: [.dotMatchesLineSeparators])
+      .matches(in: text, range: NSRange(location: 0, length: whole.length))
+      .map { whole.substring(with: $0.range(at: 1)) }
+  }
+
+  private static func text(of file: String) throws -> String {
+    try #require(SourceTree.tests.first { $0.path.hasSuffix("/\(file)") }?.text)
+  }
+
+  private static func quoted(_ texts: [String]) throws -> [String] {
+    try texts.flatMap { try matches("\"([a-z0-9-]+)\"", $0) }
+  }
+
+  private static func rules() throws -> [String] {
+    try SourceTree.sources.filter { $0.path.contains("/Findings/FindingRule+") }
+      .flatMap { try matches("\\bid: \"([a-z0-9-]+)\"", $0.text) }
+  }
+
+  @Test func eachRuleHasATestInWhichItFiresAndOneInWhichItDoesNot() throws {
+    let scenes = try Self.text(of: "NetworkFindingTests.swift")
+    // A change of rows, and samples and rows of statistics, are tried without it, too.
+    let pairs =
+      try Self.matches("\\bChange\\(\\s*\"([a-z0-9-]+)\"", scenes)
+      + Self.matches("\\brule: \"([a-z0-9-]+)\"", try Self.text(of: "StatRuleTests.swift"))
+      + Self.matches("\\bCase\\(\\s*\"([a-z0-9-]+)\"", try Self.text(of: "RowRuleTests.swift"))
+    let fires =
+      pairs + Self.tests.map(\.rule)
+      + (try Self.quoted(Self.matches("\\bCase\\(\\s*\\.\\w+, \\[([^\\]]*)\\]", scenes)))
+    let silent =
+      pairs + Self.tests.map(\.rule)
+      + (try Self.quoted(Self.matches("not: \\[([^\\]]*)\\]", scenes)))
+    let rules = try Self.rules()
+    #expect(rules.count >= 117 && Set(rules).count == rules.count)
+    #expect(Set(rules).subtracting(fires) == [], "rules without a test in which they fire")
+    #expect(Set(rules).subtracting(silent) == [], "rules without a test in which they do not fire")
+    #expect(Set(fires + silent).subtracting(rules) == [], "tests of rules that are not there")
+  }
+
+  @Test func theTestsThatAreNamedExistAndKnowTheirRule() {
+    let files = SourceTree.tests.filter { $0.ending == "swift" }.map(\.text)
+    for one in Self.tests {
+      for name in Set([one.fires, one.silent]) {
+        let parts = name.split(separator: "/")
+        let suite = files.filter {
+          $0.contains("struct \(parts[0]) {") && $0.contains("func \(parts[1])(")
+        }
+        #expect(suite.count == 1, "\(one.rule): there is no test \(name)")
+      }
+      let suite = one.fires.split(separator: "/")[0]
+      #expect(
+        files.contains { $0.contains("struct \(suite) {") && $0.contains("\"\(one.rule)") },
+        "\(one.rule) is not in \(suite)")
+    }
+  }
+}
