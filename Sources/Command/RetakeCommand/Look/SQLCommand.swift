@@ -21,15 +21,31 @@ struct SQLCommand: ParsableCommand {
       Examples:
         retake sql call.take "SELECT at_ns, machine, from_state, to_state FROM state"
         retake sql call.take "SELECT * FROM bitrate" --csv
+        retake sql takes/ "SELECT id, count(DISTINCT take) FROM finding GROUP BY id"
+        retake sql takes/ "SELECT count(*) AS n FROM packet" --over "SELECT sum(n) FROM rows"
         retake sql --schema
       """)
 
   @Argument(
-    help: "The take.", completion: .file(extensions: ["take"]), transform: Taking.path)
+    help: "The take, or a folder of takes.", completion: .file(extensions: ["take"]),
+    transform: Taking.path)
   var take: String?
 
   @Argument(help: "The query.", transform: Taking.query)
   var query: String?
+
+  @Argument(
+    help: "Of several takes: the others stand in the place of the query, which is the last word.",
+    transform: Taking.query)
+  var more: [String] = []
+
+  @Flag(help: "Of several takes: run the query on each by itself, and unite the rows.")
+  var each = false
+
+  @Option(
+    help: "Of several takes: a second query, over the united rows as the table rows.",
+    transform: Taking.query)
+  var over: String?
 
   @Option(help: "How rows are printed: table, csv or json.")
   var format: OutputFormat = .table
@@ -60,11 +76,19 @@ struct SQLCommand: ParsableCommand {
           + "pragma_table_info of a take answer queries.")
     }
     if json, csv { throw ValidationError("Give --json or --csv, not both.") }
+    if let take, each || over != nil, more.isEmpty, FileBytes.kind(of: take) == .file {
+      throw ValidationError("--each and --over are for several takes, or for a folder of them.")
+    }
   }
 
   func run() throws {
     if schema { return try printSchema() }
     guard let take, let query else { return }
+    if !more.isEmpty || FileBytes.kind(of: take) == .folder {
+      // The last word is the query.
+      let words = [take, query] + more
+      return try answer(words[words.count - 1], ofTakes: Array(words.dropLast()))
+    }
     noteEndings(of: take)
     let chosen: SQLConsole.Format = json ? .json : csv ? .csv : format.format
     if chosen != .table {
@@ -91,7 +115,22 @@ struct SQLCommand: ParsableCommand {
     for line in StatsMembers.text.split(separator: "\n", omittingEmptySubsequences: false) {
       text += line.isEmpty ? "--\n" : "-- \(line)\n"
     }
-    try pager.show(text)
+    try pager.show(text + "\n" + CatalogueSchema.text)
+  }
+
+  /// Answers a query over several takes.
+  private func answer(_ query: String, ofTakes paths: [String]) throws {
+    let chosen: SQLConsole.Format = json ? .json : csv ? .csv : format.format
+    let question = FolderQuestion(
+      paths: paths, query: query, isEach: each, over: over, format: chosen, look: pager.look,
+      limit: timeLimit)
+    guard chosen == .table else {
+      let pieces = OutputPieces(chosen == .json ? .json : .text)
+      return try question.answer { (text) throws(CommandFailure) in try pieces.write(text) }
+    }
+    try pager.show { screen in
+      try question.answer { (text) throws(CommandFailure) in try screen.write(text) }
+    }
   }
 }
 
