@@ -25,9 +25,11 @@ package enum SQLConsole {
     path: String, sql: String, format: Format = .table, look: TableLook = TableLook(),
     isWanted: @escaping () -> Bool = { true }, write: @escaping (String) -> Void
   ) throws(TapeError) -> Int {
-    try run(
-      on: try TakeFile.openForQueries(path), path: path, sql: sql, format: format, look: look,
-      isWanted: isWanted, write: write)
+    let connection = try TakeFile.openForQueries(path)
+    try TakeRelations.put(namedIn: sql, over: connection, path: path)
+    return try run(
+      on: connection, path: path, sql: sql, format: format, look: look, isWanted: isWanted,
+      write: write)
   }
 
   /// The same through a connection that is there, and that is good for this one query.

@@ -58,6 +58,7 @@ struct AnswerQuery: ParsableCommand {
   private func answer(_ sql: String) throws(TapeError) -> String {
     // In memory, where the limit of it holds: nothing is written beside the take.
     let connection = try TakeFile.openForQueries(take, keepsInMemory: true)
+    try TakeRelations.put(namedIn: sql, over: connection, path: take)
     do throws(SQLiteError) {
       try connection.restrict(SQLiteReadLimits(cellBytes: Self.cellBytes))
       return try rows(sql, connection)

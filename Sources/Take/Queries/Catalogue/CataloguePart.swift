@@ -84,24 +84,23 @@ struct CataloguePart {
 
   /// Puts the relations over the file, of the chosen takes and with their paths.
   func putViews() throws(SQLiteError) {
-    let connection = database.connection
-    try connection.execute(
+    try database.connection.execute(
       """
       PRAGMA query_only = OFF;
       CREATE TEMP TABLE chosen (place INTEGER PRIMARY KEY, entry INTEGER, path TEXT UNIQUE)
       """)
-    let insert = try connection.prepare("INSERT INTO chosen (entry, path) VALUES (?, ?)")
+    let insert = try database.connection.prepare("INSERT INTO chosen (entry, path) VALUES (?, ?)")
     for take in chosen { try insert.insert([.integer(take.entry), .text(take.path)]) }
     for relation in CatalogueSchema.relations + [CatalogueSchema.document] {
       // The takes in their order, and the rows of each in theirs.
-      try connection.execute(
+      try database.connection.execute(
         """
         CREATE TEMP VIEW \(relation.name) AS
         SELECT chosen.path AS take, \(CatalogueSchema.list(relation.columns))
         FROM chosen CROSS JOIN main.\(relation.storage) AS kept ON kept.entry = chosen.entry
         """)
     }
-    try connection.execute("PRAGMA query_only = ON")
+    try database.connection.execute("PRAGMA query_only = ON")
   }
 
   // MARK: The file

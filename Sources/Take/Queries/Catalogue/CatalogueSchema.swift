@@ -125,7 +125,10 @@ package enum CatalogueSchema {
       "silent_ns": "how much of that is silence",
     ])
 
-  private static let own = [take, connection, quality, finding, voice]
+  /// What sums a take up under names that no take has.
+  static let summaries = [connection, quality, finding, voice]
+
+  private static let own = [take] + summaries
 
   /// Whole results as JSON, which no query names; of a take they have a placeholder in the place of
   /// its path.

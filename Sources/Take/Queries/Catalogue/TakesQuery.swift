@@ -30,10 +30,16 @@ package struct TakesQuery: Sendable {
     }
     do throws(SQLiteError) {
       let empty = try TakeSchema.emptyTake()
+      try TakeRelations.make(TakeRelations.named(in: sql), in: empty)
       try empty.restrict(SQLConsole.limits)
       columns = try Self.columns(of: try empty.prepare(sql))
     } catch {
-      throw refusal(error.refusal ?? error.message)
+      let asksForTake = error.message == "no such column: \(Self.takeColumn)"
+      throw refusal(
+        asksForTake
+          ? "it runs on each take by itself, where no column is called take: leave it out, it comes "
+            + "in front of the rows, and name it in --over"
+          : error.refusal ?? error.message)
     }
     if columns.contains(where: { $0.lowercased() == Self.takeColumn }) {
       throw refusal("a column of the query is called take, as the one with the take; rename it")
@@ -111,6 +117,7 @@ package struct TakesQuery: Sendable {
   private func rows(of path: String, _ channel: RowChannel) throws(TapeError) {
     guard isWanted() else { return }
     let connection = try TakeFile.openForQueries(path)
+    try TakeRelations.put(namedIn: sql, over: connection, path: path, isWanted: isWanted)
     let watch = SQLiteWatch(isWanted)
     connection.setWatch(watch)
     defer { withExtendedLifetime(watch) {} }
@@ -163,16 +170,16 @@ package struct TakesQuery: Sendable {
   ) throws(TapeError) -> (rows: Int, failures: [TapeError]) {
     let names = [Self.takeColumn] + columns
     var failures: [TapeError] = []
-    let united: SQLiteConnection
+    let united: CatalogueDatabase
     do throws(SQLiteError) {
-      united = try Self.table(names)
+      united = CatalogueDatabase(try Self.table(names))
       // What is wrong with it is said before all takes are read.
-      _ = try united.prepare(second)
+      _ = try united.connection.prepare(second)
       let marks = names.map { _ in "?" }.joined(separator: ", ")
-      let insert = try united.prepare("INSERT INTO rows VALUES (\(marks))")
-      try united.execute("BEGIN")
+      let insert = try united.connection.prepare("INSERT INTO rows VALUES (\(marks))")
+      try united.connection.execute("BEGIN")
       failures = try run { (row) throws(SQLiteError) in try insert.insert(row) }
-      try united.execute("COMMIT; PRAGMA query_only = ON")
+      try united.connection.execute("COMMIT; PRAGMA query_only = ON")
     } catch {
       throw TapeError(
         path: "", place: SQLConsole.queryPlace, reason: error.refusal ?? error.message,
@@ -180,7 +187,7 @@ package struct TakesQuery: Sendable {
     }
     guard isWanted() else { return (0, failures) }
     let count = try SQLConsole.run(
-      on: united, path: "", sql: second, format: format, look: look, isWanted: isWanted,
+      on: united.connection, path: "", sql: second, format: format, look: look, isWanted: isWanted,
       write: write)
     return (count, failures)
   }
