@@ -37,8 +37,8 @@ package struct TakesQuery: Sendable {
       let asksForTake = error.message == "no such column: \(Self.takeColumn)"
       throw refusal(
         asksForTake
-          ? "it runs on each take by itself, where no column is called take: leave it out, it comes "
-            + "in front of the rows, and name it in --over"
+          ? "it runs on each take by itself, where no column is called take: leave it out, as it "
+            + "comes in front of the rows, and name it in --over"
           : error.refusal ?? error.message)
     }
     if columns.contains(where: { $0.lowercased() == Self.takeColumn }) {
