@@ -49,7 +49,7 @@ DEB ?= .build/retake.deb
 # The Swift runtime is linked in, so that what is built runs where Swift is not, and starts sooner.
 RELEASE = swift build -c release --static-swift-stdlib
 
-.PHONY: install deb docs demo one test test-main test-sockets test-long fuzz altered findings hostile sweep sample changes rows determinism lint interop views captures bench soak release deps deps-test deps-lint deps-interop
+.PHONY: install deb docs demo one test test-main test-sockets test-long fuzz altered findings hostile sweep sample changes rows determinism lint interop views captures bench bench-folder soak release deps deps-test deps-lint deps-interop
 
 # Two full stacks call each other over loopback; the take is replayed and looked into. Nothing is
 # optimised, because what a call of three seconds needs is there in half of the time then; where the
@@ -201,6 +201,12 @@ bench: release $(VENV)/ready
 	$(RETAKE)-bench page --take .build/long.take
 	$(VENV)/bin/python Tests/Interop/drawing.py --retake $(RETAKE) --take .build/long.take
 	$(VENV)/bin/python Tests/Interop/zooming.py --retake $(RETAKE) --take .build/long.take
+
+# Questions to folders of many takes: a thousand of a second, and a hundred of a minute.
+bench-folder: release
+	$(RELEASE) --product retake-bench
+	$(RETAKE)-bench folder --takes 1000 --seconds 1
+	$(RETAKE)-bench folder --takes 100 --seconds 60
 
 # Calls that come and go at random for MINUTES, and what a recorder still holds of them; series of
 # calls into one take and into a folder, a thousand calls at once, and requests that never end.

@@ -52,6 +52,8 @@ struct VerbRun {
       ["stats", "--at", "0.2", take], ["speakers", take], ["speakers", "--json", take],
       ["sql", "--time-limit", "5", take, "SELECT * FROM packet LIMIT 100"],
       ["sql", "--time-limit", "5", take, "SELECT * FROM stream"],
+      ["sql", "--time-limit", "5", "--each", take, other, "SELECT * FROM stream"],
+      ["findings", take, other, "--json"], ["info", take, other],
       ["page", take, "--out", "\(out).html"], ["replay", "--substitute", take],
       ["replay", "--skip-codecs", take],
       ["replay", "--until", "state ice-connection connected", take],

@@ -35,7 +35,8 @@ struct JSONFormTests {
   }
 
   /// Definitions with the words of a command whose result has their form; `TAKE` is a call over a
-  /// bad network, `ROOM` and `SEEN` are captures, `NEW` is a file that is not there.
+  /// bad network, `ROOM` and `SEEN` are captures, `FOLDER` has both, `NEW` is a file that is not
+  /// there.
   @Test(arguments: [
     ("info", "info TAKE --json"), ("info", "info ROOM --json"), ("info", "info SEEN --json"),
     ("timeline", "timeline TAKE --json"), ("timeline", "timeline ROOM --json"),
@@ -54,6 +55,11 @@ struct JSONFormTests {
     ("merge", "merge TAKE TAKE --first-peer 1 --second-peer 2 --json"),
     ("record", "record demo --seed 1 --seconds 0.2 --size 32x32 --json --out NEW"),
     ("record", "record demo --seconds 0.2 --size 32x32 --json --out NEW"),
+    ("findings_folder", "findings FOLDER --json"), ("summary_folder", "summary FOLDER --json"),
+    ("speakers_folder", "speakers FOLDER --json"), ("info_folder", "info FOLDER --json"),
+    ("rows", "sql FOLDER --json|SELECT * FROM state LIMIT 5"),
+    ("rows", "sql FOLDER --json|SELECT * FROM frame LIMIT 5"),
+    ("diff_folders", "diff FOLDER FOLDER --json"),
     ("export", "export TAKE --pcap NEW --json"), ("export", "export TAKE --media NEW --json"),
     ("page", "page TAKE --no-media --json --out NEW"),
   ])
@@ -67,7 +73,14 @@ struct JSONFormTests {
       case "ROOM": Self.capture("janus-room")
       case "SEEN": Self.capture("observed-clear-vp8")
       case "NEW": folder.file("new")
+      case "FOLDER": folder.path
       default: String(word)
+      }
+    }
+    if line.contains("FOLDER") {
+      for name in ["janus-room", "observed-clear-vp8"] {
+        try FileManager.default.copyItem(
+          atPath: Self.capture(name), toPath: folder.file("\(name).take"))
       }
     }
     try expect(try await values(words + parts.dropFirst()), definition)

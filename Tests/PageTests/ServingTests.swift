@@ -7,6 +7,7 @@ import Testing
 import Wire
 
 @testable import Page
+@testable import Queries
 @testable import Tape
 
 @Suite struct PacketFilterTests {
@@ -145,12 +146,16 @@ import Wire
 
   @Test func aCatalogueTellsOfATakeAndOfWhatIsNone() throws {
     try PageSample.withTake { path in
-      let entry = PageCatalogue.entry(path: path, name: "a", isLive: true)
+      let list = TakeList(present: [path, path + ".nowhere"])
+      // Rules that are named leave no file behind.
+      let reading = CatalogueReading(rules: FindingRule.all)
+      let catalogue = try TakeCatalogue(list, reading: reading, jobs: 2)
+      let entries = try PageCatalogue.entries(catalogue)
+      let entry = try #require(entries[path]).json(name: "a", isLive: true)
       #expect(entry.contains("\"peers\":\"call, callee\"") && entry.contains("\"isLive\":false"))
-      let details = try PageCatalogue.details(path: path)
-      #expect(details.contains("\"worst\":") && details.contains("\"spark\":["))
+      #expect(entry.contains("\"worst\":") && entry.contains("\"spark\":["))
+      let none = try #require(entries[path + ".nowhere"]).json(name: "b", isLive: false)
+      #expect(none.contains("\"error\":"))
     }
-    let none = PageCatalogue.entry(path: "/nowhere.take", name: "b", isLive: false)
-    #expect(none.contains("\"error\":"))
   }
 }

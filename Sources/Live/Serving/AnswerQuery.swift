@@ -41,6 +41,7 @@ package struct AnswerQuery {
   private func answer(_ sql: String) throws(TapeError) -> String {
     // In memory, where the limit of it holds: nothing is written beside the take.
     let connection = try TakeFile.openForQueries(take, keepsInMemory: true)
+    try TakeRelations.put(namedIn: sql, over: connection, path: take)
     do throws(SQLiteError) {
       try connection.restrict(SQLiteReadLimits(cellBytes: Self.cellBytes))
       let form = ProcessInfo.processInfo.environment[Self.formVariable]

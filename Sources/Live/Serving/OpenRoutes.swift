@@ -25,7 +25,6 @@ struct OpenRoutes: Sendable {
     switch request.path {
     case "/": return page
     case "/takes": return json(await takes.catalogue())
-    case "/details": return json(try await takes.details(name))
     case "/take":
       let reading = try await takes.begin(name, isOverview: request.query("overview") != nil)
       return bytes(reading, "application/octet-stream")

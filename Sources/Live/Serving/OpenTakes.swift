@@ -43,6 +43,10 @@ actor OpenTakes {
   private var clearPackets: ClearPackets?
   private var readings = SharedWork<FirstReading>(keeping: 2)
   private var foundProblems = SharedWork<String>(keeping: 16)
+  /// What the catalogue has of takes, by their paths, and when it was read.
+  private var catalogued:
+    [String: (stamp: TakeStamp, at: ContinuousClock.Instant, entry: PageCatalogue)] = [:]
+  private var isReadingCatalogue = false
   private let work = FileWork(4)
   private let queryWork = FileWork(2, waitingMaximum: 16)
   private let queries: QueryProcess
@@ -51,6 +55,10 @@ actor OpenTakes {
   private static let sessionMaximum = 16
   private static let listMaximum = 8
   private static let takeMaximum = 5_000
+  /// How many takes are read before what they are is shown, and how many times 50 ms a page waits
+  /// for that.
+  private static let takesAtOnce = 100
+  private static let patienceTicks = 30
   /// A recorder writes ten times a second.
   private static let liveSeconds = 5.0
 
@@ -80,11 +88,15 @@ actor OpenTakes {
   // MARK: Takes
 
   /// What there is: `isFolder` is false when it is one take that needs no choice.
-  func catalogue() -> String {
+  ///
+  /// What is not in the catalogue yet is read meanwhile, and said the next time.
+  func catalogue() async -> String {
     let files = files()
     let isOne = files.count == 1 && paths.count == 1 && !Self.isFolder(paths[0])
+    if !isOne { await readCatalogue() }
     let entries = files.map { name, path in
-      PageCatalogue.entry(path: path, name: name, isLive: isLive(path))
+      catalogued[path]?.entry.json(name: name, isLive: isLive(path))
+        ?? PageCatalogue.waiting(name: name)
     }
     let title = paths.map { FileBytes.name(of: $0) }.joined(separator: ", ")
     return "{\"isFolder\":\(!isOne),\"folder\":\(jsonString(title)),"
@@ -93,18 +105,67 @@ actor OpenTakes {
 
   /// All takes with the names that the page has for them: those below folders in their order.
   private func files() -> [(name: String, path: String)] {
-    var found: [(name: String, path: String)] = []
-    for path in paths {
-      guard Self.isFolder(path) else {
-        found.append((FileBytes.name(of: path), path))
-        continue
-      }
-      let names = FileBytes.names(below: path).filter { $0.hasSuffix(".take") }
-      found += names.prefix(Self.takeMaximum).map { ($0, path + "/" + $0) }
-    }
     // One name means one take.
     var seen: Set<String> = []
-    return found.map { name, path in (seen.insert(name).inserted ? name : path, path) }
+    return list.entries.map { entry in
+      (seen.insert(entry.name).inserted ? entry.name : entry.path, entry.path)
+    }
+  }
+
+  private var list: TakeList { TakeList(present: paths, limit: Self.takeMaximum) }
+
+  /// Has the catalogue read what is new in it, and waits for a moment whether that is done.
+  private func readCatalogue() async {
+    let list = list
+    let isNew = list.entries.contains { entry in
+      guard let known = catalogued[entry.path] else { return true }
+      // A take that grows is another one each time.
+      let isRecent = ContinuousClock.now - known.at < .seconds(Self.liveSeconds)
+      return !isRecent && known.stamp != TakeStamp(path: entry.path)
+    }
+    if isNew, !isReadingCatalogue {
+      isReadingCatalogue = true
+      Task { await self.readParts(of: list) }
+    }
+    for _ in 0..<Self.patienceTicks where isReadingCatalogue {
+      try? await Task.sleep(for: .milliseconds(50))
+    }
+  }
+
+  /// Reads some takes after the other, so that the first can be shown before the last are read.
+  private func readParts(of list: TakeList) async {
+    defer { isReadingCatalogue = false }
+    // Takes that grow are new each time.
+    for _ in 0...(list.entries.count / Self.takesAtOnce) {
+      let part = await work.run { () -> CataloguePiece in
+        let stamps = list.entries.map { ($0.path, TakeStamp(path: $0.path)) }
+        do throws(TapeError) {
+          let catalogue = try TakeCatalogue(list, jobs: 2, readMaximum: Self.takesAtOnce)
+          return CataloguePiece(
+            stamps: stamps, entries: try PageCatalogue.entries(catalogue),
+            isWhole: catalogue.waitingCount == 0)
+        } catch {
+          let entry = PageCatalogue(failure: error)
+          return CataloguePiece(
+            stamps: stamps,
+            entries: Dictionary(stamps.map { ($0.0, entry) }, uniquingKeysWith: { $1 }),
+            isWhole: true)
+        }
+      }
+      guard let part else { return }
+      for (path, stamp) in part.stamps {
+        guard let entry = part.entries[path] else { continue }
+        catalogued[path] = (stamp, .now, entry)
+      }
+      if part.isWhole { return }
+    }
+  }
+
+  /// What one reading of the catalogue gave.
+  private struct CataloguePiece: Sendable {
+    var stamps: [(path: String, stamp: TakeStamp)]
+    var entries: [String: PageCatalogue]
+    var isWhole: Bool
   }
 
   private func checked(_ name: String) throws(Refusal) -> String {
@@ -244,11 +305,6 @@ actor OpenTakes {
       try PageContent.findings(path: path)
     }.value
     return try value(of: result)
-  }
-
-  func details(_ name: String) async throws(Refusal) -> String {
-    let path = try checked(name)
-    return try await reading { () throws(TapeError) in try PageCatalogue.details(path: path) }
   }
 
   func stats(_ name: String, at seconds: Double) async throws(Refusal) -> String {

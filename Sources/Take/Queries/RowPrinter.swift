@@ -1,6 +1,20 @@
 import Tape
 import Wire
 
+/// A row whose values are asked for by their columns.
+protocol PrintedRow: ~Copyable {
+  func value(_ column: Int) -> Value?
+}
+
+extension SQLiteStatement: PrintedRow {}
+
+/// A row that was read before.
+struct ValueRow: PrintedRow {
+  var values: [Value]
+
+  func value(_ column: Int) -> Value? { values.indices.contains(column) ? values[column] : nil }
+}
+
 /// Prints the rows of a query as they come: those of a table once there are enough to know how wide
 /// its columns are, or when they have waited for a moment.
 final class RowPrinter {
@@ -44,8 +58,8 @@ final class RowPrinter {
   /// How long rows wait for others at most: a person who looks on, less than a program.
   private var patience: Duration { look.columns == nil ? .seconds(1) : .milliseconds(200) }
 
-  /// Prints the row that a statement stands on.
-  func print(_ row: borrowing SQLiteStatement) {
+  /// Prints a row, such as that which a statement stands on.
+  func print<Row: PrintedRow & ~Copyable>(_ row: borrowing Row) {
     count += 1
     if waitsSince == nil { waitsSince = .now }
     switch format {
@@ -82,7 +96,7 @@ final class RowPrinter {
 
   // MARK: Tables
 
-  private func addLine(_ row: borrowing SQLiteStatement) {
+  private func addLine<Row: PrintedRow & ~Copyable>(_ row: borrowing Row) {
     var cells: [String] = []
     for column in names.indices {
       let value = row.value(column) ?? .null
@@ -114,7 +128,7 @@ final class RowPrinter {
 
   // MARK: CSV and JSON
 
-  private func csv(_ row: borrowing SQLiteStatement) -> String {
+  private func csv<Row: PrintedRow & ~Copyable>(_ row: borrowing Row) -> String {
     var line = ""
     for column in names.indices {
       if column > 0 { line += "," }
@@ -128,7 +142,7 @@ final class RowPrinter {
     return line + "\r\n"
   }
 
-  private func markdown(_ row: borrowing SQLiteStatement) -> String {
+  private func markdown<Row: PrintedRow & ~Copyable>(_ row: borrowing Row) -> String {
     var cells: [String] = []
     for column in names.indices {
       switch row.value(column) ?? .null {
@@ -150,7 +164,7 @@ final class RowPrinter {
     return "|" + plain.map { " \($0) |" }.joined() + "\n"
   }
 
-  private func json(_ row: borrowing SQLiteStatement) -> String {
+  private func json<Row: PrintedRow & ~Copyable>(_ row: borrowing Row) -> String {
     var members: [(String, JSONText?)] = []
     for column in names.indices {
       members.append((names[column], (row.value(column) ?? .null).json))

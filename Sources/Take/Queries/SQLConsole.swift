@@ -30,6 +30,18 @@ package enum SQLConsole {
     isWanted: @escaping () -> Bool = { true }, write: @escaping (String) -> Void
   ) throws(TapeError) -> Int {
     let connection = try TakeFile.openForQueries(path)
+    try TakeRelations.put(namedIn: sql, over: connection, path: path)
+    return try run(
+      on: connection, path: path, sql: sql, format: format, look: look, isWanted: isWanted,
+      write: write)
+  }
+
+  /// The same through a connection that is there, and that is good for this one query.
+  @discardableResult
+  package static func run(
+    on connection: borrowing SQLiteConnection, path: String, sql: String, format: Format,
+    look: TableLook, isWanted: @escaping () -> Bool, write: @escaping (String) -> Void
+  ) throws(TapeError) -> Int {
     do throws(SQLiteError) {
       try connection.restrict(limits)
       let statement = try connection.prepare(sql)
@@ -60,7 +72,7 @@ package enum SQLConsole {
   }
 
   /// What a query may ask for that somebody runs on a machine of theirs: sorting may fill the disk.
-  private static let limits = SQLiteReadLimits(cellBytes: 256 << 20)
+  static let limits = SQLiteReadLimits(cellBytes: 256 << 20)
 
   /// The place in errors about the query itself rather than the take.
   package static let queryPlace = "sql"

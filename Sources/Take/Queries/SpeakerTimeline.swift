@@ -71,7 +71,14 @@ package struct SpeakerTimeline: Sendable, Codable {
 
   /// Reads the levels of a take, or of a part of it, at whose ends what lasts longer is cut.
   package init(path: String, selection: TakeSelection = TakeSelection()) throws(TapeError) {
-    let connection = try TakeFile.openForQueries(path)
+    try self.init(path: path, try TakeFile.openForQueries(path), selection)
+  }
+
+  /// The same through a connection that is there.
+  init(
+    path: String, _ connection: borrowing SQLiteConnection,
+    _ selection: TakeSelection = TakeSelection()
+  ) throws(TapeError) {
     do throws(SQLiteError) {
       let labels = try PeerLabels(connection)
       try readLevels(connection, labels, selection)

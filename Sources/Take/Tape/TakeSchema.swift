@@ -12,7 +12,7 @@ package enum TakeSchema {
   }
 
   /// The views of the newest format: their names and the queries behind them, in their order.
-  package static var views: [(name: String, query: String)] {
+  package static let views: [(name: String, query: String)] = {
     var views: [(name: String, query: String)] = []
     var open: (name: String, lines: [Substring])?
     for line in migrations.flatMap({ $0.split(separator: "\n") }) {
@@ -30,7 +30,7 @@ package enum TakeSchema {
       }
     }
     return views
-  }
+  }()
 
   /// Puts the views of this version over those in the file: what a stranger wrote into a file as a
   /// view is not run.
@@ -119,6 +119,13 @@ package enum TakeSchema {
     for sql in migrations { try connection.execute(sql) }
     try connection.execute("PRAGMA application_id = \(TakeHeader.applicationID)")
     try mark(connection, format: TakeHeader.currentFormat)
+  }
+
+  /// A take of the newest format without a row, in memory: what a query can name.
+  package static func emptyTake() throws(SQLiteError) -> SQLiteConnection {
+    let connection = try SQLiteConnection(path: ":memory:", mode: .readWrite)
+    try create(in: connection)
+    return connection
   }
 
   /// Names the format of a take; the newest has the tables of all others.

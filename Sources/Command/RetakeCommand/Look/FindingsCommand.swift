@@ -65,17 +65,19 @@ struct FindingsCommand: ParsableCommand {
     discussion: """
       Each finding is a cause with its symptoms beneath it, the one that cost most first. It has a \
       severity (critical, high, medium, low, info), who and what it is about, what was measured, \
-      and an id that stays the same. --queries prints the SQL behind them.
+      and an id that stays the same. --queries prints the SQL behind them. Of several takes, or of \
+      a folder, it lists the causes of each, from the catalogue that is kept beside the takes.
 
       Examples:
         retake findings call.take
+        retake findings takes/ --fail-on high
         retake findings call.take --from 10s --to 20s --json
         retake findings call.take --fail-on high --fail-on relay-in-use
         retake findings call.take --rules ours.json
         retake findings call.take --explain
       """)
 
-  @OptionGroup var options: TakeOptions
+  @OptionGroup var options: TakesOptions
   @OptionGroup var part: SelectionOptions
   @OptionGroup var findings: FindingOptions
 
@@ -92,9 +94,10 @@ struct FindingsCommand: ParsableCommand {
   @OptionGroup var pager: PagerOptions
 
   func run() throws {
-    noteEndings(of: options.take)
     let rules = try findings.chosen()
     try findings.check(rules)
+    if options.areMany { return try showMany(rules) }
+    noteEndings(of: options.take)
     let selection = try part.selection(in: options.take)
     var found = try Progress("reading").follow {
       try reading { () throws(TapeError) in
@@ -120,6 +123,35 @@ struct FindingsCommand: ParsableCommand {
     }
     try findings.fail(on: found, take: options.take)
   }
+
+  /// The findings of several takes: from the catalogue, unless something else is asked than it has.
+  private func showMany(_ rules: [FindingRule]) throws {
+    var explanation: CatalogueReading.Explanation?
+    if explain {
+      explanation = { (take, found) throws(TapeError) in
+        try FindingExplainer(path: take, findings: found, codecs: { LibraryCodecs() })
+          .explain { _, _ in }
+      }
+    }
+    let look = try FolderLook(
+      options.takes,
+      CatalogueReading(
+        rules: findings.rules == nil ? nil : rules, selection: part.ofEachTake,
+        explanation: explanation))
+    if options.json {
+      try look.printJSON("findings")
+    } else {
+      var text = try reading { () throws(TapeError) in
+        try look.catalogue.findingsText(pager.look)
+      }
+      if queries {
+        let found = try reading { () throws(TapeError) in try look.catalogue.foundRules(rules) }
+        text += found.map { "\n-- \($0.id)\n\($0.sql);\n" }.joined()
+      }
+      try pager.show(text)
+    }
+    try look.end(findings)
+  }
 }
 
 /// A call on one screen.
@@ -131,19 +163,30 @@ struct SummaryCommand: ParsableCommand {
       The JSON has less than 20 kB for any call, so that it can be handed to a program or a \
       language model; of what is cut it says how much there was.
 
+      Of several takes, or of a folder, it is a line of each, from the catalogue that is kept \
+      beside the takes.
+
       Examples:
         retake summary call.take
         retake summary call.take --json
+        retake summary takes/
       """)
 
-  @OptionGroup var options: TakeOptions
+  @OptionGroup var options: TakesOptions
   @OptionGroup var findings: FindingOptions
   @OptionGroup var pager: PagerOptions
 
   func run() throws {
-    noteEndings(of: options.take)
     let rules = try findings.chosen()
     try findings.check(rules)
+    if options.areMany {
+      let look = try FolderLook(
+        options.takes, CatalogueReading(rules: findings.rules == nil ? nil : rules))
+      return try look.show("summary", options, pager, findings) { (look) throws(TapeError) in
+        try look.catalogue.summaryText(pager.look)
+      }
+    }
+    noteEndings(of: options.take)
     let (found, summary) = try Progress("reading").follow {
       try reading { () throws(TapeError) in
         let found = try TakeFindings(path: options.take, rules: rules)

@@ -7,12 +7,24 @@ struct InfoCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "info",
     abstract: "Say what a take holds: peers, states, tracks, sizes, toolchain.",
-    discussion: "Example:\n  retake info call.take")
+    discussion: """
+      Of several takes, or of a folder, it is a line of each.
 
-  @OptionGroup var options: TakeOptions
+      Examples:
+        retake info call.take
+        retake info takes/
+      """)
+
+  @OptionGroup var options: TakesOptions
   @OptionGroup var pager: PagerOptions
 
   func run() throws {
+    if options.areMany {
+      return try FolderLook(options.takes).show("info", options, pager) {
+        (look) throws(TapeError) in
+        try look.catalogue.infoText(pager.look)
+      }
+    }
     let info = try reading { () throws(TapeError) in try TakeInfo(path: options.take) }
     if options.json { return try Output.json(info.json, in: .info) }
     let head = try reading { () throws(TapeError) in

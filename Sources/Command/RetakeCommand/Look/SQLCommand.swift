@@ -22,17 +22,29 @@ struct SQLCommand: ParsableCommand {
       stands, and the exit status is that of an interrupt, or 1. In tables and comma-separated \
       values, control characters stand as \\u{1b}; JSON gives each back as it was.
 
+      Of a folder, or of several takes, a query is answered in one of two ways. One that names \
+      the tables of the catalogue alone (take, finding, quality, connection, voice, stream, \
+      selected_pair, state, speaker, participant and others, each with a column take; --schema \
+      lists them) runs once, over the rows of all takes. Any other one, and each with --each, \
+      runs on every take by itself, and its rows are united behind a column take: what it sums up \
+      is summed up by take. --over is a second query over those rows, as the table rows. The \
+      catalogue is kept beside the takes (.retake.catalogue), or in the user's cache. finding, \
+      quality, connection and voice can be named beside the tables of a take, and of one take too.
+
       Examples:
         retake sql call.take "SELECT at_ns, machine, from_state, to_state FROM state"
         retake sql call.take "SELECT * FROM bitrate" --csv
         retake sql call.take
         retake sql call.take --file questions.sql --format markdown
         echo "SELECT * FROM lost_packet" | retake sql call.take --format jsonl
+        retake sql takes/ "SELECT id, count(DISTINCT take) FROM finding GROUP BY id"
+        retake sql takes/ "SELECT count(*) AS n FROM packet" --over "SELECT sum(n) FROM rows"
         retake sql --schema
       """)
 
   @Argument(
-    help: "The take.", completion: .file(extensions: ["take"]), transform: Taking.path)
+    help: "The take, or a folder of takes.", completion: .file(extensions: ["take"]),
+    transform: Taking.path)
   var take: String?
 
   @Argument(
@@ -44,6 +56,19 @@ struct SQLCommand: ParsableCommand {
     help: "A file of queries with semicolons between them; - is standard input.",
     completion: .file(extensions: ["sql"]), transform: Taking.path)
   var file: String?
+
+  @Argument(
+    help: "Of several takes: the others stand in the place of the query, which is the last word.",
+    transform: Taking.query)
+  var more: [String] = []
+
+  @Flag(help: "Of several takes: run the query on each by itself, and unite the rows.")
+  var each = false
+
+  @Option(
+    help: "Of several takes: a second query, over the united rows as the table rows.",
+    transform: Taking.query)
+  var over: String?
 
   @Option(
     help: "How rows are printed: table, csv, json, jsonl (a line of JSON a row) or markdown.")
@@ -78,11 +103,23 @@ struct SQLCommand: ParsableCommand {
           + "pragma_table_info of a take answer queries.")
     }
     if json, csv { throw ValidationError("Give --json or --csv, not both.") }
+    if let take, each || over != nil, more.isEmpty, FileBytes.kind(of: take) == .file {
+      throw ValidationError("--each and --over are for several takes, or for a folder of them.")
+    }
   }
 
   func run() throws {
     if schema { return try printSchema() }
     guard let take else { return }
+    if !more.isEmpty || FileBytes.kind(of: take) == .folder {
+      guard let query else {
+        throw CommandFailure(
+          .usage, "\(CommandReading.oneLine(take)) is a folder: give a query over its takes")
+      }
+      // The last word is the query.
+      let words = [take, query] + more
+      return try answer(words[words.count - 1], ofTakes: Array(words.dropLast()))
+    }
     noteEndings(of: take)
     let chosen: SQLConsole.Format = json ? .json : csv ? .csv : format.format
     if let query { return try answer(query, take, chosen) }
@@ -125,7 +162,22 @@ struct SQLCommand: ParsableCommand {
       text += line.isEmpty ? "--\n" : "-- \(line)\n"
     }
     text += "\n" + JSONKey.text + "\n" + TakeSchema.functionsText
-    try pager.show(text)
+    try pager.show(text + "\n" + CatalogueSchema.text)
+  }
+
+  /// Answers a query over several takes.
+  private func answer(_ query: String, ofTakes paths: [String]) throws {
+    let chosen: SQLConsole.Format = json ? .json : csv ? .csv : format.format
+    let question = FolderQuestion(
+      paths: paths, query: query, isEach: each, over: over, format: chosen, look: pager.look,
+      limit: timeLimit)
+    guard chosen == .table else {
+      let pieces = OutputPieces([.json, .jsonl].contains(chosen) ? .json : .text)
+      return try question.answer { (text) throws(CommandFailure) in try pieces.write(text) }
+    }
+    try pager.show { screen in
+      try question.answer { (text) throws(CommandFailure) in try screen.write(text) }
+    }
   }
 }
 

@@ -11,6 +11,23 @@ struct TakeOptions: ParsableArguments {
   var json = false
 }
 
+/// The takes that a command looks into, one or many, and how it prints.
+struct TakesOptions: ParsableArguments {
+  @Argument(
+    help: ArgumentHelp(
+      "The take; or several, or folders of takes, of which each is told.", valueName: "take"),
+    completion: .file(extensions: ["take"]), transform: Taking.path)
+  var takes: [String]
+
+  @Flag(help: "Print JSON for programs.")
+  var json = false
+
+  /// The one take that is meant, where it is one.
+  var take: String { takes.first ?? "" }
+
+  var areMany: Bool { takes.count > 1 || FileBytes.kind(of: take) == .folder }
+}
+
 /// Says of takes that have no end that they are still being recorded, or what they may lack.
 ///
 /// What cannot be read is told by who reads it.

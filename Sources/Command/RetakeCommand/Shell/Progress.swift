@@ -66,6 +66,12 @@ final class Progress: Sendable {
     above {}
   }
 
+  /// Takes the line away for good.
+  func end() {
+    clear()
+    state.withLock { $0.isOver = true }
+  }
+
   /// Does something for which the line has to be away, such as printing another.
   func above(_ body: () -> Void) {
     state.withLock { state in

@@ -6,7 +6,7 @@ import Tape
 import Wire
 
 /// The peer that a command looks at.
-struct PeerOption: ParsableArguments {
+struct PeerOption: ParsableArguments, Sendable {
   @Option(
     help: ArgumentHelp("Only this peer, by its number or label.", valueName: "peer"),
     completion: .custom { words, _, _ in Completions.peers(in: words) },
@@ -45,7 +45,7 @@ extension PeerOption {
 }
 
 /// The time that a command looks at.
-struct SpanOptions: ParsableArguments {
+struct SpanOptions: ParsableArguments, Sendable {
   @Option(
     help: "Only what comes at this time (12.5, 80ms) or step (step:120) or later.",
     transform: Taking.place)
@@ -101,9 +101,11 @@ struct SpanOptions: ParsableArguments {
 }
 
 /// The part of a take that a command looks at.
-struct SelectionOptions: ParsableArguments {
+struct SelectionOptions: ParsableArguments, Sendable {
   @OptionGroup var peers: PeerOption
   @OptionGroup var span: SpanOptions
+
+  var isEmpty: Bool { peers.peer == nil && span.isEmpty }
 
   /// What is selected of a take.
   func selection(in take: String) throws -> TakeSelection {

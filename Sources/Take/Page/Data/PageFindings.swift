@@ -36,18 +36,6 @@ struct PageFindings {
       """
   }
 
-  /// The worst of them, and how many matter.
-  var summary: String {
-    let first = found.findings.first
-    return JSONText.object([
-      ("count", .integer(Int64(found.findings.count { $0.severity >= .medium }))),
-      ("severity", .integer(Int64(first?.severity.rawValue ?? 0))),
-      ("level", first.map { .text($0.severity.name) }),
-      ("worst", first.map { .text($0.id) }),
-      ("evidence", first.map { .text($0.text) }),
-    ]).text
-  }
-
   private func seconds(_ nanoseconds: Int64) -> String {
     StatsValue.number((Double(nanoseconds) / 1e4).rounded() / 1e5).json
   }

@@ -1,8 +1,10 @@
 // The takes of a folder: who, when, how long, and what is worst in each.
-import { byteCount, digits, duration, make, place, button } from "./basics.js";
+import { byteCount, digits, duration, make, percent, place, button } from "./basics.js";
 import { askJSON, token } from "./server.js";
 
-const catalogue = { takes: [], folder: "", by: "start", isDown: true, words: "" };
+const catalogue = {
+  takes: [], folder: "", by: "start", isDown: true, words: "", chosen: new Map(), facets: new Map(),
+};
 
 const columns = [
   ["state", "", (entry) => (entry.isLive ? 0 : 1)],
@@ -11,8 +13,28 @@ const columns = [
   ["start", "when", (entry) => entry.start ?? ""],
   ["seconds", "how long", (entry) => entry.seconds ?? 0],
   ["bytes", "size", (entry) => entry.bytes ?? 0],
-  ["worst", "worst finding", (entry) => entry.details?.findings.severity ?? -1],
-  ["spark", "on the wire", (entry) => Math.max(0, ...(entry.details?.spark ?? []))],
+  ["codecs", "codecs", (entry) => entry.codecs ?? ""],
+  ["trip", "round trip", (entry) => entry.roundTrip ?? -1],
+  ["loss", "loss", (entry) => entry.loss ?? -1],
+  ["concealed", "concealed", (entry) => entry.concealed ?? -1],
+  ["worst", "worst finding", (entry) => entry.findings?.severity ?? -1],
+  ["spark", "on the wire", (entry) => Math.max(0, ...(entry.spark ?? []))],
+];
+
+/** The limits that a value is above, in words. */
+const above = (value, limits, words) =>
+  limits.filter((limit) => value > limit).map((limit) => `> ${words(limit)}`);
+
+/** What takes can be chosen by: a title, and what an entry has of it. */
+const facets = [
+  ["finding", (entry) => entry.findings?.ids ?? []],
+  ["codec", (entry) => (entry.codecs ?? "").split(" ").filter((word) => word !== "")],
+  ["path", (entry) => entry.isRelayed === undefined ? []
+    : [entry.isRelayed ? "over a relay" : "without a relay"]],
+  ["loss", (entry) => above(entry.loss, [0, 0.01, 0.05, 0.2], percent)],
+  ["concealed", (entry) => above(entry.concealed, [0, 0.01, 0.05, 0.2], percent)],
+  ["round trip", (entry) => above(entry.roundTrip, [0.05, 0.1, 0.2, 0.4], duration)],
+  ["length", (entry) => above(entry.seconds, [10, 60, 600, 3600], duration)],
 ];
 
 /** Shows the catalogue in the place of a take. */
@@ -33,39 +55,59 @@ export async function showCatalogue() {
     },
   });
   catalogue.body = make("tbody");
-  box.append(make("div", { class: "card" }, make("div", { class: "tools" }, words),
+  const choices = facets.map(([title]) => {
+    const choice = make("select", {
+      "aria-label": `Takes by ${title}`, "data-facet": title,
+      change: () => {
+        catalogue.chosen.set(title, choice.value);
+        fillCatalogue();
+      },
+    });
+    catalogue.facets.set(title, choice);
+    return choice;
+  });
+  box.append(make("div", { class: "card" }, make("div", { class: "tools" }, words, choices),
     make("table", { class: "grid", id: "takes" },
       make("thead", {}, make("tr", {}, columns.map(([key, title]) => make("th", { scope: "col" },
         title ? button(title, () => sortBy(key), { class: "plain", "data-sort": key }) : "")))),
       catalogue.body)));
+  fillFacets();
   fillCatalogue();
-  for (const entry of catalogue.takes) await addDetails(entry);
   setInterval(refreshCatalogue, 3000);
 }
 
 async function readCatalogue() {
   const found = await askJSON("takes");
-  const known = new Map(catalogue.takes.map((entry) => [entry.name, entry]));
   catalogue.folder = found.folder;
-  catalogue.takes = found.takes.map((entry) =>
-    ({ ...entry, details: known.get(entry.name)?.details }));
+  catalogue.takes = found.takes;
+  fillFacets();
 }
 
-async function addDetails(entry) {
-  if (entry.error || entry.details) return;
-  try {
-    entry.details = await askJSON("details", { name: entry.name });
-  } catch (error) {
-    entry.error = String(error.message);
-  }
-  fillCatalogue();
+function fillFacets() {
+  for (const [title, words] of facets) fillFacet(catalogue.facets.get(title), title, words);
+}
+
+/** Offers what there is, with how many takes have it. */
+function fillFacet(choice, title, words) {
+  if (!choice) return;
+  const counts = new Map();
+  for (const word of catalogue.takes.flatMap(words)) counts.set(word, (counts.get(word) ?? 0) + 1);
+  const chosen = catalogue.chosen.get(title) ?? "";
+  if (chosen && !counts.has(chosen)) counts.set(chosen, 0);
+  // A list that is open stays so where nothing is new.
+  const known = JSON.stringify([...counts]);
+  if (choice.dataset.words === known) return;
+  choice.dataset.words = known;
+  const byNumber = new Intl.Collator("en", { numeric: true }).compare;
+  choice.replaceChildren(make("option", { value: "" }, `any ${title}`),
+    ...[...counts.keys()].sort(byNumber).map((word) =>
+      make("option", { value: word, selected: word === chosen }, `${word} (${counts.get(word)})`)));
 }
 
 async function refreshCatalogue() {
   if (document.hidden) return;
   await readCatalogue();
   fillCatalogue();
-  for (const entry of catalogue.takes) await addDetails(entry);
 }
 
 function sortBy(key) {
@@ -79,8 +121,10 @@ function fillCatalogue() {
   const order = (a, b) => (value(a) < value(b) ? -1 : value(a) > value(b) ? 1 : 0);
   const shown = catalogue.takes
     .filter((entry) =>
-      `${entry.name} ${entry.label} ${entry.peers} ${entry.details?.findings.worst ?? ""}`
+      `${entry.name} ${entry.label} ${entry.peers} ${entry.findings?.worst ?? ""}`
       .toLowerCase().includes(catalogue.words))
+    .filter((entry) => facets.every(([title, words]) =>
+      !catalogue.chosen.get(title) || words(entry).includes(catalogue.chosen.get(title))))
     .sort((a, b) => Number(b.isLive ?? false) - Number(a.isLive ?? false)
       || (catalogue.isDown ? order(b, a) : order(a, b)));
   catalogue.body.replaceChildren(...shown.map(takeRow));
@@ -89,14 +133,16 @@ function fillCatalogue() {
 const tonesOfSeverity = ["good", "off", "off", "wait", "bad", "bad"];
 
 function takeRow(entry) {
-  if (entry.error) {
+  if (entry.error || entry.isWaiting) {
     return make("tr", {}, make("td"), make("td", {}, entry.name),
-      make("td", { colspan: columns.length - 2 }, entry.error));
+      make("td", { colspan: columns.length - 2 }, entry.error ?? "…"));
   }
+  const number = (value, words) =>
+    make("td", { class: "number" }, value === undefined ? "" : words(value));
   const state = entry.isLive ? make("span", { class: "pill wait" }, "live")
     : entry.isComplete ? "" : make("span", { class: "pill off" }, "cut short");
   const link = new URLSearchParams({ ...(token ? { token } : {}), take: entry.name });
-  const found = entry.details?.findings;
+  const found = entry.findings;
   return make("tr", {},
     make("td", {}, state),
     make("td", {}, make("a", { href: `#${link}`, target: "_self", "data-take": entry.name },
@@ -105,12 +151,14 @@ function takeRow(entry) {
     make("td", {}, entry.peers), make("td", {}, entry.start.replace("T", " ").slice(0, 19)),
     make("td", { class: "number" }, duration(entry.seconds)),
     make("td", { class: "number" }, byteCount(entry.bytes)),
+    make("td", {}, entry.codecs), number(entry.roundTrip, duration), number(entry.loss, percent),
+    number(entry.concealed, percent),
     make("td", {}, found ? make("span", {
       class: `pill ${tonesOfSeverity[found.severity]}`, title: found.evidence ?? "",
     }, found.worst
       ? `${found.level}: ${found.worst}${found.count > 1 ? `, ${found.count - 1} more` : ""}`
         : "none") : "…"),
-    make("td", {}, sparkline(entry.details?.spark)));
+    make("td", {}, sparkline(entry.spark)));
 }
 
 const svgSpace = "http://www.w3.org/2000/svg";

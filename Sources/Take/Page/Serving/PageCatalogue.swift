@@ -1,61 +1,94 @@
-import Queries
+package import Queries
 import Stats
 package import Tape
 import Wire
 
-/// What a catalogue of takes tells of one of them.
-package enum PageCatalogue {
-  /// What is quickly known: who, when and how long; also why a file is no take.
-  package static func entry(path: String, name: String, isLive: Bool) -> String {
-    var members: [(String, JSONText?)] = [("name", .text(name))]
-    do {
-      let connection = try TakeFile.openForQueries(path)
-      let header = try TakeHeader.read(from: connection, path: path)
-      let end = try connection.integer("SELECT \(TakeInfo.end)")
-      let isComplete = try connection.integer("SELECT count(*) FROM ending") == 1
-      var labels: [String] = []
-      let rows = try connection.prepare("SELECT label FROM peer ORDER BY row LIMIT 20")
-      while try rows.step() { labels.append(rows.text(0) ?? "") }
-      members += [
-        ("label", .text(header.label)), ("start", .text(header.startText)),
-        ("seconds", .number(Double(end ?? 0) / 1e9)),
-        ("peers", .text(labels.joined(separator: ", "))),
-        ("bytes", .integer(try connection.byteCount())), ("isComplete", .flag(isComplete)),
-        ("isLive", .flag(isLive && !isComplete)),
-      ]
-    } catch {
-      members.append(("error", .text("\(error)")))
-    }
-    return JSONText.object(members).text
-  }
+/// A take as `retake open` lists it: out of the catalogue that all verbs have of a folder.
+package struct PageCatalogue: Sendable {
+  private var members: [(String, JSONText?)]
+  private let isComplete: Bool
 
-  /// What takes longer: the worst finding, and how much went over the wire when.
-  package static func details(path: String) throws(TapeError) -> String {
-    let found = PageFindings(try TakeFindings(path: path))
-    let connection = try TakeFile.open(path)
-    do throws(SQLiteError) {
-      return "{\"findings\":\(found.summary),\"spark\":\(try spark(connection))}"
-    } catch {
-      throw TapeError(path: path, error)
-    }
-  }
-
-  private static let sparkLength: Int64 = 60
-
-  private static func spark(_ connection: borrowing SQLiteConnection) throws(SQLiteError)
-    -> String
+  /// The takes of a catalogue by their paths, those that could not be read with the reason.
+  package static func entries(_ catalogue: TakeCatalogue) throws(TapeError)
+    -> [String: PageCatalogue]
   {
-    var values = [Int64](repeating: 0, count: Int(sparkLength))
-    let end = try connection.integer("SELECT max(at_ns) FROM tape") ?? 0
-    let rows = try connection.prepare(
-      """
-      SELECT min(max(at_ns, 0) / \(max(end / sparkLength, 1)), \(sparkLength - 1)) AS part,
-        sum(size) FROM packet_store GROUP BY part
-      """)
-    while try rows.step() {
-      let (part, size) = rows.values(Int.self, Int64.self)
-      if values.indices.contains(part) { values[part] = size }
+    var entries: [String: PageCatalogue] = [:]
+    for failure in catalogue.failures {
+      entries[failure.path] = PageCatalogue(failure: failure)
     }
-    return "[" + values.map(String.init).joined(separator: ",") + "]"
+    let ids = try findings(catalogue)
+    try catalogue.read { (connection) throws(SQLiteError) in
+      let rows = try connection.prepare(
+        """
+        SELECT take, label, start_utc, duration_ns, names, bytes, complete, codecs, relay,
+          round_trip_ms, loss_share, concealed_share, findings, severity, finding, finding_text,
+          traffic FROM take
+        """)
+      while try rows.step() {
+        let take = rows.text(0) ?? ""
+        entries[take] = PageCatalogue(rows, ids: ids[take] ?? [])
+      }
+    }
+    return entries
+  }
+
+  /// The ids of the causes of each take.
+  private static func findings(_ catalogue: TakeCatalogue) throws(TapeError)
+    -> [String: [String]]
+  {
+    try catalogue.read { (connection) throws(SQLiteError) in
+      let rows = try connection.prepare("SELECT DISTINCT take, id FROM finding WHERE depth = 0")
+      var ids: [String: [String]] = [:]
+      while try rows.step() {
+        let (take, id) = rows.values(String.self, String.self)
+        ids[take, default: []].append(id)
+      }
+      return ids
+    }
+  }
+
+  /// A take that could not be read, with the reason.
+  package init(failure: TapeError) {
+    members = [("error", .text(failure.description))]
+    isComplete = true
+  }
+
+  private init(_ row: borrowing SQLiteStatement, ids: [String]) {
+    let (label, start, length, names) = row.values(
+      from: 1, String.self, String.self, Int64.self, String.self)
+    let (bytes, isComplete, codecs, isRelayed) = row.values(
+      from: 5, Int64.self, Bool.self, String.self, Bool.self)
+    let (trip, loss, concealed, count) = row.values(
+      from: 9, Double?.self, Double?.self, Double?.self, Int64.self)
+    let (severity, worst, text, traffic) = row.values(
+      from: 13, String.self, String?.self, String?.self, String.self)
+    self.isComplete = isComplete
+    let findings = JSONText.object([
+      ("count", .integer(count)),
+      ("severity", .integer(FindingSeverity(name: severity)?.rawValue ?? 0)),
+      ("level", worst == nil ? nil : .text(severity)), ("worst", worst.map { .text($0) }),
+      ("evidence", text.map { .text($0) }), ("ids", .list(ids.map { .text($0) })),
+    ])
+    members = [
+      ("label", .text(label)), ("start", .text(start)), ("seconds", .number(Double(length) / 1e9)),
+      ("peers", .text(names)), ("bytes", .integer(bytes)), ("isComplete", .flag(isComplete)),
+      ("codecs", .text(codecs)), ("isRelayed", .flag(isRelayed)),
+      ("roundTrip", trip.map { .number($0 / 1e3) }), ("loss", loss.map { .number($0) }),
+      ("concealed", concealed.map { .number($0) }), ("findings", findings),
+      // The catalogue has it as JSON, of numbers alone.
+      ("spark", traffic.hasPrefix("[") ? JSONText(traffic) : nil),
+    ]
+  }
+
+  /// The entry as a JSON object.
+  package func json(name: String, isLive: Bool) -> String {
+    JSONText.object(
+      [("name", .text(name))] + members + [("isLive", .flag(isLive && !isComplete))]
+    ).text
+  }
+
+  /// A take that is being read.
+  package static func waiting(name: String) -> String {
+    JSONText.object([("name", .text(name)), ("isWaiting", .flag(true))]).text
   }
 }

@@ -22,7 +22,14 @@ package struct TakeFindings: Sendable {
     path: String, selection: TakeSelection = TakeSelection(),
     rules: [FindingRule] = FindingRule.all
   ) throws(TapeError) {
-    let connection = try TakeFile.openForQueries(path)
+    try self.init(path: path, try TakeFile.openForQueries(path), selection, rules)
+  }
+
+  /// The same through a connection that is there; one with a selection has its rows alone then.
+  init(
+    path: String, _ connection: borrowing SQLiteConnection,
+    _ selection: TakeSelection = TakeSelection(), _ rules: [FindingRule] = FindingRule.all
+  ) throws(TapeError) {
     self.rules = rules
     do throws(SQLiteError) {
       facts = try CallFacts(connection)

@@ -55,17 +55,24 @@ package struct TakeSummary: Sendable {
     var level: Double?
   }
 
-  let path: String
+  /// What the take is called in texts and JSON.
+  var path: String
   package let findings: TakeFindings
-  private let label: String
-  private let start: String
-  private let end: Int64
-  private var connections: [Connection] = []
-  private var media: [Media] = []
-  private var packets: Int64 = 0
+  let label: String
+  let start: String
+  let end: Int64
+  private(set) var connections: [Connection] = []
+  private(set) var media: [Media] = []
+  private(set) var packets: Int64 = 0
 
   package init(path: String, findings: TakeFindings) throws(TapeError) {
-    let connection = try TakeFile.openForQueries(path)
+    try self.init(path: path, try TakeFile.openForQueries(path), findings: findings)
+  }
+
+  /// The same through a connection that is there.
+  init(path: String, _ connection: borrowing SQLiteConnection, findings: TakeFindings)
+    throws(TapeError)
+  {
     let header = try TakeHeader.read(from: connection, path: path)
     self.path = path
     self.findings = findings

@@ -1,5 +1,6 @@
 import Dispatch
 import FoundationEssentials
+import Queries
 import Synchronization
 package import Tape
 
@@ -47,27 +48,7 @@ package struct VerificationRun: Sendable {
 
   /// The takes that paths name: files, and all `.take` files below folders, each once.
   package static func takes(in paths: [String]) throws(TapeError) -> [String] {
-    var found: [String] = []
-    for path in paths {
-      guard let kind = FileBytes.kind(of: path) else {
-        throw TapeError(
-          path: path, place: "", reason: "there is no such file or folder", kind: .missing)
-      }
-      found += kind == .folder ? takes(below: path) : [path]
-    }
-    var seen: Set<String> = []
-    found = found.filter { seen.insert($0).inserted }
-    guard !found.isEmpty else {
-      throw TapeError(
-        path: paths.joined(separator: " "), place: "",
-        reason: "there is no take in it; takes end in .take", kind: .missing)
-    }
-    return found
-  }
-
-  private static func takes(below folder: String) -> [String] {
-    let prefix = folder.hasSuffix("/") ? folder : folder + "/"
-    return FileBytes.names(below: folder).filter { $0.hasSuffix(".take") }.map { prefix + $0 }
+    try TakeList(paths).entries.map(\.path)
   }
 
   /// Which take is next, and what came of those that are done.

@@ -21,7 +21,7 @@ package enum UnfinishedFiles {
   private static let unlockedAge = 86_400
 
   /// A name for a new file in a folder, whose path ends in a slash or is empty.
-  static func name(in folder: some StringProtocol) -> String {
+  package static func name(in folder: some StringProtocol) -> String {
     let folder = String(folder)
     sweep(folder)
     var random = SystemRandomNumberGenerator()

@@ -1,0 +1,164 @@
+import FoundationEssentials
+import Queries
+import Synchronization
+import Tape
+import Wire
+
+/// Many takes that a command looks into, out of their catalogue.
+struct FolderLook {
+  let catalogue: TakeCatalogue
+  /// The takes, as they are called in a sentence about all of them.
+  private let title: String
+
+  /// Reads what the catalogue does not have yet, on all cores.
+  init(_ paths: [String], _ reading: CatalogueReading = CatalogueReading()) throws {
+    let list = try RetakeCommand.reading { () throws(TapeError) in try TakeList(paths) }
+    title = list.title
+    let work = FolderWork("reading")
+    catalogue = try work.follow {
+      try RetakeCommand.reading { () throws(TapeError) in
+        try TakeCatalogue(list, reading: reading, jobs: FolderWork.jobs, progress: work.progress)
+      }
+    }
+    guard !Interruption.isAsked else {
+      throw CommandFailure(
+        .interrupted, "\(title): reading was interrupted; what was read by then is kept")
+    }
+    if reading.isPart, catalogue.takeCount == 0, catalogue.failures.isEmpty {
+      throw CommandFailure(
+        .unmet, "\(title): no take has what --peer, --from and --to choose of it")
+    }
+  }
+
+  /// Shows what a verb says of the takes, and ends with the status of those that could not be read.
+  func show(
+    _ verb: String, _ options: TakesOptions, _ pager: PagerOptions,
+    _ findings: FindingOptions? = nil, text: (FolderLook) throws(TapeError) -> String
+  ) throws {
+    if options.json {
+      try printJSON(verb)
+    } else {
+      try pager.show(try reading { () throws(TapeError) in try text(self) })
+    }
+    try end(findings)
+  }
+
+  /// Prints the results of a verb, those of each take in the form that it has alone.
+  func printJSON(_ verb: String) throws {
+    let pieces = OutputPieces(.json)
+    var isFirst = true
+    pieces.take("{\"takes\":[")
+    try reading { () throws(TapeError) in
+      try catalogue.documents(verb) { json in
+        let text = verb == "info" ? JSONForm.info.text(json) : json
+        pieces.take((isFirst ? "" : ",\n") + text)
+        isFirst = false
+      }
+    }
+    let unread = catalogue.failures.map { failure in
+      JSONText.object([
+        ("take", .text(failure.path)),
+        (
+          "reason",
+          .text([failure.place, failure.reason].filter { !$0.isEmpty }.joined(separator: ": "))
+        ),
+      ])
+    }
+    pieces.take("],\"unread\":" + JSONText.list(unread).text + "}\n")
+    try pieces.check()
+  }
+
+  /// Names the takes that could not be read, and those with findings that fail; ends with the
+  /// status of these.
+  func end(_ findings: FindingOptions? = nil) throws {
+    Self.report(catalogue.failures)
+    let offences = try findings.map { options in
+      try reading { () throws(TapeError) in try options.offences(in: catalogue) }
+    }
+    for offence in offences ?? [] {
+      printError(
+        "retake: \(offence.take): \(counted(offence.count, "finding")) of --fail-on; the first: "
+          + CommandReading.oneLine(offence.first))
+    }
+    if offences?.isEmpty == false { throw CommandFailure(.difference, "") }
+    try Self.fail(of: catalogue.failures)
+  }
+
+  /// Says of each take that could not be read why, in one sentence.
+  static func report(_ failures: [TapeError]) {
+    for failure in failures { printError("retake: \(failure.description)") }
+  }
+
+  /// Ends with the status of the first take that could not be read, where there is one.
+  static func fail(of failures: [TapeError]) throws {
+    guard let first = failures.first else { return }
+    throw CommandFailure(CommandFailure(first).status, "")
+  }
+}
+
+/// Work on many takes, which can be interrupted, with a line on the terminal that says how far it
+/// is.
+final class FolderWork: Sendable {
+  /// How many takes are read at once.
+  static var jobs: Int { max(1, ProcessInfo.processInfo.activeProcessorCount) }
+
+  private let line: Progress
+  private let done = Mutex((read: 0, all: 0))
+
+  init(_ what: String) {
+    line = Progress(what)
+    Interruption.notice()
+  }
+
+  /// What the work asks and tells.
+  var progress: TakeCatalogue.Progress {
+    TakeCatalogue.Progress(
+      isWanted: { !Interruption.isAsked },
+      report: { [self] read, all in done.withLock { $0 = (read, all) } })
+  }
+
+  /// Does it, and shows how far it is.
+  func follow<Value, Failure: Error>(
+    _ work: () throws(Failure) -> Value
+  ) throws(Failure) -> Value {
+    let result = line.follow(telling: { [self] in
+      let (read, all) = done.withLock { $0 }
+      return all == 0 ? "" : "\(read) of \(counted(all, "take"))"
+    }) { Result { () throws(Failure) in try work() } }
+    return try result.get()
+  }
+
+  /// Takes the line away for good, as text comes in its place.
+  func clear() { line.end() }
+}
+
+extension SelectionOptions {
+  /// Chooses the part of each of several takes; nil where all of them is meant.
+  ///
+  /// A take that has no such part is left out, which is said.
+  var ofEachTake: CatalogueReading.Selection? {
+    guard !isEmpty else { return nil }
+    return { take in
+      do {
+        return try selection(in: take)
+      } catch let failure as CommandFailure {
+        printError("retake: left out: \(failure.message)")
+      } catch {
+        printError("retake: left out: \(take): \(error)")
+      }
+      return nil
+    }
+  }
+}
+
+extension FindingOptions {
+  /// The takes with findings that fail.
+  func offences(in catalogue: TakeCatalogue) throws(TapeError)
+    -> [(take: String, count: Int, first: String)]
+  {
+    guard !failOn.isEmpty else { return [] }
+    return try catalogue.offences(
+      severities: failOn.compactMap { FindingSeverity(name: $0) },
+      ids: failOn.filter { FindingSeverity(name: $0) == nil })
+  }
+}

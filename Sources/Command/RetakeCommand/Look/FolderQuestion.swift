@@ -1,0 +1,145 @@
+import Dispatch
+import FoundationEssentials
+import Glibc
+import Queries
+import Stats
+import Synchronization
+import Tape
+import Wire
+
+/// A query over several takes: from their catalogue where that has all it names, and else on each.
+struct FolderQuestion {
+  let paths: [String]
+  let query: String
+  /// Whether it is asked of each take in any case.
+  let isEach: Bool
+  /// The second query, over the rows of all.
+  let over: String?
+  let format: SQLConsole.Format
+  let look: TableLook
+  /// In seconds.
+  let limit: Double?
+
+  /// Answers it; the text goes out in pieces.
+  func answer(_ write: @escaping (String) throws(CommandFailure) -> Void) throws {
+    let list = try reading { () throws(TapeError) in try TakeList(paths) }
+    let work = FolderWork("querying")
+    let state = Writing(limit: limit)
+    let end = limit.map { endWhenLate($0, list) }
+    defer { end?.cancel() }
+    var failures: [TapeError] = []
+    let count: Int
+    do throws(TapeError) {
+      let put: (String) -> Void = { text in
+        work.clear()
+        state.write(text, write)
+      }
+      if over == nil, !isEach, TakeCatalogue.answers(query) {
+        (count, failures) = try answer(from: list, work, state, put)
+      } else {
+        (count, failures) = try answerByTake(list, work, state, put)
+      }
+    } catch {
+      work.clear()
+      guard error.place == SQLConsole.queryPlace else { throw CommandFailure(error) }
+      throw CommandFailure(
+        .usage,
+        "\(list.title): \(error.description); retake sql --schema prints the tables and columns")
+    }
+    work.clear()
+    FolderLook.report(failures)
+    if let failure = state.failure { throw failure }
+    let rows = "it gave \(counted(count, "row")) by then"
+    if Interruption.isAsked {
+      throw CommandFailure(.interrupted, "\(list.title): the query was interrupted; \(rows)")
+    }
+    if state.isLate { throw late(list, rows) }
+    try FolderLook.fail(of: failures)
+  }
+
+  /// Asks the catalogue, once takes that it does not have yet are read.
+  private func answer(
+    from list: TakeList, _ work: FolderWork, _ state: Writing, _ put: @escaping (String) -> Void
+  ) throws(TapeError) -> (Int, [TapeError]) {
+    var progress = work.progress
+    progress.isWanted = { state.isWanted }
+    let catalogue = try work.follow { () throws(TapeError) in
+      try TakeCatalogue(list, jobs: FolderWork.jobs, progress: progress)
+    }
+    guard state.isWanted else { return (0, catalogue.failures) }
+    let count = try catalogue.answer(
+      query, format: format, look: look, isWanted: { state.isWanted }, write: put)
+    // Of a table that is cut, the answer may lack rows.
+    for cut in catalogue.cut where isNamed(cut) {
+      printError(
+        "retake: \(cut): it has more rows than the catalogue keeps of a take; --each reads all")
+    }
+    return (count, catalogue.failures)
+  }
+
+  /// Whether the query may read a table that is cut: `calls/a.take: state, speaker`.
+  private func isNamed(_ cut: String) -> Bool {
+    let tables = cut.split(separator: ":").last.map { $0.split(separator: ",") } ?? []
+    let words = query.lowercased()
+    return tables.contains { words.contains($0.drop { $0 == " " }) }
+  }
+
+  private func answerByTake(
+    _ list: TakeList, _ work: FolderWork, _ state: Writing, _ put: @escaping (String) -> Void
+  ) throws(TapeError) -> (Int, [TapeError]) {
+    try work.follow { () throws(TapeError) in
+      let asked = try TakesQuery(
+        list, sql: query, jobs: FolderWork.jobs, isWanted: { state.isWanted })
+      guard let over else { return asked.print(format: format, look: look, write: put) }
+      return try asked.print(over: over, format: format, look: look, write: put)
+    }
+  }
+
+  private func late(_ list: TakeList, _ rows: String) -> CommandFailure {
+    CommandFailure(
+      .difference,
+      "\(list.title): the query took longer than the --time-limit of "
+        + "\(StatsValue.number(limit ?? 0).json) s; \(rows)")
+  }
+
+  /// Ends the process where a query is not ended by its limit: SQLite asks nobody while one of its
+  /// functions runs.
+  private func endWhenLate(_ limit: Double, _ list: TakeList) -> DispatchWorkItem {
+    let failure = late(list, "a function in it did not end")
+    let end = DispatchWorkItem {
+      printError("retake: \(failure.message)")
+      _exit(failure.status.rawValue)
+    }
+    DispatchQueue.global().asyncAfter(deadline: .now() + limit + 1, execute: end)
+    return end
+  }
+
+  /// What becomes of the text, and whether more is wanted.
+  private final class Writing: Sendable {
+    private let begin = ContinuousClock.now
+    private let limit: Double
+    private let failed = Mutex<CommandFailure?>(nil)
+    private let wasLate = Atomic(false)
+
+    init(limit: Double?) { self.limit = limit ?? .infinity }
+
+    /// Why text could not be written.
+    var failure: CommandFailure? { failed.withLock { $0 } }
+    /// Whether somebody was told that it takes too long.
+    var isLate: Bool { wasLate.load(ordering: .relaxed) }
+
+    var isWanted: Bool {
+      if begin.duration(to: .now).seconds >= limit { wasLate.store(true, ordering: .relaxed) }
+      return !isLate && !Interruption.isAsked && failure == nil
+    }
+
+    func write(_ text: String, _ body: (String) throws(CommandFailure) -> Void) {
+      guard failure == nil else { return }
+      do throws(CommandFailure) {
+        try body(text)
+      } catch {
+        failed.withLock { $0 = error }
+      }
+    }
+  }
+}

@@ -1,0 +1,188 @@
+import Crypto
+import FoundationEssentials
+import Glibc
+import Tape
+import Wire
+
+/// An open catalogue.
+final class CatalogueDatabase {
+  let connection: SQLiteConnection
+
+  init(_ connection: consuming SQLiteConnection) { self.connection = connection }
+}
+
+/// The catalogue of one folder as a file: kept beside the takes, or in the user's cache where
+/// nothing can be written there.
+///
+/// A file is complete when it gets its name, and is never changed after that: two processes that
+/// make one at once each replace the other's, and whoever reads goes on with the one that it has.
+struct CatalogueFile {
+  /// The name beside takes, which no list of takes has.
+  static let name = ".retake.catalogue"
+
+  /// Where it may stand, the best place first.
+  private let places: [String]
+
+  init(folder: String) {
+    var places = [(folder.hasSuffix("/") ? folder : folder + "/") + Self.name]
+    if let cache = Self.cache {
+      let bytes = Array(Self.absolute(folder).utf8)
+      places.append("\(cache)/\(hexadecimal(SHA256.hash(bytes))).catalogue")
+    }
+    self.places = places
+  }
+
+  /// The folder of the user's cache (XDG Base Directory Specification); nil without a home.
+  private static var cache: String? {
+    let environment = ProcessInfo.processInfo.environment
+    if let chosen = environment["XDG_CACHE_HOME"], chosen.hasPrefix("/") {
+      return chosen + "/retake/catalogues"
+    }
+    return environment["HOME"].flatMap {
+      $0.hasPrefix("/") ? $0 + "/.cache/retake/catalogues" : nil
+    }
+  }
+
+  private static func absolute(_ path: String) -> String {
+    guard let resolved = realpath(path.systemPath, nil) else { return path }
+    defer { free(resolved) }
+    return SystemPath.name(UnsafeRawBufferPointer(start: resolved, count: strlen(resolved)))
+  }
+
+  // MARK: Reading
+
+  /// The file that is there and was made by this build; nil where there is none.
+  func existing() -> (database: CatalogueDatabase, path: String)? {
+    for path in places {
+      if let database = try? Self.open(path) { return (database, path) }
+    }
+    return nil
+  }
+
+  /// Opens a file; nil for what this build did not make.
+  private static func open(_ path: String) throws(SQLiteError) -> CatalogueDatabase? {
+    var status = stat()
+    // What somebody else put there, or may write into, is none of ours.
+    guard lstat(path.systemPath, &status) == 0, status.st_mode & S_IFMT == S_IFREG,
+      status.st_uid == geteuid(), status.st_mode & 0o022 == 0, status.st_size > 0
+    else { return nil }
+    let connection = try SQLiteConnection(path: path, mode: .readOnly)
+    try connection.execute(
+      "PRAGMA query_only = ON; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON")
+    guard try connection.integer("PRAGMA application_id") == CatalogueSchema.applicationID,
+      try connection.integer("PRAGMA user_version") == CatalogueSchema.version
+    else { return nil }
+    let schema = try connection.prepare("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL")
+    var texts: [String] = []
+    while try schema.step() { texts.append(schema.text(0) ?? "") }
+    guard texts == CatalogueSchema.creation else { return nil }
+    let origin = try connection.prepare("SELECT build FROM origin")
+    guard try origin.step(), origin.text(0) == build else { return nil }
+    return CatalogueDatabase(connection)
+  }
+
+  /// What tells this build from another one: the rules of another may find other things.
+  private static let build: String = {
+    var status = stat()
+    guard stat("/proc/self/exe", &status) == 0 else { return retakeVersion }
+    let written = status.st_mtim
+    return "\(retakeVersion) \(status.st_size) \(written.tv_sec).\(written.tv_nsec)"
+  }()
+
+  // MARK: Writing
+
+  /// A file that is being made.
+  struct Draft {
+    let database: CatalogueDatabase
+    /// Whether it has what the existing one has.
+    let isCopy: Bool
+    /// Where it is and where it goes; nil for one that nobody keeps.
+    fileprivate let paths: (temporary: String, final: String)?
+
+    /// Gives the file its name; what is open stays so.
+    func finish() {
+      guard let paths else { return }
+      let descriptor = Glibc.open(paths.temporary.systemPath, O_RDONLY | O_CLOEXEC)
+      if descriptor >= 0 {
+        fsync(descriptor)
+        close(descriptor)
+      }
+      if rename(paths.temporary.systemPath, paths.final.systemPath) == 0 {
+        UnfinishedFiles.forget(paths.temporary)
+      } else {
+        UnfinishedFiles.remove(paths.temporary)
+      }
+    }
+  }
+
+  /// Begins a file anew, with what an existing one has.
+  func draft(copying existing: String?) throws(SQLiteError) -> Draft {
+    for place in places where Self.mayStand(at: place) {
+      let folder = FileBytes.folder(of: place)
+      // That of the takes is there; the cache may have to be made.
+      if FileBytes.kind(of: folder) == nil {
+        guard place != places.first, case .success = NewFile.makeFolder(folder) else { continue }
+      }
+      let temporary = UnfinishedFiles.name(in: folder + "/")
+      guard case .success(let descriptor) = NewFile.create(temporary) else {
+        UnfinishedFiles.forget(temporary)
+        continue
+      }
+      let isCopy = existing.map { Self.copy($0, into: descriptor) }
+      close(descriptor)
+      do throws(SQLiteError) {
+        guard isCopy != false else { throw SQLiteError(code: .full, message: "") }
+        let connection = try SQLiteConnection(path: temporary, mode: .readWrite)
+        try Self.prepare(connection, isNew: isCopy == nil)
+        return Draft(
+          database: CatalogueDatabase(connection), isCopy: isCopy == true,
+          paths: (temporary, place))
+      } catch {
+        UnfinishedFiles.remove(temporary)
+      }
+    }
+    return try Self.unkept()
+  }
+
+  /// Whether a catalogue may get this name: nothing but an older one is there.
+  private static func mayStand(at path: String) -> Bool {
+    var status = stat()
+    guard lstat(path.systemPath, &status) == 0 else { return errno == ENOENT }
+    return status.st_mode & S_IFMT == S_IFREG && status.st_uid == geteuid()
+  }
+
+  /// Tables in a file that goes with its connection.
+  static func unkept() throws(SQLiteError) -> Draft {
+    let connection = try SQLiteConnection(path: "", mode: .readWrite)
+    try prepare(connection, isNew: true)
+    return Draft(database: CatalogueDatabase(connection), isCopy: false, paths: nil)
+  }
+
+  private static func prepare(_ connection: borrowing SQLiteConnection, isNew: Bool)
+    throws(SQLiteError)
+  {
+    // It has no reader before it is complete, and is thrown away when this ends before that.
+    try connection.execute("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF")
+    guard isNew else { return }
+    for statement in CatalogueSchema.creation { try connection.execute(statement) }
+    try connection.execute(
+      "PRAGMA application_id = \(CatalogueSchema.applicationID); "
+        + "PRAGMA user_version = \(CatalogueSchema.version)")
+    try connection.prepare("INSERT INTO origin VALUES (?)").insert([.text(build)])
+  }
+
+  /// Copies a file by pieces; false where that cannot be done.
+  private static func copy(_ path: String, into descriptor: Int32) -> Bool {
+    guard case .success(let source) = FileBytes.open(path) else { return false }
+    defer { close(source) }
+    while true {
+      var count = 0
+      let piece = [UInt8](unsafeUninitializedCapacity: 1 << 20) { buffer, filled in
+        count = Glibc.read(source, buffer.baseAddress, buffer.count)
+        filled = max(0, count)
+      }
+      if count == 0 { return true }
+      guard count > 0, WholeFile.write(piece, into: descriptor) == 0 else { return false }
+    }
+  }
+}

@@ -1,0 +1,190 @@
+package import Tape
+import Wire
+
+/// The tables of a catalogue of takes, as queries name them.
+///
+/// Those that are named like a view or table of a take have its columns, with the take in front;
+/// the others sum a take up.
+package enum CatalogueSchema {
+  /// A table, with what each of its columns means where no schema of takes says it.
+  struct Relation: Sendable {
+    var name: String
+    var columns: [String]
+    /// What the columns mean; empty for a relation of takes, which the schema of takes explains.
+    var meanings: [String] = []
+    /// What it is for.
+    var purpose: String
+
+    /// The name under which the file has the rows.
+    var storage: String { "\(name)_row" }
+    var isOfTakes: Bool { meanings.isEmpty }
+  }
+
+  /// Tables and views of takes that a catalogue keeps: a row or two hundred a take.
+  ///
+  /// Those that this version's schema does not have are left out.
+  private static let kept = [
+    "peer", "actor", "state", "track", "selected_pair", "stream", "participant",
+    "participant_track", "speaker", "coverage", "first_frame", "milestone", "gap",
+  ]
+
+  /// How many rows of a table a catalogue keeps of one take; what is cut is said with each answer.
+  static let mostRows = 5_000
+
+  /// All that queries can name, in the order in which the schema is printed.
+  static let relations: [Relation] = own + ofTakes
+
+  private static let ofTakes: [Relation] = {
+    guard let empty = try? TakeSchema.emptyTake() else { return [] }
+    return kept.compactMap { name in
+      guard let rows = try? empty.prepare("SELECT * FROM \(name)") else { return nil }
+      return Relation(
+        name: name, columns: (0..<rows.columnCount).map { rows.columnName($0) },
+        purpose: "As in a take; see its schema.")
+    }
+  }()
+
+  private static func relation(
+    _ name: String, _ purpose: String, _ columns: KeyValuePairs<String, String>
+  ) -> Relation {
+    Relation(
+      name: name, columns: columns.map(\.key), meanings: columns.map(\.value), purpose: purpose)
+  }
+
+  static let take = relation(
+    "take", "One row a take.",
+    [
+      "label": "free text given by whoever recorded",
+      "start_utc": "wall clock at its beginning", "start_unix_ns": "the same since 1970-01-01",
+      "duration_ns": "how long it lasted", "complete": "1: the recording ended in order",
+      "format": "version of its schema", "tool_version": "the version of Retake that recorded",
+      "redaction": "0: nothing was taken out", "keeps_media": "1: it has media and data in clear",
+      "bytes": "size of the file", "steps": "how many steps it has",
+      "peers": "how many peers it has", "names": "their labels, with commas between",
+      "packets": "packets of RTP", "codecs": "codecs of its media, with spaces between",
+      "relay": "1: a pair in use went over a TURN server",
+      "state": "the last states of its connections, with commas between",
+      "connected_ns": "how long the slowest connection took",
+      "round_trip_ms": "median of the slowest connection",
+      "bits_per_second": "of all its media together",
+      "loss_share": "packets lost of the stream that lost most, 0 to 1",
+      "packets_lost": "of all streams together", "jitter_ms": "of the stream that had most",
+      "frozen_ns": "how long pictures stood still, all streams together",
+      "freezes": "how often", "concealed_share": "concealed audio of the worst stream, 0 to 1",
+      "findings": "how many causes of severity medium or worse",
+      "severity": "that of its first finding; NULL where nothing seems wrong",
+      "finding": "the id of its first finding", "finding_text": "the sentence of it",
+      "traffic": "JSON: bytes on the wire in each sixtieth of it",
+    ])
+
+  static let connection = relation(
+    "connection", "One row a peer: its connection and the pair that it used last.",
+    [
+      "peer": "number", "name": "the end, in words", "other": "the other end",
+      "observed": "1: an end of a call between others", "state": "the last state",
+      "connected_ns": "how long connecting took", "local": "address", "local_type": "of candidate",
+      "remote": "address", "remote_type": "of candidate",
+      "pair_changes": "how often another pair was selected",
+      "round_trip_ms": "median", "longest_round_trip_ms": "the longest",
+    ])
+
+  static let quality = relation(
+    "quality", "One row a stream of media, as its receiver had it, or else its sender.",
+    [
+      "peer": "number", "name": "whose media, in words", "direction": "in or out",
+      "kind": "audio or video", "codec": "name", "ssrc": "number", "track": "of the transceiver",
+      "width": "of the last picture", "height": "of the last picture",
+      "frames_per_second": "shown", "bits_per_second": "on the wire",
+      "packets_lost": "packets", "loss_share": "0 to 1", "jitter_ms": "mean of interarrival",
+      "frozen_ns": "how long its picture stood still", "freezes": "how often",
+      "concealed_share": "of its audio, 0 to 1", "level_dbov": "mean of what is no silence",
+    ])
+
+  static let finding = relation(
+    "finding", "One row a finding: causes, and the symptoms that name them as their parent.",
+    [
+      "number": "in the take, from 1 on, the cause that cost most first",
+      "parent": "the number of what led to it; NULL for a cause", "depth": "0 for a cause",
+      "id": "of the rule", "severity": "critical, high, medium, low or info",
+      "title": "of the rule", "subject": "of whom", "text": "the sentence", "peer": "number",
+      "kind": "audio or video", "ssrc": "where it is about one", "track": "of the transceiver",
+      "direction": "in or out", "from_ns": "its beginning", "to_ns": "its end",
+      "duration_ns": "how long in all", "count": "how often", "frozen_ns": "without new pictures",
+      "concealed_ns": "of concealed audio", "without_media_ns": "without media",
+      "delay_ns": "added at worst", "share": "of what was affected, 0 to 1",
+    ])
+
+  static let voice = relation(
+    "voice_total", "One row an audio track of a peer, or a voice mixed into it.",
+    [
+      "peer": "number", "name": "as in speaker.participant", "person": "where a room names one",
+      "track": "of the transceiver", "direction": "in or out", "contributor": "CSRC of a mixer",
+      "speaking_ns": "how long it spoke", "dominant_ns": "how long it dominated",
+      "dbov": "mean level while speaking", "loudest_dbov": "the loudest moment",
+      "loudest_percent": "the same as a meter shows it", "heard_ns": "how much of it has levels",
+      "silent_ns": "how much of that is silence",
+    ])
+
+  /// What sums a take up under names that no take has.
+  static let summaries = [connection, quality, finding, voice]
+
+  private static let own = [take] + summaries
+
+  /// Whole results as JSON, which no query names; of a take they have a placeholder in the place of
+  /// its path.
+  static let document = Relation(
+    name: "document", columns: ["kind", "json"], purpose: "Results of verbs.")
+
+  /// What tells a file of this layout.
+  static let version: Int64 = 1
+  /// "RTKC": the application_id of a catalogue.
+  static let applicationID: Int64 = 0x5254_4b43
+
+  /// The statements that make the tables of an empty file.
+  static let creation: [String] =
+    [
+      """
+      CREATE TABLE entry (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, stamp TEXT NOT NULL, \
+      place TEXT, reason TEXT, kind INTEGER, cut TEXT)
+      """,
+      "CREATE TABLE origin (build TEXT NOT NULL)",
+    ]
+    + (relations + [document]).flatMap { relation in
+      [
+        "CREATE TABLE \(relation.storage) (entry INTEGER NOT NULL, \(list(relation.columns)))",
+        "CREATE INDEX \(relation.storage)_entry ON \(relation.storage) (entry)",
+      ]
+    }
+
+  /// Columns for a statement.
+  static func list(_ columns: [String]) -> String {
+    columns.map { "\"\($0)\"" }.joined(separator: ", ")
+  }
+
+  /// Tables of these names without rows, to see whether they can answer a query.
+  static func emptyRelations() throws(SQLiteError) -> SQLiteConnection {
+    let connection = try SQLiteConnection(path: ":memory:", mode: .readWrite)
+    for relation in relations {
+      try connection.execute("CREATE TABLE \(relation.name) (take, \(list(relation.columns)))")
+    }
+    return connection
+  }
+
+  /// The tables for people, with what each column means.
+  package static var text: String {
+    var text = "-- What a query over a folder, or over several takes, can name besides.\n"
+    for relation in relations {
+      text += "\n-- \(relation.purpose)\n\(relation.name): take"
+      guard !relation.isOfTakes else {
+        text += ", \(relation.columns.joined(separator: ", "))\n"
+        continue
+      }
+      text += "\n"
+      for (column, meaning) in zip(relation.columns, relation.meanings) {
+        text += "  \(column)" + String(repeating: " ", count: max(1, 23 - column.utf8.count))
+        text += "-- \(meaning)\n"
+      }
+    }
+    return text
+  }
+}

@@ -1,0 +1,198 @@
+package import Tape
+import Wire
+
+// What verbs say of many takes: a line or a few of each, out of the catalogue.
+extension TakeCatalogue {
+  /// The causes of all takes, each with what it led to.
+  package func findingsText(_ look: TableLook = TableLook()) throws(TapeError) -> String {
+    let rows = try read { (connection) throws(SQLiteError) in
+      let found = try connection.prepare(
+        "SELECT take, severity, from_ns, to_ns, text, id, parent FROM finding")
+      var rows: [[String]] = []
+      while try found.step() {
+        let (take, severity, from, to) = found.values(
+          String.self, String.self, Int64.self, Int64.self)
+        let (text, id, parent) = found.values(from: 4, String.self, String.self, Int64?.self)
+        if parent == nil {
+          rows.append([
+            take, severity, thousandths(from / 1_000_000), thousandths(to / 1_000_000), text, id,
+            "",
+          ])
+        } else if let last = rows.indices.last, rows[last][0] == take {
+          // Symptoms stand behind their cause.
+          let known = rows[last][6]
+          if !known.split(separator: ", ").contains(Substring(id)) {
+            rows[last][6] = known.isEmpty ? id : "\(known), \(id)"
+          }
+        }
+      }
+      return rows
+    }
+    guard !rows.isEmpty else { return "Nothing seems wrong in \(counted(takeCount, "take")).\n" }
+    let affected = Set(rows.map { $0[0] }).count
+    return TextTable(
+      columns: ["take", "severity", "from", "to", "finding", "id", "led to"], rows: rows,
+      alignsRight: [false, false, true, true, false, false, false], wraps: true
+    ).text(look, ink: { row, column in column == 1 ? Self.ink(of: row[1]) : nil })
+      + "\nFindings in \(affected) of \(counted(takeCount, "take")).\n"
+  }
+
+  private static func ink(of severity: String) -> Ink? {
+    severity == "critical" || severity == "high" ? .bad : nil
+  }
+
+  /// A line of each take.
+  package func summaryText(_ look: TableLook = TableLook()) throws(TapeError) -> String {
+    let rows = try read { (connection) throws(SQLiteError) in
+      let found = try connection.prepare(
+        """
+        SELECT take, label, duration_ns, names, codecs, state, round_trip_ms, loss_share,
+          frozen_ns, freezes, concealed_share, relay, severity, finding, findings FROM take
+        """)
+      var rows: [[String]] = []
+      while try found.step() { rows.append(Self.summaryCells(found)) }
+      return rows
+    }
+    return TextTable(
+      columns: [
+        "take", "finding", "seconds", "who", "codecs", "state", "round trip", "loss", "frozen",
+        "concealed", "relay",
+      ],
+      rows: rows,
+      alignsRight: [
+        false, false, true, false, false, false, true, true, true, true, false,
+      ], wraps: true
+    ).text(look) { row, column in
+      column == 1 ? Self.ink(of: String(row[1].prefix { $0 != ":" })) : nil
+    } + "\nThe worst stream of each take; retake summary TAKE has all of them.\n"
+  }
+
+  private static func summaryCells(_ row: borrowing SQLiteStatement) -> [String] {
+    let (take, label, duration, names) = row.values(
+      String.self, String.self, Int64.self, String.self)
+    let (codecs, state, trip, loss) = row.values(
+      from: 4, String.self, String.self, Double?.self, Double?.self)
+    let (frozen, freezes, concealed, isRelayed) = row.values(
+      from: 8, Int64.self, Int64.self, Double?.self, Bool.self)
+    let (severity, finding, count) = row.values(
+      from: 12, String?.self, String.self, Int64.self)
+    let more = count > 1 ? ", \(count - 1) more" : ""
+    return [
+      label.isEmpty ? take : "\(take) (\(label))",
+      severity.map { "\($0): \(finding)\(more)" } ?? "none", thousandths(duration / 1_000_000),
+      names, codecs, state, trip.map { "\(decimal($0)) ms" } ?? "",
+      loss.map { "\(decimal($0 * 100)) %" } ?? "",
+      freezes > 0 ? "\(decimal(Double(frozen) / 1e9)) s (\(freezes))" : "",
+      concealed.map { "\(decimal($0 * 100)) %" } ?? "", isRelayed ? "relay" : "",
+    ]
+  }
+
+  /// What each take holds, a line of each.
+  package func infoText(_ look: TableLook = TableLook()) throws(TapeError) -> String {
+    let rows = try read { (connection) throws(SQLiteError) in
+      let found = try connection.prepare(
+        """
+        SELECT take, label, start_utc, duration_ns, complete, format, tool_version, bytes, steps,
+          names, packets FROM take
+        """)
+      var rows: [[String]] = []
+      while try found.step() {
+        let (take, label, start, duration, isComplete) = found.values(
+          String.self, String.self, String.self, Int64.self, Bool.self)
+        let (format, tool, bytes) = found.values(from: 5, Int64.self, String.self, Int64.self)
+        let (steps, names, packets) = found.values(from: 8, Int64.self, String.self, Int64.self)
+        rows.append([
+          take, label, String(start.prefix(19)).replacing("T", with: " "),
+          thousandths(duration / 1_000_000), isComplete ? "complete" : "cut short", "\(format)",
+          tool, "\(bytes)", "\(steps)", "\(packets)", names,
+        ])
+      }
+      return rows
+    }
+    return TextTable(
+      columns: [
+        "take", "label", "start", "seconds", "recording", "format", "Retake", "bytes", "steps",
+        "RTP", "peers",
+      ],
+      rows: rows,
+      alignsRight: [
+        false, false, false, true, false, true, false, true, true, true, false,
+      ], wraps: true
+    ).text(look)
+  }
+
+  /// Who spoke how much in each take.
+  package func speakersText(_ look: TableLook = TableLook()) throws(TapeError) -> String {
+    let rows = try read { (connection) throws(SQLiteError) in
+      let found = try connection.prepare(
+        """
+        SELECT take, name, person, speaking_ns, dominant_ns, dbov, loudest_dbov, silent_ns,
+          heard_ns FROM voice_total
+        """)
+      var rows: [[String]] = []
+      while try found.step() {
+        let (take, name, person, speaking, dominant) = found.values(
+          String.self, String.self, String?.self, Int64.self, Int64.self)
+        let (level, loudest, silent, heard) = found.values(
+          from: 5, Double?.self, Int64.self, Int64.self, Int64.self)
+        rows.append([
+          take, person.map { "\($0) (\(name))" } ?? name, thousandths(speaking / 1_000_000),
+          thousandths(dominant / 1_000_000), level.map { decimal($0) } ?? "", "\(loudest)",
+          "\(thousandths(silent / 1_000_000)) of \(thousandths(heard / 1_000_000))",
+        ])
+      }
+      return rows
+    }
+    guard !rows.isEmpty else { return "There is no audio in \(counted(takeCount, "take")).\n" }
+    return TextTable(
+      columns: ["take", "who", "speaks", "dominates", "dBov", "loudest", "silent"], rows: rows,
+      alignsRight: [false, false, true, true, true, true, true], wraps: true
+    ).text(look)
+  }
+
+  /// The rules that found something, of some.
+  package func foundRules(_ rules: [FindingRule]) throws(TapeError) -> [FindingRule] {
+    let ids = try read { (connection) throws(SQLiteError) in
+      let found = try connection.prepare("SELECT DISTINCT id FROM finding")
+      var ids: Set<String> = []
+      while try found.step() { ids.insert(found.text(0) ?? "") }
+      return ids
+    }
+    return rules.filter { ids.contains($0.id) }
+  }
+
+  /// The takes with findings of these severities or worse, or with these ids: how many, and the
+  /// first of them.
+  package func offences(severities: [FindingSeverity], ids: [String]) throws(TapeError)
+    -> [(take: String, count: Int, first: String)]
+  {
+    let least = severities.min()
+    return try read { (connection) throws(SQLiteError) in
+      let found = try connection.prepare(
+        "SELECT take, parent, severity, id, text FROM finding")
+      var offences: [(take: String, count: Int, first: String)] = []
+      var (cause, isCounted) = ("", false)
+      while try found.step() {
+        let (take, parent, severity) = found.values(String.self, Int64?.self, String.self)
+        let (id, text) = found.values(from: 3, String.self, String.self)
+        // A symptom counts as well as its cause.
+        if parent == nil { (cause, isCounted) = (text, false) }
+        let isSevere =
+          if let least, parent == nil, let severity = FindingSeverity(name: severity) {
+            severity >= least
+          } else {
+            false
+          }
+        let isBad = isSevere || ids.contains(id)
+        guard isBad, !isCounted else { continue }
+        isCounted = true
+        if offences.last?.take == take {
+          offences[offences.count - 1].count += 1
+        } else {
+          offences.append((take, 1, cause))
+        }
+      }
+      return offences
+    }
+  }
+}

@@ -1,0 +1,256 @@
+package import Tape
+import Wire
+
+/// How the takes of one folder differ from those of another: in medians and quantiles, in what was
+/// found, and pair by pair where takes have the same label.
+package struct FolderDiff: Sendable {
+  /// Something that is measured of each take.
+  struct Measure: Sendable {
+    /// Its name in JSON, with the unit of its values.
+    var name: String
+    var title: String
+    /// The unit for people, and what a value is multiplied by for it.
+    var unit: String
+    var scale: Double
+    /// The smallest difference that counts, beside a tenth of the value.
+    var least: Double
+    /// Whether more of it is worse; nil where it is neither.
+    var moreIsWorse: Bool?
+    /// Of a row of the relation `take`.
+    var sql: String
+  }
+
+  /// A measure over the takes of one folder.
+  struct Distribution: Sendable {
+    var count = 0
+    var low = 0.0
+    var median = 0.0
+    var high = 0.0
+  }
+
+  /// A measure in both folders.
+  struct Row: Sendable {
+    var measure: Measure
+    var sides: [Distribution]
+    /// Labels that both have with this measure: how many, the median of the changes, and how many
+    /// went up and down by more than what counts.
+    var pairs = 0
+    var pairedChange: Double?
+    var rose = 0
+    var fell = 0
+    var differs = false
+  }
+
+  /// How many takes of each folder have a finding.
+  struct Found: Sendable {
+    var id: String
+    var severity: FindingSeverity
+    var takes: [Int]
+    var differs: Bool
+  }
+
+  /// One label whose takes came out otherwise.
+  struct Change: Sendable {
+    var label: String
+    var measure: Measure
+    var values: [Double]
+  }
+
+  /// The folders as they were named, and how many takes were read of each.
+  package let folders: [String]
+  let takes: [Int]
+  private(set) var rows: [Row] = []
+  private(set) var findings: [Found] = []
+  /// The largest changes of takes with the same label.
+  private(set) var changes: [Change] = []
+  /// How many labels both have, and which only one of them has.
+  private(set) var commonLabels = 0
+  private(set) var onlyLabels: [[String]] = []
+
+  /// Whether something differs by more than what counts.
+  package var isEmpty: Bool {
+    !rows.contains(where: \.differs) && !findings.contains(where: \.differs)
+      && onlyLabels.allSatisfy(\.isEmpty)
+  }
+
+  /// A tenth of a value, and of the takes, is no difference.
+  private static let tolerance = 0.1
+  private static let changeMaximum = 20
+
+  static let measures: [Measure] = [
+    Measure(
+      name: "connected_ns", title: "connecting", unit: "ms", scale: 1e-6, least: 20e6,
+      moreIsWorse: true, sql: "connected_ns"),
+    Measure(
+      name: "round_trip_ns", title: "round trip", unit: "ms", scale: 1e-6, least: 5e6,
+      moreIsWorse: true, sql: "round_trip_ms * 1e6"),
+    Measure(
+      name: "jitter_ns", title: "jitter", unit: "ms", scale: 1e-6, least: 2e6, moreIsWorse: true,
+      sql: "jitter_ms * 1e6"),
+    Measure(
+      name: "loss_share", title: "loss", unit: "%", scale: 100, least: 0.005, moreIsWorse: true,
+      sql: "loss_share"),
+    Measure(
+      name: "frozen_share", title: "frozen", unit: "%", scale: 100, least: 0.005,
+      moreIsWorse: true,
+      sql: "iif(EXISTS (SELECT 1 FROM quality WHERE quality.take = take.take AND kind = 'video'), "
+        + "frozen_ns * 1.0 / nullif(duration_ns, 0), NULL)"),
+    Measure(
+      name: "concealed_share", title: "concealed", unit: "%", scale: 100, least: 0.005,
+      moreIsWorse: true, sql: "concealed_share"),
+    Measure(
+      name: "video_bits_per_second", title: "video", unit: "kbit/s", scale: 1e-3, least: 10_000,
+      sql: bitRate("video")),
+    Measure(
+      name: "audio_bits_per_second", title: "audio", unit: "kbit/s", scale: 1e-3, least: 2_000,
+      sql: bitRate("audio")),
+    Measure(
+      name: "frames_per_second", title: "slowest video", unit: "fps", scale: 1, least: 1,
+      moreIsWorse: false,
+      sql: "(SELECT min(frames_per_second) FROM quality WHERE quality.take = take.take)"),
+    Measure(
+      name: "findings", title: "findings", unit: "", scale: 1, least: 0.5, moreIsWorse: true,
+      sql: "findings"),
+    Measure(
+      name: "duration_ns", title: "length", unit: "s", scale: 1e-9, least: 1e9,
+      sql: "duration_ns"),
+  ]
+
+  private static func bitRate(_ kind: String) -> String {
+    "(SELECT sum(bits_per_second) FROM quality WHERE quality.take = take.take "
+      + "AND kind = '\(kind)')"
+  }
+
+  // MARK: Comparing
+
+  /// What is read of one folder.
+  private struct Side {
+    /// The values of each measure, one a take; and the same by the labels of takes.
+    var values = [[Double]](repeating: [], count: measures.count)
+    var labelled: [String: [[Double]]] = [:]
+    /// The takes with a finding, by its id.
+    var findings: [String: (severity: FindingSeverity, takes: Int)] = [:]
+    var takes = 0
+
+    init(_ catalogue: TakeCatalogue) throws(TapeError) {
+      let rows = try catalogue.read { (connection) throws(SQLiteError) in
+        let columns = measures.map(\.sql).joined(separator: ", ")
+        let found = try connection.prepare("SELECT label, \(columns) FROM take")
+        var rows: [(label: String, values: [Double?])] = []
+        while try found.step() {
+          let values = measures.indices.map { found.values(from: $0 + 1, Double?.self) }
+          rows.append((found.text(0) ?? "", values))
+        }
+        return rows
+      }
+      takes = rows.count
+      for row in rows {
+        for (index, value) in row.values.enumerated() {
+          guard let value, value.isFinite else { continue }
+          values[index].append(value)
+          guard !row.label.isEmpty else { continue }
+          labelled[row.label, default: Array(repeating: [], count: measures.count)][index]
+            .append(value)
+        }
+      }
+      findings = try catalogue.read { (connection) throws(SQLiteError) in
+        let found = try connection.prepare(
+          "SELECT id, severity, count(DISTINCT take) FROM finding GROUP BY id, severity")
+        var findings: [String: (severity: FindingSeverity, takes: Int)] = [:]
+        while try found.step() {
+          let (id, name, count) = found.values(String.self, String.self, Int.self)
+          let severity = FindingSeverity(name: name) ?? .info
+          let known = findings[id]
+          findings[id] = (max(severity, known?.severity ?? .info), count + (known?.takes ?? 0))
+        }
+        return findings
+      }
+    }
+  }
+
+  /// Compares two catalogues.
+  package init(
+    _ first: TakeCatalogue, _ second: TakeCatalogue, folders: [String]
+  ) throws(TapeError) {
+    self.folders = folders
+    let sides = [try Side(first), try Side(second)]
+    takes = sides.map(\.takes)
+    let labels = sides.map { Set($0.labelled.keys) }
+    let common = labels[0].intersection(labels[1]).sorted()
+    commonLabels = common.count
+    // Where nothing has the label of anything else, labels are no pairs.
+    onlyLabels =
+      common.isEmpty
+      ? [[], []]
+      : [labels[0].subtracting(labels[1]).sorted(), labels[1].subtracting(labels[0]).sorted()]
+    for (index, measure) in Self.measures.enumerated() {
+      compare(measure, index, sides, common)
+    }
+    compareFindings(sides)
+    changes.sort { Self.weight($0) > Self.weight($1) }
+    changes.removeLast(max(0, changes.count - Self.changeMaximum))
+  }
+
+  private mutating func compare(
+    _ measure: Measure, _ index: Int, _ sides: [Side], _ labels: [String]
+  ) {
+    let distributions = sides.map { Self.distribution($0.values[index]) }
+    guard distributions.contains(where: { $0.count > 0 }) else { return }
+    var row = Row(measure: measure, sides: distributions)
+    if distributions.allSatisfy({ $0.count > 0 }) {
+      row.differs =
+        Self.differs(distributions[0].median, distributions[1].median, measure)
+        || Self.differs(distributions[0].high, distributions[1].high, measure)
+    }
+    var differences: [Double] = []
+    for label in labels {
+      let values = sides.map { $0.labelled[label]?[index] ?? [] }
+      guard values.allSatisfy({ !$0.isEmpty }) else { continue }
+      let medians = values.map { Self.distribution($0).median }
+      differences.append(medians[1] - medians[0])
+      guard Self.differs(medians[0], medians[1], measure) else { continue }
+      if medians[1] > medians[0] { row.rose += 1 } else { row.fell += 1 }
+      changes.append(Change(label: label, measure: measure, values: medians))
+    }
+    row.pairs = differences.count
+    if !differences.isEmpty {
+      row.pairedChange = Self.distribution(differences).median
+      // A pair that came out otherwise may hide in the middle of the others.
+      row.differs = row.differs || row.rose + row.fell > 0
+    }
+    rows.append(row)
+  }
+
+  private mutating func compareFindings(_ sides: [Side]) {
+    let ids = Set(sides.flatMap { $0.findings.keys }).sorted()
+    findings = ids.map { id in
+      let takes = sides.map { $0.findings[id]?.takes ?? 0 }
+      let shares = zip(takes, sides).map { Double($0) / Double(max($1.takes, 1)) }
+      return Found(
+        id: id, severity: sides.compactMap { $0.findings[id]?.severity }.max() ?? .info,
+        takes: takes, differs: abs(shares[0] - shares[1]) >= Self.tolerance)
+    }.sorted { ($0.differs ? 0 : 1, $1.severity, $0.id) < ($1.differs ? 0 : 1, $0.severity, $1.id) }
+  }
+
+  private static func differs(_ one: Double, _ other: Double, _ measure: Measure) -> Bool {
+    abs(one - other) > max(measure.least, tolerance * max(abs(one), abs(other)))
+  }
+
+  private static func weight(_ change: Change) -> Double {
+    abs(change.values[1] - change.values[0]) / change.measure.least
+  }
+
+  /// The median, and the values below which a tenth and nine tenths are.
+  static func distribution(_ values: [Double]) -> Distribution {
+    let sorted = values.sorted()
+    func quantile(_ share: Double) -> Double {
+      guard let last = sorted.indices.last else { return 0 }
+      let place = share * Double(last)
+      let low = Int(place)
+      let high = min(low + 1, last)
+      return sorted[low] + (sorted[high] - sorted[low]) * (place - Double(low))
+    }
+    return Distribution(
+      count: sorted.count, low: quantile(0.1), median: quantile(0.5), high: quantile(0.9))
+  }
+}

@@ -1,0 +1,153 @@
+import Dispatch
+import Synchronization
+package import Tape
+
+/// Work on many takes at once, whose results come in the order of the takes.
+package enum ParallelTakes {
+  /// How many results may wait for the first of them, for each thread: a take that takes long does
+  /// not make memory grow.
+  private static let ahead = 4
+
+  /// Does work for each number below `count`, and hands what it posts to the caller's thread.
+  ///
+  /// - Parameters:
+  ///   - jobs: how many threads work.
+  ///   - discard: gets the values that are not delivered, where somebody waits for them to be read.
+  ///   - work: posts one value, at its end or earlier.
+  ///   - deliver: gets the values in the order of their numbers; what it throws ends all of it.
+  package static func run<Value: Sendable, Failure: Error>(
+    _ count: Int, jobs: Int, discard: @escaping @Sendable (Value) -> Void = { _ in },
+    work: @escaping @Sendable (_ index: Int, _ post: (Value) -> Void) -> Void,
+    deliver: (_ index: Int, Value) throws(Failure) -> Void
+  ) throws(Failure) {
+    let threads = max(1, min(jobs, count))
+    let board = Board<Value>(count: count, room: threads * ahead, discard: discard)
+    let done = DispatchSemaphore(value: 0)
+    for _ in 0..<threads {
+      startWorker(named: "takes") {
+        while let index = board.next() { work(index) { board.post($0, at: index) } }
+        done.signal()
+      }
+    }
+    // Nothing goes on behind the back of whoever called this.
+    defer {
+      board.end(threads: threads)
+      for _ in 0..<threads { done.wait() }
+    }
+    for index in 0..<count { try deliver(index, board.value(at: index)) }
+  }
+
+  /// Which number is next, and what was posted and not yet delivered.
+  private final class Board<Value: Sendable>: Sendable {
+    private struct State {
+      var next = 0
+      var values: [Int: Value] = [:]
+      var isOver = false
+    }
+
+    private let count: Int
+    private let state = Mutex(State())
+    private let room = DispatchSemaphore(value: 0)
+    private let posted = DispatchSemaphore(value: 0)
+    private let discard: @Sendable (Value) -> Void
+
+    init(count: Int, room free: Int, discard: @escaping @Sendable (Value) -> Void) {
+      self.count = count
+      self.discard = discard
+      for _ in 0..<free { room.signal() }
+    }
+
+    /// The next number, once there is room for its value; nil at the end.
+    func next() -> Int? {
+      room.wait()
+      return state.withLock { state in
+        guard state.next < count, !state.isOver else {
+          // Who waits behind this one ends as well.
+          room.signal()
+          return nil
+        }
+        defer { state.next += 1 }
+        return state.next
+      }
+    }
+
+    func post(_ value: Value, at index: Int) {
+      let isWanted = state.withLock { state in
+        if !state.isOver { state.values[index] = value }
+        return !state.isOver
+      }
+      if isWanted { posted.signal() } else { discard(value) }
+    }
+
+    /// Waits for a value, and makes room for another.
+    func value(at index: Int) -> Value {
+      while true {
+        if let value = state.withLock({ $0.values.removeValue(forKey: index) }) {
+          room.signal()
+          return value
+        }
+        posted.wait()
+      }
+    }
+
+    func end(threads: Int) {
+      let left = state.withLock { state in
+        state.isOver = true
+        defer { state.values = [:] }
+        return state.values
+      }
+      for (_, value) in left { discard(value) }
+      for _ in 0..<threads { room.signal() }
+    }
+  }
+}
+
+/// The rows of one take on their way to whoever prints them: few wait at a time.
+final class RowChannel: Sendable {
+  /// A part of what a query gives.
+  enum Piece: Sendable {
+    case columns([String])
+    case rows([[Value]])
+    /// The last one; why there are no more rows, where there should be.
+    case end(TapeError?)
+  }
+
+  private struct State {
+    var pieces: [Piece] = []
+    var isCancelled = false
+  }
+
+  private static let depth = 4
+  private let state = Mutex(State())
+  private let room = DispatchSemaphore(value: 0)
+  private let filled = DispatchSemaphore(value: 0)
+
+  init() {
+    for _ in 0..<RowChannel.depth { room.signal() }
+  }
+
+  /// Hands a piece over when there is room; false when nobody wants more.
+  func put(_ piece: Piece) -> Bool {
+    room.wait()
+    let isWanted = state.withLock { state in
+      guard !state.isCancelled else { return false }
+      state.pieces.append(piece)
+      return true
+    }
+    if isWanted { filled.signal() } else { room.signal() }
+    return isWanted
+  }
+
+  /// Waits for the next piece.
+  func next() -> Piece {
+    filled.wait()
+    defer { room.signal() }
+    return state.withLock { $0.pieces.removeFirst() }
+  }
+
+  /// Wants nothing more: whoever waits for room goes on without it.
+  func cancel() {
+    state.withLock { $0.isCancelled = true }
+    room.signal()
+  }
+}
