@@ -8,7 +8,7 @@ struct OpenRoutes: Sendable {
 
   /// Answers a request.
   func respond(to request: HTTPRequest) async -> HTTPResponse {
-    let isPost = request.path == "/sql"
+    let isPost = ["/sql", "/csv"].contains(request.path)
     guard request.method == (isPost ? "POST" : "GET") || request.method == "HEAD" else {
       return .refusal(405, "\(request.path.prefix(100)) takes \(isPost ? "POST" : "GET")")
     }
@@ -57,6 +57,11 @@ struct OpenRoutes: Sendable {
       var response = bytes(media.bytes, media.type)
       response.headers.append(("X-Begin", String(media.begin)))
       return response
+    case "/schema": return json(try await takes.schema(name))
+    case "/csv":
+      let query = String(decoding: request.body, as: UTF8.self)
+      let lines = try await takes.rows(name, sql: query, as: .csv)
+      return bytes(Array(lines.utf8), "text/csv; charset=utf-8; header=present")
     case "/sql":
       let query = String(decoding: request.body, as: UTF8.self)
       return json(try await takes.rows(name, sql: query))

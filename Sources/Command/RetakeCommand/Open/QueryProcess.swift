@@ -18,7 +18,7 @@ struct QueryProcess: Sendable {
 
   /// What came of a query.
   enum Answer: Sendable {
-    /// JSON text.
+    /// Text in the form that was asked for.
     case rows(String)
     /// Why there are none, in one sentence.
     case failed(String)
@@ -30,7 +30,10 @@ struct QueryProcess: Sendable {
   /// Answers a query; waits for that.
   ///
   /// - Parameter begin: when it was asked.
-  func answer(_ sql: String, take path: String, since begin: ContinuousClock.Instant) -> Answer {
+  func answer(
+    _ sql: String, take path: String, as form: AnswerQuery.Form = .json,
+    since begin: ContinuousClock.Instant
+  ) -> Answer {
     let left = seconds - begin.duration(to: .now) / .seconds(1)
     guard left >= Self.leastSeconds else {
       return .failed("other queries take all the time; try again when they have ended")
@@ -40,7 +43,8 @@ struct QueryProcess: Sendable {
     }
     // Others see the arguments of a process, and not its environment.
     let environment = ProcessInfo.processInfo.environment.merging(
-      [AnswerQuery.variable: sql], uniquingKeysWith: { $1 })
+      [AnswerQuery.variable: sql, AnswerQuery.formVariable: form.rawValue],
+      uniquingKeysWith: { $1 })
     let output: ChildPipe
     let process: ChildProcess
     do throws(SystemError) {
