@@ -29,12 +29,16 @@ package enum PageCatalogue {
     return JSONText.object(members).text
   }
 
-  /// What takes longer: the worst finding, and how much went over the wire when.
+  /// What takes longer: the worst finding, the numbers of the call, and how much went over the wire
+  /// when.
   package static func details(path: String) throws(TapeError) -> String {
-    let found = PageFindings(try TakeFindings(path: path))
+    let findings = try TakeFindings(path: path)
+    let found = PageFindings(findings)
+    let facts = try TakeSummary(path: path, findings: findings).facts
     let connection = try TakeFile.open(path)
     do throws(SQLiteError) {
-      return "{\"findings\":\(found.summary),\"spark\":\(try spark(connection))}"
+      return "{\"findings\":\(found.summary),\"facts\":\(facts.text),"
+        + "\"spark\":\(try spark(connection))}"
     } catch {
       throw TapeError(path: path, error)
     }

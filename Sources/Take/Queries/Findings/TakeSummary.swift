@@ -60,8 +60,8 @@ package struct TakeSummary: Sendable {
   private let label: String
   private let start: String
   private let end: Int64
-  private var connections: [Connection] = []
-  private var media: [Media] = []
+  private(set) var connections: [Connection] = []
+  private(set) var media: [Media] = []
   private var packets: Int64 = 0
 
   package init(path: String, findings: TakeFindings) throws(TapeError) {
