@@ -45,9 +45,11 @@ import Wire
     }
     struct Link: Decodable { var what: String }
     struct Frame: Decodable { var first: Double }
+    struct Layer: Decodable { var name: String }
     var packet: [Packet]
     var links: [Link]
     var frames: [Frame]
+    var layers: [Layer]
   }
 
   private func detail(_ row: Int64, _ connection: borrowing SQLiteConnection) throws -> Detail {
@@ -61,6 +63,7 @@ import Wire
       let checks = try PagePackets.rows(try PacketFilter("stun"), connection)
       let check = try detail(try #require(checks.first), connection)
       #expect(check.packet.first?.bytes.count == 2 * (check.packet.first?.size ?? 0))
+      #expect(check.layers.map(\.name) == ["STUN"])
       var links: Set<String> = []
       for row in checks.prefix(8) { links.formUnion(try detail(row, connection).links.map(\.what)) }
       #expect(links.contains("same transaction"))
@@ -85,6 +88,9 @@ import Wire
       let list = try PagePackets.list(rows[index..<(index + 3)], connection)
       let lines = try JSONSerialization.jsonObject(with: Data(list.utf8)) as? [[Any]]
       #expect(lines?.map(\.count) == [17, 17, 17])
+      let checks = try PagePackets.rows(try PacketFilter("stun"), connection)
+      let words = try PagePackets.list(checks.prefix(4)[...], connection)
+      #expect(words.contains("\"Binding request\"") && words.contains("success response\""))
     }
   }
 }
@@ -149,6 +155,7 @@ import Wire
       #expect(entry.contains("\"peers\":\"call, callee\"") && entry.contains("\"isLive\":false"))
       let details = try PageCatalogue.details(path: path)
       #expect(details.contains("\"worst\":") && details.contains("\"spark\":["))
+      #expect(details.contains("\"codecs\":[\"") && details.contains("\"relay\":false"))
     }
     let none = PageCatalogue.entry(path: "/nowhere.take", name: "b", isLive: false)
     #expect(none.contains("\"error\":"))
