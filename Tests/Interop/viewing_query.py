@@ -38,7 +38,7 @@ async def query(visit):
     )
     await visit.viewer.key("ArrowDown", with_control=True)
     visit.expect(await visit.ask(text) == "SELECT 3 AS three", "keys do not go forward again")
-    await _run(visit, "SELECT nothing FROM nowhere")
+    await _run(visit, "SELECT absent FROM nowhere")
     visit.expect(
         await visit.ask("document.getElementById('answer').childElementCount") == 0,
         "an error leaves the answer of another question",
@@ -132,10 +132,10 @@ async def _file(visit, address, token):
     headers = {"Authorization": f"Bearer {token}"}
     url = f"{address}csv?name={_TAKE}"
     async with aiohttp.ClientSession() as client:
-        sql = "SELECT 'a,\"b\"' AS text, NULL AS nothing, x'00ff' AS bytes, 1.5 AS number"
+        sql = "SELECT 'a,\"b\"' AS text, NULL AS none, x'00ff' AS bytes, 1.5 AS number"
         async with client.post(url, headers=headers, data=sql) as reply:
             rows = list(csv.reader(io.StringIO(await reply.text(), newline="")))
-            expected = [["text", "nothing", "bytes", "number"], ['a,"b"', "", "00ff", "1.5"]]
+            expected = [["text", "none", "bytes", "number"], ['a,"b"', "", "00ff", "1.5"]]
             visit.expect(rows == expected, f"a file has {rows}")
         many = (
             "WITH RECURSIVE each(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM each LIMIT 50000)"
@@ -144,7 +144,7 @@ async def _file(visit, address, token):
         async with client.post(url, headers=headers, data=many) as reply:
             lines = (await reply.text()).splitlines()
             visit.expect(len(lines) == 50_001, f"a file of 50,000 rows has {len(lines)} lines")
-        for bad in ("DELETE FROM take", "SELECT nothing FROM nowhere"):
+        for bad in ("DELETE FROM take", "SELECT absent FROM nowhere"):
             async with client.post(url, headers=headers, data=bad) as reply:
                 visit.expect(reply.status == 422, f"{bad}: status {reply.status}")
         async with client.get(url, headers=headers) as reply:
@@ -184,7 +184,8 @@ async def catalogue(visit):
     chosen = await visit.ask(shown)
     link = await visit.ask("location.hash")
     await visit.viewer.open(f"{address}?again#token={token}&{link.lstrip('#')}")
-    await visit.until(f"{shown}.join() === {json.dumps(','.join(chosen))}", "a link leads elsewhere")
+    same = f"{shown}.join() === {json.dumps(','.join(chosen))}"
+    await visit.until(same, "a link leads elsewhere")
     await visit.ask("void document.getElementById('no-facets').click()")
     visit.expect(len(await visit.ask(shown)) == 3, "all takes do not come back")
     await visit.ask(

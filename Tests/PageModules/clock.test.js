@@ -1,7 +1,9 @@
 // Times in words, round times, and the clock that all lanes share.
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
-import { clock, onClock, pan, point, release, select, show, zoom } from "../../Sources/Take/Page/Document/clock/clock.js";
+import {
+  clock, onClock, pan, point, release, select, show, zoom,
+} from "../../Sources/Take/Page/Document/clock/clock.js";
 import { ticks, timeText } from "../../Sources/Take/Page/Document/clock/times.js";
 import { take } from "../../Sources/Take/Page/Document/take/take.js";
 

@@ -54,8 +54,9 @@ test("whatever a storage has, or none, a history works", () => {
 });
 
 test("a search shows relations by their names, else their columns", () => {
-  const relation = (name, ...columns) =>
-    ({ name, kind: "view", comment: "", columns: columns.map((each) => ({ name: each, comment: "" })) });
+  const relation = (name, ...columns) => ({
+    name, kind: "view", comment: "", columns: columns.map((each) => ({ name: each, comment: "" })),
+  });
   const all = [relation("packet", "ssrc", "size"), relation("loss", "ssrc", "lost")];
   const found = (text) => matching(all, text).map(({ name, columns }) =>
     [name, ...columns.map((column) => column.name)].join(" "));

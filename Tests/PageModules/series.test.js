@@ -9,7 +9,8 @@ import { column, generator, seriesOfColumns } from "./generator.js";
 test("a column gives the numbers that were written", () => {
   const next = generator(11);
   const values = [0, -1, 1, 63, -64, 64, 8191, -8192, 8192, 2 ** 31, -(2 ** 40), 2 ** 45 + 1,
-    ...Array.from({ length: 2000 }, () => (next() % 2 ? 1 : -1) * (next() % 2 ** (next() % 31)) + 0)];
+    ...Array.from({ length: 2000 }, () =>
+      (next() % 2 ? 1 : -1) * (next() % 2 ** (next() % 31)) + 0)];
   for (const coding of [0, 1]) {
     const bytes = Uint8Array.from(column(values, coding));
     const read = finished(numbers(bytes, [0, bytes.length, coding], values.length));

@@ -2,7 +2,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { extent, peaksOf, quantile } from "../../Sources/Take/Page/Document/measures/peaks.js";
-import { lowerBound, nextBound, upperBound } from "../../Sources/Take/Page/Document/shared/search.js";
+import {
+  lowerBound, nextBound, upperBound,
+} from "../../Sources/Take/Page/Document/shared/search.js";
 import { generator } from "./generator.js";
 
 test("bounds are where a walk finds them", () => {

@@ -94,7 +94,7 @@ package enum PagePackets {
     return "[" + lines.joined(separator: ",\n") + "]"
   }
 
-  /// One packet: its bytes and their fields, the reports and the frame in it, and what answers what.
+  /// One packet: its bytes and fields, the reports and the frame in it, and what answers what.
   package static func detail(_ row: Int64, _ connection: borrowing SQLiteConnection)
     throws(SQLiteError) -> String
   {
