@@ -3,8 +3,8 @@ import CFiles
 /// ES modules joined into one script, which needs no server to be loaded from.
 ///
 /// Each module stays a scope of its own: a function that is called once and returns what the module
-/// exports; its imports become constants. Modules keep to the forms that are simple to join: imports
-/// of names from relative paths, and exports where a function, a class or a constant is declared.
+/// exports; its imports become constants. Modules keep to forms that are simple to join: imports of
+/// names from relative paths, and exports where a function, a class or a constant is declared.
 /// Constants do not follow an export that changes, and no module imports one that imports it.
 /// Lines of comments alone are left out: whoever reads them reads the modules.
 struct PageScript {
@@ -93,7 +93,7 @@ struct PageScript {
     return "const \(names) = module\(number);\n"
   }
 
-  /// The name after `function`, `const` or `class`; nil for a variable, whose changes would be lost.
+  /// The name after `function`, `const` or `class`; nil for a variable: its changes would be lost.
   private static func name(declaredBy declaration: Substring) -> String? {
     let words = declaration.split { !($0.isLetter || $0.isNumber || $0 == "_" || $0 == "$") }
     let place = words.first == "async" ? 1 : 0
