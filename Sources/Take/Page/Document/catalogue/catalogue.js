@@ -40,6 +40,9 @@ const columns = [
   ["spark", "on the wire", (entry) => Math.max(0, ...(entry.details?.spark ?? []))],
 ];
 
+/** Columns of numbers, which end below each other. */
+const numbers = ["seconds", "bytes", "loss", "concealed", "frozen", "trip"];
+
 /** Columns whose greatest values are of interest first. */
 const fromGreatest = ["start", "worst", "loss", "concealed", "frozen", "trip"];
 
@@ -70,8 +73,9 @@ export async function showCatalogue() {
     make("div", { class: "tools" }, words, catalogue.menus.elements, catalogue.note),
     make("div", { class: "wide", tabindex: 0, role: "region", "aria-label": "Takes" },
       make("table", { class: "grid", id: "takes" },
-        make("thead", {}, make("tr", {}, columns.map(([key, title]) => make("th", { scope: "col" },
-          title ? button(title, () => sortBy(key), { class: "plain", "data-sort": key }) : "")))),
+        make("thead", {}, make("tr", {}, columns.map(([key, title]) => make("th", {
+          scope: "col", class: numbers.includes(key) ? "number" : false,
+        }, title ? button(title, () => sortBy(key), { class: "plain", "data-sort": key }) : "")))),
         catalogue.body))));
   fillCatalogue();
   for (const entry of catalogue.takes) await addDetails(entry);

@@ -170,7 +170,9 @@ function showAnswer({ columns, rows, isCut }) {
     + (isCut ? ", the first of more" : "")
     + (rows.length > rowsShown ? `; ${rowsShown} of them stand here` : "");
   tab.result.replaceChildren(make("table", { class: "grid" },
-    make("thead", {}, make("tr", {}, columns.map((name) => make("th", { scope: "col" }, name)))),
+    make("thead", {}, make("tr", {}, columns.map((name, index) => make("th", {
+      scope: "col", class: typeof rows[0]?.[index] === "number" ? "number" : false,
+    }, name)))),
     make("tbody", {}, shown.map((row) => make("tr", {}, row.map((value) =>
       make("td", { class: typeof value === "number" ? "number" : false },
         value === null ? "" : String(value).slice(0, 300))))))));
