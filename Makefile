@@ -20,6 +20,9 @@ TAKE ?= .build/demo.take
 # More for the harness: make interop INTEROP='--peers aiortc --seconds 10 --keep calls'
 INTEROP ?=
 
+# The modules of the page of a take, and of the page that browsers call with.
+PAGES = Sources/Take/Page/Document/jsconfig.json Sources/Live/Signaling/CallPage/jsconfig.json
+
 VENV = .build/interop-venv
 RETAKE = .build/release/retake
 # What `make demo` builds.
@@ -49,7 +52,7 @@ DEB ?= .build/retake.deb
 # The Swift runtime is linked in, so that what is built runs where Swift is not, and starts sooner.
 RELEASE = swift build -c release --static-swift-stdlib
 
-.PHONY: install deb docs demo one test test-main test-sockets test-long fuzz altered findings hostile sweep sample changes rows determinism lint interop views captures bench bench-folder soak release deps deps-test deps-lint deps-interop
+.PHONY: install deb docs demo one test page-test test-main test-sockets test-long fuzz altered findings hostile sweep sample changes rows determinism lint interop views captures bench bench-folder soak release deps deps-test deps-python deps-lint deps-interop
 
 # Two full stacks call each other over loopback; the take is replayed and looked into. Nothing is
 # optimised, because what a call of three seconds needs is there in half of the time then; where the
@@ -70,9 +73,15 @@ SOCKETS = ^(SignalingTests|LiveTests|RetakeRTCTests|RoomClientTests|RetakeSoraTe
 LONG = ^ReplayTests\.MutationTests|ExitTests/
 
 # The unit and property tests, with every captured session as a regression test.
-test: deps deps-test
+test: deps deps-test page-test
 	$(TESTS)
 	$(MAKE) --jobs=2 --output-sync=line test-sockets test-long
+
+# What the page computes, in seconds, without a browser.
+page-test:
+	@if command -v node >/dev/null; then node --test --test-reporter=dot Tests/PageModules/*.test.js; \
+	else echo "page-test: what the page computes is not tested, because node is not there;" \
+		"apt install nodejs brings it"; fi
 
 # One module while one works on it: make one MODULE=SCTP, with ONLY=WORD the tests of this name alone.
 MODULE ?=
@@ -163,11 +172,15 @@ determinism: release deps-test
 	env -u RETAKE_QUICK_TESTS swift build --scratch-path .build/plain --product retake
 	.ci/determinism
 
-# Style of the Swift sources, and syntax of the Python and shell files.
+# Style of the Swift sources, syntax of the Python and shell files, types of the page's modules.
 lint: deps-lint
 	swift format lint --strict --recursive --parallel Package.swift Sources Tests
 	PYTHONPYCACHEPREFIX=.build/pycache $(PYTHON) -m compileall -q Tests/Interop Tests/Changes
 	for script in .ci/*; do sh -n "$$script" || exit 1; done
+	@for project in $(PAGES); do \
+		if command -v tsc >/dev/null; then echo "tsc --project $$project"; tsc --project $$project; \
+		else echo "lint: $$project is not checked, because tsc is not there;" \
+			"apt install node-typescript brings it"; fi || exit 1; done
 
 # Calls with other stacks in every direction, recorded and replayed.
 interop: release deps-interop $(VENV)/ready
@@ -224,11 +237,11 @@ release: deps
 	$(RELEASE) --product retake
 
 # The executable with completions for bash, zsh and fish and a manual page for each verb.
-install: release deps-lint
+install: release deps-python
 	.ci/install $(RETAKE) "$(PREFIX)" "$(DESTDIR)"
 
 # A package that `apt install ./.build/retake.deb` takes on a Debian without Swift.
-deb: release deps-lint
+deb: release deps-python
 	.ci/deb $(RETAKE) $(DEB)
 
 deps:
@@ -237,8 +250,12 @@ deps:
 deps-test:
 	@.ci/packages $(TESTING)
 
-deps-lint:
+deps-python:
 	@.ci/packages python3
+
+# Without the checker of the page's modules everything else is still checked.
+deps-lint: deps-python
+	@.ci/packages node-typescript || true
 
 deps-interop:
 	@.ci/packages $(PEERS)

@@ -46,9 +46,11 @@ import Wire
     }
     struct Link: Decodable { var what: String }
     struct Frame: Decodable { var first: Double }
+    struct Layer: Decodable { var name: String }
     var packet: [Packet]
     var links: [Link]
     var frames: [Frame]
+    var layers: [Layer]
   }
 
   private func detail(_ row: Int64, _ connection: borrowing SQLiteConnection) throws -> Detail {
@@ -62,6 +64,7 @@ import Wire
       let checks = try PagePackets.rows(try PacketFilter("stun"), connection)
       let check = try detail(try #require(checks.first), connection)
       #expect(check.packet.first?.bytes.count == 2 * (check.packet.first?.size ?? 0))
+      #expect(check.layers.map(\.name) == ["STUN"])
       var links: Set<String> = []
       for row in checks.prefix(8) { links.formUnion(try detail(row, connection).links.map(\.what)) }
       #expect(links.contains("same transaction"))
@@ -86,6 +89,9 @@ import Wire
       let list = try PagePackets.list(rows[index..<(index + 3)], connection)
       let lines = try JSONSerialization.jsonObject(with: Data(list.utf8)) as? [[Any]]
       #expect(lines?.map(\.count) == [17, 17, 17])
+      let checks = try PagePackets.rows(try PacketFilter("stun"), connection)
+      let words = try PagePackets.list(checks.prefix(4)[...], connection)
+      #expect(words.contains("\"Binding request\"") && words.contains("success response\""))
     }
   }
 }
@@ -154,6 +160,7 @@ import Wire
       let entry = try #require(entries[path]).json(name: "a", isLive: true)
       #expect(entry.contains("\"peers\":\"call, callee\"") && entry.contains("\"isLive\":false"))
       #expect(entry.contains("\"worst\":") && entry.contains("\"spark\":["))
+      #expect(entry.contains("\"codecs\":[\"") && entry.contains("\"relay\":false"))
       let none = try #require(entries[path + ".nowhere"]).json(name: "b", isLive: false)
       #expect(none.contains("\"error\":"))
     }

@@ -55,22 +55,6 @@ struct TakePageTests {
     }
   }
 
-  @Test func modulesOfTheScriptShareAScopeWithoutImports() {
-    let lines = PageDocument.script.split(separator: "\n")
-    #expect(!lines.contains { $0.hasPrefix("import ") || $0.hasPrefix("export ") })
-    #expect(!lines.contains { $0.contains("} from \"./") })
-    // A name that two modules declare would end the whole script.
-    let names = lines.compactMap { line -> Substring? in
-      let words = line.split(whereSeparator: { " (=<{".contains($0) })
-      let isAsync = words.first == "async"
-      guard ["function", "const", "let", "class"].contains(words[isAsync ? 1 : 0]),
-        words.count > (isAsync ? 2 : 1), line.first != " "
-      else { return nil }
-      return words[isAsync ? 2 : 1]
-    }
-    #expect(Set(names).count == names.count && names.count > 100)
-  }
-
   @Test func whatShallNotLeaveStaysAtHome() throws {
     try PageSample.withTake { path in
       var options = TakePage.Options()

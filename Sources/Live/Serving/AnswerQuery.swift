@@ -13,8 +13,18 @@ package struct AnswerQuery {
 
   /// The variable that has the query.
   static let variable = "RETAKE_QUERY"
-  /// The variable that says how: `csv`, or else JSON.
+  /// The variable that has the form of the answer.
   static let formVariable = "RETAKE_QUERY_FORM"
+
+  /// What an answer looks like.
+  enum Form: String, Sendable {
+    /// `{columns, rows, isCut}`, cut after so many rows or bytes.
+    case json
+    /// RFC 4180 with a line of names; an answer that is too long is refused, as nobody sees in a
+    /// file that it was cut.
+    case csv
+  }
+
   /// The longest answer in bytes; it is cut after the row that goes beyond.
   static let answerBytes = 32 << 20
   private static let rowMaximum = 20_000
@@ -34,18 +44,24 @@ package struct AnswerQuery {
       var limit = rlimit(rlim_cur: value, rlim_max: value)
       setrlimit(__rlimit_resource_t(resource.rawValue), &limit)
     }
-    let sql = ProcessInfo.processInfo.environment[Self.variable] ?? ""
-    return try answer(sql)
+    let environment = ProcessInfo.processInfo.environment
+    let sql = environment[Self.variable] ?? ""
+    let form = environment[Self.formVariable].flatMap(Form.init) ?? .json
+    return try answer(sql, form)
   }
 
-  private func answer(_ sql: String) throws(TapeError) -> String {
+  private func answer(_ sql: String, _ form: Form) throws(TapeError) -> String {
     // In memory, where the limit of it holds: nothing is written beside the take.
     let connection = try TakeFile.openForQueries(take, keepsInMemory: true)
     try TakeRelations.put(namedIn: sql, over: connection, path: take)
     do throws(SQLiteError) {
       try connection.restrict(SQLiteReadLimits(cellBytes: Self.cellBytes))
-      let form = ProcessInfo.processInfo.environment[Self.formVariable]
-      return try form == "csv" ? lines(sql, connection) : rows(sql, connection)
+      let statement = try connection.prepare(sql)
+      // What gives no rows asks nothing.
+      guard statement.isReadOnly, statement.columnCount > 0 else {
+        throw SQLiteError(code: .readOnly, message: "a take is only read, never written")
+      }
+      return form == .csv ? try lines(of: statement) : try rows(of: statement)
     } catch {
       throw TapeError(
         path: take, place: SQLConsole.queryPlace, reason: error.refusal ?? error.message,
@@ -53,41 +69,22 @@ package struct AnswerQuery {
     }
   }
 
-  private func prepared(_ sql: String, _ connection: borrowing SQLiteConnection)
-    throws(SQLiteError) -> SQLiteStatement
-  {
-    let statement = try connection.prepare(sql)
-    // What gives no rows asks nothing.
-    guard statement.isReadOnly, statement.columnCount > 0 else {
-      throw SQLiteError(code: .readOnly, message: "a take is only read, never written")
-    }
-    return statement
-  }
-
-  /// Comma-separated values, as far as an answer goes.
-  private func lines(_ sql: String, _ connection: borrowing SQLiteConnection)
-    throws(SQLiteError) -> String
-  {
-    let statement = try prepared(sql, connection)
-    var text = CSVText.line((0..<statement.columnCount).map { statement.columnName($0) })
-    while text.utf8.count <= Self.answerBytes, try statement.step() {
-      text += CSVText.line(
-        (0..<statement.columnCount).map { column in
-          switch statement.value(column) ?? .null {
-          case .null: ""
-          case .text(let text): text
-          case .blob(let bytes): hexadecimal(bytes)
-          case let value: value.summary
-          }
-        })
+  private func lines(of statement: borrowing SQLiteStatement) throws(SQLiteError) -> String {
+    let columns = 0..<statement.columnCount
+    var text = CSVText.line(columns.map { statement.columnName($0) })
+    while try statement.step() {
+      text += CSVText.line(columns.map { statement.value($0) ?? .null }.map(\.csv))
+      guard text.utf8.count <= Self.answerBytes else {
+        throw SQLiteError(
+          code: .full,
+          message: "the answer is longer than \(Self.answerBytes >> 20) MiB; retake sql --csv "
+            + "writes all of it")
+      }
     }
     return text
   }
 
-  private func rows(_ sql: String, _ connection: borrowing SQLiteConnection)
-    throws(SQLiteError) -> String
-  {
-    let statement = try prepared(sql, connection)
+  private func rows(of statement: borrowing SQLiteStatement) throws(SQLiteError) -> String {
     let names = (0..<statement.columnCount).map { jsonString(statement.columnName($0)) }
     var text = "{\"columns\":[\(names.joined(separator: ","))],\"rows\":["
     var count = 0

@@ -46,13 +46,14 @@ struct ClearPackets: Sendable {
     sights = found.sights
   }
 
-  /// What a packet held, as a JSON array of kinds and bytes in hexadecimal.
+  /// What a packet held, as a JSON array of kinds, fields, and bytes in hexadecimal.
   func json(of place: PagePackets.Place) -> String {
     let objects = sights.filter {
       $0.at == place.at && $0.source == place.source && $0.destination == place.destination
     }.map { sight in
       JSONText.object([
         ("kind", .text(sight.kind)), ("bytes", .text(hexadecimal(sight.bytes))),
+        ("layers", PacketFields(sight.bytes, kind: sight.kind, isClear: true).json),
       ]).text
     }
     return "[" + objects.joined(separator: ",") + "]"

@@ -9,7 +9,7 @@ struct OpenRoutes: Sendable {
 
   /// Answers a request.
   func respond(to request: HTTPRequest) async -> HTTPResponse {
-    let isPost = request.path == "/sql" || request.path == "/sql.csv"
+    let isPost = ["/sql", "/csv"].contains(request.path)
     guard request.method == (isPost ? "POST" : "GET") || request.method == "HEAD" else {
       return .refusal(405, "\(request.path.prefix(100)) takes \(isPost ? "POST" : "GET")")
     }
@@ -57,16 +57,17 @@ struct OpenRoutes: Sendable {
       var response = bytes(media.bytes, media.type)
       response.headers.append(("X-Begin", String(media.begin)))
       return response
+    case "/schema":
+      // Of a take, its tables; else all that queries may name, with functions and examples.
+      guard request.query("name") != nil else { return json(QuerySchema().json) }
+      return json(try await takes.schema(name))
+    case "/csv":
+      let query = String(decoding: request.body, as: UTF8.self)
+      let lines = try await takes.rows(name, sql: query, as: .csv)
+      return bytes(Array(lines.utf8), "text/csv; charset=utf-8; header=present")
     case "/sql":
       let query = String(decoding: request.body, as: UTF8.self)
       return json(try await takes.rows(name, sql: query))
-    case "/sql.csv":
-      let query = String(decoding: request.body, as: UTF8.self)
-      let text = try await takes.rows(name, sql: query, form: "csv")
-      var response = bytes(Array(text.utf8), "text/csv; charset=utf-8")
-      response.headers.append(("Content-Disposition", "attachment; filename=\"answer.csv\""))
-      return response
-    case "/schema": return json(QuerySchema().json)
     default:
       throw OpenTakes.Refusal(
         "there is nothing at \(request.path.prefix(100))", isUnknown: true)

@@ -406,14 +406,20 @@ actor OpenTakes {
 
   // MARK: SQL
 
-  /// The rows of one query: names of columns, and rows as lists.
-  ///
-  /// - Parameter form: `json`, or `csv`: comma-separated values.
-  func rows(_ name: String, sql: String, form: String = "json") async throws(Refusal) -> String {
+  /// The tables and views of a take with what their columns mean.
+  func schema(_ name: String) async throws(Refusal) -> String {
+    let path = try checked(name)
+    return try await reading { () throws(TapeError) in try PageSchema.json(path: path) }
+  }
+
+  /// The rows of one query: names of columns, and rows as lists; or comma-separated values.
+  func rows(_ name: String, sql: String, as form: AnswerQuery.Form = .json)
+    async throws(Refusal) -> String
+  {
     let path = try checked(name)
     let queries = queries
     let begin = ContinuousClock.now
-    switch await queryWork.run({ queries.answer(sql, take: path, since: begin, form: form) }) {
+    switch await queryWork.run({ queries.answer(sql, take: path, as: form, since: begin) }) {
     case .rows(let text): return text
     case .failed(let reason): throw Refusal(reason)
     case nil: throw Refusal("too many queries wait for others; try again in a moment")

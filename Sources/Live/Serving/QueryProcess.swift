@@ -18,7 +18,7 @@ struct QueryProcess: Sendable {
 
   /// What came of a query.
   enum Answer: Sendable {
-    /// JSON text.
+    /// Text in the form that was asked for.
     case rows(String)
     /// Why there are none, in one sentence.
     case failed(String)
@@ -29,11 +29,10 @@ struct QueryProcess: Sendable {
 
   /// Answers a query; waits for that.
   ///
-  /// - Parameters:
-  ///   - begin: when it was asked.
-  ///   - form: `json`, or `csv`.
+  /// - Parameter begin: when it was asked.
   func answer(
-    _ sql: String, take path: String, since begin: ContinuousClock.Instant, form: String = "json"
+    _ sql: String, take path: String, as form: AnswerQuery.Form = .json,
+    since begin: ContinuousClock.Instant
   ) -> Answer {
     let left = seconds - begin.duration(to: .now) / .seconds(1)
     guard left >= Self.leastSeconds else {
@@ -47,7 +46,8 @@ struct QueryProcess: Sendable {
     }
     // Others see the arguments of a process, and not its environment.
     let environment = ProcessInfo.processInfo.environment.merging(
-      [AnswerQuery.variable: sql, AnswerQuery.formVariable: form], uniquingKeysWith: { $1 })
+      [AnswerQuery.variable: sql, AnswerQuery.formVariable: form.rawValue],
+      uniquingKeysWith: { $1 })
     let output: ChildPipe
     let process: ChildProcess
     do throws(SystemError) {

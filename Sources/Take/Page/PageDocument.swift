@@ -5,19 +5,8 @@ import FoundationEssentials
 /// The page without a take: its markup, its style and its script, which allow each other and nobody
 /// else.
 enum PageDocument {
-  /// One script out of all modules: they share a scope, so that imports and exports fall away.
-  static let script = joinable(String(cString: cfiles_page_script()))
-
-  private static func joinable(_ modules: String) -> String {
-    var isImport = false
-    var lines: [Substring] = []
-    for line in modules.split(separator: "\n", omittingEmptySubsequences: false) {
-      if line.hasPrefix("import ") { isImport = true }
-      if !isImport { lines.append(line.hasPrefix("export ") ? line.dropFirst(7) : line) }
-      if line.contains(" from \"") { isImport = false }
-    }
-    return lines.joined(separator: "\n")
-  }
+  /// One script out of all modules.
+  static let script = PageScript.page.text
 
   private static let style = String(cString: cfiles_page_css())
 

@@ -14,7 +14,11 @@ from processes import Child
 
 _START_SECONDS = 120
 _SHIFT = "\ue008"
-_KEYS = {"Escape": "\ue00c", "ArrowLeft": "\ue012", "ArrowRight": "\ue014", "Enter": "\ue007"}
+_CONTROL = "\ue009"
+_KEYS = {
+    "Escape": "\ue00c", "ArrowLeft": "\ue012", "ArrowRight": "\ue014", "ArrowUp": "\ue013",
+    "ArrowDown": "\ue015", "Enter": "\ue007",
+}
 
 
 class Viewer:
@@ -101,11 +105,15 @@ class ChromiumViewer(Viewer):
             for kind in ("mousePressed", "mouseReleased"):
                 await self._mouse(kind, x, y, button="left", clickCount=number)
 
-    async def key(self, key):
+    async def key(self, key, with_control=False):
         """Presses a key."""
         text = {"text": key} if len(key) == 1 else {}
-        await self.page.command("Input.dispatchKeyEvent", type="keyDown", key=key, **text)
-        await self.page.command("Input.dispatchKeyEvent", type="keyUp", key=key)
+        if key == "Enter":
+            # What an element does by Enter it does by this character.
+            text = {"windowsVirtualKeyCode": 13} | ({} if with_control else {"text": "\r"})
+        held = {"modifiers": 2} if with_control else {}
+        await self.page.command("Input.dispatchKeyEvent", type="keyDown", key=key, **text, **held)
+        await self.page.command("Input.dispatchKeyEvent", type="keyUp", key=key, **held)
 
     async def picture(self, path):
         """Saves what is in sight."""
@@ -201,11 +209,13 @@ class FirefoxViewer(Viewer):
             "pointer", [{"type": "pointerMove", "x": round(x), "y": round(y)}, *press * count]
         )
 
-    async def key(self, key):
+    async def key(self, key, with_control=False):
         """Presses a key."""
-        value = _KEYS.get(key, key)
+        values = [_CONTROL] * with_control + [_KEYS.get(key, key)]
         await self._perform(
-            "key", [{"type": "keyDown", "value": value}, {"type": "keyUp", "value": value}]
+            "key",
+            [{"type": "keyDown", "value": each} for each in values]
+            + [{"type": "keyUp", "value": each} for each in reversed(values)],
         )
 
     async def picture(self, path):

@@ -23,13 +23,13 @@ struct SQLCommand: ParsableCommand {
       values, control characters stand as \\u{1b}; JSON gives each back as it was.
 
       Of a folder, or of several takes, a query is answered in one of two ways. One that names \
-      the tables of the catalogue alone (take, finding, quality, connection, voice, stream, \
+      the tables of the catalogue alone (take, finding, quality, connection, voice_total, stream, \
       selected_pair, state, speaker, participant and others, each with a column take; --schema \
       lists them) runs once, over the rows of all takes. Any other one, and each with --each, \
       runs on every take by itself, and its rows are united behind a column take: what it sums up \
       is summed up by take. --over is a second query over those rows, as the table rows. The \
       catalogue is kept beside the takes (.retake.catalogue), or in the user's cache. finding, \
-      quality, connection and voice can be named beside the tables of a take, and of one take too.
+      quality, connection and voice_total can be named beside the tables of a take, and of one take too.
 
       Examples:
         retake sql call.take "SELECT at_ns, machine, from_state, to_state FROM state"

@@ -1,5 +1,8 @@
-'use strict';
+// The page that browsers call with: it calls Retake, shows what comes back, and sends messages.
 const $ = id => document.getElementById(id);
+const video = id => /** @type {HTMLVideoElement} */ ($(id));
+const button = id => /** @type {HTMLButtonElement} */ ($(id));
+const text = /** @type {HTMLInputElement} */ ($('text'));
 const options = new URLSearchParams(location.search || location.hash.slice(1));
 const auto = options.has('auto') || location.hash.startsWith('#auto');
 const wait = ms => new Promise(done => setTimeout(done, ms));
@@ -15,7 +18,7 @@ const entered = !pass.Authorization ? Promise.resolve()
     const rest = new URLSearchParams(options);
     rest.delete('token');
     history.replaceState(null, '', location.pathname
-      + (rest.size ? (location.search ? '?' : '#') + rest : ''));
+      + (`${rest}` ? (location.search ? '?' : '#') + rest : ''));
   }).catch(() => {});
 
 async function request(path, body) {
@@ -37,30 +40,30 @@ async function get(path) {
 const of = id => '?id=' + encodeURIComponent(id);
 const baseName = path => path.replace(/\/+$/, '').split('/').pop();
 
-/* Says where calls go, or where one went. */
-function tellRecording(text, file, ...more) {
+/* Shows where calls go, or where one went. */
+function showRecording(text, file, ...more) {
   const name = document.createElement('b');
   name.textContent = file || '';
   $('recording').replaceChildren(text, ...(file ? [name] : []), '.', ...more);
 }
 
-async function tellWhere(call) {
+async function showDestination(call) {
   try {
     const list = await (await get('calls' + (call ? of(call.id) : ''))).json();
     if (current !== call) return;
     const own = call && list.calls.find(entry => entry.id === call.id);
     if (own) {
       call.take = baseName(own.take);
-      tellRecording('Recording this call into ', call.take);
+      showRecording('Recording this call into ', call.take);
     } else if (!call && list.recording) {
-      tellRecording('Calls from this page are recorded, with audio, video, messages and '
+      showRecording('Calls from this page are recorded, with audio, video, messages and '
         + 'addresses, into ', list.recording);
     }
   } catch { /* What stands there says that calls are recorded. */ }
 }
 
 /* Offers the page of the take that a call was recorded in. */
-function offerPage(call) {
+function linkToPage(call) {
   const link = document.createElement('a');
   link.id = 'take';
   link.href = 'page' + of(call.id);
@@ -69,16 +72,16 @@ function offerPage(call) {
   /* A link carries no token, so the page is fetched where one is needed. */
   if (pass.Authorization) link.onclick = event => {
     event.preventDefault();
-    takePage(call.id).then(text => {
+    fetchPage(call.id).then(text => {
       link.href = URL.createObjectURL(new Blob([text], { type: 'text/html' }));
       link.onclick = null;
       link.click();
     }).catch(error => $('message').textContent = String(error.message || error));
   };
-  tellRecording('This call was recorded into ', call.take || 'a take', ' ', link);
+  showRecording('This call was recorded into ', call.take || 'a take', ' ', link);
 }
 
-const takePage = async id => (await get('page' + of(id))).text();
+const fetchPage = async id => (await get('page' + of(id))).text();
 
 /* Resolves when all candidates are known, or with those that are after two seconds. */
 function gathered(pc) {
@@ -97,6 +100,7 @@ async function dump(pc) {
 
 function watch(call) {
   const pc = call.pc;
+  const echoed = new MediaStream();
   const started = performance.now();
   for (const [name, event] of [['signaling', 'signalingstatechange'],
       ['iceGathering', 'icegatheringstatechange'],
@@ -110,10 +114,10 @@ function watch(call) {
   }
   pc.addEventListener('track', event => {
     call.tracks.push(event.track.kind);
-    const video = $('echo');
-    if (!video.srcObject) video.srcObject = new MediaStream();
-    video.srcObject.addTrack(event.track);
-    video.play().catch(() => {});
+    echoed.addTrack(event.track);
+    const echo = video('echo');
+    if (echo.srcObject !== echoed) echo.srcObject = echoed;
+    echo.play().catch(() => {});
   });
   pc.addEventListener('connectionstatechange', () => {
     if (pc.connectionState === 'failed') finish('The connection failed.');
@@ -125,20 +129,20 @@ function watch(call) {
 function open(call, channel) {
   call.channel = channel;
   channel.binaryType = 'arraybuffer';
-  const enable = () => $('text').disabled = $('send').disabled = channel.readyState !== 'open';
-  const opened = () => { enable(); say(call, 'hello from the page'); };
+  const enable = () => text.disabled = button('send').disabled = channel.readyState !== 'open';
+  const opened = () => { enable(); send(call, 'hello from the page'); };
   if (channel.readyState === 'open') opened(); else channel.onopen = opened;
   channel.onclose = enable;
-  channel.onmessage = event => note(call, 'in', event.data);
+  channel.onmessage = event => addMessage(call, 'in', event.data);
 }
 
-function say(call, text) {
+function send(call, message) {
   if (call?.channel?.readyState !== 'open') return;
-  call.channel.send(text);
-  note(call, 'out', text);
+  call.channel.send(message);
+  addMessage(call, 'out', message);
 }
 
-function note(call, direction, data) {
+function addMessage(call, direction, data) {
   const text = typeof data === 'string' ? data : data.byteLength + ' bytes';
   call.messages.push({ direction, text });
   const line = document.createElement('li');
@@ -157,9 +161,9 @@ function note(call, direction, data) {
 async function begin(settings = {}) {
   if (current) throw new Error('a call is under way');
   const call = current = { pc: new RTCPeerConnection(settings.configuration || {}), id: null,
-    states: [], tracks: [], messages: [], channel: null, before: {}, timer: 0 };
-  $('call').disabled = true;
-  $('hangup').disabled = false;
+    stream: null, states: [], tracks: [], messages: [], channel: null, before: {}, timer: 0 };
+  button('call').disabled = true;
+  button('hangup').disabled = false;
   $('message').textContent = '';
   $('log').replaceChildren();
   document.body.classList.add('live');
@@ -171,7 +175,7 @@ async function begin(settings = {}) {
       video: settings.video === false ? false
         : { width: settings.width || 640, height: settings.height || 480 } });
     call.stream = stream;
-    $('own').srcObject = stream;
+    video('own').srcObject = stream;
     const offerer = settings.offerer || 'browser';
     const add = () => stream.getTracks().forEach(track => call.pc.addTrack(track, stream));
     if (offerer === 'retake') {
@@ -195,7 +199,7 @@ async function begin(settings = {}) {
       await call.pc.setRemoteDescription({ type: 'answer', sdp: answer.sdp });
     }
     call.timer = setInterval(() => showStats(call), 1000);
-    tellWhere(call);
+    showDestination(call);
   } catch (error) {
     finish(String(error.message || error));
     throw error;
@@ -211,11 +215,11 @@ function finish(message) {
   call.pc.close();
   if (call.stream) call.stream.getTracks().forEach(track => track.stop());
   if (call.id) request('bye', { id: call.id }).catch(() => {}).then(() => {
-    if (!current) offerPage(call);
+    if (!current) linkToPage(call);
   });
-  $('own').srcObject = $('echo').srcObject = null;
-  $('call').disabled = false;
-  $('hangup').disabled = $('text').disabled = $('send').disabled = true;
+  video('own').srcObject = video('echo').srcObject = null;
+  button('call').disabled = false;
+  button('hangup').disabled = text.disabled = button('send').disabled = true;
   document.body.classList.remove('live');
   showStates(call.pc);
   $('message').textContent = message || '';
@@ -267,7 +271,7 @@ async function showStats(call) {
   const pair = all.find(s => s.id === transport?.selectedCandidatePairId)
     ?? all.find(s => s.type === 'candidate-pair' && s.nominated);
   if (current === call) {
-    /* Firefox tells round trips in the reports of the other side alone. */
+    /* Firefox has round trips in the remote reports alone. */
     call.roundTrip = pair?.currentRoundTripTime
       ?? all.find(s => s.roundTripTime !== undefined)?.roundTripTime;
     showStates(call.pc, call.roundTrip);
@@ -294,7 +298,7 @@ async function connected(pc, milliseconds) {
 }
 
 window.retake = {
-  /* Calls, stays connected for so many seconds, hangs up, and tells what happened. */
+  /* Calls, stays connected for so many seconds, hangs up, and returns what happened. */
   async call(settings = {}) {
     const call = await begin(settings);
     const isConnected = await connected(call.pc, 1000 * (settings.timeout || 10));
@@ -302,7 +306,7 @@ window.retake = {
     const result = { id: call.id, connected: isConnected, states: call.states,
       tracks: call.tracks, messages: call.messages, offer: call.pc.localDescription?.sdp,
       answer: call.pc.remoteDescription?.sdp, stats: await dump(call.pc),
-      video: { width: $('echo').videoWidth, height: $('echo').videoHeight } };
+      video: { width: video('echo').videoWidth, height: video('echo').videoHeight } };
     if (!settings.keep) finish();
     return result;
   },
@@ -310,7 +314,7 @@ window.retake = {
   async stats() { return current ? dump(current.pc) : []; },
   async serverStats() { return (await get('stats' + (current?.id ? of(current.id) : ''))).json(); },
   /* The page of the take of a call, as HTML. */
-  page: takePage,
+  page: fetchPage,
 };
 
 const fromOptions = () => ({ offerer: options.get('offerer') || undefined,
@@ -318,16 +322,17 @@ const fromOptions = () => ({ offerer: options.get('offerer') || undefined,
 $('call').onclick = () => begin(fromOptions()).catch(() => {});
 $('hangup').onclick = () => finish();
 $('mute').onclick = () => {
-  $('echo').muted = !$('echo').muted;
-  $('mute').textContent = $('echo').muted ? 'Unmute' : 'Mute';
+  const echo = video('echo');
+  echo.muted = !echo.muted;
+  $('mute').textContent = echo.muted ? 'Unmute' : 'Mute';
 };
 $('talk').onsubmit = event => {
   event.preventDefault();
-  if ($('text').value) say(current, $('text').value);
-  $('text').value = '';
+  if (text.value) send(current, text.value);
+  text.value = '';
 };
 addEventListener('pagehide', () => {
   if (current?.id) request('bye', { id: current.id }).catch(() => {});
 });
-tellWhere(null);
+showDestination(null);
 if (auto) begin(fromOptions()).catch(() => {});

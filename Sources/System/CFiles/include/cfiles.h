@@ -4,11 +4,12 @@
 #ifndef CFILES_H
 #define CFILES_H
 
-/// The page of a take: its document, its style, and all modules of its script in the order in which
-/// they need each other.
+/// The page of a take: its document, its style, and the modules of its script with their paths
+/// beside the document; NULL after the last one.
 const char *cfiles_page_html(void);
 const char *cfiles_page_css(void);
-const char *cfiles_page_script(void);
+const char *cfiles_page_module_name(unsigned int index);
+const char *cfiles_page_module(unsigned int index);
 
 /// The page that browsers call with.
 const char *cfiles_call_html(void);

@@ -1,33 +1,32 @@
 // Brings everything up, and switches between the views.
-import { button, place, say } from "./basics.js";
+import { choosePeer, findLane, makeBoard, updateBoard } from "./board/board.js";
+import { drawingTime, readAhead, readFurtherAhead, redraw, soon } from "./board/redraw.js";
+import { board } from "./board/state.js";
+import { showCatalogue } from "./catalogue/catalogue.js";
+import { addressParts, readAddress, setAddressPart } from "./clock/address.js";
+import { clock, onClock, point, release, select, show, visit } from "./clock/clock.js";
+import { isFilming, seenPictures } from "./lanes/film.js";
+import { announce, button, place } from "./shared/elements.js";
+import { inPieces } from "./shared/pieces.js";
 import {
-  addressParts, clock, onClock, point, readAddress, release, select, setAddressPart, show, visit,
-} from "./clock.js";
-import {
-  board, choosePeer, drawingTime, findLane, makeBoard, readAhead, readFurtherAhead, redraw,
-  soon, updateBoard,
-} from "./board.js";
-import { fillSelection, makeAside } from "./aside.js";
-import { showCatalogue } from "./catalogue.js";
-import { makeConnection } from "./connection.js";
-import { copyText } from "./copying.js";
-import { dissect } from "./dissect.js";
-import { filterEvents, makeEvents } from "./events.js";
-import { fillCards, fillFindings, fillPills } from "./findings.js";
-import { chooseScheme, listenToKeys } from "./keys.js";
-import { chooseMessage, differences, makeSignaling } from "./signaling.js";
-import { isFilming, seenPictures } from "./film.js";
-import { makeMedia, mediaTimes } from "./media.js";
-import { applyFilter, choosePacket, makePackets, showPackets } from "./packets.js";
-import { inPieces } from "./pieces.js";
-import { listenToPrinting } from "./printing.js";
-import { drawQuery, makeQuery } from "./query.js";
-import { besides, fillComparison, isComparing } from "./comparing.js";
-import { askJSON, askReading, chosenTake, enter, otherTake, token } from "./server.js";
-import { makeStats, showStats } from "./stats.js";
-import {
-  adopt, fetchLate, hasLateValues, loadTake, settleLate, take, takeFacts,
-} from "./take.js";
+  askJSON, askReading, chosenTake, currentToken, enter, otherTake,
+} from "./shared/server.js";
+import { drawQuery, makeQuery } from "./sql/query.js";
+import { adopt, fetchLate, loadTake, settleLate } from "./take/reading.js";
+import { hasLateValues, take, takeFacts } from "./take/take.js";
+import { fillSelection, makeAside } from "./views/aside.js";
+import { besides, fillComparison, isComparing } from "./views/comparing.js";
+import { makeConnection } from "./views/connection.js";
+import { copied } from "./views/copying.js";
+import { differences } from "./views/descriptions.js";
+import { filterEvents, makeEvents } from "./views/events.js";
+import { fillCards, fillFindings, fillPills, refreshFindingTimes } from "./views/findings.js";
+import { chooseScheme, listenToKeys } from "./views/keys.js";
+import { makeMedia, mediaTimes } from "./views/media.js";
+import { applyFilter, choosePacket, makePackets, showPackets } from "./views/packets.js";
+import { listenToPrinting } from "./views/printing.js";
+import { chooseMessage, makeSignaling } from "./views/signaling.js";
+import { makeStats, showStats } from "./views/stats.js";
 
 const views = [
   { id: "call", name: "Call" },
@@ -67,7 +66,7 @@ function makeViews() {
   chooseView(views[0].id, false);
 }
 
-/** Goes where the address says. */
+/** Restores what the address names. */
 function followAddress() {
   const parts = readAddress();
   chooseScheme(parts.get("scheme"));
@@ -91,20 +90,20 @@ function fill() {
   fillFindings();
 }
 
-/** Asks for the findings, which take longer than all the rest. */
+/** Requests the findings, which take longest. */
 async function addFindings() {
   take.findings = await askJSON("findings", { name: take.name });
   take.isExamined = true;
   fillPills();
-  // What was frozen is a finding.
+  // The card of freezes uses findings.
   if (!isComparing()) fillCards();
   fillFindings();
   soon();
 }
 
 /**
- * Has the values that were left out at first, and draws with them as soon as all that lanes need of
- * them is worked out.
+ * Loads the values that the first reply left out, and draws with them as soon as what lanes need
+ * is computed.
  */
 async function addLate() {
   if (!hasLateValues()) return;
@@ -123,14 +122,14 @@ function* lateShown() {
   fillSelection();
 }
 
-/** How often a take that is recorded is asked for what came. */
+/** How often a growing take is read, in milliseconds. */
 const liveMilliseconds = 300;
 
-/** Packets, frames and states are asked for each time, all else now and then. */
+/** Packets, frames and states are read each time, all else once in so many. */
 const roundsToAll = 8;
 
-/** Takes what came since the last time; the view goes along while it reaches to the end. */
-async function takeMore(isBrief) {
+/** Reads what was added; a view that reaches to the end follows it. */
+async function readMore(isBrief) {
   const reading = await askReading("more", {
     session: take.session, ...(isBrief ? { brief: 1 } : {}),
   });
@@ -150,16 +149,16 @@ async function takeMore(isBrief) {
 async function followRecording() {
   for (let round = 1; take.isLive && !take.isComplete; round += 1) {
     await new Promise((done) => setTimeout(done, liveMilliseconds));
-    await takeMore(round % roundsToAll !== 0);
+    await readMore(round % roundsToAll !== 0);
     if (round % (2 * roundsToAll) === 0) await addFindings();
   }
-  if (take.isComplete && take.isLive) await takeMore(false);
+  if (take.isComplete && take.isLive) await readMore(false);
   await addFindings();
 }
 
 async function begin() {
   await enter();
-  if (token) addressParts.set("token", token);
+  if (currentToken()) addressParts.set("token", currentToken());
   if (!await loadTake()) {
     await showCatalogue();
     window.addEventListener("hashchange", () => location.reload());
@@ -182,6 +181,7 @@ async function begin() {
   makeStats();
   makeMedia(soon);
   makeViews();
+  onClock("view", refreshFindingTimes);
   listenToKeys();
   listenToPrinting();
   const parts = followAddress();
@@ -195,20 +195,21 @@ async function begin() {
   let late = null;
   if (take.form === "served") {
     late = addLate();
-    late.then(isComparing() ? undefined : followRecording).catch((error) => say(error.message));
-    if (!isComparing()) addFindings().catch((error) => say(error.message));
+    late.then(isComparing() ? undefined : followRecording).catch((error) => announce(error.message));
+    if (!isComparing()) addFindings().catch((error) => announce(error.message));
   }
   Promise.allSettled([readAhead(), late]).then(readFurtherAhead)
     .then(() => { window.retake.isPrepared = true; });
 }
 
-// For whoever drives the page by a script, as the tests do.
+// For scripts that drive the page, as the tests do.
 window.retake = {
-  take, clock, board, mediaTimes, seenPictures, isFilming, dissect, differences, show, select,
+  take, clock, board, mediaTimes, seenPictures, isFilming, differences, show, select,
   point, release, visit, redraw, onClock, hasLateValues, isPrepared: false,
-  get drawingTime() { return drawingTime; },
-  get copied() { return copyText.last; },
+  get drawingTime() { return drawingTime(); },
+  get copied() { return copied.text; },
 };
+
 begin().catch((error) => {
   console.error(error);
   place("title").textContent = "This page cannot be shown";

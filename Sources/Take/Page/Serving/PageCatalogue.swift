@@ -22,7 +22,7 @@ package struct PageCatalogue: Sendable {
         """
         SELECT take, label, start_utc, duration_ns, names, bytes, complete, codecs, relay,
           round_trip_ms, loss_share, concealed_share, findings, severity, finding, finding_text,
-          traffic FROM take
+          traffic, frozen_ns FROM take
         """)
       while try rows.step() {
         let take = rows.text(0) ?? ""
@@ -62,21 +62,32 @@ package struct PageCatalogue: Sendable {
       from: 9, Double?.self, Double?.self, Double?.self, Int64.self)
     let (severity, worst, text, traffic) = row.values(
       from: 13, String.self, String?.self, String?.self, String.self)
+    let frozen = row.isNull(17) ? nil : row.integer(17)
     self.isComplete = isComplete
     let findings = JSONText.object([
       ("count", .integer(count)),
       ("severity", .integer(FindingSeverity(name: severity)?.rawValue ?? 0)),
       ("level", worst == nil ? nil : .text(severity)), ("worst", worst.map { .text($0) }),
-      ("evidence", text.map { .text($0) }), ("ids", .list(ids.map { .text($0) })),
+      ("evidence", text.map { .text($0) }),
+    ])
+    let facts = JSONText.object([
+      ("findings", .list(ids.map { .text($0) })),
+      ("codecs", .list(codecs.split(separator: " ").map { .text(String($0)) })),
+      ("relay", .flag(isRelayed)), ("round_trip_ms", trip.map { .number($0) }),
+      ("loss_share", loss.map { .number($0) }), ("concealed_share", concealed.map { .number($0) }),
+      ("frozen_ns", frozen.map { .integer($0) }),
     ])
     members = [
       ("label", .text(label)), ("start", .text(start)), ("seconds", .number(Double(length) / 1e9)),
       ("peers", .text(names)), ("bytes", .integer(bytes)), ("isComplete", .flag(isComplete)),
-      ("codecs", .text(codecs)), ("isRelayed", .flag(isRelayed)),
-      ("roundTrip", trip.map { .number($0 / 1e3) }), ("loss", loss.map { .number($0) }),
-      ("concealed", concealed.map { .number($0) }), ("findings", findings),
-      // The catalogue has it as JSON, of numbers alone.
-      ("spark", traffic.hasPrefix("[") ? JSONText(traffic) : nil),
+      (
+        "details",
+        .object([
+          ("findings", findings), ("facts", facts),
+          // The catalogue has it as JSON, of numbers alone.
+          ("spark", traffic.hasPrefix("[") ? JSONText(traffic) : nil),
+        ])
+      ),
     ]
   }
 

@@ -57,7 +57,8 @@ package enum PagePackets {
 
   /// Some packets as a JSON array; each is
   /// `[row, step, peer, seconds, direction, protocol, size, ssrc, payload type, sequence,
-  /// timestamp, marker, transport-wide sequence, from, to, beginning in hexadecimal, reports]`.
+  /// timestamp, marker, transport-wide sequence, from, to, what it is, reports]`: what it is only
+  /// where the other columns do not say it.
   package static func list(_ rows: ArraySlice<Int64>, _ connection: borrowing SQLiteConnection)
     throws(SQLiteError) -> String
   {
@@ -65,7 +66,7 @@ package enum PagePackets {
       """
       SELECT row, step, peer, at_ns, direction, protocol, size, ssrc, payload_type, sequence,
         rtp_time, marker, transport_sequence, local, remote,
-        CASE WHEN protocol <> 'rtp' THEN substr(bytes, 1, 64) END,
+        CASE WHEN protocol NOT IN ('rtp', 'rtcp') THEN substr(bytes, 1, 64) END,
         CASE WHEN protocol = 'rtcp' THEN (
           SELECT group_concat(type, ' ') FROM rtcp
           WHERE rtcp.row BETWEEN packet.row & ~65535 AND packet.row | 65535
@@ -77,10 +78,14 @@ package enum PagePackets {
     for row in rows {
       statement.bind(row, at: 1)
       if try statement.step() {
+        let kind = statement.text(5) ?? ""
         let values = (0..<17).map { column in
-          column == 3
-            ? StatsValue.number(Double(statement.integer(3)) / 1e9).json
-            : (statement.value(column) ?? .null).json.text
+          let value = statement.value(column) ?? .null
+          return switch (column, value) {
+          case (3, _): StatsValue.number(Double(statement.integer(3)) / 1e9).json
+          case (15, .blob(let beginning)): jsonString(PacketFields.line(beginning, kind: kind))
+          default: value.json.text
+          }
         }
         lines.append("[" + values.joined(separator: ",") + "]")
       }
@@ -89,7 +94,7 @@ package enum PagePackets {
     return "[" + lines.joined(separator: ",\n") + "]"
   }
 
-  /// One packet: its bytes, the reports and the frame in it, and what answers what.
+  /// One packet: its bytes and fields, the reports and the frame in it, and what answers what.
   package static func detail(_ row: Int64, _ connection: borrowing SQLiteConnection)
     throws(SQLiteError) -> String
   {
@@ -112,7 +117,17 @@ package enum PagePackets {
     for (name, sql) in parts {
       members.append("\(jsonString(name)):\(try PageRows.json(sql, connection))")
     }
+    members.append("\"layers\":\(try layers(packet, connection).text)")
     return "{" + members.joined(separator: ",\n") + "}"
+  }
+
+  /// The fields of a packet, layer by layer.
+  private static func layers(_ packet: String, _ connection: borrowing SQLiteConnection)
+    throws(SQLiteError) -> JSONText
+  {
+    let rows = try connection.prepare("SELECT protocol, bytes FROM \(packet)")
+    guard try rows.step() else { return .list([]) }
+    return PacketFields(rows.bytes(1), kind: rows.text(0) ?? "").json
   }
 
   /// The frame that a packet of RTP belongs to, with the times of its first and last packet.

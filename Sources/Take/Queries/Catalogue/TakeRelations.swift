@@ -2,7 +2,7 @@ package import Tape
 import Wire
 
 /// What sums a take up, as tables beside its own, for a query that names them: `finding`,
-/// `quality`, `connection` and `voice`, with the columns that a catalogue has but for `take`.
+/// `quality`, `connection` and `voice_total`, with the columns that a catalogue has but for `take`.
 package enum TakeRelations {
   /// The relations that a query may name.
   static func named(in sql: String) -> [CatalogueSchema.Relation] {

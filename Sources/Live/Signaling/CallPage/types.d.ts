@@ -1,0 +1,2 @@
+/** What scripts drive the page by. */
+interface Window { retake: Record<string, any> }

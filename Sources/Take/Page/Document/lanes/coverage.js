@@ -1,0 +1,63 @@
+// What an observer could not see.
+import { spanLane } from "./kinds.js";
+import { counted } from "../shared/words.js";
+import { take } from "../take/take.js";
+
+const gapWords = {
+  "no-keys": "not opened, as there is no key", "not-opened": "not opened by the keys there are",
+  "waiting-overflow": "given up while they waited for keys", "late-start": "before the capture began",
+  "one-direction": "", "cut-capture": "", "unused-key": "", "unused-key-log": "", "unknown-clock": "",
+  "damaged-capture": "", truncated: "captured in part",
+  cryptex: "with encrypted header extensions", unsupported: "under a protection that is not read",
+  "unknown-peer": "over a relay whose other end was not seen", tls: "under TLS",
+  "stream-gap": "after a gap in their stream", description: "descriptions that cannot be read",
+  "relayed-twice": "seen twice", ignored: "of no call",
+  "data-not-opened": "of data channels that were not opened",
+  redundancy: "with older payloads that were not used", dropped: "lost while capturing",
+  "outside-of-time": "of a date that no take can have",
+  "unread-layer": "in layers that are not opened",
+};
+
+/** Gaps of coverage: one for each kind, as it was last. */
+export function coverageGaps() {
+  const found = new Map();
+  for (const gap of take.coverage) {
+    // Values deduced from packets are no gap.
+    if (gap.what === "deduced") continue;
+    const key = `${gap.actor} ${gap.peer} ${gap.what}`;
+    const former = found.get(key);
+    const [from, to] = [gap.fromNanoseconds / 1e9, gap.toNanoseconds / 1e9];
+    found.set(key, {
+      what: gap.what, text: gapText(gap), tone: "off",
+      from: Math.min(from, former?.from ?? from), to: Math.max(to, former?.to ?? to),
+    });
+  }
+  return [...found.values()];
+}
+
+function gapText({ what, reason }) {
+  const words = gapWords[what];
+  const [, count, more] = /^(\d+)(?:: (.*))?$/.exec(reason) ?? [];
+  if (!words || count === undefined) return `${what.replaceAll("-", " ")}: ${reason}`;
+  if (what === "late-start") return "What was before the capture began";
+  if (what === "one-direction") return "The packets of one direction";
+  if (what === "unknown-clock") return `The jitter of streams whose clock nothing tells: ${more}`;
+  if (what === "damaged-capture") return "What is damaged in the capture";
+  if (what === "cut-capture") return "What followed where the capture is cut off";
+  const noun = what === "description" ? `${count} ${words}`
+    : `${counted(Number(count), "packet")} ${words}`;
+  return more && !noun.includes(more) ? `${noun}: ${more}` : noun;
+}
+
+/** Each as a sentence. */
+export const coverageLines = () => coverageGaps().map(({ text }) => `${text}.`);
+
+export function coverageGroups() {
+  const gaps = coverageGaps();
+  if (!gaps.length) return [];
+  return [{
+    id: "coverage", name: "Not seen", note: "what this take says nothing about", peers: [],
+    kind: "coverage",
+    lanes: gaps.map((gap) => spanLane(gap.what.replaceAll("-", " "), [gap])),
+  }];
+}

@@ -1,0 +1,49 @@
+// Long work in pieces of a few milliseconds, so that moving through the page never waits for it.
+
+/** The least length of a piece, in milliseconds. */
+const pieceMilliseconds = 4;
+
+/** The longest wait for an idle browser, in milliseconds. */
+const patience = 100;
+
+/** How long work waits after the last move, and how long in all, in milliseconds. */
+const restMilliseconds = 150;
+
+const longestRest = 3000;
+
+let movedAt = -Infinity;
+
+/** Records that the view is moving now. */
+export const recordMove = () => { movedAt = performance.now(); };
+
+let workBefore = Promise.resolve();
+
+/** Runs a generator to its end while the browser is idle, one generator after the other. */
+export function inPieces(work) {
+  const result = workBefore.then(() => new Promise((done, fail) => {
+    let restedAt = performance.now();
+    const go = (deadline) => {
+      const now = performance.now();
+      if (now - movedAt < restMilliseconds && now - restedAt < longestRest) {
+        setTimeout(() => requestIdleCallback(go, { timeout: patience }), restMilliseconds / 3);
+        return;
+      }
+      const free = Math.min(deadline.timeRemaining() - 1, 2 * pieceMilliseconds);
+      const end = now + Math.max(free, pieceMilliseconds);
+      try {
+        let step;
+        do step = work.next();
+        while (!step.done && performance.now() < end);
+        // Work that waited too long goes on, although the view still moves.
+        if (now - movedAt >= restMilliseconds) restedAt = now;
+        if (step.done) done(step.value);
+        else requestIdleCallback(go, { timeout: patience });
+      } catch (error) {
+        fail(error);
+      }
+    };
+    requestIdleCallback(go, { timeout: patience });
+  }));
+  workBefore = result.catch(() => {});
+  return result;
+}

@@ -1,0 +1,66 @@
+// Queries that were asked before. They stay in the browser: for the address of this server, which
+// has another port each time unless `--port` says which.
+
+const key = "retake.queries";
+const most = 50;
+const longest = 20_000;
+
+/**
+ * The history in a storage of the browser; without one, as where cookies are refused, that of this
+ * page alone.
+ * @param {Pick<Storage, "getItem" | "setItem" | "removeItem"> | undefined} storage
+ */
+export function createHistory(storage) {
+  let queries = stored(storage);
+  /** The index that the keys reached: -1 is the typed text. */
+  let at = -1;
+  let typed = "";
+  const keep = () => {
+    try {
+      if (queries.length) storage?.setItem(key, JSON.stringify(queries));
+      else storage?.removeItem(key);
+    } catch {
+      // A full storage stays as it is.
+    }
+  };
+  return {
+    /** All of them, newest first. */
+    list: () => [...queries],
+
+    /** Adds a query, which leaves its former place. */
+    add(sql) {
+      const text = sql.trim();
+      at = -1;
+      if (!text || text.length > longest) return;
+      queries = [text, ...queries.filter((each) => each !== text)].slice(0, most);
+      keep();
+    },
+
+    /** The query before or after the one that is shown; null where there is none. */
+    step(by, shown) {
+      if (at < 0) typed = shown;
+      // What was run just now is shown already.
+      const next = at < 0 && by > 0 && queries[0] === shown.trim() ? 1 : at + by;
+      if (next < -1 || next >= queries.length) return null;
+      at = next;
+      return at < 0 ? typed : queries[at];
+    },
+
+    clear() {
+      queries = [];
+      at = -1;
+      keep();
+    },
+  };
+}
+
+/** The stored queries, whatever else is stored there. */
+function stored(storage) {
+  try {
+    const list = JSON.parse(storage?.getItem(key) ?? "[]");
+    return !Array.isArray(list) ? []
+      : list.filter((each) => typeof each === "string").slice(0, most);
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,75 @@
+// Columns of numbers as the page carries them: see PageColumn.swift for the encoding.
+
+/** How many units of the times in columns make a second. */
+export const unitsPerSecond = 1e5;
+
+/** How many numbers are decoded in one piece. */
+export const piece = 32_768;
+
+/** Decompresses bytes that a text holds in base64 (RFC 1951). */
+export async function unpacked(base64) {
+  if (!base64) return new Uint8Array();
+  const text = atob(base64);
+  const packed = new Uint8Array(text.length);
+  for (let index = 0; index < text.length; index += 1) packed[index] = text.charCodeAt(index);
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
+  return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
+/** Decodes one column, a piece at a time. */
+export function* numbers(bytes, [start, length, coding], count, scale = 1) {
+  const values = new Float64Array(count);
+  const end = Math.min(start + length, bytes.length);
+  const state = { at: start, last: 0 };
+  for (let first = 0; first < count; first += piece) {
+    if (first) yield;
+    fillNumbers(values, first, Math.min(first + piece, count), bytes, end, state, coding, scale);
+  }
+  return values;
+}
+
+function fillNumbers(values, first, limit, bytes, end, state, coding, scale) {
+  let { at, last } = state;
+  for (let index = first; index < limit && at < end; index += 1) {
+    let byte = bytes[at];
+    at += 1;
+    let number = byte & 127;
+    // Nearly all numbers have one byte or two: 32-bit arithmetic is enough for them.
+    if (byte > 127 && at < end) {
+      byte = bytes[at];
+      at += 1;
+      number |= (byte & 127) << 7;
+    }
+    if (byte < 128) number = (number >>> 1) ^ -(number & 1);
+    else {
+      let factor = 16384;
+      while (byte > 127 && at < end) {
+        byte = bytes[at];
+        at += 1;
+        number += (byte & 127) * factor;
+        factor *= 128;
+      }
+      number = number % 2 ? -(number + 1) / 2 : number / 2;
+    }
+    if (coding === 1) number = last += number;
+    values[index] = number * scale;
+  }
+  state.at = at;
+  state.last = last;
+}
+
+/** Computations over more values than that wait for an idle browser. */
+export const manyAtOnce = 20_000;
+
+/** Runs a generator to its end at once. */
+export function finished(work) {
+  let step = work.next();
+  while (!step.done) step = work.next();
+  return step.value;
+}
+
+/** Returns the entry of a map, and makes it when it is missing. */
+export function once(map, name, made) {
+  if (!map.has(name)) map.set(name, made());
+  return map.get(name);
+}

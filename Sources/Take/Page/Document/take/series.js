@@ -1,0 +1,199 @@
+// The values of one thing over the whole take, such as the packets of a stream.
+import { lowerBound, upperBound } from "../shared/search.js";
+import { finished, manyAtOnce, numbers, piece, unitsPerSecond } from "./columns.js";
+
+/** How long a bin of an overview is, in seconds. */
+export const binSeconds = 0.5;
+
+/**
+ * A stand-in for a long series while its values load: totals for each bin that had
+ * anything. Totals are assumed to grow evenly within a bin.
+ */
+class Overview {
+  #columns;
+  #growths = new Map();
+
+  constructor(places, bytes) {
+    const [start, length] = places.bin;
+    // Each number ends with a byte without the highest bit.
+    const bins = bytes.subarray(start, start + length)
+      .reduce((sum, byte) => sum + (byte < 128 ? 1 : 0), 0);
+    this.#columns = Object.fromEntries(Object.entries(places).map(([name, place]) =>
+      [name, finished(numbers(bytes, place, bins))]));
+    this.at = this.#columns.bin.map((bin) => bin * binSeconds);
+    /** Results computed from it, by name. */
+    this.derived = new Map();
+  }
+
+  /** The values of the bins. */
+  column(name) { return this.#columns[name]; }
+
+  /** The sum of all bins. */
+  total(name) { return this.#columns[name].reduce((sum, value) => sum + value, 0); }
+
+  /** The running total at the beginning and at the end of each bin, with the times. */
+  growth(name) {
+    if (!this.#growths.has(name)) this.#growths.set(name, this.#grown(name));
+    return this.#growths.get(name);
+  }
+
+  #grown(name) {
+    const values = this.#columns[name];
+    const at = new Float64Array(2 * values.length);
+    const count = new Float64Array(2 * values.length);
+    let sum = 0;
+    for (let index = 0; index < values.length; index += 1) {
+      at[2 * index] = this.at[index];
+      at[2 * index + 1] = this.at[index] + binSeconds;
+      count[2 * index] = sum;
+      sum += values[index];
+      count[2 * index + 1] = sum;
+    }
+    return { at, count };
+  }
+}
+
+/**
+ * The values of one thing. Columns are decoded when they are first needed. A long series has an
+ * overview first; its values are then decoded, and what lanes need is computed from them, while the
+ * overview is still drawn; then they replace it.
+ */
+export class Series {
+  /** What its values are of: packets, lost, frames, curve, rtcp or messages. */
+  what = "";
+  /** How many values each of its columns has. */
+  count = 0;
+  /** What identifies it among others of its kind. */
+  peer; direction; protocol; ssrc; track; kind; type; channel; codec; of; isMedia;
+  /** By what the values of a curve are divided, to be in its unit. */
+  divisor = 1;
+  /** The reading that its further bytes are asked of. */
+  session;
+  #bytes;
+  /** The offset of `#bytes` in the block that the places of columns refer to. */
+  #begin = 0;
+  #columns = new Map();
+  #sums = null;
+
+  constructor({ overview, ...facts }, bytes) {
+    Object.assign(this, facts);
+    this.places = facts.columns;
+    this.#bytes = bytes;
+    const isThere = Object.values(this.places).every(([start, length]) =>
+      start + length <= bytes.length);
+    /** The stand-in while its values load; else null. */
+    this.overview = overview && !isThere ? new Overview(overview, bytes) : null;
+    /** Whether its values can be read, even while the overview is still drawn. */
+    this.isRead = !this.isWaiting;
+    /** Results computed from its values, by name; dropped when values are added. */
+    this.derived = new Map();
+    /** Whether values were added during a recording. */
+    this.hasGrown = false;
+  }
+
+  /** Whether the overview is drawn in place of its values. */
+  get isWaiting() { return this.overview !== null; }
+
+  /**
+   * Receives the rest of its bytes and decodes the columns that are needed
+   * first, a piece at a time.
+   */
+  * complete(bytes) {
+    this.#begin = this.#bytes.length;
+    this.#bytes = bytes;
+    for (const name of this.what === "frames" ? ["at", "flags", "measure"] : ["at"]) {
+      yield* this.#read(name);
+    }
+    if (this.what === "packets") yield* this.#sum();
+    this.isRead = true;
+  }
+
+  /** Replaces the overview by the values. */
+  settle() { this.overview = null; }
+
+  * #read(name) {
+    if (this.#columns.has(name)) return this.#columns.get(name);
+    const [start, length, coding] = this.places[name] ?? [];
+    const values = start === undefined ? new Float64Array(this.count)
+      : yield* numbers(this.#bytes, [start - this.#begin, length, coding], this.count,
+        name === "at" ? 1 / unitsPerSecond : 1);
+    this.#columns.set(name, values);
+    return values;
+  }
+
+  /** Decodes a column a piece at a time and returns its values. */
+  * reading(name) { return yield* this.#read(name); }
+
+  /** The values of a column. */
+  column(name) {
+    if (!this.#columns.has(name)) {
+      if (!this.isRead) throw new Error(`${name} of ${this.what} is still to come`);
+      finished(this.#read(name));
+    }
+    return this.#columns.get(name);
+  }
+
+  /**
+   * Whether a result computed from all values is there or can be computed at once. In a recording
+   * it is computed each time.
+   */
+  isReadyWith(name) {
+    return this.count <= manyAtOnce || this.hasGrown || this.derived.has(name);
+  }
+
+  /** The times in seconds. */
+  get at() { return this.column("at"); }
+
+  /** The size of a packet in bytes. For RTP the column also holds the marker in its lowest bit. */
+  sizeOf(index) {
+    const size = this.column("size")[index];
+    return this.protocol === "rtp" ? Math.floor(size / 2) : size;
+  }
+
+  /** Running totals of sizes: entry n is the sum of the first n. */
+  get sums() {
+    if (!this.#sums) {
+      this.column("size");
+      finished(this.#sum());
+    }
+    return this.#sums;
+  }
+
+  * #sum() {
+    const size = yield* this.#read("size");
+    const half = this.protocol === "rtp" ? 0.5 : 1;
+    const sums = new Float64Array(size.length + 1);
+    for (let index = 0; index < size.length; index += 1) {
+      if (index % piece === piece - 1) yield;
+      sums[index + 1] = sums[index] + Math.floor(size[index] * half);
+    }
+    this.#sums = sums;
+  }
+
+  /** The indices of the values between two times: first, and one past the last. */
+  range(from, to) {
+    const at = this.at;
+    const first = lowerBound(at, from);
+    return [first, upperBound(at, to, first)];
+  }
+
+  /** The index of the last value at or before a time; -1 for none. */
+  before(time) { return upperBound(this.at, time) - 1; }
+
+  /** Appends the values of a later reading. */
+  append(later) {
+    const names = new Set([...Object.keys(this.places), ...this.#columns.keys()]);
+    const whole = new Map();
+    for (const name of names) {
+      const joined = new Float64Array(this.count + later.count);
+      joined.set(this.column(name));
+      joined.set(later.column(name), this.count);
+      whole.set(name, joined);
+    }
+    this.count += later.count;
+    this.#columns = whole;
+    this.#sums = null;
+    this.derived.clear();
+    this.hasGrown = true;
+  }
+}

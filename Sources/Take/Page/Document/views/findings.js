@@ -1,0 +1,123 @@
+// What went wrong in the call, worst first, and the cards above it.
+import { clock, point, select, showAround } from "../clock/clock.js";
+import { timeText } from "../clock/times.js";
+import { coverageLines } from "../lanes/coverage.js";
+import { button, make, place } from "../shared/elements.js";
+import { counted } from "../shared/words.js";
+import { seekCommand, take } from "../take/take.js";
+import { cards } from "./cards.js";
+import { copyText } from "./copying.js";
+
+export function fillCards() {
+  place("cards").replaceChildren(...cards().map((card) => make("div", { class: "card" },
+    make("span", {}, card.title),
+    make("b", { class: card.tone ? `${card.tone}` : "" }, card.value),
+    make("span", {}, card.note))));
+}
+
+/** How a severity is drawn: 5 is critical, 1 is worth knowing. */
+const severityTones = { 5: "bad", 4: "bad", 3: "wait", 2: "off", 1: "off" };
+
+/** A finding as a sentence, in the words of `retake findings`. */
+export const findingText = (finding) => finding.text;
+
+/** The symptoms of a finding as a nested list. */
+const symptomList = (finding) => finding.symptoms.map((symptom) => make("li", {},
+  button(findingText(symptom), () => visitFinding(symptom), { class: "plain go" }),
+  symptom.symptoms.length ? make("ul", {}, symptomList(symptom)) : null));
+
+/** Shows where a finding is. */
+export function visitFinding(finding, index = 0) {
+  const [from, to] = finding.spans[index % finding.spans.length];
+  showAround(from, to);
+  select(from, to);
+  point(from, true);
+}
+
+export function fillFindings() {
+  const box = place("findings");
+  const unseen = coverageRow();
+  if (!take.findings.length) {
+    const text = take.isExamined === false ? "Looking for what went wrong …"
+      : unseen.length ? "Nothing seems wrong in what was seen." : "Nothing seems wrong.";
+    box.replaceChildren(make("p", {
+      class: take.isExamined === false ? "note" : "none", role: "status",
+    }, text), ...unseen);
+    return;
+  }
+  const rows = take.findings.map((finding) => {
+    const tone = severityTones[finding.severity] ?? "wait";
+    const [from, to] = finding.spans[0];
+    const command = seekCommand(from);
+    const more = make("div", { class: "more", hidden: true },
+      make("code", { class: "command" }, command),
+      button("copy", () => copyText(command)),
+      make("ul", {}, finding.spans.slice(0, spansTold).map(([begin, end, text]) => make("li", {},
+        `${timeText(begin, 0.1)} – ${timeText(end, 0.1)}: ${text}`))),
+      make("pre", { tabindex: 0 }, finding.sql));
+    return make("div", { class: "finding" },
+      make("span", { class: `pill ${tone}` }, finding.level),
+      button(findingText(finding), () => visitFinding(finding), { class: "plain go" }),
+      make("p", {}, `${timeText(from, 0.1)} – ${timeText(to, 0.1)}`),
+      button("query", (event) => {
+        more.hidden = !more.hidden;
+        event.currentTarget.setAttribute("aria-expanded", String(!more.hidden));
+      }, { "aria-expanded": "false", title: "The command that goes there, and the query" }),
+      finding.symptoms.length ? make("ul", { class: "symptoms" }, symptomList(finding)) : null,
+      more);
+  });
+  const rest = rows.splice(findingsShown);
+  box.replaceChildren(...rows, ...unseen);
+  if (!rest.length) return;
+  const all = button(`${counted(rest.length, "more finding")}`, () => {
+    all.parentElement.remove();
+    box.append(...rest, ...unseen);
+  });
+  box.append(make("div", { class: "tools" }, all));
+}
+
+/** A row about what could not be seen, which weakens every finding. */
+function coverageRow() {
+  const lines = coverageLines();
+  if (!lines.length) return [];
+  return [make("div", { class: "finding", id: "unseen" },
+    make("span", { class: "pill off" }, "not seen"),
+    make("p", {}, lines.join(" ")))];
+}
+
+/** How many places of a finding are listed. */
+const spansTold = 10;
+
+/** How many findings are in sight before all are asked for. */
+const findingsShown = 5;
+
+/** The pills beside the title. */
+export function fillPills() {
+  const bad = take.findings.filter(({ severity }) => severity > 2).length;
+  const pills = [];
+  if (take.form === "served" && take.ending && !take.isComplete) {
+    pills.push(["wait", take.isLive ? "recording" : "cut short"]);
+  } else pills.push(take.isComplete ? ["good", "complete"] : ["wait", "cut short"]);
+  if (bad) pills.push(["bad", counted(bad, "finding")]);
+  else if (take.isExamined !== false) pills.push(["good", "no findings"]);
+  if (take.coverage.length) pills.push(["off", "not all was seen"]);
+  place("pills").replaceChildren(...pills.map(([tone, text]) =>
+    make("span", { class: `pill ${tone}` }, text)));
+}
+
+/**
+ * The spans of all findings, for going from one to the next: the worst finding first, and of each
+ * the longest spans first, so few that one finding does not hide the others.
+ */
+export const findingSpans = () =>
+  take.findings.flatMap((finding) => finding.spans.slice(0, spansTold).map(([from, to], index) =>
+    ({ finding, index, from, to })));
+
+let isWallShown = false;
+
+/** Writes the times of findings anew when they are shown by another clock. */
+export function refreshFindingTimes() {
+  if (isWallShown === clock.isWall || !place("findings").childElementCount) return;
+  isWallShown = clock.isWall;
+  fillFindings();
+}

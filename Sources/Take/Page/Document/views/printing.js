@@ -1,0 +1,28 @@
+// The page on paper: light, with every lane of every group.
+import { showAllLanes } from "../board/board.js";
+import { canvases } from "../lanes/draw.js";
+
+/** Pixels of paper are smaller than those of most displays. */
+const paperRatio = 2;
+
+/** Has the page drawn for paper while it is printed. */
+export function listenToPrinting() {
+  const root = document.documentElement;
+  let former = null;
+  window.addEventListener("beforeprint", () => {
+    former ??= { scheme: root.style.colorScheme, top: window.scrollY };
+    root.style.colorScheme = "light";
+    root.classList.add("paper");
+    canvases.leastRatio = paperRatio;
+    showAllLanes(true);
+  });
+  window.addEventListener("afterprint", () => {
+    if (!former) return;
+    root.style.colorScheme = former.scheme;
+    root.classList.remove("paper");
+    canvases.leastRatio = 1;
+    showAllLanes(false);
+    window.scrollTo(0, former.top);
+    former = null;
+  });
+}

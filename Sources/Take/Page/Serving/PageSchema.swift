@@ -1,0 +1,157 @@
+import Stats
+package import Tape
+import Wire
+
+/// The tables and views of a take for somebody who writes a query: their columns, and what the
+/// comments of the schema say of each.
+package enum PageSchema {
+  /// Relations as a JSON array of `{name, kind, comment, columns: [{name, comment}]}`.
+  ///
+  /// They come in the order of the schema, without storage tables: each has a view before it.
+  package static func json(path: String) throws(TapeError) -> String {
+    let connection = try TakeFile.openForQueries(path)
+    do throws(SQLiteError) {
+      var relations: [JSONText] = []
+      for relation in SchemaComments.all where !relation.name.hasSuffix("_store") {
+        let columns = try columns(of: relation, connection)
+        if columns.isEmpty { continue }
+        relations.append(
+          .object([
+            ("name", .text(relation.name)), ("kind", .text(relation.isView ? "view" : "table")),
+            ("comment", .text(relation.comment)), ("columns", .list(columns)),
+          ]))
+      }
+      return JSONText.list(relations, separator: ",\n").text
+    } catch {
+      throw TapeError(path: path, error)
+    }
+  }
+
+  /// What columns mean that nearly all tables have, as the head of the schema says.
+  private static let common = [
+    "row": "step * 65536 + the position in the step: the exact order of events",
+    "step": "the step that it belongs to", "peer": "the number of the peer: see peer",
+    "at_ns": "nanoseconds since the take began", "direction": "'in': received, 'out': sent",
+    "from_ns": "nanoseconds since the take began", "to_ns": "nanoseconds since the take began",
+  ]
+
+  /// The columns that a query sees, by SQLite itself.
+  private static func columns(
+    of relation: SchemaComments.Relation, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [JSONText] {
+    let statement = try connection.prepare("SELECT * FROM \(relation.name) LIMIT 0")
+    return (0..<statement.columnCount).map { column in
+      let name = statement.columnName(column)
+      return .object([
+        ("name", .text(name)),
+        ("comment", .text(relation.columns[name] ?? common[name] ?? "")),
+      ])
+    }
+  }
+}
+
+/// The comments of the schema of takes, by tables, views and columns.
+struct SchemaComments {
+  struct Relation {
+    let name: String
+    let isView: Bool
+    /// What stands before it.
+    let comment: String
+    /// What stands behind a column, or in lines of their own before it.
+    var columns: [String: String] = [:]
+  }
+
+  /// In the order of the schema; a relation of a later format stands where that adds it.
+  static let all: [Relation] = TakeSchema.migrations.flatMap { SchemaComments($0).relations }
+
+  private(set) var relations: [Relation] = []
+  private var before: [Substring] = []
+  /// What stands behind a CASE, whose column is named where it ends.
+  private var pending = ""
+
+  /// Reads the text of a migration, line by line, as the files of `Schema/` are written.
+  init(_ sql: String) {
+    var open: Relation?
+    for line in sql.split(separator: "\n", omittingEmptySubsequences: false) {
+      let text = line.trimmed
+      if text.hasPrefix("--") {
+        before.append(text.dropFirst(2).trimmed)
+      } else if var relation = open {
+        read(line, of: &relation)
+        open = relation
+        if Self.code(line).hasSuffix(";") {
+          relations.append(relation)
+          open = nil
+          before = []
+        }
+      } else if let relation = begun(by: text) {
+        open = relation
+        before = []
+      } else {
+        before = []
+      }
+    }
+  }
+
+  private func begun(by line: Substring) -> Relation? {
+    for (start, isView) in [("CREATE TABLE ", false), ("CREATE VIEW ", true)] {
+      guard line.hasPrefix(start) else { continue }
+      let name = line.dropFirst(start.count).prefix { $0.isLetter || $0.isNumber || $0 == "_" }
+      return Relation(name: String(name), isView: isView, comment: joined(before))
+    }
+    return nil
+  }
+
+  private mutating func read(_ line: Substring, of relation: inout Relation) {
+    let code = Self.code(line)
+    let behind = line.dropFirst(code.count).trimmed.drop { $0 == "-" }.trimmed
+    defer { before = [] }
+    // What is deeper belongs to a part of a query.
+    guard code.hasPrefix("  "), !code.hasPrefix("   ") else { return }
+    var comment = joined(before + (behind.isEmpty ? [] : [behind]))
+    if relation.isView, code == "  CASE" { pending = comment }
+    if code.hasPrefix("  END AS "), comment.isEmpty { comment = pending }
+    guard !comment.isEmpty else { return }
+    for name in relation.isView ? Self.named(code) : Self.declared(code) {
+      relation.columns[name] = comment
+    }
+  }
+
+  /// The line without the comment behind it; no text in the schema has two hyphens.
+  private static func code(_ line: Substring) -> Substring {
+    line[..<(line.firstRange(of: "--")?.lowerBound ?? line.endIndex)].trimmedAtEnd
+  }
+
+  /// A column that a line of a table declares: its first word.
+  private static func declared(_ code: Substring) -> [String] {
+    [String(code.trimmed.prefix { $0.isLetter || $0.isNumber || $0 == "_" })]
+  }
+
+  /// The column that a line of a view ends: `... AS name,`; where it begins one that takes several
+  /// lines, as with CASE, its name comes later and nobody looks for it.
+  private static func named(_ code: Substring) -> [String] {
+    let words = code.split { " ,;()".contains($0) }
+    guard words.count > 1, words[words.count - 2] == "AS", let name = words.last else {
+      return words.count == 1 ? words.map(String.init) : []
+    }
+    return [String(name)]
+  }
+
+  private func joined(_ lines: [Substring]) -> String {
+    lines.joined(separator: " ").trimmedText
+  }
+}
+
+extension Substring {
+  fileprivate var trimmed: Substring { drop { $0 == " " }.trimmedAtEnd }
+
+  fileprivate var trimmedAtEnd: Substring {
+    var text = self
+    while text.last == " " { text.removeLast() }
+    return text
+  }
+}
+
+extension String {
+  fileprivate var trimmedText: String { String(self[...].trimmed) }
+}
