@@ -38,14 +38,14 @@ package final class RecordedVirtualCall {
     ) { if $0.actor > 0 { writer.record($0) } }
   }
 
-  /// Makes an audio session in the same take.
+  /// Creates an audio session in the same take.
   package func audioSession(
     _ policy: AudioSessionPolicy = AudioSessionPolicy(), label: String = "audio"
   ) -> VirtualAudioSession {
     VirtualAudioSession(policy, writer: writer, label: label)
   }
 
-  /// Lets virtual time pass, with a sample of every peer's stats in each second of it.
+  /// Advances virtual time, with a sample of every peer's stats in each second of it.
   package func run(for interval: Interval) {
     let end = call.now + interval
     while call.now < end {

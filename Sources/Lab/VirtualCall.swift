@@ -207,7 +207,7 @@ package final class VirtualCall {
     step(arrival.host, .datagram(datagram, arrival: arrival.at))
   }
 
-  /// Lets virtual time pass: arrivals and deadlines happen in their order.
+  /// Advances virtual time: arrivals and deadlines happen in their order.
   package func run(until end: Instant) {
     while true {
       var next = earliest(network.nextArrival, streams.nextArrival)
@@ -239,7 +239,7 @@ package final class VirtualCall {
     now = max(now, end)
   }
 
-  /// Lets virtual time pass by an interval.
+  /// Advances virtual time by an interval.
   package func run(for interval: Interval) { run(until: now + interval) }
 
   /// Carries an offer and its answer between two peers.

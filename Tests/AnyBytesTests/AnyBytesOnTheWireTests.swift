@@ -119,7 +119,7 @@ import Wire
     #expect(told > done / 10)
   }
 
-  /// Shows an observer a damaged call; gives how many packets it told of.
+  /// Shows an observer a damaged call; returns how many packets it told of.
   private func show(
     _ packets: [(tuple: FiveTuple, bytes: [UInt8])], keys: [UInt8], _ damage: inout Damage
   ) -> Int {

@@ -1,7 +1,8 @@
 import Foundation
 import Testing
 
-/// What is made as a whole, and takes that are no whole: recordings that go on or were copied so.
+/// What is made as a whole, and takes that are no whole: recordings that continue or were copied
+/// so.
 struct WholeTests {
   /// Interrupts a command in the midst of its work, and gives what it left beside the take.
   ///

@@ -52,7 +52,7 @@ final class Pair {
   private(set) var wakes: [[Instant]] = [[], []]
   /// Loses a packet when it says so; side, whether RTP, bytes.
   var drop: (Int, Bool, [UInt8]) -> Bool = { _, _, _ in false }
-  /// Called with everything a side puts out; gives frames to send in answer.
+  /// Called with everything a side puts out; returns frames to send in answer.
   var onOutput: (Int, MediaFlow.Output) -> Void = { _, _ in }
 
   private var inFlight: [(arrival: Instant, order: Int, to: Int, input: MediaFlow.Input)] = []

@@ -272,7 +272,7 @@ final class ToyEngine: PeerEngine {
 }
 
 extension Session {
-  /// Makes a peer and subscribes before it can have told anything.
+  /// Creates a peer and subscribes before it can have told anything.
   func makeObservedPeer(label: String) -> (PeerConnection, AsyncStream<PeerConnectionEvent>) {
     var events: AsyncStream<PeerConnectionEvent>?
     let peer = makePeer(label: label) { connection in events = connection.events }

@@ -181,7 +181,7 @@ import Wire
     try await caller.addTrack(factory.videoTrack(with: source, trackID: "v"))
     try await FactoryCall.negotiate(caller, callee)
     try await caller.waitUntilConnected()
-    // Until the first one is being encoded, which then does not go on.
+    // Until the first one is being encoded, which then does not continue.
     var time: Int64 = 0
     func capture() throws {
       time += 40_000_000

@@ -25,7 +25,7 @@ import Wire
     try await call.caller.add(try stream("two"))
     try await call.callee.add(try stream("own"))
     try await call.connect()
-    // The peer's streams with their tracks, and none of the own ones.
+    // The peer's streams with their tracks, and none of the local ones.
     let streams = call.heard.callee.all.filter { $0.hasPrefix("stream") }
     #expect(
       streams == [

@@ -209,7 +209,8 @@ struct AudioPlayoutTests {
   }
 
   @Test func pausesOfTheSenderAreNoLosses() {
-    // Sequence numbers go on, media time jumps by 2 s with the arrival: discontinuous transmission.
+    // Sequence numbers continue, media time jumps by 2 s with the arrival: discontinuous
+    // transmission.
     var machine = AudioPlayout(track: "a", codecs: BlankCodecs())
     var inputs = arrivals(20) { _ in 0 }
     for number: Int64 in 20..<40 {

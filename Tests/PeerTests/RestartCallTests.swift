@@ -87,7 +87,7 @@ struct RestartCallTests {
     let after = fragments(call)
     #expect(after.isDisjoint(with: before))
     #expect(needs(call) == told)
-    // Nor does the next own offer begin another generation.
+    // Nor does the next local offer begin another generation.
     #expect(call.negotiate() == nil)
     #expect(fragments(call) == after)
   }

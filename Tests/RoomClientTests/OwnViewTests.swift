@@ -7,7 +7,7 @@ import Testing
 
 @testable import RoomClient
 
-/// Own media: its view, its cameras and its files.
+/// Local media: its view, its cameras and its files.
 @Suite(.timeLimit(.minutes(5))) struct OwnViewTests {
   private final class Rows: VideoRenderer {
     private let state = Mutex<[UInt8]>([])

@@ -32,7 +32,7 @@ struct RoomPartTests {
       transceiver: transceiver, extraValue: "")
   }
 
-  // MARK: Own media
+  // MARK: Local media
 
   @Test func ownMediaIsCarriedOnceItsOwnerHasEntered() {
     var own = LocalMediaTable()

@@ -143,9 +143,9 @@ final class DTLSPair {
 }
 
 extension DTLSTransport {
-  /// The fingerprint of the first own certificate.
+  /// The fingerprint of the first local certificate.
   var fingerprint: CertificateFingerprint { fingerprints[0] }
-  /// The first own certificate.
+  /// The first local certificate.
   var certificate: [UInt8] { certificates[0] }
 }
 

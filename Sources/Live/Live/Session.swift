@@ -106,8 +106,7 @@ public final class Session: Sendable {
     }
   }
 
-  /// Makes a peer and gives it its seed, its clock and the addresses it may gather on.
-  ///
+  /// Creates a peer and gives it its seed, its clock and the addresses it may gather on.
   /// - Parameters:
   ///   - label: names the peer in the take and in reports.
   ///   - role: what the peer is in this session: `caller`, `echo`, ...

@@ -21,12 +21,11 @@ public final class Room: Sendable {
   private let audio: AudioSession?
 
   /// Creates a room that is entered by `connect`.
-  ///
   /// - Parameters:
   ///   - server: where it is.
   ///   - session: what its connections belong to, and what records them.
   ///   - label: names the room in the take.
-  ///   - audio: an audio session of the same session: its microphone is what own audio sends that
+  ///   - audio: an audio session of the same session: its microphone is what local audio sends that
   ///     has no other source, and its speaker plays what is received; nil: the application hands
   ///     audio in and gets it from the tracks.
   ///   - delegate: hears what happens; held weakly.
@@ -136,10 +135,9 @@ public final class Room: Sendable {
   /// The participants whose audio is heard, in the order of their identifiers.
   public func getAudioOccupants() -> [String] { model.audioOccupants }
 
-  // MARK: Own media
+  // MARK: Local media
 
-  /// Publishes own media and starts its capturer; before the room is there, when it is.
-  ///
+  /// Publishes local media and starts its capturer; before the room is there, when it is.
   /// - Throws: `RoomError`.
   public func publish(_ media: LocalMedia) async throws(RoomError) {
     try await startMedia(media)
@@ -169,8 +167,7 @@ public final class Room: Sendable {
     if local.origin == .microphone { try? audio?.pauseRecording() }
   }
 
-  /// Takes own media back.
-  ///
+  /// Takes local media back.
   /// - Throws: `RoomError`.
   public func unpublish(_ media: LocalMedia) async throws(RoomError) {
     try await call(.unpublish(media.parts.map(\.info.id)))
@@ -278,8 +275,7 @@ public final class Room: Sendable {
   /// - Throws: `RoomError` 1901 when there is no room.
   public func restartIce() async throws(RoomError) { try await call(.restartICE) }
 
-  /// Says that the own addresses have changed, as from Wi-Fi to a mobile network.
-  ///
+  /// Says that the local addresses have changed, as from Wi-Fi to a mobile network.
   /// - Throws: `RoomError` 1901 when there is no room.
   public func networkChanged() async throws(RoomError) { try await call(.networkChanged) }
 

@@ -18,7 +18,7 @@ public struct RoomConfig: Hashable, Sendable {
   public var connectTimeoutSeconds = 30
   /// The name under which others see this participant; empty: none.
   public var displayName = ""
-  /// Whether own media is sent, that of others received, or both.
+  /// Whether local media is sent, that of others received, or both.
   public var role = RoomRole.both
   /// What the others or the service get of this participant, as JSON; nil: nothing.
   public var metadata: String?
@@ -51,7 +51,7 @@ public struct RoomConfig: Hashable, Sendable {
 
 /// Which way media goes.
 public enum RoomRole: String, Hashable, Sendable, CaseIterable {
-  /// Own media only.
+  /// Local media only.
   case sendonly
   /// Media of others only.
   case recvonly

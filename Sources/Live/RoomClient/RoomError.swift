@@ -6,7 +6,7 @@ public struct RoomError: Error, Hashable, Sendable, CustomStringConvertible {
   public var code: RoomErrorCode
   /// What happened, in words.
   public var message: String
-  /// Whether the room cannot go on: it is disconnected next.
+  /// Whether the room cannot continue: it is disconnected next.
   public var isCritical: Bool
   /// The video or audio that it is about; nil: none in particular.
   public var mediaID: Int?

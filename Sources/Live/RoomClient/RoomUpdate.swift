@@ -15,9 +15,9 @@ public enum RoomUpdate: Sendable {
   case participantEntered(RemoteParticipant)
   /// A participant has left.
   case participantLeft(RemoteParticipant)
-  /// Own media is seen by the others.
+  /// Local media is seen by the others.
   case localMediaPublished(LocalMedia)
-  /// Own media is no longer seen by the others.
+  /// Local media is no longer seen by the others.
   case localMediaUnpublished(LocalMedia)
   /// A participant publishes a video.
   case remoteVideoPublished(RemoteParticipant, RemoteVideo)
@@ -55,7 +55,7 @@ public enum RoomUpdate: Sendable {
   case notification(type: String, String)
   /// How far sharing of the screen by a helper is.
   case screenShare(ExtensionStatus)
-  /// A stream was added to a channel of a Sora server: the own one or a received one, with its
+  /// A stream was added to a channel of a Sora server: the local one or a received one, with its
   /// tracks.
   case streamAdded(MediaStream)
   /// A stream of a channel of a Sora server was removed.
@@ -112,9 +112,9 @@ public protocol RoomDelegate: AnyObject, Sendable {
   func room(_ room: Room, onParticipantEntered participant: RemoteParticipant)
   /// A participant has left.
   func room(_ room: Room, onParticipantLeft participant: RemoteParticipant)
-  /// Own media is seen by the others.
+  /// Local media is seen by the others.
   func room(_ room: Room, onLocalMediaPublished media: LocalMedia)
-  /// Own media is no longer seen by the others.
+  /// Local media is no longer seen by the others.
   func room(_ room: Room, onLocalMediaUnpublished media: LocalMedia)
   /// A participant publishes a video.
   func room(_ room: Room, onRemoteVideoPublished video: RemoteVideo, of: RemoteParticipant)

@@ -46,8 +46,8 @@ public final class MediaChannelHandlers: Sendable {
     get { state.withLock { $0.onDisconnect } }
     set { state.withLock { $0.onDisconnect = newValue } }
   }
-  /// A stream was added: the own one, which is called `publisherStreamId`, or one that is received,
-  /// which is called as the connection that it comes from.
+  /// A stream was added: the local one, which is called `publisherStreamId`, or one that is
+  /// received, which is called as the connection that it comes from.
   public var onAddStream: (@Sendable (MediaStream) -> Void)? {
     get { state.withLock { $0.onAddStream } }
     set { state.withLock { $0.onAddStream = newValue } }

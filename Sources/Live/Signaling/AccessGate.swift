@@ -54,7 +54,7 @@ struct AccessGate {
 
   /// What becomes of a request.
   struct Verdict {
-    /// Nil when it may go on.
+    /// Nil when it may continue.
     var refusal: HTTPResponse?
     /// Whether it carries the token.
     var isAuthorized = false
@@ -111,7 +111,7 @@ struct AccessGate {
     return missing(given, from: client)
   }
 
-  /// The refusal of a request, of which nothing is counted; nil when it may go on.
+  /// The refusal of a request, of which nothing is counted; nil when it may continue.
   func refusal(of request: HTTPRequest) -> HTTPResponse? {
     verdict(on: request, from: nil).refusal
   }

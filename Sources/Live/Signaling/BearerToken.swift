@@ -3,7 +3,7 @@ public struct BearerToken: Hashable, Sendable {
   /// The characters after `Bearer`.
   public let text: String
 
-  /// Takes a token; nil unless it has the characters that RFC 6750 allows.
+  /// Handles a token; nil unless it has the characters that RFC 6750 allows.
   public init?(_ text: String) {
     let isAllowed = text.utf8.allSatisfy { byte in
       switch byte {

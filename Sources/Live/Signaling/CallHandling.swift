@@ -115,7 +115,7 @@ public struct CallList: Hashable, Sendable, Codable {
 public protocol CallHandling: Sendable {
   /// Begins a call with the peer's offer and gives the answer.
   func begin(offer sdp: String) async throws(CallRefusal) -> CallDescription
-  /// Takes another offer of the peer in a call that runs, and gives the answer.
+  /// Handles another offer of the peer in a call that runs, and gives the answer.
   func follow(offer sdp: String, call id: String) async throws(CallRefusal) -> CallDescription
   /// Begins a call with an offer of this side.
   func makeOffer() async throws(CallRefusal) -> CallDescription

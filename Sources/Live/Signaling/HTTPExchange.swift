@@ -215,7 +215,7 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
 
   // MARK: Answers
 
-  /// Begins to send an answer.
+  /// Starts to send an answer.
   ///
   /// The pipelining handler lets the next request through with the end of the response, which is
   /// written when the system has taken all before it: whoever reads nothing is answered once.

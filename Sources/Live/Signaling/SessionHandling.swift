@@ -54,11 +54,10 @@ package enum SessionMatch: Hashable, Sendable {
 package protocol SessionHandling: Sendable {
   /// Begins a session with the client's offer.
   func open(_ protocol: SessionProtocol, offer: String) async throws(CallRefusal) -> OpenedSession
-  /// Takes candidates of the client, or restarts ICE when the fragment has new parameters.
-  ///
+  /// Handles candidates of the client, or restarts ICE when the fragment has new parameters.
   /// - Parameters:
   ///   - fragment: the fragment, parsed.
-  ///   - text: the fragment as it came, for the take.
+  ///   - text: the fragment as received, for the take.
   /// - Returns: nil when the fragment has only brought candidates.
   func apply(
     _ fragment: SDPFragment, text: String, to id: String, of protocol: SessionProtocol,

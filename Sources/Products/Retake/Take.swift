@@ -48,7 +48,7 @@ public struct Take: Sendable {
   public let stepCount: Int
   /// The time of the last of them: the length of the session.
   public let duration: Interval
-  /// Whether the recording ended in order; false while it goes on, and after its recorder was
+  /// Whether the recording ended in order; false while it continues, and after its recorder was
   /// killed.
   public let isComplete: Bool
 

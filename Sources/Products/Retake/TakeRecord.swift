@@ -57,7 +57,7 @@ public struct PacketRecord: TakeRecord, Hashable, Sendable {
   public var at: Instant
   /// Whether it was received; else it was sent.
   public var isInbound: Bool
-  /// The own address and port.
+  /// The local address and port.
   public var local: String
   /// The address and port of the other end.
   public var remote: String

@@ -3,9 +3,9 @@ public import RetakeRTC
 import Room
 import RoomClient
 
-/// What own media is made of, and how many videos a room receives.
+/// What local media is made of, and how many videos a room receives.
 public struct Config: Sendable {
-  /// What own media is made of.
+  /// What local media is made of.
   public var mediaOptions = LocalMediaOptions()
   /// How many videos are received at first.
   public var videoReceiverInitialCount = 9
@@ -26,9 +26,9 @@ public struct Config: Sendable {
   }
 }
 
-/// Where the video frames of own media come from.
+/// Where the video frames of local media come from.
 public enum CapturerType: Sendable {
-  /// A camera; where there is none, the file of the options.
+  /// A camera; if there is none, the file of the options.
   case camera
   /// The application hands them in: see `LocalMedia.sendVideoFrame(sampleBuffer:)`.
   case bypass
@@ -85,7 +85,7 @@ public enum DisconnectReason: String, Sendable {
   case kicked
 }
 
-/// What own media is made of.
+/// What local media is made of.
 public struct LocalMediaOptions: Sendable {
   /// Where the video frames come from.
   public var source = CapturerType.camera
@@ -105,7 +105,7 @@ public struct LocalMediaOptions: Sendable {
   public var position = AVCaptureDevice.Position.front
   /// Whether the own view shows the video as in a mirror.
   public var isMirror = true
-  /// The file that stands for the camera where there is none.
+  /// The file that stands for the camera if there is none.
   public var fileName = "sample.mov"
   // swift-format-ignore
   /// The width in pixels of what the camera gives; the guide spells it so.

@@ -159,20 +159,18 @@ public enum ConnectLive {
 
   // MARK: Media and rooms
 
-  /// Makes own media; nil when its capturer cannot be made.
+  /// Makes local media; nil when its capturer cannot be made.
   public static func createLocalMedia(options: LocalMediaOptions) -> (any LocalMedia)? {
     try? LocalMediaObject(options)
   }
 
-  /// Makes a room.
-  ///
+  /// Creates a room.
   /// - Parameter delegate: receives its events; held weakly.
   public static func createRoom(config: Config, delegate: any RoomDelegate) -> Room {
     Room(config, delegate)
   }
 
-  /// Makes the side of the process that shares the screen.
-  ///
+  /// Creates the side of the process that shares the screen.
   /// - Parameter appGroup: the name that the room asked with.
   /// - Throws: an error where the group can have no folder.
   public static func createScreenShare(appGroup: String) throws -> ScreenShare {

@@ -35,10 +35,9 @@ public final class Room: Sendable {
 
   // MARK: Coming and going
 
-  /// Has own media sent in this room: at once, or when the room is there.
+  /// Has local media sent in this room: at once, or when the room is there.
   ///
   /// What goes wrong later, as a camera that does not start, is an error of the room.
-  ///
   /// - Throws: an error where there is no media.
   public func publish(_ media: (any LocalMedia)?) throws {
     guard let media = media as? LocalMediaObject, let core else {
@@ -162,11 +161,10 @@ public final class Room: Sendable {
   // MARK: The screen
 
   /// Asks for the process that shares the screen: its frames are published as a further video.
-  ///
   /// - Parameters:
   ///   - appGroup: what both processes call their common folder: a path, or a name that stands for
   ///     a folder of the user's.
-  ///   - extensionName: the program to start, by its path or its name; where there is none of this
+  ///   - extensionName: the program to start, by its path or its name; if there is none of this
   ///     name, the room waits for whoever calls `createScreenShare` with the group.
   ///   - completion: called with each of its states.
   /// - Throws: an error where there is no room, where one shares already, or within the five

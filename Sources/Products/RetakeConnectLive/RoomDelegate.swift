@@ -13,9 +13,9 @@ public protocol RoomDelegate: AnyObject {
   func onParticipantEntered(remoteParticipant: any RemoteParticipant)
   /// A participant has left.
   func onParticipantLeft(remoteParticipant: any RemoteParticipant)
-  /// Own media is seen by the others.
+  /// Local media is seen by the others.
   func onLocalMediaPublished(localMedia: (any LocalMedia)?)
-  /// Own media is no longer seen by the others.
+  /// Local media is no longer seen by the others.
   func onLocalMediaUnpublished(localMedia: (any LocalMedia)?)
   /// A participant publishes a video.
   func onRemoteVideoPublished(

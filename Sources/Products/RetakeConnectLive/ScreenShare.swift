@@ -67,8 +67,7 @@ public final class ScreenShare: Sendable {
     core = try RoomClient.ScreenShare(appGroup: ShareFolder.path(appGroup))
   }
 
-  /// Begins to share, once the room wants it.
-  ///
+  /// Starts to share, once the room wants it.
   /// - Parameter completion: called once when sharing is over, or did not begin, with words for its
   ///   user; not where this side ended it.
   public func start(
@@ -136,7 +135,7 @@ enum ShareFolder {
     return base + "/" + (name.isEmpty ? "screen" : "group-" + String(name))
   }
 
-  /// The program of a name, by its path or on `PATH`; one that somebody else starts where there is
+  /// The program of a name, by its path or on `PATH`; one that somebody else starts if there is
   /// none.
   static func program(_ name: String) -> ScreenShareProgram {
     if name.contains("/") { return ScreenShareProgram(executable: name) }

@@ -4,7 +4,7 @@ import RoomClient
 
 /// Which way media goes.
 public enum Role: String, Sendable {
-  /// Own media only.
+  /// Local media only.
   case sendonly
   /// Media of others only.
   case recvonly

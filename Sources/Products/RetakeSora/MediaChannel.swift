@@ -39,10 +39,10 @@ public final class MediaChannel: Sendable {
     streams.filter { $0.streamId != configuration.publisherStreamId }
   }
 
-  /// All streams, the own one among them; not of the page.
+  /// All streams, the local one among them; not of the page.
   public var streams: [MediaStream] { state.withLock { $0.streams } }
 
-  /// The own stream; nil where nothing is sent; not of the page.
+  /// The local stream; nil if nothing is sent; not of the page.
   public var senderStream: MediaStream? {
     streams.first { $0.streamId == configuration.publisherStreamId }
   }

@@ -43,8 +43,8 @@ public final class MediaChannelHandlers: Sendable {
     get { value(\.onConnect) }
     set { set(\.onConnect, newValue) }
   }
-  /// A stream was added: the own one, which is called `publisherStreamId`, or one that is received,
-  /// which is called as the connection that it comes from.
+  /// A stream was added: the local one, which is called `publisherStreamId`, or one that is
+  /// received, which is called as the connection that it comes from.
   public var onAddStream: ((MediaStream) -> Void)? {
     get { value(\.onAddStream) }
     set { set(\.onAddStream, newValue) }

@@ -4,10 +4,10 @@ public import RetakeRTC
 import RoomClient
 import Synchronization
 
-/// A stream of a channel: the own one, or one that is received.
+/// A stream of a channel: the local one, or one that is received.
 public final class MediaStream: Sendable {
   let core: Live.MediaStream
-  /// The own media; nil of a received stream.
+  /// The local media; nil of a received stream.
   private let media: LocalMedia?
   private let shown = Mutex<ShownFrames?>(nil)
   private let isFilled = Mutex(false)
@@ -19,17 +19,18 @@ public final class MediaStream: Sendable {
   /// Names the stream: `publisherStreamId`, or the connection that it comes from.
   public var streamId: String { core.id }
 
-  /// Whether the audio is on; false where there is none.
+  /// Whether the audio is on; false if there is none.
   ///
-  /// Of the own stream silence is sent where it is not, and the microphone goes on.
+  /// Of the local stream silence is sent where it is not, and the microphone continues.
   public var audioEnabled: Bool {
     get { core.audioEnabled }
     set { core.audioEnabled = newValue }
   }
 
-  /// The volume of received audio, 0 to 10; nil of the own stream, whose volume cannot be changed.
+  /// The volume of received audio, 0 to 10; nil of the local stream, whose volume cannot be
+  /// changed.
   ///
-  /// 0 is silent, 1 as it came; others are taken for the nearest of these.
+  /// 0 is silent, 1 as received; others are taken for the nearest of these.
   public var remoteAudioVolume: Double? {
     get { core.remoteAudioVolume }
     set { core.remoteAudioVolume = newValue }
@@ -63,7 +64,7 @@ public final class MediaStream: Sendable {
     }
   }
 
-  /// Sends a video frame of the application on the own stream, as of its time; not of the page.
+  /// Sends a video frame of the application on the local stream, as of its time; not of the page.
   ///
   /// The camera ends with the first of them.
   public func send(videoFrame: RTCVideoFrame?) {

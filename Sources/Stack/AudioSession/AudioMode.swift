@@ -48,7 +48,7 @@ public enum AudioDeviceOperation: Hashable, Sendable, Codable {
   case stopUnit
   /// Gives the device's resources back.
   case uninitializeUnit
-  /// Really stops the microphone; output goes on.
+  /// Really stops the microphone; output continues.
   case pauseRecording
   /// Starts the microphone again.
   case resumeRecording

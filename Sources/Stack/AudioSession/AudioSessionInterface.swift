@@ -66,7 +66,7 @@ public enum AudioSessionCall: Hashable, Sendable, Codable {
 public enum AudioDeviceEvent: Hashable, Sendable, Codable {
   /// Somebody else takes the device.
   case interruptionBegan
-  /// The device is free again; whether it is proper to go on.
+  /// The device is free again; whether it is proper to continue.
   case interruptionEnded(shouldResume: Bool)
   /// Audio goes another way, or in other formats.
   case routeChanged(AudioRouteChangeReason, AudioRoute)

@@ -21,7 +21,7 @@ struct CaptureMixer {
   /// When some source is missed next.
   var deadline: Instant? { lines.reduce(nil) { earliest($0, $1.deadline) } }
 
-  /// Takes a chunk, unless there is a reason against it.
+  /// Handles a chunk, unless there is a reason against it.
   mutating func deliver(
     _ id: AudioSourceID, _ chunk: PCMChunk, refusal: AudioDeviceError?, at now: Instant,
     into outbox: inout Outbox<AudioSessionEffect>

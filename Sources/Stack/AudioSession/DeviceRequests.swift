@@ -83,7 +83,7 @@ struct DeviceRequests {
     return asked
   }
 
-  /// The answer to an operation came; gives the operation, or nil when nobody waits for that.
+  /// The answer to an operation came; returns the operation, or nil when nobody waits for that.
   mutating func answered(_ id: UInt32) -> AudioDeviceOperation? {
     guard let asked, asked.id == id else { return nil }
     self.asked = nil

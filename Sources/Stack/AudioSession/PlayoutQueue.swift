@@ -73,7 +73,7 @@ struct PlayoutQueue {
       block: AudioBlock(samples: sum.map { Int16(clamping: $0) }, channels: channels))
   }
 
-  /// Adds the next frames of a track; gives how many it had.
+  /// Adds the next frames of a track; returns how many it had.
   private mutating func take(
     _ count: Int, from index: Int, channels: Int, into sum: inout [Int32]
   ) -> Int {

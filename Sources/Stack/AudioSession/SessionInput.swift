@@ -4,7 +4,7 @@ struct SessionInput {
   private(set) var isAllowed = false
   private(set) var isPaused = false
 
-  /// Takes the answer of who was asked.
+  /// Handles the answer of who was asked.
   mutating func allow(_ isAllowed: Bool) { self.isAllowed = isAllowed }
 
   mutating func pause(_ isPaused: Bool) { self.isPaused = isPaused }

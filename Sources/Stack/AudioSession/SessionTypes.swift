@@ -56,9 +56,9 @@ public struct AudioSessionOptions: OptionSet, Hashable, Sendable, Codable {
   /// Takes bits.
   public init(rawValue: UInt) { self.rawValue = rawValue }
 
-  /// Others go on playing.
+  /// Others continue playing.
   public static let mixWithOthers = Self(rawValue: 1)
-  /// Others go on more quietly.
+  /// Others continue more quietly.
   public static let duckOthers = Self(rawValue: 2)
   /// Hands-free Bluetooth may be used.
   public static let allowBluetooth = Self(rawValue: 4)

@@ -53,7 +53,7 @@ struct SourceLine {
 
   mutating func takeUnit() -> Unit? { units.isEmpty ? nil : units.removeFirst() }
 
-  /// Makes the conversion anew for a format; what did not fill a unit is lost.
+  /// Creates the conversion anew for a format; what did not fill a unit is lost.
   mutating func prepare(_ next: AudioFormat) -> Change? {
     guard next != format else { return nil }
     let lost = splitter.reset() / channels
@@ -66,7 +66,7 @@ struct SourceLine {
     return Change(from: format, lostFrames: lost * format.sampleRate / AudioBlock.sampleRate)
   }
 
-  /// Takes a chunk of the present format; gives how many units had to be dropped.
+  /// Handles a chunk of the present format; returns how many units had to be dropped.
   mutating func append(_ chunk: PCMChunk, at now: Instant) -> Int {
     silentBlocks = nil
     var samples = mapped(chunk.samples, from: chunk.format.channels)
@@ -85,7 +85,7 @@ struct SourceLine {
     return dropSurplus()
   }
 
-  /// Puts silence where audio is missing by now; gives how much, and how much had to be dropped.
+  /// Puts silence where audio is missing by now; returns how much, and how much had to be dropped.
   mutating func fill(at now: Instant) -> (silent: Int, dropped: Int) {
     guard let due = deadline, due <= now, var covered = coveredUntil else { return (0, 0) }
     // What did not fill a unit is filled up with silence that counts as audio.

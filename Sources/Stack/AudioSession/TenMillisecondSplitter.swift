@@ -14,7 +14,7 @@ public struct TenMillisecondSplitter: Sendable {
   /// How many samples wait for the rest of their unit.
   public var remainder: Int { waiting.count - start }
 
-  /// Takes samples and gives each unit that they complete; what is left is kept.
+  /// Handles samples and gives each unit that they complete; what is left is kept.
   public mutating func deliver(
     _ samples: some Collection<Int16>, _ body: (_ unit: [Int16]) -> Void
   ) {
@@ -29,7 +29,7 @@ public struct TenMillisecondSplitter: Sendable {
     }
   }
 
-  /// Gives what is left as a unit that ends in silence; nil when nothing is.
+  /// Returns what is left as a unit that ends in silence; nil when nothing is.
   public mutating func drain() -> [Int16]? {
     guard remainder > 0 else { return nil }
     let rest = waiting[start...] + repeatElement(0, count: unit - remainder)

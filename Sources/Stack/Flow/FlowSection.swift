@@ -48,7 +48,7 @@ package struct FlowSection: Hashable, Sendable {
     /// The only stream, or the layers of a simulcast in the order in which they were offered.
     package var sources: [Source]
     package var codec: Codec
-    /// Events beside audio of that codec, with its clock (RFC 4733); nil where none are agreed on.
+    /// Events beside audio of that codec, with its clock (RFC 4733); nil if none are agreed on.
     package var events: Codec?
 
     package init(_ sources: [Source], codec: Codec, events: Codec? = nil) {

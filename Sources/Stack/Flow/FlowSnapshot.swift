@@ -38,7 +38,7 @@ package struct FlowSnapshot: Sendable {
     /// What the peer allows (REMB).
     package var remoteMaximum: Double?
     package var arrivalRate: Double?
-    /// The share of packets lost of late, 0 to 1.
+    /// The share of packets lost recently, 0 to 1.
     package var lossFraction: Double
     /// What the queues of the path do: steady, growing, shrinking.
     package var delayTrend: String

@@ -16,7 +16,7 @@ extension MediaFlow {
     case rtp([UInt8], arrival: Instant)
     /// A decrypted RTCP compound packet and the kernel's receive time.
     case rtcp([UInt8], arrival: Instant)
-    /// A frame to send in a section, of the layer that is named where there are several.
+    /// A frame to send in a section, of the layer that is named if there are several.
     case frame(mid: String, rid: String? = nil, EncodedFrame)
     /// The decoder of a section needs a key frame (PLI or FIR follows, rate-limited).
     case requestKeyframe(mid: String)

@@ -13,8 +13,8 @@ extension MediaFlow {
     rate.congestion.isEstimated ? rate.target : nil
   }
 
-  /// What the path carries, in bits per second, where it proved to be full of late: video frames
-  /// that come encoded have to keep below it; nil where that is not known to be too little.
+  /// What the path carries, in bits per second, where it proved to be full recently: video frames
+  /// that come encoded have to keep below it; nil if that is not known to be too little.
   package func pathLimit(at now: Instant) -> UInt64? { rate.congestion.pathLimit(at: now) }
 
   /// What the path to here carries as this side told the peer by REMB, in bits per second; nil

@@ -105,7 +105,7 @@ package struct InboundStreamCounters: Hashable, Sendable {
   package var retransmittedBytesReceived: UInt64 = 0
   /// Lost packets that a retransmission brought back.
   package var packetsRecovered: UInt64 = 0
-  /// Packets that correct errors, and their payload bytes; counted for calls of others alone.
+  /// Packets that correct errors, and their payload bytes; counted for observed calls alone.
   package var fecPacketsReceived: UInt64 = 0
   package var fecBytesReceived: UInt64 = 0
   package var nackCount: UInt64 = 0

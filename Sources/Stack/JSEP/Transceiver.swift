@@ -98,7 +98,7 @@ package struct Transceiver: Hashable, Sendable {
     self.kind == kind && !hasLocalTrack && !hasSent && !isStopping
   }
 
-  /// Begins to send a track that belongs to these streams.
+  /// Starts to send a track that belongs to these streams.
   mutating func add(track id: String?, _ streamIDs: [String]) {
     self.streamIDs = streamIDs
     if let id { trackID = id }
@@ -159,7 +159,7 @@ package struct Transceiver: Hashable, Sendable {
     self.mLineIndex = mLineIndex
   }
 
-  /// Takes over what the peer's section says about its track.
+  /// Applies what the peer's section says about its track.
   mutating func hear(_ section: SDPSection, sends: Bool) -> [Negotiation.Change] {
     let wasLive = remoteTrackIsLive
     remoteTrackIsLive = sends
@@ -175,8 +175,8 @@ package struct Transceiver: Hashable, Sendable {
     return wasLive && !joins ? [] : [.trackAdded(transceiver: id, streamIDs: streamIDs)]
   }
 
-  /// Takes the direction that an exchange agreed on; tells when the peer's track begins or ends.
-  ///
+  /// Handles the direction that an exchange agreed on; reports when the peer's track begins or
+  /// ends.
   /// - Parameter answered: the peer's section, when the peer answered.
   mutating func settle(_ direction: TransceiverDirection, _ answered: SDPSection?)
     -> [Negotiation.Change]
@@ -197,7 +197,7 @@ package struct Transceiver: Hashable, Sendable {
     layers = kept.isEmpty ? Array(layers.prefix(1)) : kept
   }
 
-  /// Settles the layers that an offer asked for: those that the own answer took, or one stream as
+  /// Settles the layers that an offer asked for: those that the local answer took, or one stream as
   /// if nobody had asked.
   mutating func settleOfferedLayers(_ accepted: [NegotiatedLayer]) {
     guard layersAreOffered else { return }
@@ -205,7 +205,7 @@ package struct Transceiver: Hashable, Sendable {
     layers = layers.filter { layer in accepted.contains { $0.rid == layer.rid } }
   }
 
-  /// Notes that the offer which made the transceiver was answered for good.
+  /// Records that the offer which made the transceiver was answered for good.
   mutating func noteCompleted() { wasMadeForRemoteOffer = false }
 
   // MARK: Rollback
@@ -217,7 +217,7 @@ package struct Transceiver: Hashable, Sendable {
       remoteTrackID: remoteTrackID, remoteTrackIsLive: remoteTrackIsLive)
   }
 
-  /// Returns to the association that it had in a stable state, if there was one; tells when the
+  /// Returns to the association that it had in a stable state, if there was one; reports when the
   /// peer's track begins or ends, and whether the transceiver goes because an offer alone made it.
   mutating func roll(backTo before: Association?) -> (changes: [Negotiation.Change], goes: Bool) {
     let wasLive = remoteTrackIsLive

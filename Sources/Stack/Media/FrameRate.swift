@@ -12,7 +12,7 @@ package struct FrameRate: Hashable, Sendable {
   /// Creates a counter over a clock of so many ticks per second.
   package init(ticksPerSecond: Int64) { self.ticksPerSecond = ticksPerSecond }
 
-  /// Takes a frame at a time that is not before the last one.
+  /// Handles a frame at a time that is not before the last one.
   package mutating func note(_ time: Int64) {
     if times.count == FrameRate.capacity { times.removeFirst() }
     times.append(time)

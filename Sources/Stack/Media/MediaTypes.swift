@@ -48,7 +48,7 @@ public struct AudioBlock: Hashable, Sendable {
   }
 }
 
-/// A video frame as it came, of a codec that is not decoded here.
+/// A video frame as received, of a codec that is not decoded here.
 public struct EncodedVideoChunk: Hashable, Sendable {
   /// The codec by its encoding name in lower case: `h264`.
   public var codec: String

@@ -23,7 +23,7 @@ public struct ICEServerConfiguration: Hashable, Sendable, Codable {
 public enum ICETransportPolicy: String, Hashable, Sendable, Codable, CaseIterable {
   /// Every candidate.
   case all
-  /// Only what TURN servers relay, which keeps the own addresses from the peer.
+  /// Only what TURN servers relay, which keeps the local addresses from the peer.
   case relay
 }
 
@@ -35,7 +35,7 @@ public enum ICETCPPolicy: String, Hashable, Sendable, Codable, CaseIterable {
   case only
 }
 
-/// What host candidates show instead of the own addresses.
+/// What host candidates show instead of the local addresses.
 public enum ICEAddressPrivacy: String, Hashable, Sendable, Codable, CaseIterable {
   /// Names that only hosts of the same link resolve, by multicast questions (RFC 6762).
   case names

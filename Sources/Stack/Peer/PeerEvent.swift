@@ -18,7 +18,7 @@ package enum PeerEvent: Sendable {
   case candidate(isLocal: Bool, ICECandidate)
   /// A pair was made or changed; beside the value, which would be three times as large with it.
   indirect case candidatePair(ICEPairReport)
-  /// An own certificate in DER; for the take alone.
+  /// A local certificate in DER; for the take alone.
   case certificate([UInt8])
   /// The DTLS association was established.
   case secured(SecuredTransport)
@@ -56,7 +56,7 @@ package enum PeerEvent: Sendable {
   case audioSlot(SpeakingTrack, isHeld: Bool)
   /// The application muted a track or unmuted it, or the peer did; the latter as a notice.
   case trackChanged(TrackChange)
-  /// Own candidates that were signaled are gone; a notice.
+  /// Local candidates that were signaled are gone; a notice.
   case candidatesRemoved([CandidateInit])
   /// A server gave no candidate (W3C icecandidateerror); a notice.
   case gatheringError(GatheringError)

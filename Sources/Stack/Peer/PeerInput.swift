@@ -87,7 +87,7 @@ public struct PeerConfiguration: Hashable, Sendable, Codable {
   public var iceTransportPolicy = ICETransportPolicy.all
   /// Whether connections may carry a call (ICE-TCP, RFC 6544); nil leaves it at UDP.
   public var iceTCP: ICETCPPolicy?
-  /// What host candidates show of the own addresses; nil shows them.
+  /// What host candidates show of the local addresses; nil shows them.
   public var iceAddressPrivacy: ICEAddressPrivacy?
   /// Whether candidates of IPv6 are gathered; nil: they are.
   public var usesIPv6: Bool?
@@ -155,7 +155,7 @@ public struct PeerConfiguration: Hashable, Sendable, Codable {
 
   /// The codecs beyond VP8 and VP9 that are decoded, by encoding name in lower case: `h264`, `av1`.
   ///
-  /// Others are given on as they came. A session puts those in the place of nil that its build has;
+  /// Others are given on as received. A session puts those in the place of nil that its build has;
   /// nil in a take, of before there were any, has none.
   public var decoders: [String]?
 

@@ -9,7 +9,7 @@ public struct PeerNotice: RawRepresentable, Hashable, Sendable, Codable {
 
   /// Mute, unmute and the end of received tracks, with reasons.
   public static let tracks = PeerNotice(rawValue: "tracks")
-  /// Own candidates that were signaled and are gone.
+  /// Local candidates that were signaled and are gone.
   public static let removedCandidates = PeerNotice(rawValue: "removed-candidates")
   /// W3C icecandidateerror.
   public static let gatheringErrors = PeerNotice(rawValue: "gathering-errors")
@@ -34,7 +34,7 @@ public struct GatheringError: Hashable, Sendable, Codable {
   public var errorCode: UInt16
   /// The same in words.
   public var errorText: String
-  /// The own address from which the server was asked; nil when it was not asked.
+  /// The local address from which the server was asked; nil when it was not asked.
   public var address: String?
   /// The own port.
   public var port: UInt16?
@@ -72,7 +72,7 @@ public struct SelectedPairChange: Hashable, Sendable, Codable {
 
   /// The transport that the pair belongs to, among those of the connection.
   public var transport: Int
-  /// The own candidate.
+  /// The local candidate.
   public var local: String
   /// The peer's candidate.
   public var remote: String

@@ -33,9 +33,9 @@ package struct EncodedFrame: Hashable, Sendable {
   /// The largest absolute sample, and the sum of the squares of the loudest channel's samples.
   package var peak: UInt16 = 0
   package var energy: UInt64 = 0
-  /// The temporal layer of a video frame, where there are several.
+  /// The temporal layer of a video frame, if there are several.
   package var temporal: TemporalLayer?
-  /// The sources that the audio was mixed from; empty for an own one.
+  /// The sources that the audio was mixed from; empty for a local one.
   package var contributors: [Contributor] = []
 
   package init(
@@ -54,7 +54,7 @@ package struct EncodedFrame: Hashable, Sendable {
   }
 }
 
-/// A frame as it came from the network: one audio packet's payload, or an assembled video frame.
+/// A frame as received from the network: one audio packet's payload, or an assembled video frame.
 package struct ReceivedFrame: Hashable, Sendable {
   // The widest come first, so that no room is lost between them: frames are moved a lot, and up to
   // 128 bytes that needs no call.

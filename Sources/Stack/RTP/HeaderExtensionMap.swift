@@ -25,7 +25,7 @@ package struct HeaderExtensionURI: RawRepresentable, Hashable, Sendable {
     rawValue: "http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01")
 }
 
-/// The identifiers that the known header extensions have on a transport; 0 where not agreed.
+/// The identifiers that the known header extensions have on a transport; 0 if not agreed.
 package struct HeaderExtensionMap: Hashable, Sendable {
   package var mid: UInt8 = 0
   package var streamID: UInt8 = 0

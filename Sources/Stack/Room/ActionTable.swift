@@ -42,7 +42,7 @@ struct ActionTable {
 
   var deadline: Instant? { actions.reduce(nil) { earliest($0, $1.due) } }
 
-  /// Begins to wait for an answer; nil when too many are awaited.
+  /// Starts to wait for an answer; nil when too many are awaited.
   mutating func begin(_ kind: Kind, call: UInt32?, at now: Instant) -> ActionID? {
     guard actions.count < ActionTable.maximum else { return nil }
     last &+= 1

@@ -42,7 +42,7 @@ struct ConnectionTable {
 
   var deadline: Instant? { connections.reduce(nil) { earliest($0, $1.restartAt) } }
 
-  /// The connections that send own media.
+  /// The connections that send local media.
   var sending: [ConnectionID] { connections.filter { $0.role != .down }.map(\.id) }
 
   mutating func open(_ id: ConnectionID, _ role: ConnectionRole) -> Bool {
@@ -71,7 +71,7 @@ struct ConnectionTable {
     self[id]?.transceivers.first { $0.mid == mid }?.number
   }
 
-  /// Takes the state of a connection; gives the one before when it is another.
+  /// Handles the state of a connection; returns the one before when it is another.
   mutating func setState(_ state: PeerState, of id: ConnectionID, at now: Instant) -> PeerState? {
     guard let known = self[id], known.state != state else { return nil }
     let delay = delay

@@ -1,4 +1,4 @@
-/// Own media: what is to be published, what is, what waits for the room, and which connection
+/// Local media: what is to be published, what is, what waits for the room, and which connection
 /// carries it.
 ///
 /// What follows from a change is returned as what the room tells and asks for.
@@ -27,7 +27,7 @@ struct LocalMediaTable {
   private(set) var entries: [Entry] = []
   /// The number under which this side is in the room; nil before it has entered.
   private var owner: Int?
-  /// How many pieces of own media there may be.
+  /// How many pieces of local media there may be.
   private static let maximum = 64
 
   subscript(id: LocalMediaID) -> Entry? { place(of: id).map { entries[$0] } }
@@ -50,7 +50,7 @@ struct LocalMediaTable {
     for info in infos { entries.append(Entry(info: info, phase: phase)) }
   }
 
-  /// What waited for the room goes on now.
+  /// What waited for the room continues now.
   mutating func takeDeferred() -> [LocalMediaInfo] {
     var taken: [LocalMediaInfo] = []
     for index in entries.indices where entries[index].phase == .deferred {
@@ -79,8 +79,7 @@ struct LocalMediaTable {
     }
   }
 
-  /// Takes another description of media of the same kind.
-  ///
+  /// Handles another description of media of the same kind.
   /// - Returns: whether the service is to hear of it; nil for media that is not there.
   mutating func update(_ info: LocalMediaInfo) -> Bool? {
     guard let index = place(of: info.id), entries[index].info.kind == info.kind else { return nil }
@@ -183,7 +182,7 @@ struct LocalMediaTable {
     return carried(entries[index]).map { [.person(.carried($0))] } ?? []
   }
 
-  /// What was told of media that is carried; nil where it is not.
+  /// What was told of media that is carried; nil if it is not.
   private func carried(_ entry: Entry) -> CarriedMedia? {
     guard let peer = entry.carrier, let transceiver = entry.transceiver, let owner else {
       return nil

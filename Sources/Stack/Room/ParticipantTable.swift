@@ -33,7 +33,7 @@ struct ParticipantTable {
 
   mutating func setOwnName(_ name: String) { ownName = name }
 
-  /// Takes note of who is there; nil when that is known, or there are too many.
+  /// Records who is there; nil when that is known, or there are too many.
   mutating func enter(_ id: String, name: String, isLocal: Bool = false) -> PersonChange? {
     if let index = people.firstIndex(where: { $0.id == id }) {
       guard !people[index].isPresent else { return nil }
@@ -48,14 +48,14 @@ struct ParticipantTable {
     return .entered(number: number, id: id, name: name, isLocal: isLocal)
   }
 
-  /// Takes note of who has left; nil for who is not there.
+  /// Records who has left; nil for who is not there.
   mutating func leave(_ id: String) -> PersonChange? {
     guard let index = people.firstIndex(where: { $0.id == id && $0.isPresent }) else { return nil }
     people[index].isPresent = false
     return .left(number: people[index].number)
   }
 
-  /// Takes note of published media; false when it is known, or nobody who is there has it.
+  /// Records published media; false when it is known, or nobody who is there has it.
   mutating func publish(_ published: PublishedMedia) -> Bool {
     guard media.count < ParticipantTable.mediaMaximum, media(published.id) == nil,
       let owner = person(published.owner), owner.isPresent, !owner.isLocal
@@ -69,7 +69,7 @@ struct ParticipantTable {
     return media.remove(at: index)
   }
 
-  /// Takes note of a change, but for who has it and what it is; false when there is none.
+  /// Records a change, but for who has it and what it is; false when there is none.
   mutating func change(_ changed: PublishedMedia) -> Bool {
     guard let index = media.firstIndex(where: { $0.id == changed.id }) else { return false }
     var next = changed

@@ -56,10 +56,10 @@ package enum RoomCall: Hashable, Sendable, Codable {
   /// Enters the room.
   case connect(RoomJoin)
   case disconnect
-  /// Publishes own media; before the room is there, when it is.
+  /// Publishes local media; before the room is there, when it is.
   case publish([LocalMediaInfo])
   case unpublish([LocalMediaID])
-  /// Own media has another extra value, or is switched on or off.
+  /// Local media has another extra value, or is switched on or off.
   case updateLocal(LocalMediaInfo)
   /// Subscribes to one video; what goes wrong is the reply.
   case subscribe(MediaID)
@@ -75,7 +75,7 @@ package enum RoomCall: Hashable, Sendable, Codable {
   /// Mutes one received audio; independent of the whole room's.
   case setMediaMuted(MediaID, Bool)
   case restartICE
-  /// The own addresses have changed.
+  /// The local addresses have changed.
   case networkChanged
   /// Asks for the helper that shares a screen.
   case requestScreenShare
@@ -95,7 +95,7 @@ package enum RoomConnectionReport: Hashable, Sendable, Codable {
   case opened(peer: UInt32)
   /// Something of which the signaling is to hear.
   case report(ConnectionReport)
-  /// Which transceiver sends own media.
+  /// Which transceiver sends local media.
   case sending(LocalMediaID, transceiver: UInt32)
   /// Which transceiver receives what comes in a section.
   case receiving(mid: String, transceiver: UInt32)
@@ -123,7 +123,7 @@ package enum RoomOutput: Hashable, Sendable {
 package enum RoomConnectionOrder: Hashable, Sendable, Codable {
   /// What the signaling asks for.
   case request(ConnectionRequest)
-  /// Sends own media, from the next offer or answer on.
+  /// Sends local media, from the next offer or answer on.
   case attach(LocalMediaInfo)
   /// Sends it no longer.
   case detach(LocalMediaID)
@@ -154,7 +154,7 @@ package enum RoomEvent: Hashable, Sendable, Codable {
   case participantLeft(String, LeaveCause)
   case localMediaPublished(LocalMediaID, MediaID)
   case localMediaUnpublished(LocalMediaID)
-  /// The service has switched own media off or on.
+  /// The service has switched local media off or on.
   case localMediaMuted(LocalMediaID, Bool)
   case remotePublished(PublishedMedia)
   case remoteUnpublished(PublishedMedia)
@@ -182,7 +182,7 @@ package enum RoomEvent: Hashable, Sendable, Codable {
 }
 
 /// What became of a participant or of media that carries it; a participant keeps its number for as
-/// long as the room goes on, whichever connections carry it.
+/// long as the room continues, whichever connections carry it.
 package enum PersonChange: Hashable, Sendable {
   case entered(number: Int, id: String, name: String, isLocal: Bool)
   case left(number: Int)
@@ -194,7 +194,7 @@ package enum PersonChange: Hashable, Sendable {
 package struct CarriedMedia: Hashable, Sendable {
   /// The participant's number.
   package var participant: Int
-  /// The number of the media; nil for own media that is not published yet.
+  /// The number of the media; nil for local media that is not published yet.
   package var media: UInt32?
   package var kind: MediaKind
   package var isInbound: Bool

@@ -124,7 +124,7 @@ extension RoomMachine {
     }
   }
 
-  // MARK: Own media
+  // MARK: Local media
 
   private mutating func publish(
     _ infos: [LocalMediaInfo], _ id: UInt32, at now: Instant,
@@ -147,7 +147,8 @@ extension RoomMachine {
     return false
   }
 
-  /// Has own media sent on a connection; where the server offers, its offer decides on the layers.
+  /// Has local media sent on a connection; where the server offers, its offer decides on the
+  /// layers.
   func attach(
     _ infos: [LocalMediaInfo], to id: ConnectionID, into outbox: inout Outbox<RoomOutput>
   ) {
@@ -157,7 +158,7 @@ extension RoomMachine {
     }
   }
 
-  /// Puts own media on the connections that send and has the service publish it.
+  /// Puts local media on the connections that send and has the service publish it.
   mutating func announce(
     _ infos: [LocalMediaInfo], call: UInt32?, at now: Instant,
     into outbox: inout Outbox<RoomOutput>

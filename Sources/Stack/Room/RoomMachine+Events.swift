@@ -80,7 +80,7 @@ extension RoomMachine {
     publish(media, at: now, into: &outbox)
   }
 
-  /// Takes note of another participant; false when that is no news.
+  /// Records another participant; false when that is no news.
   private mutating func enter(_ info: ParticipantInfo, into outbox: inout Outbox<RoomOutput>)
     -> Bool
   {

@@ -198,7 +198,7 @@ package struct RoomMachine: Machine {
 
   // MARK: The end
 
-  /// Tells an error after which the room does not go on, and leaves.
+  /// Tells an error after which the room does not continue, and leaves.
   mutating func fail(
     _ failure: SignalingFailure, at now: Instant, into outbox: inout Outbox<RoomOutput>
   ) {

@@ -12,7 +12,7 @@ package struct RoomSnapshot: Sendable {
     package var media: [PublishedMedia]
   }
 
-  /// Own media.
+  /// Local media.
   package struct OwnMedia: Sendable {
     package var info: LocalMediaInfo
     package var phase: String

@@ -78,7 +78,7 @@ struct ScreenShare {
     return .end(isLeaving: isLeaving)
   }
 
-  /// Takes what happened to the helper: the status that is told, and what is asked of it.
+  /// Handles what happened to the helper: the status that is told, and what is asked of it.
   mutating func take(_ report: ShareReport, at now: Instant) -> (
     status: ExtensionStatus?, order: ShareOrder?, failure: SignalingFailure?
   ) {

@@ -32,7 +32,7 @@ struct DataTransfer {
     channels.start(firstNumber: firstNumber)
   }
 
-  /// Begins to move data: the handshake is over.
+  /// Starts to move data: the handshake is over.
   mutating func establish(
     _ handshake: Handshake, at now: Instant, into outbox: inout Outbox<Output>
   ) {
@@ -283,7 +283,7 @@ struct DataTransfer {
 
   // MARK: Channels
 
-  /// Makes a channel, which opens at once when there is an association.
+  /// Creates a channel, which opens at once when there is an association.
   mutating func open(
     _ options: DataChannelInit, _ refusal: DataChannelRefusal?, _ handshake: Handshake,
     into outbox: inout Outbox<Output>

@@ -85,8 +85,8 @@ package struct SCTPAssociation: Machine {
     for bytes in reader.removeEarly() { receive(bytes, at: now, into: &outbox) }
   }
 
-  /// Sends everything that may be sent now, and goes on with a shutdown that waited for it; the end
-  /// of each step.
+  /// Sends everything that may be sent now, and continues with a shutdown that waited for it; the
+  /// end of each step.
   private mutating func flush(at now: Instant, into outbox: inout Outbox<Output>) {
     transfer.flush(handshake, at: now, into: &outbox)
     if handshake.phase.isEstablished, transfer.sender.isDrained {

@@ -1,7 +1,7 @@
 /// The `b=` lines of an m-section (RFC 8866 section 5.8): what its side wants to receive at most.
 extension SDPSection {
   /// The most that the other side may send, in bits per second of payload, without the headers of
-  /// RTP and below; nil where no line sets a limit.
+  /// RTP and below; nil if no line sets a limit.
   ///
   /// That is `TIAS` (RFC 3890), or else what RFC 9429 section 5.10 leaves of `AS`. A negative
   /// number, which libwebrtc once wrote for "no limit", is none.

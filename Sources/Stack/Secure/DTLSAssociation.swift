@@ -30,7 +30,7 @@ final class DTLSAssociation {
   var acceptsCertificate: ([UInt8]) -> Bool = { _ in false }
 
   private let entropy: EntropyStream
-  /// Where a given certificate is drawn from while it is made; nil for the own stream.
+  /// Where a given certificate is drawn from while it is made; nil for the local stream.
   private var certificateEntropy: EntropyStream?
   private var handle: OpaquePointer?
   /// The own certificates in DER.
@@ -104,7 +104,7 @@ final class DTLSAssociation {
     }
   }
 
-  /// Makes a certificate; clocks of peers may lag, so it is valid from a day before already.
+  /// Creates a certificate; clocks of peers may lag, so it is valid from a day before already.
   private func add(
     _ algorithm: CertificateAlgorithm, from created: Int64, to expires: Int64
   ) throws(SecureError) {
@@ -139,7 +139,7 @@ final class DTLSAssociation {
     }
   }
 
-  /// Takes a role; comes before everything else.
+  /// Handles a role; comes before everything else.
   func start(_ role: DTLSRole) -> Bool {
     cdtls_start(handle, role == .server ? 1 : 0, Self.mtu) == 1
   }

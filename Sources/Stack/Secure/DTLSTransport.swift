@@ -61,7 +61,7 @@ package final class DTLSTransport: Machine {
   private var timer = RetransmissionTimer()
   private var handshakeEnd: Instant?
 
-  /// Makes the given certificates, or a key and a certificate that is valid around the take's
+  /// Creates the given certificates, or a key and a certificate that is valid around the take's
   /// beginning.
   ///
   /// The first one in a process also checks whether OpenSSL can be driven deterministically.
@@ -80,7 +80,7 @@ package final class DTLSTransport: Machine {
       isFirst: true)
   }
 
-  /// Makes the certificates of a peer, from its own randomness or from what is given.
+  /// Creates the certificates of a peer, from its own randomness or from what is given.
   private init(_ origin: Origin, _ entropy: EntropyStream, isFirst: Bool) throws(SecureError) {
     self.origin = origin
     if origin.certificates.isEmpty {

@@ -19,7 +19,7 @@ struct RetransmissionTimer {
   private var timeout = initial
   private var retransmissions = 0
 
-  /// Notes which flight waits after a call, 0 for none; a new one begins with the first time-out.
+  /// Records which flight waits after a call, 0 for none; a new one begins with the first time-out.
   mutating func follow(flight: UInt32, at now: Instant) {
     guard flight != self.flight else { return }
     self.flight = flight

@@ -43,7 +43,7 @@ package struct SRTPContext: ~Copyable {
   private let recording: (any Recording)?
   private let witness: SRTPSession?
 
-  /// Makes the keys of both directions, from a master key followed by its salt for each.
+  /// Creates the keys of both directions, from a master key followed by its salt for each.
   ///
   /// Of a recording those packets are taken that have the same contents as those made here.
   package init(

@@ -21,8 +21,7 @@ package final class SRTPReceiver {
   /// How many streams are tried for.
   private static let streamsMaximum = 256
 
-  /// Makes a receiver of a master key followed by its salt.
-  ///
+  /// Creates a receiver of a master key followed by its salt.
   /// - Parameter identifier: what names the key in each packet (MKI); empty when nothing does.
   package init(_ suite: SRTPSuite, key: [UInt8], identifier: [UInt8] = []) throws(SecureError) {
     session = try SRTPSession(suite, key: key, ssrcs: ssrc_any_inbound, identifier: identifier)

@@ -19,7 +19,7 @@ final class SRTPSession {
     return (true, csrtpciphers_use_openssl())
   }()
 
-  /// Makes a session that is never freed.
+  /// Creates a session that is never freed.
   ///
   /// A libsrtp over NSS, as Debian has it, starts NSS with the first cipher of a process and shuts
   /// it down with the last: milliseconds for each session that comes while there is no other.
@@ -37,7 +37,7 @@ final class SRTPSession {
   /// and of 256 bits.
   static var replacedCiphers: Int { Int(library.replacedCiphers) }
 
-  /// Makes a session of a master key followed by its salt; packets name the key by `identifier`
+  /// Creates a session of a master key followed by its salt; packets name the key by `identifier`
   /// when it is not empty (MKI, RFC 3711 section 3.1).
   init(
     _ suite: SRTPSuite, key: [UInt8], ssrcs: srtp_ssrc_type_t, identifier: [UInt8] = []

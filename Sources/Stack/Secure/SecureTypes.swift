@@ -44,7 +44,7 @@ package struct DTLSResult: Sendable {
   package var cipherSuite: String
   /// The peer's certificate.
   package var remoteCertificate: [UInt8]
-  /// The own certificate that was shown.
+  /// The local certificate that was shown.
   package var localCertificate: [UInt8]
   /// What the keys of the association derive from.
   package var secrets: DTLSSecrets

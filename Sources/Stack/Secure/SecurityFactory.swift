@@ -20,13 +20,13 @@ extension DTLSTransport: DTLSTransporting {}
 
 /// What secures the transport of a peer.
 package protocol SecurityFactory {
-  /// Makes the DTLS transport with its certificates.
+  /// Creates the DTLS transport with its certificates.
   func transport(
     entropy: EntropyStream, wallClock: WallClock, certificates: [PeerCertificate],
     profiles: [SRTPProtection]
   ) throws(SecureError) -> any DTLSTransporting
 
-  /// Makes the protection of media with the keys that DTLS agreed on; nil when it agreed on none.
+  /// Creates the protection of media with the keys that DTLS agreed on; nil when it agreed on none.
   func protection(_ result: DTLSResult) throws(SecureError) -> SRTPContext?
 }
 

@@ -50,7 +50,7 @@ package final class DebugSession {
   private static let strideMinimum = 250
   /// How many checkpoints are left while going back.
   private static let extraMaximum = 8
-  /// Before a place that is gone back to, another checkpoint is left: most often one goes on
+  /// Before a place that is gone back to, another checkpoint is left: most often one continues
   /// going back.
   private static let backStride = 48
 
@@ -102,7 +102,7 @@ package final class DebugSession {
   /// Goes on by a number of steps.
   package func run(steps: Int) throws(DebugFailure) { try walk(until: [], steps: steps) }
 
-  /// Lets the present process go on.
+  /// Lets the present process continue.
   @discardableResult
   func walk(
     until conditions: [StepCondition], steps: Int? = nil, before: Int? = nil,

@@ -41,7 +41,7 @@ package protocol FrameWriting {
   /// Writes media of the right kind that was played at an instant; after a failure nothing more is
   /// written.
   mutating func write(_ media: MediaContent, at: Instant)
-  /// Completes the file; gives the number of frames in it, or why there are not more.
+  /// Completes the file; returns the number of frames in it, or why there are not more.
   mutating func finish() -> Result<Int, MediaFileError>
 }
 

@@ -91,7 +91,7 @@ final class BoundedQueue<Element: Sendable>: Sendable {
     }
   }
 
-  /// Wants nothing more: whoever waits for room goes on without it.
+  /// Wants nothing more: whoever waits for room continues without it.
   func cancel() {
     let wakes = state.withLock { state in
       state.isCancelled = true

@@ -5,9 +5,9 @@ package import Wire
 /// Drives the stack with the inputs of a take on its own terms, and writes what it does into a new
 /// take.
 ///
-/// A replay ends at the first difference; this goes on. Recorded timers are followed as long as the
-/// stack wants the same ones, and otherwise its own are fired when they are due, so a stack that
-/// does nothing else than the recorded one gives the same take again.
+/// A replay ends at the first difference; this continues. Recorded timers are followed as long as
+/// the stack wants the same ones, and otherwise its own are fired when they are due, so a stack
+/// that does nothing else than the recorded one gives the same take again.
 package final class Redrive {
   /// How the new take differs in what it is.
   package struct Options: Sendable {

@@ -60,7 +60,7 @@ package enum TakeSchema {
     try connection.execute("PRAGMA query_only = ON")
   }
 
-  /// Makes the tables in an empty database.
+  /// Creates the tables in an empty database.
   static func create(in connection: borrowing SQLiteConnection) throws(SQLiteError) {
     for sql in migrations { try connection.execute(sql) }
     try connection.execute("PRAGMA application_id = \(TakeHeader.applicationID)")

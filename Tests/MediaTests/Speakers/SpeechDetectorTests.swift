@@ -9,7 +9,7 @@ struct SpeechDetectorTests {
 
   private func at(_ milliseconds: Int64) -> Instant { .zero + .milliseconds(milliseconds) }
 
-  /// Feeds a block each 20 ms; gives what was told, as phase, beginning and end in milliseconds.
+  /// Feeds a block each 20 ms; returns what was told, as phase, beginning and end in milliseconds.
   private func hear(
     _ level: AudioLevel, of participant: Int = 1, from: Int64, to: Int64,
     _ detector: inout SpeechDetector

@@ -76,7 +76,7 @@ struct SoraStatisticsTests {
     statistics.forget()
     statistics.answer(ActionID(1), "[]", &desk)
     #expect(taken(&desk).isEmpty)
-    // The numbers go on, so that a late answer is not taken for another one.
+    // The numbers continue, so that a late answer is not taken for another one.
     statistics.ask(connection, isOnChannel: false, &desk)
     #expect(taken(&desk) == [.connection(connection, .getStats(ActionID(2)))])
   }

@@ -57,7 +57,7 @@ final class CaptureImport {
     }
   }
 
-  /// Takes note of frames that the capturing system lost.
+  /// Records frames that the capturing system lost.
   func noteDropped(_ count: UInt64) {
     guard count > 0 else { return }
     summary.dropped +|= count
@@ -67,7 +67,7 @@ final class CaptureImport {
         detail: "the capturing system lost frames"))
   }
 
-  /// Ends the capture; gives what came of it.
+  /// Ends the capture; returns what came of it.
   func finish(_ counters: CaptureCounters) throws(TapeError) -> CaptureSummary {
     if counters.cutBytes > 0 {
       obstacles.append((.cutCapture, counters.cutBytes, "bytes of a record that is not whole"))

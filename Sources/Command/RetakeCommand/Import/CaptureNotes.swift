@@ -37,7 +37,7 @@ struct CaptureNotes {
     return true
   }
 
-  /// Takes an event that is no packet.
+  /// Handles an event that is no packet.
   mutating func take(_ event: CaptureEvent, of reader: borrowing CaptureReader) {
     switch event {
     case .secrets(.tlsKeyLog, let place):

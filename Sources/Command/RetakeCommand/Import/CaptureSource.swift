@@ -10,7 +10,7 @@ protocol CaptureSource: AnyObject {
   func read(into bytes: inout [UInt8], waiting milliseconds: Int32) throws(CommandFailure)
     -> Bool
 
-  /// How many frames the system lost since the last time; 0 where it does not tell.
+  /// How many frames the system lost since the last time; 0 if it does not tell.
   func takeDropped() -> UInt64
 }
 

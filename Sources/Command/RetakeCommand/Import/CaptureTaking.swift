@@ -3,7 +3,7 @@ import Observer
 import Tape
 import Wire
 
-/// Makes a take of what a capture holds, however its bytes arrive.
+/// Creates a take of what a capture holds, however its bytes arrive.
 ///
 /// The take begins with the first packet, which sets the clock, unless its beginning is told.
 final class CaptureTaking {
@@ -19,7 +19,7 @@ final class CaptureTaking {
     var awaitsKeys = true
     /// Whether a take that cannot be written any further stays as it is.
     var keepsIncomplete = true
-    /// Whether key logs are read while the capture goes on.
+    /// Whether key logs are read while the capture continues.
     var followsKeyLogs = false
     /// How many paths are told apart.
     var pathsMaximum = ObserverSettings.usualPathsMaximum
@@ -52,7 +52,7 @@ final class CaptureTaking {
     if observer == nil { observer = try begun(unixNanoseconds) }
   }
 
-  /// Takes an event of the capture.
+  /// Handles an event of the capture.
   func show(_ event: CaptureEvent, of reader: borrowing CaptureReader) throws(CommandFailure) {
     if observer == nil {
       if let first = event.unixNanoseconds {

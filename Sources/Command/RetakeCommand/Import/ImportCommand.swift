@@ -2,7 +2,7 @@ import ArgumentParser
 import FoundationEssentials
 import Tape
 
-/// Makes a take of calls between others that a packet capture holds.
+/// Creates a take of calls between others that a packet capture holds.
 struct ImportCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "import",
@@ -78,7 +78,7 @@ struct ImportCommand: ParsableCommand {
       : Output.line(summary.words)
   }
 
-  /// Makes a take of each call.
+  /// Creates a take of each call.
   private func importCalls(_ settings: CaptureTaking.Settings) throws {
     guard capture != "-" else {
       throw CommandFailure(

@@ -16,7 +16,7 @@ struct KeyLogGate {
   /// More than the logs of days have; what comes beyond is let go of.
   private static let heldMaximum = 64 << 20
 
-  /// Takes whole lines; gives those that are about associations that were seen.
+  /// Takes whole lines; returns those that are about associations that were seen.
   mutating func take(_ lines: String) -> String? {
     var known: [Substring] = []
     logs += 1
@@ -36,7 +36,7 @@ struct KeyLogGate {
     return KeyLogGate.text(known)
   }
 
-  /// Takes note of an association by its client random; gives the lines that waited for it.
+  /// Records an association by its client random; returns the lines that waited for it.
   mutating func open(_ name: String) -> String? {
     guard associations.insert(name).inserted, let lines = held.removeValue(forKey: name) else {
       return nil

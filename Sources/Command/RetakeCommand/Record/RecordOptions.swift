@@ -160,7 +160,7 @@ struct RecordOptions: ParsableArguments {
     return prefix
   }
 
-  /// Makes the folder of `--out`, for its owner alone: takes hold keys and what people said.
+  /// Creates the folder of `--out`, for its owner alone: takes hold keys and what people said.
   static func makeFolder(_ folder: String) throws(CommandFailure) {
     guard case .failure(let code) = NewFile.makeFolder(folder) else { return }
     throw CommandFailure(

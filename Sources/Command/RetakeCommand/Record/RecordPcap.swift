@@ -109,7 +109,7 @@ struct RecordPcap: AsyncParsableCommand {
       ? Output.json(CanonicalJSON.text(report), in: JSONForm()) : Output.line(report.words)
   }
 
-  /// Makes a take of each call out of the one that was recorded, which goes then.
+  /// Creates a take of each call out of the one that was recorded, which goes then.
   private static func split(_ path: String, _ settings: CaptureTaking.Settings) throws
     -> CallFolder.Report
   {

@@ -6,7 +6,7 @@ import Wire
 
 /// What went wrong with files while they were sent: told when it happens, and kept for the end.
 ///
-/// A file that goes bad ends neither the call nor the recording. The peer goes on with what is
+/// A file that goes bad ends neither the call nor the recording. The peer continues with what is
 /// left, and sees the last video frame until the end.
 final class SendFailures: Sendable {
   private let errors = Mutex<[MediaFileError]>([])

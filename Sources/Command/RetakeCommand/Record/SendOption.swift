@@ -113,7 +113,7 @@ struct SendPlan {
   private(set) var clip: H264Clip?
   /// What is said over the own data channel; nil for an echo.
   let messages: Conversation?
-  /// The layers that own offers name, the largest first; none: one stream is sent.
+  /// The layers that local offers name, the largest first; none: one stream is sent.
   let layers: [RTPEncoding]
 
   /// Sends one thing that is neither file nor device.

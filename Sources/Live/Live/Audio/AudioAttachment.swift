@@ -28,7 +28,8 @@ public final class AudioAttachment: Sendable {
     end()
   }
 
-  /// Sends no more of what is captured; the microphone goes on for as long as the attachment lives.
+  /// Sends no more of what is captured; the microphone continues for as long as the attachment
+  /// lives.
   public func endSending() {
     let captured = state.withLock { state in
       defer { state.captured = nil }
@@ -59,8 +60,7 @@ public final class AudioAttachment: Sendable {
 }
 
 extension Session {
-  /// Makes an audio session over a device, recorded in the session's take when there is one.
-  ///
+  /// Creates an audio session over a device, recorded in the session's take when there is one.
   /// - Throws: `SystemError` when the system refuses a thread.
   public func makeAudioSession(
     device: any AudioDeviceModule, policy: AudioSessionPolicy = AudioSessionPolicy(),
@@ -75,7 +75,8 @@ extension Session {
 
 /// The audio of tracks: `AudioSource(device:)` sends what the session captures.
 extension AudioSession: AudioCaptureDevice {
-  /// Calls a closure with every 10 ms for the senders; keep the result as long as it shall go on.
+  /// Calls a closure with every 10 ms for the senders; keep the result as long as it shall
+  /// continue.
   public func addCaptureSink(_ sink: @escaping @Sendable (AudioBlock) -> Void)
     -> AudioCaptureSubscription
   {

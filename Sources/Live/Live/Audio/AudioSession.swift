@@ -200,7 +200,8 @@ public final class AudioSession: Sendable {
     state.withLock { step(.rendered(track: track, block), &$0) }
   }
 
-  /// Calls a closure with every 10 ms for the senders; keep the result as long as it shall go on.
+  /// Calls a closure with every 10 ms for the senders; keep the result as long as it shall
+  /// continue.
   ///
   /// The closure must return at once and not call the session.
   public func onCaptured(_ sink: @escaping @Sendable (AudioBlock) -> Void) -> MediaSubscription {

@@ -16,7 +16,7 @@ public final class PacedAudioDevice: AudioDeviceModule {
 
   private struct State {
     var port: AudioDevicePort?
-    /// Which run of the device goes on; another number ends its thread.
+    /// Which run of the device continues; another number ends its thread.
     var run = 0
     var isRunning = false
     var isPaused = false

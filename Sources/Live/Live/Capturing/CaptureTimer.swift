@@ -5,7 +5,7 @@ import Synchronization
 ///
 /// A test brings one that it moves by hand.
 public protocol CaptureTimer: Sendable {
-  /// Begins to call with the present time in nanoseconds, at once and then after each interval.
+  /// Starts to call with the present time in nanoseconds, at once and then after each interval.
   ///
   /// A call that is late makes no others up for it, and none comes while another one runs.
   func start(everyNanoseconds interval: Int64, _ tick: @escaping @Sendable (Int64) -> Void)
@@ -23,7 +23,7 @@ public final class SystemCaptureTimer: CaptureTimer {
 
   deinit { stop() }
 
-  /// Begins to call.
+  /// Starts to call.
   public func start(
     everyNanoseconds interval: Int64, _ tick: @escaping @Sendable (Int64) -> Void
   ) {

@@ -2,9 +2,8 @@ import FoundationEssentials
 public import MediaFiles
 
 extension LocalMediaOptions {
-  /// Makes the capturer that the options ask for; a camera or a file whose frames are turned gets a
-  /// filter behind it.
-  ///
+  /// Creates the capturer that the options ask for; a camera or a file whose frames are turned gets
+  /// a filter behind it.
   /// - Parameters:
   ///   - position: which camera; nil: the one of the options.
   ///   - orientation: how the device is held, where `rotationType` goes by that.
@@ -26,9 +25,8 @@ extension LocalMediaOptions {
       capturer, filters: [OrientationFilter(orientation, by: rotationType)])
   }
 
-  /// Makes the capturer of `fileName`: Retake reads YUV4MPEG2, IVF and streams of H.264 by itself,
-  /// ffmpeg the rest.
-  ///
+  /// Creates the capturer of `fileName`: Retake reads YUV4MPEG2, IVF and streams of H.264 by
+  /// itself, ffmpeg the rest.
   /// - Throws: `MediaFileError` when the file cannot be read or holds no video frames.
   package func makeFileCapturer(_ program: MediaProgram = .system) throws(MediaFileError)
     -> any VideoCapturer

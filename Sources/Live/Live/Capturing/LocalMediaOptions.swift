@@ -52,7 +52,7 @@ public struct LocalMediaOptions: Hashable, Sendable, Codable {
   public var rotationType = RotationType.notAvailable
   /// Which camera.
   public var position = CameraPosition.front
-  /// Whether the own video frames are shown as in a mirror.
+  /// Whether the local video frames are shown as in a mirror.
   public var isMirror = true
   /// The file, where media come from one: of any format that ffmpeg decodes, with its sound.
   ///

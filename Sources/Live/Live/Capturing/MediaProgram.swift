@@ -19,7 +19,7 @@ public struct MediaProgram: Hashable, Sendable {
     self.searchPath = searchPath
   }
 
-  /// The file that runs; nil where there is none that may be run.
+  /// The file that runs; nil if there is none that may be run.
   var path: String? {
     let folders = searchPath ?? ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"
     let candidates = file.map { [$0] } ?? folders.split(separator: ":").map { "\($0)/ffmpeg" }

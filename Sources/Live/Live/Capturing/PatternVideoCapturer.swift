@@ -21,7 +21,7 @@ public final class PatternVideoCapturer: VideoCapturer {
     self.timer = timer
   }
 
-  /// Begins to draw.
+  /// Starts to draw.
   public func startCapture(_ format: VideoFormat, consumer: any VideoConsumer) {
     let number = run.begin(consumer)
     guard supportedFormats.contains(format), format.pixelFormat == .i420,

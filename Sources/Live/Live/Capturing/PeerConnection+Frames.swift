@@ -27,10 +27,10 @@ extension PeerConnection {
     try await perform(.setContentHint(transceiver: transceiver, hint))
   }
 
-  /// Shows what is received to a renderer from now on; keep the result as long as it shall go on.
+  /// Shows what is received to a renderer from now on; keep the result as long as it shall
+  /// continue.
   ///
   /// The renderer is called on the loop's thread and must return at once.
-  ///
   /// - Parameter transceiver: whose video frames; nil for those of all.
   public func addRenderer(_ renderer: some VideoRenderer, of transceiver: UInt32? = nil)
     -> MediaSubscription

@@ -39,12 +39,12 @@ public final class DigestRenderer: VideoRenderer {
   /// Whether there is nothing to show.
   public var isBlank: Bool { inside.withLock { $0.isBlank } }
 
-  /// Takes a size.
+  /// Handles a size.
   public func setSize(width: Int, height: Int) {
     inside.withLock { $0.sizes.append(VideoRectangle(width: width, height: height)) }
   }
 
-  /// Takes a frame.
+  /// Handles a frame.
   public func renderFrame(_ frame: VideoFrame?) {
     guard let videoFrame = frame?.videoFrame() else {
       inside.withLock { $0.isBlank = true }
@@ -142,7 +142,7 @@ public final class DumpRenderer: VideoRenderer {
   /// Does nothing: a file keeps the size of its first frame, and an image has its own.
   public func setSize(width: Int, height: Int) {}
 
-  /// Takes a frame to be written.
+  /// Handles a frame to be written.
   public func renderFrame(_ frame: VideoFrame?) {
     guard let frame else { return }
     let isTaken = waiting.withLock { waiting in

@@ -57,7 +57,7 @@ public final class ScreenVideoCapturer: VideoCapturer {
     ]
   }
 
-  /// Begins to capture; fails for another format, and when there is nothing to be seen.
+  /// Starts to capture; fails for another format, and when there is nothing to be seen.
   public func startCapture(_ format: VideoFormat, consumer: any VideoConsumer) {
     let number = run.begin(consumer)
     guard supportedFormats.contains(format), content() != nil else {

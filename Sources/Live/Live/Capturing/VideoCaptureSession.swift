@@ -84,9 +84,8 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
 
   // MARK: Starting and stopping
 
-  /// Begins to capture in the supported format that is nearest to a wish, or in the preferred one;
+  /// Starts to capture in the supported format that is nearest to a wish, or in the preferred one;
   /// from then on senders do not stop the capturer.
-  ///
   /// - Returns: whether the capturer started.
   @discardableResult
   public func start(_ wish: VideoFormat? = nil) async -> Bool {
@@ -222,7 +221,7 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
     followSenders()
   }
 
-  /// Shows the frames to a renderer, too; keep the result as long as it shall go on.
+  /// Shows the frames to a renderer, too; keep the result as long as it shall continue.
   public func addRenderer(_ renderer: some VideoRenderer) -> MediaSubscription {
     let id = inside.withLock { inside in
       inside.lastRenderer += 1
@@ -236,7 +235,7 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
 
   // MARK: What the capturer says
 
-  /// Takes the answer of the capturer.
+  /// Handles the answer of the capturer.
   public func captureDidStart(_ isStarted: Bool) {
     let waiting = inside.withLock { inside -> [CheckedContinuation<Bool, Never>]? in
       guard inside.state == .starting else { return nil }

@@ -25,13 +25,13 @@ public struct VideoFormat: Hashable, Sendable, Codable {
 
 /// Where frames come from: a camera, a screen, a file, a game, or whatever draws.
 ///
-/// Calls come from any thread and return at once; what they begin goes on by itself.
+/// Calls come from any thread and return at once; what they begin continues by itself.
 public protocol VideoCapturer: Sendable {
   /// What can be captured, the preferred one first.
   var supportedFormats: [VideoFormat] { get }
   /// Whether the frames are those of a screen, of which clarity counts more than motion.
   var isScreencast: Bool { get }
-  /// Begins to capture one of the supported formats: the consumer is told once whether that worked,
+  /// Starts to capture one of the supported formats: the consumer is told once whether that worked,
   /// and then gets the frames.
   func startCapture(_ format: VideoFormat, consumer: any VideoConsumer)
   /// Ends capturing; frames that are still under way are given to nobody.
@@ -42,13 +42,13 @@ public protocol VideoCapturer: Sendable {
 public protocol VideoConsumer: Sendable {
   /// Tells whether capturing has begun; comes before the first frame.
   func captureDidStart(_ isStarted: Bool)
-  /// Takes a frame; its pixels are shared, and stay as they are.
+  /// Handles a frame; its pixels are shared, and stay as they are.
   func consumeCapturedFrame(_ frame: VideoFrame)
 }
 
 /// A consumer that also takes video frames which come encoded, as files of H.264 have them.
 public protocol EncodedVideoConsumer: VideoConsumer {
-  /// Takes an encoded video frame.
+  /// Handles an encoded video frame.
   func consumeEncodedVideo(_ videoFrame: EncodedVideoChunk)
 }
 
@@ -111,7 +111,7 @@ final class CaptureRun: Sendable {
   /// The number of the present run; nil when there is none.
   var number: Int? { state.withLock { $0.consumer == nil ? nil : $0.number } }
 
-  /// Tells the consumer once whether a run started; a run that did not is over.
+  /// Notifies the consumer once whether a run started; a run that did not is over.
   func didStart(_ isStarted: Bool, _ number: Int) {
     let consumer = state.withLock { state -> (any VideoConsumer)? in
       guard state.number == number, !state.isStarted, let consumer = state.consumer else {

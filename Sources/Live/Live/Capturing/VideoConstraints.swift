@@ -37,15 +37,14 @@ public struct VideoConstraints: Hashable, Sendable, Codable {
 }
 
 extension VideoCapturer {
-  /// The first supported format that keeps to constraints; nil where none does.
+  /// The first supported format that keeps to constraints; nil if none does.
   public func supportedFormat(within constraints: VideoConstraints) -> VideoFormat? {
     supportedFormats.first { constraints.admits($0) }
   }
 }
 
 extension VideoCaptureSession {
-  /// Begins to capture in the first supported format that keeps to constraints.
-  ///
+  /// Starts to capture in the first supported format that keeps to constraints.
   /// - Returns: whether the capturer started; false where no format is admitted.
   @discardableResult
   public func start(within constraints: VideoConstraints) async -> Bool {

@@ -2,7 +2,7 @@ public import Media
 
 /// Changes frames on their way: blurs a background, mirrors, draws a name.
 public protocol VideoFilter: Sendable {
-  /// The frame as it goes on; nil leaves it out.
+  /// The frame as it continues; nil leaves it out.
   func process(_ frame: VideoFrame) -> VideoFrame?
 }
 
@@ -23,7 +23,7 @@ public final class FilteredVideoCapturer: VideoCapturer {
   /// Whether the capturer behind the filters gives those of a screen.
   public var isScreencast: Bool { capturer.isScreencast }
 
-  /// Begins to capture; see `VideoCapturer`.
+  /// Starts to capture; see `VideoCapturer`.
   public func startCapture(_ format: VideoFormat, consumer: any VideoConsumer) {
     capturer.startCapture(format, consumer: VideoFilterChain(filters, consumer: consumer))
   }
@@ -43,7 +43,7 @@ public struct VideoFilterChain: VideoConsumer {
     self.consumer = consumer
   }
 
-  /// Tells the consumer behind the filters.
+  /// Notifies the consumer behind the filters.
   public func captureDidStart(_ isStarted: Bool) { consumer.captureDidStart(isStarted) }
 
   /// Gives the consumer what the filters made of a frame.

@@ -119,7 +119,7 @@ public final class DataChannel: Sendable, Hashable {
     try await send(isBinary: true, bytes)
   }
 
-  /// Sends a message as it came from another channel.
+  /// Sends a message as received from another channel.
   public func send(_ message: DataChannelMessage) async throws(PeerError) {
     switch message {
     case .text(let text): try await send(text)
@@ -175,7 +175,7 @@ public final class DataChannel: Sendable, Hashable {
 
   // MARK: The loop's side
 
-  /// Takes over what the stack tells of the channel.
+  /// Applies what the stack tells of the channel.
   func follow(_ record: DataChannelRecord) {
     change(to: record.state, options: record.options)
   }

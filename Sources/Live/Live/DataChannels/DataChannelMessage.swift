@@ -40,7 +40,7 @@ public struct DataChannelMessages: AsyncSequence, Sendable {
     public func next() async -> DataChannelMessage? { await inbox.next() }
   }
 
-  /// Begins to take messages out.
+  /// Starts to take messages out.
   public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(inbox: inbox) }
 }
 
@@ -71,7 +71,7 @@ final class MessageInbox: Sendable {
 
   private let state = Mutex(State())
 
-  /// Adds a message; gives false when too much waits already.
+  /// Adds a message; returns false when too much waits already.
   func put(_ message: DataChannelMessage, size: Int) -> Bool {
     let (isTaken, reader) = state.withLock { state -> (Bool, Reader?) in
       guard !state.isFinished else { return (true, nil) }

@@ -6,7 +6,7 @@ package import Wire
 package protocol DatagramPort: AnyObject {
   /// Opens a UDP socket on an address and a free port.
   func bind(_ ip: IPAddress) throws(SystemError) -> SocketAddress
-  /// Begins to connect; the outcome comes as an input with this number.
+  /// Starts to connect; the outcome comes as an input with this number.
   func openStream(_ target: StreamTarget, id: UInt32) throws(SystemError)
   /// Listens for connections on an address and a free port.
   func listen(_ ip: IPAddress) throws(SystemError) -> SocketAddress

@@ -22,7 +22,7 @@ struct InputQueue {
     return input
   }
 
-  /// Takes a path that refuses packets: once per path until the peer has heard of it.
+  /// Handles a path that refuses packets: once per path until the peer has heard of it.
   mutating func append(_ failure: SendFailure) {
     for index in inputs.indices[head...] {
       guard case .sendFailed(var told) = inputs[index], told.local == failure.local,

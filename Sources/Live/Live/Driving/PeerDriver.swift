@@ -248,7 +248,7 @@ package struct StatsSchedule {
   /// Whether a sample is due.
   package func isDue(at now: Instant) -> Bool { due.map { $0 <= now } ?? false }
 
-  /// Takes note of a sample; those that were missed are left out.
+  /// Records a sample; those that were missed are left out.
   package mutating func sampled(at now: Instant) {
     guard let interval else { return }
     let passed = now.nanoseconds / interval.nanoseconds

@@ -5,7 +5,7 @@ import Wire
 /// What a loop needs to make a peer.
 struct PeerSetup: Sendable {
   var key: MediaLoop.PeerKey
-  /// Makes the engine on the loop's thread, where it stays.
+  /// Creates the engine on the loop's thread, where it stays.
   var makeEngine: @Sendable () -> any PeerEngine
   var genesis: Genesis
   var bind: BindPolicy
@@ -27,7 +27,7 @@ final class CaptureBudget: Sendable {
 
   init(maximum: Int) { self.maximum = maximum }
 
-  /// Takes a place; gives false when all are taken.
+  /// Takes a place; returns false when all are taken.
   func take() -> Bool {
     if waiting.add(1, ordering: .relaxed).newValue <= maximum { return true }
     giveBack()

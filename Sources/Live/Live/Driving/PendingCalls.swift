@@ -10,14 +10,14 @@ struct PendingCalls {
   private(set) var given: [(complete: Completion, reply: PeerReply)] = []
   private var lastID: UInt32 = 0
 
-  /// Takes a call whose reply goes to the closure; gives its number.
+  /// Handles a call whose reply goes to the closure; returns its number.
   mutating func begin(_ complete: @escaping Completion) -> UInt32 {
     lastID &+= 1
     waiting.append((lastID, complete))
     return lastID
   }
 
-  /// Takes the reply to a call; one that nobody waits for is dropped.
+  /// Handles the reply to a call; one that nobody waits for is dropped.
   mutating func give(_ reply: PeerReply, to id: UInt32) {
     guard let index = waiting.firstIndex(where: { $0.id == id }) else { return }
     given.append((waiting.remove(at: index).complete, reply))

@@ -44,7 +44,8 @@ final class TimedCodecs: CodecFactory {
     TimedVideoDecoder(try codecs.videoDecoder(track: track, codec), watch(track, isInbound: true))
   }
 
-  /// The watch of one direction of a track; a codec that takes another one's place goes on with it.
+  /// The watch of one direction of a track; a codec that takes another one's place continues with
+  /// it.
   private func watch(_ track: String, isInbound: Bool) -> CodecWatch {
     let transceiver = UInt32(track) ?? 0
     if let known = watches.first(where: {

@@ -13,9 +13,8 @@ public final class FileFeeds: Sendable {
   private let onFailure: @Sendable (MediaFileError) -> Void
 
   /// Creates an empty set of feeds.
-  ///
   /// - Parameter onFailure: is called when a feed that was running ends with an error, from any
-  ///   thread; the connection and the other feeds go on.
+  ///   thread; the connection and the other feeds continue.
   public init(onFailure: @escaping @Sendable (MediaFileError) -> Void = { _ in }) {
     self.onFailure = onFailure
   }
@@ -87,7 +86,7 @@ public final class FileFeeds: Sendable {
       let due = zero + .nanoseconds(nanoseconds)
       let late = due.duration(to: .now)
       if late > FileFeeds.lateMaximum {
-        // The machine stood still: go on from here instead of hurrying after.
+        // The machine stood still: continue from here instead of hurrying after.
         zero += late
       } else if late < .zero {
         guard (try? await Task.sleep(until: due, tolerance: .zero)) != nil else { return }

@@ -54,7 +54,7 @@ final class LoopThread {
     finish()
   }
 
-  /// Sets the timer to the earliest turn; gives false when a turn is due already.
+  /// Sets the timer to the earliest turn; returns false when a turn is due already.
   private func arm() -> Bool {
     let earliest = min(
       multicast.wakeNanoseconds ?? .max, turns.earliestNanoseconds ?? .max,

@@ -27,7 +27,7 @@ package final class Mailbox<Message: Sendable>: Sendable {
 
   deinit { if descriptor >= 0 { _ = csockets_close(descriptor) } }
 
-  /// Adds a message; gives false when the mailbox was closed and the message is not taken.
+  /// Adds a message; returns false when the mailbox was closed and the message is not taken.
   package func post(_ message: Message) -> Bool {
     let (isTaken, wakes) = state.withLock { state in
       guard !state.isClosed else { return (false, false) }

@@ -38,7 +38,7 @@ public final class MediaLoop: Sendable {
     try startThread(named: "retake-media") { thread.run() }
   }
 
-  /// Makes a loop whose messages a thread of another kind handles.
+  /// Creates a loop whose messages a thread of another kind handles.
   init(mailbox: Mailbox<Message>) { self.mailbox = mailbox }
 
   deinit { _ = mailbox.post(.stop {}) }

@@ -18,7 +18,7 @@ final class Poller {
 
   deinit { _ = csockets_close(descriptor) }
 
-  /// Begins to watch a descriptor for something to read.
+  /// Starts to watch a descriptor for something to read.
   func add(_ watched: Int32, tag: Tag) throws(SystemError) {
     try checked(
       "watch a descriptor",
@@ -72,7 +72,7 @@ final class WakeTimer {
     _ = csockets_timer_set(descriptor, monotonicNanoseconds)
   }
 
-  /// Takes note that the timer has fired.
+  /// Records that the timer has fired.
   func clear() {
     armedNanoseconds = nil
     _ = csockets_timer_clear(descriptor)

@@ -51,7 +51,7 @@ struct TurnTable {
   /// When somebody has to be looked at; nil when nobody waits.
   var earliestNanoseconds: Int64? { touched.isEmpty ? looks.min?.nanoseconds : 0 }
 
-  /// Takes note that a peer was given an input: it has a turn soon.
+  /// Records that a peer was given an input: it has a turn soon.
   mutating func touch(_ resident: Resident) {
     guard !resident.isTouched else { return }
     resident.isTouched = true

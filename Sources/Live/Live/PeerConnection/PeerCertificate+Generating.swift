@@ -2,7 +2,7 @@ public import Secure
 public import Wire
 
 extension PeerCertificate {
-  /// Makes a certificate for `PeerConfiguration.certificates` (W3C generateCertificate).
+  /// Creates a certificate for `PeerConfiguration.certificates` (W3C generateCertificate).
   ///
   /// Connections that use it show the same fingerprints, in this process and in later ones that
   /// keep it. It holds a secret.

@@ -3,10 +3,9 @@ public import SCTP
 
 // Data channels of a connection.
 extension PeerConnection {
-  /// Makes a data channel (W3C createDataChannel); the first one needs negotiation.
+  /// Creates a data channel (W3C createDataChannel); the first one needs negotiation.
   ///
   /// It may be made before there is a connection and opens with it; wait with `waitUntilOpen`.
-  ///
   /// - Throws: `InvalidStateError` on a closed connection, `TypeError` for options that contradict
   ///   each other, `OperationError` when the stream is taken or none is free.
   public func createDataChannel(_ label: String, _ options: DataChannelInit = DataChannelInit())

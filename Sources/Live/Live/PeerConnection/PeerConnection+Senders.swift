@@ -82,7 +82,7 @@ extension PeerConnection {
     return streams
   }
 
-  /// Stops sending the tracks of a stream; tracks that stand in other streams too go on there.
+  /// Stops sending the tracks of a stream; tracks that stand in other streams too continue there.
   public func removeStream(_ id: String) async throws(PeerError) {
     try await perform(.removeStream(id))
   }

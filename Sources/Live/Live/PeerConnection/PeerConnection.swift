@@ -46,17 +46,17 @@ public final class PeerConnection: Sendable {
 
   // MARK: Descriptions and candidates
 
-  /// Makes an offer (W3C createOffer); the state does not change.
+  /// Creates an offer (W3C createOffer); the state does not change.
   public func createOffer(iceRestart: Bool = false) async throws(PeerError) -> SessionDescription {
     try await description(.createOffer(iceRestart: iceRestart))
   }
 
-  /// Makes an answer to the peer's offer (W3C createAnswer); the state does not change.
+  /// Creates an answer to the peer's offer (W3C createAnswer); the state does not change.
   public func createAnswer() async throws(PeerError) -> SessionDescription {
     try await description(.createAnswer)
   }
 
-  /// Applies an own description and begins to gather; without one, makes the right one first.
+  /// Applies a local description and begins to gather; without one, makes the right one first.
   public func setLocalDescription(_ description: SessionDescription? = nil) async throws(PeerError)
   {
     try await perform(.setLocalDescription(description))
@@ -242,7 +242,8 @@ public final class PeerConnection: Sendable {
     return false
   }
 
-  /// Calls a closure with all decoded media from now on; keep the result as long as it shall go on.
+  /// Calls a closure with all decoded media from now on; keep the result as long as it shall
+  /// continue.
   ///
   /// The closure runs on the loop's thread and must return at once.
   public func onMedia(_ sink: @escaping @Sendable (ReceivedMedia) -> Void) -> MediaSubscription {

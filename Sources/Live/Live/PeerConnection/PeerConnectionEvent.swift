@@ -30,7 +30,7 @@ public enum PeerConnectionEvent: Hashable, Sendable {
   case track(TransceiverInfo)
   /// The peer no longer sends on this transceiver.
   case trackEnded(transceiver: UInt32)
-  /// The peer sends a stream that it did not send before; never told of own streams.
+  /// The peer sends a stream that it did not send before; never told of local streams.
   case streamAdded(MediaStreamInfo)
   /// The peer sends nothing of a stream any more.
   case streamRemoved(id: String)
@@ -62,7 +62,7 @@ public enum PeerConnectionEvent: Hashable, Sendable {
   /// The application disabled a track or enabled it; and, where the configuration has the notice,
   /// W3C mute, unmute and ended of received tracks.
   case trackChanged(TrackChange)
-  /// Own candidates that were signaled are gone; a notice.
+  /// Local candidates that were signaled are gone; a notice.
   case iceCandidatesRemoved([CandidateInit])
   /// W3C icecandidateerror; a notice.
   case iceCandidateError(GatheringError)

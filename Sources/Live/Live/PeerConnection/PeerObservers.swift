@@ -55,7 +55,7 @@ final class PeerObservers: Sendable {
 
   // MARK: The loop's side
 
-  /// Takes note of something the peer tells.
+  /// Records something the peer tells.
   func observe(_ event: PeerEvent, at now: Instant) {
     if case .frame(let frame) = event {
       observe(frame, at: now)
@@ -96,7 +96,7 @@ final class PeerObservers: Sendable {
     var listeners: [@Sendable (PeerConnectionNews) -> Void]
   }
 
-  /// Takes note of what is told of a data channel; false when the event is about something else.
+  /// Records what is told of a data channel; false when the event is about something else.
   private func observeData(_ event: PeerEvent) -> Bool {
     switch event {
     case .dataChannel(let record):
@@ -195,7 +195,7 @@ final class PeerObservers: Sendable {
     return stream
   }
 
-  /// Calls a closure with all media from now on, on the loop's thread; gives a number to end it
+  /// Calls a closure with all media from now on, on the loop's thread; returns a number to end it
   /// with.
   func addMediaSink(_ sink: @escaping @Sendable (ReceivedMedia) -> Void) -> Int {
     state.withLock { state in

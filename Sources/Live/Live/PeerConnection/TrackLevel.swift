@@ -51,13 +51,13 @@ struct TrackLevels {
     }
   }
 
-  /// Takes note that a track took an audio slot or lost it.
+  /// Records that a track took an audio slot or lost it.
   mutating func note(_ track: SpeakingTrack, isHeld: Bool) {
     occupants.removeAll { $0 == track }
     if isHeld { occupants.append(track) }
   }
 
-  /// Takes a block of audio.
+  /// Handles a block of audio.
   mutating func add(_ frame: FrameRecord) {
     guard frame.kind == .audio else { return }
     var frameCount = AudioBlock.sampleRate / 50

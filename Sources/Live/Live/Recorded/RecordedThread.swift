@@ -112,7 +112,7 @@ final class RecordedThread {
     followers = []
   }
 
-  /// Lets the recording go on up to the next call that is the application's to make.
+  /// Lets the recording continue up to the next call that is the application's to make.
   private func advance() {
     while next < script.steps.count {
       let recorded = script.steps[next]
@@ -172,7 +172,7 @@ final class RecordedThread {
 
   // MARK: Steps
 
-  /// Makes a recorded step, with the application's own request where there is one.
+  /// Makes a recorded step, with the application's own request if there is one.
   private func perform(_ recorded: RecordedScript.Step, _ request: Waiting? = nil) {
     next += 1
     now = max(now, recorded.at)

@@ -11,6 +11,6 @@ final class LinkWatch {
 
   deinit { _ = csockets_close(descriptor) }
 
-  /// Takes note of what was told.
+  /// Records what was told.
   func clear() { _ = csockets_link_clear(descriptor) }
 }

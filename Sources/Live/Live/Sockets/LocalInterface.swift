@@ -16,7 +16,7 @@ package struct LocalInterface: Hashable, Sendable {
   /// The number the kernel gave the interface.
   package var index: UInt32
   package var address: IPAddress
-  /// The bits of the address that all hosts of the link share; nil where there is no such link.
+  /// The bits of the address that all hosts of the link share; nil if there is no such link.
   package var mask: IPAddress?
 
   package init(name: String, index: UInt32, address: IPAddress, mask: IPAddress? = nil) {

@@ -22,7 +22,7 @@ final class NameResolver {
     NameResolver.queue.async { complete(NameResolver.addresses(of: name)) }
   }
 
-  /// Takes note that an answer has come through the mailbox.
+  /// Records that an answer has come through the mailbox.
   func finished() { pending = max(0, pending - 1) }
 
   /// Asks the system for the addresses of a name, in the system's order of preference.

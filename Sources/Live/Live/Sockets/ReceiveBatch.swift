@@ -40,7 +40,7 @@ final class ReceiveBatch {
     datagrams.deallocate()
   }
 
-  /// Reads what waits in a socket; gives how many datagrams there are, 0 also after an error.
+  /// Reads what waits in a socket; returns how many datagrams there are, 0 also after an error.
   ///
   /// An error of a UDP socket is about something sent earlier; reading it has cleared it.
   func receive(from descriptor: Int32) -> Int {

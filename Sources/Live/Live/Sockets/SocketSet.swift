@@ -59,7 +59,7 @@ final class SocketSet: DatagramPort {
     streams.append(try thread.connect(target, id: id, for: key, port: self))
   }
 
-  /// Takes a connection that came to a listener.
+  /// Handles a connection that came to a listener.
   func adopt(_ tag: Poller.Tag, _ stream: StreamSocket) { streams.append((tag, stream)) }
 
   /// Whether the own end of a connection is that of no socket: it names the connection.
@@ -90,7 +90,7 @@ final class SocketSet: DatagramPort {
     thread.closeStream(streams.remove(at: index).tag)
   }
 
-  /// Takes note that a connection is gone.
+  /// Records that a connection is gone.
   func forget(_ tag: Poller.Tag) { streams.removeAll { $0.tag == tag } }
 
   func closeAll() {

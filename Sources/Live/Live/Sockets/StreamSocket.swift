@@ -180,7 +180,7 @@ final class StreamSocket {
     }
   }
 
-  /// Takes what TLS has in the clear; 0, or a negative errno.
+  /// Handles what TLS has in the clear; 0, or a negative errno.
   private func decrypt(_ tls: TLSSession) -> Int32 {
     while true {
       switch tls.read() {

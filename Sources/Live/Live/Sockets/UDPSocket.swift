@@ -79,7 +79,7 @@ final class UDPSocket {
 }
 
 extension csockets_address {
-  /// The form of an own end point, with the interface that a link-local address is on.
+  /// The form of a local end point, with the interface that a link-local address is on.
   ///
   /// A socket that is bound on an interface stays there, so that nothing else needs to name it.
   init(own address: SocketAddress) {

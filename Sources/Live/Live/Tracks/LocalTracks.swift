@@ -73,14 +73,14 @@ extension LocalTrack<VideoSource> {
   }
 }
 
-/// An own track: what a connection needs of it, whatever its kind.
+/// A local track: what a connection needs of it, whatever its kind.
 protocol SentTrack: MediaStreamTrack {
   var core: LocalTrackCore { get }
 }
 
 extension LocalTrack: SentTrack {}
 
-/// The state of an own track, and where it is sent.
+/// The state of a local track, and where it is sent.
 final class LocalTrackCore: Sendable {
   private struct Attachment {
     weak var connection: PeerConnection?

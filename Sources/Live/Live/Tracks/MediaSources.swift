@@ -5,7 +5,7 @@ import Synchronization
 /// A microphone, or whatever gives audio: what a factory needs of an audio device.
 public protocol AudioCaptureDevice: Sendable {
   /// Calls a closure with every captured block, in 48 kHz, from now on; keep the result as long as
-  /// it shall go on.
+  /// it shall continue.
   func addCaptureSink(_ sink: @escaping @Sendable (AudioBlock) -> Void) -> AudioCaptureSubscription
 }
 
@@ -19,7 +19,7 @@ public final class AudioCaptureSubscription: Sendable {
   deinit { end() }
 }
 
-/// Where the audio of own tracks comes from (RTCAudioSource).
+/// Where the audio of local tracks comes from (RTCAudioSource).
 ///
 /// What goes in is sent by all tracks of the source on all their connections, and recorded on each.
 /// There is no volume: what a microphone sends cannot be changed, only muted.
@@ -48,7 +48,7 @@ public final class AudioSource: Sendable {
   public func deliver(_ block: AudioBlock) -> Bool { hub.send(.audio(block)) }
 }
 
-/// Where the video frames of own tracks come from (RTCVideoSource).
+/// Where the video frames of local tracks come from (RTCVideoSource).
 public final class VideoSource: Sendable {
   let mediaSource: MediaSource
   let hub = SourceHub()

@@ -13,7 +13,8 @@ public struct MediaStreamHandlers: Sendable {
   public init() {}
 }
 
-/// Tracks that belong together (W3C MediaStream): own ones that a connection sends, or the peer's.
+/// Tracks that belong together (W3C MediaStream): local ones that a connection sends, or the
+/// peer's.
 ///
 /// The identifier of a stream is unique in a connection; a peer that names its streams by the
 /// connections that they come from (`msid`) is found by it.
@@ -29,7 +30,7 @@ public final class MediaStream: Sendable {
   public let isRemote: Bool
   private let state = Mutex(State())
 
-  /// Creates an own stream without tracks.
+  /// Creates a local stream without tracks.
   public convenience init(id: String) { self.init(id: id, isRemote: false) }
 
   init(id: String, isRemote: Bool) {
@@ -49,8 +50,7 @@ public final class MediaStream: Sendable {
   /// A track by its name (W3C getTrackById).
   public func track(id: String) -> (any MediaStreamTrack)? { tracks.first { $0.id == id } }
 
-  /// Adds a track; connections that send the stream go on as they are.
-  ///
+  /// Adds a track; connections that send the stream continue as they are.
   /// - Throws: `DuplicateIDError` when another track of the stream has its name; the same track
   ///   again does nothing. `InvalidAccessError` for a track of the other direction.
   public func addTrack(_ track: any MediaStreamTrack) throws(PeerError) {
@@ -66,7 +66,7 @@ public final class MediaStream: Sendable {
     }
   }
 
-  /// Takes a track out; connections that send the stream go on as they are.
+  /// Takes a track out; connections that send the stream continue as they are.
   public func removeTrack(_ track: any MediaStreamTrack) {
     state.withLock { state in state.tracks.removeAll { $0 === track } }
   }

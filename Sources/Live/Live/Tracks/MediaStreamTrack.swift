@@ -39,7 +39,7 @@ public protocol MediaStreamTrack: AnyObject, Sendable {
   /// Setting it is a recorded call on every connection that carries the track; to set what it is
   /// already does nothing.
   var isEnabled: Bool { get set }
-  /// Whether nothing comes from the peer at present (W3C muted); false for own tracks.
+  /// Whether nothing comes from the peer at present (W3C muted); false for local tracks.
   ///
   /// It is known where the configuration has the notice `tracks`, as a factory's connections do.
   var isMuted: Bool { get }
@@ -51,7 +51,7 @@ public protocol MediaStreamTrack: AnyObject, Sendable {
 
 /// Gets the decoded audio of a track.
 public protocol AudioTrackSink: AnyObject, Sendable {
-  /// Takes the next block, on the loop's thread; must return at once.
+  /// Handles the next block, on the loop's thread; must return at once.
   ///
   /// Blocks of a received track follow each other without gaps; those of a track that is not
   /// enabled are silent.

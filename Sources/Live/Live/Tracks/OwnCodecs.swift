@@ -42,7 +42,7 @@ public struct EncodedVideoFrame: Hashable, Sendable {
   }
 }
 
-/// Makes a bitstream of video frames (RTCVideoEncoder); called on the loop's thread.
+/// Creates a bitstream of video frames (RTCVideoEncoder); called on the loop's thread.
 public protocol VideoEncoder: AnyObject {
   /// Encodes a frame; nil leaves it out.
   ///
@@ -61,7 +61,7 @@ public protocol VideoDecoder: AnyObject {
   func decode(_ bytes: [UInt8]) throws(VideoCodecError) -> I420Buffer
 }
 
-/// Makes the application's encoders (RTCVideoEncoderFactory).
+/// Creates the application's encoders (RTCVideoEncoderFactory).
 ///
 /// A take names them, for a replay needs them too; one that has not got them takes the frames of
 /// the recording instead.
@@ -70,17 +70,17 @@ public protocol VideoEncoderFactory: Sendable {
   var implementationName: String { get }
   /// The codecs that it encodes, by encoding name in lower case: `vp8`, `vp9`.
   var supportedCodecs: [String] { get }
-  /// Makes an encoder for one track.
+  /// Creates an encoder for one track.
   func makeEncoder(_ settings: VideoEncoderSettings) throws(VideoCodecError) -> any VideoEncoder
 }
 
-/// Makes the application's decoders (RTCVideoDecoderFactory).
+/// Creates the application's decoders (RTCVideoDecoderFactory).
 public protocol VideoDecoderFactory: Sendable {
   /// What the decoders are called.
   var implementationName: String { get }
   /// The codecs that it decodes, by encoding name in lower case: `vp8`, `vp9`.
   var supportedCodecs: [String] { get }
-  /// Makes a decoder for one track.
+  /// Creates a decoder for one track.
   func makeDecoder(_ codec: String) throws(VideoCodecError) -> any VideoDecoder
 }
 

@@ -47,8 +47,7 @@ extension PeerConnection {
     return RTPTransceiver(connection: self, id: info.id)
   }
 
-  /// Sends all tracks of an own stream, or none.
-  ///
+  /// Sends all tracks of a local stream, or none.
   /// - Throws: `DuplicateIDError` when the stream or one of its tracks has the name of another one
   ///   that is sent, `InvalidAccessError` when it has no track or is the peer's.
   public func add(_ stream: MediaStream) async throws(PeerError) {
@@ -69,7 +68,8 @@ extension PeerConnection {
     }
   }
 
-  /// Stops sending the tracks of an own stream; tracks that stand in other streams too go on there.
+  /// Stops sending the tracks of a local stream; tracks that stand in other streams too continue
+  /// there.
   public func remove(_ stream: MediaStream) async throws(PeerError) {
     try await removeStream(stream.id)
     let members = try await streams.local.flatMap(\.tracks).map(\.transceiver)
@@ -97,12 +97,12 @@ extension PeerConnection {
 
   // MARK: Streams
 
-  /// The own streams that are sent.
+  /// The local streams that are sent.
   public var localStreams: [MediaStream] { registry.localStreams }
   /// The peer's streams.
   public var remoteStreams: [MediaStream] { registry.remoteStreams }
 
-  /// The streams of others: a server may send an own stream back, which has the name that it was
+  /// The streams of others: a server may send a local stream back, which has the name that it was
   /// sent with.
   public var receiverStreams: [MediaStream] {
     let own = Set(localStreams.map(\.id))
@@ -130,8 +130,8 @@ extension PeerConnection {
 
   // MARK: Muting
 
-  /// Lets all own tracks of a kind send silence or black frames, or ends that; the device goes on.
-  ///
+  /// Lets all local tracks of a kind send silence or black frames, or ends that; the device
+  /// continues.
   /// - Throws: `MuteError` when there is nothing to mute.
   public func setSoftMute(_ isMuted: Bool, of kind: MediaKind) async throws(MuteError) {
     guard connectionState == .connected else { throw .notConnected }
@@ -158,8 +158,8 @@ extension PeerConnection {
     return sent
   }
 
-  /// Takes note that a transceiver sends a track, which was added with this state; where another
-  /// one was set meanwhile, it follows.
+  /// Records that a transceiver sends a track, which was added with this state; where another one
+  /// was set meanwhile, it follows.
   func attach(
     _ track: any SentTrack, _ transceiver: UInt32, streamIDs: [String]?,
     streams: [MediaStream] = [], initially: Bool?
@@ -186,7 +186,7 @@ extension PeerConnection {
   }
 }
 
-/// Why own tracks cannot be muted.
+/// Why local tracks cannot be muted.
 public enum MuteError: Error, Hashable, Sendable {
   /// The connection is not up.
   case notConnected
@@ -194,8 +194,8 @@ public enum MuteError: Error, Hashable, Sendable {
   case notUsed(MediaKind)
   /// The connection only receives.
   case notASender
-  /// No own stream is sent.
+  /// No local stream is sent.
   case noSenderStream
-  /// No own track of the kind is sent.
+  /// No local track of the kind is sent.
   case noTrack(MediaKind)
 }

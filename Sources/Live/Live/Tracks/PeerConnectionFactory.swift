@@ -37,8 +37,8 @@ public final class PeerConnectionFactory: Sendable {
     }
   }
 
-  /// Makes a connection that tells all notices, unless its configuration names those that it wants.
-  ///
+  /// Creates a connection that tells all notices, unless its configuration names those that it
+  /// wants.
   /// - Parameters:
   ///   - label: names the connection in the take.
   ///   - role: what it is in this session: `caller`, `publisher`, ...
@@ -55,26 +55,26 @@ public final class PeerConnectionFactory: Sendable {
     }
   }
 
-  /// Makes a source of audio: the audio device's where there is one, else one that the application
+  /// Creates a source of audio: the audio device's if there is one, else one that the application
   /// feeds.
   public func audioSource() -> AudioSource {
     audioDeviceModule.map { AudioSource(device: $0) } ?? AudioSource()
   }
 
-  /// Makes a source of video frames that a capturer or the application feeds.
+  /// Creates a source of video frames that a capturer or the application feeds.
   public func videoSource() -> VideoSource { VideoSource() }
 
-  /// Makes a track of audio.
+  /// Creates a track of audio.
   public func audioTrack(with source: AudioSource, trackID: String) -> LocalAudioTrack {
     LocalAudioTrack(source: source, id: trackID)
   }
 
-  /// Makes a track of video frames.
+  /// Creates a track of video frames.
   public func videoTrack(with source: VideoSource, trackID: String) -> LocalVideoTrack {
     LocalVideoTrack(source: source, id: trackID)
   }
 
-  /// Makes a stream without tracks.
+  /// Creates a stream without tracks.
   public func mediaStream(withStreamID id: String) -> MediaStream { MediaStream(id: id) }
 
   /// Closes all connections and completes the take.

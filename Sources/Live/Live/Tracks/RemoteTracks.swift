@@ -30,8 +30,8 @@ public final class RemoteAudioTrack: MediaStreamTrack {
     set { core.setEnabled(newValue) }
   }
 
-  /// How loud the audio is played: 0 is silent, 1 as it came, 10 the most; others are taken for the
-  /// nearest of these.
+  /// How loud the audio is played: 0 is silent, 1 as received, 10 the most; others are taken for
+  /// the nearest of these.
   ///
   /// It is applied before sinks, levels and statistics, and kept while the track is not enabled.
   /// Setting it is a recorded call; nil and what is no number are ignored. There is no volume of
@@ -104,7 +104,7 @@ protocol ReceivedTrack: MediaStreamTrack {
   var core: RemoteTrackCore { get }
   /// Takes media, on the loop's thread.
   func take(_ media: ReceivedMedia)
-  /// Takes note that it has ended, on the loop's thread.
+  /// Records that it has ended, on the loop's thread.
   func didEnd()
   /// Who shows it.
   var shownBy: [any VideoRenderer] { get }

@@ -19,7 +19,7 @@ final class TrackRegistry: Sendable {
     weak var connection: PeerConnection?
     weak var delegate: (any PeerConnectionDelegate)?
     var sent: [Sent] = []
-    /// Own streams, those too whose tracks are no longer sent.
+    /// Local streams, those too whose tracks are no longer sent.
     var localStreams: [MediaStream] = []
     var received: [any ReceivedTrack] = []
     var remoteStreams: [MediaStream] = []
@@ -59,7 +59,7 @@ final class TrackRegistry: Sendable {
     state.withLock { state in state.sent.first { $0.transceiver == transceiver }?.track }
   }
 
-  /// Takes note that a transceiver sends a track from now on, in the place of the one before; nil
+  /// Records that a transceiver sends a track from now on, in the place of the one before; nil
   /// leaves the streams as they are.
   func attach(
     _ track: any SentTrack, _ transceiver: UInt32, streamIDs: [String]?,
@@ -90,7 +90,7 @@ final class TrackRegistry: Sendable {
     track.core.attach(connection, transceiver)
   }
 
-  /// Takes note that transceivers send no track of the application's any more.
+  /// Records that transceivers send no track of the application's any more.
   func detach(where isGone: (UInt32) -> Bool) {
     let (gone, connection) = state.withLock { state in
       let gone = state.sent.filter { isGone($0.transceiver) }
@@ -106,7 +106,7 @@ final class TrackRegistry: Sendable {
     }
   }
 
-  /// Takes note that a transceiver sends nothing for now.
+  /// Records that a transceiver sends nothing for now.
   private func release(_ transceiver: UInt32) {
     let (track, connection) = state.withLock { state -> ((any SentTrack)?, PeerConnection?) in
       guard let index = state.sent.firstIndex(where: { $0.transceiver == transceiver }) else {
@@ -118,7 +118,7 @@ final class TrackRegistry: Sendable {
     if let connection { track?.core.detach(connection, transceiver) }
   }
 
-  /// Takes note of a call that was done.
+  /// Records a call that was done.
   func performed(_ call: PeerCall) {
     switch call {
     case .removeTrack(let id), .stopTransceiver(let id): detach { $0 == id }
@@ -139,7 +139,7 @@ final class TrackRegistry: Sendable {
   /// Hands media to the track that it came on.
   func deliver(_ media: ReceivedMedia) { receivedTrack(on: media.transceiver)?.take(media) }
 
-  /// Takes note of something that happened, and tells the delegate.
+  /// Records something that happened, and tells the delegate.
   func hear(_ news: PeerConnectionNews) {
     guard case .event(let event) = news else { return }
     switch event {
@@ -220,7 +220,7 @@ final class TrackRegistry: Sendable {
     detach { _ in true }
   }
 
-  /// Tells the delegate.
+  /// Notifies the delegate.
   private func tell(_ event: PeerConnectionEvent) {
     guard let (connection, delegate) = audience else { return }
     switch event {

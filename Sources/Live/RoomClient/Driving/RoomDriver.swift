@@ -28,7 +28,7 @@ final class RoomDriver: Sendable {
   private let state = Mutex(State())
   private let transports = RoomTransports()
   private let alarm: RoomAlarm
-  /// Makes the tracks of own media on connections, by number.
+  /// Creates the tracks of local media on connections, by number.
   let sources: LocalSources
   /// What connections behave like.
   private let base: PeerConfiguration
@@ -100,7 +100,7 @@ final class RoomDriver: Sendable {
     }
   }
 
-  /// Tells the application of an error that nobody waits for.
+  /// Notifies the application of an error that nobody waits for.
   func report(_ error: RoomError) { listener(.failed(error)) }
 
   func step(_ input: RoomInput) { state.withLock { step(input, &$0) } }

@@ -17,7 +17,7 @@ final class RoomLink: Sendable {
   let role: ConnectionRole
   private let sources: LocalSources
   private let report: @Sendable (RoomConnectionReport) -> Void
-  /// Tells the application of what is none of the room's.
+  /// Notifies the application of what is none of the room's.
   private let tell: @Sendable (RoomNews) -> Void
   private let audio: AudioSession?
   private let tellsStreams: Bool
@@ -32,7 +32,7 @@ final class RoomLink: Sendable {
   }
 
   private struct State {
-    /// Own media by number, with the transceiver that sends it.
+    /// Local media by number, with the transceiver that sends it.
     var sending: [(media: LocalMediaID, transceiver: UInt32)] = []
     /// What was reported to be received, by transceiver.
     var receiving: [UInt32: String] = [:]
@@ -40,7 +40,7 @@ final class RoomLink: Sendable {
     /// The transceivers that are muted, and those that have no slot.
     var muted: Set<UInt32> = []
     var silenced: Set<UInt32> = []
-    /// Whether the own stream was told, and the streams of others that were.
+    /// Whether the local stream was told, and the streams of others that were.
     var hasToldOwn = false
     var streams: [MediaStream] = []
     /// Whether senders say how loud they are (RFC 6464).
@@ -222,7 +222,8 @@ final class RoomLink: Sendable {
     }
   }
 
-  /// Applies an own description, or the one that is due; that it cannot be has a number of its own.
+  /// Applies a local description, or the one that is due; that it cannot be has a number of its
+  /// own.
   private func setLocal(_ offer: SessionDescription?) async throws(PeerError) {
     do throws(PeerError) {
       if let offer {
@@ -269,7 +270,7 @@ final class RoomLink: Sendable {
     if isNews { report(.receiving(mid: mid, transceiver: info.id)) }
   }
 
-  // MARK: Own media
+  // MARK: Local media
 
   private func attach(_ info: LocalMediaInfo) async throws(PeerError) {
     guard transceiver(sending: info.id) == nil, let track = sources.track(info.id) else { return }

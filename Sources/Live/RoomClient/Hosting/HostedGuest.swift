@@ -157,7 +157,8 @@ final class HostedGuest: Sendable {
   /// Whether a way is the one on which the participant is heard.
   func isHeard(on socket: WebSocket) -> Bool { state.withLock { $0.outbox.socket === socket } }
 
-  /// A way is over; gives the number of the loss, nil when the participant is heard on another one.
+  /// A way is over; returns the number of the loss, nil when the participant is heard on another
+  /// one.
   func lose(_ socket: WebSocket) -> Int? {
     state.withLock { state in
       if state.outbox.socket === socket {

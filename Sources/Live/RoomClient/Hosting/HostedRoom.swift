@@ -83,7 +83,7 @@ struct HostedRoom {
 
   // MARK: Coming and going
 
-  /// Lets somebody in; gives why not.
+  /// Lets somebody in; returns why not.
   mutating func enter(_ id: String, _ join: RoomJoin) -> (notices: [Notice], fault: RoomFault?) {
     guard members.count < HostedRoom.membersMaximum else {
       return ([], RoomFault(.joinRefused, "the room is full"))
@@ -120,8 +120,7 @@ struct HostedRoom {
 
   // MARK: Media
 
-  /// Takes what a participant offers, all of it; gives what has come and what has gone.
-  ///
+  /// Handles what a participant offers, all of it; returns what has come and what has gone.
   /// - Parameter number: gives numbers that were never used in this room.
   mutating func publish(
     _ offered: [RoomLocalMedia], of id: String, number: () -> UInt32
@@ -176,7 +175,7 @@ struct HostedRoom {
 
   // MARK: Wishes
 
-  /// Subscribes or unsubscribes; gives why not.
+  /// Subscribes or unsubscribes; returns why not.
   mutating func want(_ numbers: [UInt32], _ isWanted: Bool, of id: String) -> RoomFault? {
     guard let index = members.firstIndex(where: { $0.id == id }) else {
       return RoomFault(.invalidState, "the room was left")
@@ -208,7 +207,7 @@ struct HostedRoom {
     }
   }
 
-  /// Chooses a profile; gives why not.
+  /// Chooses a profile; returns why not.
   mutating func choose(_ profile: VideoProfile, _ number: UInt32, of id: String) -> RoomFault? {
     guard let index = members.firstIndex(where: { $0.id == id }),
       members[index].wanted.contains(number)

@@ -36,9 +36,8 @@ final class VoiceGate: Sendable {
   }
 
   /// Returns what the listener is sent of a block of a voice; nil: nothing.
-  ///
-  /// - Parameter level: what its sender says of it, in -dBov (RFC 6464); nil where the block was
-  ///   made up by the playout, which says nothing about who speaks.
+  /// - Parameter level: what its sender says of it, in -dBov (RFC 6464); nil if the block was made
+  ///   up by the playout, which says nothing about who speaks.
   func pass(_ block: AudioBlock, level: UInt8?, of media: UInt32, at now: Instant) -> AudioBlock? {
     state.withLock { state in
       let isExempt = state.exempt.contains(media)

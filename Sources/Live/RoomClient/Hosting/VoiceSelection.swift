@@ -32,7 +32,7 @@ struct VoiceSelection {
 
   init(count: Int) { self.count = max(0, count) }
 
-  /// Takes the level of a voice's next block in dBov; returns whether the holders changed.
+  /// Handles the level of a voice's next block in dBov; returns whether the holders changed.
   mutating func hear(_ level: Int, of media: UInt32, at now: Instant) -> Bool {
     let level = max(VoiceSelection.silence, min(0, Double(level)))
     let index: Int

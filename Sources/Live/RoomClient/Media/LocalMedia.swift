@@ -5,7 +5,7 @@ import MediaFiles
 import Room
 import Synchronization
 
-/// Own media: what is captured, and sent when a room publishes it.
+/// Local media: what is captured, and sent when a room publishes it.
 public final class LocalMedia: Sendable {
   private struct State {
     var session: VideoCaptureSession?
@@ -19,9 +19,9 @@ public final class LocalMedia: Sendable {
 
   /// What it was made of.
   public let options: LocalMediaOptions
-  /// The own video; nil: there is none.
+  /// The local video; nil: there is none.
   public let video: LocalVideo?
-  /// The own audio; nil: there is none.
+  /// The local audio; nil: there is none.
   public let audio: LocalAudio?
   private let state: Mutex<State>
   private let orientation: DeviceOrientation
@@ -29,8 +29,7 @@ public final class LocalMedia: Sendable {
   private let program: MediaProgram
   private let cameras: (@Sendable (CameraPosition) -> any VideoCapturer)?
 
-  /// Creates own media with a capturer, and audio of a source.
-  ///
+  /// Creates local media with a capturer, and audio of a source.
   /// - Parameters:
   ///   - capturer: what takes the video frames; nil makes the one that the options ask for.
   ///   - orientation: how the device is held, where the options turn frames by that.
@@ -72,9 +71,8 @@ public final class LocalMedia: Sendable {
     if let video { session?.feed(video.source) }
   }
 
-  /// Creates own media whose sources need no capturer: video frames and audio that the stack makes,
-  /// or that the application hands in.
-  ///
+  /// Creates local media whose sources need no capturer: video frames and audio that the stack
+  /// makes, or that the application hands in.
   /// - Parameters:
   ///   - video: nil: there is none.
   ///   - audio: nil: there is none.
@@ -125,14 +123,13 @@ public final class LocalMedia: Sendable {
   }
   /// Why the last switch by `position` failed; nil while all is well.
   public var failure: RoomError? { state.withLock { $0.failure } }
-  /// Whether the own video frames are shown as in a mirror.
+  /// Whether the local video frames are shown as in a mirror.
   public var isMirror: Bool { state.withLock { $0.isMirror } }
 
-  /// How loud the own audio was in the last 100 ms: 0 to 100, 0 before any.
+  /// How loud the local audio was in the last 100 ms: 0 to 100, 0 before any.
   public var audioLevel: Int { audio?.track.audioLevel?.percent ?? 0 }
 
-  /// Begins to capture; publishing does it by itself.
-  ///
+  /// Starts to capture; publishing does it by itself.
   /// - Throws: `RoomError` 1201 when the capturer does not start, 1202 when there is none.
   public func start() async throws(RoomError) {
     let (session, isStarted) = state.withLock { ($0.session, $0.isStarted) }
@@ -199,7 +196,7 @@ public final class LocalMedia: Sendable {
   /// Ends capturing, and returns when nothing more is captured.
   package func endCapturing() {
     let session = state.withLock { state in
-      // What needs no capturer goes on.
+      // What needs no capturer continues.
       if state.session != nil { state.isStarted = false }
       state.fileSound = nil
       return state.session
@@ -246,7 +243,7 @@ extension VideoFormat {
   }
 }
 
-/// What a room needs of own media: what it tells of it, and the track.
+/// What a room needs of local media: what it tells of it, and the track.
 final class LocalPart: Sendable {
   private struct State {
     var info: LocalMediaInfo

@@ -89,11 +89,11 @@ public final class LocalAudio: Sendable {
   private let options: LocalMediaOptions
   private let microphone = Mutex<AudioAttachment?>(nil)
 
-  /// Where own audio comes from.
+  /// Where local audio comes from.
   enum Origin {
     /// The application chose a source.
     case application
-    /// The audio session of a room, or the application where there is none.
+    /// The audio session of a room, or the application if there is none.
     case microphone
     /// The file of the options.
     case file
@@ -150,7 +150,7 @@ public final class LocalAudio: Sendable {
   }
 }
 
-/// Names of own tracks, which no two of a process share.
+/// Names of local tracks, which no two of a process share.
 enum LocalTrackNames {
   private static let last = Atomic(0)
   static var next: Int { last.wrappingAdd(1, ordering: .relaxed).newValue }

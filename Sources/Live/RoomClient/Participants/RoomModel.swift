@@ -65,7 +65,7 @@ final class RoomModel: Sendable {
     ).sorted()
   }
 
-  // MARK: Own media
+  // MARK: Local media
 
   func add(_ media: LocalMedia) {
     state.withLock { state in
@@ -96,7 +96,7 @@ final class RoomModel: Sendable {
 
   // MARK: What happens
 
-  /// Takes something that happened; gives what the application hears of it.
+  /// Takes something that happened; returns what the application hears of it.
   ///
   /// It is called while the room's step is carried out, so nothing here calls the room.
   func take(_ news: RoomNews) -> [RoomUpdate] {

@@ -99,7 +99,7 @@ public final class ScreenShare: Sendable {
     for continuation in waiting { continuation.resume() }
   }
 
-  /// Why sharing is over; nil while it goes on.
+  /// Why sharing is over; nil while it continues.
   public var ending: ExtensionErrorCode? { state.withLock { $0.ending } }
 
   /// Returns when the room ends sharing, or is gone.

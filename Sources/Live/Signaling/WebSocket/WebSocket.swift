@@ -44,7 +44,7 @@ package final class WebSocket: Sendable {
     channel.writeAndFlush(WebSocketCommand.message(message), promise: nil)
   }
 
-  /// Begins to close the connection, without waiting.
+  /// Starts to close the connection, without waiting.
   package func post(close code: WebSocketCloseCode, reason: String = "") {
     channel.writeAndFlush(WebSocketCommand.close(code, reason), promise: nil)
   }

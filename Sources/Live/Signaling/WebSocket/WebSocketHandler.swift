@@ -164,7 +164,7 @@ final class WebSocketHandler: ChannelDuplexHandler {
 
   // MARK: The end
 
-  /// Begins to close, and waits for the other side for a while.
+  /// Starts to close, and waits for the other side for a while.
   private func close(
     _ code: WebSocketCloseCode, _ reason: String, _ context: ChannelHandlerContext
   ) {

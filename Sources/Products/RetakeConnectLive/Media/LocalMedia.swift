@@ -2,11 +2,11 @@ import Live
 public import RetakeRTC
 import RoomClient
 
-/// Own media: what is captured, and sent once a room publishes it.
+/// Local media: what is captured, and sent once a room publishes it.
 public protocol LocalMedia: AnyObject, Sendable {
-  /// The own video.
+  /// The local video.
   var video: any LocalVideo { get }
-  /// The own audio.
+  /// The local audio.
   var audio: any LocalAudio { get }
   /// Which camera; setting it switches to another one.
   var position: AVCaptureDevice.Position { get set }
@@ -15,7 +15,7 @@ public protocol LocalMedia: AnyObject, Sendable {
   /// The level of the local audio, 0 to 100.
   var audioLevel: Int { get }
 
-  /// Begins to capture; publishing does it by itself.
+  /// Starts to capture; publishing does it by itself.
   func start() async throws
   /// The same; the closure gets what went wrong, nil when nothing did.
   func start(completion: @escaping ((any Error)?) -> Void)
@@ -71,7 +71,7 @@ extension LocalMedia {
   }
 }
 
-/// Own media over that of `RoomClient`.
+/// Local media over that of `RoomClient`.
 final class LocalMediaObject: LocalMedia {
   let core: RoomClient.LocalMedia
   let video: any LocalVideo

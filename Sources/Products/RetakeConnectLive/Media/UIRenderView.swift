@@ -13,8 +13,7 @@ public final class UIRenderView: Sendable {
   let core: RenderView
   private let screen: Screen
 
-  /// Makes a view of a place and a size.
-  ///
+  /// Creates a view of a place and a size.
   /// - Parameter renderer: draws the video frames, on the thread that has them; nil: nobody does.
   public init(frame: CGRect = .zero, renderer: (any RTCVideoRenderer)? = nil) {
     let screen = Screen(frame, renderer.map { ShownFrames($0) })

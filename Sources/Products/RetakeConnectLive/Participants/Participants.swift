@@ -116,7 +116,7 @@ final class RoomObjects: Sendable {
     }
   }
 
-  /// Own media that was published here, or that a shared screen is.
+  /// Local media that was published here, or that a shared screen is.
   func local(_ core: RoomClient.LocalMedia) -> LocalMediaObject {
     state.withLock { state in
       if let known = state.media.first(where: { $0.core === core }) { return known }

@@ -79,9 +79,9 @@ public final class AVAudioSession: Sendable {
     /// Takes bits.
     public init(rawValue: UInt) { self.rawValue = rawValue }
 
-    /// Others go on playing.
+    /// Others continue playing.
     public static let mixWithOthers = CategoryOptions(rawValue: 1)
-    /// Others go on more quietly.
+    /// Others continue more quietly.
     public static let duckOthers = CategoryOptions(rawValue: 2)
     /// Hands-free Bluetooth may be used.
     public static let allowBluetooth = CategoryOptions(rawValue: 4)
@@ -125,7 +125,7 @@ public final class AVAudioSession: Sendable {
     /// Takes bits.
     public init(rawValue: UInt) { self.rawValue = rawValue }
 
-    /// Others may go on; nobody else is interrupted on this system, so nobody is told.
+    /// Others may continue; nobody else is interrupted on this system, so nobody is told.
     public static let notifyOthersOnDeactivation = SetActiveOptions(rawValue: 1)
   }
 

@@ -102,7 +102,7 @@ public final class RTCAudioDeviceModule: Sendable {
     _ = try? audioSession?.deliver(chunk)
   }
 
-  /// Makes the session of a module that has none, of the machine's device.
+  /// Creates the session of a module that has none, of the machine's device.
   package func begin(in session: Session) {
     var policy = AudioSessionPolicy()
     policy.declaresMicrophoneUse = CaptureAccess.shared.isDeclared(.audio)

@@ -23,11 +23,11 @@ open class RPBroadcastSampleHandler {
   open func broadcastStarted(withSetupInfo setupInfo: [String: NSObject]?) {}
   /// It pauses: no buffers come.
   open func broadcastPaused() {}
-  /// It goes on.
+  /// It continues.
   open func broadcastResumed() {}
   /// Its user ended it.
   open func broadcastFinished() {}
-  /// Takes a buffer.
+  /// Handles a buffer.
   open func processSampleBuffer(
     _ sampleBuffer: CMSampleBuffer, with sampleBufferType: RPSampleBufferType
   ) {}

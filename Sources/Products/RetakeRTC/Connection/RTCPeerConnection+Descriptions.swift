@@ -6,7 +6,7 @@ import Wire
 
 // Descriptions and candidates, with completion handlers and awaited.
 extension RTCPeerConnection {
-  /// Makes an offer.
+  /// Creates an offer.
   ///
   /// `OfferToReceiveAudio` and `OfferToReceiveVideo` add a transceiver that receives when none
   /// does, or take the receiving from all (webrtc-pc section 4.4.3.2); `IceRestart` restarts ICE.
@@ -20,7 +20,7 @@ extension RTCPeerConnection {
     describe(.createOffer(iceRestart: restarts), completionHandler)
   }
 
-  /// Makes an answer to the peer's offer.
+  /// Creates an answer to the peer's offer.
   public func answer(
     for constraints: RTCMediaConstraints,
     completionHandler: @escaping (RTCSessionDescription?, (any Error)?) -> Void
@@ -28,7 +28,7 @@ extension RTCPeerConnection {
     describe(.createAnswer, completionHandler)
   }
 
-  /// Applies an own description and begins to gather.
+  /// Applies a local description and begins to gather.
   public func setLocalDescription(
     _ sdp: RTCSessionDescription, completionHandler: @escaping ((any Error)?) -> Void
   ) {
@@ -39,7 +39,7 @@ extension RTCPeerConnection {
     }
   }
 
-  /// Makes the description that is due, an offer or an answer, and applies it.
+  /// Creates the description that is due, an offer or an answer, and applies it.
   public func setLocalDescription(
     completionHandler: @escaping ((any Error)?) -> Void
   ) {
@@ -75,33 +75,33 @@ extension RTCPeerConnection {
     _ = try? connection.performAndWait(.addICECandidate(candidate.native))
   }
 
-  /// Takes candidates of the peer back; pairs of them that work go on.
+  /// Takes candidates of the peer back; pairs of them that work continue.
   public func remove(_ candidates: [RTCIceCandidate]) {
     _ = try? connection.performAndWait(.removeICECandidates(candidates.map(\.native)))
   }
 
   // MARK: Awaited
 
-  /// Makes an offer.
+  /// Creates an offer.
   public func offer(for constraints: RTCMediaConstraints) async throws -> RTCSessionDescription {
     try await withCheckedThrowingContinuation { continuation in
       offer(for: constraints) { continuation.resume(with: Self.result($0, $1)) }
     }
   }
 
-  /// Makes an answer to the peer's offer.
+  /// Creates an answer to the peer's offer.
   public func answer(for constraints: RTCMediaConstraints) async throws -> RTCSessionDescription {
     try await withCheckedThrowingContinuation { continuation in
       answer(for: constraints) { continuation.resume(with: Self.result($0, $1)) }
     }
   }
 
-  /// Applies an own description and begins to gather.
+  /// Applies a local description and begins to gather.
   public func setLocalDescription(_ sdp: RTCSessionDescription) async throws {
     try await done { setLocalDescription(sdp, completionHandler: $0) }
   }
 
-  /// Makes the description that is due, an offer or an answer, and applies it.
+  /// Creates the description that is due, an offer or an answer, and applies it.
   public func setLocalDescription() async throws {
     try await done { setLocalDescription(completionHandler: $0) }
   }

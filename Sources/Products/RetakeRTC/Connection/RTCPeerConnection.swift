@@ -102,7 +102,7 @@ public final class RTCPeerConnection: Sendable {
     return (try? connection.performAndWait(call)) != nil
   }
 
-  /// The pending or else current own description with the candidates gathered so far.
+  /// The pending or else current local description with the candidates gathered so far.
   public var localDescription: RTCSessionDescription? { description(.localDescription) }
   /// The pending or else current description of the peer.
   public var remoteDescription: RTCSessionDescription? {

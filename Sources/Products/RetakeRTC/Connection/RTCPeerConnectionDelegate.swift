@@ -17,10 +17,10 @@ public protocol RTCPeerConnectionDelegate: AnyObject {
   /// The gathering of candidates is in another state.
   func peerConnection(
     _ peerConnection: RTCPeerConnection, didChange newState: RTCIceGatheringState)
-  /// An own candidate is to be signaled.
+  /// A local candidate is to be signaled.
   func peerConnection(
     _ peerConnection: RTCPeerConnection, didGenerate candidate: RTCIceCandidate)
-  /// Own candidates that were signaled are gone.
+  /// Local candidates that were signaled are gone.
   func peerConnection(
     _ peerConnection: RTCPeerConnection, didRemove candidates: [RTCIceCandidate])
   /// The other side made a data channel.

@@ -27,7 +27,7 @@ public final class RTCPeerConnectionFactory: Sendable {
   private let microphone: MediaSource
   private let encoders: EncoderFactory?
   private let decoders: DecoderFactory?
-  /// The audio device, where there is one.
+  /// The audio device, if there is one.
   let lines: AudioLines?
   private let usesDefaultCamera: Bool
   private let chosenQueue = Mutex(DispatchQueue(label: "RetakeRTC.signaling"))
@@ -137,8 +137,8 @@ public final class RTCPeerConnectionFactory: Sendable {
 
   // MARK: Connections
 
-  /// Makes a connection; nil when the configuration asks for something that cannot be had, or when
-  /// the system refuses a thread.
+  /// Creates a connection; nil when the configuration asks for something that cannot be had, or
+  /// when the system refuses a thread.
   ///
   /// The constraints of a connection mean nothing any more; those of an offer do.
   public func peerConnection(
@@ -159,8 +159,8 @@ public final class RTCPeerConnectionFactory: Sendable {
     return make(in: session, native, values, delegate)
   }
 
-  /// Makes a connection without constraints, in the form from before a connection could be refused:
-  /// where the other gives nil, this one gives a connection that is closed.
+  /// Creates a connection without constraints, in the form from before a connection could be
+  /// refused: where the other gives nil, this one gives a connection that is closed.
   public func peerConnection(
     with configuration: RTCConfiguration, constraints: RTCMediaConstraints?,
     delegate: (any RTCPeerConnectionDelegate)?
@@ -189,22 +189,22 @@ public final class RTCPeerConnectionFactory: Sendable {
 
   // MARK: Media
 
-  /// Makes a source of audio: the microphone that the factory was made with.
+  /// Creates a source of audio: the microphone that the factory was made with.
   public func audioSource(with constraints: RTCMediaConstraints?) -> RTCAudioSource {
     RTCAudioSource(microphone, lines)
   }
 
-  /// Makes a track of a source of audio.
+  /// Creates a track of a source of audio.
   public func audioTrack(with source: RTCAudioSource, trackId: String) -> RTCAudioTrack {
     RTCAudioTrack(source, trackId: trackId)
   }
 
-  /// Makes a track of the factory's microphone.
+  /// Creates a track of the factory's microphone.
   public func audioTrack(withTrackId trackId: String) -> RTCAudioTrack {
     audioTrack(with: audioSource(with: nil), trackId: trackId)
   }
 
-  /// Makes a source of video frames, which a capturer fills.
+  /// Creates a source of video frames, which a capturer fills.
   ///
   /// That of a factory made without arguments has the machine's camera while nobody fills it.
   public func videoSource() -> RTCVideoSource {
@@ -213,17 +213,17 @@ public final class RTCPeerConnectionFactory: Sendable {
     return source
   }
 
-  /// Makes a source of video frames; of a screen, clarity counts more than motion.
+  /// Creates a source of video frames; of a screen, clarity counts more than motion.
   public func videoSource(forScreenCast isScreenCast: Bool) -> RTCVideoSource {
     RTCVideoSource(forScreenCast: isScreenCast)
   }
 
-  /// Makes a track of a source of video frames.
+  /// Creates a track of a source of video frames.
   public func videoTrack(with source: RTCVideoSource, trackId: String) -> RTCVideoTrack {
     RTCVideoTrack(source, trackId: trackId)
   }
 
-  /// Makes a stream without tracks.
+  /// Creates a stream without tracks.
   public func mediaStream(withStreamId streamId: String) -> RTCMediaStream {
     RTCMediaStream(streamId: streamId)
   }

@@ -114,7 +114,7 @@ extension RTCDataChannel: Hashable {
 }
 
 extension RTCPeerConnection {
-  /// Makes a data channel; nil when the configuration contradicts itself, the stream is taken, or
+  /// Creates a data channel; nil when the configuration contradicts itself, the stream is taken, or
   /// the connection is closed.
   public func dataChannel(
     forLabel label: String, configuration: RTCDataChannelConfiguration

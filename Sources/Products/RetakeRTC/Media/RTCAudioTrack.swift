@@ -6,7 +6,7 @@ import Wire
 /// Where the audio of a track comes from: the microphone of the factory, or the peer.
 public final class RTCAudioSource: RTCMediaSource {
   nonisolated let mediaSource: MediaSource?
-  /// The audio device that gives it, where there is one.
+  /// The audio device that gives it, if there is one.
   nonisolated let lines: AudioLines?
   nonisolated private let gain = Mutex(1.0)
 
@@ -49,7 +49,7 @@ public final class RTCAudioTrack: RTCMediaStreamTrack {
     super.init(TrackCore(id: trackId, kind: .audio, source: source.mediaSource ?? .application))
   }
 
-  /// Makes a received track.
+  /// Creates a received track.
   nonisolated init(received trackId: String, at inlet: TrackCore.Place) {
     source = RTCAudioSource(received: inlet)
     super.init(TrackCore(id: trackId, kind: .audio, received: inlet))

@@ -36,7 +36,7 @@ public enum RTCSourceState: Int, Sendable {
 
 /// Where the media of a track comes from: an `RTCAudioSource` or an `RTCVideoSource`.
 @RTCMediaObjects public class RTCMediaSource {
-  /// The track of a peer that it belongs to; nil for an own source.
+  /// The track of a peer that it belongs to; nil for a local source.
   nonisolated let inlet: TrackCore.Place?
 
   nonisolated init(received inlet: TrackCore.Place?) { self.inlet = inlet }

@@ -26,13 +26,13 @@ final class TrackCore: Sendable {
 
   let id: String
   let kind: MediaKind
-  /// Where the media of an own track comes from.
+  /// Where the media of a local track comes from.
   let source: MediaSource?
   /// Where a received track comes in.
   let inlet: Place?
   private let state = Mutex(State())
 
-  /// Makes an own track.
+  /// Creates a local track.
   init(id: String, kind: MediaKind, source: MediaSource) {
     self.id = id
     self.kind = kind
@@ -40,7 +40,7 @@ final class TrackCore: Sendable {
     inlet = nil
   }
 
-  /// Makes a received track.
+  /// Creates a received track.
   init(id: String, kind: MediaKind, received inlet: Place) {
     self.id = id
     self.kind = kind

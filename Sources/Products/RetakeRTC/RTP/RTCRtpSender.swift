@@ -19,7 +19,7 @@ public final class RTCRtpSender: Sendable {
   /// Names the sender in its connection.
   public var senderId: String { "sender\(transceiver)" }
 
-  /// Presses keys of a telephone in the place of its audio; nil where it sends video frames.
+  /// Presses keys of a telephone in the place of its audio; nil if it sends video frames.
   public var dtmfSender: RTCDtmfSender? {
     kind == .audio ? RTCDtmfSender(transceiver, of: connection) : nil
   }

@@ -75,14 +75,14 @@ extension RTCPeerConnection {
     report(nil, completionHandler)
   }
 
-  /// Gives what a sender sends, with everything that its statistics refer to.
+  /// Returns what a sender sends, with everything that its statistics refer to.
   public func statistics(
     for sender: RTCRtpSender, completionHandler: @escaping (RTCStatisticsReport) -> Void
   ) {
     report(.sender(transceiver: sender.transceiver), completionHandler)
   }
 
-  /// Gives what a receiver receives, with everything that its statistics refer to.
+  /// Returns what a receiver receives, with everything that its statistics refer to.
   public func statistics(
     for receiver: RTCRtpReceiver,
     completionHandler: @escaping (RTCStatisticsReport) -> Void

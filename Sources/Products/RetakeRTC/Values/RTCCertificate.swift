@@ -11,8 +11,7 @@ public final class RTCCertificate: Sendable {
 
   init(_ native: PeerCertificate) { self.native = native }
 
-  /// Makes a certificate; nil when the parameters ask for one that cannot be made.
-  ///
+  /// Creates a certificate; nil when the parameters ask for one that cannot be made.
   /// - Parameter params: `name`, `ECDSA` (the default) or `RSASSA-PKCS1-v1_5`; `expires`, after how
   ///   many seconds, at most a year.
   public static func generate(withParams params: [AnyHashable: Any]) -> RTCCertificate? {

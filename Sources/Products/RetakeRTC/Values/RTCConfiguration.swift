@@ -9,7 +9,7 @@ public enum RTCIceTransportPolicy: Int, Sendable {
   case none
   /// Only what TURN servers relay.
   case relay
-  /// All but those of own addresses; a connection cannot be made with it.
+  /// All but those of local addresses; a connection cannot be made with it.
   case noHost
   /// Every candidate.
   case all
@@ -58,7 +58,7 @@ public enum RTCContinualGatheringPolicy: Int, Sendable {
   case gatherContinually
 }
 
-/// The key of the own certificate, numbered as in the Objective-C header.
+/// The key of the local certificate, numbered as in the Objective-C header.
 public enum RTCEncryptionKeyType: Int, Sendable {
   /// RSA with 2048 bits.
   case RSA
@@ -129,7 +129,7 @@ public final class RTCConfiguration {
   public var tcpCandidatePolicy = RTCTcpCandidatePolicy.enabled
   /// How long candidates are gathered.
   public var continualGatheringPolicy = RTCContinualGatheringPolicy.gatherOnce
-  /// The key of the own certificate.
+  /// The key of the local certificate.
   public var keyType = RTCEncryptionKeyType.ECDSA
   /// How several streams are described.
   public var sdpSemantics = RTCSdpSemantics.unifiedPlan

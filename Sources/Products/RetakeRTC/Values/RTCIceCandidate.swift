@@ -9,7 +9,7 @@ public final class RTCIceCandidate: Sendable, CustomStringConvertible {
   /// `candidate:...` (RFC 8839 section 5.1).
   public let sdp: String
 
-  /// Creates a candidate as it came by signaling; the text is checked when it is added.
+  /// Creates a candidate as received by signaling; the text is checked when it is added.
   public init(sdp: String, sdpMLineIndex: Int32, sdpMid: String?) {
     self.sdp = sdp
     self.sdpMLineIndex = sdpMLineIndex

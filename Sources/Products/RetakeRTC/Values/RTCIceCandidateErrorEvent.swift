@@ -2,7 +2,7 @@ import Peer
 
 /// A server that gave no candidate.
 public final class RTCIceCandidateErrorEvent: Sendable {
-  /// The own address from which the server was asked; empty when it was not.
+  /// The local address from which the server was asked; empty when it was not.
   public let address: String
   /// The own port; 0 when the server was not asked.
   public let port: Int32

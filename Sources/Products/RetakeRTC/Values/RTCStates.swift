@@ -8,9 +8,9 @@ import SDP
 public enum RTCSignalingState: Int, Sendable {
   /// No exchange is under way.
   case stable
-  /// An own offer waits for its answer.
+  /// A local offer waits for its answer.
   case haveLocalOffer
-  /// An own provisional answer was given.
+  /// A local provisional answer was given.
   case haveLocalPrAnswer
   /// The peer's offer waits for its answer.
   case haveRemoteOffer
@@ -94,7 +94,7 @@ public enum RTCPeerConnectionState: Int, Sendable {
   }
 }
 
-/// The gathering of own candidates (W3C RTCIceGatheringState), numbered as in the Objective-C
+/// The gathering of local candidates (W3C RTCIceGatheringState), numbered as in the Objective-C
 /// header.
 public enum RTCIceGatheringState: Int, Sendable {
   /// Nothing is gathered yet.

@@ -3,7 +3,7 @@ import Media
 import Peer
 import Synchronization
 
-/// The camera of the machine for a source that nobody else fills, or black pictures where there is
+/// The camera of the machine for a source that nobody else fills, or black pictures if there is
 /// none: it runs while a track of the source is sent.
 final class DefaultCamera: Sendable {
   private struct State {

@@ -13,11 +13,10 @@ public final class RTCCameraVideoCapturer: RTCVideoCapturer {
     device.formats
   }
 
-  /// Begins to capture; a capture that runs ends.
+  /// Starts to capture; a capture that runs ends.
   ///
   /// Who has not been asked for the camera yet is asked now. It fails where the camera is refused,
   /// or where the application has an `Info.plist` that does not say what the camera is for.
-  ///
   /// - Parameters:
   ///   - fps: how many frames of those of the format are handed on at most.
   ///   - completionHandler: told on the capturer's thread whether it began.

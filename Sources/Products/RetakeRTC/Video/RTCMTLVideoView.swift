@@ -34,7 +34,7 @@ public final class RTCMTLVideoView: RTCVideoRenderer, Sendable {
 
   private let state: Mutex<State>
 
-  /// Makes a view of a place and a size, in pixels.
+  /// Creates a view of a place and a size, in pixels.
   public init(frame: CGRect = .zero) { state = Mutex(State(frame: frame)) }
 
   /// Whether views can be made; they can.
@@ -103,7 +103,7 @@ public final class RTCMTLVideoView: RTCVideoRenderer, Sendable {
 
   // MARK: RTCVideoRenderer
 
-  /// Tells the delegate.
+  /// Notifies the delegate.
   public func setSize(_ size: CGSize) {
     delegate?.videoView(self, didChangeVideoSize: size)
   }

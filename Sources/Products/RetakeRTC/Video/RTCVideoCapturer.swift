@@ -2,7 +2,7 @@ import Peer
 
 /// Who takes the frames of a capturer: a source, or a filter before it.
 public protocol RTCVideoCapturerDelegate: AnyObject {
-  /// Takes a frame, on the capturer's thread.
+  /// Handles a frame, on the capturer's thread.
   func capturer(_ capturer: RTCVideoCapturer, didCapture frame: RTCVideoFrame)
 }
 

@@ -2,9 +2,9 @@ public import Foundation
 import Live
 import Media
 
-/// Takes what an encoder made; whether it was sent.
+/// Handles what an encoder made; whether it was sent.
 public typealias RTCVideoEncoderCallback = (RTCEncodedImage, (any RTCCodecSpecificInfo)?) -> Bool
-/// Takes what a decoder made.
+/// Handles what a decoder made.
 public typealias RTCVideoDecoderCallback = (RTCVideoFrame) -> Void
 
 /// An encoder of the application's; called on the loop's thread.
@@ -52,7 +52,7 @@ public protocol RTCVideoDecoder: AnyObject {
 
 /// Makes encoders of the application's.
 public protocol RTCVideoEncoderFactory: AnyObject {
-  /// Makes an encoder; nil leaves the codec to the library.
+  /// Creates an encoder; nil leaves the codec to the library.
   func createEncoder(_ info: RTCVideoCodecInfo) -> (any RTCVideoEncoder)?
   /// What it encodes.
   func supportedCodecs() -> [RTCVideoCodecInfo]
@@ -60,7 +60,7 @@ public protocol RTCVideoEncoderFactory: AnyObject {
 
 /// Makes decoders of the application's.
 public protocol RTCVideoDecoderFactory: AnyObject {
-  /// Makes a decoder; nil leaves the codec to the library.
+  /// Creates a decoder; nil leaves the codec to the library.
   func createDecoder(_ info: RTCVideoCodecInfo) -> (any RTCVideoDecoder)?
   /// What it decodes.
   func supportedCodecs() -> [RTCVideoCodecInfo]

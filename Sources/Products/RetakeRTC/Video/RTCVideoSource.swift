@@ -4,9 +4,9 @@ import Peer
 import Synchronization
 import Wire
 
-/// Where the video frames of own tracks come from: whatever calls `capturer(_:didCapture:)`, or
-/// the camera of the machine where a factory made without arguments made the source and nobody
-/// else fills it.
+/// Where the video frames of local tracks come from: whatever calls `capturer(_:didCapture:)`, or
+/// the camera of the machine where a factory made without arguments made the source and nobody else
+/// fills it.
 public final class RTCVideoSource: RTCMediaSource, RTCVideoCapturerDelegate {
   private struct Feed: Sendable {
     weak var track: RTCVideoTrack?
@@ -145,7 +145,7 @@ struct OutputFormat: Sendable {
     return true
   }
 
-  /// An upright frame cut and made smaller; nil where it stays as it is.
+  /// An upright frame cut and made smaller; nil if it stays as it is.
   func cut(_ frame: VideoFrame) -> VideoFrame? {
     let (columns, rows) = (frame.displayWidth, frame.displayHeight)
     let wanted = rows > columns ? (width: height, height: width) : (width: width, height: height)

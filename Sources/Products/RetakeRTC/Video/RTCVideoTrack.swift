@@ -18,7 +18,7 @@ public final class RTCVideoTrack: RTCMediaStreamTrack {
     core.onOutlets { [weak source] place, isSent in source?.outletChanged(place, isSent: isSent) }
   }
 
-  /// Makes a received track.
+  /// Creates a received track.
   nonisolated init(received trackId: String, at inlet: TrackCore.Place) {
     source = RTCVideoSource(received: inlet)
     super.init(TrackCore(id: trackId, kind: .video, received: inlet))

@@ -22,11 +22,11 @@ package struct AdaptiveBitrate: CongestionController {
 
   package var target: UInt64 { UInt64(bounds.clamp(estimate)) }
 
-  /// The rate at which packets arrived of late, in bits per second; nil before enough of them did.
+  /// The rate at which packets arrived recently, in bits per second; nil before enough of them did.
   var arrivalRate: Double? { arrivals.bitrate }
 
-  /// What the path carries, in bits per second, where it proved to be full of late; nil where that
-  /// is not known to be less than what may be tried.
+  /// What the path carries, in bits per second, where it proved to be full recently; nil if that is
+  /// not known to be less than what may be tried.
   ///
   /// What cannot be made smaller has to keep below it, though not below the target of encoders:
   /// that one begins low, and has a highest value whatever the path carries.

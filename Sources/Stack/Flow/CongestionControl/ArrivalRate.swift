@@ -1,6 +1,6 @@
 import DequeModule
 
-/// The rate at which packets arrived at the peer of late, by the peer's clock.
+/// The rate at which packets arrived at the peer recently, by the peer's clock.
 struct ArrivalRate: Sendable {
   /// The time over which the rate is measured, in units of 250 µs.
   private static let windowTicks: Int64 = 2000

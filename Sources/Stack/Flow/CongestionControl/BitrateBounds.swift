@@ -24,7 +24,7 @@ struct BitrateBounds: Sendable {
     self.maximum = max(BitrateBounds.bounded(maximum), self.minimum)
   }
 
-  /// Takes the peer's own estimate.
+  /// Handles the peer's own estimate.
   mutating func set(remoteMaximum: UInt64) { self.remoteMaximum = Double(remoteMaximum) }
 
   /// The rate nearest to one that may be tried.

@@ -14,12 +14,12 @@ package protocol CongestionController: Sendable {
   mutating func setLimits(start: UInt64, maximum: UInt64, minimum: UInt64?)
   /// Takes the path to carry this, in bits per second, until reports say otherwise.
   mutating func setEstimate(_ bitrate: UInt64)
-  /// Takes note of a packet sent with a transport-wide sequence number, extended to 64 bits.
+  /// Records a packet sent with a transport-wide sequence number, extended to 64 bits.
   mutating func packetSent(_ transportSequence: Int64, bytes: Int, at now: Instant)
-  /// Takes the arrival times that the peer reports.
+  /// Handles the arrival times that the peer reports.
   mutating func receive(_ feedback: TransportFeedback, at now: Instant)
-  /// Takes the peer's own estimate (REMB), in bits per second.
+  /// Handles the peer's own estimate (REMB), in bits per second.
   mutating func receive(maximumBitrate: UInt64, at now: Instant)
-  /// Takes the share of packets lost since the last report, in 1/256.
+  /// Handles the share of packets lost since the last report, in 1/256.
   mutating func receive(fractionLost: UInt8, at now: Instant)
 }

@@ -40,7 +40,7 @@ struct DelayTrend: Sendable {
   private var overuseCount = 0
   private var lastThresholdUpdate: Double?
 
-  /// Takes a packet that arrived, in the order of sending.
+  /// Handles a packet that arrived, in the order of sending.
   mutating func receive(_ packet: SentLog.Acknowledged) {
     guard var group = current else {
       current = Group(

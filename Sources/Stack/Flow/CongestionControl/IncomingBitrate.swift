@@ -21,7 +21,7 @@ struct IncomingBitrate {
     self.bytes += bytes
   }
 
-  /// Takes the share of packets lost since the last report, in 1/256.
+  /// Handles the share of packets lost since the last report, in 1/256.
   mutating func receive(fractionLost: UInt8) { self.fractionLost = fractionLost }
 
   /// The estimate in bits per second over the time since the last one; nil when nothing came.

@@ -1,4 +1,4 @@
-/// The share of packets that the path lost of late.
+/// The share of packets that the path lost recently.
 struct LossFraction: Sendable {
   /// So many packets must have been told of before their share counts.
   private static let fewest = 20
@@ -18,6 +18,6 @@ struct LossFraction: Sendable {
     self.missing = 0
   }
 
-  /// Takes the share that a receiver report tells, in 1/256 (RFC 3550 section 6.4.1).
+  /// Handles the share that a receiver report tells, in 1/256 (RFC 3550 section 6.4.1).
   mutating func receive(_ fraction: UInt8) { value = Double(fraction) / 256 }
 }

@@ -21,11 +21,10 @@ struct PathCapacity: Sendable {
     cutAt.map { now - $0 >= PathCapacity.cutSpacing } ?? true
   }
 
-  /// Takes note that the path is full.
-  ///
+  /// Records that the path is full.
   /// - Parameters:
   ///   - estimate: what it was taken to carry.
-  ///   - arrivalRate: what arrives; nil where that is not known.
+  ///   - arrivalRate: what arrives; nil if that is not known.
   mutating func cut(from estimate: Double, arrivalRate: Double?, at now: Instant) {
     fullAt = min(arrivalRate ?? estimate, estimate)
     carriedAtCut = PathCapacity.drainingShare * (arrivalRate ?? estimate)

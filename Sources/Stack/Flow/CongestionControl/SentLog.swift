@@ -32,7 +32,7 @@ struct SentLog: Sendable {
   private var newestReported: Int64 = -1
   private var reference: Int64?
 
-  /// Takes note of a packet.
+  /// Records a packet.
   mutating func append(_ sequence: Int64, bytes: Int, at now: Instant) {
     if entries.isEmpty { entries = [Entry](repeating: Entry(), count: SentLog.capacity) }
     entries[place(sequence)] = Entry(

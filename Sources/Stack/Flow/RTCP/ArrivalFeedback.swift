@@ -16,7 +16,7 @@ struct ArrivalFeedback {
   /// The bit rate that the peer was told, in bits per second; nil before it was.
   var reportedBitrate: UInt64? { bitrate.latest }
 
-  /// Takes note of a packet with a transport-wide sequence number.
+  /// Records a packet with a transport-wide sequence number.
   mutating func receive(_ sequence: UInt16, ssrc: UInt32, arrival: Instant, at now: Instant) {
     log.receive(sequence, arrival: arrival, at: now)
     newestSSRC = ssrc
@@ -27,10 +27,10 @@ struct ArrivalFeedback {
     bitrate.receive(bytes: bytes, at: arrival)
   }
 
-  /// Takes the share of packets lost since the last report, in 1/256.
+  /// Handles the share of packets lost since the last report, in 1/256.
   mutating func receive(fractionLost: UInt8) { bitrate.receive(fractionLost: fractionLost) }
 
-  /// Makes the feedbacks for what has arrived since the last ones.
+  /// Creates the feedbacks for what has arrived since the last ones.
   mutating func takeReports(senderSSRC: UInt32) -> [TransportFeedback] {
     log.report(senderSSRC: senderSSRC, mediaSSRC: newestSSRC)
   }

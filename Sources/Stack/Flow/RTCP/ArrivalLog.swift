@@ -29,7 +29,7 @@ struct ArrivalLog {
   /// When a step is wanted only to report arrivals.
   var deadline: Instant? { due.map { $0 + ArrivalLog.slack } }
 
-  /// Takes note of an arrival.
+  /// Records an arrival.
   mutating func receive(_ wireSequence: UInt16, arrival: Instant, at now: Instant) {
     if times.isEmpty {
       times = Array(repeating: (.min, 0), count: Int(ArrivalLog.capacity))
@@ -45,7 +45,7 @@ struct ArrivalLog {
     if newCount >= ArrivalLog.reportedAtMost { due = min(due ?? now, now) }
   }
 
-  /// Makes the feedbacks for what has arrived since the last ones.
+  /// Creates the feedbacks for what has arrived since the last ones.
   mutating func report(senderSSRC: UInt32, mediaSSRC: UInt32) -> [TransportFeedback] {
     due = nil
     isBusy = newCount > ArrivalLog.busyCount

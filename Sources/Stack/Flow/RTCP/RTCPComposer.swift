@@ -18,10 +18,9 @@ struct RTCPComposer {
   }
 
   /// Sender reports, or a receiver report where nothing is sent; names; an extended report.
-  ///
   /// - Parameters:
   ///   - blocks: what is reported on the peer's sources; the first report takes them.
-  ///   - reference: the time that the peer answers with its delay; nil where nothing is received.
+  ///   - reference: the time that the peer answers with its delay; nil if nothing is received.
   func reports(
     _ senders: [SenderReport], _ blocks: [ReportBlock], localSSRC: UInt32,
     receives: Bool, reference: UInt64, _ answers: [ExtendedReport.DelayBlock]

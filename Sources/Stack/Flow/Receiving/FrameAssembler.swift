@@ -90,13 +90,13 @@ struct FrameAssembler {
     return sequence <= floor
   }
 
-  /// Whether a frame goes on that depends on no frame of those that are missing before it, as far
+  /// Whether a frame continues that depends on no frame of those that are missing before it, as far
   /// as its packets tell.
   private let passesGaps: Bool
 
   init(passesGaps: Bool = false) { self.passesGaps = passesGaps }
 
-  /// Takes a packet that is neither late nor a duplicate; gives the frame that it completes.
+  /// Handles a packet that is neither late nor a duplicate; returns the frame that it completes.
   mutating func insert(_ packet: Packet, at now: Instant) -> [AssembledFrame] {
     let sequence = packet.sequence
     if slots.isEmpty {

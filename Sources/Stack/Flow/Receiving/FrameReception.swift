@@ -30,7 +30,7 @@ struct FrameReception {
     set { missing.canRequest = newValue }
   }
 
-  /// Takes a packet; gives the frames that it completes, nil when it comes too late.
+  /// Handles a packet; returns the frames that it completes, nil when it comes too late.
   mutating func insert(_ packet: FrameAssembler.Packet, at now: Instant)
     -> [FrameAssembler.AssembledFrame]?
   {
@@ -86,7 +86,7 @@ struct FrameReception {
     missing.settle(through: last)
   }
 
-  /// Takes note that nothing more comes.
+  /// Records that nothing more comes.
   mutating func end() { missing.removeAll() }
 }
 

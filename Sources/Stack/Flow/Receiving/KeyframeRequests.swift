@@ -11,10 +11,10 @@ struct KeyframeRequests {
   private var lastAt: Instant?
   private var number: UInt8 = 0
 
-  /// Notes that a decoder needs a key frame.
+  /// Records that a decoder needs a key frame.
   mutating func want() { isWanted = true }
 
-  /// Notes that one came, or that none can come.
+  /// Records that one came, or that none can come.
   mutating func settle() { isWanted = false }
 
   /// A demand in the form that was agreed on, a picture loss (RFC 4585 section 6.3.1) or else a

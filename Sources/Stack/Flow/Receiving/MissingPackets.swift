@@ -22,7 +22,7 @@ struct MissingPackets {
   static let limit = 1000
   /// How often a packet is asked for before it is given up.
   static let maximumTries = 10
-  /// After this time and a few tries the video frame had better go on with a key frame.
+  /// After this time and a few tries the video frame had better continue with a key frame.
   static let longestWait = Interval.seconds(2)
   static let fewestTries = 3
   /// So many newer packets, or so much time, show that a packet is lost and not only late.
@@ -46,7 +46,7 @@ struct MissingPackets {
   /// The oldest packet that is missing.
   var oldest: Int64? { entries.first?.sequence }
 
-  /// Takes note of a packet; false when too many are missing to go on.
+  /// Records a packet; false when too many are missing to continue.
   mutating func receive(_ sequence: Int64, at now: Instant) -> Bool {
     guard let newest else {
       self.newest = sequence
@@ -83,7 +83,7 @@ struct MissingPackets {
     due = nil
   }
 
-  /// Gives what has to be done now; what is asked for comes up again after `spacing`.
+  /// Returns what has to be done now; what is asked for comes up again after `spacing`.
   mutating func demand(at now: Instant, spacing: Interval) -> Demand {
     var demand = Demand()
     guard let due, due <= now else { return demand }

@@ -72,7 +72,7 @@ struct ReceiveStream {
     reports.acceptJump()
   }
 
-  /// Takes note that the source sends no more.
+  /// Records that the source sends no more.
   mutating func end() {
     hasEnded = true
     videoFrames.end()
@@ -85,12 +85,12 @@ struct ReceiveStream {
   /// Learns the source of its retransmissions.
   mutating func learn(rtxSSRC: UInt32?) { self.rtxSSRC = rtxSSRC }
 
-  /// Notes that a decoder needs a key frame.
+  /// Records that a decoder needs a key frame.
   mutating func wantKeyframe() { keyframeRequests.want() }
 
   // MARK: - Packets
 
-  /// Takes a packet of the media source itself.
+  /// Handles a packet of the media source itself.
   mutating func receive(
     _ packet: Packet, at now: Instant, into outbox: inout Outbox<MediaFlow.Output>
   ) {
@@ -105,7 +105,7 @@ struct ReceiveStream {
     take(packet, sequence, payload: header.payload, at: now, into: &outbox)
   }
 
-  /// Takes a packet of the retransmission source.
+  /// Handles a packet of the retransmission source.
   mutating func receiveRetransmission(
     _ packet: Packet, at now: Instant, into outbox: inout Outbox<MediaFlow.Output>
   ) {
@@ -145,7 +145,7 @@ struct ReceiveStream {
     if let codec { deliver(codec, at: now, into: &outbox) }
   }
 
-  /// Takes note of a packet with a payload type that was not agreed on: it is there, but no use.
+  /// Records a packet with a payload type that was not agreed on: it is there, but no use.
   mutating func receiveUnusable(_ header: RTPHeader, arrival: Instant, at now: Instant) {
     counters.packetsDiscarded += 1
     guard
@@ -157,7 +157,7 @@ struct ReceiveStream {
       at: now)
   }
 
-  /// Counts a packet whose payload cannot be read; gives its number when it is news.
+  /// Counts a packet whose payload cannot be read; returns its number when it is news.
   @discardableResult
   mutating func receiveSealed(_ header: RTPHeader, clockRate: UInt32, arrival: Instant) -> Int64? {
     self.clockRate = clockRate
@@ -293,7 +293,7 @@ struct ReceiveStream {
     return requested
   }
 
-  /// Takes note of a request for lost packets that was sent.
+  /// Records a request for lost packets that was sent.
   mutating func countNACK() { counters.nackCount += 1 }
 
   /// Whether a decoder waits for a key frame, and none is on its way.
@@ -321,7 +321,7 @@ struct ReceiveStream {
   /// A report block on the media source out of turn.
   func reportBlock(at now: Instant) -> ReportBlock? { reports.block(on: ssrc, at: now) }
 
-  /// Takes the source's own report.
+  /// Handles the source's own report.
   mutating func receive(_ report: SenderReport, at arrival: Instant) {
     reports.receive(report, at: arrival)
     var remote = counters.remote ?? RemoteOutboundCounters()
@@ -334,7 +334,7 @@ struct ReceiveStream {
     counters.remote = remote
   }
 
-  /// Takes a round trip that was measured by extended reports.
+  /// Handles a round trip that was measured by extended reports.
   mutating func receive(roundTrip: Interval) {
     guard counters.remote != nil else { return }
     counters.remote?.roundTripTime = roundTrip.seconds

@@ -57,7 +57,7 @@ struct ReceiveStreams {
     all.indices.filter { all[$0].kind == .video && !all[$0].hasEnded }.map { all[$0].ssrc }
   }
 
-  /// Takes over what sections agreed on; the streams of sections that are gone end.
+  /// Applies what sections agreed on; the streams of sections that are gone end.
   mutating func configure(_ agreement: FlowAgreement, into outbox: inout Outbox<Output>) {
     for index in all.indices.reversed() {
       if let section = agreement.section(all[index].mid) {
@@ -193,7 +193,7 @@ struct ReceiveStreams {
 
   // MARK: - Packets
 
-  /// Takes a packet whose payload was agreed on.
+  /// Handles a packet whose payload was agreed on.
   mutating func receive(
     _ packet: ReceiveStream.Packet, _ place: Place, at now: Instant,
     into outbox: inout Outbox<Output>
@@ -205,7 +205,7 @@ struct ReceiveStreams {
     }
   }
 
-  /// Takes note of a packet with a payload type that was not agreed on.
+  /// Records a packet with a payload type that was not agreed on.
   mutating func receiveUnusable(
     _ header: RTPHeader, _ place: Place, arrival: Instant, at now: Instant
   ) {
@@ -232,7 +232,7 @@ struct ReceiveStreams {
     }
   }
 
-  /// Notes that the decoder of a section needs a key frame.
+  /// Records that the decoder of a section needs a key frame.
   mutating func wantKeyframe(_ mid: String) {
     for index in all.indices where all[index].mid == mid && !all[index].hasEnded {
       all[index].wantKeyframe()
@@ -252,20 +252,20 @@ struct ReceiveStreams {
 
   // MARK: - Reports
 
-  /// Takes the report of a source.
+  /// Handles the report of a source.
   mutating func receive(_ report: SenderReport, at arrival: Instant) {
     guard let index = all.firstIndex(where: { $0.ssrc == report.ssrc }) else { return }
     all[index].receive(report, at: arrival)
   }
 
-  /// Takes a round trip that was measured to whoever sends these sources.
+  /// Handles a round trip that was measured to whoever sends these sources.
   mutating func receive(roundTrip: Interval, of ssrcs: [UInt32]) {
     for index in all.indices where ssrcs.contains(all[index].ssrc) {
       all[index].receive(roundTrip: roundTrip)
     }
   }
 
-  /// Takes the goodbye of sources.
+  /// Handles the goodbye of sources.
   mutating func end(_ ssrcs: [UInt32], into outbox: inout Outbox<Output>) {
     for index in all.indices where !all[index].hasEnded && ssrcs.contains(all[index].ssrc) {
       all[index].end()

@@ -5,7 +5,7 @@ import Wire
 ///
 /// Receivers of WebRTC measure it once for each timestamp, as the packets of a frame leave
 /// together: so do libwebrtc and aiortc, where RFC 3550 section 6.4.1 has every packet. What the
-/// receiver itself reports is where this goes on from.
+/// receiver itself reports is where this continues from.
 struct ReceiverJitter {
   /// A new timestamp base is no jitter.
   private static let longestJump: Int64 = 5

@@ -11,21 +11,22 @@ struct ReceptionReports {
   private var hasRTXNews = false
   private var lastSenderReport: (compactNTP: UInt32, arrival: Instant)?
 
-  /// Takes a packet of the media source; gives its extended number, nil when it is not believed.
+  /// Handles a packet of the media source; returns its extended number, nil when it is not
+  /// believed.
   mutating func receive(_ header: RTPHeader, clockRate: UInt32, arrival: Instant) -> Int64? {
     hasNews = true
     return media.receive(
       header.sequence, timestamp: header.timestamp, clockRate: clockRate, arrival: arrival)
   }
 
-  /// Takes a packet of the retransmission source.
+  /// Handles a packet of the retransmission source.
   mutating func receiveRTX(_ header: RTPHeader, clockRate: UInt32, arrival: Instant) {
     hasRTXNews = true
     _ = retransmissions.receive(
       header.sequence, timestamp: header.timestamp, clockRate: clockRate, arrival: arrival)
   }
 
-  /// Takes the source's own report.
+  /// Handles the source's own report.
   mutating func receive(_ report: SenderReport, at arrival: Instant) {
     lastSenderReport = (UInt32(truncatingIfNeeded: report.ntpTime >> 16), arrival)
   }
@@ -38,7 +39,7 @@ struct ReceptionReports {
     media.isStarted ? media.extended(sequence) : nil
   }
 
-  /// A report block on the media source out of turn: those of reports go on as if it were not.
+  /// A report block on the media source out of turn: those of reports continue as if it were not.
   func block(on ssrc: UInt32, at now: Instant) -> ReportBlock? {
     guard media.isStarted else { return nil }
     var copy = self

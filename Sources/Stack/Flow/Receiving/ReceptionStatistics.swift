@@ -77,7 +77,7 @@ struct ReceptionStatistics {
     return highest
   }
 
-  /// Makes the report block since the last one.
+  /// Creates the report block since the last one.
   mutating func report(ssrc: UInt32, lastReport: UInt32, delay: UInt32) -> ReportBlock {
     let expected = isStarted ? highest - first + 1 : 0
     let expectedSince = expected - expectedReported

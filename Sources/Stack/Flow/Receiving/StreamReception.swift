@@ -1,17 +1,17 @@
 package import RTP
 package import Wire
 
-/// A stream of somebody else's call, received as its receiver would receive it.
+/// A stream of an observed call, received as its receiver would receive it.
 ///
 /// It stands without a sender: what an endpoint would ask for again, or report, is dropped, and the
 /// requests that were seen on the wire are counted instead. A frame is waited for as long as its
 /// receiver may wait for it: until it is complete, until the receiver asks for a key frame, or
-/// until the sender goes on with one. Who calls finds the packets of the stream and of its
+/// until the sender continues with one. Who calls finds the packets of the stream and of its
 /// retransmissions, because an observer tells streams apart by other means than descriptions.
 package struct StreamReception {
-  /// A packet as it came, and as it is without RED.
+  /// A packet as received, and as it is without RED.
   package struct Packet {
-    /// The header as it came: its payload and its padding are what counts.
+    /// The header as received: its payload and its padding are what counts.
     package var wire: RTPHeader
     package var header: RTPHeader
     package var bytes: [UInt8]
@@ -91,8 +91,7 @@ package struct StreamReception {
     repeated.headers += UInt64(header.headerLength + header.paddingLength)
   }
 
-  /// Takes a packet in the clear; gives the frames that are complete now.
-  ///
+  /// Handles a packet in the clear; returns the frames that are complete now.
   /// - Parameter isRetransmission: whether it is of the stream's own retransmission source.
   package mutating func receive(
     _ packet: Packet, _ extensions: HeaderExtensionMap, isRetransmission: Bool, arrival: Instant,
@@ -188,35 +187,35 @@ package struct StreamReception {
 
   // MARK: RTCP
 
-  /// Takes the source's own report.
+  /// Handles the source's own report.
   package mutating func receive(_ report: SenderReport, at arrival: Instant) {
     stream.receive(report, at: arrival)
   }
 
-  /// Takes the source's goodbye.
+  /// Handles the source's goodbye.
   package mutating func end() { stream.end() }
 
   /// Counts a request for lost packets of the real receiver.
   package mutating func countNACK() { requests.nack += 1 }
 
   /// Counts a request for a key frame of the real receiver, which waits for what it misses no
-  /// longer; gives the frames that waited for it.
+  /// longer; returns the frames that waited for it.
   package mutating func countKeyframeRequest(isFIR: Bool, at now: Instant) -> [ReceivedFrame] {
     if isFIR { requests.fir += 1 } else { requests.pli += 1 }
     stream.abandonMissing(at: now, into: &outputs)
     return removeFrames()
   }
 
-  /// Takes what the real receiver reports of the stream.
+  /// Handles what the real receiver reports of the stream.
   package mutating func receive(_ block: ReportBlock) { jitter.correct(block.jitter) }
 
-  /// Takes a round trip that the receiver's reports and the sender's answers show.
+  /// Handles a round trip that the receiver's reports and the sender's answers show.
   package mutating func receive(roundTrip: Interval) { stream.receive(roundTrip: roundTrip) }
 }
 
 extension StreamReception.Packet {
   /// The packet as it was when what corrects errors was made of it: with its own payload type, and
-  /// no padding; nil where it had some.
+  /// no padding; nil if it had some.
   fileprivate var protected: [UInt8]? {
     guard wire.paddingLength == 0, bytes.count >= RTPHeader.fixedLength else { return nil }
     var bytes = bytes

@@ -18,8 +18,8 @@ struct KeyframeDemands {
   private(set) var passedOnAt: Instant?
   private var lastNumber: UInt8?
 
-  /// Takes a demand: with its number when it is a full intra request (RFC 5104 section 4.3.1), and
-  /// without one when it is a picture loss (RFC 4585 section 6.3.1).
+  /// Handles a demand: with its number when it is a full intra request (RFC 5104 section 4.3.1),
+  /// and without one when it is a picture loss (RFC 4585 section 6.3.1).
   mutating func take(_ number: UInt8?, at now: Instant) -> Taking {
     if let number {
       guard lastNumber != number else { return .repeated }

@@ -85,7 +85,7 @@ struct Pacer {
     return .part(ssrc: ssrc, part)
   }
 
-  /// Takes note of a packet that left.
+  /// Records a packet that left.
   mutating func sent(bytes: Int, at now: Instant, targetBitrate: UInt64) {
     let drain = queuedBytes * 8000 / Pacer.longestQueueMilliseconds
     let rate = max(targetBitrate / 2 * 5, drain, 100_000)

@@ -20,13 +20,13 @@ struct RateControl {
 
   // MARK: Packets
 
-  /// Notes a packet that carries the next transport-wide sequence number.
+  /// Records a packet that carries the next transport-wide sequence number.
   mutating func sendNumbered(_ bytes: Int, at now: Instant) {
     congestion.packetSent(transportSequence, bytes: bytes, at: now)
     transportSequence += 1
   }
 
-  /// Notes a packet of video that is sent for the first time.
+  /// Records a packet of video that is sent for the first time.
   mutating func earn(bytes: Int) { resends.earn(bytes: bytes) }
 
   /// Whether a retransmission may be sent now.
@@ -34,7 +34,7 @@ struct RateControl {
     resends.mayResend(at: now, targetBitrate: congestion.target)
   }
 
-  /// Notes a retransmission.
+  /// Records a retransmission.
   mutating func spend(bytes: Int, at now: Instant) { resends.spend(bytes: bytes, at: now) }
 
   // MARK: What the peer tells
@@ -74,7 +74,7 @@ struct RateControl {
     return target
   }
 
-  /// What is left for encoders when the retransmissions of late go on, in bits per second.
+  /// What is left for encoders if recent retransmissions continue, in bits per second.
   ///
   /// In place, because a call would copy all that the estimate rests on.
   @inline(__always)

@@ -31,6 +31,6 @@ struct ResendBudget {
     spentAt = now
   }
 
-  /// What retransmissions took of late, in bits per second.
+  /// What retransmissions took recently, in bits per second.
   func rate(at now: Instant) -> Double { spent * max(0, 1 - (now - spentAt).seconds) }
 }

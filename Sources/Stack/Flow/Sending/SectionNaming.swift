@@ -22,14 +22,14 @@ struct SectionNaming {
   /// The layer that a retransmission has to name.
   var repairedStreamID: [UInt8]? { isRTXKnown ? nil : rid }
 
-  /// Notes that the peer reports on the stream, or on its retransmissions.
+  /// Records that the peer reports on the stream, or on its retransmissions.
   mutating func noteReport(isRTX: Bool) {
     if isRTX { isRTXKnown = true } else { isKnown = true }
   }
 
-  /// Takes the layer that was agreed on anew.
+  /// Handles the layer that was agreed on anew.
   mutating func rename(rid: [UInt8]?) { self.rid = rid }
 
-  /// Notes that retransmissions have another source from now on.
+  /// Records that retransmissions have another source from now on.
   mutating func forgetRTX() { isRTXKnown = false }
 }

@@ -1,6 +1,6 @@
 import Wire
 
-/// Owns the numbers of a stream that is sent, which go on whatever is agreed on anew: SRTP would
+/// Owns the numbers of a stream that is sent, which continue whatever is agreed on anew: SRTP would
 /// refuse what begins again as replayed (RFC 3711 section 3.3.2).
 struct SendNumbers {
   /// The sequence number that the first packet has.
@@ -35,9 +35,9 @@ struct SendNumbers {
     return rtxSequence
   }
 
-  /// Notes that a video frame of the temporal base layer begins.
+  /// Records that a video frame of the temporal base layer begins.
   mutating func beginBase() { baseIndex &+= 1 }
 
-  /// Notes that a video frame has the present picture ID.
+  /// Records that a video frame has the present picture ID.
   mutating func endFrame() { pictureID = (pictureID + 1) & 0x7fff }
 }

@@ -39,7 +39,7 @@ struct SendStream {
         codec: codec.name, payloadType: codec.payloadType))
   }
 
-  /// Takes over what was agreed on anew; all numbers go on.
+  /// Applies what was agreed on anew; all numbers continue.
   mutating func configure(
     _ source: FlowSection.Sending.Source, _ codec: FlowSection.Codec, section: SectionState
   ) {
@@ -113,13 +113,13 @@ struct SendStream {
     ]
   }
 
-  /// Takes note of a frame that cannot be sent.
+  /// Records a frame that cannot be sent.
   mutating func discardFrame() {
     tally.countDiscardedFrame()
     lostFrames = true
   }
 
-  /// Takes note of frames that were cut and will not be sent.
+  /// Records frames that were cut and will not be sent.
   mutating func loseFrames() { lostFrames = true }
 
   /// Whether frames were lost since the last time this was asked.
@@ -209,7 +209,7 @@ struct SendStream {
     tally.takeReport(clockRate: agreement.codec.clockRate, wallClock, at: now)
   }
 
-  /// Takes what the peer reports on this stream or on its retransmissions.
+  /// Handles what the peer reports on this stream or on its retransmissions.
   mutating func receive(_ block: ReportBlock, roundTrip: Interval?, at arrival: Instant) {
     naming.noteReport(isRTX: block.ssrc != ssrc)
     guard block.ssrc == ssrc else { return }

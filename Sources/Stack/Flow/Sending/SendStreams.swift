@@ -1,7 +1,7 @@
 import RTP
 import Wire
 
-/// What a sent stream is called: its section, and its layer where there are several (RFC 8852).
+/// What a sent stream is called: its section, and its layer if there are several (RFC 8852).
 struct StreamName: Hashable {
   let mid: String
   let rid: String?
@@ -47,9 +47,9 @@ struct SendStreams {
     all.firstIndex { $0.ssrc == block.ssrc || $0.rtxSSRC == block.ssrc }
   }
 
-  /// Takes over what sections agreed on.
+  /// Applies what sections agreed on.
   mutating func configure(_ sections: [SectionState]) {
-    // A stream that is not sent for now is kept: its numbers have to go on, or SRTP would refuse
+    // A stream that is not sent for now is kept: its numbers have to continue, or SRTP would refuse
     // them as replayed (RFC 3711 section 3.3.2).
     for index in all.indices { all[index].pause() }
     for section in sections {
@@ -75,10 +75,10 @@ struct SendStreams {
     all[index].split(frame, at: now)
   }
 
-  /// Takes note of a frame of a stream that cannot be sent.
+  /// Records a frame of a stream that cannot be sent.
   mutating func discardFrame(_ index: Int) { all[index].discardFrame() }
 
-  /// Takes note of frames of video that were cut and will not be sent.
+  /// Records frames of video that were cut and will not be sent.
   mutating func loseFrames() {
     for index in all.indices where all[index].kind == .video { all[index].loseFrames() }
   }
@@ -121,7 +121,7 @@ struct SendStreams {
     all[index].mayResend(sequence, at: now, spacing: spacing)
   }
 
-  /// Takes a demand for a key frame; gives the stream when its encoder is to be asked.
+  /// Takes a demand for a key frame; returns the stream when its encoder is to be asked.
   mutating func takeDemand(of ssrc: UInt32, number: UInt8?, at now: Instant) -> StreamName? {
     guard let index = all.firstIndex(where: { $0.ssrc == ssrc && $0.kind == .video }),
       all[index].takeDemand(number, at: now)
@@ -129,7 +129,7 @@ struct SendStreams {
     return all[index].name
   }
 
-  /// Takes what the peer reports on a stream or on its retransmissions.
+  /// Handles what the peer reports on a stream or on its retransmissions.
   mutating func receive(
     _ block: ReportBlock, _ index: Int, roundTrip: Interval?, at arrival: Instant
   ) {

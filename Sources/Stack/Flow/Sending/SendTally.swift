@@ -14,7 +14,7 @@ struct SendTally {
 
   init(_ counters: OutboundStreamCounters) { self.counters = counters }
 
-  /// Notes what was agreed on anew.
+  /// Records what was agreed on anew.
   mutating func note(_ agreement: SendAgreement) {
     counters.rtxSSRC = agreement.rtxSSRC
     counters.codec = agreement.codec.name
@@ -69,7 +69,7 @@ struct SendTally {
     if isFIR { counters.firCount += 1 } else { counters.pliCount += 1 }
   }
 
-  /// Takes what the peer reports on the stream.
+  /// Handles what the peer reports on the stream.
   mutating func receive(
     _ block: ReportBlock, first: UInt16, clockRate: UInt32, roundTrip: Interval?,
     at arrival: Instant

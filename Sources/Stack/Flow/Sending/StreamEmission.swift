@@ -1,8 +1,8 @@
 package import RTP
 package import Wire
 
-/// A stream of somebody else's call as far as its packets and the reports on it show what its
-/// sender counts (W3C outbound-rtp, remote-inbound-rtp).
+/// A stream of an observed call as far as its packets and the reports on it show what its sender
+/// counts (W3C outbound-rtp, remote-inbound-rtp).
 package struct StreamEmission {
   /// A sender report that went by, which report blocks refer to.
   private struct Report {
@@ -72,8 +72,7 @@ package struct StreamEmission {
   }
 
   /// Counts a packet of the stream.
-  ///
-  /// - Parameter content: nil where it cannot be seen.
+  /// - Parameter content: nil if it cannot be seen.
   package mutating func send(_ header: RTPHeader, _ content: Content?) {
     count(header)
     sent.payloadType = content?.codec.payloadType ?? header.payloadType
@@ -95,8 +94,7 @@ package struct StreamEmission {
   ///
   /// Senders fill up the path with packets of that source which nobody asked for: padding, or what
   /// was sent before. Those are no retransmissions.
-  ///
-  /// - Parameter original: the number of the packet that it repeats; nil where it cannot be seen.
+  /// - Parameter original: the number of the packet that it repeats; nil if it cannot be seen.
   package mutating func repeatPacket(_ header: RTPHeader, of original: UInt16?) {
     sent.rtxSSRC = header.ssrc
     count(header)
@@ -122,7 +120,7 @@ package struct StreamEmission {
     sent.headerBytesSent += UInt64(header.headerLength + header.paddingLength)
   }
 
-  /// Takes note of a report of the sender.
+  /// Records a report of the sender.
   package mutating func report(_ report: SenderReport, at arrival: Instant) {
     if reports.count >= StreamEmission.reportsMaximum { reports.removeFirst() }
     reports.append(
@@ -157,7 +155,7 @@ package struct StreamEmission {
     }
   }
 
-  /// Counts the repetition of a packet that is asked for only now; false where there was none.
+  /// Counts the repetition of a packet that is asked for only now; false if there was none.
   private mutating func wasRepeated(_ sequence: UInt16) -> Bool {
     guard let index = early.firstIndex(where: { $0.sequence == sequence }) else { return false }
     let bytes = early.remove(at: index).bytes
@@ -175,7 +173,7 @@ package struct StreamEmission {
 }
 
 extension RemoteInboundCounters? {
-  /// Takes a report block; the first one begins the counters.
+  /// Handles a report block; the first one begins the counters.
   mutating func take(
     _ block: ReportBlock, firstSequence: Int64, clockRate: UInt32, roundTrip: Interval?,
     at arrival: Instant

@@ -2,7 +2,7 @@ import Wire
 
 // Pairs that are made, nominated and used.
 extension ICEAgent {
-  /// Makes the pair of a base and a remote candidate unless it cannot work or is there already.
+  /// Creates the pair of a base and a remote candidate unless it cannot work or is there already.
   mutating func addPair(base: SocketAddress, remote: ICECandidate) {
     guard let target = remote.address, base.ip.isIPv4 == target.ip.isIPv4,
       // Link-local addresses reach link-local addresses only (RFC 8445 section 6.1.2.2).

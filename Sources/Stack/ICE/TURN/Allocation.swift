@@ -27,7 +27,7 @@ struct Allocation {
   var isOpen: Bool { state == .allocating || state == .idle }
   var isOver: Bool { state == .over }
 
-  /// Begins to ask for it; false when that was done before.
+  /// Starts to ask for it; false when that was done before.
   mutating func begin() -> Bool {
     guard state == .idle else { return false }
     state = .allocating
@@ -40,7 +40,7 @@ struct Allocation {
     return wantsIPv6
   }
 
-  /// Takes the address that the server gave; false when it is none.
+  /// Handles the address that the server gave; false when it is none.
   mutating func take(_ address: SocketAddress?, lifetime: UInt32?, at now: Instant) -> Bool {
     guard let address, address.port != 0, !address.ip.isUnspecified else { return false }
     state = .allocated

@@ -88,7 +88,7 @@ struct Permissions {
     return true
   }
 
-  /// Gives those that are to be prolonged now, which are those in use; the others lapse, and are
+  /// Returns those that are to be prolonged now, which are those in use; the others lapse, and are
   /// asked for again when needed.
   mutating func takeDue(at now: Instant, hasChannel: (IPAddress) -> Bool) -> [IPAddress] {
     let limit = now - TURNTiming.permissionRefresh

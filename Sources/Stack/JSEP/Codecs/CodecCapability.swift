@@ -11,7 +11,7 @@ package struct CodecCapability: Hashable, Sendable {
   /// In Hz.
   package var clockRate: UInt32
   package var channels: UInt8?
-  /// The own fmtp value; empty for none.
+  /// The local fmtp value; empty for none.
   package let parameters: String
   /// What tells the codec from others; nil only for parameters that name no format.
   package let format: CodecFormat?

@@ -6,10 +6,10 @@ package struct ExtensionCapability: Hashable, Sendable {
   package var uri: String
   package var id: UInt8
   package var kinds: [MediaKind]
-  /// Whether own offers list it; else it is only accepted.
+  /// Whether local offers list it; else it is only accepted.
   package var isOffered: Bool
 
-  /// Whether it names the layers of a simulcast (RFC 8852): offered where there are some.
+  /// Whether it names the layers of a simulcast (RFC 8852): offered if there are some.
   var namesLayers: Bool {
     let extensions = [HeaderExtensionURI.streamID, .repairedStreamID]
     return extensions.contains { $0.rawValue == uri }

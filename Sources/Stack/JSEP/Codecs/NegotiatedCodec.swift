@@ -42,7 +42,7 @@ package struct NegotiatedCodec: Hashable, Sendable {
   /// The encoding name as mime types and rtpmap lines spell it.
   package var displayName: String { known?.spelling ?? name }
 
-  /// The own fmtp value, which says what this side wants to receive; empty when there is none.
+  /// The local fmtp value, which says what this side wants to receive; empty when there is none.
   package var ownParameters: String {
     known?.ownParameters(answering: parameters) ?? ""
   }

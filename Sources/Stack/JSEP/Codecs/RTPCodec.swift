@@ -23,8 +23,7 @@ public struct RTPCodec: Hashable, Sendable, Codable {
   }
 
   /// All codecs of a kind that can be sent and received (W3C RTCRtpSender.getCapabilities), with
-  /// the retransmission format at the end where there is one.
-  ///
+  /// the retransmission format at the end if there is one.
   /// - Parameter names: the codecs that the configuration of the connection names; nil for those
   ///   that connections have whose application names none.
   public static func capabilities(_ kind: MediaKind, offering names: [String]? = nil)

@@ -1,7 +1,7 @@
 import SDP
 import Wire
 
-/// What a remote answer to an own offer means; refused when it does not fit the offer.
+/// What a remote answer to a local offer means; refused when it does not fit the offer.
 struct AnswerReading {
   /// The transport of every section that the answer accepts, by its number.
   var numbers: [Int?]

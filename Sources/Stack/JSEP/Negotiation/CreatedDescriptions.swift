@@ -1,9 +1,9 @@
 import SDP
 
-/// Owns the own descriptions that were made: the one that waits to be set, which texts may be set,
-/// and the version that counts on (RFC 9429 section 5.2.2).
+/// Owns the local descriptions that were made: the one that waits to be set, which texts may be
+/// set, and the version that counts on (RFC 9429 section 5.2.2).
 struct CreatedDescriptions {
-  /// An own description that waits to be set.
+  /// A local description that waits to be set.
   struct Created {
     let description: SessionDescription
     /// Without candidates.
@@ -68,7 +68,7 @@ struct CreatedDescriptions {
     return waiting
   }
 
-  /// Notes that another description was set.
+  /// Records that another description was set.
   mutating func overtake() { waiting = nil }
 
   /// Forgets what only the exchange under way needed.

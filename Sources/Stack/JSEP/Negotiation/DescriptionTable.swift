@@ -3,7 +3,7 @@ import SDP
 /// Owns the descriptions that were set: those of the last completed exchange, and those of the
 /// exchange under way (RFC 9429 section 3.2).
 struct DescriptionTable {
-  /// A description as it was set, and what it says; own ones without candidates.
+  /// A description as it was set, and what it says; local ones without candidates.
   struct Entry {
     fileprivate(set) var description: SessionDescription
     let document: SDPDocument
@@ -17,10 +17,10 @@ struct DescriptionTable {
   /// What the peer described last.
   var remote: Entry? { pendingRemote ?? currentRemote }
 
-  /// What says which sections are off: the latest own description, or else the peer's.
+  /// What says which sections are off: the latest local description, or else the peer's.
   var latest: SDPDocument? { (pendingLocal ?? currentLocal ?? remote)?.document }
 
-  /// The username fragments of the own descriptions.
+  /// The username fragments of the local descriptions.
   var localUsernameFragments: [String] {
     [currentLocal, pendingLocal].compactMap(\.self).flatMap(\.document.sections)
       .compactMap(\.iceUsernameFragment)
@@ -34,7 +34,7 @@ struct DescriptionTable {
     pendingRemote = Entry(description: description, document: document)
   }
 
-  /// Completes an exchange with an own answer to the pending offer.
+  /// Completes an exchange with a local answer to the pending offer.
   mutating func complete(local answer: SessionDescription, _ document: SDPDocument) {
     currentRemote = pendingRemote
     currentLocal = Entry(description: answer, document: document)

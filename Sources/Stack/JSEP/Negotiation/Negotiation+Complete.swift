@@ -2,7 +2,7 @@ import SDP
 import Wire
 
 extension Negotiation {
-  /// Takes over what an offer and its final answer agreed on.
+  /// Applies what an offer and its final answer agreed on.
   mutating func complete(offer: SDPDocument, answer: SDPDocument, peerAnswered: Bool) -> [Change] {
     endExchange()
     wishes.noteAgreed(descriptions.localUsernameFragments)
@@ -52,8 +52,8 @@ extension Negotiation {
     return stopped + [.sectionsAgreed] + tracks
   }
 
-  /// Takes over what an offer and a provisional answer agree on, for media to flow until the final
-  /// one comes; nothing is stopped or given up yet (RFC 9429 section 4.1.10.1).
+  /// Applies what an offer and a provisional answer agree on, for media to flow until the final one
+  /// comes; nothing is stopped or given up yet (RFC 9429 section 4.1.10.1).
   mutating func agreeProvisionally(offer: SDPDocument, answer: SDPDocument, peerAnswered: Bool)
     -> [Change]
   {

@@ -2,8 +2,7 @@ package import SDP
 import Wire
 
 extension Negotiation {
-  /// Makes an offer from the transceivers; the state does not change (RFC 9429 section 5.2).
-  ///
+  /// Creates an offer from the transceivers; the state does not change (RFC 9429 section 5.2).
   /// - Parameter transports: among them those that `offeredTransportNumbers` names.
   package mutating func createOffer(_ transports: [LocalTransport]) throws(JSEPError)
     -> SessionDescription
@@ -54,8 +53,8 @@ extension Negotiation {
     return created.keep(document, plan.slots, plan.bundling, .offer, transports)
   }
 
-  /// Makes an answer to the pending remote offer; the state does not change (RFC 9429 section 5.3).
-  ///
+  /// Creates an answer to the pending remote offer; the state does not change (RFC 9429 section
+  /// 5.3).
   /// - Parameter transports: among them those that `transportNumbers` names.
   package mutating func createAnswer(_ transports: [LocalTransport]) throws(JSEPError)
     -> SessionDescription

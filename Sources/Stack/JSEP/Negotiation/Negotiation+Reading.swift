@@ -66,7 +66,7 @@ extension Negotiation {
     description(.pendingLocal, transports) ?? description(.currentLocal, transports)
   }
 
-  /// A description by its place, own ones with the candidates gathered since.
+  /// A description by its place, local ones with the candidates gathered since.
   package func description(_ slot: DescriptionSlot, _ transports: [LocalTransport])
     -> SessionDescription?
   {
@@ -151,7 +151,7 @@ extension Negotiation {
 }
 
 extension DescriptionTable.Entry {
-  /// The own description with the candidates gathered since.
+  /// The local description with the candidates gathered since.
   fileprivate func filled(with transports: [LocalTransport]) -> SessionDescription {
     SessionDescription(type: description.type, sdp: document.filled(with: transports).text)
   }

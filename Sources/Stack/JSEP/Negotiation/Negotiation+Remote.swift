@@ -4,7 +4,7 @@ import Wire
 extension Negotiation {
   /// Applies the peer's description; the text is refused with the line that is wrong.
   ///
-  /// An offer that crosses an own one takes the own one back (W3C implicit rollback).
+  /// An offer that crosses a local one takes the local one back (W3C implicit rollback).
   package mutating func setRemote(_ description: SessionDescription) throws(JSEPError) -> [Change] {
     try checkNotClosed()
     var next = self

@@ -36,8 +36,8 @@ package struct Negotiation {
     created = CreatedDescriptions(sessionID: entropy.integer(UInt64.self) >> 2)
   }
 
-  /// Makes a transceiver, or with `byAddTrack` takes over one whose sender never had anything to
-  /// send (W3C addTrack); gives its identifier.
+  /// Creates a transceiver, or with `byAddTrack` takes over one whose sender never had anything to
+  /// send (W3C addTrack); returns its identifier.
   ///
   /// The track gets the identifier that is given, which no other sent track may have, or a drawn
   /// one. `addTrack` may take over what has no track; with nil, what is to send has one. With more
@@ -78,14 +78,14 @@ package struct Negotiation {
     transceiverTable.change(index) { $0.join(streamIDs) }
   }
 
-  /// Notes whether a sender has a track from now on, without negotiation (W3C replaceTrack).
+  /// Records whether a sender has a track from now on, without negotiation (W3C replaceTrack).
   package mutating func replaceTrack(of transceiver: UInt32, hasTrack: Bool) throws(JSEPError) {
     let index = try liveIndex(of: transceiver)
     transceiverTable.change(index) { $0.replaceTrack(hasTrack: hasTrack) }
   }
 
-  /// Ends sending on a transceiver, which goes on receiving (W3C removeTrack); nothing happens when
-  /// its sender has no track.
+  /// Ends sending on a transceiver, which continues receiving (W3C removeTrack); nothing happens
+  /// when its sender has no track.
   package mutating func removeTrack(from transceiver: UInt32) throws(JSEPError) {
     try checkNotClosed()
     let index = try transceiverTable.place(of: transceiver)

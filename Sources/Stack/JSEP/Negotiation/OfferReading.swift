@@ -12,7 +12,7 @@ struct OfferReading {
     var transport: TransportReading
   }
 
-  /// For every m-section what both sides could use; nil where the section must be rejected.
+  /// For every m-section what both sides could use; nil if the section must be rejected.
   var media: [SectionMedia?]
   /// The section of data channels that can be accepted: one association is all there is.
   var data: Int?

@@ -3,7 +3,7 @@
 struct OpenWishes {
   /// Whether data channels were asked for, and not refused since.
   private(set) var hasData = false
-  /// The username fragments of the own descriptions that an ICE restart is to replace (W3C
+  /// The username fragments of the local descriptions that an ICE restart is to replace (W3C
   /// [[LocalIceCredentialsToReplace]]).
   private var fragments: [String] = []
 
@@ -12,13 +12,13 @@ struct OpenWishes {
 
   mutating func wantData() { hasData = true }
 
-  /// Notes that the peer takes no data channels; whoever opens another one asks again.
+  /// Records that the peer takes no data channels; whoever opens another one asks again.
   mutating func dropData() { hasData = false }
 
   /// Asks for other credentials than these.
   mutating func wantRestart(of fragments: [String]) { self.fragments = fragments }
 
-  /// Notes the credentials that an exchange left in place.
+  /// Records the credentials that an exchange left in place.
   mutating func noteAgreed(_ present: [String]) {
     if !fragments.contains(where: present.contains) { fragments = [] }
   }

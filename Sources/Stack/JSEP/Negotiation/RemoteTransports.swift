@@ -11,7 +11,7 @@ struct RemoteTransports {
   /// The peer's side of a transport.
   subscript(number: Int) -> RemoteTransport? { all.first { $0.number == number } }
 
-  /// Takes over what a description says of the peer's side of a transport.
+  /// Applies what a description says of the peer's side of a transport.
   mutating func adopt(_ transport: RemoteTransport) -> [Change] {
     if let place = all.firstIndex(where: { $0.number == transport.number }) {
       guard transport != all[place] else { return [] }
@@ -22,7 +22,7 @@ struct RemoteTransports {
     return [.remoteTransport(transport.number)]
   }
 
-  /// Makes the DTLS roles known that an own answer states.
+  /// Makes the DTLS roles known that a local answer states.
   mutating func settleRoles(bySetupOf answer: SDPDocument, _ slots: [SectionSlot]) -> [Change] {
     var changes: [Change] = []
     for var transport in all {

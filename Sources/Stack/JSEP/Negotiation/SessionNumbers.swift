@@ -2,10 +2,10 @@ import RTP
 import SDP
 import Wire
 
-/// The payload types and extension identifiers in use: once agreed, own offers keep them.
+/// The payload types and extension identifiers in use: once agreed, local offers keep them.
 ///
-/// All sections share one transport, so a number may not mean different things in two of them
-/// (RFC 9143 section 9.1).
+/// All sections share one transport, so a number may not mean different things in two of them (RFC
+/// 9143 section 9.1).
 struct SessionNumbers {
   private struct Codec {
     var format: CodecFormat
@@ -18,7 +18,7 @@ struct SessionNumbers {
   private var codecs: [Codec] = []
   private var extensions: [(uri: String, id: UInt8)] = []
 
-  /// Takes over what a section agreed on.
+  /// Applies what a section agreed on.
   mutating func learn(_ section: NegotiatedSection) {
     for codec in section.codecs {
       guard let format = codec.format else { continue }

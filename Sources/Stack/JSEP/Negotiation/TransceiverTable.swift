@@ -53,7 +53,7 @@ struct TransceiverTable {
     return all[index].id
   }
 
-  /// Makes a transceiver with identifiers of its own; gives its place.
+  /// Creates a transceiver with identifiers of its own; returns its place.
   mutating func make(
     _ kind: MediaKind, _ direction: TransceiverDirection, streamIDs: [String] = [],
     trackID: String? = nil, rids: [String] = [], by origin: Transceiver.Origin
@@ -107,7 +107,7 @@ struct TransceiverTable {
 
   // MARK: Sections
 
-  /// Associates every transceiver with its section of an own offer.
+  /// Associates every transceiver with its section of a local offer.
   mutating func associate(_ slots: [SectionSlot]) {
     for (number, slot) in slots.enumerated() where !slot.isDead {
       if let index = index(of: slot.transceiverID) { all[index].associate(slot.mid, number) }
@@ -139,7 +139,7 @@ struct TransceiverTable {
     all[index].take(layers(rids, all[index].ssrc, all[index].rtxSSRC))
   }
 
-  /// Takes a transceiver out whose section was rejected; tells what goes with it.
+  /// Takes a transceiver out whose section was rejected; reports what goes with it.
   mutating func remove(_ index: Int) -> (track: [Change], stopped: Change) {
     let gone = all.remove(at: index)
     return (

@@ -22,11 +22,11 @@ package struct NegotiatedData: Hashable, Sendable {
   }
 }
 
-/// The m-section of data channels in own descriptions, and what is read from the peer's.
+/// The m-section of data channels in local descriptions, and what is read from the peer's.
 package enum DataSection {
-  /// The own SCTP port; that of everybody.
+  /// The local SCTP port; that of everybody.
   package static let port: UInt16 = 5000
-  /// The largest message that own descriptions allow the peer to send, in bytes.
+  /// The largest message that local descriptions allow the peer to send, in bytes.
   package static let maximumMessageSize = 1 << 20
   /// What a peer takes that does not say it, in bytes (RFC 8841 section 6.1).
   package static let defaultMaximumMessageSize: UInt64 = 65_536
@@ -40,12 +40,11 @@ package enum DataSection {
   /// How many streams the older form states: as many as browsers did.
   private static let formerStreams: UInt32 = 1024
 
-  /// The lines of an own section.
-  ///
+  /// The lines of a local section.
   /// - Parameters:
-  ///   - formats: those of the peer's section, which tell its form; an own section has the same.
-  ///   - isLeftToBundle: whether a peer that does not know BUNDLE must reject the section
-  ///     (RFC 9143 section 6).
+  ///   - formats: those of the peer's section, which tell its form; a local section has the same.
+  ///   - isLeftToBundle: whether a peer that does not know BUNDLE must reject the section (RFC 9143
+  ///     section 6).
   static func section(
     mid: String?, profile: String, formats: [String], transport own: LocalTransport,
     setup: SetupRole, isLeftToBundle: Bool = false

@@ -1,7 +1,7 @@
 import SDP
 import Wire
 
-/// An m-section of an own description before it becomes lines.
+/// An m-section of a local description before it becomes lines.
 struct LocalSection {
   var kind: MediaKind
   /// nil in the answer to an offer without mids.
@@ -114,7 +114,7 @@ struct LocalSection {
 }
 
 extension SDPSection {
-  /// Adds the lines of the own transport.
+  /// Adds the lines of the local transport.
   mutating func append(_ own: LocalTransport, _ setup: SetupRole) {
     append(SDPLine(.iceUsernameFragment, own.usernameFragment))
     append(SDPLine(.icePassword, own.password))

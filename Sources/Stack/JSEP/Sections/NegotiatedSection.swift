@@ -17,7 +17,7 @@ package struct NegotiatedSection: Hashable, Sendable {
   package var reducedSizeRTCP: Bool
   /// The most that the peer takes of what is sent, in bits per second of payload; nil: no limit.
   package var sendBitrateLimit: UInt64?
-  /// The layers of a simulcast that are sent, in the order of the own description; none where one
+  /// The layers of a simulcast that are sent, in the order of the local description; none where one
   /// stream is.
   package var sentLayers: [NegotiatedLayer]
 

@@ -1,6 +1,6 @@
 import SDP
 
-/// Which sections of an own description play together (RFC 5888 section 7).
+/// Which sections of a local description play together (RFC 5888 section 7).
 extension SDPDocument {
   /// The mids of sections that send tracks of one MediaStream, for every stream with several of
   /// them (RFC 9429 section 5.2.1).

@@ -21,7 +21,7 @@ struct Bundling {
 
   init(_ policy: BundlePolicy) { self.policy = policy }
 
-  /// The transport of a section that an own offer adds after sections of these kinds, which use
+  /// The transport of a section that a local offer adds after sections of these kinds, which use
   /// these transports.
   mutating func offered(_ kind: SectionKind, after kinds: [SectionKind], beside taken: [Int]) -> Int
   {

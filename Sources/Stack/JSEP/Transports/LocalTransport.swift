@@ -1,6 +1,6 @@
 package import Wire
 
-/// The own side of a transport, as descriptions must state it.
+/// The local side of a transport, as descriptions must state it.
 package struct LocalTransport: Hashable, Sendable {
   /// Names the transport in this peer; never used again for another one.
   package var number: Int

@@ -68,7 +68,7 @@ extension RemoteTransport {
       endOfCandidates: reading.endOfCandidates)
   }
 
-  /// The role of a DTLS association that goes on under a new description: the one it has.
+  /// The role of a DTLS association that continues under a new description: the one it has.
   ///
   /// A description with other fingerprints means a new association (RFC 8842 section 5.5).
   func establishedRole(for reading: TransportReading) -> Bool? {

@@ -2,7 +2,7 @@ package import Wire
 
 /// The peer's side of a transport, read from its description.
 package struct RemoteTransport: Hashable, Sendable {
-  /// The number of the own side.
+  /// The number of the local side.
   package var number: Int
   package var usernameFragment: String
   package var password: String

@@ -56,9 +56,8 @@ package struct AudioCapture: Machine {
   private var tones: KeyTones?
 
   /// Creates the capture of a track.
-  ///
   /// - Parameters:
-  ///   - origin: the instant of media time 0 when this capture goes on where another one of the
+  ///   - origin: the instant of media time 0 when this capture continues where another one of the
   ///     same stream ended (W3C replaceTrack); nil lets it begin with the first start.
   ///   - counters: what an earlier capture of the same source counted.
   ///   - isEnabled: whether the audio is sent, and not silence.
@@ -150,7 +149,7 @@ package struct AudioCapture: Machine {
     return elapsed / length + (elapsed % length == 0 ? 0 : 1)
   }
 
-  /// Makes the blocks that are due.
+  /// Creates the blocks that are due.
   private mutating func tick(at now: Instant, into outbox: inout Outbox<Output>) {
     guard let tone, let encoder, let origin else { return }
     let newest = (now - origin).nanoseconds / AudioCapture.blockInterval.nanoseconds

@@ -32,7 +32,7 @@ struct CaptureEncoder {
   mutating func setScreen(_ isScreen: Bool) {
     guard isScreen != self.isScreen else { return }
     self.isScreen = isScreen
-    // An encoder is set up for its content once, so another one goes on in its place.
+    // An encoder is set up for its content once, so another one continues in its place.
     replace()
   }
 
@@ -50,8 +50,7 @@ struct CaptureEncoder {
 
   mutating func close() { encoder = nil }
 
-  /// Makes the encoder for the first video frame's size; it adapts itself to later sizes.
-  ///
+  /// Creates the encoder for the first video frame's size; it adapts itself to later sizes.
   /// - Returns: whether it wants the pixels of what it encodes.
   mutating func open(
     width: Int, height: Int, framesPerSecond: Int
@@ -74,8 +73,7 @@ struct CaptureEncoder {
     return made
   }
 
-  /// Encodes a video frame; nil where the encoder leaves it out.
-  ///
+  /// Encodes a video frame; nil if the encoder leaves it out.
   /// - Parameter framesPerSecond: how many an encoder that is made for it is to expect.
   mutating func encode(
     _ videoFrame: I420Buffer, mediaTime: UInt32, framesPerSecond: Int

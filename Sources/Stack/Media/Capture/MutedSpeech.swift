@@ -12,8 +12,7 @@ struct MutedSpeech {
   private var lastVoice: Instant?
   private(set) var isSpeaking = false
 
-  /// Takes a block of what the microphone gave.
-  ///
+  /// Handles a block of what the microphone gave.
   /// - Returns: whether speech began with it or ended before it; nil when neither did.
   mutating func hear(_ block: AudioBlock, at now: Instant) -> Bool? {
     let loudness = Loudness(samples: block.samples, channels: block.channels)

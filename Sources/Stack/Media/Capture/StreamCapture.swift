@@ -26,9 +26,8 @@ package struct StreamCapture {
   private var thinner = StreamThinner()
 
   /// Creates the capture of a track that begins now.
-  ///
   /// - Parameters:
-  ///   - origin: the instant of media time 0 when this capture goes on where another one of the
+  ///   - origin: the instant of media time 0 when this capture continues where another one of the
   ///     same stream ended; nil for now.
   ///   - counters: what an earlier capture of the same source counted.
   package init(
@@ -40,10 +39,9 @@ package struct StreamCapture {
     self.counters = counters
   }
 
-  /// Makes a frame of a video frame that is to be sent.
-  ///
-  /// - Parameter limit: what the path carries, in bits per second; nil where that is not known to
-  ///   be too little.
+  /// Creates a frame of a video frame that is to be sent.
+  /// - Parameter limit: what the path carries, in bits per second; nil if that is not known to be
+  ///   too little.
   package mutating func take(_ stream: [UInt8], limit: UInt64? = nil, at now: Instant) -> Verdict {
     let mediaTime = RTPClock.ticks(from: origin, to: now)
     let look = codec.codec?.look?(stream.span.bytes) ?? FrameLook()

@@ -18,10 +18,9 @@ struct StreamThinner {
   private(set) var waitsForKey = false
 
   /// Whether a video frame is to be sent.
-  ///
   /// - Parameters:
   ///   - isReference: whether other video frames may refer to it.
-  ///   - limit: what the path carries, in bits per second; nil where that is not known to be too
+  ///   - limit: what the path carries, in bits per second; nil if that is not known to be too
   ///     little, and everything is sent.
   mutating func admits(
     byteCount: Int, isKey: Bool, isReference: Bool, limit: UInt64?, at now: Instant

@@ -36,7 +36,7 @@ package struct TemporalPattern: Hashable, Sendable {
   /// The step of the next frame; a key frame is of the base layer.
   package func next(isKey: Bool) -> Step { isKey ? steps[0] : steps[place] }
 
-  /// Takes note of a frame that was encoded by a step; gives its layer.
+  /// Records a frame that was encoded by a step; returns its layer.
   package mutating func take(_ step: Step, isKey: Bool) -> TemporalLayer {
     // The pattern begins anew with a key frame, also with one that the encoder made by itself.
     place = isKey ? 1 : (place + 1) % steps.count

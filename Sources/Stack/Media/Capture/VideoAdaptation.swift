@@ -22,7 +22,7 @@ public enum ContentHint: String, CaseIterable, Hashable, Sendable, Codable {
   /// Something to be read: a screen.
   case text
 
-  /// What is given up first for such content (W3C mst-content-hint section 4.1); nil where nothing
+  /// What is given up first for such content (W3C mst-content-hint section 4.1); nil if nothing
   /// follows from it.
   package var degradation: DegradationPreference? {
     switch self {

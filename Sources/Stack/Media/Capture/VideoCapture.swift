@@ -79,14 +79,13 @@ package struct VideoCapture: Machine {
   private var lastMediaTime: Int64?
 
   /// Creates the capture of a track.
-  ///
   /// - Parameters:
   ///   - codec: one that a library encodes.
-  ///   - origin: the instant of media time 0 when this capture goes on where another one of the
+  ///   - origin: the instant of media time 0 when this capture continues where another one of the
   ///     same stream ended (W3C replaceTrack); nil lets it begin with the first start.
   ///   - counters: what an earlier capture of the same source counted.
   ///   - isEnabled: whether the video frames are sent, and not black ones.
-  ///   - unitLimit: the most bytes of a unit of H.264; nil where the peer takes units in parts.
+  ///   - unitLimit: the most bytes of a unit of H.264; nil if the peer takes units in parts.
   package init(
     track: String, source: MediaSource, codec: CodecName, codecs: any CodecFactory,
     origin: Instant? = nil, counters: VideoCaptureCounters = VideoCaptureCounters(),

@@ -139,7 +139,7 @@ package protocol VideoEncoding: AnyObject {
     _ videoFrame: I420Buffer, mediaTime: UInt32, forceKey: Bool
   ) throws(CodecError) -> EncodedVideo?
   func setBitrate(_ bitsPerSecond: UInt64)
-  /// Tells the place of the next video frame among the temporal layers, where there are several.
+  /// Tells the place of the next video frame among the temporal layers, if there are several.
   func begin(_ step: TemporalPattern.Step)
 }
 

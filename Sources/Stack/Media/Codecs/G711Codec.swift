@@ -89,7 +89,7 @@ package final class G711Decoder: AudioDecoding {
 }
 
 /// Makes up lost audio at 8 kHz from what was heard before, as G.711 appendix I does: the last
-/// period of the voice goes on, from 10 ms on ever softer, and is gone after 60 ms.
+/// period of the voice continues, from 10 ms on ever softer, and is gone after 60 ms.
 ///
 /// Periods are joined, and what comes after them is faded in, so that nothing clicks.
 struct NarrowbandConcealment {

@@ -46,7 +46,7 @@ package final class LibraryCodecs: CodecFactory {
   /// encodes, by encoding name.
   package static var furtherEncoders: [String] { openH264Version == nil ? [] : ["h264"] }
 
-  /// Why a codec is not encoded by this build, in a sentence with the way out; nil where it is.
+  /// Why a codec is not encoded by this build, in a sentence with the way out; nil if it is.
   package static func missingEncoder(_ codec: CodecName) -> String? {
     switch codec {
     case .vp8, .vp9: nil

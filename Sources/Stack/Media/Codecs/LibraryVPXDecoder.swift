@@ -79,9 +79,9 @@ final class LibraryVPXDecoder: VideoDecoding {
 /// What is looked at before libvpx gets a frame.
 private struct FrameHeader {
   var isKey: Bool
-  /// nil where the frame has the size of earlier ones.
+  /// nil if the frame has the size of earlier ones.
   var size: (width: Int, height: Int)?
-  /// nil where libvpx has to tell it.
+  /// nil if libvpx has to tell it.
   var quantiser: UInt8?
 
   init?(_ bytes: RawSpan, isVP9: Bool) {

@@ -1,7 +1,7 @@
 import CYUV
 
 extension I420Buffer {
-  /// The sum of the squared differences of the luma samples; nil where there is none to tell.
+  /// The sum of the squared differences of the luma samples; nil if there is none to tell.
   ///
   /// It is a whole number, so that it is the same on any machine.
   package func squaredError(to other: I420Buffer) -> UInt64? {

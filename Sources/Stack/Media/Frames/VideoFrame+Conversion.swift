@@ -99,7 +99,7 @@ extension I420Buffer {
     var chromaStride: Int32
   }
 
-  /// Makes a video frame by filling in all of its samples.
+  /// Creates a video frame by filling in all of its samples.
   convenience init(width: Int, height: Int, filling fill: (Target) -> Void) {
     let count = I420Buffer.byteCount(width: width, height: height)
     let (columns, rows) = ((width + 1) / 2, (height + 1) / 2)

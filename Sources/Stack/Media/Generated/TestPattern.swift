@@ -173,7 +173,7 @@ package final class TestPattern: Sendable {
     }
   }
 
-  /// Makes the rows of a band from the colour of each column of the full or the half width.
+  /// Creates the rows of a band from the colour of each column of the full or the half width.
   private static func band(width: Int, colour: (Int, Int) -> [UInt8]) -> Band {
     Band(
       planes: (0..<3).map { plane in

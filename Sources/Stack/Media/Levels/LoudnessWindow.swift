@@ -1,8 +1,8 @@
-/// The loudness of a stream of blocks: its energy since the beginning, and its level of late.
+/// The loudness of a stream of blocks: its energy since the beginning, and its level recently.
 ///
-/// W3C: the energy is the sum of the squared samples as shares of full scale, times their
-/// duration; the level is the root mean square of a window of 100 ms. Both are taken from the
-/// loudest channel.
+/// W3C: the energy is the sum of the squared samples as shares of full scale, times their duration;
+/// the level is the root mean square of a window of 100 ms. Both are taken from the loudest
+/// channel.
 struct LoudnessWindow: Hashable, Sendable {
   /// In seconds (W3C totalAudioEnergy).
   private(set) var totalEnergy = 0.0
@@ -14,7 +14,7 @@ struct LoudnessWindow: Hashable, Sendable {
 
   private static let windowLength = AudioBlock.sampleRate / 10
 
-  /// Takes the next block: the sum of its squared samples, and how many they are.
+  /// Handles the next block: the sum of its squared samples, and how many they are.
   mutating func add(energy blockEnergy: UInt64, frameCount: Int) {
     let value = Double(blockEnergy)
     let scale = AudioMeter.fullScale

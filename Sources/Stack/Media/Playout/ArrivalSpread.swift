@@ -9,7 +9,7 @@ package import Wire
 package struct ArrivalSpread {
   /// What a frame's arrival says about the stream.
   package enum Observation: Hashable, Sendable {
-    /// The stream goes on.
+    /// The stream continues.
     case steady
     /// Its media time jumped against the arrival times; measuring begins anew with this frame.
     case jumped

@@ -66,7 +66,7 @@ struct AudioDelay {
 
   mutating func noteAdjustment() { ticksSinceAdjustment = 0 }
 
-  /// Takes the level of a block that is played.
+  /// Handles the level of a block that is played.
   mutating func note(level: UInt8) { isQuiet = level >= AudioDelay.quietLevel }
 
   /// Whether a block that was made up is as good as silent.

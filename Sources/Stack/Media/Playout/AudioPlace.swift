@@ -104,8 +104,8 @@ struct AudioPlace {
   /// The playhead stood still while a block was made up.
   mutating func hold() { heldSamples += Int64(lastDuration) }
 
-  /// Sets what was made up while the place was held against the gap before a packet; gives what is
-  /// left of it.
+  /// Sets what was made up while the place was held against the gap before a packet; returns what
+  /// is left of it.
   mutating func closeGap(before head: AudioPacketBuffer.Entry) -> Int64 {
     let gap = head.frame.extendedTime &- playhead
     guard gap > 0 else {

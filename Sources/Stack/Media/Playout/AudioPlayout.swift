@@ -106,7 +106,7 @@ package struct AudioPlayout: Machine {
     }
     var frame = frame
     frame.extendedTime = frame.extendedTime &* packet.ticks
-    // A stream that goes on with another clock begins anew: its times have nothing in common.
+    // A stream that continues with another clock begins anew: its times have nothing in common.
     if frame.ssrc != ssrc || packet.ticks != ticks {
       ssrc = frame.ssrc
       (codec, ticks) = (frame.codec, packet.ticks)

@@ -1,6 +1,6 @@
 /// The volume of a received track, as a factor of its samples in whole numbers.
 package struct PlayoutGain: Hashable, Sendable {
-  /// Audio as it came.
+  /// Audio as received.
   package static let unity = PlayoutGain(volume: 1)
   /// No audio.
   package static let silence = PlayoutGain(volume: 0)

@@ -67,7 +67,7 @@ struct VideoDelay {
   /// Whether nothing was measured yet.
   var isNew: Bool { newestTime == nil }
 
-  /// Takes the times of a frame, and lets the delay follow its target.
+  /// Handles the times of a frame, and lets the delay follow its target.
   mutating func observe(_ frame: ReceivedFrame) -> ArrivalSpread.Observation {
     let before = timing
     let observation = timing.observe(

@@ -39,7 +39,7 @@ package struct AudioSlots: Sendable {
     slots.map { ($0.participant, $0.level.percent) }
   }
 
-  /// Takes a participant's level; gives the slots that change hands.
+  /// Handles a participant's level; returns the slots that change hands.
   package mutating func hear(_ level: AudioLevel, of participant: Int, at now: Instant) -> [Change]
   {
     let speaks = level >= AudioSlots.gate

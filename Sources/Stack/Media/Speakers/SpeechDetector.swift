@@ -54,8 +54,8 @@ package struct SpeechDetector: Sendable {
 
   package init() {}
 
-  /// Takes the level of a participant's next block; gives the speech that ended, then what began
-  /// or lasts.
+  /// Handles the level of a participant's next block; returns the speech that ended, then what
+  /// began or lasts.
   package mutating func hear(_ level: AudioLevel, of participant: Int, at now: Instant) -> [Speech]
   {
     var told: [Speech] = []

@@ -30,7 +30,7 @@ struct SpeechHistory {
   /// Whether nothing but silence is kept, so that more of it changes nothing.
   var isSilent: Bool { silentCount >= SpeechHistory.length }
 
-  /// Takes the next level.
+  /// Handles the next level.
   mutating func add(_ loudness: UInt8) {
     levels.removeLast()
     levels.insert(loudness, at: 0)

@@ -14,7 +14,7 @@ package enum PeerCall: Hashable, Sendable, Codable {
   case setRemoteDescription(SessionDescription)
   /// A trickled candidate; nil means that there are no more.
   case addICECandidate(CandidateInit?)
-  /// Takes back candidates that the peer had signaled; pairs of them that work go on.
+  /// Takes back candidates that the peer had signaled; pairs of them that work continue.
   case removeICECandidates([CandidateInit])
   /// Changes the servers and the policy of the next gathering (W3C setConfiguration).
   case setConfiguration(
@@ -65,7 +65,7 @@ package enum PeerCall: Hashable, Sendable, Codable {
   case readDescription(DescriptionSlot)
   /// Reads the transceivers.
   case transceivers
-  /// Makes a data channel (W3C createDataChannel).
+  /// Creates a data channel (W3C createDataChannel).
   case createDataChannel(DataChannelInit)
   case closeDataChannel(UInt32)
   case setBufferedAmountLowThreshold(channel: UInt32, UInt64)

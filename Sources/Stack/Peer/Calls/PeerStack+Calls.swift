@@ -89,7 +89,7 @@ extension PeerStack {
     return .done
   }
 
-  /// A description that was read, where there is one.
+  /// A description that was read, if there is one.
   private func reply(_ description: SessionDescription?) -> PeerReply {
     description.map { .description($0) } ?? .done
   }

@@ -56,14 +56,14 @@ extension PeerStack {
     let wasOfferer = negotiation.signalingState == .haveLocalOffer
     let changes = try mapped { () throws(JSEPError) in try negotiation.setRemote(description) }
     prepareBundles(negotiation.transportNumbers)
-    // An own first offer that crossed the peer's was taken back, and with it the role.
+    // A local first offer that crossed the peer's was taken back, and with it the role.
     for bundle in bundles.all where description.type == .offer {
       guard !bundle.transport.hasRole || negotiation.currentLocal == nil else { continue }
       drive(bundle, .role(.controlled))
     }
     apply(changes, isAnswerToOwnOffer: wasOfferer)
-    // An own restart that was taken back for a crossing offer has begun all the same: the agent
-    // goes on with the peer's credentials, which did not change.
+    // A local restart that was taken back for a crossing offer has begun all the same: the agent
+    // continues with the peer's credentials, which did not change.
     for bundle in bundles.all where description.type != .rollback {
       guard bundle.transport.remoteUsernameFragment == nil else { continue }
       drive(

@@ -51,7 +51,7 @@ extension PeerStack {
     return streams()
   }
 
-  /// Ends sending the tracks of a stream; those that stand in others too go on in these.
+  /// Ends sending the tracks of a stream; those that stand in others too continue in these.
   func removeStream(_ id: String) throws(PeerError) {
     let members = negotiation.transceivers.filter { $0.hasLocalTrack && $0.streamIDs.contains(id) }
     guard !members.isEmpty else {
@@ -79,7 +79,8 @@ extension PeerStack {
 struct RemoteStreams {
   private var told: [MediaStreamInfo] = []
 
-  /// Takes the streams that there are: those that began since the last time, and those that ended.
+  /// Handles the streams that there are: those that began since the last time, and those that
+  /// ended.
   mutating func follow(_ streams: [MediaStreamInfo]) -> [PeerEvent] {
     defer { told = streams }
     let added = streams.filter { stream in !told.contains { $0.id == stream.id } }

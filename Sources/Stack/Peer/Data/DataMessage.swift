@@ -1,6 +1,6 @@
 public import SCTP
 
-/// A message of a data channel, as it is sent or as it came.
+/// A message of a data channel, as it is sent or as received.
 package struct DataMessage: Hashable, Sendable {
   /// The number of the channel in its peer.
   package var channel: UInt32

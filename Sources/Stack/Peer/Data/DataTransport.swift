@@ -7,7 +7,7 @@ import Wire
 /// above, packets for DTLS below.
 struct DataTransport: Machine {
   enum Input {
-    /// Makes a channel; `channel(madeWith:)` gives it.
+    /// Creates a channel; `channel(madeWith:)` gives it.
     case open(Channel)
     /// Sends a message; the call is answered at once, or when not too much is buffered any more.
     case send(DataMessage, call: UInt32)

@@ -29,7 +29,7 @@ struct LayerChoice {
     shown.first { $0.mid == mid }.map { $0.ssrc == ssrc } ?? true
   }
 
-  /// Takes a frame; one whose stream is no layer of several is always shown.
+  /// Handles a frame; one whose stream is no layer of several is always shown.
   mutating func take(_ frame: ReceivedFrame) -> Fate {
     guard frame.rid != nil else { return .shown }
     let place = shown.firstIndex { $0.mid == frame.mid }

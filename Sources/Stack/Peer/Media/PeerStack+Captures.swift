@@ -38,7 +38,7 @@ extension PeerStack {
         if tracks.sending[index].isWanted { drive(sending: index, .stop) }
         continue
       }
-      // An encoder makes frames of one codec, so another one goes on in its place.
+      // An encoder makes frames of one codec, so another one continues in its place.
       if tracks.sending[index].isRunning,
         tracks.sending[index].stream.codec != start.codec
           || tracks.sending[index].stream.rid != start.rid

@@ -36,7 +36,7 @@ extension PeerStack {
       if record.isInbound, record.type == "sr" { alignPlayouts() }
     case .streamBegan: break
     case .streamEnded(let mid, _):
-      // What else ends a stream goes on with another one, or is told as an end of the track.
+      // What else ends a stream continues with another one, or is told as an end of the track.
       guard bundle.saidGoodbye(at: now),
         let section = sections.first(where: { $0.mid == mid })
       else { break }
@@ -89,7 +89,7 @@ extension PeerStack {
           of: transceiver)
       case .videoFrame(let videoFrame, let frame, let record):
         tell(.frame(record))
-        // Nothing encodes it again: it is sent back as it came.
+        // Nothing encodes it again: it is sent back as received.
         echo(
           frame.codec.isPassedThrough ? .passOn(frame) : .media(.videoFrame(videoFrame), from: []),
           of: transceiver)

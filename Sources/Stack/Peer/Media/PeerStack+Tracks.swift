@@ -48,7 +48,7 @@ extension PeerStack {
     if tracks.receivers.setVolume(volume, of: id) { tracks.applySettings(of: id) }
   }
 
-  /// Presses keys in the place of a sender's audio; none are pressed any more where there are none.
+  /// Presses keys in the place of a sender's audio; none are pressed any more if there are none.
   func insertTones(_ text: String, duration: UInt32, gap: UInt32, into id: UInt32)
     throws(PeerError)
   {
@@ -93,10 +93,10 @@ extension PeerStack {
 
   // MARK: Events of received tracks
 
-  /// Takes note that the peer sends a track.
+  /// Records that the peer sends a track.
   func beginReceiving(_ id: UInt32) { _ = tracks.receivers.setLive(true, of: id) }
 
-  /// Takes note that something of a track came, or that nothing comes any more.
+  /// Records that something of a track came, or that nothing comes any more.
   func noteMuted(_ isMuted: Bool, of id: UInt32, _ reason: TrackChange.Reason) {
     guard tracks.receivers.setMuted(isMuted, of: id) else { return }
     notify(
@@ -106,7 +106,7 @@ extension PeerStack {
           transceiver: id, isInbound: true, kind: isMuted ? .mute : .unmute, reason: reason)))
   }
 
-  /// Takes note that a track is over for good.
+  /// Records that a track is over for good.
   func endReceiving(_ id: UInt32, _ reason: TrackChange.Reason) {
     guard tracks.receivers.setLive(false, of: id) else { return }
     _ = tracks.receivers.setMuted(true, of: id)

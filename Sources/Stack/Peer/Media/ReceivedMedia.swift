@@ -14,7 +14,7 @@ public struct ReceivedMedia: Sendable {
   public var isConcealed: Bool
   /// The media.
   public var content: MediaContent
-  /// What the sender says of the loudness of audio, in -dBov (RFC 6464); nil where it says nothing.
+  /// What the sender says of the loudness of audio, in -dBov (RFC 6464); nil if it says nothing.
   package var audioLevel: UInt8?
 
   /// The media of an inbound frame; nil if it was not decoded, or was sent from here.

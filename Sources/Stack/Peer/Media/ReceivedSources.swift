@@ -56,7 +56,7 @@ struct SourceHistory {
   /// The sender says who contributes, and may name ever new ones.
   private static let maximum = 64
 
-  /// Takes note of a frame that is played; the level is that of the sender, else what was decoded.
+  /// Records a frame that is played; the level is that of the sender, else what was decoded.
   mutating func play(_ frame: borrowing FrameRecord, level: UInt8?, at now: Instant) {
     for contributor in frame.contributors {
       note(contributor.source, isContributor: true, contributor.level, frame.rtpTime, at: now)

@@ -29,7 +29,7 @@ struct ReceiverTable {
     change(transceiver, \.state.volume, to: volume)
   }
 
-  /// Notes whether something comes from the peer; false when nothing changed.
+  /// Records whether something comes from the peer; false when nothing changed.
   mutating func setMuted(_ isMuted: Bool, of transceiver: UInt32) -> Bool {
     // Every frame says that its track is not.
     if let known = receivers.firstIndex(where: { $0.transceiver == transceiver }),
@@ -40,7 +40,7 @@ struct ReceiverTable {
     return change(transceiver, \.state.isMuted, to: isMuted)
   }
 
-  /// Notes whether the peer's track lives; false when nothing changed.
+  /// Records whether the peer's track lives; false when nothing changed.
   mutating func setLive(_ isLive: Bool, of transceiver: UInt32) -> Bool {
     change(transceiver, \.isLive, to: isLive)
   }

@@ -95,7 +95,7 @@ struct ReceivingTrack: Machine {
     }
   }
 
-  /// Takes what the application set.
+  /// Handles what the application set.
   mutating func set(_ state: TrackState) {
     isEnabled = state.isEnabled
     audio?.setGain(state.isEnabled ? PlayoutGain(volume: state.volume) : .silence)

@@ -45,7 +45,7 @@ struct SenderTable {
     update(transceiver, kind) { $0.isScreencast = isScreencast }
   }
 
-  /// Takes what the video frames of a transceiver show.
+  /// Handles what the video frames of a transceiver show.
   mutating func setContentHint(_ hint: ContentHint, of transceiver: UInt32, _ kind: MediaKind) {
     update(transceiver, kind) { $0.contentHint = hint }
   }
@@ -62,7 +62,7 @@ struct SenderTable {
     }
   }
 
-  /// Takes the encodings that a new transceiver begins with.
+  /// Handles the encodings that a new transceiver begins with.
   mutating func begin(_ transceiver: UInt32, _ kind: MediaKind, with encodings: [RTPEncoding]) {
     guard !encodings.isEmpty else { return }
     update(transceiver, kind) { $0.encodings = encodings }

@@ -19,7 +19,7 @@ struct SendingTrack: Machine {
     /// Media for the encoder, the sources that were mixed into it, and what video frames that come
     /// encoded have to keep to, in bits per second; nil for no limit.
     case media(CapturedMedia, from: [Contributor], limit: UInt64? = nil)
-    /// A received frame that is sent as it came.
+    /// A received frame that is sent as received.
     case passOn(ReceivedFrame)
     /// Keys of a telephone, in the place of audio.
     case tones(KeyTones)
@@ -64,7 +64,7 @@ struct SendingTrack: Machine {
     var isEncoded = false
     /// Whether frames that come encoded are sent as this layer: the first one, or the only stream.
     var isFirst = true
-    /// The most bytes of a unit of H.264; nil where the peer takes units in parts.
+    /// The most bytes of a unit of H.264; nil if the peer takes units in parts.
     var unitLimit: Int?
   }
 
@@ -85,7 +85,7 @@ struct SendingTrack: Machine {
   private(set) var totals: SendingTotals
   /// Where media time is 0: the first capture's start, kept by those that follow on the SSRC.
   private var origin: Instant?
-  /// The sources of the audio that is fed to the encoder, when it is not an own one.
+  /// The sources of the audio that is fed to the encoder, when it is not a local one.
   private var contributors: [Contributor] = []
   /// When a capture wants its next input; kept, because every step of the peer asks for it.
   private(set) var deadline: Instant?
@@ -221,7 +221,7 @@ struct SendingTrack: Machine {
     guard stream.limit(to: encoding) else { return }
     switch kind {
     case .audio:
-      // An encoder of audio keeps its bit rate, so another one goes on in its place.
+      // An encoder of audio keeps its bit rate, so another one continues in its place.
       if audio.needsRestart(within: encoding) { stop(at: now, into: &outbox) }
     case .video: video.limit(to: encoding, at: now)
     }

@@ -14,7 +14,7 @@ struct SentStream {
   private(set) var codec = ""
   private(set) var ssrc: UInt32 = 0
   private(set) var encoding = RTPEncoding()
-  /// The most bytes of a unit of H.264; nil where the peer takes units in parts.
+  /// The most bytes of a unit of H.264; nil if the peer takes units in parts.
   private(set) var unitLimit: Int?
 
   var isFed: Bool { mid != nil }

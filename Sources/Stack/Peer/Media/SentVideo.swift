@@ -8,8 +8,8 @@ struct SentVideo {
   private var capture: VideoCapture?
   /// In the place of the capture where video frames come encoded.
   private var stream: StreamCapture?
-  /// What a capture is made of where frames of this codec may come encoded or not; nil where they
-  /// come in one way alone.
+  /// What a capture is made of where frames of this codec may come encoded or not; nil if they come
+  /// in one way alone.
   private var choice: Choice?
   /// What earlier captures of the present source counted.
   private var earlier = VideoCaptureCounters()
@@ -19,7 +19,7 @@ struct SentVideo {
   private var contentHint = ContentHint.none
   /// What the encoder may spend, in bits per second.
   private(set) var bitrate: UInt64 = 0
-  /// Whether a received frame is sent as it came only from the next key frame on.
+  /// Whether a received frame is sent as received only from the next key frame on.
   private var waitsForKey = false
 
   /// A codec of which frames are encoded here, and sent as they come where they come encoded.
@@ -66,7 +66,7 @@ struct SentVideo {
       return source == .application || source == .echo
     }
     if codec.isPassedThrough { self.choice = choice }
-    // What is received in the codec goes back as it came: nothing is encoded before other frames
+    // What is received in the codec goes back as received: nothing is encoded before other frames
     // come, so that a demand for a key frame reaches whoever sends it.
     if source != .echo || !codec.isPassedThrough { encode(choice, origin: origin, at: now) }
     return true
@@ -139,7 +139,7 @@ struct SentVideo {
     drive(.bitrate(bitrate), at: now)
   }
 
-  /// Takes the limits of an encoding.
+  /// Handles the limits of an encoding.
   mutating func limit(to encoding: RTPEncoding, at now: Instant) {
     choice?.start.encoding = encoding
     drive(limits(within: encoding), at: now)
@@ -180,7 +180,7 @@ struct SentVideo {
 
   // MARK: What comes encoded
 
-  /// Takes a video frame that the application has encoded; nil where that codec was not agreed on.
+  /// Handles a video frame that the application has encoded; nil if that codec was not agreed on.
   mutating func take(
     encoded bytes: [UInt8], _ codec: CodecName, limit: UInt64?, isEnabled: Bool, at now: Instant
   ) -> StreamCapture.Verdict? {
@@ -193,7 +193,8 @@ struct SentVideo {
     return isEnabled ? stream?.take(bytes, limit: limit, at: now) : .useless
   }
 
-  /// Takes a received frame that is to be sent as it came; nil until a decoder can begin with it.
+  /// Handles a received frame that is to be sent as received; nil until a decoder can begin with
+  /// it.
   mutating func takeReceived(_ frame: ReceivedFrame) -> EncodedFrame? {
     guard frame.isKey || !waitsForKey else { return nil }
     waitsForKey = false

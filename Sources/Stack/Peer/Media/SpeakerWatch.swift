@@ -34,7 +34,7 @@ struct SpeakerWatch {
 
   // MARK: Blocks
 
-  /// Takes the level of a voice's next block; gives what is to be told.
+  /// Handles the level of a voice's next block; returns what is to be told.
   mutating func hear(_ level: AudioLevel, of track: SpeakingTrack, at now: Instant) -> [PeerEvent] {
     var events: [PeerEvent] = []
     for absent in names.absent(at: now) { events += forget(absent, at: now) }
@@ -49,7 +49,7 @@ struct SpeakerWatch {
   }
 
   /// Listens to a block of audio: to the voices in it where a mixer told their levels, else to the
-  /// whole of it; gives what is to be told.
+  /// whole of it; returns what is to be told.
   mutating func hear(_ record: FrameRecord, level: UInt8, at now: Instant) -> [PeerEvent] {
     var events: [PeerEvent] = []
     var track = SpeakingTrack(transceiver: record.transceiver, isInbound: record.isInbound)
@@ -64,7 +64,7 @@ struct SpeakerWatch {
     return events
   }
 
-  /// Forgets a track and all that was mixed into it; gives what is to be told.
+  /// Forgets a track and all that was mixed into it; returns what is to be told.
   mutating func forgetAll(_ track: SpeakingTrack, at now: Instant) -> [PeerEvent] {
     let contributors = track.isInbound ? names.contributors(of: track.transceiver) : []
     return (contributors + [track]).flatMap { forget($0, at: now) }

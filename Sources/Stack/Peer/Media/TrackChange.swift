@@ -15,7 +15,7 @@ public struct TrackState: Hashable, Sendable, Codable {
   }
 }
 
-/// Something that became of a track, with the reason where there is one.
+/// Something that became of a track, with the reason if there is one.
 public struct TrackChange: Hashable, Sendable {
   /// What became of it; the last three are the events of the W3C's MediaStreamTrack.
   public enum Kind: String, Hashable, Sendable {

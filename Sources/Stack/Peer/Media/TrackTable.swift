@@ -121,7 +121,7 @@ struct TrackTable {
     return records.filter { !announced.contains($0) }
   }
 
-  /// Ends the playouts of all but these sections; gives the transceivers of audio among them.
+  /// Ends the playouts of all but these sections; returns the transceivers of audio among them.
   mutating func endPlayouts(besides sections: [NegotiatedSection]) -> [UInt32] {
     func isAgreed(_ track: ReceivingTrack) -> Bool {
       sections.contains { $0.mid == track.mid && $0.direction.receives }

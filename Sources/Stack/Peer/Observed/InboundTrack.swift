@@ -49,7 +49,7 @@ struct InboundTrack {
   /// The same of the stream itself, without its retransmissions.
   var mediaCounters: InboundStreamCounters? { reception?.mediaCounters }
 
-  /// Takes what became known; gives the frames of packets that waited for it.
+  /// Handles what became known; returns the frames of packets that waited for it.
   mutating func learn(_ track: ObservedTrack, at now: Instant) -> [ReceivedFrame] {
     if let former = self.track.kind, let kind = track.kind, kind != former {
       // It was taken for something else: what was counted stays.
@@ -70,7 +70,7 @@ struct InboundTrack {
 
   mutating func setExtensions(_ map: HeaderExtensionMap) { extensions = map }
 
-  /// Takes a packet of the stream itself.
+  /// Handles a packet of the stream itself.
   mutating func receive(_ packet: SeenPacket, arrival: Instant, at now: Instant)
     -> [ReceivedFrame]
   {
@@ -107,8 +107,7 @@ struct InboundTrack {
     earlyProbes = []
   }
 
-  /// Takes a packet of the source that sends the stream's packets again.
-  ///
+  /// Handles a packet of the source that sends the stream's packets again.
   /// - Parameter type: the payload type that the packet had, where that is known.
   mutating func receiveRepair(
     _ packet: SeenPacket, of type: UInt8?, arrival: Instant, at now: Instant
@@ -170,11 +169,11 @@ struct InboundTrack {
 
   mutating func countNACK() { reception?.countNACK() }
 
-  /// Takes the receiver's request for a key frame; gives the frames that waited for it.
+  /// Takes the receiver's request for a key frame; returns the frames that waited for it.
   mutating func countKeyframeRequest(isFIR: Bool, at now: Instant) -> [ReceivedFrame] {
     reception?.countKeyframeRequest(isFIR: isFIR, at: now) ?? []
   }
 
-  /// Takes what the receiver reports.
+  /// Handles what the receiver reports.
   mutating func receive(_ block: ReportBlock) { reception?.receive(block) }
 }

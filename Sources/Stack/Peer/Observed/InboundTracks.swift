@@ -77,7 +77,7 @@ struct InboundTracks {
     for index in all.indices { all[index].setExtensions(map) }
   }
 
-  /// Takes a packet of the stream with a number; what is sent again goes to where it is from.
+  /// Handles a packet of the stream with a number; what is sent again goes to where it is from.
   mutating func receive(_ packet: SeenPacket, _ stream: UInt32, at now: Instant) -> Completed? {
     guard let place = places[stream] else { return nil }
     guard let repaired = all[place].track.repairs else {
@@ -148,7 +148,7 @@ struct InboundTracks {
     if aligns { alignPlayouts() }
   }
 
-  /// Takes the round trip to a sender, of which these are streams.
+  /// Handles the round trip to a sender, of which these are streams.
   mutating func receive(roundTrip: Interval, to ssrcs: Set<UInt32>) {
     for index in all.indices where ssrcs.contains(all[index].track.ssrc) {
       all[index].receive(roundTrip: roundTrip)
@@ -163,14 +163,14 @@ struct InboundTracks {
     if let place = place(of: ssrc) { all[place].countNACK() }
   }
 
-  /// Takes a request for a key frame; gives the frames that waited for it.
+  /// Takes a request for a key frame; returns the frames that waited for it.
   mutating func countKeyframeRequest(_ ssrc: UInt32, isFIR: Bool, at now: Instant) -> Completed? {
     guard let place = place(of: ssrc) else { return nil }
     return Completed(
       place: place, frames: all[place].countKeyframeRequest(isFIR: isFIR, at: now))
   }
 
-  /// Takes what this end reports of its streams.
+  /// Handles what this end reports of its streams.
   mutating func receive(_ blocks: [ReportBlock]) {
     for block in blocks {
       if let place = place(of: block.ssrc) { all[place].receive(block) }

@@ -4,8 +4,8 @@ package import RTP
 package import Stats
 package import Wire
 
-/// An end of somebody else's call: what it receives, driven as an endpoint's streams are, and what
-/// the wire shows of what it sends.
+/// An end of an observed call: what it receives, driven as an endpoint's streams are, and what the
+/// wire shows of what it sends.
 ///
 /// Nothing is sent, and nothing is asked for: the packets that the real receiver asked for come, or
 /// they do not. Jitter buffers, decoders and statistics are those of `PeerStack`.
@@ -50,7 +50,7 @@ package struct ObservedPeer: Machine {
 
   /// - Parameters:
   ///   - number: the peer's.
-  ///   - codecs: nil where nothing is decoded.
+  ///   - codecs: nil if nothing is decoded.
   ///   - furtherDecoders: the codecs that are decoded among those passed through otherwise.
   ///   - playsG711: whether G.711 has playouts, which decode it whether or not `codecs` is there.
   ///   - countsEarlyRepeats: whether what was sent again counts when it is asked for after that.

@@ -2,7 +2,7 @@ package import Flow
 package import RTP
 package import Wire
 
-/// An RTP stream of somebody else's call, and what is known of what it carries.
+/// An RTP stream of an observed call, and what is known of what it carries.
 package struct ObservedTrack: Sendable {
   /// Its number over all calls, which stands for it in all rows.
   package var number: UInt32
@@ -20,7 +20,7 @@ package struct ObservedTrack: Sendable {
   package var repeatedTypes: [UInt8: UInt8] = [:]
   /// What descriptions state of its formats, by payload type.
   package var parameters: [UInt8: String] = [:]
-  /// The number of the transport that carries it; nil where statistics have no transports.
+  /// The number of the transport that carries it; nil if statistics have no transports.
   package var transport: Int?
   /// The name that the streams of one end share (CNAME, RFC 3550 section 6.5.1).
   package var canonicalName: String?

@@ -74,7 +74,7 @@ struct OutboundTrack {
     emission?.send(header, content)
   }
 
-  /// Takes a packet of the source that sends the stream's packets again.
+  /// Handles a packet of the source that sends the stream's packets again.
   mutating func repeatPacket(_ packet: SeenPacket) {
     guard emission != nil else {
       if earlyProbes.count < OutboundTrack.earlyMaximum { earlyProbes.append(packet.header) }

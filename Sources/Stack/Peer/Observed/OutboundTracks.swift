@@ -14,7 +14,7 @@ struct OutboundTracks {
 
   init(countsEarlyRepeats: Bool = false) { self.countsEarlyRepeats = countsEarlyRepeats }
 
-  /// Takes a stream, or what became known of one.
+  /// Handles a stream, or what became known of one.
   mutating func learn(_ track: ObservedTrack) {
     if let place = places[track.number] {
       for packet in all[place].learn(track) { send(packet, track.number) }
@@ -27,7 +27,7 @@ struct OutboundTracks {
     all.append(begun)
   }
 
-  /// Takes a packet of the stream with a number; what is sent again counts where it is from.
+  /// Handles a packet of the stream with a number; what is sent again counts where it is from.
   mutating func send(_ packet: SeenPacket, _ stream: UInt32) {
     guard let place = places[stream] else { return }
     if all[place].track.repairs == nil, all[place].hold(packet) { return }

@@ -9,7 +9,7 @@ struct ReferenceTimes {
 
   private var told: [(compactNTP: UInt32, at: Instant)] = []
 
-  /// Takes note of a time that goes to the sender.
+  /// Records a time that goes to the sender.
   mutating func send(_ time: UInt64, at now: Instant) {
     if told.count >= ReferenceTimes.most { told.removeFirst() }
     told.append((UInt32(truncatingIfNeeded: time >> 16), now))

@@ -9,7 +9,7 @@ struct SampleSchedule {
   /// When the next sample is due; nil when none is.
   private(set) var due: Instant?
 
-  /// Takes note of packets.
+  /// Records packets.
   mutating func notePackets(at now: Instant) {
     lastPacket = now
     if due == nil { due = now + ObservedPeer.statsInterval }

@@ -35,7 +35,7 @@ struct Establishment {
     needsAllCandidates = configuration.establishmentNeedsAllCandidates
   }
 
-  /// Follows the other states, after them in every step; gives the states that it goes through.
+  /// Follows the other states, after them in every step; returns the states that it goes through.
   mutating func follow(
     _ states: ConnectionStates, isClosed: Bool, at now: Instant
   ) -> [EstablishmentState] {

@@ -21,8 +21,7 @@ extension StatsBuilder {
   }
 
   /// Adds what was counted of a sent stream.
-  ///
-  /// - Parameter sendDelay: how long its packets waited to be sent; nil where that is not known.
+  /// - Parameter sendDelay: how long its packets waited to be sent; nil if that is not known.
   mutating func add(_ stream: OutboundStreamCounters, sendDelay: Interval?) {
     set("packetsSent", stream.packetsSent)
     set("bytesSent", stream.bytesSent)

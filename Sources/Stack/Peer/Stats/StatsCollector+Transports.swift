@@ -56,7 +56,7 @@ extension StatsCollector {
     return stats.build()
   }
 
-  /// The own certificate, which all transports show unless their peers want different ones, and
+  /// The local certificate, which all transports show unless their peers want different ones, and
   /// those of the peer.
   func certificateStats() -> [StatsObject] {
     var objects: [StatsObject] = []

@@ -82,17 +82,17 @@ final class Bundle {
 
   func follow(_ state: ICEGatheringState) { gatheringState = state }
 
-  /// Takes a state of the DTLS association; a move to the present state is none.
+  /// Handles a state of the DTLS association; a move to the present state is none.
   func follow(_ state: DTLSTransportState) -> StateTransition? {
     guard state != dtlsState else { return nil }
     defer { dtlsState = state }
     return StateTransition(machine: dtlsMachine, from: dtlsState.rawValue, to: state.rawValue)
   }
 
-  /// Takes a candidate that is told, or that there are no more.
+  /// Handles a candidate that is told, or that there are no more.
   func note(_ candidate: ICECandidate?) { hasAllCandidates = candidate == nil }
 
-  /// Takes a report of a pair; why it is in use, when that is new.
+  /// Handles a report of a pair; why it is in use, when that is new.
   func follow(_ pair: ICEPairReport) -> SelectedPairChange.Reason? {
     let before = selectedPair
     guard pair.selected || before?.id == pair.id else { return nil }
@@ -100,7 +100,7 @@ final class Bundle {
     return pair.selected && pair.id != before?.id ? pair.reason(after: before) : nil
   }
 
-  /// Takes an RTCP packet of the peer, which may say goodbye.
+  /// Handles an RTCP packet of the peer, which may say goodbye.
   func note(isGoodbye: Bool, at now: Instant) { goodbye = isGoodbye ? now : nil }
 
   /// Whether the packet of this very instant was a goodbye.

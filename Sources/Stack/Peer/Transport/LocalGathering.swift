@@ -12,7 +12,7 @@ struct LocalGathering {
   private var interfaces: [IPAddress]?
   private var isWanted = false
 
-  /// Takes the addresses of the host; gives what the agent is to do with them.
+  /// Handles the addresses of the host; returns what the agent is to do with them.
   mutating func learn(_ addresses: [IPAddress], _ state: ICEGatheringState) -> ICEAgent.Input? {
     interfaces = addresses
     if isWanted { return begin(state) }

@@ -21,7 +21,7 @@ struct PeerParameters {
   private(set) var usernameFragment: String?
   private var candidates: [String] = []
 
-  /// Takes the parameters of a description; nil when it was taken back.
+  /// Handles the parameters of a description; nil when it was taken back.
   mutating func take(_ parameters: RemoteTransport?, answersOwnOffer: Bool) -> Taking {
     described = parameters
     guard let new = parameters?.usernameFragment, new != usernameFragment else {

@@ -5,13 +5,13 @@ import Wire
 
 // The bundles that a session has, and which of them an input is for.
 extension PeerStack {
-  /// What new descriptions state of the own side.
+  /// What new descriptions state of the local side.
   var localTransports: [LocalTransport] { bundles.all.map { $0.transport.localParameters } }
 
-  /// What descriptions that are set know of the own side by now.
+  /// What descriptions that are set know of the local side by now.
   var presentTransports: [LocalTransport] { bundles.all.map { $0.transport.presentParameters } }
 
-  /// Makes the bundles with these numbers that are not there yet.
+  /// Creates the bundles with these numbers that are not there yet.
   func prepareBundles(_ numbers: [Int]) {
     for number in numbers where bundles[number] == nil {
       let transport = PeerTransport(number, beside: bundles.first.transport, entropy: entropy)
@@ -42,8 +42,8 @@ extension PeerStack {
   /// Closes the bundles that an exchange left without sections: their sections joined another one
   /// (RFC 9143 section 7.4), were rejected, or were taken back.
   func closeUnusedBundles() {
-    // While an own offer or a provisional answer waits, what it allows may still come about; an
-    // offer of the peer overtakes what was only made for own ones.
+    // While a local offer or a provisional answer waits, what it allows may still come about; an
+    // offer of the peer overtakes what was only made for local ones.
     guard [.stable, .haveRemoteOffer].contains(negotiation.signalingState) else { return }
     let unused = bundles.removeAll(besides: negotiation.transportNumbers)
     guard !unused.isEmpty else { return }

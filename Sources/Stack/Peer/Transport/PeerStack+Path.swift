@@ -25,7 +25,7 @@ extension PeerStack {
     return (now - last).nanoseconds / 1_000_000
   }
 
-  /// Tells of own candidates that are gone; those that were never signaled are not missed.
+  /// Tells of local candidates that are gone; those that were never signaled are not missed.
   func tellRemoved(_ candidates: [ICECandidate], of bundle: Bundle) {
     let signaled = candidates.filter { $0.kind != .peerReflexive }
     guard !signaled.isEmpty else { return }
@@ -41,7 +41,7 @@ extension PeerStack {
         }))
   }
 
-  /// Takes note of a state of ICE that ends the connection, or begins it again.
+  /// Records a state of ICE that ends the connection, or begins it again.
   func noteEnd(_ state: ICEConnectionState) {
     if state == .failed { end(.iceFailed) }
     if state == .connected { life.takeBack(.iceFailed) }

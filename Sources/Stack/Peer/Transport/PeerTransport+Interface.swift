@@ -68,7 +68,7 @@ extension PeerTransport {
     /// A local candidate that is used without being signaled.
     case unsignaledCandidate(ICECandidate)
     case remoteCandidate(ICECandidate)
-    /// Own candidates are gone.
+    /// Local candidates are gone.
     case candidatesRemoved([ICECandidate])
     /// A server gave no candidate.
     case gatheringFailed(ICEServerFailure)

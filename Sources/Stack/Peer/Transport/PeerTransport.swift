@@ -225,7 +225,7 @@ package struct PeerTransport: Machine, ~Copyable {
   /// here.
   ///
   /// Other fingerprints mean another association (RFC 8842 section 4), with whoever is at the end
-  /// of the path that ICE finds; media goes on with the keys of the former one until then.
+  /// of the path that ICE finds; media continues with the keys of the former one until then.
   private mutating func startDTLSIfReady() {
     guard path != nil, let remote = peer.described,
       let input = keys.begin(with: remote, pathIsOld: currentPath.isOld)

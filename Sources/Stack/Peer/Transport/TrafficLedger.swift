@@ -61,7 +61,7 @@ package struct TrafficLedger {
   /// How many pairs are told apart; what goes over others counts in the transport's sums alone.
   private static let pairsMaximum = 256
 
-  /// Takes note of a pair that may be new.
+  /// Records a pair that may be new.
   mutating func begin(_ pair: UInt32, _ local: SocketAddress, _ remote: SocketAddress) {
     guard entries.count < TrafficLedger.pairsMaximum,
       !entries.contains(where: { $0.pair == pair && $0.remote == remote && $0.local == local })

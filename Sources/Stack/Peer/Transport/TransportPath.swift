@@ -20,7 +20,7 @@ struct TransportPath {
     self.isRelayed = isRelayed
   }
 
-  /// Records that ICE looks for another path; the one in use goes on until then.
+  /// Records that ICE looks for another path; the one in use continues until then.
   mutating func restart() { isOld = true }
 
   /// Keeps a handshake message for the path to come, unless there are too many.
@@ -28,7 +28,7 @@ struct TransportPath {
     if waiting.count < Self.waitingMaximum { waiting.append(bytes) }
   }
 
-  /// Gives what waited, which is forgotten.
+  /// Returns what waited, which is forgotten.
   mutating func takeHeld() -> [[UInt8]] {
     defer { waiting = [] }
     return waiting

@@ -15,7 +15,7 @@ package struct Codec: Sendable {
   /// In Hz.
   package var clockRate: UInt32
   package var channels: UInt8?
-  /// The formats that own offers list, the preferred one first.
+  /// The formats that local offers list, the preferred one first.
   package var formats: [OfferedFormat]
   package var rules = FormatRules.fixed
   /// Whether peers offer it whose genesis names no codecs.
@@ -56,7 +56,7 @@ package struct Codec: Sendable {
     place(of: name).map { all[$0].payload }
   }
 
-  /// The own fmtp value for a format whose peer gave `parameters`.
+  /// The local fmtp value for a format whose peer gave `parameters`.
   package func ownParameters(answering parameters: String) -> String {
     rules.answer(parameters) ?? formats.first?.parameters ?? ""
   }
@@ -67,9 +67,9 @@ package struct Codec: Sendable {
   }
 }
 
-/// One of the formats of a codec that own offers list.
+/// One of the formats of a codec that local offers list.
 package struct OfferedFormat: Hashable, Sendable {
-  /// The own fmtp value; empty for none.
+  /// The local fmtp value; empty for none.
   package var parameters: String
   /// The payload type that is preferred; retransmissions of video frames have the one after it.
   package var payloadType: UInt8
@@ -87,7 +87,7 @@ package struct OfferedFormat: Hashable, Sendable {
 package struct FormatRules: Sendable {
   /// What tells formats of the codec apart; nil when the parameters name none.
   package var variant: @Sendable (_ parameters: String) -> CodecFormat.Variant?
-  /// The own parameters where the peer gave these; nil for those of own offers.
+  /// The local parameters where the peer gave these; nil for those of local offers.
   package var answer: @Sendable (_ parameters: String) -> String?
 
   package init(
@@ -132,7 +132,7 @@ package struct FrameLook: Hashable, Sendable {
   }
 }
 
-/// A file of frames as they came.
+/// A file of frames as received.
 package enum FrameContainer: Hashable, Sendable {
   /// The frames one after the other; the name of the file ends so.
   case byteStream(ending: String)

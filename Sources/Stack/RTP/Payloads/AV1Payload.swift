@@ -3,9 +3,9 @@ import Wire
 /// What an AV1 packet holds (AOM, RTP payload format for AV1, section 4): an aggregation header,
 /// then units of the bitstream or parts of them, without the sizes of files.
 package struct AV1Payload: Hashable, Sendable {
-  /// Whether the first element goes on with the last one of the packet before.
+  /// Whether the first element continues with the last one of the packet before.
   package private(set) var continues: Bool
-  /// Whether the last element goes on in the next packet.
+  /// Whether the last element continues in the next packet.
   package private(set) var isContinued: Bool
   /// Whether the packet is the first one of a coded video sequence.
   package private(set) var beginsSequence: Bool
@@ -102,8 +102,8 @@ package struct AV1Payload: Hashable, Sendable {
 
   // MARK: Packets
 
-  /// Cuts a temporal unit into packets: units follow each other, and go on in the next packet where
-  /// one is full.
+  /// Cuts a temporal unit into packets: units follow each other, and continue in the next packet
+  /// where one is full.
   static func split(_ frame: PayloadFormat.Frame) -> [PayloadShare] {
     let bytes = frame.frame.bytes.span.bytes
     let all = AV1Unit.units(of: bytes)
@@ -138,7 +138,7 @@ package struct AV1Payload: Hashable, Sendable {
 
   /// A part of a unit in a packet.
   private struct Part {
-    /// What it has of the header: all, or nothing when it goes on with a unit.
+    /// What it has of the header: all, or nothing when it continues with a unit.
     var header: [UInt8]
     var payload: Range<Int>
     var length: Int { header.count + payload.count }

@@ -33,7 +33,7 @@ package struct H264Payload: Hashable, Sendable {
 
   /// The stretch: whole units, or the next part of a fragmented one.
   package private(set) var bytes: [UInt8] = []
-  /// The first unit; nil when the packet goes on with one.
+  /// The first unit; nil when the packet continues with one.
   package private(set) var firstUnit: H264UnitType?
   /// Whether a decoder can begin with the frame, as far as this packet shows it.
   package private(set) var isKey = false
@@ -102,7 +102,7 @@ package struct H264Payload: Hashable, Sendable {
       switch H264UnitType(rawValue: header) {
       case .slice:
         look.hasFrame = true
-        // `nal_ref_idc`: 0 where no other video frame refers to it (H.264 section 7.4.1).
+        // `nal_ref_idc`: 0 if no other video frame refers to it (H.264 section 7.4.1).
         if header & 0x60 != 0 { look.isReference = true }
       case .instantRefreshSlice:
         (look.hasFrame, look.isKey, look.isReference) = (true, true, true)

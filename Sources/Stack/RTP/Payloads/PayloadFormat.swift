@@ -26,14 +26,14 @@ package struct PayloadFormat: Sendable {
     }
   }
 
-  /// Makes a frame of what its packets brought, in their order.
+  /// Creates a frame of what its packets brought, in their order.
   package typealias Join = @Sendable (_ packets: [ArraySlice<UInt8>]) -> [UInt8]
 
   /// Cuts a frame into shares; none when it cannot be sent in packets of this size.
   package var split: @Sendable (Frame) -> [PayloadShare]
   /// Reads a payload of video frames; nil when it is broken, empty, or audio.
   package var read: @Sendable (RawSpan) -> VideoPacket?
-  /// nil where a frame is what its packets brought, one after the other.
+  /// nil if a frame is what its packets brought, one after the other.
   package var join: Join?
 
   package init(

@@ -13,7 +13,7 @@ package struct PictureID: Hashable, Sendable {
     self.isLong = isLong
   }
 
-  /// How many bytes it takes.
+  /// The length in bytes.
   package var length: Int { isLong ? 2 : 1 }
 
   /// Whether no video frame lies between another one and this one.

@@ -6,7 +6,7 @@ package struct VP8Descriptor: Hashable, Sendable {
   package var isNonReference = false
   /// Whether the packet begins a partition.
   package var beginsPartition = false
-  /// The partition that the packet begins or goes on with.
+  /// The partition that the packet begins or continues with.
   package var partition: UInt8 = 0
   /// The running number of the frame.
   package var pictureID: PictureID?

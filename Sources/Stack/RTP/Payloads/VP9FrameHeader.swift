@@ -6,7 +6,7 @@ package struct VP9FrameHeader: Hashable, Sendable {
   package var isKey = false
   /// Whether nothing is coded, but an earlier video frame is to be shown again.
   package var showsExisting = false
-  /// The video frame's size in pixels; 0 where it is that of an earlier video frame.
+  /// The video frame's size in pixels; 0 if it is that of an earlier video frame.
   package var width = 0
   package var height = 0
 

@@ -4,7 +4,7 @@ import Wire
 package struct VideoPacket: Hashable, Sendable {
   /// What a packet says about the beginning of a frame.
   package enum Beginning: Hashable, Sendable {
-    /// It goes on with a frame.
+    /// It continues with a frame.
     case no
     /// It may be the first: it is when the packet before it ended a frame.
     case possible

@@ -5,7 +5,7 @@
 public struct RoomErrorCode: RawRepresentable, Hashable, Sendable, Codable {
   /// The number.
   public let rawValue: Int
-  /// Takes a number, known or not.
+  /// Handles a number, known or not.
   public init(rawValue: Int) { self.rawValue = rawValue }
 
   /// No error; what signing in gives when it worked.
@@ -25,10 +25,10 @@ public struct RoomErrorCode: RawRepresentable, Hashable, Sendable, Codable {
   /// Nobody has signed in.
   public static let notSignedIn = RoomErrorCode(rawValue: 1106)
 
-  // Own media.
+  // Local media.
   /// The camera could not be opened.
   public static let cameraFailed = RoomErrorCode(rawValue: 1201)
-  /// Own media was started before there was a capturer.
+  /// Local media was started before there was a capturer.
   public static let capturerMissing = RoomErrorCode(rawValue: 1202)
 
   // Rooms.
@@ -62,7 +62,7 @@ public struct RoomErrorCode: RawRepresentable, Hashable, Sendable, Codable {
   public static let profileFailed = RoomErrorCode(rawValue: 1351)
   /// The video has no profiles to choose from.
   public static let noProfiles = RoomErrorCode(rawValue: 1352)
-  /// The service refused to pause the video, or to go on.
+  /// The service refused to pause the video, or to continue.
   public static let pauseFailed = RoomErrorCode(rawValue: 1353)
   /// The video cannot be paused.
   public static let cannotPause = RoomErrorCode(rawValue: 1354)
@@ -84,17 +84,17 @@ public struct RoomErrorCode: RawRepresentable, Hashable, Sendable, Codable {
   public static let offerFailed = RoomErrorCode(rawValue: 1431)
   /// No answer could be made.
   public static let answerFailed = RoomErrorCode(rawValue: 1432)
-  /// The own description could not be applied.
+  /// The local description could not be applied.
   public static let localDescriptionFailed = RoomErrorCode(rawValue: 1433)
   /// The service's description could not be applied.
   public static let remoteDescriptionFailed = RoomErrorCode(rawValue: 1434)
   /// A candidate could not be added.
   public static let candidateFailed = RoomErrorCode(rawValue: 1435)
-  /// Own media could not be added.
+  /// Local media could not be added.
   public static let publishFailed = RoomErrorCode(rawValue: 1441)
-  /// Own media could not be taken back.
+  /// Local media could not be taken back.
   public static let unpublishFailed = RoomErrorCode(rawValue: 1446)
-  /// Own media could not be changed.
+  /// Local media could not be changed.
   public static let updateFailed = RoomErrorCode(rawValue: 1449)
   /// Received media could not be given a receiver.
   public static let assignFailed = RoomErrorCode(rawValue: 1452)

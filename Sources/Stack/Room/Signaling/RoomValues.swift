@@ -88,7 +88,7 @@ package struct MediaID: Hashable, Comparable, Sendable, Codable {
   package static func < (left: MediaID, right: MediaID) -> Bool { left.number < right.number }
 }
 
-/// Names own media; the room gives the number.
+/// Names local media; the room gives the number.
 package struct LocalMediaID: Hashable, Comparable, Sendable, Codable {
   package var number: UInt32
   package init(_ number: UInt32) { self.number = number }
@@ -125,7 +125,7 @@ package struct PublishedMedia: Hashable, Sendable, Codable {
   }
 }
 
-/// Own media as it is told to the others.
+/// Local media as it is told to the others.
 package struct LocalMediaInfo: Hashable, Sendable, Codable {
   package var id: LocalMediaID
   package var kind: MediaKind
@@ -148,7 +148,7 @@ package struct LocalMediaInfo: Hashable, Sendable, Codable {
   }
 }
 
-/// Own media that is to be published.
+/// Local media that is to be published.
 package struct PublicationRequest: Hashable, Sendable, Codable {
   package var action: ActionID
   package var media: [LocalMediaInfo]
@@ -159,7 +159,7 @@ package struct PublicationRequest: Hashable, Sendable, Codable {
   }
 }
 
-/// Which section of a description carries which own media.
+/// Which section of a description carries which local media.
 package struct LocalMediaPlace: Hashable, Sendable, Codable {
   package var media: LocalMediaID
   package var mid: String
@@ -231,7 +231,7 @@ package struct SignalingFailure: Error, Hashable, Sendable, Codable {
   package var code: RoomErrorCode
   /// What the server or the machine says, in words.
   package var message: String
-  /// Whether the room cannot go on.
+  /// Whether the room cannot continue.
   package var isCritical: Bool
   /// The server's own number; nil when it gave none.
   package var serverCode: Int?

@@ -21,7 +21,7 @@ package enum TransportEvent: Hashable, Sendable, Codable {
   case opened(subprotocol: String?)
   /// A whole message came.
   case frame(SignalingFrame)
-  /// The other side has closed it (RFC 6455 section 7.4), or the answer to an own close came.
+  /// The other side has closed it (RFC 6455 section 7.4), or the answer to a local close came.
   case closed(code: UInt16, reason: String)
   /// It could not be opened, or broke; why, in words.
   case failed(String)
@@ -31,11 +31,11 @@ package enum TransportEvent: Hashable, Sendable, Codable {
 package enum RoomIntent: Hashable, Sendable, Codable {
   /// Enters a room; the machine opens what it needs for that.
   case join(RoomJoin)
-  /// Adds own media; answered for each one by `localPublished` or by `result`.
+  /// Adds local media; answered for each one by `localPublished` or by `result`.
   case publish(PublicationRequest)
-  /// Takes own media back; answered by `localUnpublished`.
+  /// Takes local media back; answered by `localUnpublished`.
   case unpublish(ActionID, [LocalMediaID])
-  /// Own media has another extra value, or is switched on or off.
+  /// Local media has another extra value, or is switched on or off.
   case updateLocal(LocalMediaInfo)
   /// Wants media of others; answered by `result`, and by `assigned` when it is there.
   case subscribe(ActionID, [MediaID])
@@ -49,7 +49,7 @@ package enum RoomIntent: Hashable, Sendable, Codable {
   case sendMessage(ActionID, UserMessage)
   /// The network has changed, or a connection failed: ICE is to begin anew on it.
   case restartICE(ConnectionID)
-  /// The own addresses have changed: transports are likely dead. The machine keeps them, or asks
+  /// The local addresses have changed: transports are likely dead. The machine keeps them, or asks
   /// for new ones and resumes.
   case networkChanged
   /// A new token in the place of the one that the join had.
@@ -61,7 +61,7 @@ package enum RoomIntent: Hashable, Sendable, Codable {
 /// What a connection tells the signaling.
 package enum ConnectionReport: Hashable, Sendable, Codable {
   /// The offer or answer that was asked for, already applied as local description; `media` says
-  /// which section carries which own media.
+  /// which section carries which local media.
   case description(SessionDescription, media: [LocalMediaPlace])
   /// A description was refused, or could not be made.
   case refused(PeerError)

@@ -17,7 +17,7 @@ where Input == SignalingInput, Output == SignalingOutput {
   /// The state in words, for whoever looks into a replay: names and values, in order.
   var status: [(name: String, value: String)] { get }
 
-  /// Makes a machine that waits for its first intent, which is `join`.
+  /// Creates a machine that waits for its first intent, which is `join`.
   init(_ configuration: SignalingConfiguration, entropy: Entropy)
 }
 
@@ -58,7 +58,7 @@ package struct SignalingAbilities: OptionSet, Hashable, Sendable, Codable {
   package static let mediaUpdates = SignalingAbilities(rawValue: 64)
   /// Only audio is published, never video.
   package static let audioOnly = SignalingAbilities(rawValue: 128)
-  /// The server offers, and with that decides in which layers own video is sent.
+  /// The server offers, and with that decides in which layers local video is sent.
   package static let serverOffers = SignalingAbilities(rawValue: 256)
   /// The server says whose audio it sends; else all that is received is heard.
   package static let toldVoices = SignalingAbilities(rawValue: 512)

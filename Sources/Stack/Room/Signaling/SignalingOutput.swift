@@ -24,9 +24,10 @@ package enum TransportRequest: Hashable, Sendable, Codable {
 
 /// What is asked of a connection.
 package enum ConnectionRequest: Hashable, Sendable, Codable {
-  /// Makes the connection. Own media is put on it before the first offer when it sends.
+  /// Creates the connection. Local media is put on it before the first offer when it sends.
   case open(ConnectionRole, ICEServers)
-  /// Makes an offer of all own media of the connection, applies it and gives it as `description`.
+  /// Creates an offer of all local media of the connection, applies it and gives it as
+  /// `description`.
   case makeOffer(iceRestart: Bool)
   /// Applies the peer's description. An offer is answered by `description` with the answer.
   case setRemote(SessionDescription)
@@ -34,7 +35,7 @@ package enum ConnectionRequest: Hashable, Sendable, Codable {
   case addCandidate(CandidateInit?)
   /// The layers that the server wants of what is sent in a section.
   case setLayers(mid: String, [SendLayer])
-  /// Makes a data channel.
+  /// Creates a data channel.
   case createChannel(label: String, isOrdered: Bool, maximumRetransmits: UInt16?, id: UInt16?)
   case sendOnChannel(label: String, SignalingFrame)
   /// Asks for statistics.
@@ -44,7 +45,7 @@ package enum ConnectionRequest: Hashable, Sendable, Codable {
 
 /// Which way the media of a connection goes.
 package enum ConnectionRole: String, Hashable, Sendable, Codable {
-  /// Own media only.
+  /// Local media only.
   case up
   /// Media of others only.
   case down
@@ -86,10 +87,10 @@ package enum SignalingEvent: Hashable, Sendable, Codable {
   case assigned(MediaID, ConnectionID, mid: String)
   /// It comes no longer.
   case unassigned(MediaID)
-  /// Own media is published under a number that others see.
+  /// Local media is published under a number that others see.
   case localPublished(LocalMediaID, MediaID)
   case localUnpublished(LocalMediaID)
-  /// The server has switched own media off or on (a moderator mutes).
+  /// The server has switched local media off or on (a moderator mutes).
   case localMuted(LocalMediaID, Bool)
   /// How something that the room wanted went.
   case result(ActionID, SignalingFailure?)

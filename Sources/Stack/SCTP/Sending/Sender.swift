@@ -141,7 +141,7 @@ struct Sender {
 
   // MARK: Sending
 
-  /// Begins to fill packets.
+  /// Starts to fill packets.
   mutating func beginFilling(_ space: PacketSpace, at now: Instant) {
     freeRoom = isFastRetransmitDue ? space.room : 0
     isFastRetransmitDue = false

@@ -166,7 +166,7 @@ package struct PeerOutcome: Sendable, Codable {
     }
   }
 
-  /// Takes the stats while there are streams; the last sample counts.
+  /// Handles the stats while there are streams; the last sample counts.
   mutating func sample(_ report: StatsReport) {
     guard !hasFinalReport else { return }
     self.report = report
@@ -254,7 +254,7 @@ struct FreezeRule: Sendable {
   private var last: Instant?
   private var gaps: [Int64] = []
 
-  /// Takes a video frame that is shown; gives when the one before it was, if that was a freeze.
+  /// Handles a video frame that is shown; returns when the one before it was, if that was a freeze.
   mutating func show(at now: Instant) -> Instant? {
     defer { last = now }
     guard let last else { return nil }

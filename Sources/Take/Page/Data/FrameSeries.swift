@@ -1,7 +1,7 @@
 import Stats
 import Tape
 
-/// The frames of a take by peer, direction and track, read in one pass that can go on later.
+/// The frames of a take by peer, direction and track, read in one pass that can continue later.
 struct FrameSeries {
   /// What became of a frame, as the page counts it; the place in the list is its number.
   private static let outcomes = [

@@ -1,7 +1,7 @@
 import Stats
 import Tape
 
-/// The packets of a take by peer, direction and stream, read in one pass that can go on later.
+/// The packets of a take by peer, direction and stream, read in one pass that can continue later.
 struct PacketSeries {
   /// What a datagram is (RFC 7983).
   private enum Kind {

@@ -141,7 +141,7 @@ final class FrameScript {
 
   // MARK: Reading
 
-  /// Takes note of the frames of steps, before they are executed.
+  /// Records the frames of steps, before they are executed.
   func learn(_ chunk: TapeChunk) {
     for index in chunk.steps.indices {
       for row in chunk.steps[index].outputRows {

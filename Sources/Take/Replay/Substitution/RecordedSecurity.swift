@@ -44,7 +44,7 @@ package final class RecordedSecurity: SecurityFactory {
     return make(parcel.certificates)
   }
 
-  /// Makes a transport that shows these certificates.
+  /// Creates a transport that shows these certificates.
   func make(_ certificates: [[UInt8]]) -> RecordedTransport {
     didSubstitute = true
     let made = RecordedTransport(self, certificates: certificates)

@@ -117,7 +117,7 @@ struct SecuredParcel {
     return Array(items[..<end])
   }
 
-  /// Takes the next record with data.
+  /// Handles the next record with data.
   mutating func takeDataRecord() -> DTLSRecord? {
     for (index, item) in items.enumerated() {
       guard case .data(let record) = item else { continue }
@@ -127,7 +127,7 @@ struct SecuredParcel {
     return nil
   }
 
-  /// Takes the protected packet with the same length and the same bytes in the clear.
+  /// Handles the protected packet with the same length and the same bytes in the clear.
   mutating func takeProtected(like packet: [UInt8], isRTCP: Bool) -> [UInt8]? {
     let clear = isRTCP ? 8 : RTPHead.length(packet)
     let index = protected.firstIndex {

@@ -229,7 +229,7 @@ final class SentFrames {
 final class PacketOpener {
   private var context: SRTPContext
 
-  /// Takes the keys of an association; nil when it has none for packets.
+  /// Handles the keys of an association; nil when it has none for packets.
   init?(_ secured: SecuredText, _ secrets: DTLSSecrets) {
     guard let profile = SRTPProtection(rawValue: secured.profile)?.profile,
       let role = DTLSRole(rawValue: secured.role),

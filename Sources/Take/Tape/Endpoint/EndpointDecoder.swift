@@ -3,7 +3,7 @@ import Peer
 import RTP
 import Wire
 
-/// Makes the inputs of endpoints again from their rows: the inverse of `Transcript`'s inputs.
+/// Creates the inputs of endpoints again from their rows: the inverse of `Transcript`'s inputs.
 package struct EndpointDecoder: InputDecoder {
   private var paths = PathMemory()
   private var contents: [Int64: [UInt8]] = [:]

@@ -54,7 +54,7 @@ struct ObservedPeers {
     transports = genesis.tellsTransports == true ? ObservedTransports() : nil
   }
 
-  /// Takes note of what the wire shows below the streams.
+  /// Records what the wire shows below the streams.
   mutating func note(_ output: Observer.Output) { transports?.take(output) }
 
   /// What getStats would give at a peer.
@@ -75,7 +75,7 @@ struct ObservedPeers {
     return report
   }
 
-  /// Takes what the wire showed of a call.
+  /// Handles what the wire showed of a call.
   mutating func take(
     _ output: Observer.Output, _ peers: [UInt32], into outbox: inout Outbox<ObserverOutput>
   ) {
@@ -176,7 +176,7 @@ struct ObservedPeers {
   ) {
     switch packet.kind {
     case .rtp(let header, let number):
-      // A stream that goes on in another call is news to its ends.
+      // A stream that continues in another call is news to its ends.
       if let known = streams[number], known.given != peers[0] {
         learn(known.stream, peers, into: &outbox)
       }

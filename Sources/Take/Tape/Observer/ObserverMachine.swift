@@ -35,7 +35,7 @@ package final class ObserverMachine: RecordedMachine {
     _ input: ObserverInput, _ outputs: [ObserverOutput], _ at: Instant
   ) -> Void
 
-  /// Makes an observer that waits for its genesis.
+  /// Creates an observer that waits for its genesis.
   package init(onlooker: Onlooker? = nil) { self.onlooker = onlooker }
 
   package var deadline: Instant? {

@@ -212,7 +212,7 @@ private final class Source {
       && step.inputRows.contains { PeerRow(chunk.rows, $0)?.peer.number == peer }
   }
 
-  /// Takes the next step, which is there.
+  /// Handles the next step, which is there.
   func take() -> (step: TapeChunk.Step, rows: RowList)? {
     guard position < chunk.steps.count else { return nil }
     defer { position += 1 }

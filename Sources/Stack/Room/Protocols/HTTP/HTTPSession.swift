@@ -8,7 +8,7 @@ struct HTTPSession: Sendable {
   let url: String
   private let access: SessionAccess
   private var entityTag: String?
-  /// The own description, and the server's as it would read after the last restart.
+  /// The local description, and the server's as it would read after the last restart.
   private var local: SDPDocument?
   private var remote: SDPDocument?
   private var trickles = true

@@ -32,7 +32,7 @@ package struct SessionResponse: Hashable, Sendable {
   package var entityTag: String? { field("ETag") }
   package var iceServers: [ICEServerConfiguration] { LinkField.iceServers(field("Link") ?? "") }
 
-  /// Where the `Location` field leads to (RFC 9110 section 10.2.2); nil where it leads nowhere.
+  /// Where the `Location` field leads to (RFC 9110 section 10.2.2); nil if it leads nowhere.
   package var location: String? {
     field("Location").flatMap { URLReference(url).resolving($0)?.text }
   }

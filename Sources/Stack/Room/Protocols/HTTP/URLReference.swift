@@ -2,7 +2,7 @@
 package struct URLReference: Hashable, Sendable {
   /// In lower case; nil for a relative reference.
   package var scheme: String?
-  /// The host with its port; nil where there is none.
+  /// The host with its port; nil if there is none.
   package var authority: String?
   package var path: String
   /// With its question mark, or empty.

@@ -2,22 +2,22 @@ import Peer
 import SDP
 import Wire
 
-/// The one connection of a plugin that sends and receives over the same: own media, and what comes
-/// back in its sections.
+/// The one connection of a plugin that sends and receives over the same: local media, and what
+/// comes back in its sections.
 struct JanusMix: Sendable {
   private var own = Publication()
   private var assigned: [MediaID] = []
 
   var status: [(name: String, value: String)] { own.status }
 
-  /// Whether the own audio is switched on; so it is before there is any.
+  /// Whether the local audio is switched on; so it is before there is any.
   var isActive: Bool { own.wanted.first { $0.kind == .audio }?.isActive ?? true }
-  /// Own media that the server has, and where.
+  /// Local media that the server has, and where.
   var places: [LocalMediaPlace] { own.publishedPlaces }
 
   func info(of media: LocalMediaID) -> LocalMediaInfo? { own.info(of: media) }
 
-  /// Keeps what own media is now; false for media that is not published.
+  /// Keeps what local media is now; false for media that is not published.
   mutating func update(_ media: LocalMediaInfo) -> Bool {
     own.update(media) != nil && own.mid(of: media.id) != nil
   }
@@ -48,7 +48,7 @@ struct JanusMix: Sendable {
     desk.request(connection, .makeOffer(iceRestart: restartsICE))
   }
 
-  /// What the connection tells; gives an offer that the plugin is to send.
+  /// What the connection tells; returns an offer that the plugin is to send.
   mutating func take(
     _ report: ConnectionReport, of connection: ConnectionID, _ desk: inout JanusDesk
   ) -> SessionDescription? {
@@ -99,7 +99,7 @@ struct JanusMix: Sendable {
     assigned.removeAll { desk.roster.media($0) == nil }
   }
 
-  /// Somebody has switched the own audio off or on.
+  /// Somebody has switched the local audio off or on.
   mutating func muted(_ isMuted: Bool, _ desk: inout JanusDesk) {
     guard var audio = own.wanted.first(where: { $0.kind == .audio }), audio.isActive == isMuted
     else { return }
@@ -119,7 +119,7 @@ struct JanusMix: Sendable {
     entered(&desk)
   }
 
-  /// The room is entered: own media is published, or the connection made that only receives.
+  /// The room is entered: local media is published, or the connection made that only receives.
   mutating func entered(_ desk: inout JanusDesk) {
     if !own.wanted.isEmpty || own.isDue || desk.join.role == .down { offer(&desk) }
   }

@@ -2,7 +2,7 @@ import Peer
 import SDP
 import Wire
 
-/// Own media in a videoroom: its connection, and what of it was published.
+/// Local media in a videoroom: its connection, and what of it was published.
 struct JanusPublisher: Sendable {
   private let options: [String: String]
   private var own = Publication()

@@ -16,7 +16,7 @@ package struct RetakeRoomMachine: SignalingMachine {
   private var down = RoomDownlink()
   private var phase = Phase.idle
   private var participant: String?
-  /// Names the session, so that the server goes on with it over another way.
+  /// Names the session, so that the server continues with it over another way.
   private var session: String?
   private var joinDue: Instant?
   private let voices: UInt32?

@@ -48,7 +48,7 @@ package struct RoomMedia: Hashable, Sendable {
   }
 }
 
-/// Own media in a section of an offer, under the participant's number.
+/// Local media in a section of an offer, under the participant's number.
 package struct RoomLocalMedia: Hashable, Sendable {
   package var mid: String
   package var local: UInt32
@@ -90,7 +90,7 @@ package struct RoomLocalMedia: Hashable, Sendable {
   }
 }
 
-/// The number under which others see own media.
+/// The number under which others see local media.
 package struct RoomLocalNumber: Hashable, Sendable {
   package var local: UInt32
   package var number: UInt32

@@ -4,7 +4,7 @@ import Wire
 
 /// A message of the server of a room of Retake's own protocol to a participant.
 package enum RoomNotice: Hashable, Sendable {
-  /// The room is entered. `isResumed`: an earlier session goes on, with its connections.
+  /// The room is entered. `isResumed`: an earlier session continues, with its connections.
   case joined(
     participant: String, session: String, isResumed: Bool, members: [RoomMember], ICEServers)
   /// The answer to an offer for what is sent.
@@ -14,7 +14,7 @@ package enum RoomNotice: Hashable, Sendable {
   case candidate(RoomConnection, CandidateInit?)
   /// How a request went.
   case result(request: UInt32, RoomFault?)
-  /// The numbers under which others see own media: that of the participant, that of the server.
+  /// The numbers under which others see local media: that of the participant, that of the server.
   case local([RoomLocalNumber])
   case entered(RoomMember)
   case left(participant: String, LeaveCause)
@@ -24,7 +24,7 @@ package enum RoomNotice: Hashable, Sendable {
   case talking(participant: String, Bool, level: Int?)
   /// Whose audio is sent at present, where only so many voices are wanted: all of them.
   case voices([UInt32])
-  /// A moderator has switched own media off or on.
+  /// A moderator has switched local media off or on.
   case muted(local: UInt32, Bool)
   /// The layers that are wanted of what is sent in a section.
   case layers(mid: String, [SendLayer])

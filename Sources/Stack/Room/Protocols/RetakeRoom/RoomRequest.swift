@@ -10,9 +10,9 @@ package enum RoomRequest: Hashable, Sendable {
   package static let subprotocol = "retake-room"
 
   /// The first message; answered by `joined` or by a critical `error`. `resumes` names the session
-  /// of an earlier way that was lost, which the server goes on with when it still has it.
+  /// of an earlier way that was lost, which the server continues with when it still has it.
   case join(RoomJoin, resumes: String?)
-  /// An offer for what is sent, with all own media; answered by `answer` and `result`.
+  /// An offer for what is sent, with all local media; answered by `answer` and `result`.
   case offer(request: UInt32, sdp: String, media: [RoomLocalMedia])
   /// The answer to the server's offer for what is received.
   case answer(sdp: String)
@@ -20,7 +20,7 @@ package enum RoomRequest: Hashable, Sendable {
   case candidate(RoomConnection, CandidateInit?)
   /// Takes everything back that is sent.
   case stop(request: UInt32)
-  /// Own media has another extra value, or is switched on or off.
+  /// Local media has another extra value, or is switched on or off.
   case update(RoomMedia)
   case subscribe(request: UInt32, [UInt32])
   case unsubscribe(request: UInt32, [UInt32])

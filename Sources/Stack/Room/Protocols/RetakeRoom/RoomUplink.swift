@@ -5,7 +5,7 @@ import Wire
 /// What this side sends in a room of Retake's own.
 struct RoomUplink: Sendable {
   private var own = Publication()
-  /// The server's numbers of own media.
+  /// The server's numbers of local media.
   private var numbers: [RoomLocalNumber] = []
   private var isPublished = false
 
@@ -117,7 +117,7 @@ struct RoomUplink: Sendable {
     close(&desk)
   }
 
-  /// A moderator has switched own media off or on.
+  /// A moderator has switched local media off or on.
   mutating func muted(_ local: UInt32, _ isMuted: Bool, _ desk: inout RoomDesk) {
     guard var info = own.info(of: LocalMediaID(local)) else { return }
     info.isActive = !isMuted

@@ -1,6 +1,6 @@
 import SDP
 
-/// Own media on a connection whose offers this side makes, one after the other: what is wanted,
+/// Local media on a connection whose offers this side makes, one after the other: what is wanted,
 /// what the server has, and who waits for which offer.
 struct Publication: Sendable {
   enum Phase: String, Sendable {
@@ -19,7 +19,7 @@ struct Publication: Sendable {
   var connection: ConnectionID?
   private(set) var phase = Phase.idle
   private(set) var wanted: [LocalMediaInfo] = []
-  /// Where own media is in the offer under way.
+  /// Where local media is in the offer under way.
   private(set) var places: [LocalMediaPlace] = []
   private var published: [Published] = []
   /// What the offer under way answers, and what the next one will.
@@ -33,7 +33,7 @@ struct Publication: Sendable {
   }
 
   var isEmpty: Bool { wanted.isEmpty && published.isEmpty }
-  /// Where own media is that the server has.
+  /// Where local media is that the server has.
   var publishedPlaces: [LocalMediaPlace] { published.map(\.place) }
 
   func info(of media: LocalMediaID) -> LocalMediaInfo? { wanted.first { $0.id == media } }
@@ -60,7 +60,7 @@ struct Publication: Sendable {
     waiting.append(action)
   }
 
-  /// Own media has changed; gives what it was, nil for media that nobody wants.
+  /// Local media has changed; returns what it was, nil for media that nobody wants.
   mutating func update(_ media: LocalMediaInfo) -> LocalMediaInfo? {
     guard let index = wanted.firstIndex(where: { $0.id == media.id }) else { return nil }
     defer { wanted[index] = media }

@@ -18,7 +18,7 @@ struct RequestTable<Purpose: Sendable>: Sendable {
   var deadline: Instant? { requests.map(\.due).min() }
   var waitingCount: Int { requests.count }
 
-  /// Takes note of a request that is sent, and names it.
+  /// Records a request that is sent, and names it.
   mutating func add(_ purpose: Purpose, due: Instant) -> String {
     prefix + String(addNumber(purpose, due: due))
   }

@@ -49,7 +49,7 @@ struct ServerLink: Sendable {
   var url: String? { urls.isEmpty ? nil : urls[attempt % urls.count] }
   /// Whether every address was tried once.
   var isExhausted: Bool { attempt >= urls.count }
-  /// Whether it is no use to go on.
+  /// Whether it is no use to continue.
   var isHopeless: Bool { attempt >= ServerLink.attemptsMaximum }
 
   var deadline: Instant? {

@@ -15,7 +15,7 @@ struct SoraChannels: Sendable {
 
   subscript(label: String) -> SoraChannel? { channels.first { $0.label == label } }
 
-  /// Whether a session goes on without its WebSocket.
+  /// Whether a session continues without its WebSocket.
   var outlivesSocket: Bool { hasSwitched && ignoresSocket }
 
   /// A session begins with these.
@@ -26,7 +26,7 @@ struct SoraChannels: Sendable {
     self.ignoresSocket = ignoresSocket
   }
 
-  /// Takes note of a message on the channel of signaling.
+  /// Records a message on the channel of signaling.
   mutating func noteSignaling(at now: Instant) {
     guard ignoresSocket, deadline == nil else { return }
     deadline = now + .seconds(SoraChannels.switchSeconds)
@@ -42,7 +42,7 @@ struct SoraChannels: Sendable {
   mutating func end() { self = SoraChannels() }
 
   /// A message of the application as it goes onto the channel that its type names, or the first;
-  /// nil where there is none.
+  /// nil if there is none.
   func outgoing(_ message: UserMessage) -> ConnectionRequest? {
     let wanted = message.type.hasPrefix("#") ? message.type : nil
     guard hasSwitched,

@@ -5,7 +5,7 @@ import Wire
 public struct SoraConfiguration: Hashable, Sendable {
   /// Which way media goes.
   public enum Role: String, Hashable, Sendable, CaseIterable {
-    /// Own media only.
+    /// Local media only.
     case sendonly
     /// Media of others only.
     case recvonly
@@ -29,11 +29,11 @@ public struct SoraConfiguration: Hashable, Sendable {
   public var role: Role
   /// Whether several may send in the channel; nil is yes, as servers have it by now.
   public var multistreamEnabled: Bool?
-  /// What the own stream is called, by which an application tells it from those it receives.
+  /// What the local stream is called, by which an application tells it from those it receives.
   public var publisherStreamId = "mainStream"
-  /// Whether the camera is on at first; else it is not started, and the own video is black.
+  /// Whether the camera is on at first; else it is not started, and the local video is black.
   public var initialCameraEnabled = true
-  /// Whether the microphone is on at first; else it is stopped, and the own audio is silent.
+  /// Whether the microphone is on at first; else it is stopped, and the local audio is silent.
   public var initialMicrophoneEnabled = true
   /// How long entering may take, in seconds, 1 to 3600.
   public var connectionTimeout = 30
@@ -128,7 +128,7 @@ public struct SoraConfiguration: Hashable, Sendable {
     return options
   }
 
-  /// `false`, or what is asked for; nil where nothing is.
+  /// `false`, or what is asked for; nil if nothing is.
   private var video: String? {
     guard videoEnabled else { return "false" }
     guard videoCodec != nil || videoBitRate != nil else { return nil }

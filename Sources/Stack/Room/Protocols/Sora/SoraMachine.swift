@@ -15,7 +15,7 @@ package struct SoraMachine: SignalingMachine {
 
   /// How long entering may take, as in the service's own SDKs.
   private static let connectionSeconds: Int64 = 30
-  /// How long the first offer waits for own media.
+  /// How long the first offer waits for local media.
   private static let holdSeconds: Int64 = 2
   private static let leaveSeconds: Int64 = 3
   private static let redirectsMaximum = 5

@@ -29,12 +29,12 @@ struct SoraMedia: Sendable {
     ]
   }
 
-  /// Whether own media may still go into the first answer.
+  /// Whether local media may still go into the first answer.
   var isHeld: Bool { phase == .held }
 
   // MARK: The server's offers
 
-  /// The first offer waits for own media for a while where this side sends.
+  /// The first offer waits for local media for a while where this side sends.
   mutating func hold(_ offer: SoraOffer, _ role: ConnectionRole, _ desk: inout SoraDesk) {
     let connection = desk.connect(role, offer.servers)
     self.connection = connection
@@ -104,7 +104,7 @@ struct SoraMedia: Sendable {
     assigned = now
   }
 
-  // MARK: Own media
+  // MARK: Local media
 
   mutating func publish(_ request: PublicationRequest, _ desk: inout SoraDesk) {
     guard phase == .idle || phase == .held else {

@@ -8,7 +8,7 @@ struct SoraOffer {
   var session: String?
   var sdp: String
   var servers: ICEServers
-  /// The section of the own video, for its layers.
+  /// The section of the local video, for its layers.
   var videoMid: String?
   var layers: [SendLayer]
   var channels: [SoraChannel]
