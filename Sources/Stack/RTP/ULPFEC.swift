@@ -1,28 +1,28 @@
 import Wire
 
-/// A packet that repairs others of its stream (RFC 5109): the exclusive or of those that it
-/// protects, of which one that is lost is made again.
+/// A FEC packet (RFC 5109): the XOR of the packets it protects, from which one lost packet can be
+/// recovered.
 ///
-/// One level is read, the only one that browsers send: it protects whole packets.
+/// Only level 0 is supported, the only one that browsers send; it protects whole packets.
 package struct ULPFEC: Hashable, Sendable {
-  /// What stands before the payload: 10 bytes for all levels, 4 or 8 for the first one.
+  /// The length before the payload: 10 bytes, and 4 or 8 for level 0.
   private static let headerLength = 10
-  /// How many packets one protects at most.
+  /// The largest number of packets that one FEC packet can protect.
   package static let reach = 48
 
-  /// The first sequence number that may be protected.
+  /// The sequence number that the mask starts at.
   package var base: UInt16
-  /// Which are: the highest of 48 bits is that of the first number.
+  /// The protection mask, 48 bits; the highest stands for `base`.
   package var mask: UInt64
-  /// Whatever of the protected packets is the same in all headers: padding, extension,
-  /// contributors; marker and payload type; timestamp; length beyond the fixed header.
+  /// The XOR of the protected headers: padding, extension and CSRC count; marker and payload type;
+  /// timestamp; length beyond the fixed header.
   private var first: UInt8
   private var second: UInt8
   private var timestamp: UInt32
   private var length: UInt16
   private var payload: [UInt8]
 
-  /// Reads a payload; nil when it is cut off, or protects nothing.
+  /// Parses a payload; nil if it is truncated or protects nothing.
   package init?(_ bytes: RawSpan) {
     guard bytes.byteCount >= ULPFEC.headerLength + 4 else { return nil }
     let flags = bytes.byte(at: 0)
@@ -41,19 +41,18 @@ package struct ULPFEC: Hashable, Sendable {
     payload = (start..<start + protected).map { bytes.byte(at: $0) }
   }
 
-  /// The sequence numbers that are protected.
+  /// The sequence numbers of the protected packets.
   package var sequences: [UInt16] {
     (0..<ULPFEC.reach).filter { mask >> UInt64(ULPFEC.reach - 1 - $0) & 1 != 0 }
       .map { base &+ UInt16($0) }
   }
 
-  /// The packet that is missing among those that are protected.
+  /// Recovers the one missing packet among those protected.
   ///
-  /// The values of its header extensions mean nothing: senders fill them in when packets leave,
-  /// after what repairs these was made.
-  ///
-  /// - Parameter others: all the others.
-  /// - Returns: nil when what comes out is longer than what was protected, or no packet.
+  /// Its header extensions are meaningless: senders fill them in when packets leave, after the FEC
+  /// was computed.
+  /// - Parameter others: all the other protected packets.
+  /// - Returns: nil if the result is not a valid packet.
   package func packet(_ sequence: UInt16, ssrc: UInt32, from others: [[UInt8]]) -> [UInt8]? {
     var (first, second, timestamp, length) = (first, second, timestamp, length)
     var rest = payload
