@@ -1,10 +1,9 @@
 import RTP
 import Wire
 
-/// Makes lost packets of a stream again from others and from what was sent to correct errors
-/// (RFC 5109): browsers put both into RED.
+/// Recovers lost packets from ULPFEC (RFC 5109), which browsers carry in RED.
 struct PacketRecovery {
-  /// How many packets are held of the media, and of what corrects them, as libwebrtc holds them.
+  /// How many media and FEC packets are held, as in libwebrtc.
   private static let mediaMaximum = 192
   private static let correctionsMaximum = 48
 
@@ -31,7 +30,7 @@ struct PacketRecovery {
     return true
   }
 
-  /// Goes on as long as one packet made again lets another one be made.
+  /// Repeats as long as a recovered packet makes another one recoverable.
   private mutating func recover(_ ssrc: UInt32) -> [[UInt8]] {
     var recovered: [[UInt8]] = []
     var hasNews = true
@@ -56,7 +55,7 @@ struct PacketRecovery {
   private enum Attempt {
     /// More than one packet is missing.
     case incomplete
-    /// None is missing, or nothing comes of it.
+    /// No packet is missing, or the result is invalid.
     case useless
     case recovered(UInt16, [UInt8])
   }

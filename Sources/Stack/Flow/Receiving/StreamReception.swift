@@ -3,22 +3,22 @@ package import Wire
 
 /// A stream of an observed call, received as its receiver would receive it.
 ///
-/// It stands without a sender: what an endpoint would ask for again, or report, is dropped, and the
-/// requests that were seen on the wire are counted instead. A frame is waited for as long as its
-/// receiver may wait for it: until it is complete, until the receiver asks for a key frame, or
-/// until the sender continues with one. Who calls finds the packets of the stream and of its
-/// retransmissions, because an observer tells streams apart by other means than descriptions.
+/// It has no sender: requests and reports that an endpoint would send are dropped, and those seen
+/// on the wire are counted instead. A frame is awaited as long as its receiver may be waiting for
+/// it: until it is complete, until the receiver requests a key frame, or until the sender continues
+/// with one. The caller finds the packets of the stream and of its RTX, because an observer
+/// identifies streams by other means than descriptions.
 package struct StreamReception {
-  /// A packet as received, and as it is without RED.
+  /// A packet as received, and without RED.
   package struct Packet {
-    /// The header as received: its payload and its padding are what counts.
+    /// The header as received, for counting payload and padding.
     package var wire: RTPHeader
     package var header: RTPHeader
     package var bytes: [UInt8]
     package var codec: FlowSection.Codec
-    /// Whether it came in RED, and so may be protected against loss.
+    /// Whether it was wrapped in RED, so FEC may protect it.
     package var isInRED: Bool
-    /// What corrects errors, in place of media.
+    /// The FEC payload, if it carries no media.
     package var correction: [UInt8]?
 
     package init(
@@ -36,32 +36,31 @@ package struct StreamReception {
 
   private var stream: ReceiveStream
   private var outputs = Outbox<MediaFlow.Output>()
-  /// Requests of the real receiver: for packets, and for key frames by PLI and FIR.
+  /// NACK, PLI and FIR of the real receiver.
   private var requests = (nack: UInt64(0), pli: UInt64(0), fir: UInt64(0))
-  /// What the headers of RED and what corrects errors add to the bytes of the stream.
+  /// The bytes that RED headers and FEC add to the stream.
   private var redBytes = (all: UInt64(0), retransmitted: UInt64(0), padding: UInt64(0))
   private var corrections = (packets: UInt64(0), bytes: UInt64(0))
-  /// Packets of the retransmission source that repeat nothing, which receivers count among them.
+  /// RTX packets that only probe the path; receivers count them as retransmissions.
   private var probes: UInt64 = 0
-  /// All that came of that source: packets, bytes of payload, and of headers and padding.
+  /// Everything on the RTX SSRC: packets, payload bytes, header and padding bytes.
   private var repeated = (packets: UInt64(0), bytes: UInt64(0), headers: UInt64(0))
   private var recovery = PacketRecovery()
   private var jitter = ReceiverJitter()
   private var clockRate: UInt32 = 0
 
-  /// Begins with the first packet of a stream.
   package init(mid: String, kind: MediaKind, ssrc: UInt32, at now: Instant) {
     stream = ReceiveStream(
       mid: mid, kind: kind, ssrc: ssrc, rtxSSRC: nil, isWatched: true, at: now)
   }
 
-  /// The source of its retransmissions, when one was seen.
+  /// The SSRC of its retransmissions, if seen.
   package var rtxSSRC: UInt32? {
     get { stream.rtxSSRC }
     set { stream.learn(rtxSSRC: newValue) }
   }
 
-  /// What was counted so far; requests as they were on the wire.
+  /// The counters so far, with requests as seen on the wire.
   package var counters: InboundStreamCounters {
     var counters = stream.snapshot
     (counters.nackCount, counters.pliCount, counters.firCount) =
@@ -76,7 +75,7 @@ package struct StreamReception {
     return counters
   }
 
-  /// The same of the stream itself, without its retransmissions: so Firefox counts.
+  /// The counters without retransmissions, as Firefox counts.
   package var mediaCounters: InboundStreamCounters {
     var counters = counters
     counters.packetsReceived -= repeated.packets
@@ -91,8 +90,8 @@ package struct StreamReception {
     repeated.headers += UInt64(header.headerLength + header.paddingLength)
   }
 
-  /// Handles a packet in the clear; returns the frames that are complete now.
-  /// - Parameter isRetransmission: whether it is of the stream's own retransmission source.
+  /// Handles a decrypted packet; returns the frames that are complete now.
+  /// - Parameter isRetransmission: whether it is on the stream's RTX SSRC.
   package mutating func receive(
     _ packet: Packet, _ extensions: HeaderExtensionMap, isRetransmission: Bool, arrival: Instant,
     at now: Instant
@@ -117,7 +116,7 @@ package struct StreamReception {
     return removeFrames()
   }
 
-  /// Counts a packet whose payload cannot be read: it is protected, or of an unknown type.
+  /// Counts a packet that cannot be decrypted or has an unknown payload type.
   package mutating func receiveSealed(
     _ header: RTPHeader, clockRate: UInt32, arrival: Instant
   ) {
@@ -127,7 +126,7 @@ package struct StreamReception {
     stream.receiveSealed(header, clockRate: clockRate, arrival: arrival)
   }
 
-  /// Counts a packet of the retransmission source that cannot be read, or came before all others.
+  /// Counts an RTX packet that cannot be read, or that arrived before the stream's first packet.
   package mutating func countRetransmissionSource(_ header: RTPHeader, arrival: Instant) {
     countRepeated(header)
     probes += 1
@@ -154,7 +153,7 @@ package struct StreamReception {
     corrections.bytes += UInt64(correction.count)
   }
 
-  /// The packets that can be made again, now that there is another one.
+  /// The packets that the new one makes recoverable.
   private mutating func recovered(_ packet: Packet, _ isRetransmission: Bool) -> [[UInt8]] {
     guard packet.isInRED, stream.kind == .video else { return [] }
     if let correction = packet.correction {
@@ -187,35 +186,35 @@ package struct StreamReception {
 
   // MARK: RTCP
 
-  /// Handles the source's own report.
+  /// Handles a sender report.
   package mutating func receive(_ report: SenderReport, at arrival: Instant) {
     stream.receive(report, at: arrival)
   }
 
-  /// Handles the source's goodbye.
+  /// Handles a BYE.
   package mutating func end() { stream.end() }
 
-  /// Counts a request for lost packets of the real receiver.
+  /// Counts a NACK of the real receiver.
   package mutating func countNACK() { requests.nack += 1 }
 
-  /// Counts a request for a key frame of the real receiver, which waits for what it misses no
-  /// longer; returns the frames that waited for it.
+  /// Counts a PLI or FIR of the real receiver, which then stops waiting for missing packets;
+  /// returns the frames that waited.
   package mutating func countKeyframeRequest(isFIR: Bool, at now: Instant) -> [ReceivedFrame] {
     if isFIR { requests.fir += 1 } else { requests.pli += 1 }
     stream.abandonMissing(at: now, into: &outputs)
     return removeFrames()
   }
 
-  /// Handles what the real receiver reports of the stream.
+  /// Handles a report block of the real receiver.
   package mutating func receive(_ block: ReportBlock) { jitter.correct(block.jitter) }
 
-  /// Handles a round trip that the receiver's reports and the sender's answers show.
+  /// Handles a round trip derived from the receiver's reports and the sender's answers.
   package mutating func receive(roundTrip: Interval) { stream.receive(roundTrip: roundTrip) }
 }
 
 extension StreamReception.Packet {
-  /// The packet as it was when what corrects errors was made of it: with its own payload type, and
-  /// no padding; nil if it had some.
+  /// The packet as FEC protected it: with its inner payload type and without padding; nil if it had
+  /// padding.
   fileprivate var protected: [UInt8]? {
     guard wire.paddingLength == 0, bytes.count >= RTPHeader.fixedLength else { return nil }
     var bytes = bytes
