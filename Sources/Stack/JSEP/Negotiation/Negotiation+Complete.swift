@@ -2,7 +2,7 @@ import SDP
 import Wire
 
 extension Negotiation {
-  /// Applies what an offer and its final answer agreed on.
+  /// Applies the result of an offer and its final answer.
   mutating func complete(offer: SDPDocument, answer: SDPDocument, peerAnswered: Bool) -> [Change] {
     endExchange()
     wishes.noteAgreed(descriptions.localUsernameFragments)
@@ -24,7 +24,7 @@ extension Negotiation {
       }
       guard let place = transceiverTable.index(of: slot.transceiverID) else {
         sectionTable.end(index)
-        // The peer ended the association; whoever opens another channel asks again.
+        // The peer ended the association; opening another channel asks for a new one.
         if slot.kind == .application { wishes.dropData() }
         continue
       }
@@ -52,8 +52,8 @@ extension Negotiation {
     return stopped + [.sectionsAgreed] + tracks
   }
 
-  /// Applies what an offer and a provisional answer agree on, for media to flow until the final one
-  /// comes; nothing is stopped or given up yet (RFC 9429 section 4.1.10.1).
+  /// Applies the result of an offer and a provisional answer, so that media can flow before the
+  /// final one; nothing is stopped or given up yet (RFC 9429 section 4.1.10.1).
   mutating func agreeProvisionally(offer: SDPDocument, answer: SDPDocument, peerAnswered: Bool)
     -> [Change]
   {
@@ -83,7 +83,7 @@ extension Negotiation {
     let media = SectionMedia.agreed(
       offer: SectionMedia(reading: offered, kind: kind, capabilities),
       answer: SectionMedia(reading: answered, kind: kind, capabilities), peerAnswered: peerAnswered)
-    // Directions are the offerer's view here, then turned to this side's.
+    // Directions are the offerer's here, and reversed below if it is the peer.
     let common = (offered.direction ?? offer.direction ?? .sendrecv)
       .intersected(with: (answered.direction ?? answer.direction ?? .sendrecv).reversed)
     let direction = peerAnswered ? common : common.reversed
@@ -103,9 +103,9 @@ extension Negotiation {
   }
 }
 
-/// The sources that a section announces: those of media, each with that of its retransmissions.
+/// The media SSRCs that a section announces, each with its RTX SSRC.
 private struct RemoteSources {
-  /// How many sources of a section are kept.
+  /// The most SSRCs stored per section.
   static let limit = 64
 
   var ssrcs: [UInt32] = []

@@ -2,9 +2,9 @@ import RTP
 import SDP
 import Wire
 
-/// The payload types and extension identifiers in use: once agreed, local offers keep them.
+/// The payload types and extension identifiers in use; local offers keep negotiated ones.
 ///
-/// All sections share one transport, so a number may not mean different things in two of them (RFC
+/// All sections share one transport, so a number must not mean different things in two of them (RFC
 /// 9143 section 9.1).
 struct SessionNumbers {
   private struct Codec {
@@ -18,7 +18,7 @@ struct SessionNumbers {
   private var codecs: [Codec] = []
   private var extensions: [(uri: String, id: UInt8)] = []
 
-  /// Applies what a section agreed on.
+  /// Records the numbers that a section negotiated.
   mutating func learn(_ section: NegotiatedSection) {
     for codec in section.codecs {
       guard let format = codec.format else { continue }
@@ -35,10 +35,9 @@ struct SessionNumbers {
     }
   }
 
-  /// The media that an offer lists in a section that agreed on something before, or not.
+  /// Returns the media that an offer lists in a new or a negotiated section.
   ///
-  /// Numbers that are handed out here for the first time are kept in `self`, so that further
-  /// sections of the same offer get the same ones.
+  /// Newly assigned numbers are stored, so that later sections of the same offer get the same ones.
   mutating func offer(
     kind: MediaKind, _ capabilities: Capabilities, agreed: NegotiatedSection?,
     foreign: ForeignNumbers, hasLayers: Bool = false
@@ -47,8 +46,8 @@ struct SessionNumbers {
       codec(capability, agreed: agreed, foreign: foreign)
     }
     if let agreed {
-      // What the last answer has comes first, in its order, also variants that the peer brought
-      // along (RFC 9429 section 5.2.2).
+      // Codecs of the last answer come first and in its order, including variants that the peer
+      // introduced (RFC 9429 section 5.2.2).
       let kept = agreed.codecs.map { known in
         codecs.first { $0.format == known.format } ?? known
       }
@@ -93,7 +92,7 @@ struct SessionNumbers {
       rtxPayloadType: rtxPayloadType, feedback: capability.feedback)
   }
 
-  /// The preferred payload type, or the first dynamic one that nothing else uses.
+  /// The preferred payload type, or the first unused dynamic one.
   private func free(_ preferred: UInt8, _ foreign: ForeignNumbers, besides other: UInt8? = nil)
     -> UInt8
   {
@@ -101,7 +100,7 @@ struct SessionNumbers {
       number != other && !foreign.uses(payloadType: number)
         && !codecs.contains { $0.payloadType == number || $0.rtxPayloadType == number }
     }
-    // A static type means one codec for everybody (RFC 3551 section 6).
+    // A static payload type always means the same codec (RFC 3551 section 6).
     if isFree(preferred) || preferred <= Self.lastStaticType { return preferred }
     for range: ClosedRange<UInt8> in [96...127, 35...63] {
       if let number = range.first(where: isFree) { return number }
