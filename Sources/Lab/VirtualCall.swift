@@ -9,48 +9,48 @@ package import Wire
 ///
 /// The same seed gives the same call, step for step; with a tape it is recorded like a live one.
 package final class VirtualCall {
-  /// Receives every step in the order in which it happened.
+  /// Receives every step in order.
   package typealias StepSink = (StepRecord) -> Void
 
   package private(set) var now = Instant.zero
   package var network: VirtualNetwork
-  /// The connections between peers; they are as slow as the first link, and lose nothing.
+  /// The connections between peers, as slow as the first link and without loss.
   package var streams: VirtualStreams
-  /// What each peer told, with the instant, for assertions.
+  /// Each peer's events with their instants, for assertions.
   package private(set) var events: [[(at: Instant, event: PeerEvent)]]
 
-  /// What each peer answered, in order.
+  /// Each peer's replies, in order.
   package private(set) var replies: [[(id: UInt32, reply: PeerReply)]]
-  /// The last state that each peer told of, by its machine.
+  /// Each peer's last state per machine.
   private var states: [[String: String]]
-  /// How many video frames each peer received.
+  /// The number of video frames that each peer received.
   package private(set) var videoFramesReceived: [Int]
 
-  /// Whether `events` keeps decoded video and audio; a minute of them fills gigabytes.
+  /// Whether `events` keeps decoded media; a minute of it fills gigabytes.
   package var keepsMedia = false
   /// Whether `events` and `replies` are kept at all; those of an hour fill gigabytes.
   package var keepsHistory = true
-  /// Whether the names that peers made known can be resolved.
+  /// Whether names published over mDNS can be resolved.
   package var resolvesNames = true
-  /// Hears each event of each peer with all its media, as it happens.
+  /// Called with each event of each peer, including media.
   package var onEvent: ((Int, PeerEvent) -> Void)?
-  /// Sees each datagram that a peer sends.
+  /// Called with each datagram that a peer sends.
   package var onDatagram: ((Int, Datagram) -> Void)?
 
   private var peers: [PeerMachine]
   private let addresses: [IPAddress]
   private var nextPort: UInt16 = 40_000
   private var nextCall: UInt32 = 1
-  /// The names that peers made known to their link.
+  /// The names published over mDNS.
   private var names: [String: IPAddress] = [:]
-  /// Until when the process of a peer does not run, and what arrived for it meanwhile.
+  /// Until when a peer's process is stalled, and what arrived for it meanwhile.
   private var stalls: [(until: Instant, arrivals: [VirtualNetwork.Arrival])?]
   private var outbox = Outbox<PeerOutput>()
   private let sink: StepSink?
   private let peerNumbers: [UInt32]
 
-  /// Creates a call between peers with seeds of their own, drawn from one, and configurations in
-  /// the same order; the default one for those without.
+  /// Creates a call between peers whose seeds are drawn from one, with configurations in the same
+  /// order or the default.
   package init(
     seed: UInt64, links: [LinkSettings] = [LinkSettings(), LinkSettings()],
     configurations: [PeerConfiguration] = [], unixNanoseconds: Int64 = labEpoch,
@@ -82,7 +82,7 @@ package final class VirtualCall {
     }
   }
 
-  /// Calls a peer's programming interface and gives its reply.
+  /// Calls a peer's API and returns its reply.
   @discardableResult
   package func call(_ peer: Int, _ call: PeerCall) -> PeerReply {
     let id = nextCall
@@ -93,8 +93,7 @@ package final class VirtualCall {
   }
 
   /// Sends a message on a peer's data channel.
-  ///
-  /// - Returns: the refusal, or nil; the answer to a sender that must wait is among `replies`.
+  /// - Returns: the error, or nil; if the sender has to wait, the reply is among `replies`.
   @discardableResult
   package func send(_ peer: Int, _ message: DataMessage) -> PeerError? {
     let id = nextCall
@@ -103,7 +102,7 @@ package final class VirtualCall {
     return nil
   }
 
-  /// Hands any input to a peer, as the outside world would.
+  /// Passes any input to a peer.
   @discardableResult
   package func step(_ peer: Int, _ input: PeerInput) -> [PeerOutput] {
     peers[peer].step(input, at: now, into: &outbox)
@@ -185,15 +184,14 @@ package final class VirtualCall {
     }
   }
 
-  /// Lets the process of a peer stand still.
+  /// Stalls a peer's process.
   ///
-  /// What arrives is handled when it runs again, and so is what was due. Who drives the call calls
-  /// nothing of it meanwhile.
+  /// What arrives or is due is handled when it resumes. Do not call the peer meanwhile.
   package func stall(_ peer: Int, for interval: Interval) {
     stalls[peer] = (now + interval, stalls[peer]?.arrivals ?? [])
   }
 
-  /// Until when the process of a peer stands still; nil when it runs.
+  /// Until when a peer's process is stalled; nil if it runs.
   package func stalledUntil(_ peer: Int) -> Instant? { stalls[peer]?.until }
 
   private func wake(_ peer: Int) {
@@ -242,12 +240,11 @@ package final class VirtualCall {
   /// Advances virtual time by an interval.
   package func run(for interval: Interval) { run(until: now + interval) }
 
-  /// Carries an offer and its answer between two peers.
-  ///
+  /// Exchanges an offer and its answer between two peers.
   /// - Parameters:
-  ///   - gatheringTime: how long each side gathers; without servers that takes no time.
-  ///   - edit: what signaling does to the text of each description on its way.
-  /// - Returns: the first refusal, or nil when all went well.
+  ///   - gatheringTime: how long each side gathers; without servers it needs no time.
+  ///   - edit: how signaling changes the text of each description.
+  /// - Returns: the first error, or nil.
   @discardableResult
   package func negotiate(
     from offerer: Int = 0, to answerer: Int = 1, gatheringTime: Interval = .zero,
@@ -278,7 +275,7 @@ package final class VirtualCall {
     }
   }
 
-  /// The last state that a peer's machine told of.
+  /// The last state that a peer's machine reported.
   package func state(_ machine: String, of peer: Int) -> String? { states[peer][machine] }
 
   /// The frames that a peer encoded or decoded.
@@ -304,7 +301,7 @@ extension PeerEvent {
 }
 
 extension PeerReply {
-  /// The refusal, when the reply is one.
+  /// The error, if the reply is one.
   package var error: PeerError? {
     if case .failure(let error) = self { return error }
     return nil

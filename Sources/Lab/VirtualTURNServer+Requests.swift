@@ -28,7 +28,7 @@ extension VirtualTURNServer {
     }
   }
 
-  /// The key of a request that proves to know the password; others are refused here.
+  /// Returns the key of a correctly authenticated request; refuses others.
   private mutating func authenticate(_ message: STUNMessage, from client: SocketAddress)
     -> [UInt8]?
   {

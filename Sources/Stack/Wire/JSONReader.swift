@@ -1,17 +1,17 @@
 extension JSONValue {
-  /// What a text may cost.
+  /// Limits on a text, so that a hostile one cannot exhaust memory or the stack.
   package struct Limits: Hashable, Sendable {
-    /// How deep lists and objects may stand in one another.
+    /// How deep lists and objects may be nested.
     package var depth = 32
-    /// How many values there may be, with those of lists and objects.
+    /// The most values, including lists and objects.
     package var values = 50_000
 
     package init() {}
   }
 
-  /// Reads a text (RFC 8259).
+  /// Parses JSON (RFC 8259).
   ///
-  /// Half of a surrogate pair becomes U+FFFD. Whole numbers within 64 bits are kept exactly.
+  /// Half of a surrogate pair becomes U+FFFD. Integers within 64 bits are exact.
   package init(parsing text: String, limits: Limits = Limits()) throws(JSONError) {
     var reader = JSONReader(Array(text.utf8), limits)
     self = try reader.document()
@@ -179,7 +179,7 @@ private struct JSONReader {
     }
   }
 
-  /// The code point of `\uXXXX`, or of two of them that are a surrogate pair.
+  /// Parses `\uXXXX`, or two of them that form a surrogate pair.
   private mutating func codePoint() throws(JSONError) -> UInt32 {
     let high = try fourDigits()
     guard (0xd800..<0xdc00).contains(high), index + 1 < bytes.count,
