@@ -47,8 +47,7 @@ package struct RTCPRecord: Hashable, Sendable {
       request.write(to: &json)
     case .maximumBitrate(let limit):
       (type, ssrc) = ("remb", limit.ssrcs.first ?? limit.senderSSRC)
-      // SQLite's integers end at 2
-      // 63 - 1.
+      // SQLite's integers end at 2^63 - 1.
       json.member("bitrate", min(limit.bitrate, UInt64(Int64.max)))
       json.member("ssrcs", limit.ssrcs)
     case .transportFeedback(let feedback):

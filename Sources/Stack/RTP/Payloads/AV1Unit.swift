@@ -125,8 +125,8 @@ extension BitReader {
 }
 
 extension ByteReader {
-  /// Parses an unsigned LEB128 number of at most 8 bytes, below 2
-  /// 32 (AV1 section 4.10.5).
+  /// Parses an unsigned LEB128 number of at most 8 bytes, below 2^32 (AV1 section
+  /// 4.10.5).
   mutating func littleEndianBase128() throws(ReadError) -> Int {
     var value: UInt64 = 0
     for index in 0..<8 {
