@@ -49,9 +49,9 @@ final class PeerStack {
   let statsNames: StatsNames
 
   var dataOutputs = Outbox<DataTransport.Output>()
-  /// The outputs of the step under way.
+  /// The outputs of the current step.
   private var outbox = Outbox<PeerOutput>()
-  /// The instant of the step under way.
+  /// The instant of the current step.
   private(set) var now = Instant.zero
 
   init(_ genesis: Genesis, codecs: any CodecFactory, security: any SecurityFactory) {
@@ -81,7 +81,7 @@ final class PeerStack {
     statsNames = StatsNames(entropy: entropy.stream("stats"))
   }
 
-  /// Applies an input and moves everything that follows from it into the outbox of the caller.
+  /// Applies an input and moves all outputs into the caller's outbox.
   func step(_ input: PeerInput, at now: Instant, into outbox: inout Outbox<PeerOutput>) {
     self.now = now
     swap(&self.outbox, &outbox)
@@ -111,7 +111,7 @@ final class PeerStack {
     }
   }
 
-  /// When any layer wants to be woken next.
+  /// The earliest deadline of any layer.
   var deadline: Instant? {
     var first = data.deadline
     for bundle in bundles.all {
@@ -133,14 +133,14 @@ final class PeerStack {
     reachFlowDeadlines()
   }
 
-  /// The sections that were agreed on.
+  /// The negotiated sections.
   var sections: [NegotiatedSection] { agreed.sections }
 
   func emit(_ output: consuming PeerOutput) { outbox.append(output) }
 
   func tell(_ event: PeerEvent) { outbox.append(.event(event)) }
 
-  /// Counts a refusal and tells of it whenever its count reaches a power of two.
+  /// Counts a refusal and reports it whenever its count reaches a power of two.
   func refuse(layer: StaticString, _ reason: String) {
     if refusals.count(layer: layer.description, reason: reason) {
       tell(.refused(layer: layer.description, reason: reason))
@@ -148,13 +148,13 @@ final class PeerStack {
   }
 }
 
-/// What packets and frames ask of the negotiation; a copy, because that one is large.
+/// What packets and frames need of the negotiation; a copy, because the negotiation is large.
 struct AgreedParts {
-  /// The sections that were agreed on.
+  /// The negotiated sections.
   private(set) var sections: [NegotiatedSection] = []
-  /// The transport of the data channels; nil before they were agreed on.
+  /// The transport of the data channels, once negotiated.
   private(set) var dataTransport: Int?
-  /// Whether data may come already.
+  /// Whether data may already arrive.
   private(set) var mayHaveData = false
 
   init() {}
@@ -166,14 +166,14 @@ struct AgreedParts {
   }
 }
 
-/// How often each kind of refusal happened; a flood of bad packets must not flood the take.
+/// The count of each kind of refusal; a flood of bad packets must not flood the take.
 struct RefusalLedger {
   private var counts: [(key: String, count: UInt64)] = []
-  /// Every kind with its count, in the order in which they came about.
+  /// Every kind with its count, in order of appearance.
   var all: [(key: String, count: UInt64)] { counts }
   private static let kindsMaximum = 64
 
-  /// Counts one, and says whether the count is a power of two and so worth telling.
+  /// Counts a refusal; returns whether the count is a power of two, so that it should be reported.
   mutating func count(layer: String, reason: String) -> Bool {
     let key = "\(layer): \(reason)"
     guard let index = counts.firstIndex(where: { $0.key == key }) else {

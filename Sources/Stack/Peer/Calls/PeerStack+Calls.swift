@@ -6,7 +6,7 @@ import SDP
 import Secure
 import Wire
 
-// The application programming interface as inputs and replies.
+// The API as inputs and replies.
 extension PeerStack {
   func perform(_ call: PeerCall) -> PeerReply {
     if life.isClosed, !call.worksAfterClose {
@@ -89,7 +89,7 @@ extension PeerStack {
     return .done
   }
 
-  /// A description that was read, if there is one.
+  /// The reply with a description, if there is one.
   private func reply(_ description: SessionDescription?) -> PeerReply {
     description.map { .description($0) } ?? .done
   }
@@ -209,7 +209,7 @@ extension PeerStack {
 }
 
 extension PeerCall {
-  /// Whether the call has a meaning on a closed connection.
+  /// Whether the call is valid on a closed connection.
   var worksAfterClose: Bool {
     switch self {
     case .getStats, .close, .localDescription, .transceivers, .streams, .readDescription,

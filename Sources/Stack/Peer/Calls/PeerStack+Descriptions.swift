@@ -3,9 +3,9 @@ import JSEP
 import SDP
 import Wire
 
-// Descriptions: what the application makes, sets and gets, and what follows from it.
+// Descriptions: creating, setting and reading them, and what follows.
 extension PeerStack {
-  /// Refuses descriptions that could state no certificate.
+  /// Throws if descriptions have no certificate to state.
   private func checkCertificate() throws(PeerError) {
     guard let failure = bundles.all.lazy.compactMap({ $0.transport.failure }).first else { return }
     throw PeerError(name: "InvalidAccessError", message: "no DTLS transport: \(failure)")
@@ -32,7 +32,7 @@ extension PeerStack {
     if let given, given.type == .rollback || !given.sdp.isEmpty {
       description = given
     } else if let given {
-      // W3C: an empty text stands for what was created, here also for what can be created.
+      // W3C: an empty text means the created description; here it is created if necessary.
       description = given.type == .offer ? try offer() : try answer()
       description.type = given.type
     } else if negotiation.signalingState == .haveRemoteOffer
@@ -56,14 +56,14 @@ extension PeerStack {
     let wasOfferer = negotiation.signalingState == .haveLocalOffer
     let changes = try mapped { () throws(JSEPError) in try negotiation.setRemote(description) }
     prepareBundles(negotiation.transportNumbers)
-    // A local first offer that crossed the peer's was taken back, and with it the role.
+    // The first local offer collided with the peer's and was rolled back, and with it the ICE role.
     for bundle in bundles.all where description.type == .offer {
       guard !bundle.transport.hasRole || negotiation.currentLocal == nil else { continue }
       drive(bundle, .role(.controlled))
     }
     apply(changes, isAnswerToOwnOffer: wasOfferer)
-    // A local restart that was taken back for a crossing offer has begun all the same: the agent
-    // continues with the peer's credentials, which did not change.
+    // A local restart that was rolled back for a colliding offer has started nevertheless: the
+    // agent continues with the peer's unchanged credentials.
     for bundle in bundles.all where description.type != .rollback {
       guard bundle.transport.remoteUsernameFragment == nil else { continue }
       drive(

@@ -3,7 +3,7 @@ import JSEP
 import RTP
 import Wire
 
-// What an offer/answer exchange agreed on, handed to the layers that carry it.
+// Applies the result of an offer/answer exchange to the layers below.
 extension PeerStack {
   func applySections() {
     settleLayers()
@@ -15,8 +15,8 @@ extension PeerStack {
     updateCaptures()
   }
 
-  /// Lets senders have the encodings that fit the layers of their transceivers, after a remote
-  /// offer asked for a simulcast or was taken back.
+  /// Adapts the senders' encodings to the layers of their transceivers, after a remote offer
+  /// requested a simulcast or was rolled back.
   func followLayers() {
     for transceiver in negotiation.transceivers {
       let rids = transceiver.layers.map(\.rid)
@@ -30,7 +30,7 @@ extension PeerStack {
     }
   }
 
-  /// Gives up the layers that the peer refused.
+  /// Drops the layers that the peer refused.
   private func settleLayers() {
     for transceiver in negotiation.transceivers where !transceiver.layers.isEmpty {
       let rids = transceiver.layers.map(\.rid)
@@ -87,7 +87,7 @@ extension PeerStack {
 }
 
 extension Transceiver {
-  /// The streams that it sends as a section agreed on them.
+  /// The streams to send in a section, as negotiated.
   func sources(in section: NegotiatedSection) -> [(rid: String?, ssrc: UInt32, rtxSSRC: UInt32)] {
     let agreed = layers.filter { layer in section.sentLayers.contains { $0.rid == layer.rid } }
     guard agreed.isEmpty else { return agreed.map { ($0.rid, $0.ssrc, $0.rtxSSRC) } }

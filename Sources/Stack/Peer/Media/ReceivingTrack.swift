@@ -4,7 +4,7 @@ import Media
 import RTP
 import Wire
 
-/// What this peer receives on one transceiver: a playout with its decoder.
+/// The receiving side of one transceiver: a playout with its decoder.
 struct ReceivingTrack: Machine {
   enum Input {
     case frame(ReceivedFrame)
@@ -12,13 +12,13 @@ struct ReceivingTrack: Machine {
   }
 
   enum Output {
-    /// A block of audio is played, and how loud it is: 0 to -127 dBov without its sign.
+    /// A played block of audio, with its level in -dBov.
     case audio(AudioBlock, level: UInt8, FrameRecord)
-    /// A decoded video frame, and the frame it came from.
+    /// A decoded video frame, and its encoded frame.
     case videoFrame(I420Buffer, ReceivedFrame, FrameRecord)
     /// The decoder refused a frame; a key frame is needed.
     case undecodable(FrameRecord)
-    /// A frame of a codec that is passed through, when it would be shown.
+    /// A frame that passes through undecoded, at its display time.
     case passed(ReceivedFrame, FrameRecord)
   }
 
@@ -27,21 +27,23 @@ struct ReceivingTrack: Machine {
   let mid: String
   private(set) var audio: AudioPlayout?
   private(set) var video: VideoPlayout?
-  /// Empty between two inputs; kept for their memory.
+  /// Empty between inputs; kept to reuse the memory.
   private var audioOutputs = Outbox<AudioPlayout.Output>()
   private var videoOutputs = Outbox<VideoPlayout.Output>()
-  /// The RTP time of what was played or shown last, and when.
+  /// The RTP time last played or shown, and when.
   private(set) var lastPlayed: (rtpTime: UInt32, at: Instant)?
   private(set) var sources = SourceHistory()
-  /// Whether what comes is decoded.
+  /// Whether frames are decoded.
   private let decodes: Bool
-  /// Whether what is played is shown; audio that is not has no volume.
+  /// Whether the track is enabled; audio is silent otherwise.
   private var isEnabled = true
   private var blackout = Blackout()
-  /// What the last key frame of a codec that is not decoded told of its size.
+  /// The size in the last key frame of a codec that is not decoded.
   private(set) var toldSize = (width: 0, height: 0)
 
-  /// When the playout wants its next input; kept, because every step of the peer asks for it.
+  /// When the playout's next deadline is due.
+  ///
+  /// Cached, because every step of the peer asks for it.
   private(set) var deadline: Instant?
 
   init(
@@ -53,12 +55,11 @@ struct ReceivingTrack: Machine {
       minimumDelay: minimumDelay, furtherDecoders: furtherDecoders, rampsVolume: rampsVolume)
   }
 
-  /// Begins a track by its number.
-  ///
+  /// Creates a track.
   /// - Parameters:
-  ///   - decodes: whether video frames are decoded; audio is by whatever `codecs` gives.
-  ///   - furtherDecoders: the codecs that are decoded among those passed through otherwise.
-  ///   - isWatched: whether it stands for somebody else's receiver.
+  ///   - decodes: whether video is decoded; audio always is, by what `codecs` creates.
+  ///   - furtherDecoders: pass-through codecs that are decoded here.
+  ///   - isWatched: whether it models an observed receiver.
   init(
     _ number: UInt32, _ kind: MediaKind, mid: String, codecs: any CodecFactory,
     minimumDelay: Interval = .zero, decodes: Bool = true, furtherDecoders: [CodecName] = [],
@@ -95,7 +96,7 @@ struct ReceivingTrack: Machine {
     }
   }
 
-  /// Handles what the application set.
+  /// Applies the application's settings.
   mutating func set(_ state: TrackState) {
     isEnabled = state.isEnabled
     audio?.setGain(state.isEnabled ? PlayoutGain(volume: state.volume) : .silence)
@@ -121,9 +122,9 @@ struct ReceivingTrack: Machine {
   // In place, because a call would copy the whole track.
   @inline(__always)
   private func record(of played: PlayedAudio) -> FrameRecord {
-    // Concealed audio has no bytes and no audio level of the sender.
+    // Concealed audio has neither bytes nor a sender's level.
     let own = played.origin == .packet ? played.frame : nil
-    // G.711 is decoded in any case.
+    // G.711 is always decoded.
     let decodes = decodes || played.codec.isG711
     var record = FrameRecord(
       transceiver: transceiver, kind: .audio, isInbound: true,
@@ -139,7 +140,7 @@ struct ReceivingTrack: Machine {
     record.isVoice = own?.isVoice ?? false
     record.contributors = own?.contributors ?? []
     if !decodes, let level = own?.audioLevel {
-      // What was not decoded is as loud as its sender says.
+      // What was not decoded has the sender's level.
       let sample = AudioMeter.linear(level) * 32_767
       record.peak = UInt16(sample)
       record.energy = UInt64(sample * sample) * UInt64(played.decoded.block.frameCount)
@@ -147,7 +148,7 @@ struct ReceivingTrack: Machine {
     return record
   }
 
-  /// What is recorded of an event beside audio, which nothing plays.
+  /// The record of a telephone event, which nothing plays.
   private func eventRecord(of frame: ReceivedFrame) -> FrameRecord {
     FrameRecord(
       transceiver: transceiver, kind: .audio, isInbound: true, codec: frame.codec,
@@ -210,7 +211,7 @@ struct ReceivingTrack: Machine {
 
   // MARK: Alignment
 
-  /// Lets the track wait so many nanoseconds longer than it would for itself.
+  /// Adds a delay in nanoseconds to keep up with other tracks.
   mutating func align(by nanoseconds: Int64) {
     defer { deadline = earliest(audio?.nextTick, video?.deadline) }
     let extra = Interval(nanoseconds: nanoseconds)

@@ -4,35 +4,34 @@ package import RTP
 package import Stats
 package import Wire
 
-/// An end of an observed call: what it receives, driven as an endpoint's streams are, and what the
+/// One endpoint of an observed call: what it receives, processed as an endpoint would, and what the
 /// wire shows of what it sends.
 ///
-/// Nothing is sent, and nothing is asked for: the packets that the real receiver asked for come, or
-/// they do not. Jitter buffers, decoders and statistics are those of `PeerStack`.
+/// It sends and requests nothing: packets that the real receiver requested arrive or do not. Jitter
+/// buffers, decoders and statistics are those of `PeerStack`.
 package struct ObservedPeer: Machine {
   package enum Input {
-    /// A stream began, or more is known of what it carries.
+    /// A stream started, or more is known of its contents.
     case stream(ObservedTrack)
-    /// What the header extensions of the streams mean.
+    /// The meaning of the streams' header extensions.
     case extensions(HeaderExtensionMap)
-    /// A packet of the stream with a number, to this peer or from it.
+    /// A packet of a stream, to this peer or from it.
     case rtp(SeenPacket, stream: UInt32, isInbound: Bool)
     /// The packets of a compound in the clear, to this peer or from it.
     case rtcp([RTCPPacket], isInbound: Bool)
-    /// The end is one that counts what came of a stream itself, without its retransmissions.
+    /// The endpoint counts a stream without its retransmissions.
     case countsMediaAlone
     case deadline
-    /// The capture is over: a last sample of the stats is told.
+    /// The capture is over: emit a last sample of the stats.
     case end
   }
 
   package enum Output: Sendable {
     case event(PeerEvent)
-    /// A sample of the stats.
     case stats(StatsReport)
   }
 
-  /// How far samples of the stats lie apart, as those of a recorder's own peers.
+  /// The interval between samples, as for a recorder's own peers.
   package static let statsInterval = Interval.seconds(1)
 
   /// The number of the peer, which its stats are named after.
@@ -45,15 +44,15 @@ package struct ObservedPeer: Machine {
   private var samples = SampleSchedule()
   private var outputs = Outbox<ReceivingTrack.Output>()
   package private(set) var deadline: Instant?
-  /// Whether the end counts what came of a stream itself, as Firefox and aiortc do.
+  /// Whether the endpoint counts a stream without its retransmissions, as Firefox and aiortc do.
   private(set) var countsMediaAlone = false
 
   /// - Parameters:
-  ///   - number: the peer's.
+  ///   - number: the peer's number.
   ///   - codecs: nil if nothing is decoded.
-  ///   - furtherDecoders: the codecs that are decoded among those passed through otherwise.
-  ///   - playsG711: whether G.711 has playouts, which decode it whether or not `codecs` is there.
-  ///   - countsEarlyRepeats: whether what was sent again counts when it is asked for after that.
+  ///   - furtherDecoders: pass-through codecs that are decoded here.
+  ///   - playsG711: whether G.711 has playouts, which decode it even without `codecs`.
+  ///   - countsEarlyRepeats: whether a retransmission counts if its request comes later.
   package init(
     number: UInt32, wallClock: WallClock, codecs: (any CodecFactory)?,
     furtherDecoders: [CodecName] = [], playsG711: Bool = false,
@@ -122,7 +121,7 @@ package struct ObservedPeer: Machine {
     }
   }
 
-  /// What is told of a frame that has no playout.
+  /// The record of a frame without a playout.
   private func record(of frame: ReceivedFrame, _ number: UInt32) -> FrameRecord {
     var record = FrameRecord(
       transceiver: number, kind: frame.kind, isInbound: true, codec: frame.codec,
@@ -133,7 +132,7 @@ package struct ObservedPeer: Machine {
     return record
   }
 
-  /// Tells what a playout gave.
+  /// Emits a playout's outputs.
   private mutating func tell(at now: Instant, into outbox: inout Outbox<Output>) {
     while let output = outputs.next() {
       switch output {
@@ -151,8 +150,8 @@ package struct ObservedPeer: Machine {
 
   // MARK: RTCP
 
-  /// How many reports of one datagram playouts are aligned after, and how many answers to reference
-  /// times it may have: an honest one has a few.
+  /// The most reports in one datagram after which playouts are synchronised, and the most answers
+  /// to reference times; an honest datagram has a few.
   private static let reportsMaximum = 32
 
   private mutating func receive(
@@ -213,7 +212,7 @@ package struct ObservedPeer: Machine {
     }
   }
 
-  /// A receiver's reference time, or the sender's answer to it.
+  /// Handles a receiver's reference time, or a sender's answer to it.
   private mutating func receive(
     _ report: ExtendedReport, reporters: Set<UInt32>, isInbound: Bool, at now: Instant
   ) {

@@ -2,11 +2,10 @@ import Flow
 import Stats
 import Wire
 
-// What is counted of RTP streams, under the names of W3C.
+// RTP stream counters under their W3C names.
 extension StatsBuilder {
-  /// Adds what was counted of a received stream.
-  ///
-  /// - Parameter lastPacket: when its last packet came, in milliseconds of Unix time.
+  /// Adds the counters of a received stream.
+  /// - Parameter lastPacket: when its last packet arrived, in milliseconds of Unix time.
   mutating func add(_ stream: InboundStreamCounters, lastPacket: Double?) {
     set("packetsReceived", stream.packetsReceived)
     set("packetsLost", stream.packetsLost)
@@ -20,8 +19,8 @@ extension StatsBuilder {
     set("nackCount", stream.nackCount)
   }
 
-  /// Adds what was counted of a sent stream.
-  /// - Parameter sendDelay: how long its packets waited to be sent; nil if that is not known.
+  /// Adds the counters of a sent stream.
+  /// - Parameter sendDelay: the total time its packets waited to be sent, if known.
   mutating func add(_ stream: OutboundStreamCounters, sendDelay: Interval?) {
     set("packetsSent", stream.packetsSent)
     set("bytesSent", stream.bytesSent)
@@ -33,7 +32,7 @@ extension StatsBuilder {
     set("nackCount", stream.nackCount)
   }
 
-  /// Adds what the other end reports on a sent stream.
+  /// Adds the peer's reports on a sent stream.
   mutating func add(_ remote: RemoteInboundCounters) {
     set("packetsReceived", remote.packetsReceived)
     set("packetsLost", remote.packetsLost)
@@ -44,7 +43,7 @@ extension StatsBuilder {
     set("roundTripTimeMeasurements", remote.roundTripTimeMeasurements)
   }
 
-  /// Adds what the other end reports on a stream of its own.
+  /// Adds the peer's reports on its own stream.
   mutating func add(_ remote: RemoteOutboundCounters) {
     set("packetsSent", remote.packetsSent)
     set("bytesSent", remote.bytesSent)

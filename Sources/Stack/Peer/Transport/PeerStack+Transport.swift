@@ -61,7 +61,7 @@ extension PeerStack {
           usernameFragment: bundle.transport.agent.localCredentials.usernameFragment)))
   }
 
-  /// Tells of a state of a DTLS association; the data channels live and die with theirs.
+  /// Reports a state of a DTLS association; data channels depend on theirs.
   func follow(_ state: DTLSTransportState, of bundle: Bundle) {
     if let transition = bundle.follow(state) {
       tell(transition)
@@ -77,7 +77,7 @@ extension PeerStack {
     }
   }
 
-  /// Lets media flow, unless the two sides protect none.
+  /// Lets media flow, if SRTP was negotiated.
   private func secure(_ bundle: Bundle, _ result: DTLSResult, _ role: DTLSRole) {
     tell(
       .secured(
@@ -110,7 +110,7 @@ func certificateFingerprint(_ certificate: [UInt8]) -> CertificateFingerprint {
 }
 
 extension SRTPProfile {
-  /// The profile's IANA name, as W3C stats show it.
+  /// The profile's IANA name, as in W3C stats.
   var description: String {
     SRTPProtection(self)?.rawValue ?? "profile \(rawValue)"
   }
