@@ -63,8 +63,8 @@ package struct MeetingParty {
   mutating func step(_ input: ICEAgent.Input, at now: Instant) -> [ICEAgent.Output] {
     var outbox = Outbox<ICEAgent.Output>()
     agent.step(input, at: now, into: &outbox)
-    let outputs = outbox.take()
-    for output in outputs { note(output, at: now) }
+    let outputs = outbox.drain()
+    for output in outputs { record(output, at: now) }
     return outputs
   }
 
@@ -82,7 +82,7 @@ package struct MeetingParty {
     return address
   }
 
-  private mutating func note(_ output: ICEAgent.Output, at now: Instant) {
+  private mutating func record(_ output: ICEAgent.Output, at now: Instant) {
     if keepsTrace { trace.append("\(now.nanoseconds) \(output)") }
     switch output {
     case .request(.closeSocket(let address)):
@@ -145,7 +145,7 @@ package struct MeetingEnd {
   package func step(_ input: ICEAgent.Input) { meeting.step(index, input) }
 
   /// Passes the peer's credentials to this side, as a description would.
-  package func learnPeer(lite: Bool = false) { meeting.tellCredentials(to: index, lite: lite) }
+  package func learnPeer(lite: Bool = false) { meeting.passCredentials(to: index, lite: lite) }
 
   /// Gathers on the addresses of its host.
   package func gather() { step(.gather(meeting.parties[index].addresses)) }

@@ -66,7 +66,7 @@ package final class VirtualAudioSession {
   /// The reply to a call, if it has arrived since.
   package func reply(to call: UInt32) -> AudioSessionReply? { replies[call] }
 
-  package func take(_ event: AudioDeviceEvent) { step(.event(event)) }
+  package func handle(_ event: AudioDeviceEvent) { step(.event(event)) }
 
   /// Delivers audio and returns how many frames were accepted.
   @discardableResult
@@ -120,16 +120,16 @@ package final class VirtualAudioSession {
   private func step(_ input: AudioSessionAction) {
     var outbox = Outbox<AudioSessionEffect>()
     session.step(input, at: now, into: &outbox)
-    let outputs = outbox.take()
+    let outputs = outbox.drain()
     writer?.record(
       StepRecord(
         actor: actor, at: now, input: input, outputs: OutputList(outputs),
         deadline: session.deadline, entropyDrawn: 0))
-    for output in outputs { note(output) }
+    for output in outputs { record(output) }
     while answersAtOnce, !waiting.isEmpty { answer() }
   }
 
-  private func note(_ output: AudioSessionEffect) {
+  private func record(_ output: AudioSessionEffect) {
     switch output {
     case .operation(let id, let operation):
       operations.append(operation)

@@ -22,7 +22,7 @@ extension VirtualCall {
   /// Edits descriptions so that an answer accepts layers, as SFUs do; an endpoint answers without
   /// them.
   /// - Parameter layers: as in a simulcast line (RFC 8853 section 5.1): `q;h;~f`.
-  package static func taking(_ layers: String) -> (String) -> String {
+  package static func accepting(_ layers: String) -> (String) -> String {
     { sdp in
       guard var document = try? SDPDocument(parsing: sdp),
         let index = document.sections.firstIndex(where: { $0.kind == .video }),

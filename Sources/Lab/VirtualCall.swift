@@ -106,7 +106,7 @@ package final class VirtualCall {
   @discardableResult
   package func step(_ peer: Int, _ input: PeerInput) -> [PeerOutput] {
     peers[peer].step(input, at: now, into: &outbox)
-    let outputs = outbox.take()
+    let outputs = outbox.drain()
     sink?(
       StepRecord(
         peer: peerNumbers[peer], at: now, input: input, outputs: outputs,
@@ -149,11 +149,11 @@ package final class VirtualCall {
       let known = resolvesNames ? names[name].map { [$0] } : nil
       step(peer, .answer(.nameResolved(id: id, known ?? [])))
     case .reply(let id, let reply): if keepsHistory { replies[peer].append((id, reply)) }
-    case .event(let event): note(event, of: peer)
+    case .event(let event): record(event, of: peer)
     }
   }
 
-  private func note(_ event: PeerEvent, of peer: Int) {
+  private func record(_ event: PeerEvent, of peer: Int) {
     switch event {
     case .state(let transition): states[peer][transition.machine] = transition.to
     case .frame(let frame) where frame.kind == .video && frame.isInbound:
@@ -169,7 +169,7 @@ package final class VirtualCall {
     return SocketAddress(ip, port: nextPort)
   }
 
-  private func take(_ delivery: VirtualStreams.Delivery) {
+  private func handle(_ delivery: VirtualStreams.Delivery) {
     let peer = delivery.host
     switch delivery.event {
     case .connected(let id, let local): step(peer, .answer(.socketBound(id: id, local)))
@@ -227,7 +227,7 @@ package final class VirtualCall {
         continue
       }
       if let delivery = streams.next(until: now) {
-        take(delivery)
+        handle(delivery)
         continue
       }
       for index in peers.indices where stalls[index] == nil {

@@ -65,7 +65,7 @@ package final class VirtualMeeting {
   package func begin() {
     step(0, .role(.controlling))
     step(1, .role(.controlled))
-    for index in 0..<2 { tellCredentials(to: index) }
+    for index in 0..<2 { passCredentials(to: index) }
     for index in 0..<2 { step(index, .gather(parties[index].addresses)) }
   }
 
@@ -73,13 +73,13 @@ package final class VirtualMeeting {
   package func restart() {
     for index in 0..<2 { step(index, .restart(ICECredentials(from: chance))) }
     for index in 0..<2 {
-      tellCredentials(to: index)
+      passCredentials(to: index)
       step(index, .gather(parties[index].addresses))
     }
   }
 
   /// Passes the peer's credentials to an agent, as a description would.
-  package func tellCredentials(to index: Int, lite: Bool = false) {
+  package func passCredentials(to index: Int, lite: Bool = false) {
     guard parties.count == 2 else { return }
     step(index, .remoteCredentials(parties[1 - index].agent.localCredentials, lite: lite))
   }
@@ -103,7 +103,7 @@ package final class VirtualMeeting {
 
   /// Passes an input to an agent, and carries out its outputs.
   package func step(_ index: Int, _ input: ICEAgent.Input) {
-    for output in parties[index].step(input, at: now) { take(output, index) }
+    for output in parties[index].step(input, at: now) { handle(output, index) }
   }
 
   /// Advances time until a condition holds; false if it does not in time.
@@ -134,7 +134,7 @@ package final class VirtualMeeting {
     if let arrival = network.next(until: now) {
       arrive(arrival.bytes, arrival.local, arrival.remote, arrival.host)
     }
-    if let delivery = streams.next(until: now) { take(delivery) }
+    if let delivery = streams.next(until: now) { handle(delivery) }
     while let first = events.first, first.at <= now {
       events.removeFirst()
       switch first.action {
@@ -164,7 +164,7 @@ package final class VirtualMeeting {
     network.send(bytes, from: local, to: remote, of: index, at: now)
   }
 
-  private func take(_ delivery: VirtualStreams.Delivery) {
+  private func handle(_ delivery: VirtualStreams.Delivery) {
     let index = delivery.host
     switch delivery.event {
     case .connected(let id, let local): step(index, .answer(.socketBound(id: id, local)))
@@ -190,7 +190,7 @@ package final class VirtualMeeting {
   }
 
   /// Carries out an agent's output: system, network and signaling.
-  private func take(_ output: ICEAgent.Output, _ index: Int) {
+  private func handle(_ output: ICEAgent.Output, _ index: Int) {
     switch output {
     case .request(let request): perform(request, of: index)
     case .datagram(let local, let remote, let bytes):

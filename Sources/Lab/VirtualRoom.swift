@@ -137,16 +137,16 @@ package final class VirtualRoom {
   package func step(_ input: RoomInput) {
     var outbox = Outbox<RoomOutput>()
     room.step(input, at: now, into: &outbox)
-    let outputs = outbox.take()
+    let outputs = outbox.drain()
     writer?.record(
       StepRecord(
         actor: actor, at: now, input: input, outputs: OutputList(outputs),
         deadline: room.deadline, entropyDrawn: room.entropyDrawn))
-    for output in outputs { note(output) }
+    for output in outputs { record(output) }
     for output in outputs { answer(output) }
   }
 
-  private func note(_ output: RoomOutput) {
+  private func record(_ output: RoomOutput) {
     switch output {
     case .transport(_, .send(.text(let text))):
       if let sent = CanonicalJSON.value(ScriptedSignaling.Sent.self, from: text) {

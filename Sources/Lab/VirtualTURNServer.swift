@@ -57,12 +57,12 @@ package struct VirtualTURNServer {
     allocations.removeAll { $0.expiresAt < now }
     if destination == address {
       if let (number, range) = ChannelData.read(bytes.span.bytes) {
-        takeChannelData(number, Array(bytes[range]), from: source)
+        handleChannelData(number, Array(bytes[range]), from: source)
       } else if let message = try? STUNMessage(bytes) {
-        take(message, from: source)
+        handle(message, from: source)
       }
     } else {
-      takePeerData(bytes, from: source, to: destination)
+      handlePeerData(bytes, from: source, to: destination)
     }
     return departures
   }
@@ -74,7 +74,7 @@ package struct VirtualTURNServer {
 
   // MARK: Data
 
-  private mutating func takeChannelData(
+  private mutating func handleChannelData(
     _ number: UInt16, _ data: [UInt8], from client: SocketAddress
   ) {
     guard let allocation = allocations.first(where: { $0.client == client }),
@@ -86,7 +86,7 @@ package struct VirtualTURNServer {
       Departure(source: allocation.relayed, destination: channel.peer, bytes: data))
   }
 
-  private mutating func takePeerData(
+  private mutating func handlePeerData(
     _ bytes: [UInt8], from peer: SocketAddress, to relayed: SocketAddress
   ) {
     guard let allocation = allocations.first(where: { $0.relayed == relayed }),

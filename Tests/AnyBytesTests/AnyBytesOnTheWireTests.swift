@@ -141,7 +141,9 @@ import Wire
       if let due = observer.deadline, due <= now {
         observer.step(.deadline, at: now, into: &outbox)
       }
-      told += outbox.take().count { if case .told(.packet) = $0.content { true } else { false } }
+      told += outbox.drain().count {
+        if case .output(.packet) = $0.content { true } else { false }
+      }
       if let state = observer.machineSnapshot as? ObserverSnapshot, state.waitingPackets > 100 * 40
       {
         Issue.record("too much waits")

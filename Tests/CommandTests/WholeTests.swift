@@ -42,7 +42,7 @@ struct WholeTests {
     }
   }
 
-  @Test func whatCannotBeWrittenIsToldAndLeavesNothing() async throws {
+  @Test func whatCannotBeWrittenIsReportedAndLeavesNothing() async throws {
     let (made, folder) = (try await Takes.lossyCall(), try Folder())
     for (arguments, limit) in [
       (["page", made.path, "--out", folder.file("a.html")], 20),

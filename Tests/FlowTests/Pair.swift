@@ -84,7 +84,7 @@ final class Pair {
   func step(_ side: Int, _ input: MediaFlow.Input) {
     var outbox = Outbox<MediaFlow.Output>()
     flows[side].step(input, at: now, into: &outbox)
-    for output in outbox.take() {
+    for output in outbox.drain() {
       switch output {
       case .rtp(let bytes): send(bytes, isRTP: true, from: side)
       case .rtcp(let bytes): send(bytes, isRTP: false, from: side)

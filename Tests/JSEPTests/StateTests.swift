@@ -134,7 +134,7 @@ struct StateTests {
     #expect(kind(new) == .invalidModification)
   }
 
-  @Test func anOfferThatTheStateForbidsIsToldByTheState() throws {
+  @Test func anOfferThatTheStateForbidsIsReportedByTheState() throws {
     var side = Side("a")
     var other = Side("b")
     _ = try other.add(.audio)

@@ -163,7 +163,7 @@ final class ToyEngine: PeerEngine {
     let session = try MediaLoopTests.session("127.0.0.1")
     let (peer, events) = session.makeObservedPeer(label: "peer")
     for index in 0..<500 {
-      peer.noteSignaling(
+      peer.recordSignaling(
         SignalingMessage(isInbound: true, transport: "", type: "", message: "\(index)"))
     }
     #expect(await MediaLoopTests.words(500, of: events) == (0..<500).map(String.init))

@@ -67,7 +67,7 @@ import Wire
           #expect(session.write(bytes))
         }
       }
-      waiting += session.takeOutput()
+      waiting += session.drainOutput()
       let sent = csockets_tcp_write(descriptor, waiting, waiting.count)
       if sent > 0 { waiting.removeFirst(Int(sent)) }
     }

@@ -125,7 +125,7 @@ import Wire
   }
 
   // TW20: whichever way the frames go.
-  @Test func aScreenIsToldOnEveryWayToASender() async throws {
+  @Test func aScreenIsReportedOnEveryWayToASender() async throws {
     let screen = #""isScreencast":true"#
     // Tracks first, then the capturer; and the other way round.
     for startsFirst in [false, true] {

@@ -19,7 +19,7 @@ import Wire
   }
 
   // SO2, SO4, GU5, GU6, GU8, GU12, GU13, GU14
-  @Test func streamsAreToldAndFoundByTheirNames() async throws {
+  @Test func streamsAreReportedAndFoundByTheirNames() async throws {
     let call = try FactoryCall()
     try await call.caller.add(try stream("one"))
     try await call.caller.add(try stream("two"))
@@ -62,7 +62,7 @@ import Wire
   }
 
   // A publisher whose stream a server sends back tells it by its name.
-  @Test func anOwnStreamThatComesBackIsNotAReceiverStream() async throws {
+  @Test func aLocalStreamThatComesBackIsNotAReceiverStream() async throws {
     let call = try FactoryCall()
     try await call.caller.add(try stream("mine"))
     try await call.callee.add(try stream("mine"))

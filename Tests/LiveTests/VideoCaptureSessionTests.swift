@@ -57,7 +57,7 @@ import Wire
     withExtendedLifetime(subscription) {}
   }
 
-  @Test func whatCannotStartIsToldToWhoeverWaits() async throws {
+  @Test func whatCannotStartIsReportedToWhoeverWaits() async throws {
     let capturer = Stubborn()
     let source = VideoCaptureSession(capturer)
     async let isStarted = source.start()

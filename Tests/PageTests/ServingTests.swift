@@ -143,7 +143,7 @@ import Wire
     #expect(file.indices.contains { file[$0...].starts(with: size) })
   }
 
-  @Test func aCatalogueTellsOfATakeAndOfWhatIsNone() throws {
+  @Test func aCatalogueNamesATakeAndWhatIsNone() throws {
     try PageSample.withTake { path in
       let entry = PageCatalogue.entry(path: path, name: "a", isLive: true)
       #expect(entry.contains("\"peers\":\"call, callee\"") && entry.contains("\"isLive\":false"))

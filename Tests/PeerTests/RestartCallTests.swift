@@ -38,7 +38,7 @@ struct RestartCallTests {
     #expect(fragments(call) == before)
   }
 
-  @Test func itIsToldOnceUntilItIsDone() {
+  @Test func itIsReportedOnceUntilItIsDone() {
     let call = audio(seed: 52)
     #expect(call.negotiate() == nil)
     call.run(for: .seconds(1))

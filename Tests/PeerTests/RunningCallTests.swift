@@ -186,7 +186,7 @@ struct RunningCallTests {
     #expect(call.frames(of: 1, kind: .audio, isInbound: true).count > 30)
   }
 
-  @Test func anExpiredCertificateIsToldWhenItIsNeeded() {
+  @Test func anExpiredCertificateIsReportedWhenItIsNeeded() {
     var configuration = PeerConfiguration()
     configuration.certificates = [
       PeerCertificate(

@@ -97,7 +97,7 @@ extension SharedDevices {
       }
     }
 
-    @Test func whatHappensOutsideIsTold() async throws {
+    @Test func whatHappensOutsideIsReported() async throws {
       try await with { shared, _, native in
         let listener = Listener()
         shared.add(listener)

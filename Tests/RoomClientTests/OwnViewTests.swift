@@ -133,7 +133,7 @@ import Testing
     }
   }
 
-  @Test func aFileThatIsNotThereIsSaidAtOnce() throws {
+  @Test func aFileThatIsNotThereIsReportedAtOnce() throws {
     var options = LocalMediaOptions()
     (options.source, options.fileName) = (.file, "/nowhere/sample.mov")
     #expect {

@@ -87,7 +87,7 @@ final class DTLSPair {
     execute { end.transport.step(input, at: now, into: &outbox) }
     end.tape.append((input, now))
     var datagrams: [[UInt8]] = []
-    for output in outbox.take() {
+    for output in outbox.drain() {
       switch output {
       case .datagram(let bytes):
         datagrams.append(bytes)

@@ -6,5 +6,5 @@ public enum ProcessMemory {
   ///
   /// The C library keeps what was freed for later, scattered over the threads' arenas; a recorder
   /// that had many calls at once would look as if it still had them.
-  public static func giveBack() { cprocess_memory_trim() }
+  public static func trim() { cprocess_memory_trim() }
 }

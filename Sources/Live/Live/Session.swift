@@ -127,7 +127,7 @@ public final class Session: Sendable {
     decoders: (any VideoDecoderFactory)?, prepare: (PeerConnection) -> Void
   ) -> PeerConnection {
     var configuration = configuration
-    let own = FactoryCodecs(encoders, decoders).ownCodecs
+    let own = FactoryCodecs(encoders, decoders).applicationCodecs
     if !own.isEmpty { configuration.ownCodecs = own }
     return makePeer(
       label: label, role: "", configuration: configuration,
@@ -168,7 +168,7 @@ public final class Session: Sendable {
   }
 
   /// Keeps an audio session in mind, to stop it at the end.
-  func note(_ session: AudioSession) {
+  func register(_ session: AudioSession) {
     audioSessions.withLock { sessions in
       sessions.removeAll { $0.session == nil }
       sessions.append(WeakAudioSession(session: session))

@@ -16,7 +16,7 @@ public final class Room: Sendable {
   private let server: RoomServer
   private let driver: RoomDriver
   private let model: RoomModel
-  private let told: AsyncStream<RoomUpdate>.Continuation
+  private let updateSink: AsyncStream<RoomUpdate>.Continuation
   private let audience: RoomAudience
   private let audio: AudioSession?
 
@@ -37,7 +37,7 @@ public final class Room: Sendable {
     self.config = config
     self.server = server
     let (stream, continuation) = AsyncStream.makeStream(of: RoomUpdate.self)
-    told = continuation
+    updateSink = continuation
     let model = RoomModel(
       local: localParticipant, streamID: server.sora?.publisherStreamId)
     self.model = model
@@ -45,9 +45,9 @@ public final class Room: Sendable {
     self.audience = audience
     driver = RoomDriver(
       config.configuration(server), connections: config.connection, session: session,
-      label: label, sources: model.sources, audio: audio, tellsStreams: server.sora != nil
+      label: label, sources: model.sources, audio: audio, reportsStreams: server.sora != nil
     ) { news in
-      for update in model.take(news) { continuation.yield(update) }
+      for update in model.handle(news) { continuation.yield(update) }
     }
     model.belong(to: driver)
     let weak = WeakRoom()
@@ -65,14 +65,14 @@ public final class Room: Sendable {
     Task {
       for await update in stream {
         model.prepare(update)
-        handlers?.hear(update, closure: model.closure)
-        audience.tell(update, of: weak)
+        handlers?.receive(update, closure: model.closure)
+        audience.notify(update, of: weak)
       }
       audience.finish()
     }
   }
 
-  deinit { told.finish() }
+  deinit { updateSink.finish() }
 
   // MARK: Coming and going
 
@@ -313,10 +313,10 @@ final class RoomAudience: Sendable {
     }
   }
 
-  func tell(_ update: RoomUpdate, of room: WeakRoom) {
+  func notify(_ update: RoomUpdate, of room: WeakRoom) {
     let (delegate, readers) = state.withLock { ($0.delegate, $0.readers) }
     for reader in readers { reader.yield(update) }
-    if let delegate, let room = room.room { delegate.hear(update, of: room) }
+    if let delegate, let room = room.room { delegate.receive(update, of: room) }
     if case .disconnected = update { finish() }
   }
 

@@ -191,7 +191,7 @@ extension RoomDelegate {
   public func room(_ room: Room, onUpdate update: RoomUpdate) {}
 
   /// Tells an update by the method that it has.
-  func hear(_ update: RoomUpdate, of room: Room) {
+  func receive(_ update: RoomUpdate, of room: Room) {
     switch update {
     case .connecting(let progress): self.room(room, onConnecting: progress)
     case .connected(let ids): self.room(room, onConnected: ids)

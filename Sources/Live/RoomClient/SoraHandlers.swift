@@ -80,7 +80,7 @@ public final class MediaChannelHandlers: Sendable {
   }
 
   /// Calls what an update is about.
-  func hear(_ update: RoomUpdate, closure: RoomClosure?) {
+  func receive(_ update: RoomUpdate, closure: RoomClosure?) {
     switch update {
     case .connected:
       state.withLock { $0.isConnected = true }

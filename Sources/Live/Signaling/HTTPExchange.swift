@@ -345,11 +345,11 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
     let bound = NIOLoopBound((exchange: self, context: context), eventLoop: context.eventLoop)
     limit = context.eventLoop.scheduleTask(in: .seconds(seconds)) {
       let (exchange, context) = bound.value
-      exchange.giveUp(context)
+      exchange.abort(context)
     }
   }
 
-  private func giveUp(_ context: ChannelHandlerContext) {
+  private func abort(_ context: ChannelHandlerContext) {
     switch state {
     case .collecting: refuse(408, "the body took longer than \(limits.bodySeconds) s", context)
     case .idle, .sending, .finished: context.close(promise: nil)

@@ -25,7 +25,7 @@ final class OpenConnections: Sendable {
     }
 
     /// Takes out the connection that has waited longest, of one client or of all.
-    mutating func takeOldest(of client: String?) -> (any Channel)? {
+    mutating func removeOldest(of client: String?) -> (any Channel)? {
       let waiting = entries.filter { entry in
         entry.value.waiting != nil && (client == nil || entry.value.client == client)
       }
@@ -63,10 +63,10 @@ final class OpenConnections: Sendable {
       guard !state.isClosed else { return (false, nil as (any Channel)?) }
       var leaving: (any Channel)?
       if state.counts[client, default: 0] >= clientMaximum {
-        leaving = state.takeOldest(of: client)
+        leaving = state.removeOldest(of: client)
         if leaving == nil { return (false, nil) }
       } else if state.entries.count >= maximum {
-        leaving = state.takeOldest(of: nil)
+        leaving = state.removeOldest(of: nil)
         if leaving == nil { return (false, nil) }
       }
       state.entries[id] = Entry(channel: channel, client: client, waiting: state.next())

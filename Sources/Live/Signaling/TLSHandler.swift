@@ -103,7 +103,7 @@ final class TLSHandler: ChannelDuplexHandler {
   }
 
   private func send(_ context: ChannelHandlerContext, _ promise: EventLoopPromise<Void>?) {
-    let bytes = session.takeOutput()
+    let bytes = session.drainOutput()
     guard promise != nil || !bytes.isEmpty else { return }
     // Also an empty write is done only after those before it.
     context.writeAndFlush(

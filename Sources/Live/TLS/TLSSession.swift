@@ -121,7 +121,7 @@ package final class TLSSession {
     let result = SSL_do_handshake(handle)
     if result == 1 { return .done }
     if isWaiting(result) { return .waiting }
-    note("the TLS handshake failed")
+    record("the TLS handshake failed")
     return .failed
   }
 
@@ -135,7 +135,7 @@ package final class TLSSession {
     if result > 0 { return .bytes(bytes) }
     if isWaiting(result) { return .waiting }
     if SSL_get_error(handle, result) == SSL_ERROR_ZERO_RETURN { return .closed }
-    note("the TLS connection broke")
+    record("the TLS connection broke")
     return .failed
   }
 
@@ -144,7 +144,7 @@ package final class TLSSession {
     guard !bytes.isEmpty else { return true }
     ERR_clear_error()
     if SSL_write(handle, bytes, Int32(bytes.count)) == Int32(bytes.count) { return true }
-    note("the TLS connection broke")
+    record("the TLS connection broke")
     return false
   }
 
@@ -155,7 +155,7 @@ package final class TLSSession {
   }
 
   /// The bytes that the socket is to send.
-  package func takeOutput() -> [UInt8] {
+  package func drainOutput() -> [UInt8] {
     let waiting = BIO_ctrl_pending(output)
     guard waiting > 0 else { return [] }
     return [UInt8](unsafeUninitializedCapacity: waiting) { buffer, count in
@@ -168,7 +168,7 @@ package final class TLSSession {
   }
 
   /// Puts OpenSSL's reason into words; that of a certificate says more than that of the alert.
-  private func note(_ what: String) {
+  private func record(_ what: String) {
     let verification = SSL_get_verify_result(handle)
     if verification != Int(X509_V_OK), let words = X509_verify_cert_error_string(verification) {
       failure = "the server's certificate is not trusted: \(String(cString: words))"

@@ -36,7 +36,7 @@ package struct AudioSessionMachine: Machine {
       mixer.remove(number, into: &outbox)
       outbox.append(.reply(call: id, .done))
     case .call(let id, let call): follow(at: now, &outbox) { $0.call(id, call, into: &$1) }
-    case .event(let event): follow(at: now, &outbox) { $0.take(event, into: &$1) }
+    case .event(let event): follow(at: now, &outbox) { $0.handle(event, into: &$1) }
     case .answer(let operation, let answer):
       follow(at: now, &outbox) { $0.answer(operation, answer, into: &$1) }
     case .deliver(let id, let chunk): hold(id, chunk, at: now, into: &outbox)

@@ -45,9 +45,9 @@ struct CaptureMixer {
     prepare(index, chunk.format, into: &outbox)
     if let silent = lines[index].silentBlocks {
       outbox.append(.event(.sourceResumed(id, silentBlocks: silent)))
-      tell(id, "starved", "flowing", into: &outbox)
+      report(id, "starved", "flowing", into: &outbox)
     } else if !lines[index].isExpected {
-      tell(id, "idle", "flowing", into: &outbox)
+      report(id, "idle", "flowing", into: &outbox)
     }
     counters.deliveries += 1
     counters.deliveredFrames += chunk.frameCount
@@ -63,7 +63,7 @@ struct CaptureMixer {
       guard let due = lines[index].deadline, due <= now else { continue }
       if lines[index].silentBlocks == nil {
         counters.starvations += 1
-        tell(lines[index].id, "flowing", "starved", into: &outbox)
+        report(lines[index].id, "flowing", "starved", into: &outbox)
         outbox.append(.event(.sourceStarved(lines[index].id)))
       }
       let (silent, dropped) = lines[index].fill(at: now)
@@ -121,7 +121,7 @@ struct CaptureMixer {
     guard lines[index].isExpected else { return }
     let before = lines[index].silentBlocks == nil ? "flowing" : "starved"
     lines[index].pause()
-    tell(lines[index].id, before, "idle", into: &outbox)
+    report(lines[index].id, before, "idle", into: &outbox)
   }
 
   private mutating func prepare(
@@ -145,7 +145,7 @@ struct CaptureMixer {
     outbox.append(.delivered(.failure(fault)))
   }
 
-  private func tell(
+  private func report(
     _ id: AudioSourceID, _ from: String, _ to: String,
     into outbox: inout Outbox<AudioSessionEffect>
   ) {
@@ -160,7 +160,7 @@ struct CaptureMixer {
       guard !ready.isEmpty, ready.allSatisfy({ lines[$0].hasUnit }) else { return }
       var sounding: [[Int16]] = []
       for index in ready {
-        if let unit = lines[index].takeUnit(), !unit.isFiller { sounding.append(unit.samples) }
+        if let unit = lines[index].popUnit(), !unit.isFiller { sounding.append(unit.samples) }
       }
       counters.capturedBlocks += 1
       let block = AudioBlock(samples: CaptureMixer.sum(sounding, channels), channels: channels)

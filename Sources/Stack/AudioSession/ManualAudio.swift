@@ -3,7 +3,7 @@ struct ManualAudio {
   private(set) var isManual = false
   private(set) var isEnabled = false
   /// What was told of it.
-  private var told = true
+  private var reported = true
 
   var canPlayOrRecord: Bool { !isManual || isEnabled }
 
@@ -11,9 +11,9 @@ struct ManualAudio {
   mutating func setEnabled(_ isEnabled: Bool) { self.isEnabled = isEnabled }
 
   /// Whether audio may be played, when that is news; nil when it was told.
-  mutating func takeNews() -> Bool? {
-    guard canPlayOrRecord != told else { return nil }
-    told = canPlayOrRecord
-    return told
+  mutating func consumeChange() -> Bool? {
+    guard canPlayOrRecord != reported else { return nil }
+    reported = canPlayOrRecord
+    return reported
   }
 }

@@ -27,7 +27,7 @@ package struct PlayoutConverter {
   }
 
   /// The next frames, interleaved; nil while there are too few.
-  package mutating func take(_ count: Int) -> [Int16]? {
+  package mutating func read(_ count: Int) -> [Int16]? {
     let samples = count * format.channels
     guard waiting.count >= samples else { return nil }
     defer { waiting.removeFirst(samples) }

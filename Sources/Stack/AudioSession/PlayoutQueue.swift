@@ -61,7 +61,7 @@ struct PlayoutQueue {
     var heardUnits = 0
     if !isMuted {
       for index in tracks.indices {
-        let taken = take(frames, from: index, channels: channels, into: &sum)
+        let taken = mix(frames, from: index, channels: channels, into: &sum)
         if taken > 0 { heard += 1 }
         heardUnits = max(heardUnits, (taken + Self.unitFrames - 1) / Self.unitFrames)
       }
@@ -74,7 +74,7 @@ struct PlayoutQueue {
   }
 
   /// Adds the next frames of a track; returns how many it had.
-  private mutating func take(
+  private mutating func mix(
     _ count: Int, from index: Int, channels: Int, into sum: inout [Int32]
   ) -> Int {
     var done = 0

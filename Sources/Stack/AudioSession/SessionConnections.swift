@@ -10,7 +10,7 @@ struct SessionConnections {
 
   private var connections: [Connection] = []
   /// Whether it was told that audio is played or recorded.
-  private var toldRunning = false
+  private var reportedRunning = false
 
   var isEmpty: Bool { connections.isEmpty }
   var isFull: Bool { connections.count >= SessionConnections.most }
@@ -29,9 +29,9 @@ struct SessionConnections {
   mutating func close(_ id: UInt32) { connections.removeAll { $0.id == id } }
 
   /// Whether audio is played or recorded, when that is news; nil when it was told.
-  mutating func takeNews(runs: Bool) -> Bool? {
-    guard runs != toldRunning else { return nil }
-    toldRunning = runs
+  mutating func consumeChange(runs: Bool) -> Bool? {
+    guard runs != reportedRunning else { return nil }
+    reportedRunning = runs
     return runs
   }
 }

@@ -119,7 +119,7 @@ struct SessionControl {
 
   // MARK: Events
 
-  mutating func take(_ event: AudioDeviceEvent, into outbox: inout Effects) {
+  mutating func handle(_ event: AudioDeviceEvent, into outbox: inout Effects) {
     switch event {
     case .interruptionBegan:
       states.setActive(false, into: &outbox)
@@ -183,7 +183,7 @@ struct SessionControl {
   }
 
   private mutating func updateAllowed(into outbox: inout Effects) {
-    guard let canPlayOrRecord = manual.takeNews() else { return }
+    guard let canPlayOrRecord = manual.consumeChange() else { return }
     outbox.append(.event(.didChangeCanPlayOrRecord(canPlayOrRecord)))
     requests.add(DeviceRequest(purpose: .unit))
   }
@@ -194,7 +194,7 @@ struct SessionControl {
     let recording = !(isRecording && isStarted) ? "stopped" : isPaused ? "paused" : "recording"
     states.setRecording(recording, into: &outbox)
     states.setPlayout(isPlaying && isStarted ? "playing" : "stopped", into: &outbox)
-    guard let runs = connections.takeNews(runs: isPlaying || isRecording) else { return }
+    guard let runs = connections.consumeChange(runs: isPlaying || isRecording) else { return }
     outbox.append(.event(runs ? .didStartPlayOrRecord : .didStopPlayOrRecord))
   }
 

@@ -51,7 +51,7 @@ struct SourceLine {
   var hasUnit: Bool { !units.isEmpty }
   var isResampled: Bool { format.map { $0.sampleRate != AudioBlock.sampleRate } ?? false }
 
-  mutating func takeUnit() -> Unit? { units.isEmpty ? nil : units.removeFirst() }
+  mutating func popUnit() -> Unit? { units.isEmpty ? nil : units.removeFirst() }
 
   /// Creates the conversion anew for a format; what did not fill a unit is lost.
   mutating func prepare(_ next: AudioFormat) -> Change? {

@@ -94,18 +94,18 @@ package struct MediaFlow: Machine {
     requestMissing(at: now, into: &outbox)
     requestKeyframes(at: now, into: &outbox)
     if let due = arrivals.due, due <= now {
-      for feedback in arrivals.takeReports(senderSSRC: senders.localSSRC) {
+      for feedback in arrivals.makeReports(senderSSRC: senders.localSSRC) {
         put(.transportFeedback(feedback), into: &outbox)
       }
     }
-    if reports.takeDue(at: now) { report(at: now, into: &outbox) }
+    if reports.consumeDue(at: now) { report(at: now, into: &outbox) }
   }
 
   private mutating func setWritable(_ isWritable: Bool, into outbox: inout Outbox<Output>) {
     guard isWritable != self.isWritable else { return }
     self.isWritable = isWritable
     if isWritable {
-      for name in senders.takeLosses() {
+      for name in senders.consumeLosses() {
         outbox.append(.keyframeRequested(mid: name.mid, rid: name.rid))
       }
     } else if !pacer.isEmpty {
@@ -308,7 +308,7 @@ package struct MediaFlow: Machine {
 
   private mutating func receive(_ report: ExtendedReport, of peers: [UInt32], arrival: Instant) {
     if let time = report.receiverReferenceTime {
-      roundTrips.keep(time, of: report.ssrc, arrival: arrival)
+      roundTrips.recordReference(time, of: report.ssrc, arrival: arrival)
     }
     for delay in report.delays where delay.ssrc == senders.localSSRC {
       guard
@@ -335,7 +335,7 @@ package struct MediaFlow: Machine {
   private mutating func demandKeyframe(
     of ssrc: UInt32, number: UInt8?, at now: Instant, into outbox: inout Outbox<Output>
   ) {
-    if let name = senders.takeDemand(of: ssrc, number: number, at: now) {
+    if let name = senders.acceptDemand(of: ssrc, number: number, at: now) {
       outbox.append(.keyframeRequested(mid: name.mid, rid: name.rid))
     }
   }
@@ -355,12 +355,12 @@ package struct MediaFlow: Machine {
   }
 
   private mutating func reportPackets(at now: Instant) -> [RTCPPacket] {
-    let blocks = receivers.takeReportBlocks(at: now)
+    let blocks = receivers.makeReportBlocks(at: now)
     if let worst = blocks.map(\.fractionLost).max() { arrivals.receive(fractionLost: worst) }
     return composer.reports(
-      senders.takeReports(wallClock, at: now), blocks, localSSRC: senders.localSSRC,
+      senders.makeReports(wallClock, at: now), blocks, localSSRC: senders.localSSRC,
       receives: receivers.isReceiving, reference: wallClock.ntp(at: now),
-      roundTrips.takeAnswers(at: now))
+      roundTrips.makeAnswers(at: now))
   }
 
   /// Sends BYE for all sent streams and stops.

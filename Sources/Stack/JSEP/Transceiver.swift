@@ -50,7 +50,7 @@ package struct Transceiver: Hashable, Sendable {
   /// `addTrack` reuses transceivers for which this is false.
   package private(set) var hasLocalTrack = false
   /// Whether `addTrack` ever assigned a track: then a rollback does not remove it.
-  package private(set) var wasGivenTrack = false
+  package private(set) var hasHadTrack = false
   /// Whether sending was ever negotiated; `addTrack` does not reuse such a transceiver.
   package private(set) var hasSent = false
   /// Whether the peer's track was announced and not removed (W3C [[FiredDirection]]).
@@ -77,7 +77,7 @@ package struct Transceiver: Hashable, Sendable {
     case .addTransceiver(let hasTrack): hasLocalTrack = hasTrack
     case .addTrack(let hasTrack):
       wasMadeByAddTrack = true
-      wasGivenTrack = true
+      hasHadTrack = true
       hasLocalTrack = hasTrack
     case .remoteOffer: wasMadeForRemoteOffer = true
     }
@@ -102,7 +102,7 @@ package struct Transceiver: Hashable, Sendable {
     self.streamIDs = streamIDs
     if let id { trackID = id }
     hasLocalTrack = true
-    wasGivenTrack = true
+    hasHadTrack = true
     direction = direction.receives ? .sendrecv : .sendonly
   }
 
@@ -141,7 +141,7 @@ package struct Transceiver: Hashable, Sendable {
   }
 
   /// Applies the layers that a remote offer requests.
-  mutating func take(_ layers: [SimulcastLayer]) {
+  mutating func setLayers(_ layers: [SimulcastLayer]) {
     self.layers = layers
     layersAreOffered = true
   }
@@ -158,7 +158,7 @@ package struct Transceiver: Hashable, Sendable {
   }
 
   /// Applies what the peer's section says about its track.
-  mutating func hear(_ section: SDPSection, sends: Bool) -> [Negotiation.Change] {
+  mutating func applyRemote(_ section: SDPSection, sends: Bool) -> [Negotiation.Change] {
     let wasLive = remoteTrackIsLive
     remoteTrackIsLive = sends
     guard sends else {
@@ -180,7 +180,7 @@ package struct Transceiver: Hashable, Sendable {
   {
     currentDirection = direction
     if direction.sends { hasSent = true }
-    if let answered { return hear(answered, sends: direction.receives) }
+    if let answered { return applyRemote(answered, sends: direction.receives) }
     guard remoteTrackIsLive, !direction.receives else { return [] }
     remoteTrackIsLive = false
     return [.trackRemoved(transceiver: id)]
@@ -188,7 +188,7 @@ package struct Transceiver: Hashable, Sendable {
 
   /// Drops the layers that an answer refused; without simulcast the first one remains (W3C
   /// setRemoteDescription).
-  mutating func keepLayers(_ accepted: [NegotiatedLayer]) {
+  mutating func restrictLayers(_ accepted: [NegotiatedLayer]) {
     guard offersSimulcast else { return }
     let kept = layers.filter { layer in accepted.contains { $0.rid == layer.rid } }
     layers = kept.isEmpty ? Array(layers.prefix(1)) : kept
@@ -203,7 +203,7 @@ package struct Transceiver: Hashable, Sendable {
   }
 
   /// Records that the offer which created the transceiver was finally answered.
-  mutating func noteCompleted() { wasMadeForRemoteOffer = false }
+  mutating func recordCompletion() { wasMadeForRemoteOffer = false }
 
   // MARK: Rollback
 
@@ -231,7 +231,7 @@ package struct Transceiver: Hashable, Sendable {
     case (true, true), (false, false): break
     }
     guard before == nil, wasMadeForRemoteOffer else { return (changes, false) }
-    guard wasGivenTrack else { return (changes, true) }
+    guard hasHadTrack else { return (changes, true) }
     // It stays as if addTrack had created it, so that the next offer may use it.
     wasMadeForRemoteOffer = false
     wasMadeByAddTrack = true

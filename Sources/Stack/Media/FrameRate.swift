@@ -13,7 +13,7 @@ package struct FrameRate: Hashable, Sendable {
   package init(ticksPerSecond: Int64) { self.ticksPerSecond = ticksPerSecond }
 
   /// Records a frame whose time is not before the last one.
-  package mutating func note(_ time: Int64) {
+  package mutating func record(_ time: Int64) {
     if times.count == FrameRate.capacity { times.removeFirst() }
     times.append(time)
   }

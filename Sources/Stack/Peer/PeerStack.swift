@@ -66,7 +66,7 @@ final class PeerStack {
       capabilities: Capabilities(
         codecs: genesis.configuration.codecs, extensions: genesis.configuration.headerExtensions,
         encoders: genesis.configuration.encoders ?? [],
-        takesOfferedLayers: genesis.configuration.takesOfferedLayers ?? false))
+        acceptsOfferedLayers: genesis.configuration.takesOfferedLayers ?? false))
     let transport = PeerTransport(
       entropy: entropy, wallClock: genesis.wallClock,
       ice: genesis.configuration.iceSettings, certificates: genesis.configuration.certificates,
@@ -100,7 +100,7 @@ final class PeerStack {
     case .call(let id, let call): emit(.reply(id: id, perform(call)))
     case .send(let id, let message): drive(.send(message, call: id))
     case .captured(let transceiver, let media): capture(media, for: transceiver)
-    case .answer(let answer): take(answer)
+    case .answer(let answer): handle(answer)
     case .sendFailed(let failure):
       drive(
         bundles.bound(to: failure.local),
@@ -128,7 +128,7 @@ final class PeerStack {
     if let due = data.deadline, due <= now { drive(DataTransport.Input.deadline) }
     reachTrackDeadlines()
     if let due = speakers.deadline, due <= now {
-      for event in speakers.reachDeadline(at: now) { tell(event) }
+      for event in speakers.reachDeadline(at: now) { emit(event) }
     }
     reachFlowDeadlines()
   }
@@ -138,12 +138,12 @@ final class PeerStack {
 
   func emit(_ output: consuming PeerOutput) { outbox.append(output) }
 
-  func tell(_ event: PeerEvent) { outbox.append(.event(event)) }
+  func emit(_ event: PeerEvent) { outbox.append(.event(event)) }
 
   /// Counts a refusal and reports it whenever its count reaches a power of two.
   func refuse(layer: StaticString, _ reason: String) {
     if refusals.count(layer: layer.description, reason: reason) {
-      tell(.refused(layer: layer.description, reason: reason))
+      emit(.refused(layer: layer.description, reason: reason))
     }
   }
 }

@@ -19,10 +19,10 @@ package struct HeaderExtensions: Hashable, Sendable {
   /// Parses the extensions in the map; skips elements that are truncated or of the wrong length.
   package init(parsing bytes: RawSpan, header: RTPHeader, map: HeaderExtensionMap) {
     var elements = HeaderExtensionElements(header)
-    while let (id, range) = elements.next(in: bytes) { take(id, range, from: bytes, map) }
+    while let (id, range) = elements.next(in: bytes) { parse(id, range, from: bytes, map) }
   }
 
-  private mutating func take(
+  private mutating func parse(
     _ id: UInt8, _ range: Range<Int>, from bytes: RawSpan, _ map: HeaderExtensionMap
   ) {
     func byte(_ index: Int) -> UInt8 { bytes.byte(at: range.lowerBound + index) }

@@ -57,13 +57,13 @@ struct ActionTable {
   }
 
   /// What has not been answered in time.
-  mutating func takeOverdue(at now: Instant) -> [Action] {
+  mutating func removeOverdue(at now: Instant) -> [Action] {
     let overdue = actions.filter { $0.due <= now }
     actions.removeAll { $0.due <= now }
     return overdue
   }
 
-  mutating func takeAll() -> [Action] {
+  mutating func removeAll() -> [Action] {
     defer { actions = [] }
     return actions
   }

@@ -98,7 +98,7 @@ struct ConnectionTable {
   }
 
   /// What is due now.
-  mutating func takeDue(at now: Instant) -> [Remedy] {
+  mutating func consumeDue(at now: Instant) -> [Remedy] {
     var remedies: [Remedy] = []
     for index in connections.indices {
       guard let due = connections[index].restartAt, due <= now else { continue }

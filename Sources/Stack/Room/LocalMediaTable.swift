@@ -40,7 +40,7 @@ struct LocalMediaTable {
   // MARK: What the application wants
 
   /// Whether the media can be added: it is not there yet, and there is room.
-  func takes(_ infos: [LocalMediaInfo]) -> Bool {
+  func accepts(_ infos: [LocalMediaInfo]) -> Bool {
     entries.count + infos.count <= LocalMediaTable.maximum
       && Set(infos.map(\.id)).count == infos.count
       && infos.allSatisfy { self[$0.id] == nil }
@@ -51,7 +51,7 @@ struct LocalMediaTable {
   }
 
   /// What waited for the room continues now.
-  mutating func takeDeferred() -> [LocalMediaInfo] {
+  mutating func removeDeferred() -> [LocalMediaInfo] {
     var taken: [LocalMediaInfo] = []
     for index in entries.indices where entries[index].phase == .deferred {
       entries[index].phase = .publishing

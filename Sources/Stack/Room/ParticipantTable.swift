@@ -10,7 +10,7 @@ struct ParticipantTable {
   }
 
   /// The name under which this side enters.
-  private(set) var ownName = ""
+  private(set) var localName = ""
   /// In the order in which they came first.
   private(set) var people: [Person] = []
   /// What others publish, in the order of publishing.
@@ -20,7 +20,7 @@ struct ParticipantTable {
   private static let peopleMaximum = 10_000
   private static let mediaMaximum = 20_000
 
-  var own: Person? { people.first { $0.isLocal } }
+  var local: Person? { people.first { $0.isLocal } }
 
   /// The others that are there, in the order in which they came first.
   var others: [Person] { people.filter { $0.isPresent && !$0.isLocal } }
@@ -31,7 +31,7 @@ struct ParticipantTable {
 
   func media(of owner: String) -> [PublishedMedia] { media.filter { $0.owner == owner } }
 
-  mutating func setOwnName(_ name: String) { ownName = name }
+  mutating func setOwnName(_ name: String) { localName = name }
 
   /// Records who is there; nil when that is known, or there are too many.
   mutating func enter(_ id: String, name: String, isLocal: Bool = false) -> PersonChange? {

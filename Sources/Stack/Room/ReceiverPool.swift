@@ -11,7 +11,7 @@ struct ReceiverPool {
     /// This side, by the slots of its connections; what has none is silenced or not.
     case slots(silences: Bool)
     /// The service, which says whose audio it sends.
-    case told
+    case reported
   }
 
   enum Phase: String, Sendable {
@@ -50,7 +50,7 @@ struct ReceiverPool {
   private let growth: Int
   private let voices: Voices
   /// The voices that the service sends, those among them that nothing was received of yet.
-  private var told: [MediaID] = []
+  private var reported: [MediaID] = []
 
   init(initial: Int, maximum: Int, growth: Int, voices: Voices) {
     self.voices = voices
@@ -68,7 +68,7 @@ struct ReceiverPool {
     switch voices {
     case .all: true
     case .slots: isAlwaysOn
-    case .told: isAlwaysOn || told.contains(media)
+    case .reported: isAlwaysOn || reported.contains(media)
     }
   }
 
@@ -83,7 +83,7 @@ struct ReceiverPool {
   /// Takes a receiver for media, and tells when the pool has grown for it.
   ///
   /// - Throws: the number of why not.
-  mutating func take(_ media: MediaID, isVideo: Bool) throws(SignalingFailure) -> [RoomOutput] {
+  mutating func assign(_ media: MediaID, isVideo: Bool) throws(SignalingFailure) -> [RoomOutput] {
     var grown: [RoomOutput] = []
     if let known = self[media] {
       guard known.phase == .unsubscribing else { throw failure(.alreadySubscribed, media) }
@@ -172,7 +172,7 @@ struct ReceiverPool {
       }
     } else {
       do throws(SignalingFailure) {
-        outputs += try take(media.id, isVideo: media.kind == .video)
+        outputs += try assign(media.id, isVideo: media.kind == .video)
       } catch {
         return outputs + [.event(.failed(error))]
       }
@@ -181,7 +181,7 @@ struct ReceiverPool {
     if receivers[index].phase == .subscribing { receivers[index].phase = .subscribed }
     (receivers[index].connection, receivers[index].mid) = (connection, mid)
     receivers[index].transceiver = links.transceiver(of: mid, on: connection)
-    return outputs + tellCarried(index, people, links)
+    return outputs + reportCarried(index, people, links)
   }
 
   /// Media comes no longer; other media may come by the same transceiver.
@@ -206,7 +206,7 @@ struct ReceiverPool {
     let lost = lose(receiver.media, people, links)
     (receivers[index].connection, receivers[index].mid) = (connection, mid)
     receivers[index].transceiver = transceiver
-    return lost + tellCarried(index, people, links)
+    return lost + reportCarried(index, people, links)
   }
 
   /// A connection was closed, and carries nothing any more.
@@ -245,7 +245,7 @@ struct ReceiverPool {
   }
 
   /// Media whose section and transceiver are known is carried from now on.
-  private mutating func tellCarried(
+  private mutating func reportCarried(
     _ index: Int, _ people: ParticipantTable, _ links: ConnectionTable
   ) -> [RoomOutput] {
     let receiver = receivers[index]
@@ -289,7 +289,7 @@ struct ReceiverPool {
   // MARK: What is heard
 
   /// A slot is held by what a transceiver receives, or no longer.
-  mutating func takeSlot(
+  mutating func recordSlot(
     _ isHeld: Bool, of transceiver: UInt32, on connection: ConnectionID
   ) -> [RoomOutput] {
     let index = receivers.firstIndex {
@@ -315,15 +315,15 @@ struct ReceiverPool {
 
   /// The service sends these voices and no others, besides those that are always on.
   mutating func setVoices(_ media: [MediaID]) -> [RoomOutput] {
-    guard case .told = voices else { return [] }
-    told = Array(media.prefix(ReceiverPool.toldMaximum))
+    guard case .reported = voices else { return [] }
+    reported = Array(media.prefix(ReceiverPool.reportedMaximum))
     var outputs: [RoomOutput] = []
     // Who loses its place goes before who takes it.
     for isHeard in [false, true] {
       for index in receivers.indices where receivers[index].isCarried && !receivers[index].isVideo {
         let receiver = receivers[index]
         guard !receiver.isExempt, receiver.isOccupant != isHeard,
-          told.contains(receiver.media) == isHeard
+          reported.contains(receiver.media) == isHeard
         else { continue }
         receivers[index].isOccupant = isHeard
         outputs.append(
@@ -334,7 +334,7 @@ struct ReceiverPool {
   }
 
   /// No service sends more voices at once.
-  private static let toldMaximum = 1_000
+  private static let reportedMaximum = 1_000
 
   /// Audio that became always on is heard whoever else speaks; what is so no longer waits for its
   /// turn.

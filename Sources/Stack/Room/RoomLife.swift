@@ -44,7 +44,7 @@ struct RoomLife {
   mutating func fail() { hasFailed = true }
 
   /// What has taken too long; nil when nothing has.
-  mutating func takeOverdue(at now: Instant) -> RoomState? {
+  mutating func expire(at now: Instant) -> RoomState? {
     guard let deadline, deadline <= now else { return nil }
     self.deadline = nil
     return state
@@ -59,7 +59,7 @@ struct RoomToken {
   private(set) var isAwaited = false
 
   /// It is renewed when four fifths of its time are over.
-  mutating func take(_ text: String, lifetime: Interval?, at now: Instant) {
+  mutating func renew(_ text: String, lifetime: Interval?, at now: Instant) {
     self.text = text
     isAwaited = false
     deadline = lifetime.map { now + $0 * 4 / 5 }
@@ -68,7 +68,7 @@ struct RoomToken {
   mutating func forget() { self = RoomToken() }
 
   /// Whether another one is to be asked for now.
-  mutating func takeDue(at now: Instant) -> Bool {
+  mutating func consumeDue(at now: Instant) -> Bool {
     guard let deadline, deadline <= now else { return false }
     self.deadline = nil
     isAwaited = true

@@ -2,7 +2,7 @@ import Wire
 
 // What the application wants.
 extension RoomMachine {
-  mutating func take(
+  mutating func handle(
     _ call: RoomCall, id: UInt32, at now: Instant, into outbox: inout Outbox<RoomOutput>
   ) {
     do throws(SignalingFailure) {
@@ -23,7 +23,7 @@ extension RoomMachine {
     switch call {
     case .signedIn(let text, let lifetime):
       let isRenewal = token.text != nil && life.state == .connected
-      token.take(text, lifetime: lifetime.map { .milliseconds($0) }, at: now)
+      token.renew(text, lifetime: lifetime.map { .milliseconds($0) }, at: now)
       if isRenewal { want(.renewToken(text), at: now, into: &outbox) }
     case .signOut: token.forget()
     case .connect(let join): return try connect(join, id, at: now, into: &outbox)
@@ -133,16 +133,16 @@ extension RoomMachine {
     guard life.state != .disconnecting, life.state != .disconnected else {
       throw failure(.invalidState)
     }
-    guard !infos.isEmpty, own.takes(infos) else { throw failure(.invalidArgument) }
+    guard !infos.isEmpty, localMedia.accepts(infos) else { throw failure(.invalidArgument) }
     guard !abilities.contains(.audioOnly) || infos.allSatisfy({ $0.kind == .audio }) else {
       throw SignalingFailure(.notSupported, "the service takes audio alone")
     }
     guard life.state == .connected else {
       // Published as soon as the room is there.
-      own.add(infos, phase: .deferred)
+      localMedia.add(infos, phase: .deferred)
       return true
     }
-    own.add(infos, phase: .publishing)
+    localMedia.add(infos, phase: .publishing)
     announce(infos, call: id, at: now, into: &outbox)
     return false
   }
@@ -176,12 +176,12 @@ extension RoomMachine {
     _ ids: [LocalMediaID], _ call: UInt32, at now: Instant,
     into outbox: inout Outbox<RoomOutput>
   ) throws(SignalingFailure) -> Bool {
-    guard own.canUnpublish(ids) else { throw failure(.invalidArgument) }
+    guard localMedia.canUnpublish(ids) else { throw failure(.invalidArgument) }
     guard life.state == .connected else {
-      own.forget(ids)
+      localMedia.forget(ids)
       return true
     }
-    outbox.append(own.beginUnpublishing(ids))
+    outbox.append(localMedia.beginUnpublishing(ids))
     guard let action = actions.begin(.unpublish(ids), call: call, at: now) else {
       throw failure(.internalError)
     }
@@ -192,7 +192,7 @@ extension RoomMachine {
   private mutating func update(
     _ info: LocalMediaInfo, at now: Instant, into outbox: inout Outbox<RoomOutput>
   ) throws(SignalingFailure) {
-    guard let isNews = own.update(info) else { throw failure(.invalidArgument) }
+    guard let isNews = localMedia.update(info) else { throw failure(.invalidArgument) }
     if isNews { want(.updateLocal(info), at: now, into: &outbox) }
   }
 
@@ -216,7 +216,7 @@ extension RoomMachine {
     for id in media {
       do throws(SignalingFailure) {
         guard let published = people.media(id) else { throw failure(.noSuchMedia, id) }
-        outbox.append(try pool.take(id, isVideo: published.kind == .video))
+        outbox.append(try pool.assign(id, isVideo: published.kind == .video))
         taken.append(id)
       } catch {
         if call != nil { throw error }

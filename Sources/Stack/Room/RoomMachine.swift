@@ -19,7 +19,7 @@ package struct RoomMachine: Machine {
   var life = RoomLife()
   var token = RoomToken()
   var people = ParticipantTable()
-  var own = LocalMediaTable()
+  var localMedia = LocalMediaTable()
   var pool = ReceiverPool(initial: 1, maximum: 1, growth: 1, voices: .all)
   var links = ConnectionTable(delay: .zero, maximum: 0)
   var actions = ActionTable(limit: .zero)
@@ -47,11 +47,11 @@ package struct RoomMachine: Machine {
     switch input {
     case .genesis(let configuration, let seed): begin(configuration, seed)
     case .deadline: reachDeadline(at: now, into: &outbox)
-    case .call(let id, let call): take(call, id: id, at: now, into: &outbox)
-    case .transport(let id, let event): tell(.transport(id, event), at: now, into: &outbox)
-    case .response(let id, let result): tell(.response(id, result), at: now, into: &outbox)
-    case .connection(let id, let report): take(report, of: id, at: now, into: &outbox)
-    case .share(let report): take(report, at: now, into: &outbox)
+    case .call(let id, let call): handle(call, id: id, at: now, into: &outbox)
+    case .transport(let id, let event): emit(.transport(id, event), at: now, into: &outbox)
+    case .response(let id, let result): emit(.response(id, result), at: now, into: &outbox)
+    case .connection(let id, let report): handle(report, of: id, at: now, into: &outbox)
+    case .share(let report): handle(report, at: now, into: &outbox)
     }
   }
 
@@ -73,7 +73,7 @@ package struct RoomMachine: Machine {
 
   /// Who selects the active voices: nobody, the service, or this client.
   private var voices: ReceiverPool.Voices {
-    if abilities.contains(.toldVoices) { return .told }
+    if abilities.contains(.reportedVoices) { return .reported }
     guard configuration.audioOccupants != nil, !abilities.contains(.audioSelection) else {
       return .all
     }
@@ -91,7 +91,7 @@ package struct RoomMachine: Machine {
   }
 
   /// Gives the signaling an input, and carries out all that comes of it.
-  mutating func tell(
+  mutating func emit(
     _ input: SignalingInput, at now: Instant, into outbox: inout Outbox<RoomOutput>
   ) {
     signaling?.step(input, at: now, into: &signals)
@@ -101,7 +101,7 @@ package struct RoomMachine: Machine {
   mutating func want(
     _ intent: RoomIntent, at now: Instant, into outbox: inout Outbox<RoomOutput>
   ) {
-    tell(.intent(intent), at: now, into: &outbox)
+    emit(.intent(intent), at: now, into: &outbox)
   }
 
   private mutating func carryOut(
@@ -112,7 +112,7 @@ package struct RoomMachine: Machine {
     case .request(let id, let request): outbox.append(.request(id, request))
     case .connection(let id, let request):
       order(request, of: id, at: now, into: &outbox)
-    case .event(let event): take(event, at: now, into: &outbox)
+    case .event(let event): handle(event, at: now, into: &outbox)
     }
   }
 
@@ -125,7 +125,7 @@ package struct RoomMachine: Machine {
       guard links.open(id, role) else { return }
       outbox.append(.connection(id, .request(request)))
       if role != .down {
-        attach(own.attached, to: id, into: &outbox)
+        attach(localMedia.attached, to: id, into: &outbox)
       }
       if role != .up, let count = configuration.audioOccupants,
         !abilities.contains(.audioSelection)
@@ -146,7 +146,7 @@ package struct RoomMachine: Machine {
   /// Closes a connection; what it carried is carried no longer.
   mutating func close(_ id: ConnectionID, into outbox: inout Outbox<RoomOutput>) {
     guard let link = links.close(id) else { return }
-    outbox.append(own.lose(id))
+    outbox.append(localMedia.lose(id))
     outbox.append(pool.lose(link, people))
     outbox.append(.connection(id, .request(.close)))
   }
@@ -154,21 +154,21 @@ package struct RoomMachine: Machine {
   // MARK: Deadlines
 
   private mutating func reachDeadline(at now: Instant, into outbox: inout Outbox<RoomOutput>) {
-    if let due = signaling?.deadline, due <= now { tell(.deadline, at: now, into: &outbox) }
-    if token.takeDue(at: now) { outbox.append(.tokenWanted) }
-    for action in actions.takeOverdue(at: now) {
+    if let due = signaling?.deadline, due <= now { emit(.deadline, at: now, into: &outbox) }
+    if token.consumeDue(at: now) { outbox.append(.tokenWanted) }
+    for action in actions.removeOverdue(at: now) {
       let code = action.kind.timeout
       settle(
         action, SignalingFailure(code, "the service did not answer in time: \(code.meaning)"),
         into: &outbox)
     }
-    for remedy in links.takeDue(at: now) { apply(remedy, at: now, into: &outbox) }
-    if let failure = share.takeOverdue(at: now) {
+    for remedy in links.consumeDue(at: now) { apply(remedy, at: now, into: &outbox) }
+    if let failure = share.expire(at: now) {
       outbox.append(.share(.end(isLeaving: false)))
       outbox.append(.event(.screenShare(share.status)))
       outbox.append(.event(.failed(failure)))
     }
-    switch life.takeOverdue(at: now) {
+    switch life.expire(at: now) {
     case .connecting:
       fail(SignalingFailure(.unreachable, "the room was not there in time"), at: now, into: &outbox)
     case .disconnecting:
@@ -219,7 +219,7 @@ package struct RoomMachine: Machine {
     guard let entered = life.enter(.disconnected, at: now) else { return }
     for link in links.connections { close(link.id, into: &outbox) }
     let failure = SignalingFailure(.invalidState, "the room is over")
-    for action in actions.takeAll() where action.call != nil {
+    for action in actions.removeAll() where action.call != nil {
       settle(action, failure, into: &outbox)
     }
     if let order = share.stop(isLeaving: true, at: now) { outbox.append(.share(order)) }

@@ -80,7 +80,7 @@ extension RoomMachine {
           number: person.number, id: person.id, name: person.name, isLocal: person.isLocal,
           isPresent: person.isPresent, media: people.media(of: person.id))
       },
-      ownMedia: own.entries.map { entry in
+      ownMedia: localMedia.entries.map { entry in
         RoomSnapshot.OwnMedia(
           info: entry.info, phase: entry.phase.rawValue, media: entry.media?.number,
           transceiver: entry.transceiver)

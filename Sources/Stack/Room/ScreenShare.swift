@@ -79,7 +79,7 @@ struct ScreenShare {
   }
 
   /// Handles what happened to the helper: the status that is told, and what is asked of it.
-  mutating func take(_ report: ShareReport, at now: Instant) -> (
+  mutating func handle(_ report: ShareReport, at now: Instant) -> (
     status: ExtensionStatus?, order: ShareOrder?, failure: SignalingFailure?
   ) {
     guard isRequested else { return (nil, nil, nil) }
@@ -115,7 +115,7 @@ struct ScreenShare {
   }
 
   /// A helper that was asked for has not come.
-  mutating func takeOverdue(at now: Instant) -> SignalingFailure? {
+  mutating func expire(at now: Instant) -> SignalingFailure? {
     guard let deadline, deadline <= now else { return nil }
     rest(from: now)
     status = .notAvailable

@@ -254,7 +254,7 @@ struct DataTransfer {
     switch outcome {
     case .useless: return [.drop]
     case .failed(let failure): return [.fail(failure)]
-    case .taken(let effects):
+    case .applied(let effects):
       liveness.acknowledge()
       if effects.isCutOff { drop() }
       for change in effects.changes { channels.apply(change, into: &outbox) }

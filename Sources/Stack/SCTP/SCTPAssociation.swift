@@ -137,7 +137,7 @@ package struct SCTPAssociation: Machine {
   private mutating func fail(_ failure: SCTPFailure?, into outbox: inout Outbox<Output>) {
     guard let failure else { return }
     let words = Array(failure.reason.utf8.prefix(128))
-    sendAbort(failure.cause, failure.cause.takesWords ? words : failure.details, into: &outbox)
+    sendAbort(failure.cause, failure.cause.hasText ? words : failure.details, into: &outbox)
     end(failure.reason, into: &outbox)
   }
 

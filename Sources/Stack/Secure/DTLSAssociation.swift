@@ -208,7 +208,7 @@ final class DTLSAssociation {
   }
 
   /// Passes on the datagrams sent since the last call.
-  func takeSent(_ body: ([UInt8]) -> Void) {
+  func drainSent(_ body: ([UInt8]) -> Void) {
     for datagram in sent { body(datagram) }
     sent.removeAll(keepingCapacity: true)
   }

@@ -115,7 +115,7 @@ private struct DTLSEngineCheck: ~Copyable {
   /// Collects what an end sent and adds it to the trace, with the number of bytes drawn.
   private mutating func record(_ end: End) -> [[UInt8]] {
     var sent: [[UInt8]] = []
-    end.association.takeSent { sent.append($0) }
+    end.association.drainSent { sent.append($0) }
     var line = ByteWriter()
     line.append(end.role.rawValue)
     line.uint64(end.entropy.drawn)

@@ -118,7 +118,7 @@ package final class DTLSTransport: Machine {
       if state != .new { forget() }
       start(role, fingerprints, at: now, into: &outbox)
     case (.datagram(let bytes), .new):
-      keep(bytes)
+      queue(bytes)
     case (.datagram(let bytes), _) where DTLSRecord.isCutShort(in: bytes):
       dropped += 1
     case (.datagram(let bytes), .connecting) where !bytes.isEmpty:
@@ -167,7 +167,7 @@ extension DTLSTransport {
     handshakeEnd = nil
   }
 
-  private func keep(_ bytes: [UInt8]) {
+  private func queue(_ bytes: [UInt8]) {
     if early.count < Self.earlyDatagramsMaximum {
       early.append(bytes)
     } else {
@@ -258,7 +258,7 @@ extension DTLSTransport {
   }
 
   private func flush(into outbox: inout Outbox<Output>) {
-    association.takeSent { outbox.append(.datagram($0)) }
+    association.drainSent { outbox.append(.datagram($0)) }
   }
 
   private func change(to state: DTLSTransportState, into outbox: inout Outbox<Output>) {

@@ -14,7 +14,7 @@ final class SRTPSession {
   /// The library, initialised once per process.
   private static let library: (isReady: Bool, replacedCiphers: Int32) = {
     guard srtp_init() == srtp_err_status_ok else { return (false, 0) }
-    keepCiphers()
+    retainCiphers()
     // If it refuses, libsrtp's own ciphers compute the same bytes more slowly.
     return (true, csrtpciphers_use_openssl())
   }()
@@ -23,7 +23,7 @@ final class SRTPSession {
   ///
   /// On Debian, libsrtp uses NSS, starts it with the first cipher of a process and shuts it down
   /// with the last. That would cost milliseconds for each session that is the only one.
-  private static func keepCiphers() {
+  private static func retainCiphers() {
     let suite = SRTPSuite.aes128CMSHA1_80
     var kept: srtp_t?
     let key = [UInt8](repeating: 0, count: suite.keyLength + suite.saltLength)

@@ -79,7 +79,7 @@ public struct Outbox<Output> {
 
   /// Returns the outputs and leaves the outbox empty.
   @inlinable
-  public mutating func take() -> [Output] {
+  public mutating func drain() -> [Output] {
     guard head < tail else {
       removeAll()
       return []

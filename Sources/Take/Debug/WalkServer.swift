@@ -126,13 +126,13 @@ final class WalkServer {
       {
         try send(WalkReply(kind: .checkpoint), passing: try fork())
       }
-      try tell(since: &toldAt)
+      try report(since: &toldAt)
     }
     reply.isAtEnd = true
   }
 
   /// Tells now and then how far the walk is; whoever does not want it to continue is gone then.
-  private func tell(since toldAt: inout ContinuousClock.Instant) throws {
+  private func report(since toldAt: inout ContinuousClock.Instant) throws {
     guard walk.number & 15 == 0 else { return }
     let now = ContinuousClock.now
     guard now - toldAt >= WalkServer.progressInterval else { return }
@@ -161,7 +161,7 @@ final class WalkServer {
     while let next = try walk.next(), next.number < step {
       try advance()
       if holds(condition) { found = walk.number }
-      try tell(since: &toldAt)
+      try report(since: &toldAt)
     }
     return found
   }

@@ -204,7 +204,7 @@ final class CaptureImport {
         continue
       }
       summary.count(output)
-      if case .told(.handshake(_, let facts)) = output.content,
+      if case .output(.handshake(_, let facts)) = output.content,
         let lines = keyLogs.open(facts.name)
       {
         secrets.append(lines)

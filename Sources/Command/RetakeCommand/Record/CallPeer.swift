@@ -190,7 +190,7 @@ final class CallPeer: Sendable {
 
   /// Keeps a signaling message in the take.
   func note(_ type: String, _ message: String, isInbound: Bool) {
-    connection.noteSignaling(
+    connection.recordSignaling(
       SignalingMessage(
         isInbound: isInbound, transport: transport, type: type, message: message))
   }

@@ -263,7 +263,7 @@ actor CallService: CallHandling {
       tally.note(peer, media: call.peer.mediaSummary)
     }
     tally.countEnd()
-    if calls.isEmpty || tally.isTrimDue { ProcessMemory.giveBack() }
+    if calls.isEmpty || tally.isTrimDue { ProcessMemory.trim() }
   }
 
   private func complete(

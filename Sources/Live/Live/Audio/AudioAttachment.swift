@@ -68,7 +68,7 @@ extension Session {
   ) throws(SystemError) -> AudioSession {
     let session = try AudioSession(
       device: device, policy: policy, label: label, clock: clock, tape: tape)
-    note(session)
+    register(session)
     return session
   }
 }

@@ -62,7 +62,7 @@ public final class AudioSession: Sendable {
     try startThread(named: "retake-audio") { [weak self] in
       while let (events, isDue) = waker.next() {
         guard let self else { return }
-        self.take(events, isDue: isDue)
+        self.handle(events, isDue: isDue)
       }
     }
   }
@@ -191,7 +191,7 @@ public final class AudioSession: Sendable {
         let missing = (frames - ready) * AudioBlock.sampleRate / format.sampleRate
         step(.pull(units: max(1, missing / (AudioBlock.sampleRate / 100))), &state)
       }
-      return state.converter?.take(frames) ?? []
+      return state.converter?.read(frames) ?? []
     }
   }
 
@@ -327,7 +327,7 @@ public final class AudioSession: Sendable {
 
   func report(_ event: AudioDeviceEvent) { waker.report(event) }
 
-  private func take(_ events: [AudioDeviceEvent], isDue: Bool) {
+  private func handle(_ events: [AudioDeviceEvent], isDue: Bool) {
     state.withLock { state in
       for event in events { step(.event(event), &state) }
       if isDue { step(.deadline, &state) }
@@ -344,7 +344,7 @@ public final class AudioSession: Sendable {
       let input = inputs.removeFirst()
       state.last = max(state.last, clock.now)
       state.machine.step(input, at: state.last, into: &state.outbox)
-      let outputs = state.outbox.take()
+      let outputs = state.outbox.drain()
       tape?.record(
         StepRecord(
           actor: actor, at: state.last, input: input, outputs: OutputList(outputs),
@@ -353,14 +353,14 @@ public final class AudioSession: Sendable {
         if case .operation(let id, let operation) = output {
           inputs.append(.answer(operation: id, device.perform(operation)))
         } else {
-          note(output, &state)
+          record(output, &state)
         }
       }
     }
     waker.set(state.machine.deadline)
   }
 
-  private func note(_ output: AudioSessionEffect, _ state: inout State) {
+  private func record(_ output: AudioSessionEffect, _ state: inout State) {
     switch output {
     case .reply(let call, let reply): state.replies[call] = reply
     case .event(let event): state.events.yield(event)

@@ -130,7 +130,7 @@ public final class FileVideoCapturer: VideoCapturer {
       switch media {
       case .videoFrame(let videoFrame):
         let frame = try? VideoFrame(videoFrame, timestampNanoseconds: time)
-        if let frame { run.give(frame, number) }
+        if let frame { run.deliver(frame, number) }
       case .encodedVideo(let videoFrame):
         (consumer as? any EncodedVideoConsumer)?.consumeEncodedVideo(videoFrame)
       case .audio: break

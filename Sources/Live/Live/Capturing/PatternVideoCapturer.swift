@@ -38,7 +38,7 @@ public final class PatternVideoCapturer: VideoCapturer {
         return videoFrame
       }
       let frame = try? VideoFrame(pattern.videoFrame(next), timestampNanoseconds: now)
-      if let frame { run.give(frame, number) }
+      if let frame { run.deliver(frame, number) }
     }
   }
 

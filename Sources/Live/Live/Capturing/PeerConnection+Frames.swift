@@ -45,7 +45,7 @@ extension PeerConnection {
 
 extension PeerConnection {
   /// Keeps in the take what the capturer of a sender did.
-  func note(_ note: CaptureNote, of transceiver: UInt32) {
+  func record(_ note: CaptureNote, of transceiver: UInt32) {
     post(.noteCapture(transceiver: transceiver, note))
   }
 }

@@ -149,7 +149,7 @@ public final class ProcessVideoCapturer: VideoCapturer {
         let frame = try? VideoFrame(buffer: buffer, timestampNanoseconds: now)
       else { return }
       capturer.run.didStart(true, number)
-      capturer.run.give(frame, number)
+      capturer.run.deliver(frame, number)
     }
   }
 }

@@ -27,6 +27,6 @@ public final class PushedVideoCapturer: VideoCapturer {
   @discardableResult
   public func push(_ frame: VideoFrame) -> Bool {
     guard let number = run.number else { return false }
-    return run.give(frame, number)
+    return run.deliver(frame, number)
   }
 }

@@ -91,6 +91,6 @@ public final class ScreenVideoCapturer: VideoCapturer {
     var present = content()
     if present?.timestampNanoseconds == 0 { present?.timestampNanoseconds = now }
     let frame = state.withLock { $0.cadence?.frame(present, at: now) }
-    if let frame { run.give(frame, number) }
+    if let frame { run.deliver(frame, number) }
   }
 }

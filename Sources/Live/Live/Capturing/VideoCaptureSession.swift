@@ -122,14 +122,14 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
   private func begin(_ wish: VideoFormat?) async -> Bool {
     if let permissions, await permissions.request() != .granted {
       inside.withLock { $0.state = .failed }
-      note(.denied)
+      record(.denied)
       return false
     }
     let known =
       wish.map { capturer.supportedFormat(nearest: $0) } ?? capturer.supportedFormats.first
     guard let format = known else {
       inside.withLock { $0.state = .failed }
-      note(.failed)
+      record(.failed)
       return false
     }
     return await withCheckedContinuation { continuation in
@@ -169,7 +169,7 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
     for continuation in waiting { continuation.resume(returning: false) }
     guard was != .stopped else { return }
     for renderer in renderers { renderer.feed.show(nil) }
-    note(.stopped)
+    record(.stopped)
   }
 
   /// Waits until the capturer has started; false when it could not, or takes longer.
@@ -197,7 +197,7 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
       inside.senders.append(Sender(connection: connection, transceiver: transceiver))
       return inside.state
     }
-    if state == .started { note(.started, to: connection, transceiver) }
+    if state == .started { record(.started, to: connection, transceiver) }
     followSenders()
   }
 
@@ -216,7 +216,7 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
       inside.fed.append(Fed(source: source))
       return inside.state
     }
-    if state == .started { source.hub.note(captureNote(.started)) }
+    if state == .started { source.hub.record(captureNote(.started)) }
     source.hub.watch(self)
     followSenders()
   }
@@ -244,7 +244,7 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
       return inside.waiting
     }
     guard let waiting else { return }
-    note(isStarted ? .started : .failed)
+    record(isStarted ? .started : .failed)
     for continuation in waiting { continuation.resume(returning: isStarted) }
   }
 
@@ -282,18 +282,18 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
 
   // MARK: On the tape
 
-  private func note(_ event: CaptureNote.Event) {
+  private func record(_ event: CaptureNote.Event) {
     let (senders, sources) = inside.withLock { ($0.senders, $0.fed) }
     for sender in senders {
-      if let connection = sender.connection { note(event, to: connection, sender.transceiver) }
+      if let connection = sender.connection { record(event, to: connection, sender.transceiver) }
     }
-    for fed in sources { fed.source?.hub.note(captureNote(event)) }
+    for fed in sources { fed.source?.hub.record(captureNote(event)) }
   }
 
-  private func note(
+  private func record(
     _ event: CaptureNote.Event, to connection: PeerConnection, _ transceiver: UInt32
   ) {
-    connection.note(captureNote(event), of: transceiver)
+    connection.record(captureNote(event), of: transceiver)
   }
 
   private func captureNote(_ event: CaptureNote.Event) -> CaptureNote {

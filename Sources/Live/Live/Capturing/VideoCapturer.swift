@@ -126,7 +126,7 @@ final class CaptureRun: Sendable {
 
   /// Gives the consumer a frame; false when the run is over.
   @discardableResult
-  func give(_ frame: VideoFrame, _ number: Int) -> Bool {
+  func deliver(_ frame: VideoFrame, _ number: Int) -> Bool {
     guard let consumer = consumer(of: number) else { return false }
     consumer.consumeCapturedFrame(frame)
     return true

@@ -183,7 +183,7 @@ public final class DataChannel: Sendable, Hashable {
   /// Hands a message to the reader; one that reads too little loses the channel.
   ///
   /// - Returns: false when the channel is given up.
-  func take(_ message: DataMessage) -> Bool {
+  func receive(_ message: DataMessage) -> Bool {
     if inbox.put(DataChannelMessage(message), size: message.bytes.count) { return true }
     inbox.finish()
     if let port { _ = port.mailbox.post(.call(port.key, .closeDataChannel(number)) { _ in }) }

@@ -58,7 +58,7 @@ final class MessageInbox: Sendable {
     var isFinished = false
 
     /// The oldest message.
-    mutating func take() -> DataChannelMessage? {
+    mutating func next() -> DataChannelMessage? {
       guard let message = messages.popFirst() else { return nil }
       bytes -= message.count + MessageInbox.overhead
       return message
@@ -106,7 +106,7 @@ final class MessageInbox: Sendable {
     let next = await withTaskCancellationHandler {
       await withCheckedContinuation { (continuation: Reader) in
         let (isOver, message) = state.withLock { state -> (Bool, DataChannelMessage?) in
-          if let message = state.take() { return (true, message) }
+          if let message = state.next() { return (true, message) }
           if state.isFinished || state.cancelled.contains(id) { return (true, nil) }
           state.readers.append((id, continuation))
           return (false, nil)

@@ -14,7 +14,7 @@ struct DatagramBurst {
   mutating func end() { begun = nil }
 
   /// Whether what waits has to go now; the time of what comes after counts anew.
-  mutating func takeDue(at now: Instant) -> Bool {
+  mutating func consumeDue(at now: Instant) -> Bool {
     guard let begun, now - begun > DatagramBurst.most else { return false }
     self.begun = now
     return true

@@ -65,19 +65,19 @@ package final class PeerDriver {
   /// Gives the peer its genesis and the addresses it may gather on.
   package func begin(_ genesis: Genesis, interfaces: [IPAddress]) {
     configuration = genesis.configuration
-    take(.genesis(genesis))
-    take(.interfaces(interfaces))
+    receive(.genesis(genesis))
+    receive(.interfaces(interfaces))
     stats.begin(at: now)
   }
 
   /// Applies one input and what follows from it.
-  package func take(_ input: PeerInput) {
+  package func receive(_ input: PeerInput) {
     step(input)
     drain()
   }
 
   /// Applies a datagram that came at a reading of the monotonic clock.
-  package func take(_ datagram: Datagram, arrivalMonotonicNanoseconds: Int64) {
+  package func receive(_ datagram: Datagram, arrivalMonotonicNanoseconds: Int64) {
     guard strays.admits(datagram, isRecognized: { engine.recognizes(datagram) }) else {
       if strays.dropped == 1 {
         LoopNotices.post(
@@ -102,7 +102,7 @@ package final class PeerDriver {
   }
 
   /// Applies an API call; its reply goes to the closure.
-  package func take(_ call: PeerCall, complete: @escaping @Sendable (PeerReply) -> Void) {
+  package func receive(_ call: PeerCall, complete: @escaping @Sendable (PeerReply) -> Void) {
     // The last sample of a call is the one that counts in a report.
     if call == .close, !isClosed, stats.isOn { sampleStats() }
     var call = call
@@ -122,13 +122,13 @@ package final class PeerDriver {
 
   /// Applies a message for a data channel; the reply goes to the closure, late while much is
   /// buffered.
-  package func take(_ message: DataMessage, complete: @escaping @Sendable (PeerReply) -> Void) {
+  package func receive(_ message: DataMessage, complete: @escaping @Sendable (PeerReply) -> Void) {
     step(.send(id: calls.begin(complete), message))
     drain()
   }
 
   /// Does what is due by now: waiting inputs, the engine's deadline, a sample of the stats.
-  package func takeTurn() {
+  package func runTurn() {
     drain()
     var steps = 0
     while let due = deadline, due <= advance(), steps < PeerDriver.turnMaximum {
@@ -152,7 +152,7 @@ package final class PeerDriver {
 
   private func sampleStats() {
     stats.sampled(at: advance())
-    take(.getStats()) { _ in }
+    receive(.getStats()) { _ in }
   }
 
   // MARK: Steps
@@ -164,11 +164,11 @@ package final class PeerDriver {
 
   private func step(_ input: PeerInput) {
     let now = advance()
-    if burst.takeDue(at: now) { flush() }
+    if burst.consumeDue(at: now) { flush() }
     engine.step(input, at: now, into: &outbox)
     deadline = engine.deadline
     if let recorder {
-      let outputs = outbox.take()
+      let outputs = outbox.drain()
       recorder.record(
         StepRecord(
           peer: actor, at: now, input: input, outputs: outputs, deadline: deadline,
@@ -178,7 +178,7 @@ package final class PeerDriver {
       while let output = outbox.next() { perform(output) }
     }
     if !burst.isOpen { flush() }
-    for entry in calls.given { entry.complete(entry.reply) }
+    for entry in calls.completed { entry.complete(entry.reply) }
     calls.forgetGiven()
   }
 
@@ -209,7 +209,7 @@ package final class PeerDriver {
     case .request(.closeStream(let local, let remote)): port.closeStream(local, remote)
     case .request(.publishName(let name, let ip)): port.publish(name, ip)
     case .request(.resolveName(let id, let name)): port.resolve(name, id: id)
-    case .reply(let id, let reply): calls.give(reply, to: id)
+    case .reply(let id, let reply): calls.complete(reply, to: id)
     case .event(let event): observer(event, now)
     }
   }

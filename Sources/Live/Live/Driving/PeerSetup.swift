@@ -28,12 +28,12 @@ final class CaptureBudget: Sendable {
   init(maximum: Int) { self.maximum = maximum }
 
   /// Takes a place; returns false when all are taken.
-  func take() -> Bool {
+  func acquire() -> Bool {
     if waiting.add(1, ordering: .relaxed).newValue <= maximum { return true }
-    giveBack()
+    release()
     return false
   }
 
   /// Gives a place back.
-  func giveBack() { waiting.subtract(1, ordering: .relaxed) }
+  func release() { waiting.subtract(1, ordering: .relaxed) }
 }

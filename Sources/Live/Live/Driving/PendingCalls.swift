@@ -7,7 +7,7 @@ struct PendingCalls {
 
   private var waiting: [(id: UInt32, complete: Completion)] = []
   /// The replies of the step under way: callers hear of them after everything else that it did.
-  private(set) var given: [(complete: Completion, reply: PeerReply)] = []
+  private(set) var completed: [(complete: Completion, reply: PeerReply)] = []
   private var lastID: UInt32 = 0
 
   /// Handles a call whose reply goes to the closure; returns its number.
@@ -18,13 +18,13 @@ struct PendingCalls {
   }
 
   /// Handles the reply to a call; one that nobody waits for is dropped.
-  mutating func give(_ reply: PeerReply, to id: UInt32) {
+  mutating func complete(_ reply: PeerReply, to id: UInt32) {
     guard let index = waiting.firstIndex(where: { $0.id == id }) else { return }
-    given.append((waiting.remove(at: index).complete, reply))
+    completed.append((waiting.remove(at: index).complete, reply))
   }
 
   /// The callers have heard what was given.
-  mutating func forgetGiven() { given.removeAll(keepingCapacity: true) }
+  mutating func forgetGiven() { completed.removeAll(keepingCapacity: true) }
 
   /// Gives up what was not answered: who waits for it, oldest first.
   mutating func abandon() -> [Completion] {

@@ -15,8 +15,8 @@ struct StrayFilter {
 
   private var known: Set<SocketAddress> = []
   private var lastKnown: SocketAddress?
-  private var given = 0
-  private var givenBytes = 0
+  private var admitted = 0
+  private var admittedBytes = 0
   /// How many were dropped.
   private(set) var dropped: UInt64 = 0
 
@@ -37,13 +37,13 @@ struct StrayFilter {
       return true
     }
     if isRecognized() { return true }
-    guard given < StrayFilter.most, givenBytes + datagram.bytes.count <= StrayFilter.mostBytes
+    guard admitted < StrayFilter.most, admittedBytes + datagram.bytes.count <= StrayFilter.mostBytes
     else {
       dropped += 1
       return false
     }
-    given += 1
-    givenBytes += datagram.bytes.count
+    admitted += 1
+    admittedBytes += datagram.bytes.count
     return true
   }
 

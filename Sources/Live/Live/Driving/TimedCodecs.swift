@@ -13,7 +13,7 @@ final class TimedCodecs: CodecFactory {
 
   init(_ codecs: any CodecFactory) { self.codecs = codecs }
 
-  var ownCodecs: [OwnCodec] { codecs.ownCodecs }
+  var applicationCodecs: [OwnCodec] { codecs.applicationCodecs }
   /// How long the codecs of each track have worked so far.
   var times: [CodecTime] { watches.map(\.time) }
 

@@ -33,13 +33,13 @@ extension LoopThread {
       guard entry.port.isFree(entry.stream.local) else {
         entry.port.forget(tag)
         closeStream(tag)
-        return driver.take(.answer(.socketFailed(id: id, code: EADDRINUSE)))
+        return driver.receive(.answer(.socketFailed(id: id, code: EADDRINUSE)))
       }
-      driver.take(.answer(.socketBound(id: id, entry.stream.local)))
+      driver.receive(.answer(.socketBound(id: id, entry.stream.local)))
     }
     for message in messages {
       guard descriptors.stream(tag) != nil else { return }
-      driver.take(
+      driver.receive(
         Datagram(local: entry.stream.local, remote: entry.stream.remote, bytes: message),
         arrivalMonotonicNanoseconds: now)
     }
@@ -48,9 +48,9 @@ extension LoopThread {
     entry.port.forget(tag)
     closeStream(tag)
     if !entry.stream.isOpen, let id = entry.id {
-      driver.take(.answer(.socketFailed(id: id, code: code)))
+      driver.receive(.answer(.socketFailed(id: id, code: code)))
     } else {
-      driver.take(
+      driver.receive(
         .sendFailed(
           SendFailure(local: entry.stream.local, remote: entry.stream.remote, code: code)))
     }
@@ -95,7 +95,7 @@ extension LoopThread {
           stream: stream, resident: listener.resident, port: listener.port, id: nil)
         guard let streamTag = try? descriptors.add(entry) else { continue }
         listener.port.adopt(streamTag, stream)
-        touched(listener.resident).take(
+        touched(listener.resident).receive(
           .answer(.streamAccepted(local: stream.local, remote: stream.remote)))
       }
     }

@@ -47,9 +47,9 @@ final class LoopThread {
       let isIdle = arm()
       guard let count = try? poller.wait(waits: isIdle) else { break }
       for index in 0..<count { handle(poller.tag(at: index)) }
-      multicast.takeTurn()
+      multicast.runTurn()
       wakeListeners()
-      turns.takeTurns(of: peers, until: csockets_monotonic_ns())
+      turns.runTurns(of: peers, until: csockets_monotonic_ns())
     }
     finish()
   }
@@ -67,7 +67,7 @@ final class LoopThread {
 
   private func handle(_ tag: Poller.Tag) {
     switch tag {
-    case LoopThread.mailboxTag: for message in mailbox.takeAll() { handle(message) }
+    case LoopThread.mailboxTag: for message in mailbox.removeAll() { handle(message) }
     case LoopThread.timerTag: timer.clear()
     case LoopThread.linksTag: linksChanged()
     case _ where descriptors.stream(tag) != nil: advanceStream(tag)
@@ -87,7 +87,7 @@ final class LoopThread {
       // A step may have closed the socket; what it still held is of no interest then.
       guard descriptors.socket(tag) != nil else { return }
       guard let entry = batch.entry(at: index) else { continue }
-      driver.take(
+      driver.receive(
         Datagram(local: socket.local, remote: entry.source, bytes: entry.bytes),
         arrivalMonotonicNanoseconds: entry.arrivalMonotonicNanoseconds)
     }
@@ -98,25 +98,25 @@ final class LoopThread {
   private func handle(_ message: MediaLoop.Message) {
     switch message {
     case .add(let setup): add(setup)
-    case .input(let key, let input): driver(of: key)?.take(input)
+    case .input(let key, let input): driver(of: key)?.receive(input)
     case .call(let key, let call, let complete):
       guard let driver = driver(of: key) else {
         complete(.failure(.ended))
         return
       }
-      driver.take(call, complete: complete)
+      driver.receive(call, complete: complete)
     case .send(let key, let message, let complete):
       guard let driver = driver(of: key) else {
         complete(.failure(.ended))
         return
       }
-      driver.take(message, complete: complete)
+      driver.receive(message, complete: complete)
     case .captured(let key, let transceiver, let media, let budget):
-      budget.giveBack()
-      driver(of: key)?.take(.captured(transceiver: transceiver, media))
+      budget.release()
+      driver(of: key)?.receive(.captured(transceiver: transceiver, media))
     case .resolved(let key, let id, let addresses, let fromSystem):
       if fromSystem { resolver.finished() }
-      driver(of: key)?.take(.answer(.nameResolved(id: id, addresses)))
+      driver(of: key)?.receive(.answer(.nameResolved(id: id, addresses)))
     case .remove(let key, let complete):
       remove(key)
       complete()
@@ -171,7 +171,7 @@ final class LoopThread {
     for message in unread {
       switch message {
       case .call(_, _, let complete), .send(_, _, let complete): complete(.failure(.ended))
-      case .captured(_, _, _, let budget): budget.giveBack()
+      case .captured(_, _, _, let budget): budget.release()
       case .remove(_, let complete), .stop(let complete): completions.append(complete)
       case .followRecording(let complete): completions.append(complete)
       case .finishRecording(let complete): completions.append { complete(nil) }
@@ -194,7 +194,7 @@ final class LoopThread {
       guard addresses != resident.interfaces || resident.port.wasRefused else { continue }
       resident.interfaces = addresses
       resident.port.wasRefused = false
-      touched(resident).take(.interfaces(addresses))
+      touched(resident).receive(.interfaces(addresses))
     }
   }
 

@@ -40,7 +40,7 @@ package final class Mailbox<Message: Sendable>: Sendable {
   }
 
   /// Takes all messages.
-  package func takeAll() -> [Message] {
+  package func removeAll() -> [Message] {
     _ = csockets_wake_clear(descriptor)
     return state.withLock { state in
       var taken: [Message] = []

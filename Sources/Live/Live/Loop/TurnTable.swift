@@ -59,7 +59,7 @@ struct TurnTable {
   }
 
   /// Gives a turn to every peer that was touched or whose time has come, in that order.
-  mutating func takeTurns(of peers: [MediaLoop.PeerKey: Resident], until nowNanoseconds: Int64) {
+  mutating func runTurns(of peers: [MediaLoop.PeerKey: Resident], until nowNanoseconds: Int64) {
     var turns: [Resident] = []
     for key in touched {
       guard let resident = peers[key] else { continue }
@@ -76,7 +76,7 @@ struct TurnTable {
       turns.append(resident)
     }
     for resident in turns {
-      resident.driver.takeTurn()
+      resident.driver.runTurn()
       schedule(resident)
     }
   }

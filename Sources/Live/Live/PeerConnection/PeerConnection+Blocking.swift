@@ -30,7 +30,7 @@ extension PeerConnection {
     let answer = BlockingReply()
     perform(call) { reply in
       replied(reply)
-      answer.give(reply)
+      answer.complete(reply)
     }
     let reply = answer.wait()
     if case .failure(let error) = reply { throw error }
@@ -81,7 +81,7 @@ private final class BlockingReply: Sendable {
   private let reply = Mutex<PeerReply?>(nil)
   private let isGiven = DispatchSemaphore(value: 0)
 
-  func give(_ reply: PeerReply) {
+  func complete(_ reply: PeerReply) {
     self.reply.withLock { $0 = reply }
     isGiven.signal()
   }

@@ -235,10 +235,10 @@ public final class PeerConnection: Sendable {
 
   /// Makes media and hands it over, unless too much waits already.
   func send(on transceiver: UInt32, _ make: () -> CapturedMedia) -> Bool {
-    guard budget.take() else { return false }
+    guard budget.acquire() else { return false }
     let media = make()
     if loop.mailbox.post(.captured(key, transceiver: transceiver, media, budget)) { return true }
-    budget.giveBack()
+    budget.release()
     return false
   }
 
@@ -255,9 +255,13 @@ public final class PeerConnection: Sendable {
   // MARK: Signaling
 
   /// Keeps a message of the application's signaling channel in the take; it is not acted on.
-  public func noteSignaling(_ message: SignalingMessage) {
+  public func recordSignaling(_ message: SignalingMessage) {
     _ = loop.mailbox.post(.input(key, .signaling(message)))
   }
+
+  /// The former name of `recordSignaling`.
+  @available(*, deprecated, renamed: "recordSignaling")
+  public func noteSignaling(_ message: SignalingMessage) { recordSignaling(message) }
 
   // MARK: Calls as steps
 

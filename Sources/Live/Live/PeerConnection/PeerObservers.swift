@@ -41,7 +41,7 @@ final class PeerObservers: Sendable {
   /// listen.
   init(port: DataChannelPort? = nil) {
     self.port = port
-    state.withLock { $0.listeners = [{ [registry] in registry.hear($0) }] }
+    state.withLock { $0.listeners = [{ [registry] in registry.receive($0) }] }
   }
 
   var states: PeerConnectionStates { state.withLock { $0.states } }
@@ -62,21 +62,21 @@ final class PeerObservers: Sendable {
       return
     }
     if observeData(event) { return }
-    tell { state in
+    notify { state in
       if case .state(let transition) = event { state.states.apply(transition) }
       if case .audioSlot(let track, let isHeld) = event {
-        state.levels.note(track, isHeld: isHeld)
+        state.levels.record(track, isHeld: isHeld)
       }
       if case .trackEnded(let transceiver) = event { state.levels.forget(transceiver) }
-      if case .rtcp(let block) = event { state.demand.note(block) }
+      if case .rtcp(let block) = event { state.demand.observe(block) }
       return PeerConnectionEvent(event, states: state.states).map { .event($0) }
     }
   }
 
-  private func tell(_ event: PeerConnectionEvent) { tell { _ in .event(event) } }
+  private func notify(_ event: PeerConnectionEvent) { notify { _ in .event(event) } }
 
   /// Tells everybody, when there is something to tell; only the loop's thread does.
-  private func tell(_ make: (inout State) -> PeerConnectionNews?) {
+  private func notify(_ make: (inout State) -> PeerConnectionNews?) {
     // Yielding under the lock keeps what a new stream begins with and what follows in order.
     let heard = state.withLock { state -> Heard? in
       guard let news = make(&state) else { return nil }
@@ -102,19 +102,19 @@ final class PeerObservers: Sendable {
     case .dataChannel(let record):
       guard let (channel, isNew) = channel(of: record) else { return true }
       channel.follow(record)
-      if isNew, record.isRemote { tell(.dataChannel(channel)) }
-      if !isNew || record.state != .connecting { tell(.dataChannelState(channel, record.state)) }
+      if isNew, record.isRemote { notify(.dataChannel(channel)) }
+      if !isNew || record.state != .connecting { notify(.dataChannelState(channel, record.state)) }
     case .message(let message):
       guard let channel = channel(message.channel) else { return true }
       if state.withLock({ $0.takesMessages }) {
-        tell { _ in .message(channel, DataChannelMessage(message)) }
-      } else if !channel.take(message) {
-        tell(.dataChannelError(channel, "the application left more than 64 MiB unread"))
+        notify { _ in .message(channel, DataChannelMessage(message)) }
+      } else if !channel.receive(message) {
+        notify(.dataChannelError(channel, "the application left more than 64 MiB unread"))
       }
     case .bufferedAmountLow(let number):
-      if let channel = channel(number) { tell(.bufferedAmountLow(channel)) }
+      if let channel = channel(number) { notify(.bufferedAmountLow(channel)) }
     case .dataChannelError(let number, let reason):
-      if let channel = channel(number) { tell(.dataChannelError(channel, reason)) }
+      if let channel = channel(number) { notify(.dataChannelError(channel, reason)) }
     default: return false
     }
     return true
@@ -139,7 +139,7 @@ final class PeerObservers: Sendable {
     let sinks = state.withLock { state in
       state.counters.count(frame)
       state.levels.add(frame)
-      state.demand.note(frame)
+      state.demand.observe(frame)
       return frame.isInbound ? Array(state.media.values) : []
     }
     guard frame.isInbound, let media = ReceivedMedia(frame, at: now) else { return }

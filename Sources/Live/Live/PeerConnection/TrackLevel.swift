@@ -52,7 +52,7 @@ struct TrackLevels {
   }
 
   /// Records that a track took an audio slot or lost it.
-  mutating func note(_ track: SpeakingTrack, isHeld: Bool) {
+  mutating func record(_ track: SpeakingTrack, isHeld: Bool) {
     occupants.removeAll { $0 == track }
     if isHeld { occupants.append(track) }
   }

@@ -57,8 +57,8 @@ final class RecordedThread {
     while !isStopping {
       advance()
       guard (try? poller.wait(waits: true)) != nil else { break }
-      for message in mailbox.takeAll() { handle(message) }
-      tellFollowers()
+      for message in mailbox.removeAll() { handle(message) }
+      notifyFollowers()
     }
     for message in mailbox.close() { refuse(message) }
     for request in waiting { request.complete(.failure(.ended)) }
@@ -70,11 +70,11 @@ final class RecordedThread {
     switch message {
     // What captures, and when, comes from the take like what is captured.
     case .call(_, .noteCapture, let complete): complete(.done)
-    case .call(_, let call, let complete): take(.call(call), complete)
-    case .send(_, let message, let complete): take(.send(message), complete)
+    case .call(_, let call, let complete): handle(.call(call), complete)
+    case .send(_, let message, let complete): handle(.send(message), complete)
     case .captured(_, _, _, let budget):
       // What was captured comes from the take.
-      budget.giveBack()
+      budget.release()
     case .followRecording(let complete): followers.append(complete)
     case .finishRecording(let complete):
       waitsForCalls = false
@@ -91,7 +91,7 @@ final class RecordedThread {
   private func refuse(_ message: MediaLoop.Message) {
     switch message {
     case .call(_, _, let complete), .send(_, _, let complete): complete(.failure(.ended))
-    case .captured(_, _, _, let budget): budget.giveBack()
+    case .captured(_, _, _, let budget): budget.release()
     case .followRecording(let complete): completions.append(complete)
     case .finishRecording(let complete): complete(report)
     case .remove(_, let complete), .stop(let complete): completions.append(complete)
@@ -104,7 +104,7 @@ final class RecordedThread {
   /// Tells who waits for it that no recorded call is left that the application has to make.
   ///
   /// To close is left to it: whoever tests the beginning of a call need not.
-  private func tellFollowers() {
+  private func notifyFollowers() {
     guard !waitsForCalls || isClosed || nextRequest == nil || nextRequest == .call(.close) else {
       return
     }
@@ -124,14 +124,14 @@ final class RecordedThread {
         if waitsForCalls || isClosed { return }
         // Whoever tests the beginning of a call need not close it.
         if wanted != .call(.close) {
-          note(recorded, "the recorded application called \(wanted.text)")
+          record(recorded, "the recorded application called \(wanted.text)")
         }
         perform(recorded)
         continue
       }
       waiting.removeFirst()
       guard first.request.name == wanted.name else {
-        note(
+        record(
           recorded,
           "\(first.request.text) was called where the recorded application called \(wanted.text)")
         now = max(now, recorded.at)
@@ -140,7 +140,7 @@ final class RecordedThread {
       }
       if first.request != wanted {
         let differences = first.request.differences(from: wanted).joined(separator: ", ")
-        note(recorded, "\(wanted.name) was called with other arguments: \(differences)")
+        record(recorded, "\(wanted.name) was called with other arguments: \(differences)")
       }
       perform(recorded, first)
     }
@@ -149,11 +149,11 @@ final class RecordedThread {
     waiting = []
   }
 
-  private func note(_ recorded: RecordedScript.Step, _ deviation: String) {
+  private func record(_ recorded: RecordedScript.Step, _ deviation: String) {
     report.deviations.append("step \(recorded.number): \(deviation)")
   }
 
-  private func take(_ request: Request, _ complete: @escaping @Sendable (PeerReply) -> Void) {
+  private func handle(_ request: Request, _ complete: @escaping @Sendable (PeerReply) -> Void) {
     let isClose = request == .call(.close)
     // What only looks is answered at once, and closing never waits for a call that does not come.
     if !request.changesThings || isClose && nextRequest != request {

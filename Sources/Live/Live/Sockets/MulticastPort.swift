@@ -76,7 +76,7 @@ final class MulticastPort {
   func withdraw(owner: MediaLoop.PeerKey) { step(.withdraw(owner: owner)) }
 
   /// Does what is due.
-  func takeTurn() {
+  func runTurn() {
     if let due = wakeNanoseconds, due <= csockets_monotonic_ns() { step(.deadline) }
   }
 

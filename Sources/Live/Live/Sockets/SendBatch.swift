@@ -23,7 +23,7 @@ final class SendBatch {
   func add(
     _ datagram: [UInt8], to remote: SocketAddress, over socket: UDPSocket, codePoint: UInt8 = 0
   ) {
-    if !takes(datagram.count, to: remote, over: socket) || codePoint != self.codePoint {
+    if !accepts(datagram.count, to: remote, over: socket) || codePoint != self.codePoint {
       send()
       self.socket = socket
       self.remote = remote
@@ -34,7 +34,7 @@ final class SendBatch {
     count += 1
   }
 
-  private func takes(_ length: Int, to remote: SocketAddress, over socket: UDPSocket) -> Bool {
+  private func accepts(_ length: Int, to remote: SocketAddress, over socket: UDPSocket) -> Bool {
     // A last datagram that was shorter shows in the sum.
     self.socket === socket && self.remote == remote && length <= segment && length > 0
       && bytes.count == count * segment && count < SendBatch.datagramsMaximum

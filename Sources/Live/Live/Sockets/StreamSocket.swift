@@ -69,7 +69,7 @@ final class StreamSocket {
   deinit {
     if isOpen, let tls {
       tls.shutdown()
-      outgoing += tls.takeOutput()
+      outgoing += tls.drainOutput()
       _ = flush()
     }
     _ = csockets_close(descriptor)
@@ -105,7 +105,7 @@ final class StreamSocket {
     if let tls {
       // A connection that broke tells so when it is read.
       guard tls.write(framed) else { return }
-      outgoing += tls.takeOutput()
+      outgoing += tls.drainOutput()
     } else {
       outgoing += framed
     }
@@ -133,7 +133,7 @@ final class StreamSocket {
       reads += 1
     } while status > 0 && reads < StreamSocket.readsPerTurn
     let progress = tls.handshake()
-    outgoing += tls.takeOutput()
+    outgoing += tls.drainOutput()
     let flushed = flush()
     switch progress {
     case .done: return 1
@@ -186,7 +186,7 @@ final class StreamSocket {
       switch tls.read() {
       case .bytes(let bytes): incoming.append(bytes)
       case .waiting:
-        outgoing += tls.takeOutput()
+        outgoing += tls.drainOutput()
         return 0
       case .closed: return -ECONNRESET
       case .failed: return -EPROTO

@@ -152,7 +152,7 @@ final class SourceHub: Sendable {
   func began(_ connection: PeerConnection, _ transceiver: UInt32) {
     let (note, hint) = state.withLock { ($0.note, $0.contentHint) }
     if hint != .none { connection.post(.setContentHint(transceiver: transceiver, hint)) }
-    if let note, note.event == .started { connection.note(note, of: transceiver) }
+    if let note, note.event == .started { connection.record(note, of: transceiver) }
     changed()
   }
 
@@ -177,13 +177,13 @@ final class SourceHub: Sendable {
   }
 
   /// Keeps in the takes of all connections what the capturer did.
-  func note(_ note: CaptureNote) {
+  func record(_ note: CaptureNote) {
     let tracks = state.withLock { state in
       state.note = note
       return state.tracks
     }
     for (connection, transceiver) in tracks.flatMap(\.targets) {
-      connection.note(note, of: transceiver)
+      connection.record(note, of: transceiver)
     }
   }
 }

@@ -97,7 +97,7 @@ package final class FactoryCodecs: CodecFactory {
     self.decoders = decoders
   }
 
-  package var ownCodecs: [OwnCodec] {
+  package var applicationCodecs: [OwnCodec] {
     let encoding = (encoders?.supportedCodecs ?? []).map {
       OwnCodec(codec: $0, role: .encoder, implementation: encoders?.implementationName ?? "")
     }

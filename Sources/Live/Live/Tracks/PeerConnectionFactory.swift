@@ -13,7 +13,7 @@ public final class PeerConnectionFactory: Sendable {
   public let session: Session
   /// The audio device of all connections; nil when the application feeds its sources itself.
   public let audioDeviceModule: (any AudioCaptureDevice)?
-  private let ownCodecs: [OwnCodec]
+  private let applicationCodecs: [OwnCodec]
 
   /// Creates a factory.
   ///
@@ -31,7 +31,7 @@ public final class PeerConnectionFactory: Sendable {
     options: Session.Options = Session.Options()
   ) throws(SessionError) {
     self.audioDeviceModule = audioDeviceModule
-    ownCodecs = FactoryCodecs(encoderFactory, decoderFactory).ownCodecs
+    applicationCodecs = FactoryCodecs(encoderFactory, decoderFactory).applicationCodecs
     session = try Session(options, loop: nil) {
       TimedPeer(codecs: FactoryCodecs(encoderFactory, decoderFactory))
     }
@@ -49,7 +49,7 @@ public final class PeerConnectionFactory: Sendable {
   ) -> PeerConnection {
     var configuration = configuration
     configuration.notices = configuration.notices ?? PeerNotice.all
-    if !ownCodecs.isEmpty { configuration.ownCodecs = ownCodecs }
+    if !applicationCodecs.isEmpty { configuration.ownCodecs = applicationCodecs }
     return session.makePeer(label: label, role: role, configuration: configuration) {
       $0.delegate = delegate
     }

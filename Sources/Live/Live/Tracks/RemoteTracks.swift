@@ -103,7 +103,7 @@ public final class RemoteVideoTrack: MediaStreamTrack {
 protocol ReceivedTrack: MediaStreamTrack {
   var core: RemoteTrackCore { get }
   /// Takes media, on the loop's thread.
-  func take(_ media: ReceivedMedia)
+  func receive(_ media: ReceivedMedia)
   /// Records that it has ended, on the loop's thread.
   func didEnd()
   /// Who shows it.
@@ -111,7 +111,7 @@ protocol ReceivedTrack: MediaStreamTrack {
 }
 
 extension RemoteAudioTrack: ReceivedTrack {
-  func take(_ media: ReceivedMedia) {
+  func receive(_ media: ReceivedMedia) {
     guard case .audio(let block) = media.content else { return }
     for sink in sinks.withLock({ $0 }) { sink.audioTrack(id, didReceive: block) }
   }
@@ -121,7 +121,7 @@ extension RemoteAudioTrack: ReceivedTrack {
 }
 
 extension RemoteVideoTrack: ReceivedTrack {
-  func take(_ media: ReceivedMedia) {
+  func receive(_ media: ReceivedMedia) {
     guard let frame = media.frame else { return }
     renderers.withLock { $0.next(frame) }.show(frame)
   }

@@ -137,10 +137,10 @@ final class TrackRegistry: Sendable {
   }
 
   /// Hands media to the track that it came on.
-  func deliver(_ media: ReceivedMedia) { receivedTrack(on: media.transceiver)?.take(media) }
+  func deliver(_ media: ReceivedMedia) { receivedTrack(on: media.transceiver)?.receive(media) }
 
   /// Records something that happened, and tells the delegate.
-  func hear(_ news: PeerConnectionNews) {
+  func receive(_ news: PeerConnectionNews) {
     guard case .event(let event) = news else { return }
     switch event {
     case .track(let info): addTrack(info)
@@ -153,7 +153,7 @@ final class TrackRegistry: Sendable {
     case .trackChanged(let change) where change.isInbound: follow(change)
     default: break
     }
-    tell(event)
+    notify(event)
   }
 
   /// The peer's stream with a name, made when it is new.
@@ -221,7 +221,7 @@ final class TrackRegistry: Sendable {
   }
 
   /// Notifies the delegate.
-  private func tell(_ event: PeerConnectionEvent) {
+  private func notify(_ event: PeerConnectionEvent) {
     guard let (connection, delegate) = audience else { return }
     switch event {
     case .signalingState(let state): delegate.peerConnection(connection, didChange: state)

@@ -37,15 +37,15 @@ final class RoomDriver: Sendable {
   /// Whose loudspeaker plays what is received; nil: nobody's.
   private let audio: AudioSession?
   /// Whether streams are told.
-  private let tellsStreams: Bool
+  private let reportsStreams: Bool
 
   init(
     _ configuration: RoomConfiguration, connections base: PeerConfiguration, session: Session,
-    label: String, sources: LocalSources, audio: AudioSession? = nil, tellsStreams: Bool = false,
+    label: String, sources: LocalSources, audio: AudioSession? = nil, reportsStreams: Bool = false,
     listener: @escaping @Sendable (RoomNews) -> Void
   ) {
     self.audio = audio
-    self.tellsStreams = tellsStreams
+    self.reportsStreams = reportsStreams
     self.session = session
     self.label = label
     self.sources = sources
@@ -131,7 +131,7 @@ final class RoomDriver: Sendable {
   private func step(_ input: RoomInput, _ state: inout State) {
     state.last = max(state.last, session.clock.now)
     state.machine.step(input, at: state.last, into: &state.outbox)
-    let outputs = state.outbox.take()
+    let outputs = state.outbox.drain()
     session.tape?.record(
       StepRecord(
         actor: actor, at: state.last, input: input, outputs: OutputList(outputs),
@@ -166,7 +166,7 @@ final class RoomDriver: Sendable {
     if case .request(.open(let role, let servers)) = order {
       let link = RoomLink(
         session: session, label: "\(label) \(role.rawValue) \(id.number)", role: role,
-        servers: servers, base: base, sources: sources, audio: audio, tellsStreams: tellsStreams
+        servers: servers, base: base, sources: sources, audio: audio, reportsStreams: reportsStreams
       ) { [weak self] in
         self?.step(.connection(id, $0))
       } tell: { [listener] in

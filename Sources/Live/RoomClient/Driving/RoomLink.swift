@@ -20,7 +20,7 @@ final class RoomLink: Sendable {
   /// Notifies the application of what is none of the room's.
   private let tell: @Sendable (RoomNews) -> Void
   private let audio: AudioSession?
-  private let tellsStreams: Bool
+  private let reportsStreams: Bool
   private let work: AsyncStream<Work>.Continuation
   private let state = Mutex(State())
 
@@ -51,11 +51,11 @@ final class RoomLink: Sendable {
 
   init(
     session: Session, label: String, role: ConnectionRole, servers: ICEServers,
-    base: PeerConfiguration, sources: LocalSources, audio: AudioSession?, tellsStreams: Bool,
+    base: PeerConfiguration, sources: LocalSources, audio: AudioSession?, reportsStreams: Bool,
     report: @escaping @Sendable (RoomConnectionReport) -> Void,
     tell: @escaping @Sendable (RoomNews) -> Void
   ) {
-    (self.audio, self.tellsStreams, self.tell) = (audio, tellsStreams, tell)
+    (self.audio, self.reportsStreams, self.tell) = (audio, reportsStreams, tell)
     self.role = role
     self.sources = sources
     self.report = report
@@ -108,7 +108,7 @@ final class RoomLink: Sendable {
         await connection.close()
         return self.work.finish()
       case .order(let order): await carryOut(order)
-      case .event(let event): await take(event)
+      case .event(let event): await handle(event)
       case .message(let label, let frame):
         report(.report(.channelMessage(label: label, frame)))
       case .channelClosed(let label): report(.report(.channelClosed(label: label)))
@@ -246,7 +246,7 @@ final class RoomLink: Sendable {
       }
     }
     report(.report(.description(description, media: places)))
-    guard tellsStreams, !places.isEmpty, !state.withLock({ $0.hasToldOwn }),
+    guard reportsStreams, !places.isEmpty, !state.withLock({ $0.hasToldOwn }),
       let own = connection.localStreams.first(where: { $0.id == sources.streamID })
     else { return }
     state.withLock { $0.hasToldOwn = true }
@@ -324,14 +324,14 @@ final class RoomLink: Sendable {
 
   // MARK: What happens to the connection
 
-  private func take(_ event: PeerConnectionEvent) async {
+  private func handle(_ event: PeerConnectionEvent) async {
     switch event {
     case .iceCandidate(let candidate): report(.report(.candidate(candidate)))
     case .connectionState(let connection):
       report(.report(.state(PeerState(rawValue: connection.rawValue) ?? .new)))
     case .secured: report(.secured)
     case .track(let info): reportReceiving(info)
-    case .streamAdded, .streamRemoved: tellStreams()
+    case .streamAdded, .streamRemoved: reportStreams()
     case .audioSubscribed(let track) where track.isInbound:
       report(.audioSlot(transceiver: track.transceiver, isHeld: true))
     case .audioUnsubscribed(let track) where track.isInbound:
@@ -344,8 +344,8 @@ final class RoomLink: Sendable {
   }
 
   /// Tells the streams that came and went, where they are told.
-  private func tellStreams() {
-    guard tellsStreams else { return }
+  private func reportStreams() {
+    guard reportsStreams else { return }
     let now = connection.remoteStreams
     let former = state.withLock { state in
       defer { state.streams = now }

@@ -50,7 +50,7 @@ final class HostedGuest: Sendable {
     var routes: [UInt32: [Target]] = [:]
     /// The longer side of the largest frames that came, by transceiver.
     var sides: [UInt32: Int] = [:]
-    var tellTalking: (@Sendable (Bool) -> Void)?
+    var reportTalking: (@Sendable (Bool) -> Void)?
     var isOver = false
     /// How much was sent of what the take keeps.
     var signalingBytes = 0
@@ -148,7 +148,7 @@ final class HostedGuest: Sendable {
   func spend(_ bytes: Int) -> Duration { state.withLock { $0.allowance.spend(bytes) } }
 
   func listen(_ tell: @escaping @Sendable (Bool) -> Void) {
-    state.withLock { $0.tellTalking = tell }
+    state.withLock { $0.reportTalking = tell }
   }
 
   /// Reports once more whose audio is sent.
@@ -215,8 +215,9 @@ final class HostedGuest: Sendable {
       for await event in events {
         switch event {
         case .iceCandidate(let candidate): self?.send(.candidate(side, candidate))
-        case .speechBegan(let track) where side == .up && track.isInbound: self?.tellTalking(true)
-        case .speechEnded(let track) where side == .up && track.isInbound: self?.tellTalking(false)
+        case .speechBegan(let track) where side == .up && track.isInbound: self?.reportTalking(true)
+        case .speechEnded(let track) where side == .up && track.isInbound:
+          self?.reportTalking(false)
         default: break
         }
       }
@@ -224,11 +225,11 @@ final class HostedGuest: Sendable {
     return peer
   }
 
-  private func tellTalking(_ isTalking: Bool) { state.withLock { $0.tellTalking }?(isTalking) }
+  private func reportTalking(_ isTalking: Bool) { state.withLock { $0.reportTalking }?(isTalking) }
 
   // MARK: What comes from the participant
 
-  func take(offer sdp: String, _ media: [RoomLocalMedia]) async throws(PeerError) {
+  func receive(offer sdp: String, _ media: [RoomLocalMedia]) async throws(PeerError) {
     let known = state.withLock { $0.up }
     let up = known ?? makePeer(.up)
     if known == nil {
@@ -386,7 +387,7 @@ final class HostedGuest: Sendable {
     }
   }
 
-  func take(answer sdp: String) async {
+  func receive(answer sdp: String) async {
     guard let down = state.withLock({ $0.down }) else { return }
     do throws(PeerError) {
       try await down.setRemoteDescription(SessionDescription(type: .answer, sdp: sdp))

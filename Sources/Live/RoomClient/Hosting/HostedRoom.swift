@@ -48,7 +48,7 @@ struct HostedRoom {
 
   private func others(than id: String) -> [String] { members.map(\.id).filter { $0 != id } }
 
-  private func tell(_ notice: RoomNotice, allBut id: String) -> [Notice] {
+  private func notify(_ notice: RoomNotice, allBut id: String) -> [Notice] {
     others(than: id).map { Notice(to: $0, notice: notice) }
   }
 
@@ -96,7 +96,7 @@ struct HostedRoom {
     }
     members.append(Member(id: id, name: join.displayName, metadata: join.metadata))
     let member = RoomMember(id: id, displayName: join.displayName, metadata: join.metadata)
-    return (tell(.entered(member), allBut: id), nil)
+    return (notify(.entered(member), allBut: id), nil)
   }
 
   mutating func leave(_ id: String, _ cause: LeaveCause) -> [Notice] {
@@ -105,8 +105,8 @@ struct HostedRoom {
     media.removeAll { $0.owner == id }
     members.removeAll { $0.id == id }
     forget(gone)
-    let unpublished = gone.isEmpty ? [] : tell(.unpublished(participant: id, gone), allBut: id)
-    return unpublished + tell(.left(participant: id, cause), allBut: id)
+    let unpublished = gone.isEmpty ? [] : notify(.unpublished(participant: id, gone), allBut: id)
+    return unpublished + notify(.left(participant: id, cause), allBut: id)
   }
 
   /// Forgets media that nobody publishes any more.
@@ -153,8 +153,8 @@ struct HostedRoom {
       RoomLocalNumber(local: $0.local, number: $0.media.number)
     }
     var notices = [Notice(to: id, notice: .local(numbers))]
-    if !gone.isEmpty { notices += tell(.unpublished(participant: id, gone), allBut: id) }
-    if !news.isEmpty { notices += tell(.published(participant: id, news), allBut: id) }
+    if !gone.isEmpty { notices += notify(.unpublished(participant: id, gone), allBut: id) }
+    if !news.isEmpty { notices += notify(.published(participant: id, news), allBut: id) }
     return (notices, nil)
   }
 
@@ -170,7 +170,7 @@ struct HostedRoom {
     let growth = next.extraValue.utf8.count - media[index].media.extraValue.utf8.count
     guard growth <= 0 || hasRoom(for: growth, of: id) else { return [] }
     media[index].media = next
-    return tell(.changed(participant: id, next), allBut: id)
+    return notify(.changed(participant: id, next), allBut: id)
   }
 
   // MARK: Wishes
@@ -279,6 +279,6 @@ struct HostedRoom {
   }
 
   func talking(_ id: String, _ isTalking: Bool) -> [Notice] {
-    self[id] == nil ? [] : tell(.talking(participant: id, isTalking, level: nil), allBut: id)
+    self[id] == nil ? [] : notify(.talking(participant: id, isTalking, level: nil), allBut: id)
   }
 }

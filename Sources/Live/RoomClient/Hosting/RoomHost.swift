@@ -197,7 +197,7 @@ package actor RoomHost {
     guests[guest.session] = guest
     guest.listen { [weak self, weak guest] isTalking in
       guard let self, let guest else { return }
-      Task { await self.tellTalking(guest, isTalking) }
+      Task { await self.reportTalking(guest, isTalking) }
     }
     guest.send(
       .joined(
@@ -217,7 +217,7 @@ package actor RoomHost {
     return end > session.clock.now ? nil : RoomFault(.tokenExpired, "the token has expired")
   }
 
-  private func tellTalking(_ guest: HostedGuest, _ isTalking: Bool) {
+  private func reportTalking(_ guest: HostedGuest, _ isTalking: Bool) {
     send(rooms[guest.room]?.talking(guest.id, isTalking) ?? [], in: guest.room)
   }
 
@@ -273,7 +273,7 @@ package actor RoomHost {
       guest.send(.error(fault, isCritical: false))
     case .offer(let number, let sdp, let media): return await publish(sdp, media, number, guest)
     case .answer(let sdp):
-      await guest.take(answer: sdp)
+      await guest.receive(answer: sdp)
       await refresh(guest)
     case .candidate(let connection, let candidate): await guest.add(candidate, to: connection)
     case .stop(let number): return await stop(number, guest)
@@ -329,7 +329,7 @@ package actor RoomHost {
     _ sdp: String, _ media: [RoomLocalMedia], _ number: UInt32, _ guest: HostedGuest
   ) async -> Int {
     do throws(PeerError) {
-      try await guest.take(offer: sdp, media)
+      try await guest.receive(offer: sdp, media)
     } catch {
       guest.send(
         .result(request: number, RoomFault(.remoteDescriptionFailed, error.message)))

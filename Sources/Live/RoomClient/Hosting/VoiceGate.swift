@@ -31,7 +31,7 @@ final class VoiceGate: Sendable {
       state.exempt = Set(voices.filter(\.isAlwaysOn).map(\.media))
       let chosen = voices.filter { !$0.isAlwaysOn }.map(\.media)
       state.faders = state.faders.filter { entry in voices.contains { $0.media == entry.key } }
-      if state.selection.keep(chosen) { report(state.selection.holders) }
+      if state.selection.retain(chosen) { report(state.selection.holders) }
     }
   }
 
@@ -41,7 +41,7 @@ final class VoiceGate: Sendable {
   func pass(_ block: AudioBlock, level: UInt8?, of media: UInt32, at now: Instant) -> AudioBlock? {
     state.withLock { state in
       let isExempt = state.exempt.contains(media)
-      if !isExempt, let level, state.selection.hear(-Int(level & 0x7f), of: media, at: now) {
+      if !isExempt, let level, state.selection.observe(-Int(level & 0x7f), of: media, at: now) {
         report(state.selection.holders)
       }
       let isOpen = isExempt || state.selection.holders.contains(media)

@@ -33,7 +33,7 @@ struct VoiceSelection {
   init(count: Int) { self.count = max(0, count) }
 
   /// Handles the level of a voice's next block in dBov; returns whether the holders changed.
-  mutating func hear(_ level: Int, of media: UInt32, at now: Instant) -> Bool {
+  mutating func observe(_ level: Int, of media: UInt32, at now: Instant) -> Bool {
     let level = max(VoiceSelection.silence, min(0, Double(level)))
     let index: Int
     if let known = voices.firstIndex(where: { $0.media == media }) {
@@ -80,7 +80,7 @@ struct VoiceSelection {
   }
 
   /// Forgets all voices but these; returns whether the holders changed.
-  mutating func keep(_ media: [UInt32]) -> Bool {
+  mutating func retain(_ media: [UInt32]) -> Bool {
     let former = holders.count
     voices.removeAll { !media.contains($0.media) }
     holders.removeAll { !media.contains($0) }

@@ -273,7 +273,7 @@ final class LocalPart: Sendable {
   var number: Int { state.withLock { Int(($0.media?.number) ?? $0.info.id.number) } }
   /// The number in the room; nil while it is not published.
   var publishedNumber: Int? { state.withLock { $0.media.map { Int($0.number) } } }
-  var owner: String? { state.withLock { $0.driver?.driver?.snapshot.ownID } }
+  var owner: String? { state.withLock { $0.driver?.driver?.snapshot.localID } }
 
   func belong(to driver: RoomDriver?) { state.withLock { $0.driver = WeakDriver(driver) } }
   func setMedia(_ media: MediaID?) { state.withLock { $0.media = media } }

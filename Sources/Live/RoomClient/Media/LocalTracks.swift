@@ -57,7 +57,7 @@ public final class LocalVideo: Sendable {
   public func attach(_ view: RenderView) {
     detach()
     view.isMirrored = isMirrored
-    view.take { [weak self, weak view] in if let view { self?.letGo(of: view) } }
+    view.attach { [weak self, weak view] in if let view { self?.letGo(of: view) } }
     self.view.withLock { $0 = view }
     track.add(view)
   }

@@ -68,7 +68,7 @@ public final class RemoteVideo: Sendable {
   /// Shows it in a view, which no longer shows what it showed before.
   public func attach(_ view: RenderView) {
     detach()
-    view.take { [weak self, weak view] in if let view { self?.letGo(of: view) } }
+    view.attach { [weak self, weak view] in if let view { self?.letGo(of: view) } }
     let track = state.withLock { state in
       state.view = view
       return state.track

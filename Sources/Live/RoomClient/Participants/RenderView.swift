@@ -34,7 +34,7 @@ public final class RenderView: VideoRenderer {
   }
 
   /// Gives the view to another owner, after the one before has let go of it.
-  func take(_ detach: @escaping @Sendable () -> Void) {
+  func attach(_ detach: @escaping @Sendable () -> Void) {
     let former = detachOwner.withLock { owner in
       defer { owner = detach }
       return owner

@@ -17,7 +17,7 @@ final class RoomModel: Sendable {
     var audios: [MediaID: RemoteAudio] = [:]
     /// Where media comes.
     var places: [MediaID: (connection: ConnectionID, transceiver: UInt32)] = [:]
-    var own: [LocalMedia] = []
+    var local: [LocalMedia] = []
     var authenticator: (any Authenticator)?
     var share: (any ScreenSharing)?
     var closure: RoomClosure?
@@ -69,7 +69,7 @@ final class RoomModel: Sendable {
 
   func add(_ media: LocalMedia) {
     state.withLock { state in
-      if !state.own.contains(where: { $0 === media }) { state.own.append(media) }
+      if !state.local.contains(where: { $0 === media }) { state.local.append(media) }
     }
     for part in media.parts {
       part.belong(to: roomDriver)
@@ -78,17 +78,17 @@ final class RoomModel: Sendable {
   }
 
   func remove(_ media: LocalMedia) {
-    state.withLock { state in state.own.removeAll { $0 === media } }
+    state.withLock { state in state.local.removeAll { $0 === media } }
     for part in media.parts { part.belong(to: nil) }
   }
 
   /// Leaves the microphone, when the room is over.
   func closeMicrophones() {
-    for media in state.withLock({ $0.own }) { media.audio?.closeMicrophone() }
+    for media in state.withLock({ $0.local }) { media.audio?.closeMicrophone() }
   }
 
-  private func own(_ id: LocalMediaID) -> (media: LocalMedia, part: LocalPart)? {
-    for media in state.withLock({ $0.own }) {
+  private func local(_ id: LocalMediaID) -> (media: LocalMedia, part: LocalPart)? {
+    for media in state.withLock({ $0.local }) {
       if let part = media.parts.first(where: { $0.info.id == id }) { return (media, part) }
     }
     return nil
@@ -99,9 +99,9 @@ final class RoomModel: Sendable {
   /// Takes something that happened; returns what the application hears of it.
   ///
   /// It is called while the room's step is carried out, so nothing here calls the room.
-  func take(_ news: RoomNews) -> [RoomUpdate] {
+  func handle(_ news: RoomNews) -> [RoomUpdate] {
     switch news {
-    case .event(let event): return take(event)
+    case .event(let event): return handle(event)
     case .named(let id, let name):
       state.withLock { $0.names[id] = name }
       return []
@@ -131,7 +131,7 @@ final class RoomModel: Sendable {
     }
   }
 
-  private func take(_ event: RoomEvent) -> [RoomUpdate] {
+  private func handle(_ event: RoomEvent) -> [RoomUpdate] {
     switch event {
     case .connecting(let progress): return [.connecting(progress: Float(progress))]
     case .connected(let ids):
@@ -154,14 +154,14 @@ final class RoomModel: Sendable {
       }
       return gone.map { [.participantLeft($0)] } ?? []
     case .localMediaPublished(let id, let media):
-      guard let own = own(id) else { return [] }
+      guard let own = local(id) else { return [] }
       let isFirst = own.media.parts.allSatisfy { !$0.isPublished }
       own.part.setMedia(media)
       guard isFirst else { return [] }
       local.add(own.media)
       return [.localMediaPublished(own.media)]
     case .localMediaUnpublished(let id):
-      guard let own = own(id) else { return [] }
+      guard let own = local(id) else { return [] }
       own.part.setMedia(nil)
       guard own.media.parts.allSatisfy({ !$0.isPublished }) else { return [] }
       local.remove(own.media)
@@ -174,14 +174,14 @@ final class RoomModel: Sendable {
     case .remoteUnsubscribed(let media): return unsubscribe(media)
     case .audioOccupied(let media): return occupy(media, true)
     case .audioVacated(let media): return occupy(media, false)
-    default: return takeOther(event)
+    default: return handleOther(event)
     }
   }
 
-  private func takeOther(_ event: RoomEvent) -> [RoomUpdate] {
+  private func handleOther(_ event: RoomEvent) -> [RoomUpdate] {
     switch event {
     case .localMediaMuted(let id, let isMuted):
-      own(id)?.part.track.isEnabled = !isMuted
+      local(id)?.part.track.isEnabled = !isMuted
       return []
     case .talking(let id, let isTalking, _): return [.talking(participantID: id, isTalking)]
     case .message(let message):
@@ -194,7 +194,7 @@ final class RoomModel: Sendable {
     case .restartingICE(_, let attempt): return [.restartingICE(attempt: attempt)]
     case .receiversGrown(let size): return [.receiversGrown(size)]
     case .screenShare(let status):
-      share?.told(status)
+      share?.reported(status)
       return [.screenShare(status)]
     default: return []
     }
@@ -302,7 +302,7 @@ final class RoomModel: Sendable {
       connectTrack(MediaID(UInt32(audio.id)))
     case .connected where holdsPublished:
       // As the SDK of the service does: before anybody hears of it, who may set another mode then.
-      for media in state.withLock({ $0.own }) { media.audio?.roomIsThere() }
+      for media in state.withLock({ $0.local }) { media.audio?.roomIsThere() }
     case .disconnected: closeMicrophones()
     default: break
     }
@@ -365,5 +365,5 @@ extension LocalPart {
 
 extension RoomSnapshot {
   /// The own identifier; nil before the room is there.
-  var ownID: String? { participants.first { $0.isLocal }?.id }
+  var localID: String? { participants.first { $0.isLocal }?.id }
 }

@@ -64,7 +64,7 @@ final class ScreenShareHost: ScreenSharing {
     }
   }
 
-  func told(_ status: ExtensionStatus) { statuses.yield(status) }
+  func reported(_ status: ExtensionStatus) { statuses.yield(status) }
 
   private func report(_ report: ShareReport) {
     room.room?.machine.step(.share(report))
@@ -122,7 +122,7 @@ final class ScreenShareHost: ScreenSharing {
       channel.send(.refused)
       return channel.finish()
     }
-    for await message in channel.messages { await take(message) }
+    for await message in channel.messages { await handle(message) }
     let isSudden = state.withLock { state in
       // Of a process the end is awaited, which has a status.
       guard state.process == nil else { return false }
@@ -133,7 +133,7 @@ final class ScreenShareHost: ScreenSharing {
     await withdraw()
   }
 
-  private func take(_ message: ShareMessage) async {
+  private func handle(_ message: ShareMessage) async {
     switch message {
     case .hello: report(.connected)
     case .started(let width, let height):

@@ -4,5 +4,5 @@ import Room
 protocol ScreenSharing: Sendable {
   func carryOut(_ order: ShareOrder)
   /// The room has told a status.
-  func told(_ status: ExtensionStatus)
+  func reported(_ status: ExtensionStatus)
 }

@@ -28,7 +28,7 @@ struct WebSocketAssembler {
     self.messageMaximum = messageMaximum
   }
 
-  mutating func take(_ frame: WebSocketFrame) -> Outcome {
+  mutating func receive(_ frame: WebSocketFrame) -> Outcome {
     guard !frame.rsv1, !frame.rsv2, !frame.rsv3 else {
       return .violation(.protocolError, "a frame has bits of an extension that was not agreed on")
     }

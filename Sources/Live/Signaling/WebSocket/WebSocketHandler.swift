@@ -54,7 +54,7 @@ final class WebSocketHandler: ChannelDuplexHandler {
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     isQuiet = false
     if case .over = state { return }
-    switch assembler.take(unwrapInboundIn(data)) {
+    switch assembler.receive(unwrapInboundIn(data)) {
     case .nothing, .pong: break
     case .message(let message): if case .open = state { inbox.put(message) }
     case .ping(let data): answer(data, context)

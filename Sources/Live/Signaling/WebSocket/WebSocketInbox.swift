@@ -79,7 +79,7 @@ final class WebSocketInbox: Sendable {
     }
     let message = await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
-        let (isSettled, message, isRoomy) = take(number, continuation)
+        let (isSettled, message, isRoomy) = receive(number, continuation)
         if isRoomy { resume() }
         if isSettled { continuation.resume(returning: message) }
       }
@@ -91,7 +91,7 @@ final class WebSocketInbox: Sendable {
     return message
   }
 
-  private func take(_ number: Int, _ continuation: CheckedContinuation<SignalingFrame?, Never>)
+  private func receive(_ number: Int, _ continuation: CheckedContinuation<SignalingFrame?, Never>)
     -> (isSettled: Bool, message: SignalingFrame?, isRoomy: Bool)
   {
     state.withLock { state in

@@ -16,7 +16,7 @@ struct KeptAudioSettings: Sendable {
   private var settings: [AudioSessionCall] = []
 
   /// Keeps a call that was done.
-  mutating func keep(_ call: AudioSessionCall) {
+  mutating func store(_ call: AudioSessionCall) {
     switch call {
     case .lock: locks += 1
     case .unlock: locks = max(0, locks - 1)
@@ -36,7 +36,7 @@ struct KeptAudioSettings: Sendable {
     case .overridePort(let override):
       portOverride = override
       set(call)
-    case .applyMode(let mode, let options): keep(mode, options)
+    case .applyMode(let mode, let options): store(mode, options)
     case .setPreferredSampleRate, .setPreferredIOBuffer, .setPreferredChannels, .setIOType:
       set(call)
     default: break
@@ -44,12 +44,12 @@ struct KeptAudioSettings: Sendable {
   }
 
   /// Keeps a mode as the calls that it stands for.
-  private mutating func keep(_ mode: AudioMode, _ options: AudioSessionOptions) {
+  private mutating func store(_ mode: AudioMode, _ options: AudioSessionOptions) {
     for operation in mode.operations(options: options, current: category) {
       switch operation {
-      case .setCategory(let category, let options): keep(.setCategory(category, options: options))
-      case .setMode(let mode): keep(.setMode(mode))
-      case .overridePort(let override): keep(.overridePort(override))
+      case .setCategory(let category, let options): store(.setCategory(category, options: options))
+      case .setMode(let mode): store(.setMode(mode))
+      case .overridePort(let override): store(.overridePort(override))
       default: break
       }
     }

@@ -126,7 +126,7 @@ public final class RTCAudioDeviceModule: Sendable {
     machine.withLock { $0 }?() ?? SystemAudioDevice.make()
   }
 
-  func tell(_ event: RTCSpeechActivityEvent) {
+  func notify(_ event: RTCSpeechActivityEvent) {
     delegate?.audioDeviceModule(self, didReceiveSpeechActivityEvent: event)
   }
 }
@@ -166,7 +166,7 @@ final class AudioLines: Sendable {
   func begin(in session: Session) { module.begin(in: session) }
 
   /// Tells that somebody speaks into a disabled track, or no longer does.
-  func tell(isSpeaking: Bool) { module.tell(isSpeaking ? .started : .ended) }
+  func notify(isSpeaking: Bool) { module.notify(isSpeaking ? .started : .ended) }
 
   /// Sends what the device records; refused by the device or its user, the track is silent.
   func send(_ connection: PeerConnection, _ transceiver: UInt32) {

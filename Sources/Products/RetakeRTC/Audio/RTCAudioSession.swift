@@ -97,7 +97,7 @@ public final class RTCAudioSession: Sendable {
   private func follow(_ session: AudioSession) -> Task<Void, Never> {
     let events = session.events
     return Task { [weak self] in
-      for await event in events { self?.tell(event) }
+      for await event in events { self?.notify(event) }
     }
   }
 
@@ -117,7 +117,7 @@ public final class RTCAudioSession: Sendable {
     } catch {
       throw RTCAudioSessionError(error)
     }
-    if !isChosen { state.withLock { $0.kept.keep(call) } }
+    if !isChosen { state.withLock { $0.kept.store(call) } }
   }
 
   // MARK: The lock
@@ -340,13 +340,13 @@ public final class RTCAudioSession: Sendable {
     }
   }
 
-  private func tell(_ event: AudioSessionEvent) {
+  private func notify(_ event: AudioSessionEvent) {
     for entry in delegates.withLock({ $0 }) {
-      if let delegate = entry.value { tell(event, to: delegate) }
+      if let delegate = entry.value { notify(event, to: delegate) }
     }
   }
 
-  private func tell(_ event: AudioSessionEvent, to delegate: any RTCAudioSessionDelegate) {
+  private func notify(_ event: AudioSessionEvent, to delegate: any RTCAudioSessionDelegate) {
     switch event {
     case .didBeginInterruption: delegate.audioSessionDidBeginInterruption(self)
     case .didEndInterruption(let resumes):

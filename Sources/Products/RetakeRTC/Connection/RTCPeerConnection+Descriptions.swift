@@ -34,7 +34,7 @@ extension RTCPeerConnection {
   ) {
     let told = Handed(completionHandler)
     apply(.setLocalDescription(sdp.native)) { [connection] error in
-      if error == nil { connection.note(sdp.native, isInbound: false) }
+      if error == nil { connection.record(sdp.native, isInbound: false) }
       told.value(error)
     }
   }
@@ -47,7 +47,7 @@ extension RTCPeerConnection {
     apply(.setLocalDescription(nil)) { [connection, factory] error in
       guard error == nil else { return told.value(error) }
       connection.perform(.localDescription) { reply in
-        if case .description(let made) = reply { connection.note(made, isInbound: false) }
+        if case .description(let made) = reply { connection.record(made, isInbound: false) }
         factory.queue.async { told.value(nil) }
       }
     }
@@ -57,7 +57,7 @@ extension RTCPeerConnection {
   public func setRemoteDescription(
     _ sdp: RTCSessionDescription, completionHandler: @escaping ((any Error)?) -> Void
   ) {
-    connection.note(sdp.native, isInbound: true)
+    connection.record(sdp.native, isInbound: true)
     apply(.setRemoteDescription(sdp.native), completionHandler)
   }
 
@@ -65,13 +65,13 @@ extension RTCPeerConnection {
   public func add(
     _ candidate: RTCIceCandidate, completionHandler: @escaping ((any Error)?) -> Void
   ) {
-    connection.note(candidate, isInbound: true)
+    connection.record(candidate, isInbound: true)
     apply(.addICECandidate(candidate.native), completionHandler)
   }
 
   /// Adds a candidate of the peer; one that is refused is lost without a word.
   public func add(_ candidate: RTCIceCandidate) {
-    connection.note(candidate, isInbound: true)
+    connection.record(candidate, isInbound: true)
     _ = try? connection.performAndWait(.addICECandidate(candidate.native))
   }
 
@@ -181,17 +181,17 @@ extension RTCPeerConnection {
 // What an application signals is in the take without its doing: what it is given to send, and what
 // it hands in.
 extension PeerConnection {
-  fileprivate func note(_ description: SessionDescription, isInbound: Bool) {
+  fileprivate func record(_ description: SessionDescription, isInbound: Bool) {
     guard description.type != .rollback else { return }
-    note(description.type.rawValue, description.sdp, isInbound: isInbound)
+    record(description.type.rawValue, description.sdp, isInbound: isInbound)
   }
 
-  func note(_ candidate: RTCIceCandidate, isInbound: Bool) {
-    note("candidate", candidate.sdp, isInbound: isInbound)
+  func record(_ candidate: RTCIceCandidate, isInbound: Bool) {
+    record("candidate", candidate.sdp, isInbound: isInbound)
   }
 
-  private func note(_ type: String, _ message: String, isInbound: Bool) {
-    noteSignaling(
+  private func record(_ type: String, _ message: String, isInbound: Bool) {
+    recordSignaling(
       SignalingMessage(
         isInbound: isInbound, transport: "application", type: type, message: message))
   }

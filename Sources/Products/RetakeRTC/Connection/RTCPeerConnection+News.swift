@@ -8,7 +8,7 @@ import Wire
 // What the stack tells, turned into calls of the delegates.
 extension RTCPeerConnection {
   /// Takes news on the loop's thread and passes them on to the factory's queue, in order.
-  func hear(_ news: PeerConnectionNews) {
+  func receive(_ news: PeerConnectionNews) {
     // A channel must be known before its first message comes.
     switch news {
     case .event(.dataChannel(let channel)), .event(.dataChannelState(let channel, _)),
@@ -16,19 +16,19 @@ extension RTCPeerConnection {
       _ = rtcChannel(channel)
     default: break
     }
-    callBack { self.tell(news) }
+    callBack { self.notify(news) }
   }
 
-  private func tell(_ news: PeerConnectionNews) {
+  private func notify(_ news: PeerConnectionNews) {
     switch news {
     case .event(let event):
-      if !tellState(event), !tellMedia(event), let delegate { tell(event, to: delegate) }
+      if !notifyState(event), !notifyMedia(event), let delegate { notify(event, to: delegate) }
     case .message(let channel, let message): rtcChannel(channel).received(message)
     }
   }
 
   /// Tells of a state of the connection or a channel; false when the event is something else.
-  private func tellState(_ event: PeerConnectionEvent) -> Bool {
+  private func notifyState(_ event: PeerConnectionEvent) -> Bool {
     let delegate = delegate
     switch event {
     case .signalingState(let state):
@@ -45,14 +45,14 @@ extension RTCPeerConnection {
       rtcChannel(channel).changed()
       if channelState == .closed { state.withLock { $0.channels[channel.number] = nil } }
     case .bufferedAmountLow(let channel): rtcChannel(channel).drained()
-    case .mutedSpeech(_, let isSpeaking): factory.lines?.tell(isSpeaking: isSpeaking)
+    case .mutedSpeech(_, let isSpeaking): factory.lines?.notify(isSpeaking: isSpeaking)
     default: return false
     }
     return true
   }
 
   /// Tells of a received track or stream; false when the event is something else.
-  private func tellMedia(_ event: PeerConnectionEvent) -> Bool {
+  private func notifyMedia(_ event: PeerConnectionEvent) -> Bool {
     let delegate = delegate
     switch event {
     case .track(let info):
@@ -97,14 +97,14 @@ extension RTCPeerConnection {
     }
   }
 
-  private func tell(
+  private func notify(
     _ event: PeerConnectionEvent, to delegate: any RTCPeerConnectionDelegate
   ) {
     switch event {
     case .negotiationNeeded: delegate.peerConnectionShouldNegotiate(self)
     case .iceCandidate(let candidate?):
       let own = RTCIceCandidate(candidate)
-      connection.note(own, isInbound: false)
+      connection.record(own, isInbound: false)
       delegate.peerConnection(self, didGenerate: own)
     case .dataChannel(let channel):
       delegate.peerConnection(self, didOpen: rtcChannel(channel))

@@ -31,7 +31,7 @@ public final class RTCPeerConnection: Sendable {
     self.factory = factory
     state = Mutex(
       State(delegate: WeakDelegate { [weak delegate] in delegate }, values: configuration))
-    connection.listen { [weak self] news in self?.hear(news) }
+    connection.listen { [weak self] news in self?.receive(news) }
   }
 
   deinit {

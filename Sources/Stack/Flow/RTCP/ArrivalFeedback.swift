@@ -30,7 +30,7 @@ struct ArrivalFeedback {
   mutating func receive(fractionLost: UInt8) { bitrate.receive(fractionLost: fractionLost) }
 
   /// Returns feedback on the arrivals since the last call.
-  mutating func takeReports(senderSSRC: UInt32) -> [TransportFeedback] {
+  mutating func makeReports(senderSSRC: UInt32) -> [TransportFeedback] {
     log.report(senderSSRC: senderSSRC, mediaSSRC: newestSSRC)
   }
 

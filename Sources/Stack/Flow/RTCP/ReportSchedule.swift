@@ -24,7 +24,7 @@ struct ReportSchedule {
   }
 
   /// Returns whether a report is due, and clears the schedule if so.
-  mutating func takeDue(at now: Instant) -> Bool {
+  mutating func consumeDue(at now: Instant) -> Bool {
     guard let due, due <= now else { return false }
     self.due = nil
     hasReported = true

@@ -45,7 +45,7 @@ struct RoundTripMeter {
   }
 
   /// Stores a receiver's reference time until the next report answers it.
-  mutating func keep(_ ntpTime: UInt64, of ssrc: UInt32, arrival: Instant) {
+  mutating func recordReference(_ ntpTime: UInt64, of ssrc: UInt32, arrival: Instant) {
     references.removeAll { $0.ssrc == ssrc }
     if references.count == Self.referencesMaximum { references.removeFirst() }
     references.append(
@@ -54,7 +54,7 @@ struct RoundTripMeter {
   }
 
   /// Returns the answers to the stored reference times and clears them.
-  mutating func takeAnswers(at now: Instant) -> [ExtendedReport.DelayBlock] {
+  mutating func makeAnswers(at now: Instant) -> [ExtendedReport.DelayBlock] {
     defer { references.removeAll() }
     return references.map {
       ExtendedReport.DelayBlock(

@@ -100,7 +100,7 @@ struct ReceiveStream {
       counters.packetsDiscarded += 1
       return
     }
-    take(packet, sequence, payload: header.payload, at: now, into: &outbox)
+    process(packet, sequence, payload: header.payload, at: now, into: &outbox)
   }
 
   /// Handles a packet of the RTX SSRC.
@@ -117,7 +117,9 @@ struct ReceiveStream {
       counters.packetsDiscarded += 1
       return
     }
-    if take(packet, isRepaired: true, sequence, payload: original.payload, at: now, into: &outbox) {
+    if process(
+      packet, isRepaired: true, sequence, payload: original.payload, at: now, into: &outbox)
+    {
       counters.packetsRecovered += 1
     }
   }
@@ -127,7 +129,8 @@ struct ReceiveStream {
     _ packet: Packet, at now: Instant, into outbox: inout Outbox<MediaFlow.Output>
   ) {
     guard let sequence = reports.extended(packet.header.sequence) else { return }
-    take(packet, isRepaired: true, sequence, payload: packet.header.payload, at: now, into: &outbox)
+    process(
+      packet, isRepaired: true, sequence, payload: packet.header.payload, at: now, into: &outbox)
   }
 
   /// Counts an RTX packet whose payload is unusable.
@@ -184,7 +187,7 @@ struct ReceiveStream {
 
   /// Processes a packet; false for duplicates and late ones.
   @discardableResult
-  private mutating func take(
+  private mutating func process(
     _ packet: Packet, isRepaired: Bool = false, _ sequence: Int64, payload: Range<Int>,
     at now: Instant, into outbox: inout Outbox<MediaFlow.Output>
   ) -> Bool {
@@ -198,15 +201,15 @@ struct ReceiveStream {
       return false
     }
     switch kind {
-    case .audio: takeAudio(packet, sequence, payload: payload, into: &outbox)
+    case .audio: processAudio(packet, sequence, payload: payload, into: &outbox)
     case .video:
-      return takeFrame(
+      return processFrame(
         packet, isRepaired: isRepaired, sequence, payload: payload, at: now, into: &outbox)
     }
     return true
   }
 
-  private mutating func takeAudio(
+  private mutating func processAudio(
     _ packet: Packet, _ sequence: Int64, payload: Range<Int>,
     into outbox: inout Outbox<MediaFlow.Output>
   ) {
@@ -227,7 +230,7 @@ struct ReceiveStream {
 
   // MARK: - Video frames
 
-  private mutating func takeFrame(
+  private mutating func processFrame(
     _ packet: Packet, isRepaired: Bool, _ sequence: Int64, payload: Range<Int>, at now: Instant,
     into outbox: inout Outbox<MediaFlow.Output>
   ) -> Bool {
@@ -311,8 +314,8 @@ struct ReceiveStream {
   // MARK: - Reports
 
   /// The report blocks for the time since the last ones.
-  mutating func takeReportBlocks(at now: Instant) -> [ReportBlock] {
-    reports.takeBlocks(ssrc, rtxSSRC: rtxSSRC, at: now)
+  mutating func makeReportBlocks(at now: Instant) -> [ReportBlock] {
+    reports.makeBlocks(ssrc, rtxSSRC: rtxSSRC, at: now)
   }
 
   /// An extra report block on the media SSRC.

@@ -67,13 +67,13 @@ struct ReceiveStreams {
         else { continue }
         all[index].learn(rtxSSRC: rtx)
       } else {
-        if !all[index].hasEnded { tellEnd(index, into: &outbox) }
+        if !all[index].hasEnded { reportEnd(index, into: &outbox) }
         remove(index)
       }
     }
   }
 
-  private func tellEnd(_ index: Int, into outbox: inout Outbox<Output>) {
+  private func reportEnd(_ index: Int, into outbox: inout Outbox<Output>) {
     outbox.append(.streamEnded(mid: all[index].mid, ssrc: all[index].ssrc))
   }
 
@@ -148,7 +148,7 @@ struct ReceiveStreams {
     {
       let wasReplaced = all[index].isReplaced
       if !all[index].hasEnded {
-        tellEnd(index, into: &outbox)
+        reportEnd(index, into: &outbox)
         all[index].end()
       }
       all[index].replace()
@@ -182,7 +182,7 @@ struct ReceiveStreams {
     }) {
       let last = all[current].counters.lastPacketReceived ?? now
       guard now - last >= .seconds(1) else { return false }
-      tellEnd(current, into: &outbox)
+      reportEnd(current, into: &outbox)
       all[current].end()
       all[current].replace()
     }
@@ -269,15 +269,15 @@ struct ReceiveStreams {
   mutating func end(_ ssrcs: [UInt32], into outbox: inout Outbox<Output>) {
     for index in all.indices where !all[index].hasEnded && ssrcs.contains(all[index].ssrc) {
       all[index].end()
-      tellEnd(index, into: &outbox)
+      reportEnd(index, into: &outbox)
     }
   }
 
   /// The report blocks for the time since the last ones.
-  mutating func takeReportBlocks(at now: Instant) -> [ReportBlock] {
+  mutating func makeReportBlocks(at now: Instant) -> [ReportBlock] {
     var blocks: [ReportBlock] = []
     for index in all.indices where !all[index].hasEnded {
-      blocks += all[index].takeReportBlocks(at: now)
+      blocks += all[index].makeReportBlocks(at: now)
     }
     return blocks
   }

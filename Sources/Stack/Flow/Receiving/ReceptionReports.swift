@@ -43,11 +43,11 @@ struct ReceptionReports {
     guard media.isStarted else { return nil }
     var copy = self
     copy.hasNews = true
-    return copy.takeBlocks(ssrc, rtxSSRC: nil, at: now).first
+    return copy.makeBlocks(ssrc, rtxSSRC: nil, at: now).first
   }
 
   /// The report blocks for the time since the last ones.
-  mutating func takeBlocks(_ ssrc: UInt32, rtxSSRC: UInt32?, at now: Instant) -> [ReportBlock] {
+  mutating func makeBlocks(_ ssrc: UInt32, rtxSSRC: UInt32?, at now: Instant) -> [ReportBlock] {
     var blocks: [ReportBlock] = []
     if hasNews {
       var last: UInt32 = 0

@@ -3,7 +3,7 @@ import Wire
 /// Decides which of the peer's key frame requests reach the encoder.
 struct KeyframeDemands {
   /// The kind of a request.
-  enum Taking {
+  enum Verdict {
     /// A repetition in case the first was lost (RFC 5104 section 4.3.1.2).
     case repeated
     /// So soon after the last one that the same key frame serves both.
@@ -20,7 +20,7 @@ struct KeyframeDemands {
 
   /// Classifies a request: FIR has a number (RFC 5104 section 4.3.1), PLI has none (RFC 4585
   /// section 6.3.1).
-  mutating func take(_ number: UInt8?, at now: Instant) -> Taking {
+  mutating func classify(_ number: UInt8?, at now: Instant) -> Verdict {
     if let number {
       guard lastNumber != number else { return .repeated }
       lastNumber = number

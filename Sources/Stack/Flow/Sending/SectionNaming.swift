@@ -22,7 +22,7 @@ struct SectionNaming {
   var repairedStreamID: [UInt8]? { isRTXKnown ? nil : rid }
 
   /// Records that the peer reported on the stream or its RTX.
-  mutating func noteReport(isRTX: Bool) {
+  mutating func recordReport(isRTX: Bool) {
     if isRTX { isRTXKnown = true } else { isKnown = true }
   }
 

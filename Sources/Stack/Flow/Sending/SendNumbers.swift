@@ -26,13 +26,13 @@ struct SendNumbers {
   }
 
   /// Returns the next sequence number and advances it.
-  mutating func takeSequence() -> UInt16 {
+  mutating func nextSequence() -> UInt16 {
     defer { sequence &+= 1 }
     return sequence
   }
 
   /// Returns the next RTX sequence number and advances it.
-  mutating func takeRTXSequence() -> UInt16 {
+  mutating func nextRTXSequence() -> UInt16 {
     defer { rtxSequence &+= 1 }
     return rtxSequence
   }

@@ -46,7 +46,7 @@ struct SendStream {
     rid = source.rid
     agreement = SendAgreement(source, codec, section: section)
     naming.rename(rid: agreement.ridBytes)
-    tally.note(agreement)
+    tally.configure(agreement)
     isActive = true
   }
 
@@ -121,7 +121,7 @@ struct SendStream {
   mutating func loseFrames() { lostFrames = true }
 
   /// Returns whether frames were lost since the last call.
-  mutating func takeLoss() -> Bool {
+  mutating func consumeLoss() -> Bool {
     defer { lostFrames = false }
     return lostFrames
   }
@@ -132,7 +132,7 @@ struct SendStream {
   mutating func packet(
     for part: PayloadPart, transportSequence: UInt16, sendTime: UInt32, at now: Instant
   ) -> [UInt8] {
-    let sequence = numbers.takeSequence()
+    let sequence = numbers.nextSequence()
     var header = OutgoingHeader(
       payloadType: part.payloadType, sequence: sequence, timestamp: part.timestamp, ssrc: ssrc)
     header.marker = part.marker
@@ -168,7 +168,7 @@ struct SendStream {
       return (packet, true)
     }
     var header = OutgoingHeader(
-      payloadType: rtx.payloadType, sequence: numbers.takeRTXSequence(),
+      payloadType: rtx.payloadType, sequence: numbers.nextRTXSequence(),
       timestamp: part.timestamp, ssrc: rtx.ssrc)
     header.marker = part.marker
     header.mid = naming.rtxName
@@ -203,13 +203,13 @@ struct SendStream {
   // MARK: - Reports
 
   /// Returns the sender report without blocks; nil if nothing was sent since the last.
-  mutating func takeReport(_ wallClock: WallClock, at now: Instant) -> SenderReport? {
-    tally.takeReport(clockRate: agreement.codec.clockRate, wallClock, at: now)
+  mutating func makeReport(_ wallClock: WallClock, at now: Instant) -> SenderReport? {
+    tally.makeReport(clockRate: agreement.codec.clockRate, wallClock, at: now)
   }
 
   /// Handles the peer's report block on this stream or its RTX.
   mutating func receive(_ block: ReportBlock, roundTrip: Interval?, at arrival: Instant) {
-    naming.noteReport(isRTX: block.ssrc != ssrc)
+    naming.recordReport(isRTX: block.ssrc != ssrc)
     guard block.ssrc == ssrc else { return }
     tally.receive(
       block, first: numbers.first, clockRate: agreement.codec.clockRate, roundTrip: roundTrip,
@@ -220,8 +220,8 @@ struct SendStream {
   mutating func countNACK() { tally.countNACK() }
 
   /// Handles a key frame request; returns whether to pass it on.
-  mutating func takeDemand(_ number: UInt8?, at now: Instant) -> Bool {
-    let taking = demands.take(number, at: now)
+  mutating func acceptDemand(_ number: UInt8?, at now: Instant) -> Bool {
+    let taking = demands.classify(number, at: now)
     if taking != .repeated { tally.countKeyframeRequest(isFIR: number != nil) }
     return taking == .passedOn
   }

@@ -82,9 +82,9 @@ struct SendStreams {
   }
 
   /// Returns, once, the video streams that lack frames which later ones may depend on.
-  mutating func takeLosses() -> [StreamName] {
+  mutating func consumeLosses() -> [StreamName] {
     var names: [StreamName] = []
-    for index in all.indices where all[index].takeLoss() {
+    for index in all.indices where all[index].consumeLoss() {
       if all[index].isActive, all[index].kind == .video { names.append(all[index].name) }
     }
     return names
@@ -119,9 +119,9 @@ struct SendStreams {
   }
 
   /// Handles a key frame request; returns the stream whose encoder should be asked.
-  mutating func takeDemand(of ssrc: UInt32, number: UInt8?, at now: Instant) -> StreamName? {
+  mutating func acceptDemand(of ssrc: UInt32, number: UInt8?, at now: Instant) -> StreamName? {
     guard let index = all.firstIndex(where: { $0.ssrc == ssrc && $0.kind == .video }),
-      all[index].takeDemand(number, at: now)
+      all[index].acceptDemand(number, at: now)
     else { return nil }
     return all[index].name
   }
@@ -134,10 +134,10 @@ struct SendStreams {
   }
 
   /// Returns the reports of the streams that sent something since their last ones.
-  mutating func takeReports(_ wallClock: WallClock, at now: Instant) -> [SenderReport] {
+  mutating func makeReports(_ wallClock: WallClock, at now: Instant) -> [SenderReport] {
     var reports: [SenderReport] = []
     for index in all.indices where all[index].isActive {
-      if let report = all[index].takeReport(wallClock, at: now) { reports.append(report) }
+      if let report = all[index].makeReport(wallClock, at: now) { reports.append(report) }
     }
     return reports
   }

@@ -14,7 +14,7 @@ struct SendTally {
   init(_ counters: OutboundStreamCounters) { self.counters = counters }
 
   /// Records a renegotiation.
-  mutating func note(_ agreement: SendAgreement) {
+  mutating func configure(_ agreement: SendAgreement) {
     counters.rtxSSRC = agreement.rtxSSRC
     counters.codec = agreement.codec.name
     counters.payloadType = agreement.codec.payloadType
@@ -72,12 +72,12 @@ struct SendTally {
     _ block: ReportBlock, first: UInt16, clockRate: UInt32, roundTrip: Interval?,
     at arrival: Instant
   ) {
-    counters.remote.take(
+    counters.remote.apply(
       block, firstSequence: Int64(first), clockRate: clockRate, roundTrip: roundTrip, at: arrival)
   }
 
   /// Returns the sender report without blocks; nil if nothing was sent since the last.
-  mutating func takeReport(clockRate: UInt32, _ wallClock: WallClock, at now: Instant)
+  mutating func makeReport(clockRate: UInt32, _ wallClock: WallClock, at now: Instant)
     -> SenderReport?
   {
     guard hasNews, let lastFrame, mediaPackets > 0 else { return nil }

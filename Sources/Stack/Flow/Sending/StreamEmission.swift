@@ -138,7 +138,7 @@ package struct StreamEmission {
       let length = (arrival - report.at) - delay
       if length < StreamEmission.longestRoundTrip { roundTrip = max(length, .zero) }
     }
-    sent.remote.take(
+    sent.remote.apply(
       block, firstSequence: firstSequence ?? 0, clockRate: clockRate, roundTrip: roundTrip,
       at: arrival)
   }
@@ -172,7 +172,7 @@ package struct StreamEmission {
 
 extension RemoteInboundCounters? {
   /// Applies a report block; the first one starts the counters.
-  mutating func take(
+  mutating func apply(
     _ block: ReportBlock, firstSequence: Int64, clockRate: UInt32, roundTrip: Interval?,
     at arrival: Instant
   ) {

@@ -278,7 +278,7 @@ extension Checklist {
   }
 
   /// Ends all checks that did not succeed.
-  mutating func giveUp() {
+  mutating func abandon() {
     triggered = []
     let generation = generation
     fail { $0.generation == generation && $0.state != .succeeded }

@@ -41,7 +41,7 @@ struct Allocation {
   }
 
   /// Handles the address that the server gave; false when it is none.
-  mutating func take(_ address: SocketAddress?, lifetime: UInt32?, at now: Instant) -> Bool {
+  mutating func apply(_ address: SocketAddress?, lifetime: UInt32?, at now: Instant) -> Bool {
     guard let address, address.port != 0, !address.ip.isUnspecified else { return false }
     state = .allocated
     relayed = address
@@ -56,7 +56,7 @@ struct Allocation {
   }
 
   /// Whether it is to be prolonged now; that is not due again until it was.
-  mutating func takeDue(at now: Instant) -> Bool {
+  mutating func consumeDue(at now: Instant) -> Bool {
     guard let due = refreshAt, due <= now else { return false }
     refreshAt = nil
     return true

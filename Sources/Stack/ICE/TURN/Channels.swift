@@ -67,7 +67,7 @@ struct Channels {
   }
 
   /// Returns those that are to be prolonged now.
-  mutating func takeDue(at now: Instant) -> [UInt16] {
+  mutating func refreshDue(at now: Instant) -> [UInt16] {
     var due: [UInt16] = []
     for index in all.indices {
       guard let at = all[index].refreshAt, at <= now else { continue }

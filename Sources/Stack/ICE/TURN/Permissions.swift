@@ -90,7 +90,7 @@ struct Permissions {
 
   /// Returns those that are to be prolonged now, which are those in use; the others lapse, and are
   /// asked for again when needed.
-  mutating func takeDue(at now: Instant, hasChannel: (IPAddress) -> Bool) -> [IPAddress] {
+  mutating func refreshDue(at now: Instant, hasChannel: (IPAddress) -> Bool) -> [IPAddress] {
     let limit = now - TURNTiming.permissionRefresh
     all.removeAll { permission in
       guard let due = permission.refreshAt, due <= now else { return false }

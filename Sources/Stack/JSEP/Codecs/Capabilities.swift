@@ -10,7 +10,7 @@ package struct Capabilities: Hashable, Sendable {
   package private(set) var extensions: [ExtensionCapability]
   /// Whether a remote offer may turn a sender of one stream into one of several layers (W3C
   /// setRemoteDescription, proposedSendEncodings).
-  package private(set) var takesOfferedLayers: Bool
+  package private(set) var acceptsOfferedLayers: Bool
 
   /// The default for peers whose genesis names no codecs.
   package static let usual = Capabilities()
@@ -26,13 +26,13 @@ package struct Capabilities: Hashable, Sendable {
   ///   - extensions: the URIs in the order in which offers list them; nil for all.
   ///   - encoders: the codecs that are encoded among those passed through otherwise, by encoding
   ///     name.
-  ///   - takesOfferedLayers: whether offers decide on the layers of a simulcast.
+  ///   - acceptsOfferedLayers: whether offers decide on the layers of a simulcast.
   package init(
     codecs: [String]? = nil, extensions: [String]? = nil, encoders: [String] = [],
-    takesOfferedLayers: Bool = false
+    acceptsOfferedLayers: Bool = false
   ) {
     let encoders = encoders.map { CodecName(rawValue: $0) }
-    self.takesOfferedLayers = takesOfferedLayers
+    self.acceptsOfferedLayers = acceptsOfferedLayers
     self.codecs = Capabilities.codecs(named: codecs).flatMap { codec in
       codec.formats.map { CodecCapability(codec, $0, encoders: encoders) }
     }

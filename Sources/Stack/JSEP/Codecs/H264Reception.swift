@@ -102,7 +102,7 @@ package struct H264Reception: Hashable, Sendable {
   /// Whether a stream is within the limits.
   ///
   /// A higher level is, too, if the peer accepts frames of that size and rate.
-  package func takes(_ stream: H264Stream) -> Bool {
+  package func accepts(_ stream: H264Stream) -> Bool {
     guard let wanted = stream.level, wanted > level else { return true }
     guard let blocksMaximum, let blocksPerSecondMaximum else { return false }
     return stream.blocks <= blocksMaximum

@@ -44,8 +44,8 @@ package struct NegotiatedCodec: Hashable, Sendable {
   package var displayName: String { known?.spelling ?? name }
 
   /// The local fmtp value, which says what is accepted here; empty for none.
-  package var ownParameters: String {
-    known?.ownParameters(answering: parameters) ?? ""
+  package var localParameters: String {
+    known?.localParameters(answering: parameters) ?? ""
   }
 
   /// Whether frames pass through undecoded because there is no library for them.

@@ -54,7 +54,7 @@ public struct RTPCodec: Hashable, Sendable, Codable {
     self.init(
       mimeType: "\(kind.rawValue)/\(codec.displayName)", clockRate: codec.clockRate,
       channels: codec.channels,
-      sdpFmtpLine: codec.ownParameters.isEmpty ? nil : codec.ownParameters)
+      sdpFmtpLine: codec.localParameters.isEmpty ? nil : codec.localParameters)
   }
 
   /// What distinguishes the codec's formats; nil if the parameters are invalid.

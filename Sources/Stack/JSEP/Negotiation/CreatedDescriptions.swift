@@ -30,7 +30,7 @@ struct CreatedDescriptions {
   var blank: SDPDocument { SDPDocument(origin: Origin(sessionID: sessionID, sessionVersion: 0)) }
 
   /// Stores a description for being set, with a new version if it differs from the last.
-  mutating func keep(
+  mutating func store(
     _ made: SDPDocument, _ slots: [SectionSlot], _ bundling: Bundling, _ type: SDPType,
     _ transports: [LocalTransport]
   ) -> SessionDescription {

@@ -54,7 +54,7 @@ struct DescriptionTable {
   }
 
   /// Discards what is valid only during an exchange.
-  mutating func keep(remoteCandidate text: String, atMLine index: Int, of fragment: String) {
+  mutating func add(remoteCandidate text: String, atMLine index: Int, of fragment: String) {
     if pendingRemote?.hasFragment(fragment, atMLine: index) == true {
       pendingRemote?.description.append(attribute: text, toSection: index)
     }

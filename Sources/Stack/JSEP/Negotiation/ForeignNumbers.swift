@@ -1,7 +1,7 @@
 import SDP
 
 /// The numbers used in the peer's current description, whether supported here or not.
-struct ForeignNumbers {
+struct RemoteNumbers {
   private var payloadTypes: Set<String> = []
   /// The URI of each extension identifier; nil if it stands for several.
   private var uris: [UInt16: String?] = [:]

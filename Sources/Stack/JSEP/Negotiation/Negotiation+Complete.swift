@@ -5,7 +5,7 @@ extension Negotiation {
   /// Applies the result of an offer and its final answer.
   mutating func complete(offer: SDPDocument, answer: SDPDocument, peerAnswered: Bool) -> [Change] {
     endExchange()
-    wishes.noteAgreed(descriptions.localUsernameFragments)
+    wishes.recordAgreed(descriptions.localUsernameFragments)
     var sections: [NegotiatedSection] = []
     var data: NegotiatedData?
     var stopped: [Change] = []
@@ -28,7 +28,7 @@ extension Negotiation {
         if slot.kind == .application { wishes.dropData() }
         continue
       }
-      transceiverTable.change(place) { $0.noteCompleted() }
+      transceiverTable.change(place) { $0.recordCompletion() }
       if answered.port == 0 || offered.isRejected {
         let gone = transceiverTable.remove(place)
         tracks += gone.track
@@ -40,7 +40,7 @@ extension Negotiation {
       sections.append(section)
       numbers.learn(section)
       tracks += transceiverTable.change(place) {
-        if peerAnswered, section.direction.sends { $0.keepLayers(section.sentLayers) }
+        if peerAnswered, section.direction.sends { $0.restrictLayers(section.sentLayers) }
         if !peerAnswered { $0.settleOfferedLayers(section.sentLayers) }
         return $0.settle(section.direction, peerAnswered ? answered : nil)
       }

@@ -13,7 +13,7 @@ extension Negotiation {
     let plan = offerPlan
     var kinds: [SectionKind] = []
     var numbers = numbers
-    let foreign = ForeignNumbers(descriptions.currentRemote?.document)
+    let foreign = RemoteNumbers(descriptions.currentRemote?.document)
     var document = created.blank
     for slot in plan.slots {
       let transport = transports.of(slot)
@@ -50,7 +50,7 @@ extension Negotiation {
     let mids = document.sections.filter { !$0.isRejected }.compactMap(\.mid)
     let groups = [SectionGroup.bundle(mids)] + document.commonStreams.map(SectionGroup.lipSync)
     complete(&document, groups, allowsMixed: false)
-    return created.keep(document, plan.slots, plan.bundling, .offer, transports)
+    return created.store(document, plan.slots, plan.bundling, .offer, transports)
   }
 
   /// Creates an answer to the pending remote offer without changing the state (RFC 9429 section
@@ -103,7 +103,7 @@ extension Negotiation {
     }
     let groups = bundles.map(SectionGroup.bundle) + document.lipSync(answering: offer)
     complete(&document, groups, allowsMixed: offer.allowsMixedExtensions)
-    return created.keep(document, sectionTable.slots, bundling, .answer, transports)
+    return created.store(document, sectionTable.slots, bundling, .answer, transports)
   }
 
   private var offerPlan: OfferPlan {

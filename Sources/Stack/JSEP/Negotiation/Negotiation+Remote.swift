@@ -76,10 +76,10 @@ extension Negotiation {
         let sends = isAccepted && direction.sends && !transceiver.isStopping
         tracks += transceiverTable.change(place) {
           $0.associate(mid, index)
-          return $0.hear(section, sends: sends)
+          return $0.applyRemote(section, sends: sends)
         }
-        if capabilities.takesOfferedLayers, isAccepted, direction.receives {
-          transceiverTable.takeLayers(of: section, place)
+        if capabilities.acceptsOfferedLayers, isAccepted, direction.receives {
+          transceiverTable.applyLayers(of: section, place)
         }
       }
       slots.append(

@@ -51,7 +51,7 @@ package struct Negotiation {
     try check(direction)
     try check(streamIDs)
     if let trackID { try check(newTrack: trackID) }
-    if byAddTrack, let id = transceiverTable.take(track: trackID, kind, streamIDs) { return id }
+    if byAddTrack, let id = transceiverTable.assign(track: trackID, kind, streamIDs) { return id }
     let index = transceiverTable.make(
       kind, direction, streamIDs: streamIDs, trackID: trackID, rids: rids,
       by: byAddTrack
@@ -140,9 +140,8 @@ package struct Negotiation {
   /// - Parameters:
   ///   - text: the text after `a=`.
   ///   - fragment: the username fragment of the generation.
-  package mutating func keep(remoteCandidate text: String, atMLine index: Int, of fragment: String)
-  {
-    descriptions.keep(remoteCandidate: text, atMLine: index, of: fragment)
+  package mutating func add(remoteCandidate text: String, atMLine index: Int, of fragment: String) {
+    descriptions.add(remoteCandidate: text, atMLine: index, of: fragment)
   }
 
   /// Takes a candidate that the peer took back out of its descriptions.

@@ -18,7 +18,7 @@ struct OpenWishes {
   mutating func wantRestart(of fragments: [String]) { self.fragments = fragments }
 
   /// Records the credentials that an exchange left in use.
-  mutating func noteAgreed(_ present: [String]) {
+  mutating func recordAgreed(_ present: [String]) {
     if !fragments.contains(where: present.contains) { fragments = [] }
   }
 }

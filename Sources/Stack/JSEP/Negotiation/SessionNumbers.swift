@@ -40,7 +40,7 @@ struct SessionNumbers {
   /// Newly assigned numbers are stored, so that later sections of the same offer get the same ones.
   mutating func offer(
     kind: MediaKind, _ capabilities: Capabilities, agreed: NegotiatedSection?,
-    foreign: ForeignNumbers, hasLayers: Bool = false
+    foreign: RemoteNumbers, hasLayers: Bool = false
   ) -> SectionMedia {
     var codecs = capabilities.codecs(kind).compactMap { capability in
       codec(capability, agreed: agreed, foreign: foreign)
@@ -68,7 +68,7 @@ struct SessionNumbers {
   }
 
   private mutating func codec(
-    _ capability: CodecCapability, agreed: NegotiatedSection?, foreign: ForeignNumbers
+    _ capability: CodecCapability, agreed: NegotiatedSection?, foreign: RemoteNumbers
   ) -> NegotiatedCodec? {
     guard let format = capability.format else { return nil }
     let before = agreed?.codecs.first { $0.format == format }
@@ -93,7 +93,7 @@ struct SessionNumbers {
   }
 
   /// The preferred payload type, or the first unused dynamic one.
-  private func free(_ preferred: UInt8, _ foreign: ForeignNumbers, besides other: UInt8? = nil)
+  private func free(_ preferred: UInt8, _ foreign: RemoteNumbers, besides other: UInt8? = nil)
     -> UInt8
   {
     func isFree(_ number: UInt8) -> Bool {
@@ -108,7 +108,7 @@ struct SessionNumbers {
     return preferred
   }
 
-  private mutating func id(of capability: ExtensionCapability, foreign: ForeignNumbers) -> UInt8? {
+  private mutating func id(of capability: ExtensionCapability, foreign: RemoteNumbers) -> UInt8? {
     if let known = extensions.first(where: { $0.uri == capability.uri }) { return known.id }
     func isFree(_ id: UInt8) -> Bool {
       !extensions.contains { $0.id == id }

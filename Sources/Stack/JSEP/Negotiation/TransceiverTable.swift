@@ -46,7 +46,7 @@ struct TransceiverTable {
   // MARK: Changing
 
   /// Assigns a track to a transceiver whose sender never had one, if there is such a transceiver.
-  mutating func take(track id: String?, _ kind: MediaKind, _ streamIDs: [String]) -> UInt32? {
+  mutating func assign(track id: String?, _ kind: MediaKind, _ streamIDs: [String]) -> UInt32? {
     guard let index = all.firstIndex(where: { $0.isFree(for: kind) }) else { return nil }
     all[index].add(track: id, streamIDs)
     return all[index].id
@@ -131,10 +131,10 @@ struct TransceiverTable {
   }
 
   /// Makes a sender send the layers that a remote offer requests.
-  mutating func takeLayers(of section: SDPSection, _ index: Int) {
+  mutating func applyLayers(of section: SDPSection, _ index: Int) {
     let rids = section.wantedLayers
     guard rids.count > 1, all[index].mayTakeLayers else { return }
-    all[index].take(layers(rids, all[index].ssrc, all[index].rtxSSRC))
+    all[index].setLayers(layers(rids, all[index].ssrc, all[index].rtxSSRC))
   }
 
   /// Removes a transceiver whose section was rejected; returns the changes.

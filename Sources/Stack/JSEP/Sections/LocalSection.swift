@@ -74,7 +74,7 @@ struct LocalSection {
     for feedback in codec.feedback {
       section.append(RTCPFeedback(payloadType: type, feedback: feedback))
     }
-    let parameters = codec.ownParameters
+    let parameters = codec.localParameters
     if !parameters.isEmpty {
       section.append(FormatParameters(format: String(type), parameters: parameters))
     }

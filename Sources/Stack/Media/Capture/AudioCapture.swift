@@ -93,16 +93,16 @@ package struct AudioCapture: Machine {
     case .stop:
       isRunning = false
       cutter?.removeAll()
-      tell(mutedSpeech.end(), into: &outbox)
+      report(mutedSpeech.end(), into: &outbox)
     case .block(let block):
       guard isRunning, tone == nil else { return }
-      if !isEnabled { tell(mutedSpeech.hear(block, at: now), into: &outbox) }
+      if !isEnabled { report(mutedSpeech.observe(block, at: now), into: &outbox) }
       // Audio that arrives while the track is disabled is not heard later either.
       let blank = AudioBlock(blank: block.frameCount, channels: block.channels)
-      take(isEnabled ? block : blank, at: now, into: &outbox)
+      encodeBlocks(isEnabled ? block : blank, at: now, into: &outbox)
     case .enabled(let isEnabled):
       self.isEnabled = isEnabled
-      tell(mutedSpeech.end(), into: &outbox)
+      report(mutedSpeech.end(), into: &outbox)
     case .lossReported(let share):
       let percent = Int32(share) * 100 / 256
       guard percent != lossPercent else { return }
@@ -116,7 +116,7 @@ package struct AudioCapture: Machine {
     }
   }
 
-  private func tell(_ isSpeaking: Bool?, into outbox: inout Outbox<Output>) {
+  private func report(_ isSpeaking: Bool?, into outbox: inout Outbox<Output>) {
     if let isSpeaking { outbox.append(.mutedSpeech(isSpeaking: isSpeaking)) }
   }
 
@@ -170,7 +170,7 @@ package struct AudioCapture: Machine {
   ///
   /// The media time counts samples, since the application's clock may differ. Only after a pause it
   /// is set forward to the elapsed time.
-  private mutating func take(
+  private mutating func encodeBlocks(
     _ block: AudioBlock, at now: Instant, into outbox: inout Outbox<Output>
   ) {
     if lastInput.map({ now - $0 > AudioCapture.longestHiccup }) ?? true {

@@ -29,7 +29,7 @@ struct BlockCutter {
     if count == length, pendingCount == 0, block.channels == channels {
       return [keepsSamples ? block : AudioBlock(blank: length, channels: channels)]
     }
-    if keepsSamples { keep(block, count) }
+    if keepsSamples { store(block, count) }
     pendingCount += count
     var blocks: [AudioBlock] = []
     var start = 0
@@ -48,7 +48,7 @@ struct BlockCutter {
   }
 
   /// Appends a block's samples in the encoder's channels; a block without content is silence.
-  private mutating func keep(_ block: AudioBlock, _ count: Int) {
+  private mutating func store(_ block: AudioBlock, _ count: Int) {
     let stride = block.channels
     guard stride > 0, block.samples.count / stride >= count else {
       samples.append(contentsOf: repeatElement(0, count: count * channels))

@@ -91,7 +91,7 @@ struct CaptureEncoder {
       kind: .video, codec: codec, mediaTime: mediaTime, bytes: encoded.bytes,
       isKey: encoded.isKey, width: UInt16(clamping: videoFrame.width & mask),
       height: UInt16(clamping: videoFrame.height & mask))
-    if let step { frame.temporal = pattern?.take(step, isKey: encoded.isKey) }
+    if let step { frame.temporal = pattern?.record(step, isKey: encoded.isKey) }
     return (frame, encoded)
   }
 }

@@ -14,7 +14,7 @@ struct MutedSpeech {
 
   /// Handles a block from the microphone.
   /// - Returns: whether speech began or ended with it; nil if neither did.
-  mutating func hear(_ block: AudioBlock, at now: Instant) -> Bool? {
+  mutating func observe(_ block: AudioBlock, at now: Instant) -> Bool? {
     let loudness = Loudness(samples: block.samples, channels: block.channels)
     let level = AudioMeter.level(energy: loudness.energy, frameCount: block.frameCount)
     let hasPaused = lastVoice.map { now - $0 >= Self.pause } ?? true

@@ -36,7 +36,7 @@ package struct QualityLimitation: Hashable, Sendable {
 
   /// Records an encoded frame, and how many before it were dropped because the clock was late.
   /// - Parameter isNarrow: whether the target is far below what such video needs.
-  package mutating func note(
+  package mutating func record(
     quantiser: UInt8, of codec: CodecName = .vp8, late: Int, isNarrow: Bool = false,
     at now: Instant
   ) {
@@ -47,7 +47,7 @@ package struct QualityLimitation: Hashable, Sendable {
   }
 
   /// Records a frame that arrived encoded, and whether it was dropped to spare the path.
-  package mutating func note(isThinned: Bool, at now: Instant) {
+  package mutating func record(isThinned: Bool, at now: Instant) {
     if isThinned { thinnedFrames += 1 }
     judge(nil, at: now)
   }

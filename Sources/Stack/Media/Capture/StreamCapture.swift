@@ -40,11 +40,12 @@ package struct StreamCapture {
   /// Creates the frame to send, if any.
   /// - Parameter limit: the capacity of the path in bits per second; nil if it is not known to be
   ///   too low.
-  package mutating func take(_ stream: [UInt8], limit: UInt64? = nil, at now: Instant) -> Verdict {
+  package mutating func accept(_ stream: [UInt8], limit: UInt64? = nil, at now: Instant) -> Verdict
+  {
     let mediaTime = RTPClock.ticks(from: origin, to: now)
     let look = codec.codec?.look?(stream.span.bytes) ?? FrameLook()
     counters.frames &+= 1
-    counters.captureTimes.note(mediaTime)
+    counters.captureTimes.record(mediaTime)
     if let size = look.size { (counters.width, counters.height) = size }
     guard look.hasFrame, look.isKey || hasBegun else {
       counters.framesSkipped &+= 1

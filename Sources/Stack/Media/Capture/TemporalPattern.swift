@@ -37,7 +37,7 @@ package struct TemporalPattern: Hashable, Sendable {
   package func next(isKey: Bool) -> Step { isKey ? steps[0] : steps[place] }
 
   /// Records an encoded frame; returns its layer.
-  package mutating func take(_ step: Step, isKey: Bool) -> TemporalLayer {
+  package mutating func record(_ step: Step, isKey: Bool) -> TemporalLayer {
     // The pattern restarts with every key frame, including those the encoder decides on.
     place = isKey ? 1 : (place + 1) % steps.count
     if isKey { return TemporalLayer(id: 0, isSync: true, isReference: true) }

@@ -95,18 +95,18 @@ package struct VideoAdaptation: Hashable, Sendable {
     switch reason {
     case .bandwidth, .cpu:
       calmSeconds = 0
-      giveUp(preference, framesPerSecond)
+      reduce(preference, framesPerSecond)
     case .none, .other:
       calmSeconds += 1
       if calmSeconds >= VideoAdaptation.calmMinimum {
         calmSeconds = 0
-        takeBack()
+        restore()
       }
     }
     return limits != before
   }
 
-  private mutating func giveUp(_ preference: DegradationPreference, _ framesPerSecond: Int) {
+  private mutating func reduce(_ preference: DegradationPreference, _ framesPerSecond: Int) {
     switch preference {
     case .maintainFramerate: makeSmaller()
     case .maintainResolution: makeFewer(framesPerSecond)
@@ -131,7 +131,7 @@ package struct VideoAdaptation: Hashable, Sendable {
     limits.scaleDownBy = next
   }
 
-  private mutating func takeBack() {
+  private mutating func restore() {
     switch steps.popLast() {
     case .rate(let before): limits.framesPerSecond = before
     case .size(let before): limits.scaleDownBy = before

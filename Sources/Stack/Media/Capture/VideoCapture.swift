@@ -186,7 +186,7 @@ package struct VideoCapture: Machine {
     counters.frames &+= 1
     counters.width = videoFrame.width
     counters.height = videoFrame.height
-    counters.captureTimes.note(mediaTime)
+    counters.captureTimes.record(mediaTime)
     let sides = 1...LibraryVPXEncoder.largestSide
     guard sides.contains(videoFrame.width), sides.contains(videoFrame.height),
       lastMediaTime.map({ mediaTime - $0 >= VideoCapture.leastDistance }) ?? true,

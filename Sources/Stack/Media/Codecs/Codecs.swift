@@ -5,7 +5,7 @@ package import RTP
 /// A replay that skips the codecs substitutes one that reads the take.
 package protocol CodecFactory: AnyObject {
   /// Those provided by the application.
-  var ownCodecs: [OwnCodec] { get }
+  var applicationCodecs: [OwnCodec] { get }
   func audioEncoder(track: String, _ settings: OpusSettings) throws(CodecError) -> any AudioEncoding
   func audioDecoder(track: String, _ codec: CodecName, channels: Int) throws(CodecError)
     -> any AudioDecoding
@@ -16,7 +16,7 @@ package protocol CodecFactory: AnyObject {
 
 extension CodecFactory {
   /// None: all codecs are libraries'.
-  package var ownCodecs: [OwnCodec] { [] }
+  package var applicationCodecs: [OwnCodec] { [] }
 
   package func audioDecoder(track: String, channels: Int) throws(CodecError)
     -> any AudioDecoding

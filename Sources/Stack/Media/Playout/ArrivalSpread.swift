@@ -101,7 +101,7 @@ package struct ArrivalSpread {
       newestSequence = sequence
       newestTransit = transit
     }
-    note(transit, at: arrival)
+    record(transit, at: arrival)
     return .steady
   }
 
@@ -113,10 +113,10 @@ package struct ArrivalSpread {
     newestSequence = sequence
     newestTransit = 0
     slots = .init(repeating: Slot())
-    note(0, at: arrival)
+    record(0, at: arrival)
   }
 
-  private mutating func note(_ transit: Int64, at arrival: Instant) {
+  private mutating func record(_ transit: Int64, at arrival: Instant) {
     let number = arrival.nanoseconds / ArrivalSpread.slotNanoseconds
     let index = Int(number.magnitude % UInt64(ArrivalSpread.slotCount))
     if slots[index].number == number {

@@ -32,11 +32,11 @@ struct AudioDelay {
 
   /// The delay of this track without regard to others of its stream.
   @inline(__always)
-  var own: Interval { max(minimum, network) }
+  var independent: Interval { max(minimum, network) }
 
   /// The delay that is aimed at.
   @inline(__always)
-  var target: Interval { max(own, aligned) }
+  var target: Interval { max(independent, aligned) }
 
   /// When the sample of a media time should be played with the target delay.
   @inline(__always)
@@ -44,8 +44,8 @@ struct AudioDelay {
 
   /// When a sample would be played without regard to other tracks; nil before the first packet.
   /// - Parameter ticks: ticks of 48 kHz per tick of the RTP clock.
-  func ownPlayout(ofRTPTime time: UInt32, lasting ticks: Int64) -> Instant? {
-    timing.fastestArrival(ofRTPTime: time, lasting: ticks).map { $0 + own }
+  func independentPlayout(ofRTPTime time: UInt32, lasting ticks: Int64) -> Instant? {
+    timing.fastestArrival(ofRTPTime: time, lasting: ticks).map { $0 + independent }
   }
 
   mutating func align(to delay: Interval) { aligned = delay }
@@ -62,10 +62,10 @@ struct AudioDelay {
 
   mutating func tick() { ticksSinceAdjustment += 1 }
 
-  mutating func noteAdjustment() { ticksSinceAdjustment = 0 }
+  mutating func recordAdjustment() { ticksSinceAdjustment = 0 }
 
   /// Records the level of a block that is played.
-  mutating func note(level: UInt8) { isQuiet = level >= AudioDelay.quietLevel }
+  mutating func record(level: UInt8) { isQuiet = level >= AudioDelay.quietLevel }
 
   /// Whether a concealed block is as good as silent.
   func isSilent(level: UInt8) -> Bool { isQuiet || level >= AudioDelay.quietLevel }

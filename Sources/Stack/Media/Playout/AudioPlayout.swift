@@ -65,11 +65,11 @@ package struct AudioPlayout: Machine {
 
   /// The delay of this track without regard to others of its stream.
   @inline(__always)
-  package var ownDelay: Interval { delay.own }
+  package var independentDelay: Interval { delay.independent }
 
   /// When a sample would be played without regard to other tracks; nil before the first packet.
-  package func ownPlayout(ofRTPTime time: UInt32) -> Instant? {
-    delay.ownPlayout(ofRTPTime: time, lasting: ticks)
+  package func independentPlayout(ofRTPTime time: UInt32) -> Instant? {
+    delay.independentPlayout(ofRTPTime: time, lasting: ticks)
   }
 
   /// Sets the minimum delay for audio to stay in sync with the stream's video.
@@ -85,7 +85,7 @@ package struct AudioPlayout: Machine {
     _ input: Input, at now: Instant, into outbox: inout Outbox<Output>
   ) {
     switch input {
-    case .frame(let frame): take(frame, at: now)
+    case .frame(let frame): enqueue(frame, at: now)
     case .deadline:
       for _ in 0..<AudioPlayout.mostLateTicks {
         guard let nextTick, nextTick <= now else { return }
@@ -97,7 +97,7 @@ package struct AudioPlayout: Machine {
   }
 
   /// Buffers a packet and wakes a silent track.
-  private mutating func take(_ frame: ReceivedFrame, at now: Instant) {
+  private mutating func enqueue(_ frame: ReceivedFrame, at now: Instant) {
     guard let packet = AudioPacket(frame) else {
       counters.packetsMalformed &+= 1
       return
@@ -151,7 +151,7 @@ package struct AudioPlayout: Machine {
     guard let first = buffer.first else { return }
     place.move(to: first.frame.extendedTime)
     nextTick = max(now, delay.dueTime(of: place.playhead))
-    delay.noteAdjustment()
+    delay.recordAdjustment()
   }
 
   private func interval(_ samples: Int) -> Interval {
@@ -175,13 +175,13 @@ package struct AudioPlayout: Machine {
     let excess = due - delay.dueTime(of: place.playhead)
     let last = interval(place.lastDuration)
     if place.hasPlayed, delay.shouldInsert(excess, block: last) {
-      delay.noteAdjustment()
+      delay.recordAdjustment()
       conceal(place.lastDuration, isInsertion: true, into: &outbox)
       nextTick = due + last
     } else if place.hasPlayed, buffer.firstIsFollowed,
       delay.shouldRemove(excess, block: interval(head.packet.duration))
     {
-      delay.noteAdjustment()
+      delay.recordAdjustment()
       remove(head)
       guard let next = buffer.first else { return }
       play(next, due: due, at: now, into: &outbox)
@@ -196,7 +196,7 @@ package struct AudioPlayout: Machine {
       due - delay.dueTime(of: head.frame.extendedTime) > AudioPlayout.mostExcess
     {
       remove(head)
-      delay.noteAdjustment()
+      delay.recordAdjustment()
     }
   }
 
@@ -262,7 +262,7 @@ package struct AudioPlayout: Machine {
     counters.countEmitted(
       samples: decoded.block.frameCount, delay: now - entry.frame.firstArrival,
       target: delay.target, minimum: delay.network)
-    delay.note(
+    delay.record(
       level: AudioMeter.level(energy: decoded.energy, frameCount: decoded.block.frameCount))
     put(.packet, entry.frame, decoded, into: &outbox)
   }

@@ -34,11 +34,11 @@ struct VideoDelay {
 
   /// The delay of this track without regard to others of its stream.
   @inline(__always)
-  var own: Interval { max(minimum, network) }
+  var independent: Interval { max(minimum, network) }
 
   /// The delay that is aimed at.
   @inline(__always)
-  var target: Interval { max(own, aligned) }
+  var target: Interval { max(independent, aligned) }
 
   /// The upper limit of the delay, whatever the arrivals.
   @inline(__always)
@@ -51,8 +51,8 @@ struct VideoDelay {
   }
 
   /// When a frame would be shown without regard to other tracks; nil before the first frame.
-  func ownPlayout(ofRTPTime time: UInt32) -> Instant? {
-    timing.fastestArrival(ofRTPTime: time).map { $0 + own }
+  func independentPlayout(ofRTPTime time: UInt32) -> Instant? {
+    timing.fastestArrival(ofRTPTime: time).map { $0 + independent }
   }
 
   mutating func align(to delay: Interval) { aligned = delay }

@@ -62,15 +62,15 @@ package struct VideoPlayout: Machine {
 
   /// The delay of this track without regard to others of its stream.
   @inline(__always)
-  package var ownDelay: Interval { delay.own }
+  package var independentDelay: Interval { delay.independent }
 
   /// The delay that is aimed at.
   @inline(__always)
   package var targetDelay: Interval { delay.target }
 
   /// When a frame would be shown without regard to other tracks; nil before the first frame.
-  package func ownPlayout(ofRTPTime time: UInt32) -> Instant? {
-    delay.ownPlayout(ofRTPTime: time)
+  package func independentPlayout(ofRTPTime time: UInt32) -> Instant? {
+    delay.independentPlayout(ofRTPTime: time)
   }
 
   /// Sets the minimum delay for video to stay in sync with the stream's audio.
@@ -82,7 +82,7 @@ package struct VideoPlayout: Machine {
   package mutating func step(
     _ input: Input, at now: Instant, into outbox: inout Outbox<Output>
   ) {
-    if case .frame(let frame) = input { take(frame, at: now, into: &outbox) }
+    if case .frame(let frame) = input { enqueue(frame, at: now, into: &outbox) }
     while let first = frames.first, delay.dueTime(of: first) <= now || frames.isOverfull {
       showFirst(at: now, into: &outbox)
     }
@@ -94,7 +94,7 @@ package struct VideoPlayout: Machine {
     if let first = frames.first { deadline = delay.dueTime(of: first) } else { deadline = nil }
   }
 
-  private mutating func take(
+  private mutating func enqueue(
     _ frame: ReceivedFrame, at now: Instant, into outbox: inout Outbox<Output>
   ) {
     counters.countReceived(frame)

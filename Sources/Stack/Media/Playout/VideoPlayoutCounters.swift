@@ -80,7 +80,7 @@ package struct VideoPlayoutCounters: Hashable, Sendable {
 
   /// Counts a frame that is shown, decoded or not.
   mutating func countShown(at now: Instant) {
-    rate.note(now.nanoseconds)
+    rate.record(now.nanoseconds)
     if let lastShown { countGap(now - lastShown) }
     lastShown = now
   }

@@ -40,7 +40,8 @@ package struct AudioSlots: Sendable {
   }
 
   /// Records a participant's level; returns the slots that change hands.
-  package mutating func hear(_ level: AudioLevel, of participant: Int, at now: Instant) -> [Change]
+  package mutating func observe(_ level: AudioLevel, of participant: Int, at now: Instant)
+    -> [Change]
   {
     let speaks = level >= AudioSlots.gate
     if let index = slots.firstIndex(where: { $0.participant == participant }) {

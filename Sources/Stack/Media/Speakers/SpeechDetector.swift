@@ -31,7 +31,7 @@ package struct SpeechDetector: Sendable {
     var blocks = 0
     var decibels = 0
     /// Until when it was reported; nil while it may still be a click.
-    var told: Instant?
+    var reported: Instant?
 
     func speech(_ phase: Speech.Phase) -> Speech {
       Speech(
@@ -56,13 +56,14 @@ package struct SpeechDetector: Sendable {
 
   /// Handles the level of a participant's next block; returns the speech that ended, then one that
   /// begins or continues.
-  package mutating func hear(_ level: AudioLevel, of participant: Int, at now: Instant) -> [Speech]
+  package mutating func observe(_ level: AudioLevel, of participant: Int, at now: Instant)
+    -> [Speech]
   {
     var told: [Speech] = []
     spurts.removeAll { spurt in
       let last = spurt.to - SpeechDetector.block
       guard now - last > SpeechDetector.longestPause else { return false }
-      if spurt.told != nil { told.append(spurt.speech(.ended)) }
+      if spurt.reported != nil { told.append(spurt.speech(.ended)) }
       return true
     }
     guard level >= SpeechDetector.gate else { return told }
@@ -75,14 +76,14 @@ package struct SpeechDetector: Sendable {
     spurts[index].blocks += 1
     spurts[index].decibels += level.dbov
     let spurt = spurts[index]
-    if let before = spurt.told {
+    if let before = spurt.reported {
       guard spurt.to - before >= SpeechDetector.rhythm else { return told }
       told.append(spurt.speech(.lasts))
     } else {
       guard spurt.to - spurt.from >= SpeechDetector.shortestSpeech else { return told }
       told.append(spurt.speech(.began))
     }
-    spurts[index].told = spurt.to
+    spurts[index].reported = spurt.to
     return told
   }
 
@@ -92,6 +93,6 @@ package struct SpeechDetector: Sendable {
       return nil
     }
     let spurt = spurts.remove(at: index)
-    return spurt.told == nil ? nil : spurt.speech(.ended)
+    return spurt.reported == nil ? nil : spurt.speech(.ended)
   }
 }

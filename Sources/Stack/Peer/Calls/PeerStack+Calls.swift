@@ -51,7 +51,7 @@ extension PeerStack {
     case .getParameters(let id): return .parameters(try parameters(of: id))
     case .setParameters(let id, let parameters): try setParameters(parameters, of: id)
     case .setContentHint(let id, let hint): try setContentHint(hint, of: id)
-    case .noteCapture(let id, let note): try noteCapture(note, of: id)
+    case .noteCapture(let id, let note): try recordCapture(note, of: id)
     case .addStream(let stream): return .streams(try addStream(stream))
     case .removeStream(let id): try removeStream(id)
     case .streams: return .streams(streams())
@@ -81,9 +81,9 @@ extension PeerStack {
       return .stats(try stats(codecTimes: times ?? []).report(of: selector))
     case .sources(let id): return .sources(try sources(of: id))
     case .observeLoudest(let settings): speakers.observeLoudest(settings)
-    case .limitAudioSlots(let count): for event in speakers.limitSlots(count) { tell(event) }
+    case .limitAudioSlots(let count): for event in speakers.limitSlots(count) { emit(event) }
     case .exemptFromAudioSlots(let transceiver, let isExempt):
-      for event in speakers.exempt(transceiver, isExempt) { tell(event) }
+      for event in speakers.exempt(transceiver, isExempt) { emit(event) }
     case .close: close()
     }
     return .done
@@ -136,7 +136,7 @@ extension PeerStack {
     updateCaptures()
   }
 
-  private func noteCapture(_ note: CaptureNote, of id: UInt32) throws(PeerError) {
+  private func recordCapture(_ note: CaptureNote, of id: UInt32) throws(PeerError) {
     tracks.senders.setScreencast(note.isScreencast, of: id, try info(id).kind)
     updateCaptures()
   }
@@ -200,9 +200,9 @@ extension PeerStack {
     driveAll(.close)
     life.close()
     apply(negotiation.close())
-    tell(states.move(to: SignalingState.closed))
+    emit(states.move(to: SignalingState.closed))
     for bundle in bundles.all { follow(.closed, of: bundle) }
-    tell(states.move(to: ICEConnectionState.closed))
+    emit(states.move(to: ICEConnectionState.closed))
     endPlayouts(besides: [])
     for id in tracks.receivers.live { endReceiving(id, .closed) }
   }

@@ -42,7 +42,7 @@ extension PeerStack {
       bundle.isOfPresentGeneration(candidate)
     else { return }
     if let fragment = bundle.transport.remoteUsernameFragment {
-      negotiation.keep(remoteCandidate: text, atMLine: index, of: fragment)
+      negotiation.add(remoteCandidate: text, atMLine: index, of: fragment)
     }
     drive(bundle, .remoteCandidate(text, parsed))
   }

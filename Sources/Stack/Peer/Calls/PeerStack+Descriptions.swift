@@ -68,7 +68,7 @@ extension PeerStack {
       guard bundle.transport.remoteUsernameFragment == nil else { continue }
       drive(
         bundle,
-        .remote(negotiation.remoteTransport(bundle.number), answersOwnOffer: wasOfferer))
+        .remote(negotiation.remoteTransport(bundle.number), answersLocalOffer: wasOfferer))
     }
   }
 
@@ -77,7 +77,7 @@ extension PeerStack {
     followLayers()
     for change in changes {
       switch change {
-      case .signalingState(_, let to): tell(states.move(to: to))
+      case .signalingState(_, let to): emit(states.move(to: to))
       case .localDescriptionSet:
         for number in negotiation.transportNumbers {
           if let bundle = bundles[number] { drive(bundle, .gather) }
@@ -86,22 +86,22 @@ extension PeerStack {
         guard let bundle = bundles[number] else { break }
         drive(
           bundle,
-          .remote(negotiation.remoteTransport(number), answersOwnOffer: isAnswerToOwnOffer))
+          .remote(negotiation.remoteTransport(number), answersLocalOffer: isAnswerToOwnOffer))
       case .sectionsAgreed: applySections()
       case .trackAdded(let id, _):
-        if let info = try? info(id) { tell(.track(info)) }
+        if let info = try? info(id) { emit(.track(info)) }
         beginReceiving(id)
       case .trackRemoved(let id):
-        tell(.trackEnded(transceiver: id))
-        noteMuted(true, of: id, .removed)
+        emit(.trackEnded(transceiver: id))
+        recordMuted(true, of: id, .removed)
       case .transceiverAdded: break
       case .transceiverStopped(let id):
-        tell(.trackEnded(transceiver: id))
+        emit(.trackEnded(transceiver: id))
         stopCapture(of: id)
         endReceiving(id, .stopped)
       }
     }
-    tellStreams()
+    reportStreams()
     closeUnusedBundles()
   }
 }

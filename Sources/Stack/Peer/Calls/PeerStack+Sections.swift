@@ -9,7 +9,7 @@ extension PeerStack {
     settleLayers()
     configureFlows()
     let changed = tracks.announce(negotiation.sections, of: negotiation.transceivers)
-    for record in changed { tell(.trackNegotiated(record)) }
+    for record in changed { emit(.trackNegotiated(record)) }
     endPlayouts(besides: negotiation.sections)
     settleData()
     updateCaptures()
@@ -34,12 +34,12 @@ extension PeerStack {
   private func settleLayers() {
     for transceiver in negotiation.transceivers where !transceiver.layers.isEmpty {
       let rids = transceiver.layers.map(\.rid)
-      tracks.senders.keepLayers(rids, of: transceiver.id)
+      tracks.senders.restrictLayers(rids, of: transceiver.id)
       for index in tracks.sendingIndices(of: transceiver.id) {
         guard let rid = tracks.sending[index].rid, !rids.contains(rid) else { continue }
         drive(sending: index, .stop)
       }
-      tracks.keepLayers(rids, of: transceiver.id)
+      tracks.restrictLayers(rids, of: transceiver.id)
     }
   }
 
@@ -100,6 +100,6 @@ extension FlowSection.Codec {
     self.init(
       payloadType: codec.payloadType, name: CodecName(rawValue: codec.name),
       clockRate: codec.clockRate, rtxPayloadType: codec.rtxPayloadType, feedback: codec.feedback,
-      fragments: codec.format?.takesFragments ?? true)
+      fragments: codec.format?.acceptsFragments ?? true)
   }
 }

@@ -69,21 +69,21 @@ extension PeerStack {
   }
 
   /// Reports which of the peer's streams began or ended since the last time.
-  func tellStreams() {
+  func reportStreams() {
     guard !life.isClosed else { return }
-    for event in remoteStreams.follow(streams().remote) { tell(event) }
+    for event in remoteStreams.follow(streams().remote) { emit(event) }
   }
 }
 
 /// The peer's streams as last reported.
 struct RemoteStreams {
-  private var told: [MediaStreamInfo] = []
+  private var reported: [MediaStreamInfo] = []
 
   /// Compares the current streams with the last ones; returns which began and which ended.
   mutating func follow(_ streams: [MediaStreamInfo]) -> [PeerEvent] {
-    defer { told = streams }
-    let added = streams.filter { stream in !told.contains { $0.id == stream.id } }
-    let removed = told.filter { stream in !streams.contains { $0.id == stream.id } }
+    defer { reported = streams }
+    let added = streams.filter { stream in !reported.contains { $0.id == stream.id } }
+    let removed = reported.filter { stream in !streams.contains { $0.id == stream.id } }
     return added.map { .streamAdded($0) } + removed.map { .streamRemoved(id: $0.id) }
   }
 }

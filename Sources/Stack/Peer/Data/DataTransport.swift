@@ -116,7 +116,7 @@ struct DataTransport: Machine {
 
   private mutating func open(_ channel: Channel) {
     channels.append(channel)
-    tell(channel, .connecting, DataChannelCounters())
+    report(channel, .connecting, DataChannelCounters())
     drive(.open(channel.options))
   }
 
@@ -216,9 +216,9 @@ struct DataTransport: Machine {
     case .channelAnnounced(let number):
       let options = association.options(of: number) ?? DataChannelInit()
       channels.append(Channel(number: number, isRemote: true, options: options))
-    case .channelOpened(let number): noteOpened(number)
-    case .channelClosing(let number): tell(number, .closing)
-    case .channelClosed(let number, let counters): noteClosed(number, counters)
+    case .channelOpened(let number): recordOpened(number)
+    case .channelClosing(let number): report(number, .closing)
+    case .channelClosed(let number, let counters): recordClosed(number, counters)
     case .channelFailure(let number, let reason):
       outbox.append(.event(.dataChannelError(channel: number.rawValue, reason)))
     case .message(let number, let isBinary, let bytes):
@@ -236,28 +236,28 @@ struct DataTransport: Machine {
     channels.firstIndex { $0.number == number }
   }
 
-  private mutating func noteOpened(_ number: DataChannelNumber) {
+  private mutating func recordOpened(_ number: DataChannelNumber) {
     guard let index = index(of: number) else { return }
     channels[index].wasOpen = true
     opened += 1
-    tell(number, .open)
+    report(number, .open)
   }
 
-  private mutating func noteClosed(_ number: DataChannelNumber, _ counters: DataChannelCounters) {
+  private mutating func recordClosed(_ number: DataChannelNumber, _ counters: DataChannelCounters) {
     guard let index = index(of: number) else { return }
     let channel = channels.remove(at: index)
     if channel.wasOpen { closed += 1 }
-    tell(channel, .closed, counters)
+    report(channel, .closed, counters)
   }
 
-  private mutating func tell(_ number: DataChannelNumber, _ state: DataChannelState) {
+  private mutating func report(_ number: DataChannelNumber, _ state: DataChannelState) {
     guard let index = index(of: number) else { return }
     // The stream is known by now; once the channel is closed, the association has forgotten it.
     if let options = association.options(of: number) { channels[index].options = options }
-    tell(channels[index], state, association.counters(of: number) ?? DataChannelCounters())
+    report(channels[index], state, association.counters(of: number) ?? DataChannelCounters())
   }
 
-  private mutating func tell(
+  private mutating func report(
     _ channel: Channel, _ state: DataChannelState, _ counters: DataChannelCounters
   ) {
     outbox.append(

@@ -44,8 +44,8 @@ extension PeerStack {
     switch consume output {
     case .packet(let bytes, let transport):
       if let bundle = bundles[transport] { drive(bundle, .data(bytes, codePoint: dataMark)) }
-    case .state(let state): tell(states.move(to: state))
-    case .event(let event): tell(event)
+    case .state(let state): emit(states.move(to: state))
+    case .event(let event): emit(event)
     case .reply(let call, let reply): emit(.reply(id: call, reply))
     case .refused(let reason): refuse(layer: "sctp", reason)
     }

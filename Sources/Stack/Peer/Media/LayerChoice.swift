@@ -29,7 +29,7 @@ struct LayerChoice {
   }
 
   /// Decides about a frame; one that is not of a simulcast is always shown.
-  mutating func take(_ frame: ReceivedFrame) -> Fate {
+  mutating func decide(_ frame: ReceivedFrame) -> Fate {
     guard frame.rid != nil else { return .shown }
     let place = shown.firstIndex { $0.mid == frame.mid }
     if let place, shown[place].ssrc == frame.ssrc {
@@ -50,7 +50,7 @@ struct LayerChoice {
   }
 
   /// Forgets sections that are no longer received.
-  mutating func keep(_ mids: [String]) { shown.removeAll { !mids.contains($0.mid) } }
+  mutating func retain(_ mids: [String]) { shown.removeAll { !mids.contains($0.mid) } }
 }
 
 extension ReceivedFrame {

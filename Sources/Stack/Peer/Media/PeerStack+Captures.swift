@@ -76,7 +76,7 @@ extension PeerStack {
       encoding: encoding,
       videoBitrate: bundle.videoBitrate ?? genesis.configuration.videoBitrateStart)
     start.isEncoded = section.sentCodec?.isEncoded ?? false
-    if start.isEncoded, section.sentCodec?.format?.takesFragments == false {
+    if start.isEncoded, section.sentCodec?.format?.acceptsFragments == false {
       start.unitLimit = PeerStack.unitLimit
     }
     guard let rid = track.rid, let transceiver else { return start }

@@ -30,17 +30,17 @@ extension PeerStack {
         drive(sending: index, .lossReported(share))
       }
     case .rtcpBlock(let record):
-      tell(.rtcp(record))
-      bundle.note(isGoodbye: record.isInbound && record.type == "bye", at: now)
+      emit(.rtcp(record))
+      bundle.record(isGoodbye: record.isInbound && record.type == "bye", at: now)
       // A sender report maps capture times to the sender's clock.
       if record.isInbound, record.type == "sr" { alignPlayouts() }
     case .streamBegan: break
     case .streamEnded(let mid, _):
       // Otherwise the stream is replaced, or its end is reported as the track's.
-      guard bundle.saidGoodbye(at: now),
+      guard bundle.hasLeft(at: now),
         let section = sections.first(where: { $0.mid == mid })
       else { break }
-      noteMuted(true, of: section.transceiverID, .goodbye)
+      recordMuted(true, of: section.transceiverID, .goodbye)
     }
   }
 
@@ -61,13 +61,13 @@ extension PeerStack {
     // Accessed in place, because a section is large to copy.
     let sections = self.sections
     guard let place = sections.firstIndex(where: { $0.mid == frame.mid }) else { return }
-    switch tracks.layers.take(frame) {
+    switch tracks.layers.decide(frame) {
     case .shown: break
     case .passedOver: return
     case .needsKey: return drive(bundles.carrying(frame.mid), .requestKeyframe(mid: frame.mid))
     }
     let index = tracks.receivingIndex(of: sections[place])
-    noteMuted(false, of: sections[place].transceiverID, .media)
+    recordMuted(false, of: sections[place].transceiverID, .media)
     drive(receiving: index, .frame(frame))
   }
 
@@ -81,23 +81,23 @@ extension PeerStack {
     while let output = outputs.next() {
       switch output {
       case .audio(let block, let level, let record):
-        tell(.frame(record))
-        hear(record, level: level)
+        emit(.frame(record))
+        observe(record, level: level)
         // Sending decoded media on makes this side a mixer (RFC 3550 section 7.1).
         echo(
           .media(.audio(block), from: [Contributor(source: record.ssrc, level: level)]),
           of: transceiver)
       case .videoFrame(let videoFrame, let frame, let record):
-        tell(.frame(record))
+        emit(.frame(record))
         // It is not encoded again, but sent as received.
         echo(
           frame.codec.isPassedThrough ? .passOn(frame) : .media(.videoFrame(videoFrame), from: []),
           of: transceiver)
       case .undecodable(let record):
-        tell(.frame(record))
+        emit(.frame(record))
         drive(bundles.carrying(mid), .requestKeyframe(mid: mid))
       case .passed(let frame, let record):
-        tell(.frame(record))
+        emit(.frame(record))
         echo(.passOn(frame), of: transceiver)
       }
     }
@@ -145,11 +145,11 @@ extension PeerStack {
     while let output = outputs.next() {
       switch output {
       case .frame(let frame, let mid, let record):
-        tell(.frame(record))
+        emit(.frame(record))
         if frame.kind == .audio {
           let level = AudioMeter.level(
             energy: record.energy, frameCount: AudioBlock.sampleRate / 50)
-          hear(record, level: record.audioLevel ?? level)
+          observe(record, level: record.audioLevel ?? level)
         }
         let rid = tracks.sending[index].stream.rid
         if rid != nil, frame.isKey { beganLayer = mid }

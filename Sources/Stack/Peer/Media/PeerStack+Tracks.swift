@@ -27,7 +27,7 @@ extension PeerStack {
         }
       }
     }
-    tell(
+    emit(
       .trackChanged(
         TrackChange(
           transceiver: id, isInbound: isInbound, kind: isEnabled ? .enabled : .disabled)))
@@ -96,7 +96,7 @@ extension PeerStack {
   func beginReceiving(_ id: UInt32) { _ = tracks.receivers.setLive(true, of: id) }
 
   /// Records whether a track receives anything.
-  func noteMuted(_ isMuted: Bool, of id: UInt32, _ reason: TrackChange.Reason) {
+  func recordMuted(_ isMuted: Bool, of id: UInt32, _ reason: TrackChange.Reason) {
     guard tracks.receivers.setMuted(isMuted, of: id) else { return }
     notify(
       .tracks,
@@ -116,6 +116,6 @@ extension PeerStack {
 
   /// Emits an event only if genesis asks for it.
   func notify(_ notice: PeerNotice, _ event: @autoclosure () -> PeerEvent) {
-    if genesis.configuration.notices?.contains(notice) == true { tell(event()) }
+    if genesis.configuration.notices?.contains(notice) == true { emit(event()) }
   }
 }

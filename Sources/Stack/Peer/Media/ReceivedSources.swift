@@ -58,15 +58,15 @@ struct SourceHistory {
   /// Records a frame that is played; the level is the sender's, or else the decoded one.
   mutating func play(_ frame: borrowing FrameRecord, level: UInt8?, at now: Instant) {
     for contributor in frame.contributors {
-      note(contributor.source, isContributor: true, contributor.level, frame.rtpTime, at: now)
+      record(contributor.source, isContributor: true, contributor.level, frame.rtpTime, at: now)
     }
-    note(frame.ssrc, isContributor: false, level, frame.rtpTime, at: now)
+    record(frame.ssrc, isContributor: false, level, frame.rtpTime, at: now)
     if entries.count > SourceHistory.maximum {
       entries.removeLast(entries.count - SourceHistory.maximum)
     }
   }
 
-  private mutating func note(
+  private mutating func record(
     _ source: UInt32, isContributor: Bool, _ level: UInt8?, _ rtpTime: UInt32, at now: Instant
   ) {
     let place = entries.firstIndex { $0.source == source && $0.isContributor == isContributor }

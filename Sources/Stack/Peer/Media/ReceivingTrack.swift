@@ -39,7 +39,7 @@ struct ReceivingTrack: Machine {
   private var isEnabled = true
   private var blackout = Blackout()
   /// The size in the last key frame of a codec that is not decoded.
-  private(set) var toldSize = (width: 0, height: 0)
+  private(set) var statedSize = (width: 0, height: 0)
 
   /// When the playout's next deadline is due.
   ///
@@ -114,7 +114,7 @@ struct ReceivingTrack: Machine {
       let level =
         record.audioLevel
         ?? AudioMeter.level(energy: record.energy, frameCount: block.frameCount)
-      if played.origin == .packet { notePlayed(record, level: level, at: now) }
+      if played.origin == .packet { recordPlayed(record, level: level, at: now) }
       outbox.append(.audio(block, level: level, record))
     }
   }
@@ -168,15 +168,15 @@ struct ReceivingTrack: Machine {
         var decoded = decoded
         if !isEnabled { decoded.videoFrame = blackout.black(like: decoded.videoFrame) }
         let record = record(of: frame, "decoded", decoded)
-        notePlayed(record, level: nil, at: now)
+        recordPlayed(record, level: nil, at: now)
         outbox.append(.videoFrame(decoded.videoFrame, frame, record))
       case .undecodable(let frame): outbox.append(.undecodable(record(of: frame, "undecodable")))
       case .passed(let frame):
         learnSize(of: frame)
         var record = record(of: frame, "not decoded")
-        (record.width, record.height) = toldSize
+        (record.width, record.height) = statedSize
         record.isWithheld = !isEnabled
-        notePlayed(record, level: nil, at: now)
+        recordPlayed(record, level: nil, at: now)
         outbox.append(.passed(frame, record))
       }
     }
@@ -184,12 +184,12 @@ struct ReceivingTrack: Machine {
 
   private mutating func learnSize(of frame: ReceivedFrame) {
     guard decodes else {
-      if frame.isKey, let size = frame.codedSize { toldSize = size }
+      if frame.isKey, let size = frame.codedSize { statedSize = size }
       return
     }
-    guard let codec = frame.codec.codec, codec.recordsSize else { return toldSize = (0, 0) }
+    guard let codec = frame.codec.codec, codec.recordsSize else { return statedSize = (0, 0) }
     guard frame.isKey else { return }
-    toldSize = codec.look?(frame.bytes.span.bytes).size ?? toldSize
+    statedSize = codec.look?(frame.bytes.span.bytes).size ?? statedSize
   }
 
   @inline(__always)
@@ -204,7 +204,7 @@ struct ReceivingTrack: Machine {
       quantiser: decoded?.quantiser ?? 0)
   }
 
-  private mutating func notePlayed(_ record: FrameRecord, level: UInt8?, at now: Instant) {
+  private mutating func recordPlayed(_ record: FrameRecord, level: UInt8?, at now: Instant) {
     lastPlayed = (record.rtpTime, now)
     sources.play(record, level: level, at: now)
   }
@@ -215,7 +215,11 @@ struct ReceivingTrack: Machine {
   mutating func align(by nanoseconds: Int64) {
     defer { deadline = earliest(audio?.nextTick, video?.deadline) }
     let extra = Interval(nanoseconds: nanoseconds)
-    if let own = audio?.ownDelay { audio?.align(to: nanoseconds == 0 ? .zero : own + extra) }
-    if let own = video?.ownDelay { video?.align(to: nanoseconds == 0 ? .zero : own + extra) }
+    if let own = audio?.independentDelay {
+      audio?.align(to: nanoseconds == 0 ? .zero : own + extra)
+    }
+    if let own = video?.independentDelay {
+      video?.align(to: nanoseconds == 0 ? .zero : own + extra)
+    }
   }
 }

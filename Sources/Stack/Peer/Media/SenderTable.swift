@@ -87,7 +87,7 @@ struct SenderTable {
   }
 
   /// Drops the layers that an exchange did not accept.
-  mutating func keepLayers(_ rids: [String], of transceiver: UInt32) {
+  mutating func restrictLayers(_ rids: [String], of transceiver: UInt32) {
     guard let index = senders.firstIndex(where: { $0.transceiver == transceiver }),
       senders[index].encodings.count > 1
     else { return }

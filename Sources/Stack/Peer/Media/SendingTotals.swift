@@ -36,7 +36,7 @@ struct SendingTotals {
 
   /// Records a frame that arrived encoded, and whether it was dropped to spare the path.
   mutating func add(isThinned: Bool, at now: Instant) {
-    limitation.note(isThinned: isThinned, at: now)
+    limitation.record(isThinned: isThinned, at: now)
   }
 
   /// Counts an encoded frame.
@@ -60,8 +60,8 @@ struct SendingTotals {
     let ticks = lastMediaTime.map { frame.mediaTime &- $0 } ?? SendingTotals.usualTicks
     lastMediaTime = frame.mediaTime
     targetBytes += Double(bitrate) / 8 * Double(min(ticks, 90_000)) / 90_000
-    rate.note(now.nanoseconds)
-    limitation.note(
+    rate.record(now.nanoseconds)
+    limitation.record(
       quantiser: quantiser, of: frame.codec,
       late: Int(clamping: late >= framesLate ? late - framesLate : late),
       isNarrow: isNarrow(bitrate, limit), at: now)

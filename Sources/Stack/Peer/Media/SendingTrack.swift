@@ -129,9 +129,9 @@ struct SendingTrack: Machine {
       totals.hold(at: now)
     case .media(let media, let contributors, let limit):
       self.contributors = contributors
-      take(media, limit: limit, at: now, into: &outbox)
+      capture(media, limit: limit, at: now, into: &outbox)
     case .passOn(let frame):
-      guard isEnabled, let encoded = video.takeReceived(frame),
+      guard isEnabled, let encoded = video.acceptReceived(frame),
         stream.codec == frame.codec.rawValue
       else { return }
       pass(encoded, into: &outbox)
@@ -149,7 +149,7 @@ struct SendingTrack: Machine {
     }
   }
 
-  private mutating func take(
+  private mutating func capture(
     _ media: CapturedMedia, limit: UInt64?, at now: Instant, into outbox: inout Outbox<Output>
   ) {
     switch media {
@@ -269,7 +269,7 @@ struct SendingTrack: Machine {
     encoded bytes: [UInt8], _ name: CodecName, limit: UInt64?, at now: Instant,
     into outbox: inout Outbox<Output>
   ) {
-    switch video.take(encoded: bytes, name, limit: limit, isEnabled: isEnabled, at: now) {
+    switch video.accept(encoded: bytes, name, limit: limit, isEnabled: isEnabled, at: now) {
     case .send(let frame):
       totals.add(isThinned: false, at: now)
       pass(frame, into: &outbox)

@@ -178,7 +178,7 @@ struct SentVideo {
   // MARK: What comes encoded
 
   /// Handles a frame that the application encoded; nil if the codec was not negotiated.
-  mutating func take(
+  mutating func accept(
     encoded bytes: [UInt8], _ codec: CodecName, limit: UInt64?, isEnabled: Bool, at now: Instant
   ) -> StreamCapture.Verdict? {
     if choice?.codec == codec {
@@ -187,11 +187,11 @@ struct SentVideo {
       beginPassing(at: now)
     }
     guard stream?.codec == codec else { return nil }
-    return isEnabled ? stream?.take(bytes, limit: limit, at: now) : .useless
+    return isEnabled ? stream?.accept(bytes, limit: limit, at: now) : .useless
   }
 
   /// Handles a received frame to be sent as received; nil until a decoder can start.
-  mutating func takeReceived(_ frame: ReceivedFrame) -> EncodedFrame? {
+  mutating func acceptReceived(_ frame: ReceivedFrame) -> EncodedFrame? {
     guard frame.isKey || !waitsForKey else { return nil }
     waitsForKey = false
     return EncodedFrame(

@@ -35,32 +35,34 @@ struct SpeakerWatch {
   // MARK: Blocks
 
   /// Handles the level of a voice's next block; returns the events.
-  mutating func hear(_ level: AudioLevel, of track: SpeakingTrack, at now: Instant) -> [PeerEvent] {
+  mutating func observe(_ level: AudioLevel, of track: SpeakingTrack, at now: Instant)
+    -> [PeerEvent]
+  {
     var events: [PeerEvent] = []
     for absent in names.absent(at: now) { events += forget(absent, at: now) }
     guard let number = names.number(of: track, at: now) else { return events }
-    events += speech.hear(level, of: number, at: now).compactMap { event(of: $0) }
+    events += speech.observe(level, of: number, at: now).compactMap { event(of: $0) }
     step(.level(level, of: number), at: now, &events)
     stepLoudest(.level(level, of: number), at: now, &events)
     if track.isInbound, !exempt.contains(track.transceiver) {
-      events += (slots?.hear(level, of: number, at: now) ?? []).compactMap { event(of: $0) }
+      events += (slots?.observe(level, of: number, at: now) ?? []).compactMap { event(of: $0) }
     }
     return events
   }
 
   /// Handles a block of audio: the levels of the voices in it if a mixer reported them, or else its
   /// own; returns the events.
-  mutating func hear(_ record: FrameRecord, level: UInt8, at now: Instant) -> [PeerEvent] {
+  mutating func observe(_ record: FrameRecord, level: UInt8, at now: Instant) -> [PeerEvent] {
     var events: [PeerEvent] = []
     var track = SpeakingTrack(transceiver: record.transceiver, isInbound: record.isInbound)
     var isMixed = false
     for voice in record.contributors where record.isInbound {
       guard let level = voice.level else { continue }
       track.contributor = voice.source
-      events += hear(AudioLevel(headerExtension: level), of: track, at: now)
+      events += observe(AudioLevel(headerExtension: level), of: track, at: now)
       isMixed = true
     }
-    if !isMixed { events += hear(AudioLevel(headerExtension: level), of: track, at: now) }
+    if !isMixed { events += observe(AudioLevel(headerExtension: level), of: track, at: now) }
     return events
   }
 
@@ -84,7 +86,7 @@ struct SpeakerWatch {
     _ input: DominantSpeaker.Input, at now: Instant, _ events: inout [PeerEvent]
   ) {
     dominance.step(input, at: now, into: &dominanceOutputs)
-    for case .dominant(let number) in dominanceOutputs.take() {
+    for case .dominant(let number) in dominanceOutputs.drain() {
       events.append(.dominantSpeaker(number.flatMap { names[$0] }))
     }
   }
@@ -144,7 +146,7 @@ struct SpeakerWatch {
   ) {
     guard loudest != nil else { return }
     loudest?.step(input, at: now, into: &loudestOutputs)
-    for output in loudestOutputs.take() {
+    for output in loudestOutputs.drain() {
       switch output {
       case .silence: events.append(.loudestSpeakers([]))
       case .loudest(let volumes):
@@ -216,13 +218,13 @@ struct SpeakerNames {
 
 extension PeerStack {
   /// Handles a block of audio.
-  func hear(_ record: FrameRecord, level: UInt8) {
-    for event in speakers.hear(record, level: level, at: now) { tell(event) }
+  func observe(_ record: FrameRecord, level: UInt8) {
+    for event in speakers.observe(record, level: level, at: now) { emit(event) }
   }
 
   /// Forgets an audio track that is no longer sent or received.
   func forgetSpeaker(_ transceiver: UInt32, isInbound: Bool) {
     let track = SpeakingTrack(transceiver: transceiver, isInbound: isInbound)
-    for event in speakers.forgetAll(track, at: now) { tell(event) }
+    for event in speakers.forgetAll(track, at: now) { emit(event) }
   }
 }

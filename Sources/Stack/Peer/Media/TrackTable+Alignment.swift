@@ -43,12 +43,12 @@ extension ReceivingTrack {
   /// The clocks are unrelated, so only differences are meaningful.
   fileprivate func lag(_ inbound: [InboundStreamCounters]) -> Int64? {
     guard let remote = inbound.last(where: { $0.mid == mid && $0.remote != nil })?.remote,
-      let playout = ownPlayout(ofRTPTime: remote.remoteRTPTime)
+      let playout = independentPlayout(ofRTPTime: remote.remoteRTPTime)
     else { return nil }
     return playout.nanoseconds &- remote.remoteUnixNanoseconds
   }
 
-  private func ownPlayout(ofRTPTime time: UInt32) -> Instant? {
-    audio?.ownPlayout(ofRTPTime: time) ?? video?.ownPlayout(ofRTPTime: time)
+  private func independentPlayout(ofRTPTime time: UInt32) -> Instant? {
+    audio?.independentPlayout(ofRTPTime: time) ?? video?.independentPlayout(ofRTPTime: time)
   }
 }

@@ -99,7 +99,7 @@ struct TrackTable {
   }
 
   /// Removes the layers of a sender that are no longer sent.
-  mutating func keepLayers(_ rids: [String], of transceiver: UInt32) {
+  mutating func restrictLayers(_ rids: [String], of transceiver: UInt32) {
     sending.removeAll { track in
       track.transceiver == transceiver && track.rid.map { !rids.contains($0) } ?? false
     }
@@ -126,7 +126,7 @@ struct TrackTable {
     func isAgreed(_ track: ReceivingTrack) -> Bool {
       sections.contains { $0.mid == track.mid && $0.direction.receives }
     }
-    layers.keep(sections.filter(\.direction.receives).map(\.mid))
+    layers.retain(sections.filter(\.direction.receives).map(\.mid))
     defer { receiving.removeAll { !isAgreed($0) } }
     return receiving.filter { $0.kind == .audio && !isAgreed($0) }.map(\.transceiver)
   }

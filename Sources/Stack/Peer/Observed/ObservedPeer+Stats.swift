@@ -147,9 +147,9 @@ extension ObservedPeer {
       stats.set("totalAssemblyTime", counters.totalAssemblyTime)
       stats.set("framesDropped", counters.framesDropped)
       guard let video = playout.video else { return }
-      if playout.toldSize.width > 0 {
-        stats.set("frameWidth", playout.toldSize.width)
-        stats.set("frameHeight", playout.toldSize.height)
+      if playout.statedSize.width > 0 {
+        stats.set("frameWidth", playout.statedSize.width)
+        stats.set("frameHeight", playout.statedSize.height)
         stats.set("framesPerSecond", video.counters.framesPerSecond(at: now))
       }
       stats.addRhythm(video.counters)

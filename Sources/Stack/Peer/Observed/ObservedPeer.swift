@@ -72,14 +72,14 @@ package struct ObservedPeer: Machine {
     case .stream(let track): learn(track, at: now, into: &outbox)
     case .extensions(let map): inbound.setExtensions(map)
     case .rtp(let packet, let stream, let isInbound):
-      samples.notePackets(at: now)
+      samples.recordPackets(at: now)
       if isInbound {
         play(inbound.receive(packet, stream, at: now), at: now, into: &outbox)
       } else {
         outbound.send(packet, stream)
       }
     case .rtcp(let packets, let isInbound):
-      samples.notePackets(at: now)
+      samples.recordPackets(at: now)
       receive(packets, isInbound: isInbound, at: now, into: &outbox)
     case .countsMediaAlone: countsMediaAlone = true
     case .deadline: reachDeadline(at: now, into: &outbox)
@@ -100,9 +100,9 @@ package struct ObservedPeer: Machine {
 
   private mutating func reachDeadline(at now: Instant, into outbox: inout Outbox<Output>) {
     for place in inbound.indices {
-      if inbound.playDue(place, at: now, into: &outputs) { tell(at: now, into: &outbox) }
+      if inbound.playDue(place, at: now, into: &outputs) { emit(at: now, into: &outbox) }
     }
-    if samples.takeDue(at: now) { outbox.append(.stats(report(at: now))) }
+    if samples.consumeDue(at: now) { outbox.append(.stats(report(at: now))) }
   }
 
   // MARK: Frames
@@ -113,7 +113,7 @@ package struct ObservedPeer: Machine {
     guard let completed else { return }
     for frame in completed.frames {
       if inbound.play(frame, completed.place, at: now, into: &outputs) {
-        tell(at: now, into: &outbox)
+        emit(at: now, into: &outbox)
       } else {
         let number = inbound.all[completed.place].track.number
         outbox.append(.event(.frame(record(of: frame, number))))
@@ -133,7 +133,7 @@ package struct ObservedPeer: Machine {
   }
 
   /// Emits a playout's outputs.
-  private mutating func tell(at now: Instant, into outbox: inout Outbox<Output>) {
+  private mutating func emit(at now: Instant, into outbox: inout Outbox<Output>) {
     while let output = outputs.next() {
       switch output {
       case .audio(_, let level, let record):
@@ -141,7 +141,9 @@ package struct ObservedPeer: Machine {
           if case .none = record.decoded { record.audioLevel != nil } else { true }
         outbox.append(.event(.frame(record)))
         guard isKnown else { continue }
-        for event in speakers.hear(record, level: level, at: now) { outbox.append(.event(event)) }
+        for event in speakers.observe(record, level: level, at: now) {
+          outbox.append(.event(event))
+        }
       case .videoFrame(_, _, let record), .undecodable(let record), .passed(_, let record):
         outbox.append(.event(.frame(record)))
       }

@@ -7,18 +7,18 @@ struct ReferenceTimes {
   /// The most times remembered.
   private static let most = 16
 
-  private var told: [(compactNTP: UInt32, at: Instant)] = []
+  private var sent: [(compactNTP: UInt32, at: Instant)] = []
 
   /// Records a reference time.
   mutating func send(_ time: UInt64, at now: Instant) {
-    if told.count >= ReferenceTimes.most { told.removeFirst() }
-    told.append((UInt32(truncatingIfNeeded: time >> 16), now))
+    if sent.count >= ReferenceTimes.most { sent.removeFirst() }
+    sent.append((UInt32(truncatingIfNeeded: time >> 16), now))
   }
 
   /// The round trip of an answer; nil if its request was not seen.
   func roundTrip(_ answer: ExtendedReport.DelayBlock, at now: Instant) -> Interval? {
     guard answer.lastReport != 0,
-      let asked = told.last(where: { $0.compactNTP == answer.lastReport })
+      let asked = sent.last(where: { $0.compactNTP == answer.lastReport })
     else { return nil }
     // In units of 1/65536 s.
     let lay = Interval(

@@ -10,13 +10,13 @@ struct SampleSchedule {
   private(set) var due: Instant?
 
   /// Records the arrival of packets.
-  mutating func notePackets(at now: Instant) {
+  mutating func recordPackets(at now: Instant) {
     lastPacket = now
     if due == nil { due = now + ObservedPeer.statsInterval }
   }
 
   /// Returns whether a sample is due; missed ones are left out.
-  mutating func takeDue(at now: Instant) -> Bool {
+  mutating func consumeDue(at now: Instant) -> Bool {
     guard let due, due <= now else { return false }
     let isSilent = lastPacket.map { now - $0 > SampleSchedule.silence } ?? true
     let next = due + ObservedPeer.statsInterval

@@ -42,5 +42,5 @@ struct ConnectionLife {
   }
 
   /// Records that the reason for the end no longer holds.
-  mutating func takeBack(_ reason: ConnectionEnd) { if lastEnd == reason { lastEnd = nil } }
+  mutating func revoke(_ reason: ConnectionEnd) { if lastEnd == reason { lastEnd = nil } }
 }

@@ -70,15 +70,15 @@ struct ConnectionStates {
 
 extension PeerStack {
   /// Reports a transition.
-  func tell(_ transition: StateTransition?) {
-    if let transition { tell(.state(transition)) }
+  func emit(_ transition: StateTransition?) {
+    if let transition { emit(.state(transition)) }
   }
 
   /// Updates the states derived from the layers at the end of each step.
   func settleStates() {
     let connection = life.isClosed ? .closed : bundles.connectionState
-    if connection != states.connection { tell(states.move(to: connection)) }
-    for state in life.follow(states, at: now) { tell(states.move(to: state)) }
-    if life.settle(states, isNeeded: negotiation.negotiationIsNeeded) { tell(.negotiationNeeded) }
+    if connection != states.connection { emit(states.move(to: connection)) }
+    for state in life.follow(states, at: now) { emit(states.move(to: state)) }
+    if life.settle(states, isNeeded: negotiation.negotiationIsNeeded) { emit(.negotiationNeeded) }
   }
 }

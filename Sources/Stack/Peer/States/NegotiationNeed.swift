@@ -7,7 +7,7 @@ struct NegotiationNeed {
   /// The last result.
   private(set) var isNeeded = false
   /// Whether negotiationneeded was emitted and is unanswered.
-  private var wasTold = false
+  private var wasEmitted = false
 
   mutating func outdate() { isOutdated = true }
 
@@ -18,7 +18,7 @@ struct NegotiationNeed {
       self.isNeeded = isNeeded()
     }
     let isDue = isStable && self.isNeeded
-    defer { wasTold = isDue }
-    return isDue && !wasTold
+    defer { wasEmitted = isDue }
+    return isDue && !wasEmitted
   }
 }

@@ -65,7 +65,7 @@ extension StatsCollector {
     CodecUse(
       transport: section.transport,
       payloadType: codec.payloadType,
-      parameters: isInbound ? codec.ownParameters : codec.parameters)
+      parameters: isInbound ? codec.localParameters : codec.parameters)
   }
 
   private func id(of use: CodecUse) -> String {

@@ -89,7 +89,7 @@ final class Bundle {
   }
 
   /// Records a reported candidate, or the end of candidates.
-  func note(_ candidate: ICECandidate?) { hasAllCandidates = candidate == nil }
+  func record(_ candidate: ICECandidate?) { hasAllCandidates = candidate == nil }
 
   /// Records a pair report; returns a change of the selected pair.
   func follow(_ pair: ICEPairReport) -> SelectedPairChange.Reason? {
@@ -100,10 +100,10 @@ final class Bundle {
   }
 
   /// Records whether an RTCP packet of the peer was a BYE.
-  func note(isGoodbye: Bool, at now: Instant) { goodbye = isGoodbye ? now : nil }
+  func record(isGoodbye: Bool, at now: Instant) { goodbye = isGoodbye ? now : nil }
 
   /// Whether the packet of this instant was a BYE.
-  func saidGoodbye(at now: Instant) -> Bool { goodbye == now }
+  func hasLeft(at now: Instant) -> Bool { goodbye == now }
 
   // MARK: Sockets
 

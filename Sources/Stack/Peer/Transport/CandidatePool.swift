@@ -20,7 +20,7 @@ struct CandidatePool {
   mutating func restart() { kept = [] }
 
   /// Holds back an output of gathering; false for others, and once the pool is released.
-  mutating func keeps(_ output: ICEAgent.Output) -> Bool {
+  mutating func holdsBack(_ output: ICEAgent.Output) -> Bool {
     guard isFilling else { return false }
     switch output {
     case .localCandidate, .gatheringState, .gatheringFailed, .unsignaledCandidate:

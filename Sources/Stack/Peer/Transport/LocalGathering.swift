@@ -31,7 +31,7 @@ struct LocalGathering {
   }
 
   /// Stores a candidate for descriptions; nil means there are no more.
-  mutating func keep(_ candidate: ICECandidate?) {
+  mutating func store(_ candidate: ICECandidate?) {
     guard let candidate else {
       isComplete = true
       return

@@ -3,7 +3,7 @@ import JSEP
 /// The ICE generation and the known candidates in the peer's descriptions.
 struct PeerParameters {
   /// How parameters compare with the previous ones.
-  enum Taking: Equatable {
+  enum Change: Equatable {
     /// There are none, or the credentials are unchanged.
     case sameGeneration
     /// They are the first credentials, or those for the local generation.
@@ -21,12 +21,12 @@ struct PeerParameters {
   private var candidates: [String] = []
 
   /// Applies a description's parameters; nil if it was rolled back.
-  mutating func take(_ parameters: RemoteTransport?, answersOwnOffer: Bool) -> Taking {
+  mutating func apply(_ parameters: RemoteTransport?, answersLocalOffer: Bool) -> Change {
     described = parameters
     guard let new = parameters?.usernameFragment, new != usernameFragment else {
       return .sameGeneration
     }
-    let isRestart = usernameFragment != nil && !answersOwnOffer
+    let isRestart = usernameFragment != nil && !answersLocalOffer
     if isRestart { restart() }
     usernameFragment = new
     return isRestart ? .restart : .credentials

@@ -31,7 +31,7 @@ extension PeerStack {
   func begin(_ bundle: Bundle) {
     if let failure = bundle.transport.failure { refuse(layer: "dtls", failure) }
     if bundle.number == 0 {
-      for certificate in bundle.transport.certificates { tell(.certificate(certificate)) }
+      for certificate in bundle.transport.certificates { emit(.certificate(certificate)) }
     }
     limitBitrate(of: bundle)
     if bundle.number < Int(genesis.configuration.iceCandidatePoolSize ?? 0) {
@@ -52,10 +52,10 @@ extension PeerStack {
     if unused.contains(where: { !$0.hasAllCandidates }),
       bundles.all.allSatisfy(\.hasAllCandidates)
     {
-      tell(.localCandidate(nil))
+      emit(.localCandidate(nil))
     }
-    tell(states.move(to: bundles.iceGatheringState))
-    tell(states.move(to: bundles.iceConnectionState))
+    emit(states.move(to: bundles.iceGatheringState))
+    emit(states.move(to: bundles.iceConnectionState))
   }
 
   /// Sets a bundle's share of the video bit rate.
@@ -114,7 +114,7 @@ extension PeerStack {
   }
 
   /// Passes an answer of the system to its bundle, if that still exists.
-  func take(_ answer: SystemAnswer) {
+  func handle(_ answer: SystemAnswer) {
     switch answer {
     case .streamAccepted(let local, _): drive(bundles.bound(to: local), .answer(answer))
     case .socketBound(let id, let address):

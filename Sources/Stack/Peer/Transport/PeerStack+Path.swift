@@ -26,7 +26,7 @@ extension PeerStack {
   }
 
   /// Reports local candidates that became invalid, unless they were never signaled.
-  func tellRemoved(_ candidates: [ICECandidate], of bundle: Bundle) {
+  func reportRemoved(_ candidates: [ICECandidate], of bundle: Bundle) {
     let signaled = candidates.filter { $0.kind != .peerReflexive }
     guard !signaled.isEmpty else { return }
     notify(
@@ -42,9 +42,9 @@ extension PeerStack {
   }
 
   /// Records an ICE state that ends or revives the connection.
-  func noteEnd(_ state: ICEConnectionState) {
+  func recordEnd(_ state: ICEConnectionState) {
     if state == .failed { end(.iceFailed) }
-    if state == .connected { life.takeBack(.iceFailed) }
+    if state == .connected { life.revoke(.iceFailed) }
   }
 
   /// Reports why the connection is over, once per reason, unless the application is closing it.

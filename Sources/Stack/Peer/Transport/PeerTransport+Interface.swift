@@ -37,7 +37,7 @@ extension PeerTransport {
     /// This offer became the local description.
     case offered(String)
     /// The parameters in the peer's description; nil if it was rolled back.
-    case remote(RemoteTransport?, answersOwnOffer: Bool)
+    case remote(RemoteTransport?, answersLocalOffer: Bool)
     /// The peer signaled a candidate; also as text.
     case remoteCandidate(String, ICECandidate)
     /// The peer withdrew a candidate; also as text.

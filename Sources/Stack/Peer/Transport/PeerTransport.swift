@@ -113,8 +113,8 @@ package struct PeerTransport: Machine, ~Copyable {
       guard let credentials = generation.begin(offered: text) else { return }
       peer.restart()
       beginGeneration(with: credentials)
-    case .remote(let parameters, let answersOwnOffer):
-      take(parameters, answersOwnOffer: answersOwnOffer)
+    case .remote(let parameters, let answersLocalOffer):
+      apply(parameters, answersLocalOffer: answersLocalOffer)
     case .remoteCandidate(let text, let candidate):
       if peer.signal(text) { drive(.remoteCandidate(candidate)) }
     case .removedRemoteCandidate(let text, let candidate):
@@ -142,8 +142,8 @@ package struct PeerTransport: Machine, ~Copyable {
   // MARK: - Descriptions
 
   /// Passes the peer's parameters to the agent; changed credentials are an ICE restart.
-  private mutating func take(_ parameters: RemoteTransport?, answersOwnOffer: Bool) {
-    let taking = peer.take(parameters, answersOwnOffer: answersOwnOffer)
+  private mutating func apply(_ parameters: RemoteTransport?, answersLocalOffer: Bool) {
+    let taking = peer.apply(parameters, answersLocalOffer: answersLocalOffer)
     guard let remote = parameters else { return }
     if taking == .restart { beginGeneration(with: generation.answer()) }
     if taking != .sameGeneration {
@@ -184,7 +184,7 @@ package struct PeerTransport: Machine, ~Copyable {
   }
 
   private mutating func handle(_ output: ICEAgent.Output) {
-    guard !pool.keeps(output) else { return }
+    guard !pool.holdsBack(output) else { return }
     switch output {
     case .request(let request): emit(.request(request))
     case .datagram(let local, let remote, let bytes):
@@ -200,7 +200,7 @@ package struct PeerTransport: Machine, ~Copyable {
     case .gatheringState(let state): emit(.gatheringState(state))
     case .connectionState(let state): emit(.iceState(state))
     case .localCandidate(let candidate):
-      gathering.keep(candidate)
+      gathering.store(candidate)
       emit(.localCandidate(candidate))
     case .unsignaledCandidate(let candidate): emit(.unsignaledCandidate(candidate))
     case .remoteCandidate(let candidate): emit(.remoteCandidate(candidate))
@@ -216,7 +216,7 @@ package struct PeerTransport: Machine, ~Copyable {
     currentPath.select(local, remote, isRelayed: agent.isRelayed(local))
     traffic.countSelection()
     startDTLSIfReady()
-    for bytes in currentPath.takeHeld() { send(bytes) }
+    for bytes in currentPath.removeHeld() { send(bytes) }
   }
 
   // MARK: - DTLS
@@ -230,7 +230,7 @@ package struct PeerTransport: Machine, ~Copyable {
     guard path != nil, let remote = peer.described,
       let input = keys.begin(with: remote, pathIsOld: currentPath.isOld)
     else { return }
-    _ = currentPath.takeHeld()
+    _ = currentPath.removeHeld()
     drive(input)
   }
 
@@ -293,7 +293,7 @@ package struct PeerTransport: Machine, ~Copyable {
       return
     }
     count(received: datagram)
-    if traffic.tellsReceived(at: now) {
+    if traffic.reportsReceived(at: now) {
       drive(.trafficReceived(local: datagram.local, remote: datagram.remote))
     }
     show(isRTCP ? .rtcp : .rtp, received: packet)
@@ -318,7 +318,7 @@ package struct PeerTransport: Machine, ~Copyable {
           Datagram(
             local: path.local, remote: path.remote, bytes: bytes, codePoint: codePoint)))
     }
-    if traffic.tellsSent(at: now) { drive(ICEAgent.Input.trafficSent) }
+    if traffic.reportsSent(at: now) { drive(ICEAgent.Input.trafficSent) }
   }
 
   private mutating func sendProtected(

@@ -49,7 +49,7 @@ package struct TransportCounters: Hashable, Sendable {
 /// counts for the newest pair.
 package struct TrafficLedger {
   /// The minimum time between reports of traffic to ICE.
-  private static let tellInterval = Interval.milliseconds(500)
+  private static let reportInterval = Interval.milliseconds(500)
 
   package private(set) var total = TransportCounters()
   private var entries: [PairTraffic] = []
@@ -121,15 +121,15 @@ package struct TrafficLedger {
   mutating func countSelection() { total.selectedPairChanges += 1 }
 
   /// Whether to inform ICE now of a received packet.
-  mutating func tellsReceived(at now: Instant) -> Bool {
-    guard now - Self.tellInterval >= receivedToldAt else { return false }
+  mutating func reportsReceived(at now: Instant) -> Bool {
+    guard now - Self.reportInterval >= receivedToldAt else { return false }
     receivedToldAt = now
     return true
   }
 
   /// Whether to inform ICE now of a sent packet.
-  mutating func tellsSent(at now: Instant) -> Bool {
-    guard now - Self.tellInterval >= sentToldAt else { return false }
+  mutating func reportsSent(at now: Instant) -> Bool {
+    guard now - Self.reportInterval >= sentToldAt else { return false }
     sentToldAt = now
     return true
   }

@@ -28,7 +28,7 @@ struct TransportPath {
   }
 
   /// Returns and removes the waiting messages.
-  mutating func takeHeld() -> [[UInt8]] {
+  mutating func removeHeld() -> [[UInt8]] {
     defer { waiting = [] }
     return waiting
   }

@@ -61,7 +61,7 @@ package struct Codec: Sendable {
   }
 
   /// The local fmtp value that answers the peer's `parameters`.
-  package func ownParameters(answering parameters: String) -> String {
+  package func localParameters(answering parameters: String) -> String {
     rules.answer(parameters) ?? formats.first?.parameters ?? ""
   }
 

@@ -32,7 +32,7 @@ package struct CodecFormat: Hashable, Sendable {
   }
 
   /// Whether a peer with this format accepts fragmented units of a frame.
-  package var takesFragments: Bool {
+  package var acceptsFragments: Bool {
     if case .h264(let mode, _) = variant { return mode > 0 }
     return true
   }

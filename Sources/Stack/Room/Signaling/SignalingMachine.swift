@@ -61,7 +61,7 @@ package struct SignalingAbilities: OptionSet, Hashable, Sendable, Codable {
   /// The server offers, and with that decides in which layers local video is sent.
   package static let serverOffers = SignalingAbilities(rawValue: 256)
   /// The server says whose audio it sends; else all that is received is heard.
-  package static let toldVoices = SignalingAbilities(rawValue: 512)
+  package static let reportedVoices = SignalingAbilities(rawValue: 512)
 }
 
 /// The protocols that a room can speak, by the names of their machines.

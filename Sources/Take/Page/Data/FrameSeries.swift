@@ -81,12 +81,12 @@ struct FrameSeries {
       let measure = format.isVideo ? rows.integer(5) : rows.integer(6) >> 7
       tracks[place].measure.append(measure)
       tracks[place].bins.add(outcome: format.flags >> 1, measure: measure, at: at)
-      if format.width > 0 { note(format, at: at) }
+      if format.width > 0 { record(format, at: at) }
       if format.isShown { tracks[place].freezes.shown(at: rows.integer(1)) }
     }
   }
 
-  private mutating func note(_ format: Format, at: Int64) {
+  private mutating func record(_ format: Format, at: Int64) {
     let sizes = tracks[format.place].sizes
     if let last = sizes.last, last.width == format.width, last.height == format.height { return }
     guard sizes.count < Self.sizeMaximum else { return }

@@ -40,10 +40,10 @@ struct HTTPDesk: Sendable {
     outputs = []
   }
 
-  mutating func tell(_ event: SignalingEvent) { outputs.append(.event(event)) }
-  mutating func tell(_ events: [SignalingEvent]) { for event in events { tell(event) } }
-  mutating func tell(_ action: ActionID, _ failure: SignalingFailure? = nil) {
-    tell(.result(action, failure))
+  mutating func emit(_ event: SignalingEvent) { outputs.append(.event(event)) }
+  mutating func emit(_ events: [SignalingEvent]) { for event in events { emit(event) } }
+  mutating func emit(_ action: ActionID, _ failure: SignalingFailure? = nil) {
+    emit(.result(action, failure))
   }
 
   func isWaiting(for purpose: Purpose) -> Bool { waiting.contains { $0.purpose == purpose } }
@@ -59,7 +59,7 @@ struct HTTPDesk: Sendable {
   }
 
   /// What an answer comes to; nil for one that nobody waits for, and for a redirect.
-  mutating func take(_ id: RequestID, _ result: HTTPResult) -> News? {
+  mutating func handle(_ id: RequestID, _ result: HTTPResult) -> News? {
     guard let index = waiting.firstIndex(where: { $0.id == id }) else { return nil }
     let request = waiting.remove(at: index)
     switch result {

@@ -30,10 +30,10 @@ struct HTTPSession: Sendable {
   /// A candidate of this side; nil: there are no more.
   mutating func add(_ candidate: CandidateInit?, _ desk: inout HTTPDesk) {
     if let candidate { candidates.append(candidate.candidate) } else { hasEnded = true }
-    tell(&desk)
+    report(&desk)
   }
 
-  private mutating func tell(_ desk: inout HTTPDesk) {
+  private mutating func report(_ desk: inout HTTPDesk) {
     guard trickles, !isRestarting, !candidates.isEmpty || hasEnded, let local,
       !desk.isWaiting(for: .candidates)
     else { return }
@@ -44,9 +44,9 @@ struct HTTPSession: Sendable {
   }
 
   /// The candidates are told, or the server wants none.
-  mutating func told(_ response: SessionResponse?, _ desk: inout HTTPDesk) {
+  mutating func handle(_ response: SessionResponse?, _ desk: inout HTTPDesk) {
     if response?.refusesCandidates == true { trickles = false }
-    tell(&desk)
+    report(&desk)
   }
 
   /// Asks for a restart with the parameters of an offer.
@@ -72,7 +72,7 @@ struct HTTPSession: Sendable {
     else { return nil }
     entityTag = response.entityTag ?? entityTag
     remote = answer
-    tell(&desk)
+    report(&desk)
     return SessionDescription(type: .answer, sdp: answer.text)
   }
 

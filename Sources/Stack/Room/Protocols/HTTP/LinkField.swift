@@ -31,20 +31,20 @@ private struct FieldReader {
   /// The next link; nil at the end of the field or at something that is no link.
   mutating func nextLink() -> (target: String, parameters: [String: String])? {
     skip { $0 == UInt8(ascii: ",") || FieldReader.isBlank($0) }
-    guard take(UInt8(ascii: "<")) else { return nil }
+    guard consume(UInt8(ascii: "<")) else { return nil }
     let target = text { $0 != UInt8(ascii: ">") }
-    guard take(UInt8(ascii: ">")) else { return nil }
+    guard consume(UInt8(ascii: ">")) else { return nil }
     var parameters: [String: String] = [:]
     while true {
       skip(FieldReader.isBlank)
-      guard take(UInt8(ascii: ";")) else { break }
+      guard consume(UInt8(ascii: ";")) else { break }
       skip(FieldReader.isBlank)
       let name = text(FieldReader.isName).lowercased()
       skip(FieldReader.isBlank)
       var value = ""
-      if take(UInt8(ascii: "=")) {
+      if consume(UInt8(ascii: "=")) {
         skip(FieldReader.isBlank)
-        value = take(UInt8(ascii: "\"")) ? quoted() : text(FieldReader.isName)
+        value = consume(UInt8(ascii: "\"")) ? quoted() : text(FieldReader.isName)
       }
       // The first of several parameters of one name counts (RFC 8288 section 3.3).
       if !name.isEmpty, parameters[name] == nil { parameters[name] = value }
@@ -58,7 +58,7 @@ private struct FieldReader {
     byte > 0x20 && byte < 0x7f && !"=;,\"<>".utf8.contains(byte)
   }
 
-  private mutating func take(_ byte: UInt8) -> Bool {
+  private mutating func consume(_ byte: UInt8) -> Bool {
     guard index < bytes.count, bytes[index] == byte else { return false }
     index += 1
     return true
@@ -77,7 +77,7 @@ private struct FieldReader {
   /// The rest of a quoted string, whose backslashes are taken away.
   private mutating func quoted() -> String {
     var value: [UInt8] = []
-    while index < bytes.count, !take(UInt8(ascii: "\"")) {
+    while index < bytes.count, !consume(UInt8(ascii: "\"")) {
       if bytes[index] == UInt8(ascii: "\\"), index + 1 < bytes.count { index += 1 }
       value.append(bytes[index])
       index += 1

@@ -53,16 +53,16 @@ package struct WHEPMachine: SignalingMachine {
     desk.begin(at: now)
     switch input {
     case .deadline: pass()
-    case .response(let id, let result): if let news = desk.take(id, result) { take(news) }
-    case .intent(let intent): take(intent)
-    case .connection(let id, let report): if id == connection { take(report) }
+    case .response(let id, let result): if let news = desk.handle(id, result) { handle(news) }
+    case .intent(let intent): handle(intent)
+    case .connection(let id, let report): if id == connection { handle(report) }
     case .transport: break
     }
     desk.end(into: &outbox)
   }
 
   private mutating func pass() {
-    for news in desk.expire() where phase != .over { take(news) }
+    for news in desk.expire() where phase != .over { handle(news) }
     if let due = retryDue, due <= desk.now {
       retryDue = nil
       desk.send(access.open(offer: offer), .open)
@@ -71,7 +71,7 @@ package struct WHEPMachine: SignalingMachine {
 
   // MARK: What the room wants
 
-  private mutating func take(_ intent: RoomIntent) {
+  private mutating func handle(_ intent: RoomIntent) {
     switch intent {
     case .join(let join):
       guard phase == .idle else { return }
@@ -91,18 +91,18 @@ package struct WHEPMachine: SignalingMachine {
     case .updateLocal, .networkChanged: break
     default:
       guard let action = intent.action else { return }
-      desk.tell(action, SignalingFailure(.notSupported, "WHEP only plays, and all that there is"))
+      desk.emit(action, SignalingFailure(.notSupported, "WHEP only plays, and all that there is"))
     }
   }
 
   // MARK: What the connection tells
 
-  private mutating func take(_ report: ConnectionReport) {
+  private mutating func handle(_ report: ConnectionReport) {
     switch report {
-    case .description(let description, _): take(description)
+    case .description(let description, _): handle(description)
     case .refused(let error):
       guard phase != .open else {
-        return desk.tell(.failed(SignalingFailure(.remoteDescriptionFailed, error.message)))
+        return desk.emit(.failed(SignalingFailure(.remoteDescriptionFailed, error.message)))
       }
       end(SignalingFailure(.remoteDescriptionFailed, error.message, isCritical: true))
     case .candidate(let candidate):
@@ -115,7 +115,7 @@ package struct WHEPMachine: SignalingMachine {
     }
   }
 
-  private mutating func take(_ description: SessionDescription) {
+  private mutating func handle(_ description: SessionDescription) {
     switch (phase, description.type) {
     case (.offering, .offer):
       phase = .opening
@@ -133,18 +133,18 @@ package struct WHEPMachine: SignalingMachine {
 
   // MARK: What the server answers
 
-  private mutating func take(_ news: HTTPDesk.News) {
+  private mutating func handle(_ news: HTTPDesk.News) {
     switch news {
-    case .answered(let purpose, let response): take(response, purpose)
+    case .answered(let purpose, let response): handle(response, purpose)
     case .failed(let purpose, let reason): fail(purpose, reason, nil)
     }
   }
 
-  private mutating func take(_ response: SessionResponse, _ purpose: HTTPDesk.Purpose) {
+  private mutating func handle(_ response: SessionResponse, _ purpose: HTTPDesk.Purpose) {
     switch purpose {
     case .options:
       phase = .offering
-      desk.tell([.progress(.opened), .progress(.attached)])
+      desk.emit([.progress(.opened), .progress(.attached)])
       let servers = response.isGood ? response.iceServers : []
       let connection = desk.connect(.down, ICEServers(servers))
       self.connection = connection
@@ -156,7 +156,7 @@ package struct WHEPMachine: SignalingMachine {
         return fail(.answer, refusal.reason, refusal.status)
       }
       phase = .open
-    case .candidates: session?.told(response, &desk)
+    case .candidates: session?.handle(response, &desk)
     case .restart:
       guard let connection, let answer = session?.restarted(response, &desk) else {
         let refusal = response.refusal(hasToken: access.token != nil)
@@ -204,14 +204,14 @@ package struct WHEPMachine: SignalingMachine {
       return Roster.Offer(key: mid, kind: kind)
     }
     _ = roster.set(offers, of: WHEPMachine.owner)
-    desk.tell(.progress(.joining))
-    desk.tell(
+    desk.emit(.progress(.joining))
+    desk.emit(
       .joined(
         JoinedRoom(participant: WHIPMachine.participant, participants: roster.participants)))
     for offer in offers {
       guard let media = roster.media(owner: WHEPMachine.owner, key: offer.key) else { continue }
       assigned.append(media.id)
-      desk.tell(.assigned(media.id, connection, mid: offer.key))
+      desk.emit(.assigned(media.id, connection, mid: offer.key))
     }
   }
 
@@ -220,10 +220,10 @@ package struct WHEPMachine: SignalingMachine {
     case .options: end(SignalingFailure(.unreachable, reason, isCritical: true))
     case .open, .answer:
       end(SignalingFailure(.joinRefused, reason, isCritical: true, serverCode: status))
-    case .candidates: session?.told(nil, &desk)
+    case .candidates: session?.handle(nil, &desk)
     case .restart:
       session?.restartFailed()
-      desk.tell(.failed(SignalingFailure(.pathLost, reason, serverCode: status)))
+      desk.emit(.failed(SignalingFailure(.pathLost, reason, serverCode: status)))
     case .close: if phase == .leaving { end(nil) }
     }
   }
@@ -244,10 +244,10 @@ package struct WHEPMachine: SignalingMachine {
     if phase != .leaving, let session { desk.send(session.closing, .close) }
     phase = .over
     desk.forget()
-    for media in assigned { desk.tell(.unassigned(media)) }
+    for media in assigned { desk.emit(.unassigned(media)) }
     if let connection { desk.request(connection, .close) }
-    if let failure { desk.tell(.failed(failure)) }
-    desk.tell(
+    if let failure { desk.emit(.failed(failure)) }
+    desk.emit(
       .ended(
         RoomEnding(.disconnected, code: failure?.serverCode, message: failure?.message ?? "")))
   }

@@ -29,19 +29,19 @@ struct JanusDesk: Sendable {
     outputs = []
   }
 
-  mutating func tell(_ event: SignalingEvent) { outputs.append(.event(event)) }
+  mutating func emit(_ event: SignalingEvent) { outputs.append(.event(event)) }
 
-  mutating func tell(_ events: [SignalingEvent]) { for event in events { tell(event) } }
+  mutating func emit(_ events: [SignalingEvent]) { for event in events { emit(event) } }
 
   /// The result of something that the room wanted.
-  mutating func tell(_ action: ActionID, _ failure: SignalingFailure? = nil) {
-    tell(.result(action, failure))
+  mutating func emit(_ action: ActionID, _ failure: SignalingFailure? = nil) {
+    emit(.result(action, failure))
   }
 
   /// Answers what the room wanted of a way or session that is lost.
   mutating func answerAbandoned() {
-    for (action, setting) in session.takeAbandoned() {
-      tell(
+    for (action, setting) in session.removeAbandoned() {
+      emit(
         action,
         SignalingFailure(
           setting == .pause ? .pauseFailed : .profileFailed, "the way to the server was lost"))
@@ -86,8 +86,8 @@ struct JanusDesk: Sendable {
 
   mutating func leave() -> Bool { session.leave(at: now, into: &outputs) }
 
-  mutating func take(_ transport: TransportID, _ event: TransportEvent) -> [JanusSession.News] {
-    session.take(transport, event, at: now, into: &outputs)
+  mutating func handle(_ transport: TransportID, _ event: TransportEvent) -> [JanusSession.News] {
+    session.handle(transport, event, at: now, into: &outputs)
   }
 
   mutating func pass() -> [JanusSession.News] { session.pass(at: now, into: &outputs) }
@@ -113,7 +113,7 @@ struct JanusDesk: Sendable {
     isEntered = true
     if wasJoined { return }
     wasJoined = true
-    tell(.joined(JoinedRoom(participant: id, session: name, participants: roster.participants)))
+    emit(.joined(JoinedRoom(participant: id, session: name, participants: roster.participants)))
   }
 }
 
@@ -128,28 +128,28 @@ protocol JanusPlugin: Sendable {
   /// A handle is there.
   mutating func attached(_ role: JanusRole, _ desk: inout JanusDesk)
   /// A message was answered.
-  mutating func take(
+  mutating func handle(
     _ reply: JanusReply, to ask: JanusAsk, of role: JanusRole, _ desk: inout JanusDesk)
   /// The server says something by itself.
-  mutating func take(_ event: JanusEvent, of role: JanusRole, _ desk: inout JanusDesk)
+  mutating func handle(_ event: JanusEvent, of role: JanusRole, _ desk: inout JanusDesk)
   /// The room wants something; whatever has an action is answered by a result at last.
-  mutating func take(_ intent: RoomIntent, _ desk: inout JanusDesk)
-  mutating func take(
+  mutating func handle(_ intent: RoomIntent, _ desk: inout JanusDesk)
+  mutating func handle(
     _ report: ConnectionReport, of connection: ConnectionID, _ desk: inout JanusDesk)
   /// The session is there again over another way: what was under way is asked anew.
   mutating func resume(_ desk: inout JanusDesk)
   /// The session is gone, and its connections with it; what the room wants is kept.
   mutating func reset(_ desk: inout JanusDesk)
   /// The room is over: what it wanted comes to nothing.
-  mutating func giveUp(_ failure: SignalingFailure, _ desk: inout JanusDesk)
+  mutating func abandon(_ failure: SignalingFailure, _ desk: inout JanusDesk)
 }
 
 extension JanusDesk {
   /// What every plugin does with notes about a handle.
-  mutating func note(_ type: String, _ whole: JSONValue) {
+  mutating func record(_ type: String, _ whole: JSONValue) {
     // What says that media flows is seen on the connection itself.
     guard !["webrtcup", "media"].contains(type) else { return }
-    tell(.notification(type: type, whole.json))
+    emit(.notification(type: type, whole.json))
   }
 }
 

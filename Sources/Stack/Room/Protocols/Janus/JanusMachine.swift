@@ -44,10 +44,10 @@ package struct JanusMachine: SignalingMachine {
     guard phase != .over else { return }
     desk.begin(at: now)
     switch input {
-    case .deadline: take(desk.pass())
-    case .transport(let id, let event): take(desk.take(id, event))
-    case .intent(let intent): take(intent)
-    case .connection(let id, let report): plugin.take(report, of: id, &desk)
+    case .deadline: handle(desk.pass())
+    case .transport(let id, let event): handle(desk.handle(id, event))
+    case .intent(let intent): handle(intent)
+    case .connection(let id, let report): plugin.handle(report, of: id, &desk)
     case .response: break
     }
     if phase != .over { desk.answerAbandoned() }
@@ -56,7 +56,7 @@ package struct JanusMachine: SignalingMachine {
 
   // MARK: What the room wants
 
-  private mutating func take(_ intent: RoomIntent) {
+  private mutating func handle(_ intent: RoomIntent) {
     switch intent {
     case .join(let join):
       guard phase == .idle else { return }
@@ -76,14 +76,14 @@ package struct JanusMachine: SignalingMachine {
       if phase == .leaving {
         answer(intent)
       } else {
-        plugin.take(intent, &desk)
+        plugin.handle(intent, &desk)
       }
     }
   }
 
   private mutating func answer(_ intent: RoomIntent) {
     guard let action = intent.action else { return }
-    desk.tell(action, SignalingFailure(.invalidState, "the room is being left"))
+    desk.emit(action, SignalingFailure(.invalidState, "the room is being left"))
   }
 
   private mutating func leave() {
@@ -98,17 +98,17 @@ package struct JanusMachine: SignalingMachine {
 
   // MARK: What the session tells
 
-  private mutating func take(_ news: [JanusSession.News]) {
-    for news in news where phase != .over { take(news) }
+  private mutating func handle(_ news: [JanusSession.News]) {
+    for news in news where phase != .over { handle(news) }
   }
 
-  private mutating func take(_ news: JanusSession.News) {
+  private mutating func handle(_ news: JanusSession.News) {
     switch news {
-    case .opened: if phase == .connecting { desk.tell(.progress(.opened)) }
+    case .opened: if phase == .connecting { desk.emit(.progress(.opened)) }
     case .ready(let isNew): ready(isNew: isNew)
     case .attached(let role): attached(role)
-    case .reply(let role, let ask, let reply): take(reply, to: ask, of: role)
-    case .event(let role, let event): take(event, of: role)
+    case .reply(let role, let ask, let reply): handle(reply, to: ask, of: role)
+    case .event(let role, let event): handle(event, of: role)
     case .lost(let reason): lose(reason)
     case .refused(let code, let reason): refuse(code, reason)
     case .closed: end(nil)
@@ -131,15 +131,15 @@ package struct JanusMachine: SignalingMachine {
   private mutating func attached(_ role: JanusRole) {
     if role == .main, phase == .connecting {
       phase = .joining
-      desk.tell(.progress(.attached))
-      desk.tell(.progress(.joining))
+      desk.emit(.progress(.attached))
+      desk.emit(.progress(.joining))
     }
     let isEntering = phase == .joining || phase == .reconnecting
     plugin.attached(role, &desk)
     if isEntering, desk.isEntered { returned() }
   }
 
-  private mutating func take(_ reply: JanusReply, to ask: JanusAsk, of role: JanusRole) {
+  private mutating func handle(_ reply: JanusReply, to ask: JanusAsk, of role: JanusRole) {
     if role == .main, ask == .join, case .failed(let code, let reason) = reply {
       // 436: the server has not yet noticed that the earlier session is gone.
       if phase == .reconnecting, code == 436 || code == nil {
@@ -149,7 +149,7 @@ package struct JanusMachine: SignalingMachine {
       return end(SignalingFailure(.joinRefused, janus: code, reason, isCritical: true))
     }
     let isEntering = phase == .joining || phase == .reconnecting
-    plugin.take(reply, to: ask, of: role, &desk)
+    plugin.handle(reply, to: ask, of: role, &desk)
     if isEntering, desk.isEntered { returned() }
   }
 
@@ -158,17 +158,17 @@ package struct JanusMachine: SignalingMachine {
     let wasAway = phase == .reconnecting
     phase = .joined
     desk.settle()
-    if wasAway { desk.tell(.reconnected) }
+    if wasAway { desk.emit(.reconnected) }
   }
 
-  private mutating func take(_ event: JanusEvent, of role: JanusRole) {
+  private mutating func handle(_ event: JanusEvent, of role: JanusRole) {
     switch event {
     case .detached where role == .main:
       end(nil, RoomEnding(.destroyed, message: "the server has detached the handle"))
     case .data(let data, _) where role == .main:
       if let ending = ending(data) { return end(nil, ending) }
-      plugin.take(event, of: role, &desk)
-    default: plugin.take(event, of: role, &desk)
+      plugin.handle(event, of: role, &desk)
+    default: plugin.handle(event, of: role, &desk)
     }
   }
 
@@ -215,7 +215,7 @@ package struct JanusMachine: SignalingMachine {
     phase = .reconnecting
     // Only a session that has the room is worth to be claimed.
     if !desk.isEntered { desk.forget() }
-    desk.tell(.reconnecting(attempt: desk.session.link.attempt + 1, reason: reason))
+    desk.emit(.reconnecting(attempt: desk.session.link.attempt + 1, reason: reason))
     if now { desk.open() } else { desk.retry() }
   }
 
@@ -223,12 +223,12 @@ package struct JanusMachine: SignalingMachine {
     guard phase != .over else { return }
     let wasLeaving = phase == .leaving
     phase = .over
-    plugin.giveUp(SignalingFailure(.invalidState, "the room is over"), &desk)
+    plugin.abandon(SignalingFailure(.invalidState, "the room is over"), &desk)
     plugin.reset(&desk)
     desk.dropLink()
     desk.answerAbandoned()
-    if let failure, !wasLeaving { desk.tell(.failed(failure)) }
-    desk.tell(
+    if let failure, !wasLeaving { desk.emit(.failed(failure)) }
+    desk.emit(
       .ended(
         ending
           ?? RoomEnding(

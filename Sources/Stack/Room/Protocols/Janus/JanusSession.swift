@@ -71,7 +71,7 @@ struct JanusSession: Sendable {
   }
 
   /// What the room wanted of a way or session that is lost.
-  mutating func takeAbandoned() -> [(action: ActionID, setting: JanusSetting)] {
+  mutating func removeAbandoned() -> [(action: ActionID, setting: JanusSetting)] {
     defer { abandoned = [] }
     return abandoned
   }
@@ -179,11 +179,11 @@ struct JanusSession: Sendable {
 
   // MARK: In
 
-  mutating func take(
+  mutating func handle(
     _ transport: TransportID, _ event: TransportEvent, at now: Instant,
     into outputs: inout [SignalingOutput]
   ) -> [News] {
-    switch link.take(transport, event) {
+    switch link.handle(transport, event) {
     case .opened?:
       if id == nil {
         create(at: now, into: &outputs)
@@ -197,7 +197,7 @@ struct JanusSession: Sendable {
       guard let value = try? JSONValue(parsing: text), let message = JanusMessage(value) else {
         return []
       }
-      return take(message, at: now, into: &outputs)
+      return handle(message, at: now, into: &outputs)
     case .frame(.binary)?, nil: return []
     }
   }
@@ -211,7 +211,7 @@ struct JanusSession: Sendable {
     return .lost(reason)
   }
 
-  private mutating func take(
+  private mutating func handle(
     _ message: JanusMessage, at now: Instant, into outputs: inout [SignalingOutput]
   ) -> [News] {
     // What is about another session is of the past.
@@ -235,7 +235,7 @@ struct JanusSession: Sendable {
     case "timeout":
       forget()
       return [.refused(code: nil, reason: "the server ended the session for its silence")]
-    default: return note(message)
+    default: return record(message)
     }
   }
 
@@ -243,7 +243,7 @@ struct JanusSession: Sendable {
     handles.first { $0.id == message.sender }?.role
   }
 
-  private mutating func note(_ message: JanusMessage) -> [News] {
+  private mutating func record(_ message: JanusMessage) -> [News] {
     guard let role = role(of: message) else { return [] }
     switch message.type {
     case "trickle":

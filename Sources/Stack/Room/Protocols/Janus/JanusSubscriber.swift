@@ -53,7 +53,7 @@ struct JanusSubscriber: Sendable {
   mutating func subscribe(_ action: ActionID, _ media: [MediaID], _ desk: inout JanusDesk) {
     let unknown = media.filter { desk.roster.media($0) == nil }
     guard unknown.isEmpty else {
-      return desk.tell(
+      return desk.emit(
         action,
         SignalingFailure(.noSuchMedia, "nobody publishes such media", media: unknown.first))
     }
@@ -73,7 +73,7 @@ struct JanusSubscriber: Sendable {
     guard let layer = layers.firstIndex(of: profile),
       desk.roster.media(media)?.media.profiles.isEmpty == false
     else {
-      return desk.tell(
+      return desk.emit(
         action, SignalingFailure(.noProfiles, "the video has no layers", media: media))
     }
     let number = JSONValue.integer(Int64(layer))
@@ -93,7 +93,7 @@ struct JanusSubscriber: Sendable {
     _ action: ActionID, _ desk: inout JanusDesk
   ) {
     guard let stream = streams.first(where: { $0.media == media }) else {
-      return desk.tell(
+      return desk.emit(
         action, SignalingFailure(.notSubscribed, "the media is not received", media: media))
     }
     let all = [("mid", JSONValue.text(stream.mid))] + members
@@ -182,16 +182,16 @@ struct JanusSubscriber: Sendable {
     switch job.take() {
     case .subscribe(let action, let media)?:
       if failure != nil { wanted.removeAll { media.contains($0) } }
-      if let action { desk.tell(action, failure) }
-    case .unsubscribe(let action, _)?: if let action { desk.tell(action, failure) }
-    case .restart?, nil: if let failure { desk.tell(.failed(failure)) }
+      if let action { desk.emit(action, failure) }
+    case .unsubscribe(let action, _)?: if let action { desk.emit(action, failure) }
+    case .restart?, nil: if let failure { desk.emit(.failed(failure)) }
     }
     proceed(&desk)
   }
 
   // MARK: What the server tells
 
-  mutating func take(_ reply: JanusReply, to ask: JanusAsk, _ desk: inout JanusDesk) {
+  mutating func handle(_ reply: JanusReply, to ask: JanusAsk, _ desk: inout JanusDesk) {
     switch (ask, reply) {
     case (.subscription, .data(let data, let offer)),
       (.configure(nil, .restart), .data(let data, let offer)):
@@ -217,9 +217,9 @@ struct JanusSubscriber: Sendable {
       // The handle could not be made.
       guard phase == .attaching else { return }
       finish(SignalingFailure(.subscribeFailed, janus: code, reason), &desk)
-    case (.configure(let action?, _), .data): desk.tell(action)
+    case (.configure(let action?, _), .data): desk.emit(action)
     case (.configure(let action?, let setting), .failed(let code, let reason)):
-      desk.tell(
+      desk.emit(
         action,
         SignalingFailure(setting == .pause ? .pauseFailed : .profileFailed, janus: code, reason))
     default: break
@@ -227,7 +227,7 @@ struct JanusSubscriber: Sendable {
   }
 
   /// What comes by itself: an offer after a change of what is published.
-  mutating func take(
+  mutating func handle(
     _ data: JSONValue, _ offer: SessionDescription?, _ desk: inout JanusDesk
   ) {
     guard let offer, offer.type == .offer, isJoined else {
@@ -264,22 +264,22 @@ struct JanusSubscriber: Sendable {
       now.append(Stream(mid: mid, media: media))
     }
     for old in streams where !now.contains(where: { $0.media == old.media && $0.mid == old.mid }) {
-      desk.tell(.unassigned(old.media))
+      desk.emit(.unassigned(old.media))
     }
     for new in now where !streams.contains(where: { $0.media == new.media && $0.mid == new.mid }) {
-      desk.tell(.assigned(new.media, connection, mid: new.mid))
+      desk.emit(.assigned(new.media, connection, mid: new.mid))
     }
     streams = now
   }
 
-  mutating func take(_ candidate: CandidateInit?, _ desk: inout JanusDesk) {
+  mutating func handle(_ candidate: CandidateInit?, _ desk: inout JanusDesk) {
     if let connection { desk.request(connection, .addCandidate(candidate)) }
   }
 
   /// The server has given the media path up: what is wanted is asked for anew.
   mutating func hangUp(_ reason: String, _ desk: inout JanusDesk) {
     guard connection != nil else { return }
-    desk.tell(.failed(SignalingFailure(.connectionClosed, "the server hung up: \(reason)")))
+    desk.emit(.failed(SignalingFailure(.connectionClosed, "the server hung up: \(reason)")))
     close(&desk)
     // The handle has no subscription any longer.
     desk.detach(.subscriber)
@@ -295,7 +295,7 @@ struct JanusSubscriber: Sendable {
 
   // MARK: What the connection tells
 
-  mutating func take(
+  mutating func handle(
     _ report: ConnectionReport, of connection: ConnectionID, _ desk: inout JanusDesk
   ) {
     guard connection == self.connection else { return }
@@ -333,11 +333,11 @@ struct JanusSubscriber: Sendable {
     proceed(&desk)
   }
 
-  mutating func giveUp(_ failure: SignalingFailure, _ desk: inout JanusDesk) {
+  mutating func abandon(_ failure: SignalingFailure, _ desk: inout JanusDesk) {
     if let job = job.take() { jobs.insert(job, at: 0) }
     for job in jobs {
       switch job {
-      case .subscribe(let action?, _), .unsubscribe(let action?, _): desk.tell(action, failure)
+      case .subscribe(let action?, _), .unsubscribe(let action?, _): desk.emit(action, failure)
       case .subscribe(nil, _), .unsubscribe(nil, _), .restart: break
       }
     }
@@ -354,7 +354,7 @@ struct JanusSubscriber: Sendable {
     if let job = job.take() { jobs.insert(job, at: 0) }
     phase = .idle
     nextOffer = nil
-    for stream in streams { desk.tell(.unassigned(stream.media)) }
+    for stream in streams { desk.emit(.unassigned(stream.media)) }
     streams = []
     if let connection { desk.request(connection, .close) }
     connection = nil

@@ -37,10 +37,10 @@ struct RoomDesk: Sendable {
     outputs = []
   }
 
-  mutating func tell(_ event: SignalingEvent) { outputs.append(.event(event)) }
-  mutating func tell(_ events: [SignalingEvent]) { for event in events { tell(event) } }
-  mutating func tell(_ action: ActionID, _ failure: SignalingFailure? = nil) {
-    tell(.result(action, failure))
+  mutating func emit(_ event: SignalingEvent) { outputs.append(.event(event)) }
+  mutating func emit(_ events: [SignalingEvent]) { for event in events { emit(event) } }
+  mutating func emit(_ action: ActionID, _ failure: SignalingFailure? = nil) {
+    emit(.result(action, failure))
   }
 
   // MARK: The way to the server
@@ -61,9 +61,9 @@ struct RoomDesk: Sendable {
   mutating func expire() -> [Purpose] { requests.expire(at: now) }
 
   /// Answers what nobody will answer any longer.
-  mutating func giveUp(_ reason: String) {
+  mutating func abandon(_ reason: String) {
     for case .action(let action, let code, let media) in requests.removeAll() {
-      tell(action, SignalingFailure(code, reason, media: media))
+      emit(action, SignalingFailure(code, reason, media: media))
     }
   }
 

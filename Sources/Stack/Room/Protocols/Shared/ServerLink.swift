@@ -114,7 +114,7 @@ struct ServerLink: Sendable {
   }
 
   /// What happened to a transport; nil for one that is of the past.
-  mutating func take(_ id: TransportID, _ event: TransportEvent) -> News? {
+  mutating func handle(_ id: TransportID, _ event: TransportEvent) -> News? {
     switch (state, event) {
     case (.opening(id, _), .opened(let subprotocol)):
       state = .open(id)

@@ -162,8 +162,8 @@ private struct InflateReader {
   mutating func read() throws(Zlib.Failure) -> [UInt8] {
     var isLast = false
     while !isLast {
-      isLast = try take(1) == 1
-      switch try take(2) {
+      isLast = try read(1) == 1
+      switch try read(2) {
       case 0: try stored()
       case 1: try block(HuffmanCode.fixedSymbols, HuffmanCode.fixedDistances)
       case 2:
@@ -182,7 +182,7 @@ private struct InflateReader {
     return bytes[index..<(index + 4)].reduce(0) { $0 << 8 | UInt32($1) }
   }
 
-  private mutating func take(_ count: Int) throws(Zlib.Failure) -> Int {
+  private mutating func read(_ count: Int) throws(Zlib.Failure) -> Int {
     while bitCount < count {
       guard index < bytes.count else { throw .malformed }
       bits |= UInt32(bytes[index]) << UInt32(bitCount)
@@ -217,7 +217,7 @@ private struct InflateReader {
   private mutating func symbol(_ code: HuffmanCode) throws(Zlib.Failure) -> Int {
     var (value, first, start) = (0, 0, 0)
     for length in 1...HuffmanCode.longest {
-      value |= try take(1)
+      value |= try read(1)
       let count = code.counts[length]
       if value - first < count { return code.symbols[start + value - first] }
       start += count
@@ -239,11 +239,11 @@ private struct InflateReader {
       }
       guard found - 257 < CopyTable.lengths.count else { throw .malformed }
       let length = CopyTable.lengths[found - 257]
-      let count = length.base + (try take(length.bits))
+      let count = length.base + (try read(length.bits))
       let row = try symbol(distances)
       guard row < CopyTable.distances.count else { throw .malformed }
       let distance = CopyTable.distances[row]
-      let back = distance.base + (try take(distance.bits))
+      let back = distance.base + (try read(distance.bits))
       guard back <= out.count else { throw .malformed }
       for _ in 0..<count { try append(out[out.count - back]) }
     }
@@ -259,11 +259,11 @@ private struct InflateReader {
 
   /// The codes of a block that brings its own (RFC 1951 section 3.2.7).
   private mutating func codes() throws(Zlib.Failure) -> (HuffmanCode, HuffmanCode) {
-    let symbolCount = 257 + (try take(5))
-    let distanceCount = 1 + (try take(5))
-    let orderCount = 4 + (try take(4))
+    let symbolCount = 257 + (try read(5))
+    let distanceCount = 1 + (try read(5))
+    let orderCount = 4 + (try read(4))
     var lengths = [Int](repeating: 0, count: 19)
-    for place in InflateReader.order.prefix(orderCount) { lengths[place] = try take(3) }
+    for place in InflateReader.order.prefix(orderCount) { lengths[place] = try read(3) }
     let code = try HuffmanCode(lengths)
     var all: [Int] = []
     while all.count < symbolCount + distanceCount {
@@ -271,9 +271,9 @@ private struct InflateReader {
       case let length where length < 16: all.append(length)
       case 16:
         guard let last = all.last else { throw .malformed }
-        all += [Int](repeating: last, count: 3 + (try take(2)))
-      case 17: all += [Int](repeating: 0, count: 3 + (try take(3)))
-      default: all += [Int](repeating: 0, count: 11 + (try take(7)))
+        all += [Int](repeating: last, count: 3 + (try read(2)))
+      case 17: all += [Int](repeating: 0, count: 3 + (try read(3)))
+      default: all += [Int](repeating: 0, count: 11 + (try read(7)))
       }
     }
     guard all.count == symbolCount + distanceCount else { throw .malformed }

@@ -27,13 +27,13 @@ struct SoraChannels: Sendable {
   }
 
   /// Records a message on the channel of signaling.
-  mutating func noteSignaling(at now: Instant) {
+  mutating func recordSignaling(at now: Instant) {
     guard ignoresSocket, deadline == nil else { return }
     deadline = now + .seconds(SoraChannels.switchSeconds)
   }
 
   /// Whether the WebSocket is to be closed now.
-  mutating func takeDue(at now: Instant) -> Bool {
+  mutating func consumeDue(at now: Instant) -> Bool {
     guard let deadline, deadline <= now else { return false }
     self.deadline = nil
     return true

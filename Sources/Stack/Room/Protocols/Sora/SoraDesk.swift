@@ -23,10 +23,10 @@ struct SoraDesk: Sendable {
     outputs = []
   }
 
-  mutating func tell(_ event: SignalingEvent) { outputs.append(.event(event)) }
-  mutating func tell(_ events: [SignalingEvent]) { for event in events { tell(event) } }
-  mutating func tell(_ action: ActionID, _ failure: SignalingFailure? = nil) {
-    tell(.result(action, failure))
+  mutating func emit(_ event: SignalingEvent) { outputs.append(.event(event)) }
+  mutating func emit(_ events: [SignalingEvent]) { for event in events { emit(event) } }
+  mutating func emit(_ action: ActionID, _ failure: SignalingFailure? = nil) {
+    emit(.result(action, failure))
   }
 
   mutating func open() { link.open(at: now, into: &outputs) }
@@ -42,25 +42,25 @@ struct SoraDesk: Sendable {
 
   /// Nothing of a session is left.
   mutating func reset() {
-    tell(roster.retain([]))
+    emit(roster.retain([]))
     channels.end()
     connection = nil
   }
 
   /// Says something of signaling, on whichever way it goes now.
-  mutating func say(_ value: JSONValue) {
+  mutating func send(_ value: JSONValue) {
     if channels.hasSwitched, channels[SoraChannel.signaling] != nil {
-      say(value, on: SoraChannel.signaling)
+      send(value, on: SoraChannel.signaling)
     } else {
       link.send(value.json, into: &outputs)
     }
   }
 
   /// Says something over the WebSocket.
-  mutating func sayOnSocket(_ value: JSONValue) { link.send(value.json, into: &outputs) }
+  mutating func sendOnSocket(_ value: JSONValue) { link.send(value.json, into: &outputs) }
 
   /// Says something on a data channel; without it nothing is said.
-  mutating func say(_ value: JSONValue, on label: String) {
+  mutating func send(_ value: JSONValue, on label: String) {
     guard let connection, let channel = channels[label] else { return }
     request(connection, .sendOnChannel(label: label, channel.frame(value.json)))
   }

@@ -20,9 +20,9 @@ struct SoraStatistics: Sendable {
     let isOnChannel = asked.remove(at: index).isOnChannel
     let stats = JSONValue(text: text) ?? .list([])
     if isOnChannel {
-      desk.say(.members(("type", "stats"), ("reports", stats)), on: SoraChannel.stats)
+      desk.send(.members(("type", "stats"), ("reports", stats)), on: SoraChannel.stats)
     } else {
-      desk.sayOnSocket(.members(("type", "pong"), ("stats", stats)))
+      desk.sendOnSocket(.members(("type", "pong"), ("stats", stats)))
     }
   }
 
