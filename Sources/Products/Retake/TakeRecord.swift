@@ -1,9 +1,9 @@
 public import Tape
 public import Wire
 
-/// A row of a take with a field for each column that it reads.
+/// A row of a take with a property for each column that it reads.
 ///
-/// Conform a type of your own to read further tables and views:
+/// Conform your own type to read other tables and views:
 ///
 ///     struct Freeze: TakeRecord {
 ///       static let query = "SELECT * FROM freeze"
@@ -11,9 +11,9 @@ public import Wire
 ///       init(_ row: TakeRow) throws(TakeError) { milliseconds = try row.value("gap_ms") }
 ///     }
 public protocol TakeRecord {
-  /// What gives the rows, in their order.
+  /// The query that returns the rows, in order.
   static var query: String { get }
-  /// Reads the fields.
+  /// Reads the properties.
   init(_ row: TakeRow) throws(TakeError)
 }
 
@@ -21,7 +21,7 @@ public protocol TakeRecord {
 public struct StateChange: TakeRecord, Hashable, Sendable {
   /// All rows of the table `state`.
   public static let query = "SELECT * FROM state ORDER BY row"
-  /// The step that made it.
+  /// The step of the transition.
   public var step: Int
   /// The number of the peer.
   public var peer: UInt32
@@ -29,9 +29,9 @@ public struct StateChange: TakeRecord, Hashable, Sendable {
   public var at: Instant
   /// `signaling`, `ice-connection`, `ice-gathering`, `connection`, `dtls`, `sctp`, ...
   public var machine: String
-  /// The state that was left.
+  /// The previous state.
   public var from: String
-  /// The state that was entered.
+  /// The new state.
   public var to: String
 
   /// Reads a row.
@@ -55,7 +55,7 @@ public struct PacketRecord: TakeRecord, Hashable, Sendable {
   public var peer: UInt32
   /// When the kernel received it, or when it was sent.
   public var at: Instant
-  /// Whether it was received; else it was sent.
+  /// Whether it was received; otherwise it was sent.
   public var isInbound: Bool
   /// The local address and port.
   public var local: String
@@ -69,7 +69,7 @@ public struct PacketRecord: TakeRecord, Hashable, Sendable {
   public var payloadType: UInt8?
   /// The sequence number of RTP.
   public var sequence: UInt16?
-  /// The RTP time.
+  /// The RTP timestamp.
   public var rtpTime: UInt32?
   /// The UDP payload.
   public var bytes: [UInt8]
@@ -95,7 +95,7 @@ public struct PacketRecord: TakeRecord, Hashable, Sendable {
 public struct FrameRecord: TakeRecord, Hashable, Sendable {
   /// All rows of the table `frame`.
   public static let query = "SELECT * FROM frame ORDER BY row"
-  /// The step that sent it or took it out of the jitter buffer.
+  /// The step that sent it or removed it from the jitter buffer.
   public var step: Int
   /// The number of the peer.
   public var peer: UInt32
@@ -105,23 +105,23 @@ public struct FrameRecord: TakeRecord, Hashable, Sendable {
   public var track: UInt32
   /// `audio` or `video`.
   public var kind: String
-  /// Whether it was received; else it was sent.
+  /// Whether it was received; otherwise it was sent.
   public var isInbound: Bool
   /// `opus`, `vp8`, `vp9`, `h264`, ...
   public var codec: String
   /// The SSRC of its packets.
   public var ssrc: UInt32
-  /// The RTP time.
+  /// The RTP timestamp.
   public var rtpTime: UInt32
-  /// Whether a decoder can begin here.
+  /// Whether it is a keyframe.
   public var isKey: Bool
   /// Pixels; nil for audio.
   public var width: Int?
   /// Pixels; nil for audio.
   public var height: Int?
-  /// Bytes before they were put into packets.
+  /// Bytes before packetization.
   public var size: Int
-  /// The frame in the clear; nil when the take keeps no media.
+  /// The frame unencrypted; nil when the take has no media.
   public var bytes: [UInt8]?
 
   /// Reads a row.
@@ -155,13 +155,13 @@ public struct MessageRecord: TakeRecord, Hashable, Sendable {
   public var at: Instant
   /// The number of the channel in its peer.
   public var channel: UInt32
-  /// Whether it was received; else it was sent.
+  /// Whether it was received; otherwise it was sent.
   public var isInbound: Bool
-  /// Whether it is bytes; else it is text.
+  /// Whether it is binary; otherwise it is text.
   public var isBinary: Bool
   /// Bytes.
   public var size: Int
-  /// What it says; nil when the take keeps no media.
+  /// The content; nil when the take has no media.
   public var bytes: [UInt8]?
 
   /// Reads a row.
@@ -181,19 +181,19 @@ public struct MessageRecord: TakeRecord, Hashable, Sendable {
 public struct SignalingRecord: TakeRecord, Hashable, Sendable {
   /// All rows of the table `signaling`.
   public static let query = "SELECT * FROM signaling ORDER BY row"
-  /// The step that took note of it.
+  /// The step that recorded it.
   public var step: Int
   /// The number of the peer.
   public var peer: UInt32
   /// When.
   public var at: Instant
-  /// Whether it was received; else it was sent.
+  /// Whether it was received; otherwise it was sent.
   public var isInbound: Bool
   /// `http`, `whip`, `whep`, ...
   public var transport: String
   /// `offer`, `answer`, `candidate`, ...
   public var type: String
-  /// As on the channel.
+  /// The message as on the channel.
   public var message: String
 
   /// Reads a row.

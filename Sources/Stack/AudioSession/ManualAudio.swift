@@ -1,8 +1,8 @@
-/// Whether the application decides when audio may be played and recorded, and what it decided.
+/// Whether the application controls when the device may run, and its decision.
 struct ManualAudio {
   private(set) var isManual = false
   private(set) var isEnabled = false
-  /// What was told of it.
+  /// The value last reported.
   private var reported = true
 
   var canPlayOrRecord: Bool { !isManual || isEnabled }
@@ -10,7 +10,7 @@ struct ManualAudio {
   mutating func setManual(_ isManual: Bool) { self.isManual = isManual }
   mutating func setEnabled(_ isEnabled: Bool) { self.isEnabled = isEnabled }
 
-  /// Whether audio may be played, when that is news; nil when it was told.
+  /// Returns whether the device may run, if that changed since the last call.
   mutating func consumeChange() -> Bool? {
     guard canPlayOrRecord != reported else { return nil }
     reported = canPlayOrRecord

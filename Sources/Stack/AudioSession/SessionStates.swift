@@ -1,6 +1,6 @@
 import Wire
 
-/// The states that takes tell, each changed in one place so that every transition is told.
+/// The states in takes, each changed in one place so that every transition is reported.
 struct SessionStates {
   typealias Effects = Outbox<AudioSessionEffect>
 

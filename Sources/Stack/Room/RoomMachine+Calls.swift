@@ -1,6 +1,6 @@
 import Wire
 
-// What the application wants.
+// Calls of the application.
 extension RoomMachine {
   mutating func handle(
     _ call: RoomCall, id: UInt32, at now: Instant, into outbox: inout Outbox<RoomOutput>
@@ -14,9 +14,8 @@ extension RoomMachine {
     }
   }
 
-  /// Carries a call out.
-  ///
-  /// - Returns: whether it is done; else it is answered later.
+  /// Performs a call.
+  /// - Returns: whether it is done; otherwise it is answered later.
   private mutating func perform(
     _ call: RoomCall, id: UInt32, at now: Instant, into outbox: inout Outbox<RoomOutput>
   ) throws(SignalingFailure) -> Bool {
@@ -58,7 +57,7 @@ extension RoomMachine {
       guard life.state == .connected else { throw failure(.invalidState) }
       outbox.append(.share(try share.request(at: now)))
     case .stopScreenShare(let isLeaving):
-      // Immediate, and nothing is told of it.
+      // Immediate, without a reply from the service.
       if let order = share.stop(isLeaving: isLeaving, at: now) { outbox.append(.share(order)) }
     }
     return true
@@ -91,7 +90,7 @@ extension RoomMachine {
     return false
   }
 
-  /// Whether a room of Retake's own can be called that.
+  /// Whether an identifier is valid in Retake's own rooms.
   package static func isRoomID(_ text: String) -> Bool {
     (1...32).contains(text.utf8.count)
       && text.utf8.allSatisfy { byte in
@@ -138,7 +137,7 @@ extension RoomMachine {
       throw SignalingFailure(.notSupported, "the service takes audio alone")
     }
     guard life.state == .connected else {
-      // Published as soon as the room is there.
+      // Published once the room is joined.
       localMedia.add(infos, phase: .deferred)
       return true
     }
@@ -147,8 +146,7 @@ extension RoomMachine {
     return false
   }
 
-  /// Has local media sent on a connection; where the server offers, its offer decides on the
-  /// layers.
+  /// Sends local media on a connection; if the server offers, its offer decides on the layers.
   func attach(
     _ infos: [LocalMediaInfo], to id: ConnectionID, into outbox: inout Outbox<RoomOutput>
   ) {
@@ -158,7 +156,7 @@ extension RoomMachine {
     }
   }
 
-  /// Puts local media on the connections that send and has the service publish it.
+  /// Puts local media on the sending connections and publishes it.
   mutating func announce(
     _ infos: [LocalMediaInfo], call: UInt32?, at now: Instant,
     into outbox: inout Outbox<RoomOutput>
@@ -198,14 +196,14 @@ extension RoomMachine {
 
   // MARK: Media of others
 
-  /// Subscribes to media; without a call, what goes wrong is told as events.
+  /// Subscribes to media; without a call, failures are events.
   mutating func subscribe(
     _ media: [MediaID], call: UInt32?, at now: Instant, into outbox: inout Outbox<RoomOutput>
   ) throws(SignalingFailure) {
     guard life.state == .connected else { throw failure(.noDownConnection) }
     guard !media.isEmpty else { throw failure(.nothingToSubscribe) }
     guard abilities.contains(.subscriptions) else {
-      // Everything comes by itself, and what is published already does.
+      // Without subscriptions, everything published arrives anyway.
       if let stranger = media.first(where: { people.media($0) == nil }) {
         throw failure(.noSuchMedia, stranger)
       }
@@ -300,7 +298,7 @@ extension RoomMachine {
     return false
   }
 
-  /// A failure in the words of its number.
+  /// A failure with the text of its code.
   func failure(_ code: RoomErrorCode, _ media: MediaID? = nil) -> SignalingFailure {
     SignalingFailure(code, code.meaning, media: media)
   }

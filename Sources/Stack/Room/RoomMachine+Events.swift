@@ -1,7 +1,7 @@
 import Peer
 import Wire
 
-// What the signaling, the connections and the helper tell.
+// Events of signaling, connections and the screen sharing process.
 extension RoomMachine {
   mutating func handle(
     _ event: SignalingEvent, at now: Instant, into outbox: inout Outbox<RoomOutput>
@@ -80,7 +80,7 @@ extension RoomMachine {
     publish(media, at: now, into: &outbox)
   }
 
-  /// Records another participant; false when that is no news.
+  /// Records another participant; false if it is known.
   private mutating func enter(_ info: ParticipantInfo, into outbox: inout Outbox<RoomOutput>)
     -> Bool
   {
@@ -134,7 +134,7 @@ extension RoomMachine {
 
   // MARK: Answers
 
-  /// Draws the consequences of an answer, or of none.
+  /// Applies the answer to a request, or its time-out.
   mutating func settle(
     _ action: ActionTable.Action, _ failure: SignalingFailure?,
     into outbox: inout Outbox<RoomOutput>

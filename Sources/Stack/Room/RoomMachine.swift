@@ -1,10 +1,9 @@
 package import Wire
 
-/// A room as one machine: the signaling protocol within it, who is there, what is sent and received
-/// over which connections, and what the application is told.
+/// A room as one machine: the signaling protocol inside it, participants, sent and received media
+/// with their connections, and events for the application.
 ///
-/// The connections are machines of their own: this one says what they are to do, and hears of what
-/// they did.
+/// Connections are separate machines: this one orders what they do, and receives their reports.
 package struct RoomMachine: Machine {
   package typealias Input = RoomInput
   package typealias Output = RoomOutput
@@ -26,12 +25,12 @@ package struct RoomMachine: Machine {
   var share = ScreenShare()
   var waiting = WaitingCalls()
 
-  /// - Parameter protocols: those that a room can speak.
+  /// - Parameter protocols: the supported protocols.
   package init(_ protocols: SignalingProtocols) { self.protocols = protocols }
 
   package var entropyDrawn: UInt64 { entropy?.drawn ?? 0 }
 
-  /// What the protocol can do; nothing before the genesis.
+  /// What the protocol supports; nothing before the genesis.
   var abilities: SignalingAbilities { signaling?.abilities ?? [] }
 
   package var deadline: Instant? {
@@ -71,7 +70,7 @@ package struct RoomMachine: Machine {
     actions = ActionTable(limit: .milliseconds(configuration.actionTimeoutMilliseconds))
   }
 
-  /// Who selects the active voices: nobody, the service, or this client.
+  /// Who selects the active voices.
   private var voices: ReceiverPool.Voices {
     if abilities.contains(.reportedVoices) { return .reported }
     guard configuration.audioOccupants != nil, !abilities.contains(.audioSelection) else {
@@ -82,7 +81,7 @@ package struct RoomMachine: Machine {
 
   // MARK: The signaling within
 
-  /// Whether there is a machine for the protocol of the configuration.
+  /// Whether the configured protocol is supported.
   var hasSignaling: Bool { signaling != nil }
 
   var signalingDeadline: Instant? { signaling?.deadline }
@@ -90,7 +89,7 @@ package struct RoomMachine: Machine {
     (signaling?.status ?? []).map { RoomSnapshot.Word(name: $0.name, value: $0.value) }
   }
 
-  /// Gives the signaling an input, and carries out all that comes of it.
+  /// Passes an input to the signaling machine, and carries out its outputs.
   mutating func emit(
     _ input: SignalingInput, at now: Instant, into outbox: inout Outbox<RoomOutput>
   ) {
@@ -143,7 +142,7 @@ package struct RoomMachine: Machine {
     }
   }
 
-  /// Closes a connection; what it carried is carried no longer.
+  /// Closes a connection and what it carried.
   mutating func close(_ id: ConnectionID, into outbox: inout Outbox<RoomOutput>) {
     guard let link = links.close(id) else { return }
     outbox.append(localMedia.lose(id))
@@ -198,7 +197,7 @@ package struct RoomMachine: Machine {
 
   // MARK: The end
 
-  /// Tells an error after which the room does not continue, and leaves.
+  /// Reports a fatal error, and leaves.
   mutating func fail(
     _ failure: SignalingFailure, at now: Instant, into outbox: inout Outbox<RoomOutput>
   ) {
@@ -212,7 +211,7 @@ package struct RoomMachine: Machine {
     finish(RoomEnding(.disconnected, message: failure.message), at: now, into: &outbox)
   }
 
-  /// The room is over: everything is closed and answered, and then that is told, as the last thing.
+  /// Ends the room: everything is closed and answered, and the end is the last event.
   mutating func finish(
     _ ending: RoomEnding, at now: Instant, into outbox: inout Outbox<RoomOutput>
   ) {
@@ -238,7 +237,7 @@ package struct RoomMachine: Machine {
 }
 
 extension Outbox<RoomOutput> {
-  /// Takes what followed from a change in one of the parts.
+  /// Appends the outputs of a part.
   mutating func append(_ outcome: [RoomOutput]) {
     for output in outcome { append(output) }
   }

@@ -1,8 +1,8 @@
 package import Wire
 
-/// The state of a room, as plain data.
+/// The state of a room as plain data.
 package struct RoomSnapshot: Sendable {
-  /// Who is or was there.
+  /// A present or former participant.
   package struct Participant: Sendable {
     package var number: Int
     package var id: String
@@ -20,7 +20,7 @@ package struct RoomSnapshot: Sendable {
     package var transceiver: UInt32?
   }
 
-  /// What is received of others.
+  /// Received media.
   package struct Receiver: Sendable {
     package var media: UInt32
     package var isVideo: Bool
@@ -43,7 +43,7 @@ package struct RoomSnapshot: Sendable {
     package var restarts: Int
   }
 
-  /// A word of the protocol for its state.
+  /// A name and value of the protocol's state.
   package struct Word: Sendable {
     package var name: String
     package var value: String
@@ -59,9 +59,9 @@ package struct RoomSnapshot: Sendable {
   package var connections: [Link]
   package var awaitedAnswers: Int
   package var screenShare: ExtensionStatus
-  /// The protocol's own words for its state.
+  /// The protocol's state as names and values.
   package var signaling: [Word]
-  /// Which part wants to be woken when, earliest first.
+  /// The deadlines of all parts, earliest first.
   package var wakes: [(layer: String, at: Instant)]
 }
 

@@ -4,12 +4,12 @@ import Peer
 import SDP
 import Wire
 
-// Descriptions and candidates, with completion handlers and awaited.
+// Descriptions and candidates, with completion handlers and async.
 extension RTCPeerConnection {
   /// Creates an offer.
   ///
-  /// `OfferToReceiveAudio` and `OfferToReceiveVideo` add a transceiver that receives when none
-  /// does, or take the receiving from all (webrtc-pc section 4.4.3.2); `IceRestart` restarts ICE.
+  /// `OfferToReceiveAudio` and `OfferToReceiveVideo` add a receiving transceiver if there is none,
+  /// or stop receiving on all (webrtc-pc section 4.4.3.2); `IceRestart` restarts ICE.
   public func offer(
     for constraints: RTCMediaConstraints,
     completionHandler: @escaping (RTCSessionDescription?, (any Error)?) -> Void
@@ -28,7 +28,7 @@ extension RTCPeerConnection {
     describe(.createAnswer, completionHandler)
   }
 
-  /// Applies a local description and begins to gather.
+  /// Applies a local description and starts gathering.
   public func setLocalDescription(
     _ sdp: RTCSessionDescription, completionHandler: @escaping ((any Error)?) -> Void
   ) {
@@ -39,7 +39,7 @@ extension RTCPeerConnection {
     }
   }
 
-  /// Creates the description that is due, an offer or an answer, and applies it.
+  /// Creates the offer or answer that the signaling state requires, and applies it.
   public func setLocalDescription(
     completionHandler: @escaping ((any Error)?) -> Void
   ) {
@@ -53,7 +53,7 @@ extension RTCPeerConnection {
     }
   }
 
-  /// Applies the peer's description.
+  /// Applies a remote description.
   public func setRemoteDescription(
     _ sdp: RTCSessionDescription, completionHandler: @escaping ((any Error)?) -> Void
   ) {
@@ -61,7 +61,7 @@ extension RTCPeerConnection {
     apply(.setRemoteDescription(sdp.native), completionHandler)
   }
 
-  /// Adds a candidate of the peer.
+  /// Adds a remote candidate.
   public func add(
     _ candidate: RTCIceCandidate, completionHandler: @escaping ((any Error)?) -> Void
   ) {
@@ -69,18 +69,18 @@ extension RTCPeerConnection {
     apply(.addICECandidate(candidate.native), completionHandler)
   }
 
-  /// Adds a candidate of the peer; one that is refused is lost without a word.
+  /// Adds a remote candidate; one that is rejected is ignored silently.
   public func add(_ candidate: RTCIceCandidate) {
     connection.record(candidate, isInbound: true)
     _ = try? connection.performAndWait(.addICECandidate(candidate.native))
   }
 
-  /// Takes candidates of the peer back; pairs of them that work continue.
+  /// Removes remote candidates; pairs in use continue.
   public func remove(_ candidates: [RTCIceCandidate]) {
     _ = try? connection.performAndWait(.removeICECandidates(candidates.map(\.native)))
   }
 
-  // MARK: Awaited
+  // MARK: Async
 
   /// Creates an offer.
   public func offer(for constraints: RTCMediaConstraints) async throws -> RTCSessionDescription {
@@ -96,22 +96,22 @@ extension RTCPeerConnection {
     }
   }
 
-  /// Applies a local description and begins to gather.
+  /// Applies a local description and starts gathering.
   public func setLocalDescription(_ sdp: RTCSessionDescription) async throws {
     try await done { setLocalDescription(sdp, completionHandler: $0) }
   }
 
-  /// Creates the description that is due, an offer or an answer, and applies it.
+  /// Creates the offer or answer that the signaling state requires, and applies it.
   public func setLocalDescription() async throws {
     try await done { setLocalDescription(completionHandler: $0) }
   }
 
-  /// Applies the peer's description.
+  /// Applies a remote description.
   public func setRemoteDescription(_ sdp: RTCSessionDescription) async throws {
     try await done { setRemoteDescription(sdp, completionHandler: $0) }
   }
 
-  /// Adds a candidate of the peer.
+  /// Adds a remote candidate.
   public func add(_ candidate: RTCIceCandidate) async throws {
     try await done { add(candidate, completionHandler: $0) }
   }
@@ -160,7 +160,7 @@ extension RTCPeerConnection {
     }
   }
 
-  /// Does what an offer's constraint wants of a kind; nil wants nothing.
+  /// Applies an offer's receive constraint for a kind; nil leaves it.
   private func receive(_ kind: MediaKind, _ wants: Bool?) {
     guard let wants else { return }
     let receiving = infos.filter { $0.kind == kind && $0.direction.receives }
@@ -178,8 +178,8 @@ extension RTCPeerConnection {
   }
 }
 
-// What an application signals is in the take without its doing: what it is given to send, and what
-// it hands in.
+// The signaling that an application sends and receives is recorded without its help: the
+// descriptions and candidates that it gets, and those that it passes in.
 extension PeerConnection {
   fileprivate func record(_ description: SessionDescription, isInbound: Bool) {
     guard description.type != .rollback else { return }
@@ -198,7 +198,7 @@ extension PeerConnection {
 }
 
 extension PeerError {
-  /// The answer to a call that should have made a description and did not.
+  /// The error when no description was created.
   fileprivate static let noDescription = PeerError(
     name: "OperationError", message: "no description was made")
 }

@@ -5,11 +5,11 @@ import SDP
 import Synchronization
 import Wire
 
-// What the stack tells, turned into calls of the delegates.
+// Events of the stack, converted to delegate calls.
 extension RTCPeerConnection {
-  /// Takes news on the loop's thread and passes them on to the factory's queue, in order.
+  /// Receives an event on the loop's thread and forwards it to the factory's queue, in order.
   func receive(_ news: PeerConnectionNews) {
-    // A channel must be known before its first message comes.
+    // A channel must be registered before its first message arrives.
     switch news {
     case .event(.dataChannel(let channel)), .event(.dataChannelState(let channel, _)),
       .message(let channel, _):
@@ -27,7 +27,7 @@ extension RTCPeerConnection {
     }
   }
 
-  /// Tells of a state of the connection or a channel; false when the event is something else.
+  /// Reports a state of the connection or a channel; false when the event is another one.
   private func notifyState(_ event: PeerConnectionEvent) -> Bool {
     let delegate = delegate
     switch event {
@@ -51,7 +51,7 @@ extension RTCPeerConnection {
     return true
   }
 
-  /// Tells of a received track or stream; false when the event is something else.
+  /// Reports a received track or stream; false when the event is another one.
   private func notifyMedia(_ event: PeerConnectionEvent) -> Bool {
     let delegate = delegate
     switch event {
@@ -59,7 +59,7 @@ extension RTCPeerConnection {
       let transceiver = transceiver(info)
       if info.kind == .audio { factory.lines?.receive(connection) }
       let streams = info.remoteStreamIDs.map { remoteStream($0) }
-      // A stream that is known already is not told again when it gets a track.
+      // A known stream is not reported again when it gets a track.
       for stream in streams { stream.received(transceiver.receiver.named(info.remoteTrackID)) }
       delegate?.peerConnection(self, didStartReceivingOn: transceiver)
       delegate?.peerConnection(self, didAdd: transceiver.receiver, streams: streams)
@@ -87,7 +87,7 @@ extension RTCPeerConnection {
     return true
   }
 
-  /// The object for a stream of the peer, made when it is new.
+  /// The object for a remote stream, created if it is new.
   private func remoteStream(_ id: String) -> RTCMediaStream {
     state.withLock { state in
       if let known = state.remoteStreams.first(where: { $0.streamId == id }) { return known }
@@ -123,7 +123,7 @@ extension RTCPeerConnection {
     }
   }
 
-  /// The object for a channel, made when it is new.
+  /// The object for a channel, created if it is new.
   func rtcChannel(_ channel: DataChannel) -> RTCDataChannel {
     state.withLock { state in
       if let known = state.channels[channel.number] { return known }

@@ -2,10 +2,10 @@ package import Peer
 
 /// The ICE servers of `Link` fields (RFC 8288, RFC 9725 section 4.6).
 package enum LinkField {
-  /// How many servers a response may name.
+  /// The most servers in a response.
   private static let countMaximum = 32
 
-  /// The ICE servers among the links of a field: `<uri>; rel="ice-server"; ...`.
+  /// Parses the ICE servers among the links of a field: `<uri>; rel="ice-server"; ...`.
   package static func iceServers(_ field: String) -> [ICEServerConfiguration] {
     var reader = FieldReader(field)
     var servers: [ICEServerConfiguration] = []
@@ -21,14 +21,14 @@ package enum LinkField {
   }
 }
 
-/// Reads the grammar of `Link` fields.
+/// Parses `Link` fields.
 private struct FieldReader {
   private let bytes: [UInt8]
   private var index = 0
 
   init(_ field: String) { bytes = Array(field.utf8) }
 
-  /// The next link; nil at the end of the field or at something that is no link.
+  /// The next link; nil at the end of the field or at a syntax error.
   mutating func nextLink() -> (target: String, parameters: [String: String])? {
     skip { $0 == UInt8(ascii: ",") || FieldReader.isBlank($0) }
     guard consume(UInt8(ascii: "<")) else { return nil }
@@ -46,7 +46,7 @@ private struct FieldReader {
         skip(FieldReader.isBlank)
         value = consume(UInt8(ascii: "\"")) ? quoted() : text(FieldReader.isName)
       }
-      // The first of several parameters of one name counts (RFC 8288 section 3.3).
+      // The first of several parameters with the same name counts (RFC 8288 section 3.3).
       if !name.isEmpty, parameters[name] == nil { parameters[name] = value }
     }
     return (target, parameters)
@@ -74,7 +74,7 @@ private struct FieldReader {
     return String(decoding: bytes[start..<index], as: UTF8.self)
   }
 
-  /// The rest of a quoted string, whose backslashes are taken away.
+  /// Parses the rest of a quoted string, removing backslashes.
   private mutating func quoted() -> String {
     var value: [UInt8] = []
     while index < bytes.count, !consume(UInt8(ascii: "\"")) {

@@ -3,7 +3,7 @@ import SDP
 package import Wire
 
 /// A WHEP client (draft-ietf-wish-whep) as a room with one other participant, `stream`, whose media
-/// comes as soon as the server lets in.
+/// is present as soon as the server accepts.
 package struct WHEPMachine: SignalingMachine {
   package static let name = "whep"
   static let owner = "stream"
@@ -24,7 +24,7 @@ package struct WHEPMachine: SignalingMachine {
   private var retryCount = 0
   private var assigned: [MediaID] = []
   private var candidates: [CandidateInit?] = []
-  /// Whether the offer under way restarts ICE.
+  /// Whether the current offer restarts ICE.
   private var isRestarting = false
 
   package init(_ configuration: SignalingConfiguration, entropy: Entropy) {
@@ -48,7 +48,7 @@ package struct WHEPMachine: SignalingMachine {
   package mutating func step(
     _ input: SignalingInput, at now: Instant, into outbox: inout Outbox<SignalingOutput>
   ) {
-    // No event comes after the end.
+    // There are no events after the end.
     guard phase != .over else { return }
     desk.begin(at: now)
     switch input {
@@ -193,7 +193,7 @@ package struct WHEPMachine: SignalingMachine {
     }
   }
 
-  /// The room is the server's description: what it sends.
+  /// Joins the room described by the server's description.
   private mutating func join(_ sdp: String, _ connection: ConnectionID) {
     _ = roster.enter(WHEPMachine.owner, displayName: WHEPMachine.owner)
     let document = try? SDPDocument(parsing: sdp)
@@ -240,7 +240,7 @@ package struct WHEPMachine: SignalingMachine {
 
   private mutating func end(_ failure: SignalingFailure?) {
     guard phase != .over else { return }
-    // A server that has begun a session is told that it is over.
+    // End the server's session, if there is one.
     if phase != .leaving, let session { desk.send(session.closing, .close) }
     phase = .over
     desk.forget()

@@ -2,7 +2,7 @@ import Peer
 import SDP
 package import Wire
 
-/// A WHIP client (RFC 9725) as a room in which nobody else is: it publishes once.
+/// A WHIP client (RFC 9725) as a room with nobody else in it; it publishes once.
 package struct WHIPMachine: SignalingMachine {
   package static let name = "whip"
   static let participant = "self"
@@ -19,12 +19,12 @@ package struct WHIPMachine: SignalingMachine {
   private var publication = Publication()
   private var session: HTTPSession?
   private var servers = ICEServers()
-  /// The offer under way, and when it is sent again to a server that was busy.
+  /// The current offer, and when it is sent again to a busy server.
   private var offer = ""
   private var retryDue: Instant?
   private var retryCount = 0
   private var mediaCount: UInt32 = 0
-  /// Candidates that came before the session.
+  /// Candidates from before the session was created.
   private var candidates: [CandidateInit?] = []
 
   package init(_ configuration: SignalingConfiguration, entropy: Entropy) {
@@ -48,7 +48,7 @@ package struct WHIPMachine: SignalingMachine {
   package mutating func step(
     _ input: SignalingInput, at now: Instant, into outbox: inout Outbox<SignalingOutput>
   ) {
-    // No event comes after the end.
+    // There are no events after the end.
     guard phase != .over else { return }
     desk.begin(at: now)
     switch input {

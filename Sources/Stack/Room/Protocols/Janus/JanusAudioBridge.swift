@@ -1,12 +1,12 @@
 import SDP
 import Wire
 
-/// A room of the audiobridge plugin: one connection with the audio of all others mixed.
+/// A room of the audiobridge plugin: one connection with the mixed audio of all others.
 ///
-/// The audio of everybody is told to come in its one section. Option: `pin`.
+/// Everybody's audio is assigned to its one section. Option: `pin`.
 struct JanusAudioBridge: JanusPlugin {
   static let name = "audiobridge"
-  /// The key of the one media that a participant has.
+  /// The key of a participant's only media.
   private static let key = "audio"
 
   private var mix = JanusMix()
@@ -51,7 +51,7 @@ struct JanusAudioBridge: JanusPlugin {
     mix.entered(&desk)
   }
 
-  /// Somebody is there, or is muted in another way.
+  /// Records a participant and whether it is muted.
   private func update(_ value: JSONValue, except own: String, _ desk: inout JanusDesk)
     -> [SignalingEvent]
   {
@@ -62,7 +62,7 @@ struct JanusAudioBridge: JanusPlugin {
       + desk.roster.set([offer], of: id)
   }
 
-  /// All audio comes in the section of the own.
+  /// Assigns all audio to the section of the local audio.
   private mutating func assign(_ desk: inout JanusDesk) {
     // A connection that only receives has one section too, the first.
     guard let mid = mix.places.first?.mid ?? (desk.join.role == .down ? "0" : nil) else { return }

@@ -1,7 +1,8 @@
 import SDP
 import Wire
 
-/// The echotest plugin as a room: somebody called `echo` publishes what this side publishes.
+/// The echotest plugin as a room: a participant called `echo` publishes whatever this side
+/// publishes.
 struct JanusEchoTest: JanusPlugin {
   static let name = "echotest"
   static let echo = "echo"
@@ -15,7 +16,7 @@ struct JanusEchoTest: JanusPlugin {
 
   mutating func attached(_ role: JanusRole, _ desk: inout JanusDesk) {
     guard role == .main, !desk.isEntered else { return }
-    // Nothing has to be entered: the handle is the room.
+    // There is nothing to join: the handle is the room.
     let isReturn = desk.participant != nil
     let events = desk.roster.enter(Self.echo, displayName: Self.echo)
     if isReturn { desk.emit(events) }

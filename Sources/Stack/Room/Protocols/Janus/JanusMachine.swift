@@ -3,7 +3,7 @@ package import Wire
 /// A client of a Janus server, with one of its plugins as the room.
 ///
 /// Options: `plugin` (`videoroom`, `audiobridge` or `echotest`), `apisecret`, `token`, `pin`, and
-/// what the plugins say of themselves.
+/// those of the plugins.
 package struct JanusMachine: SignalingMachine {
   package static let name = "janus"
 
@@ -40,7 +40,7 @@ package struct JanusMachine: SignalingMachine {
   package mutating func step(
     _ input: SignalingInput, at now: Instant, into outbox: inout Outbox<SignalingOutput>
   ) {
-    // No event comes after the end.
+    // There are no events after the end.
     guard phase != .over else { return }
     desk.begin(at: now)
     switch input {
@@ -141,7 +141,7 @@ package struct JanusMachine: SignalingMachine {
 
   private mutating func handle(_ reply: JanusReply, to ask: JanusAsk, of role: JanusRole) {
     if role == .main, ask == .join, case .failed(let code, let reason) = reply {
-      // 436: the server has not yet noticed that the earlier session is gone.
+      // 436: the server has not noticed yet that the previous session is gone.
       if phase == .reconnecting, code == 436 || code == nil {
         desk.dropLink()
         return reconnect(reason)
@@ -153,7 +153,7 @@ package struct JanusMachine: SignalingMachine {
     if isEntering, desk.isEntered { returned() }
   }
 
-  /// The room is entered, for the first time or again.
+  /// Records that the room was joined, for the first time or again.
   private mutating func returned() {
     let wasAway = phase == .reconnecting
     phase = .joined
@@ -172,7 +172,7 @@ package struct JanusMachine: SignalingMachine {
     }
   }
 
-  /// What ends the room for this side, in the words that the plugins share.
+  /// The reason for the room's end, in the fields common to the plugins.
   private func ending(_ data: JSONValue) -> RoomEnding? {
     if data["leaving"]?.text == "ok" || data["left"] != nil, data["reason"]?.text == "kicked" {
       return RoomEnding(.kicked, message: "kicked")
@@ -213,7 +213,7 @@ package struct JanusMachine: SignalingMachine {
       return end(SignalingFailure(.unreachable, reason, isCritical: true))
     }
     phase = .reconnecting
-    // Only a session that has the room is worth to be claimed.
+    // Only a session in the room is worth claiming.
     if !desk.isEntered { desk.forget() }
     desk.emit(.reconnecting(attempt: desk.session.link.attempt + 1, reason: reason))
     if now { desk.open() } else { desk.retry() }
@@ -237,7 +237,7 @@ package struct JanusMachine: SignalingMachine {
 }
 
 extension RoomIntent {
-  /// What is to be answered by a result; nil for what has none.
+  /// The action to be answered by a result, if any.
   var action: ActionID? {
     switch self {
     case .publish(let request): request.action

@@ -2,22 +2,21 @@ import Peer
 import SDP
 import Wire
 
-/// The one connection of a plugin that sends and receives over the same: local media, and what
-/// comes back in its sections.
+/// The single connection of a plugin that sends and receives in the same sections.
 struct JanusMix: Sendable {
   private var publication = Publication()
   private var assigned: [MediaID] = []
 
   var status: [(name: String, value: String)] { publication.status }
 
-  /// Whether the local audio is switched on; so it is before there is any.
+  /// Whether the local audio is active; true before there is any.
   var isActive: Bool { publication.wanted.first { $0.kind == .audio }?.isActive ?? true }
-  /// Local media that the server has, and where.
+  /// The local media that the server has, with its sections.
   var places: [LocalMediaPlace] { publication.publishedPlaces }
 
   func info(of media: LocalMediaID) -> LocalMediaInfo? { publication.info(of: media) }
 
-  /// Keeps what local media is now; false for media that is not published.
+  /// Replaces the description of local media; false if it is not published.
   mutating func update(_ media: LocalMediaInfo) -> Bool {
     publication.update(media) != nil && publication.mid(of: media.id) != nil
   }
@@ -48,7 +47,7 @@ struct JanusMix: Sendable {
     desk.request(connection, .makeOffer(iceRestart: restartsICE))
   }
 
-  /// What the connection tells; returns an offer that the plugin is to send.
+  /// Handles a report of the connection; returns an offer for the plugin to send.
   mutating func handle(
     _ report: ConnectionReport, of connection: ConnectionID, _ desk: inout JanusDesk
   ) -> SessionDescription? {
@@ -89,7 +88,7 @@ struct JanusMix: Sendable {
     if publication.isDue { offer(&desk) }
   }
 
-  /// Says of media that it comes in a section, and forgets those that are gone.
+  /// Assigns media to a section, and unassigns those that are gone.
   mutating func assign(_ media: [MediaID], in mid: String, _ desk: inout JanusDesk) {
     guard let connection = publication.connection else { return }
     for id in media where !assigned.contains(id) {
@@ -99,7 +98,7 @@ struct JanusMix: Sendable {
     assigned.removeAll { desk.roster.media($0) == nil }
   }
 
-  /// Somebody has switched the local audio off or on.
+  /// Records that the local audio was muted or unmuted by somebody else.
   mutating func muted(_ isMuted: Bool, _ desk: inout JanusDesk) {
     guard var audio = publication.wanted.first(where: { $0.kind == .audio }),
       audio.isActive == isMuted
@@ -122,7 +121,7 @@ struct JanusMix: Sendable {
     entered(&desk)
   }
 
-  /// The room is entered: local media is published, or the connection made that only receives.
+  /// Publishes local media after joining, or opens the connection that only receives.
   mutating func entered(_ desk: inout JanusDesk) {
     if !publication.wanted.isEmpty || publication.isDue || desk.join.role == .down { offer(&desk) }
   }

@@ -2,7 +2,7 @@ import Peer
 import SDP
 import Wire
 
-/// Local media in a videoroom: its connection, and what of it was published.
+/// Local media in a videoroom: its connection and what was published.
 struct JanusPublisher: Sendable {
   private let options: [String: String]
   private var publication = Publication()
@@ -64,7 +64,7 @@ struct JanusPublisher: Sendable {
     desk.request(connection, .makeOffer(iceRestart: restartsICE))
   }
 
-  /// Takes everything back.
+  /// Unpublishes everything.
   private mutating func stop(_ desk: inout JanusDesk) {
     if isPublished {
       desk.ask(.unpublish, .members(("request", "unpublish")))
@@ -141,7 +141,7 @@ struct JanusPublisher: Sendable {
     let known = publication.publishedPlaces
     desk.emit(publication.settle { _ in desk.roster.nextMedia() })
     for place in publication.publishedPlaces where !known.contains(place) {
-      // What is published is sent until the server hears otherwise.
+      // Published media is sent until the server is told otherwise.
       guard let media = publication.info(of: place.media), !media.isActive else { continue }
       configure(media, switches: true, describes: false, &desk)
     }
@@ -161,9 +161,9 @@ struct JanusPublisher: Sendable {
     }
   }
 
-  /// The server has given the media path up; it is published anew over another connection.
+  /// Republishes over another connection after the server hung up.
   mutating func hangUp(_ reason: String, _ desk: inout JanusDesk) {
-    // What is still being agreed on is not what was hung up.
+    // A connection under negotiation is not the one that was hung up.
     guard publication.connection != nil, publication.phase == .idle else { return }
     close(&desk)
     guard !publication.wanted.isEmpty else { return }
@@ -173,12 +173,12 @@ struct JanusPublisher: Sendable {
 
   // MARK: Losses
 
-  /// The room is entered, maybe again: what is wanted is published.
+  /// Publishes what is wanted after joining or rejoining.
   mutating func entered(_ desk: inout JanusDesk) {
     if !publication.wanted.isEmpty || publication.isDue { offer(&desk) }
   }
 
-  /// The session is there again: an offer that nobody answered is made anew.
+  /// Repeats an unanswered offer after the session was resumed.
   mutating func resume(_ desk: inout JanusDesk) {
     if publication.phase == .offered { publication.withdraw() }
     if publication.isDue { offer(&desk) }
@@ -199,7 +199,7 @@ struct JanusPublisher: Sendable {
 }
 
 extension LocalMediaInfo {
-  /// What others read of a stream: the server does not tell them that it is switched off.
+  /// What others can read of a stream: the server does not inform them that it is inactive.
   fileprivate var description: String {
     JanusDescription(extraValue: extraValue, isActive: isActive).text
   }

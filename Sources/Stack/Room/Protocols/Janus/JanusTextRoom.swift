@@ -4,10 +4,10 @@ import Wire
 
 /// Messages of participants by the textroom plugin, over a data channel of its own connection.
 ///
-/// Its room has to be there, under the number or name given. The kind of a message is not carried.
+/// The room with the given number or name has to exist. The type of a message is not transmitted.
 struct JanusTextRoom: Sendable {
   static let name = "textroom"
-  /// The channel that Janus and its own clients use.
+  /// The channel label of Janus and its own clients.
   static let label = "JanusDataChannel"
   static let waitingMaximum = 1000
 
@@ -107,7 +107,7 @@ struct JanusTextRoom: Sendable {
     _ desk: inout JanusDesk
   ) {
     guard let connection else { return }
-    // A lost answer over a reliable channel is a lost channel, which is told of.
+    // A reliable channel loses an answer only if the channel is lost, which is reported.
     let due = desk.now + .seconds(60 * 60)
     let head: [(String, JSONValue?)] = [
       ("textroom", .text(type)), ("transaction", .text(requests.add(action, due: due))),

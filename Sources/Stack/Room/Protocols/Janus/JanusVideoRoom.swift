@@ -4,7 +4,7 @@ import Wire
 /// A room of the videoroom plugin: one connection that publishes, and one that receives.
 ///
 /// Options: `pin`, `bitrate`, `audiocodec`, `videocodec`, and `textroom` with the number of the
-/// room of the textroom plugin that carries messages.
+/// textroom plugin's room that carries messages.
 struct JanusVideoRoom: JanusPlugin {
   static let name = "videoroom"
 
@@ -43,7 +43,7 @@ struct JanusVideoRoom: JanusPlugin {
       .join,
       .members(
         ("request", "join"), ("ptype", "publisher"), ("room", .identifier(join.room)),
-        // After a loss this side wants to be who it was.
+        // Rejoin under the same identifier after a loss.
         ("id", (desk.participant ?? join.participant).map { .identifier($0) }),
         ("display", join.displayName.isEmpty ? nil : .text(join.displayName)),
         ("token", join.token.map { .text($0) }), ("pin", desk.options["pin"].map { .text($0) }),
@@ -74,12 +74,12 @@ struct JanusVideoRoom: JanusPlugin {
     var events = desk.roster.retain(ids)
     for attendee in attendees {
       events += enter(attendee, &desk)
-      // Who published before a loss may not do so yet, on a server that begins anew.
+      // A server that restarted may not permit publishers from before the loss yet.
       guard let id = attendee["id"]?.identifier else { continue }
       events += desk.roster.set([], of: id)
     }
     for publisher in publishers { events += publish(publisher, &desk) }
-    // On arrival all of this is told at once.
+    // On arrival all of this is reported at once.
     if isReturn { desk.emit(events) }
     desk.entered(id, session: data["private_id"]?.identifier)
     publisher.entered(&desk)
@@ -101,7 +101,7 @@ struct JanusVideoRoom: JanusPlugin {
 
   mutating func handle(_ event: JanusEvent, of role: JanusRole, _ desk: inout JanusDesk) {
     switch (role, event) {
-    // A description that comes by itself is an answer that was late.
+    // An unsolicited description is a late answer.
     case (.main, .data(let data, _)): handle(data, &desk)
     case (.main, .candidate(let candidate)): publisher.handle(candidate, &desk)
     case (.main, .hangup(let reason)): publisher.hangUp(reason, &desk)
@@ -116,7 +116,7 @@ struct JanusVideoRoom: JanusPlugin {
     }
   }
 
-  /// What the room tells everybody in it.
+  /// Handles a notification to all participants of the room.
   private func handle(_ data: JSONValue, _ desk: inout JanusDesk) {
     switch data["videoroom"]?.text {
     case "talking"?, "stopped-talking"?:
@@ -138,7 +138,7 @@ struct JanusVideoRoom: JanusPlugin {
     }
   }
 
-  /// Somebody switched the media of somebody off or on.
+  /// Records that a participant's media was switched off or on by a moderator.
   private func moderate(_ data: JSONValue, _ desk: inout JanusDesk) {
     guard let action = data["moderation"]?.text, let id = data["id"]?.identifier,
       let mid = data["mid"]?.text
@@ -203,7 +203,7 @@ struct JanusVideoRoom: JanusPlugin {
 }
 
 extension Roster.Offer {
-  /// A stream as the videoroom lists it; nil for one that is no media, or no longer.
+  /// Parses a stream as the videoroom lists it; nil if it is not media, or disabled.
   init?(janus stream: JSONValue) {
     guard let mid = stream["mid"]?.text,
       let kind = stream["type"]?.text.flatMap(MediaKind.init(rawValue:)),

@@ -3,7 +3,7 @@ package import Wire
 
 /// A participant in a room of Retake's own protocol.
 ///
-/// Options: `voices`, how many voices the server is to send at once; without it, all come.
+/// Options: `voices`, how many voices the server should send at once; by default all.
 package struct RetakeRoomMachine: SignalingMachine {
   package static let name = "room"
 
@@ -16,7 +16,7 @@ package struct RetakeRoomMachine: SignalingMachine {
   private var down = RoomDownlink()
   private var phase = Phase.idle
   private var participant: String?
-  /// Names the session, so that the server continues with it over another way.
+  /// Identifies the session, so that the server can continue it over another transport.
   private var session: String?
   private var joinDue: Instant?
   private let voices: UInt32?
@@ -26,7 +26,7 @@ package struct RetakeRoomMachine: SignalingMachine {
     voices = configuration.options[RetakeRoomMachine.voicesOption].flatMap { UInt32($0) }
   }
 
-  /// The option that names how many voices the server is to send.
+  /// The option with the number of voices that the server should send.
   package static let voicesOption = "voices"
 
   package var abilities: SignalingAbilities {
@@ -51,7 +51,7 @@ package struct RetakeRoomMachine: SignalingMachine {
   package mutating func step(
     _ input: SignalingInput, at now: Instant, into outbox: inout Outbox<SignalingOutput>
   ) {
-    // No event comes after the end.
+    // There are no events after the end.
     guard phase != .over else { return }
     desk.begin(at: now)
     switch input {
@@ -117,7 +117,7 @@ package struct RetakeRoomMachine: SignalingMachine {
       up.restart(connection, &desk)
       down.restart(connection, &desk)
     default:
-      // The rest is about the present session.
+      // The rest concerns the current session.
       guard desk.isEntered else {
         if let action = intent.action {
           desk.emit(action, SignalingFailure(.invalidState, "the room is not entered"))
@@ -164,7 +164,7 @@ package struct RetakeRoomMachine: SignalingMachine {
       if let participant { join.participant = participant }
       desk.send(.join(join, resumes: session))
     case .frame(.text(let text)):
-      // What cannot be read is of a later version.
+      // An unreadable message is of a later version.
       guard let notice = try? RoomNotice(parsing: text) else { return }
       handle(notice)
     case .frame(.binary): break
@@ -302,7 +302,7 @@ package struct RetakeRoomMachine: SignalingMachine {
       if let fault { desk.emit(.failed(SignalingFailure(.subscribeFailed, fault.message))) }
     case .action(let action, let usual, let media):
       let failure = fault.map { fault in
-        // The server's number says more than that something failed, where it gives one.
+        // The server's error code, if present, is more specific.
         SignalingFailure(
           fault.code == .serviceError ? usual : fault.code, fault.message, media: media)
       }

@@ -1,10 +1,10 @@
 import SDP
 import Wire
 
-/// What the parts of the machine of Retake's own rooms work with: the way to the server, who is
-/// there, and what goes out.
+/// Shared state of the machine for Retake's own rooms: the transport, the participants, and
+/// outputs.
 struct RoomDesk: Sendable {
-  /// What an answer of the server is about.
+  /// The request that an answer of the server is for.
   enum Purpose: Hashable, Sendable {
     case offer, stop, subscription
     case action(ActionID, RoomErrorCode, MediaID?)
@@ -15,7 +15,7 @@ struct RoomDesk: Sendable {
   var link: ServerLink
   var roster = Roster()
   var join = RoomJoin(room: "")
-  /// Whether the present way is in the room.
+  /// Whether the current transport is in the room.
   var isEntered = false
   var servers = ICEServers()
   private(set) var now = Instant.zero
@@ -51,7 +51,7 @@ struct RoomDesk: Sendable {
   mutating func passLink() -> ServerLink.News? { link.pass(at: now, into: &outputs) }
   mutating func send(_ request: RoomRequest) { link.send(request.text, into: &outputs) }
 
-  /// Sends what is answered by its number.
+  /// Sends a request that is answered by its number.
   mutating func ask(_ purpose: Purpose, _ request: (UInt32) -> RoomRequest) {
     let due = now + .seconds(RoomDesk.answerSeconds)
     send(request(requests.addNumber(purpose, due: due)))
@@ -60,7 +60,7 @@ struct RoomDesk: Sendable {
   mutating func settle(_ request: UInt32) -> Purpose? { requests.settle(number: request) }
   mutating func expire() -> [Purpose] { requests.expire(at: now) }
 
-  /// Answers what nobody will answer any longer.
+  /// Fails requests that will not be answered any more.
   mutating func abandon(_ reason: String) {
     for case .action(let action, let code, let media) in requests.removeAll() {
       emit(action, SignalingFailure(code, reason, media: media))

@@ -2,7 +2,7 @@ import Peer
 import SDP
 import Wire
 
-/// What this side receives in a room of Retake's own: the server offers when something changes.
+/// The receiving side in Retake's own rooms: the server offers when something changes.
 struct RoomDownlink: Sendable {
   private struct Stream: Hashable, Sendable {
     var media: MediaID
@@ -11,7 +11,7 @@ struct RoomDownlink: Sendable {
 
   private var connection: ConnectionID?
   private var isAnswering = false
-  /// An offer that came while this side still answered the one before.
+  /// An offer that arrived while the previous one was being answered.
   private var nextOffer: (sdp: String, places: [RoomPlace])?
   private var wanted: [MediaID] = []
   private var streams: [Stream] = []
@@ -32,7 +32,7 @@ struct RoomDownlink: Sendable {
 
   mutating func unsubscribe(_ action: ActionID, _ media: [MediaID], _ desk: inout RoomDesk) {
     wanted.removeAll { media.contains($0) }
-    // What nobody publishes any longer is not received either.
+    // What nobody publishes any more is not received either.
     let numbers = media.compactMap { self.numbers([$0], desk)?.first }
     guard !numbers.isEmpty else { return desk.emit(action) }
     desk.ask(.action(action, .unsubscribeFailed, media.first)) {
@@ -40,7 +40,7 @@ struct RoomDownlink: Sendable {
     }
   }
 
-  /// The server's numbers of media; nil when one of it is not there.
+  /// The server's numbers of media; nil if one is missing.
   private func numbers(_ media: [MediaID], _ desk: RoomDesk) -> [UInt32]? {
     var numbers: [UInt32] = []
     for id in media {
@@ -137,7 +137,7 @@ struct RoomDownlink: Sendable {
 
   // MARK: Losses
 
-  /// The room is entered again with another session: asks for what is wanted and still there.
+  /// Requests what is wanted and still published after rejoining with another session.
   mutating func entered(_ desk: inout RoomDesk) {
     wanted.removeAll { desk.roster.media($0) == nil }
     guard let numbers = numbers(wanted, desk), !numbers.isEmpty else { return }

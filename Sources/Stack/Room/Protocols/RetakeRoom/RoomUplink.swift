@@ -2,7 +2,7 @@ import Peer
 import SDP
 import Wire
 
-/// What this side sends in a room of Retake's own.
+/// The sending side in Retake's own rooms.
 struct RoomUplink: Sendable {
   private var publication = Publication()
   /// The server's numbers of local media.
@@ -76,7 +76,7 @@ struct RoomUplink: Sendable {
     }
   }
 
-  /// The server's answer to the offer under way.
+  /// Handles the server's answer to the current offer.
   mutating func handle(answer sdp: String, _ desk: inout RoomDesk) {
     guard publication.phase == .offered, let connection = publication.connection else { return }
     isPublished = true
@@ -100,7 +100,7 @@ struct RoomUplink: Sendable {
     }
   }
 
-  /// The result of an offer.
+  /// Handles the result of an offer.
   mutating func settle(_ fault: RoomFault?, _ desk: inout RoomDesk) {
     if let fault { return fail(SignalingFailure(fault.code, fault.message), &desk) }
     desk.emit(publication.settle { _ in desk.roster.nextMedia() })
@@ -119,7 +119,7 @@ struct RoomUplink: Sendable {
     close(&desk)
   }
 
-  /// A moderator has switched local media off or on.
+  /// Records that a moderator switched local media off or on.
   mutating func muted(_ local: UInt32, _ isMuted: Bool, _ desk: inout RoomDesk) {
     guard var info = publication.info(of: LocalMediaID(local)) else { return }
     info.isActive = !isMuted
@@ -127,13 +127,13 @@ struct RoomUplink: Sendable {
     desk.emit(.localMuted(info.id, isMuted))
   }
 
-  /// The room is entered, maybe again: what is wanted is published.
+  /// Publishes what is wanted after joining or rejoining.
   mutating func entered(_ desk: inout RoomDesk) {
     if publication.phase == .offered { publication.withdraw() }
     if publication.isDue || (!publication.wanted.isEmpty && !isPublished) { offer(&desk) }
   }
 
-  /// The room is over: what it wanted comes to nothing.
+  /// The room is over: fail all actions.
   mutating func abandon(_ failure: SignalingFailure, _ desk: inout RoomDesk) {
     desk.emit(publication.finish(failure))
   }

@@ -1,9 +1,10 @@
-/// Data in the zlib format (RFC 1950), as data channels with compression carry it.
+/// The zlib format (RFC 1950), as compressed data channels carry it.
 ///
-/// It is written here and not by a library, because the same text has to be the same bytes in every
-/// replay: with the fixed codes of RFC 1951 section 3.2.6, which no version can choose otherwise.
+/// Implemented here rather than by a library, because the same text has to be the same bytes in
+/// every replay. It uses only the fixed codes of RFC 1951 section 3.2.6, which leave no choice to a
+/// library's version.
 enum Zlib {
-  /// Why bytes are not in the format, or hold too much.
+  /// The bytes are invalid, or expand to too much.
   enum Failure: Error, Hashable { case malformed, tooLong }
 
   /// The checksum of the format (RFC 1950 section 8).
@@ -21,11 +22,11 @@ enum Zlib {
     writer.write(bytes)
     let sum = adler32(bytes)
     let tail = [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: sum >> $0) }
-    // A window of 32 KiB, no dictionary, a check that makes both bytes a multiple of 31.
+    // A window of 32 KiB, no dictionary, and a check that makes both bytes a multiple of 31.
     return [0x78, 0x01] + writer.finish() + tail
   }
 
-  /// - Parameter limit: how many bytes may come out.
+  /// - Parameter limit: the most bytes of output.
   static func expanded(_ bytes: [UInt8], limit: Int) throws(Failure) -> [UInt8] {
     guard bytes.count >= 6, bytes[0] & 0x0f == 8, bytes[0] >> 4 <= 7, bytes[1] & 0x20 == 0,
       (UInt16(bytes[0]) << 8 | UInt16(bytes[1])) % 31 == 0
@@ -37,7 +38,7 @@ enum Zlib {
   }
 }
 
-/// Lengths and distances of copies, and the bits that follow their codes (RFC 1951 section 3.2.5).
+/// Base values and extra bits of lengths and distances (RFC 1951 section 3.2.5).
 private enum CopyTable {
   static let lengths: [(base: Int, bits: Int)] =
     table(
@@ -69,7 +70,7 @@ private struct DeflateWriter {
 
   init() { put(0b011, 3) }
 
-  /// The lowest bits first.
+  /// Writes bits, lowest first.
   private mutating func put(_ value: Int, _ count: Int) {
     bits |= UInt64(value) << UInt64(bitCount)
     bitCount += count
@@ -80,7 +81,7 @@ private struct DeflateWriter {
     }
   }
 
-  /// A code, whose highest bit comes first.
+  /// Writes a code, highest bit first.
   private mutating func putCode(_ code: Int, _ count: Int) {
     var reversed = 0
     for bit in 0..<count where code >> bit & 1 == 1 { reversed |= 1 << (count - 1 - bit) }
@@ -97,7 +98,7 @@ private struct DeflateWriter {
   }
 
   private mutating func putCopy(length: Int, distance: Int) {
-    // The last row that begins at or below the value; 258 has one of its own.
+    // The last row that starts at or below the value; 258 has its own.
     let row = CopyTable.lengths.lastIndex { $0.base <= length } ?? 0
     putSymbol(257 + row)
     put(length - CopyTable.lengths[row].base, CopyTable.lengths[row].bits)
@@ -107,7 +108,7 @@ private struct DeflateWriter {
   }
 
   mutating func write(_ bytes: [UInt8]) {
-    // Where three bytes stood last, by a number made of them.
+    // Where three bytes last occurred, by their hash.
     var places = [Int](repeating: -1, count: 4096)
     var index = 0
     while index < bytes.count {
@@ -175,7 +176,7 @@ private struct InflateReader {
     return out
   }
 
-  /// Four bytes after the blocks.
+  /// Reads four bytes after the blocks.
   mutating func uint32() -> UInt32? {
     guard bytes.count - index >= 4 else { return nil }
     defer { index += 4 }
@@ -201,7 +202,7 @@ private struct InflateReader {
   }
 
   private mutating func stored() throws(Zlib.Failure) {
-    // The rest of the byte is not used; whole bytes that were taken ahead are given back.
+    // Discard the rest of the byte, and put whole bytes that were read ahead back.
     index -= bitCount / 8
     (bits, bitCount) = (0, 0)
     guard bytes.count - index >= 4 else { throw .malformed }
@@ -247,7 +248,7 @@ private struct InflateReader {
       guard back <= out.count else { throw .malformed }
       for _ in 0..<count { try append(out[out.count - back]) }
     }
-    // What was taken ahead belongs to what follows the last block only as whole bytes.
+    // Put whole bytes that were read ahead back; they belong to what follows.
     index -= bitCount / 8
     bitCount %= 8
     bits &= 1 << UInt32(bitCount) - 1
@@ -257,7 +258,7 @@ private struct InflateReader {
     16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15,
   ]
 
-  /// The codes of a block that brings its own (RFC 1951 section 3.2.7).
+  /// Reads the codes of a dynamic block (RFC 1951 section 3.2.7).
   private mutating func codes() throws(Zlib.Failure) -> (HuffmanCode, HuffmanCode) {
     let symbolCount = 257 + (try read(5))
     let distanceCount = 1 + (try read(5))
@@ -283,11 +284,11 @@ private struct InflateReader {
   }
 }
 
-/// A code by the lengths of its words (RFC 1951 section 3.2.2).
+/// A Huffman code by the lengths of its words (RFC 1951 section 3.2.2).
 private struct HuffmanCode {
   static let longest = 15
 
-  /// How many words there are of each length.
+  /// The number of words per length.
   var counts = [Int](repeating: 0, count: longest + 1)
   /// The symbols in the order of their words.
   var symbols: [Int] = []
@@ -297,7 +298,7 @@ private struct HuffmanCode {
     var room = 1
     for length in 1...HuffmanCode.longest {
       room = room << 1 - counts[length]
-      // More words than there is room for.
+      // Over-subscribed: more words than there is room for.
       guard room >= 0 else { throw .malformed }
     }
     for length in 1...HuffmanCode.longest {

@@ -1,12 +1,11 @@
 import SDP
 import Wire
 
-/// What the parts of the Sora machine work with: the ways to the server, who is there, and what
-/// goes out.
+/// Shared state of the Sora machine: the transports, the participants, and outputs.
 struct SoraDesk: Sendable {
   var link: ServerLink
   var roster = Roster()
-  /// The own connection, as the server calls it.
+  /// The local connection's identifier on the server.
   private(set) var participant: String?
   var channels = SoraChannels()
   private(set) var connection: ConnectionID?
@@ -34,20 +33,20 @@ struct SoraDesk: Sendable {
   mutating func close() -> Bool { link.close(at: now, into: &outputs) }
   mutating func pass() -> ServerLink.News? { link.pass(at: now, into: &outputs) }
 
-  /// The server has taken this side in.
+  /// Records that the server accepted this client.
   mutating func begin(_ offer: SoraOffer) {
     participant = offer.connection
     channels.begin(offer.channels)
   }
 
-  /// Nothing of a session is left.
+  /// Resets everything of a session.
   mutating func reset() {
     emit(roster.retain([]))
     channels.end()
     connection = nil
   }
 
-  /// Says something of signaling, on whichever way it goes now.
+  /// Sends a signaling message over the current transport.
   mutating func send(_ value: JSONValue) {
     if channels.hasSwitched, channels[SoraChannel.signaling] != nil {
       send(value, on: SoraChannel.signaling)
@@ -56,10 +55,10 @@ struct SoraDesk: Sendable {
     }
   }
 
-  /// Says something over the WebSocket.
+  /// Sends a message over the WebSocket.
   mutating func sendOnSocket(_ value: JSONValue) { link.send(value.json, into: &outputs) }
 
-  /// Says something on a data channel; without it nothing is said.
+  /// Sends a message on a data channel, if it is open.
   mutating func send(_ value: JSONValue, on label: String) {
     guard let connection, let channel = channels[label] else { return }
     request(connection, .sendOnChannel(label: label, channel.frame(value.json)))

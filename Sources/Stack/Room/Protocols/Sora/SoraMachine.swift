@@ -3,9 +3,9 @@ package import Wire
 
 /// A client of a channel of WebRTC SFU Sora, over its public signaling.
 ///
-/// Options are the members of `connect` (`SoraConnect.names`), as JSON or as texts;
-/// `connection_timeout` in seconds, for how long entering may take; and `tells_signaling`, with
-/// which every message of the server is told as a notification of the type `signaling`.
+/// Options are the members of `connect` (`SoraConnect.names`), as JSON or text;
+/// `connection_timeout` in seconds for joining; and `tells_signaling`, with which every message of
+/// the server is reported as a notification of the type `signaling`.
 package struct SoraMachine: SignalingMachine {
   package static let name = "sora"
 
@@ -13,7 +13,7 @@ package struct SoraMachine: SignalingMachine {
     case idle, connecting, offering, joined, reconnecting, leaving, over
   }
 
-  /// How long entering may take, as in the service's own SDKs.
+  /// The time limit for joining, as in the service's own SDKs.
   private static let connectionSeconds: Int64 = 30
   /// How long the first offer waits for local media.
   private static let holdSeconds: Int64 = 2
@@ -26,7 +26,7 @@ package struct SoraMachine: SignalingMachine {
   private var media = SoraMedia()
   private var join = RoomJoin(room: "")
   private var phase = Phase.idle
-  /// When an offer is due, the first answer, or the end of leaving.
+  /// When an offer, the first answer, or the end of leaving is due.
   private var due: Instant?
   private var redirectCount = 0
   private var wasJoined = false
@@ -60,7 +60,7 @@ package struct SoraMachine: SignalingMachine {
   package mutating func step(
     _ input: SignalingInput, at now: Instant, into outbox: inout Outbox<SignalingOutput>
   ) {
-    // No event comes after the end.
+    // There are no events after the end.
     guard phase != .over else { return }
     desk.begin(at: now)
     switch input {
@@ -109,7 +109,7 @@ package struct SoraMachine: SignalingMachine {
     case .unpublish(let action, let locals): media.unpublish(action, locals, &desk)
     case .sendMessage(let action, let message): send(message, action)
     case .networkChanged:
-      // Nothing of a Sora session outlives its connection.
+      // A Sora session does not outlive its connection.
       guard phase == .joined else { return }
       desk.drop()
       lose("the network has changed", code: nil)
@@ -138,7 +138,7 @@ package struct SoraMachine: SignalingMachine {
     phase = .leaving
     due = desk.now + .seconds(SoraMachine.leaveSeconds)
     desk.send(.members(("type", "disconnect"), ("reason", "NO-ERROR")))
-    // The server closes what is open; without a way there is nothing to wait for.
+    // The server closes what is open; without a transport there is nothing to wait for.
     if !desk.link.isOpen, !desk.channels.hasSwitched, desk.close() { end(nil) }
   }
 
@@ -158,7 +158,7 @@ package struct SoraMachine: SignalingMachine {
       handle(value)
     case .frame(.binary): break
     case .lost(let code, let reason):
-      // Once signaling has switched, the socket may go.
+      // Once signaling has moved, the WebSocket is not needed.
       if desk.channels.outlivesSocket, phase == .joined { return }
       lose(reason, code: code)
     case .closed: if phase == .leaving { end(nil) }
@@ -182,7 +182,7 @@ package struct SoraMachine: SignalingMachine {
     }
   }
 
-  /// What a code says that is no accident: the server ended this connection on purpose.
+  /// The meaning of a close code with which the server ended this connection on purpose.
   private static func ending(_ code: Int, _ reason: String) -> RoomEnding? {
     let isKicked = reason.contains("API")
     switch code {
@@ -203,7 +203,7 @@ package struct SoraMachine: SignalingMachine {
     desk.link.retry(at: desk.now)
   }
 
-  /// Nothing of the session is left.
+  /// Resets everything of the session.
   private mutating func reset() {
     due = nil
     media.close(&desk)
@@ -283,7 +283,7 @@ package struct SoraMachine: SignalingMachine {
     guard let id = value["connection_id"]?.text else { return }
     switch type {
     case "connection.created":
-      // The own arrival brings everybody who is there.
+      // The notification of the own arrival lists everybody present.
       for other in value["data"]?.elements ?? [] { enter(other) }
       enter(value)
     case "connection.destroyed": desk.emit(desk.roster.leave(id, .left))
@@ -327,7 +327,7 @@ package struct SoraMachine: SignalingMachine {
     desk.open()
   }
 
-  /// The server ends the session over the data channel.
+  /// Handles that the server ended the session over the data channel.
   private mutating func close(_ value: JSONValue) {
     let code = value["code"]?.integer.map { Int(clamping: $0) } ?? 1000
     let reason = value["reason"]?.text ?? ""

@@ -2,8 +2,8 @@ import Peer
 import SDP
 import Wire
 
-/// The one connection to a Sora server: its offers, the answers of this side, and whose media comes
-/// in which section.
+/// The single connection to a Sora server: its offers, the local answers, and the media of each
+/// section.
 struct SoraMedia: Sendable {
   private struct Assignment: Hashable, Sendable {
     var media: MediaID
@@ -14,7 +14,7 @@ struct SoraMedia: Sendable {
 
   private(set) var connection: ConnectionID?
   private var phase = Phase.idle
-  /// How the answer under way is sent: `answer`, `re-answer` or `update`.
+  /// The type of the current answer: `answer`, `re-answer` or `update`.
   private var answerType = ""
   private var nextOffer: (sdp: String, type: String)?
   private var wanted: [LocalMediaInfo] = []
@@ -29,12 +29,12 @@ struct SoraMedia: Sendable {
     ]
   }
 
-  /// Whether local media may still go into the first answer.
+  /// Whether local media can still go into the first answer.
   var isHeld: Bool { phase == .held }
 
   // MARK: The server's offers
 
-  /// The first offer waits for local media for a while where this side sends.
+  /// Holds the first offer for a while so that local media can be added.
   mutating func hold(_ offer: SoraOffer, _ role: ConnectionRole, _ desk: inout SoraDesk) {
     let connection = desk.connect(role, offer.servers)
     self.connection = connection
@@ -46,17 +46,17 @@ struct SoraMedia: Sendable {
     if role == .down || !wanted.isEmpty { release(&desk) }
   }
 
-  /// Answers the offer that was held.
+  /// Answers the held offer.
   mutating func release(_ desk: inout SoraDesk) {
     guard phase == .held else { return }
     phase = .agreed
     proceed(&desk)
   }
 
-  /// Another offer of the server.
+  /// Handles another offer of the server.
   mutating func handle(offer sdp: String, answeredBy type: String, _ desk: inout SoraDesk) {
     guard connection != nil else { return }
-    // Of several that come while this side answers, the last one tells all.
+    // Of several that arrive while one is answered, the last is complete.
     if phase == .held {
       nextOffer = (sdp, "answer")
     } else {
@@ -73,11 +73,11 @@ struct SoraMedia: Sendable {
     desk.request(connection, .setRemote(SessionDescription(type: .offer, sdp: offer.sdp)))
   }
 
-  /// Whose media comes where: the stream of a section is called as the connection of its sender.
+  /// Assigns media to sections: a section's stream has the name of its sender's connection.
   private mutating func assign(
     _ sdp: String, _ connection: ConnectionID, _ desk: inout SoraDesk
   ) {
-    // What cannot be read, the connection refuses.
+    // The connection refuses what cannot be parsed.
     guard let document = try? SDPDocument(parsing: sdp) else { return }
     var offers: [(owner: String, offer: Roster.Offer)] = []
     for section in document.sections where !section.isRejected {
@@ -169,7 +169,7 @@ struct SoraMedia: Sendable {
     connection = nil
   }
 
-  /// What waits for a connection that will not come.
+  /// Fails actions that wait for a connection.
   mutating func abandon(_ reason: String, _ desk: inout SoraDesk) {
     for action in waiting { desk.emit(action, SignalingFailure(.publishFailed, reason)) }
     waiting = []
