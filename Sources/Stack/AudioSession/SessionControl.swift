@@ -177,7 +177,7 @@ struct SessionControl {
     run(into: &outbox)
   }
 
-  // MARK: What is told
+  // MARK: Events
 
   func reply(_ call: UInt32?, _ reply: AudioSessionReply, into outbox: inout Effects) {
     if let call { outbox.append(.reply(call: call, reply)) }

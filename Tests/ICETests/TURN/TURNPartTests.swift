@@ -101,7 +101,7 @@ struct TURNPartTests {
   @Test func anAllocationIsProlongedBeforeItEnds() {
     var allocation = Allocation(wantsIPv6: true)
     let begun = [allocation.begin(), allocation.begin()]
-    let six = [allocation.takeIPv4(), allocation.takeIPv4()]
+    let six = [allocation.fallBackToIPv4(), allocation.fallBackToIPv4()]
     #expect(begun == [true, false] && six == [true, false] && allocation.isOpen)
     let taken = [
       allocation.apply(SocketAddress(IPAddress(ipv4: 0), port: 1), lifetime: 600, at: .zero),

@@ -34,8 +34,8 @@ struct Allocation {
     return true
   }
 
-  /// Gives the wish for IPv6 up; false when there was none.
-  mutating func takeIPv4() -> Bool {
+  /// Stops requesting IPv6; false when it was not requested.
+  mutating func fallBackToIPv4() -> Bool {
     defer { wantsIPv6 = false }
     return wantsIPv6
   }

@@ -3,7 +3,7 @@ import Wire
 /// Decides which addresses the server lets send to the allocation, and what waits for that (RFC
 /// 8656 sections 9 and 10).
 struct Permissions {
-  /// What becomes of data for an address.
+  /// What is done with data for an address.
   enum Passage {
     /// The server lets the address in.
     case granted

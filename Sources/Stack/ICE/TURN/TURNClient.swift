@@ -209,7 +209,7 @@ package struct TURNClient: Machine {
       return
     }
     switch error.code {
-    case 440 where purpose == .allocate && allocation.takeIPv4():
+    case 440 where purpose == .allocate && allocation.fallBackToIPv4():
       request(.allocate, renewals: transaction.renewals)
     // The server knows no allocation, whatever was asked about it (RFC 8656 sections 8, 10, 12).
     case 437 where allocation.isThere:

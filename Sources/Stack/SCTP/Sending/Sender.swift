@@ -19,7 +19,7 @@ enum AcknowledgementOutcome {
 
 /// What follows from an acknowledgement.
 struct AcknowledgementEffects {
-  /// What becomes of the retransmission timer (RFC 9260 section 6.3.2).
+  /// How the retransmission timer changes (RFC 9260 section 6.3.2).
   var timer: [SCTPAction] = []
   var isCutOff = false
   var changes: [QueueChange] = []
