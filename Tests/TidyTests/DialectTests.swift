@@ -44,7 +44,7 @@ enum Dialect {
   /// What nobody says in a comment.
   static let phrases = [
     "were made up", "was made up", "did not come", "becomes of", "became of", "as people write",
-    "takes note of", "of late", "the like of", "it comes to", "who is told", "is not kept alive",
+    "takes note of", "of late.", "the like of", "it comes to", "who is told", "is not kept alive",
     "takes a name", "somebody else's", "what is told", "gives back",
   ]
 
