@@ -1,19 +1,19 @@
 package import ICE
 package import Wire
 
-/// An ICE agent of a virtual meeting, and what it told so far.
+/// An ICE agent of a virtual meeting, and its outputs so far.
 package struct MeetingParty {
   package private(set) var agent: ICEAgent
   package var addresses: [IPAddress]
-  /// How long signaling from this side takes.
+  /// The signaling delay from this side.
   package var signalingDelay = Interval.milliseconds(20)
   /// Whether its candidates are signaled at all.
   package var signals = true
   /// Whether the system refuses to send to an address.
   package var refuses: (SocketAddress) -> Bool = { _ in false }
-  /// Whether its responses get lost on their way out.
+  /// Whether its responses are lost.
   package var dropsResponses = false
-  /// Whether `trace` is kept.
+  /// Whether `trace` is recorded.
   package var keepsTrace = false
 
   package private(set) var states: [(at: Instant, state: ICEConnectionState)] = []
@@ -22,15 +22,15 @@ package struct MeetingParty {
   package private(set) var remoteCandidates: [ICECandidate] = []
   package private(set) var gatheringStates: [ICEGatheringState] = []
   package private(set) var roles: [ICERole] = []
-  /// Sockets that are open, and those that were closed.
+  /// Open sockets, and closed ones.
   package private(set) var sockets: [SocketAddress] = []
   package private(set) var closed: [SocketAddress] = []
   package private(set) var sent: [(at: Instant, remote: SocketAddress, bytes: [UInt8])] = []
   /// Data for the layers above, on relayed or direct paths.
   package private(set) var received: [[UInt8]] = []
-  /// What servers refused.
+  /// Errors from servers.
   package private(set) var serverFailures: [UInt16] = []
-  /// When it was connected first.
+  /// When it was first connected.
   package private(set) var connectedAt: Instant?
   /// Every output as text, for comparing runs.
   package private(set) var trace: [String] = []
@@ -59,32 +59,30 @@ package struct MeetingParty {
     states.first { $0.state == state }?.at
   }
 
-  /// Steps the agent, and notes and gives what it put out.
+  /// Steps the agent; records and returns its outputs.
   mutating func step(_ input: ICEAgent.Input, at now: Instant) -> [ICEAgent.Output] {
     var outbox = Outbox<ICEAgent.Output>()
     agent.step(input, at: now, into: &outbox)
-    let outputs = outbox.take()
-    for output in outputs { note(output, at: now) }
+    let outputs = outbox.drain()
+    for output in outputs { record(output, at: now) }
     return outputs
   }
 
-  /// Takes data for the layers above.
+  /// Records data for the layers above.
   mutating func receive(_ bytes: [UInt8]) { received.append(bytes) }
 
-  /// A new endpoint at an address.
   mutating func newEnd(_ ip: IPAddress) -> SocketAddress {
     defer { nextPort += 1 }
     return SocketAddress(ip, port: nextPort)
   }
 
-  /// A new socket at an address.
   mutating func newSocket(_ ip: IPAddress) -> SocketAddress {
     let address = newEnd(ip)
     sockets.append(address)
     return address
   }
 
-  private mutating func note(_ output: ICEAgent.Output, at now: Instant) {
+  private mutating func record(_ output: ICEAgent.Output, at now: Instant) {
     if keepsTrace { trace.append("\(now.nanoseconds) \(output)") }
     switch output {
     case .request(.closeSocket(let address)):
@@ -111,7 +109,7 @@ package struct MeetingParty {
   }
 }
 
-/// One agent of a virtual meeting by name, to step it and to look at it.
+/// One agent of a virtual meeting, to step and to inspect it.
 @dynamicMemberLookup
 package struct MeetingEnd {
   private let meeting: VirtualMeeting
@@ -146,8 +144,8 @@ package struct MeetingEnd {
 
   package func step(_ input: ICEAgent.Input) { meeting.step(index, input) }
 
-  /// Tells this side of the peer's credentials, as a description would.
-  package func learnPeer(lite: Bool = false) { meeting.tellCredentials(to: index, lite: lite) }
+  /// Passes the peer's credentials to this side, as a description would.
+  package func learnPeer(lite: Bool = false) { meeting.passCredentials(to: index, lite: lite) }
 
   /// Gathers on the addresses of its host.
   package func gather() { step(.gather(meeting.parties[index].addresses)) }

@@ -6,13 +6,11 @@ package import Wire
 
 /// A virtual call whose steps go into a take.
 package final class RecordedVirtualCall {
-  /// The call itself.
   package let call: VirtualCall
   private let writer: TapeWriter
 
   /// Creates the take and the peers, named by the labels.
-  ///
-  /// - Parameter only: the one end that is recorded; nil for all of them.
+  /// - Parameter only: the one peer to record; nil for all.
   package init(
     path: String, seed: UInt64, links: [LinkSettings], labels: [String], label: String = "",
     keepsMedia: Bool = true, configurations: [PeerConfiguration] = [],
@@ -23,7 +21,7 @@ package final class RecordedVirtualCall {
     options.keepsMedia = keepsMedia
     options.startUnixNanoseconds = labEpoch
     options.toolVersion = retakeVersion
-    // Virtual time runs ahead of any disk, so it has to wait for it.
+    // Virtual time is faster than any disk, so wait for the writer.
     options.waitsForDisk = true
     options.queueLimit = 32 << 20
     options.toolchain = try Toolchain.current(for: path)
@@ -38,14 +36,14 @@ package final class RecordedVirtualCall {
     ) { if $0.actor > 0 { writer.record($0) } }
   }
 
-  /// Makes an audio session in the same take.
+  /// Creates an audio session in the same take.
   package func audioSession(
     _ policy: AudioSessionPolicy = AudioSessionPolicy(), label: String = "audio"
   ) -> VirtualAudioSession {
     VirtualAudioSession(policy, writer: writer, label: label)
   }
 
-  /// Lets virtual time pass, with a sample of every peer's stats in each second of it.
+  /// Advances virtual time, sampling every peer's stats once per second.
   package func run(for interval: Interval) {
     let end = call.now + interval
     while call.now < end {
@@ -54,7 +52,7 @@ package final class RecordedVirtualCall {
     }
   }
 
-  /// Writes what was recorded until now: virtual time runs ahead of the writer's thread.
+  /// Waits for the writer's thread.
   package func flush() { writer.flush() }
 
   /// Completes the take in the middle of the call.

@@ -2,10 +2,10 @@ package import Room
 import Tape
 package import Wire
 
-/// A signaling protocol for tests: what the server sends are the outputs themselves, and every
-/// intent of the room and every report of a connection goes to the server as it is.
+/// A signaling protocol for tests: the server's messages are the outputs themselves, and the room's
+/// intents and connection reports are sent to the server as they are.
 ///
-/// Both are JSON over one transport, so that a room under test speaks to nobody but the test.
+/// Both are JSON over one transport, so that a room under test communicates only with the test.
 package struct ScriptedSignaling: SignalingMachine {
   package static let name = "scripted"
 
@@ -15,7 +15,7 @@ package struct ScriptedSignaling: SignalingMachine {
   private var waiting: [SignalingFrame] = []
   package private(set) var deadline: Instant?
 
-  /// How often a machine that is open is reported, as a service's keepalive.
+  /// How often an open machine reports itself, as a service's keepalive would.
   private static let keepalive = Interval.seconds(25)
   private static let transport = TransportID(1)
 
@@ -29,7 +29,6 @@ package struct ScriptedSignaling: SignalingMachine {
     [("open", "\(isOpen)"), ("waiting", "\(waiting.count)")]
   }
 
-  /// The protocols of a test.
   package static var protocols: SignalingProtocols {
     var protocols = SignalingProtocols()
     protocols.add(ScriptedSignaling.self)
@@ -91,7 +90,7 @@ package struct ScriptedSignaling: SignalingMachine {
     }
   }
 
-  /// What goes to the server.
+  /// A message to the server.
   package struct Sent: Codable, Sendable {
     package var transaction: UInt32
     package var intent: RoomIntent?

@@ -6,13 +6,13 @@ package import Wire
 /// An audio session and a call on one clock: one peer sends what the session captures, and the
 /// session plays what that peer receives.
 package final class VirtualAudioCall {
-  /// The session; let time pass and hand audio in here, not there.
+  /// The session; advance time and deliver audio through the call, not here.
   package let session: VirtualAudioSession
   package let call: VirtualCall
   private let peer: Int
   private let transceiver: UInt32
 
-  /// Joins a session with the transceiver of a peer whose source is the application.
+  /// Connects a session with a peer's transceiver whose source is the application.
   package init(
     _ session: VirtualAudioSession, _ call: VirtualCall, peer: Int, transceiver: UInt32
   ) {
@@ -23,18 +23,18 @@ package final class VirtualAudioCall {
     call.onEvent = { [weak self] peer, event in self?.play(event, of: peer) }
   }
 
-  /// Hands audio of the microphone in, and sends what becomes of it.
+  /// Delivers microphone audio and sends the result.
   package func deliver(_ chunk: PCMChunk) {
     session.deliver(chunk, from: .unit)
     forward()
   }
 
-  /// Lets time pass for both; what is due comes at its instant, whoever it is due for.
+  /// Advances both; everything due happens at its instant.
   package func run(for interval: Interval) {
     let end = call.now + interval
     while let due = session.deadline, due <= end {
       call.run(until: due)
-      // What the call received may have moved the deadline.
+      // Received audio may have moved the deadline.
       catchUp()
       forward()
     }

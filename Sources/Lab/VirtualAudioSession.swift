@@ -3,7 +3,7 @@ package import Media
 package import Tape
 package import Wire
 
-/// An audio session in virtual time, with a device that answers as it is told to.
+/// An audio session in virtual time, with a scripted device.
 package final class VirtualAudioSession {
   private let session = RecordedAudioSession()
   private let writer: TapeWriter?
@@ -11,22 +11,22 @@ package final class VirtualAudioSession {
   private var lastCall: UInt32 = 0
   package private(set) var now = Instant.zero
 
-  /// The device's codes for the operations that it refuses, by their names.
+  /// The device's error codes for the operations that it refuses, by their names.
   package var failures: [String: Int32] = [:]
-  /// What the user says about the microphone.
+  /// The user's decision about the microphone.
   package var permission = AudioPermission.granted
-  /// Whether the device answers at once.
+  /// Whether the device answers immediately.
   package var answersAtOnce = true
   /// The operations that wait for `answer`.
   private var waiting: [(id: UInt32, operation: AudioDeviceOperation)] = []
 
-  /// The operations that were asked of the device.
+  /// The operations requested of the device.
   package private(set) var operations: [AudioDeviceOperation] = []
-  /// What was told, in its order.
+  /// The events, in order.
   package private(set) var events: [AudioSessionEvent] = []
   /// Transitions as `machine: from -> to`.
   package private(set) var states: [String] = []
-  /// Everything but audio by name, in its order.
+  /// The names of everything but audio, in order.
   package private(set) var log: [String] = []
   package private(set) var blocks: [CapturedBlock] = []
   package private(set) var played: [RenderedAudio] = []
@@ -46,7 +46,7 @@ package final class VirtualAudioSession {
   package var snapshot: AudioSessionSnapshot { session.snapshot }
   package var deadline: Instant? { session.deadline }
 
-  /// Calls the session and gives its answer; nil while the device has not answered.
+  /// Calls the session and returns its reply; nil if the device has not answered yet.
   @discardableResult
   package func call(_ call: AudioSessionCall) -> AudioSessionReply? {
     lastCall += 1
@@ -63,12 +63,12 @@ package final class VirtualAudioSession {
     return self.call(call)
   }
 
-  /// The answer to the call of a number, when it came since.
+  /// The reply to a call, if it has arrived since.
   package func reply(to call: UInt32) -> AudioSessionReply? { replies[call] }
 
-  package func take(_ event: AudioDeviceEvent) { step(.event(event)) }
+  package func handle(_ event: AudioDeviceEvent) { step(.event(event)) }
 
-  /// Hands audio in and gives how many frames were taken.
+  /// Delivers audio and returns how many frames were accepted.
   @discardableResult
   package func deliver(_ chunk: PCMChunk, from id: AudioSourceID = AudioSourceID()) -> Result<
     Int, AudioDeviceError
@@ -84,7 +84,7 @@ package final class VirtualAudioSession {
 
   package func pull(_ units: Int = 1) { step(.pull(units: units)) }
 
-  /// Lets time pass; what is due comes at its instant.
+  /// Advances time; everything due happens at its instant.
   package func wait(_ interval: Interval) {
     let end = now + interval
     while let due = session.deadline, due <= end {
@@ -94,20 +94,20 @@ package final class VirtualAudioSession {
     now = end
   }
 
-  /// Lets time pass in which nobody was there to see what is due.
+  /// Advances time without handling what is due, as if the process was suspended.
   package func oversleep(_ interval: Interval) {
     now = now + interval
     step(.deadline)
   }
 
-  /// Answers the operation that has waited longest.
+  /// Answers the oldest waiting operation.
   package func answer(_ answer: AudioDeviceAnswer? = nil) {
     guard !waiting.isEmpty else { return }
     let (id, operation) = waiting.removeFirst()
     step(.answer(operation: id, answer ?? self.answer(to: operation)))
   }
 
-  /// Forgets what was told so far.
+  /// Clears the recorded events.
   package func clear() {
     (operations, events, states, log, blocks, played) = ([], [], [], [], [], [])
   }
@@ -120,16 +120,16 @@ package final class VirtualAudioSession {
   private func step(_ input: AudioSessionAction) {
     var outbox = Outbox<AudioSessionEffect>()
     session.step(input, at: now, into: &outbox)
-    let outputs = outbox.take()
+    let outputs = outbox.drain()
     writer?.record(
       StepRecord(
         actor: actor, at: now, input: input, outputs: OutputList(outputs),
         deadline: session.deadline, entropyDrawn: 0))
-    for output in outputs { note(output) }
+    for output in outputs { record(output) }
     while answersAtOnce, !waiting.isEmpty { answer() }
   }
 
-  private func note(_ output: AudioSessionEffect) {
+  private func record(_ output: AudioSessionEffect) {
     switch output {
     case .operation(let id, let operation):
       operations.append(operation)

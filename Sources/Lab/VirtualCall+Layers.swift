@@ -5,7 +5,7 @@ import SDP
 import Wire
 
 extension VirtualCall {
-  /// Lets a peer send layers with these names, the smallest first, and gives its transceiver.
+  /// Makes a peer send layers with these names, the smallest first; returns its transceiver.
   @discardableResult
   package func addLayers(
     _ encodings: [RTPEncoding], _ videoFrames: MediaSource, from peer: Int = 0
@@ -19,11 +19,10 @@ extension VirtualCall {
     return transceiver.id
   }
 
-  /// An edit of descriptions that lets an answer take layers, as the servers of rooms do: an
-  /// endpoint answers without them.
-  ///
-  /// - Parameter layers: as a simulcast line lists them (RFC 8853 section 5.1): `q;h;~f`.
-  package static func taking(_ layers: String) -> (String) -> String {
+  /// Edits descriptions so that an answer accepts layers, as SFUs do; an endpoint answers without
+  /// them.
+  /// - Parameter layers: as in a simulcast line (RFC 8853 section 5.1): `q;h;~f`.
+  package static func accepting(_ layers: String) -> (String) -> String {
     { sdp in
       guard var document = try? SDPDocument(parsing: sdp),
         let index = document.sections.firstIndex(where: { $0.kind == .video }),

@@ -3,7 +3,7 @@ import Peer
 import Wire
 
 extension VirtualCall {
-  /// Lets peers, all of them unless some are named, send audio and video of these sources.
+  /// Makes peers, by default all, send audio and video of these sources.
   package func addMedia(
     audio: MediaSource = .tone(hertz: 440, pauseSeconds: 0), videoFrames: MediaSource? = nil,
     from senders: [Int]? = nil

@@ -9,30 +9,30 @@ package import Wire
 ///
 /// The same seed gives the same call, step for step; with a tape it is recorded like a live one.
 package final class VirtualCall {
-  /// Receives every step in the order in which it happened.
+  /// Receives every step in order.
   package typealias StepSink = (StepRecord) -> Void
 
   package private(set) var now = Instant.zero
   package var network: VirtualNetwork
-  /// The connections between peers; they are as slow as the first link, and lose nothing.
+  /// The connections between peers, as slow as the first link and without loss.
   package var streams: VirtualStreams
-  /// What each peer told, with the instant, for assertions.
+  /// Each peer's events with their instants, for assertions.
   package private(set) var events: [[(at: Instant, event: PeerEvent)]]
 
-  /// What each peer answered, in order.
+  /// Each peer's replies, in order.
   package private(set) var replies: [[(id: UInt32, reply: PeerReply)]]
-  /// The last state that each peer told of, by its machine.
+  /// Each peer's last state per machine.
   private var states: [[String: String]]
-  /// How many video frames each peer received.
+  /// The number of video frames that each peer received.
   package private(set) var videoFramesReceived: [Int]
 
-  /// Whether `events` keeps decoded video and audio; a minute of them fills gigabytes.
+  /// Whether `events` keeps decoded media; a minute of it fills gigabytes.
   package var keepsMedia = false
   /// Whether `events` and `replies` are kept at all; those of an hour fill gigabytes.
   package var keepsHistory = true
-  /// Whether the names that peers made known can be resolved.
+  /// Whether names published over mDNS can be resolved.
   package var resolvesNames = true
-  /// Hears each event of each peer with all its media, as it happens.
+  /// Called with each event of each peer, including media.
   package var onEvent: ((Int, PeerEvent) -> Void)?
   /// With which ECN mark a datagram arrives; nil: nobody reads the headers.
   package var marking: (_ bytes: [UInt8]) -> ECNMark? = { _ in nil }
@@ -43,16 +43,16 @@ package final class VirtualCall {
   private let addresses: [IPAddress]
   private var nextPort: UInt16 = 40_000
   private var nextCall: UInt32 = 1
-  /// The names that peers made known to their link.
+  /// The names published over mDNS.
   private var names: [String: IPAddress] = [:]
-  /// Until when the process of a peer does not run, and what arrived for it meanwhile.
+  /// Until when a peer's process is stalled, and what arrived for it meanwhile.
   private var stalls: [(until: Instant, arrivals: [VirtualNetwork.Arrival])?]
   private var outbox = Outbox<PeerOutput>()
   private let sink: StepSink?
   private let peerNumbers: [UInt32]
 
-  /// Creates a call between peers with seeds of their own, drawn from one, and configurations in
-  /// the same order; the default one for those without.
+  /// Creates a call between peers whose seeds are drawn from one, with configurations in the same
+  /// order or the default.
   package init(
     seed: UInt64, links: [LinkSettings] = [LinkSettings(), LinkSettings()],
     configurations: [PeerConfiguration] = [], unixNanoseconds: Int64 = labEpoch,
@@ -86,7 +86,7 @@ package final class VirtualCall {
     }
   }
 
-  /// Calls a peer's programming interface and gives its reply.
+  /// Calls a peer's API and returns its reply.
   @discardableResult
   package func call(_ peer: Int, _ call: PeerCall) -> PeerReply {
     let id = nextCall
@@ -97,8 +97,7 @@ package final class VirtualCall {
   }
 
   /// Sends a message on a peer's data channel.
-  ///
-  /// - Returns: the refusal, or nil; the answer to a sender that must wait is among `replies`.
+  /// - Returns: the error, or nil; if the sender has to wait, the reply is among `replies`.
   @discardableResult
   package func send(_ peer: Int, _ message: DataMessage) -> PeerError? {
     let id = nextCall
@@ -107,11 +106,11 @@ package final class VirtualCall {
     return nil
   }
 
-  /// Hands any input to a peer, as the outside world would.
+  /// Passes any input to a peer.
   @discardableResult
   package func step(_ peer: Int, _ input: PeerInput) -> [PeerOutput] {
     peers[peer].step(input, at: now, into: &outbox)
-    let outputs = outbox.take()
+    let outputs = outbox.drain()
     sink?(
       StepRecord(
         peer: peerNumbers[peer], at: now, input: input, outputs: outputs,
@@ -154,11 +153,11 @@ package final class VirtualCall {
       let known = resolvesNames ? names[name].map { [$0] } : nil
       step(peer, .answer(.nameResolved(id: id, known ?? [])))
     case .reply(let id, let reply): if keepsHistory { replies[peer].append((id, reply)) }
-    case .event(let event): note(event, of: peer)
+    case .event(let event): record(event, of: peer)
     }
   }
 
-  private func note(_ event: PeerEvent, of peer: Int) {
+  private func record(_ event: PeerEvent, of peer: Int) {
     switch event {
     case .state(let transition): states[peer][transition.machine] = transition.to
     case .frame(let frame) where frame.kind == .video && frame.isInbound:
@@ -174,7 +173,7 @@ package final class VirtualCall {
     return SocketAddress(ip, port: nextPort)
   }
 
-  private func take(_ delivery: VirtualStreams.Delivery) {
+  private func handle(_ delivery: VirtualStreams.Delivery) {
     let peer = delivery.host
     switch delivery.event {
     case .connected(let id, let local): step(peer, .answer(.socketBound(id: id, local)))
@@ -189,15 +188,14 @@ package final class VirtualCall {
     }
   }
 
-  /// Lets the process of a peer stand still.
+  /// Stalls a peer's process.
   ///
-  /// What arrives is handled when it runs again, and so is what was due. Who drives the call calls
-  /// nothing of it meanwhile.
+  /// What arrives or is due is handled when it resumes. Do not call the peer meanwhile.
   package func stall(_ peer: Int, for interval: Interval) {
     stalls[peer] = (now + interval, stalls[peer]?.arrivals ?? [])
   }
 
-  /// Until when the process of a peer stands still; nil when it runs.
+  /// Until when a peer's process is stalled; nil if it runs.
   package func stalledUntil(_ peer: Int) -> Instant? { stalls[peer]?.until }
 
   private func wake(_ peer: Int) {
@@ -213,7 +211,7 @@ package final class VirtualCall {
     step(arrival.host, .datagram(datagram, arrival: arrival.at))
   }
 
-  /// Lets virtual time pass: arrivals and deadlines happen in their order.
+  /// Advances virtual time: arrivals and deadlines happen in their order.
   package func run(until end: Instant) {
     while true {
       var next = earliest(network.nextArrival, streams.nextArrival)
@@ -235,7 +233,7 @@ package final class VirtualCall {
         continue
       }
       if let delivery = streams.next(until: now) {
-        take(delivery)
+        handle(delivery)
         continue
       }
       for index in peers.indices where stalls[index] == nil {
@@ -245,15 +243,14 @@ package final class VirtualCall {
     now = max(now, end)
   }
 
-  /// Lets virtual time pass by an interval.
+  /// Advances virtual time by an interval.
   package func run(for interval: Interval) { run(until: now + interval) }
 
-  /// Carries an offer and its answer between two peers.
-  ///
+  /// Exchanges an offer and its answer between two peers.
   /// - Parameters:
-  ///   - gatheringTime: how long each side gathers; without servers that takes no time.
-  ///   - edit: what signaling does to the text of each description on its way.
-  /// - Returns: the first refusal, or nil when all went well.
+  ///   - gatheringTime: how long each side gathers; without servers it needs no time.
+  ///   - edit: how signaling changes the text of each description.
+  /// - Returns: the first error, or nil.
   @discardableResult
   package func negotiate(
     from offerer: Int = 0, to answerer: Int = 1, gatheringTime: Interval = .zero,
@@ -284,7 +281,7 @@ package final class VirtualCall {
     }
   }
 
-  /// The last state that a peer's machine told of.
+  /// The last state that a peer's machine reported.
   package func state(_ machine: String, of peer: Int) -> String? { states[peer][machine] }
 
   /// The frames that a peer encoded or decoded.
@@ -310,7 +307,7 @@ extension PeerEvent {
 }
 
 extension PeerReply {
-  /// The refusal, when the reply is one.
+  /// The error, if the reply is one.
   package var error: PeerError? {
     if case .failure(let error) = self { return error }
     return nil

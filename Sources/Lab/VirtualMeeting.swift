@@ -11,15 +11,15 @@ package final class VirtualMeeting {
   package private(set) var now = Instant.zero
   package var network: VirtualNetwork
   package var streams: VirtualStreams
-  /// How the network treats what anybody sends.
+  /// The network's treatment of everything sent.
   package var link = LinkSettings() {
     didSet { for host in network.links.indices { network.links[host] = link } }
   }
-  /// The agents with what they told; the first one is controlling.
+  /// The agents with their outputs; the first one is controlling.
   package private(set) var parties: [MeetingParty] = []
-  /// What names lead to; agents add those that they make known to their link.
+  /// Name resolution; agents add the names they publish over mDNS.
   package var names: [String: IPAddress] = [:]
-  /// Randomness for whoever plays a part besides the agents.
+  /// Randomness for other participants of a test.
   package let chance: EntropyStream
 
   private let entropy: Entropy
@@ -35,7 +35,7 @@ package final class VirtualMeeting {
     link.jitter = .milliseconds(5)
   }
 
-  /// Adds an agent on a host of its own, which is behind the NAT when there is one.
+  /// Adds an agent on a host of its own, behind the NAT if there is one.
   @discardableResult
   package func add(
     _ addresses: [IPAddress], nat: VirtualNAT? = nil, settings: ICESettings = ICESettings()
@@ -50,23 +50,22 @@ package final class VirtualMeeting {
     return MeetingEnd(meeting: self, index: index)
   }
 
-  /// Changes the addresses of an agent's host, and tells the agent.
+  /// Changes the addresses of an agent's host and informs the agent.
   package func change(_ index: Int, to addresses: [IPAddress]) {
     parties[index].addresses = addresses
     network.restrict(index, to: addresses)
     step(index, .interfaces(addresses))
   }
 
-  /// Changes the settings of one side.
   package func edit(_ index: Int, _ change: (inout MeetingParty) -> Void) {
     change(&parties[index])
   }
 
-  /// Begins on both sides: credentials are known at once, candidates follow.
+  /// Starts both sides: credentials are known at once, candidates follow.
   package func begin() {
     step(0, .role(.controlling))
     step(1, .role(.controlled))
-    for index in 0..<2 { tellCredentials(to: index) }
+    for index in 0..<2 { passCredentials(to: index) }
     for index in 0..<2 { step(index, .gather(parties[index].addresses)) }
   }
 
@@ -74,18 +73,18 @@ package final class VirtualMeeting {
   package func restart() {
     for index in 0..<2 { step(index, .restart(ICECredentials(from: chance))) }
     for index in 0..<2 {
-      tellCredentials(to: index)
+      passCredentials(to: index)
       step(index, .gather(parties[index].addresses))
     }
   }
 
-  /// Tells an agent of the other's credentials, as a description would.
-  package func tellCredentials(to index: Int, lite: Bool = false) {
+  /// Passes the peer's credentials to an agent, as a description would.
+  package func passCredentials(to index: Int, lite: Bool = false) {
     guard parties.count == 2 else { return }
     step(index, .remoteCredentials(parties[1 - index].agent.localCredentials, lite: lite))
   }
 
-  /// Sends data on the path in use, as the layers above an agent do.
+  /// Sends data on the selected path, as the layers above would.
   package func send(_ bytes: [UInt8], from index: Int) {
     guard let pair = parties[index].agent.selectedPair, let target = pair.remote.address else {
       return
@@ -97,17 +96,17 @@ package final class VirtualMeeting {
     }
   }
 
-  /// Does something after a while.
+  /// Runs a closure after an interval.
   package func after(_ interval: Interval, _ body: @escaping () -> Void) {
     schedule(after: interval, .run(body))
   }
 
-  /// Hands an agent an input, and does what it asks for.
+  /// Passes an input to an agent, and carries out its outputs.
   package func step(_ index: Int, _ input: ICEAgent.Input) {
-    for output in parties[index].step(input, at: now) { take(output, index) }
+    for output in parties[index].step(input, at: now) { handle(output, index) }
   }
 
-  /// Lets time pass until a condition holds; false when it does not in time.
+  /// Advances time until a condition holds; false if it does not in time.
   @discardableResult
   package func run(for limit: Interval, until isDone: (VirtualMeeting) -> Bool = { _ in false })
     -> Bool
@@ -122,7 +121,7 @@ package final class VirtualMeeting {
         now = end
         return isDone(self)
       }
-      // A machine whose deadline stays in the past would keep its test from ever ending.
+      // A deadline that stays in the past would make the test loop forever.
       standing = next > now ? 0 : standing + 1
       precondition(standing < 10_000, "time stands still at \(now)")
       now = max(now, next)
@@ -135,7 +134,7 @@ package final class VirtualMeeting {
     if let arrival = network.next(until: now) {
       arrive(arrival.bytes, arrival.local, arrival.remote, arrival.host)
     }
-    if let delivery = streams.next(until: now) { take(delivery) }
+    if let delivery = streams.next(until: now) { handle(delivery) }
     while let first = events.first, first.at <= now {
       events.removeFirst()
       switch first.action {
@@ -165,7 +164,7 @@ package final class VirtualMeeting {
     network.send(bytes, from: local, to: remote, of: index, at: now)
   }
 
-  private func take(_ delivery: VirtualStreams.Delivery) {
+  private func handle(_ delivery: VirtualStreams.Delivery) {
     let index = delivery.host
     switch delivery.event {
     case .connected(let id, let local): step(index, .answer(.socketBound(id: id, local)))
@@ -180,8 +179,8 @@ package final class VirtualMeeting {
   private func arrive(
     _ bytes: [UInt8], _ local: SocketAddress, _ remote: SocketAddress, _ index: Int
   ) {
-    // STUN and channel data are the agent's, all else belongs to the layers above (RFC 7983). What
-    // was changed on its way goes to the agent whatever it looks like.
+    // STUN and channel data belong to the agent, everything else to the layers above (RFC 7983). A
+    // mutated datagram always goes to the agent.
     let first = bytes.first ?? 0
     if first < 4 || (0x40...0x4f).contains(first) || network.mutates {
       step(index, .datagram(local: local, remote: remote, bytes: bytes))
@@ -190,8 +189,8 @@ package final class VirtualMeeting {
     }
   }
 
-  /// Does what an agent asks of the system, the network and signaling.
-  private func take(_ output: ICEAgent.Output, _ index: Int) {
+  /// Carries out an agent's output: system, network and signaling.
+  private func handle(_ output: ICEAgent.Output, _ index: Int) {
     switch output {
     case .request(let request): perform(request, of: index)
     case .datagram(let local, let remote, let bytes):
@@ -223,7 +222,7 @@ package final class VirtualMeeting {
       streams.connect(
         id: id, from: parties[index].newEnd(target.local), to: target.remote, of: index, at: now)
     case .openStream(let id, let target):
-      // Connections to servers carry messages over the network, which must not lose any then.
+      // TCP connections to servers are modelled as datagrams, so the link must be lossless.
       let address = parties[index].newEnd(target.local)
       if !streams.refuses { network.bind(address, of: index) }
       answer(
@@ -244,13 +243,13 @@ package final class VirtualMeeting {
 
 extension VirtualMeeting {
   package var agents: [ICEAgent] { parties.map(\.agent) }
-  /// When each agent was connected first.
+  /// When each agent was first connected.
   package var connectedAt: [Instant?] { parties.map(\.connectedAt) }
-  /// Whether all agents had a path.
+  /// Whether every agent has had a path.
   package var isConnected: Bool { parties.allSatisfy { $0.connectedAt != nil } }
   /// Data that arrived on relayed or direct paths, per agent.
   package var received: [[[UInt8]]] { parties.map(\.received) }
-  /// What servers refused, per agent.
+  /// Errors from servers, per agent.
   package var serverFailures: [[UInt16]] { parties.map(\.serverFailures) }
   /// The states of each agent's connection, in order.
   package var states: [[ICEConnectionState]] { parties.map { $0.states.map(\.state) } }

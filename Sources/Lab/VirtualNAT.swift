@@ -2,31 +2,30 @@ package import Wire
 
 /// A network address translator in virtual time (RFC 4787).
 package struct VirtualNAT {
-  /// The kinds of old, which are still how people speak of them (RFC 3489 section 5).
+  /// The classic kinds, by which NATs are still named (RFC 3489 section 5).
   package enum Kind: String, CaseIterable, Sendable {
-    /// One mapping per inner endpoint; anybody may answer.
+    /// One mapping per inner endpoint; any endpoint may answer.
     case fullCone
-    /// One mapping per inner endpoint; addresses that were sent to may answer.
+    /// One mapping per inner endpoint; addresses that it sent to may answer.
     case addressRestricted
-    /// One mapping per inner endpoint; endpoints that were sent to may answer.
+    /// One mapping per inner endpoint; endpoints that it sent to may answer.
     case portRestricted
-    /// One mapping per pair of endpoints, of which the outer one may answer.
+    /// One mapping per pair of endpoints; only the remote one may answer.
     case symmetric
   }
 
   private struct Mapping {
     let inner: SocketAddress
     let outer: SocketAddress
-    /// Only for symmetric ones: whom it is for.
+    /// The remote endpoint, for symmetric NATs only.
     let remote: SocketAddress?
     var sentTo: [SocketAddress] = []
     var usedAt: Instant
   }
 
   package let kind: Kind
-  /// The address on the outside.
   package let address: IPAddress
-  /// After how long without outbound traffic a mapping is gone (RFC 4787 REQ-5: 2 minutes or more).
+  /// How long a mapping lives without outbound traffic (RFC 4787 REQ-5: 2 minutes or more).
   package var lifetime = Interval.seconds(120)
   private var mappings: [Mapping] = []
   private var nextPort: UInt16 = 61_000
@@ -36,7 +35,8 @@ package struct VirtualNAT {
     self.address = address
   }
 
-  /// The outer endpoint of what goes out; makes the mapping, and lets the answer in.
+  /// Returns the outer endpoint of an outbound datagram; creates the mapping and permits the
+  /// answer.
   package mutating func outbound(
     _ inner: SocketAddress, to remote: SocketAddress, at now: Instant
   ) -> SocketAddress {
@@ -50,7 +50,7 @@ package struct VirtualNAT {
     return mappings[index].outer
   }
 
-  /// The inner endpoint that a datagram from outside is for; nil when it is kept out.
+  /// Returns the inner endpoint for an inbound datagram; nil if it is filtered.
   package func inbound(_ outer: SocketAddress, from remote: SocketAddress, at now: Instant)
     -> SocketAddress?
   {

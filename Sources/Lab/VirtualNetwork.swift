@@ -1,9 +1,9 @@
 package import Wire
 
-/// A seeded network in virtual time: what is sent comes out later, or not, or twice.
+/// A seeded network in virtual time that delays, loses and duplicates datagrams.
 ///
-/// It has hosts, some behind NATs, and a STUN and TURN server. Everything is drawn from one
-/// stream of randomness, so that a run can be repeated exactly.
+/// It has hosts, some behind NATs, and a STUN and TURN server. Everything is drawn from one random
+/// stream, so that a run can be repeated exactly.
 package struct VirtualNetwork {
   /// A datagram that has arrived at a socket, as its host sees both ends.
   package struct Arrival: Sendable {
@@ -14,7 +14,7 @@ package struct VirtualNetwork {
     package var bytes: [UInt8]
   }
 
-  /// A datagram on its way, with its ends as they are seen on the outside.
+  /// A datagram in flight, with its ends as seen from the outside.
   private struct Flight {
     var at: Instant
     var order: UInt64
@@ -23,42 +23,40 @@ package struct VirtualNetwork {
     var bytes: [UInt8]
   }
 
-  /// A NAT, and the host that is alone behind it with some of its addresses.
+  /// A NAT and the host behind it, with some of its addresses.
   private struct Home {
     var host: Int
     var inside: [IPAddress]
     var nat: VirtualNAT
   }
 
-  /// The treatment of what each host sends, by its number.
+  /// The link of each host, by its number.
   ///
-  /// What the server and responders send takes the link of the host that it is for.
+  /// What the server and responders send uses the link of the destination.
   package var links: [LinkSettings]
-  /// The addresses that are cut off, as they are seen on the outside.
+  /// Addresses that are unreachable, as seen from the outside.
   package var outage = VirtualOutage()
-  /// What firewalls let pass, judged by the ends as they are seen on the outside.
+  /// The firewall, which judges the ends as seen from the outside.
   package var passes: (_ source: SocketAddress, _ destination: SocketAddress) -> Bool = { _, _ in
     true
   }
-  /// What the way between two ends adds to the delay of a link.
+  /// Additional delay between two ends.
   package var extraDelay: (_ source: SocketAddress, _ destination: SocketAddress) -> Interval = {
     _, _ in .zero
   }
-  /// What a box on the way sends on in the place of a datagram, each after a time; nil: there is
-  /// no box.
+  /// A middlebox that replaces a datagram by others, each after a delay; nil for none.
   package var box:
     (
       (_ source: SocketAddress, _ destination: SocketAddress, _ bytes: [UInt8], _ at: Instant)
         -> [(bytes: [UInt8], after: Interval)]
     )?
-  /// Whether every third datagram is changed on its way.
+  /// Whether every third datagram is mutated.
   package var mutates = false
   package var server: VirtualTURNServer?
-  /// Ends without a host: each gets a datagram and may answer it.
+  /// Endpoints without a host, which may answer each datagram.
   package var responders: [SocketAddress: (_ source: SocketAddress, [UInt8]) -> [UInt8]?] = [:]
-  /// Datagrams that anybody sent.
   package private(set) var sent = 0
-  /// Datagrams that were lost by chance, by a full queue, or at a NAT.
+  /// Datagrams lost at random, in a full queue, or at a NAT.
   package private(set) var lost = 0
 
   private var homes: [Home] = []
@@ -67,7 +65,7 @@ package struct VirtualNetwork {
   /// When the bottleneck of each link is free.
   private var free: [Instant]
   private var order: UInt64 = 0
-  /// What is on its way, latest first, so that the next one is at the end.
+  /// Datagrams in flight, latest first, so that the next one is at the end.
   private var flights: [Flight] = []
 
   package init(entropy: EntropyStream, links: [LinkSettings] = []) {
@@ -79,34 +77,34 @@ package struct VirtualNetwork {
   /// When the next datagram arrives.
   package var nextArrival: Instant? { flights.last?.at }
 
-  /// Adds a host with its link, and gives its number.
+  /// Adds a host with its link, and returns its number.
   package mutating func addHost(_ link: LinkSettings) -> Int {
     links.append(link)
     free.append(.zero)
     return links.count - 1
   }
 
-  /// Puts addresses of a host behind a NAT, where others reach it by the NAT's address alone.
+  /// Puts addresses of a host behind a NAT; others reach it only by the NAT's address.
   package mutating func hide(_ host: Int, at inside: [IPAddress], behind nat: VirtualNAT) {
     homes.append(Home(host: host, inside: inside, nat: nat))
   }
 
-  /// Opens a socket: what arrives at its address is its host's.
+  /// Opens a socket of a host.
   package mutating func bind(_ address: SocketAddress, of host: Int) {
     sockets.append((address, host))
   }
 
-  /// Closes a socket; what arrives there then is dropped.
+  /// Closes a socket; later arrivals are dropped.
   package mutating func close(_ address: SocketAddress) {
     sockets.removeAll { $0.address == address }
   }
 
-  /// Leaves a host only these addresses: sockets on others hear nothing any more.
+  /// Removes all other addresses of a host; sockets on them receive nothing any more.
   package mutating func restrict(_ host: Int, to addresses: [IPAddress]) {
     sockets.removeAll { $0.host == host && !addresses.contains($0.address.ip) }
   }
 
-  /// Takes a datagram from a host.
+  /// Sends a datagram from a host.
   package mutating func send(
     _ bytes: [UInt8], from source: SocketAddress, to destination: SocketAddress, of host: Int,
     at now: Instant
@@ -118,7 +116,7 @@ package struct VirtualNetwork {
     launch(bytes, from: visible, to: destination, over: host, at: now)
   }
 
-  /// Takes a datagram from somebody who is no host.
+  /// Sends a datagram from an endpoint without a host.
   package mutating func inject(
     _ bytes: [UInt8], from source: SocketAddress, to destination: SocketAddress, at now: Instant
   ) {
@@ -126,7 +124,7 @@ package struct VirtualNetwork {
     launch(bytes, from: source, to: destination, over: host, at: now)
   }
 
-  /// The next arrival at a host at or before an instant; the server and responders answer theirs.
+  /// Returns the next arrival at a host until an instant; the server and responders answer theirs.
   package mutating func next(until limit: Instant) -> Arrival? {
     while let flight = flights.last, flight.at <= limit {
       flights.removeLast()
@@ -142,12 +140,12 @@ package struct VirtualNetwork {
     return nil
   }
 
-  /// The host that an endpoint leads to, its own or that of the NAT before it.
+  /// The host of an endpoint, its own or its NAT's.
   private func host(at end: SocketAddress) -> Int? {
     homes.first { $0.nat.address == end.ip }?.host ?? sockets.first { $0.address == end }?.host
   }
 
-  /// Hands a datagram to the server; between two of its own endpoints nothing gets lost.
+  /// Passes a datagram to the server; between two of its own endpoints nothing is lost.
   private mutating func serve(
     _ bytes: [UInt8], from source: SocketAddress, to destination: SocketAddress, at now: Instant
   ) {
@@ -162,7 +160,7 @@ package struct VirtualNetwork {
     }
   }
 
-  /// What a flight is to the socket at its end; nil when a NAT keeps it out or nobody listens.
+  /// Returns the arrival of a flight; nil if a NAT filters it or nobody listens.
   private mutating func arrival(of flight: Flight) -> Arrival? {
     var local = flight.destination
     if let home = homes.first(where: { $0.nat.address == local.ip }) {
@@ -197,7 +195,7 @@ package struct VirtualNetwork {
     after wait: Interval, at now: Instant
   ) {
     sent += 1
-    // A private address of somebody else's leads nowhere.
+    // A private address of another network is unreachable.
     guard !homes.contains(where: { $0.inside.contains(destination.ip) }),
       passes(source, destination), !outage.swallows(from: source.ip, to: destination.ip),
       let departure = departure(of: bytes.count, over: host, at: now),
@@ -223,7 +221,7 @@ package struct VirtualNetwork {
     }
   }
 
-  /// When a datagram has passed the bottleneck of a link; nil when the queue there is full.
+  /// When a datagram has passed the bottleneck of a link; nil if the queue is full.
   private mutating func departure(of size: Int, over host: Int, at now: Instant) -> Instant? {
     let link = links[host]
     guard let rate = link.bitsPerSecond, rate > 0 else { return now }

@@ -1,15 +1,15 @@
 package import Wire
 
-/// What a virtual network does not carry at all, until it does again.
+/// Temporary outages of a virtual network.
 package struct VirtualOutage: Hashable, Sendable {
-  /// Addresses whose link is down: nothing leaves them and nothing reaches them.
+  /// Addresses whose link is down in both directions.
   package var dead: [IPAddress] = []
-  /// Addresses that are still reached, but that nothing comes from.
+  /// Addresses that can receive but not send.
   package var mute: [IPAddress] = []
 
   package init() {}
 
-  /// Whether a datagram between two addresses is swallowed.
+  /// Whether a datagram between two addresses is dropped.
   func swallows(from source: IPAddress, to destination: IPAddress) -> Bool {
     dead.contains(source) || dead.contains(destination) || mute.contains(source)
   }

@@ -4,7 +4,7 @@ import SDP
 package import Tape
 package import Wire
 
-/// A room in virtual time whose service is the test, and whose connections answer by themselves.
+/// A room in virtual time: the test is the service, and connections answer by themselves.
 package final class VirtualRoom {
   private let room = RecordedRoom(ScriptedSignaling.protocols)
   private let writer: TapeWriter?
@@ -14,19 +14,19 @@ package final class VirtualRoom {
   private var connections: [UInt32: VirtualConnection] = [:]
   package private(set) var now = Instant.zero
 
-  /// Whether connections make and apply descriptions as soon as they are asked to.
+  /// Whether connections create and apply descriptions as soon as they are asked.
   package var connectionsAnswer = true
-  /// What was told, in its order.
+  /// The events, in order.
   package private(set) var events: [RoomEvent] = []
   /// Transitions as `machine: from -> to`.
   package private(set) var states: [String] = []
-  /// Who came and went, and what carried whom.
+  /// Changes of participants and of what carries whom.
   package private(set) var people: [PersonChange] = []
-  /// What the service was sent.
+  /// The intents sent to the service.
   package private(set) var intents: [RoomIntent] = []
-  /// What connections reported to the service.
+  /// The connections' reports to the service.
   package private(set) var reports: [ConnectionReport] = []
-  /// What connections were asked for, with their numbers.
+  /// The requests to connections, with their numbers.
   package private(set) var orders: [(connection: UInt32, order: RoomConnectionOrder)] = []
   package private(set) var transports: [TransportRequest] = []
   package private(set) var shares: [ShareOrder] = []
@@ -54,7 +54,7 @@ package final class VirtualRoom {
 
   // MARK: The application
 
-  /// Calls the room and gives its answer; nil while it is not answered.
+  /// Calls the room and returns its reply; nil while there is none.
   @discardableResult
   package func call(_ call: RoomCall) -> RoomReply? {
     lastCall += 1
@@ -67,7 +67,7 @@ package final class VirtualRoom {
   package var lastNumber: UInt32 { lastCall }
   package func reply(to call: UInt32) -> RoomReply? { replies[call] }
 
-  /// Enters a room in which others are already.
+  /// Joins a room with other participants in it.
   package func enter(_ participants: [ParticipantInfo] = [], as own: String = "me") {
     call(.connect(RoomJoin(room: "room-1")))
     open()
@@ -78,7 +78,7 @@ package final class VirtualRoom {
 
   package func open() { step(.transport(TransportID(1), .opened(subprotocol: nil))) }
 
-  /// The service tells something.
+  /// Delivers events from the service.
   package func serve(_ events: SignalingEvent...) { serve(outputs: events.map { .event($0) }) }
 
   package func serve(_ requests: ConnectionRequest..., of connection: UInt32) {
@@ -91,12 +91,12 @@ package final class VirtualRoom {
 
   package func transport(_ event: TransportEvent) { step(.transport(TransportID(1), event)) }
 
-  /// The service says that all went well which it was asked for and did not answer yet.
+  /// Confirms, as the service, all actions that are not answered yet.
   package func confirm(_ failure: SignalingFailure? = nil) {
     for action in pending { serve(.result(action, failure)) }
   }
 
-  /// What the service was asked for last, action by action.
+  /// The actions last requested of the service.
   private var pending: [ActionID] {
     intents.compactMap { intent in
       switch intent {
@@ -117,7 +117,7 @@ package final class VirtualRoom {
 
   package func report(_ report: ShareReport) { step(.share(report)) }
 
-  /// Lets time pass; what is due comes at its instant.
+  /// Advances time; everything due happens at its instant.
   package func wait(_ interval: Interval) {
     let end = now + interval
     while let due = room.deadline, due <= end {
@@ -127,26 +127,26 @@ package final class VirtualRoom {
     now = end
   }
 
-  /// Forgets what was told so far.
+  /// Clears what was recorded.
   package func clear() {
     (events, states, people, intents, reports) = ([], [], [], [], [])
     (orders, transports, shares) = ([], [], [])
   }
 
-  /// Any input, also one that nobody would make.
+  /// Passes any input, even an invalid one.
   package func step(_ input: RoomInput) {
     var outbox = Outbox<RoomOutput>()
     room.step(input, at: now, into: &outbox)
-    let outputs = outbox.take()
+    let outputs = outbox.drain()
     writer?.record(
       StepRecord(
         actor: actor, at: now, input: input, outputs: OutputList(outputs),
         deadline: room.deadline, entropyDrawn: room.entropyDrawn))
-    for output in outputs { note(output) }
+    for output in outputs { record(output) }
     for output in outputs { answer(output) }
   }
 
-  private func note(_ output: RoomOutput) {
+  private func record(_ output: RoomOutput) {
     switch output {
     case .transport(_, .send(.text(let text))):
       if let sent = CanonicalJSON.value(ScriptedSignaling.Sent.self, from: text) {

@@ -1,17 +1,17 @@
 package import Wire
 
-/// Connections between hosts in virtual time: nothing on them gets lost, but what is lost below
-/// holds up all that follows.
+/// Connections between hosts in virtual time: lossless, but a loss below delays everything after
+/// it.
 package struct VirtualStreams {
-  /// What a connection leads to at a host.
+  /// An event of a connection at a host.
   package enum Event: Sendable {
-    /// The connection asked for with this number is there; this is the own end.
+    /// The requested connection is established; the address is the local end.
     case connected(id: UInt32, SocketAddress)
     case refused(id: UInt32)
-    /// Somebody connected to a listener.
+    /// A listener accepted a connection.
     case accepted(local: SocketAddress, remote: SocketAddress)
     case message(local: SocketAddress, remote: SocketAddress, bytes: [UInt8])
-    /// The other end closed it, or the network did.
+    /// The remote end or the network closed it.
     case lost(local: SocketAddress, remote: SocketAddress)
   }
 
@@ -28,16 +28,16 @@ package struct VirtualStreams {
     let local: SocketAddress
     let remote: SocketAddress
     let remoteHost: Int
-    /// When the last message arrives: later ones do not overtake it.
+    /// When the last message arrives; later ones do not overtake it.
     var lastArrival = Instant.zero
   }
 
-  /// What every segment takes.
+  /// The delay of every segment.
   package var delay = Interval.milliseconds(10)
-  /// How many of a thousand segments are lost, and how long it takes until one is sent again.
+  /// Losses per thousand segments, and the delay of a retransmission.
   package var lossPerMille: UInt64 = 0
   package var retransmission = Interval.milliseconds(200)
-  /// Whether nobody takes connections.
+  /// Whether connections are refused.
   package var refuses = false
 
   private let chance: EntropyStream
@@ -48,10 +48,9 @@ package struct VirtualStreams {
 
   package init(entropy: EntropyStream) { chance = entropy }
 
-  /// How many connections are open.
   package var count: Int { directions.count / 2 }
 
-  /// When something happens next.
+  /// When the next event happens.
   package var nextArrival: Instant? { pending.first?.at }
 
   /// The next event at or before an instant.
@@ -60,17 +59,16 @@ package struct VirtualStreams {
     return pending.removeFirst()
   }
 
-  /// Accepts connections at an endpoint.
   package mutating func listen(at address: SocketAddress, of host: Int) {
     listeners.append((address, host))
   }
 
-  /// Ends accepting; connections stay.
+  /// Stops accepting; connections stay open.
   package mutating func stopListening(at address: SocketAddress) {
     listeners.removeAll { $0.address == address }
   }
 
-  /// Begins a connection; its outcome takes a round trip.
+  /// Opens a connection; the outcome takes a round trip.
   package mutating func connect(
     id: UInt32, from local: SocketAddress, to remote: SocketAddress, of host: Int, at now: Instant
   ) {
@@ -88,7 +86,7 @@ package struct VirtualStreams {
     insert(Delivery(at: now + trip + trip, host: host, event: .connected(id: id, local)))
   }
 
-  /// Takes a message for a connection; false when there is none with these ends.
+  /// Sends a message on a connection; false if there is none with these ends.
   package mutating func send(
     _ bytes: [UInt8], from local: SocketAddress, to remote: SocketAddress, at now: Instant
   ) -> Bool {
@@ -115,7 +113,7 @@ package struct VirtualStreams {
         at: now + delay, host: own.remoteHost, event: .lost(local: remote, remote: local)))
   }
 
-  /// Breaks all connections, as a box on the way does that forgets them.
+  /// Breaks all connections, as a middlebox does that forgets them.
   package mutating func breakAll(at now: Instant) {
     for direction in directions {
       insert(

@@ -5,7 +5,7 @@ extension VirtualTURNServer {
   /// Permissions last 5 minutes (RFC 8656 section 9).
   private static let permissionLifetime = Interval.seconds(300)
 
-  mutating func take(_ message: STUNMessage, from client: SocketAddress) {
+  mutating func handle(_ message: STUNMessage, from client: SocketAddress) {
     if message.messageClass == .indication {
       guard message.method == .send, let peer = message.peerAddress, let data = message.data,
         let allocation = allocations.first(where: { $0.client == client })
@@ -28,7 +28,7 @@ extension VirtualTURNServer {
     }
   }
 
-  /// The key of a request that proves to know the password; others are refused here.
+  /// Returns the key of a correctly authenticated request; refuses others.
   private mutating func authenticate(_ message: STUNMessage, from client: SocketAddress)
     -> [UInt8]?
   {

@@ -1,10 +1,10 @@
 package import ICE
 package import Wire
 
-/// A STUN and TURN server in virtual time (RFC 8489, RFC 8656) that insists on what clients must
-/// do: credentials, fresh nonces, permissions, channels that stay with their peer.
+/// A STUN and TURN server in virtual time (RFC 8489, RFC 8656) that enforces the clients' duties:
+/// credentials, fresh nonces, permissions, channels bound to one peer.
 package struct VirtualTURNServer {
-  /// What it sends: the source is the server's endpoint or a relayed one.
+  /// A datagram to send; the source is the server's endpoint or a relayed one.
   package struct Departure: Sendable {
     package var source: SocketAddress
     package var destination: SocketAddress
@@ -25,19 +25,19 @@ package struct VirtualTURNServer {
   package let realm = "lab.example"
   package var username = "user"
   package var password = "password"
-  /// How long a nonce is good for; nil for ever.
+  /// How long a nonce is valid; nil for ever.
   package var nonceLifetime: Interval?
-  /// Where clients are sent instead.
+  /// The alternate server to which clients are redirected.
   package var alternate: SocketAddress?
-  /// Peers that are never let in.
+  /// Peers that are never permitted.
   package var forbidden: [IPAddress] = []
   /// How long an allocation lasts without a refresh.
   package var lifetimeSeconds: UInt32 = 600
-  /// An error that every Allocate request with the right credentials gets.
+  /// An error for every correctly authenticated Allocate request.
   package var refusal: STUNErrorCode?
 
   package internal(set) var allocations: [Allocation] = []
-  /// Datagrams relayed inside of channels, and inside of indications.
+  /// Datagrams relayed in channels, and in indications.
   package private(set) var relayedByChannel = 0
   package private(set) var relayedByIndication = 0
 
@@ -48,7 +48,7 @@ package struct VirtualTURNServer {
 
   package init(address: SocketAddress) { self.address = address }
 
-  /// Handles a datagram at any of its endpoints, and returns what the server sends then.
+  /// Handles a datagram at any of its endpoints and returns what the server sends.
   package mutating func receive(
     _ bytes: [UInt8], from source: SocketAddress, to destination: SocketAddress, at now: Instant
   ) -> [Departure] {
@@ -57,17 +57,16 @@ package struct VirtualTURNServer {
     allocations.removeAll { $0.expiresAt < now }
     if destination == address {
       if let (number, range) = ChannelData.read(bytes.span.bytes) {
-        takeChannelData(number, Array(bytes[range]), from: source)
+        handleChannelData(number, Array(bytes[range]), from: source)
       } else if let message = try? STUNMessage(bytes) {
-        take(message, from: source)
+        handle(message, from: source)
       }
     } else {
-      takePeerData(bytes, from: source, to: destination)
+      handlePeerData(bytes, from: source, to: destination)
     }
     return departures
   }
 
-  /// Forgets everything, as a restarted server does.
   package mutating func restart() {
     allocations = []
     nonces = []
@@ -75,7 +74,7 @@ package struct VirtualTURNServer {
 
   // MARK: Data
 
-  private mutating func takeChannelData(
+  private mutating func handleChannelData(
     _ number: UInt16, _ data: [UInt8], from client: SocketAddress
   ) {
     guard let allocation = allocations.first(where: { $0.client == client }),
@@ -87,7 +86,7 @@ package struct VirtualTURNServer {
       Departure(source: allocation.relayed, destination: channel.peer, bytes: data))
   }
 
-  private mutating func takePeerData(
+  private mutating func handlePeerData(
     _ bytes: [UInt8], from peer: SocketAddress, to relayed: SocketAddress
   ) {
     guard let allocation = allocations.first(where: { $0.relayed == relayed }),
@@ -99,7 +98,7 @@ package struct VirtualTURNServer {
       data = ChannelData.frame(bytes, channel: channel.number)
     } else {
       relayedByIndication += 1
-      // Nothing random is needed here: nobody answers an indication.
+      // The transaction ID need not be random, since indications are not answered.
       var writer = STUNWriter(
         .indication, method: .data, transactionID: STUNTransactionID(high: 0, low: 0))
       writer.xorPeerAddress(peer)
@@ -121,7 +120,6 @@ package struct VirtualTURNServer {
 
   // MARK: Credentials
 
-  /// The nonce of the moment.
   mutating func nonce() -> [UInt8] {
     if let last = nonces.last, isFresh(last.at) { return last.bytes }
     nonces.append((Array("nonce-\(nonces.count)".utf8), now))

@@ -123,7 +123,7 @@ struct Alterations {
     }
   }
 
-  /// Runs a change; gives it, and whether it changed something.
+  /// Runs a change; returns it, and whether it changed something.
   private func run(_ sql: String, _ connection: borrowing SQLiteConnection) throws -> (String, Bool)
   {
     let before = try connection.integer("SELECT total_changes()") ?? 0

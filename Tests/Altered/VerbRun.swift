@@ -77,7 +77,7 @@ struct VerbRun {
     var outcome = Outcome()
     let report = "\(folder)/statuses"
     var start = 0
-    // A verb that ends the process is left out, and the rest goes on in another copy.
+    // A verb that ends the process is left out, and the rest continues in another copy.
     while start < lines.count {
       try? FileManager.default.removeItem(atPath: report)
       let status = try Self.inCopy { run(from: start, report) }

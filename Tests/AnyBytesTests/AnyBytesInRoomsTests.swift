@@ -172,7 +172,7 @@ private struct RoomFuzz<Protocol: SignalingMachine> {
   private mutating func step(_ input: SignalingInput) {
     var outbox = Outbox<SignalingOutput>()
     machine.step(input, at: now, into: &outbox)
-    let outputs = outbox.take()
+    let outputs = outbox.drain()
     if !outputs.isEmpty { effects += 1 }
     if outputs.count > 3_000 { Issue.record("\(outputs.count) outputs of one step") }
     for output in outputs {

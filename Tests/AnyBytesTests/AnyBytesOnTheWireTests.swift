@@ -119,7 +119,7 @@ import Wire
     #expect(told > done / 10)
   }
 
-  /// Shows an observer a damaged call; gives how many packets it told of.
+  /// Shows an observer a damaged call; returns how many packets it told of.
   private func show(
     _ packets: [(tuple: FiveTuple, bytes: [UInt8])], keys: [UInt8], _ damage: inout Damage
   ) -> Int {
@@ -141,7 +141,9 @@ import Wire
       if let due = observer.deadline, due <= now {
         observer.step(.deadline, at: now, into: &outbox)
       }
-      told += outbox.take().count { if case .told(.packet) = $0.content { true } else { false } }
+      told += outbox.drain().count {
+        if case .output(.packet) = $0.content { true } else { false }
+      }
       if let state = observer.machineSnapshot as? ObserverSnapshot, state.waitingPackets > 100 * 40
       {
         Issue.record("too much waits")

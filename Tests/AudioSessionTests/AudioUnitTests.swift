@@ -145,7 +145,7 @@ struct AudioUnitTests {
   // MARK: Faults
 
   @Test(arguments: ["setActive", "initializeUnit", "startUnit"])
-  func aDeviceThatDoesNotStartIsToldAndTriedAgain(_ name: String) {
+  func aDeviceThatDoesNotStartIsReportedAndTriedAgain(_ name: String) {
     let session = VirtualAudioSession()
     session.failures = [name: 7]
     let reply = session.call(.openConnection(1, sends: false, receives: true))
@@ -155,7 +155,7 @@ struct AudioUnitTests {
     }
     #expect(session.snapshot.unit == (name == "startUnit" ? .initialized : .uninitialized))
     session.failures = [:]
-    session.take(.externallyActivated)
+    session.handle(.externallyActivated)
     #expect(session.snapshot.unit == .started)
   }
 

@@ -48,7 +48,7 @@ struct PlayoutTests {
       AudioBlock(samples: (0..<1_920).map { $0.isMultiple(of: 2) ? 10 : 20 }, channels: 2), on: 1)
     session.pull()
     #expect(session.played[0].block.samples == Array(repeating: 15, count: 480))
-    session.take(
+    session.handle(
       .routeChanged(
         .newDeviceAvailable, AudioRoute(renderFormat: AudioFormat(channels: 2))))
     session.receive(block(7), on: 1)

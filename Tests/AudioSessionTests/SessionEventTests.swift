@@ -27,7 +27,7 @@ struct SessionEventTests {
   @Test(arguments: [true, false])
   func anInterruptionStopsTheDeviceUntilItEnds(shouldResume: Bool) {
     let session = running()
-    session.take(.interruptionBegan)
+    session.handle(.interruptionBegan)
     #expect(
       session.log == [
         "audio-session inactive", "audio-interruption interrupted", "didBeginInterruption",
@@ -39,7 +39,7 @@ struct SessionEventTests {
     session.call(.setAudioEnabled(true))
     #expect(session.operations.isEmpty)
     session.clear()
-    session.take(.interruptionEnded(shouldResume: shouldResume))
+    session.handle(.interruptionEnded(shouldResume: shouldResume))
     #expect(
       session.log == [
         "audio-interruption none", "willSetActive", "setActive", "audio-session active",
@@ -51,7 +51,7 @@ struct SessionEventTests {
 
   @Test func activationEndsAnInterruptionThatNobodyEnded() {
     let session = running()
-    session.take(.interruptionBegan)
+    session.handle(.interruptionBegan)
     session.clear()
     #expect(session.locked(.setActive(true)) == .done)
     #expect(
@@ -74,7 +74,7 @@ struct SessionEventTests {
     #expect(session.snapshot.activationCount == 0)
   }
 
-  @Test func aRefusedActivationIsTold() {
+  @Test func aRefusedActivationIsReported() {
     let session = VirtualAudioSession()
     session.failures = ["setActive": 561]
     let reply = session.locked(.setActive(true))
@@ -89,12 +89,12 @@ struct SessionEventTests {
     session.call(.useManualAudio(true))
     session.call(.openConnection(1, sends: true, receives: true))
     session.clear()
-    session.take(.externallyActivated)
+    session.handle(.externallyActivated)
     #expect(session.snapshot.isActive && session.snapshot.unit == .uninitialized)
     session.call(.setAudioEnabled(true))
     #expect(!session.operations.contains(.setActive(true)))
     #expect(session.snapshot.unit == .started && session.snapshot.activationCount == 2)
-    session.take(.externallyDeactivated)
+    session.handle(.externallyDeactivated)
     #expect(!session.snapshot.isActive && session.snapshot.activationCount == 1)
   }
 
@@ -103,7 +103,7 @@ struct SessionEventTests {
     let route = AudioRoute(
       input: "headset", output: "headset", captureFormat: AudioFormat(sampleRate: 16_000),
       renderFormat: AudioFormat(sampleRate: 16_000))
-    session.take(.routeChanged(.newDeviceAvailable, route))
+    session.handle(.routeChanged(.newDeviceAvailable, route))
     #expect(
       session.operations == [
         .stopUnit, .uninitializeUnit,
@@ -116,18 +116,18 @@ struct SessionEventTests {
     session.clear()
     var renamed = route
     renamed.output = "speaker"
-    session.take(.routeChanged(.override, renamed))
+    session.handle(.routeChanged(.override, renamed))
     #expect(session.operations.isEmpty && session.states.count == 1)
   }
 
   /// What changed during an interruption holds after it.
   @Test func aRouteOfAnInterruptionIsTakenAfterIt() {
     let session = running()
-    session.take(.interruptionBegan)
+    session.handle(.interruptionBegan)
     let route = AudioRoute(captureFormat: AudioFormat(sampleRate: 44_100))
-    session.take(.routeChanged(.oldDeviceUnavailable, route))
+    session.handle(.routeChanged(.oldDeviceUnavailable, route))
     session.clear()
-    session.take(.interruptionEnded(shouldResume: true))
+    session.handle(.interruptionEnded(shouldResume: true))
     #expect(
       session.operations.map(\.name).suffix(3) == [
         "uninitializeUnit", "initializeUnit", "startUnit",
@@ -137,13 +137,13 @@ struct SessionEventTests {
 
   @Test func aServerThatEndsTakesTheDeviceAlong() {
     let session = running()
-    session.take(.mediaServerTerminated)
+    session.handle(.mediaServerTerminated)
     #expect(session.events.contains(.mediaServerTerminated))
     #expect(session.snapshot.unit == .uninitialized && !session.snapshot.isActive)
     session.call(.openConnection(2, sends: false, receives: true))
     #expect(session.operations.isEmpty)
     session.clear()
-    session.take(.mediaServerReset)
+    session.handle(.mediaServerReset)
     #expect(session.events.contains(.mediaServerReset) && session.snapshot.unit == .started)
     // The new server knows nothing of what was set.
     #expect(session.operations.contains(.setPreferredSampleRate(48_000)))

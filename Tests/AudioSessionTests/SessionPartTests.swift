@@ -32,16 +32,16 @@ struct SessionPartTests {
     #expect(activations.count == 1 && activations.isLast && !activations.isLastOfUnit)
   }
 
-  @Test func audioThatTheApplicationDecidesOnIsToldWhenThatChanges() {
+  @Test func audioThatTheApplicationDecidesOnIsReportedWhenThatChanges() {
     var manual = ManualAudio()
-    var told: [Bool?] = [manual.takeNews()]
+    var told: [Bool?] = [manual.consumeChange()]
     manual.setEnabled(true)
     manual.setEnabled(false)
-    told.append(manual.takeNews())
+    told.append(manual.consumeChange())
     manual.setManual(true)
-    told += [manual.takeNews(), manual.takeNews()]
+    told += [manual.consumeChange(), manual.consumeChange()]
     manual.setEnabled(true)
-    told.append(manual.takeNews())
+    told.append(manual.consumeChange())
     #expect(told == [nil, nil, false, nil, true])
     #expect(manual.isManual && manual.isEnabled && manual.canPlayOrRecord)
   }
@@ -69,9 +69,9 @@ struct SessionPartTests {
     #expect(connections.isFull)
   }
 
-  @Test func thatAudioRunsIsToldWhenItChanges() {
+  @Test func thatAudioRunsIsReportedWhenItChanges() {
     var connections = SessionConnections()
-    let told = [false, true, true, false, true].map { connections.takeNews(runs: $0) }
+    let told = [false, true, true, false, true].map { connections.consumeChange(runs: $0) }
     #expect(told == [nil, true, nil, false, true])
   }
 

@@ -57,7 +57,7 @@ struct BadFileTests {
     try await expectRefusal(made.path, "cut short")
   }
 
-  @Test func aDamagedPageIsToldOrNoticed() async throws {
+  @Test func aDamagedPageIsReportedOrNoticed() async throws {
     let made = try await Takes.copy()
     var data = try Data(contentsOf: URL(filePath: made.path))
     // Any page but the first: its head becomes nonsense.

@@ -85,7 +85,7 @@ extension LiveTests {
       #expect(names.filter { $0.hasSuffix(".take") }.count == 4, "\(names)")
     }
 
-    @Test func aPortThatIsTakenIsTold() async throws {
+    @Test func aPortThatIsTakenIsReported() async throws {
       let folder = try Folder()
       let server = try await LiveTests.serve("--out", folder.file("a.take"), at: "/offer")
       let address = server.url.dropFirst("http://".count).dropLast("/offer".count)
@@ -180,7 +180,7 @@ extension LiveTests {
     }
 
     @Test(.enabled(if: Tool.has("curl")))
-    func aPeerWithoutH264IsToldWhyAFileOfItStays() async throws {
+    func aPeerWithoutH264IsReportedWhyAFileOfItStays() async throws {
       let folder = try Folder()
       let path = folder.file("serve.take")
       let video = try folder.write("clip.h264", encoded)

@@ -84,7 +84,7 @@ struct DebugTerminalTests {
   @Test func theTabKeyOffersWhatFits() async throws {
     let (made, folder) = (try await Takes.lossyCall(), try Folder())
     let run = try await session(made.path, folder)
-    // Where there is one word it is put in, and where there are several they are listed.
+    // Where there is one word it is put in, and if there are several they are listed.
     try await run.type(
       "see\tstate ice-c\tche\t\r", until: "ice-connection state new to checking")
     try await run.type("seek state ice-connection \t", until: "disconnected  failed")

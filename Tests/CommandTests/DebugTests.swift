@@ -179,7 +179,7 @@ struct DebugTests {
   }()
 
   /// A debugger that is there and lacks a library is passed over, and without any there is a way.
-  @Test func withoutADebuggerThatStartsTheWayOutIsTold() async throws {
+  @Test func withoutADebuggerThatStartsTheWayOutIsReported() async throws {
     let made = try await Takes.lossyCall()
     let folder = try Folder()
     let bin = folder.file("bin")

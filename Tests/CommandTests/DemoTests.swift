@@ -70,7 +70,7 @@ struct DemoTests {
     #expect(outcome.output.contains("codecs skipped"))
   }
 
-  @Test func aReplayStopsWhereItIsTold() async throws {
+  @Test func aReplayStopsWhereItIsAskedTo() async throws {
     let made = try await Takes.lossyCall()
     let step = try await Tool.run("replay", made.path, "--until", "step:100")
     expectIdentical(step)

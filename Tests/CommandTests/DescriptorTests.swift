@@ -4,7 +4,7 @@ import Testing
 /// Commands that may open few files: a sentence, and no trap.
 struct DescriptorTests {
   @Test(arguments: [4, 8, 16, 32])
-  func fewDescriptorsAreToldOf(limit: Int) async throws {
+  func fewDescriptorsAreReported(limit: Int) async throws {
     let made = try await Takes.lossyCall()
     let folder = try Folder()
     for command in [

@@ -100,7 +100,7 @@ extension LiveMediaTests {
       for path in [spoken, heard] { try await Takes.expectIdentical(path) }
     }
 
-    @Test func devicesThatAreNotThereAreSaidBeforeAnythingIsRecorded() async throws {
+    @Test func devicesThatAreNotThereAreReportedBeforeAnythingIsRecorded() async throws {
       let machine = try Machine()
       for (send, words) in [
         ("microphone", "PulseAudio"), ("camera", "/dev/video"), ("screen", "DISPLAY"),

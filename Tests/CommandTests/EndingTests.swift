@@ -41,7 +41,7 @@ extension LiveConnectionTests {
     }
 
     @Test(arguments: [["--seed", "5"], []])
-    func aFullDiskIsToldAndLeavesAValidTake(options: [String]) async throws {
+    func aFullDiskIsReportedAndLeavesAValidTake(options: [String]) async throws {
       let folder = try Folder()
       let path = folder.file("full.take")
       let words = options.joined(separator: " ")

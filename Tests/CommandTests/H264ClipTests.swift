@@ -30,7 +30,7 @@ extension LiveMediaTests {
     // MARK: Files that go bad
 
     @Test(arguments: ["call", "whip"])
-    func aFileThatGoesBadIsToldAndTheRecordingGoesOn(verb: String) async throws {
+    func aFileThatGoesBadIsReportedAndTheRecordingGoesOn(verb: String) async throws {
       let folder = try Folder()
       let (answered, called) = (folder.file("serve.take"), folder.file("call.take"))
       let file = try folder.write("clip.h264", Self.clip(100, bad: 80))
@@ -67,7 +67,7 @@ extension LiveMediaTests {
       for path in [answered, called] { try await Takes.expectIdentical(path) }
     }
 
-    @Test func aServerTellsOfAFileThatIsGoneAndGoesOn() async throws {
+    @Test func aServerReportsAFileThatIsGoneAndContinues() async throws {
       let folder = try Folder()
       let answered = folder.file("serve.take")
       let file = try folder.write("clip.h264", Self.clip())
@@ -180,7 +180,7 @@ extension LiveMediaTests {
     // MARK: Levels
 
     @Test(arguments: [(UInt8(40), true), (31, false)])
-    func aLevelAboveThePeersIsToldOnBothSides(level: UInt8, isAbove: Bool) async throws {
+    func aLevelAboveThePeersIsReportedOnBothSides(level: UInt8, isAbove: Bool) async throws {
       let folder = try Folder()
       let file = try folder.write("clip.h264", Self.clip(level: level))
       let server = try await LiveTests.serve(

@@ -85,7 +85,7 @@ struct HostileCaptureTests {
   }
 
   /// More rows come of one input than one step can have: the rest comes with further steps.
-  @Test func manyAnsweredPathsAreTold() async throws {
+  @Test func manyAnsweredPathsAreReported() async throws {
     let folder = try Folder()
     var capture = Capture()
     for number in 0..<9000 {

@@ -99,7 +99,7 @@ struct HostileTextTests {
       .map { String($0.value, radix: 16) }
   }
 
-  @Test func whoTakesPartIsToldOfItInText() async throws {
+  @Test func whoTakesPartIsInformedInText() async throws {
     let takes = try await Self.made.value
     #expect(Self.shapelessOnPaper(takes.said).isEmpty, "\(takes.said)")
     #expect(takes.said.contains("chat\\u{1b}]0;pwned\\u{7}"))

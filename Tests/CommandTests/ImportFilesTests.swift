@@ -44,7 +44,7 @@ struct ImportFilesTests {
   }
 
   @Test(arguments: ["gzip -c", "zstd -qc"])
-  func damageOfACompressedCaptureIsSaid(_ command: String) async throws {
+  func damageOfACompressedCaptureIsReported(_ command: String) async throws {
     let folder = try Folder()
     let path = folder.file("call.take")
     let damaged = folder.file("damaged")

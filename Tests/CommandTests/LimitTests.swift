@@ -172,7 +172,7 @@ extension LiveTests {
       #expect(try await run.outcome().status == 0)
     }
 
-    @Test func foreignPagesAreKeptOutUnlessTheyAreNamed() async throws {
+    @Test func pagesOfOtherOriginsAreKeptOutUnlessTheyAreNamed() async throws {
       let folder = try Folder()
       let (run, url) = try await LiveTests.serve(
         "--out", folder.file("a.take"), "--allow-origin", "https://app.example", "--allow-host",

@@ -101,7 +101,7 @@ struct OutputFormTests {
     (["help", "timelin"], "did you mean timeline?"), (["help", "record", "demmo"], "demo"),
     (["timelin"], "did you mean timeline?"),
   ])
-  func aVerbThatIsNoneIsToldWithTheNearest(words: [String], hint: String) async throws {
+  func aVerbThatIsNoneIsReportedWithTheNearest(words: [String], hint: String) async throws {
     let outcome = try await Tool.run(words)
     #expect(outcome.status == 64 && outcome.output.isEmpty, "\(outcome)")
     #expect(outcome.errorLines.count == 1 && outcome.errors.contains(hint), "\(outcome.errors)")

@@ -20,7 +20,7 @@ struct OutputTests {
   }
 
   @Test(arguments: verbs)
-  func aFullDiskIsTold(verb: String) async throws {
+  func aFullDiskIsReported(verb: String) async throws {
     let (take, folder) = (try await Takes.lossyCall(), try Folder())
     let outcome = try await Tool.shell(line(verb, take.path, folder) + " > /dev/full")
     #expect(outcome.status == 74 && !outcome.wasKilled, "\(outcome)")
@@ -40,7 +40,7 @@ struct OutputTests {
     #expect(outcome.status == 0 && !outcome.wasKilled && outcome.errors.isEmpty, "\(outcome)")
   }
 
-  @Test func aStreamThatIsClosedIsToldAndNoFileTakesItsPlace() async throws {
+  @Test func aStreamThatIsClosedIsReportedAndNoFileTakesItsPlace() async throws {
     let (take, folder) = (try await Takes.lossyCall(), try Folder())
     let page = folder.file("page.html")
     let outcome = try await Tool.shell("\"$RETAKE\" page '\(take.path)' --out '\(page)' >&- 2>&-")

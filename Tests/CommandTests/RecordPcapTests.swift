@@ -92,7 +92,7 @@ struct RecordPcapTests {
   @Test func aFolderGetsATakeOfEachCallThatAPipeBrings() async throws {
     let folder = try Folder()
     let names = ["chromium-aiortc", "aiortc-offers-chromium"]
-    // The second capture goes on where the first ends, without its head.
+    // The second capture continues where the first ends, without its head.
     let keys = names.map { "--keys '\(sample("\($0).keys"))'" }.joined(separator: " ")
     let outcome = try await Tool.shell(
       """

@@ -53,7 +53,7 @@ struct SelectionTests {
   }
 
   @Test(arguments: [["timeline"], ["speakers"], ["stats", "--problems"]])
-  func aBeginningAfterTheEndOfTheTakeIsToldWithThatEnd(verb: [String]) async throws {
+  func aBeginningAfterTheEndOfTheTakeIsReportedWithThatEnd(verb: [String]) async throws {
     let path = try await Takes.lossyCall().path
     let outcome = try await Tool.run(verb + [path, "--from", "500s"])
     #expect(outcome.status == 2 && outcome.errors.contains("it ends before that, at "))

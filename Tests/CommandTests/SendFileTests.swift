@@ -85,7 +85,7 @@ struct SendFileTests {
 extension LiveMediaTests {
   /// Files that are unusual and can be sent.
   struct UnusualFileTests {
-    /// A call in a folder whose caller sends a file; gives the caller's take.
+    /// A call in a folder whose caller sends a file; returns the caller's take.
     private func call(in folder: Folder, sending name: String, _ bytes: [UInt8], _ more: String...)
       async throws -> String
     {

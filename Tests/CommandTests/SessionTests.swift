@@ -55,7 +55,7 @@ extension LiveTests {
     @Test(arguments: [
       (["--token", "wrong"], "401", "check --token"), ([], "401", "give a token with --token"),
     ])
-    func aTokenThatIsMissingOrWrongIsTold(options: [String], status: String, hint: String)
+    func aTokenThatIsMissingOrWrongIsReported(options: [String], status: String, hint: String)
       async throws
     {
       let folder = try Folder()

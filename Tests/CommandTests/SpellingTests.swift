@@ -24,7 +24,7 @@ struct SpellingTests {
     (["speakers", "TAKE", "--peer", "calle"], "callee"),
     (["export", "TAKE", "--pcap", "-", "--peer", "callre"], "caller"),
   ])
-  func theNearestWordIsTold(arguments: [String], word: String) async throws {
+  func theNearestWordIsReported(arguments: [String], word: String) async throws {
     let made = try await Takes.lossyCall()
     let outcome = try await Tool.run(arguments.map { $0 == "TAKE" ? made.path : $0 })
     #expect(outcome.status == 64 && outcome.errorLines.count == 1, "\(outcome)")

@@ -154,7 +154,7 @@ final class TerminalRun: Sendable {
   /// Sends a signal to the command.
   func send(_ signal: Int32) { kill(child, signal) }
 
-  /// Waits for the end, and presses keys until then; gives the exit status, or minus the signal
+  /// Waits for the end, and presses keys until then; returns the exit status, or minus the signal
   /// that ended it.
   func end(pressing keys: String = "") async throws -> Int32 {
     try await poll("the end, after \(screen.suffix(2_000))", within: TerminalRun.limit) {

@@ -146,7 +146,7 @@ struct TerminalTests {
     #expect(left.text.terminalLines.filter { !$0.isEmpty }.count == 1)
   }
 
-  @Test func aPagerThatIsNotThereIsTold() async throws {
+  @Test func aPagerThatIsNotThereIsReported() async throws {
     let made = try await Takes.lossyCall()
     let none = try await shown(
       "timeline", made.path, rows: 8, environment: ["PAGER": "no-such-pager"])

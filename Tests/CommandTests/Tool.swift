@@ -95,8 +95,7 @@ final class Run: Sendable {
   static let usualLimit = DispatchTimeInterval.seconds(240)
 
   /// Starts a command.
-  ///
-  /// - Parameter limit: how long it may go on once its end is waited for.
+  /// - Parameter limit: how long it may continue once its end is waited for.
   init(
     _ executable: String, _ arguments: [String], environment: [String: String] = [:],
     limit: DispatchTimeInterval = Run.usualLimit
@@ -134,7 +133,8 @@ final class Run: Sendable {
   /// Whether the process has not ended.
   var isRunning: Bool { process.isRunning }
 
-  /// When the process ended, of which a test that waits may hear much later; nil while it goes on.
+  /// When the process ended, of which a test that waits may hear much later; nil while it
+  /// continues.
   var end: ContinuousClock.Instant? { endedAt.time.withLock { $0 } }
 
   /// Sends a signal to the process.

@@ -55,7 +55,7 @@ struct UsageTests {
     (["export", "a.take"], "--pcap"),
     (["export", "a.take", "--media", "m", "--rate", "0"], "--rate"),
   ])
-  func wrongArgumentsAreToldInOneSentence(arguments: [String], word: String) async throws {
+  func wrongArgumentsAreReportedInOneSentence(arguments: [String], word: String) async throws {
     let outcome = try await Tool.run(arguments)
     #expect(outcome.status == 64)
     #expect(outcome.output.isEmpty)
@@ -97,7 +97,7 @@ struct UsageTests {
     }
   }
 
-  @Test func aPeerThatIsNotThereIsToldWithThoseThatAre() async throws {
+  @Test func aPeerThatIsNotThereIsReportedWithThoseThatAre() async throws {
     let made = try await Takes.lossyCall()
     let folder = try Folder()
     for option in ["--pcap", "--media"] {
@@ -107,7 +107,7 @@ struct UsageTests {
     }
   }
 
-  @Test func statsOfAnUnknownTypeAreToldWithTheKnownOnes() async throws {
+  @Test func statsOfAnUnknownTypeAreReportedWithTheKnownOnes() async throws {
     let made = try await Takes.lossyCall()
     let outcome = try await Tool.run("stats", made.path, "--type", "inbound")
     #expect(outcome.status == 64 && outcome.output.isEmpty)
@@ -141,7 +141,7 @@ struct UsageTests {
   }
 
   @Test(arguments: ["call", "whip", "whep"])
-  func nobodyToCallIsToldAndLeavesNothing(verb: String) async throws {
+  func nobodyToCallIsReportedAndLeavesNothing(verb: String) async throws {
     let folder = try Folder()
     let path = folder.file("call.take")
     let outcome = try await Tool.run("record", verb, "http://127.0.0.1:9/offer", "--out", path)

@@ -1,7 +1,8 @@
 import Foundation
 import Testing
 
-/// What is made as a whole, and takes that are no whole: recordings that go on or were copied so.
+/// What is made as a whole, and takes that are no whole: recordings that continue or were copied
+/// so.
 struct WholeTests {
   /// Interrupts a command in the midst of its work, and gives what it left beside the take.
   ///
@@ -41,7 +42,7 @@ struct WholeTests {
     }
   }
 
-  @Test func whatCannotBeWrittenIsToldAndLeavesNothing() async throws {
+  @Test func whatCannotBeWrittenIsReportedAndLeavesNothing() async throws {
     let (made, folder) = (try await Takes.lossyCall(), try Folder())
     for (arguments, limit) in [
       (["page", made.path, "--out", folder.file("a.html")], 20),

@@ -80,7 +80,7 @@ struct WhatIfTests {
     }
   }
 
-  @Test func whatIsAskedForAndWasNotSentIsSaid() throws {
+  @Test func whatIsAskedForAndWasNotSentIsReported() throws {
     let take = try LabTake.lossy.get()
     let name = "packets asked for again that were not sent"
     let before = try outcomes(take) { _ in }.outcomes
@@ -121,7 +121,7 @@ struct WhatIfTests {
     #expect(measure(before[1], name) > measure(after[1], name) + 10)
   }
 
-  @Test func corruptedPacketsAreRefusedAndDuplicatesTold() throws {
+  @Test func corruptedPacketsAreRefusedAndDuplicatesReported() throws {
     let take = try LabTake.shared.get()
     let corrupted = try outcomes(take) {
       $0.edits = [try PacketEdit(.corrupt, "packet rtp every=5")]

@@ -140,7 +140,7 @@ package final class DrivenCall {
     actions.insert((at, act), at: actions.firstIndex { $0.at > at } ?? actions.endIndex)
   }
 
-  /// Lets the call go on up to an instant, in milliseconds of the call.
+  /// Lets the call continue up to an instant, in milliseconds of the call.
   package func run(until milliseconds: Int) {
     let end = Instant.zero + .milliseconds(Int64(milliseconds))
     while call.now < end {

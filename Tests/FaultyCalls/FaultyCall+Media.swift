@@ -110,7 +110,7 @@ extension FaultyCall {
       ]
       setup.offerer = plan.culprit
       setup.cameras = [plan.culprit == 0, plan.culprit == 1]
-      let takes = VirtualCall.taking("q;h;f")
+      let takes = VirtualCall.accepting("q;h;f")
       setup.edit = { place, sdp in place == 1 ? takes(sdp) : sdp }
       arrange = { driven in
         driven.at(plan.from) { driven in

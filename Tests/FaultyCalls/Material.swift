@@ -14,8 +14,7 @@ package struct Microphone {
   private let silence = AudioBlock(samples: [Int16](repeating: 0, count: 960), channels: 1)
   private var place = 0
 
-  /// Makes a voice.
-  ///
+  /// Creates a voice.
   /// - Parameter gain: by how much the clipped one is too loud, in tenths.
   package init(_ chance: Chance, gain: Int = 60) {
     let period = chance.within(220...420)
@@ -97,7 +96,7 @@ package struct Camera {
     black = I420Buffer(width: width, height: height, samples: dark)
   }
 
-  /// The next frame; nil where it gives none.
+  /// The next frame; nil if it gives none.
   package mutating func next() -> I420Buffer? {
     switch state {
     case .stopped: return nil

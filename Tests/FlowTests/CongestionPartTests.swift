@@ -13,7 +13,7 @@ struct CongestionPartTests {
 
   // MARK: Arrivals
 
-  @Test func aRateIsToldWhenArrivalsSpanEnoughTime() {
+  @Test func aRateIsReportedWhenArrivalsSpanEnoughTime() {
     var arrivals = ArrivalRate()
     #expect(arrivals.bitrate == nil)
     arrivals.receive(arrived(0, 1000))

@@ -230,7 +230,7 @@ struct FeedbackTests {
     }
   }
 
-  /// Films with an encoder that meets the target; gives all targets that were told.
+  /// Films with an encoder that meets the target; returns all targets that were told.
   private func film(_ pair: Pair, milliseconds: Int64) -> [(at: Instant, bitrate: UInt64)] {
     let camera = Camera()
     pair.onOutput = { side, output in

@@ -52,7 +52,7 @@ final class Pair {
   private(set) var wakes: [[Instant]] = [[], []]
   /// Loses a packet when it says so; side, whether RTP, bytes.
   var drop: (Int, Bool, [UInt8]) -> Bool = { _, _, _ in false }
-  /// Called with everything a side puts out; gives frames to send in answer.
+  /// Called with everything a side puts out; returns frames to send in answer.
   var onOutput: (Int, MediaFlow.Output) -> Void = { _, _ in }
 
   private var inFlight: [(arrival: Instant, order: Int, to: Int, input: MediaFlow.Input)] = []
@@ -84,7 +84,7 @@ final class Pair {
   func step(_ side: Int, _ input: MediaFlow.Input) {
     var outbox = Outbox<MediaFlow.Output>()
     flows[side].step(input, at: now, into: &outbox)
-    for output in outbox.take() {
+    for output in outbox.drain() {
       switch output {
       case .rtp(let bytes): send(bytes, isRTP: true, from: side)
       case .rtcp(let bytes): send(bytes, isRTP: false, from: side)

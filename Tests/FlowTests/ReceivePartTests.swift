@@ -22,7 +22,7 @@ struct ReceivePartTests {
 
   /// What was told of streams, as text.
   private func told(_ outbox: inout Outbox<MediaFlow.Output>) -> [String] {
-    outbox.take().map {
+    outbox.drain().map {
       switch $0 {
       case .streamBegan(let mid, let ssrc): "began \(mid) \(ssrc)"
       case .streamEnded(let mid, let ssrc): "ended \(mid) \(ssrc)"
@@ -128,11 +128,11 @@ struct ReceivePartTests {
       SenderReport(ssrc: 9, ntpTime: 7 << 16, rtpTime: 0, packetCount: 0, octetCount: 0),
       at: .zero)
     reports.receiveRTX(try header(1), clockRate: 90_000, arrival: .zero)
-    let blocks = reports.takeBlocks(9, rtxSSRC: 10, at: at(500))
+    let blocks = reports.makeBlocks(9, rtxSSRC: 10, at: at(500))
     #expect(blocks.map(\.ssrc) == [9, 10] && blocks.map(\.cumulativeLost) == [1, 0])
     #expect(blocks.map(\.lastSenderReport) == [7, 0])
     #expect(blocks.map(\.delaySinceLastSenderReport) == [32_768, 0])
-    let silent = reports.takeBlocks(9, rtxSSRC: 10, at: at(600))
+    let silent = reports.makeBlocks(9, rtxSSRC: 10, at: at(600))
     #expect(silent.isEmpty)
   }
 

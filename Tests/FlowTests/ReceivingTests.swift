@@ -244,7 +244,7 @@ struct ReceivingTests {
     mutating func step(_ input: MediaFlow.Input) {
       var outbox = Outbox<MediaFlow.Output>()
       flow.step(input, at: now, into: &outbox)
-      outputs += outbox.take()
+      outputs += outbox.drain()
     }
 
     mutating func rtp(_ bytes: [UInt8]) {

@@ -27,7 +27,7 @@ struct SendPartTests {
   @Test func aKeyframeIsDemandedOncePerNumberAndNotTooOften() {
     var demands = KeyframeDemands()
     let takings = [(1, 0), (1, 400), (2, 299), (nil, 300), (2, 900), (3, 900)].map {
-      demands.take($0.0, at: at($0.1))
+      demands.classify($0.0, at: at($0.1))
     }
     #expect(takings == [.passedOn, .repeated, .served, .passedOn, .repeated, .passedOn])
     #expect(demands.passedOnAt == at(900))
@@ -35,9 +35,9 @@ struct SendPartTests {
 
   @Test func packetsNameTheirSectionUntilThePeerReportsOnThem() {
     var naming = SectionNaming([118])
-    naming.noteReport(isRTX: true)
+    naming.recordReport(isRTX: true)
     #expect(naming.name == [118] && naming.rtxName == nil)
-    naming.noteReport(isRTX: false)
+    naming.recordReport(isRTX: false)
     naming.forgetRTX()
     #expect(naming.name == nil && naming.rtxName == [118])
   }
@@ -61,17 +61,17 @@ struct SendPartTests {
     #expect(first != nil && number() == first.map { $0 + 1 })
   }
 
-  @Test func lostFramesAreToldOnceAndOnlyOfWhatIsSent() {
+  @Test func lostFramesAreReportedOnceAndOnlyOfWhatIsSent() {
     let sections = Agreed.video()
     var streams = SendStreams(entropy())
     streams.configure([SectionState(sections[0])])
     streams.loseFrames()
-    let told = [streams.takeLosses(), streams.takeLosses()]
+    let told = [streams.consumeLosses(), streams.consumeLosses()]
     #expect(told == [[StreamName("v", nil)], []])
     streams.discardFrame(0)
     #expect(streams.all[0].snapshot.framesDiscarded == 1 && streams.all[0].lostFrames)
     streams.configure([])
-    let silent = streams.takeLosses()
+    let silent = streams.consumeLosses()
     #expect(silent.isEmpty && !streams.all[0].lostFrames)
   }
 
@@ -80,7 +80,7 @@ struct SendPartTests {
       OutboundStreamCounters(
         mid: "v", kind: .video, ssrc: 9, rtxSSRC: nil, codec: .vp8, payloadType: 96))
     func report() -> SenderReport? {
-      tally.takeReport(clockRate: 90_000, wallClock, at: at(1000))
+      tally.makeReport(clockRate: 90_000, wallClock, at: at(1000))
     }
     #expect(report() == nil)
     tally.countFrame(frame(1000, key: true), timestamp: 50, at: .zero)
@@ -136,8 +136,8 @@ struct SendPartTests {
     #expect(schedule.deadline == first + .milliseconds(50))
     schedule.begin(at: at(100))
     #expect(schedule.due == first)
-    let isEarly = schedule.takeDue(at: first - Interval(nanoseconds: 1))
-    let isDue = schedule.takeDue(at: first)
+    let isEarly = schedule.consumeDue(at: first - Interval(nanoseconds: 1))
+    let isDue = schedule.consumeDue(at: first)
     #expect(!isEarly && isDue && schedule.due == nil)
     schedule.begin(at: at(1000))
     #expect(schedule.due.map { (at(1500)..<at(2500)).contains($0) } == true)
@@ -165,13 +165,15 @@ struct SendPartTests {
 
   @Test func referenceTimesAreAnsweredOnceAndTheOldestGiveWay() {
     var meter = RoundTripMeter()
-    for ssrc in 1...9 { meter.keep(UInt64(ssrc) << 16, of: UInt32(ssrc), arrival: .zero) }
-    meter.keep(77 << 16, of: 5, arrival: at(500))
-    let answers = meter.takeAnswers(at: at(1000))
+    for ssrc in 1...9 {
+      meter.recordReference(UInt64(ssrc) << 16, of: UInt32(ssrc), arrival: .zero)
+    }
+    meter.recordReference(77 << 16, of: 5, arrival: at(500))
+    let answers = meter.makeAnswers(at: at(1000))
     #expect(answers.map(\.ssrc) == [2, 3, 4, 6, 7, 8, 9, 5])
     #expect(answers.last?.lastReport == 77 && answers.last?.delaySinceLastReport == 32_768)
     #expect(answers.first?.delaySinceLastReport == 65_536)
-    let rest = meter.takeAnswers(at: at(1000))
+    let rest = meter.makeAnswers(at: at(1000))
     #expect(rest.isEmpty)
   }
 
@@ -219,7 +221,7 @@ struct SendPartTests {
     arrivals.receive(3, ssrc: 10, arrival: .zero, at: .zero)
     arrivals.receive(4, ssrc: 11, arrival: .zero, at: .zero)
     #expect(arrivals.due == at(100) && arrivals.deadline == at(120))
-    let reports = arrivals.takeReports(senderSSRC: 1)
+    let reports = arrivals.makeReports(senderSSRC: 1)
     #expect(reports.map(\.mediaSSRC) == [11] && reports.map(\.count) == [2])
     #expect(arrivals.due == nil)
     // A rate is told of some sources, and over some time.

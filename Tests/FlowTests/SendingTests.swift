@@ -93,7 +93,7 @@ struct SendingTests {
     #expect(pair.flows[0].outbound[0].totalPacketSendDelay > .zero)
   }
 
-  /// What comes faster than the target waits for half a second, however long it goes on.
+  /// What comes faster than the target waits for half a second, however long it continues.
   @Test func whatWaitsIsBoundedWhateverComes() {
     let pair = Pair(sections: Agreed.video().map { [$0] }, link: Link(delay: .milliseconds(1)))
     // Feedback would raise the target.

@@ -75,7 +75,7 @@ struct ConsentTests {
   }
 
   @Test func aPeerThatOnlyAsksStaysConnected() throws {
-    // Some stacks stop answering on a path while they go on checking it themselves.
+    // Some stacks stop answering on a path while they continue checking it themselves.
     let (meeting, a, b) = VirtualMeeting.connected()
     let target = try #require(a.agent.selectedPair)
     b.dropsResponses = true

@@ -128,7 +128,7 @@ struct GatheringTests {
     var outbox = Outbox<ICEAgent.Output>()
     let addresses = try ["192.0.2.1", "192.0.2.2"].map { try #require(IPAddress($0)) }
     agent.step(.gather(addresses + addresses), at: .zero, into: &outbox)
-    let ids = outbox.take().compactMap { output -> UInt32? in
+    let ids = outbox.drain().compactMap { output -> UInt32? in
       if case .request(.bindSocket(let id, _)) = output { id } else { nil }
     }
     #expect(ids.count == 2)

@@ -188,7 +188,7 @@ struct HostileInputTests {
     }
   }
 
-  /// Any order of any inputs: nothing traps, limits hold, and time goes on.
+  /// Any order of any inputs: nothing traps, limits hold, and time continues.
   @Test func anyOrderOfInputsIsSurvived() {
     for seed in 0..<60 {
       let entropy = Entropy(seed: [UInt8(seed), 3]).stream("fuzz")

@@ -108,7 +108,7 @@ struct InputFuzzer {
   private mutating func feed(_ input: ICEAgent.Input) {
     var outbox = Outbox<ICEAgent.Output>()
     agent.step(input, at: now, into: &outbox)
-    for output in outbox.take() {
+    for output in outbox.drain() {
       switch output {
       case .request(.bindSocket(let id, let ip)), .request(.listen(let id, let ip)):
         bound.append((id, SocketAddress(ip, port: UInt16(5000 + draw(4)))))

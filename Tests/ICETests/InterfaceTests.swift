@@ -115,7 +115,7 @@ struct InterfaceTests {
     var agent = ICEAgent(entropy: Entropy(seed: [1]).stream("ice"))
     var outbox = Outbox<ICEAgent.Output>()
     agent.step(.interfaces([wired]), at: .zero, into: &outbox)
-    #expect(outbox.take().isEmpty)
+    #expect(outbox.drain().isEmpty)
   }
 
   @Test func linkLocalAddressesReachEachOtherWithoutAZone() throws {

@@ -43,7 +43,7 @@ struct NameTests {
     #expect(meeting.candidates[0].count == 2)
   }
 
-  @Test func nothingElseTellsTheAddress() throws {
+  @Test func nothingElseShowsTheAddress() throws {
     let server = try #require(SocketAddress("203.0.113.1:3478"))
     let meeting = meeting(
       ICESettings(

@@ -73,7 +73,7 @@ struct PairPartTests {
     #expect(nomination.isNominated)
   }
 
-  @Test func aChoiceBeforeThePairWorksIsToldOnce() {
+  @Test func aChoiceBeforeThePairWorksIsReportedOnce() {
     var nomination = PairNomination()
     nomination.choose(at: at(1), works: true)
     let early = nomination.removeEarlyChoice()

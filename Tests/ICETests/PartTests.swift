@@ -66,7 +66,7 @@ struct PartTests {
   @Test func aRefusedRoleIsGivenUpOnceAndTheTieBreakerDrawnAnew() {
     var roles = RoleSettlement(tieBreaker: 10)
     let gaveWay = [
-      roles.giveWay(.controlling, entropy), roles.giveWay(.controlling, entropy),
+      roles.concede(.controlling, entropy), roles.concede(.controlling, entropy),
       roles.setRole(.controlled),
     ]
     #expect(gaveWay == [true, false, false])
@@ -94,7 +94,7 @@ struct PartTests {
     #expect(consent.graceEnd(list[0]) == at(8000))
     // Traffic shows life but is no consent.
     list.change(0) { $0.traffic.receiveData(at: .zero + .seconds(20)) }
-    #expect(consent.judge(list[0], at: .zero + .seconds(20)) == .heardAgain)
+    #expect(consent.judge(list[0], at: .zero + .seconds(20)) == .resumed)
     #expect(consent.judge(list[0], at: at(29_999)) == .silent)
     #expect(consent.judge(list[0], at: at(30_000)) == .expired)
     list.change(0) { $0.recordResponse(at: .zero + .seconds(20)) }
@@ -201,7 +201,7 @@ struct PartTests {
     var list = checklist([1, 2])
     let turns = [list.useTurn(at: .zero), list.useTurn(at: at(19)), list.useTurn(at: at(20))]
     #expect(turns == [true, false, true] && list.deadline == at(40))
-    list.giveUp()
+    list.abandon()
     let turn = list.useTurn(at: at(100))
     #expect(!turn && list.deadline == nil && list.pairs.allSatisfy { $0.state == .failed })
   }

@@ -95,7 +95,7 @@ struct RestartTests {
   @Test func theOldEpochAnswersUntilItIsOver() throws {
     let (meeting, a, b) = VirtualMeeting.connected()
     a.step(.restart(ICECredentials(from: meeting.chance)))
-    // The other side hears of it much later; its consent checks go on.
+    // The other side hears of it much later; its consent checks continue.
     meeting.run(for: .seconds(60))
     #expect(a.isConnected && b.isConnected)
     #expect(b.time(of: .disconnected) == nil)

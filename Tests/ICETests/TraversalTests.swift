@@ -207,7 +207,7 @@ struct TraversalTests {
     #expect(meeting.network.server?.allocations.count == 2)
   }
 
-  @Test func wrongCredentialsAreToldAndTheRestGoesOn() {
+  @Test func wrongCredentialsAreReportedAndTheRestGoesOn() {
     let meeting = meeting(.fullCone, .fullCone, seed: 4, hasRelay: true)
     meeting.network.server?.password = "changed"
     meeting.begin()

@@ -58,7 +58,7 @@ struct DataSectionTests {
     #expect(!section.isRejected && section.transport == profile && section.formats == ["5000"])
     #expect(section.text.contains("a=sctpmap:5000 webrtc-datachannel 1024\r\n"))
     #expect(section.sctpPort == nil && section.setup == .passive)
-    // The next own offer keeps the form, and its answer is understood.
+    // The next local offer keeps the form, and its answer is understood.
     let again = try document(try side.offer())
     #expect(again.sections.first?.formats == ["5000"])
     #expect(again.sections.first?.transport == profile)

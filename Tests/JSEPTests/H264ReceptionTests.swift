@@ -8,7 +8,7 @@ struct H264ReceptionTests {
 
   /// 1920x1080 at 30 video frames per second: 8160 macroblocks, 244,800 of them in a second.
   private func takes(_ peer: String, own: String = own, level: String = "28") -> Bool? {
-    H264Reception(own: own, peer: peer)?.takes(
+    H264Reception(own: own, peer: peer)?.accepts(
       H264Stream(
         profileLevelID: "42c0" + level, width: 1920, height: 1080, framesPerSecond: 30))
   }

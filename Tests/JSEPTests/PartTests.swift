@@ -87,15 +87,15 @@ struct PartTests {
   @Test func aTrackTakesOverWhatNeverSent() {
     var transceivers = table()
     let index = transceivers.make(.audio, .recvonly, by: .addTransceiver(hasTrack: false))
-    #expect(transceivers.take(track: "t", .video, []) == nil)
-    #expect(transceivers.take(track: "t", .audio, ["s"]) == 1 && transceivers.sends("t"))
+    #expect(transceivers.assign(track: "t", .video, []) == nil)
+    #expect(transceivers.assign(track: "t", .audio, ["s"]) == 1 && transceivers.sends("t"))
     #expect(transceivers.all[index].direction == .sendrecv)
-    #expect(transceivers.take(track: nil, .audio, []) == nil)
+    #expect(transceivers.assign(track: nil, .audio, []) == nil)
     transceivers.change(index) { $0.removeTrack() }
     #expect(transceivers.all[index].direction == .recvonly && !transceivers.sends("t"))
     _ = transceivers.change(index) { $0.settle(.sendrecv, nil) }
     // What an exchange agreed on sending is left alone from then on.
-    #expect(transceivers.take(track: "u", .audio, []) == nil)
+    #expect(transceivers.assign(track: "u", .audio, []) == nil)
   }
 
   @Test func whatAnOfferAloneMadeGoesUnlessItWasGivenATrack() throws {
@@ -108,11 +108,11 @@ struct PartTests {
     let again = transceivers.serve(section, mid: "0", isAccepted: true, .sendrecv)
     #expect(again?.index == kept.index && again?.isNew == false)
     #expect(transceivers.serve(section, mid: "9", isAccepted: false, .sendrecv) == nil)
-    let heard = transceivers.change(kept.index) { $0.hear(section, sends: true) }
+    let heard = transceivers.change(kept.index) { $0.applyRemote(section, sends: true) }
     #expect(heard == [.trackAdded(transceiver: 1, streamIDs: [])])
     let other = transceivers.make(.audio, .recvonly, by: .remoteOffer)
-    _ = transceivers.change(other) { $0.hear(section, sends: true) }
-    #expect(transceivers.take(track: nil, .audio, []) == 1)
+    _ = transceivers.change(other) { $0.applyRemote(section, sends: true) }
+    #expect(transceivers.assign(track: nil, .audio, []) == 1)
     let changes = transceivers.roll(backTo: []) { _ in true }
     #expect(
       changes == [
@@ -127,11 +127,11 @@ struct PartTests {
     let section = try document().sections[0]
     let index = transceivers.make(.audio, .sendrecv, by: .addTrack(hasTrack: true))
     transceivers.change(index) { $0.associate("0", 0) }
-    _ = transceivers.change(index) { $0.hear(section, sends: true) }
+    _ = transceivers.change(index) { $0.applyRemote(section, sends: true) }
     let stable = StableState(SectionTable(), RemoteTransports(), transceivers)
     let changes = transceivers.change(index) {
       $0.associate("7", 3)
-      return $0.hear(section, sends: false)
+      return $0.applyRemote(section, sends: false)
     }
     #expect(changes == [.trackRemoved(transceiver: 1)])
     let back = transceivers.roll(backTo: stable.associations) { $0.mid == "7" }
@@ -176,9 +176,9 @@ struct PartTests {
     descriptions.complete(
       local: SessionDescription(type: .answer, sdp: "answer"), try document("own"))
     descriptions.pend(remote: SessionDescription(type: .offer, sdp: text), try document("new"))
-    descriptions.keep(remoteCandidate: "candidate:1", atMLine: 0, of: "newfragment")
-    descriptions.keep(remoteCandidate: "candidate:2", atMLine: 0, of: "otherfragment")
-    descriptions.keep(remoteCandidate: "candidate:3", atMLine: 4, of: "newfragment")
+    descriptions.add(remoteCandidate: "candidate:1", atMLine: 0, of: "newfragment")
+    descriptions.add(remoteCandidate: "candidate:2", atMLine: 0, of: "otherfragment")
+    descriptions.add(remoteCandidate: "candidate:3", atMLine: 4, of: "newfragment")
     #expect(descriptions.pendingRemote?.description.sdp == text + "a=candidate:1\r\n")
     #expect(descriptions.currentRemote?.description.sdp == text)
   }
@@ -186,9 +186,9 @@ struct PartTests {
   @Test func onlyTheLastDescriptionOfEachKindMayBeSet() throws {
     var created = CreatedDescriptions(sessionID: 5)
     let bundling = Bundling(.balanced)
-    let first = created.keep(try document("a"), [], bundling, .offer, [])
-    let same = created.keep(try document("a"), [], bundling, .offer, [])
-    let second = created.keep(try document("b"), [], bundling, .offer, [])
+    let first = created.store(try document("a"), [], bundling, .offer, [])
+    let same = created.store(try document("a"), [], bundling, .offer, [])
+    let second = created.store(try document("b"), [], bundling, .offer, [])
     // The version counts what differs (RFC 9429 section 5.2.2).
     #expect(first == same && first.sdp.contains("o=- 5 1 ") && second.sdp.contains("o=- 5 2 "))
     #expect(throws: JSEPError.self) { try created.created(for: first, .stable) }
@@ -204,7 +204,7 @@ struct PartTests {
 
   // MARK: The peer's transports and wishes
 
-  @Test func changesOfThePeersTransportsAreToldOnce() throws {
+  @Test func changesOfThePeersTransportsAreReportedOnce() throws {
     var transports = RemoteTransports()
     let adopted = [remote(0), remote(0), remote(0, "g"), remote(1)].map { transports.adopt($0) }
     #expect(
@@ -224,9 +224,9 @@ struct PartTests {
     wishes.wantRestart(of: [])
     #expect(!wishes.hasRestart)
     wishes.wantRestart(of: ["a", "b"])
-    wishes.noteAgreed(["c", "b"])
+    wishes.recordAgreed(["c", "b"])
     #expect(wishes.hasRestart)
-    wishes.noteAgreed(["c", "d"])
+    wishes.recordAgreed(["c", "d"])
     #expect(!wishes.hasRestart)
     wishes.wantData()
     wishes.dropData()

@@ -126,7 +126,7 @@ struct RenegotiationTests {
     #expect(again.has(.rtcpMux) && !again.has(.rtcpMuxOnly) && !again.has(.rtcpReducedSize))
   }
 
-  @Test func aTrackThatJoinsAStreamIsToldAgain() throws {
+  @Test func aTrackThatJoinsAStreamIsReportedAgain() throws {
     var (left, right) = try RenegotiationTests.call()
     func told(_ streams: [String]) throws -> [Negotiation.Change] {
       try left.negotiation.setStreams(streams, of: 1)

@@ -128,7 +128,7 @@ struct SimulcastTests {
     var side = Side("right")
     side.negotiation = Negotiation(
       entropy: Entropy(seed: [5]).stream("sdp"), cname: "c",
-      capabilities: Capabilities(takesOfferedLayers: takesLayers))
+      capabilities: Capabilities(acceptsOfferedLayers: takesLayers))
     _ = try side.add(.video, byAddTrack: true)
     return side
   }

@@ -5,7 +5,7 @@ import Wire
 @testable import JSEP
 
 struct StateTests {
-  /// A side in a state, with an own offer and answer at hand where there are any.
+  /// A side in a state, with a local offer and answer at hand if there are any.
   static func side(in state: SignalingState) throws -> Side {
     var side = Side("a")
     var other = Side("b")
@@ -134,7 +134,7 @@ struct StateTests {
     #expect(kind(new) == .invalidModification)
   }
 
-  @Test func anOfferThatTheStateForbidsIsToldByTheState() throws {
+  @Test func anOfferThatTheStateForbidsIsReportedByTheState() throws {
     var side = Side("a")
     var other = Side("b")
     _ = try other.add(.audio)

@@ -279,7 +279,7 @@ import Wire
     #expect(try take.integer(routes) == 1)
   }
 
-  @Test func aToolThatIsNotThereIsSaid() throws {
+  @Test func aToolThatIsNotThereIsReported() throws {
     let error = #expect(throws: AudioDeviceError.self) {
       try PulseAudioDevice.find("parec", in: "/nowhere:/neither")
     }

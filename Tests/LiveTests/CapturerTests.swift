@@ -208,7 +208,7 @@ struct CapturerTests {
     }
   }
 
-  @Test func aMissingFileIsTold() {
+  @Test func aMissingFileIsReported() {
     let error = #expect(throws: MediaFileError.self) {
       try FileVideoCapturer(path: "/nowhere/clip.y4m")
     }
@@ -217,7 +217,7 @@ struct CapturerTests {
 
   // MARK: Child processes
 
-  @Test func aMissingCameraIsToldInOneSentence() {
+  @Test func aMissingCameraIsReportedInOneSentence() {
     let capturer = ProcessVideoCapturer.camera(.back, device: "/dev/video-none")
     let consumer = KeepingConsumer()
     capturer.startCapture(capturer.supportedFormats[0], consumer: consumer)
@@ -382,7 +382,7 @@ struct CapturerTests {
     #expect(child.waitUntilExit() == .killed(signal: SIGKILL))
   }
 
-  @Test(.enabled(if: hasX), .timeLimit(.minutes(1))) func aScreenThatIsNotThereIsTold() async {
+  @Test(.enabled(if: hasX), .timeLimit(.minutes(1))) func aScreenThatIsNotThereIsReported() async {
     let capturer = ProcessVideoCapturer.screen(display: ":9999", width: 64, height: 48)
     let consumer = KeepingConsumer()
     capturer.startCapture(capturer.supportedFormats[0], consumer: consumer)

@@ -100,7 +100,7 @@ import Wire
     try await call.session.finish()
   }
 
-  @Test func eventsAndThresholdsAreTold() async throws {
+  @Test func eventsAndThresholdsAreReported() async throws {
     let call = try LoopbackCall()
     let events = call.caller.events
     let channel = try await call.caller.createDataChannel("chat")

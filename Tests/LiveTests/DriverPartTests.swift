@@ -33,7 +33,7 @@ struct DriverPartTests {
     #expect(words(&queue) == ["deadline"])
   }
 
-  @Test func aPathThatRefusesIsToldOnceUntilThatWasHeard() {
+  @Test func aPathThatRefusesIsReportedOnceUntilThatWasHandled() {
     var queue = InputQueue()
     queue.append(failure(1))
     queue.append(failure(2))
@@ -57,20 +57,20 @@ struct DriverPartTests {
     let first = calls.begin { _ in heard.append("first") }
     let second = calls.begin { _ in heard.append("second") }
     #expect(first == 1 && second == 2)
-    calls.give(.failure(.ended), to: second)
-    calls.give(.failure(.ended), to: second)
-    calls.give(.failure(.ended), to: 7)
-    #expect(heard.all.isEmpty && calls.given.count == 1)
-    for entry in calls.given { entry.complete(entry.reply) }
+    calls.complete(.failure(.ended), to: second)
+    calls.complete(.failure(.ended), to: second)
+    calls.complete(.failure(.ended), to: 7)
+    #expect(heard.all.isEmpty && calls.completed.count == 1)
+    for entry in calls.completed { entry.complete(entry.reply) }
     calls.forgetGiven()
-    #expect(heard.all == ["second"] && calls.given.isEmpty)
+    #expect(heard.all == ["second"] && calls.completed.isEmpty)
   }
 
   @Test func callsThatAreGivenUpAreThoseWithoutAReply() {
     var calls = PendingCalls()
     let heard = Collector<Int>()
     for number in 1...3 { _ = calls.begin { _ in heard.append(number) } }
-    calls.give(.failure(.ended), to: 2)
+    calls.complete(.failure(.ended), to: 2)
     for complete in calls.abandon() { complete(.failure(.ended)) }
     #expect(heard.all == [1, 3])
     #expect(calls.abandon().isEmpty && calls.begin { _ in } == 4)
@@ -80,12 +80,12 @@ struct DriverPartTests {
 
   @Test func datagramsWaitForTheEndOfABurstButNotForLong() {
     var burst = DatagramBurst()
-    #expect(!burst.isOpen && !burst.takeDue(at: .zero + .seconds(9)))
+    #expect(!burst.isOpen && !burst.consumeDue(at: .zero + .seconds(9)))
     burst.begin(at: .zero)
-    #expect(burst.isOpen && !burst.takeDue(at: .zero + .microseconds(300)))
-    #expect(burst.takeDue(at: .zero + .microseconds(301)) == true)
+    #expect(burst.isOpen && !burst.consumeDue(at: .zero + .microseconds(300)))
+    #expect(burst.consumeDue(at: .zero + .microseconds(301)) == true)
     // The time counts anew.
-    #expect(!burst.takeDue(at: .zero + .microseconds(601)) && burst.isOpen)
+    #expect(!burst.consumeDue(at: .zero + .microseconds(601)) && burst.isOpen)
     burst.end()
     #expect(!burst.isOpen)
   }

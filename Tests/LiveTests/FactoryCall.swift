@@ -41,7 +41,7 @@ struct FactoryCall {
   }
 }
 
-/// Notes what it hears, and lets a test wait for it.
+/// Records what it hears, and lets a test wait for it.
 final class Listener: PeerConnectionDelegate, AudioTrackSink, VideoRenderer {
   private let told = Mutex<[String]>([])
   private let blocks = Mutex<[AudioBlock]>([])

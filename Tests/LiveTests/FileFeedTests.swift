@@ -17,7 +17,7 @@ import Wire
     }
   }
 
-  @Test func aFeedThatFailsIsToldOnce() async throws {
+  @Test func aFeedThatFailsIsReportedOnce() async throws {
     let call = try LoopbackCall()
     let video = try await call.caller.addTrack(.video, source: .application)
     try await call.connect()

@@ -10,11 +10,11 @@ struct KeyframeDemandTests {
   @Test func demandsForKeyFramesAreCountedOfWhatIsSent() {
     var demand = KeyframeDemand()
     func note(_ type: String, _ ssrc: UInt32, isInbound: Bool = true) {
-      demand.note(RTCPRecord(isInbound: isInbound, type: type, ssrc: ssrc, fields: "{}"))
+      demand.observe(RTCPRecord(isInbound: isInbound, type: type, ssrc: ssrc, fields: "{}"))
     }
     note("pli", 7)
     #expect(demand.count(on: 1) == nil)
-    demand.note(
+    demand.observe(
       FrameRecord(
         transceiver: 1, kind: .video, isInbound: false, codec: .h264, ssrc: 7, rtpTime: 0,
         isKey: true, width: 0, height: 0, bytes: [], outcome: "passed on", decoded: .none,

@@ -163,7 +163,7 @@ final class ToyEngine: PeerEngine {
     let session = try MediaLoopTests.session("127.0.0.1")
     let (peer, events) = session.makeObservedPeer(label: "peer")
     for index in 0..<500 {
-      peer.noteSignaling(
+      peer.recordSignaling(
         SignalingMessage(isInbound: true, transport: "", type: "", message: "\(index)"))
     }
     #expect(await MediaLoopTests.words(500, of: events) == (0..<500).map(String.init))
@@ -272,7 +272,7 @@ final class ToyEngine: PeerEngine {
 }
 
 extension Session {
-  /// Makes a peer and subscribes before it can have told anything.
+  /// Creates a peer and subscribes before it can have told anything.
   func makeObservedPeer(label: String) -> (PeerConnection, AsyncStream<PeerConnectionEvent>) {
     var events: AsyncStream<PeerConnectionEvent>?
     let peer = makePeer(label: label) { connection in events = connection.events }

@@ -21,7 +21,7 @@ struct PeerDriverTests {
       outbox.append(.request(.resolveName(id: 9, "host.invalid")))
     }
     fixture.port.sendCode = ENETUNREACH
-    fixture.driver.take(.interfaces([]))
+    fixture.driver.receive(.interfaces([]))
     #expect(
       fixture.engine.inputs == [
         "0 interfaces []", "0 bound 7 127.0.0.1:1000", "0 bound 8 127.0.0.1:1001",
@@ -37,19 +37,19 @@ struct PeerDriverTests {
       }
     }
     fixture.port.bindCode = -EMFILE
-    fixture.driver.take(.interfaces([]))
+    fixture.driver.receive(.interfaces([]))
     #expect(fixture.engine.inputs.last == "0 failed 1 \(EMFILE)")
   }
 
-  @Test func aRefusedPathIsToldOncePerTurn() {
+  @Test func aRefusedPathIsReportedOncePerTurn() {
     let fixture = DriverFixture { _, input, _, outbox in
       guard case .interfaces = input else { return }
       for byte in 0..<5 { outbox.append(.datagram(DriverFixture.datagram([UInt8(byte)]))) }
     }
     fixture.port.sendCode = EPERM
-    fixture.driver.take(.interfaces([]))
+    fixture.driver.receive(.interfaces([]))
     #expect(fixture.engine.inputs.count == 2)
-    fixture.driver.take(.interfaces([]))
+    fixture.driver.receive(.interfaces([]))
     #expect(fixture.engine.inputs.count == 4)
   }
 
@@ -58,7 +58,7 @@ struct PeerDriverTests {
       if case .datagram = input { outbox.append(.datagram(DriverFixture.datagram([7]))) }
     }
     func take() {
-      fixture.driver.take(DriverFixture.datagram([1]), arrivalMonotonicNanoseconds: 0)
+      fixture.driver.receive(DriverFixture.datagram([1]), arrivalMonotonicNanoseconds: 0)
     }
     for _ in 0..<2 { take() }
     #expect(fixture.port.flushes == 2)
@@ -83,7 +83,7 @@ struct PeerDriverTests {
       outbox.append(.datagram(DriverFixture.datagram([0])))
     }
     fixture.port.sendCode = EAGAIN
-    fixture.driver.take(.interfaces([]))
+    fixture.driver.receive(.interfaces([]))
     #expect(fixture.engine.inputs.count == 1 + PeerDriver.turnMaximum)
     #expect(fixture.driver.nextTurn == .zero)
   }
@@ -100,10 +100,10 @@ struct PeerDriverTests {
     fixture.driver.begin(DriverFixture.genesis, interfaces: [])
     #expect(fixture.driver.nextTurn == Instant(nanoseconds: 10_000_000))
     fixture.clock.advance(by: .milliseconds(9))
-    fixture.driver.takeTurn()
+    fixture.driver.runTurn()
     #expect(fixture.engine.inputs.count == 2)
     fixture.clock.advance(by: .milliseconds(26))
-    fixture.driver.takeTurn()
+    fixture.driver.runTurn()
     #expect(fixture.engine.inputs.suffix(3) == ["35 deadline", "35 deadline", "35 deadline"])
     #expect(fixture.driver.nextTurn == Instant(nanoseconds: 40_000_000))
   }
@@ -111,19 +111,19 @@ struct PeerDriverTests {
   @Test func anEngineWhoseDeadlineNeverMovesDoesNotHoldTheLoop() {
     let fixture = DriverFixture { engine, _, now, _ in engine.deadline = now }
     fixture.driver.begin(DriverFixture.genesis, interfaces: [])
-    fixture.driver.takeTurn()
+    fixture.driver.runTurn()
     #expect(fixture.engine.inputs.count == 2 + PeerDriver.turnMaximum)
   }
 
   @Test func instantsNeverGoBackAndArrivalsAreNeverAfterTheirStep() {
     let fixture = DriverFixture()
     fixture.clock.advance(by: .milliseconds(50))
-    fixture.driver.take(
+    fixture.driver.receive(
       DriverFixture.datagram([1]), arrivalMonotonicNanoseconds: 5_000 + 20_000_000)
     fixture.clock.advance(by: .milliseconds(-30))
-    fixture.driver.take(
+    fixture.driver.receive(
       DriverFixture.datagram([2]), arrivalMonotonicNanoseconds: 5_000 + 90_000_000)
-    fixture.driver.take(DriverFixture.datagram([3]), arrivalMonotonicNanoseconds: 0)
+    fixture.driver.receive(DriverFixture.datagram([3]), arrivalMonotonicNanoseconds: 0)
     #expect(
       fixture.engine.inputs == ["50 datagram [1] 20", "50 datagram [2] 50", "50 datagram [3] 0"])
   }
@@ -161,8 +161,8 @@ struct PeerDriverTests {
       }
     }
     let replies = Collector<String>()
-    fixture.driver.take(.createAnswer) { replies.append("first \($0)") }
-    fixture.driver.take(.restartICE) { _ in replies.append("second") }
+    fixture.driver.receive(.createAnswer) { replies.append("first \($0)") }
+    fixture.driver.receive(.restartICE) { _ in replies.append("second") }
     #expect(replies.all.count == 1)
     #expect(replies.all.first?.contains("first failure") == true)
     fixture.driver.abandon()
@@ -179,7 +179,7 @@ struct PeerDriverTests {
     }
     let events = fixture.events
     let heard = Collector<Int>()
-    fixture.driver.take(.close) { _ in heard.append(events.all.count) }
+    fixture.driver.receive(.close) { _ in heard.append(events.all.count) }
     #expect(heard.all == [1])
   }
 
@@ -190,11 +190,11 @@ struct PeerDriverTests {
     #expect(fixture.driver.nextTurn == Instant.zero + .milliseconds(100))
     for milliseconds: Int64 in [60, 15, 310, 5] {
       fixture.clock.advance(by: .milliseconds(milliseconds))
-      fixture.driver.takeTurn()
+      fixture.driver.runTurn()
     }
-    fixture.driver.take(.close) { _ in }
+    fixture.driver.receive(.close) { _ in }
     fixture.clock.advance(by: .seconds(5))
-    fixture.driver.takeTurn()
+    fixture.driver.runTurn()
     #expect(fixture.driver.nextTurn == nil)
     #expect(
       fixture.engine.inputs.dropFirst(2) == [

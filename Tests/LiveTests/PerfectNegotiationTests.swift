@@ -27,7 +27,7 @@ private final class Negotiator: Sendable {
     (inbox, post) = AsyncStream.makeStream(of: Message.self)
   }
 
-  /// Works until its connection is closed; gives how many offers crossed.
+  /// Works until its connection is closed; returns how many offers crossed.
   func run(with peer: Negotiator) async throws -> Int {
     let events = connection.events
     let forwarding = Task { [post] in

@@ -67,7 +67,7 @@ import Wire
           #expect(session.write(bytes))
         }
       }
-      waiting += session.takeOutput()
+      waiting += session.drainOutput()
       let sent = csockets_tcp_write(descriptor, waiting, waiting.count)
       if sent > 0 { waiting.removeFirst(Int(sent)) }
     }
@@ -77,7 +77,7 @@ import Wire
     [0, 1, 0, 8, 0x21, 0x12, 0xa4, 0x42] + [UInt8](repeating: number, count: 20)
   }
 
-  /// Lets both ends go on until something holds, or the client fails; gives its code.
+  /// Lets both ends continue until something holds, or the client fails; returns its code.
   private func run(
     _ client: StreamSocket, _ server: Server, _ messages: inout [[UInt8]],
     until isDone: ([[UInt8]]) -> Bool

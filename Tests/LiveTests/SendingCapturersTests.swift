@@ -125,7 +125,7 @@ import Wire
   }
 
   // TW20: whichever way the frames go.
-  @Test func aScreenIsToldOnEveryWayToASender() async throws {
+  @Test func aScreenIsReportedOnEveryWayToASender() async throws {
     let screen = #""isScreencast":true"#
     // Tracks first, then the capturer; and the other way round.
     for startsFirst in [false, true] {
@@ -181,7 +181,7 @@ import Wire
     try await caller.addTrack(factory.videoTrack(with: source, trackID: "v"))
     try await FactoryCall.negotiate(caller, callee)
     try await caller.waitUntilConnected()
-    // Until the first one is being encoded, which then does not go on.
+    // Until the first one is being encoded, which then does not continue.
     var time: Int64 = 0
     func capture() throws {
       time += 40_000_000

@@ -27,7 +27,7 @@ import Wire
     }
   }
 
-  @Test func readersMayBeCancelledWhileTheyAreTold() async {
+  @Test func readersMayBeCancelledWhileTheyAreReported() async {
     let observers = PeerObservers()
     let isOver = Mutex(false)
     // Threads of their own, so that a deadlock stops this test and not the pool of all tests.

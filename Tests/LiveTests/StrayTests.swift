@@ -42,7 +42,7 @@ struct StrayTests {
   }
 
   /// A peer knows its own checks before they are inputs, and a stranger's are none of them.
-  @Test func anEndpointTellsItsPeerFromStrangers() {
+  @Test func anEndpointDistinguishesItsPeerFromUnknownOnes() {
     let machine = PeerMachine(codecs: LibraryCodecs())
     let stray = Self.datagram(
       [0, 1, 0, 0, 0x21, 0x12, 0xa4, 0x42] + [UInt8](repeating: 1, count: 12), port: 1)

@@ -19,13 +19,13 @@ import Wire
   }
 
   // SO2, SO4, GU5, GU6, GU8, GU12, GU13, GU14
-  @Test func streamsAreToldAndFoundByTheirNames() async throws {
+  @Test func streamsAreReportedAndFoundByTheirNames() async throws {
     let call = try FactoryCall()
     try await call.caller.add(try stream("one"))
     try await call.caller.add(try stream("two"))
     try await call.callee.add(try stream("own"))
     try await call.connect()
-    // The peer's streams with their tracks, and none of the own ones.
+    // The peer's streams with their tracks, and none of the local ones.
     let streams = call.heard.callee.all.filter { $0.hasPrefix("stream") }
     #expect(
       streams == [
@@ -62,7 +62,7 @@ import Wire
   }
 
   // A publisher whose stream a server sends back tells it by its name.
-  @Test func anOwnStreamThatComesBackIsNotAReceiverStream() async throws {
+  @Test func aLocalStreamThatComesBackIsNotAReceiverStream() async throws {
     let call = try FactoryCall()
     try await call.caller.add(try stream("mine"))
     try await call.callee.add(try stream("mine"))

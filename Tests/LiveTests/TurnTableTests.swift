@@ -42,13 +42,13 @@ struct TurnTableTests {
       fixtures[Int(key)].driver.begin(DriverFixture.genesis, interfaces: [])
       if let resident = peers[key] { table.touch(resident) }
     }
-    table.takeTurns(of: peers, until: Self.zero)
+    table.runTurns(of: peers, until: Self.zero)
   }
 
   private mutating func advance(to milliseconds: Int64) {
     let now = Self.zero + milliseconds * 1_000_000
     for fixture in fixtures { fixture.clock.nanoseconds.withLock { $0 = now } }
-    table.takeTurns(of: peers, until: now)
+    table.runTurns(of: peers, until: now)
   }
 
   @Test mutating func deadlinesOfManyPeersFireInOrderAndNeverEarly() {

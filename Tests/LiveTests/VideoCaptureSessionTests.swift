@@ -17,7 +17,7 @@ import Wire
   private let format = VideoFormat(
     width: 96, height: 64, framesPerSecond: 30, pixelFormat: .nv12)
 
-  /// A capturer that answers when the test says so, and goes on after its end.
+  /// A capturer that answers when the test says so, and continues after its end.
   private final class Stubborn: VideoCapturer {
     let consumer = Mutex<(any VideoConsumer)?>(nil)
     var supportedFormats: [VideoFormat] {
@@ -57,7 +57,7 @@ import Wire
     withExtendedLifetime(subscription) {}
   }
 
-  @Test func whatCannotStartIsToldToWhoeverWaits() async throws {
+  @Test func whatCannotStartIsReportedToWhoeverWaits() async throws {
     let capturer = Stubborn()
     let source = VideoCaptureSession(capturer)
     async let isStarted = source.start()

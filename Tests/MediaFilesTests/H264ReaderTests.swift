@@ -172,7 +172,7 @@ struct H264ReaderTests {
     }
   }
 
-  @Test func whatCannotBeSentIsToldInOneSentence() {
+  @Test func whatCannotBeSentIsReportedInOneSentence() {
     let front = Units.stream(Units.sequence(), Units.videoFrame, Units.slice(isKey: true))
     let cases: [([UInt8], H264Error)] = [
       ([], .noByteStream), (Array("ftypisom".utf8), .noByteStream), ([0, 0, 0], .noByteStream),
@@ -224,7 +224,7 @@ struct H264ReaderTests {
   @Test func whatComesEncodedIsPassedOnFromAKeyFrameOn() throws {
     var capture = StreamCapture(of: .h264, at: .zero + .seconds(1))
     func take(_ stream: [UInt8], _ milliseconds: Int64) -> EncodedFrame? {
-      let verdict = capture.take(stream, at: .zero + .milliseconds(milliseconds))
+      let verdict = capture.accept(stream, at: .zero + .milliseconds(milliseconds))
       guard case .send(let frame) = verdict else {
         #expect(verdict == .useless)
         return nil

@@ -50,7 +50,7 @@ struct IVFReaderTests {
     }
   }
 
-  @Test func badFilesAreToldAndNeverTrap() throws {
+  @Test func badFilesAreReportedAndNeverTrap() throws {
     let good = try file(.vp8, "VP80", videoFrames: 2)
     var other = good
     other.replaceSubrange(8..<12, with: Array("AV01".utf8))

@@ -101,7 +101,7 @@ import Wire
     }
   }
 
-  @Test func aFileThatEndsInTheMiddleIsToldAfterItsLastVideoFrame() async throws {
+  @Test func aFileThatEndsInTheMiddleIsReportedAfterItsLastVideoFrame() async throws {
     try await MediaFileTests.inFolder { path in
       let bytes = MediaFileTests.y4m(count: 2, rate: "30:1").dropLast(5)
       try Data(bytes).write(to: URL(filePath: path))

@@ -204,12 +204,13 @@ struct AudioPlayoutTests {
       machine.step(input, at: at, into: &outbox)
     }
     machine.step(.deadline, at: milliseconds(3_000), into: &outbox)
-    #expect(outbox.take().count == 10)
+    #expect(outbox.drain().count == 10)
     #expect(machine.deadline == milliseconds(3_020))
   }
 
   @Test func pausesOfTheSenderAreNoLosses() {
-    // Sequence numbers go on, media time jumps by 2 s with the arrival: discontinuous transmission.
+    // Sequence numbers continue, media time jumps by 2 s with the arrival: discontinuous
+    // transmission.
     var machine = AudioPlayout(track: "a", codecs: BlankCodecs())
     var inputs = arrivals(20) { _ in 0 }
     for number: Int64 in 20..<40 {

@@ -45,7 +45,7 @@ struct AudioCaptureTests {
     machine.step(.deadline, at: .zero, into: &outbox)
     machine.step(.deadline, at: milliseconds(1_010), into: &outbox)
     let blocks: [UInt32] = [0, 46, 47, 48, 49, 50]
-    #expect(outbox.take().compactMap(\.frame?.mediaTime) == blocks.map { $0 * 960 })
+    #expect(outbox.drain().compactMap(\.frame?.mediaTime) == blocks.map { $0 * 960 })
     #expect(machine.deadline == milliseconds(1_020))
     #expect(machine.counters.blocksSkipped == 45)
   }
@@ -57,7 +57,7 @@ struct AudioCaptureTests {
     machine.step(.start, at: milliseconds(10), into: &outbox)
     machine.step(.deadline, at: milliseconds(10), into: &outbox)
     machine.step(.deadline, at: milliseconds(15), into: &outbox)
-    #expect(outbox.take().count == 1)
+    #expect(outbox.drain().count == 1)
   }
 
   @Test func stopAndStartKeepTheGrid() {
@@ -109,12 +109,12 @@ struct AudioCaptureTests {
       machine.step(.block(AudioBlock(blank: 441, channels: 2)), at: milliseconds(at), into: &outbox)
       at += 9
     }
-    let times = outbox.take().compactMap(\.frame?.mediaTime)
+    let times = outbox.drain().compactMap(\.frame?.mediaTime)
     #expect(times == (0..<13).map { UInt32($0 * 960) })
     let half = AudioBlock(blank: 480, channels: 1)
     machine.step(.block(half), at: milliseconds(1_001), into: &outbox)
     machine.step(.block(half), at: milliseconds(1_011), into: &outbox)
-    #expect(outbox.take().compactMap(\.frame?.mediaTime) == [51 * 960], "after a pause")
+    #expect(outbox.drain().compactMap(\.frame?.mediaTime) == [51 * 960], "after a pause")
   }
 
   @Test func nothingIsTakenWhileStoppedOrFromAnAbsurdBlock() {
@@ -125,7 +125,7 @@ struct AudioCaptureTests {
     machine.step(.start, at: .zero, into: &outbox)
     machine.step(.block(AudioBlock(blank: -5, channels: 1)), at: .zero, into: &outbox)
     machine.step(.block(AudioBlock(blank: .max, channels: 1)), at: .zero, into: &outbox)
-    #expect(outbox.take().count == 500)
+    #expect(outbox.drain().count == 500)
   }
 
   @Test func channelsAreFitted() throws {
@@ -143,7 +143,7 @@ struct AudioCaptureTests {
     for _ in 0..<960 { wide += [16_000, 0] }
     mono.step(.block(AudioBlock(samples: wide, channels: 2)), at: .zero, into: &outbox)
     // Half of full scale of a quarter: 8000 is 12 dB below full scale in both.
-    #expect(outbox.take().map(\.frame?.audioLevel) == [12, 12])
+    #expect(outbox.drain().map(\.frame?.audioLevel) == [12, 12])
   }
 
   @Test func framesThatNeedNotBeSentKeepTheirTime() {
@@ -169,7 +169,7 @@ struct AudioCaptureTests {
     }
   }
 
-  @Test func lossIsToldInPercentAndOnlyWhenItChanges() {
+  @Test func lossIsReportedInPercentAndOnlyWhenItChanges() {
     let codecs = BlankCodecs()
     var machine = capture(.echo, codecs)
     var outbox = Outbox<AudioCapture.Output>()
@@ -204,7 +204,7 @@ struct VideoCaptureTests {
     machine.step(.start, at: .zero, into: &outbox)
     machine.step(.deadline, at: .zero, into: &outbox)
     machine.step(.deadline, at: milliseconds(510), into: &outbox)
-    #expect(outbox.take().compactMap(\.frame?.mediaTime) == [0, 45_000])
+    #expect(outbox.drain().compactMap(\.frame?.mediaTime) == [0, 45_000])
     #expect(machine.counters.framesSkipped == 14)
     #expect(machine.deadline == Instant(nanoseconds: 16 * 1_000_000_000 / 30))
   }
@@ -249,7 +249,7 @@ struct VideoCaptureTests {
     machine.step(.videoFrame(large), at: milliseconds(170), into: &outbox)
     let nothing = I420Buffer(width: 0, height: 0, samples: [])
     machine.step(.videoFrame(nothing), at: milliseconds(200), into: &outbox)
-    let frames = outbox.take().compactMap(\.frame)
+    let frames = outbox.drain().compactMap(\.frame)
     #expect(frames.map(\.mediaTime) == [0, 3_600, 6_300])
     #expect(frames.map(\.width) == [32, 32, 64])
     #expect(frames.map(\.isKey) == [true, false, true])

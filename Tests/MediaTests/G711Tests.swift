@@ -145,7 +145,7 @@ struct G711Tests {
     #expect(machine.counters.concealedSamples == 960 && machine.counters.concealmentEvents == 1)
     #expect(machine.counters.packetsMalformed == 0)
     // 100 ms after the RTP time of packet 45, all being in time.
-    let due = machine.ownPlayout(ofRTPTime: 70_000 + 45 * 160 + 800)
+    let due = machine.independentPlayout(ofRTPTime: 70_000 + 45 * 160 + 800)
     #expect(due == milliseconds(45 * 20 + 100 + 40))
   }
 

@@ -12,7 +12,7 @@ struct MutedSpeechTests {
     var speech = MutedSpeech()
     return blocks.enumerated().compactMap { index, block in
       let now = Instant.zero + .milliseconds(Int64(index) * 20)
-      return speech.hear(block, at: now).map { (index * 20, $0) }
+      return speech.observe(block, at: now).map { (index * 20, $0) }
     }
   }
 
@@ -40,7 +40,7 @@ struct MutedSpeechTests {
     var speech = MutedSpeech()
     #expect(speech.end() == nil)
     for index in 0..<20 {
-      _ = speech.hear(Self.voice, at: .zero + .milliseconds(Int64(index) * 20))
+      _ = speech.observe(Self.voice, at: .zero + .milliseconds(Int64(index) * 20))
     }
     #expect(speech.isSpeaking)
     #expect(speech.end() == false)

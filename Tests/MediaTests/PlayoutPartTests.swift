@@ -16,10 +16,10 @@ struct PlayoutPartTests {
   @Test func theDelayIsTheLongestOfWhatIsAskedFor() {
     var delay = AudioDelay(minimum: .milliseconds(100))
     #expect(delay.network == AudioPlayout.leastDelay)
-    #expect(delay.own == .milliseconds(100) && delay.target == .milliseconds(100))
+    #expect(delay.independent == .milliseconds(100) && delay.target == .milliseconds(100))
     delay.align(to: .milliseconds(250))
-    #expect(delay.own == .milliseconds(100) && delay.target == .milliseconds(250))
-    #expect(AudioDelay(minimum: .seconds(60)).own == .seconds(5))
+    #expect(delay.independent == .milliseconds(100) && delay.target == .milliseconds(250))
+    #expect(AudioDelay(minimum: .seconds(60)).independent == .seconds(5))
   }
 
   @Test func theDelayFollowsLateArrivals() {
@@ -43,11 +43,11 @@ struct PlayoutPartTests {
     for _ in 0..<5 { delay.tick() }
     #expect(delay.shouldInsert(.milliseconds(-6), block: block))
     #expect(delay.shouldRemove(.milliseconds(30), block: block))
-    delay.note(level: 20)
+    delay.record(level: 20)
     #expect(!delay.shouldInsert(.milliseconds(-6), block: block))
     #expect(delay.shouldInsert(.milliseconds(-10), block: block))
     #expect(!delay.shouldRemove(.milliseconds(30), block: block))
-    delay.noteAdjustment()
+    delay.recordAdjustment()
     #expect(!delay.shouldInsert(.milliseconds(-10), block: block))
   }
 

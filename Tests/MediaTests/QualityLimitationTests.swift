@@ -12,7 +12,7 @@ struct QualityLimitationTests {
   ) {
     for videoFrame in 0..<(30 * seconds) {
       let at = Interval(nanoseconds: second * 1_000_000_000 + videoFrame * 1_000_000_000 / 30)
-      limitation.note(quantiser: quantiser, of: codec, late: late, at: .zero + at)
+      limitation.record(quantiser: quantiser, of: codec, late: late, at: .zero + at)
     }
   }
 
@@ -31,7 +31,7 @@ struct QualityLimitationTests {
     var limitation = QualityLimitation()
     for videoFrame in 0..<120 {
       let second = videoFrame / 30
-      limitation.note(
+      limitation.record(
         quantiser: 40, late: 0, isNarrow: second == 1 || second == 2,
         at: .zero + .milliseconds(Int64(second * 1000 + videoFrame % 30 * 33)))
       #expect(limitation.shown == .none)
@@ -59,13 +59,13 @@ struct QualityLimitationTests {
     var limitation = QualityLimitation()
     for videoFrame in 0..<90 {
       let second = videoFrame / 30
-      limitation.note(
+      limitation.record(
         isThinned: second == 1,
         at: .zero + .milliseconds(Int64(second * 1000 + videoFrame % 30 * 33)))
     }
     #expect(limitation.reason == .bandwidth)
-    limitation.note(isThinned: false, at: .zero + .milliseconds(3_100))
-    limitation.note(isThinned: false, at: .zero + .milliseconds(4_200))
+    limitation.record(isThinned: false, at: .zero + .milliseconds(3_100))
+    limitation.record(isThinned: false, at: .zero + .milliseconds(4_200))
     #expect(limitation.reason == .none)
     let durations = limitation.durations(at: .zero + .seconds(5))
     #expect(durations[2].length > .milliseconds(900) && durations[2].length < .seconds(3))

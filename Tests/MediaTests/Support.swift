@@ -142,7 +142,7 @@ func drive<Driven: Machine>(
     } else {
       machine.step(deadline, at: now, into: &outbox)
     }
-    for output in outbox.take() { outputs.append((now, output)) }
+    for output in outbox.drain() { outputs.append((now, output)) }
   }
   return outputs
 }

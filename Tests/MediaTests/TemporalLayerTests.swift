@@ -10,7 +10,7 @@ struct TemporalLayerTests {
     var pattern = TemporalPattern(count: count)
     return (0..<9).map { index in
       let isKey = keys.contains(index)
-      return pattern.take(pattern.next(isKey: isKey), isKey: isKey)
+      return pattern.record(pattern.next(isKey: isKey), isKey: isKey)
     }
   }
 

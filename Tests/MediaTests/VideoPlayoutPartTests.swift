@@ -11,12 +11,12 @@ struct VideoPlayoutPartTests {
   @Test func theDelayIsTheLongestOfWhatIsAskedFor() {
     var delay = VideoDelay(minimum: .milliseconds(100))
     #expect(delay.network == VideoPlayout.leastDelay && delay.aligned == .zero)
-    #expect(delay.own == .milliseconds(100) && delay.target == .milliseconds(100))
+    #expect(delay.independent == .milliseconds(100) && delay.target == .milliseconds(100))
     #expect(delay.current == .milliseconds(100))
     delay.align(to: .milliseconds(250))
-    #expect(delay.own == .milliseconds(100) && delay.target == .milliseconds(250))
+    #expect(delay.independent == .milliseconds(100) && delay.target == .milliseconds(250))
     #expect(delay.aligned == .milliseconds(250) && delay.current == .milliseconds(100))
-    #expect(VideoDelay(minimum: .seconds(60)).own == .seconds(5))
+    #expect(VideoDelay(minimum: .seconds(60)).independent == .seconds(5))
     #expect(VideoDelay(minimum: .zero).current == VideoPlayout.leastDelay)
   }
 
@@ -55,9 +55,9 @@ struct VideoPlayoutPartTests {
 
   @Test func anotherStreamBeginsWithTheDelayAimedAt() {
     var delay = VideoDelay(minimum: .zero)
-    #expect(delay.ownPlayout(ofRTPTime: 1_000_000) == nil)
+    #expect(delay.independentPlayout(ofRTPTime: 1_000_000) == nil)
     _ = delay.observe(videoFrame(0, arrival: milliseconds(0)))
-    #expect(delay.ownPlayout(ofRTPTime: 1_000_000) == milliseconds(10))
+    #expect(delay.independentPlayout(ofRTPTime: 1_000_000) == milliseconds(10))
     delay.align(to: .milliseconds(90))
     delay.reset()
     #expect(delay.current == .milliseconds(10))

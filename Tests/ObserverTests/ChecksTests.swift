@@ -87,7 +87,7 @@ struct ChecksTests {
     #expect(observer.streams.map(\.transport) == Array(1...50))
   }
 
-  @Test func packetsOfNoCallAreCountedAndNotTold() {
+  @Test func packetsOfNoCallAreCountedAndNotReported() {
     var observer = Observer()
     var call = MadeUpCall()
     let names = FiveTuple(

@@ -55,8 +55,8 @@ struct ConnectionTests {
     #expect(call.seen.carried.count == 6)
   }
 
-  /// One that began before the capture, or of which bytes are missing, goes on where frames follow
-  /// each other.
+  /// One that began before the capture, or of which bytes are missing, continues where frames
+  /// follow each other.
   @Test(arguments: [true, false], [33, 2000])
   func aConnectionIsJoinedInTheMiddle(_ isRelay: Bool, step: Int) throws {
     var observer = Observer()

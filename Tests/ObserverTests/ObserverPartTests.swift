@@ -15,7 +15,7 @@ struct ObserverPartTests {
     return try message(writer.finish(key: [1]))
   }
 
-  @Test func whatAServerToldOfAnAddressIsKnownOfItsOwner() throws {
+  @Test func whatAServerReportedOfAnAddressIsKnownOfItsOwner() throws {
     var mappings = MappedAddresses()
     mappings.ask(try request(1), from: Messages.a)
     mappings.ask(try request(2), from: Messages.b)

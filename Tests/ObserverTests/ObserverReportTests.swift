@@ -11,7 +11,7 @@ struct ObserverReportTests {
   private func told(_ report: inout ObserverReport) -> [String] {
     var outbox = Outbox<Observer.Output>()
     report.exchange(&outbox)
-    return outbox.take().map { output in
+    return outbox.drain().map { output in
       guard case .coverage(let row) = output else { return "another output" }
       return "\(row.kind.rawValue) \(row.transport ?? 0) \(row.count) \(row.detail)"
     }
@@ -25,12 +25,12 @@ struct ObserverReportTests {
     report.exchange(&outbox)
     report.count(.truncated)
     report.exchange(&outbox)
-    #expect(outbox.take().count == 1)
+    #expect(outbox.drain().count == 1)
     report.exchange(&outbox)
-    #expect(outbox.take().isEmpty)
+    #expect(outbox.drain().isEmpty)
   }
 
-  @Test func whatCouldNotBeSeenIsToldWhenItBegins() {
+  @Test func whatCouldNotBeSeenIsReportedWhenItBegins() {
     var report = ObserverReport()
     report.count(.noKeys, transport: 1, by: 3, detail: "of the first")
     report.count(.noKeys, transport: 1, by: 4, detail: "of the second")
@@ -40,7 +40,7 @@ struct ObserverReportTests {
     #expect(report.count(of: .noKeys, transport: 3) == 0 && report.count(of: .noKeys) == 0)
   }
 
-  @Test func countsThatWentOnAreToldOnceMoreAtTheEnd() {
+  @Test func countsThatWentOnAreReportedOnceMoreAtTheEnd() {
     var report = ObserverReport()
     report.count(.truncated, by: 2)
     report.count(.lateStart, transport: 1)

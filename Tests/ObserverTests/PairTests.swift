@@ -175,7 +175,7 @@ struct PairTests {
 
   // MARK: Keys
 
-  @Test func aKeyThatFitsNothingIsTold() throws {
+  @Test func aKeyThatFitsNothingIsReported() throws {
     var observer = Observer()
     var call = MadeUpCall()
     let key = try SRTPKey(parsing: String(repeating: "ab", count: 30))

@@ -126,7 +126,7 @@ struct RelayTests {
     var other = toServer
     other.destination.port = 55_000
     for number in 0..<40 {
-      // The right length and a version of RTP, and nothing that goes on.
+      // The right length and a version of RTP, and nothing that continues.
       let noise = (0..<60).map { UInt8(truncatingIfNeeded: $0 &* 37 &+ number &* 101) }
       call.send(
         ChannelData.frame([0x80, 0] + noise, channel: 0x4001), other, to: &observer)

@@ -147,7 +147,7 @@ struct StreamJudgementTests {
     let seen = statistics(
       run(32_000..<32_500, from: 0) + run(next..<next + 500, from: 10_000, time: 80_000))
     #expect(seen.restarts == 1 && seen.expected == 1000 && seen.lost == 0)
-    // Times that go on are no jitter either.
+    // Times that continue are no jitter either.
     #expect(seen.maximumJitter < 1)
   }
 

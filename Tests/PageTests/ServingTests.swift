@@ -150,7 +150,7 @@ import Wire
     #expect(file.indices.contains { file[$0...].starts(with: size) })
   }
 
-  @Test func aCatalogueTellsOfATakeAndOfWhatIsNone() throws {
+  @Test func aCatalogueNamesATakeAndWhatIsNone() throws {
     try PageSample.withTake { path in
       let list = TakeList(present: [path, path + ".nowhere"])
       // Rules that are named leave no file behind.

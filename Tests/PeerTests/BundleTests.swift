@@ -129,7 +129,7 @@ struct BundleTests {
     #expect(marked == sections.map { !$0.contains("a=candidate") })
   }
 
-  @Test func anOfferThatCrossesTakesTheTransportsOfTheOwnOneAway() {
+  @Test func anOfferThatCollidesRemovesTheTransportsOfTheLocalOne() {
     let call = VirtualCall(seed: 10)
     call.addMedia(videoFrames: .pattern(width: 64, height: 48, framesPerSecond: 10))
     for peer in 0..<2 { call.call(peer, .setLocalDescription(nil)) }

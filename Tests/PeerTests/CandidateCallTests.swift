@@ -116,7 +116,7 @@ struct CandidateCallTests {
     #expect(call.call(0, .addICECandidate(candidate)).error == nil)
   }
 
-  @Test func theEndOfCandidatesIsToldOnceOnlyTheBundleIsLeft() {
+  @Test func theEndOfCandidatesIsReportedOnceOnlyTheBundleIsLeft() {
     var peer = SlowSockets()
     peer.begin()
     // Only the first transport's socket is there when the answer bundles.
@@ -142,7 +142,7 @@ private struct SlowSockets {
 
   private mutating func step(_ input: PeerInput) {
     peer.step(input, at: .zero, into: &outbox)
-    for output in outbox.take() {
+    for output in outbox.drain() {
       switch output {
       case .request(.bindSocket(let id, _)): asked.append(id)
       case .request(.closeSocket): closed += 1

@@ -168,7 +168,7 @@ struct DataChannelTests {
     }
   }
 
-  @Test func sendersAreToldWhenTheChannelGoes() {
+  @Test func sendersAreInformedWhenTheChannelGoes() {
     let call = DataChannelTests.call(seed: 8)
     let message = DataMessage(
       channel: 0, isBinary: true, bytes: [UInt8](repeating: 1, count: 1_040_000))

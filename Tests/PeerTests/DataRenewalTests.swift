@@ -108,7 +108,7 @@ struct DataRenewalTests {
     }
   }
 
-  @Test func mediaWithoutACommonProfileIsToldAndNotSent() {
+  @Test func mediaWithoutACommonProfileIsReportedAndNotSent() {
     var configurations = [PeerConfiguration(), PeerConfiguration()]
     configurations[1].srtpProtections = []
     let call = VirtualCall(seed: 35, configurations: configurations)

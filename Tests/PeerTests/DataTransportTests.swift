@@ -112,7 +112,7 @@ struct DataTransportTests {
     #expect(received.count == 2)
   }
 
-  @Test func whoWaitsIsToldWhenTheCarrierIsLost() throws {
+  @Test func whoWaitsIsInformedWhenTheCarrierIsLost() throws {
     var ends = try connected()
     let message = DataMessage(
       channel: 0, isBinary: true, bytes: [UInt8](repeating: 7, count: 1 << 20))

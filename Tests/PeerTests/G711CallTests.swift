@@ -177,7 +177,7 @@ struct KeyTonesTests {
     // A comma waits for two seconds.
     let waited = events[7].rtpTime &- events[0].rtpTime
     #expect(Int64(waited) * ticks > 96_000 && Int64(waited) * ticks < 110_000)
-    // Audio goes on after each, and what was no audio is no loss.
+    // Audio continues after each, and what was no audio is no loss.
     let audio = call.frames(of: 1, kind: .audio, isInbound: true).filter {
       $0.codec != .telephoneEvent && $0.outcome == "decoded"
     }
@@ -213,7 +213,7 @@ struct KeyTonesTests {
         == "InvalidStateError")
   }
 
-  /// A key that is down longer than the field of its length can say goes on in parts.
+  /// A key that is down longer than the field of its length can say continues in parts.
   @Test func longKeysGoOnInParts() throws {
     let call = call(["opus", "telephone-event"], seed: 514)
     call.call(0, .insertDTMF(transceiver: 1, tones: "9", duration: 6_000, gap: 70))

@@ -57,7 +57,7 @@ struct NoticeTests {
     #expect(errors[1].address == "10.0.0.1" && errors[1].port == 40_000)
   }
 
-  @Test func theFirstPairAndTheOneAfterARestartAreToldWithReasons() throws {
+  @Test func theFirstPairAndTheOneAfterARestartAreReportedWithReasons() throws {
     let call = call(seed: 82)
     #expect(call.negotiate() == nil)
     call.run(for: .seconds(1))

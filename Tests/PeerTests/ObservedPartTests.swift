@@ -69,23 +69,23 @@ struct ObservedPartTests {
 
   @Test func samplesAreTakenEachSecondWhilePacketsCome() {
     var samples = SampleSchedule()
-    #expect(samples.due == nil && !samples.takeDue(at: at(0)))
-    samples.notePackets(at: at(100))
-    samples.notePackets(at: at(700))
-    #expect(samples.due == at(1100) && !samples.takeDue(at: at(1099)))
-    #expect(samples.takeDue(at: at(1100)) && samples.due == at(2100))
+    #expect(samples.due == nil && !samples.consumeDue(at: at(0)))
+    samples.recordPackets(at: at(100))
+    samples.recordPackets(at: at(700))
+    #expect(samples.due == at(1100) && !samples.consumeDue(at: at(1099)))
+    #expect(samples.consumeDue(at: at(1100)) && samples.due == at(2100))
     // Those that were missed are left out.
-    #expect(samples.takeDue(at: at(5000)) && samples.due == at(6000))
+    #expect(samples.consumeDue(at: at(5000)) && samples.due == at(6000))
   }
 
   @Test func samplingEndsSomeSecondsAfterTheLastPacketAndBeginsAnew() {
     var samples = SampleSchedule()
-    samples.notePackets(at: at(0))
+    samples.recordPackets(at: at(0))
     for second in 1...5 as ClosedRange<Int64> {
-      #expect(samples.takeDue(at: at(second * 1000)) == true)
+      #expect(samples.consumeDue(at: at(second * 1000)) == true)
     }
-    #expect(samples.takeDue(at: at(6000)) && samples.due == nil)
-    samples.notePackets(at: at(60_000))
+    #expect(samples.consumeDue(at: at(6000)) && samples.due == nil)
+    samples.recordPackets(at: at(60_000))
     #expect(samples.due == at(61_000))
   }
 

@@ -5,7 +5,7 @@ import Stats
 import Testing
 import Wire
 
-/// An end of somebody else's call.
+/// An end of an observed call.
 struct ObservedPeerTests {
   private func packet(_ sequence: UInt16) throws -> SeenPacket {
     var writer = ByteWriter()
@@ -71,7 +71,7 @@ struct ObservedPeerTests {
     #expect(sizes[0].allSatisfy { $0 == 13 })
   }
 
-  /// A stream that goes on in another transport may come from the other end from then on.
+  /// A stream that continues in another transport may come from the other end from then on.
   @Test func aStreamThatTurnsRoundIsCountedOnBothSides() throws {
     var peer = ObservedPeer(
       number: 1, wallClock: WallClock(unixNanosecondsAtZero: 0), codecs: nil)

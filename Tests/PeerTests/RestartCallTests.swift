@@ -38,7 +38,7 @@ struct RestartCallTests {
     #expect(fragments(call) == before)
   }
 
-  @Test func itIsToldOnceUntilItIsDone() {
+  @Test func itIsReportedOnceUntilItIsDone() {
     let call = audio(seed: 52)
     #expect(call.negotiate() == nil)
     call.run(for: .seconds(1))
@@ -87,7 +87,7 @@ struct RestartCallTests {
     let after = fragments(call)
     #expect(after.isDisjoint(with: before))
     #expect(needs(call) == told)
-    // Nor does the next own offer begin another generation.
+    // Nor does the next local offer begin another generation.
     #expect(call.negotiate() == nil)
     #expect(fragments(call) == after)
   }

@@ -130,7 +130,7 @@ struct RunningCallTests {
     call.run(for: .seconds(2))
     let heard = call.frames(of: 0, kind: .audio, isInbound: true).count
     #expect(heard > 60)
-    // The same session goes on with somebody else, who has another certificate.
+    // The same session continues with somebody else, who has another certificate.
     call.call(0, .restartICE)
     #expect(call.negotiate(from: 0, to: 2) == nil)
     call.run(for: .seconds(4))
@@ -186,7 +186,7 @@ struct RunningCallTests {
     #expect(call.frames(of: 1, kind: .audio, isInbound: true).count > 30)
   }
 
-  @Test func anExpiredCertificateIsToldWhenItIsNeeded() {
+  @Test func anExpiredCertificateIsReportedWhenItIsNeeded() {
     var configuration = PeerConfiguration()
     configuration.certificates = [
       PeerCertificate(

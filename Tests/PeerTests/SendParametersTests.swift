@@ -69,7 +69,7 @@ struct SendParametersTests {
     #expect(try set(call, id) { $0.active = true } == nil)
     let again = sent(call, kind) { call.run(for: .seconds(2)) }
     #expect(again.count > 25)
-    // Media time goes on, so the peer sees one stream.
+    // Media time continues, so the peer sees one stream.
     let times = call.frames(of: 0, kind: kind, isInbound: false).map(\.rtpTime)
     #expect(times == times.sorted())
   }

@@ -152,10 +152,10 @@ struct SendingPartTests {
     #expect(!video.isEncoding && !video.comesEncoded)
     #expect(begin(&video, "h264", .application))
     #expect(!video.isEncoding && video.comesEncoded)
-    #expect(video.take(encoded: [0], .av1, limit: nil, isEnabled: true, at: at(1)) == nil)
-    #expect(video.take(encoded: [0], .h264, limit: nil, isEnabled: false, at: at(1)) == .useless)
+    #expect(video.accept(encoded: [0], .av1, limit: nil, isEnabled: true, at: at(1)) == nil)
+    #expect(video.accept(encoded: [0], .h264, limit: nil, isEnabled: false, at: at(1)) == .useless)
     #expect(video.counters.frames == 0)
-    #expect(video.take(encoded: [0], .h264, limit: nil, isEnabled: true, at: at(1)) == .useless)
+    #expect(video.accept(encoded: [0], .h264, limit: nil, isEnabled: true, at: at(1)) == .useless)
     #expect(video.counters.frames == 1)
   }
 
@@ -167,10 +167,10 @@ struct SendingPartTests {
       bytes: [1], isKey: true)
     var delta = key
     delta.isKey = false
-    #expect(video.takeReceived(delta)?.mediaTime == 90)
+    #expect(video.acceptReceived(delta)?.mediaTime == 90)
     video.setEnabled(false, at: at(1))
-    #expect(video.takeReceived(delta) == nil)
-    #expect(video.takeReceived(key)?.isKey == true)
-    #expect(video.takeReceived(delta)?.bytes == [1])
+    #expect(video.acceptReceived(delta) == nil)
+    #expect(video.acceptReceived(key)?.isKey == true)
+    #expect(video.acceptReceived(delta)?.bytes == [1])
   }
 }

@@ -28,7 +28,7 @@ struct SimulcastTests {
     let call = VirtualCall(
       seed: seed, links: [link, link], configurations: [configuration, configuration])
     #expect(call.addLayers(encodings, pattern) == 1)
-    #expect(call.negotiate(edit: VirtualCall.taking(layers)) == nil)
+    #expect(call.negotiate(edit: VirtualCall.accepting(layers)) == nil)
     call.run(for: .seconds(seconds))
     return call
   }
@@ -84,7 +84,7 @@ struct SimulcastTests {
       ["video/H264", "video/rtx"].contains($0.mimeType)
     }
     #expect(call.call(0, .setCodecPreferences(transceiver: 1, codecs)).error == nil)
-    #expect(call.negotiate(edit: VirtualCall.taking("q;h;f")) == nil)
+    #expect(call.negotiate(edit: VirtualCall.accepting("q;h;f")) == nil)
     call.run(for: .seconds(3))
     #expect(sent(call).keys.sorted() == [80, 160, 320])
     #expect(sent(call).values.allSatisfy { $0 > 25 }, "\(sent(call))")
@@ -242,14 +242,14 @@ struct SimulcastTests {
 
   @Test func theLargestLayerThatArrivesIsShown() {
     var choice = LayerChoice()
-    #expect(choice.take(frame(1, at: 0)) == .needsKey)
-    #expect(choice.take(frame(1, 80, at: 0)) == .shown)
-    #expect(choice.take(frame(2, at: 0)) == .passedOver)
-    #expect(choice.take(frame(2, 320, at: 0)) == .shown)
-    #expect(choice.take(frame(1, 80, at: 1)) == .passedOver && choice.shows(2, of: "0"))
-    #expect(choice.take(frame(1, at: 2)) == .needsKey)
-    #expect(choice.take(frame(1, 80, at: 2)) == .shown && !choice.shows(2, of: "0"))
-    choice.keep([])
+    #expect(choice.decide(frame(1, at: 0)) == .needsKey)
+    #expect(choice.decide(frame(1, 80, at: 0)) == .shown)
+    #expect(choice.decide(frame(2, at: 0)) == .passedOver)
+    #expect(choice.decide(frame(2, 320, at: 0)) == .shown)
+    #expect(choice.decide(frame(1, 80, at: 1)) == .passedOver && choice.shows(2, of: "0"))
+    #expect(choice.decide(frame(1, at: 2)) == .needsKey)
+    #expect(choice.decide(frame(1, 80, at: 2)) == .shown && !choice.shows(2, of: "0"))
+    choice.retain([])
     #expect(choice.shows(2, of: "0"))
   }
 
@@ -268,7 +268,7 @@ struct SimulcastTests {
     call.call(
       1,
       .addTrack(kind: .video, streamIDs: ["s"], source: Self.pattern, isEnabled: isEnabled))
-    #expect(call.negotiate(edit: layers.isEmpty ? { $0 } : VirtualCall.taking(layers)) == nil)
+    #expect(call.negotiate(edit: layers.isEmpty ? { $0 } : VirtualCall.accepting(layers)) == nil)
     return call
   }
 
@@ -323,7 +323,7 @@ struct SimulcastTests {
     call.call(0, .setLocalDescription(nil))
     guard case .description(var offer) = call.call(0, .localDescription) else { return }
     let plain = offer
-    offer.sdp = VirtualCall.taking("r0;r1")(offer.sdp)
+    offer.sdp = VirtualCall.accepting("r0;r1")(offer.sdp)
     func rids() -> [String?] {
       guard case .parameters(let parameters) = call.call(1, .getParameters(transceiver: 1)) else {
         return []

@@ -32,7 +32,7 @@ struct SpeakerTests {
     }
   }
 
-  @Test func aMixedVoiceIsToldByItsSourceAndLevel() throws {
+  @Test func aMixedVoiceIsReportedByItsSourceAndLevel() throws {
     let call = try echoedCall()
     call.run(for: .seconds(3))
     let own = try #require(call.frames(of: 0, kind: .audio, isInbound: false).last)
@@ -70,7 +70,7 @@ struct SpeakerTests {
     #expect(call.call(0, .sources(transceiver: 9)).error?.name == "InvalidAccessError")
   }
 
-  @Test func theLoudestAreToldAsOftenAsAsked() throws {
+  @Test func theLoudestAreReportedAsOftenAsAsked() throws {
     let call = try echoedCall()
     call.run(for: .seconds(2))
     let begin = call.now

@@ -61,7 +61,7 @@ struct StateTests {
     #expect(call.follow(up, isClosed: false, at: late) == [.established])
   }
 
-  @Test func negotiationNeededIsToldOncePerNeed() {
+  @Test func negotiationNeededIsReportedOncePerNeed() {
     var need = NegotiationNeed()
     var questions = 0
     func settle(isStable: Bool = true, _ answer: Bool) -> Bool {
@@ -82,16 +82,16 @@ struct StateTests {
     #expect(questions == 3)
   }
 
-  @Test func theEndOfAConnectionIsToldOnceForEachReasonButNotAfterClosing() {
+  @Test func theEndOfAConnectionIsReportedOnceForEachReasonButNotAfterClosing() {
     var life = ConnectionLife(PeerConfiguration())
     let ends: [ConnectionEnd] = [.iceFailed, .iceFailed, .dtlsFailed, .application, .peer]
     #expect(ends.map { life.end($0) } == [true, false, true, true, false])
     var recovered = ConnectionLife(PeerConfiguration())
     _ = recovered.end(.iceFailed)
-    recovered.takeBack(.dtlsFailed)
+    recovered.revoke(.dtlsFailed)
     let isTold = recovered.end(.iceFailed)
     #expect(!isTold)
-    recovered.takeBack(.iceFailed)
+    recovered.revoke(.iceFailed)
     let isToldAgain = recovered.end(.iceFailed)
     #expect(isToldAgain)
   }
@@ -104,7 +104,7 @@ struct StateTests {
     #expect(life.follow(states(.stable), at: .zero) == [.closed])
   }
 
-  @Test func streamsOfThePeerAreToldWhenTheyBeginAndEnd() {
+  @Test func streamsOfThePeerAreReportedWhenTheyBeginAndEnd() {
     var remote = RemoteStreams()
     func told(_ ids: String...) -> [String] {
       remote.follow(ids.map { MediaStreamInfo(id: $0, tracks: []) }).map { event in

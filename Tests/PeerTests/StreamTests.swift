@@ -35,7 +35,7 @@ struct StreamTests {
     return streams
   }
 
-  @Test func streamsAreToldToTheOtherSideOnly() {
+  @Test func streamsAreReportedToTheOtherSideOnly() {
     let call = VirtualCall(seed: 50)
     #expect(call.call(0, .addStream(stream("one", ["a", "v"]))).error == nil)
     #expect(call.call(0, .addStream(stream("two", ["b"]))).error == nil)

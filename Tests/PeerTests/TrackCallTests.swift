@@ -253,7 +253,7 @@ struct TrackCallTests {
   }
 
   /// Takes that were made before replay identical because nothing of it is told.
-  @Test func nothingIsToldWhereGenesisDoesNotSaySo() {
+  @Test func nothingIsReportedUnlessGenesisAsksForIt() {
     for notices in [nil, [PeerNotice(rawValue: "of-later")]] {
       let call = Self.call(seed: 70, notices: notices)
       call.step(0, .interfaces([]))

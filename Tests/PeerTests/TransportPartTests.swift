@@ -35,8 +35,8 @@ struct TransportPartTests {
   @Test func handshakeMessagesWaitForAPathUpToALimit() {
     var path = TransportPath()
     for number in 0..<20 { path.hold([UInt8(number)]) }
-    #expect(path.takeHeld() == (0..<16).map { [UInt8($0)] })
-    #expect(path.takeHeld().isEmpty)
+    #expect(path.removeHeld() == (0..<16).map { [UInt8($0)] })
+    #expect(path.removeHeld().isEmpty)
   }
 
   @Test func aPathIsOldFromARestartUntilTheNextSelection() {
@@ -79,13 +79,13 @@ struct TransportPartTests {
   @Test func aRestartForgetsCandidatesAndGathersAnew() {
     var gathering = LocalGathering()
     _ = gathering.learn([IPAddress(ipv4: 7)], .new)
-    gathering.keep(candidate(1, transport: "tcp"))
+    gathering.store(candidate(1, transport: "tcp"))
     // A media section speaks of UDP, so that its address is never one of TCP.
     #expect(gathering.defaultAddress == nil && gathering.candidates.count == 1)
-    gathering.keep(candidate(2))
-    gathering.keep(candidate(3))
+    gathering.store(candidate(2))
+    gathering.store(candidate(3))
     #expect(gathering.defaultAddress?.ip == IPAddress(ipv4: 2))
-    gathering.keep(nil)
+    gathering.store(nil)
     #expect(gathering.isComplete && gathering.begin(.complete) == nil)
     gathering.restart()
     #expect(!gathering.isComplete && gathering.candidates.isEmpty)
@@ -123,16 +123,16 @@ struct TransportPartTests {
 
   @Test func otherCredentialsOfThePeerAreARestartUnlessTheyAnswerOne() {
     var peer = PeerParameters()
-    #expect(peer.take(parameters("a"), answersOwnOffer: false) == .credentials)
+    #expect(peer.apply(parameters("a"), answersLocalOffer: false) == .credentials)
     let isNews = [peer.describe("c1"), peer.describe("c1"), peer.describe("c2")]
     #expect(isNews == [true, false, true])
-    #expect(peer.take(parameters("a"), answersOwnOffer: false) == .sameGeneration)
-    #expect(peer.take(nil, answersOwnOffer: false) == .sameGeneration)
+    #expect(peer.apply(parameters("a"), answersLocalOffer: false) == .sameGeneration)
+    #expect(peer.apply(nil, answersLocalOffer: false) == .sameGeneration)
     #expect(peer.described == nil && peer.usernameFragment == "a")
-    #expect(peer.take(parameters("b"), answersOwnOffer: false) == .restart)
+    #expect(peer.apply(parameters("b"), answersLocalOffer: false) == .restart)
     let isKnown = !peer.describe("c1")
     #expect(!isKnown)
-    #expect(peer.take(parameters("c"), answersOwnOffer: true) == .credentials)
+    #expect(peer.apply(parameters("c"), answersLocalOffer: true) == .credentials)
   }
 
   @Test func candidatesThatAreSignaledHaveALimit() {
@@ -191,9 +191,9 @@ struct TransportPartTests {
 
   @Test func iceHearsOfTrafficTwiceASecond() {
     var ledger = TrafficLedger()
-    let told = [0, 499, 500, 999, 1000].map { ledger.tellsReceived(at: at($0)) }
+    let told = [0, 499, 500, 999, 1000].map { ledger.reportsReceived(at: at($0)) }
     #expect(told == [true, false, true, false, true])
-    let tellsSent = ledger.tellsSent(at: at(1))
+    let tellsSent = ledger.reportsSent(at: at(1))
     #expect(tellsSent)
   }
 

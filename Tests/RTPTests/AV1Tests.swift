@@ -71,7 +71,7 @@ struct AV1Tests {
         #expect(packets[0].beginning == (isKey ? .certain : .possible))
         #expect(packets.map(\.isKey) == packets.indices.map { $0 == 0 && isKey })
         #expect(payloads.indices.allSatisfy { payloads[$0][0] & 8 == (packets[$0].isKey ? 8 : 0) })
-        // What one packet leaves open, the next goes on with.
+        // What one packet leaves open, the next continues with.
         for (one, next) in zip(payloads, payloads.dropFirst()) {
           #expect((one[0] & 0x40 != 0) == (next[0] & 0x80 != 0))
         }
@@ -100,7 +100,7 @@ struct AV1Tests {
       #expect(packet.isKey && packet.beginning == .certain)
       #expect(packet.content == .slice(0..<both.count + 1))
     }
-    // A header that is only repeated, a frame that goes on, one that may begin.
+    // A header that is only repeated, a frame that continues, one that may begin.
     let repeated = try #require(read([0x20] + both.dropLast(2) + [0x30, 0xaa]))
     #expect(!repeated.isKey && repeated.beginning == .certain)
     #expect(read([0x90, 0x08, 0])?.beginning == .no)

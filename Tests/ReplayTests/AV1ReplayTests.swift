@@ -67,7 +67,7 @@ struct AV1ReplayTests {
     #expect(try take.integer("SELECT count(*) FROM capture WHERE kind = 'av1'") == 30)
   }
 
-  /// Lost packets: frames that miss one are not given on, and the call goes on with a key frame.
+  /// Lost packets: frames that miss one are not given on, and the call continues with a key frame.
   @Test func whatIsLostIsAskedForAgainAndReplays() throws {
     let path = FileManager.default.temporaryDirectory.path + "/\(UUID().uuidString).take"
     defer { try? FileManager.default.removeItem(atPath: path) }

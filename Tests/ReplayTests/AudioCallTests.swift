@@ -105,31 +105,31 @@ struct AudioCallTests {
   ) {
     switch fault {
     case .starvation: starves = 3
-    case .interruption, .interruptionWithoutResumption: session.take(.interruptionBegan)
+    case .interruption, .interruptionWithoutResumption: session.handle(.interruptionBegan)
     case .hardMute: session.call(.pauseRecording)
     case .headset:
       rate = 16_000
-      session.take(.routeChanged(.newDeviceAvailable, route("headset", rate)))
+      session.handle(.routeChanged(.newDeviceAvailable, route("headset", rate)))
     case .refusedMode:
       session.failures = ["setMode": -50]
       session.call(.applyMode(.videoChat, options: .modeDefaults))
       session.failures = [:]
       session.call(.applyMode(.voiceChat(output: .speaker), options: .modeDefaults))
     case .unannouncedRate: rate = 8_000
-    case .serverLost: session.take(.mediaServerTerminated)
+    case .serverLost: session.handle(.mediaServerTerminated)
     }
   }
 
   /// What ends half a second after it began.
   private func end(_ fault: Fault, _ session: VirtualAudioSession, _ rate: inout Int) {
     switch fault {
-    case .interruption: session.take(.interruptionEnded(shouldResume: true))
-    case .interruptionWithoutResumption: session.take(.interruptionEnded(shouldResume: false))
+    case .interruption: session.handle(.interruptionEnded(shouldResume: true))
+    case .interruptionWithoutResumption: session.handle(.interruptionEnded(shouldResume: false))
     case .hardMute: session.call(.resumeRecording)
     case .headset, .unannouncedRate:
       rate = 48_000
-      session.take(.routeChanged(.oldDeviceUnavailable, route("microphone", rate)))
-    case .serverLost: session.take(.mediaServerReset)
+      session.handle(.routeChanged(.oldDeviceUnavailable, route("microphone", rate)))
+    case .serverLost: session.handle(.mediaServerReset)
     case .starvation, .refusedMode: break
     }
   }
@@ -173,7 +173,7 @@ struct AudioCallTests {
     }.joined(separator: "\n")
   }
 
-  @Test func twoMinutesOfFaultsReplayAndAreTold() throws {
+  @Test func twoMinutesOfFaultsReplayAndAreReported() throws {
     let folder = try MachineFolder()
     let path = folder.file("call.take")
     let file = folder.file("microphone.wav")

@@ -74,9 +74,9 @@ struct AudioSessionReplayTests {
   @Test func anInterruptionInTheMiddleOfACall() throws {
     let scenario = try AudioScenario { session in
       begin(session)
-      session.take(.interruptionBegan)
+      session.handle(.interruptionBegan)
       session.wait(.milliseconds(50))
-      session.take(.interruptionEnded(shouldResume: true))
+      session.handle(.interruptionEnded(shouldResume: true))
       talk(session)
     }
     try scenario.expectIdentical()
@@ -107,11 +107,11 @@ struct AudioSessionReplayTests {
       session.wait(.milliseconds(700))
       // The device is not there yet: its audio would be dropped.
       session.deliver(Microphone.chunk(0), from: .unit)
-      session.take(.externallyActivated)
+      session.handle(.externallyActivated)
       session.call(.setAudioEnabled(true))
       talk(session)
       session.call(.setAudioEnabled(false))
-      session.take(.externallyDeactivated)
+      session.handle(.externallyDeactivated)
     }
     try scenario.expectIdentical()
     let told = try scenario.timeline(["state"])
@@ -136,7 +136,7 @@ struct AudioSessionReplayTests {
     let scenario = try AudioScenario { session in
       begin(session)
       let format = AudioFormat(sampleRate: 44_100)
-      session.take(
+      session.handle(
         .routeChanged(
           .newDeviceAvailable,
           AudioRoute(

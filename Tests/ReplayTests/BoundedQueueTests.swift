@@ -9,9 +9,9 @@ struct BoundedQueueTests {
     let queue = BoundedQueue<Int>(depth: 3)
     for number in 1...3 { #expect(queue.put(number)) }
     queue.finish()
-    #expect((1...3).map { _ in queue.take() } == [1, 2, 3])
-    #expect(queue.take() == nil)
-    #expect(queue.take() == nil, "the end stays the end")
+    #expect((1...3).map { _ in queue.dequeue() } == [1, 2, 3])
+    #expect(queue.dequeue() == nil)
+    #expect(queue.dequeue() == nil, "the end stays the end")
   }
 
   @Test func noMoreWaitThanTheDepth() {
@@ -27,7 +27,7 @@ struct BoundedQueueTests {
     }
     thread.start()
     var taken = 0
-    while let number = queue.take() {
+    while let number = queue.dequeue() {
       #expect(number == taken)
       taken += 1
       // Whoever gives has room for one that it makes, besides those that wait.
@@ -37,7 +37,7 @@ struct BoundedQueueTests {
     #expect(taken == 1_000)
   }
 
-  @Test func whoWaitsForRoomIsToldThatNobodyWantsMore() {
+  @Test func whoWaitsForRoomIsInformedThatNobodyWantsMore() {
     let queue = BoundedQueue<Int>(depth: 1)
     #expect(queue.put(1))
     let isOver = DispatchSemaphore(value: 0)

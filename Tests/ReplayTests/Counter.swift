@@ -123,7 +123,7 @@ final class CounterDriver {
     let (actor, machine) = counters[place]
     var outbox = Outbox<Counter.Output>()
     machine.step(input, at: now, into: &outbox)
-    let outputs = outbox.take()
+    let outputs = outbox.drain()
     writer.record(
       StepRecord(
         actor: actor, at: now, input: input, outputs: OutputList(outputs),

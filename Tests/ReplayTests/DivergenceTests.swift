@@ -118,7 +118,7 @@ struct DivergenceTests {
     #expect(found.field == "SRTP payload or authentication tag, byte 50")
   }
 
-  @Test func aMissingOutputIsToldAsMissing() throws {
+  @Test func aMissingOutputIsReportedAsMissing() throws {
     let found = try divergence(where: "packet WHERE protocol = 'dtls' AND direction = 'out'") {
       Bend(step: $0) { _ in [] }
     }
@@ -126,7 +126,7 @@ struct DivergenceTests {
     #expect(found.notes.isEmpty)
   }
 
-  @Test func anAddedOutputIsToldAsSuch() throws {
+  @Test func anAddedOutputIsReportedAsSuch() throws {
     let found = try divergence(where: "packet WHERE protocol = 'rtp' AND direction = 'out'") {
       Bend(step: $0) { $0 + [.event(.refused(layer: "x", reason: "y"))] }
     }

@@ -117,7 +117,7 @@ struct H264ReplayTests {
     #expect(told == Int64(sent.count))
   }
 
-  @Test func whereAnotherCodecWasAgreedOnThisIsToldAndNothingIsSent() throws {
+  @Test func whereAnotherCodecWasAgreedOnThisIsReportedAndNothingIsSent() throws {
     try recorded("VP8") { call, take in
       #expect(call.frames(of: 0, kind: .video, isInbound: false).isEmpty)
       let told = try take.integer(

@@ -92,7 +92,7 @@ struct H264SendingTests {
     if case .identical = report.verdict {} else { Issue.record("\(report)") }
   }
 
-  /// Frames of the application may come encoded or not, and change over while the call goes on.
+  /// Frames of the application may come encoded or not, and change over while the call continues.
   @Test func framesAreEncodedOrPassedOnAsTheyCome() throws {
     let encoder = try LibraryCodecs().videoEncoder(
       track: "1",

@@ -136,7 +136,7 @@ struct MachineTests {
     #expect(different.steps == 1 && different.difference != nil)
   }
 
-  @Test func aKindThatNobodyKnowsIsSaidInOneSentence() throws {
+  @Test func aKindThatNobodyKnowsIsReportedInOneSentence() throws {
     let folder = try Folder()
     let path = try recorded(folder)
     let error = #expect(throws: TapeError.self) { try replay(path, kinds: MachineKinds()) }

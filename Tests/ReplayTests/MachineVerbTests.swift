@@ -104,7 +104,7 @@ struct MachineVerbExitTests {
 
 /// A debugging session of a machine that the debugger does not know.
 private enum DebugWalk {
-  /// Runs something in a copy of this process with one thread; gives 0 when it found no fault.
+  /// Runs something in a copy of this process with one thread; returns 0 when it found no fault.
   static func inOneThread(_ faults: () -> [String]) -> Int32 {
     guard let symbol = dlsym(nil, "fork") else { return 1 }
     let fork = unsafeBitCast(symbol, to: (@convention(c) () -> pid_t).self)

@@ -255,7 +255,7 @@ extension EntropyStream {
 }
 
 extension Value {
-  /// Another value of the same type where there is one.
+  /// Another value of the same type if there is one.
   fileprivate func changed(_ chance: EntropyStream) -> Value {
     switch self {
     // A column turns numbers and texts into its own type, never bytes.

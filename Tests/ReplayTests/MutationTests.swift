@@ -105,7 +105,7 @@ struct MutationTests {
         peer.step(input, at: step.head.at, into: &outbox)
         transcript.begin(actor: step.head.actor, at: step.head.at)
         step.input.write(to: &transcript)
-        for output in outbox.take() { transcript.append(output) }
+        for output in outbox.drain() { transcript.append(output) }
         let made = (0..<transcript.rows.count).map { Array(transcript.rows.row($0)) }
         guard made == step.rows.map({ Array(chunk.rows.row($0)) }),
           (0..<made.count).map({ transcript.rows.table($0) })

@@ -19,7 +19,7 @@ struct ObserverRevisionTests {
       machine.step(input, at: .zero, into: &outbox)
       writer.record(
         StepRecord(
-          actor: 1, at: .zero, input: input, outputs: OutputList(outbox.take()),
+          actor: 1, at: .zero, input: input, outputs: OutputList(outbox.drain()),
           deadline: machine.deadline, entropyDrawn: 0))
     }
     _ = try writer.finish()

@@ -128,7 +128,7 @@ struct OutageReplayTests {
   }
 
   @Test(arguments: VirtualNAT.Kind.allCases)
-  func anAddressThatWasNeverSignaledIsUsedAndTold(kind: VirtualNAT.Kind) throws {
+  func anAddressThatWasNeverSignaledIsUsedAndReported(kind: VirtualNAT.Kind) throws {
     let outer = IPAddress(ipv4: 0xc633_6401)
     let scene = Scene(prepare: { call in
       call.network.hide(

@@ -116,7 +116,7 @@ final class BentPeer: ReplayedPeer {
     isBent = counter.step == bend?.step
     inner.step(input, at: now, into: &outbox)
     guard isBent, let bend else { return }
-    for output in bend.outputs(outbox.take()) { outbox.append(output) }
+    for output in bend.outputs(outbox.drain()) { outbox.append(output) }
   }
 
   var deadline: Instant? {

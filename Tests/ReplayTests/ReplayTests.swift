@@ -96,7 +96,7 @@ struct ReplayTests {
     #expect(count > 100)
   }
 
-  @Test func framesThatWereNotSentAreTold() throws {
+  @Test func framesThatWereNotSentAreReported() throws {
     let call = try RecordedCall(seed: 6, seconds: 1)
     var report = try replay(call.path)
     report.framesNotSent = 2

@@ -59,7 +59,7 @@ struct SettingsReplayTests {
     }
   }
 
-  /// The kinds of the own candidates that the present description has.
+  /// The kinds of the local candidates that the present description has.
   private func kinds(_ call: VirtualCall) -> Set<Substring> {
     guard case .description(let description) = call.call(0, .localDescription) else { return [] }
     let candidates = description.sdp.split(separator: "\r\n").filter {

@@ -26,7 +26,7 @@ struct SimulcastReplayTests {
         RTPEncoding(rid: "f"),
       ],
       .pattern(width: 320, height: 180, framesPerSecond: 10))
-    #expect(call.negotiate(edit: VirtualCall.taking("q;h;f")) == nil)
+    #expect(call.negotiate(edit: VirtualCall.accepting("q;h;f")) == nil)
     recording.run(for: .seconds(2))
     call.call(0, .limitBitrate(minimum: nil, current: nil, maximum: 60_000))
     recording.run(for: .seconds(2))

@@ -113,7 +113,7 @@ struct SubstitutionTests {
     }
   }
 
-  @Test func theReasonsForSubstitutionAreTold() throws {
+  @Test func theReasonsForSubstitutionAreReported() throws {
     try inFolder { folder in
       let take = try ForeignTake(in: folder)
       let header = try TapeReader(path: take.path).header

@@ -113,7 +113,7 @@ struct WatchedCallTests {
 
     func step(_ input: ObserverInput, at now: Instant) {
       machine.step(input, at: now, into: &outbox)
-      let outputs = outbox.take()
+      let outputs = outbox.drain()
       for output in outputs { note(output) }
       sink(
         StepRecord(

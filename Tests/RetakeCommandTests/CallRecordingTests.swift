@@ -77,7 +77,7 @@ struct CallRecordingTests {
     RecordingReport.Peer(label: label, videoReceived: 0)
   }
 
-  @Test func whatTheSharedTakeHoldsIsSaidInWords() {
+  @Test func whatTheSharedTakeHoldsIsReportedInWords() {
     var tally = CallTally()
     #expect(tally.shared.media == "nobody called")
     tally.note(guests: 1)

@@ -72,7 +72,7 @@ struct ExampleTests {
       }
       isOpen = words.hasSuffix("\\")
     }
-    // What goes on behind a pipe, a comment or a redirection is the shell's.
+    // What continues behind a pipe, a comment or a redirection is the shell's.
     return found.map { line in
       ["  #", " | ", " > ", " 2>", " && ", " &"].reduce(line) { line, end in
         line.range(of: end).map { String(line[..<$0.lowerBound]) } ?? line

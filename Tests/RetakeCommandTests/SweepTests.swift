@@ -251,7 +251,7 @@ struct SweepTests {
   }
 
   /// Numbers have ends, and who goes beyond them is told where they are.
-  @Test func theRangeOfNumbersIsTold() throws {
+  @Test func theRangeOfNumbersIsReported() throws {
     let asked: Set = [
       "--seconds", "--loss", "--frame-rate", "--peer", "--calls", "--at", "--jobs",
     ]

@@ -27,7 +27,7 @@ struct TsharkTablesTests {
     var port: UInt16
     var packets: Int
     var lost: Int
-    /// 0 where nothing tells what it carries.
+    /// 0 if nothing tells what it carries.
     var clockRate: Int64
     var isRepair: Bool
   }

@@ -291,7 +291,7 @@ import Testing
   }
 
   // KA5, KA6: the audio session as it was set, and what happens to it.
-  @Test func theAudioSessionIsAsItWasSetAndItsEventsAreTold() async throws {
+  @Test func theAudioSessionIsAsItWasSetAndItsEventsAreReported() async throws {
     let machine = try await Machine()
     let watcher = Handed(AudioWatcher())
     ConnectLive.setAudioSessionConfiguration(

@@ -23,7 +23,7 @@ class Caller: RoomDelegate {
     }
   }
 
-  // MARK: Own media
+  // MARK: Local media
 
   func createMedia(_ change: (inout LocalMediaOptions) -> Void = { _ in }) {
     var config = Config()

@@ -97,7 +97,7 @@ import Testing
     }
   }
 
-  @Test func logicThatDiffersFromTheRecordedIsTold() async throws {
+  @Test func logicThatDiffersFromTheRecordedIsReported() async throws {
     try await inFolder { path in
       try await record(path)
       let network = try RecordedNetwork(path, peer: 1)

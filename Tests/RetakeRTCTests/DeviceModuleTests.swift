@@ -24,7 +24,7 @@ import Testing
   /// 10 ms as loud as a voice.
   private static let voice = (0..<480).map { Int16($0 * 53 % 16_001 - 8_000) }
 
-  @Test func whatTheDeviceRecordsIsSentAndSpeechIntoADisabledTrackIsTold() async throws {
+  @Test func whatTheDeviceRecordsIsSentAndSpeechIntoADisabledTrackIsReported() async throws {
     let session = try LoopbackPair.session()
     let device = ManualAudioDevice()
     let audio = try session.makeAudioSession(device: device)

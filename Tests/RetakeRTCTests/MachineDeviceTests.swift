@@ -138,7 +138,7 @@ extension SharedDevices {
       }
     }
 
-    // GU22: a track that its stream loses is no longer heard, and the microphone goes on.
+    // GU22: a track that its stream loses is no longer heard, and the microphone continues.
     @Test func aTrackThatIsTakenOutLeavesTheMicrophoneRunning() async throws {
       let machines = TwoMachines()
       defer { machines.end() }
@@ -161,7 +161,7 @@ extension SharedDevices {
       #expect(await onQueue { clients.0.value.errors + clients.1.value.errors } == [])
       #expect(await machines.callee.becomes(isLoud: true))
       #expect(machines.caller.count("startUnit") == 1 && machines.caller.count("stopUnit") == 0)
-      // On the receiving side it is the volume, and the call goes on; a microphone has none.
+      // On the receiving side it is the volume, and the call continues; a microphone has none.
       await onQueue { clients.0.value.stream?.audioTracks.first?.source.volume = 0 }
       #expect(await onQueue { clients.0.value.stream?.audioTracks.first?.source.volume } == 1)
       await onQueue { clients.1.value.received?.audioTracks.first?.source.volume = 0 }

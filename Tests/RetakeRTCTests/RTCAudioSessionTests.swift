@@ -45,7 +45,7 @@ extension SharedDevices {
       try await body(shared, device, native)
     }
 
-    /// The lock belongs to a thread, so nothing may wait under it: a task goes on in another one.
+    /// The lock belongs to a thread, so nothing may wait under it: a task continues in another one.
     private func locked(_ session: RTCAudioSession, _ body: () throws -> Void) rethrows {
       session.lockForConfiguration()
       defer { session.unlockForConfiguration() }
@@ -97,7 +97,7 @@ extension SharedDevices {
       }
     }
 
-    @Test func whatHappensOutsideIsTold() async throws {
+    @Test func whatHappensOutsideIsReported() async throws {
       try await with { shared, _, native in
         let listener = Listener()
         shared.add(listener)

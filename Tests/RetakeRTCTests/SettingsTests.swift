@@ -2,7 +2,7 @@ import RetakeRTC
 import Testing
 
 @Suite(.timeLimit(.minutes(1)), .serialized) struct SettingsTests {
-  @Test func aConnectionTakesOtherServersAndNothingElse() throws {
+  @Test func aConnectionAcceptsOtherServersAndNothingElse() throws {
     let pair = try LoopbackPair()
     let configuration = pair.caller.configuration
     configuration.iceServers = [RTCIceServer(urlStrings: ["stun:192.0.2.1"])]

@@ -43,7 +43,7 @@ final class Told: Sendable {
 /// A delegate that writes down all that it is told.
 final class Listener: RTCPeerConnectionDelegate, RTCDataChannelDelegate, Sendable {
   let told = Told()
-  /// The own candidates as they come.
+  /// The local candidates as they come.
   let candidates: AsyncStream<RTCIceCandidate>
   private let candidate: AsyncStream<RTCIceCandidate>.Continuation
   private let found = Mutex<(streams: [RTCMediaStream], channels: [RTCDataChannel])>(([], []))

@@ -114,7 +114,7 @@ extension SharedDevices {
       #expect(RTCCVPixelBuffer(pixelBuffer: short).toI420().dataY.allSatisfy { $0 == 16 })
     }
 
-    @Test func aFileThatIsNotThereIsTold() async {
+    @Test func aFileThatIsNotThereIsReported() async {
       let told = Told()
       let source = RTCPeerConnectionFactory().videoSource()
       let capturer = RTCFileVideoCapturer(delegate: source)

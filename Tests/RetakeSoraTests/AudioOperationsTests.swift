@@ -107,7 +107,7 @@ import Testing
     try await machine.end()
   }
 
-  // SO1, SO2: what is sent is silent while the microphone goes on, and has no volume.
+  // SO1, SO2: what is sent is silent while the microphone continues, and has no volume.
   @Test func mutingWhatIsSentLeavesTheMicrophoneRunning() async throws {
     let machine = try await Machine(Desk(hertz: 440), sendsVoice: false, receivesVoice: true)
     let (app, url) = (application(), machine.url)

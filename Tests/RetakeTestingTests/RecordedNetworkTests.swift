@@ -49,7 +49,7 @@ struct RecordedNetworkTests {
     #expect(report.steps == report.recordedSteps)
   }
 
-  @Test func anotherCallIsTold() async throws {
+  @Test func anotherCallIsReported() async throws {
     let recording = try Recording()
     let network = try RecordedNetwork(recording.path, peer: 2)
     try await network.connection.addTrack(.audio, source: .echo, streamIDs: ["s"])
@@ -101,7 +101,7 @@ struct RecordedNetworkTests {
     try await application.value
   }
 
-  @Test func whatIsNotCalledWithinTheLimitIsTold() async throws {
+  @Test func whatIsNotCalledWithinTheLimitIsReported() async throws {
     let recording = try Recording()
     let network = try RecordedNetwork(recording.path, peer: 2)
     let report = await network.finish(within: .milliseconds(1))

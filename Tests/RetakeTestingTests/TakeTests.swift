@@ -95,7 +95,7 @@ struct TakeTests {
     ("SELECT 5000000000 AS n", "column n: it has the whole number 5000000000, and not a whole"),
     ("SELECT NULL AS n", "column n: it has nothing, and not a whole number from -"),
   ])
-  func aValueOfAnotherTypeIsToldWithItsColumn(_ sql: String, _ words: String) throws {
+  func aValueOfAnotherTypeIsReportedWithItsColumn(_ sql: String, _ words: String) throws {
     let rows = try Take.open(path).query(sql, as: Int32.self)
     let error = #expect(throws: TakeError.self) { _ = try rows.next() }
     #expect(
@@ -107,7 +107,7 @@ struct TakeTests {
     ("DELETE FROM state", "a take is only read, never written"),
     ("SELECT 1; SELECT 2", "more than one statement"),
   ])
-  func aQueryThatCannotBeRunIsToldAtOnce(_ sql: String, _ words: String) throws {
+  func aQueryThatCannotBeRunIsReportedAtOnce(_ sql: String, _ words: String) throws {
     let take = try Take.open(path)
     let error = #expect(throws: TakeError.self) { _ = try take.query(sql) }
     #expect(error?.place == "sql" && error?.reason.contains(words) == true)

@@ -30,7 +30,7 @@ struct HostedRoomTests {
     #expect(room.list(without: "cid").map(\.id) == ["ben"])
   }
 
-  @Test func whoeverIsNamedOftenIsToldOnce() {
+  @Test func whoeverIsNamedOftenIsReportedOnce() {
     let room = room("ann", "ben", "cid")
     let targets = Array(repeating: "ben", count: 200) + ["cid"] + Array(repeating: "ben", count: 55)
     let message = room.message(UserMessage(targets: targets, text: "hi"), from: "ann")
@@ -57,7 +57,7 @@ struct HostedRoomTests {
     }
   }
 
-  @Test func newcomersAreToldNoMoreThanFits() {
+  @Test func newcomersAreSentNoMoreThanFits() {
     var room = HostedRoom()
     let metadata = "\"" + String(repeating: "m", count: 60_000) + "\""
     var entered = 0
@@ -137,7 +137,7 @@ struct HostedRoomTests {
     #expect(effects > 10_000)
   }
 
-  @Test func aSenderIsSlowedByWhatItHasOthersTold() {
+  @Test func aSenderIsSlowedByWhatItSendsToOthers() {
     var allowance = SpeechAllowance()
     let now = ContinuousClock.now
     #expect(allowance.spend(SpeechAllowance.burstBytes, now: now) == .zero)

@@ -7,7 +7,7 @@ import Testing
 
 @testable import RoomClient
 
-/// Own media: its view, its cameras and its files.
+/// Local media: its view, its cameras and its files.
 @Suite(.timeLimit(.minutes(5))) struct OwnViewTests {
   private final class Rows: VideoRenderer {
     private let state = Mutex<[UInt8]>([])
@@ -133,7 +133,7 @@ import Testing
     }
   }
 
-  @Test func aFileThatIsNotThereIsSaidAtOnce() throws {
+  @Test func aFileThatIsNotThereIsReportedAtOnce() throws {
     var options = LocalMediaOptions()
     (options.source, options.fileName) = (.file, "/nowhere/sample.mov")
     #expect {

@@ -7,7 +7,7 @@ import Testing
 
 /// Profiles and pauses of video in rooms of Retake's own.
 @Suite(.timeLimit(.minutes(10))) struct ProfileTests {
-  /// Notes how wide the frames are.
+  /// Records how wide the frames are.
   private final class Widths: VideoRenderer {
     private let state = Mutex<(last: Int, count: Int)>((0, 0))
     var last: Int { state.withLock { $0.last } }

@@ -104,7 +104,7 @@ import Testing
     try await meeting.end()
   }
 
-  @Test func aHelperWithoutARoomIsTold() async throws {
+  @Test func aHelperWithoutARoomIsReported() async throws {
     let share = try ScreenShare(appGroup: Folder().path)
     await #expect(throws: ExtensionErrorCode.broadcastFailed) { try await share.start() }
     #expect(share.ending == nil)

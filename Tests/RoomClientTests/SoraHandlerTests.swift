@@ -64,7 +64,7 @@ import Wire
     try await channel.end()
   }
 
-  @Test func aReceivedTrackIsThereWhenItIsToldAsPublished() async throws {
+  @Test func aReceivedTrackIsThereWhenItIsReportedAsPublished() async throws {
     /// Looks for the track in the very call that tells of it.
     final class Looker: RoomDelegate {
       let found = Mutex<[Bool]>([])

@@ -20,7 +20,7 @@ struct VoiceSelectionTests {
     return stride(from: 0, to: milliseconds, by: 20).map { now in
       for (voice, spans) in spans.enumerated() {
         let speaks = spans.contains { $0.contains(now) }
-        _ = selection.hear(
+        _ = selection.observe(
           speaks ? level(voice) : -127, of: UInt32(voice),
           at: Instant.zero + Interval.milliseconds(Int64(now)))
       }

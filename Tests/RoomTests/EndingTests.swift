@@ -34,7 +34,7 @@ import Wire
   }
 
   @Test(arguments: [RoomEnding.Reason.destroyed, .kicked, .disconnected])
-  func theReasonOfTheServiceIsTold(reason: RoomEnding.Reason) {
+  func theReasonOfTheServiceIsReported(reason: RoomEnding.Reason) {
     let room = VirtualRoom()
     room.enter()
     room.clear()
@@ -59,7 +59,7 @@ import Wire
     #expect(other.names == ["failed", "disconnected"])
   }
 
-  @Test func nothingIsToldAfterTheEnd() {
+  @Test func nothingIsReportedAfterTheEnd() {
     let room = VirtualRoom()
     room.enter()
     room.serve(.ended(RoomEnding(.kicked)))

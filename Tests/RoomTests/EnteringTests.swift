@@ -24,7 +24,7 @@ import Wire
       ])
   }
 
-  @Test func whoIsThereIsToldOnArrivalThisSideFirst() {
+  @Test func participantsAreReportedOnArrivalThisSideFirst() {
     let room = VirtualRoom()
     room.enter([
       .named("anna", .audio(1, of: "anna"), .video(2, of: "anna")), .named("ben"),

@@ -42,7 +42,7 @@ extension VirtualRoom {
     events.compactMap { if case .failed(let failure) = $0 { failure.code } else { nil } }
   }
 
-  /// How the own media that was published last is numbered by the service.
+  /// How the local media that was published last is numbered by the service.
   func acceptPublication(_ media: (LocalMediaInfo, UInt32)...) {
     serve(outputs: media.map { .event(.localPublished($0.0.id, MediaID($0.1))) })
     confirm()

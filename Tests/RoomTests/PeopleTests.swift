@@ -45,7 +45,7 @@ import Wire
     #expect(carried == ["2 ", "2 screen"])
   }
 
-  @Test func mediaThatIsSwitchedOnAndOffIsTold() {
+  @Test func mediaThatIsSwitchedOnAndOffIsReported() {
     let room = VirtualRoom()
     room.enter([.named("anna", .video(1, of: "anna"))])
     room.clear()

@@ -24,8 +24,8 @@ import Wire
     #expect(room.snapshot.ownMedia.map(\.phase) == ["published", "published"])
   }
 
-  /// Found by a million inputs: of own media that a connection carried before the service said who
-  /// this side is, nobody was told that it is carried, but that it is no longer.
+  /// Found by a million inputs: of local media that a connection carried before the service said
+  /// who this side is, nobody was told that it is carried, but that it is no longer.
   @Test func ownMediaIsCarriedFromTheMomentThatItsOwnerHasAName() {
     let room = VirtualRoom()
     room.call(.publish([.voice]))

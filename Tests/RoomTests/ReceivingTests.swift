@@ -77,7 +77,7 @@ import Wire
     #expect(room.call(.subscribe(MediaID(1))) == nil)
   }
 
-  @Test func whatComesIsToldWithItsTransceiver() {
+  @Test func whatComesIsReportedWithItsTransceiver() {
     let room = VirtualRoom()
     room.enter(crowd(1))
     room.receive(1, mid: "0", transceiver: 4)

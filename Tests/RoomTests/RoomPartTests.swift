@@ -32,7 +32,7 @@ struct RoomPartTests {
       transceiver: transceiver, extraValue: "")
   }
 
-  // MARK: Own media
+  // MARK: Local media
 
   @Test func ownMediaIsCarriedOnceItsOwnerHasEntered() {
     var own = LocalMediaTable()
@@ -92,7 +92,7 @@ struct RoomPartTests {
     #expect(own.update(other) == nil)
     own.add([.voice], phase: .deferred)
     #expect(own.update(.voice) == false && own.update(other) == false)
-    #expect(own.takeDeferred() == [other])
+    #expect(own.removeDeferred() == [other])
     #expect(own.update(.voice) == true)
   }
 
@@ -106,7 +106,7 @@ struct RoomPartTests {
     let media = PublishedMedia.video(3, of: "ann")
     let people = people(media)
     var pool = pool()
-    #expect(try pool.take(media.id, isVideo: true).isEmpty)
+    #expect(try pool.assign(media.id, isVideo: true).isEmpty)
     #expect(pool.assign(media, to: "a", on: link, people, links()).isEmpty)
     #expect(pool[media.id]?.phase == .subscribed)
     let place = carried(media: 3, .video, isInbound: true)
@@ -143,12 +143,12 @@ struct RoomPartTests {
     let people = people(media)
     var pool = pool(.slots(silences: false))
     #expect(pool.assign(media, to: "a", on: link, people, links(mid: "a")).count == 2)
-    #expect(pool.takeSlot(true, of: 5, on: link) == [.event(.audioOccupied(media.id))])
-    #expect(pool.takeSlot(true, of: 5, on: link).isEmpty)
+    #expect(pool.recordSlot(true, of: 5, on: link) == [.event(.audioOccupied(media.id))])
+    #expect(pool.recordSlot(true, of: 5, on: link).isEmpty)
     media.isAlwaysOn = true
     #expect(pool.exempt(media) == [.connection(link, .exemptAudio(transceiver: 5, true))])
     #expect(pool.exempt(media).isEmpty)
-    #expect(pool.takeSlot(false, of: 5, on: link).isEmpty)
+    #expect(pool.recordSlot(false, of: 5, on: link).isEmpty)
     #expect(
       pool.unassign(media.id, people, links(mid: "a"))
         == [
@@ -167,9 +167,9 @@ struct RoomPartTests {
     }
     #expect(pool.assign(media, to: "a", on: link, people, links(mid: "a")).last == silenced(true))
     #expect(
-      pool.takeSlot(true, of: 5, on: link) == [silenced(false), .event(.audioOccupied(media.id))])
+      pool.recordSlot(true, of: 5, on: link) == [silenced(false), .event(.audioOccupied(media.id))])
     #expect(
-      pool.takeSlot(false, of: 5, on: link) == [silenced(true), .event(.audioVacated(media.id))])
+      pool.recordSlot(false, of: 5, on: link) == [silenced(true), .event(.audioVacated(media.id))])
     media.isAlwaysOn = true
     #expect(
       pool.exempt(media) == [
@@ -181,14 +181,14 @@ struct RoomPartTests {
   @Test func theServiceSaysWhoseVoicesItSends() {
     let (first, second) = (PublishedMedia.audio(3, of: "ann"), PublishedMedia.audio(4, of: "ann"))
     let people = people(first, second)
-    var pool = pool(.told)
+    var pool = pool(.reported)
     // It may say so before the voice comes.
     #expect(pool.setVoices([second.id]).isEmpty)
     #expect(pool.assign(first, to: "a", on: link, people, links(mid: "a")).count == 2)
     #expect(pool.setVoices([first.id]) == [.event(.audioOccupied(first.id))])
     #expect(pool.setVoices([first.id, first.id, second.id]).isEmpty)
     #expect(pool.setVoices([]) == [.event(.audioVacated(first.id))])
-    #expect(pool.takeSlot(true, of: 5, on: link) == [.event(.audioOccupied(first.id))])
+    #expect(pool.recordSlot(true, of: 5, on: link) == [.event(.audioOccupied(first.id))])
   }
 
   @Test func mutingHoldsForOneOrForAllThatAreReceived() throws {
@@ -209,9 +209,9 @@ struct RoomPartTests {
     let media = [PublishedMedia.video(3, of: "ann"), .video(4, of: "ann"), .video(5, of: "ann")]
     let people = people(media[0], media[1], media[2])
     var pool = pool()
-    #expect(try pool.take(media[0].id, isVideo: true).isEmpty)
-    #expect(try pool.take(media[1].id, isVideo: true) == [.event(.receiversGrown(2))])
-    #expect(throws: SignalingFailure.self) { try pool.take(media[2].id, isVideo: true) }
+    #expect(try pool.assign(media[0].id, isVideo: true).isEmpty)
+    #expect(try pool.assign(media[1].id, isVideo: true) == [.event(.receiversGrown(2))])
+    #expect(throws: SignalingFailure.self) { try pool.assign(media[2].id, isVideo: true) }
     pool.endSubscribing([media[0].id], isRefused: false)
     try pool.beginUnsubscribing(media[0].id)
     #expect(throws: SignalingFailure.self) { try pool.beginUnsubscribing(media[0].id) }
@@ -221,7 +221,7 @@ struct RoomPartTests {
     #expect(
       pool.endUnsubscribing([media[0].id], isRefused: false, people, links())
         == [.event(.remoteUnsubscribed(media[0].id))])
-    #expect(try pool.take(media[2].id, isVideo: true).isEmpty)
+    #expect(try pool.assign(media[2].id, isVideo: true).isEmpty)
   }
 
   // MARK: Calls that wait

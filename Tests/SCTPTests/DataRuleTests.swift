@@ -27,7 +27,7 @@ struct DataRuleTests {
     #expect(types == [[.selectiveAcknowledgement], [], [.selectiveAcknowledgement]])
   }
 
-  @Test func aWindowThatOpensIsToldAtOnce() {
+  @Test func aWindowThatOpensIsReportedAtOnce() {
     var link = Link()
     link.connect {
       $1.offersInterleaving = false

@@ -71,7 +71,7 @@ struct FollowerTests {
     #expect(watch.states["loose"] == [.open])
   }
 
-  /// What was acknowledged was there, whether or not somebody saw it: the rest goes on.
+  /// What was acknowledged was there, whether or not somebody saw it: the rest continues.
   @Test(arguments: [false, true])
   func whatTheCaptureLacksHoldsUpNothing(interleaved: Bool) {
     let watch = Watch()

@@ -69,7 +69,7 @@ struct PacketTests {
     feed(RecordedPackets.acknowledgement)
     feed(RecordedPackets.acceptance)
     machine.step(.send(channel, binary: false, Array("hello".utf8)), at: now, into: &outbox)
-    _ = outbox.take()
+    _ = outbox.drain()
     feed(RecordedPackets.echo)
     let messages = outbox.outputs.compactMap { output -> [UInt8]? in
       guard case .message(channel, false, let bytes) = output else { return nil }

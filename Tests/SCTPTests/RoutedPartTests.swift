@@ -123,7 +123,7 @@ struct RoutedPartTests {
     var channels = DataChannels(next: DataChannelNumber(4))
     channels.resets.start(firstNumber: 1)
     var outbox = Outbox<SCTPAssociation.Output>()
-    func said() -> [String] { outbox.take().map { "\($0)".prefix { $0 != "(" }.description } }
+    func said() -> [String] { outbox.drain().map { "\($0)".prefix { $0 != "(" }.description } }
     let isOpen = channels.open(
       DataChannelInit(negotiated: true, id: 6), nil, &sender, into: &outbox)
     #expect(isOpen)
@@ -166,7 +166,7 @@ struct RoutedPartTests {
     writer.emit(to: peer, into: &outbox)
     writer.emit(to: peer, into: &outbox)
     writer.emit([ControlChunk(type: .abort)], tag: 9, into: &outbox)
-    let packets = outbox.take().compactMap { output -> [UInt8]? in
+    let packets = outbox.drain().compactMap { output -> [UInt8]? in
       if case .packet(let bytes) = output { bytes } else { nil }
     }
     #expect(packets.map(\.count) == [12 + 208, 12 + 44, 12 + 4] && writer.sent == 3)

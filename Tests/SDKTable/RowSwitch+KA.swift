@@ -140,7 +140,7 @@ extension RowSwitch {
     .without(
       "KA32.published", "RoomMachine+Events.swift",
       "for media in news { outbox.append(.event(.remotePublished(media))) }",
-      by: "EnteringTests/whoIsThereIsToldOnArrivalThisSideFirst"),
+      by: "EnteringTests/participantsAreReportedOnArrivalThisSideFirst"),
     .value(
       "KA37.pause", "HostedRoom.swift", "!$0.paused.contains(number)", becomes: "true"),
     .without(

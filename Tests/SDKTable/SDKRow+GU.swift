@@ -16,7 +16,7 @@ extension SDKRow {
       "GU5", "streams added and removed at any time",
       by: "GuideTests/aStreamIsPublishedReceivedAndRemoved"),
     .works(
-      "GU6", "several streams come and go", by: "StreamTests/streamsAreToldToTheOtherSideOnly"),
+      "GU6", "several streams come and go", by: "StreamTests/streamsAreReportedToTheOtherSideOnly"),
     .works(
       "GU7", "streams, tracks and sources, and identifiers that are not used twice",
       by: "StreamTests/duplicatesAreRefusedWithoutATrace"),
@@ -34,7 +34,7 @@ extension SDKRow {
       by: "GuideTests/delegatesAndCompletionsAreCalledInTheOrderOfEvents"),
     .works(
       "GU12", "negotiation, candidates, channels, receivers, pairs, errors are told",
-      by: "NoticeTests/theFirstPairAndTheOneAfterARestartAreToldWithReasons"),
+      by: "NoticeTests/theFirstPairAndTheOneAfterARestartAreReportedWithReasons"),
     .works(
       "GU13", "a stream to publish, from sources and tracks",
       by: "MachineDeviceTests/theStepsOfTheGuideSendMicrophoneAndCamera"),

@@ -71,8 +71,8 @@ extension SDKRow {
     .works("KA26", "progress of connecting", by: "EnteringTests/progressGrowsFromOneToAHundred"),
     .works(
       "KA27", "who is in the room on arrival",
-      by: "EnteringTests/whoIsThereIsToldOnArrivalThisSideFirst"),
-    .works("KA28", "why a room was left", by: "EndingTests/theReasonOfTheServiceIsTold"),
+      by: "EnteringTests/participantsAreReportedOnArrivalThisSideFirst"),
+    .works("KA28", "why a room was left", by: "EndingTests/theReasonOfTheServiceIsReported"),
     .works(
       "KA29", "an error comes before the end that it causes",
       by: "EndingTests/anErrorComesBeforeTheEndThatItCauses"),
@@ -88,7 +88,7 @@ extension SDKRow {
       by: "VoicesTests/fourOfEightVoicesOccupyAndTheyAreThoseWhoSpeak"),
     .works(
       "KA34", "media of others that is switched on and off",
-      by: "PeopleTests/mediaThatIsSwitchedOnAndOffIsTold"),
+      by: "PeopleTests/mediaThatIsSwitchedOnAndOffIsReported"),
     .works("KA35", "own video in a room", by: "MeetingTests/ownMediaHasDefaultsUntilItIsPublished"),
     .works("KA36", "own audio in a room", by: "MeetingTests/ownMediaHasDefaultsUntilItIsPublished"),
     .works(

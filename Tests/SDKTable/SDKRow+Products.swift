@@ -30,7 +30,7 @@ extension SDKRow {
     ),
     ("ConnectLiveTests/subscriptionsThatCannotBeAreAnswered", ["KA7", "KA12", "KA19"]),
     ("ConnectLiveTests/aCameraIsStartedAndSwitched", ["KA2", "KA9", "KA13", "KA14", "KA40"]),
-    ("ConnectLiveTests/theAudioSessionIsAsItWasSetAndItsEventsAreTold", ["KA5", "KA6"]),
+    ("ConnectLiveTests/theAudioSessionIsAsItWasSetAndItsEventsAreReported", ["KA5", "KA6"]),
     (
       "ConnectLiveTests/aScreenIsSharedUntilTheRoomEndsIt",
       ["KA20", "KA21", "KA22", "KA39", "KA41"]

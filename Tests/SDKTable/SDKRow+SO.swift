@@ -6,7 +6,7 @@ extension SDKRow {
       by: "TrackCallTests/aDisabledTrackSendsSilenceWhileRTPFlows"),
     .works(
       "SO2", "finding a stream by the identifier of its connection",
-      by: "TrackObjectTests/streamsAreToldAndFoundByTheirNames"),
+      by: "TrackObjectTests/streamsAreReportedAndFoundByTheirNames"),
     .works(
       "SO3", "the volume of received audio, 0 to 10",
       by: "TrackCallTests/aVolumeScalesBeforeLevelDigestAndStatistics"),

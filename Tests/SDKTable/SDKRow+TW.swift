@@ -59,7 +59,7 @@ extension SDKRow {
       "TW19", "formats by size, rate and pixels", by: "CapturerTests/theNearestFormatIsChosen"),
     .works(
       "TW20", "the hint that video frames are of a screen",
-      by: "SendingCapturersTests/aScreenIsToldOnEveryWayToASender"),
+      by: "SendingCapturersTests/aScreenIsReportedOnEveryWayToASender"),
     .works(
       "TW21", "capturing the screen, never the same frame twice",
       by: "CapturerTests/aStillScreenIsSentOnceOrAgainAfterAWhile"),

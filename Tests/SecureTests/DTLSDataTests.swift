@@ -64,7 +64,7 @@ struct DTLSDataTests {
     #expect(pair.client.data == [[6]])
   }
 
-  @Test func closingTellsThePeer() throws {
+  @Test func closingInformsThePeer() throws {
     let pair = try connected()
     pair.step(pair.server, .close)
     #expect(pair.server.transport.state == .closed)

@@ -53,7 +53,7 @@ struct DTLSDeterminismTests {
       for (index, (input, at)) in end.tape.enumerated() {
         var outbox = Outbox<DTLSTransport.Output>()
         again.step(input, at: at, into: &outbox)
-        let sent = outbox.take().compactMap { output -> [UInt8]? in
+        let sent = outbox.drain().compactMap { output -> [UInt8]? in
           if case .datagram(let bytes) = output { bytes } else { nil }
         }
         #expect(sent == end.steps[index], "step \(index) of the \(end.role)")

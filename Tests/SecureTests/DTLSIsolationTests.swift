@@ -75,7 +75,7 @@ struct DTLSIsolationTests {
       var outbox = Outbox<DTLSTransport.Output>()
       transport.step(
         .start(.client, remoteFingerprints: transport.fingerprints), at: .zero, into: &outbox)
-      return outbox.take().compactMap { output in
+      return outbox.drain().compactMap { output in
         if case .datagram(let bytes) = output { bytes } else { nil }
       }
     }

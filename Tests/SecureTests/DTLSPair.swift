@@ -87,7 +87,7 @@ final class DTLSPair {
     execute { end.transport.step(input, at: now, into: &outbox) }
     end.tape.append((input, now))
     var datagrams: [[UInt8]] = []
-    for output in outbox.take() {
+    for output in outbox.drain() {
       switch output {
       case .datagram(let bytes):
         datagrams.append(bytes)
@@ -143,9 +143,9 @@ final class DTLSPair {
 }
 
 extension DTLSTransport {
-  /// The fingerprint of the first own certificate.
+  /// The fingerprint of the first local certificate.
   var fingerprint: CertificateFingerprint { fingerprints[0] }
-  /// The first own certificate.
+  /// The first local certificate.
   var certificate: [UInt8] { certificates[0] }
 }
 

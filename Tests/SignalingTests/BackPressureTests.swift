@@ -33,7 +33,7 @@ import Testing
       _ = send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL))
     }
 
-    /// Reads to the end of the connection; gives how much came, and its beginning.
+    /// Reads to the end of the connection; returns how much came, and its beginning.
     func readAll() -> (count: Int, beginning: String) {
       var bytes = [UInt8](repeating: 0, count: 1 << 16)
       var beginning = ""

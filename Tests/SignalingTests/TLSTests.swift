@@ -123,7 +123,7 @@ struct TLSTests {
   }
 
   @Test(arguments: [("key", "key"), ("certificate", "certificate"), ("none", "key")])
-  func wrongFilesAreToldBeforeListening(certificate: String, key: String) async throws {
+  func wrongFilesAreReportedBeforeListening(certificate: String, key: String) async throws {
     let files = try Files()
     let identity = TLSIdentity(certificate: files.path(certificate), key: files.path(key))
     do throws(HTTPError) {

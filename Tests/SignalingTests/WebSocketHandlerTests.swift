@@ -225,7 +225,7 @@ struct WebSocketHandlerTests {
     var assembler = WebSocketAssembler(expectsMask: false, messageMaximum: 8)
     var outcome = WebSocketAssembler.Outcome.nothing
     for (opcode, isLast, bytes) in row.frames {
-      outcome = assembler.take(
+      outcome = assembler.receive(
         WebSocketFrame(fin: isLast, opcode: opcode, data: ByteBuffer(bytes: bytes)))
     }
     #expect(outcome == row.outcome)
@@ -234,7 +234,7 @@ struct WebSocketHandlerTests {
   @Test func extensionsThatNobodyAgreedOnAreRefused() {
     var assembler = WebSocketAssembler(expectsMask: false, messageMaximum: 8)
     let frame = WebSocketFrame(fin: true, rsv1: true, opcode: .text, data: ByteBuffer())
-    guard case .violation(.protocolError, _) = assembler.take(frame) else {
+    guard case .violation(.protocolError, _) = assembler.receive(frame) else {
       Issue.record("a compressed frame was taken")
       return
     }

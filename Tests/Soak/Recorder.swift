@@ -52,7 +52,7 @@ final class Recorder: Sendable {
     return try JSONDecoder().decode(CallList.self, from: Data(body)).calls.count
   }
 
-  /// Waits until no call is left; gives how long it took, in seconds.
+  /// Waits until no call is left; returns how long it took, in seconds.
   func waitUntilIdle(within limit: Double) async throws -> Double {
     let begin = Date()
     while try await calls() > 0 {

@@ -137,7 +137,7 @@ struct ContentCodingTests {
     "UPDATE content SET coding = 'other' WHERE content = 2",
     "UPDATE content SET coding = NULL WHERE content = 2",
   ])
-  func damagedVideoFramesAreToldInOneSentence(sql: String) throws {
+  func damagedVideoFramesAreReportedInOneSentence(sql: String) throws {
     let folder = try TakeFolder()
     let path = try folder.record(frames(3))
     try folder.alter(path, sql)

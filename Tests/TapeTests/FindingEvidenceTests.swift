@@ -151,7 +151,7 @@ struct FindingEvidenceTests {
     #expect(try !video(seldom, "i").isEmpty)
   }
 
-  @Test func videoThatDiesIsToldWithWhoLetItDie() throws {
+  @Test func videoThatDiesIsReportedWithWhoLetItDie() throws {
     let here = try video("i < 300", "i")
     #expect(
       here == [
@@ -166,7 +166,7 @@ struct FindingEvidenceTests {
     #expect(try video(stop, "iif(\(stop), iif(i < 100, i, i - 200), NULL)") == [])
   }
 
-  @Test func whatCouldNotBeSeenIsSaidWithTheAnswer() throws {
+  @Test func whatCouldNotBeSeenIsReportedWithTheAnswer() throws {
     let folder = try TakeFolder()
     let path = try folder.record(SampleSteps.call(packets: 0, payload: 0))
     try folder.alter(
@@ -258,7 +258,7 @@ struct FindingEvidenceTests {
     #expect(deaf.first?.evidence.hasPrefix("nothing of it arrived at the other side") == true)
   }
 
-  @Test func aLateFirstPictureIsTold() throws {
+  @Test func aLateFirstPictureIsReported() throws {
     let folder = try TakeFolder()
     let path = try video(folder, frames: "i >= 150", packets: "i")
     func found() throws -> [String] {

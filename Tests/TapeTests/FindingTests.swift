@@ -82,7 +82,7 @@ struct FindingTests {
         .isEmpty)
   }
 
-  @Test func mediaThatGoesOneWayIsTold() throws {
+  @Test func mediaThatGoesOneWayIsReported() throws {
     let folder = try TakeFolder()
     let call = try FaultyCall(folder, seed: 4)
     call.run(1500)
@@ -152,7 +152,7 @@ struct FindingTests {
     for peer: Int64 in 1...2 { #expect(names(found, peer: peer).contains("disconnected")) }
   }
 
-  @Test func aLongWayIsToldAndPausesAreNot() throws {
+  @Test func aLongWayIsReportedAndPausesAreNot() throws {
     let folder = try TakeFolder()
     let call = try FaultyCall(
       folder, seed: 6, audio: .tone(hertz: 440, pauseSeconds: 1), delay: .milliseconds(200),
@@ -165,7 +165,7 @@ struct FindingTests {
     }
   }
 
-  @Test func aPathThatBecomesLongIsTold() throws {
+  @Test func aPathThatBecomesLongIsReported() throws {
     let folder = try TakeFolder()
     let call = try FaultyCall(folder, seed: 12)
     call.run(3000)
@@ -212,7 +212,7 @@ struct FindingTests {
     #expect(try TakeFindings(path: call.path).detections == [])
   }
 
-  @Test func aCallThatNeverConnectsIsTold() throws {
+  @Test func aCallThatNeverConnectsIsReported() throws {
     let folder = try TakeFolder()
     let call = try FaultyCall(folder, seed: 7, hasVideo: false)
     call.run(3000, losing: [0, 1])
@@ -223,7 +223,7 @@ struct FindingTests {
         == [1, 2])
   }
 
-  @Test func aKeyFrameThatDoesNotComeIsTold() throws {
+  @Test func aMissingKeyFrameIsReported() throws {
     let folder = try TakeFolder()
     // A request every second, an answer after four.
     let path = try folder.record(SampleSteps.call(packets: 0, payload: 0))
@@ -244,7 +244,7 @@ struct FindingTests {
     #expect(found.first?.fromNanoseconds == 1_000_000_000)
   }
 
-  @Test func aRelayInUseAndAPairThatFlapsAreTold() throws {
+  @Test func aRelayInUseAndAPairThatFlapsAreReported() throws {
     let folder = try TakeFolder()
     let path = try folder.record(SampleSteps.call(packets: 0, payload: 0))
     // Two pairs that take turns every second, one of them over a relay.
@@ -282,7 +282,7 @@ struct FindingTests {
     #expect(try !TakeFindings(path: path).detections.contains { $0.rule == "ice-flapping" })
   }
 
-  @Test func lossAndItsShareAreTold() throws {
+  @Test func lossAndItsShareAreReported() throws {
     let folder = try TakeFolder()
     let call = try FaultyCall(folder, seed: 8)
     call.call.network.links[0].lossPerMille = 100
@@ -296,7 +296,7 @@ struct FindingTests {
     #expect(Set(reported.map(\.peer)) == [1])
   }
 
-  @Test func audioThatIsMadeUpIsTold() throws {
+  @Test func concealedAudioIsReported() throws {
     let folder = try TakeFolder()
     let call = try FaultyCall(folder, seed: 11)
     call.run(3000)
@@ -311,7 +311,7 @@ struct FindingTests {
     #expect((2_000_000_000...4_000_000_000).contains(begin))
   }
 
-  @Test func anEncoderThatLacksBitsIsTold() throws {
+  @Test func anEncoderThatLacksBitsIsReported() throws {
     let folder = try TakeFolder()
     let path = folder.file("call.take")
     var configuration = PeerConfiguration()
@@ -333,7 +333,7 @@ struct FindingTests {
     #expect(found.first?.evidence.hasSuffix("limited by bandwidth") == true)
   }
 
-  @Test func speechThatIsNotHeardIsTold() throws {
+  @Test func speechThatIsNotHeardIsReported() throws {
     let folder = try TakeFolder()
     let call = try FaultyCall(folder, seed: 10, audio: .application, hasVideo: false)
     call.talk(3000, speaker: 0)
@@ -351,7 +351,7 @@ struct FindingTests {
   }
 
   @Test(arguments: [PeerNotice.all, nil])
-  func speechIntoADisabledTrackIsTold(notices: [PeerNotice]?) throws {
+  func speechIntoADisabledTrackIsReported(notices: [PeerNotice]?) throws {
     let folder = try TakeFolder()
     let call = try FaultyCall(
       folder, seed: 11, audio: .application, hasVideo: false, notices: notices)

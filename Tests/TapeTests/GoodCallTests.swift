@@ -80,7 +80,7 @@ struct GoodCallTests {
         recorded.run(for: .seconds(6))
       }
     case .heldByTheOtherSide:
-      // Music for who waits: one side goes on sending, and does not listen.
+      // Music for who waits: one side continues sending, and does not listen.
       call.addMedia(audio: Self.tone)
       call.negotiate()
       recorded.run(for: .seconds(3))

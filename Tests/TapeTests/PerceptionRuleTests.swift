@@ -133,7 +133,7 @@ struct PerceptionRuleTests {
 
   @Test func layersAllSentAndRequestsAnsweredAreNoFault() throws {
     let folder = try TakeFolder()
-    let takes = VirtualCall.taking("q;h;f")
+    let takes = VirtualCall.accepting("q;h;f")
     let found = try call(folder, "layers", seconds: 9) { (setup: inout CallSetup) in
       setup.cameras = [true, false]
       setup.encodings = [

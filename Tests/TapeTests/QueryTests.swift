@@ -77,7 +77,7 @@ struct QueryTests {
     #expect(try TapeAudit.run(path: path).alteration == nil)
   }
 
-  @Test func protocolsAreToldByTheirFirstBytes() throws {
+  @Test func protocolsAreDistinguishedByTheirFirstBytes() throws {
     let folder = try TakeFolder()
     let path = try folder.record(SampleSteps.all)
     let lines = try text(

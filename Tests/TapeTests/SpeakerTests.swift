@@ -19,7 +19,7 @@ struct SpeakerTests {
     return call.path
   }
 
-  @Test func turnsAreToldAsBothSidesHaveThem() throws {
+  @Test func turnsAreReportedAsBothSidesHaveThem() throws {
     let folder = try TakeFolder()
     let timeline = try SpeakerTimeline(path: try turns(folder))
     let names = timeline.participants.map(\.name)

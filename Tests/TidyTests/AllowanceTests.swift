@@ -6,7 +6,7 @@ struct AllowanceTests {
     Finding(path: "b", line: 3, what: "x"),
   ]
 
-  @Test func whatIsNotAllowedIsToldInOrder() {
+  @Test func whatIsNotAllowedIsReportedInOrder() {
     #expect(findings.reversed().complaints().first == "a:2: x")
     #expect(findings.complaints() == ["a:1: x", "a:2: x", "b:3: x"])
   }
@@ -20,7 +20,7 @@ struct AllowanceTests {
     #expect(findings.complaints(allowing: allowances).count == complaints)
   }
 
-  @Test func anAllowanceForNothingIsTold() {
+  @Test func anAllowanceForNothingIsReported() {
     let allowances = [Allowance(path: "c", count: 1, reason: "a test")]
     #expect([Finding]().complaints(allowing: allowances).count == 1)
   }

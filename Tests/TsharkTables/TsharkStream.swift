@@ -7,7 +7,7 @@ package struct TsharkStream: Sendable {
   package let ssrc: UInt32
   package let packets: Int
   package let lost: Int
-  /// In milliseconds; 0 where tshark knows no clock.
+  /// In milliseconds; 0 if tshark knows no clock.
   ///
   /// Packets with the marker count in how many there are, but move neither mean nor maximum.
   package let meanJitter: Double
@@ -28,7 +28,7 @@ package struct TsharkStream: Sendable {
     (meanJitter, maximumJitter) = (mean, maximum)
   }
 
-  /// Where tshark is; nil where it is not installed.
+  /// Where tshark is; nil if it is not installed.
   package static let tool = ["/usr/bin/tshark", "/usr/local/bin/tshark"].first {
     FileManager.default.isExecutableFile(atPath: $0)
   }

@@ -15,7 +15,7 @@ struct ChaCha20Tests {
         """)
   }
 
-  /// RFC 8439 appendix A.1, test vectors 1 and 2: the counter goes on from block to block.
+  /// RFC 8439 appendix A.1, test vectors 1 and 2: the counter continues from block to block.
   @Test func theBlocksOfTheAppendixFollowEachOther() {
     var cipher = ChaCha20(key: .init(repeating: 0), nonce: .init(repeating: 0))
     #expect(

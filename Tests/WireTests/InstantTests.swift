@@ -44,7 +44,7 @@ struct InstantTests {
     #expect(Interval.microseconds(.min) == Self.shortest)
   }
 
-  @Test func intervalsAreToldInOtherUnits() {
+  @Test func intervalsAreReportedInOtherUnits() {
     #expect(Interval.seconds(3) == .milliseconds(3_000))
     #expect(Interval.milliseconds(3) == .microseconds(3_000))
     #expect(Interval.milliseconds(1_500).seconds == 1.5)

@@ -29,7 +29,7 @@ final class Child {
     }
   }
 
-  /// Runs a program to its end; gives how long it took.
+  /// Runs a program to its end; returns how long it took.
   static func seconds(_ program: String, _ arguments: [String]) throws -> Double {
     let watch = Stopwatch()
     let child = try Child(program, arguments)
@@ -85,7 +85,8 @@ private final class Said: Sendable {
     return !more.isEmpty
   }
 
-  /// Waits for a text, or for the end with nil; gives all that was said, and whether it was there.
+  /// Waits for a text, or for the end with nil; returns all that was said, and whether it was
+  /// there.
   func wait(for text: String?) -> (text: String, isThere: Bool) {
     while true {
       let seen = state.withLock { $0 }

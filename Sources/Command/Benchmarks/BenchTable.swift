@@ -45,7 +45,7 @@ struct BenchTable: Encodable {
   private var rows: [BenchRow] = []
   /// What the C libraries need for the call, in seconds each.
   var floor: [String: Double] = [:]
-  /// Prints a line of the table; nil where it is wanted as JSON.
+  /// Prints a line of the table; nil if it is wanted as JSON.
   private let show: ((String) throws -> Void)?
 
   private enum CodingKeys: String, CodingKey {
@@ -53,8 +53,7 @@ struct BenchTable: Encodable {
   }
 
   /// Begins the table of calls of a length.
-  ///
-  /// - Parameter show: prints a line of the table; nil where it is wanted as JSON.
+  /// - Parameter show: prints a line of the table; nil if it is wanted as JSON.
   init(seconds: Int, show: ((String) throws -> Void)?) throws {
     self.seconds = seconds
     self.show = show

@@ -28,7 +28,7 @@ struct VideoBench {
     try measureTape(&table)
   }
 
-  /// Takes frames as a connection does: as an encoder wants them.
+  /// Handles frames as a connection does: as an encoder wants them.
   private final class Encoder: VideoConsumer {
     let bytes = Mutex(0)
     func captureDidStart(_ isStarted: Bool) {}

@@ -37,7 +37,7 @@ struct WireFlood: ~Copyable {
     self.sockets = sockets
   }
 
-  /// Sends for so many seconds; gives how many packets went out.
+  /// Sends for so many seconds; returns how many packets went out.
   mutating func send(rate: Int, seconds: Double) throws -> Int {
     defer {
       for socket in sockets { close(socket) }

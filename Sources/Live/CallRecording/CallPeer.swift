@@ -109,7 +109,7 @@ package final class CallPeer: Sendable {
     return try await gatheredDescription()
   }
 
-  /// Makes and sets the own description, with the preferred codec first.
+  /// Makes and sets the local description, with the preferred codec first.
   func describe() async throws {
     try await preferCodecs()
     try await connection.setLocalDescription()
@@ -125,7 +125,7 @@ package final class CallPeer: Sendable {
   }
 
   /// Sends something of a kind on a transceiver that is free for it, or on a new one; in layers
-  /// where the own offer is to name them.
+  /// where the local offer is to name them.
   ///
   /// It is never inlined: Swift 6.3.1 crashes when it optimises the loop over kinds with this
   /// inside.
@@ -146,8 +146,7 @@ package final class CallPeer: Sendable {
     feed(info)
   }
 
-  /// Takes the peer's answer.
-  ///
+  /// Handles the peer's answer.
   /// - Throws: a refusal when the peer cannot be sent the file that it should be sent.
   package func accept(_ answer: SessionDescription) async throws {
     note(answer, isInbound: true)
@@ -190,12 +189,12 @@ package final class CallPeer: Sendable {
 
   /// Keeps a signaling message in the take.
   package func note(_ type: String, _ message: String, isInbound: Bool) {
-    connection.noteSignaling(
+    connection.recordSignaling(
       SignalingMessage(
         isInbound: isInbound, transport: transport, type: type, message: message))
   }
 
-  /// Feeds a transceiver from its device, or from its file once media can flow; the call goes on
+  /// Feeds a transceiver from its device, or from its file once media can flow; the call continues
   /// without a file that went bad since the command looked at it.
   func feed(_ transceiver: TransceiverInfo) {
     switch plan.device(for: transceiver.kind) {

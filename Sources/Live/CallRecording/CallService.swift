@@ -114,7 +114,7 @@ package actor CallService: CallHandling {
     try await describe(id) { peer in try await peer.offer(changing: changes) }
   }
 
-  /// A description in a call that runs, which goes on when there is none.
+  /// A description in a call that runs, which continues when there is none.
   private func describe(
     _ id: String, _ make: @Sendable (CallPeer) async throws -> SessionDescription
   ) async throws(CallRefusal) -> CallDescription {
@@ -132,7 +132,7 @@ package actor CallService: CallHandling {
     do {
       try await call.peer.accept(SessionDescription(type: .answer, sdp: sdp))
     } catch {
-      // As with an offer, a peer that cannot be sent the file has no call; one that runs goes on.
+      // As with an offer, a peer that cannot be sent the file has no call; one that runs continues.
       if error is CallRefusal, !call.peer.hasAgreed { await end(id, isRefused: true) }
       throw CallRefusal(error)
     }
@@ -211,8 +211,8 @@ package actor CallService: CallHandling {
   /// Changes what WHIP and WHEP know of a call, if it still runs.
   func setExchange(_ exchange: SessionExchange, of id: String) { calls[id]?.exchange = exchange }
 
-  /// Makes the peer of a new call; without an identifier it gets one that nobody can guess, because
-  /// it is all that is needed to read the call and to end it.
+  /// Creates the peer of a new call; without an identifier it gets one that nobody can guess,
+  /// because it is all that is needed to read the call and to end it.
   func makeCall(role: String, transport: String = "http", id: String? = nil)
     throws(CallRefusal) -> Call
   {
@@ -270,7 +270,7 @@ package actor CallService: CallHandling {
       tally.note(peer, media: call.peer.mediaSummary)
     }
     tally.countEnd()
-    if calls.isEmpty || tally.isTrimDue { ProcessMemory.giveBack() }
+    if calls.isEmpty || tally.isTrimDue { ProcessMemory.trim() }
   }
 
   private func complete(

@@ -19,7 +19,7 @@ struct CallTakes {
     sharedPath = options.isFolder ? "" : try options.takePath("serve")
   }
 
-  /// The take of all calls; nil where each has its own, and before it has begun.
+  /// The take of all calls; nil if each has its own, and before it has begun.
   var shared: (session: Session, path: String)? { session.map { ($0, sharedPath) } }
 
   /// The name of the file or folder for people.

@@ -28,7 +28,7 @@ struct CallTally {
     lastMedia = "\(guests) \(guests == 1 ? "participant" : "participants") in rooms"
   }
 
-  /// Takes what a call in the shared take sent.
+  /// Handles what a call in the shared take sent.
   mutating func note(_ peer: RecordingReport.Peer, media: String) {
     // A recorder that runs for weeks lists the first of its peers, and the take has all of them.
     if peers.count < RecordingReport.takesMaximum { peers.append(peer) }
@@ -37,12 +37,12 @@ struct CallTally {
 
   mutating func countEnd() { endedCount += 1 }
 
-  /// Takes a take that is complete.
+  /// Handles a take that is complete.
   mutating func add(_ summary: TakeSummary, _ peers: [RecordingReport.Peer], media: String) {
     report.add(summary, peers, media: media)
   }
 
-  /// Takes the failure to complete one; the last is told.
+  /// Handles the failure to complete one; the last is told.
   mutating func fail(_ error: any Error) {
     failure = "\(error)"
   }

@@ -6,7 +6,7 @@ struct EndedTakes {
   /// Oldest first.
   private var takes: [(id: String, path: String)] = []
 
-  /// Takes note of the take of a call that is over.
+  /// Records the take of a call that is over.
   mutating func append(_ path: String, of id: String) {
     if takes.count == EndedTakes.most { takes.removeFirst() }
     takes.append((id, path))

@@ -85,7 +85,7 @@ package struct H264Clip: Sendable {
   /// 1920x1080 could be sent to any of them.
   func warning(about exchange: Exchange) -> String? {
     guard let level = stream.level,
-      let reception = exchange.receptions.first(where: { !$0.takes(stream) })
+      let reception = exchange.receptions.first(where: { !$0.accepts(stream) })
     else { return nil }
     return
       "--send \(path) is H.264 of level \(level), and the peer says that it takes up to level"

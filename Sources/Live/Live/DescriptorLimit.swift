@@ -1,10 +1,10 @@
 import Glibc
 
-/// How many descriptors the process may have open.
+/// The limit on open file descriptors of the process.
 public enum DescriptorLimit {
-  /// Raises the limit as far as the system lets a process do that by itself, and gives it.
+  /// Raises the limit as far as the system permits, and returns it.
   ///
-  /// The usual one is 1,024, because of programs that keep descriptors in bit sets (`select`);
+  /// The usual one is 1,024, because of programs that use bit sets of descriptors (`select`);
   /// nothing here does.
   @discardableResult
   public static func raise() -> Int {
@@ -17,9 +17,7 @@ public enum DescriptorLimit {
     return Int(min(limit.rlim_cur, rlim_t(Int32.max)))
   }
 
-  /// How many descriptors the process may open besides those that are open, as far as it matters.
-  ///
-  /// - Parameter maximum: how many are of interest.
+  /// How many more descriptors the process may open, up to a maximum of interest.
   package static func spare(upTo maximum: Int) -> Int {
     var limit = rlimit()
     guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else {

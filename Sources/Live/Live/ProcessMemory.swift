@@ -1,10 +1,10 @@
 import CProcess
 
-/// What the process holds of the system's memory.
+/// The memory of the process.
 public enum ProcessMemory {
-  /// Gives memory that is free back to the system.
+  /// Returns free memory to the system.
   ///
-  /// The C library keeps what was freed for later, scattered over the threads' arenas; a recorder
+  /// The C library keeps freed memory for later, scattered over the threads' arenas; a recorder
   /// that had many calls at once would look as if it still had them.
-  public static func giveBack() { cprocess_memory_trim() }
+  public static func trim() { cprocess_memory_trim() }
 }

@@ -2,12 +2,11 @@ import Media
 import Peer
 
 extension Session {
-  /// Begins a session; with a path in the options, it is recorded.
-  ///
-  /// - Parameter loop: a loop to share with other sessions; without one the session has its own.
-  /// - Throws: `SessionError` when the take or the thread cannot be made.
+  /// Starts a session; recorded if the options have a path.
+  /// - Parameter loop: a loop shared with other sessions; nil creates one.
+  /// - Throws: `SessionError` if the take or the thread cannot be created.
   public convenience init(_ options: Options, loop: MediaLoop? = nil) throws(SessionError) {
-    // Every peer gets codecs of its own, which stay on the loop's thread.
+    // Every peer gets its own codecs, which stay on the loop's thread.
     try self.init(options, loop: loop) { TimedPeer() }
   }
 }

@@ -5,7 +5,7 @@ import Synchronization
 public import Tape
 public import Wire
 
-/// Why a session cannot begin.
+/// Why a session cannot start.
 public enum SessionError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The take cannot be written.
   case take(TapeError)
@@ -21,21 +21,21 @@ public enum SessionError: Error, Hashable, Sendable, CustomStringConvertible {
   }
 }
 
-/// What a finished session has recorded.
+/// The contents of a finished recording.
 public struct TakeSummary: Hashable, Sendable {
   /// The file.
   public var path: String
-  /// How many steps it holds.
+  /// The number of steps.
   public var steps: Int
-  /// How many datagrams were sent and received.
+  /// The number of datagrams sent and received.
   public var packets: Int
   /// The size of the file in bytes.
   public var bytes: Int
 }
 
-/// Peers that share a clock and, when they are recorded, a take.
+/// Peers that share a clock and, if recorded, a take.
 public final class Session: Sendable {
-  /// How a session records and what its peers may use.
+  /// How a session records, and its peers' resources.
   public struct Options: Sendable {
     /// The take to create; nil records nothing.
     public var takePath: String?
@@ -45,7 +45,7 @@ public final class Session: Sendable {
     public var keepsMedia = true
     /// Which local addresses ICE gathers on.
     public var bind = BindPolicy.automatic
-    /// How often every peer's stats are sampled; zero or nil never does.
+    /// The interval between samples of every peer's stats; zero or nil for none.
     public var statsInterval: Interval? = .seconds(1)
 
     /// The options of a session that is not recorded.
@@ -70,12 +70,12 @@ public final class Session: Sendable {
     weak var session: AudioSession?
   }
 
-  /// Begins a session whose peers run the full client stack.
+  /// Starts a session whose peers run the full client stack.
   public convenience init(_ options: Options = Options()) throws(SessionError) {
     try self.init(options, loop: nil) { TimedPeer() }
   }
 
-  /// Begins a session whose peers run a stack of the caller's making.
+  /// Starts a session whose peers run a stack provided by the caller.
   package init(
     _ options: Options, loop sharedLoop: MediaLoop?,
     makeEngine: @escaping @Sendable () -> any PeerEngine
@@ -106,13 +106,12 @@ public final class Session: Sendable {
     }
   }
 
-  /// Makes a peer and gives it its seed, its clock and the addresses it may gather on.
-  ///
+  /// Creates a peer with its seed, clock and interface addresses.
   /// - Parameters:
   ///   - label: names the peer in the take and in reports.
-  ///   - role: what the peer is in this session: `caller`, `echo`, ...
-  ///   - configuration: what the take must pin of the peer's behaviour.
-  ///   - prepare: runs before the peer's first step, to subscribe to all that it will tell.
+  ///   - role: the peer's role in this session: `caller`, `echo`, ...
+  ///   - configuration: the peer's behaviour, as fixed in the take.
+  ///   - prepare: runs before the peer's first step, to subscribe to all events.
   public func makePeer(
     label: String, role: String = "", configuration: PeerConfiguration = PeerConfiguration(),
     prepare: (PeerConnection) -> Void = { _ in }
@@ -122,13 +121,13 @@ public final class Session: Sendable {
       prepare: prepare)
   }
 
-  /// The same with codecs of an application, which genesis names.
+  /// Creates a peer with an application's codecs, which genesis names.
   package func makePeer(
     label: String, configuration: PeerConfiguration, encoders: (any VideoEncoderFactory)?,
     decoders: (any VideoDecoderFactory)?, prepare: (PeerConnection) -> Void
   ) -> PeerConnection {
     var configuration = configuration
-    let own = FactoryCodecs(encoders, decoders).ownCodecs
+    let own = FactoryCodecs(encoders, decoders).applicationCodecs
     if !own.isEmpty { configuration.ownCodecs = own }
     return makePeer(
       label: label, role: "", configuration: configuration,
@@ -170,8 +169,8 @@ public final class Session: Sendable {
     return connection
   }
 
-  /// Keeps an audio session in mind, to stop it at the end.
-  func note(_ session: AudioSession) {
+  /// Registers an audio session, to stop it at the end.
+  func register(_ session: AudioSession) {
     audioSessions.withLock { sessions in
       sessions.removeAll { $0.session == nil }
       sessions.append(WeakAudioSession(session: session))
@@ -180,9 +179,8 @@ public final class Session: Sendable {
 
   /// Closes all peers, stops the audio sessions with their devices, ends the loop and completes the
   /// take.
-  ///
-  /// - Returns: what the take holds, or nil when nothing was recorded.
-  /// - Throws: `TapeError` when something could not be written; what was written stays valid.
+  /// - Returns: the contents of the take, or nil if nothing was recorded.
+  /// - Throws: `TapeError` if something could not be written; what was written stays valid.
   @discardableResult
   public func finish() async throws(TapeError) -> TakeSummary? {
     let open = connections.withLock { connections in

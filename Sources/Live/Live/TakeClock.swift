@@ -1,16 +1,17 @@
 import CSockets
 public import Wire
 
-/// The clock of a take: nanoseconds of CLOCK_MONOTONIC since the take's zero, and one wall clock.
+/// The clock of a take: nanoseconds of CLOCK_MONOTONIC since the take's zero, and one wall clock
+/// reading.
 ///
-/// Stepping or slewing the system's wall clock never reaches a peer: it is read once.
+/// Stepping or slewing the system's wall clock never affects a peer: it is read once.
 public struct TakeClock: Sendable {
   /// The UTC time at the take's zero.
   public let wallClock: WallClock
   private let zeroNanoseconds: Int64
   private let monotonicNanoseconds: @Sendable () -> Int64
 
-  /// Starts a clock: zero is now.
+  /// Starts a clock at zero.
   public init() {
     self.init(
       unixNanoseconds: csockets_realtime_ns(), monotonicNanoseconds: { csockets_monotonic_ns() })
@@ -23,10 +24,10 @@ public struct TakeClock: Sendable {
     self.monotonicNanoseconds = monotonicNanoseconds
   }
 
-  /// The present instant.
+  /// The current instant.
   public var now: Instant { instant(monotonicNanoseconds: monotonicNanoseconds()) }
 
-  /// The instant of a reading of CLOCK_MONOTONIC; one from before the take is its zero.
+  /// The instant of a reading of CLOCK_MONOTONIC; zero if before the take.
   func instant(monotonicNanoseconds: Int64) -> Instant {
     Instant(nanoseconds: max(0, monotonicNanoseconds - zeroNanoseconds))
   }

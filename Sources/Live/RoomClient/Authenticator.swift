@@ -2,11 +2,11 @@ import FoundationEssentials
 import Room
 import Signaling
 
-/// The right to enter rooms for a while.
+/// The right to enter rooms for a limited time.
 public struct RoomToken: Hashable, Sendable {
-  /// What the service is shown.
+  /// The text for the service.
   public var text: String
-  /// For how long it is valid; nil: it does not end.
+  /// Its lifetime; nil if it does not expire.
   public var lifetimeSeconds: Int64?
 
   /// Creates a token.
@@ -16,26 +16,25 @@ public struct RoomToken: Hashable, Sendable {
   }
 }
 
-/// Who gives tokens: it is asked when somebody signs in, and again before a token ends.
+/// Provides tokens: asked when signing in, and again before a token expires.
 ///
-/// Keys and secrets stay with it: the room and its take have the tokens alone.
+/// It keeps keys and secrets; rooms and their takes only get tokens.
 public protocol Authenticator: Sendable {
-  /// Gives a token.
-  ///
+  /// Returns a token.
   /// - Throws: `RoomError` 1101 to 1105.
   func token() async throws(RoomError) -> RoomToken
 }
 
-/// A token that somebody else got.
+/// A token obtained elsewhere.
 public struct TokenAuthenticator: Authenticator {
   private let value: RoomToken
 
-  /// Signs in to a service with a token.
+  /// Creates an authenticator with a token for a service.
   public init(serviceId: String, token: String, lifetimeSeconds: Int64? = nil) {
     value = RoomToken(text: token, lifetimeSeconds: lifetimeSeconds)
   }
 
-  /// Gives the token.
+  /// Returns the token.
   public func token() async throws(RoomError) -> RoomToken {
     guard !value.text.isEmpty else {
       throw RoomError(.signInIncomplete, RoomErrorCode.signInIncomplete.meaning)
@@ -44,7 +43,7 @@ public struct TokenAuthenticator: Authenticator {
   }
 }
 
-/// Asks a service for tokens over HTTP, with the key and the secret of an application.
+/// Requests tokens from a service over HTTP, with an application's key and secret.
 ///
 /// `POST endpoint {"serviceId", "key", "secret"}` answers `{"token", "expiresIn"}`.
 public struct ServiceAuthenticator: Authenticator {
@@ -54,7 +53,7 @@ public struct ServiceAuthenticator: Authenticator {
 
   /// - Parameters:
   ///   - serviceSecret: `key:secret`.
-  ///   - endpoint: where tokens are given, as `https://rooms.example/token`.
+  ///   - endpoint: the URL for tokens, such as `https://rooms.example/token`.
   public init(serviceId: String, serviceSecret: String, endpoint: String) {
     self.serviceId = serviceId
     self.serviceSecret = serviceSecret
@@ -72,7 +71,7 @@ public struct ServiceAuthenticator: Authenticator {
     var expiresIn: Int64?
   }
 
-  /// Asks for a token.
+  /// Requests a token.
   public func token() async throws(RoomError) -> RoomToken {
     let parts = serviceSecret.split(separator: ":", maxSplits: 1)
     guard !serviceId.isEmpty, parts.count == 2 else {

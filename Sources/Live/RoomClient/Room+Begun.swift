@@ -1,11 +1,11 @@
 package import Room
 
-// The same calls for who cannot wait: products whose methods return at once.
+// The calls without waiting, for products whose methods return at once.
 //
-// What the room refuses at once is thrown. Whatever else comes of a call goes to the closure, nil
-// when it is done; it must return at once and not call the room.
+// Immediate refusals are thrown. Later results go to the closure, nil on success; it must return at
+// once and not call the room.
 extension Room {
-  /// Uses a token, and asks for another one before it ends.
+  /// Signs in with a token, and requests another one before it expires.
   package func beginSigningIn(
     _ token: RoomToken, _ authenticator: any Authenticator
   ) throws(RoomError) {
@@ -18,7 +18,7 @@ extension Room {
     ) { _ in }
   }
 
-  /// Enters the room.
+  /// Joins the room.
   package func beginConnecting(
     roomId: String, answered: @escaping @Sendable (RoomError?) -> Void
   ) throws(RoomError) { try machine.begin(.connect(join(roomId)), answered: answered) }
@@ -26,7 +26,7 @@ extension Room {
   /// Leaves the room.
   package func beginDisconnecting() { machine.post(.disconnect) }
 
-  /// Subscribes to a video, or no longer.
+  /// Subscribes to a video, or unsubscribes.
   package func beginSubscribing(
     _ isWanted: Bool, videoId: Int, answered: @escaping @Sendable (RoomError?) -> Void
   ) throws(RoomError) {
@@ -38,19 +38,19 @@ extension Room {
     }
   }
 
-  /// Subscribes to several videos, or no longer; what goes wrong with one is an error of the room.
+  /// Subscribes to several videos, or unsubscribes; a failure is an error of the room.
   package func beginSubscribing(_ isWanted: Bool, videoIds: [Int]) throws(RoomError) {
     var media: [MediaID] = []
     for id in videoIds { media.append(try self.media(id)) }
     try machine.begin(isWanted ? .subscribeAll(media) : .unsubscribeAll(media)) { _ in }
   }
 
-  /// Sends a message to participants; to everyone when none is named.
+  /// Sends a message to participants; to everyone if none is named.
   package func beginSending(
     _ message: UserMessage, answered: @escaping @Sendable (RoomError?) -> Void
   ) throws(RoomError) { try machine.begin(.sendMessage(message), answered: answered) }
 
-  /// Asks for the process that shares a screen.
+  /// Starts the process that shares a screen.
   package func beginSharing(
     appGroup: String, helper: ScreenShareProgram,
     completion: @escaping @Sendable (ExtensionStatus) -> Void
@@ -66,6 +66,6 @@ extension Room {
     }
   }
 
-  /// Reports an error to the delegate, where it belongs to no call that somebody waits for.
+  /// Reports an error to the delegate if no call waits for it.
   package func report(_ error: RoomError) { machine.report(error) }
 }

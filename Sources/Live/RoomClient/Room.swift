@@ -4,32 +4,31 @@ import Room
 public import Stats
 import Synchronization
 
-/// A room of a service: who is in it, what they publish, what of it is received.
+/// A room of a service: participants, published and received media.
 ///
 /// Everything that happens in it is a step in the take of its session, as are the steps of its
-/// connections. A room is entered once; after `disconnect` another one is made.
+/// connections. A room is joined once; after `disconnect` a new one is needed.
 public final class Room: Sendable {
-  /// What the room behaves like.
+  /// The configuration of the room.
   public let config: RoomConfig
-  /// This side as a participant.
+  /// This client as a participant.
   public let localParticipant = LocalParticipant()
   private let server: RoomServer
   private let driver: RoomDriver
   private let model: RoomModel
-  private let told: AsyncStream<RoomUpdate>.Continuation
+  private let updateSink: AsyncStream<RoomUpdate>.Continuation
   private let audience: RoomAudience
   private let audio: AudioSession?
 
-  /// Creates a room that is entered by `connect`.
-  ///
+  /// Creates a room to be joined by `connect`.
   /// - Parameters:
-  ///   - server: where it is.
-  ///   - session: what its connections belong to, and what records them.
+  ///   - server: the service.
+  ///   - session: the session of its connections, which records them.
   ///   - label: names the room in the take.
-  ///   - audio: an audio session of the same session: its microphone is what own audio sends that
-  ///     has no other source, and its speaker plays what is received; nil: the application hands
-  ///     audio in and gets it from the tracks.
-  ///   - delegate: hears what happens; held weakly.
+  ///   - audio: an audio session of the same session: its microphone is the default source of local
+  ///     audio, and its speaker plays what is received; nil if the application provides audio and
+  ///     gets it from the tracks.
+  ///   - delegate: receives events; held weakly.
   public init(
     _ server: RoomServer, config: RoomConfig = RoomConfig(), session: Session,
     label: String = "room", audio: AudioSession? = nil, delegate: (any RoomDelegate)? = nil
@@ -38,7 +37,7 @@ public final class Room: Sendable {
     self.config = config
     self.server = server
     let (stream, continuation) = AsyncStream.makeStream(of: RoomUpdate.self)
-    told = continuation
+    updateSink = continuation
     let model = RoomModel(
       local: localParticipant, streamID: server.sora?.publisherStreamId)
     self.model = model
@@ -46,9 +45,9 @@ public final class Room: Sendable {
     self.audience = audience
     driver = RoomDriver(
       config.configuration(server), connections: config.connection, session: session,
-      label: label, sources: model.sources, audio: audio, tellsStreams: server.sora != nil
+      label: label, sources: model.sources, audio: audio, reportsStreams: server.sora != nil
     ) { news in
-      for update in model.take(news) { continuation.yield(update) }
+      for update in model.handle(news) { continuation.yield(update) }
     }
     model.belong(to: driver)
     let weak = WeakRoom()
@@ -66,24 +65,23 @@ public final class Room: Sendable {
     Task {
       for await update in stream {
         model.prepare(update)
-        handlers?.hear(update, closure: model.closure)
-        audience.tell(update, of: weak)
+        handlers?.receive(update, closure: model.closure)
+        audience.notify(update, of: weak)
       }
       audience.finish()
     }
   }
 
-  deinit { told.finish() }
+  deinit { updateSink.finish() }
 
   // MARK: Coming and going
 
-  /// How the room is.
+  /// The state of the room.
   public var status: RoomStatus { model.status }
-  /// What the service said when it ended the room: known when `disconnected` is told, nil before.
+  /// The service's closing message: available when `disconnected` is reported, nil before.
   public var closure: RoomClosure? { model.closure }
 
-  /// Signs in: the room uses the token, and asks for another one before it ends.
-  ///
+  /// Signs in: the room uses the token, and requests another one before it expires.
   /// - Throws: `RoomError` 1101 to 1105.
   public func signIn(_ authenticator: any Authenticator) async throws(RoomError) {
     let token = try await authenticator.token()
@@ -92,22 +90,21 @@ public final class Room: Sendable {
       .signedIn(token: token.text, lifetimeMilliseconds: token.lifetimeSeconds.map { $0 * 1000 }))
   }
 
-  /// Forgets the token; to be called after `disconnect`.
+  /// Forgets the token; call it after `disconnect`.
   public func signOut() async {
     model.setAuthenticator(nil)
     _ = await driver.call(.signOut)
   }
 
-  /// Enters the room with an identifier.
-  ///
-  /// - Parameter roomId: of Retake's own rooms 1 to 32 letters, digits and hyphens, else error
+  /// Joins the room with an identifier.
+  /// - Parameter roomId: in Retake's own rooms 1 to 32 letters, digits and hyphens, or else error
   ///   1301.
   /// - Throws: `RoomError`; the room is over then.
   public func connect(roomId: String) async throws(RoomError) {
     try await call(.connect(join(roomId)))
   }
 
-  /// What is said on entering a room.
+  /// The parameters for joining a room.
   func join(_ roomId: String) -> RoomJoin {
     var join =
       server.join
@@ -118,28 +115,27 @@ public final class Room: Sendable {
     return join
   }
 
-  /// Leaves the room; `disconnected` is told when that is done.
+  /// Leaves the room; `disconnected` is reported when that is done.
   public func disconnect() async { _ = await driver.call(.disconnect) }
 
-  /// What happens from now on, in order; every use gives a stream of its own, which ends with the
+  /// The updates from now on, in order; every access returns a new stream, which ends with the
   /// room.
   public var updates: AsyncStream<RoomUpdate> { audience.stream() }
 
   // MARK: Participants
 
-  /// The others that are there, by identifier.
+  /// The other participants present, by identifier.
   public var remoteParticipants: [String: RemoteParticipant] { model.participants }
 
-  /// The participants whose video comes, in the order of their identifiers.
+  /// The participants whose video is received, by identifier.
   public func getVideoOccupants() -> [String] { model.videoOccupants }
 
-  /// The participants whose audio is heard, in the order of their identifiers.
+  /// The participants whose audio is played, by identifier.
   public func getAudioOccupants() -> [String] { model.audioOccupants }
 
-  // MARK: Own media
+  // MARK: Local media
 
-  /// Publishes own media and starts its capturer; before the room is there, when it is.
-  ///
+  /// Publishes local media and starts its capturer; deferred until the room is joined.
   /// - Throws: `RoomError`.
   public func publish(_ media: LocalMedia) async throws(RoomError) {
     try await startMedia(media)
@@ -154,7 +150,7 @@ public final class Room: Sendable {
     }
   }
 
-  /// Starts the capturer and the microphone, unless a channel is entered with them off.
+  /// Starts capturer and microphone, unless the configuration has them off.
   private func startMedia(_ media: LocalMedia) async throws(RoomError) {
     if let sora = server.sora, !sora.initialCameraEnabled, let video = media.video {
       video.active = false
@@ -169,8 +165,7 @@ public final class Room: Sendable {
     if local.origin == .microphone { try? audio?.pauseRecording() }
   }
 
-  /// Takes own media back.
-  ///
+  /// Unpublishes local media.
   /// - Throws: `RoomError`.
   public func unpublish(_ media: LocalMedia) async throws(RoomError) {
     try await call(.unpublish(media.parts.map(\.info.id)))
@@ -189,17 +184,15 @@ public final class Room: Sendable {
     model.setSubscribed(true, media)
   }
 
-  /// Subscribes to several videos; what goes wrong with one of them is told as an error.
-  ///
-  /// - Throws: `RoomError` 1323 when there are none.
+  /// Subscribes to several videos; failures are reported as errors.
+  /// - Throws: `RoomError` 1323 if there are none.
   public func subscribe(videoIds: [Int]) async throws(RoomError) {
     var media: [MediaID] = []
     for id in videoIds { media.append(try self.media(id)) }
     try await call(.subscribeAll(media))
   }
 
-  /// Subscribes to a video no longer.
-  ///
+  /// Unsubscribes from a video.
   /// - Throws: `RoomError` 1327, 1330.
   public func unsubscribe(videoId: Int) async throws(RoomError) {
     let media = try media(videoId)
@@ -207,9 +200,8 @@ public final class Room: Sendable {
     model.setSubscribed(false, media)
   }
 
-  /// Subscribes to several videos no longer.
-  ///
-  /// - Throws: `RoomError` 1324 when there are none.
+  /// Unsubscribes from several videos.
+  /// - Throws: `RoomError` 1324 if there are none.
   public func unsubscribe(videoIds: [Int]) async throws(RoomError) {
     var media: [MediaID] = []
     for id in videoIds { media.append(try self.media(id)) }
@@ -225,14 +217,13 @@ public final class Room: Sendable {
 
   // MARK: Audio and messages
 
-  /// Mutes all that is received, or no longer; what is set on each audio stays.
+  /// Mutes or unmutes everything received; settings of individual audio are kept.
   public func setMuted(_ isMuted: Bool) { driver.post(.setMuted(isMuted)) }
 
-  /// How loud the other participants are that are heard: 0 to 100, by identifier.
+  /// The levels of the other participants that are played: 0 to 100, by identifier.
   public func getAudioLevels() -> [String: Int] { model.audioLevels }
 
-  /// Sends a message to participants; to everyone when none is named.
-  ///
+  /// Sends a message to participants; to everyone if none is named.
   /// - Throws: `RoomError` 1403 or 1471.
   public func sendUserMessage(
     participantIds: [String] = [], message: String, type: String = "normal"
@@ -253,7 +244,7 @@ public final class Room: Sendable {
     await report { $0.role != .up }.remote
   }
 
-  /// The statistics of what comes from one participant: the received streams of its media.
+  /// The statistics of the media received from one participant.
   public func getRemoteStatsReport(of participantId: String) async -> [Statistics] {
     await model.statistics(of: participantId, driver.links)
   }
@@ -264,7 +255,7 @@ public final class Room: Sendable {
   private func report(_ isWanted: (RoomLink) -> Bool) async -> StatsReport {
     var report = StatsReport()
     for link in driver.links where isWanted(link) {
-      // A connection that is over has no statistics.
+      // A closed connection has no statistics.
       guard let part = try? await link.connection.getStats() else { continue }
       report.objects += part.objects
     }
@@ -273,27 +264,25 @@ public final class Room: Sendable {
 
   // MARK: The network
 
-  /// Begins ICE anew on all connections.
-  ///
-  /// - Throws: `RoomError` 1901 when there is no room.
+  /// Restarts ICE on all connections.
+  /// - Throws: `RoomError` 1901 if there is no room.
   public func restartIce() async throws(RoomError) { try await call(.restartICE) }
 
-  /// Says that the own addresses have changed, as from Wi-Fi to a mobile network.
-  ///
-  /// - Throws: `RoomError` 1901 when there is no room.
+  /// Reports that the local addresses changed, as from Wi-Fi to a mobile network.
+  /// - Throws: `RoomError` 1901 if there is no room.
   public func networkChanged() async throws(RoomError) { try await call(.networkChanged) }
 
   func call(_ call: RoomCall) async throws(RoomError) {
     if case .failed(let failure) = await driver.call(call) { throw RoomError(failure) }
   }
 
-  /// The connections that were made so far, in their order.
+  /// The connections created so far, in order.
   package var connections: [PeerConnection] { driver.connections }
   var machine: RoomDriver { driver }
   var objects: RoomModel { model }
 }
 
-/// Who hears of a room: its delegate, and the readers of updates.
+/// The delegate and the readers of a room's updates.
 final class RoomAudience: Sendable {
   private struct State {
     weak var delegate: (any RoomDelegate)?
@@ -302,7 +291,7 @@ final class RoomAudience: Sendable {
   }
 
   private let state: Mutex<State>
-  /// How many updates wait for a reader that is slow; the oldest are dropped beyond that.
+  /// The most updates that wait for a slow reader; beyond that the oldest are dropped.
   private static let maximum = 4_096
 
   init(_ delegate: (any RoomDelegate)?) { state = Mutex(State(delegate: delegate)) }
@@ -317,10 +306,10 @@ final class RoomAudience: Sendable {
     }
   }
 
-  func tell(_ update: RoomUpdate, of room: WeakRoom) {
+  func notify(_ update: RoomUpdate, of room: WeakRoom) {
     let (delegate, readers) = state.withLock { ($0.delegate, $0.readers) }
     for reader in readers { reader.yield(update) }
-    if let delegate, let room = room.room { delegate.hear(update, of: room) }
+    if let delegate, let room = room.room { delegate.receive(update, of: room) }
     if case .disconnected = update { finish() }
   }
 

@@ -1,30 +1,29 @@
 public import Peer
 public import Room
 
-/// How a room behaves.
+/// The configuration of a room.
 public struct RoomConfig: Hashable, Sendable {
-  /// How many videos are received at first.
+  /// The initial number of received videos.
   public var videoReceiverInitialCount = 9
-  /// How many videos are received at most; subscribing to more is error 1322.
+  /// The maximum number of received videos; subscribing to more is error 1322.
   public var videoReceiverMaximumCount = 20
-  /// By how many the receivers grow when all are taken.
+  /// By how many the pool of receivers grows when it is full.
   public var videoReceiverGrowthRate = 1
-  /// How many voices are heard at once; nil: all.
+  /// How many voices are played at once; nil for all.
   ///
-  /// Retake's own rooms send no more than these, the loudest; of other services that send all, the
-  /// rest is not played.
+  /// Retake's own rooms send only these, the loudest; of services that send all, the rest is not
+  /// played.
   public var audioOccupants: Int? = 4
-  /// How long connecting may take, in seconds.
+  /// The time limit for connecting in seconds.
   public var connectTimeoutSeconds = 30
-  /// The name under which others see this participant; empty: none.
+  /// The name of this participant for others; empty for none.
   public var displayName = ""
-  /// Whether own media is sent, that of others received, or both.
+  /// Whether to send, to receive, or both.
   public var role = RoomRole.both
-  /// What the others or the service get of this participant, as JSON; nil: nothing.
+  /// Metadata of this participant for others or the service, as JSON, if any.
   public var metadata: String?
 
-  /// What the connections of the room behave like; the service names its own ICE servers, which
-  /// come before these.
+  /// The base configuration of connections; the service's ICE servers come before those in it.
   public var connection = PeerConfiguration()
 
   /// The defaults.
@@ -49,11 +48,11 @@ public struct RoomConfig: Hashable, Sendable {
   }
 }
 
-/// Which way media goes.
+/// The direction of media.
 public enum RoomRole: String, Hashable, Sendable, CaseIterable {
-  /// Own media only.
+  /// Sending only.
   case sendonly
-  /// Media of others only.
+  /// Receiving only.
   case recvonly
   /// Both.
   case both
@@ -67,41 +66,39 @@ public enum RoomRole: String, Hashable, Sendable, CaseIterable {
   }
 }
 
-/// A service with rooms, and the protocol that it speaks.
+/// A service with rooms, and its protocol.
 public struct RoomServer: Hashable, Sendable {
   let signaling: SignalingConfiguration
   let checksRoomID: Bool
   let needsToken: Bool
-  /// What is said on entering, where the server's own configuration says it.
+  /// The parameters for joining, if the server's own configuration has them.
   let join: RoomJoin?
-  /// The configuration of a Sora channel, where it was given as such.
+  /// The configuration of a Sora channel, if it was given as such.
   let sora: SoraConfiguration?
 
-  /// Retake's own rooms, as `retake record serve --rooms` has them: `ws://host:port/rooms`.
+  /// Retake's own rooms, as served by `retake record serve --rooms`: `ws://host:port/rooms`.
   public static func retake(_ url: String, needsToken: Bool = false) -> RoomServer {
     RoomServer("room", [url], [:], checksRoomID: true, needsToken: needsToken)
   }
 
-  /// Whether a room of Retake's own can be called that: 1 to 32 letters, digits and hyphens.
+  /// Whether an identifier is valid in Retake's own rooms: 1 to 32 letters, digits and hyphens.
   public static func isRoomID(_ text: String) -> Bool { RoomMachine.isRoomID(text) }
 
   /// A Janus server: `ws://host:8188/`.
-  ///
   /// - Parameter options: `plugin` (`videoroom`, `audiobridge`, `echotest`), `pin`, `apisecret`,
   ///   `textroom` (a room of that plugin for user messages), ...
   public static func janus(_ url: String, options: [String: String] = [:]) -> RoomServer {
     RoomServer("janus", [url], options)
   }
 
-  /// A Sora server, by the addresses of its nodes: `wss://host/signaling`.
-  ///
+  /// A Sora server by its nodes' URLs: `wss://host/signaling`.
   /// - Parameter options: fields of the `connect` message by name.
   public static func sora(_ urls: [String], options: [String: String] = [:]) -> RoomServer {
     RoomServer("sora", urls, options)
   }
 
-  /// A channel of a Sora server, by the names and with the defaults of its own SDKs; its role and
-  /// metadata count instead of those of the room.
+  /// A channel of a Sora server, with the names and defaults of its own SDKs; its role and metadata
+  /// replace those of the room.
   public static func sora(_ configuration: SoraConfiguration) -> RoomServer {
     let signaling = configuration.signaling
     var options = signaling.options

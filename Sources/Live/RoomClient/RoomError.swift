@@ -1,14 +1,14 @@
 public import Room
 
-/// Why a room did not do what it was asked for, or what went wrong in it.
+/// Why a room refused a call, or what went wrong in it.
 public struct RoomError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// The number in the table of errors.
+  /// The error code.
   public var code: RoomErrorCode
-  /// What happened, in words.
+  /// What happened, as a sentence.
   public var message: String
-  /// Whether the room cannot go on: it is disconnected next.
+  /// Whether the room cannot continue; it is disconnected next.
   public var isCritical: Bool
-  /// The video or audio that it is about; nil: none in particular.
+  /// The video or audio concerned, if any.
   public var mediaID: Int?
 
   /// Creates an error.
@@ -27,6 +27,6 @@ public struct RoomError: Error, Hashable, Sendable, CustomStringConvertible {
       mediaID: failure.media.map { Int($0.number) })
   }
 
-  /// The number and the words.
+  /// The code and the message.
   public var description: String { "\(code.rawValue): \(message)" }
 }

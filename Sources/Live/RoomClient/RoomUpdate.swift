@@ -1,39 +1,41 @@
 public import Live
 public import Room
 
-/// Something that happens in a room, as its application hears it.
+/// An event of a room for its application.
 public enum RoomUpdate: Sendable {
-  /// How far connecting is: 1 to 100.
+  /// The progress of connecting: 1 to 100.
   case connecting(progress: Float)
-  /// The room is there; who is in it, this side first.
+  /// The room was joined: the participants, this one first.
   case connected(participantIDs: [String])
-  /// The room is over. Nothing comes after it.
+  /// The room is over.
+  ///
+  /// This is the last update.
   case disconnected(DisconnectReason)
-  /// Something went wrong; `disconnected` follows when it is critical.
+  /// An error; `disconnected` follows if it is critical.
   case error(RoomError)
   /// A participant has entered.
   case participantEntered(RemoteParticipant)
   /// A participant has left.
   case participantLeft(RemoteParticipant)
-  /// Own media is seen by the others.
+  /// Local media is visible to the others.
   case localMediaPublished(LocalMedia)
-  /// Own media is no longer seen by the others.
+  /// Local media is no longer visible to the others.
   case localMediaUnpublished(LocalMedia)
   /// A participant publishes a video.
   case remoteVideoPublished(RemoteParticipant, RemoteVideo)
-  /// A participant takes a video back; who was subscribed to it is no longer.
+  /// A participant unpublished a video, which ends a subscription.
   case remoteVideoUnpublished(RemoteParticipant, RemoteVideo)
   /// A participant publishes audio.
   case remoteAudioPublished(RemoteParticipant, RemoteAudio)
-  /// A participant takes audio back.
+  /// A participant unpublished audio.
   case remoteAudioUnpublished(RemoteParticipant, RemoteAudio)
-  /// A video comes from now on.
+  /// A video is received from now on.
   case remoteVideoSubscribed(RemoteParticipant, RemoteVideo)
-  /// A video comes no longer.
+  /// A video is no longer received.
   case remoteVideoUnsubscribed(RemoteParticipant, RemoteVideo)
-  /// A voice is among those that are heard.
+  /// A voice is played from now on.
   case remoteAudioSubscribed(RemoteParticipant, RemoteAudio)
-  /// A voice is no longer among those that are heard.
+  /// A voice is no longer played.
   case remoteAudioUnsubscribed(RemoteParticipant, RemoteAudio)
   /// A video was switched on or off, or has another extra value.
   case remoteVideoStateChanged(RemoteParticipant, RemoteVideo)
@@ -41,45 +43,44 @@ public enum RoomUpdate: Sendable {
   case remoteAudioStateChanged(RemoteParticipant, RemoteAudio)
   /// A message of a participant.
   case userMessage(senderID: String, message: String, type: String)
-  /// The service says that a participant speaks, or does no longer.
+  /// A participant started or stopped speaking, according to the service.
   case talking(participantID: String, Bool)
-  /// The way to the service was lost and is sought again.
+  /// The connection to the service was lost and is being restored.
   case reconnecting(attempt: Int)
-  /// The way to the service is back.
+  /// The connection to the service is restored.
   case reconnected
-  /// ICE begins anew on a connection, because it lost its path or the network changed.
+  /// ICE restarts on a connection that lost its path, or after a network change.
   case restartingICE(attempt: Int)
-  /// How many videos can be received has grown.
+  /// The number of videos that can be received has grown.
   case receiversGrown(Int)
-  /// The service pushes or notifies something in its own words, as JSON.
+  /// A notification of the service in its own terms, as JSON.
   case notification(type: String, String)
-  /// How far sharing of the screen by a helper is.
+  /// The state of screen sharing by another process.
   case screenShare(ExtensionStatus)
-  /// A stream was added to a channel of a Sora server: the own one or a received one, with its
+  /// A stream was added to a channel of a Sora server: the local one or a received one, with its
   /// tracks.
   case streamAdded(MediaStream)
   /// A stream of a channel of a Sora server was removed.
   case streamRemoved(MediaStream)
 }
 
-/// What a service said when it ended a room.
+/// A service's closing message.
 public struct RoomClosure: Hashable, Sendable {
   /// Why the room is over.
   public var reason: DisconnectReason
-  /// The service's number for it, that of the close frame where it is one (RFC 6455 section 7.4);
-  /// nil: it gave none.
+  /// The service's code, such as that of the close frame (RFC 6455 section 7.4), if any.
   public var code: Int?
-  /// What it said; empty: nothing.
+  /// The service's text; empty for none.
   public var message: String
 }
 
 /// Why a room is over.
 public enum DisconnectReason: String, Hashable, Sendable {
-  /// This side left, or an error ended the room.
+  /// This client left, or an error ended the room.
   case disconnected
-  /// The room is no longer there.
+  /// The room no longer exists.
   case destroyed
-  /// The service or a moderator ended it for this side.
+  /// The service or a moderator removed this client.
   case kicked
 
   init(_ reason: RoomEnding.Reason) {
@@ -91,42 +92,44 @@ public enum DisconnectReason: String, Hashable, Sendable {
   }
 }
 
-/// How a room is.
+/// The state of a room.
 public enum RoomStatus: String, Hashable, Sendable {
   case initialized, connecting, connected, disconnecting, disconnected
 
   init(_ state: RoomState) { self = RoomStatus(rawValue: state.rawValue) ?? .initialized }
 }
 
-/// Receives the events of a room, one after the other; every method does nothing by default.
+/// Receives the events of a room serially; every method has an empty default.
 public protocol RoomDelegate: AnyObject, Sendable {
-  /// How far connecting is: 1 to 100.
+  /// The progress of connecting: 1 to 100.
   func room(_ room: Room, onConnecting progress: Float)
-  /// The room is there; who is in it, this side first.
+  /// The room was joined: the participants, this one first.
   func room(_ room: Room, onConnected participantIDs: [String])
-  /// The room is over. Nothing comes after it.
+  /// The room is over.
+  ///
+  /// This is the last event.
   func room(_ room: Room, onDisconnected reason: DisconnectReason)
-  /// Something went wrong; `onDisconnected` follows when it is critical.
+  /// An error; `onDisconnected` follows if it is critical.
   func room(_ room: Room, onError code: Int, message: String, isCritical: Bool)
   /// A participant has entered.
   func room(_ room: Room, onParticipantEntered participant: RemoteParticipant)
   /// A participant has left.
   func room(_ room: Room, onParticipantLeft participant: RemoteParticipant)
-  /// Own media is seen by the others.
+  /// Local media is visible to the others.
   func room(_ room: Room, onLocalMediaPublished media: LocalMedia)
-  /// Own media is no longer seen by the others.
+  /// Local media is no longer visible to the others.
   func room(_ room: Room, onLocalMediaUnpublished media: LocalMedia)
   /// A participant publishes a video.
   func room(_ room: Room, onRemoteVideoPublished video: RemoteVideo, of: RemoteParticipant)
-  /// A participant takes a video back.
+  /// A participant unpublished a video.
   func room(_ room: Room, onRemoteVideoUnpublished video: RemoteVideo, of: RemoteParticipant)
   /// A participant publishes audio.
   func room(_ room: Room, onRemoteAudioPublished audio: RemoteAudio, of: RemoteParticipant)
-  /// A participant takes audio back.
+  /// A participant unpublished audio.
   func room(_ room: Room, onRemoteAudioUnpublished audio: RemoteAudio, of: RemoteParticipant)
-  /// A voice is among those that are heard.
+  /// A voice is played from now on.
   func room(_ room: Room, onRemoteAudioSubscribed audio: RemoteAudio, of: RemoteParticipant)
-  /// A voice is no longer among those that are heard.
+  /// A voice is no longer played.
   func room(_ room: Room, onRemoteAudioUnsubscribed audio: RemoteAudio, of: RemoteParticipant)
   /// A video was switched on or off, or has another extra value.
   func room(_ room: Room, onRemoteVideoStateChanged video: RemoteVideo, of: RemoteParticipant)
@@ -134,7 +137,7 @@ public protocol RoomDelegate: AnyObject, Sendable {
   func room(_ room: Room, onRemoteAudioStateChanged audio: RemoteAudio, of: RemoteParticipant)
   /// A message of a participant.
   func room(_ room: Room, onUserMessage message: String, type: String, senderID: String)
-  /// Anything that has no method of its own, and everything that has one.
+  /// Every update, including those with a method of their own.
   func room(_ room: Room, onUpdate update: RoomUpdate)
 }
 
@@ -190,8 +193,8 @@ extension RoomDelegate {
   /// Does nothing.
   public func room(_ room: Room, onUpdate update: RoomUpdate) {}
 
-  /// Tells an update by the method that it has.
-  func hear(_ update: RoomUpdate, of room: Room) {
+  /// Calls the method for an update.
+  func receive(_ update: RoomUpdate, of room: Room) {
     switch update {
     case .connecting(let progress): self.room(room, onConnecting: progress)
     case .connected(let ids): self.room(room, onConnected: ids)

@@ -4,18 +4,18 @@ public import Room
 import Synchronization
 import Wire
 
-/// How a channel of a Sora server ended.
+/// The end of a Sora channel.
 public enum SoraCloseEvent: Sendable {
-  /// In order: the code and the reason of the close frame, or of the message that closes.
+  /// A normal end: code and reason of the close frame or closing message.
   case ok(code: Int, reason: String)
-  /// By an error.
+  /// An error.
   case error(RoomError)
 }
 
-/// What an application hears of a channel of a Sora server, by the names of the service's own SDK;
-/// what is nil is not called.
+/// Handlers of a Sora channel's events, with the names of the service's own SDK; nil handlers are
+/// not called.
 ///
-/// They are called one after the other, never two at once, on no thread in particular.
+/// They are called serially, on no particular thread.
 public final class MediaChannelHandlers: Sendable {
   private struct State {
     var onConnect: (@Sendable (RoomError?) -> Void)?
@@ -26,17 +26,17 @@ public final class MediaChannelHandlers: Sendable {
     var onDataChannel: (@Sendable (String) -> Void)?
     var onDataChannelMessage: (@Sendable (String, String) -> Void)?
     var onChangeAudioRoute: (@Sendable (AudioRouteChangeReason, AudioRoute) -> Void)?
-    /// Whether the channel was there, and what ended it.
+    /// Whether the channel was joined, and what ended it.
     var isConnected = false
     var failure: RoomError?
   }
 
   private let state = Mutex(State())
 
-  /// Creates handlers that do nothing.
+  /// Creates handlers that are all nil.
   public init() {}
 
-  /// The channel is there; or why it is not.
+  /// The channel was joined, or failed.
   public var onConnect: (@Sendable (RoomError?) -> Void)? {
     get { state.withLock { $0.onConnect } }
     set { state.withLock { $0.onConnect = newValue } }
@@ -46,8 +46,8 @@ public final class MediaChannelHandlers: Sendable {
     get { state.withLock { $0.onDisconnect } }
     set { state.withLock { $0.onDisconnect = newValue } }
   }
-  /// A stream was added: the own one, which is called `publisherStreamId`, or one that is received,
-  /// which is called as the connection that it comes from.
+  /// A stream was added: the local one, named `publisherStreamId`, or a received one, named after
+  /// its sender's connection.
   public var onAddStream: (@Sendable (MediaStream) -> Void)? {
     get { state.withLock { $0.onAddStream } }
     set { state.withLock { $0.onAddStream = newValue } }
@@ -62,25 +62,25 @@ public final class MediaChannelHandlers: Sendable {
     get { state.withLock { $0.onReceiveSignaling } }
     set { state.withLock { $0.onReceiveSignaling = newValue } }
   }
-  /// A data channel for messages is open; its label.
+  /// A data channel for messages opened, with this label.
   public var onDataChannel: (@Sendable (_ label: String) -> Void)? {
     get { state.withLock { $0.onDataChannel } }
     set { state.withLock { $0.onDataChannel = newValue } }
   }
-  /// A message on a data channel; its label and the text.
+  /// A text message on a data channel, with the channel's label.
   public var onDataChannelMessage: (@Sendable (_ label: String, _ message: String) -> Void)? {
     get { state.withLock { $0.onDataChannelMessage } }
     set { state.withLock { $0.onDataChannelMessage = newValue } }
   }
 
-  /// Audio of the room's session goes another way: why, and which.
+  /// The route of the room's audio session changed: why, and to which.
   public var onChangeAudioRoute: (@Sendable (AudioRouteChangeReason, AudioRoute) -> Void)? {
     get { state.withLock { $0.onChangeAudioRoute } }
     set { state.withLock { $0.onChangeAudioRoute = newValue } }
   }
 
-  /// Calls what an update is about.
-  func hear(_ update: RoomUpdate, closure: RoomClosure?) {
+  /// Calls the handlers for an update.
+  func receive(_ update: RoomUpdate, closure: RoomClosure?) {
     switch update {
     case .connected:
       state.withLock { $0.isConnected = true }
@@ -109,8 +109,8 @@ public final class MediaChannelHandlers: Sendable {
 }
 
 extension SoraConfiguration {
-  /// What is called with the events of the channel; copies of the configuration share it from the
-  /// first use on.
+  /// The event handlers of the channel; copies of the configuration share them from the first use
+  /// on.
   public var mediaChannelHandlers: MediaChannelHandlers {
     mutating get {
       if let handlers = currentHandlers { return handlers }
@@ -121,6 +121,6 @@ extension SoraConfiguration {
     set { attachment = SoraAttachment(newValue) }
   }
 
-  /// The handlers, where the application has any.
+  /// The handlers, if the application has any.
   var currentHandlers: MediaChannelHandlers? { attachment?.object as? MediaChannelHandlers }
 }

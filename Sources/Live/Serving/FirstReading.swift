@@ -3,7 +3,7 @@ import Tape
 
 /// All of a take, as each page of it has it at first.
 struct FirstReading: Sendable {
-  /// What a page goes on from when the take grows.
+  /// What a page continues from when the take grows.
   let content: PageContent
   let reading: PageContent.Reading
   /// The tracks that can be played, as JSON.

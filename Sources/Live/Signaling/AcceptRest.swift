@@ -2,10 +2,10 @@ import Glibc
 import NIOCore
 import NIOPosix
 
-/// Lets a server that cannot accept connections rest for a second, and says so once.
+/// Stops accepting connections for a second when the server cannot, and reports that once.
 ///
-/// The system tells without end that connections wait; where there is no descriptor for them, the
-/// event loop would do nothing else but ask for it.
+/// The system keeps reporting waiting connections; without descriptors for them, the event loop
+/// would do nothing else.
 final class AcceptRest: ChannelInboundHandler {
   typealias InboundIn = any Channel
 

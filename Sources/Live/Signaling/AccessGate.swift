@@ -1,27 +1,27 @@
 import NIOCore
 
-/// Who may call a server, besides those who may by themselves.
+/// Who may call a server.
 ///
-/// A page on the web must not reach a recorder on somebody's machine. So a server knows its own
-/// names and refuses requests under any other (a page whose name was made to lead here, known as
-/// DNS rebinding); it refuses what pages of other origins send; and beyond loopback it wants a
-/// token. On loopback, too, there is one: what reads all calls, or ends one whose identifier is not
-/// known, needs it.
+/// A web page must not reach a recorder on somebody's machine. So a server refuses requests under
+/// any name but its own (a page's name may resolve to this machine by DNS rebinding) and requests
+/// from pages of other origins; beyond loopback it requires a token. On loopback, reading all
+/// calls, and ending a call whose identifier is not known, requires the token too.
 public struct AccessRules: Sendable {
-  /// Names besides loopback ones, the address that is listened on and the name that was given for
-  /// it, under which the server may be called; without ports.
+  /// Names under which the server may be called, besides loopback, its address and the name it
+  /// listens on; without ports.
   public var hosts: [String] = []
-  /// Origins whose pages may call, such as `https://app.example`; `null` is one of them.
+  /// Origins whose pages may call, such as `https://app.example` or `null`.
   public var origins: [String] = []
-  /// What requests must carry; nil makes a token, which all requests must carry where others than
-  /// this machine can reach the server, and some of them on loopback.
+  /// The token for requests; nil creates one.
+  ///
+  /// All requests need it if other machines can reach the server, and some of them on loopback.
   package var token: BearerToken?
-  /// Whether all requests must carry the token on loopback, too, when it is one that was made.
+  /// Whether all requests on loopback need a created token, too.
   package var wantsToken = false
-  /// What can be read without a token: a browser asks for the page before it can give one.
+  /// Paths readable without a token: a browser loads the page before it can send one.
   public var openPaths: Set<String> = ["/"]
 
-  /// Lets nobody in besides.
+  /// Permits nobody else.
   public init() {}
 
   package init(hosts: [String] = [], origins: [String] = [], token: BearerToken? = nil) {
@@ -31,46 +31,46 @@ public struct AccessRules: Sendable {
   }
 }
 
-/// Decides on the requests of one connection before anything else looks at them.
+/// Checks the requests of one connection before anything else.
 struct AccessGate {
-  /// What is the same for all connections of a server.
+  /// The part that is common to all connections of a server.
   struct Keeper {
     var rules: AccessRules
-    /// The name that was given to listen on.
+    /// The name given for listening.
     var listenedName: String
-    /// The token that holds where none was given.
+    /// The token if none was given.
     var spareToken: BearerToken
     var isSecure: Bool
     let guesses = GuessLimit()
 
-    /// What lets requests do everything.
+    /// The token that permits everything.
     var token: BearerToken { rules.token ?? spareToken }
 
-    /// Whether all requests to a server that listens on an address must carry it.
+    /// Whether all requests to a server listening on an address need the token.
     func wantsToken(listeningOn address: NIOCore.SocketAddress?) -> Bool {
       rules.token != nil || rules.wantsToken || address?.isLoopback != true
     }
   }
 
-  /// What becomes of a request.
+  /// The decision about a request.
   struct Verdict {
-    /// Nil when it may go on.
+    /// Nil if it may continue.
     var refusal: HTTPResponse?
-    /// Whether it carries the token.
+    /// Whether it has the token.
     var isAuthorized = false
-    /// For how long the refusal is held back.
+    /// How long to delay the refusal.
     var delay = Duration.zero
   }
 
   private let keeper: Keeper
   private let wantsToken: Bool
   private let names: Set<HostName>
-  /// Cookies are shared by all ports of a host, so that their names tell servers apart.
+  /// Cookies are shared by all ports of a host, so their names distinguish servers.
   private let cookieName: String
 
   /// - Parameters:
-  ///   - listening: what the server listens on, which may be every address.
-  ///   - local: where the connection came to.
+  ///   - listening: the address that the server listens on, possibly any.
+  ///   - local: the local address of the connection.
   init(
     _ keeper: Keeper, listening: NIOCore.SocketAddress?, local: NIOCore.SocketAddress?
   ) {
@@ -81,12 +81,11 @@ struct AccessGate {
     names = Set((keeper.rules.hosts + own).map { HostName($0) })
   }
 
-  /// Decides on a request.
-  ///
-  /// - Parameter client: whose wrong tokens are counted; nil counts none.
+  /// Decides about a request.
+  /// - Parameter client: for counting wrong tokens; nil does not count.
   func verdict(on request: HTTPRequest, from client: NIOCore.SocketAddress?) -> Verdict {
     let hosts = request.headers.filter { $0.name.lowercased() == "host" }
-    // RFC 9112 section 3.2 asks for exactly one.
+    // RFC 9112 section 3.2 requires exactly one.
     guard hosts.count == 1, let host = hosts.first?.value, let authority = Authority(host) else {
       return Verdict(refusal: .refusal(400, "the request needs one Host field"))
     }
@@ -100,23 +99,23 @@ struct AccessGate {
     if let refusal = originRefusal(of: request, authority) { return Verdict(refusal: refusal) }
     let given = secret(of: request)
     let isRight = given.map { keeper.token.equals($0) } ?? false
-    // A token that a person has chosen can be guessed: then not even the right one is looked at.
+    // A chosen token can be guessed, so after too many attempts not even the right one is checked.
     if given != nil, keeper.rules.token != nil, keeper.guesses.isExhausted(by: client) {
       return Verdict(refusal: .tooManyGuesses)
     }
-    // A browser asks with OPTIONS before it sends a token.
+    // A browser sends OPTIONS before it sends a token.
     if isRight || !wantsToken || request.method == "OPTIONS" || isOpen(request) {
       return Verdict(isAuthorized: isRight)
     }
     return missing(given, from: client)
   }
 
-  /// The refusal of a request, of which nothing is counted; nil when it may go on.
+  /// The refusal of a request without counting; nil if it may continue.
   func refusal(of request: HTTPRequest) -> HTTPResponse? {
     verdict(on: request, from: nil).refusal
   }
 
-  /// The refusal of a request without the token, or with another one.
+  /// The refusal of a request with a wrong or no token.
   private func missing(_ given: Substring?, from client: NIOCore.SocketAddress?) -> Verdict {
     var verdict = Verdict(refusal: keeper.token.refusal(given: given))
     guard given != nil, let client else { return verdict }
@@ -129,7 +128,7 @@ struct AccessGate {
 
   // MARK: Cookies
 
-  /// What a request gives as the token: a bearer token, or else the cookie of the server's page.
+  /// The secret in a request: a bearer token, or else the cookie of the server's page.
   private func secret(of request: HTTPRequest) -> Substring? {
     if let token = BearerToken.given(by: request) { return token }
     for pair in (request.header("Cookie") ?? "").split(separator: ";") {
@@ -139,12 +138,12 @@ struct AccessGate {
     return nil
   }
 
-  /// The path to which a page posts its token to get a cookie in exchange.
+  /// The path to which a page posts its token in exchange for a cookie.
   static let cookiePath = "/cookie"
 
-  /// The answer to a page that asks for the cookie; nil for another request.
+  /// The response to a page that requests the cookie; nil for other requests.
   ///
-  /// Scripts cannot read the cookie, and no page of another site sends it along.
+  /// Scripts cannot read the cookie, and pages of other sites do not send it.
   func cookieResponse(to request: HTTPRequest) -> HTTPResponse? {
     guard request.path == AccessGate.cookiePath, request.method == "POST" else { return nil }
     guard request.isAuthorized else {
@@ -160,7 +159,7 @@ struct AccessGate {
     return response
   }
 
-  /// For how long an answer of status 401 that a handler gave is held back.
+  /// How long to delay a handler's response with status 401.
   func delay(ofRefused request: HTTPRequest, from client: NIOCore.SocketAddress?) -> Duration {
     guard let client, secret(of: request) != nil else { return .zero }
     return keeper.guesses.delay(ofWrongGuessBy: client) ?? GuessLimit.longestDelay
@@ -178,15 +177,15 @@ struct AccessGate {
         "pages of \(origin.prefix(100)) may not call this server; it is started with "
           + "--allow-origin to let them")
     }
-    // Simple requests of other pages carry no Origin, but today's browsers say where they are from
-    // (Fetch Metadata); following a link to the page is all that such a request may do.
+    // Simple requests of other pages have no Origin, but current browsers state their site (Fetch
+    // Metadata). Such a request may do no more than follow a link to the page.
     guard let site = request.header("Sec-Fetch-Site"), site != "same-origin", site != "none",
       !(request.header("Sec-Fetch-Mode") == "navigate" && isOpen(request))
     else { return nil }
     return .refusal(403, "pages of other origins may not call this server")
   }
 
-  /// Whether an origin is that of the server's own pages, under the name that the request gives.
+  /// Whether an origin is the server's own, under the name in the request.
   private func isOwn(_ origin: String, _ authority: Authority) -> Bool {
     let scheme = keeper.isSecure ? "https" : "http"
     guard let (given, rest) = origin.split(at: "://"), given.lowercased() == scheme,
@@ -201,10 +200,10 @@ struct AccessGate {
     return keeper.rules.origins.contains { $0.lowercased() == origin }
   }
 
-  /// The fields that let the page of an allowed origin read a response (Fetch, CORS protocol).
+  /// The fields that let a page of an allowed origin read a response (Fetch, CORS protocol).
   func fields(for request: HTTPRequest) -> [(name: String, value: String)] {
     guard !keeper.rules.origins.isEmpty else { return [] }
-    // What is answered depends on who asks.
+    // The response depends on the requester.
     var fields = [(name: "Vary", value: "Origin")]
     guard let origin = request.header("Origin"), isAllowed(origin) else { return fields }
     fields.append(("Access-Control-Allow-Origin", origin))
@@ -218,7 +217,7 @@ struct AccessGate {
     fields.append(("Access-Control-Allow-Methods", "GET, POST, PATCH, DELETE, OPTIONS"))
     fields.append(("Access-Control-Allow-Headers", "Content-Type, Authorization, Accept, If-Match"))
     fields.append(("Access-Control-Max-Age", "600"))
-    // Public pages ask this before they may reach a private address (Private Network Access).
+    // Public pages request this before they may reach a private address (Private Network Access).
     if request.header("Access-Control-Request-Private-Network") == "true" {
       fields.append(("Access-Control-Allow-Private-Network", "true"))
     }
@@ -226,9 +225,9 @@ struct AccessGate {
   }
 }
 
-/// A host as URLs and the Host field name it, in the one form that can be compared.
+/// A host in URLs and the Host field, normalised for comparison.
 struct HostName: Hashable {
-  /// In lower case, without brackets and the root's dot; an address as the system writes it.
+  /// In lower case, without brackets and the root's dot; addresses in canonical form.
   let text: String
   let isLoopback: Bool
 
@@ -238,7 +237,7 @@ struct HostName: Hashable {
     if name.hasSuffix(".") { name.removeLast() }
     let address = try? NIOCore.SocketAddress(ipAddress: name, port: 0)
     self.text = address?.ipAddress ?? name
-    // Names below localhost lead to this machine (RFC 6761 section 6.3).
+    // Names below localhost refer to this machine (RFC 6761 section 6.3).
     isLoopback = address?.isLoopback ?? (name == "localhost" || name.hasSuffix(".localhost"))
   }
 }
@@ -266,7 +265,7 @@ struct Authority {
 }
 
 extension String {
-  /// What stands before and after a separator.
+  /// Splits at a separator.
   fileprivate func split(at separator: String) -> (Substring, Substring)? {
     var index = startIndex
     while index < endIndex {

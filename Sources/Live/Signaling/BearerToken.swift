@@ -3,7 +3,7 @@ public struct BearerToken: Hashable, Sendable {
   /// The characters after `Bearer`.
   public let text: String
 
-  /// Takes a token; nil unless it has the characters that RFC 6750 allows.
+  /// Creates a token; nil if it has characters that RFC 6750 does not allow.
   public init?(_ text: String) {
     let isAllowed = text.utf8.allSatisfy { byte in
       switch byte {
@@ -16,7 +16,7 @@ public struct BearerToken: Hashable, Sendable {
     self.text = text
   }
 
-  /// A token that nobody can guess: 128 random bits.
+  /// Creates a token of 128 random bits.
   public static func random() -> BearerToken {
     var generator = SystemRandomNumberGenerator()
     let words = (0..<2).map { _ in
@@ -28,19 +28,19 @@ public struct BearerToken: Hashable, Sendable {
 
   private init(unchecked text: String) { self.text = text }
 
-  /// The value of the field that carries the token.
+  /// The value of the Authorization field.
   var field: String { "Bearer " + text }
 
-  /// What a request gives as a bearer token; nil when there is none.
+  /// The bearer token in a request, if any.
   static func given(by request: HTTPRequest) -> Substring? {
     let words = (request.header("Authorization") ?? "").split(separator: " ")
     return words.count == 2 && words[0].lowercased() == "bearer" ? words[1] : nil
   }
 
-  /// Whether a text is the token; the time that it takes does not depend on where they differ.
+  /// Compares in a time that does not depend on where they differ.
   func equals(_ given: Substring) -> Bool { given.utf8.equalsInConstantTime(text.utf8) }
 
-  /// The answer to a request that gave something else, or nothing.
+  /// The response to a request with a wrong or no token.
   func refusal(given: Substring?) -> HTTPResponse {
     let sentence =
       given == nil
@@ -54,7 +54,7 @@ public struct BearerToken: Hashable, Sendable {
 }
 
 extension Collection<UInt8> {
-  /// Compares without telling by the time taken where the first difference is.
+  /// Compares in a time that does not depend on the first difference.
   fileprivate func equalsInConstantTime(_ other: some Collection<UInt8>) -> Bool {
     guard count == other.count else { return false }
     return zip(self, other).reduce(0) { $0 | ($1.0 ^ $1.1) } == 0

@@ -1,8 +1,8 @@
 public import SDP
 
-/// A session description of a call, and what names the call in later requests.
+/// A session description of a call, and the call's identifier for later requests.
 public struct CallDescription: Hashable, Sendable, Codable {
-  /// Names the call.
+  /// The call's identifier.
   public var id: String
   /// The description's text.
   public var sdp: String
@@ -19,29 +19,29 @@ public struct CallDescription: Hashable, Sendable, Codable {
 
 /// Why a request about a call was refused.
 public struct CallRefusal: Error, Hashable, Sendable, CustomStringConvertible {
-  /// Whose fault it is.
+  /// The kind of refusal.
   public enum Kind: Hashable, Sendable {
-    /// The request cannot be understood or its description is not acceptable: status 400.
+    /// The request is malformed or its description is not acceptable: status 400.
     case badRequest
-    /// The request is understood, but its description or fragment is of no use: status 422.
+    /// The request is well-formed, but its description or fragment is unusable: status 422.
     case unprocessable
     /// There is no such call: status 404.
     case unknownCall
     /// The call is not in a state for it: status 409.
     case conflict
-    /// The request is about another ICE session of the call than the present one: status 412.
+    /// The request concerns another ICE session than the current one: status 412.
     case outdated
-    /// The request does not say which ICE session of the call it is about: status 428.
+    /// The request does not state its ICE session: status 428.
     case unconditional
-    /// No further call can be taken: status 503.
+    /// No further call is possible: status 503.
     case busy
-    /// Something failed on this side: status 500.
+    /// Something failed here: status 500.
     case failure
   }
 
-  /// Whose fault it is.
+  /// The kind of refusal.
   public var kind: Kind
-  /// What is wrong, in one sentence.
+  /// What is wrong, as a sentence.
   public var reason: String
 
   /// Creates a refusal.
@@ -50,22 +50,22 @@ public struct CallRefusal: Error, Hashable, Sendable, CustomStringConvertible {
     self.reason = reason
   }
 
-  /// The sentence.
+  /// The reason.
   public var description: String { reason }
 }
 
-/// What an offer of this side in a running call shall change.
+/// The changes to make with a local offer in a running call.
 public struct OfferChanges: Hashable, Sendable {
-  /// Whether it begins another generation of ICE.
+  /// Whether to restart ICE.
   public var restartsICE: Bool
-  /// Kinds of media that are sent besides: `audio` or `video`, once for each track.
+  /// Media to add: `audio` or `video`, once per track.
   public var additions: [String]
-  /// The mids of the m-sections that are stopped.
+  /// The MIDs of m-sections to stop.
   public var stops: [String]
-  /// Directions, as in SDP, by the mids that get them.
+  /// New directions, as in SDP, by MID.
   public var directions: [String: String]
 
-  /// Creates a list of changes; without any the offer repeats what is agreed.
+  /// Creates a list of changes; empty to repeat what was negotiated.
   public init(
     restartsICE: Bool = false, additions: [String] = [], stops: [String] = [],
     directions: [String: String] = [:]
@@ -77,15 +77,15 @@ public struct OfferChanges: Hashable, Sendable {
   }
 }
 
-/// The calls that run, oldest first.
+/// The running calls, oldest first.
 public struct CallList: Hashable, Sendable, Codable {
-  /// A call as a list shows it.
+  /// A call in a list.
   public struct Entry: Hashable, Sendable, Codable {
-    /// Names the call.
+    /// The call's identifier.
     public var id: String
     /// W3C connectionState.
     public var connection: String
-    /// The file that the call is recorded in.
+    /// The file in which the call is recorded.
     public var take: String
 
     /// Creates an entry.
@@ -96,11 +96,11 @@ public struct CallList: Hashable, Sendable, Codable {
     }
   }
 
-  /// How many calls there may be at once.
+  /// The most calls at once.
   public var limit: Int
-  /// The name of the file or folder that calls are recorded into; nil when it is not told.
+  /// The name of the file or folder for recordings, if it is stated.
   public var recording: String?
-  /// Those that run.
+  /// The running calls.
   public var calls: [Entry]
 
   /// Creates a list.
@@ -111,33 +111,33 @@ public struct CallList: Hashable, Sendable, Codable {
   }
 }
 
-/// What signaling asks of whoever runs the calls; knows nothing of HTTP.
+/// The interface between signaling and whoever runs the calls, independent of HTTP.
 public protocol CallHandling: Sendable {
-  /// Begins a call with the peer's offer and gives the answer.
+  /// Starts a call with the peer's offer and returns the answer.
   func begin(offer sdp: String) async throws(CallRefusal) -> CallDescription
-  /// Takes another offer of the peer in a call that runs, and gives the answer.
+  /// Handles another offer of the peer in a running call, and returns the answer.
   func follow(offer sdp: String, call id: String) async throws(CallRefusal) -> CallDescription
-  /// Begins a call with an offer of this side.
+  /// Starts a call with a local offer.
   func makeOffer() async throws(CallRefusal) -> CallDescription
-  /// Makes another offer in a call that runs.
+  /// Creates another local offer in a running call.
   func makeOffer(call id: String, changing changes: OfferChanges) async throws(CallRefusal)
     -> CallDescription
-  /// Completes what this side offered, with the peer's answer.
+  /// Completes a local offer with the peer's answer.
   func accept(answer sdp: String, call id: String) async throws(CallRefusal)
-  /// Adds a candidate of the peer; nil when it has no more.
+  /// Adds a remote candidate; nil means there are no more.
   func add(_ candidate: CandidateInit?, call id: String) async throws(CallRefusal)
   /// Ends a call.
   func end(call id: String) async throws(CallRefusal)
-  /// The calls that run, and how many there may be.
+  /// The running calls, and their limit.
   func list() async -> CallList
-  /// The stats of a call, or of all calls, as JSON text.
+  /// The stats of a call, or of all calls, as JSON.
   func stats(call id: String?) async throws(CallRefusal) -> String
-  /// The page of the take that a call is or was recorded in, as HTML.
+  /// The HTML page of the take of a current or past call.
   func page(call id: String) async throws(CallRefusal) -> String
 }
 
 extension CallHandling {
-  /// Knows of no takes.
+  /// Refuses: there are no takes.
   public func page(call id: String) async throws(CallRefusal) -> String {
     throw CallRefusal(.unknownCall, "there is no take of a call \(id.prefix(100))")
   }

@@ -1,21 +1,21 @@
 import NIOCore
 import Synchronization
 
-/// How fast each client may guess at a token: ten times a second, after twenty guesses at once.
+/// Limits how fast each client can guess a token: ten times a second, after twenty guesses at once.
 ///
-/// Further ones wait for their turn, and whoever has more of them waiting is not heard at all.
+/// Further guesses are delayed, and beyond a limit they are refused unchecked.
 final class GuessLimit: Sendable {
   private static let interval = Duration.milliseconds(100)
   private static let burst = interval * 20
-  /// How long an answer is held back at most.
+  /// The longest delay of a response.
   static let longestDelay = Duration.seconds(1)
-  /// Of how many clients guesses are counted one by one.
+  /// For how many clients guesses are counted separately.
   private static let clientsMaximum = 1_000
 
-  /// When a client that guesses at the allowed pace would have got so far.
+  /// When each client's delayed guesses are worked off.
   private let turns = Mutex<[String: ContinuousClock.Instant]>([:])
 
-  /// Whether a client has more wrong guesses waiting than are answered; false for nil.
+  /// Whether a client has too many delayed guesses; false for nil.
   func isExhausted(by client: NIOCore.SocketAddress?) -> Bool {
     guard let client else { return false }
     return turns.withLock { turns in
@@ -24,7 +24,7 @@ final class GuessLimit: Sendable {
     }
   }
 
-  /// Counts a wrong guess; for how long its answer is held back, or nil when too many wait already.
+  /// Counts a wrong guess; returns the delay of its response, or nil if too many are delayed.
   func delay(ofWrongGuessBy client: NIOCore.SocketAddress) -> Duration? {
     let now = ContinuousClock.now
     return turns.withLock { turns in
@@ -35,7 +35,7 @@ final class GuessLimit: Sendable {
       }
       let turn = max(turns[name] ?? now, now) + GuessLimit.interval
       let delay = GuessLimit.delay(until: turn, from: now)
-      // It is one step beyond then, and stays there: time alone helps.
+      // It stays one step beyond the limit until time passes.
       if delay > GuessLimit.longestDelay + GuessLimit.interval { return nil }
       turns[name] = turn
       return delay > GuessLimit.longestDelay ? nil : max(.zero, delay)
@@ -48,14 +48,14 @@ final class GuessLimit: Sendable {
     now.duration(to: turn) - burst
   }
 
-  /// All addresses of loopback are one client.
+  /// All loopback addresses are one client.
   private static func name(of client: NIOCore.SocketAddress) -> String {
     client.isLoopback ? "loopback" : client.ipAddress ?? ""
   }
 }
 
 extension HTTPResponse {
-  /// The answer to who guesses too fast.
+  /// The response to too many guesses.
   static var tooManyGuesses: HTTPResponse {
     var response = HTTPResponse.problem(
       429, "too many wrong tokens came from this address; try again in a few seconds")

@@ -3,32 +3,31 @@ import NIOHTTP1
 import NIOPosix
 import TLS
 
-/// A minimal HTTP/1.1 client for signaling: one connection per request, whole bodies.
+/// A minimal HTTP/1.1 client for signaling: one connection per request, complete bodies.
 public struct HTTPClient: Sendable {
-  /// How long a request may take, from the look-up of the host's name to the last byte.
+  /// The time limit of a request, from resolving the host to the last byte.
   public var timeout: Duration
-  /// The longest body that is taken, in bytes.
+  /// The longest accepted body in bytes.
   public var bodyMaximum = 4 << 20
-  /// A file with the certificates of those who may vouch for servers, instead of the system's.
+  /// A file with trusted certificates instead of the system's.
   package var authorities: String?
 
   /// Creates a client.
   public init(timeout: Duration = .seconds(10)) { self.timeout = timeout }
 
-  /// Asks for a resource.
+  /// Requests a resource.
   public func get(_ url: String) async throws(HTTPError) -> HTTPResponse {
     try await send("GET", url)
   }
 
-  /// Posts JSON text.
+  /// Posts JSON.
   public func post(_ url: String, json: String) async throws(HTTPError) -> HTTPResponse {
     try await send("POST", url, body: Array(json.utf8), type: "application/json")
   }
 
-  /// Sends any request to `http://host:port/path?query`, or to an `https://` one.
-  ///
-  /// - Throws: `HTTPError` when there is no complete response in time or the task is cancelled; a
-  ///   response of any status is none.
+  /// Sends a request to `http://host:port/path?query` or an `https://` URL.
+  /// - Throws: `HTTPError` if there is no complete response in time or the task is cancelled; no
+  ///   status is an error.
   public func send(_ method: String, _ url: String, body: [UInt8]? = nil, type: String? = nil)
     async throws(HTTPError) -> HTTPResponse
   {
@@ -36,7 +35,7 @@ public struct HTTPClient: Sendable {
     return try await send(method, url, headers: fields, body: body)
   }
 
-  /// Sends any request with header fields of its own.
+  /// Sends a request with additional header fields.
   package func send(
     _ method: String, _ url: String, headers fields: [(name: String, value: String)],
     body: [UInt8]? = nil
@@ -52,7 +51,7 @@ public struct HTTPClient: Sendable {
     let promise = loop.makePromise(of: HTTPResponse.self)
     let bodyMaximum = bodyMaximum
     let authorities = authorities
-    // The limit below comes first: it holds for the whole exchange and says so.
+    // The limit below is shorter: it covers the whole exchange and has its own message.
     let connection = ClientBootstrap(group: loop)
       .connectTimeout(TimeAmount(timeout * 2))
       .channelInitializer { channel in
@@ -87,7 +86,7 @@ public struct HTTPClient: Sendable {
   }
 }
 
-/// The parts of a URL that a request needs.
+/// The parts of a URL for a request.
 struct HTTPTarget: Sendable {
   /// Whether the scheme is `https` or `wss`.
   var isSecure: Bool
@@ -98,7 +97,7 @@ struct HTTPTarget: Sendable {
   /// The `Host` field.
   var authority: String
 
-  /// - Parameter schemes: the plain one and that over TLS.
+  /// - Parameter schemes: the plain one and the one over TLS.
   init(_ url: String, schemes names: [String] = ["http", "https"]) throws(HTTPError) {
     let schemes = names.map { $0 + "://" }
     guard let scheme = schemes.first(where: { url.lowercased().hasPrefix($0) }) else {
@@ -106,7 +105,7 @@ struct HTTPTarget: Sendable {
         reason: "\(url): only \(schemes.joined(separator: " and ")) URLs can be called")
     }
     isSecure = scheme != schemes.first
-    // A fragment stays with the client, and control characters would end the request's line.
+    // A fragment is not sent, and control characters would end the request line.
     let rest = url.dropFirst(scheme.count).prefix { $0 != "#" }
     guard !rest.isEmpty, rest.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f }) else {
       throw HTTPError(reason: "\(url): not a URL")

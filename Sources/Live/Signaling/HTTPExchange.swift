@@ -4,25 +4,25 @@ import NIOWebSocket
 
 /// One connection of a server: collects requests, runs the handler, writes responses.
 ///
-/// The pipelining handler before it hands over one request at a time.
+/// The pipelining handler before it passes on one request at a time.
 final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
   typealias InboundIn = HTTPServerRequestPart
   typealias OutboundIn = Never
   typealias OutboundOut = HTTPServerResponsePart
 
-  /// Asks the connection to close once it has answered.
+  /// Asks the connection to close after its response.
   struct Farewell: Sendable {}
 
   private enum State {
     /// Between two requests.
     case idle
-    /// The head came; the body is being collected.
+    /// The head arrived; the body is being collected.
     case collecting(HTTPRequestHead, ByteBuffer)
-    /// The handler is at work.
+    /// The handler is running.
     case answering
-    /// The answer goes out as fast as the client reads it; what follows on the connection waits.
+    /// The response is sent as fast as the client reads it; later requests wait.
     case sending(Sending)
-    /// The last response was given; what still comes is dropped.
+    /// The last response was sent; anything further is dropped.
     case finished
   }
 
@@ -40,7 +40,7 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
     }
   }
 
-  /// How much of an answer waits for the client outside of the body itself.
+  /// How much of a response is buffered besides the body itself.
   private static let partBytes = 256 << 10
 
   private let limits: HTTPServer.Limits
@@ -49,10 +49,10 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
   private let memory: HTTPMemory
   private let handler: HTTPServer.Handler
   private var state = State.idle
-  /// What the request and its answer count in the memory of all connections.
+  /// What request and response count in the memory of all connections.
   private var reservedBytes = 0
   private var isLeaving = false
-  /// Whether the request under way carries the token of the server.
+  /// Whether the current request has the server's token.
   private var isAuthorized = false
   /// Ends a wait for the client.
   private var limit: Scheduled<Void>?
@@ -77,7 +77,7 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
     release()
   }
 
-  /// Gives back what the request and its answer took of the memory of all connections.
+  /// Releases the memory of request and response.
   private func release() {
     memory.release(reservedBytes)
     reservedBytes = 0
@@ -126,7 +126,7 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
       return
     }
     reservedBytes += part.readableBytes
-    // Leaves the buffer with one owner, so that it grows in place.
+    // Leave the buffer with one owner, so that it grows in place.
     state = .idle
     body.writeImmutableBuffer(part)
     state = .collecting(head, body)
@@ -141,7 +141,7 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
     request.isAuthorized = isAuthorized
     let promise = context.eventLoop.makePromise(of: HTTPResponse.self)
     let handler = handler
-    // Somebody waits for the answer, with a limit of time: it comes before work that nobody awaits.
+    // Somebody waits for the response, with a time limit: it comes before background work.
     Task(priority: .high) { [request] in promise.succeed(await handler(request)) }
     let bound = NIOLoopBound((exchange: self, context: context), eventLoop: context.eventLoop)
     promise.futureResult.whenSuccess { response in
@@ -162,7 +162,7 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
     }
   }
 
-  /// An answer, or a refusal where those that wait for other clients leave no room for it.
+  /// The response, or a refusal if buffered responses leave no room for it.
   private func admitted(_ response: HTTPResponse) -> HTTPResponse {
     guard memory.reserve(response.body.count, isAnswer: true) else {
       var refusal = HTTPResponse.refusal(
@@ -174,10 +174,10 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
     return response
   }
 
-  /// Refuses a request that is not complete.
+  /// Refuses an incomplete request.
   ///
   /// Closing with unread bytes would reset the connection before the client has read the refusal,
-  /// so that the rest is read and dropped for a while.
+  /// so the rest is read and dropped for a while.
   private func refuse(_ status: Int, _ sentence: String, _ context: ChannelHandlerContext) {
     refuse(.refusal(status, sentence), to: nil, context)
   }
@@ -198,7 +198,7 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
     }
   }
 
-  /// Refuses a request that is not complete, a while later.
+  /// Refuses an incomplete request after a delay.
   private func refuse(
     _ refusal: HTTPResponse, to head: HTTPRequestHead, after delay: Duration,
     _ context: ChannelHandlerContext
@@ -215,10 +215,11 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
 
   // MARK: Answers
 
-  /// Begins to send an answer.
+  /// Starts to send a response.
   ///
-  /// The pipelining handler lets the next request through with the end of the response, which is
-  /// written when the system has taken all before it: whoever reads nothing is answered once.
+  /// The pipelining handler passes on the next request with the end of the response, which is
+  /// written once the system has accepted everything before it. So a client that reads nothing is
+  /// answered only once.
   private func send(
     _ response: HTTPResponse, to request: HTTPRequestHead, _ context: ChannelHandlerContext
   ) {
@@ -241,12 +242,12 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
     context.flush()
   }
 
-  /// Sends the next part of the answer, or ends it.
+  /// Sends the next part of the response, or ends it.
   private func proceed(_ context: ChannelHandlerContext) {
     guard case .sending(var sending) = state else { return }
     let part = sending.next()
     guard !part.isEmpty else { return conclude(sending, context) }
-    // Leaves the body with one owner.
+    // Leave the body with one owner.
     state = .sending(sending)
     expect(within: limits.sendSeconds, context)
     let written = context.eventLoop.makePromise(of: Void.self)
@@ -269,7 +270,7 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
   private func conclude(_ sending: Sending, _ context: ChannelHandlerContext) {
     release()
     let keepsAlive = sending.keepsAlive && !isLeaving
-    // The next request comes while the end is written.
+    // The next request arrives while the end is written.
     state = keepsAlive ? .idle : .finished
     expect(within: limits.idleSeconds, context)
     let bound = NIOLoopBound(context, eventLoop: context.eventLoop)
@@ -312,20 +313,20 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
     }
     isLeaving = true
     switch state {
-    // What was answered last goes out before the connection ends.
+    // The last response is sent before the connection ends.
     case .answering, .sending, .finished: break
     case .idle, .collecting: context.close(promise: nil)
     }
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    // The request comes as any other after this, and is answered.
+    // The request then arrives like any other, and is answered.
     if error is NIOWebSocketUpgradeError { return }
     guard error is HTTPParserError else {
       context.close(promise: nil)
       return
     }
-    // The decoder closes the connection after this, so that the answer must be written at once.
+    // The decoder closes the connection after this, so the response has to be written immediately.
     switch state {
     case .idle, .collecting:
       let isTooLong = (error as? HTTPParserError) == .headerOverflow
@@ -337,19 +338,20 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
     }
   }
 
-  /// Begins a wait for the client, in the place of the one before.
+  /// Starts a wait for the client, replacing the previous one.
   ///
-  /// It does not begin anew with each byte, so that nobody can hold a connection by drops.
+  /// It does not restart with each byte, so that nobody can hold a connection open by trickling
+  /// them.
   private func expect(within seconds: Int64, _ context: ChannelHandlerContext) {
     limit?.cancel()
     let bound = NIOLoopBound((exchange: self, context: context), eventLoop: context.eventLoop)
     limit = context.eventLoop.scheduleTask(in: .seconds(seconds)) {
       let (exchange, context) = bound.value
-      exchange.giveUp(context)
+      exchange.abort(context)
     }
   }
 
-  private func giveUp(_ context: ChannelHandlerContext) {
+  private func abort(_ context: ChannelHandlerContext) {
     switch state {
     case .collecting: refuse(408, "the body took longer than \(limits.bodySeconds) s", context)
     case .idle, .sending, .finished: context.close(promise: nil)

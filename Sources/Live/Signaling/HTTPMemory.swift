@@ -1,18 +1,17 @@
 import Synchronization
 
-/// How many bytes of requests and answers all connections of a server hold together.
+/// The total bytes of requests and responses on a server's connections.
 final class HTTPMemory: Sendable {
   private let used = Mutex(0)
   private let maximum: Int
 
-  /// What any connection may have for an answer: many times more than a refusal has.
+  /// The minimum for any response: many times the size of a refusal.
   private static let smallBytes = 64 << 10
 
   init(maximum: Int) { self.maximum = maximum }
 
-  /// Counts bytes; false when there is no room for them, so that they are not to be kept.
-  ///
-  /// - Parameter isAnswer: whether small ones pass always, and large ones when they are alone.
+  /// Reserves bytes; false if there is no room for them.
+  /// - Parameter isAnswer: whether small ones always pass, and large ones if they are alone.
   func reserve(_ count: Int, isAnswer: Bool = false) -> Bool {
     used.withLock { used in
       let isFree = isAnswer && (count <= HTTPMemory.smallBytes || used <= HTTPMemory.smallBytes)
@@ -22,6 +21,6 @@ final class HTTPMemory: Sendable {
     }
   }
 
-  /// Counts them no longer.
+  /// Releases reserved bytes.
   func release(_ count: Int) { used.withLock { $0 -= count } }
 }

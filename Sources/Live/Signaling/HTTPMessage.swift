@@ -1,20 +1,19 @@
-/// A request as handlers see it: complete, with its body in memory.
+/// A complete request for handlers, with its body in memory.
 public struct HTTPRequest: Sendable {
   /// `GET`, `POST`, ...
   public var method: String
   /// The decoded path without the query: `/offer`.
   public var path: String
-  /// The decoded pairs of the query in order; a name without a value has an empty one.
+  /// The decoded query in order; a name without a value has an empty one.
   public var query: [(name: String, value: String)]
   /// The header fields in order.
   public var headers: [(name: String, value: String)]
   /// The body; at most as long as the server's limit.
   public var body: [UInt8]
-  /// Whether the request carries the token of its server: as a bearer token, or in the cookie of
-  /// its page.
+  /// Whether the request has the server's token: as a bearer token, or in the cookie of its page.
   package var isAuthorized = false
 
-  /// Creates a request, for tests of handlers.
+  /// Creates a request for tests of handlers.
   public init(
     method: String, target: String, headers: [(name: String, value: String)] = [],
     body: [UInt8] = []
@@ -33,15 +32,15 @@ public struct HTTPRequest: Sendable {
     }
   }
 
-  /// The value of the first pair of the query with a name.
+  /// The value of the first query item with a name.
   public func query(_ name: String) -> String? { query.first { $0.name == name }?.value }
 }
 
-/// What a handler answers, or a server answered.
+/// A response of a handler or a server.
 public struct HTTPResponse: Sendable {
   /// The status code.
   public var status: Int
-  /// The header fields; length and connection fields are the server's.
+  /// The header fields; length and connection fields are set by the server.
   public var headers: [(name: String, value: String)]
   /// The body.
   public var body: [UInt8]
@@ -67,7 +66,7 @@ public struct HTTPResponse: Sendable {
   public var text: String { String(decoding: body, as: UTF8.self) }
 }
 
-/// Decodes `%41`, and `+` in a query; a percent sign without two digits stands for itself.
+/// Decodes `%41`, and `+` in a query; a percent sign without two digits is literal.
 func percentDecoded(_ text: some StringProtocol, isQuery: Bool = false) -> String {
   let bytes = Array(text.utf8)
   var decoded: [UInt8] = []

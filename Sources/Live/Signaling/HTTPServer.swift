@@ -4,41 +4,40 @@ import NIOHTTP1
 import NIOPosix
 package import TLS
 
-/// A small HTTP/1.1 server for signaling: whole requests in, whole responses out.
+/// A small HTTP/1.1 server for signaling: complete requests and responses.
 ///
-/// The parser is NIO's. Header and body sizes are limited, slow clients give way, and who may call
-/// at all is for `AccessRules` to say.
+/// The parser is NIO's. Header and body sizes are limited, slow clients are disconnected, and
+/// `AccessRules` decides who may call.
 public final class HTTPServer: Sendable {
-  /// Answers a request; runs outside of the network's threads.
+  /// Responds to a request; runs outside of the network's threads.
   public typealias Handler = @Sendable (HTTPRequest) async -> HTTPResponse
 
-  /// What a server lets its clients do.
+  /// The limits of a server.
   public struct Limits: Sendable {
-    /// The longest body in bytes; longer ones are answered with status 413.
+    /// The longest body in bytes; longer ones get status 413.
     public var bodyBytes = 1 << 20
-    /// The longest header block in bytes; longer ones are answered with status 431.
+    /// The longest header block in bytes; longer ones get status 431.
     public var headerBytes = 32 << 10
-    /// How many connections are open at once; the one that waited longest gives way to another.
+    /// The most open connections; beyond that the longest waiting one is closed.
     public var connections = 1024
-    /// How many of them one client address may have.
+    /// The most connections per client address.
     public var clientConnections = 256
-    /// How long a new connection may take for the head of its first request.
+    /// The time limit for the head of a connection's first request.
     public var headSeconds: Int64 = 10
-    /// How long a body may take.
+    /// The time limit for a body.
     public var bodySeconds: Int64 = 30
-    /// How long a connection may take for the next request.
+    /// The time limit for the next request on a connection.
     public var idleSeconds: Int64 = 60
-    /// How long a client may take to read 256 KiB of an answer, or what is left of one.
+    /// The time limit for reading 256 KiB of a response, or what is left of one.
     public var sendSeconds: Int64 = 60
-    /// How many bytes of requests and answers wait on all connections together; what does not fit
-    /// is answered with status 503.
+    /// The most bytes of requests and responses on all connections; beyond that the status is 503.
     public var waitingBytes = 256 << 20
 
-    /// The limits that suit signaling.
+    /// The default limits for signaling.
     public init() {}
   }
 
-  /// The address that the server listens on, with the port that was found for port 0.
+  /// The address that the server listens on.
   public let host: String
   /// The port that the server listens on.
   public let port: Int
@@ -46,9 +45,9 @@ public final class HTTPServer: Sendable {
   private let channel: any Channel
   private let connections: OpenConnections
   private let isSecure: Bool
-  /// What lets requests do everything.
+  /// The token that permits everything.
   package let token: BearerToken
-  /// Whether every request must carry it, besides those for open paths.
+  /// Whether every request needs it, except for open paths.
   package let wantsToken: Bool
 
   /// The server's address as a URL without a path.
@@ -76,9 +75,8 @@ public final class HTTPServer: Sendable {
     wantsToken = keeper.wantsToken(listeningOn: channel.localAddress)
   }
 
-  /// Starts to listen; port 0 finds a free port.
-  ///
-  /// - Throws: `HTTPError` when the address is not to be had.
+  /// Starts to listen; port 0 selects a free port.
+  /// - Throws: `HTTPError` if the address is not available.
   public static func listen(
     host: String, port: Int, limits: Limits = Limits(), access: AccessRules = AccessRules(),
     handler: @escaping Handler
@@ -87,15 +85,14 @@ public final class HTTPServer: Sendable {
       host: host, port: port, limits: limits, access: access, identity: nil, handler: handler)
   }
 
-  /// Starts to listen for HTTPS, or for HTTP without an identity, and for WebSockets there.
-  ///
-  /// - Parameter notice: is given a sentence for people when something is in short supply.
+  /// Starts to listen for HTTPS, or HTTP without an identity, and WebSockets.
+  /// - Parameter notice: receives a sentence when a resource is exhausted.
   package static func listen(
     host: String, port: Int, limits: Limits = Limits(), access: AccessRules = AccessRules(),
     identity: TLSIdentity?, sockets: [WebSocketRoute] = [],
     notice: @escaping @Sendable (String) -> Void = { _ in }, handler: @escaping Handler
   ) async throws(HTTPError) -> HTTPServer {
-    // What is wrong with the files is told now, and not to the first client.
+    // Report problems with the files now rather than to the first client.
     if let identity { _ = try TLSHandler(.server(identity)) }
     guard (0...65_535).contains(port) else {
       throw HTTPError(reason: "cannot listen on \(host): \(port) is not a port")
@@ -164,7 +161,7 @@ public final class HTTPServer: Sendable {
     }
   }
 
-  /// Stops listening and closes all connections; answers under way have two seconds.
+  /// Stops listening and closes all connections; responses under way have two seconds.
   public func shutdown() async {
     try? await channel.close().get()
     for connection in connections.closeAll() {
@@ -178,7 +175,7 @@ public final class HTTPServer: Sendable {
   }
 }
 
-/// Why there is no HTTP exchange, in one sentence.
+/// Why an HTTP exchange failed, as a sentence.
 public struct HTTPError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The reason.
   public var reason: String
@@ -190,7 +187,7 @@ public struct HTTPError: Error, Hashable, Sendable, CustomStringConvertible {
   public var description: String { reason }
 }
 
-/// The reason out of an error of the network layer.
+/// The reason in an error of the network layer.
 func sentence(of error: any Error) -> String {
   switch error {
   case let error as IOError: String(cString: strerror(error.errnoCode))
@@ -202,7 +199,7 @@ func sentence(of error: any Error) -> String {
 }
 
 extension NIOCore.SocketAddress {
-  /// Whether the address can only be reached from this machine.
+  /// Whether the address is reachable only from this machine.
   var isLoopback: Bool {
     guard let ipAddress else { return false }
     return ipAddress.hasPrefix("127.") || ipAddress == "::1"

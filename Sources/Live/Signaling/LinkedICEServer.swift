@@ -1,7 +1,7 @@
 import Peer
 import Room
 
-/// An ICE server that a `Link` field names (RFC 9725 section 4.6).
+/// An ICE server in a `Link` field (RFC 9725 section 4.6).
 public struct LinkedICEServer: Hashable, Sendable {
   /// `stun:...`, `turn:...`, ...
   public var uri: String
@@ -17,7 +17,7 @@ public struct LinkedICEServer: Hashable, Sendable {
     self.credential = credential
   }
 
-  /// The value of the `Link` field that names the server.
+  /// The value of the `Link` field for the server.
   package var field: String {
     var field = "<\(uri)>; rel=\"ice-server\""
     if let username { field += "; username=\(LinkedICEServer.quoted(username))" }
@@ -27,7 +27,7 @@ public struct LinkedICEServer: Hashable, Sendable {
     return field
   }
 
-  /// A text as a quoted string (RFC 9110 section 5.6.4).
+  /// Formats a quoted string (RFC 9110 section 5.6.4).
   private static func quoted(_ text: String) -> String {
     var quoted = "\""
     for character in text {
@@ -37,12 +37,12 @@ public struct LinkedICEServer: Hashable, Sendable {
     return quoted + "\""
   }
 
-  /// The ICE servers among the links of a response.
+  /// The ICE servers in the links of a response.
   static func all(in response: HTTPResponse) -> [LinkedICEServer] {
     all(inField: response.header("Link") ?? "")
   }
 
-  /// The ICE servers among the links of a field: `<uri>; rel="ice-server"; ...` (RFC 8288).
+  /// The ICE servers in a field: `<uri>; rel="ice-server"; ...` (RFC 8288).
   static func all(inField field: String) -> [LinkedICEServer] {
     LinkField.iceServers(field).map {
       LinkedICEServer(

@@ -1,15 +1,15 @@
 import NIOCore
 import Synchronization
 
-/// The connections of a server, to limit and to close them.
+/// The connections of a server, to limit and close them.
 ///
-/// Where there is no room, the connection gives way that has waited longest for its client: whoever
-/// opens hundreds and says nothing on them loses those, and keeps nobody out.
+/// If there are too many, the one that has waited longest for its client is closed: a client that
+/// opens hundreds and sends nothing loses those, and keeps nobody out.
 final class OpenConnections: Sendable {
   private struct Entry {
     let channel: any Channel
     let client: String
-    /// Since which moment the client is awaited; nil while it is answered.
+    /// Since when the client is awaited; nil while it is answered.
     var waiting: UInt64?
   }
 
@@ -24,8 +24,8 @@ final class OpenConnections: Sendable {
       return moment
     }
 
-    /// Takes out the connection that has waited longest, of one client or of all.
-    mutating func takeOldest(of client: String?) -> (any Channel)? {
+    /// Removes the connection that has waited longest, of one client or of all.
+    mutating func removeOldest(of client: String?) -> (any Channel)? {
       let waiting = entries.filter { entry in
         entry.value.waiting != nil && (client == nil || entry.value.client == client)
       }
@@ -47,15 +47,14 @@ final class OpenConnections: Sendable {
   private let clientMaximum: Int
 
   /// - Parameters:
-  ///   - maximum: how many there may be.
-  ///   - clientMaximum: how many of them one client address may have.
+  ///   - maximum: the most connections.
+  ///   - clientMaximum: the most per client address.
   init(maximum: Int, clientMaximum: Int) {
     self.maximum = maximum
     self.clientMaximum = clientMaximum
   }
 
-  /// Takes a connection in, maybe in the place of another; false when all others are being
-  /// answered.
+  /// Adds a connection, possibly replacing another; false if all others are being answered.
   func admit(_ channel: any Channel) -> Bool {
     let id = ObjectIdentifier(channel)
     let client = channel.remoteAddress?.ipAddress ?? ""
@@ -63,10 +62,10 @@ final class OpenConnections: Sendable {
       guard !state.isClosed else { return (false, nil as (any Channel)?) }
       var leaving: (any Channel)?
       if state.counts[client, default: 0] >= clientMaximum {
-        leaving = state.takeOldest(of: client)
+        leaving = state.removeOldest(of: client)
         if leaving == nil { return (false, nil) }
       } else if state.entries.count >= maximum {
-        leaving = state.takeOldest(of: nil)
+        leaving = state.removeOldest(of: nil)
         if leaving == nil { return (false, nil) }
       }
       state.entries[id] = Entry(channel: channel, client: client, waiting: state.next())
@@ -80,7 +79,7 @@ final class OpenConnections: Sendable {
     return isAdmitted
   }
 
-  /// Records whether the client of a connection is being answered, or is to send from now on.
+  /// Records whether the client of a connection is being answered or awaited.
   func setAnswering(_ channel: any Channel, _ isAnswering: Bool) {
     state.withLock { state in
       let moment = isAnswering ? nil : state.next()
@@ -88,7 +87,7 @@ final class OpenConnections: Sendable {
     }
   }
 
-  /// Takes no more connections and gives those that are open.
+  /// Accepts no more connections and returns the open ones.
   func closeAll() -> [any Channel] {
     state.withLock { state in
       state.isClosed = true

@@ -1,10 +1,10 @@
 import Room
 
-/// A client of WHIP (RFC 9725) or WHEP (draft-ietf-wish-whep): signaling by a few HTTP requests.
+/// A WHIP (RFC 9725) or WHEP (draft-ietf-wish-whep) client: signaling by a few HTTP requests.
 public struct SessionClient: Sendable {
-  /// What is spoken.
+  /// The protocol.
   public let kind: SessionProtocol
-  /// The endpoint as the user gave it.
+  /// The endpoint as given by the user.
   public let endpoint: String
   private let token: BearerToken?
   private let http: HTTPClient
@@ -20,29 +20,30 @@ public struct SessionClient: Sendable {
     self.http = http
   }
 
-  /// A session that the server has begun.
+  /// A session that the server created.
   public struct Session: Hashable, Sendable {
-    /// Where it is reached.
+    /// Its URL.
     public var url: String
-    /// Names the ICE session, with its quotes; nil when the server takes no fragments.
+    /// The entity tag of the ICE session, with quotes; nil if the server does not support
+    /// fragments.
     public var entityTag: String?
     /// The server's description: its answer, or its own offer.
     public var description: String
     /// Whether the server offers instead of answering (WHEP only).
     public var isCounterOffer = false
-    /// The ICE servers that the server names.
+    /// The server's ICE servers.
     public var iceServers: [LinkedICEServer] = []
   }
 
   private var access: SessionAccess { SessionAccess(endpoint: endpoint, token: token?.text) }
 
-  /// The ICE servers that the endpoint names before a session begins; none when it tells nothing.
+  /// The endpoint's ICE servers before a session; empty if it states none.
   public func iceServers() async throws(HTTPError) -> [LinkedICEServer] {
     let response = try await send(access.options)
     return response.isGood ? response.linkedICEServers : []
   }
 
-  /// Offers, and gets an answer.
+  /// Sends an offer and returns the session with the answer.
   public func open(offer: String) async throws(HTTPError) -> Session {
     let response = try await send(access.open(offer: offer))
     do throws(SessionRefusal) {
@@ -55,16 +56,15 @@ public struct SessionClient: Sendable {
     }
   }
 
-  /// Answers the server's own offer.
+  /// Sends an answer to the server's offer.
   public func answer(_ answer: String, in session: Session) async throws(HTTPError) {
     let response = try await send(access.answer(answer, session: session.url))
     guard response.isGood else { throw refusal(response) }
   }
 
-  /// Tells candidates.
-  ///
-  /// - Returns: false when the server takes none (RFC 9725 section 4.3.1), which is no failure:
-  ///   checks from addresses that it does not know tell it of them as well.
+  /// Sends candidates.
+  /// - Returns: false if the server does not accept any (RFC 9725 section 4.3.1), which is no
+  ///   failure, because it also learns addresses from checks.
   public func add(fragment: String, to session: Session) async throws(HTTPError) -> Bool {
     let response = try await send(
       access.patch(fragment, session: session.url, match: session.entityTag))
@@ -73,8 +73,7 @@ public struct SessionClient: Sendable {
     return true
   }
 
-  /// Restarts ICE: tells the new parameters and gets those of the server.
-  ///
+  /// Restarts ICE: sends the new parameters and returns the server's.
   /// - Returns: the server's fragment; the session has the new entity tag.
   public func restart(fragment: String, of session: inout Session) async throws(HTTPError)
     -> String
@@ -95,7 +94,7 @@ public struct SessionClient: Sendable {
     guard response.isGood else { throw refusal(response) }
   }
 
-  /// Sends a request and follows its redirects.
+  /// Sends a request and follows redirects.
   private func send(_ request: SessionRequest) async throws(HTTPError) -> SessionResponse {
     var request = request
     while true {
@@ -124,7 +123,7 @@ extension SessionResponse {
 }
 
 extension HTTPResponse {
-  /// The value of a header field; several are joined as one list.
+  /// The value of a header field; several are joined as a list.
   package func header(_ name: String) -> String? {
     let values = headers.filter { $0.name.lowercased() == name.lowercased() }.map(\.value)
     return values.isEmpty ? nil : values.joined(separator: ", ")
@@ -136,7 +135,7 @@ extension HTTPResponse {
     return (field.split(separator: ";").first ?? "").trimmed.lowercased()
   }
 
-  /// What the server says in words: a problem's detail or title, an error, or the text itself.
+  /// The server's explanation: a problem's detail or title, an error, or the text itself.
   package var sentence: String? {
     SessionResponse(
       status: status, fields: headers.map { HTTPField($0.name, $0.value) }, body: body, url: ""

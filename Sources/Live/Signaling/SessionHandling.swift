@@ -1,6 +1,6 @@
 package import SDP
 
-/// Which of the two standard ways of signaling over HTTP a session came by.
+/// The signaling protocol of a session.
 public enum SessionProtocol: String, Hashable, Sendable, CaseIterable {
   /// The client publishes (RFC 9725).
   case whip
@@ -11,13 +11,13 @@ public enum SessionProtocol: String, Hashable, Sendable, CaseIterable {
   public var path: String { "/" + rawValue }
 }
 
-/// A session that an offer has begun.
+/// A session created by an offer.
 package struct OpenedSession: Hashable, Sendable {
-  /// Names the session; nobody can guess it, because it is all that a client needs to end it.
+  /// The session's identifier; it is random, because knowing it is enough to end the session.
   package var id: String
-  /// The answer's text.
+  /// The text of the answer.
   package var answer: String
-  /// Names the ICE session, without quotes (RFC 9725 section 4.3.1).
+  /// The entity tag of the ICE session, without quotes (RFC 9725 section 4.3.1).
   package var entityTag: String
 
   package init(id: String, answer: String, entityTag: String) {
@@ -27,11 +27,11 @@ package struct OpenedSession: Hashable, Sendable {
   }
 }
 
-/// What a session answers to a fragment that restarts ICE.
+/// The response to a fragment that restarts ICE.
 package struct RestartedSession: Hashable, Sendable {
-  /// The own ICE parameters and candidates.
+  /// The local ICE parameters and candidates.
   package var fragment: String
-  /// Names the new ICE session, without quotes.
+  /// The entity tag of the new ICE session, without quotes.
   package var entityTag: String
 
   package init(fragment: String, entityTag: String) {
@@ -40,26 +40,25 @@ package struct RestartedSession: Hashable, Sendable {
   }
 }
 
-/// Which ICE sessions a request is about: its `If-Match` field (RFC 9110 section 13.1.1).
+/// The ICE sessions that a request applies to: its `If-Match` field (RFC 9110 section 13.1.1).
 package enum SessionMatch: Hashable, Sendable {
   /// There is no such field.
   case none
-  /// Whatever there is: `*`.
+  /// Any: `*`.
   case any
   /// One of these entity tags, without quotes.
   case tags([String])
 }
 
-/// What WHIP and WHEP ask of whoever runs the calls; knows nothing of HTTP.
+/// The interface between WHIP and WHEP and whoever runs the calls, independent of HTTP.
 package protocol SessionHandling: Sendable {
-  /// Begins a session with the client's offer.
+  /// Creates a session with the client's offer.
   func open(_ protocol: SessionProtocol, offer: String) async throws(CallRefusal) -> OpenedSession
-  /// Takes candidates of the client, or restarts ICE when the fragment has new parameters.
-  ///
+  /// Adds the client's candidates, or restarts ICE if the fragment has new parameters.
   /// - Parameters:
   ///   - fragment: the fragment, parsed.
-  ///   - text: the fragment as it came, for the take.
-  /// - Returns: nil when the fragment has only brought candidates.
+  ///   - text: the fragment as received, for the take.
+  /// - Returns: nil if the fragment only has candidates.
   func apply(
     _ fragment: SDPFragment, text: String, to id: String, of protocol: SessionProtocol,
     match: SessionMatch

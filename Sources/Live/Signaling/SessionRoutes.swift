@@ -13,7 +13,7 @@ package struct SessionRoutes: Sendable {
   private let sessions: any SessionHandling
   private let iceServers: [LinkedICEServer]
 
-  /// Creates the routes to sessions; the ICE servers are told to every client.
+  /// Creates the routes to sessions; every client gets the ICE servers.
   package init(sessions: any SessionHandling, iceServers: [LinkedICEServer] = []) {
     self.sessions = sessions
     self.iceServers = iceServers
@@ -42,14 +42,14 @@ package struct SessionRoutes: Sendable {
     }
 
     var methods: [String] { id == nil ? ["POST"] : ["PATCH", "DELETE"] }
-    /// The field that names what bodies are taken.
+    /// The field with the accepted media types.
     var accepts: (name: String, value: String) {
       id == nil
         ? ("Accept-Post", SessionRoutes.descriptionType) : ("Accept-Patch", SDPFragment.mediaType)
     }
   }
 
-  /// Answers a request; nil when it is about something else.
+  /// Responds to a request; nil if it is about something else.
   package func respond(to request: HTTPRequest) async -> HTTPResponse? {
     guard let place = Place(request.path) else { return nil }
     if request.method == "OPTIONS" { return options(place) }
@@ -78,7 +78,7 @@ package struct SessionRoutes: Sendable {
     return response
   }
 
-  /// One field for each ICE server (RFC 9725 section 4.6).
+  /// One field per ICE server (RFC 9725 section 4.6).
   private var links: [(name: String, value: String)] {
     iceServers.map { ("Link", $0.field) }
   }
@@ -158,7 +158,7 @@ package struct SessionRoutes: Sendable {
       let tag = part.trimmed
       // Weak tags never match (RFC 9110 section 13.1.1).
       if tag.hasPrefix("W/\"") { continue }
-      // Some clients send the tag as they would a word.
+      // Some clients send the tag without quotes.
       let isQuoted = tag.count >= 2 && tag.hasPrefix("\"") && tag.hasSuffix("\"")
       tags.append(isQuoted ? String(tag.dropFirst().dropLast()) : String(tag))
     }
@@ -167,7 +167,7 @@ package struct SessionRoutes: Sendable {
 }
 
 extension HTTPResponse {
-  /// A refusal as problem details (RFC 9457): the status and one sentence.
+  /// A refusal as problem details (RFC 9457): the status and a sentence.
   package static func problem(_ status: Int, _ sentence: String) -> HTTPResponse {
     HTTPResponse(
       status: status, type: "application/problem+json",
@@ -175,14 +175,14 @@ extension HTTPResponse {
   }
 }
 
-/// The members of a problem that are of use here.
+/// The members of a problem that are used here.
 private struct Problem: Encodable {
   var detail: String
   var status: Int
 }
 
 extension HTTPRequest {
-  /// The value of a header field; several are joined as one list (RFC 9110 section 5.3).
+  /// The value of a header field; several are joined as a list (RFC 9110 section 5.3).
   package func header(_ name: String) -> String? {
     let values = headers.filter { $0.name.lowercased() == name.lowercased() }.map(\.value)
     return values.isEmpty ? nil : values.joined(separator: ", ")
@@ -194,7 +194,7 @@ extension HTTPRequest {
     return (field.split(separator: ";").first ?? "").trimmed.lowercased()
   }
 
-  /// Whether the client takes a media type (RFC 9110 section 12.5.1).
+  /// Whether the client accepts a media type (RFC 9110 section 12.5.1).
   package func accepts(_ type: String) -> Bool {
     guard let field = header("Accept"), !field[...].trimmed.isEmpty else { return true }
     let family = type.prefix { $0 != "/" } + "/*"
@@ -213,7 +213,7 @@ extension HTTPRequest {
 }
 
 extension Substring {
-  /// The text without spaces and tabs at its ends.
+  /// The text without spaces and tabs at either end.
   var trimmed: Substring {
     var rest = self
     while let first = rest.first, first == " " || first == "\t" { rest = rest.dropFirst() }

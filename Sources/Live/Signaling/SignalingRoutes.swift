@@ -26,7 +26,7 @@ public struct SignalingRoutes: Sendable {
   private let page: String
   private let sessions: SessionRoutes?
 
-  /// Creates the routes to calls; the page is the one that browsers call with, unless given.
+  /// Creates the routes to calls; the default page is the one that browsers call with.
   public init(calls: any CallHandling, page: String = callPage) {
     self.init(calls: calls, page: page, sessions: nil)
   }
@@ -38,7 +38,7 @@ public struct SignalingRoutes: Sendable {
     self.sessions = sessions
   }
 
-  /// Answers a request.
+  /// Responds to a request.
   public func respond(to request: HTTPRequest) async -> HTTPResponse {
     if let response = await sessions?.respond(to: request) { return response }
     let methods = methods(of: request.path)
@@ -116,7 +116,7 @@ public struct SignalingRoutes: Sendable {
     return HTTPResponse(json: "{}")
   }
 
-  /// The refusal of a request that is about all calls and does not carry the server's token.
+  /// The refusal of a request that is about all calls and lacks the server's token.
   private func refusal(of request: HTTPRequest) -> HTTPResponse? {
     guard !request.isAuthorized else { return nil }
     var response = HTTPResponse.problem(
@@ -149,22 +149,20 @@ public struct SignalingRoutes: Sendable {
 }
 
 extension HTTPResponse {
-  /// A page of a take: it loads nothing, is nobody else's business, and changes while the take
-  /// grows.
+  /// A page of a take: loads nothing, is not cached by others, and changes while the take grows.
   fileprivate init(page: String) {
     self.init(type: "text/html; charset=utf-8", body: Array(page.utf8))
     headers.append(("Cache-Control", "no-store"))
     headers.append(
       (
         "Content-Security-Policy",
-        // The page has a stricter one, which knows its script by its hash.
+        // The page itself has a stricter policy with its script's hash.
         "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
           + "img-src data: blob:; media-src blob:"
       ))
   }
 
-  /// The response with the time after which another try is worth it, where it is one of time (RFC
-  /// 9110 section 10.2.3).
+  /// Adds the time after which to retry, if that helps (RFC 9110 section 10.2.3).
   func retrying(_ refusal: CallRefusal) -> HTTPResponse {
     var response = self
     if refusal.kind == .busy { response.headers.append(("Retry-After", "5")) }
@@ -173,10 +171,10 @@ extension HTTPResponse {
 }
 
 extension CallRefusal {
-  /// The longest description that is taken, in bytes: the take keeps it, whatever becomes of it.
+  /// The longest accepted description in bytes: the take records it in any case.
   static let descriptionBytes = 256 << 10
 
-  /// Refuses a description that is longer than any that means something.
+  /// Refuses a description longer than any real one.
   static func check(length text: String) throws(CallRefusal) {
     guard text.utf8.count <= descriptionBytes else {
       throw CallRefusal(
@@ -186,7 +184,7 @@ extension CallRefusal {
 }
 
 extension CallRefusal.Kind {
-  /// The status code of HTTP.
+  /// The HTTP status code.
   var status: Int {
     switch self {
     case .badRequest: 400
@@ -201,13 +199,13 @@ extension CallRefusal.Kind {
   }
 }
 
-/// A description that came in; the identifier belongs to answers and to calls that run.
+/// A received description; the identifier belongs to answers and running calls.
 private struct DescriptionBody: Decodable {
   var id: String?
   var sdp: String
   var type: String?
 
-  /// Refuses a description that says it is of another type; many clients say nothing.
+  /// Refuses a description of another type; many clients state none.
   func check(type wanted: String) throws(CallRefusal) {
     if let type, type != wanted {
       throw CallRefusal(.badRequest, "the type is \(type.prefix(20)) where \(wanted) is expected")
@@ -217,7 +215,7 @@ private struct DescriptionBody: Decodable {
   }
 }
 
-/// What an offer of this side shall change; all of it may be missing.
+/// The changes to make with a local offer; all members are optional.
 private struct OfferBody: Decodable {
   var id: String?
   var iceRestart: Bool?
@@ -232,7 +230,7 @@ private struct OfferBody: Decodable {
   }
 }
 
-/// A candidate that came in, with the call it is for; null as the candidate when there are no more.
+/// A received candidate and its call; null means there are no more.
 private struct CandidateBody: Decodable {
   let id: String
   let content: CandidateInit?

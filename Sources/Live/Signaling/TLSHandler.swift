@@ -1,7 +1,7 @@
 import NIOCore
 import TLS
 
-/// TLS between a socket and its HTTP: what comes in clear, what goes out encrypted.
+/// TLS between a socket and its HTTP handlers.
 final class TLSHandler: ChannelDuplexHandler {
   typealias InboundIn = ByteBuffer
   typealias InboundOut = ByteBuffer
@@ -23,7 +23,7 @@ final class TLSHandler: ChannelDuplexHandler {
   }
 
   func channelActive(context: ChannelHandlerContext) {
-    // The HTTP after this may speak once the handshake is done.
+    // HTTP may start once the handshake is done.
     advance(context)
   }
 
@@ -51,10 +51,10 @@ final class TLSHandler: ChannelDuplexHandler {
     }
     isOver = true
     session.shutdown()
-    // What is still on its way to the socket must not be cut off.
+    // Send what is still queued before closing.
     let farewell = context.eventLoop.makePromise(of: Void.self)
     let bound = NIOLoopBound(context, eventLoop: context.eventLoop)
-    // Nor does a client that reads nothing keep the connection.
+    // A client that reads nothing must not keep the connection.
     let limit = context.eventLoop.scheduleTask(in: TLSHandler.farewellTime) {
       bound.value.close(mode: mode, promise: nil)
     }
@@ -103,9 +103,9 @@ final class TLSHandler: ChannelDuplexHandler {
   }
 
   private func send(_ context: ChannelHandlerContext, _ promise: EventLoopPromise<Void>?) {
-    let bytes = session.takeOutput()
+    let bytes = session.drainOutput()
     guard promise != nil || !bytes.isEmpty else { return }
-    // Also an empty write is done only after those before it.
+    // Even an empty write completes only after earlier ones.
     context.writeAndFlush(
       wrapOutboundOut(context.channel.allocator.buffer(bytes: bytes)), promise: promise)
   }

@@ -1,6 +1,6 @@
 import COpenSSL
 
-/// The certificate of a server and its key, as files in PEM.
+/// A server's certificate and key, as PEM files.
 package struct TLSIdentity: Hashable, Sendable {
   package var certificate: String
   package var key: String
@@ -11,28 +11,29 @@ package struct TLSIdentity: Hashable, Sendable {
   }
 }
 
-/// Which side of a TLS connection this is.
+/// The side of a TLS connection.
 package enum TLSRole {
-  /// Calls a server by its name or address, which the server's certificate must have (RFC 9110
-  /// section 4.3.4). Those who vouch for it are the system's authorities, which `SSL_CERT_FILE`
-  /// replaces as for every program with OpenSSL, or those of a file. The protocol, when there is
-  /// one, is offered by its ALPN name (RFC 7301).
+  /// Connects to a server by its name or address, which its certificate must have (RFC 9110 section
+  /// 4.3.4).
+  ///
+  /// Trusted authorities are the system's, which `SSL_CERT_FILE` replaces as for every program with
+  /// OpenSSL, or those of a file. The protocol, if any, is offered by its ALPN name (RFC 7301).
   case client(host: String, authorities: String?, protocol: String?)
   case server(TLSIdentity)
 }
 
-/// Why TLS cannot begin.
+/// Why TLS cannot start.
 package struct TLSError: Error, Hashable, Sendable {
   package var reason: String
 }
 
-/// One TLS connection of OpenSSL between two memory buffers: whoever owns the socket moves the
+/// One TLS connection of OpenSSL between two memory buffers: the owner of the socket moves the
 /// bytes.
 package final class TLSSession {
-  /// How far a handshake came.
+  /// The progress of a handshake.
   package enum Progress { case waiting, done, failed }
 
-  /// What reading gave.
+  /// The result of reading.
   package enum Reading {
     case bytes([UInt8])
     case waiting
@@ -58,7 +59,7 @@ package final class TLSSession {
       SSL_CTX_free(context)
       throw TLSError(reason: "OpenSSL has no memory for a TLS session")
     }
-    // The session owns both buffers from here on, and this object the rest: it is whole.
+    // The session owns both buffers from here on, and this object owns the session.
     SSL_set_bio(session, input, output)
     contextHandle = context
     handle = session
@@ -110,10 +111,10 @@ package final class TLSSession {
     SSL_CTX_free(contextHandle)
   }
 
-  /// Why the connection failed, in words.
+  /// Why the connection failed, as a sentence.
   package private(set) var failure = "the TLS connection was broken off"
 
-  /// Takes bytes off the socket; memory is all that could be lacking.
+  /// Adds bytes from the socket; fails only without memory.
   package func receive(_ bytes: [UInt8]) { BIO_write(input, bytes, Int32(bytes.count)) }
 
   package func handshake() -> Progress {
@@ -121,7 +122,7 @@ package final class TLSSession {
     let result = SSL_do_handshake(handle)
     if result == 1 { return .done }
     if isWaiting(result) { return .waiting }
-    note("the TLS handshake failed")
+    record("the TLS handshake failed")
     return .failed
   }
 
@@ -135,27 +136,27 @@ package final class TLSSession {
     if result > 0 { return .bytes(bytes) }
     if isWaiting(result) { return .waiting }
     if SSL_get_error(handle, result) == SSL_ERROR_ZERO_RETURN { return .closed }
-    note("the TLS connection broke")
+    record("the TLS connection broke")
     return .failed
   }
 
-  /// Encrypts bytes; false when the connection is not there.
+  /// Encrypts bytes; false if the connection is not established.
   package func write(_ bytes: [UInt8]) -> Bool {
     guard !bytes.isEmpty else { return true }
     ERR_clear_error()
     if SSL_write(handle, bytes, Int32(bytes.count)) == Int32(bytes.count) { return true }
-    note("the TLS connection broke")
+    record("the TLS connection broke")
     return false
   }
 
-  /// Says that nothing more will come.
+  /// Sends close_notify.
   package func shutdown() {
     ERR_clear_error()
     SSL_shutdown(handle)
   }
 
-  /// The bytes that the socket is to send.
-  package func takeOutput() -> [UInt8] {
+  /// Returns and removes the bytes for the socket.
+  package func drainOutput() -> [UInt8] {
     let waiting = BIO_ctrl_pending(output)
     guard waiting > 0 else { return [] }
     return [UInt8](unsafeUninitializedCapacity: waiting) { buffer, count in
@@ -167,8 +168,8 @@ package final class TLSSession {
     SSL_get_error(handle, result) == SSL_ERROR_WANT_READ
   }
 
-  /// Puts OpenSSL's reason into words; that of a certificate says more than that of the alert.
-  private func note(_ what: String) {
+  /// Records OpenSSL's reason; that of a certificate is more specific than that of the alert.
+  private func record(_ what: String) {
     let verification = SSL_get_verify_result(handle)
     if verification != Int(X509_V_OK), let words = X509_verify_cert_error_string(verification) {
       failure = "the server's certificate is not trusted: \(String(cString: words))"

@@ -3,11 +3,11 @@ public import Peer
 import SDP
 public import Signaling
 
-/// Why a session of WHIP or WHEP did not begin.
+/// Why a WHIP or WHEP session did not start.
 public enum SessionFailure: Error, Hashable, Sendable, CustomStringConvertible {
   /// The endpoint refused, or could not be reached.
   case refused(String)
-  /// The connection refused what the endpoint described.
+  /// The connection rejected the endpoint's description.
   case connection(PeerError)
 
   /// The reason in one sentence.
@@ -20,8 +20,8 @@ public enum SessionFailure: Error, Hashable, Sendable, CustomStringConvertible {
 }
 
 extension SessionClient {
-  /// Begins a session: offers what the connection sends (WHIP) or wants to receive (WHEP) with all
-  /// candidates, and takes the answer, or answers the endpoint's own offer.
+  /// Starts a session: offers what the connection sends (WHIP) or wants to receive (WHEP) with all
+  /// candidates, and applies the answer, or answers the endpoint's counter-offer.
   ///
   ///     let client = SessionClient(.whip, endpoint: "https://live.example/whip/room")
   ///     try await connection.addTransceiver(.audio, direction: .sendonly, source: .echo)

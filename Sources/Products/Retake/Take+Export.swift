@@ -6,7 +6,7 @@ public import Wire
 
 /// Which packets an export writes.
 public enum PacketForm: Hashable, Sendable {
-  /// Each datagram as it was on the wire, with its IP and UDP headers made again.
+  /// Each datagram as it was on the wire, with reconstructed IP and UDP headers.
   case onTheWire
   /// RTP and RTCP without SRTP, and SCTP without DTLS, from a replay: readable without keys.
   case inTheClear
@@ -25,14 +25,13 @@ public struct ExportedTrack: Hashable, Sendable {
 }
 
 extension Take {
-  /// Writes the packets into a packet capture (pcap with times in nanoseconds), which must not
-  /// exist, and gives their number.
-  ///
+  /// Writes the packets into a packet capture (pcap with nanosecond timestamps) and returns their
+  /// number; the file must not exist.
   /// - Parameters:
-  ///   - path: the file to write, readable by its owner alone.
-  ///   - form: as on the wire, or in the clear.
-  ///   - peer: the number of the peer whose packets are wanted; nil for all. A take of both ends of
-  ///     a call holds most datagrams twice.
+  ///   - path: the file to write, readable only by its owner.
+  ///   - form: as on the wire, or decrypted.
+  ///   - peer: the number of the peer whose packets are written; nil for all. A take of both ends
+  ///     of a call contains most datagrams twice.
   /// - Throws: `TakeError`, also when a replay differs; the file then ends there.
   @discardableResult
   public func exportPackets(
@@ -54,14 +53,14 @@ extension Take {
     }
   }
 
-  /// Writes what every received track showed and played into a file each.
+  /// Writes what each received track displayed and played into a file of its own.
   ///
-  /// The take is replayed for that; of one peer its frames are decoded, where the take keeps them.
-  ///
+  /// The take is replayed for that, and of each selected peer the frames are decoded if the take
+  /// has them.
   /// - Parameters:
-  ///   - folder: where to; it is made when it is not there.
-  ///   - peer: the number of the peer whose media is wanted; nil for all.
-  ///   - framesPerSecond: of the `.y4m` files.
+  ///   - folder: the output folder; created if it does not exist.
+  ///   - peer: the number of the peer whose media is written; nil for all.
+  ///   - framesPerSecond: the frame rate of the `.y4m` files.
   /// - Throws: `TakeError`, also when the replay differs; the files then end there.
   @discardableResult
   public func exportMedia(
@@ -97,7 +96,7 @@ extension Take {
     }
   }
 
-  /// Refuses a replay that did not come to its end.
+  /// Rejects a replay that did not reach its end.
   private func check(_ report: ReplayReport?, _ what: String) throws(TakeError) {
     guard let report else { return }
     guard case .identical = report.verdict else {

@@ -2,7 +2,7 @@ import Queries
 public import Tape
 
 extension Take {
-  /// Runs one SQL statement that reads; `Schema` explains every table and column.
+  /// Runs one read-only SQL statement; `Schema` explains every table and column.
   ///
   ///     let states = try take.query("SELECT machine, to_state FROM state").all()
   ///
@@ -12,13 +12,13 @@ extension Take {
     return TakeReader { () throws(TakeError) in try source.next() }
   }
 
-  /// Runs one SQL statement that reads, and reads its columns as types, in their order.
+  /// Runs one read-only SQL statement and reads its columns, in order, as the given types.
   ///
   ///     let rows = try take.query(
   ///       "SELECT kind, since_connected_ms FROM first_frame", as: String.self, Double?.self)
   ///     while let (kind, delay) = try rows.next() { print(kind, delay ?? 0) }
   ///
-  /// - Throws: `TakeError` when the query cannot be run; the reader throws it where a column has
+  /// - Throws: `TakeError` when the query cannot be run; the reader throws it when a column has
   ///   a value of another type.
   public func query<each Field: TakeReadable>(
     _ sql: String, as types: repeat (each Field).Type
@@ -35,20 +35,20 @@ extension Take {
     }
   }
 
-  /// Runs one SQL statement that reads, and reads its first column as a type.
+  /// Runs one read-only SQL statement and reads its first column as a type.
   public func query<Field: TakeReadable>(
     _ sql: String, as type: Field.Type
   ) throws(TakeError) -> TakeReader<Field> {
     let source = try QuerySource(path: path, sql: sql)
     return TakeReader { () throws(TakeError) -> Field? in
       guard let row = try source.next() else { return nil }
-      // Without its type, a field that may be missing would be taken for the end.
+      // Without the explicit type, an optional field that is nil would be taken for the end.
       let field: Field = try row.value(at: 0)
       return field
     }
   }
 
-  /// All rows of a kind, in the order of its query: that of their steps.
+  /// All rows of a type, in the order of its query: that of their steps.
   public func rows<Record: TakeRecord>(of type: Record.Type) throws(TakeError)
     -> TakeReader<Record>
   {
@@ -60,7 +60,7 @@ extension Take {
   }
 }
 
-/// A query that runs.
+/// A running query.
 private final class QuerySource {
   private let path: String
   private let statement: SQLiteStatement

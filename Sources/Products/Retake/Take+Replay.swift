@@ -5,68 +5,68 @@ public import Stats
 public import Tape
 public import Wire
 
-/// What stands in for what when a take is replayed.
+/// Which recorded parts replace the real ones when a take is replayed.
 public enum ReplayMode: Hashable, Sendable {
   /// Everything executes again, and everything is compared byte for byte.
   case exact
-  /// Recorded frames stand in for the codecs; all but decoded media is compared.
+  /// Recorded frames replace the codecs; everything except decoded media is compared.
   case withoutCodecs
-  /// What other libraries made than this machine has is taken from the recording.
+  /// What was produced by libraries that differ from this machine's is taken from the recording.
   case substitute
 }
 
-/// The first place where the stack did not do again what it did in the recording.
+/// The first place where the stack behaved differently than in the recording.
 public struct ReplayDivergence: Hashable, Sendable, CustomStringConvertible {
   /// The step.
   public var step: Int
   /// When.
   public var at: Instant
-  /// The number of the peer; nil for a machine that is none.
+  /// The number of the peer; nil for a machine that is not a peer connection.
   public var peer: UInt32?
   /// `ice`, `dtls`, `rtp`, `rtcp`, `signaling`, `media`, `stats`, `api`, `timer`, ...
   public var layer: String
-  /// The output that differs, in words.
+  /// A description of the output that differs.
   public var what: String
-  /// The field of it.
+  /// The field of the output.
   public var field: String
-  /// What the take has.
+  /// The value in the take.
   public var recorded: String
-  /// What the stack does today.
+  /// The value in the replay.
   public var replayed: String
   /// The inputs before it, latest last.
   public var previousInputs: [String]
-  /// Everything, on several lines, as `retake replay` prints it.
+  /// The whole report, on several lines, as `retake replay` prints it.
   public var description: String
 }
 
-/// What a replay found.
+/// The result of a replay.
 public struct ReplayResult: Sendable, CustomStringConvertible {
   /// How it ended.
   public enum Outcome: Hashable, Sendable {
     /// Every output, deadline and random draw was as recorded.
     case identical
-    /// The stack did something else.
+    /// The stack behaved differently.
     case diverged(ReplayDivergence)
-    /// The file is not what was recorded, from this step on; the stack is not to blame.
+    /// The file was modified after the recording, from this step on.
     case altered(step: Int, reason: String)
   }
 
   /// How it ended.
   public var outcome: Outcome
-  /// How many steps were replayed and equal.
+  /// How many steps were replayed and matched.
   public var steps: Int
-  /// The time of the last of them: how much of the session was replayed.
+  /// The time of the last replayed step.
   public var duration: Interval
   /// How long the replay took.
   public var elapsedSeconds: Double
-  /// What this machine's libraries differ in from the recorder's, which may explain a divergence.
+  /// How this machine's libraries differ from the recorder's, which may explain a divergence.
   public var toolchainDifferences: [String]
-  /// What was taken from the recording, in words.
+  /// A description of what was taken from the recording.
   public var substituted: [String]
-  /// All of it in words, as `retake replay` prints it.
+  /// The result as text, as `retake replay` prints it.
   public var description: String
 
-  /// Whether the stack did again what it did in the recording.
+  /// Whether the stack behaved exactly as in the recording.
   public var isIdentical: Bool { outcome == .identical }
 
   init(_ report: ReplayReport) {
@@ -101,15 +101,15 @@ extension ReplayDivergence {
 }
 
 extension Take {
-  /// Drives the whole stack through the session again and compares all that it does.
-  ///
+  /// Runs the whole stack through the session again and compares everything that it does.
   /// - Parameters:
-  ///   - mode: what stands in for what.
-  ///   - end: where to end; nil at the end of the take.
-  ///   - encoderFactory: the encoders that the recorded application brought; where they are not
-  ///     here, the recorded frames stand in for all codecs.
-  ///   - decoderFactory: the same for decoders.
-  /// - Throws: `TakeError` when the take cannot be read, or lacks what has to stand in.
+  ///   - mode: which recorded parts replace the real ones.
+  ///   - end: where to end; nil for the end of the take.
+  ///   - encoderFactory: the encoders that the recorded application supplied; without them, the
+  ///     recorded frames replace all codecs.
+  ///   - decoderFactory: the decoders that it supplied.
+  /// - Throws: `TakeError` when the take cannot be read, or lacks the recorded parts that the mode
+  ///   needs.
   public func replay(
     _ mode: ReplayMode = .exact, until end: Instant? = nil,
     encoderFactory: (any VideoEncoderFactory)? = nil,
@@ -140,12 +140,11 @@ extension Take {
   public struct PeerStats: Hashable, Sendable {
     /// The name of the peer.
     public var label: String
-    /// What `getStats()` gives there.
+    /// What `getStats()` returns there.
     public var report: StatsReport
   }
 
-  /// Drives the stack to an instant and asks every peer that had begun by then for its statistics.
-  ///
+  /// Runs the stack up to an instant and reads the statistics of every peer that existed by then.
   /// - Parameter instant: nil for the end of the take.
   /// - Throws: `TakeError` when the take cannot be read, or the replay differs before that instant.
   public func stats(at instant: Instant? = nil) async throws(TakeError) -> [PeerStats] {

@@ -2,7 +2,7 @@ import Replay
 public import Tape
 public import Wire
 
-/// One step: an input that a machine of the take got at an instant, and all that followed from it.
+/// One step: an input to one of the take's machines at an instant, and all its outputs.
 public struct TakeStep: Hashable, Sendable {
   /// Its number, from 1, over all machines of the take.
   public var number: Int
@@ -10,24 +10,23 @@ public struct TakeStep: Hashable, Sendable {
   public var at: Instant
   /// The number of the machine.
   public var actor: UInt32
-  /// The number of the peer connection that the machine is; nil when it is none.
+  /// The number of the peer connection that the machine belongs to; nil if there is none.
   public var peer: UInt32?
-  /// The input in words.
+  /// A description of the input.
   public var summary: String
-  /// The rows of the input, as the tables of the take have them.
+  /// The rows of the input in the take's tables.
   public var input: [TakeRow]
-  /// The rows of what followed, in order.
+  /// The rows of the outputs, in order.
   public var outputs: [TakeRow]
-  /// When the machine wanted to be woken afterwards; nil for never.
+  /// When the machine's next timer was due afterwards; nil for none.
   public var deadline: Instant?
   /// How many random bytes the machine had drawn by then.
   public var entropyDrawn: UInt64
 }
 
 extension Take {
-  /// The steps of all machines in their order; the digest chain is checked on the way.
-  ///
-  /// - Throws: `TakeError`; the reader throws it at the first step that was altered after the
+  /// The steps of all machines in order; the digest chain is verified on the way.
+  /// - Throws: `TakeError`; the reader throws it at the first step that was modified after the
   ///   recording.
   public func steps() throws(TakeError) -> TakeReader<TakeStep> {
     let source = StepSource(path, try TapeReader(path: path))
@@ -35,7 +34,7 @@ extension Take {
   }
 }
 
-/// Steps out of the chunks that the tape is read in.
+/// Steps read from the chunks of the tape.
 private final class StepSource {
   private let path: String
   private let reader: TapeReader
@@ -73,7 +72,7 @@ private final class StepSource {
 }
 
 extension TakeValue {
-  /// The value of a column; numbers that are stored with a sign and have none get their own back.
+  /// Converts the value of a column; unsigned numbers that are stored as signed ones are restored.
   fileprivate init(_ value: Value, of kind: ColumnKind) {
     switch (kind, value) {
     case (.wire(let bits), .integer(let number)) where bits < 64:

@@ -4,11 +4,11 @@ import Stats
 public import Tape
 public import Wire
 
-/// Why a take cannot be opened, read, replayed or exported: one sentence that names the file, the
-/// place and the reason.
+/// Why a take cannot be opened, read, replayed or exported: one sentence with the file, the place
+/// and the reason.
 public typealias TakeError = TapeError
 
-/// A recorded session: one SQLite file that can be read, asked, replayed and exported.
+/// A recorded session: one SQLite file that can be read, queried, replayed and exported.
 ///
 ///     let take = try Take.open("call.take")
 ///     for change in try take.rows(of: StateChange.self).all() {
@@ -16,23 +16,23 @@ public typealias TakeError = TapeError
 ///     }
 ///     let result = try await take.replay()
 ///
-/// Opening reads the head of the file. All else is read when it is asked for, so a take may still
-/// be recorded meanwhile: each reader sees the moment at which it was made.
+/// Opening reads only the metadata; everything else is read on demand, so a take may still be
+/// recording: each reader sees the state at the moment when it was created.
 public struct Take: Sendable {
   /// A peer connection of the take.
   public struct Peer: Hashable, Sendable {
     /// Its number, from 1.
     public var number: UInt32
-    /// Its name for people.
+    /// Its display name.
     public var label: String
-    /// What it does in the session, in the words of whoever recorded; `observed` for an end of a
-    /// call between others.
+    /// Its role in the session, as the recorder described it; `observed` for an end of a call
+    /// between others.
     public var role: String
   }
 
   /// The file.
   public let path: String
-  /// Free text given by whoever recorded.
+  /// The free text that the recorder passed.
   public let label: String
   /// The Unix time, in nanoseconds, at the take's instant zero.
   public let startUnixNanoseconds: Int64
@@ -48,13 +48,13 @@ public struct Take: Sendable {
   public let stepCount: Int
   /// The time of the last of them: the length of the session.
   public let duration: Interval
-  /// Whether the recording ended in order; false while it goes on, and after its recorder was
+  /// Whether the recording ended properly; false while it is running, and after the recorder was
   /// killed.
   public let isComplete: Bool
 
   /// Opens a take.
-  ///
-  /// - Throws: `TakeError` when there is no such file, or it is no take that this version reads.
+  /// - Throws: `TakeError` when there is no such file, or it is not a take that this version can
+  ///   read.
   public static func open(_ path: String) throws(TakeError) -> Take { try Take(path) }
 
   private init(_ path: String) throws(TakeError) {
@@ -83,7 +83,7 @@ public struct Take: Sendable {
     }
   }
 
-  /// Runs what computes for long on a thread of its own, not on one that others wait for.
+  /// Runs a long computation on a thread of its own, not on the cooperative pool.
   func computing<Value: Sendable>(
     _ body: @escaping @Sendable () throws(TakeError) -> Value
   ) async throws(TakeError) -> Value {

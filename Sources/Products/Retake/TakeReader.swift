@@ -1,6 +1,6 @@
 public import Tape
 
-/// Reads elements of a take one after the other; memory does not grow with their number.
+/// Reads elements of a take one after the other, in constant memory.
 ///
 ///     let steps = try take.steps()
 ///     while let step = try steps.next() { print(step.summary) }
@@ -10,11 +10,10 @@ public final class TakeReader<Element> {
   init(_ read: @escaping () throws(TakeError) -> Element?) { self.read = read }
 
   /// The next element; nil after the last one.
-  ///
-  /// - Throws: `TakeError` when the file cannot be read, or holds something else than is expected.
+  /// - Throws: `TakeError` when the file cannot be read, or contains something unexpected.
   public func next() throws(TakeError) -> Element? { try read() }
 
-  /// All elements that are left.
+  /// All remaining elements.
   public func all() throws(TakeError) -> [Element] {
     var elements: [Element] = []
     while let element = try read() { elements.append(element) }

@@ -3,8 +3,7 @@ public import Wire
 
 /// A row of a take with a property for each column that it reads.
 ///
-/// Conform a type of your own to read further tables and views. One that is `Decodable` needs no
-/// more than its query: each property is read from the column that its coding key names.
+/// Conform your own type to read other tables and views:
 ///
 ///     struct Freeze: TakeRecord, Decodable {
 ///       static let query = "SELECT peer, gap_ms FROM freeze"
@@ -19,7 +18,7 @@ public import Wire
 ///
 /// A Boolean is also read from a column of directions: true for `in`.
 public protocol TakeRecord {
-  /// What gives the rows, in their order.
+  /// The query that returns the rows, in order.
   static var query: String { get }
   /// Reads the properties.
   init(_ row: TakeRow) throws(TakeError)
@@ -34,7 +33,7 @@ extension TakeRecord where Self: Decodable {
 public struct StateChange: TakeRecord, Decodable, Hashable, Sendable {
   /// All rows of the table `state`.
   public static let query = "SELECT * FROM state ORDER BY row"
-  /// The step that made it.
+  /// The step of the transition.
   public var step: Int
   /// The number of the peer.
   public var peer: UInt32
@@ -42,9 +41,9 @@ public struct StateChange: TakeRecord, Decodable, Hashable, Sendable {
   public var at: Instant
   /// `signaling`, `ice-connection`, `ice-gathering`, `connection`, `dtls`, `sctp`, ...
   public var machine: String
-  /// The state that was left.
+  /// The previous state.
   public var from: String
-  /// The state that was entered.
+  /// The new state.
   public var to: String
 
   private enum CodingKeys: String, CodingKey {
@@ -66,9 +65,9 @@ public struct PacketRecord: TakeRecord, Decodable, Hashable, Sendable {
   public var peer: UInt32
   /// When the kernel received it, or when it was sent.
   public var at: Instant
-  /// Whether it was received; else it was sent.
+  /// Whether it was received; otherwise it was sent.
   public var isInbound: Bool
-  /// The own address and port.
+  /// The local address and port.
   public var local: String
   /// The address and port of the other end.
   public var remote: String
@@ -80,7 +79,7 @@ public struct PacketRecord: TakeRecord, Decodable, Hashable, Sendable {
   public var payloadType: UInt8?
   /// The sequence number of RTP.
   public var sequence: UInt16?
-  /// The RTP time.
+  /// The RTP timestamp.
   public var rtpTime: UInt32?
   /// The UDP payload.
   public var bytes: [UInt8]
@@ -103,7 +102,7 @@ public struct PacketRecord: TakeRecord, Decodable, Hashable, Sendable {
 public struct FrameRecord: TakeRecord, Decodable, Hashable, Sendable {
   /// All rows of the table `frame`.
   public static let query = "SELECT * FROM frame ORDER BY row"
-  /// The step that sent it or took it out of the jitter buffer.
+  /// The step that sent it or removed it from the jitter buffer.
   public var step: Int
   /// The number of the peer.
   public var peer: UInt32
@@ -113,23 +112,23 @@ public struct FrameRecord: TakeRecord, Decodable, Hashable, Sendable {
   public var track: UInt32
   /// `audio` or `video`.
   public var kind: String
-  /// Whether it was received; else it was sent.
+  /// Whether it was received; otherwise it was sent.
   public var isInbound: Bool
   /// `opus`, `vp8`, `vp9`, `h264`, ...
   public var codec: String
   /// The SSRC of its packets.
   public var ssrc: UInt32
-  /// The RTP time.
+  /// The RTP timestamp.
   public var rtpTime: UInt32
-  /// Whether a decoder can begin here.
+  /// Whether it is a keyframe.
   public var isKey: Bool
   /// Pixels; nil for audio.
   public var width: Int?
   /// Pixels; nil for audio.
   public var height: Int?
-  /// Bytes before they were put into packets.
+  /// Bytes before packetization.
   public var size: Int
-  /// The frame in the clear; nil when the take keeps no media.
+  /// The frame unencrypted; nil when the take has no media.
   public var bytes: [UInt8]?
 
   private enum CodingKeys: String, CodingKey {
@@ -156,13 +155,13 @@ public struct MessageRecord: TakeRecord, Decodable, Hashable, Sendable {
   public var at: Instant
   /// The number of the channel in its peer.
   public var channel: UInt32
-  /// Whether it was received; else it was sent.
+  /// Whether it was received; otherwise it was sent.
   public var isInbound: Bool
-  /// Whether it is bytes; else it is text.
+  /// Whether it is binary; otherwise it is text.
   public var isBinary: Bool
   /// Bytes.
   public var size: Int
-  /// What it says; nil when the take keeps no media.
+  /// The content; nil when the take has no media.
   public var bytes: [UInt8]?
 
   private enum CodingKeys: String, CodingKey {
@@ -179,19 +178,19 @@ public struct MessageRecord: TakeRecord, Decodable, Hashable, Sendable {
 public struct SignalingRecord: TakeRecord, Decodable, Hashable, Sendable {
   /// All rows of the table `signaling`.
   public static let query = "SELECT * FROM signaling ORDER BY row"
-  /// The step that took note of it.
+  /// The step that recorded it.
   public var step: Int
   /// The number of the peer.
   public var peer: UInt32
   /// When.
   public var at: Instant
-  /// Whether it was received; else it was sent.
+  /// Whether it was received; otherwise it was sent.
   public var isInbound: Bool
   /// `http`, `whip`, `whep`, ...
   public var transport: String
   /// `offer`, `answer`, `candidate`, ...
   public var type: String
-  /// As on the channel.
+  /// The message as on the channel.
   public var message: String
 
   private enum CodingKeys: String, CodingKey {

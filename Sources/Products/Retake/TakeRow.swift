@@ -1,12 +1,12 @@
 public import Tape
 
-/// One row: of a table of the take, or of the result of a query.
+/// One row of a table of the take, or of the result of a query.
 public struct TakeRow: Hashable, Sendable {
   /// The table; empty for the result of a query.
   public let table: String
   /// The names of the columns.
   public let columns: [String]
-  /// The values in their order.
+  /// The values, in order.
   public let values: [TakeValue]
   /// The file, for errors.
   let path: String
@@ -18,14 +18,13 @@ public struct TakeRow: Hashable, Sendable {
     self.values = values
   }
 
-  /// The value of a column; nil when there is no column of that name.
+  /// The value of a column; nil when there is no such column.
   public subscript(_ column: String) -> TakeValue? {
     columns.firstIndex(of: column).flatMap { values.indices.contains($0) ? values[$0] : nil }
   }
 
   /// Reads a column as a type.
-  ///
-  /// - Throws: `TakeError` that says what the column has instead.
+  /// - Throws: `TakeError` with the actual type of the value.
   public func value<Field: TakeReadable>(
     _ column: String, as type: Field.Type = Field.self
   ) throws(TakeError) -> Field {
@@ -37,7 +36,7 @@ public struct TakeRow: Hashable, Sendable {
     return try value(at: index)
   }
 
-  /// Reads the column at a place, counted from 0, as a type.
+  /// Reads the column at an index from 0 as a type.
   func value<Field: TakeReadable>(at index: Int) throws(TakeError) -> Field {
     guard values.indices.contains(index) else {
       throw TakeError(

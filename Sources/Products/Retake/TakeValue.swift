@@ -5,9 +5,9 @@ public import Wire
 public enum TakeValue: Hashable, Sendable {
   /// No value.
   case null
-  /// A whole number.
+  /// An integer.
   case integer(Int64)
-  /// A number.
+  /// A floating-point number.
   case real(Double)
   /// A text.
   case text(String)
@@ -25,7 +25,7 @@ public enum TakeValue: Hashable, Sendable {
       }
   }
 
-  /// What kind of value it is, in words.
+  /// The kind of the value, for error messages.
   var kind: String {
     switch self {
     case .null: "nothing"
@@ -37,19 +37,19 @@ public enum TakeValue: Hashable, Sendable {
   }
 }
 
-/// What a value of a row can be read as: whole numbers that fit, `Double`, `Bool`, `String`, bytes,
-/// `Instant`, `TakeValue` as it is, and any of them as an optional.
+/// A type that a value of a row can be read as: integers that fit, `Double`, `Bool`, `String`,
+/// bytes, `Instant`, `TakeValue` itself, and any of them as an optional.
 public protocol TakeReadable {
-  /// How the type is called in an error.
+  /// The name of the type in an error.
   static var kindOfValue: String { get }
-  /// Reads a value; nil when it is none of this type.
+  /// Reads a value; nil when it has another type.
   init?(_ value: TakeValue)
 }
 
 extension TakeValue: TakeReadable {
   /// Any value.
   public static var kindOfValue: String { "a value" }
-  /// The value as it is.
+  /// The value itself.
   public init?(_ value: TakeValue) { self = value }
 }
 
@@ -68,9 +68,9 @@ extension Optional: TakeReadable where Wrapped: TakeReadable {
 }
 
 extension TakeReadable where Self: FixedWidthInteger {
-  /// A whole number in the range of the type.
+  /// An integer within the range of the type.
   public static var kindOfValue: String { "a whole number from \(Self.min) to \(Self.max)" }
-  /// Reads a whole number that fits.
+  /// Reads an integer that fits.
   public init?(_ value: TakeValue) {
     guard case .integer(let number) = value else { return nil }
     self.init(exactly: number)
@@ -89,7 +89,7 @@ extension UInt: TakeReadable {}
 extension UInt64: TakeReadable {}
 
 extension Bool: TakeReadable {
-  /// 0 or another whole number.
+  /// 0 or another integer.
   public static var kindOfValue: String { "a whole number" }
   /// False for 0.
   public init?(_ value: TakeValue) {
@@ -99,7 +99,7 @@ extension Bool: TakeReadable {
 }
 
 extension Double: TakeReadable {
-  /// A number, also a whole one.
+  /// A number, integers included.
   public static var kindOfValue: String { "a number" }
   /// Reads a number.
   public init?(_ value: TakeValue) {

@@ -2,28 +2,28 @@ public import RetakeRTC
 
 /// Receives the events of the audio session on the callback queue; every method is optional.
 public protocol AudioSessionDelegate: AnyObject {
-  /// The system or another application takes the device.
+  /// The system or another application takes over the device.
   func didBeginInterruption()
   /// The device is free again.
   func didEndInterruption(shouldResumeSession: Bool)
-  /// Audio goes another way.
+  /// The audio route changed.
   func didChangeRoute(
     reason: AVAudioSession.RouteChangeReason, previousRoute: AVAudioSessionRouteDescription)
-  /// The system's server of audio has ended.
+  /// The system's audio server terminated.
   func mediaServerTerminated()
-  /// It is there again.
+  /// The audio server is available again.
   func mediaServerReset()
-  /// Whether the device may run has changed.
+  /// Whether the device may run changed.
   func didChangeCanPlayOrRecord(canPlayOrRecord: Bool)
-  /// The first room plays or records.
+  /// The first room started to play or record.
   func didStartPlayOrRecord()
-  /// The last one does no longer.
+  /// The last room stopped playing and recording.
   func didStopPlayOrRecord()
-  /// The device is about to be asked for the right to audio, or to get it back.
+  /// The audio session is about to be activated or deactivated.
   func willSetActive(active: Bool)
-  /// The device said yes.
+  /// The audio session was activated or deactivated.
   func didSetActive(active: Bool)
-  /// The device said no.
+  /// Activating or deactivating the audio session failed.
   func failedToSetActive(active: Bool, error: any Error)
 }
 
@@ -54,7 +54,7 @@ extension AudioSessionDelegate {
   public func failedToSetActive(active: Bool, error: any Error) {}
 }
 
-/// Passes the events of the process's audio session on to the application.
+/// Forwards the events of the process's audio session to the application.
 final class AudioSessionForwarder: RTCAudioSessionDelegate, Sendable {
   private let delegate: WeakDelegate<any AudioSessionDelegate>
   private let calls: CallbackQueue

@@ -3,15 +3,15 @@ public import RetakeRTC
 import Room
 import RoomClient
 
-/// What own media is made of, and how many videos a room receives.
+/// The settings of local media, and how many videos a room receives.
 public struct Config: Sendable {
-  /// What own media is made of.
+  /// The settings of local media.
   public var mediaOptions = LocalMediaOptions()
-  /// How many videos are received at first.
+  /// How many video receivers there are at first.
   public var videoReceiverInitialCount = 9
-  /// How many videos are received at most; subscribing to more is an error.
+  /// The maximum number of received videos; subscribing to more is an error.
   public var videoReceiverMaximumCount = 20
-  /// By how many the receivers grow when all are taken.
+  /// By how many the receivers grow when all are in use.
   public var videoReceiverGrowthRate = 1
 
   /// The defaults.
@@ -26,45 +26,45 @@ public struct Config: Sendable {
   }
 }
 
-/// Where the video frames of own media come from.
+/// Where the video frames of local media come from.
 public enum CapturerType: Sendable {
-  /// A camera; where there is none, the file of the options.
+  /// A camera; without one, the file of the options.
   case camera
-  /// The application hands them in: see `LocalMedia.sendVideoFrame(sampleBuffer:)`.
+  /// The application supplies them: see `LocalMedia.sendVideoFrame(sampleBuffer:)`.
   case bypass
   /// A file.
   case file
 }
 
-/// Whether echo is taken out of the microphone.
+/// Whether the microphone's echo is cancelled.
 public enum AudioProcessingType: String, Sendable {
-  /// It is.
+  /// With echo cancellation.
   case voice
-  /// It is not.
+  /// Without echo cancellation.
   case music
 }
 
-/// What decides how the frames of a camera are turned.
+/// What determines the rotation of camera frames.
 ///
-/// The guide names the first alone; the others are those of Retake's own media.
+/// The guide names only the first case; the others are those of Retake's own media.
 public enum CameraRotationType: String, Sendable {
-  /// Nothing: they stay as they come.
+  /// Frames are not rotated.
   case notAvailable
-  /// How the device is held.
+  /// The orientation of the device.
   case deviceOrientation
-  /// How the application is shown.
+  /// The orientation of the application's interface.
   case appOrientation
 }
 
-/// How large a received video is.
+/// The size of a received video.
 ///
-/// The guide names the type alone; the cases are the profiles of Retake's own rooms.
+/// The guide names only the type; the cases are the profiles of Retake's own rooms.
 public enum VideoProfileType: String, Sendable {
-  /// There is no choice, or none was made.
+  /// There are no sizes to choose from, or none was chosen.
   case empty
   /// The smallest.
   case low
-  /// One between.
+  /// Medium.
   case mid
   /// The largest.
   case high
@@ -73,19 +73,19 @@ public enum VideoProfileType: String, Sendable {
   var core: VideoProfile { VideoProfile(rawValue: rawValue) ?? .empty }
 }
 
-/// Why a room is over.
+/// Why a room ended.
 ///
-/// The guide names the type alone; the cases are those of Retake's own rooms.
+/// The guide names only the type; the cases are those of Retake's own rooms.
 public enum DisconnectReason: String, Sendable {
   /// This side left, or an error ended the room.
   case disconnected
-  /// The room is no longer there.
+  /// The room no longer exists.
   case destroyed
-  /// The service or a moderator ended it for this side.
+  /// The service or a moderator removed this participant.
   case kicked
 }
 
-/// What own media is made of.
+/// The settings of local media.
 public struct LocalMediaOptions: Sendable {
   /// Where the video frames come from.
   public var source = CapturerType.camera
@@ -93,28 +93,28 @@ public struct LocalMediaOptions: Sendable {
   public var hasAudio = true
   /// Whether there is video.
   public var hasVideo = true
-  /// Whether video is on at first.
+  /// Whether video is enabled at first.
   public var video = true
-  /// Whether audio is on at first.
+  /// Whether audio is enabled at first.
   public var audio = true
-  /// Application data that the others receive with the video.
+  /// Application data that the other participants receive with the video.
   public var extraValue = ""
-  /// What decides how the frames of the camera are turned.
+  /// What determines the rotation of camera frames.
   public var rotationType = CameraRotationType.notAvailable
   /// Which camera.
   public var position = AVCaptureDevice.Position.front
-  /// Whether the own view shows the video as in a mirror.
+  /// Whether the local view is mirrored.
   public var isMirror = true
-  /// The file that stands for the camera where there is none.
+  /// The file that replaces the camera if there is none.
   public var fileName = "sample.mov"
   // swift-format-ignore
-  /// The width in pixels of what the camera gives; the guide spells it so.
+  /// The width in pixels of the captured video; the guide spells it so.
   public var cameraCapturewWidth = 640
-  /// The height in pixels of what the camera gives.
+  /// The height in pixels of the captured video.
   public var cameraCaptureHeight = 480
-  /// Whether echo is taken out of the microphone.
+  /// Whether the microphone's echo is cancelled.
   public var audioType = AudioProcessingType.voice
-  /// Whether the loudness of the microphone is regulated.
+  /// Whether automatic gain control is applied to the microphone.
   public var autoGain = false
 
   /// The defaults.
@@ -141,7 +141,7 @@ public struct LocalMediaOptions: Sendable {
 }
 
 extension AVCaptureDevice.Position {
-  /// The camera that is meant: the one at the front where nobody says.
+  /// The requested camera; the front camera by default.
   var core: CameraPosition { self == .back ? .back : .front }
 
   init(_ core: CameraPosition) { self = core == .back ? .back : .front }

@@ -6,17 +6,16 @@ import Room
 import RoomClient
 import Synchronization
 
-/// Receives the result of signing in: code 0, or an error number of the service with its message.
+/// Receives the result of signing in: code 0, or an error code of the service with its message.
 public typealias ProvisionCallback = (_ code: Int, _ message: String) -> Void
 
-/// The SDK of Kakao i Connect Live for iOS by its names, over Retake's own rooms.
+/// The API of the Kakao i Connect Live SDK for iOS, over Retake's own rooms.
 ///
-/// It is compatible by interface with version 2.2.0, as far as that version's guide shows types,
-/// methods, callbacks and errors. Nothing of the service itself is here: rooms are those of a
-/// server of Retake's own, as `retake record serve --rooms` is one.
+/// It is source-compatible with version 2.2.0, as far as that version's guide shows types, methods,
+/// callbacks and errors. It does not contact the service: rooms are those of a Retake server, such
+/// as `retake record serve --rooms`.
 ///
-/// Delegates and closures are ordinary ones: they are called on `callbackQueue`, one after the
-/// other.
+/// Delegates and closures are called on `callbackQueue`, one at a time.
 public enum ConnectLive {
   private struct State {
     var service = Service(rooms: ProcessInfo.processInfo.environment["RETAKE_ROOMS"])
@@ -24,7 +23,7 @@ public enum ConnectLive {
     var delegate: AudioSessionForwarder?
   }
 
-  /// Where rooms are entered, and where tokens are given.
+  /// The URLs of the rooms and of the token endpoint.
   struct Service {
     static let usual = "ws://127.0.0.1:8080/rooms"
     var rooms: String
@@ -38,13 +37,13 @@ public enum ConnectLive {
     }
   }
 
-  /// What signing in gave.
+  /// The result of signing in.
   struct Entry: Sendable {
     let authenticator: any Authenticator
     let token: RoomToken
     let since = ContinuousClock().now
 
-    /// The token with what is left of its life.
+    /// The token with its remaining lifetime.
     var present: RoomToken {
       let gone = Int64((ContinuousClock().now - since).components.seconds)
       return RoomToken(
@@ -59,22 +58,21 @@ public enum ConnectLive {
   static var service: Service { state.withLock { $0.service } }
   static var entry: Entry? { state.withLock { $0.entry } }
 
-  // MARK: What is not of the guide
+  // MARK: Beyond the guide
 
   /// The serial queue on which delegates and closures are called.
   ///
-  /// Set it before the first room: to `.main` in an application whose delegates live there.
+  /// Set it before the first room: to `.main` in an application whose delegates run there.
   public static var callbackQueue: DispatchQueue {
     get { calls.queue }
     set { calls.queue = newValue }
   }
 
-  /// Chooses the server whose rooms are entered from now on.
-  ///
+  /// Sets the server of the rooms that are created from now on.
   /// - Parameters:
-  ///   - rooms: `ws://host:port/rooms`; nil: what the variable `RETAKE_ROOMS` of the environment
-  ///     says, or the server that `retake record serve --rooms` is by default.
-  ///   - tokens: where signing in asks for a token; nil: `/token` below the rooms.
+  ///   - rooms: `ws://host:port/rooms`; nil: the environment variable `RETAKE_ROOMS`, or the
+  ///     default of `retake record serve --rooms`.
+  ///   - tokens: the URL that signing in gets a token from; nil: `/token` below the rooms.
   public static func use(rooms: String?, tokens: String? = nil) {
     let named = rooms ?? ProcessInfo.processInfo.environment["RETAKE_ROOMS"]
     state.withLock { state in
@@ -83,26 +81,22 @@ public enum ConnectLive {
     }
   }
 
-  /// Chooses the session that rooms which are made from now on belong to; nil: one that is not
-  /// recorded.
+  /// Sets the session of the rooms that are created from now on; nil: one that is not recorded.
   public static func use(_ session: Session?) { machine.use(session) }
 
-  /// Records the rooms that are made from now on, with their connections and their audio.
-  ///
+  /// Records the rooms that are created from now on, with their connections and audio.
   /// - Throws: `SessionError` when the take cannot be written.
   public static func record(to path: String) throws { try machine.record(to: path) }
 
-  /// Ends all connections, and completes the take of rooms that are recorded.
-  ///
+  /// Closes all connections, and completes the take of a recorded session.
   /// - Throws: `TapeError` when something could not be written; what was written stays valid.
   public static func finish() async throws { try await machine.finish() }
 
   // MARK: Signing in
 
-  /// Signs in with what an application has of its service.
-  ///
+  /// Signs in with the application's credentials.
   /// - Parameters:
-  ///   - serviceSecret: `key:secret`; a secret alone has the service's identifier for its key.
+  ///   - serviceSecret: `key:secret`; for a secret alone, the service identifier is the key.
   ///   - completion: code 0, or 1101 to 1105.
   public static func signIn(
     serviceId: String, serviceSecret: String, completion: @escaping ProvisionCallback
@@ -122,14 +116,13 @@ public enum ConnectLive {
     }
   }
 
-  /// Forgets the token; to be called after the room was left.
+  /// Forgets the token; call it after leaving the room.
   public static func signOut() { state.withLock { $0.entry = nil } }
 
   // MARK: Audio
 
-  /// Sets what audio is used for, and how much of it the device hands over at once; it holds for
-  /// the rooms that are there and for those that come.
-  ///
+  /// Sets the category of the audio session and the I/O buffer duration, for existing and future
+  /// rooms.
   /// - Parameters:
   ///   - ioBufferDuration: in seconds.
   ///   - delegate: receives the events of the audio session; held weakly.
@@ -152,29 +145,27 @@ public enum ConnectLive {
     former.map { audio.remove($0) }
     forwarder.map { audio.add($0) }
     audio.lockForConfiguration()
-    // What the device refuses, it keeps as it was.
+    // A setting that the device rejects stays unchanged.
     try? audio.setConfiguration(configuration)
     audio.unlockForConfiguration()
   }
 
   // MARK: Media and rooms
 
-  /// Makes own media; nil when its capturer cannot be made.
+  /// Creates local media; nil when its capturer cannot be created.
   public static func createLocalMedia(options: LocalMediaOptions) -> (any LocalMedia)? {
     try? LocalMediaObject(options)
   }
 
-  /// Makes a room.
-  ///
+  /// Creates a room.
   /// - Parameter delegate: receives its events; held weakly.
   public static func createRoom(config: Config, delegate: any RoomDelegate) -> Room {
     Room(config, delegate)
   }
 
-  /// Makes the side of the process that shares the screen.
-  ///
-  /// - Parameter appGroup: the name that the room asked with.
-  /// - Throws: an error where the group can have no folder.
+  /// Creates the screen-sharing side, in the process that captures.
+  /// - Parameter appGroup: the name that the room used.
+  /// - Throws: an error when there can be no folder for the group.
   public static func createScreenShare(appGroup: String) throws -> ScreenShare {
     try ScreenShare(appGroup: appGroup)
   }

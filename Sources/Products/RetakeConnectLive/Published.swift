@@ -1,6 +1,6 @@
 import Synchronization
 
-/// A property whose values others follow, in the place of the wrapper of Combine.
+/// An observable property, in place of Combine's wrapper.
 ///
 /// It may be set and read on any thread.
 @propertyWrapper public final class Published<Value: Sendable>: Sendable {
@@ -12,7 +12,7 @@ import Synchronization
 
   private let state: Mutex<State>
 
-  /// Begins with a value.
+  /// Creates the property with an initial value.
   public init(wrappedValue: Value) { state = Mutex(State(value: wrappedValue)) }
 
   deinit { for reader in state.withLock({ $0.readers.values.map(\.self) }) { reader.finish() } }
@@ -29,7 +29,7 @@ import Synchronization
     }
   }
 
-  /// The value, and every one that is set from now on; each use gives a stream of its own.
+  /// The current value and every later one; each access returns a stream of its own.
   public var projectedValue: AsyncStream<Value> {
     AsyncStream { continuation in
       state.withLock { state in
@@ -37,7 +37,7 @@ import Synchronization
         let id = state.last
         state.readers[id] = continuation
         continuation.onTermination = { [weak self] _ in
-          // Not before this call is over, which holds the lock.
+          // Not within this call, which holds the lock.
           Task { self?.state.withLock { $0.readers[id] = nil } }
         }
         continuation.yield(state.value)

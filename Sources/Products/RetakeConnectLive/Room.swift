@@ -4,19 +4,19 @@ import Room
 import RoomClient
 import Synchronization
 
-/// A room: who is in it, what they publish, what of it is received.
+/// A room: its participants, and what they publish and receive.
 ///
 /// Its methods return at once, and may be called from any thread and from delegates.
 public final class Room: Sendable {
   private let core: RoomClient.Room?
   private let objects = RoomObjects()
   private let forwarder: RoomForwarder
-  /// This side.
+  /// The local participant.
   public let localParticipant: any LocalParticipant
 
   init(_ config: Config, _ delegate: any RoomDelegate) {
     forwarder = RoomForwarder(delegate, objects)
-    // Without a thread there is no room: connecting says so.
+    // If no thread can be created there is no room; `connect` reports it.
     core = (try? ConnectLive.machine.begin()).map { [forwarder] session, audio in
       RoomClient.Room(
         .retake(ConnectLive.service.rooms, needsToken: true), config: config.core,
@@ -33,13 +33,12 @@ public final class Room: Sendable {
     return core
   }
 
-  // MARK: Coming and going
+  // MARK: Connecting
 
-  /// Has own media sent in this room: at once, or when the room is there.
+  /// Publishes local media in this room, at once or when the room is connected.
   ///
-  /// What goes wrong later, as a camera that does not start, is an error of the room.
-  ///
-  /// - Throws: an error where there is no media.
+  /// Later failures, such as a camera that does not start, are errors of the room.
+  /// - Throws: an error when there is no media.
   public func publish(_ media: (any LocalMedia)?) throws {
     guard let media = media as? LocalMediaObject, let core else {
       throw RoomError(.invalidArgument, "there is no own media; createLocalMedia makes it")
@@ -54,8 +53,7 @@ public final class Room: Sendable {
     }
   }
 
-  /// Enters a room; the delegate is notified of the result.
-  ///
+  /// Connects to a room; the delegate receives the result.
   /// - Parameter roomId: 1 to 32 letters, digits and hyphens.
   public func connect(roomId: String) {
     attempt { () throws(RoomError) in
@@ -63,7 +61,7 @@ public final class Room: Sendable {
       if let entry = ConnectLive.entry {
         try room.beginSigningIn(entry.present, entry.authenticator)
       }
-      // What ends connecting is told as an error and as the end.
+      // A failure is reported as an error and as a disconnection.
       try room.beginConnecting(roomId: roomId) { _ in }
     }
   }
@@ -73,17 +71,17 @@ public final class Room: Sendable {
 
   // MARK: Participants
 
-  /// The others that are there, by identifier.
+  /// The remote participants, by identifier.
   public var remoteParticipants: [String: any RemoteParticipant] {
     (core?.remoteParticipants ?? [:]).mapValues { objects.participant($0) }
   }
 
-  /// Those whose video was subscribed to.
+  /// The participants whose video is subscribed to.
   public func getVideoOccupants() -> [String: any RemoteParticipant] {
     occupants(core?.getVideoOccupants() ?? [])
   }
 
-  /// Those whose audio the server has chosen to be heard.
+  /// The participants whose audio the server has selected.
   public func getAudioOccupants() -> [String: any RemoteParticipant] {
     occupants(core?.getAudioOccupants() ?? [])
   }
@@ -92,9 +90,9 @@ public final class Room: Sendable {
     remoteParticipants.filter { ids.contains($0.key) }
   }
 
-  // MARK: Video of others
+  // MARK: Remote video
 
-  /// Subscribes to several videos; what goes wrong is an error of the room.
+  /// Subscribes to several videos; failures are errors of the room.
   public func subscribe(videoIds: [Int]) { subscribe(true, videoIds) }
 
   /// Subscribes to a video.
@@ -111,10 +109,10 @@ public final class Room: Sendable {
     subscribe(true, videoId, answer(completion))
   }
 
-  /// Subscribes to several videos no longer; what goes wrong is an error of the room.
+  /// Unsubscribes from several videos; failures are errors of the room.
   public func unsubscribe(videoIds: [Int]) { subscribe(false, videoIds) }
 
-  /// Subscribes to a video no longer.
+  /// Unsubscribes from a video.
   public func unsubscribe(videoId: Int) async -> Result<Void, any Error> {
     await withCheckedContinuation { continuation in
       subscribe(false, videoId) { continuation.resume(returning: $0) }
@@ -145,10 +143,10 @@ public final class Room: Sendable {
 
   // MARK: Audio and messages
 
-  /// Mutes all that is received, or no longer.
+  /// Mutes or unmutes all received audio.
   public func setMuted(_ isMuted: Bool) { core?.setMuted(isMuted) }
 
-  /// Sends a message to participants; to everyone where none is named.
+  /// Sends a message to participants; to everyone if none is named.
   public func sendUserMessage(
     participantIds: [String], message: String,
     completion: @escaping (Result<Void, any Error>) -> Void
@@ -159,18 +157,17 @@ public final class Room: Sendable {
     }
   }
 
-  // MARK: The screen
+  // MARK: Screen sharing
 
-  /// Asks for the process that shares the screen: its frames are published as a further video.
-  ///
+  /// Requests the screen-sharing process, whose frames are published as another video.
   /// - Parameters:
-  ///   - appGroup: what both processes call their common folder: a path, or a name that stands for
-  ///     a folder of the user's.
-  ///   - extensionName: the program to start, by its path or its name; where there is none of this
-  ///     name, the room waits for whoever calls `createScreenShare` with the group.
+  ///   - appGroup: the name of the folder that both processes share: a path, or a name that stands
+  ///     for a folder of the user.
+  ///   - extensionName: the program to start, by its path or its name; if there is no such program,
+  ///     the room waits for a process that calls `createScreenShare` with the group.
   ///   - completion: called with each of its states.
-  /// - Throws: an error where there is no room, where one shares already, or within the five
-  ///   seconds that the one before needs to clean up.
+  /// - Throws: an error when there is no room, when a screen is already shared, or within five
+  ///   seconds of the end of the previous one.
   public func requestScreenShare(
     appGroup: String, extensionName: String,
     completion: @escaping (ScreenShareData.ExtensionStatus) -> Void
@@ -184,22 +181,22 @@ public final class Room: Sendable {
     }
   }
 
-  /// Ends sharing at once, without an event; the next one may begin after five seconds.
+  /// Stops sharing at once, without an event; another can start after five seconds.
   public func stopScreenShare(isLeftRoom: Bool) { core?.stopScreenShare(isLeftRoom: isLeftRoom) }
 
-  /// The same, as the guide spells it in one place.
+  /// Stops sharing; the guide spells it so in one place.
   public func stopScreenSahre(isLeftRoom: Bool) { stopScreenShare(isLeftRoom: isLeftRoom) }
 
   // MARK: Statistics
 
-  /// How loud the others are whose audio is heard: 0 to 100, by identifier.
+  /// Returns the levels of the selected remote audio: 0 to 100, by identifier.
   public func getAudioLevels(completion: @escaping ([String: Int]) -> Void) {
     let told = Handed(completion)
     let levels = core?.getAudioLevels() ?? [:]
     ConnectLive.calls.call { told.value(levels) }
   }
 
-  /// The statistics of what is sent, by identifier.
+  /// Returns the statistics of what is sent, by identifier.
   public func getLocalStatsReport(completion: @escaping ([String: Statistics]) -> Void) {
     let told = Handed(completion)
     Task { [core] in
@@ -208,7 +205,7 @@ public final class Room: Sendable {
     }
   }
 
-  /// The statistics of what is received, by identifier.
+  /// Returns the statistics of what is received, by identifier.
   public func getRemoteStatsReport(completion: @escaping ([String: Statistics]) -> Void) {
     let told = Handed(completion)
     Task { [core] in
@@ -217,9 +214,9 @@ public final class Room: Sendable {
     }
   }
 
-  // MARK: Answers
+  // MARK: Calls
 
-  /// Makes a call whose refusal is an error of the room.
+  /// Makes a call whose failure is reported as an error of the room.
   private func attempt(_ body: () throws(RoomError) -> Void) {
     do throws(RoomError) {
       try body()
@@ -228,7 +225,7 @@ public final class Room: Sendable {
     }
   }
 
-  /// Makes a call that is answered at once or later, once.
+  /// Makes a call that completes at once or later, exactly once.
   private func begin(
     _ answer: @escaping @Sendable (Result<Void, any Error>) -> Void,
     _ body: (@escaping @Sendable (RoomError?) -> Void) throws(RoomError) -> Void
@@ -240,7 +237,7 @@ public final class Room: Sendable {
     }
   }
 
-  /// Hands a closure of the application its answer on the callback queue.
+  /// Calls the application's completion closure on the callback queue.
   private func answer(
     _ completion: @escaping (Result<Void, any Error>) -> Void
   ) -> @Sendable (Result<Void, any Error>) -> Void {

@@ -1,47 +1,47 @@
 /// Receives the events of a room, one after the other on the callback queue; every method is
 /// optional.
 public protocol RoomDelegate: AnyObject {
-  /// How far connecting is: 1 to 100.
+  /// The progress of connecting: 1 to 100.
   func onConnecting(progress: Float)
-  /// The room is there; who is in it, this side first.
+  /// The room is connected; its participants, the local one first.
   func onConnected(participantIds: [String])
-  /// The room is over, because it was left or by an error. Nothing comes after it.
+  /// The room ended, because it was left or after an error; no event follows.
   func onDisconnected(reason: DisconnectReason)
-  /// Something went wrong; `onDisconnected` follows where it is critical.
+  /// An error occurred; `onDisconnected` follows if it is critical.
   func onError(code: Int, message: String, isCritical: Bool)
-  /// A participant has entered.
+  /// A participant entered.
   func onParticipantEntered(remoteParticipant: any RemoteParticipant)
-  /// A participant has left.
+  /// A participant left.
   func onParticipantLeft(remoteParticipant: any RemoteParticipant)
-  /// Own media is seen by the others.
+  /// Local media was published.
   func onLocalMediaPublished(localMedia: (any LocalMedia)?)
-  /// Own media is no longer seen by the others.
+  /// Local media was unpublished.
   func onLocalMediaUnpublished(localMedia: (any LocalMedia)?)
-  /// A participant publishes a video.
+  /// A participant published a video.
   func onRemoteVideoPublished(
     remoteParticipant: any RemoteParticipant, remoteVideo: any RemoteVideo)
-  /// A participant takes a video back.
+  /// A participant unpublished a video.
   func onRemoteVideoUnpublished(
     remoteParticipant: any RemoteParticipant, remoteVideo: any RemoteVideo)
-  /// A participant publishes audio.
+  /// A participant published audio.
   func onRemoteAudioPublished(
     remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio)
-  /// A participant takes audio back.
+  /// A participant unpublished audio.
   func onRemoteAudioUnpublished(
     remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio)
-  /// A voice is among those that are heard: the server chooses them by who speaks.
+  /// A participant's audio is now among those that the server selects by who speaks.
   func onRemoteAudioSubscribed(
     remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio)
-  /// A voice is no longer among those that are heard.
+  /// A participant's audio is no longer selected.
   func onRemoteAudioUnsubscribed(
     remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio)
-  /// A video was switched on or off, or has another extra value.
+  /// A video was enabled or disabled, or its extra value changed.
   func onRemoteVideoStateChanged(
     remoteParticipant: any RemoteParticipant, remoteVideo: any RemoteVideo)
-  /// Audio was switched on or off, or has another extra value.
+  /// Audio was enabled or disabled, or its extra value changed.
   func onRemoteAudioStateChanged(
     remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio)
-  /// A message of a participant.
+  /// A participant sent a message.
   func onUserMessage(senderId: String, message: String)
 }
 

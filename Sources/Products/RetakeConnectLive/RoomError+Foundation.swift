@@ -2,12 +2,12 @@ public import Foundation
 import Room
 public import RoomClient
 
-// What an application reads that knows errors of Foundation alone.
+// For applications that handle only Foundation's errors.
 extension RoomError: LocalizedError, CustomNSError {
-  /// What happened, in words.
+  /// A description of the error.
   public var errorDescription: String? { message }
-  /// Where the numbers are from.
+  /// The domain of the error codes.
   public static var errorDomain: String { "Retake.RoomError" }
-  /// The number in the table of errors.
+  /// The error code.
   public var errorCode: Int { code.rawValue }
 }

@@ -2,7 +2,7 @@ import RetakeRTC
 import Room
 import RoomClient
 
-/// Passes the events of a room on in order, with the objects of this module.
+/// Forwards the events of a room in order, with the objects of this module.
 final class RoomForwarder: RoomClient.RoomDelegate {
   private typealias Event = @Sendable (any RoomDelegate) -> Void
 

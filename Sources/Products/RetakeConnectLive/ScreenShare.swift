@@ -7,17 +7,17 @@ import Synchronization
 
 typealias CoreStatus = ExtensionStatus
 
-/// Events between a room and the process that shares its screen.
+/// Events between a room and its screen-sharing process.
 public enum ScreenShareData {
-  /// How far that process is.
+  /// The state of that process.
   public enum ExtensionStatus: Int, Sendable {
     /// There is none.
     case notAvailable = 0
-    /// It waits for the room.
+    /// It is waiting for the room.
     case broadcastReady = 1
-    /// Its frames are sent.
+    /// Its frames are being sent.
     case broadcastStarted = 2
-    /// It has ended.
+    /// It ended.
     case broadcastClosed = 3
 
     init(_ core: CoreStatus) {
@@ -25,17 +25,17 @@ public enum ScreenShareData {
     }
   }
 
-  /// Why it does not share, or shares no longer.
+  /// Why it does not share, or stopped sharing.
   public enum ExtensionErrorCode: Int, Error, Sendable {
     /// A frame that cannot be sent.
     case invalidData = 0
-    /// The room has ended sharing.
+    /// The room stopped sharing.
     case stopBroadcast = 1
     /// The room was left.
     case meetingFinished = 2
-    /// No room wants the frames.
+    /// No room accepts the frames.
     case broadcastFailed = 3
-    /// The room is gone.
+    /// The room no longer exists.
     case broadcastClosed = 4
 
     init(_ core: RoomClient.ExtensionErrorCode) {
@@ -54,7 +54,7 @@ public enum ScreenShareData {
   }
 }
 
-/// The side of the process that shares the screen.
+/// The screen-sharing side, in the process that captures.
 public final class ScreenShare: Sendable {
   private struct State {
     var completion: Handed<(ScreenShareData.ExtensionErrorCode, String) -> Void>?
@@ -67,10 +67,9 @@ public final class ScreenShare: Sendable {
     core = try RoomClient.ScreenShare(appGroup: ShareFolder.path(appGroup))
   }
 
-  /// Begins to share, once the room wants it.
-  ///
-  /// - Parameter completion: called once when sharing is over, or did not begin, with words for its
-  ///   user; not where this side ended it.
+  /// Starts sharing, once the room requests it.
+  /// - Parameter completion: called once when sharing ended or did not start, with a message for
+  ///   the user; not when this side stopped it.
   public func start(
     completion: @escaping (ScreenShareData.ExtensionErrorCode, String) -> Void
   ) {
@@ -95,13 +94,13 @@ public final class ScreenShare: Sendable {
     if let told { ConnectLive.calls.call { told.value(reason, reason.text) } }
   }
 
-  /// Sends no pictures for a while.
+  /// Pauses sending.
   public func pause() { core.pause() }
 
-  /// Sends pictures again.
+  /// Resumes sending.
   public func resume() { core.resume() }
 
-  /// Ends sharing; the closure is called when the room knows.
+  /// Stops sharing; the closure is called when the room has been notified.
   public func stop(completion: @escaping () -> Void) {
     let told = Handed(completion)
     state.withLock { $0.completion = nil }
@@ -111,21 +110,21 @@ public final class ScreenShare: Sendable {
     }
   }
 
-  /// Sends a picture; while paused, and while too much waits, it is left out.
+  /// Sends an image; it is dropped while paused, and while too many are queued.
   public func sendVideoFrame(sampleBuffer: CMSampleBuffer) {
     do throws(RoomClient.ExtensionErrorCode) {
       guard let frame = sampleBuffer.videoFrame else { throw .invalidData }
       try core.sendVideoFrame(frame)
     } catch {
-      // What ended sharing is told by itself, and before its beginning there is nothing to tell.
+      // The end of sharing is reported separately, and before its start there is nothing to report.
       if error == .invalidData { end(.invalidData) }
     }
   }
 }
 
-/// Where a room and the process that shares a screen find one another.
+/// The folder through which a room and its screen-sharing process find each other.
 enum ShareFolder {
-  /// The folder of a group: itself where it is a path, else one of the user's.
+  /// The folder of a group: a path as it is, or a name below a folder of the user.
   static func path(_ group: String) -> String {
     if group.hasPrefix("/") { return group }
     let environment = ProcessInfo.processInfo.environment
@@ -136,7 +135,7 @@ enum ShareFolder {
     return base + "/" + (name.isEmpty ? "screen" : "group-" + String(name))
   }
 
-  /// The program of a name, by its path or on `PATH`; one that somebody else starts where there is
+  /// The program with a name, by its path or on `PATH`; one that is started externally if there is
   /// none.
   static func program(_ name: String) -> ScreenShareProgram {
     if name.contains("/") { return ScreenShareProgram(executable: name) }

@@ -3,15 +3,15 @@ import Stats
 /// A time in seconds, as CoreFoundation calls it.
 public typealias CFTimeInterval = Double
 
-/// An object of the statistics of W3C.
+/// A W3C statistics object.
 public struct Statistics {
-  /// The same for the same thing in every report.
+  /// The identifier, the same in every report.
   public var id: String
   /// `inbound-rtp`, `candidate-pair`, ...
   public var type: String
-  /// Unix time of the sample in seconds.
+  /// The Unix time of the sample in seconds.
   public var timeStamp: CFTimeInterval
-  /// The members by their names: numbers, texts, flags, and members below them.
+  /// The members by name: numbers, strings, Booleans and nested members.
   public var values: [String: Any]
 
   static func all(_ report: StatisticsReport?) -> [String: Statistics] {
@@ -24,7 +24,7 @@ public struct Statistics {
 }
 
 extension StatsValue {
-  /// The value as an application gets it that knows plain values alone.
+  /// The value as a plain Foundation type.
   fileprivate var plain: Any {
     switch self {
     case .integer(let number): Int(truncatingIfNeeded: number)

@@ -1,2 +1,2 @@
-// Applications that import the Objective-C API see Foundation with it.
+// Applications that import the Objective-C API get Foundation with it.
 @_exported public import Foundation

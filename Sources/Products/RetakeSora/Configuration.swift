@@ -2,85 +2,84 @@ public import Foundation
 import Room
 import RoomClient
 
-/// Which way media goes.
+/// The direction of media.
 public enum Role: String, Sendable {
-  /// Own media only.
+  /// Local media only.
   case sendonly
-  /// Media of others only.
+  /// Remote media only.
   case recvonly
   /// Both.
   case sendrecv
 }
 
-/// How a channel is entered.
+/// The configuration of a channel.
 public struct Configuration: Sendable {
   var core: SoraConfiguration
 
-  /// What is called with the events of the channel; copies of the configuration share it.
+  /// The handlers of the channel's events; copies of the configuration share them.
   public var mediaChannelHandlers = MediaChannelHandlers()
 
-  /// Enters a channel.
-  ///
+  /// Creates the configuration of a channel.
   /// - Parameters:
-  ///   - url: where signaling is: `wss://host/signaling`.
-  ///   - multistreamEnabled: whether several may send in the channel.
+  ///   - url: the signaling URL: `wss://host/signaling`.
+  ///   - multistreamEnabled: whether several participants may send in the channel.
   public init(url: URL, channelId: String, role: Role, multistreamEnabled: Bool) {
     self.init(
       url: url.absoluteString, channelId: channelId, role: role,
       multistreamEnabled: multistreamEnabled)
   }
 
-  /// Enters a channel whose address is a text.
+  /// Creates the configuration of a channel with the URL as a string.
   public init(url: String, channelId: String, role: Role, multistreamEnabled: Bool) {
     core = SoraConfiguration(
       url: url, channelId: channelId, role: SoraConfiguration.Role(role),
       multistreamEnabled: multistreamEnabled)
   }
 
-  /// The channel.
+  /// The identifier of the channel.
   public var channelId: String {
     get { core.channelId }
     set { core.channelId = newValue }
   }
-  /// Which way media goes.
+  /// The direction of media.
   public var role: Role {
     get { Role(core.role) }
     set { core.role = SoraConfiguration.Role(newValue) }
   }
-  /// Whether several may send in the channel.
+  /// Whether several participants may send in the channel.
   public var multistreamEnabled: Bool {
     get { core.multistreamEnabled ?? true }
     set { core.multistreamEnabled = newValue }
   }
-  /// The id of the local stream, which tells it apart from received ones.
+  /// The identifier of the local stream, which distinguishes it from received ones.
   public var publisherStreamId: String {
     get { core.publisherStreamId }
     set { core.publisherStreamId = newValue }
   }
 
-  // MARK: What is not of the page
+  // MARK: Beyond the page
 
-  /// How long connecting may take, in seconds; not of the page.
+  /// The timeout of connecting in seconds; not on the page.
   public var connectionTimeout: Int {
     get { core.connectionTimeout }
     set { core.connectionTimeout = newValue }
   }
-  /// Whether there is video; not of the page.
+  /// Whether video is sent and received; not on the page.
   public var videoEnabled: Bool {
     get { core.videoEnabled }
     set { core.videoEnabled = newValue }
   }
-  /// Whether there is audio; not of the page.
+  /// Whether audio is sent and received; not on the page.
   public var audioEnabled: Bool {
     get { core.audioEnabled }
     set { core.audioEnabled = newValue }
   }
-  /// Whether the camera is on at first; not of the page.
+  /// Whether the camera is enabled at first; not on the page.
   public var initialCameraEnabled: Bool {
     get { core.initialCameraEnabled }
     set { core.initialCameraEnabled = newValue }
   }
-  /// Whether the microphone is on at first; not of the page.
+  /// Whether the microphone is enabled at first; not on the page.
   public var initialMicrophoneEnabled: Bool {
     get { core.initialMicrophoneEnabled }
     set { core.initialMicrophoneEnabled = newValue }

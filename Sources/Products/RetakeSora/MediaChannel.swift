@@ -5,7 +5,7 @@ import RoomClient
 import Stats
 import Synchronization
 
-/// A channel that is connected.
+/// A connected channel.
 public final class MediaChannel: Sendable {
   private struct State {
     var room: Room?
@@ -13,13 +13,13 @@ public final class MediaChannel: Sendable {
     var streams: [MediaStream] = []
     var audio: AudioSession?
     var isGivenUp = false
-    /// What the room calls.
+    /// The handlers that the room calls.
     var handlers: RoomClient.MediaChannelHandlers?
     /// Called once with the result of connecting.
     var handler: Handed<(MediaChannel?, (any Error)?) -> Void>?
   }
 
-  /// How it was entered.
+  /// The configuration that it was connected with.
   public let configuration: Configuration
   let calls: CallbackQueue
   private let state: Mutex<State>
@@ -34,15 +34,15 @@ public final class MediaChannel: Sendable {
 
   // MARK: Streams
 
-  /// The streams that are received, in the order in which they were added.
+  /// The received streams, in the order in which they were added.
   public var receiverStreams: [MediaStream] {
     streams.filter { $0.streamId != configuration.publisherStreamId }
   }
 
-  /// All streams, the own one among them; not of the page.
+  /// All streams, including the local one; not on the page.
   public var streams: [MediaStream] { state.withLock { $0.streams } }
 
-  /// The own stream; nil where nothing is sent; not of the page.
+  /// The local stream; nil if nothing is sent; not on the page.
   public var senderStream: MediaStream? {
     streams.first { $0.streamId == configuration.publisherStreamId }
   }
@@ -66,14 +66,14 @@ public final class MediaChannel: Sendable {
 
   // MARK: Connecting
 
-  /// Reports the result of connecting, once: first to the closure given to `connect`.
+  /// Reports the result of connecting, once: first to the closure passed to `connect`.
   func answer(_ error: (any Error)?) {
     let told = state.withLock { state in
       defer { state.handler = nil }
       return state.handler
     }
     guard let told else { return }
-    // They hold the channel until now, which nobody else may do.
+    // The handlers hold the channel until now, and must not keep it any longer.
     state.withLock { $0.handlers }?.onConnect = nil
     calls.call {
       told.value(error == nil ? self : nil, error)
@@ -81,8 +81,8 @@ public final class MediaChannel: Sendable {
     }
   }
 
-  /// Connects; that it is connected, the handlers of the room tell, once the audio session has the
-  /// category and the mode of a call.
+  /// Connects; the room's handlers report the result, once the audio session has the category and
+  /// mode of a call.
   func connect(_ machine: MachineSession) async {
     do {
       let (session, audio) = try machine.begin()
@@ -92,7 +92,7 @@ public final class MediaChannel: Sendable {
       state.withLock { $0.handlers = handlers }
       native.mediaChannelHandlers = handlers
       var config = RoomConfig()
-      // The SDK plays all that comes, whoever speaks.
+      // The SDK plays all received audio, whoever speaks.
       config.audioOccupants = nil
       let room = Room(
         .sora(native), config: config, session: session, label: "Sora", audio: audio)
@@ -109,7 +109,7 @@ public final class MediaChannel: Sendable {
     }
   }
 
-  /// Camera and microphone; black pictures where there is no camera.
+  /// Camera and microphone; black frames without a camera.
   private static func media(_ configuration: SoraConfiguration) throws(RoomError) -> LocalMedia {
     var options = LocalMediaOptions()
     options.hasVideo = configuration.videoEnabled
@@ -119,7 +119,7 @@ public final class MediaChannel: Sendable {
       cameras: { AVCaptureDevice.capturer($0) ?? BlackVideoCapturer() })
   }
 
-  /// Leaves the channel; not of the page.
+  /// Leaves the channel; not on the page.
   public func disconnect() {
     let room = state.withLock { state in
       state.isGivenUp = true
@@ -128,9 +128,9 @@ public final class MediaChannel: Sendable {
     room?.beginDisconnecting()
   }
 
-  // MARK: What is not of the page
+  // MARK: Beyond the page
 
-  /// The statistics of the channel as W3C has them; not of the page.
+  /// The W3C statistics of the channel; not on the page.
   public func getStats(handler: @escaping (RTCStatisticsReport) -> Void) {
     let told = Handed(handler)
     let room = state.withLock { $0.room }
@@ -140,9 +140,8 @@ public final class MediaChannel: Sendable {
     }
   }
 
-  /// Really stops the microphone, or starts it again; not of the page.
-  ///
-  /// - Throws: what the device refused.
+  /// Stops or restarts the microphone itself; not on the page.
+  /// - Throws: the device's error.
   public func setAudioHardMute(_ isMuted: Bool) async throws {
     let audio = state.withLock { $0.audio }
     if isMuted { try audio?.pauseRecording() } else { try audio?.resumeRecording() }

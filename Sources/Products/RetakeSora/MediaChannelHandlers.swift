@@ -2,17 +2,17 @@ import RetakeRTC
 import RoomClient
 import Synchronization
 
-/// How a channel ended; not of the page.
+/// How a channel ended; not on the page.
 public enum SoraCloseEvent: Sendable {
-  /// In order: the code and the reason that the server gave.
+  /// Properly: the server's code and reason.
   case ok(code: Int, reason: String)
-  /// By an error.
+  /// With an error.
   case error(any Error)
 }
 
-/// What is called with the events of a channel; what is nil is not called.
+/// The handlers of a channel's events; those that are nil are not called.
 ///
-/// They are ordinary closures, called one after the other on the callback queue.
+/// They are called one at a time on the callback queue.
 public final class MediaChannelHandlers: Sendable {
   private struct State {
     var onConnect: Handed<((any Error)?) -> Void>?
@@ -38,34 +38,34 @@ public final class MediaChannelHandlers: Sendable {
     state.withLock { $0[keyPath: path] = handed }
   }
 
-  /// The channel is connected; or why it is not.
+  /// Connecting succeeded, or failed with an error.
   public var onConnect: (((any Error)?) -> Void)? {
     get { value(\.onConnect) }
     set { set(\.onConnect, newValue) }
   }
-  /// A stream was added: the own one, which is called `publisherStreamId`, or one that is received,
-  /// which is called as the connection that it comes from.
+  /// A stream was added: the local one, with the identifier `publisherStreamId`, or a received one,
+  /// with the identifier of its connection.
   public var onAddStream: ((MediaStream) -> Void)? {
     get { value(\.onAddStream) }
     set { set(\.onAddStream, newValue) }
   }
-  /// The channel is over; not of the page.
+  /// The channel ended; not on the page.
   public var onDisconnect: ((SoraCloseEvent) -> Void)? {
     get { value(\.onDisconnect) }
     set { set(\.onDisconnect, newValue) }
   }
-  /// A stream was removed; not of the page.
+  /// A stream was removed; not on the page.
   public var onRemoveStream: ((MediaStream) -> Void)? {
     get { value(\.onRemoveStream) }
     set { set(\.onRemoveStream, newValue) }
   }
-  /// A message of the server, as JSON; not of the page.
+  /// A message arrived from the server, as JSON; not on the page.
   public var onReceiveSignaling: ((String) -> Void)? {
     get { value(\.onReceiveSignaling) }
     set { set(\.onReceiveSignaling, newValue) }
   }
 
-  /// Connects the handlers of a room with these.
+  /// Forwards the handlers of a room to these.
   func follow(_ core: RoomClient.MediaChannelHandlers, _ channel: MediaChannel) {
     core.onConnect = { channel.answer($0) }
     core.onAddStream = { [weak channel] stream in

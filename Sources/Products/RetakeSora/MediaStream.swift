@@ -4,10 +4,10 @@ public import RetakeRTC
 import RoomClient
 import Synchronization
 
-/// A stream of a channel: the own one, or one that is received.
+/// A stream of a channel: the local one, or a received one.
 public final class MediaStream: Sendable {
   let core: Live.MediaStream
-  /// The own media; nil of a received stream.
+  /// The local media; nil for a received stream.
   private let media: LocalMedia?
   private let shown = Mutex<ShownFrames?>(nil)
   private let isFilled = Mutex(false)
@@ -16,36 +16,37 @@ public final class MediaStream: Sendable {
     (self.core, self.media) = (core, media)
   }
 
-  /// Names the stream: `publisherStreamId`, or the connection that it comes from.
+  /// The identifier of the stream: `publisherStreamId`, or that of its connection.
   public var streamId: String { core.id }
 
-  /// Whether the audio is on; false where there is none.
+  /// Whether the audio is enabled; false if there is none.
   ///
-  /// Of the own stream silence is sent where it is not, and the microphone goes on.
+  /// While disabled, the local stream sends silence, and the microphone continues.
   public var audioEnabled: Bool {
     get { core.audioEnabled }
     set { core.audioEnabled = newValue }
   }
 
-  /// The volume of received audio, 0 to 10; nil of the own stream, whose volume cannot be changed.
+  /// The volume of received audio, 0 to 10; nil for the local stream, whose volume cannot be
+  /// changed.
   ///
-  /// 0 is silent, 1 as it came; others are taken for the nearest of these.
+  /// 0 is silent, 1 is unchanged; other values are clamped.
   public var remoteAudioVolume: Double? {
     get { core.remoteAudioVolume }
     set { core.remoteAudioVolume = newValue }
   }
 
-  // MARK: What is not of the page
+  // MARK: Beyond the page
 
-  /// Whether the video is on, else it is black; not of the page.
+  /// Whether the video is enabled; otherwise it is black; not on the page.
   public var videoEnabled: Bool {
     get { core.videoEnabled }
     set { core.videoEnabled = newValue }
   }
 
-  /// Shows the video in a renderer of libwebrtc's interface from now on; not of the page.
+  /// Displays the video in a renderer with libwebrtc's interface from now on; not on the page.
   ///
-  /// It takes the place of the one before; nil: nobody shows it.
+  /// It replaces the previous one; nil removes it.
   public func setVideoRenderer(_ renderer: (any RTCVideoRenderer)?) {
     let next = renderer.map { ShownFrames($0) }
     let former = shown.withLock { shown in
@@ -63,9 +64,10 @@ public final class MediaStream: Sendable {
     }
   }
 
-  /// Sends a video frame of the application on the own stream, as of its time; not of the page.
+  /// Sends a video frame of the application on the local stream, with its timestamp; not on the
+  /// page.
   ///
-  /// The camera ends with the first of them.
+  /// The camera stops with the first of them.
   public func send(videoFrame: RTCVideoFrame?) {
     guard let frame = videoFrame?.native else { return }
     let isFirst = isFilled.withLock { isFilled in

@@ -3,19 +3,19 @@ public import Live
 public import RetakeRTC
 import RoomClient
 
-/// Where a mode sends audio.
+/// The audio output of a mode.
 public enum AudioOutput: Sendable {
-  /// Where the route says.
+  /// According to the route.
   case `default`
-  /// To the loudspeaker.
+  /// The loudspeaker.
   case speaker
 }
 
-/// A choice of category, mode, options and port under one name.
+/// A combination of category, mode, options and port.
 public enum AudioMode: Sendable {
-  /// A category, without a special mode.
+  /// A category with the default mode.
   case `default`(category: AVAudioSession.Category, output: AudioOutput)
-  /// A call with video: its category is `playAndRecord`, and it sounds from the loudspeaker.
+  /// A video call: its category is `playAndRecord`, and its output the loudspeaker.
   case videoChat
   /// A call: its category is `playAndRecord`.
   case voiceChat(output: AudioOutput)
@@ -29,16 +29,16 @@ public enum AudioMode: Sendable {
   }
 }
 
-/// The SDK of WebRTC SFU Sora for iOS by its names, over Retake's client of Sora servers.
+/// The API of the WebRTC SFU Sora SDK for iOS, over Retake's client of Sora servers.
 ///
-/// It is compatible by interface with what the SDK's page on operations of audio shows (of the time
-/// of iOS 14): types, methods, handlers and their values. That page begins where a channel is
-/// connected; `connect` and what else a channel needs is named here as in descriptions of the same
-/// SDK, and each says so.
+/// It is source-compatible with the SDK's page on audio operations (from the time of iOS 14):
+/// types, methods, handlers and their values. That page starts with a connected channel; `connect`
+/// and the other members that a channel needs follow other descriptions of the SDK, and their
+/// documentation says so.
 ///
-/// Handlers are ordinary closures: they are called one after the other on `callbackQueue`.
+/// Handlers are called one at a time on `callbackQueue`.
 public final class Sora: Sendable {
-  /// The one object.
+  /// The shared object.
   public static let shared = Sora()
 
   let machine = MachineSession()
@@ -46,7 +46,7 @@ public final class Sora: Sendable {
 
   private init() {}
 
-  // MARK: What is not of the page
+  // MARK: Beyond the page
 
   /// The serial queue on which handlers are called.
   ///
@@ -56,24 +56,20 @@ public final class Sora: Sendable {
     set { calls.queue = newValue }
   }
 
-  /// Chooses the session that channels which are made from now on belong to; nil: one that is not
-  /// recorded.
+  /// Sets the session of the channels that are created from now on; nil: one that is not recorded.
   public func use(_ session: Session?) { machine.use(session) }
 
-  /// Records the channels that are made from now on, with their connections and their audio.
-  ///
+  /// Records the channels that are created from now on, with their connections and audio.
   /// - Throws: `SessionError` when the take cannot be written.
   public func record(to path: String) throws { try machine.record(to: path) }
 
-  /// Ends all connections, and completes the take of channels that are recorded.
-  ///
+  /// Closes all connections, and completes the take of a recorded session.
   /// - Throws: `TapeError` when something could not be written; what was written stays valid.
   public func finish() async throws { try await machine.finish() }
 
-  /// Connects to a channel; not of the page.
-  ///
+  /// Connects to a channel; not on the page.
   /// - Parameter handler: called once with the channel, or the error.
-  /// - Returns: what ends the attempt.
+  /// - Returns: a task that can cancel the attempt.
   @discardableResult
   public func connect(
     configuration: Configuration,
@@ -86,13 +82,12 @@ public final class Sora: Sendable {
 
   // MARK: Audio
 
-  /// Changes category, mode, options and port of the audio session in one.
+  /// Changes category, mode, options and port of the audio session at once.
   ///
-  /// It is to be called when a channel is connected: connecting sets category and mode once more.
-  ///
-  /// - Parameter options: they take the place of the usual ones; the loudspeaker as output adds
+  /// Call it when a channel is connected, since connecting sets category and mode again.
+  /// - Parameter options: replace the default ones; the loudspeaker as output adds
   ///   `defaultToSpeaker`.
-  /// - Returns: what the device refused, if anything.
+  /// - Returns: the device's error, if any.
   public func setAudioMode(
     _ mode: AudioMode,
     options: AVAudioSession.CategoryOptions = [.allowBluetooth, .allowBluetoothA2DP, .allowAirPlay]
@@ -100,20 +95,20 @@ public final class Sora: Sendable {
     Result { try RTCAudioSession.sharedInstance().apply(mode.choice, options: options) }
   }
 
-  /// Whether the device waits for `audioEnabled`; not of the page.
+  /// Whether the device waits for `audioEnabled`; not on the page.
   public var usesManualAudio: Bool {
     get { RTCAudioSession.sharedInstance().useManualAudio }
     set { RTCAudioSession.sharedInstance().useManualAudio = newValue }
   }
 
-  /// Whether the device may run, with manual audio; not of the page.
+  /// Whether the device may run, with manual audio; not on the page.
   public var audioEnabled: Bool {
     get { RTCAudioSession.sharedInstance().isAudioEnabled }
     set { RTCAudioSession.sharedInstance().isAudioEnabled = newValue }
   }
 }
 
-/// An attempt to connect; not of the page.
+/// An attempt to connect; not on the page.
 public final class ConnectionTask: Sendable {
   private let channel: MediaChannel
 

@@ -2,46 +2,44 @@ import Dispatch
 import Replay
 import Tape
 
-/// How a take is compared with what the stack does today.
+/// How a replay is compared with its take.
 public enum ReplayComparison: Sendable {
-  /// As the pin beside the take says (`call.pin.json`, made by `retake pin`), exactly without one.
+  /// According to the pin next to the take (`call.pin.json`, made by `retake pin`); exactly without
+  /// one.
   case asPinned
   /// Every packet, state, frame, timer and random draw.
   case exact
-  /// What comes of the session, within the pin's tolerances or the usual ones.
+  /// The outcome of the session, within the pin's tolerances or the default ones.
   case meaning
 }
 
-/// A take that the stack does not replay as it was recorded or pinned.
+/// A take whose replay differs from the recording or its pin.
 public struct ReplayFailure: Error, Sendable, CustomStringConvertible {
   /// The take.
   public var path: String
   /// The layer that behaves differently: `ice`, `dtls`, `rtp`, `media`, `timer`, ...; `altered` for
-  /// a changed file, `meaning` for a missed check, `partial` where RETAKE_STRICT=1 asks for more
-  /// than the libraries of this machine can replay, `unreadable` for a file that is no take.
+  /// a modified file, `meaning` for a failed check, `partial` when RETAKE_STRICT=1 requires more
+  /// than this machine's libraries can replay, `unreadable` for a file that is not a take.
   public var kind: String
-  /// The step that differs, counted from 1; nil when no single one does.
+  /// The step that differs, counted from 1; nil when it is not a single one.
   public var step: Int?
-  /// What differs, with the recorded and the present value, on several lines.
+  /// What differs, with the recorded and the replayed value, on several lines.
   public var details: String
-  /// The command that shows the failure again.
+  /// The command that reproduces the failure.
   public var command: String
 
-  /// Everything, for the report of a test.
+  /// The whole failure, for a test report.
   public var description: String { "\(path): \(details)\nTo see it again: \(command)" }
 }
 
-/// Replays a take and throws when the stack does not do again what it did.
+/// Replays a take and throws when the stack behaves differently.
 ///
 /// Works in Swift Testing and in XCTest: an error that a test throws fails it, with the layer, the
 /// step and the field in its text.
 ///
-///     @Test func theCallOfJune() async throws {
-///       try await expectReplay("Captures/june.take")
-///     }
-///
+/// @Test func theCallOfJune() async throws { try await expectReplay("Captures/june.take") }
 /// - Parameters:
-///   - path: the take; a relative one is looked for from the package's folder, where tests run.
+///   - path: the take; a relative path starts at the package's folder, where tests run.
 ///   - comparison: how to compare.
 /// - Throws: `ReplayFailure`.
 public func expectReplay(_ path: String, _ comparison: ReplayComparison = .asPinned) async throws {
@@ -51,7 +49,7 @@ public func expectReplay(_ path: String, _ comparison: ReplayComparison = .asPin
     case .exact: .exact
     case .meaning: .meaning
     }
-  // A replay computes for as long as it takes, which no cooperative thread should.
+  // A replay is a long computation, which must not run on the cooperative pool.
   let result = await withCheckedContinuation { continuation in
     DispatchQueue.global().async {
       let result = TakeVerification.run(

@@ -1,29 +1,30 @@
-/// Why a piece of audio was not taken.
+/// Why audio was not accepted.
 public enum AudioDeviceError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// The session's own device runs: what the application hands in would be a second microphone.
+  /// The session's own device is running, so audio from the application would be a second
+  /// microphone.
   case audioUnitActive
-  /// The session's own device does not run.
+  /// The session's own device is not running.
   case audioUnitInactive
   /// The microphone is muted at the device.
   case recordingPaused
-  /// The samples are not of 16 bits.
+  /// The samples are not 16-bit.
   case unsupportedSamples(AudioSampleFormat)
   /// The rate is not one of `AudioFormat.sampleRates`.
   case unsupportedRate(Int)
-  /// So many channels are not taken.
+  /// The number of channels is not supported.
   case unsupportedChannels(Int)
-  /// The bytes do not fill their last frame.
+  /// The bytes end within a frame.
   case partialFrame(bytes: Int)
-  /// The device captures in another format than it said; it is made ready for this one.
+  /// The device captures in another format than announced; it is reinitialised for this one.
   case formatMismatch
   /// There are too many sources.
   case tooManySources
   /// More than two seconds at once.
   case chunkTooLong(frames: Int)
-  /// Something a device needs on this machine is not there, in words.
+  /// A device needs something that this machine does not have; the text says what.
   case unavailable(String)
 
-  /// A name that takes keep.
+  /// The name in takes.
   public var name: String {
     switch self {
     case .audioUnitActive: "audioUnitActive"
@@ -61,13 +62,13 @@ public enum AudioDeviceError: Error, Hashable, Sendable, CustomStringConvertible
 public enum AudioSessionError: Error, Hashable, Sendable, Codable, CustomStringConvertible {
   /// A setting was changed without holding the lock.
   case lockRequired
-  /// The device refused something, by its own number.
+  /// The device refused an operation, with its own error code.
   case refused(AudioDeviceOperation, code: Int32)
   /// The microphone may not be used.
   case permissionDenied
-  /// The application has not said what it wants the microphone for.
+  /// The application has not declared what it uses the microphone for.
   case microphoneUseNotDeclared
-  /// Too many calls wait.
+  /// Too many calls are waiting.
   case busy
 
   /// The reason in one sentence.

@@ -1,16 +1,16 @@
 import Media
 
-/// How samples of audio stand in memory.
+/// The memory layout of audio samples.
 public enum AudioSampleFormat: String, Hashable, Sendable, Codable {
-  /// 16 bits, low byte first: what is sent.
+  /// 16 bits, little-endian: the native format.
   case s16le
-  /// 16 bits, high byte first: bytes are swapped.
+  /// 16 bits, big-endian: bytes are swapped.
   case s16be
-  /// 32-bit floating point: refused.
+  /// 32-bit floating point: not supported.
   case f32le
-  /// 24 bits: refused.
+  /// 24 bits: not supported.
   case s24le
-  /// 8 bits: refused.
+  /// 8 bits: not supported.
   case u8
 
   /// Bytes of a sample.
@@ -28,14 +28,14 @@ public enum AudioSampleFormat: String, Hashable, Sendable, Codable {
 public struct AudioFormat: Hashable, Sendable, Codable {
   /// Frames per second, 8000 to 192000.
   public var sampleRate: Int
-  /// Channels, interleaved.
+  /// The number of interleaved channels.
   public var channels: Int
-  /// The samples.
+  /// The format of the samples.
   public var samples: AudioSampleFormat
 
-  /// The rates that are taken.
+  /// The supported rates in Hz.
   public static let sampleRates = 8_000...192_000
-  /// How many channels are taken; of more than two the first two are heard.
+  /// The supported numbers of channels; of more than two, only the first two are used.
   public static let channelCounts = 1...32
 
   /// Creates a format.
@@ -43,13 +43,13 @@ public struct AudioFormat: Hashable, Sendable, Codable {
     (self.sampleRate, self.channels, self.samples) = (sampleRate, channels, samples)
   }
 
-  /// `44100 Hz, 2 channels`, and how samples stand when that is not the usual.
+  /// `44100 Hz, 2 channels`, with the sample format unless it is the native one.
   public var text: String {
     let channels = "\(sampleRate) Hz, \(channels) channel\(self.channels == 1 ? "" : "s")"
     return samples == .s16le ? channels : "\(channels), \(samples.rawValue)"
   }
 
-  /// Why audio of the format is refused; nil when it is taken.
+  /// Why the format is not supported; nil if it is.
   public var fault: AudioDeviceError? {
     guard samples == .s16le || samples == .s16be else { return .unsupportedSamples(samples) }
     guard Self.sampleRates.contains(sampleRate) else { return .unsupportedRate(sampleRate) }
@@ -58,7 +58,7 @@ public struct AudioFormat: Hashable, Sendable, Codable {
   }
 }
 
-/// Where a piece of audio comes from.
+/// The kind of an audio source.
 public enum AudioSourceTag: String, Hashable, Sendable, Codable {
   /// A microphone.
   case microphone
@@ -68,24 +68,24 @@ public enum AudioSourceTag: String, Hashable, Sendable, Codable {
   case other
 }
 
-/// How audio gets to the session.
+/// How audio reaches the session.
 public enum AudioSourceOrigin: String, Hashable, Sendable, Codable {
-  /// From the session's own device, while that runs.
+  /// From the session's own device while it is running.
   case unit
-  /// Handed in by the application, while the device does not run.
+  /// From the application while the device is not running.
   case external
 }
 
-/// A source of audio among several that are mixed.
+/// One of several audio sources that are mixed.
 public struct AudioSourceID: Hashable, Sendable, Codable {
   /// Its number.
   public var number: UInt32
-  /// What it is.
+  /// The kind of source.
   public var tag: AudioSourceTag
-  /// How its audio gets in.
+  /// How its audio reaches the session.
   public var origin: AudioSourceOrigin
 
-  /// Names a source.
+  /// Creates the name of a source.
   public init(
     _ number: UInt32 = 1, tag: AudioSourceTag = .microphone, origin: AudioSourceOrigin = .external
   ) {
@@ -98,11 +98,11 @@ public struct AudioSourceID: Hashable, Sendable, Codable {
 
 /// A piece of recorded audio of any length.
 public struct PCMChunk: Hashable, Sendable {
-  /// How `data` is to be read.
+  /// The format of `data`.
   public var format: AudioFormat
-  /// When the first frame was captured, in nanoseconds on the source's own clock.
+  /// The capture time of the first frame, in nanoseconds of the source's clock.
   public var captureTimeNanoseconds: Int64
-  /// The samples, interleaved; what does not fill a frame is refused.
+  /// The interleaved samples; a partial frame at the end is an error.
   public var data: [UInt8]
 
   /// Creates a chunk of bytes.
@@ -126,20 +126,20 @@ public struct PCMChunk: Hashable, Sendable {
       captureTimeNanoseconds: captureTimeNanoseconds, data: data)
   }
 
-  /// How many frames `data` holds.
+  /// The number of frames in `data`.
   public var frameCount: Int {
     let channels = AudioFormat.channelCounts.contains(format.channels) ? format.channels : 1
     return data.count / (format.samples.byteCount * channels)
   }
 
-  /// Why the chunk is refused; nil when it is taken.
+  /// Why the chunk is not accepted; nil if it is.
   public var fault: AudioDeviceError? {
     if let fault = format.fault { return fault }
     let isWhole = data.count.isMultiple(of: format.samples.byteCount * format.channels)
     return isWhole ? nil : .partialFrame(bytes: data.count)
   }
 
-  /// The samples of a chunk without fault.
+  /// The samples of a valid chunk.
   var samples: [Int16] {
     let count = data.count / 2
     let isLittle = format.samples == .s16le

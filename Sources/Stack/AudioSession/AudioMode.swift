@@ -1,56 +1,56 @@
-/// Where a mode sends audio.
+/// The output of a mode.
 public enum AudioOutput: String, Hashable, Sendable, Codable {
-  /// Where the route says.
+  /// The default of the route.
   case `default`
-  /// To the loudspeaker.
+  /// The loudspeaker.
   case speaker
 
   var override: AudioPortOverride { self == .speaker ? .speaker : .none }
 }
 
-/// A choice of category, mode, options and port under one name.
+/// A preset of category, mode, options and port.
 public enum AudioMode: Hashable, Sendable, Codable {
   /// A category without a special mode.
   case `default`(category: AudioSessionCategory, output: AudioOutput)
-  /// A call with video frames: the loudspeaker comes with the mode.
+  /// A video call, which implies the loudspeaker.
   case videoChat
-  /// A call.
+  /// An audio call.
   case voiceChat(output: AudioOutput)
 }
 
-/// What a session asks of the device, one thing at a time; each can fail.
+/// A single request of a session to the device; each can fail.
 public enum AudioDeviceOperation: Hashable, Sendable, Codable {
-  /// Sets what audio is used for.
+  /// Sets the category.
   case setCategory(AudioSessionCategory, options: AudioSessionOptions)
-  /// Sets what it is tuned for.
+  /// Sets the mode within the category.
   case setMode(AudioSessionMode)
-  /// Sends output elsewhere than the route says.
+  /// Overrides the output port of the route.
   case overridePort(AudioPortOverride)
-  /// Takes or gives back the right to audio.
+  /// Activates or deactivates the session.
   case setActive(Bool)
-  /// Asks for a rate, in Hz.
+  /// Sets the preferred rate in Hz.
   case setPreferredSampleRate(Int)
-  /// Asks for a period of input and output.
+  /// Sets the preferred I/O buffer duration.
   case setPreferredIOBuffer(milliseconds: Int)
-  /// Asks for channels.
+  /// Sets the preferred numbers of channels.
   case setPreferredChannels(input: Int, output: Int)
-  /// Asks for a clock in common.
+  /// Sets whether input and output share a clock.
   case setIOType(AudioIOType)
-  /// Asks for a kind of processing.
+  /// Sets the voice processing.
   case setProcessing(AudioProcessingProfile)
   /// Asks the user for the microphone.
   case requestPermission
   /// Prepares the device to run.
   case initializeUnit(capture: AudioFormat?, render: AudioFormat?)
-  /// Lets the device run.
+  /// Starts the device.
   case startUnit
   /// Stops the device.
   case stopUnit
-  /// Gives the device's resources back.
+  /// Releases the device's resources.
   case uninitializeUnit
-  /// Really stops the microphone; output goes on.
+  /// Stops the microphone itself; output continues.
   case pauseRecording
-  /// Starts the microphone again.
+  /// Restarts the microphone.
   case resumeRecording
 
   /// The name without arguments.
@@ -58,14 +58,13 @@ public enum AudioDeviceOperation: Hashable, Sendable, Codable {
 }
 
 extension AudioMode {
-  /// What is asked of the device to get into a mode, in this order.
+  /// The operations for entering the mode, in order.
   ///
-  /// Given options take the place of the default ones. A forced loudspeaker is given back first
-  /// when the mode does not want it: devices keep it otherwise.
-  ///
+  /// The given options replace the default ones. A speaker override is undone first if the mode
+  /// does not want it, because devices would keep it.
   /// - Parameters:
-  ///   - options: how to get on with other audio.
-  ///   - current: the category before.
+  ///   - options: how to share audio with other applications.
+  ///   - current: the previous category.
   public func operations(
     options: AudioSessionOptions = .modeDefaults, current: AudioSessionCategory
   ) -> [AudioDeviceOperation] {
@@ -79,12 +78,12 @@ extension AudioMode {
     return operations
   }
 
-  /// The category that the mode comes with.
+  /// The mode's category.
   public var category: AudioSessionCategory {
     if case .default(let category, _) = self { category } else { .playAndRecord }
   }
 
-  /// The session's mode that it stands for.
+  /// The session mode.
   public var mode: AudioSessionMode {
     switch self {
     case .default: .default
@@ -93,7 +92,7 @@ extension AudioMode {
     }
   }
 
-  /// Where it sends audio; nil leaves that to the mode.
+  /// The output; nil leaves it to the mode.
   private var output: AudioOutput? {
     switch self {
     case .default(_, let output), .voiceChat(let output): output

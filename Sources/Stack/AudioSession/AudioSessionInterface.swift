@@ -1,52 +1,54 @@
 package import Media
 import Wire
 
-/// What an application asks of an audio session.
+/// A call of an application.
 public enum AudioSessionCall: Hashable, Sendable, Codable {
-  /// Takes the lock for changes of the configuration; it counts.
+  /// Acquires the configuration lock, recursively.
   case lock
-  /// Gives it back.
+  /// Releases the configuration lock.
   case unlock
-  /// Sets all of the configuration.
+  /// Sets the whole configuration.
   case configure(AudioSessionConfiguration)
-  /// Sets what audio is used for.
+  /// Sets the category.
   case setCategory(AudioSessionCategory, options: AudioSessionOptions)
-  /// Sets what it is tuned for.
+  /// Sets the mode within the category.
   case setMode(AudioSessionMode)
-  /// Sends output elsewhere than the route says.
+  /// Overrides the output port of the route.
   case overridePort(AudioPortOverride)
-  /// Takes or gives back the right to audio; it counts.
+  /// Activates or deactivates the session; calls are counted.
   case setActive(Bool)
-  /// Asks for a rate, in Hz.
+  /// Sets the preferred rate in Hz.
   case setPreferredSampleRate(Int)
-  /// Asks for a period of input and output.
+  /// Sets the preferred I/O buffer duration.
   case setPreferredIOBuffer(milliseconds: Int)
-  /// Asks for channels.
+  /// Sets the preferred numbers of channels.
   case setPreferredChannels(input: Int, output: Int)
-  /// Asks for a clock in common.
+  /// Sets whether input and output share a clock.
   case setIOType(AudioIOType)
-  /// Sets what is done to the voice; needs no lock.
+  /// Sets the voice processing; needs no lock.
   case setProcessing(AudioProcessingProfile)
-  /// Goes into a mode under a lock of its own.
+  /// Enters a mode, locking by itself.
   case applyMode(AudioMode, options: AudioSessionOptions)
   /// Whether the device waits for `setAudioEnabled`.
   case useManualAudio(Bool)
   /// Whether the device may run, with manual audio.
   case setAudioEnabled(Bool)
-  /// Asks for the microphone and makes it ready.
+  /// Requests and prepares the microphone.
   case initializeInput
-  /// A connection begins that needs audio.
+  /// A connection that needs audio is opened.
   case openConnection(UInt32, sends: Bool, receives: Bool)
-  /// It is connected: a connection that sends sets category and mode once more, over whatever the
-  /// application set while it was connecting.
+  /// The connection is established.
+  ///
+  /// One that sends sets category and mode again, replacing what the application set while
+  /// connecting.
   case connectionEstablished(UInt32)
-  /// It ends.
+  /// The connection is closed.
   case closeConnection(UInt32)
-  /// Really stops the microphone (hard mute).
+  /// Stops the microphone itself (hard mute).
   case pauseRecording
-  /// Starts it again.
+  /// Restarts the microphone.
   case resumeRecording
-  /// A source gives no more audio: nothing is put in its place.
+  /// A source has ended; no silence replaces it.
   case removeSource(UInt32)
   /// Reads the counters.
   case readCounters
@@ -62,67 +64,67 @@ public enum AudioSessionCall: Hashable, Sendable, Codable {
   }
 }
 
-/// What happens to an audio session from outside.
+/// An event of the audio device or system.
 public enum AudioDeviceEvent: Hashable, Sendable, Codable {
-  /// Somebody else takes the device.
+  /// Another application uses the device.
   case interruptionBegan
-  /// The device is free again; whether it is proper to go on.
+  /// The device is free again; `shouldResume` says whether to continue.
   case interruptionEnded(shouldResume: Bool)
-  /// Audio goes another way, or in other formats.
+  /// The route or its formats changed.
   case routeChanged(AudioRouteChangeReason, AudioRoute)
-  /// The system's server of audio has ended.
+  /// The system's audio server has terminated.
   case mediaServerTerminated
-  /// It is there again.
+  /// The audio server is available again.
   case mediaServerReset
-  /// The system has activated the session by itself, as for a call of its own telephone.
+  /// The system has activated the session, for example for a telephone call.
   case externallyActivated
-  /// It has deactivated it.
+  /// The system has deactivated the session.
   case externallyDeactivated
 }
 
-/// What a device answers to an operation.
+/// The device's answer to an operation.
 public enum AudioDeviceAnswer: Hashable, Sendable, Codable {
-  /// It is done.
+  /// The operation succeeded.
   case ok
-  /// It was refused, with the device's number for why.
+  /// The operation failed with the device's error code.
   case failed(code: Int32)
-  /// What the user said about the microphone.
+  /// The user's decision about the microphone.
   case permission(AudioPermission)
 }
 
-/// What a session tells its application; the names and the order are those of the platforms.
+/// An event for the application, named and ordered as on the platforms.
 public enum AudioSessionEvent: Hashable, Sendable, Codable {
-  /// Somebody else has the device: the unit is left alone until that ends.
+  /// Another application uses the device, which is not touched until the interruption ends.
   case didBeginInterruption
-  /// That has ended.
+  /// The interruption has ended.
   case didEndInterruption(shouldResumeSession: Bool)
-  /// Audio goes another way.
+  /// The route changed.
   case didChangeRoute(AudioRouteChangeReason, previous: AudioRoute, current: AudioRoute)
-  /// The system's server of audio has ended.
+  /// The system's audio server has terminated.
   case mediaServerTerminated
-  /// It is there again.
+  /// The audio server is available again.
   case mediaServerReset
   /// Whether the device may run has changed.
   case didChangeCanPlayOrRecord(Bool)
   /// The first connection plays or records.
   case didStartPlayOrRecord
-  /// The last one does no longer.
+  /// The last connection has stopped playing and recording.
   case didStopPlayOrRecord
-  /// The device is about to be asked.
+  /// The session is about to be activated or deactivated.
   case willSetActive(Bool)
-  /// It said yes.
+  /// It succeeded.
   case didSetActive(Bool)
-  /// It said no.
+  /// It failed.
   case failedToSetActive(Bool, code: Int32)
-  /// The device refused something that nobody had called for.
+  /// The device refused an operation that no call waits for.
   case operationFailed(AudioDeviceOperation, code: Int32)
-  /// Silence is put in the place of a source that gives nothing.
+  /// A source provides nothing and is replaced by silence.
   case sourceStarved(AudioSourceID)
-  /// The source is back, after so many blocks of silence.
+  /// The source provides audio again, after some blocks of silence.
   case sourceResumed(AudioSourceID, silentBlocks: Int)
-  /// A source comes in another format: what did not fill 10 ms is lost.
+  /// A source changed its format; audio that did not fill 10 ms is lost.
   case sourceFormatChanged(AudioSourceID, from: AudioFormat, to: AudioFormat, lostFrames: Int)
-  /// Audio of a source is dropped from now on.
+  /// The audio of a source is dropped from now on.
   case sourceRefused(AudioSourceID, reason: String)
 
   /// The name without arguments.
@@ -136,43 +138,43 @@ package enum AudioSessionReply: Hashable, Sendable {
   case counters(AudioDeviceCounters)
 }
 
-/// What goes into an audio session.
+/// An input of an audio session.
 package enum AudioSessionAction: Sendable {
   case genesis(AudioSessionPolicy)
   case deadline
   case call(id: UInt32, AudioSessionCall)
   case event(AudioDeviceEvent)
-  /// The answer to an operation by its number.
+  /// The device's answer to an operation.
   case answer(operation: UInt32, AudioDeviceAnswer)
-  /// A piece of recorded audio.
+  /// Recorded audio.
   case deliver(AudioSourceID, PCMChunk)
-  /// Audio that a connection has received, to be played.
+  /// Received audio of a connection, for playback.
   case rendered(track: UInt32, AudioBlock)
-  /// The device wants so many units of 10 ms to play.
+  /// The device needs units of 10 ms to play.
   case pull(units: Int)
 }
 
 /// 10 ms of audio for the senders.
 package struct CapturedBlock: Sendable {
-  /// Which block it is, counted from 0.
+  /// The number of the block, counted from 0.
   package var index: UInt64
   package var block: AudioBlock
-  /// How many sources are in it; 0 for silence that was put in their place.
+  /// The number of sources in it; 0 for silence that replaces them.
   package var sources: Int
 }
 
 /// Audio for the device.
 package struct RenderedAudio: Sendable {
-  /// Which unit of 10 ms is the first, counted from 0.
+  /// The number of its first 10 ms unit, counted from 0.
   package var index: UInt64
   package var units: Int
-  /// The tracks that were heard in it; none is silence.
+  /// The number of tracks in it; 0 for silence.
   package var tracks: Int
-  /// The samples at 48 kHz; none where the received audio was not decoded.
+  /// The samples at 48 kHz; empty if the received audio was not decoded.
   package var block: AudioBlock
 }
 
-/// What comes out of an audio session.
+/// An output of an audio session.
 package enum AudioSessionEffect: Sendable {
   case operation(id: UInt32, AudioDeviceOperation)
   case reply(call: UInt32, AudioSessionReply)
@@ -180,43 +182,43 @@ package enum AudioSessionEffect: Sendable {
   case state(machine: String, from: String, to: String)
   case captured(CapturedBlock)
   case played(RenderedAudio)
-  /// How a delivery went: the frames taken, or why none was.
+  /// The result of a delivery: the accepted frames, or an error.
   case delivered(Result<Int, AudioDeviceError>)
 }
 
-/// What was counted at the device.
+/// The counters of an audio device.
 public struct AudioDeviceCounters: Hashable, Sendable, Codable {
-  /// Pieces of audio that were taken.
+  /// Accepted chunks.
   public var deliveries = 0
-  /// Frames in them, in the source's rate.
+  /// Their frames, at the source's rate.
   public var deliveredFrames = 0
-  /// Pieces that were dropped.
+  /// Dropped chunks.
   public var drops = 0
-  /// Frames in those.
+  /// Their frames.
   public var droppedFrames = 0
-  /// The drops by the name of their reason.
+  /// Drops by the name of their error.
   public var dropsByReason: [String: Int] = [:]
-  /// Pieces that had another rate than 48 kHz.
+  /// Chunks at other rates than 48 kHz.
   public var resampledDeliveries = 0
-  /// How often a source changed its format.
+  /// Changes of sources' formats.
   public var formatChanges = 0
-  /// Frames that were lost by that, in the old rate.
+  /// Frames lost by format changes, at the old rate.
   public var framesLostByFormatChange = 0
-  /// How often a source gave nothing.
+  /// How often a source stopped providing audio.
   public var starvations = 0
-  /// Blocks of silence that were put in the place of sources.
+  /// Blocks of silence that replaced sources.
   public var silentBlocks = 0
   /// Blocks dropped because other sources lagged behind.
   public var overflowedBlocks = 0
-  /// Blocks of 10 ms that went to the senders.
+  /// Blocks of 10 ms sent to the senders.
   public var capturedBlocks = 0
-  /// Units of 10 ms that the device pulled.
+  /// Units of 10 ms pulled by the device.
   public var playedUnits = 0
-  /// Those of them that were silence.
+  /// Those that were silence.
   public var silentUnits = 0
-  /// Received audio that was dropped because nobody pulled.
+  /// Frames of received audio dropped because nothing pulled them.
   public var overflowedFrames = 0
 
-  /// Nothing was counted.
+  /// Creates counters of 0.
   public init() {}
 }

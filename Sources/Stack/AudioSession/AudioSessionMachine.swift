@@ -1,11 +1,11 @@
 import Media
 package import Wire
 
-/// An audio session with its device as one machine: which way audio goes, whether it may, and the
-/// audio itself in blocks of 10 ms.
+/// An audio session with its device as one machine: the route, permission, and the audio itself in
+/// blocks of 10 ms.
 ///
-/// It is one machine and not two, because each piece of audio is taken or dropped by the state of
-/// the device at that instant, and a change of route changes both in one step.
+/// One machine rather than two, because the device's state decides whether a chunk of audio is
+/// accepted at that instant, and a route change affects both in one step.
 package struct AudioSessionMachine: Machine {
   package typealias Input = AudioSessionAction
   package typealias Output = AudioSessionEffect
@@ -13,7 +13,7 @@ package struct AudioSessionMachine: Machine {
   private var control = SessionControl(AudioSessionPolicy())
   private var mixer = CaptureMixer(AudioSessionPolicy())
   private var playout = PlayoutQueue()
-  /// Audio of the device that waits for the output of its period.
+  /// Captured audio that waits for the output of its period.
   private var held: [(id: AudioSourceID, chunk: PCMChunk)] = []
 
   private static let heldMaximum = 4
@@ -36,7 +36,7 @@ package struct AudioSessionMachine: Machine {
       mixer.remove(number, into: &outbox)
       outbox.append(.reply(call: id, .done))
     case .call(let id, let call): follow(at: now, &outbox) { $0.call(id, call, into: &$1) }
-    case .event(let event): follow(at: now, &outbox) { $0.take(event, into: &$1) }
+    case .event(let event): follow(at: now, &outbox) { $0.handle(event, into: &$1) }
     case .answer(let operation, let answer):
       follow(at: now, &outbox) { $0.answer(operation, answer, into: &$1) }
     case .deliver(let id, let chunk): hold(id, chunk, at: now, into: &outbox)
@@ -72,7 +72,7 @@ package struct AudioSessionMachine: Machine {
       audioRoute: control.route, wanted: control.settings.wanted)
   }
 
-  /// What the device plays; nil when it cannot.
+  /// The format that the device plays; nil if it cannot.
   package var renderFormat: AudioFormat? {
     control.route.renderFormat.flatMap { $0.fault == nil ? $0 : nil }
   }
@@ -85,7 +85,8 @@ package struct AudioSessionMachine: Machine {
     _ id: AudioSourceID, _ chunk: PCMChunk, at now: Instant,
     into outbox: inout Outbox<AudioSessionEffect>
   ) {
-    // Input and output of a period in one step: output first, as the device's thread has it.
+    // With an aggregated clock, input and output of a period are one step, output first as in the
+    // device's thread.
     if control.settings.ioType == .aggregated, id.origin == .unit,
       control.states.playout == "playing"
     {
@@ -115,7 +116,7 @@ package struct AudioSessionMachine: Machine {
     }
   }
 
-  /// Lets the device's state change, and lets the audio follow it.
+  /// Changes the device's state, and adapts the audio to it.
   private mutating func follow(
     at now: Instant, _ outbox: inout Outbox<AudioSessionEffect>,
     _ change: (inout SessionControl, inout Outbox<AudioSessionEffect>) -> Void
@@ -155,6 +156,6 @@ package struct AudioSessionSnapshot: Sendable {
   package var route: String
   package var counters: AudioDeviceCounters
   package var audioRoute: AudioRoute
-  /// What the application asked for.
+  /// The configuration requested by the application.
   package var wanted: AudioSessionConfiguration
 }

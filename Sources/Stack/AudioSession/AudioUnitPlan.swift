@@ -1,26 +1,26 @@
-/// How far a device is made ready.
+/// How far a device is initialised.
 package enum AudioUnitState: String, Hashable, Sendable {
   case uninitialized
   case initialized
   case started
 }
 
-/// What decides whether a device runs.
+/// The conditions for running a device.
 package struct AudioUnitConditions: Hashable, Sendable {
-  /// Whether a connection needs the device at all.
+  /// Whether a connection needs the device.
   package var isNeeded = false
-  /// Automatic, or enabled by hand.
+  /// Automatic, or enabled manually.
   package var canPlayOrRecord = false
   package var isPlaying = false
   package var isRecording = false
   package var isInterrupted = false
-  /// Whether the system's server of audio is there.
+  /// Whether the system's audio server is available.
   package var hasServer = true
 
   package init() {}
 }
 
-/// A change of a device.
+/// A state change of a device.
 package enum AudioUnitChange: Hashable, Sendable {
   case initialize
   case start
@@ -29,9 +29,9 @@ package enum AudioUnitChange: Hashable, Sendable {
 }
 
 extension AudioUnitState {
-  /// What has to be done to the device, in this order.
+  /// The changes needed, in order.
   ///
-  /// An interruption makes it ignore everything until it ends; the rest is one decision a state.
+  /// During an interruption there are none; otherwise each state needs one decision.
   package func changes(_ conditions: AudioUnitConditions) -> [AudioUnitChange] {
     guard !conditions.isInterrupted, conditions.hasServer else { return [] }
     let runs = conditions.isPlaying || conditions.isRecording

@@ -1,7 +1,7 @@
 import Media
 import Wire
 
-/// Joins the sources into one stream of 10 ms blocks.
+/// Mixes the sources into one stream of 10 ms blocks.
 struct CaptureMixer {
   private let channels: Int
   private let patience: Interval
@@ -10,7 +10,7 @@ struct CaptureMixer {
   private(set) var counters = AudioDeviceCounters()
 
   private static let linesMaximum = 16
-  /// Frames that are taken at once, in seconds.
+  /// The longest accepted chunk in seconds.
   private static let chunkSeconds = 2
 
   init(_ policy: AudioSessionPolicy) {
@@ -18,15 +18,15 @@ struct CaptureMixer {
     patience = .milliseconds(Int64(min(1_000, max(10, policy.starvationMilliseconds))))
   }
 
-  /// When some source is missed next.
+  /// When the next source counts as missing.
   var deadline: Instant? { lines.reduce(nil) { earliest($0, $1.deadline) } }
 
-  /// Takes a chunk, unless there is a reason against it.
+  /// Accepts a chunk, or throws.
   mutating func deliver(
     _ id: AudioSourceID, _ chunk: PCMChunk, refusal: AudioDeviceError?, at now: Instant,
     into outbox: inout Outbox<AudioSessionEffect>
   ) {
-    // Nothing in a buffer is nothing to tell of (the block buffer of a sample may be empty).
+    // An empty chunk is no error (a sample buffer may have an empty block buffer).
     if chunk.data.isEmpty, chunk.format.fault == nil {
       outbox.append(.delivered(.success(0)))
       return
@@ -45,9 +45,9 @@ struct CaptureMixer {
     prepare(index, chunk.format, into: &outbox)
     if let silent = lines[index].silentBlocks {
       outbox.append(.event(.sourceResumed(id, silentBlocks: silent)))
-      tell(id, "starved", "flowing", into: &outbox)
+      report(id, "starved", "flowing", into: &outbox)
     } else if !lines[index].isExpected {
-      tell(id, "idle", "flowing", into: &outbox)
+      report(id, "idle", "flowing", into: &outbox)
     }
     counters.deliveries += 1
     counters.deliveredFrames += chunk.frameCount
@@ -57,13 +57,13 @@ struct CaptureMixer {
     mix(into: &outbox)
   }
 
-  /// Puts silence in the place of the sources that are due.
+  /// Inserts silence for sources that are due.
   mutating func reachDeadline(at now: Instant, into outbox: inout Outbox<AudioSessionEffect>) {
     for index in lines.indices {
       guard let due = lines[index].deadline, due <= now else { continue }
       if lines[index].silentBlocks == nil {
         counters.starvations += 1
-        tell(lines[index].id, "flowing", "starved", into: &outbox)
+        report(lines[index].id, "flowing", "starved", into: &outbox)
         outbox.append(.event(.sourceStarved(lines[index].id)))
       }
       let (silent, dropped) = lines[index].fill(at: now)
@@ -73,7 +73,7 @@ struct CaptureMixer {
     mix(into: &outbox)
   }
 
-  /// The formats of a source's audio change from here on.
+  /// Announces the formats of a source's audio.
   mutating func prepare(
     _ id: AudioSourceID, _ format: AudioFormat, into outbox: inout Outbox<AudioSessionEffect>
   ) {
@@ -83,7 +83,7 @@ struct CaptureMixer {
     prepare(index, format, into: &outbox)
   }
 
-  /// Waits no longer for sources of an origin, until they give audio again; nil means all.
+  /// Stops waiting for sources of an origin until they provide audio again; nil means all.
   mutating func pause(
     _ origin: AudioSourceOrigin?, into outbox: inout Outbox<AudioSessionEffect>
   ) {
@@ -104,7 +104,7 @@ struct CaptureMixer {
 
   // MARK: Parts
 
-  /// Why a chunk without fault is too long; nil when it is not.
+  /// Why a chunk is too long; nil if it is not.
   private static func excess(_ chunk: PCMChunk) -> AudioDeviceError? {
     guard chunk.frameCount > chunkSeconds * chunk.format.sampleRate else { return nil }
     return .chunkTooLong(frames: chunk.frameCount)
@@ -121,7 +121,7 @@ struct CaptureMixer {
     guard lines[index].isExpected else { return }
     let before = lines[index].silentBlocks == nil ? "flowing" : "starved"
     lines[index].pause()
-    tell(lines[index].id, before, "idle", into: &outbox)
+    report(lines[index].id, before, "idle", into: &outbox)
   }
 
   private mutating func prepare(
@@ -145,7 +145,7 @@ struct CaptureMixer {
     outbox.append(.delivered(.failure(fault)))
   }
 
-  private func tell(
+  private func report(
     _ id: AudioSourceID, _ from: String, _ to: String,
     into outbox: inout Outbox<AudioSessionEffect>
   ) {
@@ -153,14 +153,14 @@ struct CaptureMixer {
     outbox.append(.state(machine: machine, from: from, to: to))
   }
 
-  /// Gives a block for each 10 ms that all sources have which are waited for.
+  /// Emits a block for each 10 ms that all expected sources have.
   private mutating func mix(into outbox: inout Outbox<AudioSessionEffect>) {
     while true {
       let ready = lines.indices.filter { lines[$0].isExpected }
       guard !ready.isEmpty, ready.allSatisfy({ lines[$0].hasUnit }) else { return }
       var sounding: [[Int16]] = []
       for index in ready {
-        if let unit = lines[index].takeUnit(), !unit.isFiller { sounding.append(unit.samples) }
+        if let unit = lines[index].popUnit(), !unit.isFiller { sounding.append(unit.samples) }
       }
       counters.capturedBlocks += 1
       let block = AudioBlock(samples: CaptureMixer.sum(sounding, channels), channels: channels)
@@ -170,7 +170,7 @@ struct CaptureMixer {
     }
   }
 
-  /// The sum of several units, cut off where it is too loud.
+  /// The sum of several units, clipped.
   static func sum(_ units: [[Int16]], _ channels: Int) -> [Int16] {
     if units.count == 1 { return units[0] }
     var sum = [Int32](repeating: 0, count: AudioBlock.sampleRate / 100 * channels)

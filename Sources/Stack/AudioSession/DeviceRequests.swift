@@ -1,29 +1,29 @@
-/// Something that is asked of the device in several operations, one after the other.
+/// A request that takes several device operations, one after the other.
 struct DeviceRequest {
-  /// What it is for; the operations are decided when it is its turn.
+  /// The purpose; operations are decided when it is due.
   enum Purpose {
-    /// A call that is these operations.
+    /// A call that consists of these operations.
     case operations([AudioDeviceOperation])
     case mode(AudioMode, AudioSessionOptions)
     case activation(Bool)
     case permission
-    /// What a sending connection writes over whatever was set before.
+    /// The settings of a sending connection, which replace any others.
     case connection
-    /// Whatever the device's state and its conditions want.
+    /// Whatever the device's state and conditions require.
     case unit
-    /// The right to audio again after an interruption or a reset; then this is told.
+    /// Reactivation after an interruption or reset, followed by this event.
     case afterEvent(AudioSessionEvent)
-    /// The microphone is stopped, or started again.
+    /// Pausing or resuming the microphone.
     case pause(Bool)
     /// The system has stopped the device.
     case interruption
   }
 
   var purpose: Purpose
-  /// The call that waits for it; nil for none.
+  /// The call to answer; nil for none.
   var call: UInt32?
 
-  /// Whether what the device refuses is told and passed over.
+  /// Whether refused operations are reported and skipped.
   var isTolerant: Bool {
     switch purpose {
     case .connection, .unit, .afterEvent, .interruption: true
@@ -32,14 +32,14 @@ struct DeviceRequest {
   }
 }
 
-/// Requests in their order: the first is under way, and each operation waits for its answer.
+/// Queued requests: the first is under way, and each of its operations waits for an answer.
 struct DeviceRequests {
   private(set) var current: DeviceRequest?
   private var waiting: [DeviceRequest] = []
   private var operations: [AudioDeviceOperation] = []
-  /// Whether the request under way has asked the device for anything.
+  /// Whether the current request has issued any operation.
   private(set) var wasAsked = false
-  /// The operation that is asked at present.
+  /// The operation under way.
   private(set) var asked: (id: UInt32, operation: AudioDeviceOperation)?
   private var lastID: UInt32 = 0
 
@@ -47,7 +47,7 @@ struct DeviceRequests {
 
   var isFull: Bool { waiting.count >= DeviceRequests.maximum }
 
-  /// Adds a request; one for the unit is not added twice, because it looks at the state only then.
+  /// Adds a request; not a second one for the unit, because it evaluates the state when it starts.
   mutating func add(_ request: DeviceRequest) {
     if case .unit = request.purpose, request.call == nil, let last = waiting.last,
       case .unit = last.purpose
@@ -57,25 +57,25 @@ struct DeviceRequests {
     waiting.append(request)
   }
 
-  /// The next request when none is under way.
+  /// Starts the next request if none is under way.
   mutating func begin() -> DeviceRequest? {
     guard current == nil, !waiting.isEmpty else { return nil }
     current = waiting.removeFirst()
     return current
   }
 
-  /// Sets the operations of the request under way.
+  /// Sets the operations of the current request.
   mutating func plan(_ operations: [AudioDeviceOperation]) {
     self.operations = operations
     wasAsked = !operations.isEmpty
   }
 
-  /// Whether the request under way makes the device ready again.
+  /// Whether the current request reinitialises the device later.
   var initializesLater: Bool {
     operations.contains { if case .initializeUnit = $0 { true } else { false } }
   }
 
-  /// The next operation of the request under way; nil when it is done.
+  /// The next operation of the current request; nil if it is done.
   mutating func next() -> (id: UInt32, operation: AudioDeviceOperation)? {
     guard current != nil, !operations.isEmpty else { return nil }
     lastID &+= 1
@@ -83,14 +83,13 @@ struct DeviceRequests {
     return asked
   }
 
-  /// The answer to an operation came; gives the operation, or nil when nobody waits for that.
+  /// Records an answer; returns the operation, or nil if it is not under way.
   mutating func answered(_ id: UInt32) -> AudioDeviceOperation? {
     guard let asked, asked.id == id else { return nil }
     self.asked = nil
     return asked.operation
   }
 
-  /// Ends the request under way.
   mutating func end() {
     current = nil
     operations = []

@@ -1,19 +1,19 @@
-/// Whether the application decides when audio may be played and recorded, and what it decided.
+/// Whether the application controls when the device may run, and its decision.
 struct ManualAudio {
   private(set) var isManual = false
   private(set) var isEnabled = false
-  /// What was told of it.
-  private var told = true
+  /// The value last reported.
+  private var reported = true
 
   var canPlayOrRecord: Bool { !isManual || isEnabled }
 
   mutating func setManual(_ isManual: Bool) { self.isManual = isManual }
   mutating func setEnabled(_ isEnabled: Bool) { self.isEnabled = isEnabled }
 
-  /// Whether audio may be played, when that is news; nil when it was told.
-  mutating func takeNews() -> Bool? {
-    guard canPlayOrRecord != told else { return nil }
-    told = canPlayOrRecord
-    return told
+  /// Returns whether the device may run, if that changed since the last call.
+  mutating func consumeChange() -> Bool? {
+    guard canPlayOrRecord != reported else { return nil }
+    reported = canPlayOrRecord
+    return reported
   }
 }

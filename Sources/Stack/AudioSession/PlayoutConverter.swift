@@ -1,18 +1,17 @@
 package import Media
 
-/// Turns units of 10 ms into what a device wants: any rate, any number of frames at a time.
+/// Converts units of 10 ms to the device's rate and number of frames.
 package struct PlayoutConverter {
   package let format: AudioFormat
   private var resampler: Resampler?
   private var waiting: [Int16] = []
 
-  /// Creates an empty converter; the format must be without fault.
+  /// Creates an empty converter for a valid format.
   package init(_ format: AudioFormat) { self.format = format }
 
-  /// How many frames are ready.
+  /// The number of frames available.
   package var frames: Int { waiting.count / format.channels }
 
-  /// Takes audio at 48 kHz.
   package mutating func append(_ block: AudioBlock) {
     let mapped = ChannelMap.map(block.samples[...], from: block.channels, to: format.channels)
     if format.sampleRate == AudioBlock.sampleRate {
@@ -26,8 +25,8 @@ package struct PlayoutConverter {
     resampler?.append(mapped, into: &waiting)
   }
 
-  /// The next frames, interleaved; nil while there are too few.
-  package mutating func take(_ count: Int) -> [Int16]? {
+  /// Returns the next frames, interleaved; nil if there are too few.
+  package mutating func read(_ count: Int) -> [Int16]? {
     let samples = count * format.channels
     guard waiting.count >= samples else { return nil }
     defer { waiting.removeFirst(samples) }

@@ -1,11 +1,11 @@
 import Media
 
-/// What was received and waits to be played: a queue for each track, mixed when the device asks.
+/// Received audio that waits for playback: a queue per track, mixed when the device asks.
 struct PlayoutQueue {
   private struct Track {
     let number: UInt32
     var blocks: [AudioBlock] = []
-    /// Frames of the first block that were played.
+    /// Frames of the first block that were already played.
     var played = 0
     var frames = 0
   }
@@ -17,14 +17,13 @@ struct PlayoutQueue {
 
   static let unitFrames = AudioBlock.sampleRate / 100
   private static let tracksMaximum = 64
-  /// A second: who plays nothing for so long hears the newest then.
+  /// A second: after a longer pause only the newest audio is played.
   private static let framesMaximum = AudioBlock.sampleRate
-  /// Units that a device can want at once.
+  /// The most units that a device can ask for at once.
   static let unitsMaximum = 200
 
   var playedUnits: Int { Int(units) }
 
-  /// Takes received audio.
   mutating func append(_ block: AudioBlock, of track: UInt32) {
     guard block.frameCount > 0, block.channels > 0,
       block.samples.isEmpty || block.samples.count / block.channels >= block.frameCount
@@ -49,10 +48,9 @@ struct PlayoutQueue {
     }
   }
 
-  /// Forgets what waits.
   mutating func removeAll() { tracks = [] }
 
-  /// The next units of 10 ms; silence where nothing was received, or `isMuted` says so.
+  /// Returns the next units of 10 ms; silence if nothing was received or `isMuted`.
   mutating func pull(_ count: Int, channels: Int, isMuted: Bool) -> RenderedAudio {
     let count = min(PlayoutQueue.unitsMaximum, max(1, count))
     let frames = count * PlayoutQueue.unitFrames
@@ -61,7 +59,7 @@ struct PlayoutQueue {
     var heardUnits = 0
     if !isMuted {
       for index in tracks.indices {
-        let taken = take(frames, from: index, channels: channels, into: &sum)
+        let taken = mix(frames, from: index, channels: channels, into: &sum)
         if taken > 0 { heard += 1 }
         heardUnits = max(heardUnits, (taken + Self.unitFrames - 1) / Self.unitFrames)
       }
@@ -73,8 +71,8 @@ struct PlayoutQueue {
       block: AudioBlock(samples: sum.map { Int16(clamping: $0) }, channels: channels))
   }
 
-  /// Adds the next frames of a track; gives how many it had.
-  private mutating func take(
+  /// Adds the next frames of a track to the sum; returns how many it had.
+  private mutating func mix(
     _ count: Int, from index: Int, channels: Int, into sum: inout [Int32]
   ) -> Int {
     var done = 0

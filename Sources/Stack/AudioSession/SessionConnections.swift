@@ -1,4 +1,4 @@
-/// The connections that play and record by the session.
+/// The connections that use the session's audio.
 struct SessionConnections {
   struct Connection {
     var id: UInt32
@@ -9,8 +9,8 @@ struct SessionConnections {
   private static let most = 1_024
 
   private var connections: [Connection] = []
-  /// Whether it was told that audio is played or recorded.
-  private var toldRunning = false
+  /// Whether the delegate already knows that audio is running.
+  private var reportedRunning = false
 
   var isEmpty: Bool { connections.isEmpty }
   var isFull: Bool { connections.count >= SessionConnections.most }
@@ -20,7 +20,7 @@ struct SessionConnections {
   /// Whether a connection is open and sends.
   func sends(_ id: UInt32) -> Bool { connections.contains { $0.id == id && $0.sends } }
 
-  /// Takes a connection, in place of one of the same number.
+  /// Registers a connection, replacing one with the same id.
   mutating func open(_ connection: Connection) {
     close(connection.id)
     connections.append(connection)
@@ -28,10 +28,10 @@ struct SessionConnections {
 
   mutating func close(_ id: UInt32) { connections.removeAll { $0.id == id } }
 
-  /// Whether audio is played or recorded, when that is news; nil when it was told.
-  mutating func takeNews(runs: Bool) -> Bool? {
-    guard runs != toldRunning else { return nil }
-    toldRunning = runs
+  /// Returns whether audio is running, if that changed since the last call.
+  mutating func consumeChange(runs: Bool) -> Bool? {
+    guard runs != reportedRunning else { return nil }
+    reportedRunning = runs
     return runs
   }
 }

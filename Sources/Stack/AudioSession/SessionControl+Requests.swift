@@ -1,8 +1,8 @@
 import Wire
 
-// What is asked of the device for each request, and what follows from its answers.
+// The operations of each request, and what follows from the answers.
 extension SessionControl {
-  /// Asks the device as long as nobody has to wait for its answer.
+  /// Issues operations until one has to wait for its answer.
   mutating func run(into outbox: inout Effects) {
     while requests.asked == nil {
       if requests.current == nil {
@@ -50,7 +50,7 @@ extension SessionControl {
     }
   }
 
-  /// What brings the device where its conditions want it.
+  /// The operations that bring the device into the state its conditions require.
   private var unitOperations: [AudioDeviceOperation] {
     let conditions = conditions
     let changes = states.unit.changes(conditions)
@@ -58,7 +58,7 @@ extension SessionControl {
       states.unit != .uninitialized && settings.unitFormats != formats
       && !conditions.isInterrupted && conditions.hasServer
     if isStale, !changes.contains(.uninitialize) {
-      // The right to audio is kept meanwhile.
+      // The session stays active meanwhile.
       let runs = conditions.isPlaying || conditions.isRecording
       return (states.unit == .started ? [.stopUnit] : [])
         + [.uninitializeUnit, initialization] + (runs ? [.startUnit] : [])
@@ -84,7 +84,7 @@ extension SessionControl {
 
   // MARK: Answers
 
-  /// The device's answer to an operation.
+  /// Handles the device's answer to an operation.
   mutating func answer(_ id: UInt32, _ answer: AudioDeviceAnswer, into outbox: inout Effects) {
     guard let operation = requests.answered(id) else { return }
     switch answer {
@@ -106,13 +106,13 @@ extension SessionControl {
     } else if request.call == nil || request.isTolerant {
       outbox.append(.event(.operationFailed(operation, code: code)))
     }
-    // Without these there is no audio; of the rest the device does what it can.
+    // These are required for audio; the others are optional.
     if !request.isTolerant || operation.isDecisive {
       finish(.refused(operation, code: code), into: &outbox)
     }
   }
 
-  /// What the device has done.
+  /// Applies a completed operation to the state.
   private mutating func apply(_ operation: AudioDeviceOperation, into outbox: inout Effects) {
     switch operation {
     case .setActive(let active):
@@ -124,7 +124,7 @@ extension SessionControl {
     case .startUnit: states.setUnit(.started, into: &outbox)
     case .stopUnit: states.setUnit(.initialized, into: &outbox)
     case .uninitializeUnit:
-      // A device that is only made ready anew keeps the right to audio.
+      // A device that is only reinitialised keeps the session active.
       if !requests.initializesLater { activations.removeUnit() }
       states.setUnit(.uninitialized, into: &outbox)
     case .pauseRecording, .resumeRecording: input.pause(operation == .pauseRecording)
@@ -135,7 +135,6 @@ extension SessionControl {
 
   // MARK: Ends
 
-  /// Ends the request under way.
   private mutating func finish(_ error: AudioSessionError?, into outbox: inout Effects) {
     guard let request = requests.current else { return }
     let wasAsked = requests.wasAsked
@@ -173,7 +172,7 @@ extension SessionControl {
       outbox.append(.event(.didSetActive(true)))
     }
     guard !active else { return }
-    // Given back counts whether or not the device liked it.
+    // Deactivation counts even if the device failed.
     if wasAsked {
       states.setActive(false, into: &outbox)
       outbox.append(.event(.didSetActive(false)))
@@ -183,7 +182,7 @@ extension SessionControl {
 }
 
 extension AudioDeviceOperation {
-  /// Whether nothing is heard without it.
+  /// Whether audio needs the operation.
   fileprivate var isDecisive: Bool {
     switch self {
     case .startUnit, .setActive(true), .initializeUnit: true

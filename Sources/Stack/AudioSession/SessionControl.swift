@@ -1,6 +1,6 @@
 import Wire
 
-/// An audio session and its device: all but the audio itself.
+/// An audio session and its device, without the audio itself.
 struct SessionControl {
   typealias Effects = Outbox<AudioSessionEffect>
 
@@ -34,7 +34,7 @@ struct SessionControl {
     return conditions
   }
 
-  /// Why audio of a source is not wanted at present; nil when it is.
+  /// Why audio of a source is currently not accepted; nil if it is.
   func refusal(of id: AudioSourceID, _ format: AudioFormat) -> AudioDeviceError? {
     switch id.origin {
     case .external:
@@ -78,7 +78,7 @@ struct SessionControl {
     case .closeConnection(let number): close(number, into: &outbox)
     case .pauseRecording, .resumeRecording:
       let pauses = call == .pauseRecording
-      // Twice is as good as once.
+      // Repeating the call has no effect.
       if isPaused != pauses { return add(.pause(pauses), call: id, into: &outbox) }
     default: break
     }
@@ -107,7 +107,7 @@ struct SessionControl {
     updateRunning(into: &outbox)
   }
 
-  /// Asks for the microphone where nobody was asked yet.
+  /// Requests the microphone unless it was requested before.
   private mutating func requestInput(call: UInt32, into outbox: inout Effects) {
     guard policy.declaresMicrophoneUse else {
       reply(call, .failed(.microphoneUseNotDeclared), into: &outbox)
@@ -119,7 +119,7 @@ struct SessionControl {
 
   // MARK: Events
 
-  mutating func take(_ event: AudioDeviceEvent, into outbox: inout Effects) {
+  mutating func handle(_ event: AudioDeviceEvent, into outbox: inout Effects) {
     switch event {
     case .interruptionBegan:
       states.setActive(false, into: &outbox)
@@ -145,7 +145,7 @@ struct SessionControl {
     case .externallyActivated:
       activations.add()
       states.setActive(true, into: &outbox)
-      // A call of the system's telephone may begin an interruption and never end it.
+      // An interruption by a telephone call may start and never end.
       states.setInterrupted(false, into: &outbox)
       outbox.append(.event(.didEndInterruption(shouldResumeSession: true)))
       requests.add(DeviceRequest(purpose: .unit))
@@ -168,7 +168,8 @@ struct SessionControl {
     requests.add(DeviceRequest(purpose: .unit))
   }
 
-  /// The device gave audio in another format than its route's: it is made ready for that one.
+  /// The device provided audio in another format than its route's, so it is reinitialised for that
+  /// one.
   mutating func reinitialize(_ format: AudioFormat, into outbox: inout Effects) {
     var next = route
     next.captureFormat = format
@@ -176,25 +177,25 @@ struct SessionControl {
     run(into: &outbox)
   }
 
-  // MARK: What is told
+  // MARK: Events
 
   func reply(_ call: UInt32?, _ reply: AudioSessionReply, into outbox: inout Effects) {
     if let call { outbox.append(.reply(call: call, reply)) }
   }
 
   private mutating func updateAllowed(into outbox: inout Effects) {
-    guard let canPlayOrRecord = manual.takeNews() else { return }
+    guard let canPlayOrRecord = manual.consumeChange() else { return }
     outbox.append(.event(.didChangeCanPlayOrRecord(canPlayOrRecord)))
     requests.add(DeviceRequest(purpose: .unit))
   }
 
-  /// Tells what of playing and recording has changed.
+  /// Reports changes of whether audio is running.
   mutating func updateRunning(into outbox: inout Effects) {
     let isStarted = states.unit == .started
     let recording = !(isRecording && isStarted) ? "stopped" : isPaused ? "paused" : "recording"
     states.setRecording(recording, into: &outbox)
     states.setPlayout(isPlaying && isStarted ? "playing" : "stopped", into: &outbox)
-    guard let runs = connections.takeNews(runs: isPlaying || isRecording) else { return }
+    guard let runs = connections.consumeChange(runs: isPlaying || isRecording) else { return }
     outbox.append(.event(runs ? .didStartPlayOrRecord : .didStopPlayOrRecord))
   }
 
@@ -207,7 +208,7 @@ struct SessionControl {
 }
 
 extension AudioRoute {
-  /// The route on one line.
+  /// The route as one line.
   var text: String {
     "\(input) (\(captureFormat?.text ?? "none")) and \(output) (\(renderFormat?.text ?? "none"))"
   }

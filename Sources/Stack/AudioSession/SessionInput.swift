@@ -1,10 +1,10 @@
-/// Whether the microphone may be used, and whether its recording is paused.
+/// Whether the microphone may be used, and whether it is paused.
 struct SessionInput {
-  /// Whether it was asked for and may be used.
+  /// Whether permission was granted.
   private(set) var isAllowed = false
   private(set) var isPaused = false
 
-  /// Takes the answer of who was asked.
+  /// Records the user's decision.
   mutating func allow(_ isAllowed: Bool) { self.isAllowed = isAllowed }
 
   mutating func pause(_ isPaused: Bool) { self.isPaused = isPaused }

@@ -1,6 +1,6 @@
-/// What is set at the device, and what was asked of it.
+/// The device's settings, and those requested.
 struct SessionSettings {
-  /// What the application wants.
+  /// The application's configuration.
   var wanted = AudioSessionConfiguration()
   var category = AudioSessionCategory.soloAmbient
   var mode = AudioSessionMode.default
@@ -11,17 +11,17 @@ struct SessionSettings {
   private(set) var channels: [Int] = []
   private(set) var ioType: AudioIOType?
   private(set) var processing: AudioProcessingProfile?
-  /// The formats that the device was made ready for.
+  /// The formats that the device was initialised for.
   private(set) var unitFormats: [AudioFormat?] = []
 
-  /// The device forgets everything when the system's server ends.
+  /// Clears the settings, which the device loses when the audio server terminates.
   mutating func forget() {
     let wanted = wanted
     self = SessionSettings()
     self.wanted = wanted
   }
 
-  /// The device has done an operation.
+  /// Records a completed operation.
   mutating func apply(_ operation: AudioDeviceOperation) {
     switch operation {
     case .setCategory(let category, let options):
@@ -38,7 +38,7 @@ struct SessionSettings {
     }
   }
 
-  /// What is still to be set for a device that is made ready; what stands already is left alone.
+  /// The settings still to apply before the device is initialised.
   var preferences: [AudioDeviceOperation] {
     var operations: [AudioDeviceOperation] = []
     if ioType != wanted.ioType { operations.append(.setIOType(wanted.ioType)) }
@@ -58,7 +58,7 @@ struct SessionSettings {
 }
 
 extension AudioSessionCall {
-  /// The operations that a call of the configuration is; nil for another call.
+  /// The operations of a configuration call; nil for other calls.
   var operations: [AudioDeviceOperation]? {
     switch self {
     case .configure(let wanted):
@@ -77,7 +77,7 @@ extension AudioSessionCall {
     }
   }
 
-  /// Writes what the application wants into the configuration.
+  /// Applies the call to the configuration.
   package func apply(to wanted: inout AudioSessionConfiguration) {
     switch self {
     case .configure(let configuration): wanted = configuration

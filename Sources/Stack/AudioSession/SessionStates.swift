@@ -1,6 +1,6 @@
 import Wire
 
-/// The states that takes tell, each changed in one place so that every transition is told.
+/// The states in takes, each changed in one place so that every transition is reported.
 struct SessionStates {
   typealias Effects = Outbox<AudioSessionEffect>
 
@@ -14,54 +14,54 @@ struct SessionStates {
   private(set) var playout = "stopped"
 
   mutating func setLock(_ count: Int, into outbox: inout Effects) {
-    tell(
+    report(
       "audio-lock", lockCount > 0 ? "locked" : "unlocked", count > 0 ? "locked" : "unlocked",
       into: &outbox)
     lockCount = count
   }
 
   mutating func setActive(_ next: Bool, into outbox: inout Effects) {
-    tell(
+    report(
       "audio-session", isActive ? "active" : "inactive", next ? "active" : "inactive",
       into: &outbox)
     isActive = next
   }
 
   mutating func setInterrupted(_ next: Bool, into outbox: inout Effects) {
-    tell(
+    report(
       "audio-interruption", isInterrupted ? "interrupted" : "none", next ? "interrupted" : "none",
       into: &outbox)
     isInterrupted = next
   }
 
   mutating func setServer(_ next: Bool, into outbox: inout Effects) {
-    tell(
+    report(
       "audio-server", hasServer ? "running" : "terminated", next ? "running" : "terminated",
       into: &outbox)
     hasServer = next
   }
 
   mutating func setPermission(_ next: AudioPermission, into outbox: inout Effects) {
-    tell("audio-permission", permission.rawValue, next.rawValue, into: &outbox)
+    report("audio-permission", permission.rawValue, next.rawValue, into: &outbox)
     permission = next
   }
 
   mutating func setUnit(_ next: AudioUnitState, into outbox: inout Effects) {
-    tell("audio-unit", unit.rawValue, next.rawValue, into: &outbox)
+    report("audio-unit", unit.rawValue, next.rawValue, into: &outbox)
     unit = next
   }
 
   mutating func setRecording(_ next: String, into outbox: inout Effects) {
-    tell("audio-recording", recording, next, into: &outbox)
+    report("audio-recording", recording, next, into: &outbox)
     recording = next
   }
 
   mutating func setPlayout(_ next: String, into outbox: inout Effects) {
-    tell("audio-playout", playout, next, into: &outbox)
+    report("audio-playout", playout, next, into: &outbox)
     playout = next
   }
 
-  private func tell(
+  private func report(
     _ machine: String, _ from: String, _ to: String, into outbox: inout Effects
   ) {
     if from != to { outbox.append(.state(machine: machine, from: from, to: to)) }

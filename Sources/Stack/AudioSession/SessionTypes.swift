@@ -1,21 +1,21 @@
-/// What a session uses audio for; names as the platforms have them, others pass through.
+/// The category of a session, with the platforms' names; others pass through.
 public struct AudioSessionCategory: RawRepresentable, Hashable, Sendable, Codable {
-  /// The name.
+  /// The platform's name.
   public let rawValue: String
-  /// Takes a name.
+  /// Creates a category from its name.
   public init(rawValue: String) { self.rawValue = rawValue }
 
-  /// Plays, and falls silent with the ring switch.
+  /// Playback that is silenced by the ring switch.
   public static let ambient = Self(rawValue: "ambient")
-  /// The same, alone.
+  /// As `ambient`, silencing other applications.
   public static let soloAmbient = Self(rawValue: "soloAmbient")
-  /// Plays.
+  /// Playback.
   public static let playback = Self(rawValue: "playback")
-  /// Records.
+  /// Recording.
   public static let record = Self(rawValue: "record")
-  /// Does both: that of a call.
+  /// Both, as for calls.
   public static let playAndRecord = Self(rawValue: "playAndRecord")
-  /// Sends different audio to different ports.
+  /// Different audio on different ports.
   public static let multiRoute = Self(rawValue: "multiRoute")
 
   /// Whether a session of this category may open a microphone.
@@ -24,155 +24,155 @@ public struct AudioSessionCategory: RawRepresentable, Hashable, Sendable, Codabl
   }
 }
 
-/// What a session is tuned for within its category.
+/// The mode of a session within its category.
 public struct AudioSessionMode: RawRepresentable, Hashable, Sendable, Codable {
-  /// The name.
+  /// The platform's name.
   public let rawValue: String
-  /// Takes a name.
+  /// Creates a mode from its name.
   public init(rawValue: String) { self.rawValue = rawValue }
 
-  /// Nothing special.
+  /// No special mode.
   public static let `default` = Self(rawValue: "default")
   /// Speech close to the ear.
   public static let voiceChat = Self(rawValue: "voiceChat")
   /// Speech in front of a camera: the loudspeaker, and the microphone at the top.
   public static let videoChat = Self(rawValue: "videoChat")
-  /// Speech within a game.
+  /// Speech in a game.
   public static let gameChat = Self(rawValue: "gameChat")
-  /// Recording of video frames with audio.
+  /// Recording video with audio.
   public static let videoRecording = Self(rawValue: "videoRecording")
-  /// As little processing as can be.
+  /// Minimal processing.
   public static let measurement = Self(rawValue: "measurement")
   /// Films.
   public static let moviePlayback = Self(rawValue: "moviePlayback")
-  /// Read texts, which others may interrupt.
+  /// Spoken audio that others may interrupt.
   public static let spokenAudio = Self(rawValue: "spokenAudio")
 }
 
-/// How a category gets on with other audio and which ports it may use.
+/// Options of a category: sharing audio with other applications, and permitted ports.
 public struct AudioSessionOptions: OptionSet, Hashable, Sendable, Codable {
-  /// The bits, numbered as the platforms number them.
+  /// The bits, numbered as on the platforms.
   public let rawValue: UInt
-  /// Takes bits.
+  /// Creates options from bits.
   public init(rawValue: UInt) { self.rawValue = rawValue }
 
-  /// Others go on playing.
+  /// Other applications continue playing.
   public static let mixWithOthers = Self(rawValue: 1)
-  /// Others go on more quietly.
+  /// Other applications continue more quietly.
   public static let duckOthers = Self(rawValue: 2)
-  /// Hands-free Bluetooth may be used.
+  /// Permits hands-free Bluetooth.
   public static let allowBluetooth = Self(rawValue: 4)
-  /// The loudspeaker instead of the earpiece.
+  /// Uses the loudspeaker instead of the earpiece.
   public static let defaultToSpeaker = Self(rawValue: 8)
-  /// Read texts of others are interrupted.
+  /// Interrupts spoken audio of other applications.
   public static let interruptSpokenAudio = Self(rawValue: 17)
-  /// Bluetooth in stereo may be used for output.
+  /// Permits Bluetooth stereo output.
   public static let allowBluetoothA2DP = Self(rawValue: 32)
-  /// Devices on the network may be used for output.
+  /// Permits output to devices on the network.
   public static let allowAirPlay = Self(rawValue: 64)
 
-  /// What `AudioMode` allows when nothing is said.
+  /// The defaults of `AudioMode`.
   public static let modeDefaults: Self = [.allowBluetooth, .allowBluetoothA2DP, .allowAirPlay]
 }
 
-/// Where output is sent whatever the route says.
+/// An override of the output port.
 public enum AudioPortOverride: String, Hashable, Sendable, Codable {
-  /// Where the route says.
+  /// The port of the route.
   case none
-  /// To the loudspeaker.
+  /// The loudspeaker.
   case speaker
 }
 
-/// Whether several threads of the device share one clock.
+/// Whether input and output share a clock.
 public enum AudioIOType: String, Hashable, Sendable, Codable {
-  /// Input and output are served one by one, each on its own.
+  /// Input and output are separate.
   case notSpecified
-  /// Input and output of a period are served together.
+  /// Input and output of a period are handled together.
   case aggregated
 }
 
-/// What a device does to the voice before it is sent.
+/// The processing of captured voice.
 ///
-/// The session asks for it and hears what is left; `VoiceProcessingDevice` does it.
+/// The session requests it, and `VoiceProcessingDevice` performs it.
 public enum AudioProcessingProfile: Hashable, Sendable, Codable {
-  /// As for speech, with echo cancellation where the device has it.
+  /// For speech, with echo cancellation if the device has it.
   case voice
-  /// As for music: untouched.
+  /// For music: unprocessed.
   case music
-  /// A unit by its four characters, as numbers of the platform's.
+  /// An audio unit by its four-character code.
   case custom(UInt32)
 }
 
 /// Whether the microphone may be used.
 public enum AudioPermission: String, Hashable, Sendable, Codable {
-  /// Nobody was asked yet.
+  /// The user was not asked yet.
   case undetermined
-  /// It may.
+  /// The user agreed.
   case granted
-  /// It may not.
+  /// The user refused.
   case denied
 }
 
-/// When the microphone is asked for.
+/// When the microphone is requested.
 public enum AudioInputRequest: String, Hashable, Sendable, Codable {
   /// By the first connection that sends.
   case whenSending
-  /// By `initializeInput` alone.
+  /// Only by `initializeInput`.
   case explicitly
 }
 
-/// What stays as it is for the life of an audio session: its part of genesis.
+/// The fixed part of a session's configuration, in genesis.
 public struct AudioSessionPolicy: Hashable, Sendable, Codable {
-  /// Whether the application has said what it wants the microphone for; without that the
-  /// microphone is refused before anybody is asked.
+  /// Whether the application declares its use of the microphone; otherwise it is refused without
+  /// asking.
   public var declaresMicrophoneUse = true
-  /// When the microphone is asked for.
+  /// When the microphone is requested.
   public var inputRequest = AudioInputRequest.whenSending
-  /// Whether a connection that only receives asks for the microphone too, as old stacks did.
+  /// Whether a receiving connection requests the microphone too, as in old stacks.
   public var requestsInputOnReceiveOnly = false
-  /// Channels of the blocks that go to senders, 1 or 2.
+  /// The channels of blocks for senders, 1 or 2.
   public var captureChannels = 1
-  /// How long a source may be silent before silence is put in its place, in milliseconds.
+  /// How long a source may provide nothing before silence replaces it, in milliseconds.
   public var starvationMilliseconds = 20
 
-  /// The usual policy.
+  /// The default policy.
   public init() {}
 }
 
-/// What a session asks of the device.
+/// The settings requested of the device.
 public struct AudioSessionConfiguration: Hashable, Sendable, Codable {
-  /// What audio is used for.
+  /// The category.
   public var category = AudioSessionCategory.playAndRecord
-  /// What it is tuned for.
+  /// The mode within the category.
   public var mode = AudioSessionMode.voiceChat
-  /// Other audio, and ports.
+  /// Sharing of audio, and permitted ports.
   public var options: AudioSessionOptions = [.allowBluetooth]
-  /// Frames per second that the device should have.
+  /// The preferred rate in Hz.
   public var sampleRate = 48_000
-  /// How much audio the device should hand over at once, in milliseconds.
+  /// The preferred I/O buffer duration in milliseconds.
   public var ioBufferMilliseconds = 60
-  /// Channels of the microphone that should be used.
+  /// The preferred number of microphone channels.
   public var inputChannels = 1
-  /// Channels of the output that should be used.
+  /// The preferred number of output channels.
   public var outputChannels = 1
   /// Whether input and output share a clock.
   public var ioType = AudioIOType.notSpecified
-  /// What is done to the voice.
+  /// The voice processing.
   public var processing = AudioProcessingProfile.voice
 
-  /// The configuration of a call.
+  /// The default configuration, as for calls.
   public init() {}
 }
 
-/// Where audio comes from and goes to, and in which formats.
+/// The ports of input and output, and their formats.
 public struct AudioRoute: Hashable, Sendable, Codable {
-  /// The name of the microphone's port; empty when there is none.
+  /// The name of the input port; empty if there is none.
   public var input: String
-  /// The name of the output's port.
+  /// The name of the output port.
   public var output: String
-  /// What the device captures; nil when it cannot.
+  /// The format that the device captures; nil if it cannot.
   public var captureFormat: AudioFormat?
-  /// What the device plays; nil when it cannot.
+  /// The format that the device plays; nil if it cannot.
   public var renderFormat: AudioFormat?
 
   /// Creates a route.
@@ -185,23 +185,23 @@ public struct AudioRoute: Hashable, Sendable, Codable {
   }
 }
 
-/// Why a route changed; names as the platforms have them.
+/// Why a route changed, with the platforms' names.
 public struct AudioRouteChangeReason: RawRepresentable, Hashable, Sendable, Codable {
-  /// The name.
+  /// The platform's name.
   public let rawValue: String
-  /// Takes a name.
+  /// Creates a reason from its name.
   public init(rawValue: String) { self.rawValue = rawValue }
 
-  /// Nobody knows.
+  /// Unknown.
   public static let unknown = Self(rawValue: "unknown")
-  /// A device came.
+  /// A device was connected.
   public static let newDeviceAvailable = Self(rawValue: "newDeviceAvailable")
-  /// The device in use went.
+  /// The device in use was disconnected.
   public static let oldDeviceUnavailable = Self(rawValue: "oldDeviceUnavailable")
   /// The category was changed.
   public static let categoryChange = Self(rawValue: "categoryChange")
   /// The port was overridden.
   public static let override = Self(rawValue: "override")
-  /// The same ports have another format.
+  /// The formats of the same ports changed.
   public static let routeConfigurationChange = Self(rawValue: "routeConfigurationChange")
 }

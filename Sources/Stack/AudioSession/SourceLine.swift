@@ -1,12 +1,12 @@
 import Media
 import Wire
 
-/// One source of audio on its way to the mixer: converted, cut, and filled up where it is silent.
+/// One audio source before mixing: converted, split, and filled up with silence.
 struct SourceLine {
   /// 10 ms at 48 kHz.
   struct Unit {
     var samples: [Int16]
-    /// Whether it is silence in place of missing audio.
+    /// Whether it is silence that replaces missing audio.
     var isFiller: Bool
   }
 
@@ -23,20 +23,20 @@ struct SourceLine {
   private var resampler: Resampler?
   private var splitter: TenMillisecondSplitter
   private var units: [Unit] = []
-  /// Until when the audio lasts that came or was put in its place; nil while it is not waited for.
+  /// The end of the audio received or inserted so far; nil while the source is not expected.
   private var coveredUntil: Instant?
   private(set) var deadline: Instant?
-  /// Blocks of silence since the source gave nothing; nil while it gives.
+  /// Blocks of silence since the source stopped; nil while it provides audio.
   private(set) var silentBlocks: Int?
-  /// Why it is dropped at present; it is told once.
+  /// Why its audio is currently dropped; reported once.
   var refusal: String?
 
   static let unitLength = Interval.milliseconds(10)
-  /// How far a source's clock may run ahead of the session's.
+  /// How far a source's clock may be ahead of the session's.
   private static let leadMaximum = Interval.milliseconds(200)
-  /// How many units wait for other sources.
+  /// The most units that wait for other sources.
   private static let unitsMaximum = 200
-  /// The most silence inserted at once; a machine that stood still leaves a gap.
+  /// The most silence inserted at once; a longer stall leaves a gap.
   private static let fillMaximum: Int64 = 100
 
   init(_ id: AudioSourceID, channels: Int, patience: Interval) {
@@ -51,9 +51,9 @@ struct SourceLine {
   var hasUnit: Bool { !units.isEmpty }
   var isResampled: Bool { format.map { $0.sampleRate != AudioBlock.sampleRate } ?? false }
 
-  mutating func takeUnit() -> Unit? { units.isEmpty ? nil : units.removeFirst() }
+  mutating func popUnit() -> Unit? { units.isEmpty ? nil : units.removeFirst() }
 
-  /// Makes the conversion anew for a format; what did not fill a unit is lost.
+  /// Recreates the conversion for a format; audio that did not fill a unit is lost.
   mutating func prepare(_ next: AudioFormat) -> Change? {
     guard next != format else { return nil }
     let lost = splitter.reset() / channels
@@ -62,11 +62,11 @@ struct SourceLine {
       next.sampleRate == AudioBlock.sampleRate
       ? nil : Resampler(rate: next.sampleRate, channels: channels)
     guard let format else { return nil }
-    // Told in the rate in which it came.
+    // Reported at the source's rate.
     return Change(from: format, lostFrames: lost * format.sampleRate / AudioBlock.sampleRate)
   }
 
-  /// Takes a chunk of the present format; gives how many units had to be dropped.
+  /// Adds a chunk in the current format; returns how many units were dropped.
   mutating func append(_ chunk: PCMChunk, at now: Instant) -> Int {
     silentBlocks = nil
     var samples = mapped(chunk.samples, from: chunk.format.channels)
@@ -78,17 +78,17 @@ struct SourceLine {
     splitter.deliver(samples) { units.append(Unit(samples: $0, isFiller: false)) }
     let length = Interval(
       nanoseconds: Int64(chunk.frameCount) * 1_000_000_000 / Int64(chunk.format.sampleRate))
-    // It is heard from now on, or when that is heard which came before.
+    // It starts now, or at the end of earlier audio.
     let begin = min(max(now, coveredUntil ?? now), now + SourceLine.leadMaximum)
     coveredUntil = begin + length
     deadline = begin + max(patience, length + SourceLine.unitLength)
     return dropSurplus()
   }
 
-  /// Puts silence where audio is missing by now; gives how much, and how much had to be dropped.
+  /// Inserts silence where audio is missing; returns how much, and how much was dropped.
   mutating func fill(at now: Instant) -> (silent: Int, dropped: Int) {
     guard let due = deadline, due <= now, var covered = coveredUntil else { return (0, 0) }
-    // What did not fill a unit is filled up with silence that counts as audio.
+    // A partial unit is completed with silence that counts as audio.
     let missing = (splitter.unit - splitter.remainder) / channels
     if let rest = splitter.drain() {
       units.append(Unit(samples: rest, isFiller: false))
@@ -109,7 +109,7 @@ struct SourceLine {
     return (Int(count), dropSurplus())
   }
 
-  /// Forgets what waits, and waits for nothing until audio comes again.
+  /// Drops waiting audio and stops expecting the source until it provides audio again.
   mutating func pause() {
     splitter.reset()
     units = []
@@ -125,13 +125,13 @@ struct SourceLine {
     return surplus
   }
 
-  /// The channels that senders want: one is the mean of two, two are twice the one.
+  /// Converts to the senders' channels: mono is the mean of two, stereo duplicates one.
   private func mapped(_ samples: [Int16], from count: Int) -> [Int16] {
     ChannelMap.map(samples[...], from: count, to: channels)
   }
 }
 
-/// Turns so many channels into others.
+/// Converts numbers of channels.
 enum ChannelMap {
   static func map(_ samples: ArraySlice<Int16>, from: Int, to: Int) -> [Int16] {
     if from == to { return Array(samples) }
@@ -151,7 +151,7 @@ enum ChannelMap {
     return mapped
   }
 
-  /// Adds audio to other audio of the same length; what is too loud is cut off.
+  /// Adds audio to other audio of the same length, with clipping.
   static func add(_ samples: [Int16], to sum: inout [Int32]) {
     for index in 0..<min(samples.count, sum.count) { sum[index] += Int32(samples[index]) }
   }

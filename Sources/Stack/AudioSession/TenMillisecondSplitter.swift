@@ -1,7 +1,7 @@
-/// Cuts audio of any length into units of 10 ms: what stands between devices, which hand over what
-/// they please, and a stack that takes nothing else.
+/// Splits audio of any length into units of 10 ms, between devices that deliver any length and a
+/// stack that accepts nothing else.
 public struct TenMillisecondSplitter: Sendable {
-  /// Samples of a unit, over all channels.
+  /// Samples of a unit over all channels.
   public let unit: Int
   private var waiting: [Int16] = []
   private var start = 0
@@ -11,10 +11,10 @@ public struct TenMillisecondSplitter: Sendable {
     unit = max(1, sampleRate / 100 * channels)
   }
 
-  /// How many samples wait for the rest of their unit.
+  /// The samples that wait for a complete unit.
   public var remainder: Int { waiting.count - start }
 
-  /// Takes samples and gives each unit that they complete; what is left is kept.
+  /// Adds samples and passes on each completed unit; the rest is kept.
   public mutating func deliver(
     _ samples: some Collection<Int16>, _ body: (_ unit: [Int16]) -> Void
   ) {
@@ -29,7 +29,7 @@ public struct TenMillisecondSplitter: Sendable {
     }
   }
 
-  /// Gives what is left as a unit that ends in silence; nil when nothing is.
+  /// Returns the rest as a unit padded with silence; nil if there is none.
   public mutating func drain() -> [Int16]? {
     guard remainder > 0 else { return nil }
     let rest = waiting[start...] + repeatElement(0, count: unit - remainder)
@@ -37,7 +37,7 @@ public struct TenMillisecondSplitter: Sendable {
     return Array(rest)
   }
 
-  /// Forgets what is left, and says how many samples that was.
+  /// Drops the rest; returns how many samples it had.
   @discardableResult
   public mutating func reset() -> Int {
     defer {

@@ -5,10 +5,9 @@ import Wire
 package struct SHA256: ~Copyable {
   private let context: OpaquePointer?
 
-  /// How many bytes a digest has.
+  /// The length of a digest in bytes.
   package static let length = 32
 
-  /// Begins an empty message.
   package init() {
     context = EVP_MD_CTX_new()
     EVP_DigestInit_ex(context, EVP_sha256(), nil)
@@ -16,33 +15,29 @@ package struct SHA256: ~Copyable {
 
   deinit { EVP_MD_CTX_free(context) }
 
-  /// Adds bytes to the message.
   package mutating func update(_ bytes: [UInt8]) {
     _ = bytes.withUnsafeBytes { EVP_DigestUpdate(context, $0.baseAddress, $0.count) }
   }
 
-  /// Adds borrowed bytes to the message.
   package mutating func update(_ bytes: RawSpan) {
     _ = bytes.withUnsafeBytes { EVP_DigestUpdate(context, $0.baseAddress, $0.count) }
   }
 
-  /// The digest of the message; the next update begins a new one.
+  /// Returns the digest; the next update starts a new message.
   package mutating func finish() -> [UInt8] {
     var digest = [UInt8](repeating: 0, count: SHA256.length)
     finish(into: &digest)
     return digest
   }
 
-  /// Puts the digest of the message into the place of an older one, which has its length; the next
-  /// update begins a new one.
+  /// Writes the digest into an existing array of its length; the next update starts a new message.
   package mutating func finish(into digest: inout [UInt8]) {
     guard digest.count == SHA256.length else { return digest = finish() }
     _ = digest.withUnsafeMutableBufferPointer { EVP_DigestFinal_ex(context, $0.baseAddress, nil) }
-    // The function that the context has already: naming it again would have it looked up again.
+    // Passing nil keeps the context's function; naming it again would repeat the lookup.
     EVP_DigestInit_ex(context, nil, nil)
   }
 
-  /// The digest of one message.
   package static func hash(_ bytes: [UInt8]) -> [UInt8] {
     var hash = SHA256()
     hash.update(bytes)
@@ -67,7 +62,7 @@ package func hmacSHA1(key: [UInt8], _ message: RawSpan) -> [UInt8] {
   return digest
 }
 
-/// The MD5 of a message (RFC 1321), 16 bytes; only what old formats prescribe uses it.
+/// The MD5 of a message (RFC 1321), 16 bytes; for formats that prescribe it.
 package func md5(_ message: [UInt8]) -> [UInt8] {
   var digest = [UInt8](repeating: 0, count: 16)
   var length: UInt32 = 0
@@ -79,7 +74,7 @@ package func md5(_ message: [UInt8]) -> [UInt8] {
   return digest
 }
 
-/// The hash of a certificate by its SDP name (RFC 8122 section 5); nil for an unknown name.
+/// The hash of a certificate by its SDP name (RFC 8122 section 5); nil if the name is unknown.
 package func certificateHash(_ algorithm: String, _ bytes: [UInt8]) -> [UInt8]? {
   let method: OpaquePointer?
   switch algorithm.lowercased() {

@@ -1,15 +1,14 @@
 import COpenSSL
 
-/// A hash function of cipher suites (FIPS 180-4).
+/// A hash function of a cipher suite (FIPS 180-4).
 package enum HashFunction: Hashable, Sendable {
   case sha256, sha384
 
-  /// How many bytes a digest has.
+  /// The length of a digest in bytes.
   package var length: Int { self == .sha256 ? 32 : 48 }
 
   private var method: OpaquePointer? { self == .sha256 ? EVP_sha256() : EVP_sha384() }
 
-  /// The digest of a message.
   package func hash(_ message: [UInt8]) -> [UInt8] {
     var digest = [UInt8](repeating: 0, count: length)
     var count: UInt32 = 0
@@ -21,7 +20,7 @@ package enum HashFunction: Hashable, Sendable {
     return digest
   }
 
-  /// The HMAC of a message (RFC 2104).
+  /// HMAC (RFC 2104).
   package func hmac(key: [UInt8], _ message: [UInt8]) -> [UInt8] {
     var digest = [UInt8](repeating: 0, count: length)
     var count: UInt32 = 0
@@ -29,7 +28,7 @@ package enum HashFunction: Hashable, Sendable {
     return digest
   }
 
-  /// Expands a key into as many bytes as wanted (HKDF-Expand, RFC 5869 section 2.3).
+  /// HKDF-Expand (RFC 5869 section 2.3).
   package func expand(_ key: [UInt8], _ info: [UInt8], count: Int) -> [UInt8] {
     var material: [UInt8] = []
     var block: [UInt8] = []

@@ -1,15 +1,15 @@
 import CXXHash
 import Wire
 
-/// The 128-bit XXH3 of messages, in its canonical form: 16 bytes, high byte first.
+/// 128-bit XXH3 in its canonical form: 16 bytes, high byte first.
 ///
-/// It notices any difference that chance could make, at the speed of memory, and is no protection
-/// against somebody who wants two messages to have the same one.
+/// It detects accidental changes at the speed of memory; it does not resist somebody who looks for
+/// collisions.
 package enum XXH3 {
-  /// How many bytes a digest has.
+  /// The length of a digest in bytes.
   package static let length = 16
 
-  /// A digest as two numbers, for comparing alone: half of the memory of an array of bytes.
+  /// A digest as two words, for comparing only: half the memory of an array.
   package struct Mark: Hashable, Sendable {
     private let high: UInt64
     private let low: UInt64
@@ -17,14 +17,13 @@ package enum XXH3 {
     fileprivate init(_ hash: XXH128_hash_t) { (high, low) = (hash.high64, hash.low64) }
   }
 
-  /// The digest of one message.
   package static func hash(_ message: RawSpan) -> [UInt8] {
     var canonical = XXH128_canonical_t()
     XXH128_canonicalFromHash(&canonical, digest(message))
     return withUnsafeBytes(of: canonical.digest) { [UInt8]($0) }
   }
 
-  /// The digest of one message, for comparing alone.
+  /// Returns the digest of a message for comparing only.
   package static func mark(_ message: RawSpan) -> Mark { Mark(digest(message)) }
 
   private static func digest(_ message: RawSpan) -> XXH128_hash_t {

@@ -1,16 +1,16 @@
 import RTP
 import Wire
 
-/// What the m-sections of a transport agreed on, with what is looked up in it for every packet; it
-/// does not change until they agree anew.
+/// What the m-sections of a transport negotiated, with lookups that every packet needs; immutable
+/// until the next negotiation.
 struct FlowAgreement {
   let sections: [SectionState]
   /// The header extensions of all sections, which share one space of identifiers (RFC 9143).
   let extensions: HeaderExtensionMap
-  /// Whether the peer is told when packets arrived, or else what bit rate arrives.
+  /// Whether arrival times are reported to the peer, rather than a bit rate (REMB).
   let reportsArrivals: Bool
   let reportsBitrate: Bool
-  /// Whether feedback may go alone (RFC 5506).
+  /// Whether feedback may be sent in reduced size (RFC 5506).
   let usesReducedSize: Bool
 
   init(_ sections: [FlowSection] = []) {
@@ -24,15 +24,14 @@ struct FlowAgreement {
     reportsArrivals = states.contains { $0.reportsArrivals }
     reportsBitrate =
       !reportsArrivals && states.contains { $0.receives(feedback: "goog-remb") }
-    // One compound goes to all sections, so all of them have to agree.
+    // A compound goes to all sections, so all of them have to agree.
     usesReducedSize = !sections.isEmpty && sections.allSatisfy(\.reducedSizeRTCP)
   }
 
-  /// The section with a name.
   func section(_ mid: String) -> SectionState? { sections.first { $0.mid == mid } }
 
-  /// The section that a packet of an unknown source belongs to: by its mid, as announced, or by its
-  /// payload type (RFC 9143 section 9.2).
+  /// Finds the section of a packet from an unknown source: by MID, by announced SSRC, or by payload
+  /// type (RFC 9143 section 9.2).
   func section(of header: RTPHeader, mid: ArraySlice<UInt8>?) -> SectionState? {
     if let mid { return sections.first { $0.midBytes.elementsEqual(mid) } }
     if let announced = sections.first(where: {
@@ -43,7 +42,7 @@ struct FlowAgreement {
     }
     var found: SectionState?
     for section in sections where section.payload(header.payloadType) != nil {
-      // A payload type that two sections use tells nothing.
+      // A payload type that two sections use identifies neither.
       if found != nil { return nil }
       found = section
     }

@@ -1,19 +1,18 @@
 package import RTP
 package import Wire
 
-/// What one m-section agreed on, as far as packets are concerned.
+/// The negotiated parameters of one m-section that matter to packets.
 package struct FlowSection: Hashable, Sendable {
-  /// A payload type and what it means.
+  /// A payload type and its codec.
   package struct Codec: Hashable, Sendable {
     package var payloadType: UInt8
     package var name: CodecName
     package var clockRate: UInt32
-    /// The payload type of the retransmission stream (RFC 4588), when agreed.
+    /// The payload type of the RTX stream (RFC 4588), if negotiated.
     package var rtxPayloadType: UInt8?
-    /// The rtcp-fb values that both sides agreed on: `nack`, `nack pli`, `ccm fir`, `goog-remb`,
-    /// `transport-cc`.
+    /// The negotiated rtcp-fb values: `nack`, `nack pli`, `ccm fir`, `goog-remb`, `transport-cc`.
     package var feedback: [String]
-    /// Whether the peer takes units of H.264 in parts (packetization mode 1).
+    /// Whether the peer accepts fragmented units of H.264 (packetization mode 1).
     package var fragments: Bool
 
     package init(
@@ -29,9 +28,9 @@ package struct FlowSection: Hashable, Sendable {
     }
   }
 
-  /// What this side sends in the section.
+  /// What is sent in the section.
   package struct Sending: Hashable, Sendable {
-    /// A stream that is sent: the only one, or a layer of a simulcast.
+    /// A stream that is sent: the only one of the section, or a simulcast layer.
     package struct Source: Hashable, Sendable {
       /// The name of the layer (RFC 8851); nil for the only stream.
       package var rid: String?
@@ -45,10 +44,10 @@ package struct FlowSection: Hashable, Sendable {
       }
     }
 
-    /// The only stream, or the layers of a simulcast in the order in which they were offered.
+    /// The only stream, or the simulcast layers in the order of the offer.
     package var sources: [Source]
     package var codec: Codec
-    /// Events beside audio of that codec, with its clock (RFC 4733); nil where none are agreed on.
+    /// Telephone events with the clock rate of the codec (RFC 4733), if negotiated.
     package var events: Codec?
 
     package init(_ sources: [Source], codec: Codec, events: Codec? = nil) {
@@ -62,10 +61,10 @@ package struct FlowSection: Hashable, Sendable {
     }
   }
 
-  /// What this side accepts in the section.
+  /// What is accepted in the section.
   package struct Receiving: Hashable, Sendable {
     package var codecs: [Codec]
-    /// The media SSRCs that the peer announced, and for each its retransmission SSRC if announced.
+    /// The media SSRCs that the peer announced, each with its RTX SSRC if announced.
     package var ssrcs: [UInt32]
     package var rtxSSRCs: [UInt32?]
 
@@ -80,9 +79,9 @@ package struct FlowSection: Hashable, Sendable {
   package var kind: MediaKind
   package var sending: Sending?
   package var receiving: Receiving?
-  /// The agreed header extensions: URI and identifier.
+  /// The negotiated header extensions.
   package var extensions: [HeaderExtensionID]
-  /// Whether reduced-size RTCP (RFC 5506) was agreed.
+  /// Whether reduced-size RTCP (RFC 5506) was negotiated.
   package var reducedSizeRTCP: Bool
 
   /// A header extension's URI and its identifier on this transport (RFC 8285).

@@ -1,49 +1,48 @@
 package import Wire
 
-/// What the streams and feedback of a transport stand at, as plain data for people who look into a
-/// call.
+/// The state of a transport's streams and feedback as plain data, for debugging.
 package struct FlowSnapshot: Sendable {
   /// A stream that is sent.
   package struct Sending: Sendable {
     package var counters: OutboundStreamCounters
-    /// Whether frames were dropped that others may depend on.
+    /// Whether frames were dropped that later ones may depend on.
     package var lostFrames: Bool
     package var keyframeRequestedAt: Instant?
   }
 
-  /// A stream that is received, with what it waits for.
+  /// A stream that is received, and what it is waiting for.
   package struct Receiving: Sendable {
     package var counters: InboundStreamCounters
-    /// Extended sequence numbers that are missing and may still come, at most 50 of them.
+    /// Extended sequence numbers of missing packets that may still arrive, at most 50.
     package var missing: [Int64]
     package var missingCount: Int
-    /// When missing packets are asked for next, or given up.
+    /// When missing packets are next requested, or given up.
     package var missingDue: Instant?
-    /// Everything up to this extended sequence number is delivered or given up.
+    /// Everything up to this extended sequence number was delivered or given up.
     package var deliveredThrough: Int64?
-    /// Complete frames that wait for what lies before them.
+    /// Complete frames that wait for earlier ones.
     package var blockedFrames: Int
-    /// Bytes of packets that are held for frames.
+    /// Bytes of packets held for incomplete frames.
     package var heldBytes: Int
     /// Whether nothing can be delivered before a key frame.
     package var needsKeyframe: Bool
   }
 
-  /// The bit rate and what it follows from, in bits per second.
+  /// The estimated bit rate and its inputs, in bits per second.
   package struct Congestion: Sendable {
     package var target: UInt64
     package var isEstimated: Bool
     package var estimate: Double
     package var maximum: Double
-    /// What the peer allows (REMB).
+    /// The peer's limit (REMB).
     package var remoteMaximum: Double?
     package var arrivalRate: Double?
-    /// The share of packets lost of late, 0 to 1.
+    /// The share of packets recently lost, 0 to 1.
     package var lossFraction: Double
-    /// What the queues of the path do: steady, growing, shrinking.
+    /// The trend of the queues: steady, growing, shrinking.
     package var delayTrend: String
     package var cutAt: Instant?
-    /// The rate at which the path last proved to be full.
+    /// The rate at which the path was last full.
     package var fullAt: Double?
   }
 
@@ -63,7 +62,6 @@ package struct FlowSnapshot: Sendable {
 }
 
 extension MediaFlow {
-  /// The flow as it stands.
   package var snapshot: FlowSnapshot {
     FlowSnapshot(
       isWritable: isWritable,

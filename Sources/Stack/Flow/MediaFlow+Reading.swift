@@ -1,24 +1,26 @@
 package import Wire
 
-// What stats and encoders read of the flow.
+// Read by stats and encoders.
 extension MediaFlow {
-  /// What was counted of every stream that is or was sent.
+  /// Counters of every stream that is or was sent.
   package var outbound: [OutboundStreamCounters] { senders.all.map(\.snapshot) }
 
-  /// What was counted of every stream that is or was received.
+  /// Counters of every stream that is or was received.
   package var inbound: [InboundStreamCounters] { receivers.all.map(\.snapshot) }
 
-  /// What the path carries as far as known, in bits per second; nil before the peer reported.
+  /// The estimated capacity in bits per second; nil before the peer's first report.
   package var availableOutgoingBitrate: UInt64? {
     rate.congestion.isEstimated ? rate.target : nil
   }
 
-  /// What the path carries, in bits per second, where it proved to be full of late: video frames
-  /// that come encoded have to keep below it; nil where that is not known to be too little.
+  /// The capacity in bits per second if the path was recently full; video that arrives encoded has
+  /// to stay below it.
+  ///
+  /// Nil if the path is not known to be the limit.
   package func pathLimit(at now: Instant) -> UInt64? { rate.congestion.pathLimit(at: now) }
 
-  /// What the path to here carries as this side told the peer by REMB, in bits per second; nil
-  /// before it did, and always when the peer estimates for itself.
+  /// The receive rate that was sent to the peer by REMB, in bits per second; nil before the first,
+  /// and always if the peer estimates by itself.
   package var availableIncomingBitrate: UInt64? {
     agreement.reportsBitrate ? arrivals.reportedBitrate : nil
   }

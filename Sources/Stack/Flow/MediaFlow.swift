@@ -3,11 +3,10 @@ package import Wire
 
 /// All RTP and RTCP of one transport in the clear: streams, feedback, retransmission, pacing.
 ///
-/// Encoded frames go in and packets come out in one direction, packets go in and frames come out
-/// in the other. Encryption stands below, codecs stand above. It routes between its parts, each of
-/// which owns its state.
+/// Encoded frames are packetized and sent; received packets are reassembled into frames. Encryption
+/// is below, codecs are above. This type routes between parts that each own their state.
 package struct MediaFlow: Machine {
-  /// How many bytes of spare capacity an outgoing packet has for SRTP.
+  /// Spare capacity for SRTP in each outgoing packet, in bytes.
   package static let reservedOverhead = 32
 
   private let wallClock: WallClock
@@ -25,17 +24,15 @@ package struct MediaFlow: Machine {
   private let countsProbes: Bool
   /// When something is due next; kept, because every step of the peer asks for it.
   package private(set) var deadline: Instant?
-  /// Packets that were refused, by reason.
+  /// Packets that were dropped, by reason.
   package private(set) var refused = RefusedPackets()
 
-  /// Creates a flow without sections that waits for its transport.
-  ///
+  /// Creates a flow without sections whose transport is not writable yet.
   /// - Parameters:
-  /// - entropy: gives the first sequence numbers, the timestamp offsets, and the report intervals.
-  ///   - wallClock: gives the NTP times of reports.
-  ///   - cname: names this end in source descriptions (RFC 7022).
-  ///   - reportsWithDemands: whether demands for key frames come with a report on their source.
-  ///   - countsProbes: whether padding counts that comes before anything else of its source.
+  ///   - entropy: for sequence numbers, timestamp offsets and report intervals.
+  ///   - wallClock: for the NTP times of reports.
+  ///   - cname: the canonical name in source descriptions (RFC 7022).
+  ///   - reportsWithDemands: whether a PLI or FIR is preceded by a report on its source.
   package init(
     entropy: EntropyStream, wallClock: WallClock, cname: String, reportsWithDemands: Bool = false,
     countsProbes: Bool = false
@@ -77,7 +74,7 @@ package struct MediaFlow: Machine {
     work(at: now, into: &outbox)
   }
 
-  /// Whether all sums are those of their parts.
+  /// Whether every sum equals its parts; asserted in debug builds.
   private var isConsistent: Bool {
     pacer.isConsistent && senders.all.allSatisfy(\.isConsistent)
       && receivers.all.allSatisfy(\.counters.isConsistent)
@@ -89,7 +86,7 @@ package struct MediaFlow: Machine {
     return earliest(deadline, receivers.deadline)
   }
 
-  /// Does what is due, whatever the input was: a step that happens anyway saves a wake.
+  /// Does what is due, whatever the input was: a step that happens anyway saves a wake-up.
   private mutating func work(at now: Instant, into outbox: inout Outbox<Output>) {
     if senders.sendsVideo, let target = rate.announce(at: now) {
       outbox.append(.targetBitrate(target))
@@ -99,23 +96,22 @@ package struct MediaFlow: Machine {
     requestMissing(at: now, into: &outbox)
     requestKeyframes(at: now, into: &outbox)
     if let due = arrivals.due, due <= now {
-      for feedback in arrivals.takeReports(senderSSRC: senders.localSSRC) {
+      for feedback in arrivals.makeReports(senderSSRC: senders.localSSRC) {
         put(.transportFeedback(feedback), into: &outbox)
       }
     }
-    if reports.takeDue(at: now) { report(at: now, into: &outbox) }
+    if reports.consumeDue(at: now) { report(at: now, into: &outbox) }
   }
 
   private mutating func setWritable(_ isWritable: Bool, into outbox: inout Outbox<Output>) {
     guard isWritable != self.isWritable else { return }
     self.isWritable = isWritable
     if isWritable {
-      for name in senders.takeLosses() {
+      for name in senders.consumeLosses() {
         outbox.append(.keyframeRequested(mid: name.mid, rid: name.rid))
       }
     } else if !pacer.isEmpty {
-      // Video frames that waited would come too late; a key frame is asked for when the path is
-      // back.
+      // Queued video would arrive too late; a key frame is requested when the path is back.
       pacer.removeAll()
       senders.loseFrames()
     }
@@ -123,7 +119,7 @@ package struct MediaFlow: Machine {
 
   // MARK: - Sending
 
-  /// Sends a frame's packets: audio at once, video frames at the pacer's rate.
+  /// Sends a frame's packets: audio immediately, video paced.
   private mutating func send(
     _ frame: EncodedFrame, _ name: StreamName, at now: Instant, into outbox: inout Outbox<Output>
   ) {
@@ -142,7 +138,7 @@ package struct MediaFlow: Machine {
     }
   }
 
-  /// Sends what the pacer lets go.
+  /// Sends the packets that the pacer releases.
   private mutating func sendPaced(at now: Instant, into outbox: inout Outbox<Output>) {
     while let item = pacer.next(at: now) {
       var length = 0
@@ -203,7 +199,7 @@ package struct MediaFlow: Machine {
     }
     let values = HeaderExtensions(
       parsing: bytes.span.bytes, header: header, map: agreement.extensions)
-    // Every packet counts for the path, whatever it carries and whoever it is for.
+    // Every packet counts for the path, whatever it carries.
     if agreement.reportsArrivals, let sequence = values.transportSequence {
       arrivals.receive(sequence, ssrc: header.ssrc, arrival: arrival, at: now)
     }
@@ -236,7 +232,7 @@ package struct MediaFlow: Machine {
       place, at: now, into: &outbox)
   }
 
-  /// Asks for the packets that are missing (RFC 4585 section 6.2.1).
+  /// Sends NACKs for missing packets (RFC 4585 section 6.2.1).
   private mutating func requestMissing(at now: Instant, into outbox: inout Outbox<Output>) {
     let spacing = roundTrips.requestSpacing
     for index in receivers.all.indices {
@@ -246,7 +242,7 @@ package struct MediaFlow: Machine {
     }
   }
 
-  /// Asks for key frames where they are needed.
+  /// Sends PLI or FIR where a key frame is needed.
   private mutating func requestKeyframes(at now: Instant, into outbox: inout Outbox<Output>) {
     for index in receivers.all.indices {
       if let request = receivers.keyframeRequest(
@@ -265,7 +261,7 @@ package struct MediaFlow: Machine {
   ) {
     let compound = RTCPCompound(parsing: bytes.span.bytes)
     if compound.malformedCount > 0 { refused.malformed += 1 }
-    // The senders that report in one compound are one peer, so an answer for one is for all.
+    // All senders in one compound are the same peer, so one answer is valid for all of them.
     var peers: [UInt32] = []
     for packet in compound.packets {
       outbox.append(.rtcpBlock(RTCPRecord(packet, isInbound: true)))
@@ -320,7 +316,7 @@ package struct MediaFlow: Machine {
 
   private mutating func receive(_ report: ExtendedReport, of peers: [UInt32], arrival: Instant) {
     if let time = report.receiverReferenceTime {
-      roundTrips.keep(time, of: report.ssrc, arrival: arrival)
+      roundTrips.recordReference(time, of: report.ssrc, arrival: arrival)
     }
     for delay in report.delays where delay.ssrc == senders.localSSRC {
       guard
@@ -332,7 +328,7 @@ package struct MediaFlow: Machine {
     }
   }
 
-  /// Queues the packets that the peer misses; one is sent again at most once per round trip.
+  /// Queues the requested packets, each at most once per round trip.
   private mutating func resend(_ nack: GenericNACK, at now: Instant) {
     guard let index = senders.index(of: nack.mediaSSRC) else { return }
     senders.countNACK(index)
@@ -347,7 +343,7 @@ package struct MediaFlow: Machine {
   private mutating func demandKeyframe(
     of ssrc: UInt32, number: UInt8?, at now: Instant, into outbox: inout Outbox<Output>
   ) {
-    if let name = senders.takeDemand(of: ssrc, number: number, at: now) {
+    if let name = senders.acceptDemand(of: ssrc, number: number, at: now) {
       outbox.append(.keyframeRequested(mid: name.mid, rid: name.rid))
     }
   }
@@ -367,15 +363,15 @@ package struct MediaFlow: Machine {
   }
 
   private mutating func reportPackets(at now: Instant) -> [RTCPPacket] {
-    let blocks = receivers.takeReportBlocks(at: now)
+    let blocks = receivers.makeReportBlocks(at: now)
     if let worst = blocks.map(\.fractionLost).max() { arrivals.receive(fractionLost: worst) }
     return composer.reports(
-      senders.takeReports(wallClock, at: now), blocks, localSSRC: senders.localSSRC,
+      senders.makeReports(wallClock, at: now), blocks, localSSRC: senders.localSSRC,
       receives: receivers.isReceiving, reference: wallClock.ntp(at: now),
-      roundTrips.takeAnswers(at: now))
+      roundTrips.makeAnswers(at: now))
   }
 
-  /// Says goodbye for all streams that were sent, and stops.
+  /// Sends BYE for all sent streams and stops.
   private mutating func close(at now: Instant, into outbox: inout Outbox<Output>) {
     isClosed = true
     guard isWritable else { return }
@@ -386,7 +382,6 @@ package struct MediaFlow: Machine {
     put(packets, into: &outbox)
   }
 
-  /// Sends one feedback message.
   private func put(
     _ packet: RTCPPacket, with block: ReportBlock? = nil, into outbox: inout Outbox<Output>
   ) {

@@ -1,9 +1,9 @@
 import RTP
 import Wire
 
-/// An agreed m-section with what is looked up in it for every packet.
+/// A negotiated m-section with lookups that every packet needs.
 ///
-/// A class, because every packet takes it from among others, and it has many parts.
+/// A class, because every packet picks one from several and it is large to copy.
 final class SectionState: Sendable {
   let section: FlowSection
   let midBytes: [UInt8]
@@ -20,14 +20,13 @@ final class SectionState: Sendable {
   var mid: String { section.mid }
   var kind: MediaKind { section.kind }
 
-  /// What a payload type stands for in the received direction.
+  /// The meaning of a payload type in the received direction.
   enum Payload {
     case media(FlowSection.Codec)
-    /// Retransmissions of a codec's packets (RFC 4588).
+    /// Retransmission of a codec's packets (RFC 4588).
     case retransmission(FlowSection.Codec)
   }
 
-  /// Looks a payload type up among what is received.
   func payload(_ type: UInt8) -> Payload? {
     guard let receiving = section.receiving else { return nil }
     for codec in receiving.codecs {
@@ -37,7 +36,7 @@ final class SectionState: Sendable {
     return nil
   }
 
-  /// The codec of a payload type that stands for media, or for retransmissions.
+  /// The codec of a payload type, media or RTX.
   func codec(_ type: UInt8, isRetransmission: Bool) -> FlowSection.Codec? {
     switch payload(type) {
     case .media(let codec): isRetransmission ? nil : codec
@@ -46,12 +45,12 @@ final class SectionState: Sendable {
     }
   }
 
-  /// Whether arrival times are to be reported for what is received here.
+  /// Whether transport-wide feedback was negotiated for what is received.
   var reportsArrivals: Bool {
     extensions.transportSequence != 0 && receives(feedback: "transport-cc")
   }
 
-  /// Whether any received codec agreed on a kind of feedback.
+  /// Whether any received codec negotiated a kind of feedback.
   func receives(feedback: String) -> Bool {
     section.receiving?.codecs.contains { $0.feedback.contains(feedback) } ?? false
   }

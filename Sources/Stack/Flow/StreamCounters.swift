@@ -1,17 +1,17 @@
 package import RTP
 package import Wire
 
-/// What one sent stream counted (W3C outbound-rtp); retransmissions are part of the sums.
+/// The counters of one sent stream (W3C outbound-rtp), retransmissions included.
 package struct OutboundStreamCounters: Hashable, Sendable {
   package var mid: String
   package var kind: MediaKind
   package var ssrc: UInt32
   package var rtxSSRC: UInt32?
-  /// The layer of a simulcast; nil for the only stream of its section.
+  /// The simulcast layer; nil for the only stream of its section.
   package var rid: String?
   package var codec: CodecName
   package var payloadType: UInt8
-  /// Whether the section agrees on sending now.
+  /// Whether the section currently sends.
   package var isActive = true
   package var packetsSent: UInt64 = 0
   /// Payload bytes, without headers and padding.
@@ -24,14 +24,14 @@ package struct OutboundStreamCounters: Hashable, Sendable {
   package var keyFramesSent: UInt64 = 0
   /// Frames of at least 2.5 times the average size.
   package var hugeFramesSent: UInt64 = 0
-  /// Frames that were not sent because the transport could not carry them.
+  /// Frames that were not sent because the transport was not writable.
   package var framesDiscarded: UInt64 = 0
-  /// The time that packets waited in the pacer, summed up.
+  /// The total time that packets waited in the pacer.
   package var totalPacketSendDelay = Interval.zero
   package var nackCount: UInt64 = 0
   package var pliCount: UInt64 = 0
   package var firCount: UInt64 = 0
-  /// What the peer reported on the stream; nil before its first report.
+  /// The peer's report blocks; nil before the first.
   package var remote: RemoteInboundCounters?
 
   package init(
@@ -53,7 +53,7 @@ package struct OutboundStreamCounters: Hashable, Sendable {
   }
 }
 
-/// What the peer's report blocks say about a sent stream (W3C remote-inbound-rtp).
+/// The contents of the peer's report blocks on a sent stream (W3C remote-inbound-rtp).
 package struct RemoteInboundCounters: Hashable, Sendable {
   /// When the last report block arrived.
   package var reportedAt = Instant.zero
@@ -64,7 +64,7 @@ package struct RemoteInboundCounters: Hashable, Sendable {
   package var fractionLost: Double = 0
   /// The jitter in seconds.
   package var jitter: Double = 0
-  /// The last round trip in seconds; nil before the peer had a sender report to answer.
+  /// The last round trip in seconds; nil until the peer has answered a sender report.
   package var roundTripTime: Double?
   package var totalRoundTripTime: Double = 0
   package var roundTripTimeMeasurements: UInt64 = 0
@@ -72,34 +72,34 @@ package struct RemoteInboundCounters: Hashable, Sendable {
   init() {}
 }
 
-/// What one received stream counted (W3C inbound-rtp); retransmissions are part of the sums.
+/// The counters of one received stream (W3C inbound-rtp), retransmissions included.
 package struct InboundStreamCounters: Hashable, Sendable {
   package var mid: String
   package var kind: MediaKind
   package var ssrc: UInt32
   package var rtxSSRC: UInt32?
-  /// The layer of a simulcast that its packets name.
+  /// The simulcast layer that its packets name.
   package var rid: String?
-  /// What the last packet carried; nil before a packet of a known payload type.
+  /// The codec of the last packet; nil before the first with a known payload type.
   package var codec: CodecName?
   package var payloadType: UInt8?
   /// When the first packet was mapped to the section.
   package var beganAt: Instant
-  /// Whether the stream has ended, by BYE or because another one took its place.
+  /// Whether the stream ended, by BYE or by being replaced.
   package var hasEnded = false
   package var packetsReceived: UInt64 = 0
   /// Payload bytes, without headers and padding.
   package var bytesReceived: UInt64 = 0
   /// Bytes of RTP headers with their extensions, and padding.
   package var headerBytesReceived: UInt64 = 0
-  /// As RFC 3550 appendix A.3 counts: a retransmission does not undo a loss, a duplicate does.
+  /// As in RFC 3550 appendix A.3: a retransmission does not undo a loss, a duplicate does.
   package var packetsLost: Int64 = 0
   /// The jitter in seconds (RFC 3550 appendix A.8).
   package var jitter: Double = 0
   package var lastPacketReceived: Instant?
-  /// Packets that had been received before.
+  /// Duplicate packets.
   package var packetsDuplicated: UInt64 = 0
-  /// Packets that came too late to be used, or that could not be used at all.
+  /// Packets that were too late or unusable.
   package var packetsDiscarded: UInt64 = 0
   package var retransmittedPacketsReceived: UInt64 = 0
   package var retransmittedBytesReceived: UInt64 = 0
@@ -109,7 +109,7 @@ package struct InboundStreamCounters: Hashable, Sendable {
   package var ecn: ECNCounts?
   /// Lost packets that a retransmission brought back.
   package var packetsRecovered: UInt64 = 0
-  /// Packets that correct errors, and their payload bytes; counted for calls of others alone.
+  /// FEC packets and their payload bytes; counted for observed calls only.
   package var fecPacketsReceived: UInt64 = 0
   package var fecBytesReceived: UInt64 = 0
   /// The source of FlexFEC that repairs the stream.
@@ -120,12 +120,12 @@ package struct InboundStreamCounters: Hashable, Sendable {
   /// Complete frames; for audio, packets with a payload.
   package var framesReceived: UInt64 = 0
   package var keyFramesReceived: UInt64 = 0
-  /// Complete frames that were not handed on because an earlier one is missing.
+  /// Complete frames not delivered because an earlier one is missing.
   package var framesDropped: UInt64 = 0
   package var framesAssembledFromMultiplePackets: UInt64 = 0
-  /// The time from the first to the last packet of those frames, summed up.
+  /// The total time from the first to the last packet of those frames.
   package var totalAssemblyTime = Interval.zero
-  /// What the peer's sender reports say; nil before the first.
+  /// The peer's sender reports; nil before the first.
   package var remote: RemoteOutboundCounters?
 
   init(mid: String, kind: MediaKind, ssrc: UInt32, beganAt: Instant) {
@@ -144,18 +144,18 @@ package struct InboundStreamCounters: Hashable, Sendable {
   }
 }
 
-/// What the peer's sender reports say about a received stream (W3C remote-outbound-rtp).
+/// The contents of the peer's sender reports on a received stream (W3C remote-outbound-rtp).
 package struct RemoteOutboundCounters: Hashable, Sendable {
   /// When the last sender report arrived.
   package var reportedAt = Instant.zero
   package var packetsSent: UInt64 = 0
   package var bytesSent: UInt64 = 0
-  /// The sender's wall clock in the report, as Unix time in nanoseconds.
+  /// The sender's wall clock in the report, Unix time in nanoseconds.
   package var remoteUnixNanoseconds: Int64 = 0
-  /// The same instant in the stream's RTP timestamps.
+  /// The same instant as an RTP timestamp.
   package var remoteRTPTime: UInt32 = 0
   package var reportsSent: UInt64 = 0
-  /// The last round trip in seconds, from extended reports; nil when the peer answers none.
+  /// The last round trip in seconds from extended reports; nil if the peer does not answer them.
   package var roundTripTime: Double?
   package var totalRoundTripTime: Double = 0
   package var roundTripTimeMeasurements: UInt64 = 0
@@ -163,13 +163,13 @@ package struct RemoteOutboundCounters: Hashable, Sendable {
   init() {}
 }
 
-/// Packets that a transport refused, by reason.
+/// Packets dropped by a transport, by reason.
 package struct RefusedPackets: Hashable, Sendable {
-  /// RTP that is not well-formed, or RTCP of which a part is not.
+  /// RTP that is malformed, or RTCP of which a part is.
   package var malformed: UInt64 = 0
   /// RTP that no section receives.
   package var unroutable: UInt64 = 0
-  /// RTP with a payload type that its section did not agree on, or with a broken payload.
+  /// RTP whose payload type was not negotiated, or whose payload is malformed.
   package var unusablePayload: UInt64 = 0
 
   init() {}

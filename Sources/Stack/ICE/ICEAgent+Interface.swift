@@ -22,7 +22,7 @@ public enum ICEConnectionState: String, Hashable, Sendable {
   case new
   /// Checks are under way.
   case checking
-  /// A pair works; checks may go on.
+  /// A pair works; checks may continue.
   case connected
   /// Checks are over and a pair works.
   case completed
@@ -192,7 +192,7 @@ extension ICEAgent {
     case relayed(local: SocketAddress, remote: SocketAddress, bytes: [UInt8])
     /// A TURN server gave no allocation or took it back, and why.
     case serverFailed(SocketAddress, code: UInt16, reason: String)
-    /// Own candidates are gone, with the sockets, allocations or addresses that they began at.
+    /// Local candidates are gone, with the sockets, allocations or addresses that they began at.
     case candidatesRemoved([ICECandidate])
     /// A server gave no candidate while candidates were gathered.
     case gatheringFailed(ICEServerFailure)

@@ -38,7 +38,7 @@ extension ICEAgent {
     let isOver =
       hasPairs && !isOpen && !progress.hadPath && remoteSide.isComplete
       && gatheringState == .complete
-    if isOver || end <= now { giveUp() }
+    if isOver || end <= now { abandon() }
   }
 
   private mutating func report() {

@@ -42,7 +42,7 @@ enum ICETiming {
   /// How much longer a silent pair may recover before another that works takes its place.
   static let silenceGrace = Interval.seconds(1)
 
-  /// How long checks may go on without any success.
+  /// How long checks may continue without any success.
   static let checkingPatience = Interval.seconds(30)
   /// How long the old path stays open after a restart led to a new one.
   static let retirement = Interval.seconds(5)

@@ -1,8 +1,8 @@
-/// The places that W3C gives to descriptions of a connection.
+/// The description attributes of a W3C connection.
 public enum DescriptionSlot: String, Hashable, Sendable, Codable, CaseIterable {
-  /// W3C currentLocalDescription: what the last completed exchange set.
+  /// W3C currentLocalDescription: set by the last completed exchange.
   case currentLocal
-  /// W3C pendingLocalDescription: what the exchange under way set.
+  /// W3C pendingLocalDescription: set by the exchange under way.
   case pendingLocal
   /// W3C remoteDescription: the pending or else the current one.
   case remote

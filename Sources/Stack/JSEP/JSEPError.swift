@@ -1,6 +1,6 @@
-/// A refused call, named as the exception that W3C prescribes for it.
+/// A refused call, with the exception that W3C prescribes.
 package struct JSEPError: Error, Hashable, Sendable {
-  /// The names of exceptions that W3C prescribes.
+  /// The exception names that W3C prescribes.
   package enum Kind: String, Sendable {
     case invalidState = "InvalidStateError"
     case invalidAccess = "InvalidAccessError"
@@ -8,7 +8,7 @@ package struct JSEPError: Error, Hashable, Sendable {
     case invalidModification = "InvalidModificationError"
     case operation = "OperationError"
     case type = "TypeError"
-    /// An identifier of a stream or track that is in use already; not a name of W3C's.
+    /// The identifier of a stream or track is already in use; not a W3C name.
     case duplicateID = "DuplicateIDError"
   }
   package var kind: Kind

@@ -6,9 +6,9 @@ public enum SignalingState: String, Hashable, Sendable {
   case haveLocalOffer = "have-local-offer"
   /// A remote offer waits for its answer.
   case haveRemoteOffer = "have-remote-offer"
-  /// A local provisional answer was given.
+  /// A local provisional answer was set.
   case haveLocalPranswer = "have-local-pranswer"
-  /// A remote provisional answer was given.
+  /// A remote provisional answer was set.
   case haveRemotePranswer = "have-remote-pranswer"
   /// The connection was closed.
   case closed

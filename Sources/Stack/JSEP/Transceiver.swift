@@ -1,9 +1,9 @@
 import SDP
 package import Wire
 
-/// A transceiver as the offer/answer machine keeps it (RFC 9429 section 3.4.1).
+/// A transceiver in the offer/answer machine (RFC 9429 section 3.4.1).
 package struct Transceiver: Hashable, Sendable {
-  /// What descriptions change of a transceiver before an answer completes them.
+  /// The fields that descriptions change before an answer completes the exchange.
   struct Association: Hashable {
     let id: UInt32
     fileprivate let mid: String?
@@ -13,51 +13,51 @@ package struct Transceiver: Hashable, Sendable {
     fileprivate let remoteTrackIsLive: Bool
   }
 
-  /// Who makes a transceiver.
+  /// How a transceiver was created.
   enum Origin {
     case addTransceiver(hasTrack: Bool)
     case addTrack(hasTrack: Bool)
     case remoteOffer
   }
 
-  /// Names the transceiver in this peer; counted from 1 in order of creation.
+  /// Identifies the transceiver in this peer; counted from 1 in order of creation.
   package let id: UInt32
   package let kind: MediaKind
-  /// Drawn at creation; the SSRCs this transceiver sends with.
+  /// Random; the SSRCs that this transceiver sends with.
   package let ssrc: UInt32
   package let rtxSSRC: UInt32
-  /// The layers of a simulcast that it sends; none where it sends one stream.
+  /// The simulcast layers that it sends; empty for a single stream.
   package private(set) var layers: [SimulcastLayer]
-  /// Whether a remote offer brought the layers and no answer has completed it.
+  /// Whether a remote offer introduced the layers and no answer has completed it.
   private var layersAreOffered = false
-  /// Known once associated with an m-section.
+  /// Set once it is associated with an m-section.
   package private(set) var mid: String?
   package private(set) var mLineIndex: Int?
   package private(set) var direction: TransceiverDirection
   package private(set) var currentDirection: TransceiverDirection?
   /// Whether `stop` was called.
   package private(set) var isStopping = false
-  /// Whether it was made by addTrack (then a remote offer may take it, RFC 9429 section 5.10).
+  /// Whether addTrack created it; only then may a remote offer use it (RFC 9429 section 5.10).
   package private(set) var wasMadeByAddTrack = false
-  /// The msid stream and track identifiers of what is sent.
+  /// The msid stream and track identifiers that are sent.
   package private(set) var streamIDs: [String]
   package private(set) var trackID: String
   /// The peer's stream and track identifiers, once signaled.
   package private(set) var remoteStreamIDs: [String] = []
   package private(set) var remoteTrackID: String?
-  /// Whether the sender has a track (W3C: it is not null).
+  /// Whether the sender has a track.
   ///
-  /// `addTrack` takes over transceivers for which this is false.
+  /// `addTrack` reuses transceivers for which this is false.
   package private(set) var hasLocalTrack = false
-  /// Whether `addTrack` ever gave it a track: then no rollback takes it away.
-  package private(set) var wasGivenTrack = false
-  /// Whether an exchange ever agreed on sending; then `addTrack` leaves the transceiver alone.
+  /// Whether `addTrack` ever assigned a track: then a rollback does not remove it.
+  package private(set) var hasHadTrack = false
+  /// Whether sending was ever negotiated; `addTrack` does not reuse such a transceiver.
   package private(set) var hasSent = false
-  /// Whether the peer's track was announced and not taken back (W3C [[FiredDirection]]).
+  /// Whether the peer's track was announced and not removed (W3C [[FiredDirection]]).
   package private(set) var remoteTrackIsLive = false
-  /// Whether a remote offer made it; taking the offer back takes it away again.
+  /// Whether a remote offer created it; rolling the offer back removes it.
   package private(set) var wasMadeForRemoteOffer = false
-  /// The codecs to negotiate, the preferred one first; empty for the defaults.
+  /// The codecs to negotiate in order of preference; empty for the defaults.
   package private(set) var codecPreferences: [RTPCodec] = []
 
   init(
@@ -77,37 +77,36 @@ package struct Transceiver: Hashable, Sendable {
     case .addTransceiver(let hasTrack): hasLocalTrack = hasTrack
     case .addTrack(let hasTrack):
       wasMadeByAddTrack = true
-      wasGivenTrack = true
+      hasHadTrack = true
       hasLocalTrack = hasTrack
     case .remoteOffer: wasMadeForRemoteOffer = true
     }
   }
 
-  /// Whether it offers more than one layer.
   var offersSimulcast: Bool { layers.count > 1 }
 
-  /// The source of the only stream: its own, or that of the layer that was left of several.
+  /// The SSRCs of the only stream: its own, or those of the one layer left.
   package var onlySource: (ssrc: UInt32, rtxSSRC: UInt32) {
     layers.first.map { ($0.ssrc, $0.rtxSSRC) } ?? (ssrc, rtxSSRC)
   }
 
   // MARK: What applications set
 
-  /// Whether addTrack may take the transceiver over (W3C RTCPeerConnection.addTrack).
+  /// Whether addTrack may reuse the transceiver (W3C RTCPeerConnection.addTrack).
   func isFree(for kind: MediaKind) -> Bool {
     self.kind == kind && !hasLocalTrack && !hasSent && !isStopping
   }
 
-  /// Begins to send a track that belongs to these streams.
+  /// Starts sending a track that belongs to these streams.
   mutating func add(track id: String?, _ streamIDs: [String]) {
     self.streamIDs = streamIDs
     if let id { trackID = id }
     hasLocalTrack = true
-    wasGivenTrack = true
+    hasHadTrack = true
     direction = direction.receives ? .sendrecv : .sendonly
   }
 
-  /// Takes the track away from the sender and receives on.
+  /// Removes the sender's track; receiving continues.
   mutating func removeTrack() {
     hasLocalTrack = false
     direction = direction.receives ? .recvonly : .inactive
@@ -118,15 +117,15 @@ package struct Transceiver: Hashable, Sendable {
   mutating func join(_ streamIDs: [String]) { self.streamIDs = streamIDs }
   mutating func prefer(_ codecs: [RTPCodec]) { codecPreferences = codecs }
 
-  /// Stops; the section goes with the next exchange.
+  /// Stops; the section is rejected in the next exchange.
   mutating func stop() {
     isStopping = true
     direction = .stopped
-    // Nothing was negotiated, so there is nothing left to negotiate.
+    // It was never negotiated, so it stops immediately.
     if mid == nil { currentDirection = .stopped }
   }
 
-  /// Stops at once, with the session.
+  /// Stops immediately, with the session.
   mutating func close() {
     stop()
     currentDirection = .stopped
@@ -135,32 +134,31 @@ package struct Transceiver: Hashable, Sendable {
 
   // MARK: What descriptions set
 
-  /// Whether an offer may decide in which layers it sends: nobody has before, and nothing was
-  /// agreed on (W3C setRemoteDescription, [[LastStableStateRidlessSendEncodings]]).
+  /// Whether a remote offer may decide on the layers: nobody has, and nothing was negotiated (W3C
+  /// setRemoteDescription, [[LastStableStateRidlessSendEncodings]]).
   var mayTakeLayers: Bool {
     kind == .video && !isStopping && currentDirection == nil && (layers.isEmpty || layersAreOffered)
   }
 
-  /// Sends in the layers that an offer asks for.
-  mutating func take(_ layers: [SimulcastLayer]) {
+  /// Applies the layers that a remote offer requests.
+  mutating func setLayers(_ layers: [SimulcastLayer]) {
     self.layers = layers
     layersAreOffered = true
   }
 
-  /// Whether a new section of a remote offer may take the transceiver: one that addTrack made,
-  /// not yet negotiated, when the peer wants to receive (RFC 9429 section 5.10).
+  /// Whether a new section of a remote offer may use the transceiver: created by addTrack, not yet
+  /// negotiated, and the peer wants to receive (RFC 9429 section 5.10).
   func mayServe(_ direction: MediaDirection, _ kind: MediaKind) -> Bool {
     self.kind == kind && direction.receives && mid == nil && wasMadeByAddTrack && !isStopping
   }
 
-  /// Associates the transceiver with an m-section.
   mutating func associate(_ mid: String, _ mLineIndex: Int) {
     self.mid = mid
     self.mLineIndex = mLineIndex
   }
 
-  /// Takes over what the peer's section says about its track.
-  mutating func hear(_ section: SDPSection, sends: Bool) -> [Negotiation.Change] {
+  /// Applies what the peer's section says about its track.
+  mutating func applyRemote(_ section: SDPSection, sends: Bool) -> [Negotiation.Change] {
     let wasLive = remoteTrackIsLive
     remoteTrackIsLive = sends
     guard sends else {
@@ -168,57 +166,56 @@ package struct Transceiver: Hashable, Sendable {
       return wasLive ? [.trackRemoved(transceiver: id)] : []
     }
     let (streamIDs, trackID) = section.announcedTrack
-    // A track that joins another stream is told of again (W3C, processing remote tracks).
+    // A track that joins another stream is announced again (W3C, processing remote tracks).
     let joins = streamIDs.contains { !remoteStreamIDs.contains($0) }
     remoteStreamIDs = streamIDs
     remoteTrackID = trackID
     return wasLive && !joins ? [] : [.trackAdded(transceiver: id, streamIDs: streamIDs)]
   }
 
-  /// Takes the direction that an exchange agreed on; tells when the peer's track begins or ends.
-  ///
-  /// - Parameter answered: the peer's section, when the peer answered.
+  /// Applies the negotiated direction; returns when the peer's track begins or ends.
+  /// - Parameter answered: the peer's section if the peer answered.
   mutating func settle(_ direction: TransceiverDirection, _ answered: SDPSection?)
     -> [Negotiation.Change]
   {
     currentDirection = direction
     if direction.sends { hasSent = true }
-    if let answered { return hear(answered, sends: direction.receives) }
+    if let answered { return applyRemote(answered, sends: direction.receives) }
     guard remoteTrackIsLive, !direction.receives else { return [] }
     remoteTrackIsLive = false
     return [.trackRemoved(transceiver: id)]
   }
 
-  /// Gives up the layers that an answer refused; without simulcast the first one is left (W3C
+  /// Drops the layers that an answer refused; without simulcast the first one remains (W3C
   /// setRemoteDescription).
-  mutating func keepLayers(_ accepted: [NegotiatedLayer]) {
+  mutating func restrictLayers(_ accepted: [NegotiatedLayer]) {
     guard offersSimulcast else { return }
     let kept = layers.filter { layer in accepted.contains { $0.rid == layer.rid } }
     layers = kept.isEmpty ? Array(layers.prefix(1)) : kept
   }
 
-  /// Settles the layers that an offer asked for: those that the own answer took, or one stream as
-  /// if nobody had asked.
+  /// Completes the layers that an offer requested: those in the local answer, or one stream as if
+  /// none had been requested.
   mutating func settleOfferedLayers(_ accepted: [NegotiatedLayer]) {
     guard layersAreOffered else { return }
     layersAreOffered = false
     layers = layers.filter { layer in accepted.contains { $0.rid == layer.rid } }
   }
 
-  /// Notes that the offer which made the transceiver was answered for good.
-  mutating func noteCompleted() { wasMadeForRemoteOffer = false }
+  /// Records that the offer which created the transceiver was finally answered.
+  mutating func recordCompletion() { wasMadeForRemoteOffer = false }
 
   // MARK: Rollback
 
-  /// What a rollback returns to.
+  /// What a rollback restores.
   var association: Association {
     Association(
       id: id, mid: mid, mLineIndex: mLineIndex, remoteStreamIDs: remoteStreamIDs,
       remoteTrackID: remoteTrackID, remoteTrackIsLive: remoteTrackIsLive)
   }
 
-  /// Returns to the association that it had in a stable state, if there was one; tells when the
-  /// peer's track begins or ends, and whether the transceiver goes because an offer alone made it.
+  /// Restores the association of a stable state, if there was one; returns when the peer's track
+  /// begins or ends, and whether the transceiver is to be removed because only an offer created it.
   mutating func roll(backTo before: Association?) -> (changes: [Negotiation.Change], goes: Bool) {
     let wasLive = remoteTrackIsLive
     mid = before?.mid
@@ -234,8 +231,8 @@ package struct Transceiver: Hashable, Sendable {
     case (true, true), (false, false): break
     }
     guard before == nil, wasMadeForRemoteOffer else { return (changes, false) }
-    guard wasGivenTrack else { return (changes, true) }
-    // It lives on as if addTrack had made it, so that the next offer may take it.
+    guard hasHadTrack else { return (changes, true) }
+    // It stays as if addTrack had created it, so that the next offer may use it.
     wasMadeForRemoteOffer = false
     wasMadeByAddTrack = true
     return (changes, false)
@@ -243,15 +240,15 @@ package struct Transceiver: Hashable, Sendable {
 }
 
 extension SDPSection {
-  /// The streams and the track of the section's sender: from msid lines, or from the attributes of
-  /// its first source as older peers give them.
+  /// The streams and track of the section's sender: from msid lines, or from the attributes of its
+  /// first SSRC as in older peers.
   fileprivate var announcedTrack: (streamIDs: [String], trackID: String?) {
     var msids = msids
     if msids.isEmpty, let legacy = ssrcs.first(where: { $0.name == "msid" })?.value {
       msids = [MSID(legacy)].compactMap(\.self)
     }
     var streamIDs: [String] = []
-    // A track belongs to a few streams at most, whatever a description claims.
+    // Limits what a hostile description can add.
     for msid in msids.prefix(64) where msid.streamID != "-" && !streamIDs.contains(msid.streamID) {
       streamIDs.append(msid.streamID)
     }

@@ -10,7 +10,7 @@ public enum TransceiverDirection: String, Hashable, Sendable, Codable {
   case recvonly
   /// Does neither.
   case inactive
-  /// Was stopped for good.
+  /// Stopped permanently.
   case stopped
 
   /// Whether media is sent.
@@ -18,7 +18,6 @@ public enum TransceiverDirection: String, Hashable, Sendable, Codable {
   /// Whether media is received.
   public var receives: Bool { self == .sendrecv || self == .recvonly }
 
-  /// The direction of an m-section.
   package init(_ direction: MediaDirection) {
     self =
       switch direction {
@@ -29,6 +28,6 @@ public enum TransceiverDirection: String, Hashable, Sendable, Codable {
       }
   }
 
-  /// The direction as an m-section states it; a stopped transceiver does nothing.
+  /// The direction in an m-section; `inactive` for a stopped transceiver.
   package var media: MediaDirection { MediaDirection(sends: sends, receives: receives) }
 }

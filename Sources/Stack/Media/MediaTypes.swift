@@ -7,7 +7,7 @@ public final class I420Buffer: Sendable {
   /// The samples, or nothing when a replay skips the codecs.
   public let samples: [UInt8]
 
-  /// Creates a video frame; samples that do not fit the size make it blank.
+  /// Creates a frame; if the samples do not fit the size, it is blank.
   public init(width: Int, height: Int, samples: [UInt8]) {
     self.width = width
     self.height = height
@@ -15,7 +15,7 @@ public final class I420Buffer: Sendable {
       samples.count == I420Buffer.byteCount(width: width, height: height) ? samples : []
   }
 
-  /// How many bytes an I420 video frame of a size has.
+  /// The number of bytes of an I420 frame.
   public static func byteCount(width: Int, height: Int) -> Int {
     width * height + 2 * ((width + 1) / 2) * ((height + 1) / 2)
   }
@@ -23,11 +23,11 @@ public final class I420Buffer: Sendable {
 
 /// A block of audio: 16-bit samples at 48 kHz, channels interleaved.
 public struct AudioBlock: Hashable, Sendable {
-  /// The samples, or nothing when a replay skips the codecs.
+  /// The samples, or empty if a replay skips the codecs.
   public var samples: [Int16]
   /// 1 or 2.
   public var channels: Int
-  /// How many samples each channel has, also when `samples` is empty.
+  /// Samples per channel, also if `samples` is empty.
   public var frameCount: Int
 
   /// The sampling rate of every block.
@@ -40,7 +40,7 @@ public struct AudioBlock: Hashable, Sendable {
     frameCount = samples.count / max(1, channels)
   }
 
-  /// Creates a block that has a length but no content.
+  /// Creates a block with a length but no content.
   public init(blank frameCount: Int, channels: Int) {
     samples = []
     self.channels = channels
@@ -48,17 +48,17 @@ public struct AudioBlock: Hashable, Sendable {
   }
 }
 
-/// A video frame as it came, of a codec that is not decoded here.
+/// A received frame of a codec that is not decoded here.
 public struct EncodedVideoChunk: Hashable, Sendable {
-  /// The codec by its encoding name in lower case: `h264`.
+  /// The codec's encoding name in lower case: `h264`.
   public var codec: String
-  /// Whether a decoder can begin here.
+  /// Whether a decoder can start here.
   public var isKey: Bool
-  /// The encoded bytes, as files of the codec have them: of H.264 a byte stream with start codes
+  /// The encoded bytes in the file format of the codec: for H.264 a byte stream with start codes
   /// (H.264 annex B).
   public var bytes: [UInt8]
 
-  /// Creates a video frame.
+  /// Creates an encoded frame.
   public init(codec: String, isKey: Bool, bytes: [UInt8]) {
     self.codec = codec
     self.isKey = isKey
@@ -66,24 +66,24 @@ public struct EncodedVideoChunk: Hashable, Sendable {
   }
 }
 
-/// A block of audio or a video frame, as applications send and receive it.
+/// A block of audio or a video frame, as sent and received by applications.
 public enum MediaContent: Sendable {
-  /// 20 ms of audio; received blocks follow each other without gaps.
+  /// 20 ms of audio; received blocks are contiguous.
   case audio(AudioBlock)
-  /// A video frame, of a received one at the time to show it.
+  /// A video frame; a received one at its display time.
   case videoFrame(I420Buffer)
-  /// A video frame of a codec that is not decoded here, of a received one at the time to show it.
+  /// A frame of a codec that is not decoded here; a received one at its display time.
   case encodedVideo(EncodedVideoChunk)
 }
 
 /// Where the media of a sender comes from.
 public enum MediaSource: Hashable, Sendable, Codable {
-  /// A sine tone, made inside the stack; it pauses for a second in every `pauseSeconds` when that
-  /// is not 0.
+  /// A sine tone, generated inside the stack; unless `pauseSeconds` is 0, it pauses for a second in
+  /// every so many.
   case tone(hertz: Int, pauseSeconds: Int)
-  /// A moving test pattern with a frame counter, made inside the stack.
+  /// A moving test pattern with a frame counter, generated inside the stack.
   case pattern(width: Int, height: Int, framesPerSecond: Int)
-  /// What the application hands in; each block or video frame becomes a recorded input.
+  /// Audio or video from the application; each block or frame is a recorded input.
   case application
   /// What the same transceiver receives.
   case echo

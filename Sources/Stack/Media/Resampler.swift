@@ -1,10 +1,10 @@
-/// Converts 16-bit audio of any usual rate to 48 kHz or another one, in whole numbers.
+/// Converts 16-bit audio of any usual rate to 48 kHz or another one, in integer arithmetic.
 ///
-/// A windowed-sinc filter in 128 phases is interpolated between neighbouring phases. Positions are
+/// A windowed-sinc filter in 128 phases, interpolated between neighbouring phases. Positions are
 /// exact fractions, so nothing drifts however long the audio is, and the output does not depend on
-/// how the input was cut into pieces.
+/// how the input was split.
 package struct Resampler {
-  /// The rates that are accepted, in Hz.
+  /// The supported rates in Hz.
   package static let rates = 8_000...192_000
 
   private static let phaseCount = 128
@@ -15,14 +15,14 @@ package struct Resampler {
   private let rate: Int
   private let target: Int
   private let channels: Int
-  /// How many input frames the filter spans; half of them lie before the output's place.
+  /// The filter's span in input frames, half of them before the output's position.
   private let tapCount: Int
   /// `phaseCount + 1` rows of `tapCount` coefficients that each add up to `unity`.
   private let coefficients: [Int32]
-  /// Input frames that may still be needed, interleaved.
+  /// Input frames that are still needed, interleaved.
   private var history: [Int16]
-  /// The place of the next output: whole input frames in `history`, and as many parts of one as the
-  /// output has frames per second.
+  /// The position of the next output: whole input frames in `history`, and a fraction in units of
+  /// the output rate.
   private var place = 0
   private var fraction = 0
 
@@ -34,14 +34,14 @@ package struct Resampler {
     let stretch = max(rate, target)
     let half = (Resampler.crossings * stretch + target - 1) / target
     tapCount = 2 * half
-    // Audio that has the right rate already passes unchanged.
+    // Audio of the right rate passes unchanged.
     coefficients =
       rate == target ? [] : Resampler.filter(half: half, rate: rate, target: target)
-    // Silence before the beginning centres the first output on the first input.
+    // Silence before the start centres the first output on the first input.
     history = Array(repeating: 0, count: (half - 1) * channels)
   }
 
-  /// Takes interleaved input and appends the output that it completes.
+  /// Appends interleaved input and the output that it completes.
   package mutating func append(_ input: some Collection<Int16>, into output: inout [Int16]) {
     if rate == target {
       output.append(contentsOf: input)
@@ -65,7 +65,7 @@ package struct Resampler {
     place -= passed
   }
 
-  /// Appends what the end of the input completes.
+  /// Appends the output that the end of the input completes.
   package mutating func finish(into output: inout [Int16]) {
     guard rate != target else { return }
     append(repeatElement(0, count: tapCount / 2 * channels), into: &output)

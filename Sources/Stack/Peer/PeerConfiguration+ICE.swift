@@ -1,12 +1,12 @@
 import ICE
 import Wire
 
-/// W3C RTCIceServer: addresses of one STUN or TURN service.
+/// The URIs of one STUN or TURN service (W3C RTCIceServer).
 public struct ICEServerConfiguration: Hashable, Sendable, Codable {
   /// `stun:`, `turn:` and `turns:` URIs (RFC 7064, RFC 7065), the latter two perhaps with
   /// `?transport=udp` or `?transport=tcp`.
   public var urls: [String]
-  /// The name for a TURN server.
+  /// The user name for a TURN server.
   public var username: String?
   /// The password for a TURN server.
   public var credential: String?
@@ -21,28 +21,28 @@ public struct ICEServerConfiguration: Hashable, Sendable, Codable {
 
 /// W3C RTCIceTransportPolicy.
 public enum ICETransportPolicy: String, Hashable, Sendable, Codable, CaseIterable {
-  /// Every candidate.
+  /// All candidates.
   case all
-  /// Only what TURN servers relay, which keeps the own addresses from the peer.
+  /// Only relayed candidates, which hide the local addresses from the peer.
   case relay
 }
 
-/// Whether connections between the two sides may carry a call (ICE-TCP, RFC 6544).
+/// Whether TCP connections between the peers may carry a call (ICE-TCP, RFC 6544).
 public enum ICETCPPolicy: String, Hashable, Sendable, Codable, CaseIterable {
-  /// TCP candidates are gathered beside those for UDP, and used where UDP finds no way.
+  /// TCP candidates are gathered as well, and used if UDP finds no path.
   case also
-  /// No other candidates are gathered: neither UDP nor servers are used.
+  /// Only TCP candidates are gathered, and no servers used.
   case only
 }
 
-/// What host candidates show instead of the own addresses.
+/// What host candidates show instead of local addresses.
 public enum ICEAddressPrivacy: String, Hashable, Sendable, Codable, CaseIterable {
-  /// Names that only hosts of the same link resolve, by multicast questions (RFC 6762).
+  /// mDNS names, which only hosts of the same link can resolve (RFC 6762).
   case names
 }
 
 extension PeerConfiguration {
-  /// What the ICE agent may use.
+  /// The settings of the ICE agent.
   var iceSettings: ICESettings {
     ICESettings(
       servers: parsedICEServers, relayOnly: iceTransportPolicy == .relay,
@@ -50,12 +50,12 @@ extension PeerConfiguration {
       silence: iceReceivingTimeoutMilliseconds.map { .milliseconds(Int64(max(100, $0))) })
   }
 
-  /// The servers among `iceServers`; URIs that cannot be used are left out.
+  /// The servers in `iceServers`; unusable URIs are left out.
   var parsedICEServers: [ICEServer] {
     iceServers.flatMap { entry in entry.urls.compactMap { ICEServer(uri: $0, of: entry) } }
   }
 
-  /// The first URI in `iceServers` that cannot be used, or nil.
+  /// The first unusable URI in `iceServers`, if any.
   public var firstUnusableICEServer: String? {
     for entry in iceServers {
       for uri in entry.urls where ICEServer(uri: uri, of: entry) == nil { return uri }
@@ -65,10 +65,10 @@ extension PeerConfiguration {
 }
 
 extension ICEServer {
-  /// Reads `stun:host`, `turn:host:port?transport=tcp`, `turns:[address]` and the like.
+  /// Parses `stun:host`, `turn:host:port?transport=tcp`, `turns:[address]` and the like.
   ///
-  /// A TURN server without name and password is refused, as W3C has it; so is DTLS (`turns:` over
-  /// UDP), which no server is known to need.
+  /// A TURN server without name and password is refused, as in W3C; so is DTLS (`turns:` over UDP),
+  /// which no known server needs.
   init?(uri: String, of entry: ICEServerConfiguration) {
     guard let colon = uri.firstIndex(of: ":") else { return nil }
     let scheme = uri[..<colon].lowercased()

@@ -6,67 +6,67 @@ package import SDP
 package import Secure
 package import Wire
 
-/// Something a peer tells: for the application, for the take, or for both.
+/// An event of a peer: for the application, the take, or both.
 package enum PeerEvent: Sendable {
   /// A transition of one of the state machines.
   case state(StateTransition)
   /// W3C negotiationneeded.
   case negotiationNeeded
-  /// A local candidate to be signaled; nil when there are no more.
+  /// A local candidate to signal; nil if there are no more.
   case localCandidate(CandidateInit?)
-  /// A candidate became known to the agent, local or remote.
+  /// The agent has a new local or remote candidate.
   case candidate(isLocal: Bool, ICECandidate)
-  /// A pair was made or changed; beside the value, which would be three times as large with it.
+  /// A pair was added or changed; indirect, because it would triple the size of the enum.
   indirect case candidatePair(ICEPairReport)
-  /// An own certificate in DER; for the take alone.
+  /// A local certificate in DER; only for the take.
   case certificate([UInt8])
   /// The DTLS association was established.
   case secured(SecuredTransport)
-  /// The secrets of the association that was established; for the take alone.
+  /// The secrets of the established association; only for the take.
   case keyLog(KeyLog)
   /// W3C track: the peer sends on this transceiver.
   case track(TransceiverInfo)
-  /// The peer no longer sends on this transceiver.
+  /// The peer stopped sending on this transceiver.
   case trackEnded(transceiver: UInt32)
-  /// The peer sends a stream that it did not send before.
+  /// The peer started to send a stream.
   case streamAdded(MediaStreamInfo)
-  /// The peer sends nothing of a stream any more.
+  /// The peer stopped sending a stream.
   case streamRemoved(id: String)
-  /// What an m-section agreed on; the take's `track` rows.
+  /// The result for an m-section; a `track` row of the take.
   case trackNegotiated(TrackRecord)
   /// An RTCP block in the clear.
   case rtcp(RTCPRecord)
-  /// An encoded frame with the result of its encoding or decoding.
+  /// An encoded frame with its encoded or decoded result.
   case frame(FrameRecord)
-  /// A data channel was made, by either side, or entered another state; the take's `channel` rows.
+  /// A data channel was created by either side, or changed state; a `channel` row of the take.
   case dataChannel(DataChannelRecord)
-  /// A message came on a data channel.
+  /// A message arrived on a data channel.
   case message(DataMessage)
   /// W3C bufferedamountlow of a data channel.
   case bufferedAmountLow(channel: UInt32)
-  /// W3C error of a data channel: why it cannot be used, in words.
+  /// W3C error of a data channel, as a sentence.
   case dataChannelError(channel: UInt32, String)
-  /// Another track became the dominant speaker among those sent and received; nil: nobody is.
+  /// The dominant speaker changed among sent and received tracks; nil if there is none.
   case dominantSpeaker(SpeakingTrack?)
-  /// Somebody speaks, still speaks, or has spoken; the take's `speech` rows.
+  /// Somebody speaks, still speaks, or stopped; a `speech` row of the take.
   case speech(SpeechRecord)
-  /// The loudest voices of an interval, the loudest first, as asked for; none: all are silent.
+  /// The loudest voices of an interval, loudest first; empty if all are silent.
   case loudestSpeakers([SpeakerVolume])
-  /// A received voice took an audio slot, or lost it.
+  /// A received voice gained or lost an audio slot.
   case audioSlot(SpeakingTrack, isHeld: Bool)
-  /// The application muted a track or unmuted it, or the peer did; the latter as a notice.
+  /// The application or the peer muted or unmuted a track; the peer's are a notice.
   case trackChanged(TrackChange)
-  /// Own candidates that were signaled are gone; a notice.
+  /// Signaled local candidates became invalid; a notice.
   case candidatesRemoved([CandidateInit])
-  /// A server gave no candidate (W3C icecandidateerror); a notice.
+  /// A server provided no candidate (W3C icecandidateerror); a notice.
   case gatheringError(GatheringError)
-  /// Another candidate pair carries a transport; a notice.
+  /// Another candidate pair was selected; a notice.
   case selectedPair(SelectedPairChange)
-  /// Somebody speaks into a sent track that is disabled, or no longer does; a notice.
+  /// Somebody speaks into a disabled sent track, or stopped; a notice.
   case mutedSpeech(transceiver: UInt32, isSpeaking: Bool)
   /// The connection is over, and why; a notice.
   case connectionEnded(ConnectionEnd)
-  /// Something was refused and counted: what and why, for the timeline.
+  /// Something was refused and counted, for the timeline.
   case refused(layer: String, reason: String)
 }
 
@@ -85,9 +85,9 @@ package struct StateTransition: Hashable, Sendable {
   }
 }
 
-/// What a DTLS handshake established, without secrets.
+/// The result of a DTLS handshake, without secrets.
 package struct SecuredTransport: Hashable, Sendable {
-  /// The number of the transport among those of the peer.
+  /// The number of the transport.
   package var transport: Int
   package var version: String
   package var cipherSuite: String
@@ -108,12 +108,12 @@ package struct SecuredTransport: Hashable, Sendable {
   }
 }
 
-/// What it takes to read what an association protects: a take holds it, nobody else is told.
+/// What is needed to decrypt an association; only for the take.
 package struct KeyLog: Hashable, Sendable {
-  /// The number of the transport among those of the peer.
+  /// The number of the transport.
   package var transport: Int
   package var secrets: DTLSSecrets
-  /// The certificates that both sides showed, in DER.
+  /// The certificates of both sides, in DER.
   package var localCertificate: [UInt8]
   package var remoteCertificate: [UInt8]
   /// What the peer showed behind its certificate; none in takes before format 7.
@@ -131,18 +131,18 @@ package struct KeyLog: Hashable, Sendable {
   }
 }
 
-/// One direction of a track as agreed.
+/// One direction of a negotiated track.
 package struct TrackRecord: Hashable, Sendable {
   package var transceiver: UInt32
   package var mid: String
   package var kind: MediaKind
   package var isInbound: Bool
-  /// The SSRC sent with, or announced by the peer; nil when not announced.
+  /// The SSRC that is sent or that the peer announced, if any.
   package var ssrc: UInt32?
   package var codec: String
   package var payloadType: UInt8
   package var clockRate: UInt32
-  /// The identifier of the transport-wide sequence number extension, 0 when not agreed.
+  /// The identifier of the transport-wide sequence number extension; 0 if not negotiated.
   package var transportSequenceID: UInt8
 
   package init(
@@ -161,40 +161,40 @@ package struct TrackRecord: Hashable, Sendable {
   }
 }
 
-/// An encoded frame and what its encoder or decoder made of it, in the order of the codec calls.
+/// An encoded frame and its encoder's or decoder's result, in the order of the codec calls.
 package struct FrameRecord: Sendable {
-  // The widest come first, so that no room is lost between them: records are moved a lot, and up to
-  // 128 bytes that needs no call.
+  // Ordered by size to avoid padding: records are moved often, and up to 128 bytes that needs no
+  // call to memcpy.
   package var codec: CodecName
-  /// How the result came about: `decoded`, `recovered`, `concealed`, `undecodable`, `encoded`;
-  /// `not decoded` and `passed on` for frames of codecs without a library.
+  /// The origin of the result: `decoded`, `recovered`, `concealed`, `undecodable`, `encoded`; `not
+  /// decoded` and `passed on` for frames of codecs without a library.
   package var outcome: String
-  /// The decoded result, whose digest goes into the take.
+  /// The decoded result; its digest goes into the take.
   package var decoded: DecodedMedia
   package var width: Int
   package var height: Int
   /// The encoded bytes; empty for concealed audio.
   package var bytes: [UInt8]
-  /// The sources that a mixer put together.
+  /// The sources that a mixer combined.
   package var contributors: [Contributor] = []
   /// The sum of squares of a block of audio, and its largest absolute sample.
   package var energy: UInt64 = 0
   package var transceiver: UInt32
   package var ssrc: UInt32
-  /// The RTP timestamp on the wire (inbound), or the media time before the stream's offset
+  /// The RTP timestamp on the wire (inbound), or the media time without the stream's offset
   /// (outbound).
   package var rtpTime: UInt32
   package var peak: UInt16 = 0
   package var kind: MediaKind
-  /// Received and decoded; else encoded and sent.
+  /// Whether it was received and decoded, rather than encoded and sent.
   package var isInbound: Bool
   package var isKey: Bool
   /// The quantiser of a video frame.
   package var quantiser: UInt8
-  /// The RFC 6464 level of a block of audio that is sent.
+  /// The RFC 6464 level of a sent block of audio.
   package var audioLevel: UInt8?
   package var isVoice = false
-  /// Whether a frame that is not decoded is not to be shown, because its track is disabled.
+  /// Whether an undecoded frame is not shown, because its track is disabled.
   package var isWithheld = false
 
   package init(
@@ -218,11 +218,11 @@ package struct FrameRecord: Sendable {
   }
 }
 
-/// Decoded media of a frame.
+/// The decoded media of a frame.
 package enum DecodedMedia: Sendable {
   case none
   case audio(AudioBlock)
   case videoFrame(I420Buffer)
-  /// The digest of a video frame that a recording let go of.
+  /// The digest of a video frame whose pixels were dropped.
   case digest([UInt8])
 }

@@ -4,9 +4,9 @@ package import RTP
 public import Secure
 package import Wire
 
-/// Everything that can happen to a peer: the one gate through which the outside world comes in.
+/// Everything that can happen to a peer: its only connection to the outside world.
 package enum PeerInput: Sendable {
-  /// The first input of every peer, once; apart, because it would make every input larger.
+  /// The first input of every peer; indirect, because it would enlarge every input.
   indirect case genesis(Genesis)
   /// The addresses that may be gathered on, and of what kinds of networks they are, in the same
   /// order; none where nobody knows.
@@ -15,27 +15,29 @@ package enum PeerInput: Sendable {
   case datagram(Datagram, arrival: Instant)
   /// The deadline was reached.
   case deadline
-  /// An API call; its reply carries the same number.
+  /// An API call; its reply has the same number.
   case call(id: UInt32, PeerCall)
-  /// A message for a data channel (W3C send); its reply carries the number, which no call has, and
-  /// comes late while much is buffered.
+  /// A message for a data channel (W3C send).
+  ///
+  /// Its reply has the same number, which differs from those of calls, and is delayed while much is
+  /// buffered.
   case send(id: UInt32, DataMessage)
-  /// Audio or a video frame from the application for a transceiver's sender.
+  /// Audio or video from the application for a sender.
   case captured(transceiver: UInt32, CapturedMedia)
-  /// The system answers a request, or somebody connected.
+  /// An answer of the system, or an accepted connection.
   case answer(SystemAnswer)
   case sendFailed(SendFailure)
-  /// A signaling message that the application sent or received: kept in the take, not acted on.
+  /// A signaling message that the application sent or received: recorded in the take, not acted on.
   case signaling(SignalingMessage)
 }
 
-/// Datagrams of one path that the system refused to send, or a connection that broke.
+/// Datagrams of one path that the system refused to send, or a broken connection.
 package struct SendFailure: Hashable, Sendable {
   package var local: SocketAddress
   package var remote: SocketAddress
   /// The errno of the first.
   package var code: Int32
-  /// How many there were, and their bytes.
+  /// Their number, and their bytes.
   package var packets: Int
   package var bytes: Int
 
@@ -49,7 +51,7 @@ package struct SendFailure: Hashable, Sendable {
     self.bytes = bytes
   }
 
-  /// The refusal of one datagram.
+  /// Creates the failure of one datagram.
   package init(_ datagram: Datagram, code: Int32) {
     self.init(
       local: datagram.local, remote: datagram.remote, code: code, packets: 1,
@@ -57,18 +59,18 @@ package struct SendFailure: Hashable, Sendable {
   }
 }
 
-/// What a peer wants done or tells.
+/// A request or event of a peer.
 package enum PeerOutput: Sendable {
   case datagram(Datagram)
-  /// The system is to do something; it answers with `answer`.
+  /// A request to the system, which answers with `answer`.
   case request(SystemRequest)
   case reply(id: UInt32, PeerReply)
   case event(PeerEvent)
 }
 
-/// What a peer starts from.
+/// The initial state of a peer.
 package struct Genesis: Hashable, Sendable {
-  /// 32 secret bytes from which every random value of the peer comes.
+  /// 32 secret bytes from which every random value of the peer is derived.
   package var seed: [UInt8]
   package var wallClock: WallClock
   package var configuration: PeerConfiguration
@@ -80,88 +82,87 @@ package struct Genesis: Hashable, Sendable {
   }
 }
 
-/// How a peer behaves (W3C RTCConfiguration, and what the take must pin).
+/// The behaviour of a peer (W3C RTCConfiguration, and what a take has to fix).
 public struct PeerConfiguration: Hashable, Sendable, Codable {
   /// STUN and TURN servers.
   public var iceServers: [ICEServerConfiguration] = []
   /// Which candidates may be used.
   public var iceTransportPolicy = ICETransportPolicy.all
-  /// Whether connections may carry a call (ICE-TCP, RFC 6544); nil leaves it at UDP.
+  /// Whether TCP connections may carry a call (ICE-TCP, RFC 6544); nil for UDP only.
   public var iceTCP: ICETCPPolicy?
-  /// What host candidates show of the own addresses; nil shows them.
+  /// What host candidates show instead of local addresses; nil shows the addresses.
   public var iceAddressPrivacy: ICEAddressPrivacy?
-  /// Whether candidates of IPv6 are gathered; nil: they are.
+  /// Whether IPv6 candidates are gathered; nil means yes.
   public var usesIPv6: Bool?
-  /// How long the peer may not be heard before the connection counts as disconnected, in
-  /// milliseconds, 100 at least; nil: 7000.
+  /// After how long without packets a connection counts as disconnected, in milliseconds, at least
+  /// 100; nil: 7000.
   ///
-  /// A peer that sends little is asked more often where it is less.
+  /// With a shorter time, quiet peers are checked more often.
   public var iceReceivingTimeoutMilliseconds: UInt32?
-  /// How many transports gather before a local description asks for it (W3C iceCandidatePoolSize);
-  /// nil: none.
+  /// How many transports gather before a local description requires it (W3C iceCandidatePoolSize);
+  /// nil for none.
   ///
-  /// Their candidates are told when it does: most of them are there by then.
+  /// Their candidates are reported once it does; most are ready by then.
   public var iceCandidatePoolSize: UInt8?
-  /// Whether packets ask routers for what the priority of their media says (RFC 8837): see
-  /// `RTPEncoding.networkPriority`; nil: they do not.
+  /// Whether packets are marked with the DSCP of their priority (RFC 8837): see
+  /// `RTPEncoding.networkPriority`; nil means no.
   public var enablesDSCP: Bool?
-  /// What an offer allows a peer that does not know BUNDLE.
+  /// What to offer a peer that may not support BUNDLE.
   public var bundlePolicy = BundlePolicy.balanced
-  /// The certificates to identify with, at most one for each algorithm; none has one made from the
-  /// peer's seed.
+  /// The certificates, at most one per algorithm; if empty, one is created from the peer's seed.
   public var certificates: [PeerCertificate] = []
-  /// The SRTP profiles to negotiate, the preferred one first; none for a peer without media.
+  /// The SRTP profiles to negotiate, in order of preference; empty for a peer without media.
   public var srtpProtections = SRTPProtection.preferred
-  /// Whether answers take the DTLS client's role when the offer leaves the choice; the server's
-  /// bytes do not depend on the version of OpenSSL, so takes travel better without.
+  /// Whether answers choose the DTLS client role if the offer leaves the choice.
+  ///
+  /// A server's bytes do not depend on the version of OpenSSL, so takes are more portable without.
   public var answersAsDTLSClient = false
-  /// How long a connection may take to be established, counted from its first description, in
-  /// milliseconds; 0 sets no limit.
+  /// The time limit for establishing a connection, from its first description, in milliseconds; 0
+  /// for none.
   public var establishmentTimeoutMilliseconds: UInt32 = 30_000
   /// Whether a connection counts as established only when all local candidates are known.
   public var establishmentNeedsAllCandidates = true
-  /// What all video may spend at most, in bits per second.
+  /// The maximum bit rate of all video, in bits per second.
   public var videoBitrateMaximum: UInt64 = 2_500_000
-  /// What video begins with, in bits per second.
+  /// The initial bit rate of video, in bits per second.
   public var videoBitrateStart: UInt64 = 600_000
   /// The Opus bit rate in bits per second.
   public var audioBitrate: UInt32 = 32_000
-  /// The least delay of all playouts beyond the fastest transit, in milliseconds; nil lets the
-  /// arrivals alone decide (W3C RTCRtpReceiver.jitterBufferTarget, for all receivers).
+  /// The minimum delay of all playouts beyond the fastest transit, in milliseconds; nil lets only
+  /// the arrivals decide (W3C RTCRtpReceiver.jitterBufferTarget, for all receivers).
   public var jitterBufferMinimum: UInt32?
-  /// The codecs to offer and accept, by encoding name, the preferred ones first, and those that are
-  /// not known passed over.
+  /// The codecs to offer and accept, by encoding name, in order of preference; unknown ones are
+  /// ignored.
   ///
-  /// A session puts those in the place of nil that connections offer as a rule: Opus, G.711 (PCMU,
-  /// PCMA), telephone events, VP8, VP9 and H.264. nil in a take, of before there were all of them,
-  /// has Opus, VP8, VP9 and H.264.
+  /// A session replaces nil by the current default: Opus, G.711 (PCMU, PCMA), telephone events,
+  /// VP8, VP9 and H.264. In older takes nil means Opus, VP8, VP9 and H.264.
   public var codecs: [String]?
-  /// The header extensions to use, by URI, in the order in which offers list them; nil has all.
+  /// The header extensions to use, by URI, in the order of offers; nil for all.
   public var headerExtensions: [String]?
-  /// Whether a demand for a key frame comes with a report on its source; nil: it does not.
+  /// Whether a PLI or FIR is preceded by a report on its source; nil means no.
   ///
-  /// A server that tells sections by report blocks passes it on only then (Janus before 1.2).
+  /// A server that identifies sections by report blocks needs it (Janus before 1.2).
   public var reportsWithKeyframeDemands: Bool?
-  /// Whether a sender of one video stream sends several where an offer asks for a simulcast (W3C
-  /// setRemoteDescription); nil: it does not, in a take of before.
+  /// Whether a sender of one video stream sends several if a remote offer requests a simulcast (W3C
+  /// setRemoteDescription); nil means no, as in older takes.
   public var takesOfferedLayers: Bool?
-  /// Whether a change of what a received track is played at (muted, enabled, volume) is spread over
-  /// a block, so that nothing clicks; nil: it is not, in a take of before.
+  /// Whether changes of a received track's gain (muted, enabled, volume) are spread over a block to
+  /// avoid clicks; nil means no, as in older takes.
   public var rampsVolume: Bool?
-  /// What is told beyond what every connection tells; nil: nothing.
+  /// Optional events to report; nil for none.
   public var notices: [PeerNotice]?
-  /// The codecs that the application brought, which a replay needs too or takes from the recording;
-  /// nil: none.
+  /// The application's codecs, which a replay needs too or substitutes from the recording; nil for
+  /// none.
   public var ownCodecs: [OwnCodec]?
 
-  /// The codecs beyond VP8 and VP9 that are decoded, by encoding name in lower case: `h264`, `av1`.
+  /// The codecs beyond VP8 and VP9 to decode, by encoding name in lower case: `h264`, `av1`.
   ///
-  /// Others are given on as they came. A session puts those in the place of nil that its build has;
-  /// nil in a take, of before there were any, has none.
+  /// Others are passed on undecoded. A session replaces nil by those of its build; in older takes
+  /// nil means none.
   public var decoders: [String]?
 
-  /// Whether a target far below what the video frames of a sender want counts as limited by the
-  /// bandwidth (W3C qualityLimitationReason); nil, in older takes: it does not.
+  /// Whether a target far below what a sender's video needs counts as limited by bandwidth (W3C
+  /// qualityLimitationReason); nil means no, as in older takes.
   public var limitationFollowsTarget: Bool?
 
   /// Whether getStats has the members that came with format 7 of takes, and counts what probes the
@@ -177,27 +178,27 @@ public struct PeerConfiguration: Hashable, Sendable, Codable {
 
   /// The codecs beyond VP8 and VP9 that are encoded, by encoding name in lower case: `h264`.
   ///
-  /// Others are sent only as they come. A session puts those in the place of nil that its build or
-  /// the application has; nil in older takes: none.
+  /// Others are only passed on. A session replaces nil by those of its build or the application; in
+  /// older takes nil means none.
   public var encoders: [String]?
 
   /// Creates the default configuration.
   public init() {}
 }
 
-/// Media that an application hands to a sender.
+/// Media from the application for a sender.
 package enum CapturedMedia: Sendable {
   case audio(AudioBlock)
   case videoFrame(I420Buffer)
-  /// A video frame with the time at which it was taken, in nanoseconds of its source's clock.
+  /// A video frame with its capture time, in nanoseconds of its source's clock.
   case frame(I420Buffer, timestamp: Int64)
-  /// A video frame that comes encoded: of H.264 a byte stream (H.264 annex B).
+  /// A video frame that is already encoded: for H.264 a byte stream (H.264 annex B).
   case encoded(CodecName, [UInt8])
 }
 
-/// A message of the application's signaling channel, as the take keeps it.
+/// A message of the application's signaling channel, as recorded in the take.
 public struct SignalingMessage: Hashable, Sendable {
-  /// Whether the message was received; else it was sent.
+  /// Whether the message was received rather than sent.
   public var isInbound: Bool
   /// `http`, `loopback`, `whip`, `whep`, ...
   public var transport: String

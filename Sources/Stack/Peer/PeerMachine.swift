@@ -4,13 +4,13 @@ package import Wire
 
 /// The full client stack of one peer connection as one deterministic machine.
 ///
-/// It begins with a genesis. Each input is drained completely through all layers: what one layer
-/// puts out is handed to the next one within the same step.
+/// It starts with a genesis. Each input passes completely through all layers: what one layer
+/// outputs goes to the next within the same step.
 package final class PeerMachine: Machine {
   private let codecs: any CodecFactory
   private var security: any SecurityFactory
   private(set) var stack: PeerStack?
-  /// Sees every packet in the clear, for those who look into a replay; set it before the genesis.
+  /// Called with every packet in the clear, for inspecting a replay; set it before the genesis.
   package var onlooker: ((ClearPacket) -> Void)?
 
   /// Creates a peer that waits for its genesis.
@@ -19,7 +19,7 @@ package final class PeerMachine: Machine {
     self.security = security
   }
 
-  /// Lets something else secure the transport; comes before the genesis.
+  /// Substitutes what secures the transport; call it before the genesis.
   package func use(_ security: any SecurityFactory) { self.security = security }
 
   package func step(_ input: PeerInput, at now: Instant, into outbox: inout Outbox<PeerOutput>) {
@@ -32,17 +32,17 @@ package final class PeerMachine: Machine {
 
   package var deadline: Instant? { stack?.deadline }
 
-  /// Whether a datagram from an end that was never sent anything is a check of the remote peer: it
-  /// carries the credentials of this side.
+  /// Whether a datagram from an unknown endpoint is a check of the remote peer: it carries this
+  /// side's credentials.
   ///
   /// Changes nothing.
   package func recognizes(_ datagram: Datagram) -> Bool {
     stack?.bundles.bound(to: datagram.local).transport.recognizes(datagram.bytes) ?? false
   }
 
-  /// How many random bytes were drawn so far, over all streams.
+  /// The number of random bytes drawn so far, over all streams.
   package var entropyDrawn: UInt64 { stack?.entropy.drawn ?? 0 }
 
-  /// The label and the number of bytes drawn of every stream of randomness.
+  /// Label and number of bytes drawn of every random stream.
   package var entropyLedger: [(label: String, drawn: UInt64)] { stack?.entropy.ledger ?? [] }
 }

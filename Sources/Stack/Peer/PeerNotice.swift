@@ -1,42 +1,42 @@
-/// Something that is told only where genesis says so: takes from before it had none of it, and
-/// replay without it.
+/// An event that is reported only if genesis asks for it: older takes do not have it, and replay
+/// without it.
 public struct PeerNotice: RawRepresentable, Hashable, Sendable, Codable {
   /// The name of the notice in genesis.
   public var rawValue: String
 
-  /// Creates a notice by its name; one that this version does not know is never told.
+  /// Creates a notice by its name; one unknown to this version is never reported.
   public init(rawValue: String) { self.rawValue = rawValue }
 
   /// Mute, unmute and the end of received tracks, with reasons.
   public static let tracks = PeerNotice(rawValue: "tracks")
-  /// Own candidates that were signaled and are gone.
+  /// Signaled local candidates that became invalid.
   public static let removedCandidates = PeerNotice(rawValue: "removed-candidates")
   /// W3C icecandidateerror.
   public static let gatheringErrors = PeerNotice(rawValue: "gathering-errors")
   /// W3C RTCIceTransport selectedcandidatepairchange, with the reason.
   public static let selectedPair = PeerNotice(rawValue: "selected-pair")
-  /// That somebody speaks into a track that is disabled.
+  /// Speech into a disabled track.
   public static let mutedSpeech = PeerNotice(rawValue: "muted-speech")
   /// Why the connection ended.
   public static let connectionEnd = PeerNotice(rawValue: "connection-end")
 
-  /// All that this version knows.
+  /// All notices of this version.
   public static let all: [PeerNotice] = [
     .tracks, .removedCandidates, .gatheringErrors, .selectedPair, .mutedSpeech, .connectionEnd,
   ]
 }
 
-/// A server that gave no candidate (W3C RTCPeerConnectionIceErrorEvent).
+/// A server that provided no candidate (W3C RTCPeerConnectionIceErrorEvent).
 public struct GatheringError: Hashable, Sendable, Codable {
-  /// The server's URI; empty when it is not known.
+  /// The server's URI; empty if unknown.
   public var url: String
-  /// What STUN answered, or 701 when the server cannot be reached.
+  /// The STUN error code, or 701 if the server cannot be reached.
   public var errorCode: UInt16
-  /// The same in words.
+  /// The error as text.
   public var errorText: String
-  /// The own address from which the server was asked; nil when it was not asked.
+  /// The local address that the request was sent from, if any.
   public var address: String?
-  /// The own port.
+  /// The local port.
   public var port: UInt16?
 
   /// Creates an error.
@@ -50,35 +50,36 @@ public struct GatheringError: Hashable, Sendable, Codable {
     self.port = port
   }
 
-  /// The code for a server that cannot be reached.
+  /// The code for an unreachable server.
   public static let unreachable: UInt16 = 701
 }
 
-/// Another candidate pair carries the connection.
+/// A change of the selected candidate pair.
 public struct SelectedPairChange: Hashable, Sendable, Codable {
-  /// Why it does.
+  /// The reason for a change.
   public enum Reason: String, Hashable, Sendable, Codable {
-    /// It is the first pair that works.
+    /// The first pair that works.
     case first
-    /// The pair before no longer works.
+    /// The previous pair no longer works.
     case lost
     /// The controlling side nominated it (RFC 8445 section 8.1.1).
     case nominated
     /// ICE was restarted.
     case restart
-    /// It is better than the one before.
+    /// The pair is better than the previous one.
     case preferred
   }
 
-  /// The transport that the pair belongs to, among those of the connection.
+  /// The number of the transport.
   public var transport: Int
-  /// The own candidate.
+  /// The local candidate.
   public var local: String
-  /// The peer's candidate.
+  /// The remote candidate.
   public var remote: String
-  /// Why it does.
+  /// The reason.
   public var reason: Reason
-  /// How long ago media or data last came over the pair, in milliseconds; nil: never.
+  /// When media or data was last received over the previous pair, in milliseconds ago; nil if
+  /// never.
   public var lastReceivedMilliseconds: Int64?
 
   /// Creates a change.
@@ -93,7 +94,7 @@ public struct SelectedPairChange: Hashable, Sendable, Codable {
   }
 }
 
-/// Why a connection is over.
+/// Why a connection ended.
 public enum ConnectionEnd: String, Hashable, Sendable, Codable {
   /// The application closed it.
   case application
@@ -101,6 +102,6 @@ public enum ConnectionEnd: String, Hashable, Sendable, Codable {
   case peer
   /// No candidate pair works; a restart may help.
   case iceFailed = "ice-failed"
-  /// The handshake failed, or the certificate was another one than signaled.
+  /// The handshake failed, or the certificate does not match the signaled fingerprint.
   case dtlsFailed = "dtls-failed"
 }

@@ -7,9 +7,9 @@ import Secure
 package import Stats
 package import Wire
 
-/// The whole state of a peer after a step, as plain data for people who look into a call.
+/// The complete state of a peer after a step as plain data, for debugging.
 ///
-/// Taking one reads every layer and changes none, so a replay may be looked at anywhere.
+/// Taking one reads every layer and changes none, so a replay can be inspected anywhere.
 package struct PeerSnapshot: Sendable {
   /// The W3C states of the connection.
   package struct States: Sendable {
@@ -23,7 +23,7 @@ package struct PeerSnapshot: Sendable {
     package var negotiationIsNeeded: Bool
   }
 
-  /// What the transport under all media carries.
+  /// The transport under all media.
   package struct Transport: Sendable {
     package var local: String?
     package var remote: String?
@@ -76,25 +76,25 @@ package struct PeerSnapshot: Sendable {
     package var bufferedBytes: UInt64
   }
 
-  /// How many random bytes a stream of randomness has given.
+  /// The number of bytes drawn from a random stream.
   package struct Drawn: Hashable, Sendable {
     package var stream: String
     package var bytes: UInt64
   }
 
-  /// When a layer wants to be woken.
+  /// A layer's deadline.
   package struct Wake: Hashable, Sendable {
     package var layer: String
     package var at: Instant
   }
 
-  /// A kind of refusal and how often it happened.
+  /// A kind of refusal and its count.
   package struct Refusal: Hashable, Sendable {
     package var reason: String
     package var count: UInt64
   }
 
-  /// A transport beside the first one, and the flow over it.
+  /// A transport other than the first, and the flow over it.
   package struct Further: Sendable {
     package var number: Int
     package var dtls: String
@@ -110,11 +110,11 @@ package struct PeerSnapshot: Sendable {
   package var transceivers: [Transceiver]
   package var sending: [Sending]
   package var receiving: [Receiving]
-  /// What all video encoders together may spend, in bits per second.
+  /// The target of all video encoders together, in bits per second.
   package var videoBitrate: UInt64?
   package var ice: ICESnapshot
   package var flow: FlowSnapshot
-  /// What sections that are not bundled with the first one go over.
+  /// Transports of sections that are not bundled with the first.
   package var furtherTransports: [Further]
   package var channels: [Channel]
   package var refusals: [Refusal]
@@ -123,18 +123,18 @@ package struct PeerSnapshot: Sendable {
 }
 
 extension PeerMachine {
-  /// The peer as it stands; nil before its genesis.
+  /// The current state of the peer; nil before its genesis.
   package var snapshot: PeerSnapshot? { stack?.snapshot }
 
-  /// What getStats would give now, without a call and without the codecs' times; with types only
-  /// the objects of these.
+  /// Returns the current stats without a call and without the codecs' times; only objects of these
+  /// types, if given.
   package func stats(of types: Set<String>?) -> StatsReport {
     stack?.stats(codecTimes: []).report(of: types) ?? StatsReport()
   }
 }
 
 extension PeerStack {
-  /// The stack as it stands after its last step.
+  /// The state of the stack after its last step.
   var snapshot: PeerSnapshot {
     PeerSnapshot(
       at: now,
@@ -197,7 +197,7 @@ extension PeerStack {
       bufferedBytes: data.association.bufferedAmount(of: channel.number))
   }
 
-  /// Who wants to be woken when, earliest first; equal times in the order of the layers.
+  /// The deadlines of all layers, earliest first; ties in the order of the layers.
   private var wakes: [PeerSnapshot.Wake] {
     var wakes: [PeerSnapshot.Wake] = []
     func add(_ layer: String, _ at: Instant?) {
@@ -222,7 +222,7 @@ extension PeerStack {
 }
 
 extension Bundle {
-  /// The name of one of its layers among those of the peer.
+  /// The name of one of its layers.
   fileprivate func wake(_ layer: String) -> String {
     number == 0 ? layer : "\(layer) \(number + 1)"
   }

@@ -49,9 +49,9 @@ final class PeerStack {
   let statsNames: StatsNames
 
   var dataOutputs = Outbox<DataTransport.Output>()
-  /// The outputs of the step under way.
+  /// The outputs of the current step.
   private var outbox = Outbox<PeerOutput>()
-  /// The instant of the step under way.
+  /// The instant of the current step.
   private(set) var now = Instant.zero
 
   init(_ genesis: Genesis, codecs: any CodecFactory, security: any SecurityFactory) {
@@ -66,7 +66,7 @@ final class PeerStack {
       capabilities: Capabilities(
         codecs: genesis.configuration.codecs, extensions: genesis.configuration.headerExtensions,
         encoders: genesis.configuration.encoders ?? [],
-        takesOfferedLayers: genesis.configuration.takesOfferedLayers ?? false,
+        acceptsOfferedLayers: genesis.configuration.takesOfferedLayers ?? false,
         receivesAllOffered: genesis.configuration.receivesAllOffered ?? false))
     let transport = PeerTransport(
       entropy: entropy, wallClock: genesis.wallClock,
@@ -83,7 +83,7 @@ final class PeerStack {
     statsNames = StatsNames(entropy: entropy.stream("stats"))
   }
 
-  /// Applies an input and moves everything that follows from it into the outbox of the caller.
+  /// Applies an input and moves all outputs into the caller's outbox.
   func step(_ input: PeerInput, at now: Instant, into outbox: inout Outbox<PeerOutput>) {
     self.now = now
     swap(&self.outbox, &outbox)
@@ -102,7 +102,7 @@ final class PeerStack {
     case .call(let id, let call): emit(.reply(id: id, perform(call)))
     case .send(let id, let message): drive(.send(message, call: id))
     case .captured(let transceiver, let media): capture(media, for: transceiver)
-    case .answer(let answer): take(answer)
+    case .answer(let answer): handle(answer)
     case .sendFailed(let failure):
       drive(
         bundles.bound(to: failure.local),
@@ -113,7 +113,7 @@ final class PeerStack {
     }
   }
 
-  /// When any layer wants to be woken next.
+  /// The earliest deadline of any layer.
   var deadline: Instant? {
     var first = data.deadline
     for bundle in bundles.all {
@@ -130,33 +130,33 @@ final class PeerStack {
     if let due = data.deadline, due <= now { drive(DataTransport.Input.deadline) }
     reachTrackDeadlines()
     if let due = speakers.deadline, due <= now {
-      for event in speakers.reachDeadline(at: now) { tell(event) }
+      for event in speakers.reachDeadline(at: now) { emit(event) }
     }
     reachFlowDeadlines()
   }
 
-  /// The sections that were agreed on.
+  /// The negotiated sections.
   var sections: [NegotiatedSection] { agreed.sections }
 
   func emit(_ output: consuming PeerOutput) { outbox.append(output) }
 
-  func tell(_ event: PeerEvent) { outbox.append(.event(event)) }
+  func emit(_ event: PeerEvent) { outbox.append(.event(event)) }
 
-  /// Counts a refusal and tells of it whenever its count reaches a power of two.
+  /// Counts a refusal and reports it whenever its count reaches a power of two.
   func refuse(layer: StaticString, _ reason: String) {
     if refusals.count(layer: layer.description, reason: reason) {
-      tell(.refused(layer: layer.description, reason: reason))
+      emit(.refused(layer: layer.description, reason: reason))
     }
   }
 }
 
-/// What packets and frames ask of the negotiation; a copy, because that one is large.
+/// What packets and frames need of the negotiation; a copy, because the negotiation is large.
 struct AgreedParts {
-  /// The sections that were agreed on.
+  /// The negotiated sections.
   private(set) var sections: [NegotiatedSection] = []
-  /// The transport of the data channels; nil before they were agreed on.
+  /// The transport of the data channels, once negotiated.
   private(set) var dataTransport: Int?
-  /// Whether data may come already.
+  /// Whether data may already arrive.
   private(set) var mayHaveData = false
 
   init() {}
@@ -168,14 +168,14 @@ struct AgreedParts {
   }
 }
 
-/// How often each kind of refusal happened; a flood of bad packets must not flood the take.
+/// The count of each kind of refusal; a flood of bad packets must not flood the take.
 struct RefusalLedger {
   private var counts: [(key: String, count: UInt64)] = []
-  /// Every kind with its count, in the order in which they came about.
+  /// Every kind with its count, in order of appearance.
   var all: [(key: String, count: UInt64)] { counts }
   private static let kindsMaximum = 64
 
-  /// Counts one, and says whether the count is a power of two and so worth telling.
+  /// Counts a refusal; returns whether the count is a power of two, so that it should be reported.
   mutating func count(layer: String, reason: String) -> Bool {
     let key = "\(layer): \(reason)"
     guard let index = counts.firstIndex(where: { $0.key == key }) else {

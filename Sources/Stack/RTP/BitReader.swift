@@ -1,15 +1,13 @@
 package import Wire
 
-/// Reads bits from borrowed bytes, the highest bit of each byte first; never reads outside of them.
+/// Reads bits from borrowed bytes, the highest bit of each byte first, never past their end.
 package struct BitReader: ~Escapable {
   private let bytes: RawSpan
   private var position = 0
 
-  /// Creates a reader over bytes that the caller keeps alive.
   @_lifetime(copy bytes)
   package init(_ bytes: RawSpan) { self.bytes = bytes }
 
-  /// Reads one bit.
   package mutating func flag() throws(ReadError) -> Bool {
     guard position >> 3 < bytes.byteCount else { throw .truncated }
     let byte = bytes.byte(at: position >> 3)
@@ -24,7 +22,6 @@ package struct BitReader: ~Escapable {
     return value
   }
 
-  /// Passes over bits.
   package mutating func skip(_ count: Int) throws(ReadError) {
     guard count >= 0, count <= bytes.byteCount * 8 - position else { throw .truncated }
     position += count

@@ -3,7 +3,7 @@ package import Wire
 /// A source that was mixed into a block of audio (CSRC, RFC 3550 section 5.1).
 package struct Contributor: Hashable, Sendable {
   package var source: UInt32
-  /// Its level as RFC 6465 carries it: 0 loudest to 127 silent; nil when the mixer told none.
+  /// The level as in RFC 6465, 0 loudest to 127 silent; nil if the mixer reported none.
   package var level: UInt8?
 
   package init(source: UInt32, level: UInt8?) {
@@ -12,30 +12,30 @@ package struct Contributor: Hashable, Sendable {
   }
 }
 
-/// What an encoder made of one block of audio or one video frame, before packets.
+/// One block of audio or one video frame from an encoder, before packetization.
 package struct EncodedFrame: Hashable, Sendable {
   package var kind: MediaKind
   package var codec: CodecName
-  /// The capture time in the codec's clock, counted from 0; the stream adds its random offset.
+  /// The capture time in the codec's clock, counted from 0; the stream adds a random offset.
   package var mediaTime: UInt32
   /// The encoded bytes.
   package var bytes: [UInt8]
-  /// Whether a decoder can begin here.
+  /// Whether a decoder can start here.
   package var isKey: Bool
   /// The video frame's size; 0 for audio.
   package var width: UInt16 = 0
   package var height: UInt16 = 0
-  /// The level of the audio as RFC 6464 carries it: 0 loudest to 127 silent; nil for video frames.
+  /// The audio level as in RFC 6464, 0 loudest to 127 silent; nil for video.
   package var audioLevel: UInt8?
   /// Whether the block is speech (RFC 6464 V bit, and the marker after silence, RFC 7587 section
   /// 4.2).
   package var isVoice = false
-  /// The largest absolute sample, and the sum of the squares of the loudest channel's samples.
+  /// The largest absolute sample; `energy` is the sum of squares of the loudest channel.
   package var peak: UInt16 = 0
   package var energy: UInt64 = 0
-  /// The temporal layer of a video frame, where there are several.
+  /// The temporal layer of a video frame, if there are several.
   package var temporal: TemporalLayer?
-  /// The sources that the audio was mixed from; empty for an own one.
+  /// The sources that the audio was mixed from; empty if it was captured here.
   package var contributors: [Contributor] = []
 
   package init(
@@ -54,24 +54,24 @@ package struct EncodedFrame: Hashable, Sendable {
   }
 }
 
-/// A frame as it came from the network: one audio packet's payload, or an assembled video frame.
+/// A frame from the network: one audio packet's payload, or an assembled video frame.
 package struct ReceivedFrame: Hashable, Sendable {
-  // The widest come first, so that no room is lost between them: frames are moved a lot, and up to
-  // 128 bytes that needs no call.
+  // Ordered by size to avoid padding: frames are moved often, and up to 128 bytes that needs no
+  // call to memcpy.
   package var mid: String
   package var codec: CodecName
-  /// The layer of a simulcast that it belongs to, where the packets of its stream name one.
+  /// The simulcast layer, if the packets name one.
   package var rid: String?
-  /// The extended sequence number of the first and the last packet of the frame.
+  /// The extended sequence numbers of the frame's first and last packet.
   package var firstSequence: Int64
   package var lastSequence: Int64
   /// The RTP timestamp extended across wrap-arounds.
   package var extendedTime: Int64
-  /// The kernel's receive time of the first and of the last packet to arrive.
+  /// When the kernel received the frame's first and last packet.
   package var firstArrival: Instant
   package var lastArrival: Instant
   package var bytes: [UInt8]
-  /// The sources that a mixer put together, as the packet lists them.
+  /// The sources that a mixer combined (CSRC list).
   package var contributors: [Contributor] = []
   package var ssrc: UInt32
   /// The RTP timestamp as on the wire.
@@ -83,7 +83,7 @@ package struct ReceivedFrame: Hashable, Sendable {
   /// The RFC 6464 level and voice bit, where the packet carried them.
   package var audioLevel: UInt8?
   package var isVoice: Bool
-  /// Whether a packet of it was lost and came again, or was made again.
+  /// Whether one of its packets was lost and arrived by retransmission or FEC.
   package var isRepaired = false
 
   package init(

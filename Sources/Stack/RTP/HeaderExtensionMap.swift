@@ -14,7 +14,7 @@ package struct HeaderExtensionURI: RawRepresentable, Hashable, Sendable {
   /// The level of the audio in a packet (RFC 6464).
   package static let audioLevel = HeaderExtensionURI(
     rawValue: "urn:ietf:params:rtp-hdrext:ssrc-audio-level")
-  /// The levels of the voices that a mixer put together, in the order of the CSRC list (RFC 6465).
+  /// The levels of the mixed sources, in the order of the CSRC list (RFC 6465).
   package static let mixerLevels = HeaderExtensionURI(
     rawValue: "urn:ietf:params:rtp-hdrext:csrc-audio-level")
   /// When the packet left its sender, as a 6.18 fixed point number of seconds.
@@ -34,7 +34,7 @@ package struct HeaderExtensionURI: RawRepresentable, Hashable, Sendable {
     rawValue: "http://www.webrtc.org/experiments/rtp-hdrext/video-timing")
 }
 
-/// The identifiers that the known header extensions have on a transport; 0 where not agreed.
+/// The identifiers of the known header extensions on a transport; 0 if not negotiated.
 package struct HeaderExtensionMap: Hashable, Sendable {
   package var mid: UInt8 = 0
   package var streamID: UInt8 = 0
@@ -48,11 +48,12 @@ package struct HeaderExtensionMap: Hashable, Sendable {
   package var laterTransportSequence: UInt8 = 0
   package var videoTiming: UInt8 = 0
 
-  /// Creates a map on which nothing was agreed.
+  /// Creates a map without any extension.
   package init() {}
 
-  /// Takes an agreed extension into the map; the first identifier of a URI stays, others are
-  /// ignored.
+  /// Adds a negotiated extension.
+  ///
+  /// The first identifier of a URI wins.
   package mutating func add(uri: String, id: UInt8) {
     func set(_ field: inout UInt8) { if field == 0 { field = id } }
     switch HeaderExtensionURI(rawValue: uri) {

@@ -2,7 +2,7 @@ package import Wire
 
 /// The values of the known header extensions of a received packet (RFC 8285).
 ///
-/// Texts are given as ranges of the packet, so that reading a packet allocates nothing.
+/// Texts are ranges of the packet, so parsing allocates nothing.
 package struct HeaderExtensions: Hashable, Sendable {
   package var mid: Range<Int>?
   package var streamID: Range<Int>?
@@ -10,19 +10,19 @@ package struct HeaderExtensions: Hashable, Sendable {
   /// 0 loudest to 127 silent (RFC 6464).
   package var audioLevel: UInt8?
   package var isVoice = false
-  /// A byte per contributing source, the level in its low 7 bits (RFC 6465 section 4).
+  /// One byte per contributing source, the level in its low 7 bits (RFC 6465 section 4).
   package var mixerLevels: Range<Int>?
   /// The low 24 bits are seconds as a 6.18 fixed point number.
   package var absoluteSendTime: UInt32?
   package var transportSequence: UInt16?
 
-  /// Reads what the map knows; an element that is cut off or has a wrong length is passed over.
+  /// Parses the extensions in the map; skips elements that are truncated or of the wrong length.
   package init(parsing bytes: RawSpan, header: RTPHeader, map: HeaderExtensionMap) {
     var elements = HeaderExtensionElements(header)
-    while let (id, range) = elements.next(in: bytes) { take(id, range, from: bytes, map) }
+    while let (id, range) = elements.next(in: bytes) { parse(id, range, from: bytes, map) }
   }
 
-  private mutating func take(
+  private mutating func parse(
     _ id: UInt8, _ range: Range<Int>, from bytes: RawSpan, _ map: HeaderExtensionMap
   ) {
     func byte(_ index: Int) -> UInt8 { bytes.byte(at: range.lowerBound + index) }
@@ -42,8 +42,9 @@ package struct HeaderExtensions: Hashable, Sendable {
     }
   }
 
-  /// The contributing sources of a packet, with the levels that a mixer told of them; levels that
-  /// are not one for each source tell nothing.
+  /// The contributing sources of a packet.
+  ///
+  /// Levels are used only if there is exactly one per source.
   package func contributors(of header: RTPHeader, in bytes: RawSpan) -> [Contributor] {
     guard header.contributorCount > 0, header.headerLength <= bytes.byteCount else { return [] }
     let levels = mixerLevels.flatMap { $0.count == header.contributorCount ? $0 : nil }
@@ -56,8 +57,8 @@ package struct HeaderExtensions: Hashable, Sendable {
   }
 }
 
-/// Walks through the elements of a header extension in either form (RFC 8285 sections 4.2 and 4.3);
-/// one that is cut off ends them.
+/// Iterates over the elements of a header extension in either form (RFC 8285 sections 4.2 and 4.3)
+/// and stops at a truncated one.
 package struct HeaderExtensionElements {
   private var offset: Int
   private let end: Int
@@ -69,7 +70,6 @@ package struct HeaderExtensionElements {
     profile = header.extensionProfile
   }
 
-  /// The next element of the packet that the header is of.
   package mutating func next(in bytes: RawSpan) -> (id: UInt8, value: Range<Int>)? {
     guard end <= bytes.byteCount else { return nil }
     if profile == 0xbede { return nextShort(in: bytes) }
@@ -82,7 +82,7 @@ package struct HeaderExtensionElements {
       offset += 1
       let id = head >> 4
       if id == 0 { continue }  // padding (section 4.2)
-      // 15 is reserved: the rest is not for us.
+      // 15 is reserved and ends the extension.
       guard id != 15 else { break }
       if let value = value(Int(head & 0x0f) + 1) { return (id, value) }
     }
@@ -103,7 +103,7 @@ package struct HeaderExtensionElements {
     return nil
   }
 
-  /// The value that begins here; what is cut off ends the walk.
+  /// Returns the value that begins here, or nil and stops if it is truncated.
   private mutating func value(_ length: Int) -> Range<Int>? {
     guard length <= end - offset else {
       offset = end
@@ -114,9 +114,9 @@ package struct HeaderExtensionElements {
   }
 }
 
-/// A header to be written: the fields of RFC 3550 section 5.1 and the extensions to carry.
+/// A header to write: the fields of RFC 3550 section 5.1 and the extensions.
 ///
-/// An extension is written when it has a value here and an identifier in the map.
+/// An extension is written if it has both a value here and an identifier in the map.
 package struct OutgoingHeader: Hashable, Sendable {
   package var marker = false
   package var payloadType: UInt8
@@ -128,7 +128,7 @@ package struct OutgoingHeader: Hashable, Sendable {
   package var repairedStreamID: [UInt8]?
   package var audioLevel: UInt8?
   package var isVoice = false
-  /// At most 15; their levels are written when all are known.
+  /// At most 15; levels are written only if all of them are known.
   package var contributors: [Contributor] = []
   package var absoluteSendTime: UInt32?
   package var transportSequence: UInt16?
@@ -140,7 +140,7 @@ package struct OutgoingHeader: Hashable, Sendable {
     self.ssrc = ssrc
   }
 
-  /// How many bytes the header takes with its extensions.
+  /// The length of the header in bytes, with its extensions.
   package func length(map: HeaderExtensionMap) -> Int {
     let perElement = needsTwoByteForm(map) ? 2 : 1
     var length = 0
@@ -157,7 +157,6 @@ package struct OutgoingHeader: Hashable, Sendable {
     return fixedLength + (length == 0 ? 0 : 4 + (length + 3) / 4 * 4)
   }
 
-  /// The header without its extensions.
   private var fixedLength: Int { RTPHeader.fixedLength + 4 * contributors.count }
 
   private var mixerLevels: [UInt8]? {
@@ -213,8 +212,7 @@ package struct OutgoingHeader: Hashable, Sendable {
     }
   }
 
-  /// The one-byte form knows identifiers 1 to 14 and values of 1 to 16 bytes (RFC 8285 section
-  /// 4.2).
+  /// The one-byte form has identifiers 1 to 14 and values of 1 to 16 bytes (RFC 8285 section 4.2).
   private func needsTwoByteForm(_ map: HeaderExtensionMap) -> Bool {
     func isTooLarge(_ id: UInt8, _ value: [UInt8]?) -> Bool {
       guard id != 0, let value else { return false }

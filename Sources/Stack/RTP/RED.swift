@@ -2,18 +2,18 @@ import Wire
 
 /// Redundant payloads (RFC 2198 section 3).
 ///
-/// Older payloads stand before the one that a packet is about. Video with ULPFEC comes in it too,
-/// each packet as one block.
+/// Older payloads come before the primary one. Video with ULPFEC uses RED with one block per
+/// packet.
 package enum RED {
-  /// The last block of a packet, and how many stand before it.
+  /// The primary block of a packet, and the number of redundant ones before it.
   package struct Primary: Hashable, Sendable {
     package var payloadType: UInt8
-    /// Where its payload lies in the packet.
+    /// The range of its payload in the packet.
     package var payload: Range<Int>
     package var redundantBlocks: Int
   }
 
-  /// The block that a payload is about; nil when its parts do not fit into it.
+  /// Returns the primary block; nil if the lengths exceed the payload.
   package static func primary(_ bytes: RawSpan, in payload: Range<Int>) -> Primary? {
     guard payload.upperBound <= bytes.byteCount else { return nil }
     var offset = payload.lowerBound
@@ -21,7 +21,7 @@ package enum RED {
     var blocks = 0
     while offset < payload.upperBound, bytes.byte(at: offset) & 0x80 != 0 {
       guard payload.upperBound - offset > 4 else { return nil }
-      // Ten bits of length end the header of a block that is not the last one.
+      // A redundant block's header ends in ten bits of length.
       redundantLength += Int(bytes.uint16(at: offset + 2) & 0x3ff)
       offset += 4
       blocks += 1

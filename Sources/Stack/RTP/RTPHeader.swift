@@ -1,10 +1,10 @@
 package import Wire
 
-/// The header of an RTP packet and where its parts lie in the packet (RFC 3550 section 5.1).
+/// The header of an RTP packet and the ranges of its parts (RFC 3550 section 5.1).
 ///
-/// Nothing is copied: the ranges are offsets into the bytes that were parsed.
+/// Nothing is copied: ranges are offsets into the bytes that were parsed.
 package struct RTPHeader: Hashable, Sendable {
-  /// The length of a header without contributors and extensions.
+  /// The length without CSRCs and extensions.
   package static let fixedLength = 12
 
   package var marker: Bool
@@ -12,23 +12,21 @@ package struct RTPHeader: Hashable, Sendable {
   package var sequence: UInt16
   package var timestamp: UInt32
   package var ssrc: UInt32
-  /// How many contributing sources stand in the header.
   package var contributorCount: Int
-  /// The "defined by profile" field of the header extension; 0 without one.
+  /// The "defined by profile" field of the header extension; 0 if there is none.
   package var extensionProfile: UInt16
-  /// Where the elements of the header extension lie.
+  /// The range of the header extension's elements.
   package var extensionElements: Range<Int>
-  /// Where the payload lies, without padding.
+  /// The range of the payload, without padding.
   package var payload: Range<Int>
-  /// How many bytes of padding follow the payload.
+  /// The number of padding bytes after the payload.
   package var paddingLength: Int
 
-  /// How many bytes stand before the payload.
   package var headerLength: Int { payload.lowerBound }
 
-  /// Reads the header of a packet and checks that all of its parts lie inside.
+  /// Parses the header and checks that all its parts are within the packet.
   ///
-  /// The padding of a protected packet is encrypted: it then counts as payload.
+  /// Padding of a protected packet is encrypted and counts as payload.
   package init(parsing bytes: RawSpan, isProtected: Bool = false) throws(ReadError) {
     var reader = ByteReader(bytes)
     let first = try reader.uint8()

@@ -1,14 +1,14 @@
 import Wire
 
-/// The retransmission payload format: the sequence number of the lost packet, then its payload
-/// (RFC 4588 section 4).
+/// The retransmission payload format: the original sequence number, then the payload (RFC 4588
+/// section 4).
 package enum RTX {
-  /// How many bytes stand before the original payload.
+  /// The length of the original sequence number.
   package static let overhead = 2
 
-  /// The sequence number that the retransmitted packet had and where its payload lies.
+  /// Returns the original sequence number and the range of the payload.
   ///
-  /// Nil when nothing is retransmitted, as in packets that only probe the path.
+  /// Nil if there is no payload, as in packets that only probe the path.
   package static func unwrap(
     _ bytes: RawSpan, header: RTPHeader
   ) -> (sequence: UInt16, payload: Range<Int>)? {

@@ -1,9 +1,8 @@
-/// Which temporal layer a video frame is of: those of upper layers can be left out.
+/// The temporal layer of a video frame; frames of upper layers can be dropped.
 package struct TemporalLayer: Hashable, Sendable {
   /// 0 for the base layer.
   package var id: UInt8
-  /// Whether the frame refers to the base layer alone, so that who goes up to its layer may begin
-  /// with it.
+  /// Whether the frame refers only to the base layer, so that a receiver may switch up here.
   package var isSync: Bool
   /// Whether other frames refer to it.
   package var isReference: Bool

@@ -1,6 +1,6 @@
 import Wire
 
-/// What the service was asked for and has not answered.
+/// Requests to the service that are not answered yet.
 struct ActionTable {
   enum Kind: Hashable, Sendable {
     case publish([LocalMediaID])
@@ -11,7 +11,7 @@ struct ActionTable {
     case pause(MediaID, Bool)
     case message
 
-    /// The number of a request that was never answered.
+    /// The error code if it is never answered.
     var timeout: RoomErrorCode {
       switch self {
       case .publish: .publishFailed
@@ -27,7 +27,7 @@ struct ActionTable {
   struct Action: Sendable {
     var id: ActionID
     var kind: Kind
-    /// The call that is answered with it; nil: what goes wrong is an event.
+    /// The call to answer; nil if failure is an event.
     var call: UInt32?
     var due: Instant
   }
@@ -42,7 +42,7 @@ struct ActionTable {
 
   var deadline: Instant? { actions.reduce(nil) { earliest($0, $1.due) } }
 
-  /// Begins to wait for an answer; nil when too many are awaited.
+  /// Records a request; nil if too many are unanswered.
   mutating func begin(_ kind: Kind, call: UInt32?, at now: Instant) -> ActionID? {
     guard actions.count < ActionTable.maximum else { return nil }
     last &+= 1
@@ -50,20 +50,20 @@ struct ActionTable {
     return ActionID(last)
   }
 
-  /// The answer is there; nil for one that nobody awaits.
+  /// Records an answer; returns the request, or nil if there is none.
   mutating func end(_ id: ActionID) -> Action? {
     guard let index = actions.firstIndex(where: { $0.id == id }) else { return nil }
     return actions.remove(at: index)
   }
 
-  /// What has not been answered in time.
-  mutating func takeOverdue(at now: Instant) -> [Action] {
+  /// Removes and returns the requests that timed out.
+  mutating func removeOverdue(at now: Instant) -> [Action] {
     let overdue = actions.filter { $0.due <= now }
     actions.removeAll { $0.due <= now }
     return overdue
   }
 
-  mutating func takeAll() -> [Action] {
+  mutating func removeAll() -> [Action] {
     defer { actions = [] }
     return actions
   }

@@ -1,6 +1,6 @@
 import Wire
 
-/// The connections of a room: what they are for, how they are, and when ICE begins anew on them.
+/// The connections of a room: their roles, states and ICE restarts.
 struct ConnectionTable {
   struct Connection: Sendable {
     var id: ConnectionID
@@ -8,17 +8,17 @@ struct ConnectionTable {
     var state = PeerState.new
     /// Its number in the take.
     var peer: UInt32 = 0
-    /// How often in a row ICE has begun anew.
+    /// Consecutive ICE restarts.
     var restarts = 0
-    /// When ICE begins anew, or is given up.
+    /// When ICE restarts, or the connection is given up.
     var restartAt: Instant?
-    /// Whether the application or a change of the network asked for that, and it is still due.
+    /// Whether a requested restart is still due.
     var isRestartAsked = false
-    /// Which transceivers receive what comes in which sections.
+    /// The transceivers of received sections.
     var transceivers: [(mid: String, number: UInt32)] = []
   }
 
-  /// What is to be done about a connection without a path.
+  /// What to do about a connection without a path.
   enum Remedy: Equatable {
     case restart(ConnectionID, attempt: Int)
     case giveUp(ConnectionID)
@@ -30,7 +30,7 @@ struct ConnectionTable {
 
   private static let count = 256
   private static let sections = 1_024
-  /// How long ICE has before it begins anew once more.
+  /// How long an ICE restart may take before the next one.
   private static let patience = Interval.seconds(8)
 
   init(delay: Interval, maximum: Int) {
@@ -42,7 +42,7 @@ struct ConnectionTable {
 
   var deadline: Instant? { connections.reduce(nil) { earliest($0, $1.restartAt) } }
 
-  /// The connections that send own media.
+  /// The connections that send local media.
   var sending: [ConnectionID] { connections.filter { $0.role != .down }.map(\.id) }
 
   mutating func open(_ id: ConnectionID, _ role: ConnectionRole) -> Bool {
@@ -71,7 +71,7 @@ struct ConnectionTable {
     self[id]?.transceivers.first { $0.mid == mid }?.number
   }
 
-  /// Takes the state of a connection; gives the one before when it is another.
+  /// Records the state of a connection; returns the previous one if it changed.
   mutating func setState(_ state: PeerState, of id: ConnectionID, at now: Instant) -> PeerState? {
     guard let known = self[id], known.state != state else { return nil }
     let delay = delay
@@ -79,7 +79,7 @@ struct ConnectionTable {
       connection.state = state
       switch state {
       case .connected:
-        // One that was asked for is not taken back by a path from before.
+        // A path from before does not cancel a requested restart.
         if !connection.isRestartAsked { (connection.restarts, connection.restartAt) = (0, nil) }
       case .disconnected: connection.restartAt = connection.restartAt ?? now + delay
       case .failed: connection.restartAt = now
@@ -90,15 +90,15 @@ struct ConnectionTable {
     return known.state
   }
 
-  /// Begins anew with all connections at once, as after a change of the network.
+  /// Restarts ICE on all connections, as after a change of networks.
   mutating func restartAll(at now: Instant) {
     for connection in connections where connection.state != .closed && connection.state != .new {
       change(connection.id) { ($0.restartAt, $0.isRestartAsked) = (now, true) }
     }
   }
 
-  /// What is due now.
-  mutating func takeDue(at now: Instant) -> [Remedy] {
+  /// Returns what is due now.
+  mutating func consumeDue(at now: Instant) -> [Remedy] {
     var remedies: [Remedy] = []
     for index in connections.indices {
       guard let due = connections[index].restartAt, due <= now else { continue }

@@ -1,12 +1,11 @@
-/// Own media: what is to be published, what is, what waits for the room, and which connection
-/// carries it.
+/// Local media: requested, published or deferred, and the connections that carry it.
 ///
-/// What follows from a change is returned as what the room tells and asks for.
+/// Changes return the room's outputs.
 struct LocalMediaTable {
   enum Phase: String, Sendable {
     /// Waits for the room.
     case deferred
-    /// The service was asked.
+    /// Publication was requested.
     case publishing
     case published
     case unpublishing
@@ -20,27 +19,27 @@ struct LocalMediaTable {
     /// The connection and the transceiver that carry it.
     var connection: ConnectionID?
     var transceiver: UInt32?
-    /// The number in the take of the peer that it was told to be carried by; nil before that.
+    /// The take's number of the peer that was reported to carry it; nil before that.
     var carrier: UInt32?
   }
 
   private(set) var entries: [Entry] = []
-  /// The number under which this side is in the room; nil before it has entered.
+  /// The number of this participant; nil before joining.
   private var owner: Int?
-  /// How many pieces of own media there may be.
+  /// The most local media.
   private static let maximum = 64
 
   subscript(id: LocalMediaID) -> Entry? { place(of: id).map { entries[$0] } }
 
-  /// What is on connections that send.
+  /// The media on sending connections.
   var attached: [LocalMediaInfo] {
     entries.filter { $0.phase == .publishing || $0.phase == .published }.map(\.info)
   }
 
   // MARK: What the application wants
 
-  /// Whether the media can be added: it is not there yet, and there is room.
-  func takes(_ infos: [LocalMediaInfo]) -> Bool {
+  /// Whether the media can be added: it is new, and there is room.
+  func accepts(_ infos: [LocalMediaInfo]) -> Bool {
     entries.count + infos.count <= LocalMediaTable.maximum
       && Set(infos.map(\.id)).count == infos.count
       && infos.allSatisfy { self[$0.id] == nil }
@@ -50,8 +49,8 @@ struct LocalMediaTable {
     for info in infos { entries.append(Entry(info: info, phase: phase)) }
   }
 
-  /// What waited for the room goes on now.
-  mutating func takeDeferred() -> [LocalMediaInfo] {
+  /// Returns the media that waited for the room.
+  mutating func removeDeferred() -> [LocalMediaInfo] {
     var taken: [LocalMediaInfo] = []
     for index in entries.indices where entries[index].phase == .deferred {
       entries[index].phase = .publishing
@@ -65,12 +64,12 @@ struct LocalMediaTable {
     !ids.isEmpty && ids.allSatisfy { self[$0].map { $0.phase != .unpublishing } ?? false }
   }
 
-  /// Forgets media of which the service has not heard.
+  /// Removes media that the service does not know.
   mutating func forget(_ ids: [LocalMediaID]) {
     entries.removeAll { ids.contains($0.info.id) }
   }
 
-  /// Has media taken back, which the service is asked for.
+  /// Requests unpublication.
   mutating func beginUnpublishing(_ ids: [LocalMediaID]) -> [RoomOutput] {
     ids.compactMap { id in
       guard let index = place(of: id) else { return nil }
@@ -79,9 +78,8 @@ struct LocalMediaTable {
     }
   }
 
-  /// Takes another description of media of the same kind.
-  ///
-  /// - Returns: whether the service is to hear of it; nil for media that is not there.
+  /// Replaces the description of media of the same kind.
+  /// - Returns: whether the service has to be informed; nil if there is no such media.
   mutating func update(_ info: LocalMediaInfo) -> Bool? {
     guard let index = place(of: info.id), entries[index].info.kind == info.kind else { return nil }
     guard entries[index].info != info else { return false }
@@ -91,7 +89,7 @@ struct LocalMediaTable {
 
   // MARK: What the service says
 
-  /// It is published under a number.
+  /// Records that the media is published under a number.
   mutating func confirm(_ id: LocalMediaID, as media: MediaID) -> [RoomOutput] {
     guard let index = place(of: id), entries[index].phase == .publishing else { return [] }
     entries[index].phase = .published
@@ -99,8 +97,8 @@ struct LocalMediaTable {
     return [.event(.localMediaPublished(id, media))]
   }
 
-  /// It is published no longer: it was taken back, or the service has lost it and publishes it anew
-  /// with the next session.
+  /// Records that the media is no longer published: it was unpublished, or the service lost it and
+  /// will publish it in the next session.
   mutating func withdraw(_ id: LocalMediaID) -> [RoomOutput] {
     guard let index = place(of: id) else { return [] }
     switch entries[index].phase {
@@ -112,7 +110,7 @@ struct LocalMediaTable {
     }
   }
 
-  /// The service does not publish what it was asked for.
+  /// Records that the service refused to publish.
   mutating func refuse(_ ids: [LocalMediaID]) -> [RoomOutput] {
     var outputs: [RoomOutput] = []
     for id in ids {
@@ -123,7 +121,7 @@ struct LocalMediaTable {
     return outputs
   }
 
-  /// An answer says that media is taken back, or none came in time.
+  /// Records that unpublication was confirmed or timed out.
   mutating func endUnpublishing(_ ids: [LocalMediaID]) -> [RoomOutput] {
     ids.flatMap { id in self[id]?.phase == .unpublishing ? withdraw(id) : [] }
   }
@@ -142,13 +140,13 @@ struct LocalMediaTable {
 
   // MARK: What carries it
 
-  /// This side is in the room under a number: what is on connections is carried from now on.
+  /// Records this participant's number: media on connections is carried from now on.
   mutating func enter(as number: Int, over links: ConnectionTable) -> [RoomOutput] {
     owner = number
     return entries.indices.flatMap { carry($0, over: links) }
   }
 
-  /// Media goes over a transceiver from now on, and no longer over the one before.
+  /// Records which transceiver carries the media, replacing the previous one.
   mutating func place(
     _ id: LocalMediaID, on connection: ConnectionID, _ transceiver: UInt32,
     over links: ConnectionTable
@@ -162,7 +160,7 @@ struct LocalMediaTable {
     return former + carry(index, over: links)
   }
 
-  /// A connection is gone, and carries nothing any more.
+  /// Records that a connection is gone.
   mutating func lose(_ connection: ConnectionID) -> [RoomOutput] {
     var outputs: [RoomOutput] = []
     for index in entries.indices where entries[index].connection == connection {
@@ -173,8 +171,8 @@ struct LocalMediaTable {
     return outputs
   }
 
-  /// Tells that media is carried, once it is on a connection and this side has entered: a
-  /// connection may carry it before.
+  /// Reports that media is carried, once it is on a connection and this participant has joined; a
+  /// connection may carry it earlier.
   private mutating func carry(_ index: Int, over links: ConnectionTable) -> [RoomOutput] {
     guard owner != nil, entries[index].carrier == nil,
       let link = entries[index].connection.flatMap({ links[$0] })
@@ -183,7 +181,7 @@ struct LocalMediaTable {
     return carried(entries[index]).map { [.person(.carried($0))] } ?? []
   }
 
-  /// What was told of media that is carried; nil where it is not.
+  /// The reported carrier of media; nil if it is not carried.
   private func carried(_ entry: Entry) -> CarriedMedia? {
     guard let peer = entry.carrier, let transceiver = entry.transceiver, let owner else {
       return nil

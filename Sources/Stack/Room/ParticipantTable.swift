@@ -1,7 +1,7 @@
-/// Who is in the room, and what they publish.
+/// The participants and their published media.
 struct ParticipantTable {
   struct Person: Sendable {
-    /// Stays the same when the participant leaves and comes back.
+    /// Unchanged when the participant leaves and returns.
     var number: Int
     var id: String
     var name: String
@@ -9,20 +9,20 @@ struct ParticipantTable {
     var isPresent: Bool
   }
 
-  /// The name under which this side enters.
-  private(set) var ownName = ""
-  /// In the order in which they came first.
+  /// The name of this participant.
+  private(set) var localName = ""
+  /// In order of first appearance.
   private(set) var people: [Person] = []
-  /// What others publish, in the order of publishing.
+  /// The media of other participants in the order of publication.
   private(set) var media: [PublishedMedia] = []
 
-  /// A server that names ever new ones must not fill the memory.
+  /// A limit, because a server could name ever new participants.
   private static let peopleMaximum = 10_000
   private static let mediaMaximum = 20_000
 
-  var own: Person? { people.first { $0.isLocal } }
+  var local: Person? { people.first { $0.isLocal } }
 
-  /// The others that are there, in the order in which they came first.
+  /// The other participants present, in order of first appearance.
   var others: [Person] { people.filter { $0.isPresent && !$0.isLocal } }
 
   func person(_ id: String) -> Person? { people.first { $0.id == id } }
@@ -31,9 +31,9 @@ struct ParticipantTable {
 
   func media(of owner: String) -> [PublishedMedia] { media.filter { $0.owner == owner } }
 
-  mutating func setOwnName(_ name: String) { ownName = name }
+  mutating func setOwnName(_ name: String) { localName = name }
 
-  /// Takes note of who is there; nil when that is known, or there are too many.
+  /// Records that a participant is present; nil if known, or there are too many.
   mutating func enter(_ id: String, name: String, isLocal: Bool = false) -> PersonChange? {
     if let index = people.firstIndex(where: { $0.id == id }) {
       guard !people[index].isPresent else { return nil }
@@ -48,14 +48,14 @@ struct ParticipantTable {
     return .entered(number: number, id: id, name: name, isLocal: isLocal)
   }
 
-  /// Takes note of who has left; nil for who is not there.
+  /// Records that a participant left; nil if it was not present.
   mutating func leave(_ id: String) -> PersonChange? {
     guard let index = people.firstIndex(where: { $0.id == id && $0.isPresent }) else { return nil }
     people[index].isPresent = false
     return .left(number: people[index].number)
   }
 
-  /// Takes note of published media; false when it is known, or nobody who is there has it.
+  /// Records published media; false if known, or its owner is not present.
   mutating func publish(_ published: PublishedMedia) -> Bool {
     guard media.count < ParticipantTable.mediaMaximum, media(published.id) == nil,
       let owner = person(published.owner), owner.isPresent, !owner.isLocal
@@ -69,7 +69,7 @@ struct ParticipantTable {
     return media.remove(at: index)
   }
 
-  /// Takes note of a change, but for who has it and what it is; false when there is none.
+  /// Records a change of media, except for its owner and kind; false if nothing changed.
   mutating func change(_ changed: PublishedMedia) -> Bool {
     guard let index = media.firstIndex(where: { $0.id == changed.id }) else { return false }
     var next = changed

@@ -1,21 +1,21 @@
 import Wire
 
-/// What is received of others: within a number of receivers for video that grows up to a limit.
+/// Received media: a pool of video receivers that grows up to a limit, and audio.
 ///
-/// What follows from a change is returned as what the room tells and asks for.
+/// Changes return the room's outputs.
 struct ReceiverPool {
-  /// Who selects the active voices: nobody, the service, or this client.
+  /// Who selects the active voices.
   enum Voices: Sendable {
-    /// Nobody: all that is received is.
+    /// Nobody: all received voices are active.
     case all
-    /// This side, by the slots of its connections; what has none is silenced or not.
+    /// This client, by the slots of its connections; voices without a slot may be silenced.
     case slots(silences: Bool)
-    /// The service, which says whose audio it sends.
-    case told
+    /// The service, which reports whose audio it sends.
+    case reported
   }
 
   enum Phase: String, Sendable {
-    /// The service was asked.
+    /// The subscription was requested.
     case subscribing
     case subscribed
     case unsubscribing
@@ -27,30 +27,30 @@ struct ReceiverPool {
     var phase: Phase
     var profile: VideoProfile?
     var isPaused = false
-    /// Where it comes: a section of a connection, and its transceiver once known.
+    /// The section of a connection, and its transceiver once known.
     var connection: ConnectionID?
     var mid: String?
     var transceiver: UInt32?
-    /// Whether its audio is heard: it holds a slot, or there are no slots.
+    /// Whether its audio is played: it holds a slot, or there are no slots.
     var isOccupant = false
-    /// Whether it is heard without a slot, because its owner has it always on.
+    /// Whether it is played without a slot, because its owner has it always on.
     var isExempt = false
-    /// Whether this one alone is muted.
+    /// Whether this media alone is muted.
     var isMuted = false
-    /// Whether the tape has been told that it is carried.
+    /// Whether it was reported as carried.
     var isCarried = false
   }
 
   private(set) var receivers: [Receiver] = []
-  /// How many videos can be received at present.
+  /// The number of videos that can currently be received.
   private(set) var size: Int
-  /// Whether everything that is received is muted.
+  /// Whether everything received is muted.
   private(set) var isMuted = false
   private let maximum: Int
   private let growth: Int
   private let voices: Voices
-  /// The voices that the service sends, those among them that nothing was received of yet.
-  private var told: [MediaID] = []
+  /// The voices that the service sends, even if nothing of them was received yet.
+  private var reported: [MediaID] = []
 
   init(initial: Int, maximum: Int, growth: Int, voices: Voices) {
     self.voices = voices
@@ -60,15 +60,15 @@ struct ReceiverPool {
   }
 
   private var hasAudioSlots: Bool { if case .slots = voices { true } else { false } }
-  /// Whether what has no slot is not played.
+  /// Whether voices without a slot are silenced.
   private var silences: Bool { if case .slots(let silences) = voices { silences } else { false } }
 
-  /// Whether audio is heard as soon as it comes.
+  /// Whether audio is played as soon as it arrives.
   private func isHeardAtOnce(_ media: MediaID, isAlwaysOn: Bool) -> Bool {
     switch voices {
     case .all: true
     case .slots: isAlwaysOn
-    case .told: isAlwaysOn || told.contains(media)
+    case .reported: isAlwaysOn || reported.contains(media)
     }
   }
 
@@ -80,10 +80,9 @@ struct ReceiverPool {
 
   private var videos: Int { receivers.count { $0.isVideo } }
 
-  /// Takes a receiver for media, and tells when the pool has grown for it.
-  ///
-  /// - Throws: the number of why not.
-  mutating func take(_ media: MediaID, isVideo: Bool) throws(SignalingFailure) -> [RoomOutput] {
+  /// Assigns a receiver to media; reports if the pool grew.
+  /// - Throws: the error code.
+  mutating func assign(_ media: MediaID, isVideo: Bool) throws(SignalingFailure) -> [RoomOutput] {
     var grown: [RoomOutput] = []
     if let known = self[media] {
       guard known.phase == .unsubscribing else { throw failure(.alreadySubscribed, media) }
@@ -101,10 +100,10 @@ struct ReceiverPool {
     return grown
   }
 
-  /// Gives receivers up, of which the service never heard.
+  /// Releases receivers that the service does not know.
   mutating func forget(_ media: [MediaID]) { receivers.removeAll { media.contains($0.media) } }
 
-  /// What the service was asked for is subscribed to, unless it was refused.
+  /// Records that a subscription was confirmed or refused.
   mutating func endSubscribing(_ media: [MediaID], isRefused: Bool) {
     for id in media {
       guard let index = place(of: id), receivers[index].phase == .subscribing else { continue }
@@ -112,7 +111,7 @@ struct ReceiverPool {
     }
   }
 
-  /// Has a receiver given up, which the service is asked for.
+  /// Requests unsubscription.
   mutating func beginUnsubscribing(_ media: MediaID) throws(SignalingFailure) {
     guard let index = place(of: media), receivers[index].phase != .unsubscribing else {
       throw failure(.notSubscribed, media)
@@ -120,7 +119,7 @@ struct ReceiverPool {
     receivers[index].phase = .unsubscribing
   }
 
-  /// What was to be given up is, unless the service refused.
+  /// Records that unsubscription was confirmed or refused.
   mutating func endUnsubscribing(
     _ media: [MediaID], isRefused: Bool, _ people: ParticipantTable, _ links: ConnectionTable
   ) -> [RoomOutput] {
@@ -136,7 +135,7 @@ struct ReceiverPool {
     return outputs
   }
 
-  /// Media is there no longer, and so nobody is subscribed to it.
+  /// Removes media that is no longer published.
   mutating func remove(
     _ media: MediaID, _ people: ParticipantTable, _ links: ConnectionTable
   ) -> [RoomOutput] {
@@ -156,8 +155,8 @@ struct ReceiverPool {
 
   // MARK: Where it comes
 
-  /// Media comes in a section of a connection from now on, also such as nobody asked for: then the
-  /// service chooses.
+  /// Assigns media to a section of a connection, even if it was not requested: then the service
+  /// chooses.
   mutating func assign(
     _ media: PublishedMedia, to mid: String, on connection: ConnectionID,
     _ people: ParticipantTable, _ links: ConnectionTable
@@ -172,7 +171,7 @@ struct ReceiverPool {
       }
     } else {
       do throws(SignalingFailure) {
-        outputs += try take(media.id, isVideo: media.kind == .video)
+        outputs += try assign(media.id, isVideo: media.kind == .video)
       } catch {
         return outputs + [.event(.failed(error))]
       }
@@ -181,10 +180,10 @@ struct ReceiverPool {
     if receivers[index].phase == .subscribing { receivers[index].phase = .subscribed }
     (receivers[index].connection, receivers[index].mid) = (connection, mid)
     receivers[index].transceiver = links.transceiver(of: mid, on: connection)
-    return outputs + tellCarried(index, people, links)
+    return outputs + reportCarried(index, people, links)
   }
 
-  /// Media comes no longer; other media may come by the same transceiver.
+  /// Unassigns media; other media may arrive on the same transceiver.
   mutating func unassign(
     _ media: MediaID, _ people: ParticipantTable, _ links: ConnectionTable
   ) -> [RoomOutput] {
@@ -195,7 +194,7 @@ struct ReceiverPool {
     return outputs + lose(media, people, links)
   }
 
-  /// A section is received by a transceiver.
+  /// Records the transceiver of a section.
   mutating func receive(
     _ mid: String, by transceiver: UInt32, on connection: ConnectionID,
     _ people: ParticipantTable, _ links: ConnectionTable
@@ -206,10 +205,10 @@ struct ReceiverPool {
     let lost = lose(receiver.media, people, links)
     (receivers[index].connection, receivers[index].mid) = (connection, mid)
     receivers[index].transceiver = transceiver
-    return lost + tellCarried(index, people, links)
+    return lost + reportCarried(index, people, links)
   }
 
-  /// A connection was closed, and carries nothing any more.
+  /// Records that a connection was closed.
   mutating func lose(
     _ link: ConnectionTable.Connection, _ people: ParticipantTable
   ) -> [RoomOutput] {
@@ -226,7 +225,7 @@ struct ReceiverPool {
     return lose(index, over: links[connection]?.peer ?? 0, people)
   }
 
-  /// Media is carried no longer; it stays subscribed.
+  /// Records that media is no longer carried; it stays subscribed.
   private mutating func lose(
     _ index: Int, over peer: UInt32, _ people: ParticipantTable
   ) -> [RoomOutput] {
@@ -244,8 +243,8 @@ struct ReceiverPool {
     return outputs
   }
 
-  /// Media whose section and transceiver are known is carried from now on.
-  private mutating func tellCarried(
+  /// Reports media as carried, once section and transceiver are known.
+  private mutating func reportCarried(
     _ index: Int, _ people: ParticipantTable, _ links: ConnectionTable
   ) -> [RoomOutput] {
     let receiver = receivers[index]
@@ -288,8 +287,8 @@ struct ReceiverPool {
 
   // MARK: What is heard
 
-  /// A slot is held by what a transceiver receives, or no longer.
-  mutating func takeSlot(
+  /// Records that a transceiver gained or lost a slot.
+  mutating func recordSlot(
     _ isHeld: Bool, of transceiver: UInt32, on connection: ConnectionID
   ) -> [RoomOutput] {
     let index = receivers.firstIndex {
@@ -304,26 +303,26 @@ struct ReceiverPool {
       + [.event(isHeld ? .audioOccupied(media) : .audioVacated(media))]
   }
 
-  /// Whether somebody chooses who is heard.
+  /// Whether voices are selected at all.
   private var choosesVoices: Bool { if case .all = voices { false } else { true } }
 
-  /// Plays what a receiver without a slot receives, or not.
+  /// Silences a receiver without a slot, or ends that.
   private func setSilenced(_ receiver: Receiver, _ isSilenced: Bool) -> [RoomOutput] {
     guard silences, !receiver.isVideo else { return [] }
     return order(receiver) { .setSilenced(transceiver: $0, isSilenced) }
   }
 
-  /// The service sends these voices and no others, besides those that are always on.
+  /// Sets the voices that the service sends, besides those that are always on.
   mutating func setVoices(_ media: [MediaID]) -> [RoomOutput] {
-    guard case .told = voices else { return [] }
-    told = Array(media.prefix(ReceiverPool.toldMaximum))
+    guard case .reported = voices else { return [] }
+    reported = Array(media.prefix(ReceiverPool.reportedMaximum))
     var outputs: [RoomOutput] = []
-    // Who loses its place goes before who takes it.
+    // Report lost voices before new ones.
     for isHeard in [false, true] {
       for index in receivers.indices where receivers[index].isCarried && !receivers[index].isVideo {
         let receiver = receivers[index]
         guard !receiver.isExempt, receiver.isOccupant != isHeard,
-          told.contains(receiver.media) == isHeard
+          reported.contains(receiver.media) == isHeard
         else { continue }
         receivers[index].isOccupant = isHeard
         outputs.append(
@@ -334,10 +333,9 @@ struct ReceiverPool {
   }
 
   /// No service sends more voices at once.
-  private static let toldMaximum = 1_000
+  private static let reportedMaximum = 1_000
 
-  /// Audio that became always on is heard whoever else speaks; what is so no longer waits for its
-  /// turn.
+  /// Updates audio that became always on, or no longer is.
   mutating func exempt(_ media: PublishedMedia) -> [RoomOutput] {
     guard choosesVoices, let index = place(of: media.id), !receivers[index].isVideo,
       receivers[index].isCarried, receivers[index].transceiver != nil,
@@ -356,13 +354,13 @@ struct ReceiverPool {
     return outputs + [.event(isHeard ? .audioOccupied(media.id) : .audioVacated(media.id))]
   }
 
-  /// Mutes everything that is received, or no longer.
+  /// Mutes or unmutes everything received.
   mutating func setMuted(_ isMuted: Bool) -> [RoomOutput] {
     self.isMuted = isMuted
     return receivers.flatMap { setAudible($0) }
   }
 
-  /// Mutes one piece of media alone, or no longer.
+  /// Mutes or unmutes one media.
   mutating func setMuted(_ isMuted: Bool, _ media: MediaID) throws(SignalingFailure) -> [RoomOutput]
   {
     guard let index = place(of: media) else { throw failure(.notSubscribed, media) }
@@ -370,13 +368,13 @@ struct ReceiverPool {
     return setAudible(receivers[index])
   }
 
-  /// Lets what a transceiver receives be heard, or not.
+  /// Sets whether a transceiver's media is played.
   private func setAudible(_ receiver: Receiver) -> [RoomOutput] {
     guard !receiver.isVideo else { return [] }
     return order(receiver) { .setAudible(transceiver: $0, !isMuted && !receiver.isMuted) }
   }
 
-  /// Something that the connection of a receiver is to do with its transceiver.
+  /// Creates an order for a receiver's connection.
   private func order(
     _ receiver: Receiver, _ order: (UInt32) -> RoomConnectionOrder
   ) -> [RoomOutput] {

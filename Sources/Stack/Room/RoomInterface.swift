@@ -1,32 +1,32 @@
 package import Wire
 
-/// How a room behaves: its genesis, with the seed.
+/// The configuration of a room: its genesis, with the seed.
 package struct RoomConfiguration: Hashable, Sendable, Codable {
-  /// Which protocol is spoken with whom.
+  /// The protocol and the server.
   package var signaling: SignalingConfiguration
-  /// How many videos are received at first.
+  /// The initial number of received videos.
   package var videoReceiverInitialCount = 9
-  /// How many videos are received at most.
+  /// The maximum number of received videos.
   package var videoReceiverMaximumCount = 20
-  /// By how many the receivers grow when all are taken.
+  /// By how many the pool grows when it is full.
   package var videoReceiverGrowthRate = 1
-  /// How many voices are heard at once where the service does not choose; nil: all.
+  /// How many voices are played at once if the service does not select; nil for all.
   package var audioOccupants: Int? = 4
-  /// Whether a voice without a slot is not played; nil: it is, in a take of before.
+  /// Whether voices without a slot are silenced; nil means no, as in older takes.
   package var silencesWithoutSlot: Bool?
-  /// Whether the audio of others is subscribed to as it is published.
+  /// Whether the audio of others is subscribed to automatically.
   package var subscribesAudio = true
-  /// Whether identifiers of rooms have 1 to 32 letters, digits and hyphens.
+  /// Whether room identifiers must be 1 to 32 letters, digits and hyphens.
   package var checksRoomID = true
-  /// Whether nobody connects without a token.
+  /// Whether a token is required.
   package var needsToken = false
-  /// How long connecting may take, in milliseconds.
+  /// The time limit for connecting in milliseconds.
   package var connectTimeoutMilliseconds: Int64 = 30_000
-  /// How long the service may take for what it was asked for, in milliseconds.
+  /// The time limit for actions of the service in milliseconds.
   package var actionTimeoutMilliseconds: Int64 = 10_000
-  /// How long a connection may be without its path before ICE begins anew, in milliseconds.
+  /// How long a connection may be without a path before ICE restarts, in milliseconds.
   package var restartDelayMilliseconds: Int64 = 3_000
-  /// How often in a row ICE begins anew before the room is given up.
+  /// After how many consecutive restarts the room is given up.
   package var restartMaximum = 4
 
   package init(signaling: SignalingConfiguration) { self.signaling = signaling }
@@ -36,76 +36,76 @@ package struct RoomConfiguration: Hashable, Sendable, Codable {
 package enum RoomInput: Sendable {
   case genesis(RoomConfiguration, seed: [UInt8])
   case deadline
-  /// The application wants something; its reply carries the number.
+  /// A call of the application; its reply has the same number.
   case call(id: UInt32, RoomCall)
-  /// Something happened to a transport of the signaling.
+  /// An event of a signaling transport.
   case transport(TransportID, TransportEvent)
-  /// A request over HTTP was answered, or not.
+  /// The result of an HTTP request.
   case response(RequestID, HTTPResult)
-  /// Something happened to a connection of the room.
+  /// A report of a connection.
   case connection(ConnectionID, RoomConnectionReport)
-  /// Something happened to the process that shares a screen.
+  /// A report of the process that shares a screen.
   case share(ShareReport)
 }
 
-/// What an application wants of a room.
+/// A call of an application.
 package enum RoomCall: Hashable, Sendable, Codable {
-  /// The service has let the application in, or has renewed that.
+  /// A token was obtained or renewed.
   case signedIn(token: String, lifetimeMilliseconds: Int64?)
   case signOut
-  /// Enters the room.
+  /// Joins the room.
   case connect(RoomJoin)
   case disconnect
-  /// Publishes own media; before the room is there, when it is.
+  /// Publishes local media; deferred until the room is joined.
   case publish([LocalMediaInfo])
   case unpublish([LocalMediaID])
-  /// Own media has another extra value, or is switched on or off.
+  /// Local media has another extra value or was switched on or off.
   case updateLocal(LocalMediaInfo)
-  /// Subscribes to one video; what goes wrong is the reply.
+  /// Subscribes to one video; failure is the reply.
   case subscribe(MediaID)
-  /// Subscribes to several; what goes wrong is told as events.
+  /// Subscribes to several; failures are events.
   case subscribeAll([MediaID])
   case unsubscribe(MediaID)
   case unsubscribeAll([MediaID])
   case setProfile(MediaID, VideoProfile)
   case setPaused(MediaID, Bool)
   case sendMessage(UserMessage)
-  /// Mutes all that is received, or no longer.
+  /// Mutes or unmutes everything received.
   case setMuted(Bool)
-  /// Mutes one received audio; independent of the whole room's.
+  /// Mutes or unmutes one received audio, independently of the whole room.
   case setMediaMuted(MediaID, Bool)
   case restartICE
-  /// The own addresses have changed.
+  /// The local addresses changed.
   case networkChanged
-  /// Asks for the helper that shares a screen.
+  /// Starts the process that shares a screen.
   case requestScreenShare
-  /// Ends sharing at once.
+  /// Ends sharing immediately.
   case stopScreenShare(isLeaving: Bool)
 }
 
-/// The answer to a call.
+/// The reply to a call.
 package enum RoomReply: Hashable, Sendable {
   case done
   case failed(SignalingFailure)
 }
 
-/// What a connection of the room tells.
+/// A report of a room's connection.
 package enum RoomConnectionReport: Hashable, Sendable, Codable {
-  /// The connection is made; its number in the take, 0 without a take.
+  /// The connection was opened; its number in the take, 0 without a take.
   case opened(peer: UInt32)
-  /// Something of which the signaling is to hear.
+  /// A report for the signaling machine.
   case report(ConnectionReport)
-  /// Which transceiver sends own media.
+  /// The transceiver that sends local media.
   case sending(LocalMediaID, transceiver: UInt32)
-  /// Which transceiver receives what comes in a section.
+  /// The transceiver that receives a section.
   case receiving(mid: String, transceiver: UInt32)
-  /// DTLS is done.
+  /// DTLS is connected.
   case secured
-  /// A received voice took one of the slots for audio, or lost it.
+  /// A received voice gained or lost an audio slot.
   case audioSlot(transceiver: UInt32, isHeld: Bool)
 }
 
-/// What a room wants done or tells.
+/// An output of a room.
 package enum RoomOutput: Hashable, Sendable {
   case transport(TransportID, TransportRequest)
   case request(RequestID, ServiceRequest)
@@ -115,25 +115,25 @@ package enum RoomOutput: Hashable, Sendable {
   case event(RoomEvent)
   case person(PersonChange)
   case share(ShareOrder)
-  /// The token runs out: another one is to come by `signedIn`.
+  /// The token expires: another one is requested, by `signedIn`.
   case tokenWanted
 }
 
-/// What is asked of a connection of the room.
+/// An order to a room's connection.
 package enum RoomConnectionOrder: Hashable, Sendable, Codable {
-  /// What the signaling asks for.
+  /// A request of the signaling machine.
   case request(ConnectionRequest)
-  /// Sends own media, from the next offer or answer on.
+  /// Sends local media from the next offer or answer on.
   case attach(LocalMediaInfo)
-  /// Sends it no longer.
+  /// Stops sending local media.
   case detach(LocalMediaID)
-  /// Lets so many received voices be heard at once.
+  /// Limits the received voices that are played at once.
   case limitAudio(Int)
-  /// Lets what a transceiver receives be heard whoever else speaks, or no longer.
+  /// Sets whether a transceiver's audio is played without a slot.
   case exemptAudio(transceiver: UInt32, Bool)
-  /// Silences what a transceiver receives, or no longer.
+  /// Sets whether a transceiver's media is played.
   case setAudible(transceiver: UInt32, Bool)
-  /// Does not play what a transceiver receives while it has no slot, or does again.
+  /// Sets whether a transceiver's audio is silenced while it has no slot.
   case setSilenced(transceiver: UInt32, Bool)
 }
 
@@ -142,11 +142,11 @@ package enum RoomState: String, Hashable, Sendable, Codable {
   case initialized, connecting, connected, disconnecting, disconnected
 }
 
-/// What a room tells its application.
+/// An event for the application.
 package enum RoomEvent: Hashable, Sendable, Codable {
-  /// How far connecting is: 1 to 100.
+  /// The progress of connecting: 1 to 100.
   case connecting(progress: Int)
-  /// The room is there: who is in it, this side first.
+  /// The room was joined: the participants, this one first.
   case connected([String])
   case disconnected(RoomEnding)
   case failed(SignalingFailure)
@@ -154,15 +154,15 @@ package enum RoomEvent: Hashable, Sendable, Codable {
   case participantLeft(String, LeaveCause)
   case localMediaPublished(LocalMediaID, MediaID)
   case localMediaUnpublished(LocalMediaID)
-  /// The service has switched own media off or on.
+  /// The service switched local media off or on.
   case localMediaMuted(LocalMediaID, Bool)
   case remotePublished(PublishedMedia)
   case remoteUnpublished(PublishedMedia)
   case remoteStateChanged(PublishedMedia)
-  /// Media of others comes, by this transceiver.
+  /// Media of another participant is received by this transceiver.
   case remoteSubscribed(MediaID, ConnectionID, transceiver: UInt32)
   case remoteUnsubscribed(MediaID)
-  /// A voice is heard, or is no longer.
+  /// A voice is played, or no longer.
   case audioOccupied(MediaID)
   case audioVacated(MediaID)
   case talking(participant: String, Bool, level: Int?)
@@ -171,9 +171,9 @@ package enum RoomEvent: Hashable, Sendable, Codable {
   case redirected(String)
   case reconnecting(attempt: Int, reason: String)
   case reconnected
-  /// ICE begins anew on a connection.
+  /// ICE restarts on a connection.
   case restartingICE(ConnectionID, attempt: Int)
-  /// How many videos can be received has grown.
+  /// The number of videos that can be received has grown.
   case receiversGrown(Int)
   case screenShare(ExtensionStatus)
 
@@ -181,8 +181,9 @@ package enum RoomEvent: Hashable, Sendable, Codable {
   package var name: String { "\(self)".prefix { $0 != "(" }.description }
 }
 
-/// What became of a participant or of media that carries it; a participant keeps its number for as
-/// long as the room goes on, whichever connections carry it.
+/// A change of a participant or of what carries its media.
+///
+/// A participant keeps its number for the life of the room, whichever connections carry it.
 package enum PersonChange: Hashable, Sendable {
   case entered(number: Int, id: String, name: String, isLocal: Bool)
   case left(number: Int)
@@ -190,11 +191,11 @@ package enum PersonChange: Hashable, Sendable {
   case ended(CarriedMedia)
 }
 
-/// Media of a participant on a transceiver of a peer.
+/// A participant's media on a transceiver of a peer.
 package struct CarriedMedia: Hashable, Sendable {
   /// The participant's number.
   package var participant: Int
-  /// The number of the media; nil for own media that is not published yet.
+  /// The number of the media; nil for local media that is not published yet.
   package var media: UInt32?
   package var kind: MediaKind
   package var isInbound: Bool

@@ -1,16 +1,16 @@
 import Wire
 
-/// The state of a room, how far connecting is, and until when it may take.
+/// The state of a room, the progress of connecting, and its time limits.
 struct RoomLife {
   private(set) var state = RoomState.initialized
-  /// The last progress that was told, 0 before any.
+  /// The progress last reported; 0 before any.
   private(set) var progress = 0
-  /// When connecting or leaving has taken too long.
+  /// The time limit for connecting or leaving.
   private(set) var deadline: Instant?
-  /// Whether an error was told that ends the room.
+  /// Whether a fatal error was reported.
   private(set) var hasFailed = false
 
-  /// How far connecting is with each thing that is done.
+  /// The progress of connecting after each step.
   enum Milestone: Int {
     case begun = 1
     case signedIn = 10
@@ -25,7 +25,7 @@ struct RoomLife {
 
   private static let leaveLimit = Interval.seconds(5)
 
-  /// Goes on to another state; nil when it is that already.
+  /// Enters another state; nil if unchanged.
   mutating func enter(_ next: RoomState, at now: Instant, limit: Interval? = nil) -> RoomOutput? {
     guard next != state else { return nil }
     defer { state = next }
@@ -34,7 +34,7 @@ struct RoomLife {
     return .state(machine: "room", from: state.rawValue, to: next.rawValue)
   }
 
-  /// Tells progress, which never goes back; nil when that is no news.
+  /// Reports progress, which never decreases; nil if unchanged.
   mutating func reach(_ milestone: Milestone) -> RoomOutput? {
     guard state == .connecting, milestone.rawValue > progress else { return nil }
     progress = milestone.rawValue
@@ -43,8 +43,8 @@ struct RoomLife {
 
   mutating func fail() { hasFailed = true }
 
-  /// What has taken too long; nil when nothing has.
-  mutating func takeOverdue(at now: Instant) -> RoomState? {
+  /// Returns the state whose time limit has passed, if any.
+  mutating func expire(at now: Instant) -> RoomState? {
     guard let deadline, deadline <= now else { return nil }
     self.deadline = nil
     return state
@@ -54,12 +54,12 @@ struct RoomLife {
 /// The right to enter, and when it has to be renewed.
 struct TokenState {
   private(set) var text: String?
-  /// When another one is asked for.
+  /// When a new one is requested.
   private(set) var deadline: Instant?
   private(set) var isAwaited = false
 
-  /// It is renewed when four fifths of its time are over.
-  mutating func take(_ text: String, lifetime: Interval?, at now: Instant) {
+  /// Stores a token, to be renewed after four fifths of its lifetime.
+  mutating func renew(_ text: String, lifetime: Interval?, at now: Instant) {
     self.text = text
     isAwaited = false
     deadline = lifetime.map { now + $0 * 4 / 5 }
@@ -67,8 +67,8 @@ struct TokenState {
 
   mutating func forget() { self = TokenState() }
 
-  /// Whether another one is to be asked for now.
-  mutating func takeDue(at now: Instant) -> Bool {
+  /// Returns whether to request another one now.
+  mutating func consumeDue(at now: Instant) -> Bool {
     guard let deadline, deadline <= now else { return false }
     self.deadline = nil
     isAwaited = true
@@ -76,7 +76,7 @@ struct TokenState {
   }
 }
 
-/// The calls that are answered when the room is there, and those when it is over.
+/// The calls that are answered once the room is joined, and once it is over.
 struct WaitingCalls {
   private var entering: UInt32?
   private var leaving: [UInt32] = []
@@ -85,17 +85,17 @@ struct WaitingCalls {
 
   mutating func awaitEnd(_ call: UInt32) { leaving.append(call) }
 
-  /// The room is there.
+  /// Answers the calls that waited for the room.
   mutating func enter() -> [RoomOutput] {
     entering.take().map { [.reply(call: $0, .done)] } ?? []
   }
 
-  /// The room will not be there.
+  /// Fails the calls that waited for the room.
   mutating func refuse(_ failure: SignalingFailure) -> [RoomOutput] {
     entering.take().map { [.reply(call: $0, .failed(failure))] } ?? []
   }
 
-  /// The room is over.
+  /// Answers the calls that waited for the end.
   mutating func leave() -> [RoomOutput] {
     defer { leaving = [] }
     return leaving.map { .reply(call: $0, .done) }

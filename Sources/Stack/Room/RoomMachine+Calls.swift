@@ -1,8 +1,8 @@
 import Wire
 
-// What the application wants.
+// Calls of the application.
 extension RoomMachine {
-  mutating func take(
+  mutating func handle(
     _ call: RoomCall, id: UInt32, at now: Instant, into outbox: inout Outbox<RoomOutput>
   ) {
     do throws(SignalingFailure) {
@@ -14,16 +14,15 @@ extension RoomMachine {
     }
   }
 
-  /// Carries a call out.
-  ///
-  /// - Returns: whether it is done; else it is answered later.
+  /// Performs a call.
+  /// - Returns: whether it is done; otherwise it is answered later.
   private mutating func perform(
     _ call: RoomCall, id: UInt32, at now: Instant, into outbox: inout Outbox<RoomOutput>
   ) throws(SignalingFailure) -> Bool {
     switch call {
     case .signedIn(let text, let lifetime):
       let isRenewal = token.text != nil && life.state == .connected
-      token.take(text, lifetime: lifetime.map { .milliseconds($0) }, at: now)
+      token.renew(text, lifetime: lifetime.map { .milliseconds($0) }, at: now)
       if isRenewal { want(.renewToken(text), at: now, into: &outbox) }
     case .signOut: token.forget()
     case .connect(let join): return try connect(join, id, at: now, into: &outbox)
@@ -58,7 +57,7 @@ extension RoomMachine {
       guard life.state == .connected else { throw failure(.invalidState) }
       outbox.append(.share(try share.request(at: now)))
     case .stopScreenShare(let isLeaving):
-      // Immediate, and nothing is told of it.
+      // Immediate, without a reply from the service.
       if let order = share.stop(isLeaving: isLeaving, at: now) { outbox.append(.share(order)) }
     }
     return true
@@ -91,7 +90,7 @@ extension RoomMachine {
     return false
   }
 
-  /// Whether a room of Retake's own can be called that.
+  /// Whether an identifier is valid in Retake's own rooms.
   package static func isRoomID(_ text: String) -> Bool {
     (1...32).contains(text.utf8.count)
       && text.utf8.allSatisfy { byte in
@@ -124,7 +123,7 @@ extension RoomMachine {
     }
   }
 
-  // MARK: Own media
+  // MARK: Local media
 
   private mutating func publish(
     _ infos: [LocalMediaInfo], _ id: UInt32, at now: Instant,
@@ -133,21 +132,21 @@ extension RoomMachine {
     guard life.state != .disconnecting, life.state != .disconnected else {
       throw failure(.invalidState)
     }
-    guard !infos.isEmpty, own.takes(infos) else { throw failure(.invalidArgument) }
+    guard !infos.isEmpty, localMedia.accepts(infos) else { throw failure(.invalidArgument) }
     guard !abilities.contains(.audioOnly) || infos.allSatisfy({ $0.kind == .audio }) else {
       throw SignalingFailure(.notSupported, "the service takes audio alone")
     }
     guard life.state == .connected else {
-      // Published as soon as the room is there.
-      own.add(infos, phase: .deferred)
+      // Published once the room is joined.
+      localMedia.add(infos, phase: .deferred)
       return true
     }
-    own.add(infos, phase: .publishing)
+    localMedia.add(infos, phase: .publishing)
     announce(infos, call: id, at: now, into: &outbox)
     return false
   }
 
-  /// Has own media sent on a connection; where the server offers, its offer decides on the layers.
+  /// Sends local media on a connection; if the server offers, its offer decides on the layers.
   func attach(
     _ infos: [LocalMediaInfo], to id: ConnectionID, into outbox: inout Outbox<RoomOutput>
   ) {
@@ -157,7 +156,7 @@ extension RoomMachine {
     }
   }
 
-  /// Puts own media on the connections that send and has the service publish it.
+  /// Puts local media on the sending connections and publishes it.
   mutating func announce(
     _ infos: [LocalMediaInfo], call: UInt32?, at now: Instant,
     into outbox: inout Outbox<RoomOutput>
@@ -175,12 +174,12 @@ extension RoomMachine {
     _ ids: [LocalMediaID], _ call: UInt32, at now: Instant,
     into outbox: inout Outbox<RoomOutput>
   ) throws(SignalingFailure) -> Bool {
-    guard own.canUnpublish(ids) else { throw failure(.invalidArgument) }
+    guard localMedia.canUnpublish(ids) else { throw failure(.invalidArgument) }
     guard life.state == .connected else {
-      own.forget(ids)
+      localMedia.forget(ids)
       return true
     }
-    outbox.append(own.beginUnpublishing(ids))
+    outbox.append(localMedia.beginUnpublishing(ids))
     guard let action = actions.begin(.unpublish(ids), call: call, at: now) else {
       throw failure(.internalError)
     }
@@ -191,20 +190,20 @@ extension RoomMachine {
   private mutating func update(
     _ info: LocalMediaInfo, at now: Instant, into outbox: inout Outbox<RoomOutput>
   ) throws(SignalingFailure) {
-    guard let isNews = own.update(info) else { throw failure(.invalidArgument) }
+    guard let isNews = localMedia.update(info) else { throw failure(.invalidArgument) }
     if isNews { want(.updateLocal(info), at: now, into: &outbox) }
   }
 
   // MARK: Media of others
 
-  /// Subscribes to media; without a call, what goes wrong is told as events.
+  /// Subscribes to media; without a call, failures are events.
   mutating func subscribe(
     _ media: [MediaID], call: UInt32?, at now: Instant, into outbox: inout Outbox<RoomOutput>
   ) throws(SignalingFailure) {
     guard life.state == .connected else { throw failure(.noDownConnection) }
     guard !media.isEmpty else { throw failure(.nothingToSubscribe) }
     guard abilities.contains(.subscriptions) else {
-      // Everything comes by itself, and what is published already does.
+      // Without subscriptions, everything published arrives anyway.
       if let stranger = media.first(where: { people.media($0) == nil }) {
         throw failure(.noSuchMedia, stranger)
       }
@@ -215,7 +214,7 @@ extension RoomMachine {
     for id in media {
       do throws(SignalingFailure) {
         guard let published = people.media(id) else { throw failure(.noSuchMedia, id) }
-        outbox.append(try pool.take(id, isVideo: published.kind == .video))
+        outbox.append(try pool.assign(id, isVideo: published.kind == .video))
         taken.append(id)
       } catch {
         if call != nil { throw error }
@@ -299,7 +298,7 @@ extension RoomMachine {
     return false
   }
 
-  /// A failure in the words of its number.
+  /// A failure with the text of its code.
   func failure(_ code: RoomErrorCode, _ media: MediaID? = nil) -> SignalingFailure {
     SignalingFailure(code, code.meaning, media: media)
   }

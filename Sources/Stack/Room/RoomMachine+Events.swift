@@ -1,9 +1,9 @@
 import Peer
 import Wire
 
-// What the signaling, the connections and the helper tell.
+// Events of signaling, connections and the screen sharing process.
 extension RoomMachine {
-  mutating func take(
+  mutating func handle(
     _ event: SignalingEvent, at now: Instant, into outbox: inout Outbox<RoomOutput>
   ) {
     switch event {
@@ -28,9 +28,9 @@ extension RoomMachine {
     case .assigned(let media, let connection, let mid):
       assign(media, connection, mid, into: &outbox)
     case .unassigned(let media): outbox.append(pool.unassign(media, people, links))
-    case .localPublished(let id, let media): outbox.append(own.confirm(id, as: media))
-    case .localUnpublished(let id): outbox.append(own.withdraw(id))
-    case .localMuted(let id, let isMuted): outbox.append(own.setMuted(isMuted, id))
+    case .localPublished(let id, let media): outbox.append(localMedia.confirm(id, as: media))
+    case .localUnpublished(let id): outbox.append(localMedia.withdraw(id))
+    case .localMuted(let id, let isMuted): outbox.append(localMedia.setMuted(isMuted, id))
     case .result(let id, let failure):
       if let action = actions.end(id) { settle(action, failure, into: &outbox) }
     case .message(let message): outbox.append(.event(.message(message)))
@@ -66,21 +66,21 @@ extension RoomMachine {
     _ room: JoinedRoom, at now: Instant, into outbox: inout Outbox<RoomOutput>
   ) {
     guard life.state == .connecting else { return }
-    if let change = people.enter(room.participant, name: people.ownName, isLocal: true) {
+    if let change = people.enter(room.participant, name: people.localName, isLocal: true) {
       outbox.append(.person(change))
     }
-    if let me = people.own { outbox.append(own.enter(as: me.number, over: links)) }
+    if let me = people.local { outbox.append(localMedia.enter(as: me.number, over: links)) }
     var media: [PublishedMedia] = []
     for info in room.participants where enter(info, into: &outbox) { media += info.media }
     if let told = life.reach(.done) { outbox.append(told) }
     if let entered = life.enter(.connected, at: now) { outbox.append(entered) }
     outbox.append(.event(.connected([room.participant] + people.others.map(\.id))))
     outbox.append(waiting.enter())
-    announce(own.takeDeferred(), call: nil, at: now, into: &outbox)
+    announce(localMedia.removeDeferred(), call: nil, at: now, into: &outbox)
     publish(media, at: now, into: &outbox)
   }
 
-  /// Takes note of another participant; false when that is no news.
+  /// Records another participant; false if it is known.
   private mutating func enter(_ info: ParticipantInfo, into outbox: inout Outbox<RoomOutput>)
     -> Bool
   {
@@ -134,15 +134,15 @@ extension RoomMachine {
 
   // MARK: Answers
 
-  /// Draws the consequences of an answer, or of none.
+  /// Applies the answer to a request, or its time-out.
   mutating func settle(
     _ action: ActionTable.Action, _ failure: SignalingFailure?,
     into outbox: inout Outbox<RoomOutput>
   ) {
     let isRefused = failure != nil
     switch action.kind {
-    case .publish(let ids): if isRefused { outbox.append(own.refuse(ids)) }
-    case .unpublish(let ids): outbox.append(own.endUnpublishing(ids))
+    case .publish(let ids): if isRefused { outbox.append(localMedia.refuse(ids)) }
+    case .unpublish(let ids): outbox.append(localMedia.endUnpublishing(ids))
     case .subscribe(let ids): pool.endSubscribing(ids, isRefused: isRefused)
     case .unsubscribe(let ids):
       outbox.append(pool.endUnsubscribing(ids, isRefused: isRefused, people, links))
@@ -159,7 +159,7 @@ extension RoomMachine {
 
   // MARK: Connections
 
-  mutating func take(
+  mutating func handle(
     _ report: RoomConnectionReport, of id: ConnectionID, at now: Instant,
     into outbox: inout Outbox<RoomOutput>
   ) {
@@ -173,31 +173,31 @@ extension RoomMachine {
             machine: "room-connection-\(id.number)", from: former.rawValue, to: state.rawValue))
       }
       if state == .connecting, let told = life.reach(.checking) { outbox.append(told) }
-      tell(.connection(id, .state(state)), at: now, into: &outbox)
+      emit(.connection(id, .state(state)), at: now, into: &outbox)
     case .report(let report):
       if case .refused(let error) = report {
         outbox.append(
           .event(
             .failed(SignalingFailure(.remoteDescriptionFailed, "\(error.name): \(error.message)"))))
       }
-      tell(.connection(id, report), at: now, into: &outbox)
+      emit(.connection(id, report), at: now, into: &outbox)
     case .sending(let media, let transceiver):
-      outbox.append(own.place(media, on: id, transceiver, over: links))
+      outbox.append(localMedia.place(media, on: id, transceiver, over: links))
     case .receiving(let mid, let transceiver):
       links.setTransceiver(transceiver, of: mid, on: id)
       outbox.append(pool.receive(mid, by: transceiver, on: id, people, links))
     case .secured: if let told = life.reach(.secured) { outbox.append(told) }
     case .audioSlot(let transceiver, let isHeld):
-      outbox.append(pool.takeSlot(isHeld, of: transceiver, on: id))
+      outbox.append(pool.recordSlot(isHeld, of: transceiver, on: id))
     }
   }
 
   // MARK: The helper that shares a screen
 
-  mutating func take(
+  mutating func handle(
     _ report: ShareReport, at now: Instant, into outbox: inout Outbox<RoomOutput>
   ) {
-    let outcome = share.take(report, at: now)
+    let outcome = share.handle(report, at: now)
     if let order = outcome.order { outbox.append(.share(order)) }
     if let status = outcome.status { outbox.append(.event(.screenShare(status))) }
     if let failure = outcome.failure { outbox.append(.event(.failed(failure))) }

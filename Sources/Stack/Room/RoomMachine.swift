@@ -1,10 +1,9 @@
 package import Wire
 
-/// A room as one machine: the signaling protocol within it, who is there, what is sent and received
-/// over which connections, and what the application is told.
+/// A room as one machine: the signaling protocol inside it, participants, sent and received media
+/// with their connections, and events for the application.
 ///
-/// The connections are machines of their own: this one says what they are to do, and hears of what
-/// they did.
+/// Connections are separate machines: this one orders what they do, and receives their reports.
 package struct RoomMachine: Machine {
   package typealias Input = RoomInput
   package typealias Output = RoomOutput
@@ -19,19 +18,19 @@ package struct RoomMachine: Machine {
   var life = RoomLife()
   var token = TokenState()
   var people = ParticipantTable()
-  var own = LocalMediaTable()
+  var localMedia = LocalMediaTable()
   var pool = ReceiverPool(initial: 1, maximum: 1, growth: 1, voices: .all)
   var links = ConnectionTable(delay: .zero, maximum: 0)
   var actions = ActionTable(limit: .zero)
   var share = ScreenShare()
   var waiting = WaitingCalls()
 
-  /// - Parameter protocols: those that a room can speak.
+  /// - Parameter protocols: the supported protocols.
   package init(_ protocols: SignalingProtocols) { self.protocols = protocols }
 
   package var entropyDrawn: UInt64 { entropy?.drawn ?? 0 }
 
-  /// What the protocol can do; nothing before the genesis.
+  /// What the protocol supports; nothing before the genesis.
   var abilities: SignalingAbilities { signaling?.abilities ?? [] }
 
   package var deadline: Instant? {
@@ -47,11 +46,11 @@ package struct RoomMachine: Machine {
     switch input {
     case .genesis(let configuration, let seed): begin(configuration, seed)
     case .deadline: reachDeadline(at: now, into: &outbox)
-    case .call(let id, let call): take(call, id: id, at: now, into: &outbox)
-    case .transport(let id, let event): tell(.transport(id, event), at: now, into: &outbox)
-    case .response(let id, let result): tell(.response(id, result), at: now, into: &outbox)
-    case .connection(let id, let report): take(report, of: id, at: now, into: &outbox)
-    case .share(let report): take(report, at: now, into: &outbox)
+    case .call(let id, let call): handle(call, id: id, at: now, into: &outbox)
+    case .transport(let id, let event): emit(.transport(id, event), at: now, into: &outbox)
+    case .response(let id, let result): emit(.response(id, result), at: now, into: &outbox)
+    case .connection(let id, let report): handle(report, of: id, at: now, into: &outbox)
+    case .share(let report): handle(report, at: now, into: &outbox)
     }
   }
 
@@ -71,9 +70,9 @@ package struct RoomMachine: Machine {
     actions = ActionTable(limit: .milliseconds(configuration.actionTimeoutMilliseconds))
   }
 
-  /// Who selects the active voices: nobody, the service, or this client.
+  /// Who selects the active voices.
   private var voices: ReceiverPool.Voices {
-    if abilities.contains(.toldVoices) { return .told }
+    if abilities.contains(.reportedVoices) { return .reported }
     guard configuration.audioOccupants != nil, !abilities.contains(.audioSelection) else {
       return .all
     }
@@ -82,7 +81,7 @@ package struct RoomMachine: Machine {
 
   // MARK: The signaling within
 
-  /// Whether there is a machine for the protocol of the configuration.
+  /// Whether the configured protocol is supported.
   var hasSignaling: Bool { signaling != nil }
 
   var signalingDeadline: Instant? { signaling?.deadline }
@@ -90,8 +89,8 @@ package struct RoomMachine: Machine {
     (signaling?.status ?? []).map { RoomSnapshot.Word(name: $0.name, value: $0.value) }
   }
 
-  /// Gives the signaling an input, and carries out all that comes of it.
-  mutating func tell(
+  /// Passes an input to the signaling machine, and carries out its outputs.
+  mutating func emit(
     _ input: SignalingInput, at now: Instant, into outbox: inout Outbox<RoomOutput>
   ) {
     signaling?.step(input, at: now, into: &signals)
@@ -101,7 +100,7 @@ package struct RoomMachine: Machine {
   mutating func want(
     _ intent: RoomIntent, at now: Instant, into outbox: inout Outbox<RoomOutput>
   ) {
-    tell(.intent(intent), at: now, into: &outbox)
+    emit(.intent(intent), at: now, into: &outbox)
   }
 
   private mutating func carryOut(
@@ -112,7 +111,7 @@ package struct RoomMachine: Machine {
     case .request(let id, let request): outbox.append(.request(id, request))
     case .connection(let id, let request):
       order(request, of: id, at: now, into: &outbox)
-    case .event(let event): take(event, at: now, into: &outbox)
+    case .event(let event): handle(event, at: now, into: &outbox)
     }
   }
 
@@ -125,7 +124,7 @@ package struct RoomMachine: Machine {
       guard links.open(id, role) else { return }
       outbox.append(.connection(id, .request(request)))
       if role != .down {
-        attach(own.attached, to: id, into: &outbox)
+        attach(localMedia.attached, to: id, into: &outbox)
       }
       if role != .up, let count = configuration.audioOccupants,
         !abilities.contains(.audioSelection)
@@ -143,10 +142,10 @@ package struct RoomMachine: Machine {
     }
   }
 
-  /// Closes a connection; what it carried is carried no longer.
+  /// Closes a connection and what it carried.
   mutating func close(_ id: ConnectionID, into outbox: inout Outbox<RoomOutput>) {
     guard let link = links.close(id) else { return }
-    outbox.append(own.lose(id))
+    outbox.append(localMedia.lose(id))
     outbox.append(pool.lose(link, people))
     outbox.append(.connection(id, .request(.close)))
   }
@@ -154,21 +153,21 @@ package struct RoomMachine: Machine {
   // MARK: Deadlines
 
   private mutating func reachDeadline(at now: Instant, into outbox: inout Outbox<RoomOutput>) {
-    if let due = signaling?.deadline, due <= now { tell(.deadline, at: now, into: &outbox) }
-    if token.takeDue(at: now) { outbox.append(.tokenWanted) }
-    for action in actions.takeOverdue(at: now) {
+    if let due = signaling?.deadline, due <= now { emit(.deadline, at: now, into: &outbox) }
+    if token.consumeDue(at: now) { outbox.append(.tokenWanted) }
+    for action in actions.removeOverdue(at: now) {
       let code = action.kind.timeout
       settle(
         action, SignalingFailure(code, "the service did not answer in time: \(code.meaning)"),
         into: &outbox)
     }
-    for remedy in links.takeDue(at: now) { apply(remedy, at: now, into: &outbox) }
-    if let failure = share.takeOverdue(at: now) {
+    for remedy in links.consumeDue(at: now) { apply(remedy, at: now, into: &outbox) }
+    if let failure = share.expire(at: now) {
       outbox.append(.share(.end(isLeaving: false)))
       outbox.append(.event(.screenShare(share.status)))
       outbox.append(.event(.failed(failure)))
     }
-    switch life.takeOverdue(at: now) {
+    switch life.expire(at: now) {
     case .connecting:
       fail(SignalingFailure(.unreachable, "the room was not there in time"), at: now, into: &outbox)
     case .disconnecting:
@@ -198,7 +197,7 @@ package struct RoomMachine: Machine {
 
   // MARK: The end
 
-  /// Tells an error after which the room does not go on, and leaves.
+  /// Reports a fatal error, and leaves.
   mutating func fail(
     _ failure: SignalingFailure, at now: Instant, into outbox: inout Outbox<RoomOutput>
   ) {
@@ -212,14 +211,14 @@ package struct RoomMachine: Machine {
     finish(RoomEnding(.disconnected, message: failure.message), at: now, into: &outbox)
   }
 
-  /// The room is over: everything is closed and answered, and then that is told, as the last thing.
+  /// Ends the room: everything is closed and answered, and the end is the last event.
   mutating func finish(
     _ ending: RoomEnding, at now: Instant, into outbox: inout Outbox<RoomOutput>
   ) {
     guard let entered = life.enter(.disconnected, at: now) else { return }
     for link in links.connections { close(link.id, into: &outbox) }
     let failure = SignalingFailure(.invalidState, "the room is over")
-    for action in actions.takeAll() where action.call != nil {
+    for action in actions.removeAll() where action.call != nil {
       settle(action, failure, into: &outbox)
     }
     if let order = share.stop(isLeaving: true, at: now) { outbox.append(.share(order)) }
@@ -238,7 +237,7 @@ package struct RoomMachine: Machine {
 }
 
 extension Outbox<RoomOutput> {
-  /// Takes what followed from a change in one of the parts.
+  /// Appends the outputs of a part.
   mutating func append(_ outcome: [RoomOutput]) {
     for output in outcome { append(output) }
   }

@@ -1,8 +1,8 @@
 package import Wire
 
-/// The state of a room, as plain data.
+/// The state of a room as plain data.
 package struct RoomSnapshot: Sendable {
-  /// Who is or was there.
+  /// A present or former participant.
   package struct Participant: Sendable {
     package var number: Int
     package var id: String
@@ -12,7 +12,7 @@ package struct RoomSnapshot: Sendable {
     package var media: [PublishedMedia]
   }
 
-  /// Own media.
+  /// Local media.
   package struct OwnMedia: Sendable {
     package var info: LocalMediaInfo
     package var phase: String
@@ -20,7 +20,7 @@ package struct RoomSnapshot: Sendable {
     package var transceiver: UInt32?
   }
 
-  /// What is received of others.
+  /// Received media.
   package struct Receiver: Sendable {
     package var media: UInt32
     package var isVideo: Bool
@@ -43,7 +43,7 @@ package struct RoomSnapshot: Sendable {
     package var restarts: Int
   }
 
-  /// A word of the protocol for its state.
+  /// A name and value of the protocol's state.
   package struct Word: Sendable {
     package var name: String
     package var value: String
@@ -59,9 +59,9 @@ package struct RoomSnapshot: Sendable {
   package var connections: [Link]
   package var awaitedAnswers: Int
   package var screenShare: ExtensionStatus
-  /// The protocol's own words for its state.
+  /// The protocol's state as names and values.
   package var signaling: [Word]
-  /// Which part wants to be woken when, earliest first.
+  /// The deadlines of all parts, earliest first.
   package var wakes: [(layer: String, at: Instant)]
 }
 
@@ -80,7 +80,7 @@ extension RoomMachine {
           number: person.number, id: person.id, name: person.name, isLocal: person.isLocal,
           isPresent: person.isPresent, media: people.media(of: person.id))
       },
-      ownMedia: own.entries.map { entry in
+      ownMedia: localMedia.entries.map { entry in
         RoomSnapshot.OwnMedia(
           info: entry.info, phase: entry.phase.rawValue, media: entry.media?.number,
           transceiver: entry.transceiver)

@@ -1,10 +1,10 @@
 import Wire
 
-/// How far a helper process that shares a screen is.
+/// The state of the process that shares a screen.
 public enum ExtensionStatus: Int, Hashable, Sendable, Codable {
   /// There is none.
   case notAvailable = 0
-  /// It runs and waits for the room.
+  /// It is running and waits for the room.
   case broadcastReady = 1
   /// Its frames are sent.
   case broadcastStarted = 2
@@ -12,50 +12,49 @@ public enum ExtensionStatus: Int, Hashable, Sendable, Codable {
   case broadcastClosed = 3
 }
 
-/// What happens to the process that shares a screen.
+/// An event of the process that shares a screen.
 package enum ShareReport: Hashable, Sendable, Codable {
-  /// It has connected to the socket of the room.
+  /// It connected to the room's socket.
   case connected
   /// It sends frames of this size.
   case started(width: Int, height: Int)
   case paused
   case resumed
-  /// It has ended, as it said it would.
+  /// It ended as announced.
   case finished
-  /// It is gone without a word; the number with which the process ended, where that is known.
+  /// It ended unexpectedly, with its exit code if known.
   case crashed(code: Int32?)
-  /// It could not be started; why, in words.
+  /// It could not be started, for the reason given.
   case failed(String)
 }
 
-/// What is asked of whoever drives the helper.
+/// An order to the driver of the process.
 package enum ShareOrder: Hashable, Sendable, Codable {
-  /// Listens for the helper, and starts it.
+  /// Listens for the process, and starts it.
   case launch
-  /// Tells the helper that the room wants its frames.
+  /// Informs the process that the room wants its frames.
   case accept
-  /// Ends it at once; whether because the room is left.
+  /// Ends it immediately; `isLeaving` says whether the room is being left.
   case end(isLeaving: Bool)
 }
 
-/// Sharing of a screen by a process of its own: its states, and the pause between two.
+/// Screen sharing by a separate process: its states, and the pause between two.
 struct ScreenShare {
-  /// A helper needs this long to clean up before the next one may begin.
+  /// The process needs this long to clean up before the next one may start.
   static let pause = Interval.seconds(5)
-  /// How long it may take to connect.
+  /// The time limit for connecting.
   private static let launchLimit = Interval.seconds(30)
 
   private(set) var status = ExtensionStatus.notAvailable
   private(set) var isRequested = false
   private(set) var isPaused = false
-  /// Before this instant no other one may begin.
+  /// No other process may start before this instant.
   private(set) var restsUntil: Instant?
-  /// When a helper that was asked for has not come.
+  /// When a process that did not connect counts as failed.
   private(set) var deadline: Instant?
 
-  /// Asks for a helper.
-  ///
-  /// - Throws: it is too early, or there is one.
+  /// Starts a process.
+  /// - Throws: if it is too early, or there is one.
   mutating func request(at now: Instant) throws(SignalingFailure) -> ShareOrder {
     if isRequested {
       throw SignalingFailure(.invalidState, "the screen is shared already")
@@ -70,7 +69,7 @@ struct ScreenShare {
     return .launch
   }
 
-  /// Ends at once; nothing is told of it.
+  /// Ends immediately, without an event.
   mutating func stop(isLeaving: Bool, at now: Instant) -> ShareOrder? {
     guard isRequested else { return nil }
     rest(from: now)
@@ -78,8 +77,8 @@ struct ScreenShare {
     return .end(isLeaving: isLeaving)
   }
 
-  /// Takes what happened to the helper: the status that is told, and what is asked of it.
-  mutating func take(_ report: ShareReport, at now: Instant) -> (
+  /// Handles a report of the process; returns the status to report, and an order.
+  mutating func handle(_ report: ShareReport, at now: Instant) -> (
     status: ExtensionStatus?, order: ShareOrder?, failure: SignalingFailure?
   ) {
     guard isRequested else { return (nil, nil, nil) }
@@ -114,8 +113,8 @@ struct ScreenShare {
     return (nil, nil, nil)
   }
 
-  /// A helper that was asked for has not come.
-  mutating func takeOverdue(at now: Instant) -> SignalingFailure? {
+  /// Returns the failure of a process that did not connect in time.
+  mutating func expire(at now: Instant) -> SignalingFailure? {
     guard let deadline, deadline <= now else { return nil }
     rest(from: now)
     status = .notAvailable

@@ -32,7 +32,7 @@ struct DataTransfer {
     channels.resets.start(firstNumber: firstNumber)
   }
 
-  /// Begins to move data: the handshake is over.
+  /// Starts to move data: the handshake is over.
   mutating func establish(
     _ handshake: Handshake, at now: Instant, into outbox: inout Outbox<Output>
   ) {
@@ -244,7 +244,7 @@ struct DataTransfer {
     switch outcome {
     case .useless: return [.drop]
     case .failed(let failure): return [.fail(failure)]
-    case .taken(let effects):
+    case .applied(let effects):
       liveness.acknowledge()
       if effects.isCutOff { drop() }
       for change in effects.changes { channels.apply(change, into: &outbox) }
@@ -273,7 +273,7 @@ struct DataTransfer {
 
   // MARK: Channels
 
-  /// Makes a channel, which opens at once when there is an association.
+  /// Creates a channel, which opens at once when there is an association.
   mutating func open(
     _ options: DataChannelInit, _ refusal: DataChannelRefusal?, _ handshake: Handshake,
     into outbox: inout Outbox<Output>

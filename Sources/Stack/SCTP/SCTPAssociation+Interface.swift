@@ -6,7 +6,7 @@ extension SCTPAssociation {
     case start(SCTPParameters)
     /// A packet from the DTLS association.
     case packet([UInt8])
-    /// Makes a channel, which gets the number `nextChannel`; ask `refusal(ofOpening:)` before.
+    /// Creates a channel, which gets the number `nextChannel`; ask `refusal(ofOpening:)` before.
     case open(DataChannelInit)
     /// Sends a text (UTF-8) or a binary message; ask `refusal(ofSending:on:)` before.
     case send(DataChannelNumber, binary: Bool, [UInt8])

@@ -85,8 +85,8 @@ package struct SCTPAssociation: Machine {
     for bytes in reader.removeEarly() { receive(bytes, at: now, into: &outbox) }
   }
 
-  /// Sends everything that may be sent now, and goes on with a shutdown that waited for it; the end
-  /// of each step.
+  /// Sends everything that may be sent now, and continues with a shutdown that waited for it; the
+  /// end of each step.
   private mutating func flush(at now: Instant, into outbox: inout Outbox<Output>) {
     transfer.flush(handshake, at: now, into: &outbox)
     if handshake.phase.isEstablished, transfer.sender.isDrained {
@@ -137,7 +137,7 @@ package struct SCTPAssociation: Machine {
   private mutating func fail(_ failure: SCTPFailure?, into outbox: inout Outbox<Output>) {
     guard let failure else { return }
     let words = Array(failure.reason.utf8.prefix(128))
-    sendAbort(failure.cause, failure.cause.takesWords ? words : failure.details, into: &outbox)
+    sendAbort(failure.cause, failure.cause.hasText ? words : failure.details, into: &outbox)
     end(failure.reason, into: &outbox)
   }
 

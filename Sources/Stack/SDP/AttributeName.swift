@@ -48,7 +48,7 @@ package struct AttributeName: RawRepresentable, Hashable, Sendable {
 
   // Data channels (RFC 8841).
   package static let sctpPort = AttributeName(rawValue: "sctp-port")
-  /// Of the drafts before RFC 8841: port, protocol and number of streams.
+  /// From drafts before RFC 8841: port, protocol and number of streams.
   package static let sctpMap = AttributeName(rawValue: "sctpmap")
   package static let maximumMessageSize = AttributeName(rawValue: "max-message-size")
 }

@@ -1,18 +1,18 @@
 import Wire
 
-/// What the parser knows about an attribute: how its value must read, and whether it stands alone.
+/// The parser's rule for an attribute: its syntax, and whether it may occur only once.
 struct AttributeRule: Sendable {
-  /// What it is that a scope may have only one of, as a word for error messages.
+  /// What a scope may have only one of, as a noun for error messages.
   var loner: String?
-  /// How the value must read.
+  /// The syntax, for error messages.
   var syntax: String?
-  /// Whether a value is fine.
+  /// Whether a value is valid.
   var accepts: @Sendable (String) -> Bool = { _ in true }
 
-  /// The rule of an attribute; nil when it is not known here.
+  /// The rule of an attribute, if it is known.
   static func rule(for name: AttributeName) -> AttributeRule? { rules[name.rawValue] }
 
-  /// What is wrong with an attribute; nil when it is fine.
+  /// What is wrong with an attribute; nil if it is valid.
   func complaint(about attribute: SDPAttribute) -> String? {
     guard let syntax, !accepts(attribute.value ?? "") else { return nil }
     return "a=\(attribute.name.rawValue) must \(syntax)"

@@ -1,32 +1,29 @@
 package import Wire
 
-/// The value of a known attribute in a form that can be worked with.
+/// The typed value of a known attribute.
 package protocol AttributeValue: Hashable, Sendable {
   /// The name before the colon.
   static var attributeName: AttributeName { get }
-  /// How the value must read, for error messages.
+  /// The syntax, for error messages.
   static var syntax: String { get }
 
-  /// Reads the text after the colon; nil when it does not follow the syntax.
+  /// Parses the text after the colon; nil if it does not follow the syntax.
   init?(_ text: String)
 
   /// The text after the colon.
   var text: String { get }
 }
 
-/// Where attributes stand: the session level or an m-section.
+/// What attributes belong to: the session level or an m-section.
 package protocol AttributeScope: Hashable, Sendable {
-  /// The lines in order.
   var lines: [SDPLine] { get set }
 }
 
 extension AttributeScope {
-  /// The attributes in order.
   package var attributes: [SDPAttribute] {
     lines.compactMap { if case .attribute(let attribute) = $0 { attribute } else { nil } }
   }
 
-  /// Whether an attribute is there.
   package func has(_ name: AttributeName) -> Bool {
     lines.contains {
       if case .attribute(let attribute) = $0 { attribute.name == name } else { false }
@@ -41,7 +38,7 @@ extension AttributeScope {
     return nil
   }
 
-  /// The typed values of an attribute that may stand several times, in order.
+  /// The typed values of an attribute that may occur several times, in order.
   package func values<Value: AttributeValue>(_: Value.Type) -> [Value] {
     var values: [Value] = []
     for case .attribute(let attribute) in lines where attribute.name == Value.attributeName {
@@ -50,7 +47,7 @@ extension AttributeScope {
     return values
   }
 
-  /// The direction, when one is given (RFC 8866 section 6.7).
+  /// The direction, if present (RFC 8866 section 6.7).
   package var direction: MediaDirection? {
     for case .attribute(let attribute) in lines {
       if let direction = MediaDirection(rawValue: attribute.name.rawValue) { return direction }
@@ -58,7 +55,7 @@ extension AttributeScope {
     return nil
   }
 
-  /// The ICE user name fragment (RFC 8839 section 5.4).
+  /// The ICE username fragment (RFC 8839 section 5.4).
   package var iceUsernameFragment: String? { value(.iceUsernameFragment) }
 
   /// The ICE password (RFC 8839 section 5.4).
@@ -67,12 +64,12 @@ extension AttributeScope {
   /// The ICE options as tokens (RFC 8839 section 5.6).
   package var iceOptions: [String] { (value(.iceOptions) ?? "").fields.map { String($0) } }
 
-  /// The candidate lines, each as the text after `a=`; reading them is up to ICE.
+  /// The candidate lines, each as the text after `a=`; ICE parses them.
   package var candidates: [String] {
     attributes.filter { $0.name == .candidate }.map(\.text)
   }
 
-  /// Whether there will be no more candidates (RFC 8840 section 8.2).
+  /// Whether all candidates have been stated (RFC 8840 section 8.2).
   package var endOfCandidates: Bool { has(.endOfCandidates) }
 
   /// The certificate fingerprints (RFC 8122 section 5).
@@ -87,13 +84,10 @@ extension AttributeScope {
   /// Whether one-byte and two-byte header extensions may be mixed (RFC 8285 section 4.1.2).
   package var allowsMixedExtensions: Bool { has(.extensionMapAllowMixed) }
 
-  /// Adds lines at the end.
   package mutating func append(_ line: SDPLine) { lines.append(line) }
 
-  /// Adds a typed value at the end.
   package mutating func append(_ value: some AttributeValue) { lines.append(SDPLine(value)) }
 
-  /// Adds a property at the end.
   package mutating func append(_ name: AttributeName) { lines.append(SDPLine(name)) }
 }
 

@@ -2,7 +2,7 @@
 ///
 /// As JSON it has the names and values of the W3C dictionary; what is nil is left out.
 public struct CandidateInit: Hashable, Sendable, Codable {
-  /// `candidate:...` (RFC 8839 section 5.1), or empty for the end of a generation.
+  /// `candidate:...` (RFC 8839 section 5.1), or empty at the end of a generation.
   public var candidate: String
   /// The m-section it belongs to.
   public var sdpMid: String?

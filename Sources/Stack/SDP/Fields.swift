@@ -1,11 +1,11 @@
-// Descriptions are split on bytes: a space followed by a combining mark is one character to Swift,
-// but still a space to every other parser.
+// Descriptions are split by bytes: a space followed by a combining mark is one Swift character, but
+// still a space to every other parser.
 
 extension Substring {
   /// The parts between spaces, empty ones left out.
   var fields: [Substring] { split(on: UInt8(ascii: " ")) }
 
-  /// The parts between an ASCII character, empty ones left out.
+  /// The parts between occurrences of an ASCII character, empty ones left out.
   func split(on separator: UInt8) -> [Substring] {
     var parts: [Substring] = []
     var rest = self
@@ -52,7 +52,7 @@ extension String {
   /// The parts between spaces, empty ones left out.
   var fields: [Substring] { self[...].fields }
 
-  /// The parts between an ASCII character, empty ones left out.
+  /// The parts between occurrences of an ASCII character, empty ones left out.
   func split(on separator: UInt8) -> [Substring] { self[...].split(on: separator) }
 
   /// The parts before and after the first occurrence of an ASCII character; nil when it is absent.
@@ -60,7 +60,7 @@ extension String {
     self[...].cut(at: separator)
   }
 
-  /// The text without spaces and tabs at its front and its end.
+  /// The text without spaces and tabs at either end.
   var withoutSpacesAround: String {
     let isSpace: (UInt8) -> Bool = { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }
     let rest = utf8.drop(while: isSpace).reversed().drop(while: isSpace).reversed()

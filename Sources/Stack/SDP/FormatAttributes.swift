@@ -3,13 +3,11 @@ package struct RTPMap: AttributeValue {
   package static let attributeName = AttributeName.rtpMap
   package static let syntax = "PAYLOAD-TYPE NAME/CLOCK-RATE[/CHANNELS]"
 
-  /// 0 to 127.
   package var payloadType: UInt8
   /// The encoding name in the peer's spelling; compare without case.
   package var name: String
-  /// In Hz.
   package var clockRate: UInt32
-  /// The number of audio channels, when given.
+  /// The number of audio channels, if present.
   package var channels: UInt8?
 
   package init(payloadType: UInt8, name: String, clockRate: UInt32, channels: UInt8? = nil) {
@@ -48,7 +46,7 @@ package struct FormatParameters: AttributeValue {
 
   /// A payload type, or the name of another format.
   package var format: String
-  /// All after the format, as given.
+  /// Everything after the format, unparsed.
   package var parameters: String
 
   package init(format: String, parameters: String) {
@@ -113,10 +111,10 @@ package struct ExtensionMap: AttributeValue {
 
   /// 1 to 255, or 4096 to 4351 in offers that leave the choice open.
   package var id: UInt16
-  /// The way the extension goes; nil means the section's direction.
+  /// The direction of the extension; nil means that of the section.
   package var direction: MediaDirection?
   package var uri: String
-  /// All after the URI.
+  /// Everything after the URI.
   package var attributes: String?
 
   package init(

@@ -1,6 +1,6 @@
 package import Wire
 
-/// Who made the session and which version this is: the `o=` line (RFC 8866 section 5.2).
+/// The session's originator and version: the `o=` line (RFC 8866 section 5.2).
 package struct Origin: Hashable, Sendable {
   package var username: String
   /// A decimal number; kept as text because peers may exceed 64 bits.
@@ -9,7 +9,7 @@ package struct Origin: Hashable, Sendable {
   package var sessionVersion: String
   package var address: ConnectionData
 
-  /// How the line must read.
+  /// The syntax, for error messages.
   static let syntax = "USERNAME SESSION-ID VERSION IN IP4|IP6 ADDRESS"
 
   /// Creates the origin that WebRTC endpoints use (RFC 9429 section 5.2.1): no name, no address.
@@ -20,7 +20,7 @@ package struct Origin: Hashable, Sendable {
     address = ConnectionData(addressType: "IP4", address: "127.0.0.1")
   }
 
-  /// Reads the text after `o=`.
+  /// Parses the text after `o=`.
   init?(_ text: String) {
     let fields = text.fields
     guard fields.count == 6, fields[1].isNumber, fields[2].isNumber,
@@ -36,17 +36,17 @@ package struct Origin: Hashable, Sendable {
   package var text: String { "\(username) \(sessionID) \(sessionVersion) \(address.text)" }
 }
 
-/// An address in the internet: the value of a `c=` line (RFC 8866 section 5.7).
+/// The value of a `c=` line (RFC 8866 section 5.7).
 package struct ConnectionData: Hashable, Sendable {
   /// `IP4` or `IP6`.
   package var addressType: String
   /// An address or a host name.
   package var address: String
 
-  /// How the line must read.
+  /// The syntax, for error messages.
   static let syntax = "IN IP4|IP6 ADDRESS"
 
-  /// What stands where the address is not known (RFC 9429 section 5.2.1).
+  /// The value while the address is not known (RFC 9429 section 5.2.1).
   package static let unknown = ConnectionData(addressType: "IP4", address: "0.0.0.0")
 
   package init(addressType: String, address: String) {
@@ -54,13 +54,12 @@ package struct ConnectionData: Hashable, Sendable {
     self.address = address
   }
 
-  /// Creates the data of an address.
   package init(_ address: IPAddress) {
     addressType = address.isIPv4 ? "IP4" : "IP6"
     self.address = address.description
   }
 
-  /// Reads the text after `c=`.
+  /// Parses the text after `c=`.
   init?(_ text: String) {
     let fields = text.fields
     guard fields.count == 3, fields[0] == "IN", fields[1] == "IP4" || fields[1] == "IP6" else {

@@ -1,22 +1,22 @@
 extension SDPDocument {
-  /// How many bytes a description may have: room for a browser's offer with a hundred sections.
+  /// The largest description in bytes: room for a browser's offer with a hundred sections.
   package static let byteLimit = 1024 * 1024
-  /// How many lines a description may have.
+  /// The most lines of a description.
   package static let lineLimit = 16384
-  /// How many m-sections a description may have.
+  /// The most m-sections of a description.
   package static let sectionLimit = 512
-  /// How many formats an m-section may have: payload types have 7 bits.
+  /// The most formats of an m-section; payload types have 7 bits.
   package static let formatLimit = 128
 
-  /// How many lines are remarked on.
+  /// The most lines that are remarked on.
   static let remarksLimit = 32
 
   /// Parses a description.
   ///
   /// Lines end with CRLF, LF or CR, and the last end may be missing. Blank lines, comments and
-  /// indentation, which people and templates leave behind, are passed over. What cannot be read
-  /// costs its line and no more (`remarks`), except where all depends on it: the lines before
-  /// the first attribute, `m=` lines, and the names of m-sections.
+  /// indentation, as editors and templates leave them, are skipped. A line that cannot be parsed is
+  /// skipped and named in `remarks`, unless everything depends on it: the lines before the first
+  /// attribute, `m=` lines, and the names of m-sections.
   package init(parsing text: String) throws(SDPError) {
     var parser = SDPParser()
     self = try parser.parse(text)
@@ -24,30 +24,29 @@ extension SDPDocument {
 }
 
 extension SDPFragment {
-  /// Parses a fragment; unlike in a description, a line that cannot be read is an error.
+  /// Parses a fragment; unlike in a description, a line that cannot be parsed is an error.
   package init(parsing text: String) throws(SDPError) {
     var parser = SDPParser()
     self = try parser.parseFragment(text)
   }
 }
 
-/// Reads a description line by line.
+/// Parses a description line by line.
 private struct SDPParser {
-  /// A line with its number, its letter, and all after the equals sign.
+  /// A line: its number, its type, and everything after the equals sign.
   private struct Line {
     var number: Int
     var type: UInt8
     var value: String
   }
 
-  /// What may stand once in the scope that is being read, with the value it has.
+  /// What may occur only once in the current scope, with its value.
   private var loners: [(word: String, attribute: SDPAttribute)] = []
   private var mids: Set<String> = []
   private var remarks: [SDPError] = []
-  /// The numbers of the lines that are passed over, ascending.
+  /// The numbers of skipped lines, ascending.
   private var omitted: [Int] = []
 
-  /// Passes over a line.
   private mutating func omit(_ line: Int, _ reason: String? = nil) {
     omitted.append(line)
     if let reason, remarks.count < SDPDocument.remarksLimit {
@@ -58,7 +57,7 @@ private struct SDPParser {
   mutating func parse(_ text: String) throws(SDPError) -> SDPDocument {
     let lines = try split(text)
     guard lines.count >= 3 else {
-      // Of a text that is none at all, its first line says so.
+      // If nothing was parsed, report the first line's error instead.
       if lines.isEmpty, let remark = remarks.first { throw remark }
       throw SDPError(line: lines.count, reason: "the description ends before its s= line")
     }
@@ -79,7 +78,7 @@ private struct SDPParser {
     return document
   }
 
-  /// Reads a fragment: a description's attributes and m-sections without what names the session.
+  /// Parses a fragment: attributes and m-sections without the session lines.
   mutating func parseFragment(_ text: String) throws(SDPError) -> SDPFragment {
     let lines = try split(text)
     for line in lines where line.type != UInt8(ascii: "a") && line.type != UInt8(ascii: "m") {
@@ -88,7 +87,7 @@ private struct SDPParser {
     }
     var fragment = SDPFragment()
     (fragment.lines, fragment.sections) = try body(lines[...])
-    // Whoever sends one gets its answer at once, and can send it anew.
+    // The sender of a fragment gets the error in its response, and can send a corrected one.
     if let remark = remarks.min(by: { $0.line < $1.line }) { throw remark }
     for section in fragment.sections where section.mid == nil {
       throw SDPError(line: 0, reason: "the m-section \(section.kind.rawValue) has no a=mid")
@@ -96,7 +95,7 @@ private struct SDPParser {
     return fragment
   }
 
-  /// Reads the lines after `s=`: those of the session, then the m-sections.
+  /// Parses the lines after `s=`: those of the session, then the m-sections.
   private mutating func body(_ lines: ArraySlice<Line>) throws(SDPError) -> (
     lines: [SDPLine], sections: [SDPSection]
   ) {
@@ -143,7 +142,7 @@ private struct SDPParser {
     let (newline, carriageReturn) = (UInt8(ascii: "\n"), UInt8(ascii: "\r"))
     var lines: [Line] = []
     var number = 0
-    // The mark of the byte order that editors put in front of a text.
+    // Skip a byte order mark.
     var start = bytes.starts(with: [0xef, 0xbb, 0xbf]) ? 3 : 0
     while start < bytes.count {
       number += 1
@@ -158,7 +157,7 @@ private struct SDPParser {
       }
       if let line = line(bytes, begin..<end, number) { lines.append(line) }
       start = end + 1
-      // CRLF is one end, and so is what conversions make of it: CRCRLF.
+      // CRLF is one line end, and so is CRCRLF, which careless conversions produce.
       if end < bytes.count, bytes[end] == carriageReturn {
         let rest = bytes[start...].prefix(2)
         if rest.first == newline {
@@ -171,7 +170,7 @@ private struct SDPParser {
     return lines
   }
 
-  /// A line; nil for one that is blank, a comment, or none of a description.
+  /// Splits a line into its parts; nil if it is blank, a comment, or not `x=`.
   private mutating func line(_ bytes: [UInt8], _ range: Range<Int>, _ number: Int) -> Line? {
     guard let type = bytes[range].first, type != UInt8(ascii: "#"), type != UInt8(ascii: ";"),
       !bytes[range].starts(with: Array("//".utf8))
@@ -195,7 +194,7 @@ private struct SDPParser {
 
   private func section(_ line: Line) throws(SDPError) -> SDPSection {
     let fields = line.value.fields
-    // Some name no formats where they refuse a section.
+    // Some peers list no formats when they reject a section.
     guard fields.count >= 4 || fields.count == 3 && fields[1] == "0" else {
       throw SDPError(line: line.number, reason: "m= must read KIND PORT PROTOCOL FORMATS")
     }
@@ -219,7 +218,7 @@ private struct SDPParser {
     return section
   }
 
-  /// What a line says; nil for one that cannot be read.
+  /// Parses a line; nil if it is skipped.
   private mutating func content(_ line: Line, isInSection: Bool) throws(SDPError) -> SDPLine? {
     switch line.type {
     case UInt8(ascii: "a"):
@@ -257,7 +256,7 @@ private struct SDPParser {
     }
     guard let word = rule.loner else { return attribute }
     if let other = loners.first(where: { $0.word == word }) {
-      // The same line twice says nothing else than once.
+      // An identical repetition is harmless.
       guard other.attribute == attribute else {
         omit(line.number, "a second, different \(word)")
         return nil

@@ -9,12 +9,12 @@ extension SDPDocument {
 }
 
 extension SDPDocument {
-  /// The number of the line, counted from 1, that an m-section begins with; that of the last line
-  /// for a section that is not there.
+  /// The line number, counted from 1, where an m-section starts; that of the last line if there is
+  /// no such section.
   ///
-  /// Lines that were left out count, so that the number is that of the text which was parsed.
+  /// Skipped lines count, so the number refers to the parsed text.
   package func line(ofSection index: Int) -> Int {
-    // The v=, o= and s= lines, the session's lines and those of the sections before.
+    // The v=, o= and s= lines, the session's lines and those of earlier sections.
     let head = 3 + lines.count
     var number =
       sections.indices.contains(index)

@@ -1,11 +1,9 @@
-/// A session description in parts (RFC 8866), as WebRTC uses it.
+/// A session description (RFC 8866) as WebRTC uses it.
 ///
-/// Lines that nobody here knows survive in their places: printing what was parsed gives the same
-/// lines again. Typed values are read out of the lines when they are asked for; the parser has
-/// checked all of them, so reading needs no further errors. Lines that cannot be read are left out
-/// and named in `remarks`, which are no part of what a description says.
+/// Unknown lines are kept in place: printing a parsed description gives the same lines. Typed
+/// values are parsed when accessed; the parser has validated them, so access cannot fail. Lines
+/// that cannot be parsed are left out and named in `remarks`, which do not affect equality.
 package struct SDPDocument: AttributeScope {
-  /// The `o=` line.
   package var origin: Origin
   /// The value of the `s=` line.
   package var sessionName: String
@@ -13,9 +11,9 @@ package struct SDPDocument: AttributeScope {
   package var lines: [SDPLine]
   /// The m-sections, in order.
   package var sections: [SDPSection]
-  /// What was wrong with lines that were left out, in order; the first few of them.
+  /// What was wrong with skipped lines, in order; the first few of them.
   package internal(set) var remarks: [SDPError] = []
-  /// The numbers of all lines that were left out, ascending.
+  /// The numbers of all skipped lines, ascending.
   var omittedLines: [Int] = []
 
   package static func == (left: Self, right: Self) -> Bool {
@@ -30,7 +28,7 @@ package struct SDPDocument: AttributeScope {
     hasher.combine(sections)
   }
 
-  /// Creates a description with `s=-` and `t=0 0`, as RFC 9429 section 5.2.1 wants it.
+  /// Creates a description with `s=-` and `t=0 0` (RFC 9429 section 5.2.1).
   package init(origin: Origin) {
     self.origin = origin
     sessionName = "-"
@@ -38,7 +36,6 @@ package struct SDPDocument: AttributeScope {
     sections = []
   }
 
-  /// Creates a description from all of its parts.
   package init(origin: Origin, sessionName: String, lines: [SDPLine], sections: [SDPSection]) {
     self.origin = origin
     self.sessionName = sessionName
@@ -52,13 +49,13 @@ package struct SDPDocument: AttributeScope {
   /// The mids of every BUNDLE group (RFC 9143 section 7.1), in order.
   package var bundles: [[String]] { groups.filter { $0.semantics == "BUNDLE" }.map(\.mids) }
 
-  /// Whether the side takes candidates one by one: it says so for the session or in any m-section
-  /// (RFC 8838 section 3).
+  /// Whether the writer supports trickle ICE: it says so for the session or in any m-section (RFC
+  /// 8838 section 3).
   package var trickles: Bool {
     iceOptions.contains("trickle") || sections.contains { $0.iceOptions.contains("trickle") }
   }
 
-  /// Whether the side is an ICE-lite agent (RFC 8839 section 5.3).
+  /// Whether the writer is an ICE-lite agent (RFC 8839 section 5.3).
   package var isICELite: Bool { has(.iceLite) }
 }
 
@@ -68,7 +65,7 @@ package struct SDPSection: AttributeScope {
   package var kind: SectionKind
   /// The port; 0 rejects the section, 9 stands for an address that is not known yet.
   package var port: UInt16
-  /// The number of ports after a slash, which WebRTC never gives.
+  /// The number of ports after a slash; WebRTC never states one.
   package var portCount: UInt16?
   /// The transport protocol, for example `UDP/TLS/RTP/SAVPF`.
   package var transport: String
@@ -77,7 +74,6 @@ package struct SDPSection: AttributeScope {
   /// The lines after `m=`, in order.
   package var lines: [SDPLine]
 
-  /// Creates a section without lines.
   package init(kind: SectionKind, port: UInt16, transport: String, formats: [String]) {
     self.kind = kind
     self.port = port
@@ -92,7 +88,6 @@ package struct SDPSection: AttributeScope {
   /// Whether the port is 0 without being left to a bundle (RFC 9143 section 6): the section is off.
   package var isRejected: Bool { port == 0 && !has(.bundleOnly) }
 
-  /// The `c=` line of the section.
   package var connection: ConnectionData? {
     get {
       for case .other(UInt8(ascii: "c"), let value) in lines { return ConnectionData(value) }
@@ -111,15 +106,13 @@ package struct SDPSection: AttributeScope {
   }
 }
 
-/// What an m-section is for: the first token of the `m=` line.
+/// The media type: the first token of the `m=` line.
 package struct SectionKind: RawRepresentable, Hashable, Sendable {
   package var rawValue: String
 
   package init(rawValue: String) { self.rawValue = rawValue }
 
-  /// Audio.
   package static let audio = SectionKind(rawValue: "audio")
-  /// Video frames.
   package static let video = SectionKind(rawValue: "video")
   /// Data channels (RFC 8841).
   package static let application = SectionKind(rawValue: "application")

@@ -1,6 +1,6 @@
-/// Why a text is not a session description that can be used.
+/// Why a session description is invalid.
 public struct SDPError: Error, Hashable, Sendable {
-  /// The line, counted from 1; 0 when the whole text is meant.
+  /// The line, counted from 1; 0 for the whole text.
   public var line: Int
   /// What is wrong, in words.
   public var reason: String
@@ -13,6 +13,6 @@ public struct SDPError: Error, Hashable, Sendable {
 }
 
 extension SDPError: CustomStringConvertible {
-  /// `line 7: ...`, or only the reason when the whole text is meant.
+  /// `line 7: ...`, or only the reason for the whole text.
   public var description: String { line > 0 ? "line \(line): \(reason)" : reason }
 }

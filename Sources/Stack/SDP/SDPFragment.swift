@@ -1,4 +1,4 @@
-/// ICE parameters and candidates that are signaled apart from a description:
+/// ICE parameters and candidates signaled outside of a description:
 /// `application/trickle-ice-sdpfrag` (RFC 8840 section 9).
 package struct SDPFragment: AttributeScope {
   /// The session-level attributes, in order.
@@ -6,13 +6,12 @@ package struct SDPFragment: AttributeScope {
   /// The m-sections, in order; every one has a mid.
   package var sections: [SDPSection] = []
 
-  /// Creates an empty fragment.
   package init() {}
 
   /// The media type of a fragment (RFC 8840 section 14).
   package static let mediaType = "application/trickle-ice-sdpfrag"
 
-  /// The ICE parameters of a side.
+  /// ICE username fragment and password.
   package struct Credentials: Hashable, Sendable {
     package var usernameFragment: String
     package var password: String
@@ -25,23 +24,21 @@ package struct SDPFragment: AttributeScope {
 
   /// A candidate of the fragment with the m-section it belongs to.
   package struct Candidate: Hashable, Sendable {
-    /// The mid of the m-section.
     package var mid: String
     /// The text after `a=`.
     package var text: String
   }
 
-  /// The ICE parameters: those of the session, or else those of the first m-section with any.
+  /// The ICE parameters of the session, or else of the first m-section that has any.
   package var credentials: Credentials? { lines.credentials ?? sections.firstCredentials }
 
-  /// All candidates, in order.
   package var candidates: [Candidate] {
     sections.flatMap { section in
       section.candidates.map { Candidate(mid: section.mid ?? "", text: $0) }
     }
   }
 
-  /// Whether the side has no more candidates.
+  /// Whether the end of candidates is stated.
   package var hasEnded: Bool { endOfCandidates || sections.contains { $0.endOfCandidates } }
 
   /// The text of the fragment; every line ends with CRLF.
@@ -51,17 +48,16 @@ package struct SDPFragment: AttributeScope {
 }
 
 extension SDPDocument {
-  /// The ICE parameters of the description: the first that stand in it.
+  /// The first ICE parameters in the description.
   package var credentials: SDPFragment.Credentials? {
     sections.firstCredentials ?? lines.credentials
   }
 
-  /// What a fragment tells of this description: its ICE parameters and some of its candidates.
+  /// Creates a fragment with this description's ICE parameters and some of its candidates.
   ///
-  /// All stands in the one m-section whose transport the others share.
-  ///
+  /// They are in the one m-section whose transport the others share.
   /// - Parameters:
-  ///   - candidates: the candidates to tell, each as the text after `a=`.
+  ///   - candidates: each as the text after `a=`.
   ///   - hasEnded: whether there are no more.
   package func fragment(candidates: [String], hasEnded: Bool) -> SDPFragment {
     var fragment = SDPFragment()
@@ -83,10 +79,10 @@ extension SDPDocument {
     return fragment
   }
 
-  /// The description that its side would have made after an ICE restart that a fragment tells of
-  /// (RFC 9725 section 4.3.3): all but ICE stays as it was agreed.
+  /// The description after the ICE restart in a fragment (RFC 9725 section 4.3.3): everything but
+  /// ICE is unchanged.
   ///
-  /// Nil when the fragment has no ICE parameters.
+  /// Nil if the fragment has no ICE parameters.
   package func restarted(by fragment: SDPFragment) -> SDPDocument? {
     guard let credentials = fragment.credentials else { return nil }
     var document = self
@@ -96,7 +92,7 @@ extension SDPDocument {
     for index in sections.indices {
       document.sections[index].lines.removeAll(where: \.isOfICEGeneration)
       guard !sections[index].isRejected else { continue }
-      // What a bundle carries without an address of its own stays as it is.
+      // A bundled section without its own address stays as it is.
       if sections[index].port != 0 { document.sections[index].port = 9 }
       if document.sections[index].connection != nil {
         document.sections[index].connection = .unknown
@@ -159,7 +155,7 @@ extension SDPLine {
 }
 
 extension Origin {
-  /// Counts the version up by one, in decimal digits of any length.
+  /// Increments the version, in decimal digits of any length.
   fileprivate mutating func advance() {
     var digits = Array(sessionVersion.utf8)
     var index = digits.count - 1

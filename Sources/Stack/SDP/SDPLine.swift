@@ -2,7 +2,7 @@
 package enum SDPLine: Hashable, Sendable {
   /// An `a=` line.
   case attribute(SDPAttribute)
-  /// Any other line: the letter before the equals sign in ASCII, and all after it.
+  /// Any other line: the type as ASCII, and everything after the equals sign.
   case other(type: UInt8, value: String)
 
   /// Creates a line from a typed attribute value.
@@ -10,12 +10,11 @@ package enum SDPLine: Hashable, Sendable {
     self = .attribute(SDPAttribute(Swift.type(of: value).attributeName, value.text))
   }
 
-  /// Creates an `a=` line from a name and the text after the colon, if there is one.
   package init(_ name: AttributeName, _ value: String? = nil) {
     self = .attribute(SDPAttribute(name, value))
   }
 
-  /// The letter before the equals sign.
+  /// The character before the equals sign, as ASCII.
   package var type: UInt8 {
     switch self {
     case .attribute: UInt8(ascii: "a")
@@ -23,7 +22,7 @@ package enum SDPLine: Hashable, Sendable {
     }
   }
 
-  /// The line without its end.
+  /// The line without its line end.
   package var text: String {
     switch self {
     case .attribute(let attribute): "a=" + attribute.text

@@ -6,7 +6,7 @@ public enum SDPType: String, Hashable, Sendable, Codable {
   case pranswer
   /// Answers finally.
   case answer
-  /// Takes a proposal back.
+  /// Withdraws an offer.
   case rollback
 }
 
@@ -18,7 +18,7 @@ public struct SessionDescription: Hashable, Sendable, Codable {
   /// The text (RFC 8866).
   public var sdp: String
 
-  /// Creates a description from its parts; the text is checked when it is applied.
+  /// Creates a description; the text is checked when it is applied.
   public init(type: SDPType, sdp: String) {
     self.type = type
     self.sdp = sdp

@@ -4,7 +4,7 @@ package struct SSRCAttribute: AttributeValue {
   package static let syntax = "SSRC NAME[:VALUE]"
 
   package var ssrc: UInt32
-  /// `cname`, `msid`, ...; empty when the line names only the source.
+  /// `cname`, `msid`, ...; empty if the line only states the SSRC.
   package var name: String
   package var value: String?
 
@@ -36,10 +36,10 @@ package struct SSRCGroup: AttributeValue {
   package static let attributeName = AttributeName.ssrcGroup
   package static let syntax = "SEMANTICS SSRC ..., at most \(limit) of them"
 
-  /// How many sources a group may have.
+  /// The most SSRCs in a group.
   static let limit = 64
 
-  /// `FID` for a source and its retransmissions, `SIM`, `FEC-FR`, ...
+  /// `FID` for an SSRC and its RTX, `SIM`, `FEC-FR`, ...
   package var semantics: String
   package var ssrcs: [UInt32]
 
@@ -69,7 +69,7 @@ package struct MSID: AttributeValue {
   package static let attributeName = AttributeName.msid
   package static let syntax = "STREAM [TRACK]"
 
-  /// The stream; `-` when the track belongs to none.
+  /// The stream; `-` if the track belongs to none.
   package var streamID: String
   package var trackID: String?
 
@@ -94,9 +94,9 @@ package struct RestrictionID: AttributeValue {
   package static let syntax = "ID send|recv [RESTRICTIONS]"
 
   package var id: String
-  /// Whether the writer sends the stream; else it receives it.
+  /// Whether the writer sends the stream rather than receives it.
   package var isSent: Bool
-  /// All after the direction.
+  /// Everything after the direction.
   package var restrictions: String?
 
   package init(id: String, isSent: Bool, restrictions: String? = nil) {
@@ -120,15 +120,15 @@ package struct RestrictionID: AttributeValue {
 
 /// The streams of a simulcast in each direction: `send q;h;f` (RFC 8853 section 5.1).
 ///
-/// Drafts of it wrote ` send rid=q;h;f`, with a space in front; what they wrote of payload types
-/// (` send pt=97;98`) names no streams and is read as none.
+/// Early drafts wrote ` send rid=q;h;f` with a leading space; their form with payload types (` send
+/// pt=97;98`) names no streams and is parsed as empty.
 package struct Simulcast: AttributeValue {
   package static let attributeName = AttributeName.simulcast
   package static let syntax = "send|recv STREAMS [recv|send STREAMS]"
 
-  /// The stream list that the writer sends, as given.
+  /// The list of streams that the writer sends, unparsed.
   package var sent: String?
-  /// The stream list that the writer receives, as given.
+  /// The list of streams that the writer receives, unparsed.
   package var received: String?
 
   package init(sent: String? = nil, received: String? = nil) {

@@ -16,7 +16,7 @@ package struct SectionGroup: AttributeValue {
   /// Sections that share a transport (RFC 9143 section 7.1).
   package static func bundle(_ mids: [String]) -> Self { Self(semantics: "BUNDLE", mids: mids) }
 
-  /// Sections that play together (RFC 5888 section 7).
+  /// Lip synchronisation: sections that play together (RFC 5888 section 7).
   package static func lipSync(_ mids: [String]) -> Self { Self(semantics: "LS", mids: mids) }
 
   package init?(_ text: String) {
@@ -50,7 +50,7 @@ extension CertificateFingerprint: AttributeValue {
   package var text: String { algorithm + " " + value }
 }
 
-/// Who opens the DTLS association (RFC 4145 section 4, RFC 8842 section 5.3).
+/// Which side opens the DTLS association (RFC 4145 section 4, RFC 8842 section 5.3).
 package enum SetupRole: String, AttributeValue, CaseIterable {
   /// The writer is the client.
   case active
@@ -58,7 +58,7 @@ package enum SetupRole: String, AttributeValue, CaseIterable {
   case passive
   /// The answerer chooses.
   case actpass
-  /// No association for the time being.
+  /// No association for now.
   case holdconn
 
   package static let attributeName = AttributeName.setup
@@ -92,16 +92,16 @@ package struct RTCPAddress: AttributeValue {
   package var text: String { "\(port)" + (address.map { " " + $0.text } ?? "") }
 }
 
-/// What an SCTP port carries: `5000 webrtc-datachannel 1024` (draft-ietf-mmusic-sctp-sdp-07, which
-/// browsers spoke until 2018; RFC 8841 has none).
+/// The contents of an SCTP port: `5000 webrtc-datachannel 1024` (draft-ietf-mmusic-sctp-sdp-07,
+/// which browsers used until 2018; RFC 8841 dropped it).
 package struct SCTPMap: AttributeValue {
   package static let attributeName = AttributeName.sctpMap
   package static let syntax = "PORT PROTOCOL [STREAMS]"
 
   package var port: UInt16
-  /// `webrtc-datachannel`, or what else.
+  /// `webrtc-datachannel`, or another application.
   package var application: String
-  /// How many streams the writer takes.
+  /// The number of streams that the writer accepts.
   package var streams: UInt32?
 
   package init(port: UInt16, application: String, streams: UInt32? = nil) {

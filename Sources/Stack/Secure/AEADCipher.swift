@@ -19,7 +19,7 @@ package enum AEADCipher: Hashable, Sendable {
     }
   }
 
-  /// The text under a tag; nil when the tag does not fit.
+  /// Returns the plaintext; nil if the tag is wrong.
   package func open(
     _ sealed: [UInt8], tag: [UInt8], key: [UInt8], nonce: [UInt8], additional: [UInt8]
   ) -> [UInt8]? {
@@ -27,7 +27,7 @@ package enum AEADCipher: Hashable, Sendable {
     return crypt(sealed, key, nonce, additional, tag: &tag, seals: false)
   }
 
-  /// What a text becomes, and its tag.
+  /// Returns the ciphertext and its tag.
   package func seal(
     _ text: [UInt8], key: [UInt8], nonce: [UInt8], additional: [UInt8]
   ) -> (sealed: [UInt8], tag: [UInt8])? {
@@ -59,8 +59,8 @@ package enum AEADCipher: Hashable, Sendable {
     return Array(result.prefix(text.count))
   }
 
-  /// Five bytes at least that hide record numbers (RFC 9147 section 4.2.3): of the block cipher
-  /// over a sample of 16 bytes, or of ChaCha20 with the sample as counter and nonce.
+  /// At least five bytes that encrypt record numbers (RFC 9147 section 4.2.3): AES of a 16-byte
+  /// sample, or ChaCha20 with the sample as counter and nonce.
   package func mask(key: [UInt8], sample: [UInt8]) -> [UInt8]? {
     guard key.count == keyLength, sample.count == 16 else { return nil }
     let context = EVP_CIPHER_CTX_new()

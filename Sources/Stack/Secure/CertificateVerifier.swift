@@ -3,23 +3,22 @@ import Wire
 
 /// Compares the peer's certificate with the fingerprints of its description (RFC 8122 section 5).
 final class CertificateVerifier {
-  /// The fingerprints that the peer signaled.
+  /// The fingerprints from the peer's description.
   var expected: [CertificateFingerprint] = []
   /// The certificate that matched, in DER.
   private(set) var accepted: [UInt8]?
-  /// Why the certificate was refused, in words.
+  /// Why the certificate was refused, as a sentence.
   private(set) var refusal: String?
 
-  /// Prepares for another association.
   func forget() {
     accepted = nil
     refusal = nil
   }
 
-  /// Whether a certificate in DER matches; keeps it, or the reason why it does not.
+  /// Returns whether a certificate in DER matches, and stores it or the reason why it does not.
   ///
-  /// Of several hash functions only the strongest known one counts, so that a weak one cannot be
-  /// used to get around a strong one.
+  /// Of several hash functions only the strongest supported one counts, so that a weak one cannot
+  /// bypass a strong one.
   func accepts(_ certificate: [UInt8]) -> Bool {
     accepted = nil
     let known = expected.filter { Self.strength.contains($0.algorithm) }
@@ -40,7 +39,7 @@ final class CertificateVerifier {
     return true
   }
 
-  /// The hash functions of RFC 8122 that `certificateHash` knows, weakest first.
+  /// The supported hash functions of RFC 8122, weakest first.
   private static let strength = ["sha-1", "sha-224", "sha-256", "sha-384", "sha-512"]
 
   private func rank(_ fingerprint: CertificateFingerprint) -> Int {
@@ -49,7 +48,7 @@ final class CertificateVerifier {
 }
 
 extension CertificateFingerprint {
-  /// The fingerprint of a certificate in DER; nil for an unknown hash function.
+  /// Computes the fingerprint of a certificate in DER; nil if the hash function is unknown.
   package init?(algorithm: String, certificate: [UInt8]) {
     guard let hash = certificateHash(algorithm, certificate) else { return nil }
     let digits = Array("0123456789ABCDEF".utf8)

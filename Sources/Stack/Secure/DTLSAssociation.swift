@@ -2,23 +2,23 @@ import CDTLS
 import COpenSSL
 import Wire
 
-/// The Swift side of one OpenSSL association: bytes in, bytes out, no time and no policy.
+/// The Swift side of one OpenSSL association: bytes in, bytes out, no clock and no policy.
 ///
-/// Its randomness is drawn from the stream while it works, also at its creation.
+/// It draws randomness from the stream, also while it is created.
 final class DTLSAssociation {
-  /// The largest datagram that is sent, in bytes; fits through every usual tunnel.
+  /// The largest datagram sent, in bytes; small enough for all common tunnels.
   static let mtu = 1200
-  /// The largest message of application data, one record (RFC 5246 section 6.2.1).
+  /// The largest application message, one record (RFC 5246 section 6.2.1).
   static let messageMaximum = 16_384
 
-  /// What a handshake step led to.
+  /// The result of a handshake step.
   enum Progress: Equatable {
     case waiting
     case finished
     case failed(String)
   }
 
-  /// What reading led to.
+  /// The result of reading.
   enum Reading: Equatable {
     case nothing
     case message([UInt8])
@@ -26,23 +26,22 @@ final class DTLSAssociation {
     case failed(String)
   }
 
-  /// Looks at the peer's certificate in DER during the handshake; refusing sends a fatal alert.
+  /// Checks the peer's certificate in DER during the handshake; refusing it sends a fatal alert.
   var acceptsCertificate: ([UInt8]) -> Bool = { _ in false }
 
   private let entropy: EntropyStream
-  /// Where a given certificate is drawn from while it is made; nil for the own stream.
+  /// Where a given certificate draws its randomness while it is created; nil for the association's
+  /// stream.
   private var certificateEntropy: EntropyStream?
   private(set) var handle: OpaquePointer?
   /// The own certificates in DER.
   private(set) var certificates: [[UInt8]] = []
   private var sent: [[UInt8]] = []
-  /// The length of the longest datagram so far: no message is longer.
+  /// The length of the longest datagram so far; no message is longer.
   private var readCapacity = 0
 
-  /// Draws a P-256 key and makes its certificate, valid around a Unix time in seconds.
-  ///
-  /// - Parameter certificateEntropy: where they are drawn from; nil for the association's own
-  ///   stream.
+  /// Generates a P-256 key and a certificate, valid around a Unix time in seconds.
+  /// - Parameter certificateEntropy: the randomness for both; nil for the association's stream.
   convenience init(
     entropy: EntropyStream, certificateEntropy: EntropyStream? = nil, unixSeconds: Int64,
     profiles: [SRTPProtection] = SRTPProtection.preferred
@@ -56,7 +55,7 @@ final class DTLSAssociation {
     try prepare(profiles)
   }
 
-  /// Makes certificates that were given: at most one for each algorithm.
+  /// Recreates given certificates, at most one per algorithm.
   convenience init(
     entropy: EntropyStream, certificates: [PeerCertificate], profiles: [SRTPProtection]
   ) throws(SecureError) {
@@ -79,7 +78,7 @@ final class DTLSAssociation {
   private init(_ entropy: EntropyStream) throws(SecureError) {
     self.entropy = entropy
     var callbacks = cdtls_callbacks()
-    // The C object lives no longer than this one, so it may hold an unowned reference.
+    // The C object is freed before this one, so it may hold an unowned reference.
     callbacks.user = Unmanaged.passUnretained(self).toOpaque()
     callbacks.draw = { user, bytes, count in
       guard let user, let bytes else { return 0 }
@@ -104,7 +103,9 @@ final class DTLSAssociation {
     }
   }
 
-  /// Makes a certificate; clocks of peers may lag, so it is valid from a day before already.
+  /// Creates a certificate.
+  ///
+  /// Peers' clocks may be slow, so it is valid from a day before.
   private func add(
     _ algorithm: CertificateAlgorithm, from created: Int64, to expires: Int64
   ) throws(SecureError) {
@@ -139,18 +140,18 @@ final class DTLSAssociation {
     }
   }
 
-  /// Takes a role; comes before everything else.
+  /// Sets the role; has to be called first.
   func start(_ role: DTLSRole) -> Bool {
     cdtls_start(handle, role == .server ? 1 : 0, Self.mtu) == 1
   }
 
-  /// Forgets the association with the peer, so that another one can be started.
+  /// Resets the connection, so that another association can be started.
   func reset() {
     cdtls_reset(handle)
     sent = []
   }
 
-  /// Goes on with the handshake, with a datagram or without.
+  /// Continues the handshake, with or without a datagram.
   func handshake(_ datagram: [UInt8] = []) -> Progress {
     learn(datagram)
     let result = datagram.withUnsafeBufferPointer {
@@ -168,7 +169,7 @@ final class DTLSAssociation {
     readCapacity = min(max(readCapacity, datagram.count), Self.messageMaximum)
   }
 
-  /// Reads the first message of a datagram, or the next one of the datagram before.
+  /// Reads the next message of a datagram, or of the previous one.
   func read(_ datagram: [UInt8] = []) -> Reading {
     var result: Int32 = 0
     learn(datagram)
@@ -187,7 +188,7 @@ final class DTLSAssociation {
     }
   }
 
-  /// Sends one message; false when it is empty, too long or the association broken.
+  /// Sends one message; false if it is empty, too long or the association is broken.
   func write(_ message: [UInt8]) -> Bool {
     guard (1...Self.messageMaximum).contains(message.count) else { return false }
     return message.withUnsafeBufferPointer {
@@ -198,24 +199,24 @@ final class DTLSAssociation {
   /// Sends close_notify.
   func shutdown() { cdtls_shutdown(handle) }
 
-  /// The number of the flight that waits for the peer's answer, 0 when none does.
+  /// The number of the flight that awaits the peer's answer; 0 for none.
   var waitingFlight: UInt32 { cdtls_flight(handle) }
 
-  /// Sends the waiting flight once more.
+  /// Retransmits the waiting flight.
   func retransmit() -> Progress {
     cdtls_retransmit(handle) >= 0 ? .waiting : .failed(Self.libraryError())
   }
 
-  /// Gives away the datagrams that were sent since the last time.
-  func takeSent(_ body: ([UInt8]) -> Void) {
+  /// Passes on the datagrams sent since the last call.
+  func drainSent(_ body: ([UInt8]) -> Void) {
     for datagram in sent { body(datagram) }
     sent.removeAll(keepingCapacity: true)
   }
 
-  /// How often OpenSSL asked for the time.
+  /// How often OpenSSL read the clock.
   var clockReads: UInt32 { cdtls_clock_reads(handle) }
 
-  /// OpenSSL's name of what went wrong on this thread last.
+  /// OpenSSL's text for the last error on this thread.
   private static func libraryError() -> String {
     var text = [CChar](repeating: 0, count: 128)
     guard cdtls_library_error(&text, text.count) == 1 else { return "no reason given" }
@@ -228,7 +229,7 @@ final class DTLSAssociation {
 extension DTLSAssociation {
   private var connection: OpaquePointer? { cdtls_connection(handle) }
 
-  /// What the finished handshake agreed on; nil when its keys cannot be had.
+  /// The result of the finished handshake; nil if its keys cannot be exported.
   func result(role: DTLSRole, remoteCertificate: [UInt8]) -> DTLSResult? {
     guard let connection else { return nil }
     var result = DTLSResult(
@@ -291,7 +292,7 @@ extension DTLSAssociation {
     return String(cString: name)
   }
 
-  /// As the record layer writes it, in four digits.
+  /// The version as in the record layer, four digits.
   private func version(_ connection: OpaquePointer) -> String {
     var writer = ByteWriter()
     writer.uint16(UInt16(truncatingIfNeeded: SSL_version(connection)))
@@ -300,9 +301,9 @@ extension DTLSAssociation {
 }
 
 extension SRTPProfile {
-  /// The length of a master key in bytes; nil for a profile that is not supported.
+  /// The length of a master key in bytes; nil if the profile is not supported.
   var keyLength: Int? { SRTPSuite(self)?.keyLength }
 
-  /// The length of a master salt in bytes; nil for a profile that is not supported.
+  /// The length of a master salt in bytes; nil if the profile is not supported.
   var saltLength: Int? { SRTPSuite(self)?.saltLength }
 }

@@ -3,16 +3,15 @@ import Crypto
 import Wire
 
 extension DTLSTransport {
-  /// The version of the OpenSSL in use, such as `3.0.22`.
   package static var opensslVersion: String {
     String(cString: OpenSSL_version(OPENSSL_FULL_VERSION_STRING))
   }
 
-  /// What this OpenSSL makes of a fixed handshake, in 64 hexadecimal digits.
+  /// A fingerprint of how this OpenSSL performs a fixed handshake, 64 hexadecimal digits.
   ///
   /// Takes with equal fingerprints have the same bytes from the same inputs; with different ones
-  /// they may or may not. Throws when OpenSSL cannot be driven deterministically here: it then took
-  /// its time or its randomness from elsewhere, which no replay could repeat.
+  /// they may or may not. Throws if OpenSSL cannot be driven deterministically here: it then reads
+  /// a clock or random source of its own, which no replay could repeat.
   package static func engineFingerprint() throws(SecureError) -> String {
     try engine.get()
   }
@@ -25,10 +24,10 @@ extension DTLSTransport {
 
 /// A handshake with fixed seeds in which the first copy of every flight is lost.
 ///
-/// It shows that nothing is sent again before we ask for it, that asking sends it again, and that
-/// clock and randomness are ours. A loss-free handshake would not notice a clock that runs.
+/// It proves that nothing is retransmitted unless requested, that requesting it works, and that
+/// time and randomness are controlled. A handshake without loss would not detect a running clock.
 private struct DTLSEngineCheck: ~Copyable {
-  /// One of the two ends and what waits for it.
+  /// One of the two ends with its inbox.
   private final class End {
     let role: DTLSRole
     let entropy: EntropyStream
@@ -50,7 +49,7 @@ private struct DTLSEngineCheck: ~Copyable {
 
   private var trace = SHA256()
 
-  /// Runs the handshake and gives the digest of all that was sent and agreed on.
+  /// Runs the handshake and returns a digest of everything sent and negotiated.
   mutating func run() throws(SecureError) -> String {
     let client = try End(.client)
     let server = try End(.server)
@@ -81,7 +80,7 @@ private struct DTLSEngineCheck: ~Copyable {
     return hexadecimal(trace.finish())
   }
 
-  /// Lets an end work off its inbox, loses what it sends, and has it sent again.
+  /// Processes an end's inbox, drops what it sends, and has it retransmitted.
   private mutating func turn(of end: End, _ peer: End) throws(SecureError) {
     let datagrams = end.inbox.isEmpty ? [[]] : end.inbox
     end.inbox = []
@@ -92,7 +91,7 @@ private struct DTLSEngineCheck: ~Copyable {
     }
     let lost = record(end)
     if end.isFinished && end.association.waitingFlight == 0 {
-      // The server's last flight has no timer: it is sent again when the client repeats its own.
+      // The server's last flight has no timer: it is retransmitted when the client repeats its own.
       guard end.role == .server else { return }
       try require(peer.association.retransmit() == .waiting, "a flight is not sent again")
       for datagram in record(peer) { _ = end.association.read(datagram) }
@@ -113,10 +112,10 @@ private struct DTLSEngineCheck: ~Copyable {
       "OpenSSL sends a flight again by itself")
   }
 
-  /// Takes what an end sent and adds it to the trace, with the number of bytes drawn for it.
+  /// Collects what an end sent and adds it to the trace, with the number of bytes drawn.
   private mutating func record(_ end: End) -> [[UInt8]] {
     var sent: [[UInt8]] = []
-    end.association.takeSent { sent.append($0) }
+    end.association.drainSent { sent.append($0) }
     var line = ByteWriter()
     line.append(end.role.rawValue)
     line.uint64(end.entropy.drawn)

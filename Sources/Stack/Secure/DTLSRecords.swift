@@ -7,11 +7,11 @@ package struct DTLSRecord: Sendable {
 
   package var type: UInt8
   package var epoch: UInt16
-  /// 48 bits, counted in each epoch.
+  /// 48 bits, restarting in each epoch.
   package var sequence: UInt64
   package var fragment: [UInt8]
 
-  /// How many bytes stand before the fragment.
+  /// The length of the record header in bytes.
   fileprivate static let headLength = 13
 
   package init(type: UInt8, epoch: UInt16, sequence: UInt64, fragment: [UInt8]) {
@@ -21,7 +21,7 @@ package struct DTLSRecord: Sendable {
     self.fragment = fragment
   }
 
-  /// The records of a datagram; what does not look like one ends them.
+  /// Parses the records of a datagram up to the first malformed one.
   package static func all(in datagram: [UInt8]) -> [DTLSRecord] {
     var records: [DTLSRecord] = []
     var offset = 0
@@ -29,7 +29,7 @@ package struct DTLSRecord: Sendable {
     return records
   }
 
-  /// Reads the record at an offset and moves past it; nil when it is cut short.
+  /// Parses the record at an offset and advances it; nil if the record is truncated.
   package static func read(_ datagram: RawSpan, at offset: inout Int) -> DTLSRecord? {
     guard offset < datagram.byteCount else { return nil }
     var reader = ByteReader(datagram.extracting(offset..<datagram.byteCount))
@@ -46,14 +46,14 @@ package struct DTLSRecord: Sendable {
     }
   }
 
-  /// What a protected record has at least: the tag of AES-GCM or ChaCha20-Poly1305 (RFC 5116
+  /// The minimum length of a protected record: the tag of AES-GCM or ChaCha20-Poly1305 (RFC 5116
   /// section 5.1, RFC 7905 section 2); other suites need more.
   private static let protectedMinimum = 16
 
-  /// Whether a datagram has a protected record that is too short to be one.
+  /// Whether a datagram contains a protected record shorter than its tag.
   ///
-  /// No peer sends such a record. OpenSSL before 3.0.22 ends the association for it, which anybody
-  /// who can forge an address could send.
+  /// No peer sends one. OpenSSL before 3.0.22 ends the association on it, so anybody who can forge
+  /// an address could end a call.
   static func isCutShort(in datagram: [UInt8]) -> Bool {
     var reader = ByteReader(datagram.span.bytes)
     do throws(ReadError) {
@@ -66,7 +66,7 @@ package struct DTLSRecord: Sendable {
         try reader.skip(length)
       }
     } catch {
-      // The end of the datagram is inside of a record: that one is passed over as it is.
+      // A truncated last record is passed on; OpenSSL ignores it.
     }
     return false
   }
@@ -80,13 +80,12 @@ package struct DTLSRecord: Sendable {
       + [UInt8(truncatingIfNeeded: length >> 8), UInt8(truncatingIfNeeded: length)]
   }
 
-  /// Epoch and sequence number in eight bytes.
   fileprivate var numbered: [UInt8] {
     let number = UInt64(epoch) << 48 | sequence & 0xffff_ffff_ffff
     return (0..<8).map { UInt8(truncatingIfNeeded: number >> UInt64(56 - 8 * $0)) }
   }
 
-  /// What is authenticated besides the text (RFC 5246 section 6.2.3.3).
+  /// The additional authenticated data (RFC 5246 section 6.2.3.3).
   fileprivate func additional(_ length: Int) -> [UInt8] {
     numbered + [
       type, 0xfe, 0xfd, UInt8(truncatingIfNeeded: length >> 8), UInt8(truncatingIfNeeded: length),
@@ -94,16 +93,16 @@ package struct DTLSRecord: Sendable {
   }
 }
 
-/// Opens and seals the records that one side of an association sends, by its logged secrets.
+/// Opens and seals the records of one side of an association with its logged secrets.
 package struct DTLSRecordProtection {
   private let cipher: AEADCipher
   private let key: [UInt8]
   private let salt: [UInt8]
-  /// Whether the record carries eight bytes of its nonce (RFC 5288 section 3), or its number is
-  /// mixed into all of it (RFC 7905 section 2).
+  /// Whether records carry eight bytes of the nonce (RFC 5288 section 3), rather than deriving all
+  /// of it from the record number (RFC 7905 section 2).
   private var isExplicit: Bool { salt.count == 4 }
 
-  /// Derives the keys of a side; nil for a cipher suite without AEAD.
+  /// Derives the keys of a side; nil if the cipher suite is not AEAD.
   package init?(_ secrets: DTLSSecrets, cipherSuite: String, sender: DTLSRole) {
     let saltLength: Int
     if cipherSuite.contains("AES_128_GCM") {
@@ -124,7 +123,7 @@ package struct DTLSRecordProtection {
     salt = Array(salts.dropFirst(place * saltLength).prefix(saltLength))
   }
 
-  /// The text of a record; nil when it is not this side's, or damaged.
+  /// Returns the plaintext of a record; nil if it is not this side's, or damaged.
   package func open(_ record: DTLSRecord) -> [UInt8]? {
     let prefix = isExplicit ? 8 : 0
     let length = record.fragment.count - prefix - AEADCipher.tagLength
@@ -136,7 +135,7 @@ package struct DTLSRecordProtection {
       additional: record.additional(length))
   }
 
-  /// A record with a text sealed under the number, and the nonce, of another one.
+  /// Seals a plaintext with the number and nonce of another record.
   package func seal(_ text: [UInt8], like record: DTLSRecord) -> DTLSRecord? {
     let prefix = isExplicit ? Array(record.fragment.prefix(8)) : []
     guard prefix.count == (isExplicit ? 8 : 0) else { return nil }

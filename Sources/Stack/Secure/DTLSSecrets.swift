@@ -1,9 +1,10 @@
 import Crypto
 
-/// What all keys of a DTLS 1.2 association derive from (RFC 5246 sections 6.3 and 8.1).
+/// The secrets from which all keys of a DTLS 1.2 association are derived (RFC 5246 sections 6.3 and
+/// 8.1).
 ///
-/// A take keeps it, as key logs do, so that its packets can be read where another OpenSSL would
-/// have agreed on other keys.
+/// A take stores them, as key logs do, so that its packets can be decrypted if another OpenSSL
+/// negotiates other keys.
 package struct DTLSSecrets: Hashable, Sendable {
   package var clientRandom: [UInt8]
   package var serverRandom: [UInt8]
@@ -15,8 +16,8 @@ package struct DTLSSecrets: Hashable, Sendable {
     self.masterSecret = masterSecret
   }
 
-  /// The SRTP keys and salts of both directions (RFC 5764 section 4.2); nil for a profile that is
-  /// not supported.
+  /// The SRTP keys and salts of both directions (RFC 5764 section 4.2); nil if the profile is not
+  /// supported.
   package func srtpKeys(_ profile: SRTPProfile, cipherSuite: String, role: DTLSRole)
     -> (send: [UInt8], receive: [UInt8])?
   {
@@ -27,7 +28,7 @@ package struct DTLSSecrets: Hashable, Sendable {
     return profile.keys(in: material, role: role)
   }
 
-  /// The keys that protect records, of the client and of the server, in their order on the wire.
+  /// The record protection keys of client and server, in the order of the key block.
   func keyBlock(count: Int, cipherSuite: String) -> [UInt8] {
     expanded("key expansion", serverRandom + clientRandom, count: count, cipherSuite)
   }
@@ -49,18 +50,17 @@ package struct DTLSSecrets: Hashable, Sendable {
 }
 
 extension SRTPProfile {
-  /// How many bytes of keys and salts both directions take; nil for a profile that is not
-  /// supported.
+  /// The total length of keys and salts of both directions; nil if the profile is not supported.
   package var keyingMaterialLength: Int? {
     guard let keyLength, let saltLength else { return nil }
     return 2 * (keyLength + saltLength)
   }
 
-  /// Cuts exported bytes into a key with its salt for each direction.
+  /// Splits exported bytes into a key with its salt for each direction.
   package func keys(in material: [UInt8], role: DTLSRole) -> (send: [UInt8], receive: [UInt8])? {
     guard let length = keyLength, let salt = saltLength, material.count == 2 * (length + salt)
     else { return nil }
-    // client key, server key, client salt, server salt (RFC 5764 section 4.2)
+    // Order: client key, server key, client salt, server salt (RFC 5764 section 4.2).
     let client = material[..<length] + material[(2 * length)..<(2 * length + salt)]
     let server = material[length..<(2 * length)] + material[(2 * length + salt)...]
     return role == .client ? (Array(client), Array(server)) : (Array(server), Array(client))

@@ -1,18 +1,21 @@
 package import Wire
 
-/// One DTLS 1.2 association over OpenSSL whose time and randomness are ours (RFC 6347, 5764, 8842).
+/// One DTLS 1.2 association over OpenSSL with controlled time and randomness (RFC 6347, 5764,
+/// 8842).
 ///
-/// Making it draws the key, certificate and context from the stream in a fixed order. Bytes and
-/// states then depend on the inputs and their order only; when a flight is sent again depends on
+/// Creating it draws key, certificate and context from the stream in a fixed order. Bytes and
+/// states then depend only on the inputs and their order; the times of retransmissions depend on
 /// their instants.
 package final class DTLSTransport: Machine {
   package enum Input {
-    /// Begins in a role; the peer's certificate must match one of the fingerprints.
+    /// Starts in a role; the peer's certificate must match one of the fingerprints.
     case start(DTLSRole, remoteFingerprints: [CertificateFingerprint])
-    /// Begins another association with the same certificates, whatever became of the one before:
-    /// the peer has other fingerprints (RFC 8842 section 4).
+    /// Starts another association with the same certificates, because the peer has other
+    /// fingerprints (RFC 8842 section 4).
     case restart(DTLSRole, remoteFingerprints: [CertificateFingerprint])
-    /// A datagram of the DTLS range. Those that come before `start` are kept, up to a small limit.
+    /// A datagram of the DTLS range.
+    ///
+    /// Up to a small limit, those before `start` are queued.
     case datagram([UInt8])
     /// Data for the peer over the established association (SCTP packets).
     case send([UInt8])
@@ -24,29 +27,29 @@ package final class DTLSTransport: Machine {
   package enum Output {
     case datagram([UInt8])
     case state(DTLSTransportState)
-    /// The handshake is finished and the peer's certificate matches; comes before the state.
+    /// The handshake is finished and the peer's certificate matches; emitted before the state.
     case established(DTLSResult)
     case data([UInt8])
-    /// Why the association failed, in words; comes before the state.
+    /// Why the association failed, as a sentence; emitted before the state.
     case failure(String)
   }
 
-  /// How many datagrams are kept for the start.
+  /// The most datagrams queued before the start.
   package static let earlyDatagramsMaximum = 16
-  /// How long a handshake may take.
+  /// The time limit of a handshake.
   package static let handshakeMaximum = Interval.seconds(30)
 
-  /// The fingerprints of the own certificates, sha-256.
+  /// The fingerprints of the local certificates, sha-256.
   package let fingerprints: [CertificateFingerprint]
-  /// The own certificates in DER.
+  /// The local certificates in DER.
   package let certificates: [[UInt8]]
   package private(set) var state: DTLSTransportState = .new
-  /// How many inputs came in a state that has no use for them.
+  /// The number of inputs ignored because of the state.
   package private(set) var dropped: UInt64 = 0
 
-  /// What the certificates are made from.
+  /// What the certificates are derived from.
   private struct Origin {
-    /// The own randomness as it was before the first of them was drawn.
+    /// The peer's randomness as it was before the first certificate was drawn.
     let entropy: EntropyStream
     let unixSeconds: Int64
     let certificates: [PeerCertificate]
@@ -61,7 +64,7 @@ package final class DTLSTransport: Machine {
   private var timer = RetransmissionTimer()
   private var handshakeEnd: Instant?
 
-  /// Makes the given certificates, or a key and a certificate that is valid around the take's
+  /// Creates the given certificates, or a key and a certificate that is valid around the take's
   /// beginning.
   ///
   /// The first one in a process also checks whether OpenSSL can be driven deterministically.
@@ -80,7 +83,7 @@ package final class DTLSTransport: Machine {
       isFirst: true)
   }
 
-  /// Makes the certificates of a peer, from its own randomness or from what is given.
+  /// Creates the certificates of a peer, from its randomness or from given ones.
   private init(_ origin: Origin, _ entropy: EntropyStream, isFirst: Bool) throws(SecureError) {
     self.origin = origin
     if origin.certificates.isEmpty {
@@ -115,7 +118,7 @@ package final class DTLSTransport: Machine {
       if state != .new { forget() }
       start(role, fingerprints, at: now, into: &outbox)
     case (.datagram(let bytes), .new):
-      keep(bytes)
+      queue(bytes)
     case (.datagram(let bytes), _) where DTLSRecord.isCutShort(in: bytes):
       dropped += 1
     case (.datagram(let bytes), .connecting) where !bytes.isEmpty:
@@ -164,7 +167,7 @@ extension DTLSTransport {
     handshakeEnd = nil
   }
 
-  private func keep(_ bytes: [UInt8]) {
+  private func queue(_ bytes: [UInt8]) {
     if early.count < Self.earlyDatagramsMaximum {
       early.append(bytes)
     } else {
@@ -186,7 +189,7 @@ extension DTLSTransport {
 
   private func finish(into outbox: inout Outbox<Output>) {
     handshakeEnd = nil
-    // OpenSSL asked the verifier during the handshake; without its word nothing is established.
+    // OpenSSL has called the verifier during the handshake; nothing is established without it.
     guard let remote = verifier.accepted else {
       association.shutdown()
       flush(into: &outbox)
@@ -199,7 +202,7 @@ extension DTLSTransport {
     }
     outbox.append(.established(result))
     change(to: .connected, into: &outbox)
-    // The datagram that finished the handshake may carry more.
+    // The datagram that finished the handshake may also contain data.
     receive([], into: &outbox)
   }
 
@@ -219,7 +222,7 @@ extension DTLSTransport {
 // MARK: - The established association and its end
 
 extension DTLSTransport {
-  /// Reads all messages of a datagram; an answer to the peer's retransmission may come out as well.
+  /// Reads all messages of a datagram; may also answer the peer's retransmission.
   private func receive(_ bytes: [UInt8], into outbox: inout Outbox<Output>) {
     var reading = association.read(bytes)
     while case .message(let message) = reading {
@@ -255,7 +258,7 @@ extension DTLSTransport {
   }
 
   private func flush(into outbox: inout Outbox<Output>) {
-    association.takeSent { outbox.append(.datagram($0)) }
+    association.drainSent { outbox.append(.datagram($0)) }
   }
 
   private func change(to state: DTLSTransportState, into outbox: inout Outbox<Output>) {

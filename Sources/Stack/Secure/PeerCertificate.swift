@@ -1,33 +1,33 @@
 import Wire
 
-/// The kind of key that a certificate has (W3C generateCertificate's algorithm).
+/// The key type of a certificate (W3C generateCertificate).
 public enum CertificateAlgorithm: String, Hashable, Sendable, Codable, CaseIterable {
-  /// ECDSA on P-256, what connections make for themselves.
+  /// ECDSA on P-256, the default.
   case ecdsaP256 = "ECDSA-P-256"
-  /// RSA with 2048 bits; drawing such a key takes up to a second.
+  /// RSA with 2048 bits; generating such a key takes up to a second.
   case rsa2048 = "RSA-2048"
 }
 
-/// A certificate to identify with, for one connection or several (W3C RTCCertificate).
+/// A certificate for one or several connections (W3C RTCCertificate).
 ///
-/// It is kept as the seed that its key and all else in it are derived from, so that a take which
-/// names it can be replayed. The same seed gives the same bytes with the same version of OpenSSL.
+/// Stored as the seed that its key and everything else is derived from, so that a take naming it
+/// can be replayed. The same seed gives the same bytes with the same version of OpenSSL.
 public struct PeerCertificate: Hashable, Sendable, Codable {
-  /// What key it has.
+  /// The key type.
   public let algorithm: CertificateAlgorithm
   /// 64 hexadecimal digits; as secret as the key itself.
   let seed: String
-  /// When it was made, as Unix time in seconds.
+  /// When it was created, as Unix time in seconds.
   public let createdUnixSeconds: Int64
-  /// When it ends being of use, as Unix time in seconds (W3C expires).
+  /// When it expires, as Unix time in seconds (W3C expires).
   public let expiresUnixSeconds: Int64
 
-  /// How long a certificate is valid unless something else is asked for: 30 days, in seconds.
+  /// The default lifetime: 30 days, in seconds.
   public static let defaultLifetimeSeconds: Int64 = 30 * 86_400
   /// The longest lifetime: 365 days, in seconds (W3C generateCertificate).
   public static let lifetimeMaximumSeconds: Int64 = 365 * 86_400
 
-  /// Creates a certificate from 32 secret bytes; fewer are filled up with zeros.
+  /// Creates a certificate from 32 secret bytes; fewer are padded with zeros.
   package init(
     algorithm: CertificateAlgorithm, seed: [UInt8], createdUnixSeconds: Int64,
     lifetimeSeconds: Int64
@@ -40,10 +40,10 @@ public struct PeerCertificate: Hashable, Sendable, Codable {
     expiresUnixSeconds = createdUnixSeconds + lifetime
   }
 
-  /// Whether it is over at a Unix time in seconds.
+  /// Whether it has expired at a Unix time in seconds.
   package func hasExpired(atUnixSeconds now: Int64) -> Bool { expiresUnixSeconds <= now }
 
-  /// Where everything in the certificate is drawn from.
+  /// The random stream that everything in the certificate is drawn from.
   func entropy() throws(SecureError) -> EntropyStream {
     let digits = seed.utf8.compactMap { digit -> UInt8? in
       switch digit {
@@ -62,7 +62,7 @@ public struct PeerCertificate: Hashable, Sendable, Codable {
     }
   }
 
-  /// The certificate in DER, as every connection that uses it shows it.
+  /// The certificate in DER.
   package func bytes() throws(SecureError) -> [UInt8] {
     let association = try DTLSAssociation(
       entropy: try entropy(), certificates: [self], profiles: SRTPProtection.preferred)

@@ -2,50 +2,50 @@ import CSRTP
 
 /// SRTP and SRTCP in both directions over libsrtp2 (RFC 3711, RFC 7714).
 ///
-/// Packets are changed in place: they grow by the authentication tag (and by SRTCP's index) when
-/// they are protected, and shrink by it on the way back. Encryption draws no randomness.
+/// Packets are changed in place: protecting them adds the authentication tag (and SRTCP's index),
+/// unprotecting removes it. Encryption draws no randomness.
 package struct SRTPContext: ~Copyable {
-  /// Where protected packets come from that were made before, perhaps by another library.
+  /// A source of recorded protected packets, perhaps from another library.
   package protocol Recording: AnyObject {
-    /// The packet that was sent in place of one with this head and length; nil when there was none.
+    /// The recorded packet with the header and length of this one, if there is one.
     func sent(like packet: [UInt8], isRTCP: Bool) -> [UInt8]?
-    /// Tells that a packet was taken from here, which this library would have made otherwise.
+    /// Reports that a recorded packet was used where this library produced other bytes.
     func didReplace(isRTCP: Bool)
   }
 
   /// Why a packet was refused.
   package enum Refusal: Error, Hashable, Sendable {
-    /// The authentication tag does not fit.
+    /// The authentication tag is wrong.
     case authentication
-    /// The packet came before, or is too old to tell (RFC 3711 section 3.3.2).
+    /// The packet is a duplicate, or too old for the replay window (RFC 3711 section 3.3.2).
     case replayed
-    /// Anything else, with libsrtp's status code.
+    /// Any other error, with libsrtp's status code.
     case malformed(Int32)
   }
 
-  /// How many bytes protecting may add; reserve them to avoid a copy.
+  /// The most bytes that protection adds; reserve them to avoid a copy.
   package static let overhead = 32
 
   private static let room = [UInt8](repeating: 0, count: overhead)
 
-  /// How many packets behind the newest one an SRTP packet may still come.
+  /// How many packets an SRTP packet may be behind the newest one.
   package static let replayWindow = 1024
 
-  /// The name and version of the library, such as `libsrtp2 2.5.0`.
+  /// Name and version of the library, such as `libsrtp2 2.5.0`.
   package static var libraryVersion: String { String(cString: srtp_get_version_string()) }
 
-  /// How many ciphers OpenSSL computes in the place of the library, of two.
+  /// How many of the two AES-GCM ciphers are computed by OpenSSL instead of the library.
   package static var replacedCiphers: Int { SRTPSession.replacedCiphers }
 
   private let outbound: SRTPSession
   private let inbound: SRTPSession
-  /// What was sent before, and the means to open it.
+  /// Recorded packets, and the keys to open them.
   private let recording: (any Recording)?
   private let witness: SRTPSession?
 
-  /// Makes the keys of both directions, from a master key followed by its salt for each.
+  /// Creates the contexts of both directions, each from a master key followed by its salt.
   ///
-  /// Of a recording those packets are taken that have the same contents as those made here.
+  /// Packets of a recording are used where they have the same plaintext.
   package init(
     profile: SRTPProfile, sendKey: [UInt8], receiveKey: [UInt8],
     recording: (any Recording)? = nil
@@ -65,7 +65,7 @@ package struct SRTPContext: ~Copyable {
 
   /// Turns an RTP packet into an SRTP packet in place.
   ///
-  /// A refused packet keeps its length, but its bytes mean nothing any more.
+  /// After an error the bytes are undefined; the length is unchanged.
   package mutating func protectRTP(_ packet: inout [UInt8]) throws(Refusal) {
     guard recording != nil else { return try protect(&packet, minimum: 12, srtp_protect) }
     let plain = packet
@@ -75,7 +75,7 @@ package struct SRTPContext: ~Copyable {
 
   /// Turns an RTCP compound packet into an SRTCP packet in place.
   ///
-  /// A refused packet keeps its length, but its bytes mean nothing any more.
+  /// After an error the bytes are undefined; the length is unchanged.
   package mutating func protectRTCP(_ packet: inout [UInt8]) throws(Refusal) {
     guard recording != nil else { return try protect(&packet, minimum: 8, srtp_protect_rtcp) }
     let plain = packet
@@ -85,25 +85,25 @@ package struct SRTPContext: ~Copyable {
 
   /// Turns an SRTP packet into an RTP packet in place.
   ///
-  /// A refused packet keeps its length, but its bytes mean nothing any more.
+  /// After an error the bytes are undefined; the length is unchanged.
   package mutating func unprotectRTP(_ packet: inout [UInt8]) throws(Refusal) {
     try unprotect(&packet, isRTCP: false)
   }
 
   /// Turns an SRTCP packet into an RTCP compound packet in place.
   ///
-  /// A refused packet keeps its length, but its bytes mean nothing any more.
+  /// After an error the bytes are undefined; the length is unchanged.
   package mutating func unprotectRTCP(_ packet: inout [UInt8]) throws(Refusal) {
     try unprotect(&packet, isRTCP: true)
   }
 
-  /// Takes the recorded packet in place of one just made, when it holds the same in the clear.
+  /// Replaces a packet by the recorded one if both have the same plaintext.
   private func replace(_ packet: inout [UInt8], _ plain: [UInt8], isRTCP: Bool) {
     guard let recording, let witness, let sent = recording.sent(like: packet, isRTCP: isRTCP)
     else { return }
     var opened = sent
     var length = Int32(truncatingIfNeeded: sent.count)
-    // Every packet is opened, also an equal one: that counts the wraps of the sequence number.
+    // Identical packets are opened too: that counts the wrap-arounds of the sequence number.
     let status = opened.withUnsafeMutableBytes {
       isRTCP
         ? srtp_unprotect_rtcp(witness.handle, $0.baseAddress, &length)
@@ -147,7 +147,7 @@ package struct SRTPContext: ~Copyable {
     guard status == srtp_err_status_ok else { throw Self.refusal(status) }
   }
 
-  /// The largest packet that is worked on; no UDP datagram is longer.
+  /// The largest packet handled; no UDP datagram is longer.
   static let packetMaximum = 65_535
 
   static let badLength = Refusal.malformed(Int32(srtp_err_status_bad_param.rawValue))

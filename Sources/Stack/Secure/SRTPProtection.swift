@@ -1,14 +1,14 @@
 /// An SRTP profile that can be negotiated, by its IANA name (RFC 5764 section 4.1.2, RFC 7714
 /// section 14.2).
 public enum SRTPProtection: String, Hashable, Sendable, Codable, CaseIterable {
-  /// AES in Galois counter mode with keys of 128 bits.
+  /// AES-128 in Galois counter mode.
   case aeadAES128GCM = "SRTP_AEAD_AES_128_GCM"
-  /// AES in Galois counter mode with keys of 256 bits.
+  /// AES-256 in Galois counter mode.
   case aeadAES256GCM = "SRTP_AEAD_AES_256_GCM"
-  /// AES in counter mode with HMAC-SHA1, the profile that every peer must know.
+  /// AES-128 in counter mode with HMAC-SHA1, which every peer must support.
   case aes128CMSHA1_80 = "SRTP_AES128_CM_HMAC_SHA1_80"
 
-  /// What is offered unless something else is asked for, the preferred one first.
+  /// The default offer, in order of preference.
   public static let preferred: [SRTPProtection] = [
     .aeadAES128GCM, .aeadAES256GCM, .aes128CMSHA1_80,
   ]
@@ -29,7 +29,7 @@ extension SRTPProtection {
     }
   }
 
-  /// What a profile is called that can be negotiated here; nil for any other.
+  /// The name of a profile; nil if it cannot be negotiated here.
   package init?(_ profile: SRTPProfile) {
     guard let known = Self.allCases.first(where: { $0.profile == profile }) else { return nil }
     self = known

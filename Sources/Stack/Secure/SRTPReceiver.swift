@@ -1,36 +1,35 @@
 import CSRTP
 import Wire
 
-/// Opens what one sender protected, without being an end of the call.
+/// Decrypts what one sender protected, as an observer of the call.
 ///
-/// Whoever looks on may come late: the sequence numbers of a stream may have wrapped already, and
-/// how often is part of what is authenticated (RFC 3711 section 3.3.1). It is found by trying.
+/// An observer may join late: sequence numbers may already have wrapped, and the rollover counter
+/// is authenticated (RFC 3711 section 3.3.1). It is found by trying.
 package final class SRTPReceiver {
   package typealias Refusal = SRTPContext.Refusal
 
   private let session: SRTPSession
-  /// The streams that begin late, with the attempts made so far.
+  /// The number of attempts made for streams that were joined late.
   private var attempts: [UInt32: Int] = [:]
-  /// The streams of which a packet was opened.
+  /// The streams that were decrypted.
   private var opened: Set<UInt32> = []
   private var lastOpened: UInt32?
 
-  /// For how many packets of a stream, and up to which number, wraps are tried.
+  /// For how many packets of a stream, and up to which value, rollover counters are tried.
   private static let attemptsMaximum = 3
   private static let rolloverMaximum: UInt32 = 200
-  /// How many streams are tried for.
+  /// The most streams that are tried.
   private static let streamsMaximum = 256
 
-  /// Makes a receiver of a master key followed by its salt.
-  ///
-  /// - Parameter identifier: what names the key in each packet (MKI); empty when nothing does.
+  /// Creates a receiver from a master key followed by its salt.
+  /// - Parameter identifier: the key's identifier in each packet (MKI); empty for none.
   package init(_ suite: SRTPSuite, key: [UInt8], identifier: [UInt8] = []) throws(SecureError) {
     session = try SRTPSession(suite, key: key, ssrcs: ssrc_any_inbound, identifier: identifier)
   }
 
-  /// Turns an SRTP or SRTCP packet into a clear one in place.
+  /// Decrypts an SRTP or SRTCP packet in place.
   ///
-  /// A refused packet keeps its length, but its bytes may mean nothing any more.
+  /// After an error the bytes may be undefined; the length is unchanged.
   package func open(_ packet: inout [UInt8], isRTCP: Bool) throws(Refusal) {
     guard (session.minimum(isRTCP: isRTCP)...SRTPContext.packetMaximum).contains(packet.count)
     else { throw SRTPContext.badLength }
@@ -46,7 +45,7 @@ package final class SRTPReceiver {
       guard status == srtp_err_status_ok else { throw SRTPContext.refusal(status) }
       return
     }
-    // The first packets of a stream are kept, because a failed attempt leaves nothing of them.
+    // Keep the sealed packet, because a failed attempt destroys its bytes.
     let sealed = packet
     let status = session.unprotect(&packet, isRTCP: false)
     if status == srtp_err_status_auth_fail {
@@ -59,7 +58,7 @@ package final class SRTPReceiver {
     opened.insert(ssrc)
   }
 
-  /// Tries a stream that was not there before with each number of wraps.
+  /// Tries each rollover counter for a new stream.
   private func openLate(_ packet: inout [UInt8], _ ssrc: UInt32) -> Bool {
     let count = attempts[ssrc] ?? 0
     guard count < Self.attemptsMaximum, count > 0 || attempts.count < Self.streamsMaximum else {

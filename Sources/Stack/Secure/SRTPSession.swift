@@ -1,9 +1,9 @@
 import CSRTP
 import CSRTPCiphers
 
-/// A session of libsrtp: one direction with all of its streams, which begin by themselves.
+/// A libsrtp session: one direction with all of its streams, which start by themselves.
 ///
-/// A class, because the optimiser of Swift 6.3 trips over a non-copyable member of a type that
+/// A class, because the optimiser of Swift 6.3 crashes on a non-copyable member of a type that
 /// other modules destroy.
 final class SRTPSession {
   let handle: srtp_t?
@@ -11,19 +11,19 @@ final class SRTPSession {
   private let key: [UInt8]
   private let identifier: [UInt8]
 
-  /// The library, which is initialised once per process.
+  /// The library, initialised once per process.
   private static let library: (isReady: Bool, replacedCiphers: Int32) = {
     guard srtp_init() == srtp_err_status_ok else { return (false, 0) }
-    keepCiphers()
-    // Where it declines, its own ciphers make the same bytes in more time.
+    retainCiphers()
+    // If it refuses, libsrtp's own ciphers compute the same bytes more slowly.
     return (true, csrtpciphers_use_openssl())
   }()
 
-  /// Makes a session that is never freed.
+  /// Creates a session that is never freed.
   ///
-  /// A libsrtp over NSS, as Debian has it, starts NSS with the first cipher of a process and shuts
-  /// it down with the last: milliseconds for each session that comes while there is no other.
-  private static func keepCiphers() {
+  /// On Debian, libsrtp uses NSS, starts it with the first cipher of a process and shuts it down
+  /// with the last. That would cost milliseconds for each session that is the only one.
+  private static func retainCiphers() {
     let suite = SRTPSuite.aes128CMSHA1_80
     var kept: srtp_t?
     let key = [UInt8](repeating: 0, count: suite.keyLength + suite.saltLength)
@@ -33,12 +33,12 @@ final class SRTPSession {
     }
   }
 
-  /// How many ciphers OpenSSL computes in the place of libsrtp: those of AES-GCM, with keys of 128
-  /// and of 256 bits.
+  /// How many ciphers OpenSSL computes in place of libsrtp: AES-GCM with keys of 128 and of 256
+  /// bits.
   static var replacedCiphers: Int { Int(library.replacedCiphers) }
 
-  /// Makes a session of a master key followed by its salt; packets name the key by `identifier`
-  /// when it is not empty (MKI, RFC 3711 section 3.1).
+  /// Creates a session from a master key followed by its salt; packets carry `identifier` unless it
+  /// is empty (MKI, RFC 3711 section 3.1).
   init(
     _ suite: SRTPSuite, key: [UInt8], ssrcs: srtp_ssrc_type_t, identifier: [UInt8] = []
   ) throws(SecureError) {
@@ -64,7 +64,7 @@ final class SRTPSession {
 
   deinit { _ = srtp_dealloc(handle) }
 
-  /// Begins a stream whose sequence number wrapped so many times already; false when it cannot.
+  /// Starts a stream with a rollover counter; false if libsrtp refuses.
   func begin(ssrc: UInt32, rollover: UInt32) -> Bool {
     let status = Self.withPolicy(suite, key, identifier) { policy in
       policy.ssrc.type = ssrc_specific
@@ -75,10 +75,8 @@ final class SRTPSession {
     return srtp_set_stream_roc(handle, ssrc, rollover) == srtp_err_status_ok
   }
 
-  /// Forgets a stream.
   func end(ssrc: UInt32) { _ = srtp_remove_stream(handle, ssrc.bigEndian) }
 
-  /// Turns a protected packet into a clear one in place.
   @inline(__always)
   func unprotect(_ packet: inout [UInt8], isRTCP: Bool) -> srtp_err_status_t {
     var length = Int32(truncatingIfNeeded: packet.count)
@@ -96,13 +94,13 @@ final class SRTPSession {
     return status
   }
 
-  /// The shortest packet that can be one.
+  /// The minimum length of a packet in bytes.
   func minimum(isRTCP: Bool) -> Int {
-    // The index of 4 bytes stands before the tag, or after it with AEAD.
+    // The 4-byte index comes before the tag, or after it with AEAD.
     identifier.count + (isRTCP ? 8 + 4 + suite.controlTagLength : 12 + suite.tagLength)
   }
 
-  /// Lends a policy with its key; the library derives its session keys at once and keeps no pointer
+  /// Calls a closure with a policy; libsrtp derives its session keys at once and keeps no pointer
   /// to the master key.
   private static func withPolicy(
     _ suite: SRTPSuite, _ key: [UInt8], _ identifier: [UInt8],
@@ -111,7 +109,7 @@ final class SRTPSession {
     var policy = srtp_policy_t()
     suite.fill(&policy)
     policy.window_size = UInt(SRTPContext.replayWindow)
-    // A packet may be sent again as it was, when its stream has no RTX.
+    // A packet may be repeated unchanged if its stream has no RTX.
     policy.allow_repeat_tx = 1
     var key = key
     var identifier = identifier
@@ -164,7 +162,7 @@ extension SRTPSuite {
       srtp_crypto_policy_set_null_cipher_hmac_sha1_80(&policy.rtp)
       srtp_crypto_policy_set_null_cipher_hmac_sha1_80(&policy.rtcp)
     }
-    // Short tags are those of RTP alone (RFC 5764 section 4.1.2).
+    // Only RTP has short tags (RFC 5764 section 4.1.2).
     policy.rtp.auth_tag_len = Int32(tagLength)
   }
 }

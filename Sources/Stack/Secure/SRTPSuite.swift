@@ -1,5 +1,5 @@
-/// How SRTP and SRTCP packets are protected: everything that libsrtp2 knows, by the names that SDES
-/// gives them (RFC 4568 section 6.2, RFC 6188 section 5, RFC 7714 section 14).
+/// The protection of SRTP and SRTCP packets: everything libsrtp2 supports, by the names of SDES
+/// (RFC 4568 section 6.2, RFC 6188 section 5, RFC 7714 section 14).
 package enum SRTPSuite: String, Hashable, Sendable, CaseIterable {
   case aes128CMSHA1_80 = "AES_CM_128_HMAC_SHA1_80"
   case aes128CMSHA1_32 = "AES_CM_128_HMAC_SHA1_32"
@@ -9,14 +9,14 @@ package enum SRTPSuite: String, Hashable, Sendable, CaseIterable {
   case aes256CMSHA1_32 = "AES_256_CM_HMAC_SHA1_32"
   case aeadAES128GCM = "AEAD_AES_128_GCM"
   case aeadAES256GCM = "AEAD_AES_256_GCM"
-  /// With tags of 8 bytes, which only drafts knew.
+  /// With 8-byte tags, from drafts only.
   case aeadAES128GCM8 = "AEAD_AES_128_GCM_8"
   case aeadAES256GCM8 = "AEAD_AES_256_GCM_8"
-  /// Authenticated and not encrypted.
+  /// Authenticated but not encrypted.
   case nullSHA1_80 = "NULL_HMAC_SHA1_80"
   case nullSHA1_32 = "NULL_HMAC_SHA1_32"
 
-  /// What DTLS-SRTP agreed on; nil for a profile that is not supported.
+  /// The suite that DTLS-SRTP negotiated; nil if the profile is not supported.
   package init?(_ profile: SRTPProfile) {
     switch profile {
     case .aes128CMSHA1_80: self = .aes128CMSHA1_80
@@ -33,7 +33,7 @@ package enum SRTPSuite: String, Hashable, Sendable, CaseIterable {
   package var keyLength: Int {
     switch self {
     case .aes128CMSHA1_80, .aes128CMSHA1_32, .aeadAES128GCM, .aeadAES128GCM8: 16
-    // Nothing is encrypted, but the key for authentication derives from as much.
+    // Nothing is encrypted, but the authentication key is derived from as many bytes.
     case .nullSHA1_80, .nullSHA1_32: 16
     case .aes192CMSHA1_80, .aes192CMSHA1_32: 24
     case .aes256CMSHA1_80, .aes256CMSHA1_32, .aeadAES256GCM, .aeadAES256GCM8: 32
@@ -53,7 +53,7 @@ package enum SRTPSuite: String, Hashable, Sendable, CaseIterable {
     }
   }
 
-  /// The length of the tag of RTCP packets, which is never the short one (RFC 5764 section 4.1.2).
+  /// The length of the RTCP tag in bytes, which is never the short one (RFC 5764 section 4.1.2).
   package var controlTagLength: Int { isAEAD ? tagLength : 10 }
 
   package var isAEAD: Bool {

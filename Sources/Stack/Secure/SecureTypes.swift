@@ -4,9 +4,9 @@ public enum DTLSTransportState: String, Hashable, Sendable {
   case new
   /// The handshake is under way.
   case connecting
-  /// Keys were agreed and the peer's certificate has the signaled fingerprint.
+  /// Keys are established and the peer's certificate matches the signaled fingerprint.
   case connected
-  /// The peer or this side closed the association.
+  /// One side closed the association.
   case closed
   /// The handshake failed, or the fingerprint differs.
   case failed
@@ -30,25 +30,24 @@ package struct SRTPProfile: RawRepresentable, Hashable, Sendable {
   package static let aeadAES256GCM = SRTPProfile(rawValue: 0x0008)
 }
 
-/// What a finished handshake established.
+/// The result of a finished handshake.
 package struct DTLSResult: Sendable {
-  /// How SRTP packets are protected; nil when the two sides have no profile in common, or want none
-  /// because all they exchange is data.
+  /// How SRTP packets are protected; nil if the peers have no profile in common or exchange only
+  /// data.
   package var profile: SRTPProfile?
-  /// The key and salt for what this side sends, and for what it receives.
+  /// The keys and salts for sending and receiving.
   package var sendKey: [UInt8]
   package var receiveKey: [UInt8]
   /// Four hexadecimal digits, `FEFD` for DTLS 1.2.
   package var version: String
   /// The IANA name of the cipher suite.
   package var cipherSuite: String
-  /// The peer's certificate.
   package var remoteCertificate: [UInt8]
   /// What the peer showed behind it, each the issuer of the one before.
   package var remoteIssuers: [[UInt8]] = []
   /// The own certificate that was shown.
   package var localCertificate: [UInt8]
-  /// What the keys of the association derive from.
+  /// The secrets from which the association's keys are derived.
   package var secrets: DTLSSecrets
 
   package init(

@@ -1,32 +1,31 @@
 package import Wire
 
-/// DTLS as the stack drives it: that of OpenSSL, or one that stands in for it.
+/// A DTLS implementation: OpenSSL's, or a substitute.
 package protocol DTLSTransporting: AnyObject {
-  /// The fingerprints of the own certificates, sha-256.
+  /// The fingerprints of the local certificates, sha-256.
   var fingerprints: [CertificateFingerprint] { get }
-  /// The own certificates in DER.
+  /// The local certificates in DER.
   var certificates: [[UInt8]] { get }
   var state: DTLSTransportState { get }
   /// When the transport wants its deadline input.
   var deadline: Instant? { get }
-  /// Another transport of the same peer: it shows the same certificates.
+  /// Creates another transport of the same peer with the same certificates.
   func another(entropy: EntropyStream) throws(SecureError) -> any DTLSTransporting
-  /// Applies one input at an instant and appends what follows from it.
+  /// Applies one input at an instant and appends the outputs.
   func step(
     _ input: DTLSTransport.Input, at now: Instant, into outbox: inout Outbox<DTLSTransport.Output>)
 }
 
 extension DTLSTransport: DTLSTransporting {}
 
-/// What secures the transport of a peer.
+/// Creates DTLS transports and SRTP contexts for a peer.
 package protocol SecurityFactory {
-  /// Makes the DTLS transport with its certificates.
   func transport(
     entropy: EntropyStream, wallClock: WallClock, certificates: [PeerCertificate],
     profiles: [SRTPProtection]
   ) throws(SecureError) -> any DTLSTransporting
 
-  /// Makes the protection of media with the keys that DTLS agreed on; nil when it agreed on none.
+  /// Creates the SRTP context with the keys of a DTLS association; nil if it negotiated none.
   func protection(_ result: DTLSResult) throws(SecureError) -> SRTPContext?
 }
 

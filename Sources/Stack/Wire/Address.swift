@@ -1,6 +1,6 @@
 /// An IPv4 or IPv6 address.
 public struct IPAddress: Hashable, Sendable {
-  /// The 16 bytes of the address in network order; an IPv4 address stands in the last four.
+  /// The 16 bytes of the address in network order; an IPv4 address is in the last four.
   private let high: UInt64
   private let low: UInt64
   /// Whether this is an IPv4 address.
@@ -38,7 +38,7 @@ public struct IPAddress: Hashable, Sendable {
     return isIPv4 ? Array(all[12...]) : all
   }
 
-  /// The address as two numbers; an IPv4 address stands in the low half of the second.
+  /// The address as two words; an IPv4 address is in the low half of the second.
   package var words: (high: UInt64, low: UInt64) { (high, low) }
 
   /// 127.0.0.0/8 or ::1.
@@ -166,7 +166,7 @@ public struct SocketAddress: Hashable, Sendable, CustomStringConvertible {
   /// `192.0.2.1:5000` or `[2001:db8::1]:5000`.
   public var description: String { ip.isIPv4 ? "\(ip):\(port)" : "[\(ip)]:\(port)" }
 
-  /// Parses the text that `description` gives.
+  /// Parses the text of `description`.
   public init?(_ text: some StringProtocol) {
     guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...])
     else { return nil }

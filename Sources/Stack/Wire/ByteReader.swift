@@ -7,19 +7,18 @@ public enum ReadError: Error, Hashable, Sendable {
   case malformed
 }
 
-/// Reads big-endian values from borrowed bytes, front to back; never reads outside of them.
+/// Reads big-endian values from borrowed bytes, front to back; never reads past their end.
 ///
-/// Every field of every packet is read here, so the smallest functions go into whoever calls them.
+/// Every field of every packet is read here, so the smallest functions are inlined.
 package struct ByteReader: ~Escapable {
   @usableFromInline
   let bytes: RawSpan
-  /// How many bytes were read so far.
+  /// The number of bytes read so far.
   @inlinable @inline(__always)
   package var offset: Int { position }
   @usableFromInline
   var position = 0
 
-  /// Creates a reader over bytes that the caller keeps alive.
   @_lifetime(copy bytes)
   @inlinable @inline(__always)
   package init(_ bytes: RawSpan) { self.bytes = bytes }
@@ -32,7 +31,6 @@ package struct ByteReader: ~Escapable {
   @inlinable @inline(__always)
   package var isAtEnd: Bool { remaining == 0 }
 
-  /// Reads one byte.
   @inlinable @inline(__always)
   package mutating func uint8() throws(ReadError) -> UInt8 {
     guard remaining >= 1 else { throw .truncated }
@@ -41,32 +39,28 @@ package struct ByteReader: ~Escapable {
     return value
   }
 
-  /// Reads a 16-bit integer.
   @inlinable @inline(__always)
   package mutating func uint16() throws(ReadError) -> UInt16 { try integer() }
 
-  /// Reads a 24-bit integer.
   package mutating func uint24() throws(ReadError) -> UInt32 {
     guard remaining >= 3 else { throw .truncated }
     let high = UInt32(try uint16())
     return high << 8 | UInt32(try uint8())
   }
 
-  /// Reads a 32-bit integer.
   @inlinable @inline(__always)
   package mutating func uint32() throws(ReadError) -> UInt32 { try integer() }
 
-  /// Reads a 64-bit integer.
   package mutating func uint64() throws(ReadError) -> UInt64 { try integer() }
 
-  /// Passes over so many bytes.
+  /// Skips bytes.
   @inlinable @inline(__always)
   package mutating func skip(_ count: Int) throws(ReadError) {
     guard count >= 0, remaining >= count else { throw .truncated }
     position += count
   }
 
-  /// Borrows the next `count` bytes and passes over them.
+  /// Borrows the next `count` bytes and skips them.
   @_lifetime(copy self)
   package mutating func span(_ count: Int) throws(ReadError) -> RawSpan {
     guard count >= 0, remaining >= count else { throw .truncated }
@@ -75,11 +69,10 @@ package struct ByteReader: ~Escapable {
     return part
   }
 
-  /// Borrows all that is left without passing over it.
+  /// Borrows the rest without skipping it.
   @_lifetime(copy self)
   package func rest() -> RawSpan { bytes.extracting(offset..<bytes.byteCount) }
 
-  /// Copies the next `count` bytes.
   package mutating func array(_ count: Int) throws(ReadError) -> [UInt8] {
     [UInt8](try span(count))
   }
@@ -104,14 +97,14 @@ extension [UInt8] {
 }
 
 extension RawSpan {
-  /// The byte at an offset, which must lie inside.
+  /// The byte at an offset, which must be in range.
   @inlinable @inline(__always)
   package func byte(at offset: Int) -> UInt8 {
     precondition(offset >= 0 && offset < byteCount)
     return unsafe unsafeLoad(fromUncheckedByteOffset: offset, as: UInt8.self)
   }
 
-  /// The big-endian integer at an offset; its bytes must lie inside.
+  /// The big-endian integer at an offset; its bytes must be in range.
   @inlinable @inline(__always)
   package func uint16(at offset: Int) -> UInt16 {
     UInt16(byte(at: offset)) << 8 | UInt16(byte(at: offset + 1))

@@ -1,29 +1,24 @@
-/// Writes big-endian values to the end of a growing array.
+/// Appends big-endian values to a growing array.
 ///
-/// Every field of every packet is written here, so the smallest functions go into whoever calls
-/// them.
+/// Every field of every packet is written here, so the smallest functions are inlined.
 package struct ByteWriter {
-  /// What was written so far.
   @inlinable @inline(__always)
   package var bytes: [UInt8] { written }
   @usableFromInline
   var written: [UInt8]
 
-  /// Creates a writer with room for so many bytes.
+  /// Creates a writer with a capacity in bytes.
   package init(capacity: Int = 0) {
     written = []
     written.reserveCapacity(capacity)
   }
 
-  /// How many bytes were written.
   @inlinable @inline(__always)
   package var count: Int { written.count }
 
-  /// Appends one byte.
   @inlinable @inline(__always)
   package mutating func uint8(_ value: UInt8) { written.append(value) }
 
-  /// Appends a 16-bit integer.
   @inlinable @inline(__always)
   package mutating func uint16(_ value: UInt16) { integer(value) }
 
@@ -33,17 +28,13 @@ package struct ByteWriter {
     uint16(UInt16(truncatingIfNeeded: value))
   }
 
-  /// Appends a 32-bit integer.
   @inlinable @inline(__always)
   package mutating func uint32(_ value: UInt32) { integer(value) }
 
-  /// Appends a 64-bit integer.
   package mutating func uint64(_ value: UInt64) { integer(value) }
 
-  /// Appends bytes.
   package mutating func append(_ more: [UInt8]) { written.append(contentsOf: more) }
 
-  /// Appends borrowed bytes.
   package mutating func append(_ more: RawSpan) {
     unsafe more.withUnsafeBytes { unsafe written.append(contentsOf: $0) }
   }
@@ -51,7 +42,6 @@ package struct ByteWriter {
   /// Appends the UTF-8 bytes of a string.
   package mutating func append(_ text: String) { written.append(contentsOf: text.utf8) }
 
-  /// Appends so many zero bytes.
   package mutating func zeros(_ count: Int) {
     written.append(contentsOf: repeatElement(0, count: max(0, count)))
   }

@@ -1,4 +1,4 @@
-/// The hash of a certificate, which descriptions state and the handshake is held to (RFC 8122
+/// The hash of a certificate, stated in descriptions and verified in the handshake (RFC 8122
 /// section 5).
 public struct CertificateFingerprint: Hashable, Sendable {
   /// The hash function's name in lower case: `sha-256`, ...
@@ -6,7 +6,7 @@ public struct CertificateFingerprint: Hashable, Sendable {
   /// The hash in upper-case hexadecimal bytes with colons between.
   public var value: String
 
-  /// Creates a fingerprint; the letters of both may have either case.
+  /// Creates a fingerprint; both texts are case-insensitive.
   public init(algorithm: String, value: String) {
     self.algorithm = algorithm.lowercased()
     self.value = value.uppercased()

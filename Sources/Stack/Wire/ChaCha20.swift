@@ -3,8 +3,7 @@ struct ChaCha20: Sendable {
   /// Constants, key, block counter and nonce.
   private var state: [16 of UInt32]
 
-  /// A stream that begins with the block of a counter; all words as they are read from bytes, the
-  /// lowest byte first.
+  /// Creates a stream that starts at a block counter; words are little-endian.
   init(key: [8 of UInt32], counter: UInt32 = 0, nonce: [3 of UInt32]) {
     var state: [16 of UInt32] = .init(repeating: 0)
     state[0] = 0x6170_7865
@@ -17,7 +16,7 @@ struct ChaCha20: Sendable {
     self.state = state
   }
 
-  /// The next 64 bytes of the stream, in words whose lowest byte comes first.
+  /// The next 64 bytes of the stream as little-endian words.
   mutating func next() -> [16 of UInt32] {
     var block = state
     for _ in 0..<10 {

@@ -1,4 +1,4 @@
-/// A digest of contents that tells packets apart which nobody made alike on purpose.
+/// A digest that distinguishes packets unless somebody forges a collision.
 package struct ContentDigest: Sendable {
   package var value: UInt64
 

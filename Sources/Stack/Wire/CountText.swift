@@ -1,6 +1,5 @@
-/// A number with its noun, as people write it: `1 call`, `2 calls`, `0 calls`.
-///
-/// - Parameter plural: the plural where an `s` at the end does not make it.
+/// A number with its noun: `1 call`, `2 calls`, `0 calls`.
+/// - Parameter plural: the plural if it is not the noun with an `s`.
 package func counted(
   _ count: some BinaryInteger, _ noun: String, _ plural: String? = nil
 ) -> String {

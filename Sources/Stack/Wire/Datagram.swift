@@ -3,7 +3,7 @@ package struct Datagram: Hashable, Sendable {
   package var local: SocketAddress
   package var remote: SocketAddress
   package var bytes: [UInt8]
-  /// How routers are asked to treat it (DSCP, RFC 2474): 0 to 63, 0 for no wish.
+  /// The DSCP value (RFC 2474), 0 to 63; 0 for best effort.
   ///
   /// Not stored in takes: it follows from the configuration and the calls.
   package var codePoint: UInt8

@@ -1,18 +1,18 @@
-/// Which protocol a datagram on a shared transport belongs to, by its first bytes (RFC 7983).
+/// The protocol of a datagram on a shared transport, by its first bytes (RFC 7983).
 ///
-/// This is the one rule: the stack sorts by it, texts and rows name packets by it, and so does
-/// whoever sees the packets of others.
+/// There is only this one rule: the stack demultiplexes by it, rows and texts name packets by it,
+/// and so does the observer.
 package enum DatagramClass: Hashable, Sendable {
   case stun
   case dtls
   case rtp
   case rtcp
-  /// What a TURN server relays (RFC 8656 section 12.4).
+  /// A TURN channel message (RFC 8656 section 12.4).
   case channelData
-  /// ZRTP, or nothing known.
+  /// ZRTP or unknown.
   case other
 
-  /// Classifies a datagram; one of fewer than two bytes is of no protocol.
+  /// Classifies a datagram; one of fewer than two bytes is `other`.
   @inlinable
   package init(_ bytes: RawSpan) {
     guard bytes.byteCount >= 2 else {
@@ -22,8 +22,8 @@ package enum DatagramClass: Hashable, Sendable {
     self.init(first: bytes.byte(at: 0), second: bytes.byte(at: 1))
   }
 
-  /// Classifies what begins with two bytes; RTP and RTCP are told apart by the payload type
-  /// (RFC 5761 section 4).
+  /// Classifies by the first two bytes; the payload type separates RTP from RTCP (RFC 5761 section
+  /// 4).
   @inlinable
   package init(first: UInt8, second: UInt8) {
     switch first {

@@ -1,9 +1,10 @@
 import HeapModule
 
-/// Deadlines of many items: a change costs the logarithm of their number, not a walk over all.
+/// Deadlines of many items: a change costs the logarithm of their number instead of a pass over
+/// all.
 ///
-/// Whoever uses it knows when each of them is due and says so with every change to an earlier time;
-/// a later time need not be reported, because it is asked for when the earlier one comes.
+/// The owner knows when each item is due and reports every change to an earlier time. A later time
+/// need not be reported, because it is queried when the earlier one is reached.
 package struct DueQueue: Sendable {
   private struct Entry: Comparable, Sendable {
     var at: Instant
@@ -15,12 +16,12 @@ package struct DueQueue: Sendable {
   }
 
   private var entries = Heap<Entry>()
-  /// When the entry that counts of each is; others of it in the heap are void.
+  /// The valid entry of each item; its other entries in the heap are void.
   private var queued: [Instant?] = []
 
   package init() {}
 
-  /// Reports when one of them is due.
+  /// Records when an item is due.
   package mutating func schedule(_ index: Int, at due: Instant?) {
     guard let due else { return }
     while queued.count <= index { queued.append(nil) }
@@ -29,9 +30,8 @@ package struct DueQueue: Sendable {
     entries.insert(Entry(at: due, index: index))
   }
 
-  /// Removes those that are due at an instant and returns them in the order of their indices.
-  ///
-  /// - Parameter current: when one of them is due now.
+  /// Removes the items due at an instant and returns them in the order of their indices.
+  /// - Parameter current: returns when an item is due now.
   package mutating func removeDue(until now: Instant, _ current: (Int) -> Instant?) -> [Int] {
     var due: [Int] = []
     while let first = entries.min, first.at <= now {
@@ -43,7 +43,7 @@ package struct DueQueue: Sendable {
     return due
   }
 
-  /// When the first of all is due.
+  /// When the first item is due.
   package mutating func first(_ current: (Int) -> Instant?) -> Instant? {
     while let first = entries.min {
       let isVoid = queued[first.index] != first.at
@@ -55,7 +55,7 @@ package struct DueQueue: Sendable {
     return nil
   }
 
-  /// Removes the first entry; false when it was void.
+  /// Removes the first entry; false if it was void.
   private mutating func remove(_ first: Entry) -> Bool {
     _ = entries.popMin()
     guard queued[first.index] == first.at else { return false }

@@ -4,14 +4,13 @@
 /// layer shifts no value of another. The counters of drawn bytes go into the take: a divergence
 /// often shows there first.
 package final class Entropy {
-  /// How many bytes a seed has.
   package static let seedLength = 32
 
   private let key: [8 of UInt32]
   private let total = EntropyTotal()
   private var streams: [EntropyStream] = []
 
-  /// Creates the ledger of a peer from its seed; a shorter seed is filled up with zeros.
+  /// Creates the streams of a peer from its seed; a shorter seed is padded with zeros.
   package init(seed: [UInt8]) {
     var key: [8 of UInt32] = .init(repeating: 0)
     for (index, byte) in seed.prefix(Entropy.seedLength).enumerated() {
@@ -20,11 +19,11 @@ package final class Entropy {
     self.key = key
   }
 
-  /// The stream of a label of 1 to 12 ASCII characters; the same label gives the same stream.
+  /// Returns the stream of a label of 1 to 12 ASCII characters; the same label always returns the
+  /// same stream.
   package func stream(_ label: StaticString) -> EntropyStream { stream(named: label.description) }
 
-  /// The stream of a label that several things have, by their number: the first one, 0, has the
-  /// plain label.
+  /// Returns the stream of a label used by several things, by their number; 0 has the plain label.
   package func stream(_ label: StaticString, number: Int) -> EntropyStream {
     stream(named: number == 0 ? label.description : "\(label) \(number)")
   }
@@ -44,7 +43,7 @@ package final class Entropy {
   package var ledger: [(label: String, drawn: UInt64)] { streams.map { ($0.label, $0.drawn) } }
 }
 
-/// What all streams of a peer have drawn together; asked for after every step.
+/// The total of bytes drawn by all streams of a peer; read after every step.
 private final class EntropyTotal {
   var drawn: UInt64 = 0
 }
@@ -53,10 +52,9 @@ private final class EntropyTotal {
 package final class EntropyStream {
   /// The label that selects the stream.
   package let label: String
-  /// How many bytes were drawn so far.
   package private(set) var drawn: UInt64 = 0
 
-  /// Where what is drawn is counted too; a copy counts for nobody.
+  /// The total that draws are added to; nil for a copy.
   private let total: EntropyTotal?
   private var cipher: ChaCha20
   private var block: [16 of UInt32] = .init(repeating: 0)
@@ -72,7 +70,7 @@ package final class EntropyStream {
     cipher = ChaCha20(key: key, nonce: nonce)
   }
 
-  /// A stream that will give the same values as this one from here on, and counts for no ledger.
+  /// A stream that continues with the same values but is not counted.
   package var copy: EntropyStream { EntropyStream(of: self) }
 
   private init(of other: EntropyStream) {
@@ -84,7 +82,6 @@ package final class EntropyStream {
     position = other.position
   }
 
-  /// The next random byte.
   package func byte() -> UInt8 {
     if position == 64 {
       block = cipher.next()
@@ -98,7 +95,6 @@ package final class EntropyStream {
     return byte
   }
 
-  /// The next `count` random bytes.
   package func bytes(_ count: Int) -> [UInt8] {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(count)

@@ -1,10 +1,10 @@
-/// What carries the bytes between two ends.
+/// The transport protocol between two ends.
 package enum TransportProtocol: UInt8, Hashable, Sendable {
   case tcp = 6
   case udp = 17
 }
 
-/// Between which ends something goes, and which way.
+/// The two ends of a flow and its transport protocol, in one direction.
 package struct FiveTuple: Hashable, Sendable, CustomStringConvertible {
   package var transport: TransportProtocol
   package var source: SocketAddress
@@ -18,7 +18,7 @@ package struct FiveTuple: Hashable, Sendable, CustomStringConvertible {
     self.destination = destination
   }
 
-  /// The other way.
+  /// The opposite direction.
   package var reversed: FiveTuple { FiveTuple(transport, from: destination, to: source) }
 
   /// `udp 192.0.2.1:5000 > 192.0.2.2:6000`.

@@ -1,4 +1,4 @@
-/// Bytes in hexadecimal; after `limit` bytes their count stands for the rest.
+/// Formats bytes in hexadecimal; after `limit` bytes only their count follows.
 package func hexadecimal(_ bytes: some Collection<UInt8>, limit: Int = .max) -> String {
   let digits = Array("0123456789abcdef".utf8)
   var text: [UInt8] = []
@@ -11,7 +11,7 @@ package func hexadecimal(_ bytes: some Collection<UInt8>, limit: Int = .max) -> 
 }
 
 extension [UInt8] {
-  /// The bytes that hexadecimal digits stand for, two digits each; nil when there is anything else.
+  /// Parses pairs of hexadecimal digits; nil if there is anything else.
   package init?(hexadecimal digits: some Collection<UInt8>) {
     guard digits.count.isMultiple(of: 2) else { return nil }
     self = []
@@ -34,7 +34,7 @@ extension [UInt8] {
     }
   }
 
-  /// As above, for the digits of a text.
+  /// Parses pairs of hexadecimal digits of a text.
   package init?(hexadecimal text: some StringProtocol) {
     self.init(hexadecimal: text.utf8)
   }

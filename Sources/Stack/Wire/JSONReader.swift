@@ -1,17 +1,17 @@
 extension JSONValue {
-  /// What a text may cost.
+  /// Limits on a text, so that a hostile one cannot exhaust memory or the stack.
   package struct Limits: Hashable, Sendable {
-    /// How deep lists and objects may stand in one another.
+    /// How deep lists and objects may be nested.
     package var depth = 32
-    /// How many values there may be, with those of lists and objects.
+    /// The most values, including lists and objects.
     package var values = 50_000
 
     package init() {}
   }
 
-  /// Reads a text (RFC 8259).
+  /// Parses JSON (RFC 8259).
   ///
-  /// Half of a surrogate pair becomes U+FFFD. Whole numbers within 64 bits are kept exactly.
+  /// Half of a surrogate pair becomes U+FFFD. Integers within 64 bits are exact.
   package init(parsing text: String, limits: Limits = Limits()) throws(JSONError) {
     var reader = JSONReader(Array(text.utf8), limits)
     self = try reader.document()
@@ -49,13 +49,13 @@ private struct JSONReader {
     }
   }
 
-  private mutating func take(_ byte: UInt8) -> Bool {
+  private mutating func consume(_ byte: UInt8) -> Bool {
     guard index < bytes.count, bytes[index] == byte else { return false }
     index += 1
     return true
   }
 
-  private mutating func take(_ word: StaticString) -> Bool {
+  private mutating func consume(_ word: StaticString) -> Bool {
     let length = word.utf8CodeUnitCount
     guard bytes.count - index >= length else { return false }
     let isThere = word.withUTF8Buffer { bytes[index..<(index + length)].elementsEqual($0) }
@@ -76,9 +76,9 @@ private struct JSONReader {
     case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"): return try number()
     default: break
     }
-    if take("true") { return .flag(true) }
-    if take("false") { return .flag(false) }
-    if take("null") { return .null }
+    if consume("true") { return .flag(true) }
+    if consume("false") { return .flag(false) }
+    if consume("null") { return .null }
     throw failure("a value is missing")
   }
 
@@ -86,16 +86,16 @@ private struct JSONReader {
     index += 1
     var members: [JSONValue.Member] = []
     skipSpace()
-    if take(UInt8(ascii: "}")) { return .object(members) }
+    if consume(UInt8(ascii: "}")) { return .object(members) }
     repeat {
       skipSpace()
       let name = try string()
       skipSpace()
-      guard take(UInt8(ascii: ":")) else { throw failure("a colon is missing") }
+      guard consume(UInt8(ascii: ":")) else { throw failure("a colon is missing") }
       members.append(JSONValue.Member(name, try value(depth: depth + 1)))
       skipSpace()
-    } while take(UInt8(ascii: ","))
-    guard take(UInt8(ascii: "}")) else { throw failure("an object does not end") }
+    } while consume(UInt8(ascii: ","))
+    guard consume(UInt8(ascii: "}")) else { throw failure("an object does not end") }
     return .object(members)
   }
 
@@ -103,12 +103,12 @@ private struct JSONReader {
     index += 1
     var values: [JSONValue] = []
     skipSpace()
-    if take(UInt8(ascii: "]")) { return .list(values) }
+    if consume(UInt8(ascii: "]")) { return .list(values) }
     repeat {
       values.append(try value(depth: depth + 1))
       skipSpace()
-    } while take(UInt8(ascii: ","))
-    guard take(UInt8(ascii: "]")) else { throw failure("a list does not end") }
+    } while consume(UInt8(ascii: ","))
+    guard consume(UInt8(ascii: "]")) else { throw failure("a list does not end") }
     return .list(values)
   }
 
@@ -122,18 +122,18 @@ private struct JSONReader {
 
   private mutating func number() throws(JSONError) -> JSONValue {
     let start = index
-    _ = take(UInt8(ascii: "-"))
+    _ = consume(UInt8(ascii: "-"))
     let hasZero = index < bytes.count && bytes[index] == UInt8(ascii: "0")
     let whole = digits()
     guard whole == 1 || (whole > 1 && !hasZero) else { throw failure("a number is not one") }
     var isWhole = true
-    if take(UInt8(ascii: ".")) {
+    if consume(UInt8(ascii: ".")) {
       isWhole = false
       guard digits() > 0 else { throw failure("a number is not one") }
     }
-    if take(UInt8(ascii: "e")) || take(UInt8(ascii: "E")) {
+    if consume(UInt8(ascii: "e")) || consume(UInt8(ascii: "E")) {
       isWhole = false
-      if !take(UInt8(ascii: "+")) { _ = take(UInt8(ascii: "-")) }
+      if !consume(UInt8(ascii: "+")) { _ = consume(UInt8(ascii: "-")) }
       guard digits() > 0 else { throw failure("a number is not one") }
     }
     let text = String(decoding: bytes[start..<index], as: UTF8.self)
@@ -145,7 +145,7 @@ private struct JSONReader {
   // MARK: Strings
 
   private mutating func string() throws(JSONError) -> String {
-    guard take(UInt8(ascii: "\"")) else { throw failure("a string is missing") }
+    guard consume(UInt8(ascii: "\"")) else { throw failure("a string is missing") }
     var text: [UInt8] = []
     while index < bytes.count {
       let start = index
@@ -155,8 +155,8 @@ private struct JSONReader {
         index += 1
       }
       text += bytes[start..<index]
-      if take(UInt8(ascii: "\"")) { return String(decoding: text, as: UTF8.self) }
-      guard take(UInt8(ascii: "\\")), index < bytes.count else { break }
+      if consume(UInt8(ascii: "\"")) { return String(decoding: text, as: UTF8.self) }
+      guard consume(UInt8(ascii: "\\")), index < bytes.count else { break }
       try escape(into: &text)
     }
     throw failure("a string does not end")
@@ -179,7 +179,7 @@ private struct JSONReader {
     }
   }
 
-  /// The code point of `\uXXXX`, or of two of them that are a surrogate pair.
+  /// Parses `\uXXXX`, or two of them that form a surrogate pair.
   private mutating func codePoint() throws(JSONError) -> UInt32 {
     let high = try fourDigits()
     guard (0xd800..<0xdc00).contains(high), index + 1 < bytes.count,

@@ -1,9 +1,9 @@
-/// JSON whose members stay in the order in which they are given (RFC 8259).
+/// JSON whose members keep the order in which they are given (RFC 8259).
 package struct JSONText: Hashable, Sendable {
   /// The text of the value.
   package let text: String
 
-  /// Takes text that is a JSON value already.
+  /// Wraps text that is JSON already.
   package init(_ text: String) { self.text = text }
 
   package static let null = JSONText("null")
@@ -12,8 +12,8 @@ package struct JSONText: Hashable, Sendable {
 
   package static func integer(_ value: some BinaryInteger) -> JSONText { JSONText(String(value)) }
 
-  /// A number, whole ones without a fraction, as JavaScript prints them; null for what JSON cannot
-  /// carry.
+  /// A number as JavaScript prints it, integers without a fraction; null if JSON cannot represent
+  /// it.
   package static func number(_ value: Double) -> JSONText {
     guard value.isFinite else { return .null }
     if value.rounded(.towardZero) == value, value.magnitude < 9_007_199_254_740_992 {
@@ -22,7 +22,7 @@ package struct JSONText: Hashable, Sendable {
     return JSONText(value.description)
   }
 
-  /// A string; with `escapesByNumber` also line ends and tabs are escaped by their numbers.
+  /// A string; with `escapesByNumber`, line ends and tabs are escaped by number too.
   package static func text(_ value: String, escapesByNumber: Bool = false) -> JSONText {
     var text = ""
     append(value, to: &text, escapesByNumber: escapesByNumber)
@@ -36,7 +36,7 @@ package struct JSONText: Hashable, Sendable {
     JSONText("[" + elements.map(\.text).joined(separator: separator) + "]")
   }
 
-  /// An object; members without a value are left out.
+  /// An object; members with a nil value are left out.
   package static func object(_ members: [(String, JSONText?)]) -> JSONText {
     var text = ""
     for (name, value) in members {
@@ -54,7 +54,7 @@ package struct JSONText: Hashable, Sendable {
     _ value: String, to text: inout String, escapesByNumber: Bool = false
   ) {
     text += "\""
-    // Nearly all strings are names and numbers.
+    // Nearly all strings are names and numbers that need no escapes.
     if value.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x22 && $0 != 0x5c }) {
       text += value
     } else {
@@ -65,7 +65,7 @@ package struct JSONText: Hashable, Sendable {
     text += "\""
   }
 
-  /// Appends a string with its quotes as bytes, for long texts of short strings.
+  /// Appends a quoted string as bytes, for long texts of short strings.
   package static func append(_ value: String, to bytes: inout [UInt8]) {
     var value = value
     let start = bytes.count
@@ -85,7 +85,7 @@ package struct JSONText: Hashable, Sendable {
     }
   }
 
-  /// What stands for a character that cannot stand for itself (RFC 8259 section 7).
+  /// The escape of a character that must not appear literally (RFC 8259 section 7).
   private static func escape(of scalar: Unicode.Scalar, byNumber: Bool) -> String? {
     switch scalar {
     case "\"": "\\\""

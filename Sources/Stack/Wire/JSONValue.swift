@@ -1,4 +1,4 @@
-/// A value of JSON (RFC 8259), whose objects keep the order of their members.
+/// A JSON value (RFC 8259) whose objects keep the order of their members.
 ///
 /// It is written in that order, so that equal values are equal bytes.
 package indirect enum JSONValue: Hashable, Sendable {
@@ -21,12 +21,12 @@ package indirect enum JSONValue: Hashable, Sendable {
     }
   }
 
-  /// An object of the members that are there, in the order given.
+  /// Creates an object, leaving out members with a nil value.
   package static func members(_ members: (String, JSONValue?)...) -> JSONValue {
     .object(members.compactMap { name, value in value.map { Member(name, $0) } })
   }
 
-  /// The value as JSON without spaces; a number that JSON cannot carry becomes null.
+  /// The value as JSON without spaces; a number that JSON cannot represent becomes null.
   package var json: String {
     var out = ""
     write(to: &out)
@@ -61,15 +61,13 @@ package indirect enum JSONValue: Hashable, Sendable {
 }
 
 extension JSONValue {
-  /// A member of an object; nil when there is none.
-  ///
-  /// Of several with one name the last counts.
+  /// The last member with this name, if any.
   package subscript(name: String) -> JSONValue? {
     guard case .object(let members) = self else { return nil }
     return members.last { $0.name == name }?.value
   }
 
-  /// The text; nil for what is none.
+  /// The text of a string, or nil.
   package var text: String? {
     guard case .text(let value) = self else { return nil }
     return value
@@ -80,7 +78,7 @@ extension JSONValue {
     return value
   }
 
-  /// The whole number; nil also for one with a fraction or beyond 64 bits.
+  /// The integer, or nil for fractions and beyond 64 bits.
   package var integer: Int64? {
     switch self {
     case .integer(let value): value
@@ -97,19 +95,19 @@ extension JSONValue {
     }
   }
 
-  /// The elements of a list; none for what is no list.
+  /// The elements of a list, or an empty array.
   package var elements: [JSONValue] {
     guard case .list(let values) = self else { return [] }
     return values
   }
 
-  /// The members of an object in their order; none for what is no object.
+  /// The members of an object in order, or an empty array.
   package var members: [Member] {
     guard case .object(let members) = self else { return [] }
     return members
   }
 
-  /// A name as servers give it, which is a text or a whole number.
+  /// An identifier as servers write it: a string or an integer.
   package var identifier: String? { text ?? integer.map { String($0) } }
 }
 

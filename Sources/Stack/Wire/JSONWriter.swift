@@ -1,12 +1,12 @@
-/// Writes JSON straight into bytes, for what is written many times a second (RFC 8259).
+/// Writes JSON directly into bytes, for texts written many times a second (RFC 8259).
 ///
-/// Members and elements stay in the order in which they are written.
+/// Members and elements keep the order in which they are written.
 package struct JSONWriter {
   private var bytes: [UInt8] = []
-  /// Whether a value stands before the next one in its object or list.
+  /// Whether a value precedes in the current object or list, so that a comma is needed.
   private var isBehindValue = false
 
-  /// Begins an empty text with room for so many bytes.
+  /// Creates an empty text with a capacity in bytes.
   package init(capacity: Int) { bytes.reserveCapacity(capacity) }
 
   /// The text that was written.
@@ -17,7 +17,7 @@ package struct JSONWriter {
   package mutating func beginList() { begin(UInt8(ascii: "[")) }
   package mutating func endList() { end(UInt8(ascii: "]")) }
 
-  /// The name of the member whose value comes next; it has no characters that are escaped.
+  /// The name of the next member; it must need no escapes.
   package mutating func name(_ name: StaticString) {
     separate()
     bytes.append(UInt8(ascii: "\""))
@@ -93,7 +93,7 @@ package struct JSONWriter {
       bytes.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: digit))
       rest = quotient
     } while rest > 0
-    // The lowest came first.
+    // Bytes are packed with the first one lowest.
     var high = bytes.count - 1
     while low < high {
       bytes.swapAt(low, high)

@@ -1,32 +1,30 @@
 /// A deterministic state machine: the shape of the client stack and of each of its layers.
 ///
-/// A machine has no clock, sockets, threads or randomness of its own. All that could differ
-/// between two runs comes in as an input with its instant, and one call drains that input
-/// completely into outputs. Feeding the same inputs again gives the same outputs and deadlines:
-/// this is what makes a take replayable.
+/// A machine has no clock, sockets, threads or randomness of its own. Everything that could differ
+/// between two runs arrives as an input with its instant, and one call turns that input completely
+/// into outputs. Feeding the same inputs again gives the same outputs and deadlines: this is what
+/// makes a take replayable.
 public protocol Machine: ~Copyable {
-  /// What can happen to the machine.
   associatedtype Input
-  /// What the machine wants done or tells.
+  /// What the machine requests or reports.
   associatedtype Output
 
-  /// Applies one input at an instant and appends everything that follows from it to the outbox.
+  /// Applies one input at an instant and appends all resulting outputs.
   ///
-  /// Instants never go back; the driver sees to it.
+  /// Instants never decrease; the driver ensures that.
   mutating func step(_ input: Input, at now: Instant, into outbox: inout Outbox<Output>)
 
-  /// When the machine wants its deadline input next, or nil when it waits for something else.
+  /// When the machine needs its deadline input, if at all.
   var deadline: Instant? { get }
 }
 
-/// The outputs of one step in the order in which they were made.
+/// The outputs of one step, in order.
 ///
-/// A driver either takes them all, or takes one at a time with `next`, which moves the output out
-/// so that its bytes can be changed in place.
+/// A driver either removes all of them, or one at a time with `next`, which moves the output so
+/// that its bytes can be changed in place.
 @frozen
 public struct Outbox<Output> {
-  /// The outputs that wait stand from `head` to `tail`; the other places are empty and kept,
-  /// because each step needs them again.
+  /// Waiting outputs are at `head..<tail`; the other slots are empty and kept for the next steps.
   @usableFromInline
   var places: [Output?] = []
   @usableFromInline
@@ -42,7 +40,7 @@ public struct Outbox<Output> {
   @inlinable
   public var isEmpty: Bool { head == tail }
 
-  /// What waits in the outbox, first made first.
+  /// The waiting outputs, oldest first.
   @inlinable
   public var outputs: [Output] { places[head..<tail].compactMap { $0 } }
 
@@ -57,7 +55,7 @@ public struct Outbox<Output> {
     tail += 1
   }
 
-  /// Moves the first waiting output out; outputs that are added meanwhile come after the others.
+  /// Removes the oldest output; outputs appended meanwhile come after the others.
   @inlinable
   public mutating func next() -> Output? {
     guard head < tail else {
@@ -68,7 +66,7 @@ public struct Outbox<Output> {
     return places[head].take()
   }
 
-  /// Empties the outbox and keeps its storage for the next step.
+  /// Empties the outbox and keeps its storage.
   @inlinable
   public mutating func removeAll() {
     while head < tail {
@@ -79,21 +77,21 @@ public struct Outbox<Output> {
     tail = 0
   }
 
-  /// Gives the outputs away and leaves the outbox empty.
+  /// Returns the outputs and leaves the outbox empty.
   @inlinable
-  public mutating func take() -> [Output] {
+  public mutating func drain() -> [Output] {
     guard head < tail else {
       removeAll()
       return []
     }
     return [Output](capacity: tail - head) { taken in
-      // Moved, because a copy of an output counts every part of it.
+      // Moved, because copying an output retains every part of it.
       while let output = next() { taken.append(output) }
     }
   }
 }
 
-/// The earlier of two deadlines, where nil means that none is wanted.
+/// Returns the earlier of two deadlines; nil means none.
 @inlinable
 package func earliest(_ left: Instant?, _ right: Instant?) -> Instant? {
   guard let left else { return right }

@@ -1,15 +1,15 @@
-/// Text that others wrote, as it can be shown to people.
+/// Makes text from others safe to print.
 ///
-/// Names, messages and what a server answered may hold what moves the cursor, sets the title of a
-/// terminal or turns the direction of writing. All that a command prints goes through here, so that
-/// none of it reaches a terminal: what has no shape of its own is written as `\u{1b}`. JSON has its
-/// own form, which every reader of JSON undoes.
+/// Names, messages and server responses may contain characters that move the cursor, set the
+/// terminal's title or reverse the writing direction. Everything a command prints passes through
+/// here: characters without a glyph are written as `\u{1b}`. JSON uses its own escapes, which every
+/// JSON reader undoes.
 package enum PrintableText {
-  /// Whether a character has a shape of its own and leaves the text around it alone.
+  /// Whether a character has a glyph and does not affect the text around it.
   ///
-  /// Controls (C0, DEL, C1), formats (bidirectional controls, what has no width, tags), separators
-  /// of lines and paragraphs, and noncharacters do not; nor does what stands for a byte of a file
-  /// name (`SystemPath`).
+  /// False for controls (C0, DEL, C1), formats (bidirectional controls, zero width, tags), line and
+  /// paragraph separators and noncharacters, and for stand-ins for bytes of a file name
+  /// (`SystemPath`).
   package static func isPlain(_ scalar: Unicode.Scalar) -> Bool {
     switch scalar.value {
     case 0x20...0x7e: return true
@@ -22,7 +22,7 @@ package enum PrintableText {
     }
   }
 
-  /// A text on one line: also its line ends are written down.
+  /// Escapes a text for one line, including its line ends.
   package static func line(_ text: String) -> String {
     if text.utf8.allSatisfy({ (0x20..<0x7f).contains($0) }) { return text }
     var plain = ""
@@ -36,9 +36,9 @@ package enum PrintableText {
     return plain
   }
 
-  /// A text of lines: line feeds, alone or after a carriage return, and tabs stay.
-  ///
-  /// - Parameter mark: what is written for a character that the caller has put there itself.
+  /// Escapes a text of several lines; tabs and line feeds, alone or after a carriage return, are
+  /// kept.
+  /// - Parameter mark: the replacement for a character that the caller inserted itself.
   package static func lines(
     _ text: String, mark: (Unicode.Scalar) -> String? = { _ in nil }
   ) -> String {
@@ -61,8 +61,8 @@ package enum PrintableText {
     return follows ? plain + escape(of: "\r") : plain
   }
 
-  /// JSON in which nothing but its own text stands: what is not plain can only be inside of a
-  /// string there, and is written as `\u001b` (RFC 8259 section 7).
+  /// Escapes JSON as `\u001b` (RFC 8259 section 7): an unprintable character can only occur inside
+  /// a string.
   package static func json(_ text: String) -> String {
     if text.utf8.allSatisfy({ (0x20..<0x7f).contains($0) || [0x0a, 0x0d, 0x09].contains($0) }) {
       return text
@@ -93,16 +93,16 @@ package enum PrintableText {
   }
 }
 
-/// Words as a shell reads them.
+/// Quotes words for a shell.
 package enum ShellText {
-  /// A command line of words, each quoted where it has to be.
+  /// Joins words into a command line, quoted where necessary.
   package static func command(_ words: String...) -> String {
     words.map(word).joined(separator: " ")
   }
 
-  /// A word, in quotes where a shell would make something else of it.
+  /// Quotes a word if a shell would interpret it.
   ///
-  /// What cannot be shown stands as `$'\xNN'`, which bash, zsh, ksh and POSIX.1-2024 know.
+  /// Unprintable bytes become `$'\xNN'`, which bash, zsh, ksh and POSIX.1-2024 support.
   package static func word(_ word: String) -> String {
     let isBare = word.utf8.allSatisfy { byte in
       switch byte {
@@ -121,7 +121,7 @@ package enum ShellText {
       } else if PrintableText.isPlain(scalar) {
         quoted.unicodeScalars.append(scalar)
       } else {
-        // Three octal digits end by themselves, whatever follows.
+        // Three octal digits are unambiguous whatever follows.
         for byte in SystemPath.bytes(of: String(scalar)) {
           let digits = String(byte, radix: 8)
           quoted += "\\" + String(repeating: "0", count: 3 - digits.utf8.count) + digits
@@ -131,7 +131,7 @@ package enum ShellText {
     return quoted + "'"
   }
 
-  /// Punctuation without a meaning to a shell, wherever it stands in a word: % + , - . / : = @ _
+  /// Punctuation that no shell interprets at any position: % + , - . / : = @ _
   private static let bare: Set<UInt8> = [
     0x25, 0x2b, 0x2c, 0x2d, 0x2e, 0x2f, 0x3a, 0x3d, 0x40, 0x5f,
   ]

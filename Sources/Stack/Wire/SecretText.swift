@@ -1,17 +1,17 @@
-/// Text in which secrets have a value that nobody can use.
+/// Replaces secrets in text.
 ///
-/// Takes hold the passwords of TURN servers and the tokens of rooms. What is printed for people is
-/// shown to others, in reports and on screens; a query shows all.
+/// Takes contain the passwords of TURN servers and the tokens of rooms. What is printed ends up in
+/// reports and on shared screens; only a query shows everything.
 package enum SecretText {
-  /// What stands in the place of a secret.
+  /// The replacement for a secret.
   package static let hidden = "(hidden)"
 
-  /// The names of what is hidden: W3C's `credential`, and those of signaling protocols.
+  /// The names of secret fields: W3C's `credential`, and those of signaling protocols.
   private static let names: [[UInt8]] = [
     "credential", "password", "apisecret", "secret", "token", "pin",
   ].map { Array($0.utf8) }
 
-  /// Whether a field is one whose value is hidden, by the last part of its name.
+  /// Whether a field is secret, by the last part of its name.
   package static func isSecret(field name: String) -> Bool {
     guard let last = name.split(separator: ".").last else { return false }
     return names.contains(Array(last.lowercased().utf8))
@@ -19,8 +19,8 @@ package enum SecretText {
 
   private static let bearer = Array("bearer ".utf8)
 
-  /// A text with the values of secrets hidden: members of JSON, also of JSON inside of a string;
-  /// parameters like `credential="..."` (RFC 8288); and bearer tokens (RFC 6750).
+  /// Hides the values of secrets: members of JSON, also of JSON inside a string; parameters such as
+  /// `credential="..."` (RFC 8288); and bearer tokens (RFC 6750).
   package static func hidden(in text: String) -> String {
     let bytes = Array(text.utf8)
     var output: [UInt8] = []
@@ -41,7 +41,7 @@ package enum SecretText {
     return String(decoding: output + bytes[copied...], as: UTF8.self)
   }
 
-  /// Where the value stands of a secret whose name begins at a place; nil when none does.
+  /// The range of a secret's value if its name starts here.
   private static func secret(in bytes: [UInt8], at start: Int) -> Range<Int>? {
     if begins(bearer, in: bytes, at: start) {
       let value = start + bearer.count
@@ -63,8 +63,8 @@ package enum SecretText {
     let depth = place - slashes
     guard place < bytes.count, bytes[place] == quote else { return nil }
     let value = place + 1
-    // The quote that ends the value has the backslashes of the one before it, and those that are
-    // themselves escaped at the end of the value.
+    // The closing quote has as many backslashes as the opening one; escaped backslashes at the end
+    // of the value do not count.
     let escaped = 2 * (depth + 1)
     var run = 0
     for index in value..<bytes.count {
@@ -90,7 +90,7 @@ package enum SecretText {
 
   private static func isLetter(_ byte: UInt8) -> Bool { (0x61...0x7a).contains(byte | 0x20) }
 
-  /// Whether a byte may stand in a bearer token (RFC 6750 section 2.1).
+  /// Whether a byte is allowed in a bearer token (RFC 6750 section 2.1).
   private static func isOfToken(_ byte: UInt8) -> Bool {
     isLetter(byte) || (0x30...0x39).contains(byte) || Array("-._~+/=".utf8).contains(byte)
   }

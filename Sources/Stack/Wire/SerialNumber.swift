@@ -11,17 +11,16 @@ extension FixedWidthInteger where Self: UnsignedInteger {
 package struct SequenceUnwrapper: Sendable {
   private var last: Int64?
 
-  /// Creates an unwrapper that has seen no number.
   package init() {}
 
-  /// The extended number that lies nearest to the newest one seen.
+  /// Extends a number to the value nearest to the newest one seen.
   package mutating func unwrap(_ number: UInt16) -> Int64 {
     let extended = peek(number)
     last = max(last ?? extended, extended)
     return extended
   }
 
-  /// The extended number without taking it as seen.
+  /// Extends a number without recording it as seen.
   package func peek(_ number: UInt16) -> Int64 {
     guard let last else { return Int64(number) }
     return last + Int64(Int16(truncatingIfNeeded: Int64(number) &- last))
@@ -32,10 +31,9 @@ package struct SequenceUnwrapper: Sendable {
 package struct TimestampUnwrapper: Sendable {
   private var last: Int64?
 
-  /// Creates an unwrapper that has seen no timestamp.
   package init() {}
 
-  /// The extended timestamp that lies nearest to the newest one seen.
+  /// Extends a timestamp to the value nearest to the newest one seen.
   package mutating func unwrap(_ timestamp: UInt32) -> Int64 {
     guard let last else {
       self.last = Int64(timestamp)

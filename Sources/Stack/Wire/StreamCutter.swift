@@ -1,20 +1,20 @@
-/// How the messages of a stream are told apart.
+/// How the messages of a stream are delimited.
 package protocol MessageFraming: Sendable {
-  /// Where the first message of the bytes stands, and with how many bytes the next one begins; nil
-  /// until more bytes are there.
+  /// Returns the range of the first message and where the next one starts; nil if more bytes are
+  /// needed.
   ///
-  /// Throws when the bytes begin no message.
+  /// Throws if the bytes are not the start of a message.
   static func first(in bytes: RawSpan) throws(FramingError) -> (message: Range<Int>, next: Int)?
-  /// A message as it goes onto the stream.
+  /// Frames a message for the stream.
   static func framed(_ message: [UInt8]) -> [UInt8]
 }
 
-/// Bytes of a stream that begin no message: whatever follows cannot be told apart any more.
+/// The bytes of a stream do not start a message, so nothing after them can be delimited.
 package struct FramingError: Error, Hashable, Sendable {
   package init() {}
 }
 
-/// Cuts a stream into its messages, however its bytes arrive.
+/// Splits a stream into its messages, however its bytes arrive.
 package struct StreamCutter: Sendable {
   private let framing: any MessageFraming.Type
   private var waiting: [UInt8] = []
@@ -22,7 +22,6 @@ package struct StreamCutter: Sendable {
 
   package init(_ framing: any MessageFraming.Type) { self.framing = framing }
 
-  /// Adds bytes of the stream.
   package mutating func append(_ bytes: some Sequence<UInt8>) {
     if start > 0 {
       waiting.removeFirst(start)
@@ -31,7 +30,7 @@ package struct StreamCutter: Sendable {
     waiting.append(contentsOf: bytes)
   }
 
-  /// The next whole message; nil until more bytes are there.
+  /// The next complete message; nil if more bytes are needed.
   package mutating func next() throws(FramingError) -> [UInt8]? {
     let begin = start
     guard let (message, next) = try framing.first(in: waiting.span.extracting(begin...).bytes)

@@ -1,20 +1,19 @@
-/// Names of files as bytes, which need not be UTF-8.
+/// File names as bytes, which need not be UTF-8.
 ///
-/// A string cannot hold bytes that are no characters. Each such byte of a name is kept as one
-/// character of a private-use plane and becomes the byte again when the system is asked for the
-/// file. Names that hold these characters themselves are kept byte by byte, so that the way there
-/// and back always gives the same name.
+/// A string cannot hold invalid UTF-8. Each such byte becomes one character of a private-use plane
+/// and is converted back for system calls. Names that contain these characters themselves are
+/// encoded byte by byte, so that the conversion is always reversible.
 package enum SystemPath {
-  /// The character that stands for the byte 0x80 is 0x80 above this one.
+  /// The character for the byte 0x80 is this one plus 0x80.
   private static let base: UInt32 = 0x10fe00
 
-  /// The byte that a character stands for; nil for all others.
+  /// The byte that a character stands for, if any.
   package static func byte(of scalar: Unicode.Scalar) -> UInt8? {
     guard scalar.value >= base + 0x80, scalar.value <= base + 0xff else { return nil }
     return UInt8(truncatingIfNeeded: scalar.value)
   }
 
-  /// The name with these bytes, the NUL at the end left out.
+  /// Creates a name from bytes, without the NUL at the end.
   package static func name(_ bytes: some Sequence<UInt8>) -> String {
     let all = Array(bytes)
     var name = ""
@@ -59,15 +58,15 @@ package enum SystemPath {
     return bytes
   }
 
-  /// Whether a name is nothing but characters.
+  /// Whether a name is valid UTF-8.
   private static func isText(_ name: String) -> Bool {
-    // The characters that stand for bytes begin with this byte.
+    // The UTF-8 encoding of the stand-in characters begins with this byte.
     name.utf8.allSatisfy { $0 != 0xf4 }
   }
 }
 
 extension String {
-  /// The name of a file as the system wants it: bytes, and a NUL at the end.
+  /// The name of a file for system calls: bytes with a NUL at the end.
   package var systemPath: [CChar] {
     (SystemPath.bytes(of: self) + [0]).map { CChar(bitPattern: $0) }
   }

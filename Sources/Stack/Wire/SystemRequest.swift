@@ -1,33 +1,36 @@
-/// What a peer asks the system for: the same request from the layer that makes it to whoever does
-/// it, and in the take.
+/// A request of a peer to the system, in the same form from the layer that makes it to the driver,
+/// and in the take.
 package enum SystemRequest: Hashable, Sendable {
   /// Open a UDP socket on this address, at any port.
   case bindSocket(id: UInt32, IPAddress)
-  /// Listen for connections on this address, at any port; answered like a UDP socket. Whoever
-  /// connects is told with `streamAccepted`.
+  /// Listen for connections on this address, at any port; answered like a UDP socket.
+  ///
+  /// Each connection is reported by `streamAccepted`.
   case listen(id: UInt32, IPAddress)
-  /// Connect; answered like a UDP socket. Messages of the connection are datagrams from its own end
-  /// to the target's, one at a time, and one that is lost is a send that failed.
+  /// Connect; answered like a UDP socket.
+  ///
+  /// Messages are datagrams between the connection's local and remote end; one that is lost is a
+  /// failed send.
   case openStream(id: UInt32, StreamTarget)
-  /// The socket, or the connection to a server, is no longer needed.
+  /// Close a socket, or the connection to a server.
   case closeSocket(SocketAddress)
-  /// The connection to the peer, made or accepted, is no longer needed.
+  /// Close a connection to the peer, opened or accepted.
   case closeStream(local: SocketAddress, remote: SocketAddress)
   /// Resolve a name.
   case resolveName(id: UInt32, String)
-  /// Answer multicast questions for a name (RFC 6762) with an address, until the peer is gone.
+  /// Answer multicast queries for a name (RFC 6762) with an address, until the peer is closed.
   case publishName(String, IPAddress)
 }
 
-/// What the system answers to a `SystemRequest`, with its number, or tells by itself.
+/// The system's answer to a `SystemRequest`, by its number, or an event.
 package enum SystemAnswer: Hashable, Sendable {
   /// The socket is open at this endpoint.
   case socketBound(id: UInt32, SocketAddress)
-  /// The socket could not be opened, or died; the code is the errno.
+  /// The socket could not be opened, or failed later; `code` is the errno.
   case socketFailed(id: UInt32, code: Int32)
-  /// Somebody connected to the socket that listens at the local end.
+  /// A connection was accepted by the socket that listens at the local end.
   case streamAccepted(local: SocketAddress, remote: SocketAddress)
-  /// The addresses of the name; empty when there are none.
+  /// The addresses of the name; empty if there are none.
   case nameResolved(id: UInt32, [IPAddress])
 }
 

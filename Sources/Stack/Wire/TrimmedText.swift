@@ -1,8 +1,8 @@
 extension StringProtocol {
-  /// The text without the white space at its ends.
+  /// The text without white space at either end.
   package var trimmed: String { trimming(where: \.isWhitespace) }
 
-  /// The text without the characters at its ends that are unwanted.
+  /// The text without unwanted characters at either end.
   package func trimming(where isUnwanted: (Character) -> Bool) -> String {
     var text = self[...]
     while let first = text.first, isUnwanted(first) { text.removeFirst() }

@@ -8,7 +8,7 @@ extension DebugSession {
   /// Steps among which something may stop the way: from just after one to before another.
   private typealias Span = (from: Int, before: Int)
 
-  /// Goes on from here until a condition holds; gives the number of the one that did.
+  /// Goes on from here until a condition holds; returns the number of the one that did.
   @discardableResult
   package func run(until conditions: [StepCondition]) throws(DebugFailure) -> Int? {
     var spans: [Span] = []

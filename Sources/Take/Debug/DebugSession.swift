@@ -50,7 +50,7 @@ package final class DebugSession {
   private static let strideMinimum = 250
   /// How many checkpoints are left while going back.
   private static let extraMaximum = 8
-  /// Before a place that is gone back to, another checkpoint is left: most often one goes on
+  /// Before a place that is gone back to, another checkpoint is left: most often one continues
   /// going back.
   private static let backStride = 48
 
@@ -85,7 +85,7 @@ package final class DebugSession {
       throw .walk(error)
     }
     checkpoints = []
-    try keepCheckpoint()
+    try saveCheckpoint()
   }
 
   /// The time of the last step of the take, and how many steps it has.
@@ -102,7 +102,7 @@ package final class DebugSession {
   /// Goes on by a number of steps.
   package func run(steps: Int) throws(DebugFailure) { try walk(until: [], steps: steps) }
 
-  /// Lets the present process go on.
+  /// Lets the present process continue.
   @discardableResult
   func walk(
     until conditions: [StepCondition], steps: Int? = nil, before: Int? = nil,
@@ -127,7 +127,7 @@ package final class DebugSession {
       if wanted - DebugSession.backStride > 0 {
         try activate { $0.step < wanted - DebugSession.backStride }
         try walk(until: [], before: wanted - DebugSession.backStride)
-        try keepCheckpoint(isExtra: true)
+        try saveCheckpoint(isExtra: true)
       } else {
         try activate { $0.step < wanted }
       }
@@ -212,7 +212,7 @@ package final class DebugSession {
           progress(at)
           if isInterrupted?() == true { throw WalkInterruption() }
         case .checkpoint:
-          if let copy { keep(Checkpoint(step: reply.step, at: at, channel: copy)) }
+          if let copy { store(Checkpoint(step: reply.step, at: at, channel: copy)) }
           if isInterrupted?() == true { throw WalkInterruption() }
         case .done:
           if let error = reply.error { throw WalkFailure(error) }
@@ -258,13 +258,13 @@ package final class DebugSession {
     }
   }
 
-  private func keepCheckpoint(isExtra: Bool = false) throws(DebugFailure) {
-    keep(
+  private func saveCheckpoint(isExtra: Bool = false) throws(DebugFailure) {
+    store(
       Checkpoint(
         step: position.step, at: position.at, channel: try copy(of: present), isExtra: isExtra))
   }
 
-  private func keep(_ checkpoint: Checkpoint) {
+  private func store(_ checkpoint: Checkpoint) {
     let index = checkpoints.lastIndex { $0.step < checkpoint.step }.map { $0 + 1 } ?? 0
     if index < checkpoints.count, checkpoints[index].step == checkpoint.step { return }
     checkpoints.insert(checkpoint, at: index)

@@ -105,7 +105,7 @@ package struct SnapshotTree: Hashable, Sendable, Codable {
     return tree
   }
 
-  /// Says that a path leads nowhere, and where it ends and could go on.
+  /// Says that a path leads nowhere, and where it ends and could continue.
   func absence(of path: String) -> String {
     var (tree, known) = (self, "")
     for part in path.split(whereSeparator: { $0 == "." || $0 == "[" || $0 == "]" }) {

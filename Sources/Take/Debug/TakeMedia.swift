@@ -49,7 +49,7 @@ package struct TakeMedia {
     var number: Int64
   }
 
-  /// Writes the video frame that a track showed at an instant; gives a line about it.
+  /// Writes the video frame that a track showed at an instant; returns a line about it.
   package func writeVideoFrame(_ file: String, _ choice: Choice, at instant: Instant)
     throws(DebugFailure) -> String
   {
@@ -64,7 +64,7 @@ package struct TakeMedia {
       + "shown from \(seconds(shownAt)) s on; \(exact)"
   }
 
-  /// Writes the audio that a track played around an instant; gives a line about it.
+  /// Writes the audio that a track played around an instant; returns a line about it.
   package func writeAudio(_ file: String, _ choice: Choice, around instant: Instant)
     throws(DebugFailure) -> String
   {

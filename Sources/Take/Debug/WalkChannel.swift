@@ -53,7 +53,7 @@ final class WalkChannel {
   }
 }
 
-/// Why a walk cannot go on, in one sentence.
+/// Why a walk cannot continue, in one sentence.
 package struct WalkFailure: Error, Hashable, Sendable, CustomStringConvertible {
   package let description: String
 

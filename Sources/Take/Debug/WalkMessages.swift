@@ -6,7 +6,7 @@ enum WalkRequest: Codable {
   case findLast(condition: String, before: Int)
   /// Looks around without moving.
   case look(LookOrder)
-  /// Makes a copy of the process, whose channel comes with the reply.
+  /// Creates a copy of the process, whose channel comes with the reply.
   case copy
 }
 

@@ -9,8 +9,8 @@ import Wire
 /// A walk that does what a debugger on the other side of a channel asks for.
 ///
 /// It lives in a process of its own. A copy of that process is a checkpoint: it has the whole
-/// machine, with everything that OpenSSL, libsrtp2 and the codecs keep in memory, and goes on from
-/// where the original was when it was copied.
+/// machine, with everything that OpenSSL, libsrtp2 and the codecs keep in memory, and continues
+/// from where the original was when it was copied.
 ///
 /// A copy reads the take through the connection that it inherits. That is safe because it only
 /// reads, inside of the transaction that the first process opened and keeps open, and ends without
@@ -126,13 +126,13 @@ final class WalkServer {
       {
         try send(WalkReply(kind: .checkpoint), passing: try fork())
       }
-      try tell(since: &toldAt)
+      try report(since: &toldAt)
     }
     reply.isAtEnd = true
   }
 
-  /// Tells now and then how far the walk is; whoever does not want it to go on is gone then.
-  private func tell(since toldAt: inout ContinuousClock.Instant) throws {
+  /// Tells now and then how far the walk is; whoever does not want it to continue is gone then.
+  private func report(since toldAt: inout ContinuousClock.Instant) throws {
     guard walk.number & 15 == 0 else { return }
     let now = ContinuousClock.now
     guard now - toldAt >= WalkServer.progressInterval else { return }
@@ -161,7 +161,7 @@ final class WalkServer {
     while let next = try walk.next(), next.number < step {
       try advance()
       if holds(condition) { found = walk.number }
-      try tell(since: &toldAt)
+      try report(since: &toldAt)
     }
     return found
   }

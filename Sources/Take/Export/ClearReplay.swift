@@ -20,7 +20,7 @@ struct ClearReplay {
         progress: { at, end in
           progress(
             "\(at.wholeSeconds) of \(end.wholeSeconds) s, \(counted(notes.file.count, "packet"))")
-        }, notes.note)
+        }, notes.record)
     }
     try notes.file.flush()
     return (report, notes.file)
@@ -32,7 +32,7 @@ private final class Notes {
   var file: PacketFile
   init(_ file: PacketFile) { self.file = file }
 
-  func note(
+  func record(
     _ sight: FollowedReplay.Sight, _ source: SocketAddress, _ destination: SocketAddress,
     _ at: Instant
   ) {

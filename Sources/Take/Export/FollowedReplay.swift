@@ -61,7 +61,7 @@ package struct FollowedReplay {
     let replayer = try Replayer(
       path: take, options: options,
       kinds: .following { input, outputs, at in
-        if only == nil { watch.note(input, outputs, at) }
+        if only == nil { watch.record(input, outputs, at) }
       },
       codecs: { LibraryCodecs() },
       peer: { codecs in
@@ -85,7 +85,7 @@ private final class FollowedWatch {
   init(_ follow: @escaping FollowedReplay.Follower) { self.follow = follow }
 
   /// What an observer saw and what that was in the clear.
-  func note(_ input: ObserverInput, _ outputs: [ObserverOutput], _ at: Instant) {
+  func record(_ input: ObserverInput, _ outputs: [ObserverOutput], _ at: Instant) {
     var seen: (SocketAddress, SocketAddress)?
     switch input {
     case .datagram(let datagram, let isTruncated, let arrival):
@@ -103,12 +103,12 @@ private final class FollowedWatch {
     }
     for output in outputs {
       switch output.content {
-      case .told(.pair(let pair)): pairs[pair.number] = pair.addresses
-      case .told(.carried(let datagram)):
+      case .output(.pair(let pair)): pairs[pair.number] = pair.addresses
+      case .output(.carried(let datagram)):
         let (source, destination) = (datagram.tuple.source, datagram.tuple.destination)
         pairs[datagram.pair] =
           datagram.from == 0 ? [source, destination] : [destination, source]
-      case .told(.packet(let packet)) where packet.isClear:
+      case .output(.packet(let packet)) where packet.isClear:
         if pairs[packet.pair] == nil, let seen {
           pairs[packet.pair] = ends(packet.pair, outputs, seen)
         }
@@ -129,7 +129,7 @@ private final class FollowedWatch {
     _ pair: Int, _ outputs: [ObserverOutput], _ seen: (SocketAddress, SocketAddress)
   ) -> [SocketAddress] {
     let last = outputs.lazy.reversed().compactMap { output -> ObservedPacket? in
-      guard case .told(.packet(let packet)) = output.content else { return nil }
+      guard case .output(.packet(let packet)) = output.content else { return nil }
       return packet.pair == pair ? packet : nil
     }.first
     return last?.from == 1 ? [seen.1, seen.0] : [seen.0, seen.1]

@@ -17,7 +17,7 @@ struct MediaReplay {
     var made = 0
     return try ExportFailure.reading { () throws(TapeError) in
       let replayer = try Replayer(
-        path: take, kinds: .following { _, outputs, _ in hear(outputs) },
+        path: take, kinds: .following { _, outputs, _ in observe(outputs) },
         codecs: { LibraryCodecs() },
         peer: { codecs in
           // The replay makes its peers in the order in which the take names them.
@@ -37,7 +37,7 @@ struct MediaReplay {
 
 extension MediaReplay {
   /// Writes what the ends of calls between others show and play.
-  private func hear(_ outputs: [ObserverOutput]) {
+  private func observe(_ outputs: [ObserverOutput]) {
     for output in outputs {
       guard case .followed(.event(.frame(let frame)), let at) = output.content,
         let number = output.peers?.first.map({ Int64($0) }), only == nil || only == number,

@@ -29,7 +29,7 @@ package struct TakeExport: Sendable {
   package struct Replayed<Written: Sendable>: Sendable {
     /// What was written.
     package var written: Written
-    /// The replay, nil where nothing had to be replayed; a difference in it cut the export short.
+    /// The replay, nil if nothing had to be replayed; a difference in it cut the export short.
     package var report: ReplayReport?
   }
 

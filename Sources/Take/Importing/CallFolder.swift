@@ -3,7 +3,7 @@ import Observer
 package import Tape
 import Wire
 
-/// Makes a take of each call that a capture holds.
+/// Creates a take of each call that a capture holds.
 ///
 /// The capture is read more than once: first to find the calls, then for as many takes at a time as
 /// may be open together. Memory grows with neither.

@@ -67,7 +67,7 @@ package final class CaptureImport {
         detail: "the capturing system lost frames"))
   }
 
-  /// Ends the capture, and returns what came of it.
+  /// Ends the capture; returns what came of it.
   func finish(_ counters: CaptureCounters) throws(TapeError) -> CaptureSummary {
     if counters.cutBytes > 0 {
       obstacles.append((.cutCapture, counters.cutBytes, "bytes of a record that is not whole"))
@@ -206,7 +206,7 @@ package final class CaptureImport {
         continue
       }
       summary.count(output)
-      if case .told(.handshake(_, let facts)) = output.content,
+      if case .output(.handshake(_, let facts)) = output.content,
         let lines = keyLogs.open(facts.name)
       {
         secrets.append(lines)

@@ -51,9 +51,9 @@ public struct CaptureSummary: Encodable, Hashable, Sendable {
     switch output.content {
     case .followed(.event(.frame(let frame)), _):
       if !frame.bytes.isEmpty { mediaFrames += 1 }
-    case .told(.call): calls += 1
-    case .told(.stream(let stream)): streams = max(streams, stream.number)
-    case .told(.coverage(let row)):
+    case .output(.call): calls += 1
+    case .output(.stream(let stream)): streams = max(streams, stream.number)
+    case .output(.coverage(let row)):
       let what = row.kind.rawValue
       guard row.kind != .deduced else { break }
       if !notSeen.contains(what) {

@@ -76,7 +76,7 @@ final class Decompression {
     }
   }
 
-  /// Decompresses further bytes, and hands on what comes out before it goes on.
+  /// Decompresses further bytes, and hands on what comes out before it continues.
   func expand(_ bytes: [UInt8], _ take: ([UInt8]) throws -> Void) throws {
     var taken = 0
     while !isOver {

@@ -36,7 +36,7 @@ package struct KeyLogGate {
     return KeyLogGate.text(known)
   }
 
-  /// Records an association by its client random, and returns the lines that waited for it.
+  /// Records an association by its client random; returns the lines that waited for it.
   mutating func open(_ name: String) -> String? {
     guard associations.insert(name).inserted, let lines = held.removeValue(forKey: name) else {
       return nil

@@ -23,7 +23,7 @@ package struct GapBudget: Hashable, Sendable {
   /// - Parameters:
   ///   - length: what was not accounted for yet of the pause, in nanoseconds.
   ///   - start: how much of the pause was before that.
-  mutating func keep(_ length: Int64, after start: Int64 = 0) -> Int64 {
+  mutating func spend(_ length: Int64, after start: Int64 = 0) -> Int64 {
     let length = max(0, length)
     let free = min(length, max(0, GapBudget.freeNanoseconds - max(0, start)))
     let paid = min(length - free, restNanoseconds)
@@ -41,7 +41,7 @@ package protocol FrameWriting {
   /// Writes media of the right kind that was played at an instant; after a failure nothing more is
   /// written.
   mutating func write(_ media: MediaContent, at: Instant)
-  /// Completes the file; gives the number of frames in it, or why there are not more.
+  /// Completes the file; returns the number of frames in it, or why there are not more.
   mutating func finish() -> Result<Int, MediaFileError>
 }
 
@@ -75,7 +75,7 @@ package struct AudioWriter: FrameWriting {
     }
     let length = Int64(block.frameCount) * 1_000_000_000 / Int64(AudioBlock.sampleRate)
     defer { silence = min(silence + length, 1 << 60) }
-    return gaps.keep(length, after: silence) == length
+    return gaps.spend(length, after: silence) == length
   }
 
   package mutating func write(_ media: MediaContent, at: Instant) {
@@ -156,7 +156,7 @@ package struct VideoWriter: FrameWriting {
   /// Where in the file an instant is, in nanoseconds, after what is left out before it.
   private mutating func place(of at: Instant, from first: Instant) -> Int64 {
     let now = max(lastPassed, (at - first).nanoseconds)
-    lastPlace += gaps.keep(now - lastPassed)
+    lastPlace += gaps.spend(now - lastPassed)
     lastPassed = now
     return lastPlace
   }

@@ -47,7 +47,7 @@ public struct H264FileSource: TimedMedia {
     return (content(videoFrame), Int64(min(seconds * 1e9, 9e18)))
   }
 
-  /// The next key frame of the file, with which it goes on; the pace stays.
+  /// The next key frame of the file, with which it continues; the pace stays.
   public mutating func nextKeyFrame() throws(MediaFileError) -> MediaContent? {
     while let videoFrame = try file.next() {
       if videoFrame.isKey { return content(videoFrame) }

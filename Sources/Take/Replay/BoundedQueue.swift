@@ -75,7 +75,7 @@ final class BoundedQueue<Element: Sendable>: Sendable {
   }
 
   /// Waits for the next element; nil at the end.
-  func take() -> Element? {
+  func dequeue() -> Element? {
     while true {
       let (next, isOver, wakes) = state.withLock { state in
         guard let next = state.waiting.popFirst() else {
@@ -91,7 +91,7 @@ final class BoundedQueue<Element: Sendable>: Sendable {
     }
   }
 
-  /// Wants nothing more: whoever waits for room goes on without it.
+  /// Wants nothing more: whoever waits for room continues without it.
   func cancel() {
     let wakes = state.withLock { state in
       state.isCancelled = true

@@ -76,7 +76,7 @@ final class DrivenEndpoint: DrivenMachine, StatsTelling {
 
   func apply(_ input: PeerInput, at now: Instant) -> OutputList<PeerOutput> {
     peer.step(input, at: now, into: &outbox)
-    return OutputList(outbox.take())
+    return OutputList(outbox.drain())
   }
 
   /// Tells what stands in for the libraries that a step was executed.

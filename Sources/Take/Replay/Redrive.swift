@@ -5,9 +5,9 @@ package import Wire
 /// Drives the stack with the inputs of a take on its own terms, and writes what it does into a new
 /// take.
 ///
-/// A replay ends at the first difference; this goes on. Recorded timers are followed as long as the
-/// stack wants the same ones, and otherwise its own are fired when they are due, so a stack that
-/// does nothing else than the recorded one gives the same take again.
+/// A replay ends at the first difference; this continues. Recorded timers are followed as long as
+/// the stack wants the same ones, and otherwise its own are fired when they are due, so a stack
+/// that does nothing else than the recorded one gives the same take again.
 package final class Redrive {
   /// How the new take differs in what it is.
   package struct Options: Sendable {
@@ -117,7 +117,7 @@ package final class Redrive {
     defer { recordedDeadlines[index] = step.head.deadline }
     if step.head.kind == .deadline, !wantsTimer(index, at: step.head.at) {
       summary.timersLeftOut += 1
-      note(step.head.number)
+      record(step.head.number)
       return
     }
     now = max(now, step.head.at)
@@ -130,12 +130,12 @@ package final class Redrive {
     if now != recordedAt || head.deadline != step.head.deadline
       || head.entropyDrawn != step.head.entropyDrawn || !isSame(rows, step.rows)
     {
-      note(step.head.number)
+      record(step.head.number)
     }
   }
 
   /// The timer that a peer has and its recording has not.
-  private func ownTimer(_ index: Int) -> Instant? {
+  private func freeTimer(_ index: Int) -> Instant? {
     let due = actors.all[index].deadline
     return due == recordedDeadlines[index] ? nil : due
   }
@@ -152,21 +152,21 @@ package final class Redrive {
     while budget > 0 {
       var chosen: (index: Int, due: Instant)?
       for index in actors.all.indices {
-        guard let due = ownTimer(index), due < limit, due < chosen?.due ?? limit else { continue }
+        guard let due = freeTimer(index), due < limit, due < chosen?.due ?? limit else { continue }
         chosen = (index, due)
       }
       guard let chosen else { return }
       budget = chosen.due > now ? Redrive.timersPerInstant : budget - 1
       now = max(now, chosen.due)
       summary.timersAdded += 1
-      note(summary.recordedSteps + 1)
+      record(summary.recordedSteps + 1)
       let actor = actors.all[chosen.index]
       let input = actor.machine.deadlineInput
       _ = try write(input, actor.apply(input, at: now), actor)
     }
   }
 
-  private func note(_ step: Int) {
+  private func record(_ step: Int) {
     if summary.firstDifference == nil { summary.firstDifference = step }
   }
 

@@ -120,7 +120,7 @@ package final class Replayer {
     defer { feed.cancel() }
     let source = StepSource { () throws(TapeFault) in try feed.next() }
     actors.script?.follow(source)
-    let line = CheckLine(check, isThread: !options.skipsCodecs) { feed.takeBack($0) }
+    let line = CheckLine(check, isThread: !options.skipsCodecs) { feed.recycle($0) }
     defer { line.finish() }
     do throws(TapeFault) {
       while let executed = try source.next().map({ execute($0) }) {

@@ -102,7 +102,7 @@ private final class ProbedPeer: ReplayedPeer {
   func stats(at now: Instant) -> StatsReport {
     var outbox = Outbox<PeerOutput>()
     machine.step(.call(id: .max, .getStats(codecTimes: codecTimes)), at: now, into: &outbox)
-    for case .reply(_, .stats(let report)) in outbox.take() { return report }
+    for case .reply(_, .stats(let report)) in outbox.drain() { return report }
     return StatsReport()
   }
 }

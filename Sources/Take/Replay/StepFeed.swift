@@ -36,10 +36,10 @@ final class StepFeed: Sendable {
   }
 
   /// The next steps; nil at the end of the take.
-  func next() throws(TapeFault) -> TapeChunk? { try queue.take()?.get() }
+  func next() throws(TapeFault) -> TapeChunk? { try queue.dequeue()?.get() }
 
   /// Takes a chunk back that nobody needs any more: its memory is warm, and new memory is not.
-  func takeBack(_ chunk: consuming TapeChunk) {
+  func recycle(_ chunk: consuming TapeChunk) {
     let chunk = chunk
     spare.withLock { if $0.count < StepFeed.depth { $0.append(chunk) } }
   }

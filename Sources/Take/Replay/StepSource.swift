@@ -5,7 +5,7 @@ import Tape
 final class StepSource {
   private let read: () throws(TapeFault) -> TapeChunk?
   private var ahead = Deque<TapeChunk>()
-  /// How the take ended for whoever reads; nil while it goes on.
+  /// How the take ended for whoever reads; nil while it continues.
   private var end: Result<Void, TapeFault>?
   /// Sees every chunk when it is read, before somebody gets it.
   var onlooker: ((TapeChunk) -> Void)?

@@ -28,7 +28,7 @@ package struct TakeHeader: Hashable, Sendable {
   package var label: String
   package var redaction: Int64 = 0
   package var keepsMedia: Bool
-  /// The revision of the stack that made it; nil where the take does not say.
+  /// The revision of the stack that made it; nil if the take does not say.
   package var revision: Int64?
   /// SHA-256 over the values above.
   package var digest: [UInt8] = []

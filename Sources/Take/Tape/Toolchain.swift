@@ -8,9 +8,9 @@ public struct Toolchain: Hashable, Sendable, Codable {
   public var opus: String
   /// The version of libvpx.
   public var vpx: String
-  /// The version of OpenH264; nil where H.264 is neither encoded nor decoded.
+  /// The version of OpenH264; nil if H.264 is neither encoded nor decoded.
   public var openh264: String?
-  /// The version of dav1d; nil where AV1 is not decoded.
+  /// The version of dav1d; nil if AV1 is not decoded.
   public var dav1d: String?
   /// The processor architecture and the features that codecs choose their code by.
   public var cpu: String

@@ -22,7 +22,7 @@ private final class Link {
   func step(_ host: Int, _ input: MulticastNames.Input) {
     var outbox = Outbox<MulticastNames.Output>()
     hosts[host].step(input, at: now, into: &outbox)
-    for output in outbox.take() {
+    for output in outbox.drain() {
       switch output {
       case .multicast(let bytes):
         multicasts += 1
@@ -106,7 +106,7 @@ struct MulticastNamesTests {
     #expect(link.resolved.map(\.addresses) == [[]])
   }
 
-  @Test func everybodyIsToldAtMostOnceASecond() {
+  @Test func everybodyIsReportedAtMostOnceASecond() {
     let link = Link(2)
     link.step(1, .publish(name, ip, owner: 1))
     for _ in 0..<5 { link.step(0, .resolve(id: 1, name)) }
@@ -115,7 +115,7 @@ struct MulticastNamesTests {
     #expect(link.multicasts == 6)
   }
 
-  @Test func whatANameDoesNotHaveIsSaid() throws {
+  @Test func whatANameDoesNotHaveIsReported() throws {
     var host = MulticastNames()
     var outbox = Outbox<MulticastNames.Output>()
     host.step(.publish(name, ip, owner: 1), at: .zero, into: &outbox)

@@ -29,7 +29,7 @@ private struct Bench {
   mutating func step(_ input: TURNClient.Input) {
     var outbox = Outbox<TURNClient.Output>()
     client.step(input, at: now, into: &outbox)
-    for output in outbox.take() {
+    for output in outbox.drain() {
       guard case .send(let bytes) = output else {
         told.append(output)
         continue
@@ -111,7 +111,7 @@ struct TURNClientTests {
     #expect(bench.client.relayed?.ip.isIPv4 == true)
   }
 
-  @Test func anAlternateServerIsTold() {
+  @Test func anAlternateServerIsReported() {
     var bench = Bench()
     bench.server.alternate = peer
     bench.step(.begin)
@@ -171,7 +171,7 @@ struct TURNClientTests {
     #expect(bench.received == [[9]])
   }
 
-  @Test func aPeerThatTheServerForbidsIsTold() {
+  @Test func aPeerThatTheServerForbidsIsReported() {
     var bench = Bench()
     bench.server.forbidden = [peer.ip]
     bench.step(.begin)
@@ -207,7 +207,7 @@ struct TURNClientTests {
     #expect(bench.departed.count == 1)
   }
 
-  @Test func aLostAllocationIsTold() {
+  @Test func aLostAllocationIsReported() {
     var bench = Bench()
     bench.step(.begin)
     bench.server = VirtualTURNServer(address: bench.server.address)

@@ -76,7 +76,7 @@ struct TURNPartTests {
     var now = Instant.zero
     while let due = transactions.deadline {
       now = due
-      let news = transactions.takeDue(at: now)
+      let news = transactions.retransmitDue(at: now)
       sent += news.again.count
       silent += news.silent
     }
@@ -90,10 +90,10 @@ struct TURNPartTests {
     transactions.begin(.channel(2), ids[1], [], renewals: 0, at: .zero)
     transactions.begin(.channel(1), ids[2], [], renewals: 3, at: .zero)
     #expect(ids.map { transactions.contains($0) } == [false, true, true])
-    let renewed = transactions.take(ids[2])
+    let renewed = transactions.remove(ids[2])
     #expect(renewed?.purpose == .channel(1) && renewed?.mayRenew == false)
-    #expect(transactions.take(ids[2]) == nil)
-    #expect(transactions.take(ids[1])?.mayRenew == true)
+    #expect(transactions.remove(ids[2]) == nil)
+    #expect(transactions.remove(ids[1])?.mayRenew == true)
   }
 
   // MARK: Allocation
@@ -101,16 +101,16 @@ struct TURNPartTests {
   @Test func anAllocationIsProlongedBeforeItEnds() {
     var allocation = Allocation(wantsIPv6: true)
     let begun = [allocation.begin(), allocation.begin()]
-    let six = [allocation.takeIPv4(), allocation.takeIPv4()]
+    let six = [allocation.fallBackToIPv4(), allocation.fallBackToIPv4()]
     #expect(begun == [true, false] && six == [true, false] && allocation.isOpen)
     let taken = [
-      allocation.take(SocketAddress(IPAddress(ipv4: 0), port: 1), lifetime: 600, at: .zero),
-      allocation.take(SocketAddress(IPAddress(ipv4: 1), port: 0), lifetime: 600, at: .zero),
-      allocation.take(peer, lifetime: nil, at: .zero),
+      allocation.apply(SocketAddress(IPAddress(ipv4: 0), port: 1), lifetime: 600, at: .zero),
+      allocation.apply(SocketAddress(IPAddress(ipv4: 1), port: 0), lifetime: 600, at: .zero),
+      allocation.apply(peer, lifetime: nil, at: .zero),
     ]
     #expect(taken == [false, false, true] && allocation.isThere)
     #expect(allocation.refreshAt == at(540))
-    let due = [allocation.takeDue(at: at(539)), allocation.takeDue(at: at(540))]
+    let due = [allocation.consumeDue(at: at(539)), allocation.consumeDue(at: at(540))]
     #expect(due == [false, true] && allocation.refreshAt == nil)
     var times: [Instant?] = []
     for lifetime: UInt32 in [0, 100, 1_000_000] {
@@ -149,8 +149,8 @@ struct TURNPartTests {
     permissions.use(ips[1], at: at(11))
     _ = permissions.receive(from: ips[2], at: at(12))
     #expect(permissions.deadline == at(250))
-    let early = permissions.takeDue(at: at(249)) { _ in false }
-    let due = permissions.takeDue(at: at(250)) { $0 == ips[3] }
+    let early = permissions.refreshDue(at: at(249)) { _ in false }
+    let due = permissions.refreshDue(at: at(250)) { $0 == ips[3] }
     #expect(early.isEmpty && due == [ips[1], ips[2], ips[3]])
     #expect(!permissions.has(ips[0]) && permissions.deadline == nil)
     let added = (0..<200).count { permissions.add(IPAddress(ipv4: 100 + $0), at: .zero) }
@@ -168,7 +168,7 @@ struct TURNPartTests {
     #expect(!channels.mayAdd(peer) && channels.bound(to: peer) == nil)
     #expect(channels.bind(first, at: .zero) == peer && channels.bind(9, at: .zero) == nil)
     #expect(channels.bound(to: peer) == first && channels.deadline == at(240))
-    #expect(channels.takeDue(at: at(240)) == [first] && channels.takeDue(at: at(300)).isEmpty)
+    #expect(channels.refreshDue(at: at(240)) == [first] && channels.refreshDue(at: at(300)).isEmpty)
     // One that was never bound goes; one that cannot be prolonged keeps its number.
     channels.refuse(second)
     channels.refuse(first)
@@ -182,7 +182,7 @@ struct TURNPartTests {
   @Test func aMappingIsKeptOnlyWhileNothingElseIsSent() {
     var mapping = MappingKeeper(isReliable: false)
     mapping.begin(at: .zero)
-    mapping.noteSent(at: at(10))
+    mapping.recordSent(at: at(10))
     #expect(!mapping.isDue(at: at(24)) && mapping.isDue(at: at(25)))
     #expect(!mapping.isSilent(at: at(25)))
     mapping.settle()

@@ -11,33 +11,33 @@ struct AudioSlotsTests {
 
   @Test func whoHoldsASlotIsListedAlsoWhenSilent() {
     var slots = AudioSlots(count: 2)
-    #expect(slots.hear(quiet, of: 1, at: at(0)) == [])
+    #expect(slots.observe(quiet, of: 1, at: at(0)) == [])
     #expect(slots.levels.isEmpty)
-    #expect(slots.hear(loud, of: 1, at: at(20)) == [.subscribed(1)])
-    #expect(slots.hear(quiet, of: 1, at: at(5000)) == [])
+    #expect(slots.observe(loud, of: 1, at: at(20)) == [.subscribed(1)])
+    #expect(slots.observe(quiet, of: 1, at: at(5000)) == [])
     #expect(slots.levels.map(\.participant) == [1])
     #expect(slots.levels.map(\.percent) == [0])
-    #expect(slots.hear(loud, of: 1, at: at(5020)) == [])
+    #expect(slots.observe(loud, of: 1, at: at(5020)) == [])
     #expect(slots.levels.map(\.percent) == [50])
   }
 
   @Test func aSpeakerTakesTheSlotOfWhoWasSilentLongest() {
     var slots = AudioSlots(count: 2)
-    _ = slots.hear(loud, of: 1, at: at(0))
-    _ = slots.hear(loud, of: 2, at: at(400))
+    _ = slots.observe(loud, of: 1, at: at(0))
+    _ = slots.observe(loud, of: 2, at: at(400))
     // Nobody loses a slot in the middle of a sentence.
-    #expect(slots.hear(loud, of: 3, at: at(450)) == [])
-    #expect(slots.hear(loud, of: 3, at: at(550)) == [.unsubscribed(1), .subscribed(3)])
+    #expect(slots.observe(loud, of: 3, at: at(450)) == [])
+    #expect(slots.observe(loud, of: 3, at: at(550)) == [.unsubscribed(1), .subscribed(3)])
     #expect(slots.levels.map(\.participant) == [3, 2])
-    #expect(slots.hear(quiet, of: 1, at: at(2000)) == [])
+    #expect(slots.observe(quiet, of: 1, at: at(2000)) == [])
     #expect(slots.remove(2) == [.unsubscribed(2)])
     #expect(slots.remove(2) == [])
-    #expect(slots.hear(loud, of: 1, at: at(2100)) == [.subscribed(1)])
+    #expect(slots.observe(loud, of: 1, at: at(2100)) == [.subscribed(1)])
   }
 
-  @Test func fourAreHeardWhereNothingElseIsSaid() {
+  @Test func fourAreHeardWhereNothingElseIsReported() {
     var slots = AudioSlots()
-    for participant in 1...5 { _ = slots.hear(loud, of: participant, at: at(0)) }
+    for participant in 1...5 { _ = slots.observe(loud, of: participant, at: at(0)) }
     #expect(slots.levels.map(\.participant) == [1, 2, 3, 4])
   }
 }

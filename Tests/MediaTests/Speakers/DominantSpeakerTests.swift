@@ -3,7 +3,7 @@ import Testing
 import Wire
 
 struct DominantSpeakerTests {
-  @Test func aSwitchIsToldHalfASecondAfterTheOtherBegan() {
+  @Test func aSwitchIsReportedHalfASecondAfterTheOtherBegan() {
     var room = Room()
     room.talk(from: 0, to: 1000, [(1, 30), (2, 30)])
     room.talk(from: 1000, to: 4000, [(1, 100), (2, 30)])
@@ -84,7 +84,7 @@ struct DominantSpeakerTests {
     #expect(room.dominant == 2)
   }
 
-  @Test func silenceIsToldWhenAskedFor() {
+  @Test func silenceIsReportedWhenAskedFor() {
     var settings = DominantSpeaker.Settings()
     settings.silenceTimeout = .milliseconds(900)
     var room = Room(settings: settings)

@@ -22,7 +22,7 @@ struct LoudestSpeakersTests {
     let end = Instant.zero + .seconds(seconds + 10)
     while let due = machine.deadline, due <= end { machine.step(.deadline, at: due, into: &outbox) }
     #expect(machine.deadline == nil)
-    return outbox.take()
+    return outbox.drain()
   }
 
   private func volume(_ id: Int, _ dbov: Int) -> LoudestSpeakers.Volume {
@@ -48,7 +48,7 @@ struct LoudestSpeakersTests {
     #expect(told == [])
   }
 
-  @Test func silenceIsToldOnce() {
+  @Test func silenceIsReportedOnce() {
     let told = run(seconds: 6) { packet in [(1, packet < 50 || packet >= 250 ? -20 : -127)] }
     #expect(told == [.loudest([volume(1, -20)]), .silence, .loudest([volume(1, -20)]), .silence])
   }

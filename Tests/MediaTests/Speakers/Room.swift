@@ -35,7 +35,7 @@ struct Room {
 
   mutating func step(_ input: DominantSpeaker.Input, at now: Instant) {
     machine.step(input, at: now, into: &outbox)
-    for case .dominant(let speaker) in outbox.take() {
+    for case .dominant(let speaker) in outbox.drain() {
       changes.append(Change(milliseconds: now.nanoseconds / 1_000_000, speaker: speaker))
     }
   }

@@ -9,13 +9,13 @@ struct SpeechDetectorTests {
 
   private func at(_ milliseconds: Int64) -> Instant { .zero + .milliseconds(milliseconds) }
 
-  /// Feeds a block each 20 ms; gives what was told, as phase, beginning and end in milliseconds.
+  /// Feeds a block each 20 ms; returns what was told, as phase, beginning and end in milliseconds.
   private func hear(
     _ level: AudioLevel, of participant: Int = 1, from: Int64, to: Int64,
     _ detector: inout SpeechDetector
   ) -> [[String]] {
     stride(from: from, to: to, by: 20).flatMap {
-      detector.hear(level, of: participant, at: at($0)).map(words)
+      detector.observe(level, of: participant, at: at($0)).map(words)
     }
   }
 
@@ -26,7 +26,7 @@ struct SpeechDetectorTests {
     ]
   }
 
-  @Test func speechIsToldWhenItIsNoClickAndWithEachSecondAndAtItsEnd() {
+  @Test func speechIsReportedWhenItIsNoClickAndWithEachSecondAndAtItsEnd() {
     var detector = SpeechDetector()
     #expect(
       hear(loud, from: 1000, to: 3500, &detector) == [
@@ -72,7 +72,7 @@ struct SpeechDetectorTests {
     var detector = SpeechDetector()
     for index in 0..<20 {
       let level = AudioLevel(dbov: index % 2 == 0 ? -20 : -60)
-      _ = detector.hear(level, of: 7, at: at(Int64(index) * 20))
+      _ = detector.observe(level, of: 7, at: at(Int64(index) * 20))
     }
     let speech = detector.finish(7)
     #expect(speech?.blocks == 10)

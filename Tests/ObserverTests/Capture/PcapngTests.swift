@@ -66,7 +66,7 @@ struct PcapngTests {
         == [4, 1, 5].map { Packets.rtp($0) })
   }
 
-  @Test func secretsAndCommentsAreTold() throws {
+  @Test func secretsAndCommentsAreReported() throws {
     var capture = CaptureBuilder()
     capture.section()
     capture.interface(1) { $0.option(1, Array("the uplink".utf8)) }
@@ -100,7 +100,7 @@ struct PcapngTests {
     #expect(try readAll(capture.bytes).dropped == 10)
   }
 
-  @Test func damageIsToldWithItsPlace() throws {
+  @Test func damageIsReportedWithItsPlace() throws {
     var capture = CaptureBuilder()
     capture.section()
     let place = capture.bytes.count

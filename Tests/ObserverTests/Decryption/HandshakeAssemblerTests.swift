@@ -25,7 +25,7 @@ struct HandshakeAssemblerTests {
   }
 
   /// A byte that says it is of a long message takes the memory of a byte.
-  @Test func nothingIsKeptForWhatDidNotCome() {
+  @Test func nothingIsKeptForWhatWasLost() {
     var assembler = HandshakeAssembler()
     for sequence in 0..<64 {
       let part = fragment(sequence, length: 65_535, at: 65_534, [1])

@@ -76,7 +76,7 @@ final class OtherPeer: ReplayedPeer {
 
   func step(_ input: PeerInput, at now: Instant, into outbox: inout Outbox<PeerOutput>) {
     inner.step(input, at: now, into: &outbox)
-    for output in outbox.take() { for changed in change(output) { outbox.append(changed) } }
+    for output in outbox.drain() { for changed in change(output) { outbox.append(changed) } }
   }
 
   var deadline: Instant? { inner.deadline }

@@ -80,7 +80,7 @@ struct UpgradeTests {
     try SQLiteConnection(path: output, mode: .readWrite).execute("DROP TABLE clock")
   }
 
-  @Test func whatChangedIsTold() throws {
+  @Test func whatChangedIsReported() throws {
     let folder = try Folder()
     let path = try folder.record("call.take")
     let upgrade = try Upgrade(

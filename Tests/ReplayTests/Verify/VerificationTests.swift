@@ -76,7 +76,7 @@ struct VerificationTests {
     }
   }
 
-  @Test func anotherToolchainIsToldAndComparedAsFarAsItGoes() throws {
+  @Test func anotherToolchainIsReportedAndComparedAsFarAsItGoes() throws {
     let folder = try Folder()
     let path = try folder.record("call.take", milliseconds: 600)
     for part in ["vpx", "openssl", "srtp"] {

@@ -42,7 +42,7 @@ struct RecordingFromAnAppTests {
     try await caller.waitUntilConnected()
     try await callee.waitUntilConnected()
 
-    caller.noteSignaling(
+    caller.recordSignaling(
       SignalingMessage(isInbound: false, transport: "memory", type: "offer", message: offer.sdp))
 
     let summary = try await session.finish()

@@ -28,7 +28,7 @@ struct SignalingBench<Protocol: SignalingMachine> {
   mutating func step(_ input: SignalingInput) {
     var outbox = Outbox<SignalingOutput>()
     machine.step(input, at: now, into: &outbox)
-    for output in outbox.take() {
+    for output in outbox.drain() {
       outputs.append(output)
       switch output {
       case .transport(let id, .open): transport = id

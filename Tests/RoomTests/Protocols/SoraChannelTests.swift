@@ -77,13 +77,13 @@ struct SoraChannelTests {
   @Test func theWebSocketIsGivenUpOnceSignalingHasGoneOver() {
     var channels = channels("signaling")
     channels.switchOver(ignoresSocket: false)
-    channels.noteSignaling(at: .zero)
+    channels.recordSignaling(at: .zero)
     #expect(channels.hasSwitched && !channels.outlivesSocket && channels.deadline == nil)
     channels.switchOver(ignoresSocket: true)
-    channels.noteSignaling(at: .zero)
-    channels.noteSignaling(at: .zero + .seconds(5))
+    channels.recordSignaling(at: .zero)
+    channels.recordSignaling(at: .zero + .seconds(5))
     #expect(channels.outlivesSocket && channels.deadline == .zero + .seconds(10))
-    let isDue = [9, 10, 11].map { channels.takeDue(at: .zero + .seconds($0)) }
+    let isDue = [9, 10, 11].map { channels.consumeDue(at: .zero + .seconds($0)) }
     #expect(isDue == [false, true, false])
     channels.end()
     #expect(!channels.hasSwitched && channels["signaling"] == nil)

@@ -10,7 +10,8 @@ struct SoraStatisticsTests {
     var desk = SoraDesk(
       SignalingConfiguration(protocolName: "sora", urls: ["wss://sora.example/signaling"]))
     desk.open()
-    #expect(desk.link.take(TransportID(1), .opened(subprotocol: nil)) == .opened(subprotocol: nil))
+    #expect(
+      desk.link.handle(TransportID(1), .opened(subprotocol: nil)) == .opened(subprotocol: nil))
     let connection = desk.connect(.both, ICEServers())
     if hasChannel {
       let channel = try #require(SoraChannel(.members(("label", .text("stats")))))
@@ -23,7 +24,7 @@ struct SoraStatisticsTests {
   private func taken(_ desk: inout SoraDesk) -> [SignalingOutput] {
     var outbox = Outbox<SignalingOutput>()
     desk.end(into: &outbox)
-    return outbox.take()
+    return outbox.drain()
   }
 
   @Test func aQuestionOnTheSocketIsAnsweredThere() throws {
@@ -76,7 +77,7 @@ struct SoraStatisticsTests {
     statistics.forget()
     statistics.answer(ActionID(1), "[]", &desk)
     #expect(taken(&desk).isEmpty)
-    // The numbers go on, so that a late answer is not taken for another one.
+    // The numbers continue, so that a late answer is not taken for another one.
     statistics.ask(connection, isOnChannel: false, &desk)
     #expect(taken(&desk) == [.connection(connection, .getStats(ActionID(2)))])
   }

@@ -151,7 +151,7 @@ struct SoraTests {
   }
 
   /// What the SDKs tell: connecting, streams, signaling, data channels and their messages, the end.
-  @Test func everyEventOfAChannelIsTold() {
+  @Test func everyEventOfAChannelIsReported() {
     var pair = SoraPair(["tells_signaling": "true"])
     pair.server.offerMembers = [.init("data_channels", SoraPair.channels)]
     _ = pair.server.arrive("OTHER")
@@ -256,7 +256,7 @@ struct SoraTests {
       ])
   }
 
-  @Test func whatTheServerPushesIsToldInItsWords() {
+  @Test func whatTheServerPushesIsReportedInItsWords() {
     var pair = SoraPair.joined()
     _ = pair.takeEvents()
     pair.say([

@@ -11,7 +11,7 @@ struct TranscriptTests {
       var outbox = Outbox<SignalingOutput>()
       for (number, step) in transcript.steps.enumerated() {
         machine.step(step.input, at: Instant(nanoseconds: step.at), into: &outbox)
-        let outputs = outbox.take()
+        let outputs = outbox.drain()
         guard outputs == step.outputs else {
           let first = zip(outputs, step.outputs).first { $0 != $1 }
           Issue.record(

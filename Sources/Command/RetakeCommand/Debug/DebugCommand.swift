@@ -78,7 +78,7 @@ struct DebugCommand: ParsableCommand {
     return answer
   }
 
-  /// Talks with a person: a failure is told, and the session goes on.
+  /// Talks with a person: a failure is told, and the session continues.
   private func talk(_ session: DebugSession, _ console: DebugConsole, _ progress: Progress) throws {
     try Output.line(
       "\(options.take): \(decimal(console.duration, 3)) s; help lists the commands")

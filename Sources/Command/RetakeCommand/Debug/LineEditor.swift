@@ -69,7 +69,7 @@ final class LineEditor {
 
   // MARK: History
 
-  /// `debug_history` in the folder for state of the XDG Base Directory Specification; nil where the
+  /// `debug_history` in the folder for state of the XDG Base Directory Specification; nil if the
   /// user has no home.
   static var usualHistory: String? {
     let environment = ProcessInfo.processInfo.environment

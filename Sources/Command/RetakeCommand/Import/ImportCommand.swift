@@ -4,7 +4,7 @@ import Importing
 import Observer
 import Tape
 
-/// Makes a take of calls between others that a packet capture holds.
+/// Creates a take of calls between others that a packet capture holds.
 struct ImportCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "import",

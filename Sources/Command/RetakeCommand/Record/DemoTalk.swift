@@ -21,7 +21,7 @@ enum DemoTalk {
     }
   }
 
-  /// Lets virtual time pass while both sides talk.
+  /// Advances virtual time while both sides talk.
   static func run(_ recording: RecordedVirtualCall, for interval: Interval) {
     let call = recording.call
     let end = call.now + interval

@@ -21,7 +21,7 @@ final class InterfaceSource: CaptureSource {
   static let holdMilliseconds: Int32 = 100
   private static let pieceLength = 1 << 20
 
-  /// Begins to capture.
+  /// Starts to capture.
   init(_ name: String, filter: String?, snapLength: Int32) throws(CommandFailure) {
     var errors = [CChar](repeating: 0, count: Int(PCAP_ERRBUF_SIZE))
     guard let handle = pcap_create(name, &errors) else {

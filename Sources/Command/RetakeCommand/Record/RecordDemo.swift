@@ -171,7 +171,7 @@ struct RecordDemo: AsyncParsableCommand {
     _ description: SessionDescription, from sender: PeerConnection, to receiver: PeerConnection
   ) {
     for (peer, isInbound) in [(sender, false), (receiver, true)] {
-      peer.noteSignaling(
+      peer.recordSignaling(
         SignalingMessage(
           isInbound: isInbound, transport: "memory", type: description.type.rawValue,
           message: description.sdp))

@@ -158,7 +158,7 @@ private actor SessionCall {
     }
   }
 
-  /// Takes a server's own offer instead of an answer (draft-ietf-wish-whep section 4.2).
+  /// Handles a server's own offer instead of an answer (draft-ietf-wish-whep section 4.2).
   private func answer(_ begun: SessionClient.Session) async throws {
     try await peer.connection.setLocalDescription(SessionDescription(type: .rollback, sdp: ""))
     let offer = SessionDescription(type: .offer, sdp: begun.description)
@@ -169,7 +169,7 @@ private actor SessionCall {
     try await client.answer(answer.sdp, in: begun)
   }
 
-  /// Ends the session at the server; gives what went wrong on the way, if anything.
+  /// Ends the session at the server; returns what went wrong on the way, if anything.
   func end() async -> String? {
     candidates?.cancel()
     guard let session else { return failure }

@@ -138,10 +138,10 @@ struct RoomOptions: ParsableArguments {
   /// The devices that are sent and played.
   func devicePlan() throws -> DevicePlan { try DevicePlan(sent, camera, plays: playing.play) }
 
-  /// Own media, and the file or the microphone that its audio comes from.
+  /// Local media, and the file or the microphone that its audio comes from.
   typealias Own = (media: LocalMedia, file: AudioFile?, microphone: AudioSource?)
 
-  /// The own media; nil when nothing is published.
+  /// The local media; nil when nothing is published.
   func media(takesVideo: Bool, _ devices: DevicePlan) throws -> Own? {
     guard !publish.isEmpty else { return nil }
     if !devices.sends.isEmpty { return try media(takesVideo: takesVideo, of: devices) }
@@ -177,7 +177,7 @@ struct RoomOptions: ParsableArguments {
     }
   }
 
-  /// The own media where devices carry some of it.
+  /// The local media where devices carry some of it.
   private func media(takesVideo: Bool, of devices: DevicePlan) throws -> Own {
     if !takesVideo, let device = devices.sends.carrying(.video) {
       throw CommandFailure(

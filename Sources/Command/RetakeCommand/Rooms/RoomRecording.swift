@@ -121,7 +121,7 @@ struct RoomRecording {
     config.videoReceiverMaximumCount = room.receivers
     config.videoReceiverInitialCount = min(room.receivers, config.videoReceiverInitialCount)
     config.connection = options.peerConfiguration
-    // Without --play there is a microphone at most, which own audio has by itself.
+    // Without --play there is a microphone at most, which local audio has by itself.
     let loudspeaker = devices?.plan.plays == true ? devices?.audio(in: session) : nil
     let made = Room(
       server, config: config, session: session, label: name, audio: loudspeaker)

@@ -43,7 +43,7 @@ final class RoomVisitor: Sendable {
     }
   }
 
-  /// Begins to follow a room, subscribing to all videos as they are published.
+  /// Starts to follow a room, subscribing to all videos as they are published.
   func enter(_ room: Room, _ media: LocalMedia?, subscribes: Bool) {
     state.withLock { $0.enter(room, media) }
     let updates = room.updates

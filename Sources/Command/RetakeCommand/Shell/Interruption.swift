@@ -2,7 +2,7 @@ import FoundationEssentials
 import Glibc
 import Synchronization
 
-/// Ctrl-C for work that can be left in the middle: it is noticed, and the process goes on.
+/// Ctrl-C for work that can be left in the middle: it is noticed, and the process continues.
 enum Interruption {
   private static let wasAsked = Atomic(false)
   private static let noticed = Atomic(false)

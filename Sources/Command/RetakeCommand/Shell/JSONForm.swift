@@ -81,7 +81,7 @@ private struct Reader {
     self.form = form
   }
 
-  /// Copies the value that begins here; false where there is none.
+  /// Copies the value that begins here; false if there is none.
   mutating func value(into out: inout [UInt8], isForeign: Bool) -> Bool {
     skipSpace()
     guard index < bytes.count, depth < Self.depthLimit else { return false }

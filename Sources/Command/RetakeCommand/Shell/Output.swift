@@ -72,7 +72,7 @@ package enum Output {
     }
   }
 
-  /// Writes all of a text; gives the system's error number when it cannot.
+  /// Writes all of a text; returns the system's error number when it cannot.
   private static func put(_ text: String, into descriptor: Int32) -> Int32? {
     var text = text
     return text.withUTF8 { bytes in

@@ -4,7 +4,7 @@ import Queries
 
 /// What standard output is: a terminal of some size, or a file or pipe.
 struct Terminal: Sendable {
-  /// The size in characters; nil where it is no terminal.
+  /// The size in characters; nil if it is no terminal.
   let size: (columns: Int, rows: Int)?
   private let hasColours: Bool
 

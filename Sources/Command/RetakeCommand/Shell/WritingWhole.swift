@@ -65,8 +65,7 @@ enum WritingWhole {
     }
   }
 
-  /// Makes a take under another name, and gives it its own when the body is through.
-  ///
+  /// Creates a take under another name, and gives it its own when the body is through.
   /// - Parameter body: gets the name to write under; in its failures stands the right one.
   static func take<Value>(
     _ path: String, _ present: WholeFile.Present, _ body: (String) throws -> Value

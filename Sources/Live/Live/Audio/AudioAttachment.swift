@@ -3,7 +3,7 @@ public import Media
 import Synchronization
 public import Tape
 
-/// Keeps a connection at an audio session for as long as it lives.
+/// Keeps a connection attached to an audio session for as long as it lives.
 public final class AudioAttachment: Sendable {
   private struct State {
     var received: MediaSubscription?
@@ -28,7 +28,7 @@ public final class AudioAttachment: Sendable {
     end()
   }
 
-  /// Sends no more of what is captured; the microphone goes on for as long as the attachment lives.
+  /// Stops sending captured audio; the microphone stays open for as long as the attachment lives.
   public func endSending() {
     let captured = state.withLock { state in
       defer { state.captured = nil }
@@ -37,7 +37,7 @@ public final class AudioAttachment: Sendable {
     withExtendedLifetime(captured) {}
   }
 
-  /// Whether something is sent.
+  /// Whether captured audio is sent.
   var isSending: Bool { state.withLock { $0.captured != nil } }
 
   func send(by captured: MediaSubscription) {
@@ -54,28 +54,27 @@ public final class AudioAttachment: Sendable {
     state.withLock { $0.whenEstablished = body }
   }
 
-  /// What a microphone is opened for is connected.
+  /// Reports that the connection for which the microphone was opened is established.
   package func establish() { state.withLock { $0.whenEstablished }?() }
 }
 
 extension Session {
-  /// Makes an audio session over a device, recorded in the session's take when there is one.
-  ///
-  /// - Throws: `SystemError` when the system refuses a thread.
+  /// Creates an audio session over a device, recorded in the session's take if there is one.
+  /// - Throws: `SystemError` if the system refuses a thread.
   public func makeAudioSession(
     device: any AudioDeviceModule, policy: AudioSessionPolicy = AudioSessionPolicy(),
     label: String = "audio"
   ) throws(SystemError) -> AudioSession {
     let session = try AudioSession(
       device: device, policy: policy, label: label, clock: clock, tape: tape)
-    note(session)
+    register(session)
     return session
   }
 }
 
-/// The audio of tracks: `AudioSource(device:)` sends what the session captures.
+/// Audio of tracks: `AudioSource(device:)` sends what the session captures.
 extension AudioSession: AudioCaptureDevice {
-  /// Calls a closure with every 10 ms for the senders; keep the result as long as it shall go on.
+  /// Calls a closure with each captured block of 10 ms for as long as the result is kept.
   public func addCaptureSink(_ sink: @escaping @Sendable (AudioBlock) -> Void)
     -> AudioCaptureSubscription
   {

@@ -2,25 +2,26 @@ public import AudioSession
 import Media
 import Synchronization
 
-/// A device of audio: it does what a session asks, gives what it captures and plays what it pulls.
+/// An audio device: it performs a session's operations, delivers captured audio and plays what it
+/// pulls.
 ///
 /// `perform` is called while the session waits: it must return at once and not call the session. A
-/// device that runs uses its port from a thread of its own.
+/// running device uses its port from its own thread.
 public protocol AudioDeviceModule: Sendable {
-  /// What it is called in takes.
+  /// The name in takes.
   var name: String { get }
-  /// What it captures; nil when it cannot.
+  /// The captured format; nil if it cannot capture.
   var captureFormat: AudioFormat? { get }
-  /// What it plays; nil when it cannot.
+  /// The played format; nil if it cannot play.
   var renderFormat: AudioFormat? { get }
-  /// Tells the device by which port it reaches its session; comes first, and once.
+  /// Passes the port to the session; called first, and once.
   func connect(_ port: AudioDevicePort)
-  /// Does what the session asks.
+  /// Performs an operation of the session.
   func perform(_ operation: AudioDeviceOperation) -> AudioDeviceAnswer
 }
 
 extension AudioDeviceModule {
-  /// The route of a session that the device is the only one of.
+  /// The route of a session whose only device this is.
   var route: AudioRoute {
     AudioRoute(
       input: captureFormat == nil ? "" : name, output: renderFormat == nil ? "" : name,
@@ -28,7 +29,7 @@ extension AudioDeviceModule {
   }
 }
 
-/// How a device reaches its session, which it does not keep alive.
+/// A device's access to its session, which it does not keep alive.
 public final class AudioDevicePort: Sendable {
   private weak let session: AudioSession?
   private let processor: VoiceProcessor?
@@ -37,15 +38,14 @@ public final class AudioDevicePort: Sendable {
     (self.session, self.processor) = (session, processor)
   }
 
-  /// The same with processing of what is captured.
+  /// Returns a port that processes captured audio first.
   func processing(_ processor: VoiceProcessor) -> AudioDevicePort {
     AudioDevicePort(session, processor)
   }
 
-  /// Gives the session captured audio.
-  ///
-  /// - Returns: how many frames were taken.
-  /// - Throws: why none was; the audio is counted as dropped.
+  /// Delivers captured audio to the session.
+  /// - Returns: the number of accepted frames.
+  /// - Throws: why none was accepted; the audio is counted as dropped.
   @discardableResult
   public func capture(_ chunk: PCMChunk) throws(AudioDeviceError) -> Int {
     guard let session else { throw .audioUnitInactive }
@@ -54,53 +54,52 @@ public final class AudioDevicePort: Sendable {
     return try session.deliver(processed, from: .unit)
   }
 
-  /// The next frames to play, in the device's format; silence where there is nothing.
+  /// Returns the next frames to play, in the device's format; silence if there are none.
   public func pull(frames: Int) -> [Int16] {
     let samples = session?.pullPlayout(frames: frames) ?? []
     processor?.played(samples)
     return samples
   }
 
-  /// Says that something happened; safe to call from anywhere, it is taken soon after.
+  /// Reports an event from any thread; it is handled soon afterwards.
   public func report(_ event: AudioDeviceEvent) { session?.report(event) }
 
-  /// Whether there is still a session.
+  /// Whether the session still exists.
   public var isOpen: Bool { session != nil }
 }
 
-/// A device without audio: it does all that is asked, captures nothing and plays nothing.
+/// A device without audio: it performs every operation but neither captures nor plays.
 public final class NullAudioDevice: AudioDeviceModule {
   /// Creates a device.
   public init() {}
 
-  /// What the device is called in takes.
+  /// The name in takes.
   public var name: String { "null" }
-  /// What it captures; nil when it cannot.
+  /// nil: it cannot capture.
   public var captureFormat: AudioFormat? { nil }
-  /// What it plays; nil when it cannot.
+  /// nil: it cannot play.
   public var renderFormat: AudioFormat? { nil }
-  /// Keeps the way to the session.
+  /// Stores the port to the session.
   public func connect(_ port: AudioDevicePort) {}
-  /// Does what the session asks.
+  /// Performs an operation of the session.
   public func perform(_ operation: AudioDeviceOperation) -> AudioDeviceAnswer {
     operation == .requestPermission ? .permission(.granted) : .ok
   }
 }
 
-/// A device that an application or a test plays: it gives audio and events, and decides what is
-/// refused.
+/// A device controlled by an application or a test, which provides audio and events and decides
+/// what fails.
 public final class ManualAudioDevice: AudioDeviceModule {
-  /// What the device answers.
+  /// How the device answers.
   public struct Behaviour: Sendable {
-    /// Codes for the operations that are refused, by their names.
+    /// Error codes of operations that fail, by name.
     public var failures: [String: Int32] = [:]
-    /// What is said about the microphone.
+    /// The decision about the microphone.
     public var permission = AudioPermission.granted
-    /// Whether coming back to the default mode from another one leaves no output, as one release of
-    /// a platform had it.
+    /// Whether returning to the default mode leaves no output, as in one release of a platform.
     public var losesOutputAfterDefaultMode = false
 
-    /// A device without faults.
+    /// Creates a behaviour without failures.
     public init() {}
   }
 
@@ -111,15 +110,15 @@ public final class ManualAudioDevice: AudioDeviceModule {
     var operations: [AudioDeviceOperation] = []
   }
 
-  /// What the device is called in takes.
+  /// The name in takes.
   public let name: String
-  /// What it captures; nil when it cannot.
+  /// The captured format; nil if it cannot capture.
   public let captureFormat: AudioFormat?
-  /// What it plays; nil when it cannot.
+  /// The played format; nil if it cannot play.
   public let renderFormat: AudioFormat?
   private let state: Mutex<State>
 
-  /// Creates a device of formats of your choice.
+  /// Creates a device with the given formats.
   public init(
     name: String = "manual", captureFormat: AudioFormat? = AudioFormat(),
     renderFormat: AudioFormat? = AudioFormat(), behaviour: Behaviour = Behaviour()
@@ -136,16 +135,16 @@ public final class ManualAudioDevice: AudioDeviceModule {
     set { state.withLock { $0.behaviour = newValue } }
   }
 
-  /// What was asked of it so far.
+  /// The operations so far.
   public var operations: [AudioDeviceOperation] { state.withLock { $0.operations } }
 
-  /// Its way to the session; nil before it has one.
+  /// The port to the session; nil before it is connected.
   public var port: AudioDevicePort? { state.withLock { $0.port } }
 
-  /// Keeps the way to the session.
+  /// Stores the port to the session.
   public func connect(_ port: AudioDevicePort) { state.withLock { $0.port = port } }
 
-  /// Does what the session asks.
+  /// Performs an operation of the session.
   public func perform(_ operation: AudioDeviceOperation) -> AudioDeviceAnswer {
     state.withLock { state in
       state.operations.append(operation)

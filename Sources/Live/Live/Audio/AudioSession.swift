@@ -5,10 +5,10 @@ import Synchronization
 import Tape
 import Wire
 
-/// An audio session: which way audio goes between a device and the connections of a process, and
-/// whether it may.
+/// An audio session: the route and permission of audio between a device and the connections of a
+/// process.
 ///
-/// Everything that happens to it is a step in the take of its `Session`. Calls return when the
+/// Everything that happens to it is a step in the take of its `Session`. Calls return once the
 /// device has answered.
 public final class AudioSession: Sendable {
   private struct State {
@@ -18,9 +18,9 @@ public final class AudioSession: Sendable {
     var lastCall: UInt32 = 0
     var lastSink = 0
     var lastConnection: UInt32 = 0
-    /// The connections that were opened and not closed.
+    /// The connections that are open.
     var open: Set<UInt32> = []
-    /// Whether nothing happens any more.
+    /// Whether it has stopped.
     var isStopped = false
     var replies: [UInt32: AudioSessionReply] = [:]
     var delivered: Result<Int, AudioDeviceError>?
@@ -35,8 +35,7 @@ public final class AudioSession: Sendable {
   private let tape: TapeWriter?
   private let actor: UInt32
   private let waker: AudioWaker
-  /// What processes the microphone of a device that does not do it by itself; idle until it is
-  /// asked to.
+  /// Processes the microphone of a device that cannot do so itself; idle until requested.
   private let processor: VoiceProcessor?
 
   init(
@@ -62,17 +61,17 @@ public final class AudioSession: Sendable {
     try startThread(named: "retake-audio") { [weak self] in
       while let (events, isDue) = waker.next() {
         guard let self else { return }
-        self.take(events, isDue: isDue)
+        self.handle(events, isDue: isDue)
       }
     }
   }
 
   deinit { waker.end() }
 
-  /// Whether it takes no further step, because its session is finished.
+  /// Whether it accepts no further steps because its session is finished.
   package var isFinished: Bool { state.withLock { $0.isStopped } }
 
-  /// Closes what is open, which stops the device, and takes no further step.
+  /// Closes the connections, which stops the device, and accepts no further steps.
   func stop() {
     state.withLock { state in
       for number in state.open.sorted() {
@@ -87,8 +86,7 @@ public final class AudioSession: Sendable {
 
   // MARK: Calls
 
-  /// Calls the session, for whatever has no method of its own.
-  ///
+  /// Calls the session, for calls without a method of their own.
   /// - Throws: `AudioSessionError`: the lock is not held, the device refused, the microphone may
   ///   not be used.
   public func call(_ call: AudioSessionCall) throws(AudioSessionError) {
@@ -109,7 +107,7 @@ public final class AudioSession: Sendable {
     }
   }
 
-  /// Changes settings while the configuration lock is held.
+  /// Changes settings while holding the configuration lock.
   public func configure<Result>(
     _ body: (AudioSession) throws(AudioSessionError) -> Result
   ) throws(AudioSessionError) -> Result {
@@ -118,29 +116,29 @@ public final class AudioSession: Sendable {
     return try body(self)
   }
 
-  /// Goes into a mode: category, mode, options and port in one.
+  /// Enters a mode: category, mode, options and port at once.
   public func apply(_ mode: AudioMode, options: AudioSessionOptions = .modeDefaults)
     throws(AudioSessionError)
   {
     try call(.applyMode(mode, options: options))
   }
 
-  /// Asks for the microphone and makes it ready.
+  /// Requests the microphone and prepares it.
   public func initializeInput() async throws(AudioSessionError) { try call(.initializeInput) }
 
-  /// Really stops the microphone (hard mute); doing it twice is as good as once.
+  /// Stops the microphone itself (hard mute); repeating it has no effect.
   public func pauseRecording() throws(AudioSessionError) { try call(.pauseRecording) }
 
-  /// Starts the microphone again.
+  /// Restarts the microphone.
   public func resumeRecording() throws(AudioSessionError) { try call(.resumeRecording) }
 
-  /// Whether the device waits for `isAudioEnabled`; false at first.
+  /// Whether the device waits for `isAudioEnabled`; false initially.
   public var useManualAudio: Bool {
     get { snapshot.useManualAudio }
     set { _ = reply(to: .useManualAudio(newValue)) }
   }
 
-  /// Whether the device may run, with manual audio; false at first.
+  /// Whether the device may run, with manual audio; false initially.
   public var isAudioEnabled: Bool {
     get { snapshot.isAudioEnabled }
     set { _ = reply(to: .setAudioEnabled(newValue)) }
@@ -149,25 +147,24 @@ public final class AudioSession: Sendable {
   /// The state of the session and its device.
   package var snapshot: AudioSessionSnapshot { state.withLock { $0.machine.snapshot } }
 
-  /// What was counted so far.
+  /// The counters so far.
   public var counters: AudioDeviceCounters { snapshot.counters }
 
-  /// What happens to the session from outside, as the system or a test tells it.
+  /// Handles an event from the system, or from a test.
   public func handle(_ event: AudioDeviceEvent) {
     state.withLock { step(.event(event), &$0) }
   }
 
-  /// What is told from now on, in order; every use gives a stream of its own.
+  /// The events from now on, in order; every access returns a new stream.
   public var events: AsyncStream<AudioSessionEvent> {
     AsyncStream { continuation in state.withLock { $0.events.add(continuation) } }
   }
 
   // MARK: Audio
 
-  /// Hands in recorded audio of any length; the device must not run.
-  ///
-  /// - Returns: how many frames were taken.
-  /// - Throws: why none was; the audio is counted as dropped.
+  /// Delivers recorded audio of any length; the device must not be running.
+  /// - Returns: the number of accepted frames.
+  /// - Throws: why none was accepted; the audio is counted as dropped.
   @discardableResult
   public func deliver(_ chunk: PCMChunk, from source: AudioSourceID = AudioSourceID())
     throws(AudioDeviceError) -> Int
@@ -180,7 +177,7 @@ public final class AudioSession: Sendable {
     return try result?.get() ?? chunk.frameCount
   }
 
-  /// The next frames to play, in the format of the route; silence where nothing was received.
+  /// Returns the next frames to play, in the format of the route; silence if nothing was received.
   public func pullPlayout(frames: Int) -> [Int16] {
     let frames = min(max(1, frames), AudioBlock.sampleRate)
     return state.withLock { state in
@@ -191,16 +188,16 @@ public final class AudioSession: Sendable {
         let missing = (frames - ready) * AudioBlock.sampleRate / format.sampleRate
         step(.pull(units: max(1, missing / (AudioBlock.sampleRate / 100))), &state)
       }
-      return state.converter?.take(frames) ?? []
+      return state.converter?.read(frames) ?? []
     }
   }
 
-  /// Hands in audio that was received, to be played.
+  /// Delivers received audio for playback.
   public func play(_ block: AudioBlock, track: UInt32) {
     state.withLock { step(.rendered(track: track, block), &$0) }
   }
 
-  /// Calls a closure with every 10 ms for the senders; keep the result as long as it shall go on.
+  /// Calls a closure with each captured block of 10 ms for as long as the result is kept.
   ///
   /// The closure must return at once and not call the session.
   public func onCaptured(_ sink: @escaping @Sendable (AudioBlock) -> Void) -> MediaSubscription {
@@ -214,13 +211,12 @@ public final class AudioSession: Sendable {
     }
   }
 
-  /// Sends what is captured on a transceiver whose source is `.application`, and plays what the
-  /// connection receives, until the result goes.
-  ///
+  /// Sends captured audio on a transceiver whose source is `.application`, and plays what the
+  /// connection receives, for as long as the result is kept.
   /// - Parameters:
-  ///   - transceiver: nil only receives.
-  ///   - receiving: whether what is received is played.
-  /// - Throws: what the device or the user refused; the connection has no microphone then.
+  ///   - transceiver: nil to receive only.
+  ///   - receiving: whether received audio is played.
+  /// - Throws: what the device or the user refused; the connection then has no microphone.
   public func attach(
     _ connection: PeerConnection, sending transceiver: UInt32?, receiving: Bool = true
   ) throws(AudioSessionError) -> AudioAttachment {
@@ -248,7 +244,7 @@ public final class AudioSession: Sendable {
     return attachment
   }
 
-  /// Sends what is captured once more, after `AudioAttachment.endSending`.
+  /// Resumes sending after `AudioAttachment.endSending`.
   package func resume(
     _ attachment: AudioAttachment, sending transceiver: UInt32, of connection: PeerConnection
   ) {
@@ -261,9 +257,8 @@ public final class AudioSession: Sendable {
     onCaptured { [weak connection] in _ = connection?.send($0, on: transceiver) }
   }
 
-  /// Has the microphone processed for speech or for music from now on, whatever the device.
-  ///
-  /// - Parameter controlsGain: whether its loudness is regulated.
+  /// Sets the microphone processing for speech or music, whatever the device.
+  /// - Parameter controlsGain: whether the gain is controlled automatically.
   /// - Throws: what the device refused.
   package func processMicrophone(_ profile: AudioProcessingProfile, controlsGain: Bool)
     throws(AudioSessionError)
@@ -273,9 +268,9 @@ public final class AudioSession: Sendable {
     processor?.set(profile, controlsGain: controlsGain)
   }
 
-  /// Opens the microphone for as long as the result lives.
-  ///
-  /// - Parameter sink: is called with every 10 ms; it must return at once and not call the session.
+  /// Opens the microphone for as long as the result is kept.
+  /// - Parameter sink: is called with each block of 10 ms; it must return at once and not call the
+  ///   session.
   /// - Throws: what the device or the user refused; there is no microphone then.
   package func openMicrophone(_ sink: @escaping @Sendable (AudioBlock) -> Void)
     throws(AudioSessionError) -> AudioAttachment
@@ -289,9 +284,8 @@ public final class AudioSession: Sendable {
     return attachment
   }
 
-  /// Plays what a connection receives for as long as the result lives.
-  ///
-  /// - Parameter plays: says of a transceiver whether it is played.
+  /// Plays what a connection receives for as long as the result is kept.
+  /// - Parameter plays: whether a transceiver is played.
   /// - Throws: what the device refused; nothing is played then.
   package func openLoudspeaker(
     _ connection: PeerConnection, plays: @escaping @Sendable (UInt32) -> Bool
@@ -326,7 +320,7 @@ public final class AudioSession: Sendable {
 
   func report(_ event: AudioDeviceEvent) { waker.report(event) }
 
-  private func take(_ events: [AudioDeviceEvent], isDue: Bool) {
+  private func handle(_ events: [AudioDeviceEvent], isDue: Bool) {
     state.withLock { state in
       for event in events { step(.event(event), &state) }
       if isDue { step(.deadline, &state) }
@@ -335,7 +329,7 @@ public final class AudioSession: Sendable {
 
   // MARK: Steps
 
-  /// Applies an input, writes it down, and lets the device do what it is asked.
+  /// Applies an input, records it, and passes operations to the device.
   private func step(_ input: AudioSessionAction, _ state: inout State) {
     guard !state.isStopped else { return }
     var inputs = [input]
@@ -343,7 +337,7 @@ public final class AudioSession: Sendable {
       let input = inputs.removeFirst()
       state.last = max(state.last, clock.now)
       state.machine.step(input, at: state.last, into: &state.outbox)
-      let outputs = state.outbox.take()
+      let outputs = state.outbox.drain()
       tape?.record(
         StepRecord(
           actor: actor, at: state.last, input: input, outputs: OutputList(outputs),
@@ -352,14 +346,14 @@ public final class AudioSession: Sendable {
         if case .operation(let id, let operation) = output {
           inputs.append(.answer(operation: id, device.perform(operation)))
         } else {
-          note(output, &state)
+          record(output, &state)
         }
       }
     }
     waker.set(state.machine.deadline)
   }
 
-  private func note(_ output: AudioSessionEffect, _ state: inout State) {
+  private func record(_ output: AudioSessionEffect, _ state: inout State) {
     switch output {
     case .reply(let call, let reply): state.replies[call] = reply
     case .event(let event): state.events.yield(event)

@@ -7,7 +7,7 @@ import Wire
 final class AudioWaker: Sendable {
   private struct State {
     var due: Instant?
-    /// Until when the thread sleeps; nil while nothing wakes it.
+    /// Until when the thread sleeps; nil for no limit.
     var sleepsUntil: Instant?
     var events: [AudioDeviceEvent] = []
     var isEnded = false
@@ -21,7 +21,7 @@ final class AudioWaker: Sendable {
 
   init(_ clock: TakeClock) { self.clock = clock }
 
-  /// Says when the session wants to be woken next.
+  /// Sets when the session is next woken.
   func set(_ due: Instant?) {
     let isEarlier = state.withLock { state in
       state.due = due
@@ -31,7 +31,7 @@ final class AudioWaker: Sendable {
     if isEarlier { signal.signal() }
   }
 
-  /// Keeps an event for the thread.
+  /// Queues an event for the thread.
   func report(_ event: AudioDeviceEvent) {
     state.withLock { if $0.events.count < AudioWaker.eventsMaximum { $0.events.append(event) } }
     signal.signal()
@@ -42,8 +42,7 @@ final class AudioWaker: Sendable {
     signal.signal()
   }
 
-  /// Waits for what there is to do, and gives events in their order and whether a deadline was
-  /// reached; nil at the end.
+  /// Waits and returns events in order and whether a deadline was reached; nil at the end.
   func next() -> (events: [AudioDeviceEvent], isDue: Bool)? {
     while true {
       let now = clock.now

@@ -6,28 +6,27 @@ import Synchronization
 public import Tape
 import Wire
 
-/// A device that captures what is made, or was recorded, at the pace of a real one.
+/// A device that provides generated or recorded audio at the pace of a real one.
 ///
-/// While it runs, it also pulls what is to be played, and throws that away unless somebody wants
-/// it.
+/// While it runs, it also pulls audio to play, and discards it unless a closure wants it.
 public final class PacedAudioDevice: AudioDeviceModule {
   /// The next chunk and when it is due, in nanoseconds after the first one; nil at the end.
   typealias Source = @Sendable () -> (chunk: PCMChunk, nanoseconds: Int64)?
 
   private struct State {
     var port: AudioDevicePort?
-    /// Which run of the device goes on; another number ends its thread.
+    /// The number of the current run; its thread ends when it changes.
     var run = 0
     var isRunning = false
     var isPaused = false
     var output: (@Sendable ([Int16]) -> Void)?
   }
 
-  /// What the device is called in takes.
+  /// The name in takes.
   public let name: String
-  /// What it captures; nil when it cannot.
+  /// The captured format; nil if it cannot capture.
   public let captureFormat: AudioFormat?
-  /// What it plays; nil when it cannot.
+  /// The played format; nil if it cannot play.
   public let renderFormat: AudioFormat? = AudioFormat()
   private let state = Mutex(State())
   private let makeSource: @Sendable () -> Source
@@ -40,9 +39,8 @@ public final class PacedAudioDevice: AudioDeviceModule {
     self.makeSource = makeSource
   }
 
-  /// A sine tone.
-  ///
-  /// - Parameter nativeFrames: how much the device hands over at once, at 48 kHz.
+  /// Creates a device with a sine tone.
+  /// - Parameter nativeFrames: how many frames it delivers at once, at 48 kHz.
   public static func tone(hertz: Int, nativeFrames: Int = 480) -> PacedAudioDevice {
     let frames = min(48_000, max(1, nativeFrames))
     return PacedAudioDevice(name: "tone of \(hertz) Hz", format: AudioFormat()) {
@@ -59,7 +57,7 @@ public final class PacedAudioDevice: AudioDeviceModule {
     }
   }
 
-  /// Silence, for a machine without a microphone: what is played goes nowhere.
+  /// Creates a silent device, for a machine without a microphone; it discards what it plays.
   public static func silence() -> PacedAudioDevice {
     PacedAudioDevice(name: "silence", format: AudioFormat()) {
       let position = Atomic<Int64>(0)
@@ -72,9 +70,8 @@ public final class PacedAudioDevice: AudioDeviceModule {
     }
   }
 
-  /// A WAV file, over and over when wanted.
-  ///
-  /// - Throws: `MediaFileError` when it cannot be read or holds no audio.
+  /// Creates a device with a WAV file, repeated if `loops`.
+  /// - Throws: `MediaFileError` if it cannot be read or has no audio.
   public static func file(_ path: String, loops: Bool = true) throws(MediaFileError)
     -> PacedAudioDevice
   {
@@ -99,11 +96,9 @@ public final class PacedAudioDevice: AudioDeviceModule {
     }
   }
 
-  /// What the microphone of a take gave, in the same pieces, formats and times.
-  ///
-  /// - Parameter path: a take with an audio session, or with a peer whose application handed audio
-  ///   in.
-  /// - Throws: `TapeError` when it is no take, or has neither.
+  /// Creates a device with the microphone audio of a take, in the same chunks, formats and times.
+  /// - Parameter path: a take with an audio session, or with a peer whose application sent audio.
+  /// - Throws: `TapeError` if it is not a take, or has neither.
   public static func take(_ path: String) throws(TapeError) -> PacedAudioDevice {
     let recorded = try RecordedMicrophone(path: path)
     return PacedAudioDevice(name: "take", format: recorded.format) {
@@ -112,15 +107,15 @@ public final class PacedAudioDevice: AudioDeviceModule {
     }
   }
 
-  /// Calls a closure with what is played, as long as the device runs.
+  /// Calls a closure with played audio while the device runs.
   public func onPlayed(_ output: @escaping @Sendable ([Int16]) -> Void) {
     state.withLock { $0.output = output }
   }
 
-  /// Keeps the way to the session.
+  /// Stores the port to the session.
   public func connect(_ port: AudioDevicePort) { state.withLock { $0.port = port } }
 
-  /// Does what the session asks.
+  /// Performs an operation of the session.
   public func perform(_ operation: AudioDeviceOperation) -> AudioDeviceAnswer {
     switch operation {
     case .requestPermission: return .permission(.granted)
@@ -157,7 +152,7 @@ public final class PacedAudioDevice: AudioDeviceModule {
     return .ok
   }
 
-  /// Hands over one chunk after the other, each at its time.
+  /// Delivers one chunk after the other, each at its time.
   private static func run(_ run: Int, _ source: Source, _ device: () -> PacedAudioDevice?) {
     let clock = TakeClock()
     while let (chunk, nanoseconds) = source() {
@@ -167,7 +162,7 @@ public final class PacedAudioDevice: AudioDeviceModule {
     }
   }
 
-  /// Lets the device's own thread wait.
+  /// Pauses the device's own thread.
   private static func pause(_ interval: Interval) {
     var left = timespec(
       tv_sec: Int(interval.nanoseconds / 1_000_000_000),
@@ -176,14 +171,14 @@ public final class PacedAudioDevice: AudioDeviceModule {
     while nanosleep(&left, &rest) != 0, errno == EINTR { left = rest }
   }
 
-  /// Gives a chunk to the session; false when the device was stopped meanwhile.
+  /// Delivers a chunk to the session; false if the device was stopped meanwhile.
   private func pass(_ chunk: PCMChunk, _ run: Int) -> Bool {
     let (port, isPaused, output) = state.withLock { state in
       (state.run == run ? state.port : nil, state.isPaused, state.output)
     }
     guard let port, port.isOpen else { return false }
     if !isPaused { _ = try? port.capture(chunk) }
-    // As much is played as was captured.
+    // Plays as much as was captured.
     let rate = max(1, chunk.format.sampleRate)
     let played = port.pull(frames: max(1, chunk.frameCount * 48_000 / rate))
     output?(played)

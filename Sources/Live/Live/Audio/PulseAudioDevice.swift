@@ -5,8 +5,8 @@ import Glibc
 import Synchronization
 import Tape
 
-/// The microphone and the loudspeaker of the machine, through the tools of PulseAudio, which
-/// PipeWire speaks too: `parec` and `pacat` run as child processes while the device does.
+/// The machine's microphone and loudspeaker through the tools of PulseAudio, which PipeWire
+/// supports too: `parec` and `pacat` run as child processes while the device runs.
 public final class PulseAudioDevice: AudioDeviceModule {
   private struct State {
     var port: AudioDevicePort?
@@ -15,27 +15,26 @@ public final class PulseAudioDevice: AudioDeviceModule {
     var isPaused = false
   }
 
-  /// What the device is called in takes.
+  /// The name in takes.
   public let name = "pulse"
-  /// What it captures; nil when it cannot.
+  /// The captured format; nil if it cannot capture.
   public let captureFormat: AudioFormat?
-  /// What it plays; nil when it cannot.
+  /// The played format; nil if it cannot play.
   public let renderFormat: AudioFormat?
   private let recorderPath: String
   private let playerPath: String
   private let state = Mutex(State())
 
-  /// Frames of a period.
+  /// The frames of a period.
   private static let periodFrames = 480
 
-  /// Finds the tools.
-  ///
+  /// Looks for the tools.
   /// - Throws: `AudioDeviceError.unavailable` with what to install.
   public convenience init(format: AudioFormat = AudioFormat()) throws(AudioDeviceError) {
     try self.init(format: format, path: nil)
   }
 
-  /// - Parameter path: where the tools are looked for; nil: in the PATH of the process.
+  /// - Parameter path: where to look for the tools; nil for the PATH of the process.
   init(format: AudioFormat = AudioFormat(), path: String?) throws(AudioDeviceError) {
     recorderPath = try PulseAudioDevice.find("parec", in: path)
     playerPath = try PulseAudioDevice.find("pacat", in: path)
@@ -43,7 +42,7 @@ public final class PulseAudioDevice: AudioDeviceModule {
     renderFormat = format
   }
 
-  /// Where a tool is, by the PATH.
+  /// Finds a tool in the PATH.
   static func find(_ tool: String, in path: String? = nil) throws(AudioDeviceError) -> String {
     let path = path ?? ProcessInfo.processInfo.environment["PATH"] ?? ""
     for folder in path.split(separator: ":") {
@@ -54,10 +53,10 @@ public final class PulseAudioDevice: AudioDeviceModule {
       "\(tool) is not in the PATH: install pulseaudio-utils, or use another device")
   }
 
-  /// Keeps the way to the session.
+  /// Stores the port to the session.
   public func connect(_ port: AudioDevicePort) { state.withLock { $0.port = port } }
 
-  /// Does what the session asks.
+  /// Performs an operation of the session.
   public func perform(_ operation: AudioDeviceOperation) -> AudioDeviceAnswer {
     switch operation {
     case .requestPermission: return .permission(.granted)
@@ -118,7 +117,7 @@ public final class PulseAudioDevice: AudioDeviceModule {
     player?.end()
   }
 
-  /// Passes on what the recorder gives until it ends.
+  /// Delivers the recorder's output until it ends.
   private static func record(_ input: FileDescriptor, _ device: () -> PulseAudioDevice?) {
     while true {
       let bytes = input.read(atMost: 4 * periodFrames)
@@ -139,9 +138,9 @@ public final class PulseAudioDevice: AudioDeviceModule {
     return true
   }
 
-  /// Gives the player as much as it takes: the pipe sets the pace.
+  /// Writes to the player as fast as it accepts: the pipe sets the pace.
   private static func play(_ output: FileDescriptor, _ device: () -> PulseAudioDevice?) {
-    // On this thread alone: what the signal does elsewhere is for the application to say.
+    // On this thread alone: how the signal is handled elsewhere is up to the application.
     cprocess_block_broken_pipes()
     while let samples = device()?.pull() {
       let bytes = samples.flatMap {
@@ -158,7 +157,7 @@ public final class PulseAudioDevice: AudioDeviceModule {
     return port.pull(frames: PulseAudioDevice.periodFrames)
   }
 
-  /// The recorder has ended by itself: there is no server, or the microphone went.
+  /// Handles that the recorder ended by itself: there is no server, or the microphone is gone.
   private func lost() {
     let port = state.withLock { $0.recorder == nil ? nil : $0.port }
     port?.report(

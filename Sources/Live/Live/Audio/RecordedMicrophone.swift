@@ -1,7 +1,7 @@
 import AudioSession
 import Tape
 
-/// The audio that a take's microphone gave, piece by piece.
+/// The microphone audio of a take, chunk by chunk.
 final class RecordedMicrophone {
   let format: AudioFormat
   private let rows: SQLiteStatement
@@ -24,7 +24,7 @@ final class RecordedMicrophone {
     format = found
   }
 
-  /// Deliveries of audio sessions say their format; audio of an application is at 48 kHz.
+  /// Deliveries of audio sessions state their format; audio of an application is at 48 kHz.
   private static let query = """
     SELECT at_ns, kind, channels, bytes FROM capture JOIN content USING (content)
     WHERE CASE WHEN EXISTS (SELECT 1 FROM capture WHERE kind LIKE '{%')
@@ -34,7 +34,7 @@ final class RecordedMicrophone {
     ORDER BY capture.row
     """
 
-  /// The next piece, and its time after the first one.
+  /// The next chunk, and its time after the first one.
   func next() -> (chunk: PCMChunk, nanoseconds: Int64)? {
     guard (try? rows.step()) == true, let chunk = RecordedMicrophone.chunk(rows) else {
       return nil

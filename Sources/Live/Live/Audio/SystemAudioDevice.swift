@@ -2,18 +2,17 @@ package import AudioSession
 import FoundationEssentials
 import Glibc
 
-/// The microphone and the loudspeaker that a machine has.
+/// The machine's default microphone and loudspeaker.
 public enum SystemAudioDevice {
-  /// Makes the device that an application gets which names none: PulseAudio's with voice processing
-  /// where its tools and a server are there, else a silent one.
+  /// Creates the default device: PulseAudio with voice processing if its tools and a server are
+  /// available, or else a silent one.
   ///
-  /// Takes tell which by its name in `audio-route`: `pulse` or `silence`.
+  /// Takes name it in `audio-route`: `pulse` or `silence`.
   public static func make() -> any AudioDeviceModule {
     make(ProcessInfo.processInfo.environment)
   }
 
-  /// Finds the device that the system has, for whoever asks for it by name.
-  ///
+  /// Finds the system's device by name.
   /// - Throws: `AudioDeviceError.unavailable` with what is missing.
   package static func find(
     _ environment: [String: String] = ProcessInfo.processInfo.environment
@@ -33,8 +32,8 @@ public enum SystemAudioDevice {
     }
   }
 
-  /// Whether a server of PulseAudio or PipeWire was named or has its socket in one of the places
-  /// where its clients look; whether it answers shows when the device starts.
+  /// Whether a PulseAudio or PipeWire server is named or has its socket in one of the usual places;
+  /// whether it answers shows when the device starts.
   static func hasServer(_ environment: [String: String]) -> Bool {
     if let server = environment["PULSE_SERVER"], !server.isEmpty { return true }
     let folders = [

@@ -2,10 +2,10 @@ import AudioSession
 import CSpeexDSP
 import Synchronization
 
-/// What is done to a microphone's audio between a device and its session: the echo of what is
-/// played is taken out, noise is held down, and loudness is regulated where that is asked for.
+/// Processes a microphone's audio between a device and its session: cancels the echo of what is
+/// played, reduces noise, and controls the gain if requested.
 ///
-/// It stands before the session, so a take has what came out of it, and no replay needs it.
+/// It comes before the session, so a take has its output, and no replay needs it.
 final class VoiceProcessor: Sendable {
   private struct State: ~Copyable {
     var profile: AudioProcessingProfile
@@ -16,7 +16,7 @@ final class VoiceProcessor: Sendable {
   private let renderFormat: AudioFormat?
   private let state: Mutex<State>
 
-  /// - Parameter renderFormat: what the device plays; nil when it cannot, and leaves no echo.
+  /// - Parameter renderFormat: what the device plays; nil if it cannot, so that there is no echo.
   init(
     renderFormat: AudioFormat?, profile: AudioProcessingProfile = .voice, controlsGain: Bool
   ) {
@@ -42,13 +42,12 @@ final class VoiceProcessor: Sendable {
     }
   }
 
-  /// What the device plays next.
+  /// Records what the device plays next.
   func played(_ samples: [Int16]) { state.withLock { $0.chain?.played(samples) } }
 
-  /// What is left of captured audio, in whole periods of 10 ms; nil as long as there is none.
+  /// Returns processed audio in whole periods of 10 ms; nil while there is none.
   ///
-  /// Formats that nothing can be done to stay as they are: the session tells what is wrong with
-  /// them.
+  /// Unsupported formats are returned unchanged; the session reports what is wrong with them.
   func processed(_ chunk: PCMChunk) -> PCMChunk? {
     let format = chunk.format
     return state.withLock { state in
@@ -65,23 +64,23 @@ final class VoiceProcessor: Sendable {
   }
 }
 
-/// The stages for audio of one format.
+/// The processing stages for one format.
 private struct VoiceChain: ~Copyable {
   static let periodsPerSecond = 100
-  /// How long an echo may last, as a part of a second.
+  /// The longest echo, as a fraction of a second.
   private static let tailsPerSecond = 5
-  /// What was played longer ago than this half of a second is no echo any more.
+  /// Audio played longer ago than half a second is no echo any more.
   private static let backlogsPerSecond = 2
 
   let format: AudioFormat
   private let canceller: EchoCanceller?
-  /// One for each channel.
+  /// One per channel.
   private let regulators: [VoiceRegulator]
   private let period: Int
   private let backlog: Int
-  /// Frames of a period that is not complete.
+  /// Frames of an incomplete period.
   private var pending: [Int16] = []
-  /// What was played and has not met captured audio yet.
+  /// Played audio that was not matched with captured audio yet.
   private var reference: [Int16] = []
 
   init(
@@ -89,7 +88,7 @@ private struct VoiceChain: ~Copyable {
   ) {
     self.format = format
     period = format.sampleRate / VoiceChain.periodsPerSecond
-    // An echo of another rate is another signal: it stays.
+    // With different rates the echo cannot be cancelled.
     let speaker = render?.sampleRate == format.sampleRate ? render : nil
     canceller = speaker.map { speaker in
       EchoCanceller(
@@ -161,7 +160,7 @@ private final class EchoCanceller {
 
   init(rate: Int, period: Int, tail: Int, channels: (microphone: Int, speaker: Int)) {
     (self.period, self.channels) = (period, channels)
-    // It ends the process where there is no memory, and gives no null.
+    // It aborts the process if there is no memory, and never returns null.
     handle = speex_echo_state_init_mc(
       Int32(period), Int32(tail), Int32(channels.microphone), Int32(channels.speaker))
     var rate = Int32(rate)
@@ -170,10 +169,10 @@ private final class EchoCanceller {
 
   deinit { speex_echo_state_destroy(handle) }
 
-  /// How many samples of what was played a period meets.
+  /// How many played samples correspond to a period.
   var playedCount: Int { period * channels.speaker }
 
-  /// A period without the echo of what was played first; what is missing was silence.
+  /// Returns a period without the echo of what was played; missing samples count as silence.
   func cancelled(_ samples: [Int16], played: [Int16]) -> [Int16] {
     var reference = Array(played.prefix(playedCount))
     reference += repeatElement(0, count: playedCount - reference.count)
@@ -185,10 +184,10 @@ private final class EchoCanceller {
   }
 }
 
-/// Owns a preprocessor of SpeexDSP: for one channel.
+/// Owns a preprocessor of SpeexDSP for one channel.
 private final class VoiceRegulator {
   private let handle: OpaquePointer
-  /// Must outlive the handle, which asks it for what is left of the echo.
+  /// Must outlive the handle, which queries it for the residual echo.
   private let canceller: EchoCanceller?
 
   init(

@@ -1,16 +1,15 @@
 import FoundationEssentials
 import Wire
 
-/// The cameras that the system lists (V4L2), in the order of their numbers.
+/// The cameras of the system (V4L2), in the order of their numbers.
 ///
-/// Many cameras have a second node that gives no pictures but data about them; the system numbers
-/// the nodes of a device, and the first one is the camera.
+/// Many cameras have a second node for metadata; the system numbers the nodes of a device, and the
+/// first one is the camera.
 package enum CameraList {
-  /// The files of the cameras: the first is that at the front, the second that at the back.
-  ///
+  /// The device files of the cameras: the first is the front one, the second the back one.
   /// - Parameters:
   ///   - system: the folder in which the system lists its devices.
-  ///   - devices: where their files are.
+  ///   - devices: the folder of their files.
   package static func paths(
     system: String = "/sys/class/video4linux", devices: String = "/dev"
   ) -> [String] {
@@ -27,7 +26,7 @@ package enum CameraList {
     }
   }
 
-  /// The file of the camera of a position; that which would be its where the system lists none.
+  /// The device file for a position; the conventional one if the system lists none.
   package static func path(of position: CameraPosition, in paths: [String]) -> String {
     let number = position == .front ? 0 : 1
     return number < paths.count ? paths[number] : "/dev/video\(number)"

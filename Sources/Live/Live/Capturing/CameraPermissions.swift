@@ -1,28 +1,27 @@
 public import AudioSession
 import Synchronization
 
-/// Whether a camera may be used, as its user says; nobody is asked twice.
+/// The user's permission for the camera; nobody is asked twice.
 ///
-/// On this system the right to open a device decides. An application that has to ask its user, and
-/// a test of one, gives the answer here; `VideoCaptureSession` asks before it starts.
+/// On Linux the right to open the device decides. An application that has to ask its user, and a
+/// test of one, provides the answer here; `VideoCaptureSession` asks before it starts.
 public final class CameraPermissions: Sendable {
   private struct State {
     var status: AudioPermission
     var asked: Task<AudioPermission, Never>?
   }
 
-  /// Whether the application has said what it wants the camera for; without that the camera is
-  /// refused before anybody is asked.
+  /// Whether the application declares its use of the camera; otherwise it is refused without
+  /// asking.
   public let declaresCameraUse: Bool
   private let state: Mutex<State>
   private let answer: @Sendable () async -> Bool
 
   /// Creates permissions.
-  ///
   /// - Parameters:
-  ///   - status: what is known already.
-  ///   - declaresCameraUse: whether the application has said what it wants the camera for.
-  ///   - answer: what the user says when nothing is.
+  ///   - status: the decision if known.
+  ///   - declaresCameraUse: whether the application declares its use of the camera.
+  ///   - answer: asks the user, if not decided yet.
   public init(
     _ status: AudioPermission = .undetermined, declaresCameraUse: Bool = true,
     answer: @escaping @Sendable () async -> Bool
@@ -32,12 +31,12 @@ public final class CameraPermissions: Sendable {
     self.answer = answer
   }
 
-  /// What is known.
+  /// The decision so far.
   public var status: AudioPermission {
     declaresCameraUse ? state.withLock { $0.status } : .denied
   }
 
-  /// What the user says, who is asked when nothing is known.
+  /// Returns the user's decision, asking if there is none.
   public func request() async -> AudioPermission {
     guard declaresCameraUse else { return .denied }
     let asked = state.withLock { state -> Task<AudioPermission, Never>? in

@@ -1,21 +1,19 @@
 import FoundationEssentials
 import Media
 
-/// Where a camera looks; on Linux a label, that decides which device is taken by default.
+/// The position of a camera; on Linux a label that selects the default device.
 public enum CameraPosition: String, CaseIterable, Hashable, Sendable, Codable {
-  /// At whoever looks at the screen: the first camera.
+  /// Facing the user: the first camera.
   case front
-  /// Away: the second camera.
+  /// Facing away: the second camera.
   case back
 }
 
 extension ProcessVideoCapturer {
   /// A capturer of a camera (V4L2).
-  ///
   /// - Parameters:
   ///   - position: the label.
-  ///   - device: the file of the device; nil takes that of the first or second camera that the
-  ///     system lists, as the position says.
+  ///   - device: the device file; nil selects the first or second camera by the position.
   ///   - program: the ffmpeg that reads it.
   public static func camera(
     _ position: CameraPosition = .front, device: String? = nil,
@@ -40,9 +38,7 @@ extension ProcessVideoCapturer {
       })
   }
 
-  /// A capturer of all of a screen of the X Window System, fitted into a format with black at its
-  /// sides.
-  ///
+  /// A capturer of a whole X11 screen, fitted into a format with black bars.
   /// - Parameters:
   ///   - display: `:0`, or with a screen `:0.1`.
   ///   - program: the ffmpeg that reads it.
@@ -62,8 +58,7 @@ extension ProcessVideoCapturer {
       })
   }
 
-  /// A capturer of a screen of the X Window System.
-  ///
+  /// A capturer of an X11 screen.
   /// - Parameters:
   ///   - display: `:0`, or with a screen and an offset `:0.0+10,20`.
   ///   - framesPerSecond: 1 to 120.

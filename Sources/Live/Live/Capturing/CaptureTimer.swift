@@ -1,29 +1,29 @@
 import Dispatch
 import Synchronization
 
-/// Calls again and again: what stands for the vertical sync of a screen, or for the pace of a file.
+/// A periodic timer: the vertical sync of a screen, or the pace of a file.
 ///
-/// A test brings one that it moves by hand.
+/// A test can use one that it advances manually.
 public protocol CaptureTimer: Sendable {
-  /// Begins to call with the present time in nanoseconds, at once and then after each interval.
+  /// Starts calling with the current time in nanoseconds, immediately and then after each interval.
   ///
-  /// A call that is late makes no others up for it, and none comes while another one runs.
+  /// A late call is not made up for, and calls do not overlap.
   func start(everyNanoseconds interval: Int64, _ tick: @escaping @Sendable (Int64) -> Void)
-  /// Ends the calls; one that runs may still return.
+  /// Stops the calls; one that is running may still return.
   func stop()
 }
 
-/// Calls by the monotonic clock of the system, on a thread of its own.
+/// A timer on the system's monotonic clock, with its own thread.
 public final class SystemCaptureTimer: CaptureTimer {
   private let timer = Mutex<(any DispatchSourceTimer)?>(nil)
   private let queue = DispatchQueue(label: "retake.capture", qos: .userInitiated)
 
-  /// Creates a timer that stands.
+  /// Creates a stopped timer.
   public init() {}
 
   deinit { stop() }
 
-  /// Begins to call.
+  /// Starts the calls.
   public func start(
     everyNanoseconds interval: Int64, _ tick: @escaping @Sendable (Int64) -> Void
   ) {
@@ -39,7 +39,7 @@ public final class SystemCaptureTimer: CaptureTimer {
     }
   }
 
-  /// Ends the calls.
+  /// Stops the calls.
   public func stop() {
     timer.withLock { timer in
       timer?.cancel()

@@ -1,27 +1,27 @@
 public import Media
 import Synchronization
 
-/// How a device is held and how its application is shown.
+/// The orientation of a device and of its application.
 ///
-/// Nothing turns a machine with this system: the application says it, or a test.
+/// On Linux no sensor reports it, so the application or a test sets it.
 public final class DeviceOrientation: Sendable {
   private let state = Mutex((device: VideoRotation.none, application: VideoRotation.none))
 
-  /// A device that is held and shown upright.
+  /// Creates an upright orientation.
   public init() {}
 
-  /// How the device is held: by how much its frames have to be turned to be upright.
+  /// The rotation that makes the device's frames upright.
   public var device: VideoRotation {
     get { state.withLock { $0.device } }
     set { state.withLock { $0.device = newValue } }
   }
-  /// The same for how the application is shown.
+  /// The rotation of the application's display.
   public var application: VideoRotation {
     get { state.withLock { $0.application } }
     set { state.withLock { $0.application = newValue } }
   }
 
-  /// By how much frames are turned.
+  /// The rotation of frames.
   public func rotation(by type: LocalMediaOptions.RotationType) -> VideoRotation {
     switch type {
     case .notAvailable: .none
@@ -31,10 +31,9 @@ public final class DeviceOrientation: Sendable {
   }
 }
 
-/// Turns frames as a device is held, or as its application is shown.
+/// Rotates frames according to the orientation of the device or the application.
 ///
-/// The pixels stay where they are: the frame says how it is to be turned, and is turned once, where
-/// it is sent.
+/// Only the frame's rotation is changed; its pixels are rotated once, when it is sent.
 public struct OrientationFilter: VideoFilter {
   private let orientation: DeviceOrientation
   private let type: LocalMediaOptions.RotationType
@@ -45,7 +44,7 @@ public struct OrientationFilter: VideoFilter {
     self.type = type
   }
 
-  /// The frame with the rotation of now added to its own.
+  /// Adds the current rotation to the frame's own.
   public func process(_ frame: VideoFrame) -> VideoFrame? {
     let turned = frame.rotation.rawValue + orientation.rotation(by: type).rawValue
     return try? VideoFrame(

@@ -4,9 +4,9 @@ import Synchronization
 
 /// A capturer of a file: YUV4MPEG2, VP8 or VP9 in IVF, or a byte stream of H.264, at its own pace.
 ///
-/// Video frames of H.264 are not decoded here: they go to a consumer that takes them as they are.
+/// H.264 is not decoded here; it needs a consumer that accepts encoded video.
 public final class FileVideoCapturer: VideoCapturer {
-  /// The one format of the file.
+  /// The format of the file.
   public let supportedFormats: [VideoFormat]
   /// False.
   public var isScreencast: Bool { false }
@@ -31,14 +31,13 @@ public final class FileVideoCapturer: VideoCapturer {
     var began: Int64?
   }
 
-  /// How far ahead of its time a video frame may be taken: the timer asks this often.
+  /// How early a frame may be delivered: the timer's interval.
   private static let grain: Int64 = 1_000_000
-  /// The file is asked so much more often than it has video frames, so that none is much too late.
+  /// The timer is that much faster than the frame rate, so that no frame is much too late.
   private static let asking = 4.0
 
   /// Opens a file.
-  ///
-  /// - Throws: `MediaFileError` when it cannot be read or holds no video frames.
+  /// - Throws: `MediaFileError` if it cannot be read or has no video.
   public init(
     path: String, loops: Bool = true, timer: any CaptureTimer = SystemCaptureTimer()
   ) throws(MediaFileError) {
@@ -65,13 +64,13 @@ public final class FileVideoCapturer: VideoCapturer {
     }
   }
 
-  /// Why a capture that was running came to its end before the file did; nil while all is well.
+  /// Why a running capture ended before the file did; nil if it did not.
   public var failure: MediaFileError? { lastFailure.withLock { $0 } }
 
-  /// Begins the file anew.
+  /// Restarts the file.
   ///
-  /// It fails for another format, when the file is gone, and for H.264 when the consumer takes no
-  /// encoded video frames.
+  /// Fails for another format, if the file is gone, and for H.264 if the consumer does not accept
+  /// encoded video.
   public func startCapture(_ format: VideoFormat, consumer: any VideoConsumer) {
     let number = run.begin(consumer)
     guard supportedFormats.contains(format), kind != .h264 || consumer is any EncodedVideoConsumer
@@ -97,7 +96,7 @@ public final class FileVideoCapturer: VideoCapturer {
     }
   }
 
-  /// Ends capturing.
+  /// Stops capturing.
   public func stopCapture() {
     run.end()
     timer.stop()
@@ -130,7 +129,7 @@ public final class FileVideoCapturer: VideoCapturer {
       switch media {
       case .videoFrame(let videoFrame):
         let frame = try? VideoFrame(videoFrame, timestampNanoseconds: time)
-        if let frame { run.give(frame, number) }
+        if let frame { run.deliver(frame, number) }
       case .encodedVideo(let videoFrame):
         (consumer as? any EncodedVideoConsumer)?.consumeEncodedVideo(videoFrame)
       case .audio: break

@@ -2,14 +2,13 @@ import FoundationEssentials
 public import MediaFiles
 
 extension LocalMediaOptions {
-  /// Makes the capturer that the options ask for; a camera or a file whose frames are turned gets a
-  /// filter behind it.
-  ///
+  /// Creates the capturer for the options; frames of a camera or file are rotated by a filter if
+  /// requested.
   /// - Parameters:
-  ///   - position: which camera; nil: the one of the options.
-  ///   - orientation: how the device is held, where `rotationType` goes by that.
+  ///   - position: which camera; nil for that of the options.
+  ///   - orientation: the device's orientation, if `rotationType` refers to it.
   ///   - program: the ffmpeg that reads cameras and files.
-  /// - Throws: `MediaFileError` when the file cannot be read or holds no video frames.
+  /// - Throws: `MediaFileError` if the file cannot be read or has no video.
   public func makeVideoCapturer(
     position: CameraPosition? = nil, orientation: DeviceOrientation = DeviceOrientation(),
     program: MediaProgram = .system
@@ -26,10 +25,9 @@ extension LocalMediaOptions {
       capturer, filters: [OrientationFilter(orientation, by: rotationType)])
   }
 
-  /// Makes the capturer of `fileName`: Retake reads YUV4MPEG2, IVF and streams of H.264 by itself,
-  /// ffmpeg the rest.
-  ///
-  /// - Throws: `MediaFileError` when the file cannot be read or holds no video frames.
+  /// Creates the capturer of `fileName`: YUV4MPEG2, IVF and H.264 byte streams are read directly,
+  /// everything else by ffmpeg.
+  /// - Throws: `MediaFileError` if the file cannot be read or has no video.
   package func makeFileCapturer(_ program: MediaProgram = .system) throws(MediaFileError)
     -> any VideoCapturer
   {

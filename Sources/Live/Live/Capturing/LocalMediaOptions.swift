@@ -1,83 +1,84 @@
 public import AudioSession
 
-/// What an application captures by default, as client SDKs of rooms have it.
+/// An application's default media sources, as in client SDKs of rooms.
 public struct LocalMediaOptions: Hashable, Sendable, Codable {
-  /// Where the video frames come from.
+  /// The source of video.
   public enum Source: String, Hashable, Sendable, Codable {
     /// A camera.
     case camera
-    /// The application pushes them.
+    /// The application provides the frames.
     case bypass
     /// A file.
     case file
   }
 
-  /// What decides how frames of a camera are turned.
+  /// What determines the rotation of a camera's frames.
   public enum RotationType: String, Hashable, Sendable, Codable {
-    /// Nothing: they stay as they come.
+    /// Nothing: they are not rotated.
     case notAvailable
-    /// How the device is held.
+    /// The device's orientation.
     case deviceOrientation
-    /// How the application is shown.
+    /// The application's orientation.
     case appOrientation
   }
 
-  /// What audio is processed for, by an audio session that is asked for it and a device that can
+  /// What audio is processed for, if the session requests it and the device supports it
   /// (`VoiceProcessingDevice`).
   public enum AudioType: String, Hashable, Sendable, Codable {
     /// Speech: echo is cancelled.
     case voice
-    /// Music: it stays as it is.
+    /// Music: unprocessed.
     case music
 
-    /// What an audio session is to ask of its device.
+    /// The processing that an audio session requests of its device.
     public var processing: AudioProcessingProfile { self == .voice ? .voice : .music }
   }
 
-  /// Where the video frames come from.
+  /// The source of video.
   public var source = Source.camera
-  /// Whether there is a track of audio.
+  /// Whether there is an audio track.
   public var hasAudio = true
-  /// Whether there is a track of video frames.
+  /// Whether there is a video track.
   public var hasVideo = true
-  /// Whether audio is sent at first.
+  /// Whether audio is sent initially.
   public var audio = true
-  /// Whether video frames are sent at first.
+  /// Whether video is sent initially.
   public var video = true
-  /// What the application says of the audio.
+  /// The application's label of the audio.
   public var audioExtraValue = ""
-  /// What the application says of the video frames.
+  /// The application's label of the video.
   public var videoExtraValue = ""
-  /// What decides how frames are turned.
+  /// What determines the rotation of frames.
   public var rotationType = RotationType.notAvailable
-  /// Which camera.
+  /// The camera's position.
   public var position = CameraPosition.front
-  /// Whether the own video frames are shown as in a mirror.
+  /// Whether the local video is shown mirrored.
   public var isMirror = true
-  /// The file, where media come from one: of any format that ffmpeg decodes, with its sound.
+  /// The file to send, in any format that ffmpeg decodes, with its sound.
   ///
-  /// It is also what is sent where there is no camera.
+  /// It also replaces a missing camera.
   public var fileName = "sample.mov"
-  /// The width in pixels of what a camera gives.
+  /// The width of a camera's frames in pixels.
   public var videoWidth = 640
-  /// The height in pixels of what a camera gives.
+  /// The height of a camera's frames in pixels.
   public var videoHeight = 480
-  /// How many frames per second a camera gives.
+  /// The frame rate of a camera.
   public var videoFPS = 20
-  /// The names of up to three layers that video is sent in, the smallest first; nil: one layer.
+  /// The names of up to three simulcast layers, the smallest first; nil for one layer.
   ///
-  /// Servers of rooms give each receiver the layer that it asks for. Each is 1 to 16 letters and
-  /// digits; Janus knows `l`, `m` and `h` by their order, and Sora's offer names its own instead.
+  /// A room's server sends each receiver the layer that it selects. Each name has 1 to 16 letters
+  /// and digits; Janus expects `l`, `m` and `h` by order, and Sora's offer uses its own names
+  /// instead.
   public var videoLayers: [String]?
   /// What audio is processed for.
   public var audioType = AudioType.voice
-  /// Whether the loudness of the microphone is regulated.
+  /// Whether the gain of the microphone is controlled automatically.
   public var autoGain = false
 
   /// The defaults.
   public init() {}
 
-  /// What is asked of the capturer.
+  /// The requested format of the capturer.
   public var videoFormat: VideoFormat {
     VideoFormat(width: videoWidth, height: videoHeight, framesPerSecond: Double(videoFPS))
   }

@@ -4,9 +4,8 @@ import Tape
 
 // Files of any format that ffmpeg decodes.
 extension ProcessVideoCapturer {
-  /// A capturer of the video of a file that ffmpeg can decode, over and over at its pace, fitted
-  /// into the format with black at its sides.
-  ///
+  /// A capturer of a video file that ffmpeg decodes, repeated at its own pace and fitted into the
+  /// format with black bars.
   /// - Parameter program: the ffmpeg that reads it.
   public static func file(
     _ path: String, supportedFormats: [VideoFormat] = VideoFormat.usual,
@@ -30,22 +29,21 @@ extension ProcessVideoCapturer {
   }
 }
 
-/// The words of ffmpeg's command line that files have in common.
+/// Common arguments of ffmpeg for files.
 enum MediaFileCommand {
-  /// Reads a file over and over at its own pace; a name is never taken for an option or a protocol.
+  /// Reads a file repeatedly at its own pace; the name is never taken for an option or a protocol.
   static func input(_ path: String) -> [String] {
     ["-re", "-stream_loop", "-1", "-i", "file:\(path)"]
   }
 }
 
-/// Delivers the sound of a file that ffmpeg can decode to a source, over and over at its own pace,
-/// until it is let go of; of a file without sound nothing comes.
+/// Delivers the sound of a file that ffmpeg decodes to a source, repeated at its own pace, for as
+/// long as it is kept; nothing if the file has no sound.
 package final class ProcessAudioFile: Sendable {
   private let process: ChildProcess
 
-  /// Begins with a file.
-  ///
-  /// - Throws: `VideoCaptureError` where there is no ffmpeg, or it cannot be started.
+  /// Starts reading a file.
+  /// - Throws: `VideoCaptureError` if there is no ffmpeg, or it cannot be started.
   package init(path: String, to source: AudioSource, program wanted: MediaProgram = .system)
     throws(VideoCaptureError)
   {
@@ -75,7 +73,7 @@ package final class ProcessAudioFile: Sendable {
 
   deinit { process.end() }
 
-  /// Reads blocks of 20 ms until the pipe ends or nobody wants them any longer.
+  /// Reads blocks of 20 ms until the pipe ends or nobody wants them any more.
   private static func read(_ pipe: FileDescriptor, _ deliver: (AudioBlock) -> Bool) {
     let length = AudioBlock.sampleRate / 50 * 2
     var bytes: [UInt8] = []

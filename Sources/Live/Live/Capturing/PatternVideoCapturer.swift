@@ -3,7 +3,7 @@ import Synchronization
 
 /// A capturer of the moving test pattern, for calls without a camera.
 public final class PatternVideoCapturer: VideoCapturer {
-  /// The formats of usual cameras.
+  /// The formats of common cameras.
   public let supportedFormats: [VideoFormat]
   /// False: the pattern moves.
   public var isScreencast: Bool { false }
@@ -21,7 +21,7 @@ public final class PatternVideoCapturer: VideoCapturer {
     self.timer = timer
   }
 
-  /// Begins to draw.
+  /// Starts capturing.
   public func startCapture(_ format: VideoFormat, consumer: any VideoConsumer) {
     let number = run.begin(consumer)
     guard supportedFormats.contains(format), format.pixelFormat == .i420,
@@ -38,11 +38,11 @@ public final class PatternVideoCapturer: VideoCapturer {
         return videoFrame
       }
       let frame = try? VideoFrame(pattern.videoFrame(next), timestampNanoseconds: now)
-      if let frame { run.give(frame, number) }
+      if let frame { run.deliver(frame, number) }
     }
   }
 
-  /// Ends drawing.
+  /// Stops capturing.
   public func stopCapture() {
     run.end()
     timer.stop()
@@ -50,7 +50,7 @@ public final class PatternVideoCapturer: VideoCapturer {
 }
 
 extension VideoFormat {
-  /// What usual cameras give: 640x480, 1280x720 and 320x240 at 30 frames per second.
+  /// The formats of common cameras: 640x480, 1280x720 and 320x240 at 30 frames per second.
   public static let usual = [(640, 480), (1_280, 720), (640, 360), (320, 240)].map {
     VideoFormat(width: $0.0, height: $0.1, framesPerSecond: 30)
   }

@@ -2,16 +2,14 @@ public import Media
 public import Peer
 import Wire
 
-// Frames of cameras and screens on their way to a sender, and received ones on their way to a
-// renderer.
+// Frames from cameras and screens to a sender, and received ones to a renderer.
 extension PeerConnection {
-  /// Hands a frame to a transceiver whose source is `.application`.
+  /// Sends a frame on a transceiver whose source is `.application`.
   ///
-  /// It becomes an upright I420 video frame here, before it is recorded: nothing is converted
-  /// again, neither by the encoder nor in a replay. Its own timestamp, not the time of the call,
-  /// decides how far it is from the frame before.
-  ///
-  /// - Returns: false when the loop is too busy to take it, or has ended.
+  /// It is converted to upright I420 here, before it is recorded, so neither the encoder nor a
+  /// replay converts it again. Its distance from the previous frame is given by its timestamp, not
+  /// by the time of the call.
+  /// - Returns: false if the loop is too busy to accept it, or has ended.
   @discardableResult
   public func send(_ frame: VideoFrame, on transceiver: UInt32) -> Bool {
     send(on: transceiver) {
@@ -19,19 +17,18 @@ extension PeerConnection {
     }
   }
 
-  /// Tells what the video frames of a sender show (W3C MediaStreamTrack.contentHint).
+  /// Sets the content hint of a sender's video (W3C MediaStreamTrack.contentHint).
   ///
-  /// Where the parameters say nothing else, it decides what is given up first when they take too
-  /// much: of a screen video frames are left out, and what is sent keeps its size.
+  /// Unless the parameters say otherwise, it determines what is reduced first: for a screen the
+  /// frame rate, and the size is kept.
   public func setContentHint(_ hint: ContentHint, of transceiver: UInt32) async throws(PeerError) {
     try await perform(.setContentHint(transceiver: transceiver, hint))
   }
 
-  /// Shows what is received to a renderer from now on; keep the result as long as it shall go on.
+  /// Renders received video for as long as the result is kept.
   ///
   /// The renderer is called on the loop's thread and must return at once.
-  ///
-  /// - Parameter transceiver: whose video frames; nil for those of all.
+  /// - Parameter transceiver: whose video; nil for all.
   public func addRenderer(_ renderer: some VideoRenderer, of transceiver: UInt32? = nil)
     -> MediaSubscription
   {
@@ -44,15 +41,15 @@ extension PeerConnection {
 }
 
 extension PeerConnection {
-  /// Keeps in the take what the capturer of a sender did.
-  func note(_ note: CaptureNote, of transceiver: UInt32) {
+  /// Records an event of a sender's capturer in the take.
+  func record(_ note: CaptureNote, of transceiver: UInt32) {
     post(.noteCapture(transceiver: transceiver, note))
   }
 }
 
 extension ReceivedMedia {
-  /// The received video frame as a frame, which shares its samples, with the instant of its playout
-  /// as timestamp; nil for audio, and for video frames that are not decoded here.
+  /// The received video as a frame that shares its samples, with the instant of its playout as
+  /// timestamp; nil for audio, and for video that is not decoded here.
   public var frame: VideoFrame? {
     guard case .videoFrame(let videoFrame) = content else { return nil }
     return try? VideoFrame(videoFrame, timestampNanoseconds: at.nanoseconds)

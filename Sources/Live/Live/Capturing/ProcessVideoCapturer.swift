@@ -7,26 +7,26 @@ import Tape
 
 /// Why a device or a screen cannot be captured.
 public struct VideoCaptureError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// What is wrong, and mostly what to do, in one sentence.
+  /// What is wrong, and usually what to do, as a sentence.
   public var reason: String
 
   /// The reason.
   public var description: String { reason }
 }
 
-/// A capturer of what `ffmpeg` can read: frames of one size come through a pipe from a child
-/// process.
+/// A capturer of anything that `ffmpeg` reads: frames of one size arrive through a pipe from a
+/// child process.
 public final class ProcessVideoCapturer: VideoCapturer {
-  /// What can be captured.
+  /// The supported formats.
   public let supportedFormats: [VideoFormat]
   /// Whether it is a screen.
   public let isScreencast: Bool
 
-  /// What is captured, in words for errors.
+  /// What is captured, for error messages.
   private let title: String
-  /// What stands before `-i` in the command, and behind.
+  /// ffmpeg's arguments up to and including the input.
   private let input: @Sendable (VideoFormat) -> [String]
-  /// Why it cannot begin; nil when it can.
+  /// Why it cannot start; nil if it can.
   private let obstacle: @Sendable () -> String?
   private let program: MediaProgram
   private let run = CaptureRun()
@@ -52,15 +52,15 @@ public final class ProcessVideoCapturer: VideoCapturer {
 
   deinit { stopCapture() }
 
-  /// Why the last capture did not begin, or ended by itself; nil while all is well.
+  /// Why the last capture did not start, or ended by itself; nil if neither.
   public var failure: VideoCaptureError? { state.withLock { $0.failure } }
 
-  /// Why it cannot begin now, with what it is that cannot; nil when nothing is known against it.
+  /// Why it cannot start now, naming what is captured; nil if nothing prevents it.
   package var obstacleNow: String? {
     (obstacle() ?? (program.path == nil ? program.missing : nil)).map { "\(title): \($0)" }
   }
 
-  /// Starts the child; the consumer is told that capturing began when the first frame comes.
+  /// Starts the child process; the consumer is notified with the first frame.
   public func startCapture(_ format: VideoFormat, consumer: any VideoConsumer) {
     stopCapture()
     let number = run.begin(consumer)
@@ -88,7 +88,7 @@ public final class ProcessVideoCapturer: VideoCapturer {
     frames.closeWriting()
     errors.closeWriting()
     state.withLock { $0.process = process }
-    // Both are read at once: a child waits when one of them is full.
+    // Both pipes are read concurrently: a child blocks when one of them is full.
     let words = LastWords()
     startWorker(named: "errors") { words.end(with: errors.readLast(500)) }
     startWorker(named: "frames") { [weak self] in
@@ -99,7 +99,7 @@ public final class ProcessVideoCapturer: VideoCapturer {
     }
   }
 
-  /// Ends the child.
+  /// Stops the child process.
   public func stopCapture() {
     run.end()
     let process = state.withLock { state in
@@ -121,14 +121,14 @@ public final class ProcessVideoCapturer: VideoCapturer {
     run.end()
   }
 
-  /// Reads frames until the pipe ends or nobody wants them any longer.
+  /// Reads frames until the pipe ends or nobody wants them any more.
   private static func read(
     _ pipe: FileDescriptor, _ format: VideoFormat,
     whileHeld capturer: () -> ProcessVideoCapturer?, _ number: Int
   ) {
     let length = format.pixelFormat.byteCount(width: format.width, height: format.height)
     while true {
-      // The bytes of each frame are read into memory of its own, which the frame then has.
+      // Each frame's bytes are read into their own memory, which the frame then owns.
       var isWhole = false
       let bytes = [UInt8](unsafeUninitializedCapacity: length) { target, count in
         while count < length {
@@ -149,12 +149,12 @@ public final class ProcessVideoCapturer: VideoCapturer {
         let frame = try? VideoFrame(buffer: buffer, timestampNanoseconds: now)
       else { return }
       capturer.run.didStart(true, number)
-      capturer.run.give(frame, number)
+      capturer.run.deliver(frame, number)
     }
   }
 }
 
-/// What a child said last, which another thread reads.
+/// The last output of a child process, read by another thread.
 private final class LastWords: Sendable {
   private let content = Mutex("")
   private let isOver = DispatchSemaphore(value: 0)
@@ -164,7 +164,7 @@ private final class LastWords: Sendable {
     isOver.signal()
   }
 
-  /// The words, once the child has ended; whatever it started may hold the pipe open for longer.
+  /// The output once the child has ended; its own children may keep the pipe open for longer.
   var text: String {
     _ = isOver.wait(timeout: .now() + 1)
     return content.withLock { $0 }
@@ -172,7 +172,7 @@ private final class LastWords: Sendable {
 }
 
 extension VideoPixelFormat {
-  /// The name that ffmpeg knows it by.
+  /// ffmpeg's name of the pixel format.
   fileprivate var ffmpegName: String {
     switch self {
     case .i420: "yuv420p"

@@ -1,10 +1,10 @@
 public import Media
 
-/// A capturer whose frames the application pushes: a game, a decoder, something that draws itself.
+/// A capturer whose frames the application pushes: a game, a decoder, something that draws.
 public final class PushedVideoCapturer: VideoCapturer {
-  /// What the application says that it pushes.
+  /// The formats that the application declares.
   public let supportedFormats: [VideoFormat]
-  /// Whether the application says that it pushes a screen.
+  /// Whether the application declares its frames a screen.
   public let isScreencast: Bool
   private let run = CaptureRun()
 
@@ -14,19 +14,19 @@ public final class PushedVideoCapturer: VideoCapturer {
     self.isScreencast = isScreencast
   }
 
-  /// Lets frames through from now on; without a format that it has told, it does not start.
+  /// Starts passing frames on; fails for a format that was not declared.
   public func startCapture(_ format: VideoFormat, consumer: any VideoConsumer) {
     let number = run.begin(consumer)
     run.didStart(supportedFormats.contains(format), number)
   }
 
-  /// Lets no further frame through.
+  /// Stops passing frames on.
   public func stopCapture() { run.end() }
 
-  /// Gives a frame to the consumer; false when nobody captures.
+  /// Passes a frame to the consumer; false if nobody captures.
   @discardableResult
   public func push(_ frame: VideoFrame) -> Bool {
     guard let number = run.number else { return false }
-    return run.give(frame, number)
+    return run.deliver(frame, number)
   }
 }

@@ -8,9 +8,9 @@ import Synchronization
 import Tape
 import Wire
 
-/// Keeps digests of what it is shown: two calls that show the same have the same.
+/// Records digests of rendered frames: two calls that show the same have the same digests.
 public final class DigestRenderer: VideoRenderer {
-  /// A frame that was shown.
+  /// A rendered frame.
   public struct Shown: Hashable, Sendable {
     /// The width in pixels.
     public var width: Int
@@ -29,22 +29,22 @@ public final class DigestRenderer: VideoRenderer {
   private let inside = Mutex(Inside())
   private let limit: Int
 
-  /// Creates a renderer that remembers so many frames, and forgets the oldest of more.
+  /// Creates a renderer that keeps the last frames, up to a limit.
   public init(limit: Int = 10_000) { self.limit = max(1, limit) }
 
-  /// The frames in their order.
+  /// The rendered frames in order.
   public var shown: [Shown] { inside.withLock { $0.shown } }
-  /// The sizes that were told, in their order.
+  /// The sizes reported, in order.
   public var sizes: [VideoRectangle] { inside.withLock { $0.sizes } }
-  /// Whether there is nothing to show.
+  /// Whether the last frame was cleared.
   public var isBlank: Bool { inside.withLock { $0.isBlank } }
 
-  /// Takes a size.
+  /// Records a size.
   public func setSize(width: Int, height: Int) {
     inside.withLock { $0.sizes.append(VideoRectangle(width: width, height: height)) }
   }
 
-  /// Takes a frame.
+  /// Records a frame.
   public func renderFrame(_ frame: VideoFrame?) {
     guard let videoFrame = frame?.videoFrame() else {
       inside.withLock { $0.isBlank = true }
@@ -59,19 +59,18 @@ public final class DigestRenderer: VideoRenderer {
   }
 }
 
-/// Compares what it is shown with what it should be (PSNR of the luma).
+/// Compares rendered frames with a reference (PSNR of the luma).
 public final class PSNRRenderer: VideoRenderer {
   private let reference: @Sendable (Int, VideoFrame) -> VideoFrame?
   private let values = Mutex<(count: Int, decibels: [Double])>((0, []))
 
   /// Creates a renderer.
-  ///
-  /// - Parameter reference: what a frame of a number from 0 on should be; nil passes it over.
+  /// - Parameter reference: the expected frame by number from 0 on; nil skips the comparison.
   public init(reference: @escaping @Sendable (Int, VideoFrame) -> VideoFrame?) {
     self.reference = reference
   }
 
-  /// The likeness of each frame that was compared, in decibels; 128 where nothing differs.
+  /// The PSNR of each compared frame in decibels; 128 if there is no difference.
   public var decibels: [Double] { values.withLock { $0.decibels } }
 
   /// Does nothing.
@@ -98,16 +97,16 @@ public final class PSNRRenderer: VideoRenderer {
   }
 }
 
-/// Writes what it is shown into a YUV4MPEG2 file, or each frame into a PNG file of its own.
+/// Writes rendered frames into a YUV4MPEG2 file, or each one into a PNG file.
 public final class DumpRenderer: VideoRenderer {
   private struct Inside {
     var movie: VideoWriter?
-    /// The timestamp of the last frame, and its place in the movie.
+    /// The timestamp of the last frame, and its position in the movie.
     var last: (timestamp: Int64, place: Int64)?
     var numbering: (path: String, count: Int)?
     var failure: MediaFileError?
 
-    /// Where a frame stands in the movie: timestamps may be any numbers, and jump.
+    /// The position of a frame in the movie; timestamps may be arbitrary and jump.
     mutating func place(of timestamp: Int64) -> Int64 {
       var place: Int64 = 0
       if let last {
@@ -120,29 +119,29 @@ public final class DumpRenderer: VideoRenderer {
     }
   }
 
-  /// No frame of a movie is shown for longer, in nanoseconds.
+  /// The longest display of a frame in the movie, in nanoseconds.
   private static let longestFrame: Int64 = 10_000_000_000
 
-  /// Frames are written on a thread of their own, and dropped when the disk is too slow.
+  /// Frames are written on a separate thread, and dropped if the disk is too slow.
   private let queue = DispatchQueue(label: "retake.dump")
   private let inside: Mutex<Inside>
   private let waiting = Mutex(0)
 
   private static let waitingMaximum = 16
 
-  /// Writes a YUV4MPEG2 file of a constant rate and of the first frame's size.
+  /// Creates a YUV4MPEG2 file with a constant frame rate and the first frame's size.
   public init(movie path: String, framesPerSecond: Int = 30) throws(MediaFileError) {
     let file = try MediaFile(path, for: .writing)
     inside = Mutex(Inside(movie: VideoWriter(file, framesPerSecond: framesPerSecond)))
   }
 
-  /// Writes a PNG file for each frame: `path` with a number before its last dot, from 1 on.
+  /// Creates a PNG file for each frame: `path` with a number before its extension, from 1 on.
   public init(images path: String) { inside = Mutex(Inside(numbering: (path, 0))) }
 
-  /// Does nothing: a file keeps the size of its first frame, and an image has its own.
+  /// No effect: a movie keeps the size of its first frame, and an image has its own.
   public func setSize(width: Int, height: Int) {}
 
-  /// Takes a frame to be written.
+  /// Queues a frame for writing.
   public func renderFrame(_ frame: VideoFrame?) {
     guard let frame else { return }
     let isTaken = waiting.withLock { waiting in
@@ -157,7 +156,7 @@ public final class DumpRenderer: VideoRenderer {
     }
   }
 
-  /// Completes the files and tells how many frames they have.
+  /// Completes the files and returns the number of frames in them.
   public func finish() throws(MediaFileError) -> Int {
     let result = queue.sync {
       inside.withLock { inside -> Result<Int, MediaFileError> in

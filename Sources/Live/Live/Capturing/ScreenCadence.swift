@@ -1,11 +1,11 @@
 import Media
 
-/// Decides which video frames of a screen are sent: not more than so many per second, none twice,
-/// and, where that is wanted, the last one again while nothing changes.
+/// Decides which frames of a screen are sent: limits the rate, drops repetitions, and, if wanted,
+/// repeats the last frame while nothing changes.
 struct ScreenCadence {
-  /// The most frames per second.
+  /// The maximum frame rate.
   let framesPerSecond: Double
-  /// After how many nanoseconds of a still screen its last frame is sent again; nil for never.
+  /// After how many nanoseconds a still screen's last frame is repeated; nil for never.
   let repetition: Int64?
 
   private var thinner = FrameThinner()
@@ -19,19 +19,18 @@ struct ScreenCadence {
     thinner.limit(to: self.framesPerSecond)
   }
 
-  /// A frame rate that screens are captured with: 1 to 120.
+  /// Clamps a screen's frame rate: 1 to 120.
   static func clamped(_ framesPerSecond: Double) -> Double {
     framesPerSecond.isNaN ? 1 : min(max(framesPerSecond, 1), 120)
   }
 
-  /// What is to be sent at a time in nanoseconds.
-  ///
-  /// - Parameter frame: what the screen shows; nil when that cannot be told at the moment.
+  /// Returns the frame to send at a time in nanoseconds.
+  /// - Parameter frame: the screen's content; nil if it is currently unavailable.
   mutating func frame(_ frame: VideoFrame?, at now: Int64) -> VideoFrame? {
     if let frame, !isShown(frame) {
       let first = firstTimestamp ?? now
       firstTimestamp = first
-      // The thinner counts in the clock of RTP.
+      // The thinner counts in the RTP clock.
       guard thinner.admits(max(0, now &- first) / 100_000 * 9) else { return nil }
       last = frame
       lastSent = now
@@ -46,7 +45,7 @@ struct ScreenCadence {
     return frame
   }
 
-  /// Whether a frame shows what the last one did.
+  /// Whether a frame shows the same as the last one.
   private func isShown(_ frame: VideoFrame) -> Bool {
     guard let last else { return false }
     return last.visibleRect == frame.visibleRect && last.rotation == frame.rotation

@@ -1,26 +1,26 @@
 public import Media
 import Synchronization
 
-/// A capturer of a screen: whoever draws gives the present content when it is asked for.
+/// A capturer of a screen that requests its content by a closure.
 ///
-/// It asks at the pace of its timer, sends nothing twice, and can send the last frame again while
-/// the screen is still, so that whoever joins late or lost a video frame sees something.
+/// It asks at the pace of its timer, drops repetitions, and can repeat the last frame while the
+/// screen is still, so that receivers who join late or lost a frame see something.
 public final class ScreenVideoCapturer: VideoCapturer {
   /// How a screen is captured.
   public struct Options: Hashable, Sendable {
-    /// How often the screen is asked, and how many frames a second has at most: 1 to 120.
+    /// The target and maximum frame rate: 1 to 120.
     public var targetFramesPerSecond = 15.0
-    /// After how long a still screen is sent again, in milliseconds; nil for never.
+    /// After how many milliseconds a still screen is repeated; nil for never.
     public var retransmitLastFrameMilliseconds: Int?
 
-    /// Fifteen frames per second, without repetition.
+    /// Fifteen frames per second without repetition.
     public init() {}
 
-    /// How long a still screen waits in capturers that send it again.
+    /// The usual time after which a still screen is repeated.
     public static let usualRetransmission = 250
   }
 
-  /// The one format of the screen.
+  /// The format of the screen.
   public let supportedFormats: [VideoFormat]
   /// True.
   public var isScreencast: Bool { true }
@@ -37,10 +37,9 @@ public final class ScreenVideoCapturer: VideoCapturer {
   }
 
   /// Creates a capturer of a screen.
-  ///
   /// - Parameters:
-  ///   - content: what the screen shows now; nil when there is nothing. Called on the thread of the
-  ///     timer; a frame that has no time of its own gets that of the timer by a timestamp of 0.
+  ///   - content: returns the screen's content; nil if there is none. Called on the timer's thread;
+  ///     a frame with a timestamp of 0 gets that of the timer.
   public init(
     width: Int, height: Int, pixelFormat: VideoPixelFormat = .bgra, options: Options = Options(),
     timer: any CaptureTimer = SystemCaptureTimer(),
@@ -57,7 +56,7 @@ public final class ScreenVideoCapturer: VideoCapturer {
     ]
   }
 
-  /// Begins to capture; fails for another format, and when there is nothing to be seen.
+  /// Starts capturing; fails for another format, and if there is no content.
   public func startCapture(_ format: VideoFormat, consumer: any VideoConsumer) {
     let number = run.begin(consumer)
     guard supportedFormats.contains(format), content() != nil else {
@@ -73,14 +72,14 @@ public final class ScreenVideoCapturer: VideoCapturer {
     }
   }
 
-  /// Ends capturing.
+  /// Stops capturing.
   public func stopCapture() {
     run.end()
     timer.stop()
   }
 
   private func tick(_ number: Int, _ now: Int64) {
-    // One frame in flight: while the one before is still being taken, none is made.
+    // At most one frame in flight: none is requested while the previous one is being consumed.
     let isFree = state.withLock { state in
       defer { state.isBusy = true }
       return !state.isBusy
@@ -91,6 +90,6 @@ public final class ScreenVideoCapturer: VideoCapturer {
     var present = content()
     if present?.timestampNanoseconds == 0 { present?.timestampNanoseconds = now }
     let frame = state.withLock { $0.cadence?.frame(present, at: now) }
-    if let frame { run.give(frame, number) }
+    if let frame { run.deliver(frame, number) }
   }
 }

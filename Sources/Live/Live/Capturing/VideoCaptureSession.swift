@@ -3,20 +3,20 @@ public import Media
 import Peer
 import Synchronization
 
-/// Frames of one capturer for any number of senders and renderers.
+/// Distributes the frames of one capturer to any number of senders and renderers.
 ///
-/// It starts the capturer when the first of them sends and stops it when the last no longer does,
-/// unless the application calls `start` and `stop` itself: then these alone decide. What the
-/// capturer gives after its end goes to nobody, and the connections are told when capturing begins
-/// and ends and whether it is a screen's, so that a take says so too.
+/// It starts the capturer for the first sender and stops it after the last, unless the application
+/// calls `start` and `stop` itself: then only these count. Frames after the end are dropped.
+/// Connections are notified when capturing starts and ends and whether it is a screen, so that the
+/// take records it.
 public final class VideoCaptureSession: EncodedVideoConsumer {
-  /// How far capturing is.
+  /// The state of capturing.
   public enum State: Hashable, Sendable {
     /// Nothing is captured.
     case stopped
-    /// The capturer was asked and has not answered.
+    /// The capturer was started and has not answered.
     case starting
-    /// Frames come.
+    /// Frames arrive.
     case started
     /// The capturer could not start.
     case failed
@@ -48,22 +48,21 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
     var ignored = 0
     /// Whether senders start and stop the capturer; false once the application did.
     var isAutomatic: Bool
-    /// Whether a sender was attached at the last change.
+    /// Whether there was a sender at the last change.
     var isSent = false
 
-    /// Whether somebody sends.
+    /// Whether there is a sender.
     var hasSenders: Bool {
       senders.contains { $0.connection != nil }
         || fed.contains { $0.source?.hub.isSent ?? false }
     }
   }
 
-  /// Creates a source that has not started.
-  ///
+  /// Creates a stopped source.
   /// - Parameters:
-  ///   - permissions: who is asked before the capturer starts; nil: nobody.
+  ///   - permissions: checked before the capturer starts; nil for none.
   ///   - startsWhenSent: whether senders start and stop the capturer until the application does;
-  ///     false leaves both to the application from the beginning.
+  ///     false leaves both to the application.
   public init(
     _ capturer: any VideoCapturer, permissions: CameraPermissions? = nil,
     startsWhenSent: Bool = true
@@ -75,18 +74,17 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
 
   deinit { capturer.stopCapture() }
 
-  /// How far capturing is.
+  /// The state of capturing.
   public var state: State { inside.withLock { $0.state } }
-  /// The format that is captured; nil before the start.
+  /// The captured format; nil before the start.
   public var format: VideoFormat? { inside.withLock { $0.format } }
-  /// How many frames came, and how many after the end, which nobody got.
+  /// The number of frames, and of those dropped after the end.
   public var counts: (frames: Int, ignored: Int) { inside.withLock { ($0.frames, $0.ignored) } }
 
   // MARK: Starting and stopping
 
-  /// Begins to capture in the supported format that is nearest to a wish, or in the preferred one;
-  /// from then on senders do not stop the capturer.
-  ///
+  /// Starts capturing in the supported format nearest to a wish, or in the preferred one; senders
+  /// do not stop the capturer from then on.
   /// - Returns: whether the capturer started.
   @discardableResult
   public func start(_ wish: VideoFormat? = nil) async -> Bool {
@@ -96,12 +94,12 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
       let runs = inside.state == .started || inside.state == .starting
       return inside.isAutomatic && runs && format != inside.format
     }
-    // Senders had it started in the preferred format.
+    // Senders started it in the preferred format.
     if isOther { end() }
     return await begin(wish)
   }
 
-  /// Starts and stops the capturer by whether somebody sends, until the application does.
+  /// Starts and stops the capturer depending on senders, until the application does.
   func followSenders() {
     let isSent = inside.withLock { inside -> Bool? in
       let isSent = inside.hasSenders
@@ -123,14 +121,14 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
   private func begin(_ wish: VideoFormat?) async -> Bool {
     if let permissions, await permissions.request() != .granted {
       inside.withLock { $0.state = .failed }
-      note(.denied)
+      record(.denied)
       return false
     }
     let known =
       wish.map { capturer.supportedFormat(nearest: $0) } ?? capturer.supportedFormats.first
     guard let format = known else {
       inside.withLock { $0.state = .failed }
-      note(.failed)
+      record(.failed)
       return false
     }
     return await withCheckedContinuation { continuation in
@@ -150,7 +148,7 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
     }
   }
 
-  /// Ends capturing; renderers are told that there is nothing to show.
+  /// Stops capturing; renderers are cleared.
   ///
   /// Senders do not start the capturer again.
   public func stop() {
@@ -170,10 +168,10 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
     for continuation in waiting { continuation.resume(returning: false) }
     guard was != .stopped else { return }
     for renderer in renderers { renderer.feed.show(nil) }
-    note(.stopped)
+    record(.stopped)
   }
 
-  /// Waits until the capturer has started; false when it could not, or takes longer.
+  /// Waits until the capturer has started; false if it failed or takes longer.
   package func hasStarted(within limit: Duration) async -> Bool {
     let deadline = ContinuousClock.now + limit
     while ContinuousClock.now < deadline {
@@ -189,7 +187,7 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
 
   // MARK: Who gets the frames
 
-  /// Sends the frames on a transceiver whose source is `.application`, too.
+  /// Also sends the frames on a transceiver whose source is `.application`.
   ///
   /// The source does not keep the connection alive.
   public func send(on transceiver: UInt32, of connection: PeerConnection) {
@@ -198,11 +196,11 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
       inside.senders.append(Sender(connection: connection, transceiver: transceiver))
       return inside.state
     }
-    if state == .started { note(.started, to: connection, transceiver) }
+    if state == .started { record(.started, to: connection, transceiver) }
     followSenders()
   }
 
-  /// Sends the frames on a transceiver no longer.
+  /// Stops sending the frames on a transceiver.
   public func endSending(on transceiver: UInt32, of connection: PeerConnection) {
     inside.withLock { inside in
       inside.senders.removeAll { $0.connection === connection && $0.transceiver == transceiver }
@@ -210,19 +208,19 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
     followSenders()
   }
 
-  /// Hands the frames to the source of tracks, too; it does not keep the source alive.
+  /// Also passes the frames to a source of tracks, which is held weakly.
   public func feed(_ source: VideoSource) {
     let state = inside.withLock { inside in
       inside.fed.removeAll { $0.source == nil }
       inside.fed.append(Fed(source: source))
       return inside.state
     }
-    if state == .started { source.hub.note(captureNote(.started)) }
+    if state == .started { source.hub.record(captureNote(.started)) }
     source.hub.watch(self)
     followSenders()
   }
 
-  /// Shows the frames to a renderer, too; keep the result as long as it shall go on.
+  /// Also renders the frames, for as long as the result is kept.
   public func addRenderer(_ renderer: some VideoRenderer) -> MediaSubscription {
     let id = inside.withLock { inside in
       inside.lastRenderer += 1
@@ -236,7 +234,7 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
 
   // MARK: What the capturer says
 
-  /// Takes the answer of the capturer.
+  /// Handles the capturer's answer.
   public func captureDidStart(_ isStarted: Bool) {
     let waiting = inside.withLock { inside -> [CheckedContinuation<Bool, Never>]? in
       guard inside.state == .starting else { return nil }
@@ -245,16 +243,16 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
       return inside.waiting
     }
     guard let waiting else { return }
-    note(isStarted ? .started : .failed)
+    record(isStarted ? .started : .failed)
     for continuation in waiting { continuation.resume(returning: isStarted) }
   }
 
-  /// Hands a frame on; one that comes before the start or after the end is ignored.
+  /// Distributes a frame; ignored before the start and after the end.
   public func consumeCapturedFrame(_ frame: VideoFrame) {
     guard let (senders, sources, renderers) = receivers() else { return }
-    // Connections that nobody closed go without a word.
+    // Connections that were not closed disappear without notice.
     followSenders()
-    // Converted once, however many senders there are.
+    // Converted once for all senders.
     let upright = senders.isEmpty && sources.isEmpty ? nil : frame.upright
     if let upright {
       for sender in senders { sender.connection?.send(upright, on: sender.transceiver) }
@@ -263,7 +261,7 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
     for renderer in renderers { renderer.feed.show(frame) }
   }
 
-  /// Hands an encoded video frame to the senders; it cannot be shown here.
+  /// Passes an encoded frame to the senders; it cannot be rendered here.
   public func consumeEncodedVideo(_ videoFrame: EncodedVideoChunk) {
     guard let (senders, sources, _) = receivers() else { return }
     for sender in senders { sender.connection?.send(videoFrame, on: sender.transceiver) }
@@ -283,18 +281,18 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
 
   // MARK: On the tape
 
-  private func note(_ event: CaptureNote.Event) {
+  private func record(_ event: CaptureNote.Event) {
     let (senders, sources) = inside.withLock { ($0.senders, $0.fed) }
     for sender in senders {
-      if let connection = sender.connection { note(event, to: connection, sender.transceiver) }
+      if let connection = sender.connection { record(event, to: connection, sender.transceiver) }
     }
-    for fed in sources { fed.source?.hub.note(captureNote(event)) }
+    for fed in sources { fed.source?.hub.record(captureNote(event)) }
   }
 
-  private func note(
+  private func record(
     _ event: CaptureNote.Event, to connection: PeerConnection, _ transceiver: UInt32
   ) {
-    connection.note(captureNote(event), of: transceiver)
+    connection.record(captureNote(event), of: transceiver)
   }
 
   private func captureNote(_ event: CaptureNote.Event) -> CaptureNote {
@@ -307,7 +305,7 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
   }
 }
 
-/// What stands between a capturer and its source: the capturer does not keep the source alive.
+/// Connects a capturer to its source without keeping the source alive.
 private final class SourceInlet: EncodedVideoConsumer {
   private weak let source: VideoCaptureSession?
 

@@ -1,15 +1,15 @@
 public import Media
 import Synchronization
 
-/// What a capturer can give: the size, the pace and the format of its frames.
+/// A capturer's output: size, frame rate and pixel format.
 public struct VideoFormat: Hashable, Sendable, Codable {
   /// The width in pixels.
   public var width: Int
   /// The height in pixels.
   public var height: Int
-  /// The most frames per second.
+  /// The maximum frame rate.
   public var framesPerSecond: Double
-  /// How the pixels stand in memory.
+  /// The pixel format.
   public var pixelFormat: VideoPixelFormat
 
   /// Creates a format.
@@ -23,38 +23,38 @@ public struct VideoFormat: Hashable, Sendable, Codable {
   }
 }
 
-/// Where frames come from: a camera, a screen, a file, a game, or whatever draws.
+/// A source of video: a camera, a screen, a file, a game, or anything that draws.
 ///
-/// Calls come from any thread and return at once; what they begin goes on by itself.
+/// Methods are called from any thread and return at once; capturing continues asynchronously.
 public protocol VideoCapturer: Sendable {
-  /// What can be captured, the preferred one first.
+  /// The supported formats in order of preference.
   var supportedFormats: [VideoFormat] { get }
-  /// Whether the frames are those of a screen, of which clarity counts more than motion.
+  /// Whether the frames are a screen's, where clarity matters more than motion.
   var isScreencast: Bool { get }
-  /// Begins to capture one of the supported formats: the consumer is told once whether that worked,
-  /// and then gets the frames.
+  /// Starts capturing in a supported format: the consumer is notified once whether that worked, and
+  /// then gets the frames.
   func startCapture(_ format: VideoFormat, consumer: any VideoConsumer)
-  /// Ends capturing; frames that are still under way are given to nobody.
+  /// Stops capturing; frames that are still under way are dropped.
   func stopCapture()
 }
 
-/// Who takes the frames of a capturer; called one call at a time, on the capturer's thread.
+/// The consumer of a capturer's frames; called serially on the capturer's thread.
 public protocol VideoConsumer: Sendable {
-  /// Tells whether capturing has begun; comes before the first frame.
+  /// Reports whether capturing has started; called before the first frame.
   func captureDidStart(_ isStarted: Bool)
-  /// Takes a frame; its pixels are shared, and stay as they are.
+  /// Handles a frame; its pixels are shared and must not change.
   func consumeCapturedFrame(_ frame: VideoFrame)
 }
 
-/// A consumer that also takes video frames which come encoded, as files of H.264 have them.
+/// A consumer that also accepts encoded frames, as in files of H.264.
 public protocol EncodedVideoConsumer: VideoConsumer {
-  /// Takes an encoded video frame.
+  /// Handles an encoded frame.
   func consumeEncodedVideo(_ videoFrame: EncodedVideoChunk)
 }
 
 extension VideoCapturer {
-  /// The supported format that is nearest to a wish: the size counts first, then the pace; nil when
-  /// nothing can be captured.
+  /// The supported format nearest to a wish: first by size, then by frame rate; nil if there is
+  /// none.
   public func supportedFormat(nearest wish: VideoFormat) -> VideoFormat? {
     supportedFormats.min { left, right in left.distance(to: wish) < right.distance(to: wish) }
   }
@@ -72,10 +72,10 @@ extension VideoFormat {
   }
 }
 
-/// What every capturer of this library does alike.
+/// Common behaviour of this library's capturers.
 ///
-/// It tells once whether it started, gives frames to the consumer of the present run alone, and to
-/// nobody after the end.
+/// It reports once whether a run started, and passes frames only to the consumer of the current
+/// run.
 final class CaptureRun: Sendable {
   private struct State {
     var number = 0
@@ -85,7 +85,7 @@ final class CaptureRun: Sendable {
 
   private let state = Mutex(State())
 
-  /// Begins a run in the place of the one before, and gives its number.
+  /// Starts a run, replacing the previous one, and returns its number.
   func begin(_ consumer: any VideoConsumer) -> Int {
     state.withLock { state in
       state.number += 1
@@ -95,7 +95,7 @@ final class CaptureRun: Sendable {
     }
   }
 
-  /// Ends the present run.
+  /// Ends the current run.
   func end() {
     state.withLock { state in
       state.number += 1
@@ -103,15 +103,15 @@ final class CaptureRun: Sendable {
     }
   }
 
-  /// Whether a run is still the present one.
+  /// Whether a run is still the current one.
   func goesOn(_ number: Int) -> Bool {
     state.withLock { $0.number == number && $0.consumer != nil }
   }
 
-  /// The number of the present run; nil when there is none.
+  /// The number of the current run, if any.
   var number: Int? { state.withLock { $0.consumer == nil ? nil : $0.number } }
 
-  /// Tells the consumer once whether a run started; a run that did not is over.
+  /// Notifies the consumer once whether a run started; a failed run is over.
   func didStart(_ isStarted: Bool, _ number: Int) {
     let consumer = state.withLock { state -> (any VideoConsumer)? in
       guard state.number == number, !state.isStarted, let consumer = state.consumer else {
@@ -124,15 +124,15 @@ final class CaptureRun: Sendable {
     consumer?.captureDidStart(isStarted)
   }
 
-  /// Gives the consumer a frame; false when the run is over.
+  /// Passes a frame to the consumer; false if the run is over.
   @discardableResult
-  func give(_ frame: VideoFrame, _ number: Int) -> Bool {
+  func deliver(_ frame: VideoFrame, _ number: Int) -> Bool {
     guard let consumer = consumer(of: number) else { return false }
     consumer.consumeCapturedFrame(frame)
     return true
   }
 
-  /// The consumer of a run that has started; nil when it is over.
+  /// The consumer of a run that has started; nil if it is over.
   func consumer(of number: Int) -> (any VideoConsumer)? {
     state.withLock { $0.number == number && $0.isStarted ? $0.consumer : nil }
   }

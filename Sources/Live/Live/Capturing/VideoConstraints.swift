@@ -1,31 +1,31 @@
-/// What an application asks of the format of a capturer: a size and a pace between two limits.
+/// An application's limits on the format of a capturer.
 ///
-/// The names are those of the W3C's constraints; nil leaves a side open.
+/// The names are those of W3C constraints; nil means no limit.
 public struct VideoConstraints: Hashable, Sendable, Codable {
-  /// The least pixels of a row.
+  /// The minimum width in pixels.
   public var minWidth: Int?
-  /// The most pixels of a row.
+  /// The maximum width in pixels.
   public var maxWidth: Int?
-  /// The least rows.
+  /// The minimum height in pixels.
   public var minHeight: Int?
-  /// The most rows.
+  /// The maximum height in pixels.
   public var maxHeight: Int?
-  /// The fewest frames per second.
+  /// The minimum frame rate.
   public var minFrameRate: Double?
-  /// The most frames per second.
+  /// The maximum frame rate.
   public var maxFrameRate: Double?
 
-  /// Creates constraints that everything keeps to.
+  /// Creates constraints without limits.
   public init() {}
 
-  /// From 360 to 720 rows, as cameras of phones are used.
+  /// From 360 to 720 rows, as usual for cameras of phones.
   public static var usual: VideoConstraints {
     var constraints = VideoConstraints()
     (constraints.minHeight, constraints.maxHeight) = (360, 720)
     return constraints
   }
 
-  /// Whether a format keeps to them.
+  /// Whether a format satisfies the constraints.
   public func admits(_ format: VideoFormat) -> Bool {
     func isWithin<Value: Comparable>(_ value: Value, _ least: Value?, _ most: Value?) -> Bool {
       (least.map { value >= $0 } ?? true) && (most.map { value <= $0 } ?? true)
@@ -37,16 +37,15 @@ public struct VideoConstraints: Hashable, Sendable, Codable {
 }
 
 extension VideoCapturer {
-  /// The first supported format that keeps to constraints; nil where none does.
+  /// The first supported format that satisfies constraints, if any.
   public func supportedFormat(within constraints: VideoConstraints) -> VideoFormat? {
     supportedFormats.first { constraints.admits($0) }
   }
 }
 
 extension VideoCaptureSession {
-  /// Begins to capture in the first supported format that keeps to constraints.
-  ///
-  /// - Returns: whether the capturer started; false where no format is admitted.
+  /// Starts capturing in the first supported format that satisfies constraints.
+  /// - Returns: whether the capturer started; false if no format does.
   @discardableResult
   public func start(within constraints: VideoConstraints) async -> Bool {
     guard let format = capturer.supportedFormat(within: constraints) else { return false }

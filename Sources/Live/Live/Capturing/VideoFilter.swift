@@ -2,37 +2,37 @@ public import Media
 
 /// Changes frames on their way: blurs a background, mirrors, draws a name.
 public protocol VideoFilter: Sendable {
-  /// The frame as it goes on; nil leaves it out.
+  /// Returns the processed frame; nil drops it.
   func process(_ frame: VideoFrame) -> VideoFrame?
 }
 
-/// A capturer whose frames go through filters, one after the other.
+/// A capturer whose frames pass through filters in order.
 public final class FilteredVideoCapturer: VideoCapturer {
-  /// The capturer behind the filters.
+  /// The unfiltered capturer.
   public let capturer: any VideoCapturer
   private let filters: [any VideoFilter]
 
-  /// Puts filters behind a capturer, the first one nearest to it.
+  /// Applies filters to a capturer, in order.
   public init(_ capturer: any VideoCapturer, filters: [any VideoFilter]) {
     self.capturer = capturer
     self.filters = filters
   }
 
-  /// What the capturer behind the filters supports.
+  /// The formats of the unfiltered capturer.
   public var supportedFormats: [VideoFormat] { capturer.supportedFormats }
-  /// Whether the capturer behind the filters gives those of a screen.
+  /// Whether the unfiltered capturer's frames are a screen's.
   public var isScreencast: Bool { capturer.isScreencast }
 
-  /// Begins to capture; see `VideoCapturer`.
+  /// Starts capturing; see `VideoCapturer`.
   public func startCapture(_ format: VideoFormat, consumer: any VideoConsumer) {
     capturer.startCapture(format, consumer: VideoFilterChain(filters, consumer: consumer))
   }
 
-  /// Ends capturing.
+  /// Stops capturing.
   public func stopCapture() { capturer.stopCapture() }
 }
 
-/// A consumer that hands frames on through filters.
+/// A consumer that passes frames through filters.
 public struct VideoFilterChain: VideoConsumer {
   private let filters: [any VideoFilter]
   private let consumer: any VideoConsumer
@@ -43,10 +43,10 @@ public struct VideoFilterChain: VideoConsumer {
     self.consumer = consumer
   }
 
-  /// Tells the consumer behind the filters.
+  /// Notifies the consumer.
   public func captureDidStart(_ isStarted: Bool) { consumer.captureDidStart(isStarted) }
 
-  /// Gives the consumer what the filters made of a frame.
+  /// Passes the filtered frame to the consumer.
   public func consumeCapturedFrame(_ frame: VideoFrame) {
     var frame = frame
     for filter in filters {

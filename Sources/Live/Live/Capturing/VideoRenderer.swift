@@ -1,7 +1,7 @@
 import Media
 import Synchronization
 
-/// Tells a renderer the size whenever it changes, before the first frame of that size.
+/// Reports the size to a renderer whenever it changes, before the first frame of that size.
 final class RendererFeed: Sendable {
   private let renderer: any VideoRenderer
   private let size = Mutex<(width: Int, height: Int)?>(nil)

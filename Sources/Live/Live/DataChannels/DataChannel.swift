@@ -4,9 +4,9 @@ import Synchronization
 
 /// A data channel of a connection (W3C RTCDataChannel).
 ///
-/// It does not keep its connection: when that is released or closed, the channel closes. What comes
-/// on it waits in `messages` from its first moment, so nothing is lost between its announcement and
-/// the first read.
+/// It does not keep its connection alive: when that is released or closed, the channel closes.
+/// Received messages wait in `messages` from the start, so nothing is lost between its announcement
+/// and the first read.
 public final class DataChannel: Sendable, Hashable {
   private struct State {
     var options: DataChannelInit
@@ -15,12 +15,12 @@ public final class DataChannel: Sendable, Hashable {
     var readers = Readers<DataChannelState>()
   }
 
-  /// Names the channel in its connection: counted from 0 over both sides' channels; the take's
+  /// The channel's number in its connection, counted from 0 over both sides' channels; the take's
   /// `channel.channel`.
   public let number: UInt32
-  /// Whether the other side made the channel.
+  /// Whether the peer created the channel.
   public let isRemote: Bool
-  /// What comes on the channel, from its first message on; ends when the channel is closed.
+  /// The received messages from the first one on; ends when the channel is closed.
   ///
   /// For one reader: two would share the messages. An application that leaves more than 64 MiB
   /// unread loses the channel.
@@ -41,7 +41,7 @@ public final class DataChannel: Sendable, Hashable {
 
   // MARK: Attributes
 
-  /// What the channel was made with; `id` is its stream once the association has begun.
+  /// The options of its creation; `id` is its stream once the association has started.
   public var options: DataChannelInit { state.withLock { $0.options } }
   /// W3C label.
   public var label: String { options.label }
@@ -55,33 +55,33 @@ public final class DataChannel: Sendable, Hashable {
   public var maxRetransmits: UInt16? { options.maxRetransmits }
   /// W3C negotiated.
   public var negotiated: Bool { options.negotiated }
-  /// W3C id: the stream; nil until the association has begun.
+  /// W3C id: the stream; nil until the association has started.
   public var id: UInt16? { options.id }
   /// W3C readyState.
   public var readyState: DataChannelState { state.withLock { $0.readyState } }
 
-  /// The bytes given to `send` that were not sent yet (W3C bufferedAmount).
+  /// Bytes passed to `send` that were not sent yet (W3C bufferedAmount).
   public var bufferedAmount: UInt64 {
     get async { await info()?.bufferedAmount ?? 0 }
   }
 
-  /// The largest message that the peer takes, in bytes; nil for any size (W3C maxMessageSize).
+  /// The largest message that the peer accepts, in bytes; nil for any size (W3C maxMessageSize).
   public var maxMessageSize: UInt64? {
     get async { await info()?.maxMessageSize }
   }
 
-  /// W3C bufferedAmountLowThreshold in bytes; 0 unless it was set.
+  /// W3C bufferedAmountLowThreshold in bytes; 0 by default.
   public var bufferedAmountLowThreshold: UInt64 {
     state.withLock { $0.bufferedAmountLowThreshold }
   }
 
-  /// Sets the amount at which `bufferedAmountLow` is told when the buffered amount falls to it.
+  /// Sets the amount at or below which `bufferedAmountLow` is reported.
   public func setBufferedAmountLowThreshold(_ threshold: UInt64) async throws(PeerError) {
     try await perform(.setBufferedAmountLowThreshold(channel: number, threshold))
     state.withLock { $0.bufferedAmountLowThreshold = threshold }
   }
 
-  /// The present state, then the newest one whenever it changes; ends after `closed`.
+  /// The current state, then the newest one whenever it changes; ends after `closed`.
   public var stateChanges: AsyncStream<DataChannelState> {
     let (stream, continuation) = AsyncStream.makeStream(
       of: DataChannelState.self, bufferingPolicy: .bufferingNewest(1))
@@ -93,14 +93,14 @@ public final class DataChannel: Sendable, Hashable {
     return stream
   }
 
-  /// Returns once messages can be sent; throws when the channel closes before or takes too long.
+  /// Returns once messages can be sent; throws if the channel closes first or takes too long.
   public func waitUntilOpen(timeout: Duration = .seconds(10)) async throws(PeerError) {
     try await wait(for: "opening the data channel", timeout: timeout) { state in
       state == .connecting ? nil : state == .open
     }
   }
 
-  /// Returns once the channel is closed; throws when that takes too long.
+  /// Returns once the channel is closed; throws if that takes too long.
   public func waitUntilClosed(timeout: Duration = .seconds(10)) async throws(PeerError) {
     try await wait(for: "closing the data channel", timeout: timeout) { state in
       state == .closed ? true : nil
@@ -119,7 +119,7 @@ public final class DataChannel: Sendable, Hashable {
     try await send(isBinary: true, bytes)
   }
 
-  /// Sends a message as it came from another channel.
+  /// Sends a message received from another channel.
   public func send(_ message: DataChannelMessage) async throws(PeerError) {
     switch message {
     case .text(let text): try await send(text)
@@ -127,21 +127,20 @@ public final class DataChannel: Sendable, Hashable {
     }
   }
 
-  /// Hands a message over, and returns when no more than 1 MiB of the channel is buffered.
+  /// Sends a message, and returns when at most 1 MiB of the channel is buffered.
   ///
-  /// Awaiting every send so keeps a sender at the speed of the path. Messages keep the order of
-  /// the calls.
-  ///
-  /// - Throws: `InvalidStateError` unless the channel is open, `TypeError` when the message is
-  ///   larger than the peer takes, `OperationError` when senders that did not wait have filled the
-  ///   buffer (16 MiB), or when the channel closed before all was sent.
+  /// Awaiting every send keeps a sender at the speed of the path. Messages keep the order of the
+  /// calls.
+  /// - Throws: `InvalidStateError` unless the channel is open, `TypeError` if the message is larger
+  ///   than the peer accepts, `OperationError` if senders that did not wait have filled the buffer
+  ///   (16 MiB), or if the channel closed before everything was sent.
   private func send(isBinary: Bool, _ bytes: [UInt8]) async throws(PeerError) {
     let message = DataMessage(channel: number, isBinary: isBinary, bytes: bytes)
     let reply = await reply { key, complete in .send(key, message, complete) }
     if case .failure(let error) = reply { throw error }
   }
 
-  /// Closes the channel after what was sent on it (W3C close); closing twice does nothing.
+  /// Closes the channel after sending what is queued (W3C close); repeating it has no effect.
   public func close() async {
     _ = try? await perform(.closeDataChannel(number))
   }
@@ -175,22 +174,21 @@ public final class DataChannel: Sendable, Hashable {
 
   // MARK: The loop's side
 
-  /// Takes over what the stack tells of the channel.
+  /// Applies a report of the stack about the channel.
   func follow(_ record: DataChannelRecord) {
     change(to: record.state, options: record.options)
   }
 
-  /// Hands a message to the reader; one that reads too little loses the channel.
-  ///
-  /// - Returns: false when the channel is given up.
-  func take(_ message: DataMessage) -> Bool {
+  /// Queues a message for the reader; one that reads too little loses the channel.
+  /// - Returns: false if the channel is abandoned.
+  func receive(_ message: DataMessage) -> Bool {
     if inbox.put(DataChannelMessage(message), size: message.bytes.count) { return true }
     inbox.finish()
     if let port { _ = port.mailbox.post(.call(port.key, .closeDataChannel(number)) { _ in }) }
     return false
   }
 
-  /// Ends the channel together with its connection.
+  /// Ends the channel with its connection.
   func finish() { change(to: .closed, options: options) }
 
   private func change(to readyState: DataChannelState, options: DataChannelInit) {
@@ -215,7 +213,7 @@ public final class DataChannel: Sendable, Hashable {
 }
 
 extension DataChannel {
-  /// Returns once a condition on the state is true; throws when it is false, or after a time.
+  /// Returns once a condition on the state is true; throws if it is false, or after a time.
   private func wait(
     for what: String, timeout: Duration,
     until holds: @escaping @Sendable (DataChannelState) -> Bool?
@@ -232,7 +230,7 @@ extension DataChannel {
   }
 }
 
-/// Where the calls of channels go: the loop and the peer on it.
+/// Where calls of channels go: the loop and the peer on it.
 struct DataChannelPort: Sendable {
   let mailbox: Mailbox<MediaLoop.Message>
   let key: MediaLoop.PeerKey

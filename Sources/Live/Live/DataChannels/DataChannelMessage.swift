@@ -4,19 +4,19 @@ import Synchronization
 
 /// A message of a data channel.
 public enum DataChannelMessage: Hashable, Sendable {
-  /// Text; what is not UTF-8 came with replacement characters.
+  /// Text; invalid UTF-8 was replaced.
   case text(String)
   /// Bytes.
   case binary([UInt8])
 
-  /// A message as the stack hands it out.
+  /// Creates a message from the stack's.
   init(_ message: DataMessage) {
     self =
       message.isBinary
       ? .binary(message.bytes) : .text(String(decoding: message.bytes, as: UTF8.self))
   }
 
-  /// The size in bytes; of text, in UTF-8.
+  /// The size in bytes; for text, in UTF-8.
   public var count: Int {
     switch self {
     case .text(let text): text.utf8.count
@@ -25,26 +25,27 @@ public enum DataChannelMessage: Hashable, Sendable {
   }
 }
 
-/// The messages of a data channel in the order in which they came.
+/// The messages of a data channel in order of arrival.
 public struct DataChannelMessages: AsyncSequence, Sendable {
   /// The messages.
   public typealias Element = DataChannelMessage
 
   let inbox: MessageInbox
 
-  /// Takes messages out, one at a time.
+  /// Removes messages one at a time.
   public struct AsyncIterator: AsyncIteratorProtocol {
     let inbox: MessageInbox
 
-    /// The next message; nil when the channel is closed and nothing is left, or on cancellation.
+    /// The next message; nil once the channel is closed and all messages were read, or on
+    /// cancellation.
     public func next() async -> DataChannelMessage? { await inbox.next() }
   }
 
-  /// Begins to take messages out.
+  /// Creates an iterator that removes messages.
   public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(inbox: inbox) }
 }
 
-/// Messages that wait for their reader, limited by their bytes.
+/// Messages waiting for their reader, limited by size.
 final class MessageInbox: Sendable {
   private typealias Reader = CheckedContinuation<DataChannelMessage?, Never>
 
@@ -57,21 +58,21 @@ final class MessageInbox: Sendable {
     var cancelled: Set<Int> = []
     var isFinished = false
 
-    /// The oldest message.
-    mutating func take() -> DataChannelMessage? {
+    /// Removes and returns the oldest message.
+    mutating func next() -> DataChannelMessage? {
       guard let message = messages.popFirst() else { return nil }
       bytes -= message.count + MessageInbox.overhead
       return message
     }
   }
 
-  /// What may wait, in bytes, and what a message counts beside its own.
+  /// The limit in bytes, and the overhead of a message in it.
   private static let maximum = 64 << 20
   private static let overhead = 64
 
   private let state = Mutex(State())
 
-  /// Adds a message; gives false when too much waits already.
+  /// Adds a message; false if the limit is exceeded.
   func put(_ message: DataChannelMessage, size: Int) -> Bool {
     let (isTaken, reader) = state.withLock { state -> (Bool, Reader?) in
       guard !state.isFinished else { return (true, nil) }
@@ -87,7 +88,7 @@ final class MessageInbox: Sendable {
     return isTaken
   }
 
-  /// No more messages come; what waits can still be read.
+  /// Ends the messages; waiting ones can still be read.
   func finish() {
     let readers = state.withLock { state in
       state.isFinished = true
@@ -106,7 +107,7 @@ final class MessageInbox: Sendable {
     let next = await withTaskCancellationHandler {
       await withCheckedContinuation { (continuation: Reader) in
         let (isOver, message) = state.withLock { state -> (Bool, DataChannelMessage?) in
-          if let message = state.take() { return (true, message) }
+          if let message = state.next() { return (true, message) }
           if state.isFinished || state.cancelled.contains(id) { return (true, nil) }
           state.readers.append((id, continuation))
           return (false, nil)

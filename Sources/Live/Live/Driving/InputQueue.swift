@@ -1,7 +1,6 @@
 import Peer
 
-/// The inputs that follow from outputs of a peer and wait, in order, until the step that caused
-/// them is complete.
+/// Inputs caused by a peer's outputs, in order, until the step that caused them is complete.
 struct InputQueue {
   private var inputs: [PeerInput] = []
   private var head = 0
@@ -10,7 +9,7 @@ struct InputQueue {
 
   mutating func append(_ input: PeerInput) { inputs.append(input) }
 
-  /// Takes out the oldest input; nil when none waits.
+  /// Removes and returns the oldest input.
   mutating func popFirst() -> PeerInput? {
     guard head < inputs.count else { return nil }
     let input = inputs[head]
@@ -22,7 +21,7 @@ struct InputQueue {
     return input
   }
 
-  /// Takes a path that refuses packets: once per path until the peer has heard of it.
+  /// Queues a failed path once, until the peer has handled it.
   mutating func append(_ failure: SendFailure) {
     for index in inputs.indices[head...] {
       guard case .sendFailed(var told) = inputs[index], told.local == failure.local,

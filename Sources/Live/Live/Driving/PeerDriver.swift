@@ -3,18 +3,17 @@ package import Peer
 import Tape
 package import Wire
 
-/// Turns what happens into steps of one peer: input, drained outputs, deadline, record.
+/// Turns events into steps of one peer: input, outputs, deadline, record.
 ///
-/// An output that has an answer (a bound socket, a refused datagram) makes a further input; those
-/// wait in order until the step that caused them is complete. The driver lives on its loop's
-/// thread.
+/// An output with an answer (a bound socket, a refused datagram) causes another input; those wait
+/// in order until the step that caused them is complete. The driver lives on its loop's thread.
 package final class PeerDriver {
-  /// Receives what a peer tells, on the loop's thread.
+  /// Receives a peer's events, on the loop's thread.
   package typealias Observer = @Sendable (PeerEvent, Instant) -> Void
 
-  /// How many inputs that follow from each other one turn handles before the loop looks at others.
+  /// How many consecutive inputs one turn handles before the loop serves other peers.
   package static let turnMaximum = 256
-  /// How long a datagram may wait for more that go the same way.
+  /// The longest time that a datagram waits for more on the same path.
   package static let burstMaximum = DatagramBurst.most
 
   private let engine: any PeerEngine
@@ -32,10 +31,10 @@ package final class PeerDriver {
   private var isClosed = false
   private var burst = DatagramBurst()
   private var strays = StrayFilter()
-  /// What the peer is made for.
+  /// The peer's configuration.
   private var configuration = PeerConfiguration()
 
-  /// The instant of the last step: instants never go back.
+  /// The instant of the last step; instants never decrease.
   package private(set) var now = Instant.zero
 
   package init(
@@ -51,13 +50,13 @@ package final class PeerDriver {
     stats = StatsSchedule(interval: statsInterval)
   }
 
-  /// When the driver wants a turn although nothing comes in; an instant that has passed means now.
+  /// When the driver needs a turn without an input; an instant in the past means now.
   package var nextTurn: Instant? {
     if !waiting.isEmpty { return .zero }
     return earliest(deadline, isClosed ? nil : stats.due)
   }
 
-  /// How many datagrams were dropped that belong to nobody.
+  /// The number of dropped stray datagrams.
   package var strayCount: UInt64 { strays.dropped }
 
   // MARK: Turns
@@ -66,19 +65,19 @@ package final class PeerDriver {
   /// they are of.
   package func begin(_ genesis: Genesis, interfaces: [IPAddress], types: [NetworkType] = []) {
     configuration = genesis.configuration
-    take(.genesis(genesis))
-    take(.interfaces(interfaces, types: types))
+    receive(.genesis(genesis))
+    receive(.interfaces(interfaces, types: types))
     stats.begin(at: now)
   }
 
-  /// Applies one input and what follows from it.
-  package func take(_ input: PeerInput) {
+  /// Applies one input and everything that follows.
+  package func receive(_ input: PeerInput) {
     step(input)
     drain()
   }
 
-  /// Applies a datagram that came at a reading of the monotonic clock.
-  package func take(_ datagram: Datagram, arrivalMonotonicNanoseconds: Int64) {
+  /// Applies a datagram with its arrival on the monotonic clock.
+  package func receive(_ datagram: Datagram, arrivalMonotonicNanoseconds: Int64) {
     guard strays.admits(datagram, isRecognized: { engine.recognizes(datagram) }) else {
       if strays.dropped == 1 {
         LoopNotices.post(
@@ -92,10 +91,10 @@ package final class PeerDriver {
     drain()
   }
 
-  /// Begins a series of inputs whose datagrams may go out together.
+  /// Starts a burst of inputs whose datagrams may be sent together.
   package func beginBurst() { burst.begin(at: advance()) }
 
-  /// Ends the series, and sends what waits.
+  /// Ends the burst and sends what is queued.
   package func endBurst() {
     burst.end()
     flush()
@@ -103,7 +102,7 @@ package final class PeerDriver {
   }
 
   /// Applies an API call; its reply goes to the closure.
-  package func take(_ call: PeerCall, complete: @escaping @Sendable (PeerReply) -> Void) {
+  package func receive(_ call: PeerCall, complete: @escaping @Sendable (PeerReply) -> Void) {
     // The last sample of a call is the one that counts in a report.
     if call == .close, !isClosed, stats.isOn { sampleStats() }
     var call = call
@@ -121,15 +120,14 @@ package final class PeerDriver {
     drain()
   }
 
-  /// Applies a message for a data channel; the reply goes to the closure, late while much is
-  /// buffered.
-  package func take(_ message: DataMessage, complete: @escaping @Sendable (PeerReply) -> Void) {
+  /// Applies a message for a data channel; the reply is delayed while much is buffered.
+  package func receive(_ message: DataMessage, complete: @escaping @Sendable (PeerReply) -> Void) {
     step(.send(id: calls.begin(complete), message))
     drain()
   }
 
-  /// Does what is due by now: waiting inputs, the engine's deadline, a sample of the stats.
-  package func takeTurn() {
+  /// Does what is due: queued inputs, the engine's deadline, a stats sample.
+  package func runTurn() {
     drain()
     var steps = 0
     while let due = deadline, due <= advance(), steps < PeerDriver.turnMaximum {
@@ -140,7 +138,7 @@ package final class PeerDriver {
     if !isClosed, stats.isDue(at: advance()) { sampleStats() }
   }
 
-  /// Refuses the calls that were not answered, when the peer goes away; no step comes after it.
+  /// Fails unanswered calls when the peer is removed; no step follows.
   package func abandon() {
     recorder?.end(actor: actor)
     if strays.dropped > 0 {
@@ -153,7 +151,7 @@ package final class PeerDriver {
 
   private func sampleStats() {
     stats.sampled(at: advance())
-    take(.getStats()) { _ in }
+    receive(.getStats()) { _ in }
   }
 
   // MARK: Steps
@@ -165,11 +163,11 @@ package final class PeerDriver {
 
   private func step(_ input: PeerInput) {
     let now = advance()
-    if burst.takeDue(at: now) { flush() }
+    if burst.consumeDue(at: now) { flush() }
     engine.step(input, at: now, into: &outbox)
     deadline = engine.deadline
     if let recorder {
-      let outputs = outbox.take()
+      let outputs = outbox.drain()
       recorder.record(
         StepRecord(
           peer: actor, at: now, input: input, outputs: outputs, deadline: deadline,
@@ -179,7 +177,7 @@ package final class PeerDriver {
       while let output = outbox.next() { perform(output) }
     }
     if !burst.isOpen { flush() }
-    for entry in calls.given { entry.complete(entry.reply) }
+    for entry in calls.completed { entry.complete(entry.reply) }
     calls.forgetGiven()
   }
 
@@ -210,12 +208,12 @@ package final class PeerDriver {
     case .request(.closeStream(let local, let remote)): port.closeStream(local, remote)
     case .request(.publishName(let name, let ip)): port.publish(name, ip)
     case .request(.resolveName(let id, let name)): port.resolve(name, id: id)
-    case .reply(let id, let reply): calls.give(reply, to: id)
+    case .reply(let id, let reply): calls.complete(reply, to: id)
     case .event(let event): observer(event, now)
     }
   }
 
-  /// Answers the question for a socket.
+  /// Answers a request for a socket.
   private func open(_ id: UInt32, _ opening: () throws(SystemError) -> SocketAddress) {
     do throws(SystemError) {
       waiting.append(.answer(.socketBound(id: id, try opening())))
@@ -224,19 +222,19 @@ package final class PeerDriver {
     }
   }
 
-  /// Sends what waits, and tells the peer which paths refuse packets.
+  /// Sends what is queued, and informs the peer of paths that refuse packets.
   private func flush() {
     for failure in port.flush() { waiting.append(failure) }
   }
 }
 
-/// When a peer's stats are sampled: on a grid, so that samples of all peers line up.
+/// When a peer's stats are sampled: on a grid, so that samples of all peers coincide.
 package struct StatsSchedule {
   private let interval: Interval?
   /// When the next sample is due.
   package private(set) var due: Instant?
 
-  /// Whether there are samples at all.
+  /// Whether sampling is enabled.
   package var isOn: Bool { interval != nil }
 
   package init(interval: Interval?) {
@@ -249,7 +247,7 @@ package struct StatsSchedule {
   /// Whether a sample is due.
   package func isDue(at now: Instant) -> Bool { due.map { $0 <= now } ?? false }
 
-  /// Takes note of a sample; those that were missed are left out.
+  /// Records a sample; missed ones are skipped.
   package mutating func sampled(at now: Instant) {
     guard let interval else { return }
     let passed = now.nanoseconds / interval.nanoseconds
@@ -258,6 +256,6 @@ package struct StatsSchedule {
 }
 
 extension PeerError {
-  /// The answer to a call whose peer is gone.
+  /// The reply to a call whose peer is gone.
   static let ended = PeerError(name: "InvalidStateError", message: "the session has ended")
 }

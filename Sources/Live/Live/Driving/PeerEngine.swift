@@ -2,33 +2,34 @@ package import Peer
 package import Tape
 package import Wire
 
-/// What a driver drives: the client stack of one peer, or a stand-in for it in tests.
+/// What a driver drives: the client stack of one peer, or a substitute in tests.
 package protocol PeerEngine: AnyObject {
-  /// Applies one input and appends everything that follows from it.
+  /// Applies one input and appends everything that follows.
   func step(_ input: PeerInput, at now: Instant, into outbox: inout Outbox<PeerOutput>)
-  /// When the engine wants its deadline input next.
+  /// When the engine needs its deadline input.
   var deadline: Instant? { get }
-  /// How many random bytes the engine has drawn so far.
+  /// The number of random bytes drawn so far.
   var entropyDrawn: UInt64 { get }
-  /// How long the codecs have worked so far, where that is measured.
+  /// The codecs' processing times so far, if measured.
   var codecTimes: [CodecTime] { get }
-  /// Whether a datagram from an end that was never sent anything is one of the peer; asked before
-  /// it becomes an input, so that it must change nothing.
+  /// Whether a datagram from an unknown end belongs to the peer.
+  ///
+  /// Called before it becomes an input, so it must not change anything.
   func recognizes(_ datagram: Datagram) -> Bool
 }
 
 extension PeerEngine {
-  /// Nothing is measured.
+  /// Not measured.
   package var codecTimes: [CodecTime] { [] }
 }
 
 extension PeerMachine: PeerEngine {}
 
-/// What keeps the steps of a take.
+/// Records the steps of a take.
 package protocol StepSink: Sendable {
-  /// Takes a step over; must not wait for a disk.
+  /// Queues a step; must not wait for a disk.
   func record(_ step: StepRecord)
-  /// An actor makes no further step: nothing of it need be remembered.
+  /// Records that an actor makes no further step, so its state can be released.
   func end(actor: UInt32)
 }
 

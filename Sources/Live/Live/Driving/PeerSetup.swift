@@ -2,38 +2,37 @@ import Peer
 import Synchronization
 import Wire
 
-/// What a loop needs to make a peer.
+/// What a loop needs to create a peer.
 struct PeerSetup: Sendable {
   var key: MediaLoop.PeerKey
-  /// Makes the engine on the loop's thread, where it stays.
+  /// Creates the engine on the loop's thread, where it stays.
   var makeEngine: @Sendable () -> any PeerEngine
   var genesis: Genesis
   var bind: BindPolicy
   var clock: TakeClock
   var recorder: (any StepSink)?
-  /// The number of the peer among the actors of the take.
+  /// The peer's actor number in the take.
   var actor: UInt32
   var statsInterval: Interval?
   var observer: PeerDriver.Observer
 }
 
-/// How much application media may wait for a loop that is busy encoding.
+/// Limits the application media that waits for a loop busy encoding.
 ///
-/// What exceeds it is refused at once: media that comes late is worth less than media that is not
-/// sent, and memory stays bounded.
+/// Excess is refused immediately: late media is worth less than none, and memory stays bounded.
 final class CaptureBudget: Sendable {
   private let waiting = Atomic<Int>(0)
   private let maximum: Int
 
   init(maximum: Int) { self.maximum = maximum }
 
-  /// Takes a place; gives false when all are taken.
-  func take() -> Bool {
+  /// Acquires a place; false if there is none.
+  func acquire() -> Bool {
     if waiting.add(1, ordering: .relaxed).newValue <= maximum { return true }
-    giveBack()
+    release()
     return false
   }
 
-  /// Gives a place back.
-  func giveBack() { waiting.subtract(1, ordering: .relaxed) }
+  /// Releases a place.
+  func release() { waiting.subtract(1, ordering: .relaxed) }
 }

@@ -3,18 +3,18 @@ import Peer
 import RTP
 import Wire
 
-/// Codecs that measure how long they work, for the stats that only a clock can give.
+/// Codecs that measure their processing time, for the stats that need a clock.
 ///
-/// The stack has no clock: what is measured here goes into each getStats call as a part of the
-/// input, so that it is recorded and a replay reports the same.
+/// The stack has no clock: measured times are part of each getStats input, so that they are
+/// recorded and a replay reports the same.
 final class TimedCodecs: CodecFactory {
   private let codecs: any CodecFactory
   private var watches: [CodecWatch] = []
 
   init(_ codecs: any CodecFactory) { self.codecs = codecs }
 
-  var ownCodecs: [OwnCodec] { codecs.ownCodecs }
-  /// How long the codecs of each track have worked so far.
+  var applicationCodecs: [OwnCodec] { codecs.applicationCodecs }
+  /// The processing times of each track's codecs so far.
   var times: [CodecTime] { watches.map(\.time) }
 
   func audioEncoder(track: String, _ settings: OpusSettings) throws(CodecError)
@@ -44,7 +44,7 @@ final class TimedCodecs: CodecFactory {
     TimedVideoDecoder(try codecs.videoDecoder(track: track, codec), watch(track, isInbound: true))
   }
 
-  /// The watch of one direction of a track; a codec that takes another one's place goes on with it.
+  /// The stopwatch of one direction of a track; a codec's successor continues with it.
   private func watch(_ track: String, isInbound: Bool) -> CodecWatch {
     let transceiver = UInt32(track) ?? 0
     if let known = watches.first(where: {
@@ -59,13 +59,13 @@ final class TimedCodecs: CodecFactory {
   }
 }
 
-/// Adds up how long a codec works.
+/// Sums up a codec's processing time.
 private final class CodecWatch {
   private(set) var time: CodecTime
 
   init(_ time: CodecTime) { self.time = time }
 
-  /// Adds the time since an instant, once for each sample that it served.
+  /// Adds the time since an instant, once per sample.
   func add(since begin: ContinuousClock.Instant, samples: Int = 1) {
     let length = begin.duration(to: .now).components
     let nanoseconds = length.seconds * 1_000_000_000 + length.attoseconds / 1_000_000_000
@@ -131,12 +131,12 @@ private final class TimedVideoDecoder: VideoDecoding {
   }
 }
 
-/// The full client stack of a live peer: with codecs that measure their work.
+/// The full client stack of a live peer, with codecs that measure their time.
 final class TimedPeer: PeerEngine {
   private let codecs: TimedCodecs
   private let machine: PeerMachine
 
-  /// Creates a peer with codecs of its own.
+  /// Creates a peer with its own codecs.
   init(codecs: any CodecFactory = LibraryCodecs()) {
     self.codecs = TimedCodecs(codecs)
     let codecs = self.codecs

@@ -4,31 +4,30 @@ import Peer
 import Synchronization
 import Wire
 
-/// Files that are sent on transceivers whose source is `.application`, each at its own pace.
+/// Sends files on transceivers whose source is `.application`, each at its own pace.
 ///
-/// A feed begins when its connection is up and ends with the connection, the file, or this object.
+/// A feed starts when its connection is established and ends with the connection, the file, or this
+/// object.
 public final class FileFeeds: Sendable {
   private let tasks = Mutex<[Task<Void, Never>]>([])
   private let failures = Mutex<[MediaFileError]>([])
   private let onFailure: @Sendable (MediaFileError) -> Void
 
   /// Creates an empty set of feeds.
-  ///
-  /// - Parameter onFailure: is called when a feed that was running ends with an error, from any
-  ///   thread; the connection and the other feeds go on.
+  /// - Parameter onFailure: is called from any thread when a running feed fails; the connection and
+  ///   other feeds continue.
   public init(onFailure: @escaping @Sendable (MediaFileError) -> Void = { _ in }) {
     self.onFailure = onFailure
   }
 
   deinit { stop() }
 
-  /// What went wrong in feeds that were already running.
+  /// Errors of feeds that were already running.
   public var errors: [MediaFileError] { failures.withLock { $0 } }
 
-  /// Opens a Y4M, H.264 or WAV file and sends it on a transceiver, over and over.
-  ///
-  /// - Parameter framesPerSecond: the pace of H.264; nil takes that of the file, or 30.
-  /// - Throws: `MediaFileError` when the file cannot be read or holds no media.
+  /// Opens a Y4M, H.264 or WAV file and sends it repeatedly on a transceiver.
+  /// - Parameter framesPerSecond: the frame rate of H.264; nil for that of the file, or 30.
+  /// - Throws: `MediaFileError` if the file cannot be read or has no media.
   public func start(
     _ path: String, format: MediaFileFormat, on transceiver: UInt32, of connection: PeerConnection,
     loops: Bool = true, framesPerSecond: Double? = nil
@@ -87,7 +86,7 @@ public final class FileFeeds: Sendable {
       let due = zero + .nanoseconds(nanoseconds)
       let late = due.duration(to: .now)
       if late > FileFeeds.lateMaximum {
-        // The machine stood still: go on from here instead of hurrying after.
+        // The machine stalled: continue from here instead of catching up.
         zero += late
       } else if late < .zero {
         guard (try? await Task.sleep(until: due, tolerance: .zero)) != nil else { return }
@@ -95,7 +94,7 @@ public final class FileFeeds: Sendable {
       guard let connection = target.connection, connection.connectionState != .closed else {
         return
       }
-      // Until a first video frame went out, and whenever the peer asks, one to begin with is sent.
+      // Start with a key frame, and send one whenever the peer requests it.
       let asked = connection.keyframeRequests(on: transceiver)
       if asked == nil || asked != requests ?? asked, case .encodedVideo(let videoFrame) = media,
         !videoFrame.isKey, let other = try source.nextKeyFrame()
@@ -112,7 +111,7 @@ public final class FileFeeds: Sendable {
     }
   }
 
-  /// The connection that is fed; a feed does not keep it alive.
+  /// The connection of a feed, held weakly.
   private final class Target: Sendable {
     weak let connection: PeerConnection?
 

@@ -7,9 +7,8 @@ public import Wire
 
 /// Writes what a transceiver receives into a file, off the loop's thread.
 ///
-/// Video frames become a YUV4MPEG2 file of a constant rate and of the first video frame's size,
-/// audio a WAV file; both begin with the first frame. A disk that cannot keep up costs frames,
-/// never memory.
+/// Video becomes a YUV4MPEG2 file of a constant rate and the first frame's size, audio a WAV file;
+/// both start with the first frame. A slow disk costs frames, never memory.
 public final class FileSink: Sendable {
   private struct State {
     var waiting = 0
@@ -17,17 +16,16 @@ public final class FileSink: Sendable {
     var subscription: MediaSubscription?
   }
 
-  /// How many frames may wait for the disk.
+  /// The most frames that wait for the disk.
   private static let waitingMaximum = 256
 
   private let queue = DispatchQueue(label: "retake.sink")
   private let writer: Mutex<any FrameWriting>
   private let state = Mutex(State())
 
-  /// Creates a file for audio or video frames and writes what a connection receives from now on.
-  ///
+  /// Creates a file for audio or video and writes what a connection receives from now on.
   /// - Parameters:
-  ///   - transceiver: the transceiver to write; nil takes whatever is of the kind.
+  ///   - transceiver: whose media; nil for all of the kind.
   ///   - framesPerSecond: the rate of a video file.
   public init(
     path: String, kind: MediaKind, from connection: PeerConnection, transceiver: UInt32? = nil,
@@ -45,7 +43,7 @@ public final class FileSink: Sendable {
     state.withLock { $0.subscription = subscription }
   }
 
-  /// Hands media to the file; what comes faster than the disk takes it is dropped and counted.
+  /// Queues media for the file; dropped and counted if the disk is too slow.
   func write(_ media: ReceivedMedia) {
     let isTaken = state.withLock { state in
       guard state.waiting < FileSink.waitingMaximum else {
@@ -62,9 +60,8 @@ public final class FileSink: Sendable {
     }
   }
 
-  /// Ends writing and completes the file.
-  ///
-  /// - Returns: how many frames of the file were written, and how many received ones were dropped.
+  /// Stops writing and completes the file.
+  /// - Returns: the number of frames written, and of received ones dropped.
   public func finish() async throws(MediaFileError) -> (written: Int, dropped: Int) {
     let dropped = state.withLock { state in
       state.subscription = nil

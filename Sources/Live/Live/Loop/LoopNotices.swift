@@ -1,15 +1,15 @@
 import Synchronization
 
-/// Notices for people that belong in no take, such as that file descriptors are short.
+/// Notices for users that do not belong in a take, such as running out of file descriptors.
 package enum LoopNotices {
   private static let listener = Mutex<(@Sendable (String) -> Void)?>(nil)
 
-  /// Sets who gets each notice, a sentence; without one, notices are dropped.
+  /// Sets the listener for notices, each a sentence; without one, notices are dropped.
   package static func onNotice(_ listener: @escaping @Sendable (String) -> Void) {
     self.listener.withLock { $0 = listener }
   }
 
-  /// Whether anybody gets notices; without, none need to be made.
+  /// Whether there is a listener; otherwise notices need not be composed.
   static var areRead: Bool { listener.withLock { $0 != nil } }
 
   static func post(_ sentence: String) { listener.withLock { $0 }?(sentence) }

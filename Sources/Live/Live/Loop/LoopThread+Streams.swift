@@ -7,7 +7,7 @@ import Wire
 extension LoopThread {
   // MARK: Connections
 
-  /// Begins a connection whose messages go to a peer.
+  /// Starts connecting for a peer.
   func connect(_ target: StreamTarget, id: UInt32, for key: MediaLoop.PeerKey, port: SocketSet)
     throws(SystemError) -> (tag: Poller.Tag, stream: StreamSocket)
   {
@@ -21,7 +21,7 @@ extension LoopThread {
     return (tag, stream)
   }
 
-  /// Goes on with a connection and hands its messages to its peer.
+  /// Continues a connection and passes its messages to its peer.
   func advanceStream(_ tag: Poller.Tag) {
     guard let entry = descriptors.stream(tag) else { return }
     let driver = touched(entry.resident)
@@ -33,13 +33,13 @@ extension LoopThread {
       guard entry.port.isFree(entry.stream.local) else {
         entry.port.forget(tag)
         closeStream(tag)
-        return driver.take(.answer(.socketFailed(id: id, code: EADDRINUSE)))
+        return driver.receive(.answer(.socketFailed(id: id, code: EADDRINUSE)))
       }
-      driver.take(.answer(.socketBound(id: id, entry.stream.local)))
+      driver.receive(.answer(.socketBound(id: id, entry.stream.local)))
     }
     for message in messages {
       guard descriptors.stream(tag) != nil else { return }
-      driver.take(
+      driver.receive(
         Datagram(local: entry.stream.local, remote: entry.stream.remote, bytes: message),
         arrivalMonotonicNanoseconds: now)
     }
@@ -48,9 +48,9 @@ extension LoopThread {
     entry.port.forget(tag)
     closeStream(tag)
     if !entry.stream.isOpen, let id = entry.id {
-      driver.take(.answer(.socketFailed(id: id, code: code)))
+      driver.receive(.answer(.socketFailed(id: id, code: code)))
     } else {
-      driver.take(
+      driver.receive(
         .sendFailed(
           SendFailure(local: entry.stream.local, remote: entry.stream.remote, code: code)))
     }
@@ -79,10 +79,10 @@ extension LoopThread {
     return (tag, socket)
   }
 
-  /// How many connections one turn accepts.
+  /// The most connections accepted per turn.
   private static let acceptsPerTurn = 16
 
-  /// Accepts the connections that wait at a listener.
+  /// Accepts waiting connections of a listener.
   func accept(_ tag: Poller.Tag) {
     for _ in 0..<LoopThread.acceptsPerTurn {
       guard let listener = descriptors.listener(tag) else { return }
@@ -95,16 +95,16 @@ extension LoopThread {
           stream: stream, resident: listener.resident, port: listener.port, id: nil)
         guard let streamTag = try? descriptors.add(entry) else { continue }
         listener.port.adopt(streamTag, stream)
-        touched(listener.resident).take(
+        touched(listener.resident).receive(
           .answer(.streamAccepted(local: stream.local, remote: stream.remote)))
       }
     }
   }
 
-  /// How long a listener rests whose connections cannot be accepted.
+  /// How long a listener is ignored after accepting failed.
   private static let restNanoseconds: Int64 = 1_000_000_000
 
-  /// Looks away from a listener for a while: the poller would tell of it without end.
+  /// Ignores a listener for a while: the poller would report it continuously.
   private func rest(_ tag: Poller.Tag, _ socket: ListenSocket, _ code: Int32) {
     if !hasToldOfRest {
       hasToldOfRest = true
@@ -116,7 +116,7 @@ extension LoopThread {
     resting.append((tag, csockets_monotonic_ns() + LoopThread.restNanoseconds))
   }
 
-  /// Looks at listeners again that have rested.
+  /// Watches ignored listeners again.
   func wakeListeners() {
     guard let first = resting.first, first.untilNanoseconds <= csockets_monotonic_ns() else {
       return
@@ -126,6 +126,6 @@ extension LoopThread {
     poller.watch(listener.socket.descriptor, writing: false, tag: first.tag)
   }
 
-  /// Forgets a listener, which closes it; connections that it accepted stay.
+  /// Forgets a listener, which closes it; accepted connections stay.
   func closeListener(_ tag: Poller.Tag) { descriptors.closeListener(tag) }
 }

@@ -5,7 +5,7 @@ import Peer
 import Tape
 import Wire
 
-/// The body of a media loop: everything here happens on its thread.
+/// The body of a media loop; everything here runs on its thread.
 final class LoopThread {
   private static let mailboxTag: Poller.Tag = 0
   private static let timerTag: Poller.Tag = 1
@@ -15,7 +15,7 @@ final class LoopThread {
   let poller: Poller
   private let timer: WakeTimer
   private let batch = ReceiveBatch()
-  /// What the peer that has its turn sends.
+  /// Datagrams of the peer whose turn it is.
   let outgoing = SendBatch()
   private let resolver = NameResolver()
   let multicast = MulticastPort()
@@ -25,7 +25,7 @@ final class LoopThread {
   var descriptors: OpenSockets
   private var completions: [@Sendable () -> Void] = []
   private var isStopping = false
-  /// Listeners that are not looked at for a while, the first one to wake first.
+  /// Ignored listeners, the first to be watched again first.
   var resting: [(tag: Poller.Tag, untilNanoseconds: Int64)] = []
   var hasToldOfRest = false
 
@@ -36,25 +36,25 @@ final class LoopThread {
     timer = try WakeTimer()
     try poller.add(mailbox.descriptor, tag: LoopThread.mailboxTag)
     try poller.add(timer.descriptor, tag: LoopThread.timerTag)
-    // Without it, addresses stay what they were at the beginning.
+    // Without it, addresses are never updated.
     links = try? LinkWatch()
     if let links { try poller.add(links.descriptor, tag: LoopThread.linksTag) }
   }
 
-  /// Handles events until it is told to stop.
+  /// Handles events until it is stopped.
   func run() {
     while !isStopping {
       let isIdle = arm()
       guard let count = try? poller.wait(waits: isIdle) else { break }
       for index in 0..<count { handle(poller.tag(at: index)) }
-      multicast.takeTurn()
+      multicast.runTurn()
       wakeListeners()
-      turns.takeTurns(of: peers, until: csockets_monotonic_ns())
+      turns.runTurns(of: peers, until: csockets_monotonic_ns())
     }
     finish()
   }
 
-  /// Sets the timer to the earliest turn; gives false when a turn is due already.
+  /// Sets the timer to the earliest turn; false if a turn is due already.
   private func arm() -> Bool {
     let earliest = min(
       multicast.wakeNanoseconds ?? .max, turns.earliestNanoseconds ?? .max,
@@ -67,7 +67,7 @@ final class LoopThread {
 
   private func handle(_ tag: Poller.Tag) {
     switch tag {
-    case LoopThread.mailboxTag: for message in mailbox.takeAll() { handle(message) }
+    case LoopThread.mailboxTag: for message in mailbox.removeAll() { handle(message) }
     case LoopThread.timerTag: timer.clear()
     case LoopThread.linksTag: linksChanged()
     case _ where descriptors.stream(tag) != nil: advanceStream(tag)
@@ -84,10 +84,10 @@ final class LoopThread {
     driver.beginBurst()
     defer { driver.endBurst() }
     for index in 0..<count {
-      // A step may have closed the socket; what it still held is of no interest then.
+      // A step may have closed the socket; ignore what it still received.
       guard descriptors.socket(tag) != nil else { return }
       guard let entry = batch.entry(at: index) else { continue }
-      driver.take(
+      driver.receive(
         Datagram(
           local: socket.local, remote: entry.source, bytes: entry.bytes, ecn: entry.ecn),
         arrivalMonotonicNanoseconds: entry.arrivalMonotonicNanoseconds)
@@ -99,25 +99,25 @@ final class LoopThread {
   private func handle(_ message: MediaLoop.Message) {
     switch message {
     case .add(let setup): add(setup)
-    case .input(let key, let input): driver(of: key)?.take(input)
+    case .input(let key, let input): driver(of: key)?.receive(input)
     case .call(let key, let call, let complete):
       guard let driver = driver(of: key) else {
         complete(.failure(.ended))
         return
       }
-      driver.take(call, complete: complete)
+      driver.receive(call, complete: complete)
     case .send(let key, let message, let complete):
       guard let driver = driver(of: key) else {
         complete(.failure(.ended))
         return
       }
-      driver.take(message, complete: complete)
+      driver.receive(message, complete: complete)
     case .captured(let key, let transceiver, let media, let budget):
-      budget.giveBack()
-      driver(of: key)?.take(.captured(transceiver: transceiver, media))
+      budget.release()
+      driver(of: key)?.receive(.captured(transceiver: transceiver, media))
     case .resolved(let key, let id, let addresses, let fromSystem):
       if fromSystem { resolver.finished() }
-      driver(of: key)?.take(.answer(.nameResolved(id: id, addresses)))
+      driver(of: key)?.receive(.answer(.nameResolved(id: id, addresses)))
     case .remove(let key, let complete):
       remove(key)
       complete()
@@ -129,7 +129,7 @@ final class LoopThread {
     }
   }
 
-  /// The driver of a peer that gets an input.
+  /// The driver of a peer that is about to get an input.
   private func driver(of key: MediaLoop.PeerKey) -> PeerDriver? {
     guard let resident = peers[key] else { return nil }
     turns.touch(resident)
@@ -138,7 +138,7 @@ final class LoopThread {
 
   func resident(_ key: MediaLoop.PeerKey) -> Resident? { peers[key] }
 
-  /// The driver of a socket's peer, which gets an input.
+  /// The driver of a socket's peer, which is about to get an input.
   func touched(_ resident: Resident) -> PeerDriver {
     turns.touch(resident)
     return resident.driver
@@ -175,7 +175,7 @@ final class LoopThread {
     for message in unread {
       switch message {
       case .call(_, _, let complete), .send(_, _, let complete): complete(.failure(.ended))
-      case .captured(_, _, _, let budget): budget.giveBack()
+      case .captured(_, _, _, let budget): budget.release()
       case .remove(_, let complete), .stop(let complete): completions.append(complete)
       case .followRecording(let complete): completions.append(complete)
       case .finishRecording(let complete): completions.append { complete(nil) }
@@ -187,25 +187,25 @@ final class LoopThread {
 
   // MARK: Interfaces
 
-  /// Tells the peers whose addresses have changed.
+  /// Informs the peers whose addresses changed.
   private func linksChanged() {
     links?.clear()
     multicast.joinLinks()
     let present = LocalInterface.all()
     for (_, resident) in peers.sorted(by: { $0.key < $1.key }) {
       let addresses = resident.bind.present(among: present, after: resident.interfaces)
-      // An IPv6 address can only be bound a while after it came: then it is told once more.
+      // A new IPv6 address can be bound only after a while, so it is reported again.
       guard addresses != resident.interfaces || resident.port.wasRefused else { continue }
       resident.interfaces = addresses
       resident.port.wasRefused = false
       let types = LocalInterface.networkTypes(of: addresses, among: present)
-      touched(resident).take(.interfaces(addresses, types: types))
+      touched(resident).receive(.interfaces(addresses, types: types))
     }
   }
 
   // MARK: Sockets and names, for the ports of the peers
 
-  /// Opens a socket whose datagrams go to a peer.
+  /// Opens a socket for a peer.
   func open(on ip: IPAddress, for key: MediaLoop.PeerKey) throws(SystemError)
     -> (tag: Poller.Tag, socket: UDPSocket)
   {
@@ -219,13 +219,13 @@ final class LoopThread {
   /// Forgets a socket, which closes it.
   func close(_ tag: Poller.Tag) { descriptors.closeSocket(tag) }
 
-  /// Looks a name up: one of the link by asking there, others on another thread; the answer comes
-  /// through the mailbox.
+  /// Resolves a name: `.local` ones by mDNS, others on another thread; the answer arrives through
+  /// the mailbox.
   func resolve(_ name: String, id: UInt32, for key: MediaLoop.PeerKey) {
     let mailbox = mailbox
     if MulticastNames.isLocal(name) {
       openMulticast()
-      // Where the system does not let us ask, it may know itself.
+      // If multicast is not permitted, the system may still resolve it.
       if multicast.isOpen {
         return multicast.resolve(name) { addresses in
           _ = mailbox.post(.resolved(key, id: id, addresses, fromSystem: false))
@@ -237,7 +237,7 @@ final class LoopThread {
     }
   }
 
-  /// Answers questions on the links for a name of a peer.
+  /// Answers mDNS queries for a peer's name.
   func publish(_ name: String, _ ip: IPAddress, for key: MediaLoop.PeerKey) {
     openMulticast()
     multicast.publish(name, ip, owner: key)

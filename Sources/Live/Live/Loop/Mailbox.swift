@@ -22,25 +22,25 @@ package final class Mailbox<Message: Sendable>: Sendable {
     state.withLock { $0.isClosed = true }
   }
 
-  /// A mailbox that takes no message.
+  /// A mailbox that refuses all messages.
   package static var closed: Mailbox { Mailbox(closed: -1) }
 
   deinit { if descriptor >= 0 { _ = csockets_close(descriptor) } }
 
-  /// Adds a message; gives false when the mailbox was closed and the message is not taken.
+  /// Adds a message; false if the mailbox is closed.
   package func post(_ message: Message) -> Bool {
     let (isTaken, wakes) = state.withLock { state in
       guard !state.isClosed else { return (false, false) }
       state.messages.append(message)
       return (true, state.messages.count == 1)
     }
-    // Only the first message needs to wake the reader: it takes all of them.
+    // Only the first message has to wake the reader, which removes all of them.
     if wakes { _ = csockets_wake_signal(descriptor) }
     return isTaken
   }
 
-  /// Takes all messages.
-  package func takeAll() -> [Message] {
+  /// Removes and returns all messages.
+  package func removeAll() -> [Message] {
     _ = csockets_wake_clear(descriptor)
     return state.withLock { state in
       var taken: [Message] = []
@@ -49,7 +49,7 @@ package final class Mailbox<Message: Sendable>: Sendable {
     }
   }
 
-  /// Takes no further message and gives those that were not taken yet.
+  /// Refuses further messages and returns the waiting ones.
   package func close() -> [Message] {
     state.withLock { state in
       state.isClosed = true

@@ -5,26 +5,26 @@ import Wire
 
 /// A thread that drives any number of peers: sockets, deadlines and a mailbox in one epoll set.
 ///
-/// Machines are not shared between threads: they are made, stepped and destroyed here. Everything
-/// from outside comes through the mailbox.
+/// Machines are not shared between threads: they are created, stepped and destroyed here.
+/// Everything from outside arrives through the mailbox.
 public final class MediaLoop: Sendable {
-  /// Names a peer in its loop.
+  /// Identifies a peer in its loop.
   typealias PeerKey = UInt64
 
-  /// What other threads ask of the loop.
+  /// A message from another thread.
   enum Message: Sendable {
     case add(PeerSetup)
     case input(PeerKey, PeerInput)
     case call(PeerKey, PeerCall, @Sendable (PeerReply) -> Void)
     case send(PeerKey, DataMessage, @Sendable (PeerReply) -> Void)
     case captured(PeerKey, transceiver: UInt32, CapturedMedia, CaptureBudget)
-    /// The addresses of a name, from the system or from the link.
+    /// The addresses of a name, from the system or mDNS.
     case resolved(PeerKey, id: UInt32, [IPAddress], fromSystem: Bool)
     case remove(PeerKey, @Sendable () -> Void)
     case stop(@Sendable () -> Void)
-    /// Only for a recorded peer: tells when the application has called all that was recorded.
+    /// For a recorded peer only: call when the application has made all recorded calls.
     case followRecording(@Sendable () -> Void)
-    /// Only for a recorded peer: the rest of its take happens without further calls.
+    /// For a recorded peer only: run the rest of its take without further calls.
     case finishRecording(@Sendable (RecordedPeer.Report?) -> Void)
   }
 
@@ -38,19 +38,19 @@ public final class MediaLoop: Sendable {
     try startThread(named: "retake-media") { thread.run() }
   }
 
-  /// Makes a loop whose messages a thread of another kind handles.
+  /// Creates a loop whose messages are handled by another kind of thread.
   init(mailbox: Mailbox<Message>) { self.mailbox = mailbox }
 
   deinit { _ = mailbox.post(.stop {}) }
 
-  /// Ends the thread and all peers on it, and returns when that has happened.
+  /// Stops the thread with all its peers, and returns once that is done.
   public func stop() async {
     await withCheckedContinuation { continuation in
       if !mailbox.post(.stop { continuation.resume() }) { continuation.resume() }
     }
   }
 
-  /// A name for a peer that this loop has not used yet.
+  /// A key that was not used in this loop.
   func nextKey() -> PeerKey {
     lastKey.withLock { key in
       key += 1

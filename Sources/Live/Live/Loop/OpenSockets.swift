@@ -7,12 +7,12 @@ struct OpenSocket {
   let resident: Resident
 }
 
-/// A connection of a peer, and the number under which it was asked for.
+/// A connection of a peer, and the number of its request.
 struct OpenStream {
   let stream: StreamSocket
   let resident: Resident
   let port: SocketSet
-  /// Nil for one that the other side made.
+  /// Nil for one that the peer opened.
   let id: UInt32?
 }
 
@@ -23,7 +23,7 @@ struct OpenListener {
   let port: SocketSet
 }
 
-/// What a loop has open for its peers, by the tags under which its poller watches it.
+/// A loop's open sockets, by their poller tags.
 struct OpenSockets {
   private let poller: Poller
   private var sockets: [Poller.Tag: OpenSocket] = [:]
@@ -31,7 +31,7 @@ struct OpenSockets {
   private var listeners: [Poller.Tag: OpenListener] = [:]
   private var lastTag: Poller.Tag
 
-  /// - Parameter tag: the last one that something else has.
+  /// - Parameter tag: the last tag in use elsewhere.
   init(_ poller: Poller, after tag: Poller.Tag) {
     self.poller = poller
     lastTag = tag
@@ -41,7 +41,7 @@ struct OpenSockets {
   func stream(_ tag: Poller.Tag) -> OpenStream? { streams[tag] }
   func listener(_ tag: Poller.Tag) -> OpenListener? { listeners[tag] }
 
-  /// A number for a descriptor that no other one had.
+  /// A new tag.
   mutating func nextTag() -> Poller.Tag {
     lastTag += 1
     return lastTag
@@ -49,21 +49,21 @@ struct OpenSockets {
 
   // MARK: Opening
 
-  /// Watches a socket whose datagrams go to a peer.
+  /// Adds and watches a socket of a peer.
   mutating func add(_ entry: OpenSocket) throws(SystemError) -> Poller.Tag {
     let tag = try watch(entry.socket.descriptor)
     sockets[tag] = entry
     return tag
   }
 
-  /// Watches a connection whose messages go to a peer.
+  /// Adds and watches a connection of a peer.
   mutating func add(_ entry: OpenStream) throws(SystemError) -> Poller.Tag {
     let tag = try watch(entry.stream.descriptor)
     streams[tag] = entry
     return tag
   }
 
-  /// Watches a socket that listens for a peer.
+  /// Adds and watches a listening socket of a peer.
   mutating func add(_ entry: OpenListener) throws(SystemError) -> Poller.Tag {
     let tag = try watch(entry.socket.descriptor)
     listeners[tag] = entry
@@ -90,7 +90,7 @@ struct OpenSockets {
     poller.remove(entry.stream.descriptor)
   }
 
-  /// Forgets a listener, which closes it; connections that it accepted stay.
+  /// Forgets a listener, which closes it; accepted connections stay.
   mutating func closeListener(_ tag: Poller.Tag) {
     guard let entry = listeners.removeValue(forKey: tag) else { return }
     poller.remove(entry.socket.descriptor)

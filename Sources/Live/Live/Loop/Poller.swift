@@ -3,10 +3,10 @@ import Tape
 
 /// Waits for sockets, one timer and one wake-up (epoll).
 final class Poller {
-  /// What a descriptor is known by; numbers are never used again, so stale events find nothing.
+  /// Identifies a descriptor; never reused, so stale events find nothing.
   typealias Tag = UInt64
 
-  /// How many events one wait gives at most.
+  /// The most events of one wait.
   static let eventsMaximum = 64
 
   private let descriptor: Int32
@@ -18,28 +18,28 @@ final class Poller {
 
   deinit { _ = csockets_close(descriptor) }
 
-  /// Begins to watch a descriptor for something to read.
+  /// Starts watching a descriptor for reading.
   func add(_ watched: Int32, tag: Tag) throws(SystemError) {
     try checked(
       "watch a descriptor",
       csockets_poll_add(descriptor, watched, UInt32(CSOCKETS_READABLE), tag))
   }
 
-  /// Watches a descriptor for something to read, and for room to write when that is wanted.
+  /// Watches a descriptor for reading, and for writing if wanted.
   func watch(_ watched: Int32, writing: Bool, tag: Tag) {
     let interest = UInt32(CSOCKETS_READABLE) | (writing ? UInt32(CSOCKETS_WRITABLE) : 0)
     _ = csockets_poll_modify(descriptor, watched, interest, tag)
   }
 
-  /// Watches a descriptor for errors alone, until it is watched again.
+  /// Watches a descriptor only for errors, until it is watched again.
   func ignore(_ watched: Int32, tag: Tag) {
     _ = csockets_poll_modify(descriptor, watched, 0, tag)
   }
 
-  /// Ends watching a descriptor.
+  /// Stops watching a descriptor.
   func remove(_ watched: Int32) { _ = csockets_poll_remove(descriptor, watched) }
 
-  /// Waits for events, or only looks when not `waits`, and gives their number.
+  /// Waits for events, or polls without `waits`, and returns their number.
   func wait(waits: Bool) throws(SystemError) -> Int {
     Int(
       try checked(
@@ -51,7 +51,7 @@ final class Poller {
   func tag(at index: Int) -> Tag { events[index].tag }
 }
 
-/// One timer on CLOCK_MONOTONIC that makes the loop wake up (timerfd, nanoseconds).
+/// A timer on CLOCK_MONOTONIC that wakes the loop (timerfd, nanoseconds).
 final class WakeTimer {
   let descriptor: Int32
   private var armedNanoseconds: Int64?
@@ -62,17 +62,17 @@ final class WakeTimer {
 
   deinit { _ = csockets_close(descriptor) }
 
-  /// Makes the timer fire at an absolute time, which may have passed, or before.
+  /// Lets the timer fire at an absolute time, possibly in the past, or earlier.
   ///
-  /// Deadlines move away with nearly every packet; firing once too early is cheaper than as many
-  /// system calls.
+  /// Deadlines move with nearly every packet; firing too early once is cheaper than a system call
+  /// for each.
   func arm(monotonicNanoseconds: Int64?) {
     guard let monotonicNanoseconds, monotonicNanoseconds < armedNanoseconds ?? .max else { return }
     armedNanoseconds = monotonicNanoseconds
     _ = csockets_timer_set(descriptor, monotonicNanoseconds)
   }
 
-  /// Takes note that the timer has fired.
+  /// Records that the timer has fired.
   func clear() {
     armedNanoseconds = nil
     _ = csockets_timer_clear(descriptor)

@@ -1,16 +1,16 @@
 import HeapModule
 import Wire
 
-/// A peer on a loop, with what the loop keeps for it.
+/// A peer on a loop, with the loop's data for it.
 final class Resident {
   let key: MediaLoop.PeerKey
   let driver: PeerDriver
   let port: SocketSet
   let bind: BindPolicy
   private let clock: TakeClock
-  /// Where the peer was told that it may gather.
+  /// The interface addresses last reported to the peer.
   var interfaces: [IPAddress]
-  /// When the table looks at the peer next, on the monotonic clock; nil when it does not.
+  /// When the table next checks the peer, on the monotonic clock; nil for never.
   fileprivate var lookNanoseconds: Int64?
   fileprivate var isTouched = false
 
@@ -26,14 +26,14 @@ final class Resident {
     self.interfaces = interfaces
   }
 
-  /// When the peer wants a turn, on the monotonic clock; nil when only an input can move it.
+  /// When the peer needs a turn, on the monotonic clock; nil without an input.
   fileprivate var wantsNanoseconds: Int64? {
     driver.nextTurn.map { clock.monotonicNanoseconds(at: $0) }
   }
 }
 
-/// Which peers of a loop want a turn, and when: what a turn costs does not grow with the number of
-/// peers that are still.
+/// Which peers of a loop need a turn, and when; the cost does not grow with the number of idle
+/// peers.
 struct TurnTable {
   private struct Look: Comparable {
     var nanoseconds: Int64
@@ -44,22 +44,22 @@ struct TurnTable {
     }
   }
 
-  /// Has one look of each peer that is waited for, and some that an earlier one has replaced.
+  /// One entry per waiting peer, and some that were superseded by an earlier one.
   private var looks = Heap<Look>()
   private var touched: [MediaLoop.PeerKey] = []
 
-  /// When somebody has to be looked at; nil when nobody waits.
+  /// When the next peer has to be checked; nil if none waits.
   var earliestNanoseconds: Int64? { touched.isEmpty ? looks.min?.nanoseconds : 0 }
 
-  /// Takes note that a peer was given an input: it has a turn soon.
+  /// Records that a peer got an input and needs a turn.
   mutating func touch(_ resident: Resident) {
     guard !resident.isTouched else { return }
     resident.isTouched = true
     touched.append(resident.key)
   }
 
-  /// Gives a turn to every peer that was touched or whose time has come, in that order.
-  mutating func takeTurns(of peers: [MediaLoop.PeerKey: Resident], until nowNanoseconds: Int64) {
+  /// Runs a turn of every peer that was touched or is due, in that order.
+  mutating func runTurns(of peers: [MediaLoop.PeerKey: Resident], until nowNanoseconds: Int64) {
     var turns: [Resident] = []
     for key in touched {
       guard let resident = peers[key] else { continue }
@@ -76,13 +76,13 @@ struct TurnTable {
       turns.append(resident)
     }
     for resident in turns {
-      resident.driver.takeTurn()
+      resident.driver.runTurn()
       schedule(resident)
     }
   }
 
-  /// Deadlines move away with nearly every packet; looking once too early is cheaper than a new
-  /// place in the heap for each of them.
+  /// Deadlines move with nearly every packet; checking too early once is cheaper than a new heap
+  /// entry for each.
   private mutating func schedule(_ resident: Resident) {
     guard let wanted = resident.wantsNanoseconds, wanted < resident.lookNanoseconds ?? .max else {
       return

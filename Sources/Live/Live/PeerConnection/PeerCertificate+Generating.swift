@@ -2,10 +2,10 @@ public import Secure
 public import Wire
 
 extension PeerCertificate {
-  /// Makes a certificate for `PeerConfiguration.certificates` (W3C generateCertificate).
+  /// Creates a certificate for `PeerConfiguration.certificates` (W3C generateCertificate).
   ///
-  /// Connections that use it show the same fingerprints, in this process and in later ones that
-  /// keep it. It holds a secret.
+  /// Connections with it have the same fingerprints, in this process and in later ones that store
+  /// it. It contains a secret.
   public static func generate(
     _ algorithm: CertificateAlgorithm = .ecdsaP256,
     lifetimeSeconds: Int64 = PeerCertificate.defaultLifetimeSeconds
@@ -16,8 +16,8 @@ extension PeerCertificate {
       lifetimeSeconds: lifetimeSeconds)
   }
 
-  /// The sha-256 fingerprint that descriptions state (W3C RTCCertificate.getFingerprints); nil when
-  /// OpenSSL refuses to make the certificate.
+  /// The sha-256 fingerprint in descriptions (W3C RTCCertificate.getFingerprints); nil if OpenSSL
+  /// cannot create the certificate.
   public var fingerprint: CertificateFingerprint? {
     guard let bytes = try? bytes() else { return nil }
     return CertificateFingerprint(algorithm: "sha-256", certificate: bytes)

@@ -6,22 +6,21 @@ import Secure
 import Synchronization
 import Wire
 
-/// Something that a listener hears, in the order in which it happens.
+/// Something reported to a listener, in order.
 package enum PeerConnectionNews: Sendable {
-  /// What the event streams tell too.
+  /// An event, as in the event streams.
   case event(PeerConnectionEvent)
-  /// A message of a data channel; while somebody listens, none waits in `DataChannel.messages`.
+  /// A message of a data channel; while there is a listener, none waits in `DataChannel.messages`.
   case message(DataChannel, DataChannelMessage)
 }
 
 // The connection for an interface whose methods do not await: calls that block, replies and news
 // through closures. All closures run on the loop's thread and must return at once.
 extension PeerConnection {
-  /// Makes a call and blocks the calling thread until its reply is there.
+  /// Makes a call and blocks the calling thread until the reply.
   ///
-  /// The loop is a thread of its own that never waits for the caller, so the wait ends. Only
-  /// closures that run on the loop's thread must not call this: the loop would wait for itself.
-  ///
+  /// The loop's thread never waits for the caller, so the wait ends. Closures that run on the
+  /// loop's thread must not call this: the loop would wait for itself.
   /// - Parameter replied: runs on the loop's thread before anything that follows from later steps.
   @discardableResult
   package func performAndWait(
@@ -30,24 +29,24 @@ extension PeerConnection {
     let answer = BlockingReply()
     perform(call) { reply in
       replied(reply)
-      answer.give(reply)
+      answer.complete(reply)
     }
     let reply = answer.wait()
     if case .failure(let error) = reply { throw error }
     return reply
   }
 
-  /// Makes a call; its reply goes to the closure, after everything else that the call's step told.
+  /// Makes a call; its reply goes to the closure, after all other outputs of the call's step.
   package func perform(_ call: PeerCall, complete: @escaping @Sendable (PeerReply) -> Void) {
     if !loop.mailbox.post(.call(key, call, complete)) { complete(.failure(.ended)) }
   }
 
-  /// Sends a message; the reply comes late while much is buffered.
+  /// Sends a message; the reply is delayed while much is buffered.
   package func send(_ message: DataMessage, complete: @escaping @Sendable (PeerReply) -> Void) {
     if !loop.mailbox.post(.send(key, message, complete)) { complete(.failure(.ended)) }
   }
 
-  /// A connection that was closed before anything happened, on no loop: all its calls fail.
+  /// A closed connection without a loop: all its calls fail.
   package static var ended: PeerConnection {
     let observers = PeerObservers()
     for (machine, state) in [
@@ -69,19 +68,18 @@ extension PeerConnection {
     observers.finish()
   }
 
-  /// Calls a closure with all news from now on until the connection is closed, behind those that
-  /// listen already.
+  /// Calls a closure with all news until the connection is closed, after existing listeners.
   package func listen(_ listener: @escaping @Sendable (PeerConnectionNews) -> Void) {
     observers.listen(listener)
   }
 }
 
-/// A reply that one thread gives and another waits for.
+/// A reply that one thread sets and another waits for.
 private final class BlockingReply: Sendable {
   private let reply = Mutex<PeerReply?>(nil)
   private let isGiven = DispatchSemaphore(value: 0)
 
-  func give(_ reply: PeerReply) {
+  func complete(_ reply: PeerReply) {
     self.reply.withLock { $0 = reply }
     isGiven.signal()
   }

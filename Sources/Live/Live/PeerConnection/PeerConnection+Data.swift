@@ -3,12 +3,12 @@ public import SCTP
 
 // Data channels of a connection.
 extension PeerConnection {
-  /// Makes a data channel (W3C createDataChannel); the first one needs negotiation.
+  /// Creates a data channel (W3C createDataChannel); the first one needs negotiation.
   ///
-  /// It may be made before there is a connection and opens with it; wait with `waitUntilOpen`.
-  ///
-  /// - Throws: `InvalidStateError` on a closed connection, `TypeError` for options that contradict
-  ///   each other, `OperationError` when the stream is taken or none is free.
+  /// It may be created before the connection is established and opens with it; wait with
+  /// `waitUntilOpen`.
+  /// - Throws: `InvalidStateError` on a closed connection, `TypeError` for contradictory options,
+  ///   `OperationError` if the stream is in use or none is free.
   public func createDataChannel(_ label: String, _ options: DataChannelInit = DataChannelInit())
     async throws(PeerError) -> DataChannel
   {
@@ -25,12 +25,13 @@ extension PeerConnection {
   /// The channels of both sides that are not closed, oldest first.
   public var dataChannels: [DataChannel] { observers.channels }
 
-  /// A channel by its number; nil when it is closed.
+  /// A channel by its number; nil if it is closed.
   func dataChannel(_ number: UInt32) -> DataChannel? { observers.channel(number) }
 
-  /// Calls a closure with every channel that the other side makes (W3C ondatachannel).
+  /// Calls a closure with every channel that the peer creates (W3C ondatachannel), existing ones
+  /// first.
   ///
-  /// Those that are there come first. Ends when the connection is closed.
+  /// Ends when the connection is closed.
   public func forEachRemoteDataChannel(
     _ body: @escaping @Sendable (DataChannel) async -> Void
   ) async {

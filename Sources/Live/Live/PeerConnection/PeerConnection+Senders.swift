@@ -3,11 +3,12 @@ public import Media
 public import Peer
 public import SDP
 
-// Senders, streams and the descriptions beside `localDescription`.
+// Senders, streams and other descriptions than `localDescription`.
 extension PeerConnection {
   // MARK: Senders
 
-  /// How a transceiver sends (W3C RTCRtpSender.getParameters); change the encodings and set it.
+  /// The parameters of a sender (W3C RTCRtpSender.getParameters); change the encodings and set
+  /// them.
   public func getParameters(of transceiver: UInt32) async throws(PeerError) -> RTPSendParameters {
     let reply = try await perform(.getParameters(transceiver: transceiver))
     guard case .parameters(let parameters) = reply else {
@@ -16,51 +17,47 @@ extension PeerConnection {
     return parameters
   }
 
-  /// Changes how a transceiver sends, without negotiation (W3C RTCRtpSender.setParameters).
-  ///
-  /// - Throws: `InvalidStateError` when the parameters were not read before or were set since,
-  ///   `InvalidModificationError` when something besides the encodings was changed, `RangeError`
-  ///   for values that mean nothing.
+  /// Changes the parameters of a sender without negotiation (W3C RTCRtpSender.setParameters).
+  /// - Throws: `InvalidStateError` if the parameters were not read before or were set since,
+  ///   `InvalidModificationError` if something besides the encodings was changed, `RangeError` for
+  ///   invalid values.
   public func setParameters(_ parameters: RTPSendParameters, of transceiver: UInt32)
     async throws(PeerError)
   {
     try await perform(.setParameters(transceiver: transceiver, parameters))
   }
 
-  /// Sets the streams that a sent track belongs to (W3C RTCRtpSender.setStreams); negotiation is
-  /// needed.
+  /// Sets the streams of a sent track (W3C RTCRtpSender.setStreams); needs negotiation.
   public func setStreams(_ streamIDs: [String], of transceiver: UInt32) async throws(PeerError) {
     try await perform(.setStreams(transceiver: transceiver, streamIDs))
   }
 
-  /// Sets which codecs the next exchange may agree on, the preferred one first; none returns to the
-  /// defaults (W3C RTCRtpTransceiver.setCodecPreferences).
-  ///
-  /// - Throws: `InvalidModificationError` for codecs that are not among
-  ///   `RTPCodec.capabilities`, or when none of them carries media.
+  /// Sets the codecs to negotiate in order of preference; an empty list restores the defaults (W3C
+  /// RTCRtpTransceiver.setCodecPreferences).
+  /// - Throws: `InvalidModificationError` for codecs that are not in `RTPCodec.capabilities`, or if
+  ///   none of them carries media.
   public func setCodecPreferences(_ codecs: [RTPCodec], of transceiver: UInt32)
     async throws(PeerError)
   {
     try await perform(.setCodecPreferences(transceiver: transceiver, codecs))
   }
 
-  /// Replaces what a transceiver sends without negotiation (W3C replaceTrack); nil sends nothing.
+  /// Replaces a transceiver's source without negotiation (W3C replaceTrack); nil sends nothing.
   public func replaceTrack(_ transceiver: UInt32, with source: MediaSource?)
     async throws(PeerError)
   {
     try await perform(.replaceSource(transceiver: transceiver, source))
   }
 
-  /// Presses keys of a telephone in the place of a sender's audio, and forgets those that were not
-  /// pressed yet (W3C RTCDTMFSender.insertDTMF, RFC 4733).
-  ///
+  /// Presses telephone keys in place of a sender's audio, replacing those not pressed yet (W3C
+  /// RTCDTMFSender.insertDTMF, RFC 4733).
   /// - Parameters:
-  ///   - tones: digits, `*`, `#`, `A` to `D`, and commas, each of which waits two seconds; none end
-  ///     what is under way.
-  ///   - duration: how long each key is down, in milliseconds: 40 to 6000.
-  ///   - gap: how long none is down between two, in milliseconds: 30 to 6000.
-  /// - Throws: `InvalidCharacterError` for other keys; `InvalidStateError` where no audio is sent,
-  ///   or the peer takes no events beside it.
+  ///   - tones: digits, `*`, `#`, `A` to `D`, and commas, which pause for two seconds; empty to
+  ///     stop.
+  ///   - duration: of each key, in milliseconds: 40 to 6000.
+  ///   - gap: between two keys, in milliseconds: 30 to 6000.
+  /// - Throws: `InvalidCharacterError` for other keys; `InvalidStateError` if no audio is sent, or
+  ///   the peer does not accept telephone events.
   public func insertDTMF(
     _ tones: String, duration: UInt32 = 100, gap: UInt32 = 70, into transceiver: UInt32
   ) async throws(PeerError) {
@@ -71,9 +68,8 @@ extension PeerConnection {
   // MARK: Streams
 
   /// Sends all tracks of a stream, or none (the API from before transceivers).
-  ///
-  /// - Throws: `DuplicateIDError` when the stream or one of its tracks has the identifier of
-  ///   another one that is sent.
+  /// - Throws: `DuplicateIDError` if the identifier of the stream or one of its tracks is already
+  ///   sent.
   @discardableResult
   public func addStream(_ stream: MediaStreamInit) async throws(PeerError) -> MediaStreams {
     guard case .streams(let streams) = try await perform(.addStream(stream)) else {
@@ -82,12 +78,12 @@ extension PeerConnection {
     return streams
   }
 
-  /// Stops sending the tracks of a stream; tracks that stand in other streams too go on there.
+  /// Stops sending the tracks of a stream, except for those in other streams.
   public func removeStream(_ id: String) async throws(PeerError) {
     try await perform(.removeStream(id))
   }
 
-  /// The streams that are sent and received.
+  /// The sent and received streams.
   public var streams: MediaStreams {
     get async throws(PeerError) {
       guard case .streams(let streams) = try await perform(.streams) else { return MediaStreams() }
@@ -97,7 +93,7 @@ extension PeerConnection {
 
   // MARK: Descriptions
 
-  /// A description of the exchange under way or of the last one; nil when there is none.
+  /// A description of the current or last exchange, if there is one.
   public func description(_ slot: DescriptionSlot) async throws(PeerError) -> SessionDescription? {
     guard case .description(let description) = try await perform(.readDescription(slot)) else {
       return nil
@@ -110,8 +106,8 @@ extension PeerConnection {
     get async throws(PeerError) { try await description(.remote) }
   }
 
-  /// Whether the peer takes candidates one by one, so that a description may be sent before all are
-  /// known; nil as long as there is no description of the peer (W3C canTrickleIceCandidates).
+  /// Whether the peer supports trickle ICE, so that a description may be sent before all candidates
+  /// are known; nil without a remote description (W3C canTrickleIceCandidates).
   public var canTrickleICECandidates: Bool? {
     get async throws(PeerError) {
       guard let text = try await remoteDescription?.sdp else { return nil }

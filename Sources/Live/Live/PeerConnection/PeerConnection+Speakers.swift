@@ -1,41 +1,39 @@
 public import Peer
 
-// Who is heard and how loud. Who speaks and who dominates is told by `PeerConnectionEvent`.
+// Audio levels and slots. Speech and dominant speakers are reported by `PeerConnectionEvent`.
 extension PeerConnection {
-  /// How loud each track of audio was in the last 100 ms, sent ones and heard ones, and the voices
-  /// in them of which a mixer told the level.
+  /// The level of each audio track over the last 100 ms, sent and received, and of the voices in
+  /// them whose level a mixer reported.
   public var audioLevels: [TrackLevel] { observers.audioLevels }
 
-  /// The levels of the received tracks that hold an audio slot, in the order of the slots: who is
-  /// not here is not an occupant, and an occupant at 0 is silent.
+  /// The levels of the received tracks with an audio slot, in the order of the slots: a track that
+  /// is missing has no slot, one at 0 is silent.
   ///
   /// Empty before `limitAudioSlots`.
   public var occupantLevels: [TrackLevel] { observers.occupantLevels }
 
-  /// Lets only so many received tracks be occupants at once: who speaks takes a free slot, or that
-  /// of the occupant that has been silent longest.
+  /// Limits the received tracks that are played at once: a speaker takes a free slot, or that of
+  /// the track silent for longest.
   ///
-  /// Nil takes all slots away. Changes are told by `PeerConnectionEvent.audioSubscribed` and
+  /// Nil disables slots. Changes are reported by `PeerConnectionEvent.audioSubscribed` and
   /// `audioUnsubscribed`.
   public func limitAudioSlots(_ count: Int? = 4) async throws(PeerError) {
     try await perform(.limitAudioSlots(count))
   }
 
-  /// Lets what a transceiver receives be heard without a slot, or no longer: it takes none from the
-  /// others.
+  /// Sets whether a transceiver's audio is played without a slot.
   public func exemptFromAudioSlots(_ transceiver: UInt32, _ isExempt: Bool = true)
     async throws(PeerError)
   {
     try await perform(.exemptFromAudioSlots(transceiver: transceiver, isExempt))
   }
 
-  /// Has the loudest tracks told from now on, by `PeerConnectionEvent.loudestSpeakers`; nil ends
-  /// that.
+  /// Starts reporting the loudest tracks by `PeerConnectionEvent.loudestSpeakers`; nil stops.
   public func observeLoudest(_ settings: LoudestSettings?) async throws(PeerError) {
     try await perform(.observeLoudest(settings))
   }
 
-  /// W3C getSynchronizationSources and getContributingSources of a transceiver's receiver.
+  /// W3C getSynchronizationSources and getContributingSources of a receiver.
   public func sources(of transceiver: UInt32) async throws(PeerError) -> ReceivedSources {
     guard case .sources(let sources) = try await perform(.sources(transceiver: transceiver)) else {
       throw PeerError(name: "OperationError", message: "there are no sources")

@@ -1,23 +1,22 @@
 import ICE
 public import Peer
 
-// Waiting for states, with a limit.
+// Waiting for states, with a time limit.
 extension PeerConnection {
   /// Returns once all local candidates are known; throws `TimeoutError` after the time limit.
   public func waitForGatheringComplete(timeout: Duration = .seconds(5)) async throws(PeerError) {
     try await wait(for: "all candidates", timeout: timeout) { $0.iceGathering == .complete }
   }
 
-  /// Returns once media can flow; throws when the connection fails, closes or takes too long.
+  /// Returns once media can flow; throws if the connection fails, closes or takes too long.
   public func waitUntilConnected(timeout: Duration = .seconds(10)) async throws(PeerError) {
     try await wait(for: "a connection", timeout: timeout) { $0.connection == .connected }
   }
 
-  /// Returns once the call came about: the exchange is over, ICE is connected and all local
+  /// Returns once the call is established: the exchange is complete, ICE is connected and all local
   /// candidates are known.
-  ///
-  /// - Throws: `TimeoutError` after the configuration's `establishmentTimeoutMilliseconds`, as the
-  ///   stack's own clock and the take have it.
+  /// - Throws: `TimeoutError` after the configuration's `establishmentTimeoutMilliseconds`, by the
+  ///   stack's own clock as recorded in the take.
   public func waitUntilEstablished() async throws(PeerError) {
     for await states in stateChanges {
       switch states.establishment {
@@ -35,10 +34,8 @@ extension PeerConnection {
   }
 
   /// Returns once a condition on the states holds.
-  ///
-  /// - Throws: `TimeoutError` after the time limit, `InvalidStateError` when the connection was
-  ///   closed, `NetworkError` when it failed before the condition held, `AbortError` when the
-  ///   task was cancelled.
+  /// - Throws: `TimeoutError` after the time limit, `InvalidStateError` if the connection was
+  ///   closed, `NetworkError` if it failed first, `AbortError` if the task was cancelled.
   public func wait(
     for what: String, timeout: Duration,
     until holds: @escaping @Sendable (PeerConnectionStates) -> Bool

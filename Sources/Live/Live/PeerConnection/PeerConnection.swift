@@ -9,12 +9,12 @@ public import Wire
 
 /// A WebRTC peer connection (W3C RTCPeerConnection) whose every step can be recorded.
 ///
-/// Calls may come from any task; each becomes one step of the peer, in the order of arrival. They
-/// throw `PeerError` with the DOMException name that W3C prescribes.
+/// Calls may come from any task; each becomes one step of the peer, in order of arrival. They throw
+/// `PeerError` with the DOMException name that W3C prescribes.
 public final class PeerConnection: Sendable {
   /// The name given at creation; the take's `peer.label`.
   public let label: String
-  /// The number of the peer in its take, counted from 1; 0 when nothing is recorded.
+  /// The number of the peer in its take, counted from 1; 0 if nothing is recorded.
   public let number: UInt32
 
   let loop: MediaLoop
@@ -22,7 +22,7 @@ public final class PeerConnection: Sendable {
   let observers: PeerObservers
   private let budget = CaptureBudget(maximum: PeerConnection.captureMaximum)
 
-  /// How many blocks and video frames may wait for the loop before `send` refuses more.
+  /// The most blocks and frames that wait for the loop before `send` refuses more.
   private static let captureMaximum = 16
 
   init(
@@ -46,28 +46,28 @@ public final class PeerConnection: Sendable {
 
   // MARK: Descriptions and candidates
 
-  /// Makes an offer (W3C createOffer); the state does not change.
+  /// Creates an offer (W3C createOffer); the state does not change.
   public func createOffer(iceRestart: Bool = false) async throws(PeerError) -> SessionDescription {
     try await description(.createOffer(iceRestart: iceRestart))
   }
 
-  /// Makes an answer to the peer's offer (W3C createAnswer); the state does not change.
+  /// Creates an answer to the peer's offer (W3C createAnswer); the state does not change.
   public func createAnswer() async throws(PeerError) -> SessionDescription {
     try await description(.createAnswer)
   }
 
-  /// Applies an own description and begins to gather; without one, makes the right one first.
+  /// Sets a local description and starts gathering; without one, creates the appropriate one first.
   public func setLocalDescription(_ description: SessionDescription? = nil) async throws(PeerError)
   {
     try await perform(.setLocalDescription(description))
   }
 
-  /// Applies the peer's description (W3C setRemoteDescription).
+  /// Sets the remote description (W3C setRemoteDescription).
   public func setRemoteDescription(_ description: SessionDescription) async throws(PeerError) {
     try await perform(.setRemoteDescription(description))
   }
 
-  /// Adds a candidate of the peer; nil when it has no more (W3C addIceCandidate).
+  /// Adds a remote candidate; nil means there are no more (W3C addIceCandidate).
   public func addICECandidate(_ candidate: CandidateInit?) async throws(PeerError) {
     try await perform(.addICECandidate(candidate))
   }
@@ -82,7 +82,7 @@ public final class PeerConnection: Sendable {
     }
   }
 
-  /// Asks that the next offer restarts ICE (W3C restartIce).
+  /// Requests an ICE restart with the next offer (W3C restartIce).
   public func restartICE() async throws(PeerError) { try await perform(.restartICE) }
 
   // MARK: Tracks
@@ -96,7 +96,7 @@ public final class PeerConnection: Sendable {
       .addTrack(kind: kind, streamIDs: streamIDs, source: source, trackID: trackID))
   }
 
-  /// Adds a transceiver; without a source it sends nothing until it gets one (W3C addTransceiver).
+  /// Adds a transceiver; without a source it sends nothing (W3C addTransceiver).
   @discardableResult
   public func addTransceiver(
     _ kind: MediaKind, direction: TransceiverDirection = .sendrecv, source: MediaSource? = nil,
@@ -108,25 +108,25 @@ public final class PeerConnection: Sendable {
         sendEncodings: sendEncodings.isEmpty ? nil : sendEncodings))
   }
 
-  /// Stops sending on a transceiver (W3C removeTrack); negotiation is needed.
+  /// Stops sending on a transceiver (W3C removeTrack); needs negotiation.
   public func removeTrack(_ transceiver: UInt32) async throws(PeerError) {
     try await perform(.removeTrack(transceiver: transceiver))
   }
 
-  /// Changes what is wanted of a transceiver; negotiation is needed.
+  /// Sets the direction of a transceiver; needs negotiation.
   public func setDirection(_ direction: TransceiverDirection, of transceiver: UInt32)
     async throws(PeerError)
   {
     try await perform(.setDirection(transceiver: transceiver, direction))
   }
 
-  /// Replaces what a transceiver sends without negotiation; nil sends nothing (W3C replaceTrack).
+  /// Replaces a transceiver's source without negotiation; nil sends nothing (W3C replaceTrack).
   public func replaceSource(_ source: MediaSource?, of transceiver: UInt32) async throws(PeerError)
   {
     try await perform(.replaceSource(transceiver: transceiver, source))
   }
 
-  /// Stops a transceiver for good (W3C RTCRtpTransceiver.stop).
+  /// Stops a transceiver permanently (W3C RTCRtpTransceiver.stop).
   public func stopTransceiver(_ transceiver: UInt32) async throws(PeerError) {
     try await perform(.stopTransceiver(transceiver))
   }
@@ -141,8 +141,8 @@ public final class PeerConnection: Sendable {
 
   // MARK: Stats and closing
 
-  /// The present stats (W3C getStats), of everything or of one sender or receiver; works after
-  /// `close` too.
+  /// The current stats (W3C getStats) of everything or of one sender or receiver; also after
+  /// `close`.
   public func getStats(of selector: StatsSelector? = nil) async throws(PeerError) -> StatsReport {
     guard case .stats(let report) = try await perform(.getStats(of: selector)) else {
       return StatsReport()
@@ -150,16 +150,16 @@ public final class PeerConnection: Sendable {
     return report
   }
 
-  /// Says goodbye (RTCP BYE, DTLS close_notify), closes the sockets and ends the event streams.
+  /// Closes the connection (RTCP BYE, DTLS close_notify), its sockets and event streams.
   ///
-  /// States and stats stay readable. Closing twice does nothing.
+  /// States and stats stay readable. Repeating it has no effect.
   public func close() async {
     _ = await reply(to: .close)
     observers.finish()
   }
 
-  /// Takes the peer off its loop: from then on it makes no further step, and all that it held is
-  /// given back although somebody still holds the connection.
+  /// Removes the peer from its loop: it makes no further step and its resources are released, even
+  /// if somebody still holds the connection.
   package func retire() async {
     let observers = observers
     await withCheckedContinuation { continuation in
@@ -173,7 +173,7 @@ public final class PeerConnection: Sendable {
 
   // MARK: What happens
 
-  /// All states at this moment.
+  /// All current states.
   public var states: PeerConnectionStates { observers.states }
   /// W3C signalingState.
   public var signalingState: SignalingState { states.signaling }
@@ -183,48 +183,46 @@ public final class PeerConnection: Sendable {
   public var iceGatheringState: ICEGatheringState { states.iceGathering }
   /// W3C connectionState.
   public var connectionState: ConnectionState { states.connection }
-  /// How many frames went through the codecs.
+  /// The number of frames processed by the codecs.
   public var counters: MediaCounters { observers.counters }
 
-  /// What happens from now on, in order; every use gives a stream of its own.
+  /// The events from now on, in order; every access returns a new stream.
   ///
-  /// A reader that stays more than 4096 events behind loses the oldest. `close` ends the stream.
+  /// A reader that is more than 4096 events behind loses the oldest. `close` ends the stream.
   public var events: AsyncStream<PeerConnectionEvent> { observers.eventStream() }
 
-  /// The present states, then the newest ones whenever they change; `close` ends the stream.
+  /// The current states, then the newest ones whenever they change; `close` ends the stream.
   public var stateChanges: AsyncStream<PeerConnectionStates> { observers.stateStream() }
 
   // MARK: Media
 
-  /// Hands audio to a transceiver whose source is `.application`; any length.
-  ///
-  /// - Returns: false when the loop is too busy to take it, or has ended.
+  /// Sends audio of any length on a transceiver whose source is `.application`.
+  /// - Returns: false if the loop is too busy to accept it, or has ended.
   @discardableResult
   public func send(_ block: AudioBlock, on transceiver: UInt32) -> Bool {
     send(.audio(block), on: transceiver)
   }
 
-  /// Hands a video frame to a transceiver whose source is `.application`; it is sent as of now.
-  ///
-  /// - Returns: false when the loop is too busy to take it, or has ended.
+  /// Sends a video frame now on a transceiver whose source is `.application`.
+  /// - Returns: false if the loop is too busy to accept it, or has ended.
   @discardableResult
   public func send(_ videoFrame: I420Buffer, on transceiver: UInt32) -> Bool {
     send(.videoFrame(videoFrame), on: transceiver)
   }
 
-  /// Hands a video frame of a codec that is not encoded here to a transceiver whose source is
-  /// `.application`; it is sent as of now when that codec was agreed on, from the first key frame
-  /// on.
+  /// Sends a frame of a codec that is not encoded here on a transceiver whose source is
+  /// `.application`.
   ///
-  /// - Returns: false when the loop is too busy to take it, or has ended, or for another codec.
+  /// It is sent now if that codec was negotiated, from the first key frame on.
+  /// - Returns: false if the loop is too busy to accept it, or has ended, or for another codec.
   @discardableResult
   public func send(_ videoFrame: EncodedVideoChunk, on transceiver: UInt32) -> Bool {
     guard let codec = Codec.named(videoFrame.codec), codec.look != nil else { return false }
     return send(.encoded(codec.name, videoFrame.bytes), on: transceiver)
   }
 
-  /// How many key frames the peer asked for on a transceiver (PLI and FIR); nil before the first
-  /// video frame was sent.
+  /// The number of the peer's key frame requests on a transceiver (PLI and FIR); nil before the
+  /// first frame was sent.
   public func keyframeRequests(on transceiver: UInt32) -> Int? {
     observers.keyframeRequests(on: transceiver)
   }
@@ -233,16 +231,16 @@ public final class PeerConnection: Sendable {
     send(on: transceiver) { media }
   }
 
-  /// Makes media and hands it over, unless too much waits already.
+  /// Creates media and passes it to the loop, unless too much is waiting.
   func send(on transceiver: UInt32, _ make: () -> CapturedMedia) -> Bool {
-    guard budget.take() else { return false }
+    guard budget.acquire() else { return false }
     let media = make()
     if loop.mailbox.post(.captured(key, transceiver: transceiver, media, budget)) { return true }
-    budget.giveBack()
+    budget.release()
     return false
   }
 
-  /// Calls a closure with all decoded media from now on; keep the result as long as it shall go on.
+  /// Calls a closure with all decoded media for as long as the result is kept.
   ///
   /// The closure runs on the loop's thread and must return at once.
   public func onMedia(_ sink: @escaping @Sendable (ReceivedMedia) -> Void) -> MediaSubscription {
@@ -253,10 +251,14 @@ public final class PeerConnection: Sendable {
 
   // MARK: Signaling
 
-  /// Keeps a message of the application's signaling channel in the take; it is not acted on.
-  public func noteSignaling(_ message: SignalingMessage) {
+  /// Records a message of the application's signaling channel in the take; it is not acted on.
+  public func recordSignaling(_ message: SignalingMessage) {
     _ = loop.mailbox.post(.input(key, .signaling(message)))
   }
+
+  /// The former name of `recordSignaling`.
+  @available(*, deprecated, renamed: "recordSignaling")
+  public func noteSignaling(_ message: SignalingMessage) { recordSignaling(message) }
 
   // MARK: Calls as steps
 
@@ -275,7 +277,7 @@ public final class PeerConnection: Sendable {
     return reply
   }
 
-  /// Makes a call whose reply nobody waits for; calls come in the order in which they were made.
+  /// Makes a call whose reply nobody waits for; calls are performed in order.
   func post(_ call: PeerCall) { _ = loop.mailbox.post(.call(key, call) { _ in }) }
 
   private func description(_ call: PeerCall) async throws(PeerError) -> SessionDescription {

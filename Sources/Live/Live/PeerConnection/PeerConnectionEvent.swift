@@ -8,7 +8,7 @@ public import SDP
 public import Secure
 public import Wire
 
-/// Something a connection tells its application.
+/// An event of a connection.
 public enum PeerConnectionEvent: Hashable, Sendable {
   /// W3C signalingstatechange.
   case signalingState(SignalingState)
@@ -20,7 +20,7 @@ public enum PeerConnectionEvent: Hashable, Sendable {
   case dtlsTransportState(DTLSTransportState)
   /// W3C connectionstatechange.
   case connectionState(ConnectionState)
-  /// Whether the call came about.
+  /// Whether the call is established.
   case establishment(EstablishmentState)
   /// W3C icecandidate: a local candidate to signal; nil when there are no more.
   case iceCandidate(CandidateInit?)
@@ -28,54 +28,54 @@ public enum PeerConnectionEvent: Hashable, Sendable {
   case negotiationNeeded
   /// W3C track: the peer sends on this transceiver.
   case track(TransceiverInfo)
-  /// The peer no longer sends on this transceiver.
+  /// The peer stopped sending on this transceiver.
   case trackEnded(transceiver: UInt32)
-  /// The peer sends a stream that it did not send before; never told of own streams.
+  /// The peer started to send a stream; not reported for local streams.
   case streamAdded(MediaStreamInfo)
-  /// The peer sends nothing of a stream any more.
+  /// The peer stopped sending a stream.
   case streamRemoved(id: String)
   /// W3C RTCSctpTransport statechange.
   case sctpState(SCTPState)
-  /// W3C datachannel: the other side made this channel.
+  /// W3C datachannel: the peer created this channel.
   case dataChannel(DataChannel)
   /// W3C open, closing and close of a data channel.
   case dataChannelState(DataChannel, DataChannelState)
   /// W3C bufferedamountlow of a data channel.
   case bufferedAmountLow(DataChannel)
-  /// W3C error of a data channel, in words.
+  /// W3C error of a data channel, as a sentence.
   case dataChannelError(DataChannel, String)
-  /// DTLS agreed on a cipher suite and an SRTP profile, by their IANA names.
+  /// DTLS negotiated a cipher suite and an SRTP profile, by their IANA names.
   case secured(cipherSuite: String, profile: String)
-  /// Another track became the dominant speaker among those sent and received; nil: nobody is.
+  /// The dominant speaker changed among sent and received tracks; nil if there is none.
   case dominantSpeaker(SpeakingTrack?)
-  /// A track began to speak, 0.2 s ago.
+  /// A track started speaking 0.2 s ago.
   case speechBegan(SpeakingTrack)
-  /// A track has been silent for half a second, or has ended, after it spoke.
+  /// A track was silent for half a second after speaking, or ended.
   case speechEnded(SpeakingTrack)
-  /// The loudest tracks of an interval, the loudest first, as `observeLoudest` asked for; none: all
-  /// are silent.
+  /// The loudest tracks of an interval, loudest first, as requested by `observeLoudest`; empty if
+  /// all are silent.
   case loudestSpeakers([SpeakerVolume])
-  /// A received track took one of the slots of `limitAudioSlots`.
+  /// A received track gained one of the slots of `limitAudioSlots`.
   case audioSubscribed(SpeakingTrack)
   /// A received track lost its slot.
   case audioUnsubscribed(SpeakingTrack)
-  /// The application disabled a track or enabled it; and, where the configuration has the notice,
-  /// W3C mute, unmute and ended of received tracks.
+  /// The application enabled or disabled a track; with the notice in the configuration also W3C
+  /// mute, unmute and ended of received tracks.
   case trackChanged(TrackChange)
-  /// Own candidates that were signaled are gone; a notice.
+  /// Signaled local candidates became invalid; a notice.
   case iceCandidatesRemoved([CandidateInit])
   /// W3C icecandidateerror; a notice.
   case iceCandidateError(GatheringError)
   /// W3C selectedcandidatepairchange, with the reason; a notice.
   case selectedCandidatePair(SelectedPairChange)
-  /// Somebody speaks into a sent track that is disabled, or no longer does; a notice.
+  /// Somebody speaks into a disabled sent track, or stopped; a notice.
   case mutedSpeech(transceiver: UInt32, isSpeaking: Bool)
   /// The connection is over, and why; a notice.
   case connectionEnded(ConnectionEnd)
   /// Something from the network was refused and counted.
   case refused(layer: String, reason: String)
 
-  /// The application's view of what the stack tells; nil for what only the take keeps.
+  /// Converts an event of the stack; nil for one only for the take.
   init?(_ event: PeerEvent, states: PeerConnectionStates) {
     switch event {
     case .state(let transition):
@@ -123,7 +123,7 @@ public enum PeerConnectionEvent: Hashable, Sendable {
 }
 
 extension PeerConnectionEvent {
-  /// Whether it is about one of the states that a connection has all the time.
+  /// Whether it is about one of the connection's states.
   var isState: Bool {
     switch self {
     case .signalingState, .iceConnectionState, .iceGatheringState, .dtlsTransportState,
@@ -134,7 +134,7 @@ extension PeerConnectionEvent {
   }
 }
 
-/// How many frames went through the codecs of a connection.
+/// The number of frames processed by a connection's codecs.
 public struct MediaCounters: Hashable, Sendable {
   /// Blocks of audio that were encoded and sent.
   public internal(set) var audioSent = 0
@@ -144,7 +144,7 @@ public struct MediaCounters: Hashable, Sendable {
   public internal(set) var audioConcealed = 0
   /// Video frames that were encoded and sent.
   public internal(set) var videoFramesSent = 0
-  /// Video frames that were decoded, or came in a codec that is not decoded here.
+  /// Video frames that were decoded, or received in a codec that is not decoded here.
   public internal(set) var videoFramesReceived = 0
   /// Video frames that the decoder refused.
   public internal(set) var videoFramesUndecodable = 0

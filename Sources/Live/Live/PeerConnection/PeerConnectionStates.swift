@@ -12,19 +12,19 @@ public struct PeerConnectionStates: Hashable, Sendable {
   public internal(set) var iceConnection = ICEConnectionState.new
   /// The gathering of local candidates.
   public internal(set) var iceGathering = ICEGatheringState.new
-  /// The handshake of DTLS.
+  /// The DTLS handshake.
   public internal(set) var dtls = DTLSTransportState.new
-  /// Whether the call came about.
+  /// Whether the call is established.
   public internal(set) var establishment = EstablishmentState.new
-  /// The association of the data channels; `connecting` also when there is none.
+  /// The association of the data channels; `connecting` also if there is none.
   public internal(set) var sctp = SCTPState.connecting
-  /// All transports together.
+  /// All transports combined.
   public internal(set) var connection = ConnectionState.new
 
-  /// The states of a connection that was just made.
+  /// The states of a new connection.
   public init() {}
 
-  /// Follows a transition that the stack told of; one that this version does not know is left out.
+  /// Applies a transition; ignores one unknown to this version.
   mutating func apply(_ transition: StateTransition) {
     let to = transition.to
     switch transition.machine {

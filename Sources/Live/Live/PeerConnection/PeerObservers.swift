@@ -3,14 +3,13 @@ import SCTP
 import Synchronization
 import Wire
 
-/// What the application sees of a peer: states, counters, and what happens.
+/// The application's view of a peer: states, counters, and events.
 ///
-/// Everything that happens goes one way: `tell` hands it to the streams, and then to the listeners
-/// in the order in which they came. The tracks as objects with the delegate are the first of these,
-/// another interface on top of the connection is another.
+/// Every event goes to the streams, and then to the listeners in the order in which they were
+/// added. The first listener is the registry of track objects with the delegate; another interface
+/// on top of the connection is another one.
 ///
-/// The loop's thread writes, any thread reads. It outlives neither side's interest: the driver
-/// holds it to tell, the connection holds it to ask.
+/// The loop's thread writes, any thread reads. Both the driver and the connection hold it.
 final class PeerObservers: Sendable {
   private struct State {
     var states = PeerConnectionStates()
@@ -21,7 +20,7 @@ final class PeerObservers: Sendable {
     var stateReaders = Readers<PeerConnectionStates>()
     var media: [Int: @Sendable (ReceivedMedia) -> Void] = [:]
     var listeners: [@Sendable (PeerConnectionNews) -> Void] = []
-    /// Whether somebody takes the messages of data channels as they come.
+    /// Whether a listener gets data channel messages as they arrive.
     var takesMessages = false
     /// The channels that are not closed, in order of creation.
     var channels: [DataChannel] = []
@@ -29,7 +28,7 @@ final class PeerObservers: Sendable {
     var isFinished = false
   }
 
-  /// How many events wait for a reader that is slow; the oldest are dropped beyond that.
+  /// The most events that wait for a slow reader; beyond that the oldest are dropped.
   private static let eventsMaximum = 4096
 
   private let state = Mutex(State())
@@ -41,7 +40,7 @@ final class PeerObservers: Sendable {
   /// listen.
   init(port: DataChannelPort? = nil) {
     self.port = port
-    state.withLock { $0.listeners = [{ [registry] in registry.hear($0) }] }
+    state.withLock { $0.listeners = [{ [registry] in registry.receive($0) }] }
   }
 
   var states: PeerConnectionStates { state.withLock { $0.states } }
@@ -55,29 +54,29 @@ final class PeerObservers: Sendable {
 
   // MARK: The loop's side
 
-  /// Takes note of something the peer tells.
+  /// Handles an event of the peer.
   func observe(_ event: PeerEvent, at now: Instant) {
     if case .frame(let frame) = event {
       observe(frame, at: now)
       return
     }
     if observeData(event) { return }
-    tell { state in
+    notify { state in
       if case .state(let transition) = event { state.states.apply(transition) }
       if case .audioSlot(let track, let isHeld) = event {
-        state.levels.note(track, isHeld: isHeld)
+        state.levels.record(track, isHeld: isHeld)
       }
       if case .trackEnded(let transceiver) = event { state.levels.forget(transceiver) }
-      if case .rtcp(let block) = event { state.demand.note(block) }
+      if case .rtcp(let block) = event { state.demand.observe(block) }
       return PeerConnectionEvent(event, states: state.states).map { .event($0) }
     }
   }
 
-  private func tell(_ event: PeerConnectionEvent) { tell { _ in .event(event) } }
+  private func notify(_ event: PeerConnectionEvent) { notify { _ in .event(event) } }
 
-  /// Tells everybody, when there is something to tell; only the loop's thread does.
-  private func tell(_ make: (inout State) -> PeerConnectionNews?) {
-    // Yielding under the lock keeps what a new stream begins with and what follows in order.
+  /// Notifies streams and listeners if there is news; only called by the loop's thread.
+  private func notify(_ make: (inout State) -> PeerConnectionNews?) {
+    // Yielding under the lock keeps a new stream's first value and later ones in order.
     let heard = state.withLock { state -> Heard? in
       guard let news = make(&state) else { return nil }
       if case .event(let event) = news {
@@ -90,37 +89,37 @@ final class PeerObservers: Sendable {
     for listener in heard.listeners { listener(heard.news) }
   }
 
-  /// News and who hears them, outside the lock: they may ask for states.
+  /// News and its listeners, outside the lock: they may read states.
   private struct Heard {
     var news: PeerConnectionNews
     var listeners: [@Sendable (PeerConnectionNews) -> Void]
   }
 
-  /// Takes note of what is told of a data channel; false when the event is about something else.
+  /// Handles an event of a data channel; false if it is about something else.
   private func observeData(_ event: PeerEvent) -> Bool {
     switch event {
     case .dataChannel(let record):
       guard let (channel, isNew) = channel(of: record) else { return true }
       channel.follow(record)
-      if isNew, record.isRemote { tell(.dataChannel(channel)) }
-      if !isNew || record.state != .connecting { tell(.dataChannelState(channel, record.state)) }
+      if isNew, record.isRemote { notify(.dataChannel(channel)) }
+      if !isNew || record.state != .connecting { notify(.dataChannelState(channel, record.state)) }
     case .message(let message):
       guard let channel = channel(message.channel) else { return true }
       if state.withLock({ $0.takesMessages }) {
-        tell { _ in .message(channel, DataChannelMessage(message)) }
-      } else if !channel.take(message) {
-        tell(.dataChannelError(channel, "the application left more than 64 MiB unread"))
+        notify { _ in .message(channel, DataChannelMessage(message)) }
+      } else if !channel.receive(message) {
+        notify(.dataChannelError(channel, "the application left more than 64 MiB unread"))
       }
     case .bufferedAmountLow(let number):
-      if let channel = channel(number) { tell(.bufferedAmountLow(channel)) }
+      if let channel = channel(number) { notify(.bufferedAmountLow(channel)) }
     case .dataChannelError(let number, let reason):
-      if let channel = channel(number) { tell(.dataChannelError(channel, reason)) }
+      if let channel = channel(number) { notify(.dataChannelError(channel, reason)) }
     default: return false
     }
     return true
   }
 
-  /// The channel of a record, made when it is new; nil when the connection is finished.
+  /// The channel of a record, created if new; nil once the connection is finished.
   private func channel(of record: DataChannelRecord) -> (DataChannel, isNew: Bool)? {
     state.withLock { state in
       guard !state.isFinished else { return nil }
@@ -139,7 +138,7 @@ final class PeerObservers: Sendable {
     let sinks = state.withLock { state in
       state.counters.count(frame)
       state.levels.add(frame)
-      state.demand.note(frame)
+      state.demand.observe(frame)
       return frame.isInbound ? Array(state.media.values) : []
     }
     guard frame.isInbound, let media = ReceivedMedia(frame, at: now) else { return }
@@ -147,7 +146,7 @@ final class PeerObservers: Sendable {
     registry.deliver(media)
   }
 
-  /// Ends all streams; nothing more is told.
+  /// Ends all streams; nothing more is reported.
   func finish() {
     let channels = state.withLock { state in
       defer { state.channels = [] }
@@ -164,14 +163,14 @@ final class PeerObservers: Sendable {
 
   // MARK: The application's side
 
-  /// The data channels that are not closed, oldest first.
+  /// The channels that are not closed, oldest first.
   var channels: [DataChannel] { state.withLock { $0.channels } }
 
   func channel(_ number: UInt32) -> DataChannel? {
     state.withLock { state in state.channels.first { $0.number == number } }
   }
 
-  /// Everything that is told from now on.
+  /// The events from now on.
   func eventStream() -> AsyncStream<PeerConnectionEvent> {
     let (stream, continuation) = AsyncStream.makeStream(
       of: PeerConnectionEvent.self, bufferingPolicy: .bufferingNewest(PeerObservers.eventsMaximum))
@@ -182,11 +181,11 @@ final class PeerObservers: Sendable {
     return stream
   }
 
-  /// The present states and the newest ones from now on; states between two reads are left out.
+  /// The current states and the newest ones from now on; a slow reader skips states.
   func stateStream() -> AsyncStream<PeerConnectionStates> {
     let (stream, continuation) = AsyncStream.makeStream(
       of: PeerConnectionStates.self, bufferingPolicy: .bufferingNewest(1))
-    // The present states go in together with the registration: none may change in between unseen.
+    // The current states are yielded with the registration, so that no change is missed.
     state.withLock { state in
       continuation.yield(state.states)
       guard !state.isFinished else { return continuation.finish() }
@@ -195,8 +194,7 @@ final class PeerObservers: Sendable {
     return stream
   }
 
-  /// Calls a closure with all media from now on, on the loop's thread; gives a number to end it
-  /// with.
+  /// Calls a closure with all media, on the loop's thread; returns a number to end it with.
   func addMediaSink(_ sink: @escaping @Sendable (ReceivedMedia) -> Void) -> Int {
     state.withLock { state in
       state.lastID += 1
@@ -205,8 +203,8 @@ final class PeerObservers: Sendable {
     }
   }
 
-  /// Calls a closure with all news from now on, on the loop's thread; messages of data channels no
-  /// longer wait to be read.
+  /// Calls a closure with all news, on the loop's thread; messages of data channels no longer wait
+  /// to be read.
   func listen(_ listener: @escaping @Sendable (PeerConnectionNews) -> Void) {
     state.withLock { state in
       guard !state.isFinished else { return }

@@ -1,11 +1,11 @@
 import Synchronization
 
-/// The streams through which any number of readers follow what happens.
+/// Distributes events to any number of streams.
 ///
-/// The owner keeps it under a lock, so that all readers get everything in one order. Cancelling a
-/// reader's task calls `onTermination` while the task's record is locked, and yielding takes that
-/// lock while the owner's is held: what is called there must therefore take no lock. It only marks
-/// the reader, who is forgotten later.
+/// The owner keeps it under a lock, so that all readers get everything in the same order.
+/// Cancelling a reader's task calls `onTermination` while the task's record is locked, and yielding
+/// takes that lock while the owner's is held: so `onTermination` must take no lock. It only marks
+/// the reader, who is removed later.
 struct Readers<Element: Sendable>: Sendable {
   private final class Reader: Sendable {
     let continuation: AsyncStream<Element>.Continuation
@@ -19,7 +19,7 @@ struct Readers<Element: Sendable>: Sendable {
 
   private var readers: [Reader] = []
 
-  /// How many are followed; one that has gone counts until the next element or reader comes.
+  /// The number of readers; one that has gone counts until the next event or reader.
   var count: Int { readers.count }
 
   /// Adds a reader.
@@ -30,7 +30,7 @@ struct Readers<Element: Sendable>: Sendable {
     continuation.onTermination = { [weak reader] _ in reader?.leave() }
   }
 
-  /// Tells all readers.
+  /// Passes an element to all readers.
   mutating func yield(_ element: Element) {
     for reader in readers { reader.continuation.yield(element) }
     readers.removeAll { !$0.isHere }

@@ -1,11 +1,10 @@
 import Peer
 
-/// A wait that ends in time.
+/// A wait with a time limit.
 enum TimeLimit {
-  /// Returns when a wait ends, and throws what it ended with, if anything.
-  ///
-  /// - Throws: besides, `TimeoutError` after the limit and `AbortError` when the caller's task was
-  ///   cancelled, whatever the wait made of that.
+  /// Waits, and throws what the wait threw, if anything.
+  /// - Throws: also `TimeoutError` after the limit and `AbortError` if the caller's task was
+  ///   cancelled.
   static func wait(
     for what: String, within limit: Duration,
     until ended: @escaping @Sendable () async -> PeerError?
@@ -25,7 +24,7 @@ enum TimeLimit {
     throw outcome
   }
 
-  /// Throws `AbortError` when the present task was cancelled, which ends every stream of states.
+  /// Throws `AbortError` if the current task was cancelled, which ends every stream of states.
   static func throwIfCancelled(_ what: String) throws(PeerError) {
     guard Task.isCancelled else { return }
     throw PeerError(name: "AbortError", message: "the wait for \(what) was cancelled")

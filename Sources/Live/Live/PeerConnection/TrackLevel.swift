@@ -3,15 +3,15 @@ public import Peer
 import RTP
 import Wire
 
-/// How loud a track of audio was in the last 100 ms, on the scales in use.
+/// The level of an audio track over the last 100 ms, on the common scales.
 public struct TrackLevel: Hashable, Sendable {
-  /// The track, as sent or as heard.
+  /// The sent or received track.
   public var track: SpeakingTrack
   /// The RMS relative to full scale in dBov: 0 is the loudest, -127 is silence.
   public var decibels: Int
   /// The share of full scale, 0 to 1 (W3C audioLevel).
   public var level: Double
-  /// 0 to 100 as meters show it: comfortable speech is 50 to 70.
+  /// 0 to 100 as on meters: comfortable speech is 50 to 70.
   public var percent: Int
 
   init(_ track: SpeakingTrack, _ level: AudioLevel) {
@@ -22,42 +22,42 @@ public struct TrackLevel: Hashable, Sendable {
   }
 }
 
-/// The levels of a connection's tracks, summed up over 100 ms each.
+/// The levels of a connection's tracks over windows of 100 ms.
 struct TrackLevels {
   private struct Meter {
     var track: SpeakingTrack
     var energy: UInt64 = 0
     var frameCount = 0
     var level: AudioLevel?
-    /// The loudest level that a mixer told of a voice; 0 is the loudest (RFC 6465).
+    /// The loudest level that a mixer reported of a voice; 0 is the loudest (RFC 6465).
     var loudest: UInt8?
   }
 
   private var meters: [Meter] = []
-  /// Who holds an audio slot, in the order of the slots.
+  /// The tracks with an audio slot, in the order of the slots.
   private var occupants: [SpeakingTrack] = []
 
   private static let window = AudioBlock.sampleRate / 10
 
-  /// The tracks of which a window is full, in the order in which they began.
+  /// The tracks with a complete window, in order of appearance.
   var all: [TrackLevel] {
     meters.compactMap { meter in meter.level.map { TrackLevel(meter.track, $0) } }
   }
 
-  /// The tracks that hold an audio slot; silence for those of which no window is full.
+  /// The tracks with an audio slot; silence for those without a complete window.
   var ofOccupants: [TrackLevel] {
     occupants.map { track in
       TrackLevel(track, meters.first { $0.track == track }?.level ?? .silence)
     }
   }
 
-  /// Takes note that a track took an audio slot or lost it.
-  mutating func note(_ track: SpeakingTrack, isHeld: Bool) {
+  /// Records that a track gained or lost an audio slot.
+  mutating func record(_ track: SpeakingTrack, isHeld: Bool) {
     occupants.removeAll { $0 == track }
     if isHeld { occupants.append(track) }
   }
 
-  /// Takes a block of audio.
+  /// Adds a block of audio.
   mutating func add(_ frame: FrameRecord) {
     guard frame.kind == .audio else { return }
     var frameCount = AudioBlock.sampleRate / 50
@@ -93,10 +93,10 @@ struct TrackLevels {
     meters[index].frameCount = 0
   }
 
-  /// Who sends a track may name ever new voices in it.
+  /// A limit, because the sender of a track can name ever new voices in it.
   private static let metersMaximum = 1024
 
-  /// Forgets a track that is no longer received, with the voices in it.
+  /// Forgets a track that is no longer received, with its voices.
   mutating func forget(_ transceiver: UInt32) {
     meters.removeAll { $0.track.transceiver == transceiver && $0.track.isInbound }
     occupants.removeAll { $0.transceiver == transceiver }

@@ -1,25 +1,25 @@
 import CProcess
 package import Tape
 
-/// A pipe between this process and a child of it.
+/// A pipe between this process and a child.
 package struct ChildPipe {
   package let reading: FileDescriptor
   package let writing: FileDescriptor
 
-  /// - Throws: `SystemError` when there is no descriptor left.
+  /// - Throws: `SystemError` if there is no descriptor left.
   package init() throws(SystemError) {
     var ends: [Int32] = [-1, -1]
     try checked("make a pipe", cprocess_pipe(&ends))
     (reading, writing) = (FileDescriptor(ends[0]), FileDescriptor(ends[1]))
   }
 
-  /// Leaves the end that the child writes to the child, so that reading ends with it.
+  /// Closes the child's end in this process, so that reading ends with the child.
   package func closeWriting() { writing.close() }
 
-  /// Leaves the end that the child reads to the child.
+  /// Closes the child's reading end in this process.
   package func closeReading() { reading.close() }
 
-  /// Reads until the child has closed its end, or has written so much.
+  /// Reads until the child has closed its end, or has written this much.
   package func readAll(atMost maximum: Int) -> String {
     var bytes: [UInt8] = []
     while bytes.count < maximum {
@@ -30,7 +30,7 @@ package struct ChildPipe {
     return String(decoding: bytes, as: UTF8.self)
   }
 
-  /// Reads until the child has closed its end, and returns the last bytes of what it wrote.
+  /// Reads until the child has closed its end, and returns the last bytes.
   package func readLast(_ count: Int) -> String {
     var bytes: [UInt8] = []
     while true {

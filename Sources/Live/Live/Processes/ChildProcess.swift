@@ -4,17 +4,16 @@ import Glibc
 import Synchronization
 package import Tape
 
-/// A child process: started by its initialiser, and waited for by a thread of its own, so that it
-/// leaves no zombie.
+/// A child process: started by its initialiser and reaped by a thread, so that it leaves no zombie.
 ///
-/// It has the three standard streams and no other descriptor, no signal blocked or ignored, and a
-/// process group of its own: an interrupt at the terminal is for its parent to pass on.
+/// It has the three standard streams and no other descriptor, no blocked or ignored signals, and
+/// its own process group: passing on an interrupt at the terminal is up to its parent.
 package final class ChildProcess: Sendable {
-  /// What one of the standard streams leads to.
+  /// The target of a standard stream.
   package enum Stream: Sendable {
     /// `/dev/null`.
     case nothing
-    /// Where that of this process leads.
+    /// As in this process.
     case inherited
     case pipe(FileDescriptor)
   }
@@ -24,7 +23,7 @@ package final class ChildProcess: Sendable {
     case exited(status: Int32)
     case killed(signal: Int32)
 
-    /// The status with which it ended by itself; nil if a signal ended it.
+    /// Its exit status; nil if a signal ended it.
     package var status: Int32? {
       guard case .exited(let status) = self else { return nil }
       return status
@@ -37,13 +36,12 @@ package final class ChildProcess: Sendable {
   private let running = DispatchGroup()
 
   /// Starts a program.
-  ///
   /// - Parameters:
   ///   - program: the path of an executable.
-  ///   - arguments: what follows the program's name.
-  ///   - environment: in place of that of this process.
+  ///   - arguments: without the program's name.
+  ///   - environment: replaces that of this process.
   ///   - whenEnded: called once, on another thread.
-  /// - Throws: `SystemError` when it cannot be started.
+  /// - Throws: `SystemError` if it cannot be started.
   package init(
     _ program: String, _ arguments: [String] = [], environment: [String: String]? = nil,
     input: Stream = .nothing, output: Stream = .inherited, errors: Stream = .inherited,
@@ -60,7 +58,7 @@ package final class ChildProcess: Sendable {
       case .pipe(let end): end.number
       }
     }
-    // An end of a pipe that was let go of would be closed before the child has it.
+    // Keep the pipe ends open until the child has them.
     let code = withExtendedLifetime([input, output, errors]) {
       if let variables {
         cprocess_spawn(program, words + [nil], variables + [nil], streams)
@@ -77,7 +75,7 @@ package final class ChildProcess: Sendable {
     }
   }
 
-  /// Kills it, whatever it does with signals.
+  /// Kills it (SIGKILL).
   package func end() {
     ending.withLock { if $0 == nil { kill(identifier, SIGKILL) } }
   }
@@ -96,12 +94,13 @@ package final class ChildProcess: Sendable {
 
   private func awaitEnding() -> Ending {
     var information = siginfo_t()
-    // Its number stays its own until it is reaped, which nobody may kill meanwhile.
+    // Its number stays valid until it is reaped, which must not happen during a kill.
     while waitid(P_PID, id_t(identifier), &information, WEXITED | WNOWAIT) < 0, errno == EINTR {}
     return ending.withLock { ending in
       var status: Int32 = 0
       while waitpid(identifier, &status, 0) < 0, errno == EINTR {}
-      // How a status is laid out is the same on all of Linux (wait(2)); Swift has no such macros.
+      // The layout of a status is the same on all of Linux (wait(2)); Swift cannot import the
+      // macros.
       let signal = status & 0x7f
       let result: Ending =
         signal == 0 ? .exited(status: status >> 8 & 0xff) : .killed(signal: signal)

@@ -1,13 +1,11 @@
-/// The arguments of a call by their names, for whoever has to be told which of them differ.
+/// The arguments of a call by name, for reporting differences.
 ///
-/// They are found by reflection: a description or a source that gets another field has a name here
-/// without further ado.
+/// They are found by reflection, so a new field of a description or source needs no change here.
 struct CallArguments {
-  /// The simple values in their order, each with its place: `source`, `description.sdp`.
+  /// The simple values in order, each with its path: `source`, `description.sdp`.
   private var values: [(name: String, value: Any)] = []
 
-  /// Takes the arguments apart.
-  ///
+  /// Collects the arguments.
   /// - Parameter call: a case of an enumeration with its arguments, or a structure of them.
   init(_ call: Any) {
     let mirror = Mirror(reflecting: call)
@@ -33,7 +31,7 @@ struct CallArguments {
     case .tuple? where depth < Self.depthMaximum, .struct? where depth < Self.depthMaximum:
       guard !mirror.children.isEmpty else { return values.append((name, value)) }
       for child in mirror.children {
-        // Values without a name are called `.0`, `.1`.
+        // Unlabelled values are named `.0`, `.1`.
         let label = child.label.flatMap { $0.hasPrefix(".") ? nil : $0 } ?? ""
         let place = [name, label].filter { !$0.isEmpty }.joined(separator: ".")
         add(place, child.value, depth: depth + 1)
@@ -49,7 +47,7 @@ struct CallArguments {
     }.joined(separator: ", ")
   }
 
-  /// The arguments that are not those of the recorded call, with both values.
+  /// The arguments that differ from those of the recorded call, with both values.
   func differences(from recorded: CallArguments) -> [String] {
     let names = values.map(\.name)
     guard names == recorded.values.map(\.name) else {
@@ -64,7 +62,7 @@ struct CallArguments {
     let name = name.isEmpty ? "" : "\(name): "
     let (new, old) = (String(describing: present), String(describing: recorded))
     guard new != old else { return nil }
-    // Of a description the first line that differs says more than its length.
+    // The first differing line of a description says more than its length.
     let lines = new.split(whereSeparator: \.isNewline)
     let oldLines = old.split(whereSeparator: \.isNewline)
     guard max(lines.count, oldLines.count) > 1 else {
@@ -79,7 +77,7 @@ struct CallArguments {
 
   private static let lengthMaximum = 80
 
-  /// A value for a sentence.
+  /// A value shortened for a sentence.
   private static func short(_ value: Any) -> String {
     if let bytes = value as? [UInt8] {
       let text = String(decoding: bytes, as: UTF8.self)

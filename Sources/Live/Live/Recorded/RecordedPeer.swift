@@ -4,35 +4,35 @@ import Synchronization
 import Tape
 import Wire
 
-/// A connection whose outside world is a take: what was received, bound, looked up and captured in
-/// the recording comes again, at the recorded instants of a clock that does not wait.
+/// A connection whose outside world is a take: everything received, bound, resolved and captured in
+/// the recording is repeated at the recorded instants of a clock that does not wait.
 ///
-/// Where the recorded application called, the take waits for the present one to call. Nothing goes
-/// over a network.
+/// Where the recorded application made a call, the take waits for the current one to do so. Nothing
+/// is sent over a network.
 package final class RecordedPeer: Sendable {
-  /// What came of it.
+  /// The result.
   package struct Report: Hashable, Sendable {
-    /// How many steps of the peer the take has, and how many were reached.
+    /// The number of the peer's steps in the take, and of those reached.
     package var recordedSteps = 0
     package var steps = 0
-    /// How many datagrams were sent as in the recording, byte for byte, and how many otherwise.
+    /// The number of datagrams sent as in the recording, byte for byte, and of others.
     package var sentAsRecorded = 0
     package var sentOtherwise = 0
-    /// Where the application called something else than the recorded one, in words.
+    /// Where the application called something else than the recorded one, as sentences.
     package var deviations: [String] = []
   }
 
-  /// The connection, as a session would give it.
+  /// The connection, as from a session.
   package let connection: PeerConnection
   /// The messages of the recorded application's signaling channel.
   package let signaling: [SignalingMessage]
-  /// What the recorded application called.
+  /// The calls of the recorded application.
   package let calls: [PeerCall]
 
   private let loop: MediaLoop
   private let progress: Mutex<Report>
 
-  /// Opens a take; the steps up to the application's first call are made at once.
+  /// Opens a take and runs the steps up to the application's first call.
   package init(
     path: String, peer: UInt32, codecs: @escaping @Sendable () -> any CodecFactory
   ) throws(SessionError) {
@@ -62,17 +62,16 @@ package final class RecordedPeer: Sendable {
     }
   }
 
-  /// Waits until the application has called all that was recorded, then lets the rest of the
-  /// recording happen without waiting for further calls, and closes.
-  ///
-  /// - Parameter limit: how long to wait at most.
+  /// Waits until the application has made all recorded calls, then runs the rest of the recording
+  /// without further calls, and closes.
+  /// - Parameter limit: the longest wait.
   package func finish(within limit: Duration) async -> Report {
     let report = await withTaskGroup(of: Void.self) { group in
       group.addTask { await self.waitForCalls() }
       group.addTask { try? await Task.sleep(for: limit) }
       await group.next()
       group.cancelAll()
-      // What ends the recording also ends the wait for it.
+      // Ending the recording also ends the wait.
       return await self.finishRecording()
     }
     if let report { progress.withLock { $0 = report } }
@@ -83,7 +82,7 @@ package final class RecordedPeer: Sendable {
 }
 
 extension RecordedPeer {
-  /// Returns when the application has called all that was recorded, or the recording was ended.
+  /// Returns once the application has made all recorded calls, or the recording was ended.
   private func waitForCalls() async {
     await withCheckedContinuation { continuation in
       let message = MediaLoop.Message.followRecording { continuation.resume() }
@@ -118,7 +117,7 @@ struct RecordedScript: Sendable {
     do throws(TapeFault) {
       while let chunk = try reader.next() {
         for step in chunk.steps {
-          // An actor of another kind than the endpoint has nothing that an application calls.
+          // Actors other than endpoints have no application calls.
           guard let number = step.peer else { continue }
           if !peers.contains(number) { peers.append(number) }
           guard number == peer else { continue }

@@ -3,9 +3,9 @@ import Peer
 import Tape
 import Wire
 
-/// Drives a peer from a take, and waits for the application where the recorded one called.
+/// Drives a peer from a take, and waits for the application where the recorded one made a call.
 final class RecordedThread {
-  /// What an application asks of its peer.
+  /// A request of an application to its peer.
   fileprivate enum Request: Hashable {
     case call(PeerCall)
     case send(DataMessage)
@@ -27,12 +27,12 @@ final class RecordedThread {
   private var next = 0
   private var now = Instant.zero
   private var waiting = Deque<Waiting>()
-  /// Requests that were made and have no reply yet.
+  /// Requests without a reply.
   private var unanswered: [(id: UInt32, complete: @Sendable (PeerReply) -> Void)] = []
   private var lastCallID: UInt32 = 1 << 31
   private var report = RecordedPeer.Report()
   private var waitsForCalls = true
-  /// Whoever wants to know when the application has called all that was recorded.
+  /// Closures to call once the application has made all recorded calls.
   private var followers: [@Sendable () -> Void] = []
   private var isClosed = false
   private var completions: [@Sendable () -> Void] = []
@@ -51,14 +51,14 @@ final class RecordedThread {
     try poller.add(mailbox.descriptor, tag: 0)
   }
 
-  /// Handles messages until it is told to stop.
+  /// Handles messages until it is stopped.
   func run() {
     engine = makeEngine()
     while !isStopping {
       advance()
       guard (try? poller.wait(waits: true)) != nil else { break }
-      for message in mailbox.takeAll() { handle(message) }
-      tellFollowers()
+      for message in mailbox.removeAll() { handle(message) }
+      notifyFollowers()
     }
     for message in mailbox.close() { refuse(message) }
     for request in waiting { request.complete(.failure(.ended)) }
@@ -68,13 +68,13 @@ final class RecordedThread {
 
   private func handle(_ message: MediaLoop.Message) {
     switch message {
-    // What captures, and when, comes from the take like what is captured.
+    // Capturer events come from the take, like the captured media.
     case .call(_, .noteCapture, let complete): complete(.done)
-    case .call(_, let call, let complete): take(.call(call), complete)
-    case .send(_, let message, let complete): take(.send(message), complete)
+    case .call(_, let call, let complete): handle(.call(call), complete)
+    case .send(_, let message, let complete): handle(.send(message), complete)
     case .captured(_, _, _, let budget):
-      // What was captured comes from the take.
-      budget.giveBack()
+      // Captured media comes from the take.
+      budget.release()
     case .followRecording(let complete): followers.append(complete)
     case .finishRecording(let complete):
       waitsForCalls = false
@@ -91,7 +91,7 @@ final class RecordedThread {
   private func refuse(_ message: MediaLoop.Message) {
     switch message {
     case .call(_, _, let complete), .send(_, _, let complete): complete(.failure(.ended))
-    case .captured(_, _, _, let budget): budget.giveBack()
+    case .captured(_, _, _, let budget): budget.release()
     case .followRecording(let complete): completions.append(complete)
     case .finishRecording(let complete): complete(report)
     case .remove(_, let complete), .stop(let complete): completions.append(complete)
@@ -101,10 +101,10 @@ final class RecordedThread {
 
   // MARK: The recording
 
-  /// Tells who waits for it that no recorded call is left that the application has to make.
+  /// Notifies followers once no recorded call is left for the application.
   ///
-  /// To close is left to it: whoever tests the beginning of a call need not.
-  private func tellFollowers() {
+  /// Closing is optional: a test of the beginning of a call need not do it.
+  private func notifyFollowers() {
     guard !waitsForCalls || isClosed || nextRequest == nil || nextRequest == .call(.close) else {
       return
     }
@@ -112,7 +112,7 @@ final class RecordedThread {
     followers = []
   }
 
-  /// Lets the recording go on up to the next call that is the application's to make.
+  /// Runs the recording up to the application's next call.
   private func advance() {
     while next < script.steps.count {
       let recorded = script.steps[next]
@@ -122,16 +122,16 @@ final class RecordedThread {
       }
       guard let first = waiting.first else {
         if waitsForCalls || isClosed { return }
-        // Whoever tests the beginning of a call need not close it.
+        // A test of the beginning of a call need not close it.
         if wanted != .call(.close) {
-          note(recorded, "the recorded application called \(wanted.text)")
+          record(recorded, "the recorded application called \(wanted.text)")
         }
         perform(recorded)
         continue
       }
       waiting.removeFirst()
       guard first.request.name == wanted.name else {
-        note(
+        record(
           recorded,
           "\(first.request.text) was called where the recorded application called \(wanted.text)")
         now = max(now, recorded.at)
@@ -140,22 +140,22 @@ final class RecordedThread {
       }
       if first.request != wanted {
         let differences = first.request.differences(from: wanted).joined(separator: ", ")
-        note(recorded, "\(wanted.name) was called with other arguments: \(differences)")
+        record(recorded, "\(wanted.name) was called with other arguments: \(differences)")
       }
       perform(recorded, first)
     }
-    // Behind the end of the recording, calls are answered as they come.
+    // After the end of the recording, calls are answered as they come.
     for request in waiting { answer(request) }
     waiting = []
   }
 
-  private func note(_ recorded: RecordedScript.Step, _ deviation: String) {
+  private func record(_ recorded: RecordedScript.Step, _ deviation: String) {
     report.deviations.append("step \(recorded.number): \(deviation)")
   }
 
-  private func take(_ request: Request, _ complete: @escaping @Sendable (PeerReply) -> Void) {
+  private func handle(_ request: Request, _ complete: @escaping @Sendable (PeerReply) -> Void) {
     let isClose = request == .call(.close)
-    // What only looks is answered at once, and closing never waits for a call that does not come.
+    // Read-only calls are answered immediately, and closing never waits for a missing call.
     if !request.changesThings || isClose && nextRequest != request {
       answer(Waiting(request: request, complete: complete))
     } else {
@@ -165,14 +165,14 @@ final class RecordedThread {
     if isClose { isClosed = true }
   }
 
-  /// What the recording waits for.
+  /// The request that the recording waits for.
   private var nextRequest: Request? {
     next < script.steps.count ? Request(script.steps[next].input) : nil
   }
 
   // MARK: Steps
 
-  /// Makes a recorded step, with the application's own request where there is one.
+  /// Performs a recorded step, with the application's own request if there is one.
   private func perform(_ recorded: RecordedScript.Step, _ request: Waiting? = nil) {
     next += 1
     now = max(now, recorded.at)
@@ -190,13 +190,13 @@ final class RecordedThread {
     report.sentOtherwise += max(sent.count, recorded.sent.count) - same
   }
 
-  /// Makes a step that the recording does not have.
+  /// Performs a step that is not in the recording.
   private func answer(_ request: Waiting) {
     lastCallID &+= 1
     report.sentOtherwise += step(request.input(id: lastCallID), request).count
   }
 
-  /// Makes a step and gives the datagrams that would be sent.
+  /// Performs a step and returns the datagrams that would be sent.
   private func step(_ input: PeerInput, _ request: Waiting?) -> [[UInt8]] {
     guard let engine else { return [] }
     if let request {
@@ -218,7 +218,7 @@ final class RecordedThread {
       case .request: break
       }
     }
-    // Callers hear of their replies after everything else that the step did.
+    // Replies are delivered after all other outputs of the step.
     for entry in replies { entry.complete(entry.reply) }
     return sent
   }
@@ -235,7 +235,7 @@ extension RecordedThread.Waiting {
 }
 
 extension RecordedThread.Request {
-  /// The request in an input; nil when the input is none.
+  /// The request in an input; nil if it has none.
   fileprivate init?(_ input: PeerInput) {
     switch input {
     case .call(_, let call): self = .call(call)
@@ -244,7 +244,7 @@ extension RecordedThread.Request {
     }
   }
 
-  /// Whether it does more than look.
+  /// Whether it changes anything.
   fileprivate var changesThings: Bool {
     switch self {
     case .call(.getStats), .call(.localDescription), .call(.transceivers), .call(.dataChannels),
@@ -269,13 +269,13 @@ extension RecordedThread.Request {
     }
   }
 
-  /// The request on one line: its name, and its arguments where it has any.
+  /// The request on one line: its name, and its arguments if any.
   fileprivate var text: String {
     let arguments = arguments.text
     return arguments.isEmpty ? name : "\(name)(\(arguments))"
   }
 
-  /// The arguments that differ from those of a recorded request of the same name.
+  /// The arguments that differ from those of a recorded request with the same name.
   fileprivate func differences(from recorded: Self) -> [String] {
     arguments.differences(from: recorded.arguments)
   }

@@ -1,7 +1,7 @@
 import CSockets
 import Tape
 
-/// Tells that addresses or interfaces of this host have changed (rtnetlink).
+/// Reports changes of this host's addresses and interfaces (rtnetlink).
 final class LinkWatch {
   let descriptor: Int32
 
@@ -11,6 +11,6 @@ final class LinkWatch {
 
   deinit { _ = csockets_close(descriptor) }
 
-  /// Takes note of what was told.
+  /// Reads and discards the notifications.
   func clear() { _ = csockets_link_clear(descriptor) }
 }

@@ -3,11 +3,10 @@ import Glibc
 import Tape
 import Wire
 
-/// A socket that accepts connections of the other side of a call; closed when nobody holds it any
-/// longer.
+/// A socket that accepts connections of the peer; closed when it is released.
 final class ListenSocket {
   let descriptor: Int32
-  /// Where connections come to.
+  /// The address that it listens on.
   let local: SocketAddress
 
   /// Listens on an address and a free port.
@@ -21,18 +20,18 @@ final class ListenSocket {
 
   deinit { _ = csockets_close(descriptor) }
 
-  /// What a look at the connections that wait led to.
+  /// The result of accepting.
   enum Accepted {
     case connection(StreamSocket)
     /// A connection that failed before it was accepted, or has no usable address.
     case useless
-    /// None waits.
+    /// None is waiting.
     case none
-    /// Those that wait cannot be accepted for now: the system has no descriptor or memory left.
+    /// Waiting connections cannot be accepted now: the system has no descriptor or memory left.
     case refused(Int32)
   }
 
-  /// Accepts the next connection that waits.
+  /// Accepts the next waiting connection.
   func accept() -> Accepted {
     var end = csockets_address()
     let accepted = csockets_tcp_accept(descriptor, &end)
@@ -40,7 +39,7 @@ final class ListenSocket {
       switch -accepted {
       case EAGAIN: return .none
       case EMFILE, ENFILE, ENOBUFS, ENOMEM: return .refused(-accepted)
-      // Errors of the connection itself, as accept(2) has them.
+      // Errors of the connection itself, according to accept(2).
       case EINTR, ECONNABORTED, EPROTO, ENETDOWN, EHOSTDOWN, ENETUNREACH, EHOSTUNREACH:
         return .useless
       default: return .refused(-accepted)

@@ -3,7 +3,7 @@ public import Wire
 
 /// Which local addresses ICE gathers on.
 public enum BindPolicy: Hashable, Sendable {
-  /// Every address but loopback and link-local ones, and those only when there is nothing else.
+  /// Every address but loopback and link-local ones, and those only if there are no others.
   case automatic
   /// These addresses, in this order; loopback may be named.
   case addresses([IPAddress])
@@ -13,10 +13,10 @@ public enum BindPolicy: Hashable, Sendable {
 package struct LocalInterface: Hashable, Sendable {
   /// The interface's name, `eth0`.
   package var name: String
-  /// The number the kernel gave the interface.
+  /// The kernel's number of the interface.
   package var index: UInt32
   package var address: IPAddress
-  /// The bits of the address that all hosts of the link share; nil where there is no such link.
+  /// The network mask; nil if there is no common link.
   package var mask: IPAddress?
 
   package init(name: String, index: UInt32, address: IPAddress, mask: IPAddress? = nil) {
@@ -26,7 +26,7 @@ package struct LocalInterface: Hashable, Sendable {
     self.address = address
   }
 
-  /// Asks the system for its interfaces (getifaddrs).
+  /// Lists the system's interfaces (getifaddrs).
   package static func all() -> [LocalInterface] {
     var list: UnsafeMutablePointer<ifaddrs>?
     guard getifaddrs(&list) == 0 else { return [] }
@@ -100,10 +100,11 @@ private enum SmallFile {
 }
 
 extension BindPolicy {
-  /// The addresses to gather on, each once, in an order that depends only on the interfaces.
+  /// The addresses to gather on, without duplicates, in an order that depends only on the
+  /// interfaces.
   ///
-  /// Interfaces come in the kernel's order, on each of them IPv4 before IPv6. Link-local addresses
-  /// count, like loopback ones, when there is nothing else.
+  /// Interfaces are in the kernel's order, with IPv4 before IPv6. Link-local and loopback addresses
+  /// count only if there are no others.
   package func addresses(among interfaces: [LocalInterface]) -> [IPAddress] {
     if case .addresses(let named) = self, !named.isEmpty,
       !named.contains(where: { $0.isUnspecified })
@@ -120,17 +121,17 @@ extension BindPolicy {
     return (routed.isEmpty ? usable : routed).withoutRepetition
   }
 
-  /// Those of the addresses that there are at present, for a session that had others.
+  /// Those of the addresses that currently exist, for a session that had others.
   package func present(among interfaces: [LocalInterface], after earlier: [IPAddress])
     -> [IPAddress]
   {
     let addresses = addresses(among: interfaces)
     guard case .addresses = self else {
-      // Loopback is no way for a call that had a network.
+      // Loopback is no path for a call that had a network.
       let hadNetwork = earlier.isEmpty || earlier.contains { !$0.isLoopback && !$0.isLinkLocal }
       return hadNetwork ? addresses.filter { !$0.isLoopback && !$0.isLinkLocal } : addresses
     }
-    // All of 127.0.0.0/8 is there without being listed.
+    // All of 127.0.0.0/8 exists without being listed.
     return addresses.filter { address in
       address.isLoopback || interfaces.contains { $0.address == address }
     }
@@ -138,7 +139,7 @@ extension BindPolicy {
 }
 
 extension [IPAddress] {
-  /// The addresses without those that stood before.
+  /// The addresses without duplicates.
   var withoutRepetition: [IPAddress] {
     var known: Set<IPAddress> = []
     return filter { known.insert($0).inserted }
@@ -146,7 +147,7 @@ extension [IPAddress] {
 }
 
 extension IPAddress {
-  /// Reads the address out of a socket address of the system; nil for families other than IP.
+  /// Reads the address from a socket address; nil for families other than IP.
   init?(_ address: UnsafePointer<sockaddr>?) {
     guard let address else { return nil }
     switch Int32(address.pointee.sa_family) {

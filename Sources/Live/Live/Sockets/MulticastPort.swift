@@ -3,11 +3,11 @@ import ICE
 import Peer
 import Wire
 
-/// The names of the link, over the multicast sockets of one loop.
+/// mDNS names over the multicast sockets of one loop.
 ///
 /// The sockets open with the first name, so that sessions without such names send nothing.
 final class MulticastPort {
-  /// Tells the addresses of a name.
+  /// Receives the addresses of a name.
   typealias Answer = ([IPAddress]) -> Void
 
   private var names = MulticastNames()
@@ -15,19 +15,19 @@ final class MulticastPort {
   private var waiting: [UInt64: Answer] = [:]
   private var lastID: UInt64 = 0
   private var sockets: [(tag: Poller.Tag, descriptor: Int32, group: IPAddress)] = []
-  /// The interfaces by family, each once.
+  /// The interfaces by family, without duplicates.
   private var links: [(isIPv4: Bool, index: UInt32)] = []
   private var networks: [LinkNetwork] = []
 
   deinit { for socket in sockets { _ = csockets_close(socket.descriptor) } }
 
-  /// When it wants a turn, on the monotonic clock.
+  /// When it needs a turn, on the monotonic clock.
   var wakeNanoseconds: Int64? { names.deadline?.nanoseconds }
 
-  /// Whether the system lets it work at all.
+  /// Whether the system permits multicast.
   var isOpen: Bool { !sockets.isEmpty }
 
-  /// Opens the sockets unless that was done; they are watched with the tags given.
+  /// Opens the sockets if necessary, watched with new tags.
   func open(_ poller: Poller, tags: () -> Poller.Tag) {
     guard sockets.isEmpty else { return }
     for group in [MulticastNames.group, MulticastNames.groupIPv6] {
@@ -43,7 +43,7 @@ final class MulticastPort {
     joinLinks()
   }
 
-  /// Joins the groups on every interface that is there now.
+  /// Joins the groups on all current interfaces.
   func joinLinks() {
     guard isOpen else { return }
     links = []
@@ -61,14 +61,14 @@ final class MulticastPort {
     }
   }
 
-  /// Finds the addresses of a name; the closure gets them now or later.
+  /// Resolves a name; the closure gets its addresses now or later.
   func resolve(_ name: String, _ answer: @escaping Answer) {
     lastID += 1
     waiting[lastID] = answer
     step(.resolve(id: lastID, name))
   }
 
-  /// Answers for a name until its owner takes it back.
+  /// Answers for a name until its owner removes it.
   func publish(_ name: String, _ ip: IPAddress, owner: MediaLoop.PeerKey) {
     step(.publish(name, ip, owner: owner))
   }
@@ -76,11 +76,11 @@ final class MulticastPort {
   func withdraw(owner: MediaLoop.PeerKey) { step(.withdraw(owner: owner)) }
 
   /// Does what is due.
-  func takeTurn() {
+  func runTurn() {
     if let due = wakeNanoseconds, due <= csockets_monotonic_ns() { step(.deadline) }
   }
 
-  /// Reads what came to a socket; false when the tag is none of its own.
+  /// Reads from a socket; false if the tag is not one of its own.
   func receive(_ tag: Poller.Tag, into batch: ReceiveBatch) -> Bool {
     guard let socket = sockets.first(where: { $0.tag == tag }) else { return false }
     let count = batch.receive(from: socket.descriptor)
@@ -104,7 +104,7 @@ final class MulticastPort {
     }
   }
 
-  // A link that takes nothing is left to its silence: the question is repeated.
+  // Failures on a link are ignored: the query is repeated.
 
   private func multicast(_ bytes: [UInt8]) {
     for socket in sockets {

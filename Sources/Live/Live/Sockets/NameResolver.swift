@@ -2,17 +2,17 @@ import Dispatch
 import Glibc
 import Wire
 
-/// Looks names up with getaddrinfo on other threads, a few at a time.
+/// Resolves names with getaddrinfo on other threads, a few at a time.
 ///
-/// The loop's thread asks and is told through its mailbox; a peer that signals a thousand names
-/// gets no answer for most of them instead of a thousand threads.
+/// The loop's thread gets answers through its mailbox. A peer that signals a thousand names gets no
+/// answer for most of them instead of a thousand threads.
 final class NameResolver {
   private static let pendingMaximum = 16
   private static let queue = DispatchQueue(label: "retake.names", attributes: .concurrent)
-  /// How many look-ups run, and how many refusals are under way through the mailbox.
+  /// Running look-ups, and refusals under way through the mailbox.
   private var pending = 0
 
-  /// Looks a name up; the closure gets its addresses, none when there are none.
+  /// Resolves a name; the closure gets its addresses, possibly none.
   func resolve(_ name: String, complete: @escaping @Sendable ([IPAddress]) -> Void) {
     pending += 1
     guard pending <= NameResolver.pendingMaximum, !name.isEmpty, name.utf8.count <= 253 else {
@@ -22,10 +22,10 @@ final class NameResolver {
     NameResolver.queue.async { complete(NameResolver.addresses(of: name)) }
   }
 
-  /// Takes note that an answer has come through the mailbox.
+  /// Records that an answer has arrived through the mailbox.
   func finished() { pending = max(0, pending - 1) }
 
-  /// Asks the system for the addresses of a name, in the system's order of preference.
+  /// Resolves a name in the system's order of preference.
   static func addresses(of name: String) -> [IPAddress] {
     if let literal = IPAddress(name) { return [literal] }
     var hints = addrinfo()

@@ -1,28 +1,28 @@
 import CSockets
 import Wire
 
-/// Room for the datagrams of one receive call, allocated once per loop.
+/// Buffers for the datagrams of one receive call, allocated once per loop.
 final class ReceiveBatch {
-  /// A datagram as the kernel gave it.
+  /// A received datagram.
   struct Entry {
     var source: SocketAddress
     var bytes: [UInt8]
-    /// CLOCK_MONOTONIC at the kernel's receive time stamp.
+    /// The kernel's receive time on CLOCK_MONOTONIC.
     var arrivalMonotonicNanoseconds: Int64
-    /// The code point with which it came (RFC 2474).
+    /// Its DSCP (RFC 2474).
     var codePoint: UInt8
     /// Its ECN mark (RFC 3168 section 5).
     var ecn: ECNMark
   }
 
-  /// How many datagrams one wake reads from a socket.
+  /// The most datagrams read from a socket per wake-up.
   static let datagramsMaximum = 32
-  /// Longer datagrams are cut by the kernel and dropped here: no WebRTC packet is as long.
+  /// Longer datagrams are truncated by the kernel and dropped here: no WebRTC packet is as long.
   static let bytesMaximum = 9216
 
   private let storage: UnsafeMutablePointer<UInt8>
   private let datagrams: UnsafeMutablePointer<csockets_datagram>
-  /// How many datagrams were dropped because they were too long.
+  /// The number of datagrams dropped because they were too long.
   private(set) var oversized: UInt64 = 0
 
   init() {
@@ -42,16 +42,16 @@ final class ReceiveBatch {
     datagrams.deallocate()
   }
 
-  /// Reads what waits in a socket; gives how many datagrams there are, 0 also after an error.
+  /// Reads what waits in a socket; returns the number of datagrams, 0 also after an error.
   ///
-  /// An error of a UDP socket is about something sent earlier; reading it has cleared it.
+  /// An error of a UDP socket concerns something sent earlier; reading it clears it.
   func receive(from descriptor: Int32) -> Int {
     let count = csockets_udp_receive(
       descriptor, datagrams, Int32(ReceiveBatch.datagramsMaximum))
     return Int(max(0, count))
   }
 
-  /// Copies a datagram of the last receive call out; nil when it was too long.
+  /// Copies a datagram of the last receive call; nil if it was too long.
   func entry(at index: Int) -> Entry? {
     precondition((0..<ReceiveBatch.datagramsMaximum).contains(index))
     let datagram = datagrams[index]

@@ -1,29 +1,29 @@
 import Peer
 import Wire
 
-/// Datagrams of one path that go to the kernel in one call: most of what sending costs is the call.
+/// Datagrams of one path that go to the kernel in one call, since most of the cost is the call.
 ///
-/// The kernel cuts the bytes into datagrams of one length, of which only the last may be shorter.
+/// The kernel splits the bytes into datagrams of one length; only the last may be shorter.
 final class SendBatch {
-  /// What one call takes at most (`UDP_MAX_SEGMENTS`, and the length of an IP packet).
+  /// The most that one call accepts (`UDP_MAX_SEGMENTS`, and the length of an IP packet).
   private static let datagramsMaximum = 64
   private static let bytesMaximum = 65_000
 
   private var socket: UDPSocket?
   private var remote = SocketAddress(IPAddress(ipv4: 0), port: 0)
   private var bytes: [UInt8] = []
-  /// What routers are asked of all of them (RFC 2474).
+  /// The DSCP of all of them (RFC 2474).
   private var codePoint: UInt8 = 0
   /// The length of all datagrams but the last.
   private var segment = 0
   private var count = 0
   private var refusals: [SendFailure] = []
 
-  /// Adds a datagram; those that cannot go with it are sent first.
+  /// Adds a datagram; sends the others first if they do not fit together.
   func add(
     _ datagram: [UInt8], to remote: SocketAddress, over socket: UDPSocket, codePoint: UInt8 = 0
   ) {
-    if !takes(datagram.count, to: remote, over: socket) || codePoint != self.codePoint {
+    if !accepts(datagram.count, to: remote, over: socket) || codePoint != self.codePoint {
       send()
       self.socket = socket
       self.remote = remote
@@ -34,14 +34,14 @@ final class SendBatch {
     count += 1
   }
 
-  private func takes(_ length: Int, to remote: SocketAddress, over socket: UDPSocket) -> Bool {
-    // A last datagram that was shorter shows in the sum.
+  private func accepts(_ length: Int, to remote: SocketAddress, over socket: UDPSocket) -> Bool {
+    // If the last datagram was shorter, the total shows it.
     self.socket === socket && self.remote == remote && length <= segment && length > 0
       && bytes.count == count * segment && count < SendBatch.datagramsMaximum
       && bytes.count + length <= SendBatch.bytesMaximum
   }
 
-  /// Sends what waits, and gives the refusals since the last time.
+  /// Sends what is queued, and returns the failures since the last time.
   func flush() -> [SendFailure] {
     send()
     guard !refusals.isEmpty else { return [] }
@@ -49,7 +49,7 @@ final class SendBatch {
     return refusals
   }
 
-  /// Sends what waits; refusals are told with the next `flush`.
+  /// Sends what is queued; failures are returned by the next `flush`.
   func send() {
     guard let socket, count > 0 else { return }
     let code = socket.send(bytes, inDatagramsOf: segment, to: remote, codePoint: codePoint)

@@ -3,19 +3,19 @@ import Peer
 import Tape
 import Wire
 
-/// The sockets of one peer; there are few, so that they are searched in order.
+/// The sockets of one peer; few enough for a linear search.
 final class SocketSet: DatagramPort {
   private let key: MediaLoop.PeerKey
   /// The thread outlives its peers.
   private unowned let thread: LoopThread
   private let batch: SendBatch
   private var sockets: [(tag: Poller.Tag, socket: UDPSocket)] = []
-  /// What connections refused.
+  /// Failures of connections.
   private var refusals: [SendFailure] = []
   private var listeners: [(tag: Poller.Tag, socket: ListenSocket)] = []
   private var streams: [(tag: Poller.Tag, stream: StreamSocket)] = []
 
-  /// Whether the system refused a socket since the peer was last told of its addresses.
+  /// Whether the system refused a socket since the peer was last informed of its addresses.
   var wasRefused = false
 
   init(key: MediaLoop.PeerKey, thread: LoopThread) {
@@ -34,7 +34,7 @@ final class SocketSet: DatagramPort {
       wasRefused = true
       throw error
     }
-    // An end point names one socket; the kernel counts UDP and TCP ports apart.
+    // An end point identifies one socket, but the kernel numbers UDP and TCP ports separately.
     while isTCP(opened.socket.local) {
       let taken = opened.tag
       opened = try thread.open(on: ip, for: key)
@@ -59,10 +59,10 @@ final class SocketSet: DatagramPort {
     streams.append(try thread.connect(target, id: id, for: key, port: self))
   }
 
-  /// Takes a connection that came to a listener.
+  /// Adds a connection accepted by a listener.
   func adopt(_ tag: Poller.Tag, _ stream: StreamSocket) { streams.append((tag, stream)) }
 
-  /// Whether the own end of a connection is that of no socket: it names the connection.
+  /// Whether no other socket has a connection's local end, so that it identifies the connection.
   func isFree(_ local: SocketAddress) -> Bool {
     !sockets.contains { $0.socket.local == local }
   }
@@ -90,7 +90,7 @@ final class SocketSet: DatagramPort {
     thread.closeStream(streams.remove(at: index).tag)
   }
 
-  /// Takes note that a connection is gone.
+  /// Records that a connection is gone.
   func forget(_ tag: Poller.Tag) { streams.removeAll { $0.tag == tag } }
 
   func closeAll() {

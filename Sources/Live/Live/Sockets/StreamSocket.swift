@@ -5,13 +5,13 @@ import TLS
 import Tape
 import Wire
 
-/// A connection that never blocks, to a TURN server, with TLS when asked for, or to the other side
-/// of a call; closed when nobody holds it any longer.
+/// A non-blocking connection to a TURN server, with TLS if requested, or to the peer of a call;
+/// closed when it is released.
 ///
-/// Messages go in and come out whole: what the stack sees of a stream is what it would see of
-/// datagrams, so that it does not matter to a take how the bytes were cut on their way.
+/// It carries whole messages, so the stack handles them like datagrams, and takes do not depend on
+/// how the bytes were split on the way.
 final class StreamSocket {
-  /// What a look at the connection led to.
+  /// The result of continuing the connection.
   enum Progress {
     case waiting
     case opened
@@ -20,25 +20,24 @@ final class StreamSocket {
 
   let descriptor: Int32
   let remote: SocketAddress
-  /// The own end point, once connected.
+  /// The local end point, once connected.
   private(set) var local: SocketAddress
   private(set) var isOpen = false
-  /// The name that a certificate has to state, where TLS is asked for.
+  /// The name that a certificate has to state, with TLS.
   private let secureName: String?
-  /// The file of the authorities that vouch for it; nil for the system's.
+  /// The file of trusted authorities; nil for the system's.
   private let authorities: String?
   private let framing: any MessageFraming.Type
   private var incoming: StreamCutter
   private var tls: TLSSession?
   private var isConnected = false
-  /// What waits to be sent, encrypted where TLS is.
+  /// Bytes to send, encrypted with TLS.
   private var outgoing: [UInt8] = []
 
-  /// How much may wait for an end that does not read; media beyond that is late anyway.
+  /// The most bytes queued for a peer that does not read; further media would be late anyway.
   private static let outgoingMaximum = 1 << 18
   private static let readCapacity = 1 << 14
-  /// How often one turn reads: the rest stays with the kernel until others had their turn, and
-  /// makes the other end wait where it is fast.
+  /// The most reads per turn: the rest stays in the kernel, which slows a fast sender down.
   private static let readsPerTurn = 4
 
   init(to target: StreamTarget, authorities: String? = nil) throws(SystemError) {
@@ -53,7 +52,7 @@ final class StreamSocket {
     descriptor = try checked("connect to \(target.remote)", csockets_tcp_connect(&from, &to))
   }
 
-  /// Takes a connection over that the other side of a call made.
+  /// Wraps an accepted connection.
   init(accepted descriptor: Int32, local: SocketAddress, remote: SocketAddress) {
     self.descriptor = descriptor
     self.local = local
@@ -69,16 +68,16 @@ final class StreamSocket {
   deinit {
     if isOpen, let tls {
       tls.shutdown()
-      outgoing += tls.takeOutput()
+      outgoing += tls.drainOutput()
       _ = flush()
     }
     _ = csockets_close(descriptor)
   }
 
-  /// Whether it wants to know when it can be written to.
+  /// Whether it waits for being writable.
   var wantsToWrite: Bool { !isConnected || !outgoing.isEmpty }
 
-  /// Goes on with what is under way, and reads messages into a list.
+  /// Continues what is under way, and reads messages into a list.
   func advance(into messages: inout [[UInt8]]) -> Progress {
     var progress = Progress.waiting
     if !isOpen {
@@ -88,7 +87,7 @@ final class StreamSocket {
       isOpen = true
       progress = .opened
     }
-    // What the other end said last counts, even when nothing can be sent to it any more.
+    // Read the remote end's last data even if nothing can be sent to it any more.
     let status = read(into: &messages)
     if status < 0 { return .failed(-status) }
     let flushed = flush()
@@ -97,22 +96,22 @@ final class StreamSocket {
 
   /// Sends a message.
   ///
-  /// Too much of it is dropped as datagrams are. That the connection is lost comes out in
-  /// `advance`, after what the other end said last.
+  /// Excess messages are dropped like datagrams. A lost connection is reported by `advance`, after
+  /// the remote end's last data.
   func send(_ message: [UInt8]) {
     guard outgoing.count < StreamSocket.outgoingMaximum else { return }
     let framed = framing.framed(message)
     if let tls {
-      // A connection that broke tells so when it is read.
+      // A broken connection is detected when reading.
       guard tls.write(framed) else { return }
-      outgoing += tls.takeOutput()
+      outgoing += tls.drainOutput()
     } else {
       outgoing += framed
     }
     _ = flush()
   }
 
-  /// 1 when the connection is there, 0 while it is not, else a negative errno.
+  /// Returns 1 if connected, 0 if not yet, or a negative errno.
   private func open() -> Int32 {
     if !isConnected {
       var bound = csockets_address()
@@ -133,7 +132,7 @@ final class StreamSocket {
       reads += 1
     } while status > 0 && reads < StreamSocket.readsPerTurn
     let progress = tls.handshake()
-    outgoing += tls.takeOutput()
+    outgoing += tls.drainOutput()
     let flushed = flush()
     switch progress {
     case .done: return 1
@@ -155,7 +154,7 @@ final class StreamSocket {
 
   private func read(into messages: inout [[UInt8]]) -> Int32 {
     for _ in 0..<StreamSocket.readsPerTurn {
-      // What came with the end of the handshake is there already.
+      // Data that arrived with the end of the handshake is already there.
       let status = deliver(into: &messages)
       guard status == 0 else { return status }
       let count = receive { bytes in
@@ -166,7 +165,7 @@ final class StreamSocket {
     return deliver(into: &messages)
   }
 
-  /// Adds the messages that are complete; 0, or a negative errno.
+  /// Adds complete messages; returns 0, or a negative errno.
   private func deliver(into messages: inout [[UInt8]]) -> Int32 {
     if let tls {
       let status = decrypt(tls)
@@ -180,13 +179,13 @@ final class StreamSocket {
     }
   }
 
-  /// Takes what TLS has in the clear; 0, or a negative errno.
+  /// Reads decrypted bytes from TLS; returns 0, or a negative errno.
   private func decrypt(_ tls: TLSSession) -> Int32 {
     while true {
       switch tls.read() {
       case .bytes(let bytes): incoming.append(bytes)
       case .waiting:
-        outgoing += tls.takeOutput()
+        outgoing += tls.drainOutput()
         return 0
       case .closed: return -ECONNRESET
       case .failed: return -EPROTO
@@ -194,7 +193,8 @@ final class StreamSocket {
     }
   }
 
-  /// Takes bytes off the connection; their number, 0 when there are none now, or a negative errno.
+  /// Reads bytes from the connection; returns their number, 0 if there are none now, or a negative
+  /// errno.
   private func receive(_ take: ([UInt8]) -> Void) -> Int32 {
     var count: Int32 = 0
     let bytes = [UInt8](unsafeUninitializedCapacity: StreamSocket.readCapacity) { room, used in

@@ -3,20 +3,20 @@ import Glibc
 import Tape
 import Wire
 
-/// A bound UDP socket that never blocks; closed when nobody holds it any longer.
+/// A bound non-blocking UDP socket; closed when it is released.
 final class UDPSocket {
   let descriptor: Int32
-  /// Where the socket is bound.
+  /// The address it is bound to.
   let local: SocketAddress
-  /// The last destination in the form that the system wants: most packets go the same way.
+  /// The last destination in the system's form: most packets go to the same one.
   private var lastRemote: SocketAddress?
   private var lastDestination = csockets_address()
-  /// Whether the kernel cuts what it is given into datagrams.
+  /// Whether the kernel supports splitting bytes into datagrams.
   private var sendsSegments = true
 
-  /// What is wished for the kernel's buffers: a whole receive window of data (`SCTPParameters`)
-  /// in packets of the usual size, each of which weighs twice as much there, must find room while
-  /// the thread is busy with a video frame.
+  /// The kernel's buffer sizes: a whole receive window of data (`SCTPParameters`) in packets of the
+  /// usual size, each of which counts twice in the kernel, must fit while the thread is busy with a
+  /// video frame.
   private static let bufferBytes: Int32 = 4 << 20
 
   /// Opens a socket on an address and a free port.
@@ -30,10 +30,9 @@ final class UDPSocket {
 
   deinit { _ = csockets_close(descriptor) }
 
-  /// Sends datagrams of one length, the last one maybe shorter, with a code point (RFC 2474),
-  /// without waiting.
-  ///
-  /// - Returns: 0, or the positive errno of the first refusal.
+  /// Sends datagrams of one length, the last one possibly shorter, with a DSCP (RFC 2474), without
+  /// blocking.
+  /// - Returns: 0, or the positive errno of the first failure.
   func send(
     _ bytes: [UInt8], inDatagramsOf segment: Int, to remote: SocketAddress, codePoint: UInt8 = 0
   ) -> Int32 {
@@ -57,12 +56,12 @@ final class UDPSocket {
     guard sendsSegments, let segment = UInt16(exactly: segment) else { return EINVAL }
     let code = -csockets_udp_send_segments(
       descriptor, &lastDestination, codePoint, bytes.baseAddress, bytes.count, segment)
-    // Kernels and network cards that cannot do it are not asked again.
+    // Do not try again with kernels and network cards that cannot do it.
     if code == EINVAL || code == EIO { sendsSegments = false }
     return code
   }
 
-  /// Sends one datagram after the other: what one of them is refused for need not hold for all.
+  /// Sends one datagram after the other: one failure need not apply to all.
   private func sendEach(
     _ bytes: UnsafeBufferPointer<UInt8>, _ segment: Int, _ codePoint: UInt8
   ) -> Int32 {
@@ -79,16 +78,16 @@ final class UDPSocket {
 }
 
 extension csockets_address {
-  /// The form of an own end point, with the interface that a link-local address is on.
+  /// The system's form of a local end point, with the interface of a link-local address.
   ///
-  /// A socket that is bound on an interface stays there, so that nothing else needs to name it.
+  /// A socket bound on an interface stays there, so nothing else needs to name it.
   init(own address: SocketAddress) {
     self.init(address)
     guard !address.ip.isIPv4, address.ip.isLinkLocal else { return }
     scope = LocalInterface.all().first { $0.address == address.ip }?.index ?? 0
   }
 
-  /// The form of an end point that the C shims take.
+  /// The C shims' form of an end point.
   init(_ address: SocketAddress) {
     self.init()
     let bytes = address.ip.bytes
@@ -99,7 +98,7 @@ extension csockets_address {
 }
 
 extension SocketAddress {
-  /// Takes an end point from the C shims; nil for a family other than IP.
+  /// Converts an end point from the C shims; nil for families other than IP.
   init?(_ address: csockets_address) {
     let (high, low) = withUnsafeBytes(of: address.ip) {
       (

@@ -3,10 +3,10 @@ import Peer
 import Synchronization
 public import Wire
 
-/// What is sent (W3C MediaStreamTrack), over as many connections as it is added to: a
-/// `LocalAudioTrack` or a `LocalVideoTrack`.
+/// A track to send (W3C MediaStreamTrack) over any number of connections: a `LocalAudioTrack` or a
+/// `LocalVideoTrack`.
 public final class LocalTrack<Source: Sendable>: MediaStreamTrack {
-  /// Where the media come from.
+  /// The source of the media.
   public let source: Source
   let core: LocalTrackCore
 
@@ -15,72 +15,72 @@ public final class LocalTrack<Source: Sendable>: MediaStreamTrack {
     self.core = core
   }
 
-  /// Names the track; the other side sees it in the `msid` of descriptions (RFC 8830).
+  /// The track's identifier; the peer sees it in the `msid` of descriptions (RFC 8830).
   public var id: String { core.id }
   /// Audio or video frames.
   public var kind: MediaKind { core.kind }
-  /// Whether nothing comes from the peer at present (W3C muted).
+  /// Whether nothing currently arrives from the peer (W3C muted).
   public var isMuted: Bool { false }
-  /// Whether media may still flow.
+  /// Whether media can still flow.
   public var readyState: MediaStreamTrackState { core.condition.withLock { $0.readyState } }
-  /// What becomes of the track from now on; every use gives a stream of its own.
+  /// The events from now on; every access returns a new stream.
   public var events: AsyncStream<MediaStreamTrackEvent> {
     core.condition.withLock { $0.eventStream() }
   }
-  /// Whether the track is heard or seen; else it is silent or black while packets flow on.
+  /// Whether the track is enabled; otherwise it is silent or black while packets continue.
   public var isEnabled: Bool {
     get { core.condition.withLock { $0.isEnabled } }
     set { core.setEnabled(newValue) }
   }
 
-  /// Ends the track for good on all connections (W3C stop).
+  /// Ends the track permanently on all connections (W3C stop).
   public func stop() { core.stop() }
 }
 
-/// Audio that is sent (W3C MediaStreamTrack of kind audio).
+/// A local audio track (W3C MediaStreamTrack of kind audio).
 public typealias LocalAudioTrack = LocalTrack<AudioSource>
 
 extension LocalTrack<AudioSource> {
-  /// Creates a track; connections take it by `addTrack` and `add`.
+  /// Creates a track; add it to connections with `addTrack` or `add`.
   public convenience init(source: AudioSource, id: String) {
     let core = LocalTrackCore(id: id, kind: .audio, source: source.mediaSource)
     self.init(source: source, core: core)
     source.hub.attach(core)
   }
 
-  /// How loud the track was in the last 100 ms as a connection sent it; nil before the first.
+  /// The level over the last 100 ms as sent by a connection; nil before the first.
   public var audioLevel: TrackLevel? { core.audioLevel }
 }
 
-/// Video frames that are sent (W3C MediaStreamTrack of kind video).
+/// A local video track (W3C MediaStreamTrack of kind video).
 public typealias LocalVideoTrack = LocalTrack<VideoSource>
 
 extension LocalTrack<VideoSource> {
-  /// Creates a track; connections take it by `addTrack` and `add`.
+  /// Creates a track; add it to connections with `addTrack` or `add`.
   public convenience init(source: VideoSource, id: String) {
     let core = LocalTrackCore(id: id, kind: .video, source: source.mediaSource)
     self.init(source: source, core: core)
     source.hub.attach(core)
   }
 
-  /// Shows the frames that the source takes from now on, black ones while the track is not enabled;
-  /// a renderer that is there already is not added again.
+  /// Renders the source's frames, black ones while the track is disabled; no effect if the renderer
+  /// was added already.
   public func add(_ renderer: any VideoRenderer) { core.renderers.withLock { $0.add(renderer) } }
 
-  /// Shows no more frames there.
+  /// Stops rendering frames there.
   public func remove(_ renderer: any VideoRenderer) {
     core.renderers.withLock { $0.remove(renderer) }
   }
 }
 
-/// An own track: what a connection needs of it, whatever its kind.
+/// A local track of any kind, as a connection needs it.
 protocol SentTrack: MediaStreamTrack {
   var core: LocalTrackCore { get }
 }
 
 extension LocalTrack: SentTrack {}
 
-/// The state of an own track, and where it is sent.
+/// The state of a local track, and where it is sent.
 final class LocalTrackCore: Sendable {
   private struct Attachment {
     weak var connection: PeerConnection?
@@ -106,7 +106,7 @@ final class LocalTrackCore: Sendable {
     self.source = source
   }
 
-  /// Whether it is not enabled, as a call that adds the track has it: nil when it is.
+  /// Whether it is disabled, for the call that adds the track: nil if it is enabled.
   var initialState: Bool? { condition.withLock { $0.isEnabled } ? nil : false }
   var isLive: Bool { condition.withLock { $0.readyState == .live } }
 
@@ -120,7 +120,7 @@ final class LocalTrackCore: Sendable {
     }
   }
 
-  /// The source's tracks, which it is one of.
+  /// Registers the track with its source.
   func belong(to hub: SourceHub) { self.hub.withLock { $0.hub = hub } }
 
   private var siblings: SourceHub? { hub.withLock { $0.hub } }
@@ -133,7 +133,7 @@ final class LocalTrackCore: Sendable {
     if isLive { siblings?.began(connection, transceiver) }
   }
 
-  /// A connection that is gone sends nothing any more.
+  /// Forgets connections that are gone.
   func connectionIsGone() { siblings?.changed() }
 
   func detach(_ connection: PeerConnection, _ transceiver: UInt32) {
@@ -167,7 +167,7 @@ final class LocalTrackCore: Sendable {
     for renderer in renderers.withLock({ $0.all }) { renderer.renderFrame(nil) }
   }
 
-  /// Hands media of the source to all connections; false when one of them had no room for it.
+  /// Sends media of the source to all connections; false if one of them had no room for it.
   func send(_ media: SourceMedia) -> Bool {
     guard isLive else { return false }
     var isTaken = true
@@ -185,7 +185,7 @@ final class LocalTrackCore: Sendable {
     return isTaken
   }
 
-  /// Shows a frame where the track is shown: a black one while it is not enabled.
+  /// Renders a frame where the track is shown: a black one while it is disabled.
   private func show(_ media: SourceMedia) {
     guard !renderers.withLock({ $0.isEmpty }), let frame = frame(of: media) else { return }
     renderers.withLock { $0.next(frame) }.show(frame)

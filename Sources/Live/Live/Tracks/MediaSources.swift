@@ -2,10 +2,9 @@ public import Media
 import Peer
 import Synchronization
 
-/// A microphone, or whatever gives audio: what a factory needs of an audio device.
+/// A microphone or other audio source, as a factory needs it.
 public protocol AudioCaptureDevice: Sendable {
-  /// Calls a closure with every captured block, in 48 kHz, from now on; keep the result as long as
-  /// it shall go on.
+  /// Calls a closure with every captured block at 48 kHz for as long as the result is kept.
   func addCaptureSink(_ sink: @escaping @Sendable (AudioBlock) -> Void) -> AudioCaptureSubscription
 }
 
@@ -19,10 +18,10 @@ public final class AudioCaptureSubscription: Sendable {
   deinit { end() }
 }
 
-/// Where the audio of own tracks comes from (RTCAudioSource).
+/// The source of local audio tracks (RTCAudioSource).
 ///
-/// What goes in is sent by all tracks of the source on all their connections, and recorded on each.
-/// There is no volume: what a microphone sends cannot be changed, only muted.
+/// Its audio is sent by all its tracks on all their connections, and recorded on each. It has no
+/// volume: a microphone's audio can only be muted.
 public final class AudioSource: Sendable {
   let mediaSource: MediaSource
   let hub = SourceHub()
@@ -31,10 +30,10 @@ public final class AudioSource: Sendable {
   /// Creates a source that the application feeds with `deliver`.
   public init() { mediaSource = .application }
 
-  /// Creates a source whose audio every connection makes by itself: a tone, or what it receives.
+  /// Creates a source that every connection generates by itself: a tone, or an echo.
   public init(_ source: MediaSource) { mediaSource = source }
 
-  /// Creates a source that a device feeds.
+  /// Creates a source fed by a device.
   public init(device: some AudioCaptureDevice) {
     mediaSource = .application
     let made = device.addCaptureSink { [weak self] block in self?.deliver(block) }
@@ -42,65 +41,60 @@ public final class AudioSource: Sendable {
   }
 
   /// Sends a block of any length.
-  ///
-  /// - Returns: false when a connection is too busy to take it, or has ended.
+  /// - Returns: false if a connection is too busy to accept it, or has ended.
   @discardableResult
   public func deliver(_ block: AudioBlock) -> Bool { hub.send(.audio(block)) }
 }
 
-/// Where the video frames of own tracks come from (RTCVideoSource).
+/// The source of local video tracks (RTCVideoSource).
 public final class VideoSource: Sendable {
   let mediaSource: MediaSource
   let hub = SourceHub()
 
   /// Creates a source that the application or a capturer feeds with `capture`.
-  ///
-  /// - Parameter contentHint: what the frames show, where no capturer says it.
+  /// - Parameter contentHint: the content, unless a capturer states it.
   public init(contentHint: ContentHint = .none) {
     mediaSource = .application
     hub.contentHint = contentHint
   }
 
-  /// Creates a source whose video frames every connection makes by itself: a pattern, or what it
-  /// receives.
+  /// Creates a source that every connection generates by itself: a pattern, or an echo.
   public init(_ source: MediaSource) { mediaSource = source }
 
-  /// What the frames show (W3C MediaStreamTrack.contentHint), on all tracks of the source; a
-  /// capturer of a screen says `detail` by itself.
+  /// The content hint (W3C MediaStreamTrack.contentHint) on all tracks of the source; a capturer of
+  /// a screen implies `detail`.
   public var contentHint: ContentHint {
     get { hub.contentHint }
     set { hub.contentHint = newValue }
   }
 
-  /// Sends a frame at its own time; it is converted once, however many tracks there are.
-  ///
-  /// - Returns: false when a connection is too busy to take it, or has ended.
+  /// Sends a frame at its own time; it is converted once for all tracks.
+  /// - Returns: false if a connection is too busy to accept it, or has ended.
   @discardableResult
   public func capture(_ frame: VideoFrame) -> Bool { hub.send(.frame(frame.upright)) }
 
-  /// Sends a video frame as of now.
-  ///
-  /// - Returns: false when a connection is too busy to take it, or has ended.
+  /// Sends a video frame now.
+  /// - Returns: false if a connection is too busy to accept it, or has ended.
   @discardableResult
   public func capture(_ videoFrame: I420Buffer) -> Bool { hub.send(.videoFrame(videoFrame)) }
 
-  /// Sends a video frame of a codec that is not encoded here as of now.
+  /// Sends a frame of a codec that is not encoded here now.
   ///
-  /// Tracks that are not enabled leave it out, for a black one cannot be made.
+  /// Disabled tracks drop it, because a black one cannot be encoded.
   @discardableResult
   public func capture(_ videoFrame: EncodedVideoChunk) -> Bool { hub.send(.encoded(videoFrame)) }
 }
 
-/// What a source hands to its tracks.
+/// Media from a source to its tracks.
 enum SourceMedia {
   case audio(AudioBlock)
-  /// A frame with a time of its own, upright.
+  /// An upright frame with its own time.
   case frame(VideoFrame)
   case videoFrame(I420Buffer)
   case encoded(EncodedVideoChunk)
 }
 
-/// The tracks of a source, and what is known of what it gives.
+/// The tracks of a source, and the state of what it provides.
 final class SourceHub: Sendable {
   private struct Member {
     weak var track: LocalTrackCore?
@@ -114,7 +108,7 @@ final class SourceHub: Sendable {
     var members: [Member] = []
     var watchers: [Watcher] = []
     var contentHint = ContentHint.none
-    /// What the capturer did last.
+    /// The last event of the capturer.
     var note: CaptureNote?
 
     var tracks: [LocalTrackCore] { members.compactMap(\.track) }
@@ -140,7 +134,7 @@ final class SourceHub: Sendable {
   /// Whether a connection sends one of the tracks.
   var isSent: Bool { state.withLock { $0.tracks }.contains { !$0.targets.isEmpty } }
 
-  /// Tells a capture session whenever tracks begin or end to be sent; it is not kept alive.
+  /// Notifies a capture session, held weakly, whenever tracks start or stop being sent.
   func watch(_ session: VideoCaptureSession) {
     state.withLock { state in
       state.watchers.removeAll { $0.session == nil || $0.session === session }
@@ -148,15 +142,15 @@ final class SourceHub: Sendable {
     }
   }
 
-  /// A track is sent by a connection from now on.
+  /// Records that a connection sends a track.
   func began(_ connection: PeerConnection, _ transceiver: UInt32) {
     let (note, hint) = state.withLock { ($0.note, $0.contentHint) }
     if hint != .none { connection.post(.setContentHint(transceiver: transceiver, hint)) }
-    if let note, note.event == .started { connection.note(note, of: transceiver) }
+    if let note, note.event == .started { connection.record(note, of: transceiver) }
     changed()
   }
 
-  /// A track is sent by other connections than before.
+  /// Records that the connections that send a track changed.
   func changed() {
     for watcher in state.withLock({ $0.watchers }) { watcher.session?.followSenders() }
   }
@@ -176,14 +170,14 @@ final class SourceHub: Sendable {
     }
   }
 
-  /// Keeps in the takes of all connections what the capturer did.
-  func note(_ note: CaptureNote) {
+  /// Records an event of the capturer in the takes of all connections.
+  func record(_ note: CaptureNote) {
     let tracks = state.withLock { state in
       state.note = note
       return state.tracks
     }
     for (connection, transceiver) in tracks.flatMap(\.targets) {
-      connection.note(note, of: transceiver)
+      connection.record(note, of: transceiver)
     }
   }
 }

@@ -2,7 +2,7 @@ public import Peer
 import Synchronization
 import Wire
 
-/// What is called when the audio or the video frames of a stream are switched on or off.
+/// Handlers for switching the audio or video of a stream on or off.
 public struct MediaStreamHandlers: Sendable {
   /// The audio.
   public var onSwitchAudio: (@Sendable (_ isEnabled: Bool) -> Void)?
@@ -13,23 +13,24 @@ public struct MediaStreamHandlers: Sendable {
   public init() {}
 }
 
-/// Tracks that belong together (W3C MediaStream): own ones that a connection sends, or the peer's.
+/// Tracks that belong together (W3C MediaStream): local ones that a connection sends, or the
+/// peer's.
 ///
-/// The identifier of a stream is unique in a connection; a peer that names its streams by the
-/// connections that they come from (`msid`) is found by it.
+/// A stream's identifier is unique in a connection. Where a peer names its streams after the
+/// connections they come from (`msid`), streams can be found by these.
 public final class MediaStream: Sendable {
   private struct State {
     var tracks: [any MediaStreamTrack] = []
     var handlers = MediaStreamHandlers()
   }
 
-  /// Names the stream.
+  /// The stream's identifier.
   public let id: String
   /// Whether the peer sends it.
   public let isRemote: Bool
   private let state = Mutex(State())
 
-  /// Creates an own stream without tracks.
+  /// Creates a local stream without tracks.
   public convenience init(id: String) { self.init(id: id, isRemote: false) }
 
   init(id: String, isRemote: Bool) {
@@ -39,20 +40,19 @@ public final class MediaStream: Sendable {
 
   // MARK: Tracks
 
-  /// All tracks, in the order in which they were added.
+  /// All tracks in the order in which they were added.
   public var tracks: [any MediaStreamTrack] { state.withLock { $0.tracks } }
   /// The tracks of audio.
   public var audioTracks: [any MediaStreamTrack] { tracks.filter { $0.kind == .audio } }
   /// The tracks of video frames.
   public var videoTracks: [any MediaStreamTrack] { tracks.filter { $0.kind == .video } }
 
-  /// A track by its name (W3C getTrackById).
+  /// A track by its identifier (W3C getTrackById).
   public func track(id: String) -> (any MediaStreamTrack)? { tracks.first { $0.id == id } }
 
-  /// Adds a track; connections that send the stream go on as they are.
-  ///
-  /// - Throws: `DuplicateIDError` when another track of the stream has its name; the same track
-  ///   again does nothing. `InvalidAccessError` for a track of the other direction.
+  /// Adds a track; connections that send the stream are not affected.
+  /// - Throws: `DuplicateIDError` if another track of the stream has its identifier; the same track
+  ///   again has no effect. `InvalidAccessError` for a track of the other direction.
   public func addTrack(_ track: any MediaStreamTrack) throws(PeerError) {
     guard (track is any SentTrack) != isRemote else {
       throw PeerError(
@@ -66,12 +66,12 @@ public final class MediaStream: Sendable {
     }
   }
 
-  /// Takes a track out; connections that send the stream go on as they are.
+  /// Removes a track; connections that send the stream are not affected.
   public func removeTrack(_ track: any MediaStreamTrack) {
     state.withLock { state in state.tracks.removeAll { $0 === track } }
   }
 
-  /// Adds a track; whether another one has its name.
+  /// Adds a track; returns whether another one has its identifier.
   @discardableResult
   func insert(_ track: any MediaStreamTrack) -> Bool {
     state.withLock { state in
@@ -85,15 +85,15 @@ public final class MediaStream: Sendable {
 
   // MARK: Switching
 
-  /// What is called when the audio or the video frames are switched on or off by this object.
+  /// The handlers for switching by this object.
   public var handlers: MediaStreamHandlers {
     get { state.withLock { $0.handlers } }
     set { state.withLock { $0.handlers = newValue } }
   }
 
-  /// Whether the audio is enabled; false without any.
+  /// Whether the audio is enabled; false without audio.
   ///
-  /// To set what it is already, or without a track, does nothing.
+  /// No effect if unchanged, or without a track.
   public var audioEnabled: Bool {
     get { audioTracks.first?.isEnabled ?? false }
     set {
@@ -103,9 +103,9 @@ public final class MediaStream: Sendable {
     }
   }
 
-  /// Whether the video frames are enabled; false without any.
+  /// Whether the video is enabled; false without video.
   ///
-  /// To set what it is already, or without a track, does nothing.
+  /// No effect if unchanged, or without a track.
   public var videoEnabled: Bool {
     get { videoTracks.first?.isEnabled ?? false }
     set {
@@ -115,9 +115,9 @@ public final class MediaStream: Sendable {
     }
   }
 
-  /// The volume of received audio, 0 to 10; nil without any.
+  /// The volume of received audio, 0 to 10; nil without audio.
   ///
-  /// To set nil does nothing. What is sent has no volume.
+  /// Setting nil has no effect. Sent audio has no volume.
   public var remoteAudioVolume: Double? {
     get { remoteAudioTracks.first?.volume }
     set { for track in remoteAudioTracks { track.volume = newValue } }

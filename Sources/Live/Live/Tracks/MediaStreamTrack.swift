@@ -6,68 +6,67 @@ public import Wire
 public enum MediaStreamTrackState: String, Hashable, Sendable {
   /// Media flows, or may flow again.
   case live
-  /// Nothing will ever flow again.
+  /// The track has ended.
   case ended
 }
 
-/// Something that became of a track.
+/// An event of a track.
 public enum MediaStreamTrackEvent: Hashable, Sendable {
-  /// The application let the track be heard or seen again, or made it silent or black.
+  /// The application enabled or disabled the track.
   case enabled(Bool)
-  /// W3C mute: nothing comes from the peer any more, and why.
+  /// W3C mute: media stopped arriving, and why.
   case mute(TrackChange.Reason?)
-  /// W3C unmute: something comes from the peer.
+  /// W3C unmute: media arrives.
   case unmute
   /// W3C ended, and why.
   case ended(TrackChange.Reason?)
 }
 
-/// A track with an identity of its own (W3C MediaStreamTrack): one that is sent, perhaps over
-/// several connections, or one that is received.
+/// A track as an object (W3C MediaStreamTrack): one that is sent, possibly over several
+/// connections, or one that is received.
 ///
-/// There are four ways not to send, and a take tells them apart: a track that is not enabled sends
-/// silence or black frames (`setEnabled`), a sender without a track sends nothing
-/// (`replaceSource`), a transceiver may have another direction (`setDirection`), and an audio
-/// device may stop capturing, after which there are no captured blocks.
+/// There are four ways not to send, and a take distinguishes them: a disabled track sends silence
+/// or black frames (`setEnabled`), a sender without a track sends nothing (`replaceSource`), a
+/// transceiver may have another direction (`setDirection`), and an audio device may stop capturing,
+/// after which there are no captured blocks.
 public protocol MediaStreamTrack: AnyObject, Sendable {
-  /// Names the track; the other side sees it in the `msid` of descriptions (RFC 8830).
+  /// The track's identifier; the peer sees it in the `msid` of descriptions (RFC 8830).
   var id: String { get }
   /// Audio or video frames.
   var kind: MediaKind { get }
-  /// Whether the track is heard or seen; else it is silent or black while packets flow on.
+  /// Whether the track is enabled; otherwise it is silent or black while packets continue.
   ///
-  /// Setting it is a recorded call on every connection that carries the track; to set what it is
-  /// already does nothing.
+  /// Setting it is a recorded call on every connection with the track; no effect if unchanged.
   var isEnabled: Bool { get set }
-  /// Whether nothing comes from the peer at present (W3C muted); false for own tracks.
+  /// Whether nothing currently arrives from the peer (W3C muted); false for local tracks.
   ///
-  /// It is known where the configuration has the notice `tracks`, as a factory's connections do.
+  /// Needs the notice `tracks` in the configuration, which a factory's connections have.
   var isMuted: Bool { get }
-  /// Whether media may still flow.
+  /// Whether media can still flow.
   var readyState: MediaStreamTrackState { get }
-  /// What becomes of the track from now on; every use gives a stream of its own.
+  /// The events from now on; every access returns a new stream.
   var events: AsyncStream<MediaStreamTrackEvent> { get }
 }
 
-/// Gets the decoded audio of a track.
+/// Receives the decoded audio of a track.
 public protocol AudioTrackSink: AnyObject, Sendable {
-  /// Takes the next block, on the loop's thread; must return at once.
+  /// Handles the next block, on the loop's thread; must return at once.
   ///
-  /// Blocks of a received track follow each other without gaps; those of a track that is not
-  /// enabled are silent.
+  /// Blocks of a received track are contiguous; those of a disabled track are silent.
   func audioTrack(_ id: String, didReceive block: AudioBlock)
 }
 
-/// Shows the frames of a track (RTCVideoRenderer).
+/// Renders the frames of a track (RTCVideoRenderer).
 public protocol VideoRenderer: AnyObject, Sendable {
-  /// Frames have this size from the next one on.
+  /// Sets the size of the frames from the next one on.
   func setSize(width: Int, height: Int)
-  /// Shows a frame, on the loop's thread; must return at once. Nil: there is nothing to show any
-  /// more, because the track ended.
+  /// Renders a frame, on the loop's thread; must return at once.
+  ///
+  /// Nil clears the display because the track ended.
   func renderFrame(_ frame: VideoFrame?)
-  /// The stream's video frames or its audio were switched on or off.
+  /// The stream's video was switched on or off.
   func onSwitch(video isEnabled: Bool)
-  /// The same of its audio.
+  /// The stream's audio was switched on or off.
   func onSwitch(audio isEnabled: Bool)
 }
 
@@ -78,7 +77,7 @@ extension VideoRenderer {
   public func onSwitch(audio isEnabled: Bool) {}
 }
 
-/// What the tracks of all kinds have: whether they are enabled and live, and who follows them.
+/// State common to all tracks: whether they are enabled and live, and their readers.
 struct TrackCondition {
   var isEnabled = true
   var isMuted = false
@@ -87,10 +86,10 @@ struct TrackCondition {
 
   init(isMuted: Bool = false) { self.isMuted = isMuted }
 
-  /// How many events wait for a reader that is slow; the oldest are dropped beyond that.
+  /// The most events that wait for a slow reader; beyond that the oldest are dropped.
   private static let eventsMaximum = 256
 
-  /// Everything that is told from now on; nothing of a track that has ended.
+  /// The events from now on; none of a track that has ended.
   mutating func eventStream() -> AsyncStream<MediaStreamTrackEvent> {
     let (stream, continuation) = AsyncStream.makeStream(
       of: MediaStreamTrackEvent.self, bufferingPolicy: .bufferingNewest(Self.eventsMaximum))
@@ -98,7 +97,7 @@ struct TrackCondition {
     return stream
   }
 
-  /// False when nothing changed.
+  /// False if unchanged.
   mutating func setEnabled(_ isEnabled: Bool) -> Bool {
     guard isEnabled != self.isEnabled else { return false }
     self.isEnabled = isEnabled
@@ -112,7 +111,7 @@ struct TrackCondition {
     readers.yield(isMuted ? .mute(reason) : .unmute)
   }
 
-  /// False when it ended before.
+  /// False if it had ended.
   mutating func end(_ reason: TrackChange.Reason?) -> Bool {
     guard readyState == .live else { return false }
     readyState = .ended
@@ -122,7 +121,7 @@ struct TrackCondition {
   }
 }
 
-/// Renderers by their identity, each with the size that it was told last.
+/// Renderers by identity, each with the size last reported.
 struct RendererList {
   private struct Entry {
     let renderer: any VideoRenderer
@@ -134,7 +133,7 @@ struct RendererList {
   var isEmpty: Bool { entries.isEmpty }
   var all: [any VideoRenderer] { entries.map(\.renderer) }
 
-  /// Adds a renderer; one that is there already stays as it is.
+  /// Adds a renderer unless it is there.
   mutating func add(_ renderer: any VideoRenderer) {
     guard !entries.contains(where: { $0.renderer === renderer }) else { return }
     entries.append(Entry(renderer: renderer))
@@ -144,7 +143,7 @@ struct RendererList {
     entries.removeAll { $0.renderer === renderer }
   }
 
-  /// Who gets the next frame, and who has to hear of its size before.
+  /// The renderers of the next frame, and whether they need its size first.
   mutating func next(_ frame: VideoFrame) -> [(renderer: any VideoRenderer, isResized: Bool)] {
     let size = (frame.displayWidth, frame.displayHeight)
     return entries.indices.map { index in
@@ -156,7 +155,7 @@ struct RendererList {
 }
 
 extension [(renderer: any VideoRenderer, isResized: Bool)] {
-  /// Shows a frame; no lock is held, so that a renderer may call its track.
+  /// Renders a frame without holding a lock, so that a renderer may call its track.
   func show(_ frame: VideoFrame) {
     for entry in self {
       if entry.isResized {

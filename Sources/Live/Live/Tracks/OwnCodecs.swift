@@ -2,16 +2,16 @@ public import Media
 import Peer
 package import RTP
 
-/// Why a codec of the application's failed; the track ends with it.
+/// Why an application's codec failed; the track ends with it.
 public struct VideoCodecError: Error, Hashable, Sendable {
-  /// In words.
+  /// The reason as a sentence.
   public var reason: String
 
   /// Creates an error.
   public init(reason: String) { self.reason = reason }
 }
 
-/// What an encoder of video frames is made for.
+/// The parameters of a video encoder.
 public struct VideoEncoderSettings: Hashable, Sendable {
   /// The codec by its encoding name in lower case: `vp8`.
   public var codec: String
@@ -19,17 +19,17 @@ public struct VideoEncoderSettings: Hashable, Sendable {
   public var width: Int
   /// The height of the first frame.
   public var height: Int
-  /// How many frames per second are expected.
+  /// The expected frame rate.
   public var framesPerSecond: Int
-  /// What may be spent at first, in bits per second.
+  /// The initial bit rate in bits per second.
   public var bitrate: UInt64
 }
 
-/// A frame that an encoder made.
+/// A frame from an encoder.
 public struct EncodedVideoFrame: Hashable, Sendable {
-  /// The bitstream, as the codec's RTP payload format takes it.
+  /// The bitstream in the form of the codec's RTP payload format.
   public var bytes: [UInt8]
-  /// Whether a decoder can begin with it.
+  /// Whether a decoder can start with it.
   public var isKey: Bool
   /// The quantiser index, for the statistics.
   public var quantiser: UInt8
@@ -42,49 +42,47 @@ public struct EncodedVideoFrame: Hashable, Sendable {
   }
 }
 
-/// Makes a bitstream of video frames (RTCVideoEncoder); called on the loop's thread.
+/// Encodes video (RTCVideoEncoder); called on the loop's thread.
 public protocol VideoEncoder: AnyObject {
-  /// Encodes a frame; nil leaves it out.
-  ///
+  /// Encodes a frame; nil drops it.
   /// - Parameters:
   ///   - mediaTime: the time of the frame in the 90 kHz clock.
-  ///   - needsKey: whether a decoder has to be able to begin with it.
+  ///   - needsKey: whether it has to be a key frame.
   func encode(_ frame: I420Buffer, mediaTime: UInt32, needsKey: Bool) throws(VideoCodecError)
     -> EncodedVideoFrame?
-  /// Spends no more from now on, in bits per second.
+  /// Sets the bit rate in bits per second.
   func setBitrate(_ bitsPerSecond: UInt64)
 }
 
-/// Makes video frames of a bitstream (RTCVideoDecoder); called on the loop's thread.
+/// Decodes video (RTCVideoDecoder); called on the loop's thread.
 public protocol VideoDecoder: AnyObject {
   /// Decodes a frame.
   func decode(_ bytes: [UInt8]) throws(VideoCodecError) -> I420Buffer
 }
 
-/// Makes the application's encoders (RTCVideoEncoderFactory).
+/// Creates the application's encoders (RTCVideoEncoderFactory).
 ///
-/// A take names them, for a replay needs them too; one that has not got them takes the frames of
-/// the recording instead.
+/// Takes name them, because a replay needs them too; without them it uses the recorded frames.
 public protocol VideoEncoderFactory: Sendable {
-  /// What the encoders are called.
+  /// The name of the encoders.
   var implementationName: String { get }
-  /// The codecs that it encodes, by encoding name in lower case: `vp8`, `vp9`.
+  /// The codecs it encodes, by encoding name in lower case: `vp8`, `vp9`.
   var supportedCodecs: [String] { get }
-  /// Makes an encoder for one track.
+  /// Creates an encoder for one track.
   func makeEncoder(_ settings: VideoEncoderSettings) throws(VideoCodecError) -> any VideoEncoder
 }
 
-/// Makes the application's decoders (RTCVideoDecoderFactory).
+/// Creates the application's decoders (RTCVideoDecoderFactory).
 public protocol VideoDecoderFactory: Sendable {
-  /// What the decoders are called.
+  /// The name of the decoders.
   var implementationName: String { get }
-  /// The codecs that it decodes, by encoding name in lower case: `vp8`, `vp9`.
+  /// The codecs it decodes, by encoding name in lower case: `vp8`, `vp9`.
   var supportedCodecs: [String] { get }
-  /// Makes a decoder for one track.
+  /// Creates a decoder for one track.
   func makeDecoder(_ codec: String) throws(VideoCodecError) -> any VideoDecoder
 }
 
-/// The application's codecs where it has them, and libraries for the rest.
+/// The application's codecs, and libraries for the rest.
 package final class FactoryCodecs: CodecFactory {
   private let encoders: (any VideoEncoderFactory)?
   private let decoders: (any VideoDecoderFactory)?
@@ -97,7 +95,7 @@ package final class FactoryCodecs: CodecFactory {
     self.decoders = decoders
   }
 
-  package var ownCodecs: [OwnCodec] {
+  package var applicationCodecs: [OwnCodec] {
     let encoding = (encoders?.supportedCodecs ?? []).map {
       OwnCodec(codec: $0, role: .encoder, implementation: encoders?.implementationName ?? "")
     }
@@ -151,7 +149,7 @@ package final class FactoryCodecs: CodecFactory {
 }
 
 extension PeerConfiguration {
-  /// The codecs beyond VP8 and VP9 that are encoded, by this build or by the application.
+  /// The codecs beyond VP8 and VP9 that this build or the application encodes.
   var furtherEncoders: [String] {
     let library = LibraryCodecs.furtherEncoders
     let own = (ownCodecs ?? []).filter { $0.role == .encoder }.map(\.codec)

@@ -4,7 +4,7 @@ public import Wire
 
 // Tracks and streams as objects.
 extension PeerConnection {
-  /// Hears what happens, on the loop's thread; held weakly.
+  /// Receives events on the loop's thread; held weakly.
   public var delegate: (any PeerConnectionDelegate)? {
     get { registry.delegate }
     set { registry.delegate = newValue }
@@ -12,11 +12,10 @@ extension PeerConnection {
 
   // MARK: Sending
 
-  /// Sends a track that belongs to streams with these names, on a free transceiver or a new one
-  /// (W3C addTrack).
-  ///
-  /// - Throws: `DuplicateIDError` when another sent track has its name, `InvalidAccessError` when
-  ///   it is sent already or is a received one, `InvalidStateError` when it has ended.
+  /// Sends a track in streams with these identifiers, on a free transceiver or a new one (W3C
+  /// addTrack).
+  /// - Throws: `DuplicateIDError` if another sent track has its identifier, `InvalidAccessError` if
+  ///   it is sent already or is a received one, `InvalidStateError` if it has ended.
   @discardableResult
   public func addTrack(_ track: any MediaStreamTrack, streamIDs: [String] = [])
     async throws(PeerError) -> RTPSender
@@ -47,10 +46,9 @@ extension PeerConnection {
     return RTPTransceiver(connection: self, id: info.id)
   }
 
-  /// Sends all tracks of an own stream, or none.
-  ///
-  /// - Throws: `DuplicateIDError` when the stream or one of its tracks has the name of another one
-  ///   that is sent, `InvalidAccessError` when it has no track or is the peer's.
+  /// Sends all tracks of a local stream, or none.
+  /// - Throws: `DuplicateIDError` if the identifier of the stream or one of its tracks is already
+  ///   sent, `InvalidAccessError` if it has no track or is the peer's.
   public func add(_ stream: MediaStream) async throws(PeerError) {
     var sent: [any SentTrack] = []
     for track in stream.tracks { sent.append(try newlySendable(track)) }
@@ -69,14 +67,14 @@ extension PeerConnection {
     }
   }
 
-  /// Stops sending the tracks of an own stream; tracks that stand in other streams too go on there.
+  /// Stops sending the tracks of a local stream, except for those in other streams.
   public func remove(_ stream: MediaStream) async throws(PeerError) {
     try await removeStream(stream.id)
     let members = try await streams.local.flatMap(\.tracks).map(\.transceiver)
     registry.detach { !members.contains($0) }
   }
 
-  /// Stops sending what a sender sends (W3C removeTrack); negotiation is needed.
+  /// Stops sending a sender's track (W3C removeTrack); needs negotiation.
   public func removeTrack(_ sender: RTPSender) async throws(PeerError) {
     guard sender.connection === self else {
       throw PeerError(name: "InvalidAccessError", message: "the sender is another connection's")
@@ -84,37 +82,35 @@ extension PeerConnection {
     try await removeTrack(sender.transceiver)
   }
 
-  /// The senders that were given a track, in the order in which these were added, until it is
-  /// removed.
+  /// The senders with a track, in the order in which tracks were added, until they are removed.
   public var senders: [RTPSender] {
     registry.sendingTransceivers.map { RTPSender(connection: self, transceiver: $0) }
   }
 
-  /// The track that a transceiver receives; nil before it does.
+  /// The track that a transceiver receives, if any.
   package func receivedTrack(on transceiver: UInt32) -> (any MediaStreamTrack)? {
     registry.receivedTrack(on: transceiver)
   }
 
   // MARK: Streams
 
-  /// The own streams that are sent.
+  /// The local streams that are sent.
   public var localStreams: [MediaStream] { registry.localStreams }
   /// The peer's streams.
   public var remoteStreams: [MediaStream] { registry.remoteStreams }
 
-  /// The streams of others: a server may send an own stream back, which has the name that it was
-  /// sent with.
+  /// The streams of others: a server may send a local stream back, under the same identifier.
   public var receiverStreams: [MediaStream] {
     let own = Set(localStreams.map(\.id))
     return remoteStreams.filter { !own.contains($0.id) }
   }
 
-  /// The stream of a connection, where streams are named by the connections that they come from.
+  /// The stream of a connection, if streams are named after the connections they come from.
   public func receiverStream(connectionID: String) -> MediaStream? {
     receiverStreams.first { $0.id == connectionID }
   }
 
-  /// The tracks that are or were received, one for each transceiver.
+  /// The tracks that are or were received, one per transceiver.
   public var receivers: [RTPReceiver] {
     registry.receivedTracks.compactMap { track in
       (track as? any ReceivedTrack).map {
@@ -123,16 +119,16 @@ extension PeerConnection {
     }
   }
 
-  /// A received track by its name.
+  /// A received track by its identifier.
   public func remoteTrack(id: String) -> (any MediaStreamTrack)? {
     registry.receivedTracks.first { $0.id == id }
   }
 
   // MARK: Muting
 
-  /// Lets all own tracks of a kind send silence or black frames, or ends that; the device goes on.
-  ///
-  /// - Throws: `MuteError` when there is nothing to mute.
+  /// Sends silence or black frames on all local tracks of a kind, or ends that; the device
+  /// continues.
+  /// - Throws: `MuteError` if there is nothing to mute.
   public func setSoftMute(_ isMuted: Bool, of kind: MediaKind) async throws(MuteError) {
     guard connectionState == .connected else { throw .notConnected }
     let all = (try? await transceivers)?.filter { $0.kind == kind && $0.direction != .stopped }
@@ -146,7 +142,7 @@ extension PeerConnection {
 
   // MARK: Calls
 
-  /// The track as one that can be sent; a received one is refused.
+  /// The track as one that can be sent; throws for a received one.
   func sendable(_ track: any MediaStreamTrack) throws(PeerError) -> any SentTrack {
     guard let sent = track as? any SentTrack else {
       throw PeerError(
@@ -158,8 +154,8 @@ extension PeerConnection {
     return sent
   }
 
-  /// Takes note that a transceiver sends a track, which was added with this state; where another
-  /// one was set meanwhile, it follows.
+  /// Records that a transceiver sends a track, which was added with this state; if that has changed
+  /// since, the transceiver follows.
   func attach(
     _ track: any SentTrack, _ transceiver: UInt32, streamIDs: [String]?,
     streams: [MediaStream] = [], initially: Bool?
@@ -186,16 +182,16 @@ extension PeerConnection {
   }
 }
 
-/// Why own tracks cannot be muted.
+/// Why local tracks cannot be muted.
 public enum MuteError: Error, Hashable, Sendable {
-  /// The connection is not up.
+  /// The connection is not established.
   case notConnected
-  /// The connection has nothing of the kind.
+  /// The connection has no media of the kind.
   case notUsed(MediaKind)
   /// The connection only receives.
   case notASender
-  /// No own stream is sent.
+  /// No local stream is sent.
   case noSenderStream
-  /// No own track of the kind is sent.
+  /// No local track of the kind is sent.
   case noTrack(MediaKind)
 }

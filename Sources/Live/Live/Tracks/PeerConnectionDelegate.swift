@@ -3,12 +3,12 @@ public import JSEP
 public import Peer
 public import SDP
 
-/// Hears what a connection tells (RTCPeerConnectionDelegate), on the loop's thread and in order; it
-/// must return at once.
+/// Receives the events of a connection (RTCPeerConnectionDelegate), on the loop's thread and in
+/// order; methods must return at once.
 ///
-/// All methods may be left out. Streams and tracks that the application itself adds or removes are
-/// not told. Removed candidates, gathering errors, pair changes, speech into disabled tracks
-/// and the end need the notices of `PeerConfiguration`, which a factory's connections have.
+/// All methods are optional. Streams and tracks that the application itself adds or removes are not
+/// reported. Removed candidates, gathering errors, pair changes, speech into disabled tracks and
+/// the end need the notices of `PeerConfiguration`, which a factory's connections have.
 public protocol PeerConnectionDelegate: AnyObject, Sendable {
   /// W3C signalingstatechange.
   func peerConnection(_ connection: PeerConnection, didChange state: SignalingState)
@@ -20,30 +20,30 @@ public protocol PeerConnectionDelegate: AnyObject, Sendable {
   func peerConnection(_ connection: PeerConnection, didChange state: ConnectionState)
   /// W3C negotiationneeded.
   func peerConnectionShouldNegotiate(_ connection: PeerConnection)
-  /// The peer sends a stream that it did not send before.
+  /// The peer started to send a stream.
   func peerConnection(_ connection: PeerConnection, didAdd stream: MediaStream)
-  /// The peer sends nothing of a stream any more.
+  /// The peer stopped sending a stream.
   func peerConnection(_ connection: PeerConnection, didRemove stream: MediaStream)
   /// W3C track: the peer sends a track, which belongs to these streams.
   func peerConnection(
     _ connection: PeerConnection, didAdd receiver: RTPReceiver, streams: [MediaStream])
-  /// The peer no longer sends a track.
+  /// The peer stopped sending a track.
   func peerConnection(_ connection: PeerConnection, didRemove receiver: RTPReceiver)
   /// The peer's description made a transceiver receive.
   func peerConnection(
     _ connection: PeerConnection, didStartReceivingOn transceiver: RTPTransceiver)
-  /// W3C icecandidate: a candidate to be signaled; not told of the end of candidates.
+  /// W3C icecandidate: a candidate to signal; the end of candidates is not reported.
   func peerConnection(_ connection: PeerConnection, didGenerate candidate: CandidateInit)
-  /// Candidates that were signaled are gone.
+  /// Signaled candidates became invalid.
   func peerConnection(_ connection: PeerConnection, didRemove candidates: [CandidateInit])
   /// W3C icecandidateerror.
   func peerConnection(_ connection: PeerConnection, didFailToGather error: GatheringError)
-  /// Another candidate pair carries the connection.
+  /// Another candidate pair was selected.
   func peerConnection(
     _ connection: PeerConnection, didChangeSelectedPair change: SelectedPairChange)
-  /// W3C datachannel: the other side made a channel.
+  /// W3C datachannel: the peer created a channel.
   func peerConnection(_ connection: PeerConnection, didOpen channel: DataChannel)
-  /// Somebody speaks into the microphone of a sent track that is disabled, or no longer does.
+  /// Somebody speaks into a disabled sent track, or stopped.
   func peerConnection(
     _ connection: PeerConnection, didNoticeMutedSpeech isSpeaking: Bool, transceiver: UInt32)
   /// The connection is over, and why.

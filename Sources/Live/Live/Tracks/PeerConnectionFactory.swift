@@ -3,27 +3,24 @@ public import Peer
 import Synchronization
 public import Tape
 
-/// Makes connections, tracks and streams (RTCPeerConnectionFactory).
+/// Creates connections, tracks and streams (RTCPeerConnectionFactory).
 ///
-/// Its connections share a clock, a take when there is one, the codecs and the audio device. A
-/// factory is a thread and little else; one is enough for a process, and several do not disturb
-/// each other.
+/// Its connections share a clock, a take if there is one, the codecs and the audio device. A
+/// factory is little more than a thread; one per process is enough, and several are independent.
 public final class PeerConnectionFactory: Sendable {
   /// The session of all connections.
   public let session: Session
-  /// The audio device of all connections; nil when the application feeds its sources itself.
+  /// The audio device of all connections; nil if the application feeds its sources itself.
   public let audioDeviceModule: (any AudioCaptureDevice)?
-  private let ownCodecs: [OwnCodec]
+  private let applicationCodecs: [OwnCodec]
 
   /// Creates a factory.
-  ///
   /// - Parameters:
-  ///   - encoderFactory: the application's video encoders; what it does not make, libraries
-  ///     do.
-  ///   - decoderFactory: the same for decoders.
-  ///   - audioDeviceModule: what captures audio.
+  ///   - encoderFactory: the application's video encoders; libraries encode the rest.
+  ///   - decoderFactory: the application's video decoders; libraries decode the rest.
+  ///   - audioDeviceModule: captures audio.
   ///   - options: whether and where it is recorded.
-  /// - Throws: `SessionError` when the take or the thread cannot be made.
+  /// - Throws: `SessionError` if the take or the thread cannot be created.
   public init(
     encoderFactory: (any VideoEncoderFactory)? = nil,
     decoderFactory: (any VideoDecoderFactory)? = nil,
@@ -31,50 +28,48 @@ public final class PeerConnectionFactory: Sendable {
     options: Session.Options = Session.Options()
   ) throws(SessionError) {
     self.audioDeviceModule = audioDeviceModule
-    ownCodecs = FactoryCodecs(encoderFactory, decoderFactory).ownCodecs
+    applicationCodecs = FactoryCodecs(encoderFactory, decoderFactory).applicationCodecs
     session = try Session(options, loop: nil) {
       TimedPeer(codecs: FactoryCodecs(encoderFactory, decoderFactory))
     }
   }
 
-  /// Makes a connection that tells all notices, unless its configuration names those that it wants.
-  ///
+  /// Creates a connection with all notices, unless its configuration names some.
   /// - Parameters:
   ///   - label: names the connection in the take.
-  ///   - role: what it is in this session: `caller`, `publisher`, ...
-  ///   - delegate: hears of all that happens, from the first step on; held weakly.
+  ///   - role: its role in this session: `caller`, `publisher`, ...
+  ///   - delegate: receives all events from the first step on; held weakly.
   public func peerConnection(
     with configuration: PeerConfiguration = PeerConfiguration(), label: String = "",
     role: String = "", delegate: (any PeerConnectionDelegate)? = nil
   ) -> PeerConnection {
     var configuration = configuration
     configuration.notices = configuration.notices ?? PeerNotice.all
-    if !ownCodecs.isEmpty { configuration.ownCodecs = ownCodecs }
+    if !applicationCodecs.isEmpty { configuration.ownCodecs = applicationCodecs }
     return session.makePeer(label: label, role: role, configuration: configuration) {
       $0.delegate = delegate
     }
   }
 
-  /// Makes a source of audio: the audio device's where there is one, else one that the application
-  /// feeds.
+  /// Creates an audio source: the audio device's, or one that the application feeds.
   public func audioSource() -> AudioSource {
     audioDeviceModule.map { AudioSource(device: $0) } ?? AudioSource()
   }
 
-  /// Makes a source of video frames that a capturer or the application feeds.
+  /// Creates a video source that a capturer or the application feeds.
   public func videoSource() -> VideoSource { VideoSource() }
 
-  /// Makes a track of audio.
+  /// Creates a track of audio.
   public func audioTrack(with source: AudioSource, trackID: String) -> LocalAudioTrack {
     LocalAudioTrack(source: source, id: trackID)
   }
 
-  /// Makes a track of video frames.
+  /// Creates a track of video frames.
   public func videoTrack(with source: VideoSource, trackID: String) -> LocalVideoTrack {
     LocalVideoTrack(source: source, id: trackID)
   }
 
-  /// Makes a stream without tracks.
+  /// Creates a stream without tracks.
   public func mediaStream(withStreamID id: String) -> MediaStream { MediaStream(id: id) }
 
   /// Closes all connections and completes the take.

@@ -4,16 +4,15 @@ public import Peer
 /// W3C RTCRtpSender: what a transceiver sends.
 public struct RTPSender: Sendable {
   let connection: PeerConnection
-  /// The transceiver that it belongs to.
+  /// The transceiver it belongs to.
   public let transceiver: UInt32
 
-  /// The track that is sent; nil when nothing is.
+  /// The sent track, if any.
   public var track: (any MediaStreamTrack)? { connection.registry.sentTrack(on: transceiver) }
 
   /// Sends another track, or nothing, without negotiation.
-  ///
   /// - Throws: `TypeError` for a track of the other kind, `InvalidAccessError` for a received one,
-  ///   `InvalidStateError` when the transceiver is stopped.
+  ///   `InvalidStateError` if the transceiver is stopped.
   public func replaceTrack(_ track: (any MediaStreamTrack)?) async throws(PeerError) {
     guard let track else {
       try await connection.perform(.replaceSource(transceiver: transceiver, nil))
@@ -43,7 +42,7 @@ public struct RTPSender: Sendable {
 /// W3C RTCRtpReceiver: what a transceiver receives.
 public struct RTPReceiver: Sendable {
   let connection: PeerConnection
-  /// The transceiver that it belongs to.
+  /// The transceiver it belongs to.
   public let transceiver: UInt32
 
   /// The track; nil before the peer sent one.
@@ -58,20 +57,20 @@ public struct RTPReceiver: Sendable {
 /// W3C RTCRtpTransceiver: a sender and a receiver that share an m-section.
 public struct RTPTransceiver: Sendable {
   let connection: PeerConnection
-  /// Names the transceiver in its connection.
+  /// The transceiver's number in its connection.
   public let id: UInt32
 
-  /// What is sent.
+  /// The sender.
   public var sender: RTPSender { RTPSender(connection: connection, transceiver: id) }
-  /// What is received.
+  /// The receiver.
   public var receiver: RTPReceiver { RTPReceiver(connection: connection, transceiver: id) }
 
-  /// The transceiver as it is now; nil when there is none.
+  /// The current transceiver, if it exists.
   public func info() async throws(PeerError) -> TransceiverInfo? {
     try await connection.transceivers.first { $0.id == id }
   }
 
-  /// Changes what is wanted; negotiation is needed.
+  /// Sets the direction; needs negotiation.
   public func setDirection(_ direction: TransceiverDirection) async throws(PeerError) {
     try await connection.setDirection(direction, of: id)
   }
@@ -81,6 +80,6 @@ public struct RTPTransceiver: Sendable {
     try await connection.setCodecPreferences(codecs, of: id)
   }
 
-  /// Stops it for good (W3C stop).
+  /// Stops it permanently (W3C stop).
   public func stop() async throws(PeerError) { try await connection.stopTransceiver(id) }
 }

@@ -3,39 +3,37 @@ import Peer
 import Synchronization
 public import Wire
 
-/// Audio that a connection receives.
+/// A received audio track.
 public final class RemoteAudioTrack: MediaStreamTrack {
   let core: RemoteTrackCore
   private let sinks = Mutex<[any AudioTrackSink]>([])
-  /// What was set, 0 to 10.
+  /// The volume that was set, 0 to 10.
   private let gain = Mutex(1.0)
 
   init(_ core: RemoteTrackCore) { self.core = core }
 
-  /// Names the track; the other side sees it in the `msid` of descriptions (RFC 8830).
+  /// The track's identifier; the peer sees it in the `msid` of descriptions (RFC 8830).
   public var id: String { core.id }
   /// Audio or video frames.
   public var kind: MediaKind { .audio }
-  /// Whether nothing comes from the peer at present (W3C muted).
+  /// Whether nothing currently arrives from the peer (W3C muted).
   public var isMuted: Bool { core.condition.withLock { $0.isMuted } }
-  /// Whether media may still flow.
+  /// Whether media can still flow.
   public var readyState: MediaStreamTrackState { core.condition.withLock { $0.readyState } }
-  /// What becomes of the track from now on; every use gives a stream of its own.
+  /// The events from now on; every access returns a new stream.
   public var events: AsyncStream<MediaStreamTrackEvent> {
     core.condition.withLock { $0.eventStream() }
   }
-  /// Whether the track is heard or seen; else it is silent or black while packets flow on.
+  /// Whether the track is enabled; otherwise it is silent while packets continue.
   public var isEnabled: Bool {
     get { core.condition.withLock { $0.isEnabled } }
     set { core.setEnabled(newValue) }
   }
 
-  /// How loud the audio is played: 0 is silent, 1 as it came, 10 the most; others are taken for the
-  /// nearest of these.
+  /// The volume: 0 is silent, 1 unchanged, 10 the maximum; other values are clamped.
   ///
-  /// It is applied before sinks, levels and statistics, and kept while the track is not enabled.
-  /// Setting it is a recorded call; nil and what is no number are ignored. There is no volume of
-  /// what is sent.
+  /// It applies before sinks, levels and statistics, and is kept while the track is disabled.
+  /// Setting it is a recorded call; nil and NaN are ignored. Sent audio has no volume.
   public var volume: Double? {
     get { gain.withLock { $0 } }
     set {
@@ -49,69 +47,68 @@ public final class RemoteAudioTrack: MediaStreamTrack {
     }
   }
 
-  /// How loud the track was played in the last 100 ms, after the volume; nil before the first.
+  /// The level over the last 100 ms as played, after the volume; nil before the first.
   public var audioLevel: TrackLevel? { core.audioLevel }
 
-  /// Hands the decoded audio to a sink from now on; a sink that is there already is not added
-  /// again.
+  /// Passes the decoded audio to a sink from now on; no effect if the sink was added already.
   public func addSink(_ sink: any AudioTrackSink) {
     sinks.withLock { sinks in
       if !sinks.contains(where: { $0 === sink }) { sinks.append(sink) }
     }
   }
 
-  /// Hands no more audio to a sink.
+  /// Stops passing audio to a sink.
   public func removeSink(_ sink: any AudioTrackSink) {
     sinks.withLock { sinks in sinks.removeAll { $0 === sink } }
   }
 }
 
-/// Video frames that a connection receives.
+/// A received video track.
 public final class RemoteVideoTrack: MediaStreamTrack {
   let core: RemoteTrackCore
   private let renderers = Mutex(RendererList())
 
   init(_ core: RemoteTrackCore) { self.core = core }
 
-  /// Names the track; the other side sees it in the `msid` of descriptions (RFC 8830).
+  /// The track's identifier; the peer sees it in the `msid` of descriptions (RFC 8830).
   public var id: String { core.id }
   /// Audio or video frames.
   public var kind: MediaKind { .video }
-  /// Whether nothing comes from the peer at present (W3C muted).
+  /// Whether nothing currently arrives from the peer (W3C muted).
   public var isMuted: Bool { core.condition.withLock { $0.isMuted } }
-  /// Whether media may still flow.
+  /// Whether media can still flow.
   public var readyState: MediaStreamTrackState { core.condition.withLock { $0.readyState } }
-  /// What becomes of the track from now on; every use gives a stream of its own.
+  /// The events from now on; every access returns a new stream.
   public var events: AsyncStream<MediaStreamTrackEvent> {
     core.condition.withLock { $0.eventStream() }
   }
-  /// Whether the track is heard or seen; else it is silent or black while packets flow on.
+  /// Whether the track is enabled; otherwise it is black while packets continue.
   public var isEnabled: Bool {
     get { core.condition.withLock { $0.isEnabled } }
     set { core.setEnabled(newValue) }
   }
 
-  /// Shows the frames from now on, black ones while the track is not enabled; a renderer that is
-  /// there already is not added again.
+  /// Renders the frames from now on, black ones while the track is disabled; no effect if the
+  /// renderer was added already.
   public func add(_ renderer: any VideoRenderer) { renderers.withLock { $0.add(renderer) } }
 
-  /// Shows no more frames there.
+  /// Stops rendering frames there.
   public func remove(_ renderer: any VideoRenderer) { renderers.withLock { $0.remove(renderer) } }
 }
 
-/// A received track: what a connection tells it, whatever its kind.
+/// A received track of any kind, as a connection needs it.
 protocol ReceivedTrack: MediaStreamTrack {
   var core: RemoteTrackCore { get }
-  /// Takes media, on the loop's thread.
-  func take(_ media: ReceivedMedia)
-  /// Takes note that it has ended, on the loop's thread.
+  /// Handles media, on the loop's thread.
+  func receive(_ media: ReceivedMedia)
+  /// Records that it has ended, on the loop's thread.
   func didEnd()
-  /// Who shows it.
+  /// The renderers of its frames.
   var shownBy: [any VideoRenderer] { get }
 }
 
 extension RemoteAudioTrack: ReceivedTrack {
-  func take(_ media: ReceivedMedia) {
+  func receive(_ media: ReceivedMedia) {
     guard case .audio(let block) = media.content else { return }
     for sink in sinks.withLock({ $0 }) { sink.audioTrack(id, didReceive: block) }
   }
@@ -121,7 +118,7 @@ extension RemoteAudioTrack: ReceivedTrack {
 }
 
 extension RemoteVideoTrack: ReceivedTrack {
-  func take(_ media: ReceivedMedia) {
+  func receive(_ media: ReceivedMedia) {
     guard let frame = media.frame else { return }
     renderers.withLock { $0.next(frame) }.show(frame)
   }
@@ -133,7 +130,7 @@ extension RemoteVideoTrack: ReceivedTrack {
   var shownBy: [any VideoRenderer] { renderers.withLock { $0.all } }
 }
 
-/// The state of a received track, and the transceiver that it comes on.
+/// The state of a received track, and its transceiver.
 final class RemoteTrackCore: Sendable {
   let id: String
   let transceiver: UInt32
@@ -146,7 +143,7 @@ final class RemoteTrackCore: Sendable {
   init(id: String, transceiver: UInt32, of connection: PeerConnection?) {
     self.id = id
     self.transceiver = transceiver
-    // Nothing has come yet.
+    // Nothing has arrived yet.
     condition = Mutex(TrackCondition(isMuted: true))
     owner = Mutex(Owner(connection: connection))
   }

@@ -5,12 +5,12 @@ import Wire
 
 /// The tracks and streams of a connection as objects, and its delegate.
 ///
-/// The loop's thread brings what the peer sends, any thread what is sent. What is told goes out
-/// without a lock, so that whoever hears of it may call the connection.
+/// The loop's thread updates received ones, any thread sent ones. The delegate is notified without
+/// holding a lock, so that it may call the connection.
 final class TrackRegistry: Sendable {
   fileprivate struct Sent {
     let transceiver: UInt32
-    /// Nil while nothing is sent in its place.
+    /// Nil while nothing is sent on it.
     var track: (any SentTrack)?
     let streamIDs: [String]
   }
@@ -19,7 +19,7 @@ final class TrackRegistry: Sendable {
     weak var connection: PeerConnection?
     weak var delegate: (any PeerConnectionDelegate)?
     var sent: [Sent] = []
-    /// Own streams, those too whose tracks are no longer sent.
+    /// Local streams, including those whose tracks are no longer sent.
     var localStreams: [MediaStream] = []
     var received: [any ReceivedTrack] = []
     var remoteStreams: [MediaStream] = []
@@ -34,7 +34,7 @@ final class TrackRegistry: Sendable {
     set { state.withLock { $0.delegate = newValue } }
   }
 
-  /// The connection and who hears of it, when there is both.
+  /// The connection and its delegate, if both exist.
   private var audience: (PeerConnection, any PeerConnectionDelegate)? {
     state.withLock { state in
       guard let connection = state.connection, let delegate = state.delegate else { return nil }
@@ -52,15 +52,15 @@ final class TrackRegistry: Sendable {
     }
   }
 
-  /// The transceivers that were given tracks, in the order in which these were added.
+  /// The transceivers with tracks, in the order in which tracks were added.
   var sendingTransceivers: [UInt32] { state.withLock { $0.sent.map(\.transceiver) } }
 
   func sentTrack(on transceiver: UInt32) -> (any MediaStreamTrack)? {
     state.withLock { state in state.sent.first { $0.transceiver == transceiver }?.track }
   }
 
-  /// Takes note that a transceiver sends a track from now on, in the place of the one before; nil
-  /// leaves the streams as they are.
+  /// Records that a transceiver sends a track, replacing the previous one; nil leaves the streams
+  /// unchanged.
   func attach(
     _ track: any SentTrack, _ transceiver: UInt32, streamIDs: [String]?,
     streams: [MediaStream] = []
@@ -90,7 +90,7 @@ final class TrackRegistry: Sendable {
     track.core.attach(connection, transceiver)
   }
 
-  /// Takes note that transceivers send no track of the application's any more.
+  /// Records that transceivers no longer send a track of the application.
   func detach(where isGone: (UInt32) -> Bool) {
     let (gone, connection) = state.withLock { state in
       let gone = state.sent.filter { isGone($0.transceiver) }
@@ -106,7 +106,7 @@ final class TrackRegistry: Sendable {
     }
   }
 
-  /// Takes note that a transceiver sends nothing for now.
+  /// Records that a transceiver currently sends nothing.
   private func release(_ transceiver: UInt32) {
     let (track, connection) = state.withLock { state -> ((any SentTrack)?, PeerConnection?) in
       guard let index = state.sent.firstIndex(where: { $0.transceiver == transceiver }) else {
@@ -118,7 +118,7 @@ final class TrackRegistry: Sendable {
     if let connection { track?.core.detach(connection, transceiver) }
   }
 
-  /// Takes note of a call that was done.
+  /// Records a call that succeeded.
   func performed(_ call: PeerCall) {
     switch call {
     case .removeTrack(let id), .stopTransceiver(let id): detach { $0 == id }
@@ -136,11 +136,11 @@ final class TrackRegistry: Sendable {
     state.withLock { state in state.received.last { $0.core.transceiver == transceiver } }
   }
 
-  /// Hands media to the track that it came on.
-  func deliver(_ media: ReceivedMedia) { receivedTrack(on: media.transceiver)?.take(media) }
+  /// Passes media to its track.
+  func deliver(_ media: ReceivedMedia) { receivedTrack(on: media.transceiver)?.receive(media) }
 
-  /// Takes note of something that happened, and tells the delegate.
-  func hear(_ news: PeerConnectionNews) {
+  /// Handles news, and notifies the delegate.
+  func receive(_ news: PeerConnectionNews) {
     guard case .event(let event) = news else { return }
     switch event {
     case .track(let info): addTrack(info)
@@ -153,10 +153,10 @@ final class TrackRegistry: Sendable {
     case .trackChanged(let change) where change.isInbound: follow(change)
     default: break
     }
-    tell(event)
+    notify(event)
   }
 
-  /// The peer's stream with a name, made when it is new.
+  /// The peer's stream with an identifier, created if new.
   private func stream(_ id: String) -> MediaStream {
     state.withLock { $0.remoteStream(id) }
   }
@@ -212,7 +212,7 @@ final class TrackRegistry: Sendable {
     }
   }
 
-  /// Ends what has not ended: the connection is closed.
+  /// Ends all tracks because the connection is closed.
   func finish() {
     for track in state.withLock({ $0.received }) {
       if track.core.condition.withLock({ $0.end(.closed) }) { track.didEnd() }
@@ -220,8 +220,8 @@ final class TrackRegistry: Sendable {
     detach { _ in true }
   }
 
-  /// Tells the delegate.
-  private func tell(_ event: PeerConnectionEvent) {
+  /// Notifies the delegate.
+  private func notify(_ event: PeerConnectionEvent) {
     guard let (connection, delegate) = audience else { return }
     switch event {
     case .signalingState(let state): delegate.peerConnection(connection, didChange: state)
@@ -247,7 +247,7 @@ final class TrackRegistry: Sendable {
 }
 
 extension TrackRegistry.State {
-  /// The peer's stream with a name, made when it is new.
+  /// The peer's stream with an identifier, created if new.
   fileprivate mutating func remoteStream(_ id: String) -> MediaStream {
     if let known = remoteStreams.first(where: { $0.id == id }) { return known }
     let made = MediaStream(id: id, isRemote: true)

@@ -5,10 +5,10 @@ import Synchronization
 import Tape
 import Wire
 
-/// Drives a room live: steps its machine, writes the steps down, and carries out what comes of them
-/// over WebSockets, HTTP and the connections of a session.
+/// Drives a room live: steps its machine, records the steps, and carries out its outputs over
+/// WebSockets, HTTP and the connections of a session.
 ///
-/// What is told goes out in the order in which it happened, whatever thread made the step.
+/// Events are delivered in order, whichever thread made the step.
 final class RoomDriver: Sendable {
   private struct State {
     let machine = RecordedRoom(.all)
@@ -17,7 +17,7 @@ final class RoomDriver: Sendable {
     var lastCall: UInt32 = 0
     var waiting: [UInt32: @Sendable (RoomReply) -> Void] = [:]
     var links: [ConnectionID: RoomLink] = [:]
-    /// All connections that were made, in their order.
+    /// All connections created, in order.
     var made: [PeerConnection] = []
     var isOver = false
   }
@@ -28,24 +28,24 @@ final class RoomDriver: Sendable {
   private let state = Mutex(State())
   private let transports = RoomTransports()
   private let alarm: RoomAlarm
-  /// Makes the tracks of own media on connections, by number.
+  /// Creates the tracks of local media on connections, by number.
   let sources: LocalSources
-  /// What connections behave like.
+  /// The base configuration of connections.
   private let base: PeerConfiguration
-  /// Hears of everything, one thing after the other; it must return at once.
+  /// Receives all news, serially; it must return at once.
   private let listener: @Sendable (RoomNews) -> Void
-  /// Whose loudspeaker plays what is received; nil: nobody's.
+  /// The session whose loudspeaker plays received audio, if any.
   private let audio: AudioSession?
-  /// Whether streams are told.
-  private let tellsStreams: Bool
+  /// Whether streams are reported.
+  private let reportsStreams: Bool
 
   init(
     _ configuration: RoomConfiguration, connections base: PeerConfiguration, session: Session,
-    label: String, sources: LocalSources, audio: AudioSession? = nil, tellsStreams: Bool = false,
+    label: String, sources: LocalSources, audio: AudioSession? = nil, reportsStreams: Bool = false,
     listener: @escaping @Sendable (RoomNews) -> Void
   ) {
     self.audio = audio
-    self.tellsStreams = tellsStreams
+    self.reportsStreams = reportsStreams
     self.session = session
     self.label = label
     self.sources = sources
@@ -62,14 +62,14 @@ final class RoomDriver: Sendable {
     for link in state.withLock({ $0.links.values.map(\.self) }) { link.post(.request(.close)) }
   }
 
-  /// Calls the room, and waits for its answer.
+  /// Calls the room and returns its reply.
   func call(_ call: RoomCall) async -> RoomReply {
     await withCheckedContinuation { continuation in
       self.call(call) { continuation.resume(returning: $0) }
     }
   }
 
-  /// Calls the room, and hands its answer to a closure, which must return at once and not call the
+  /// Calls the room and passes its reply to a closure, which must return at once and not call the
   /// room.
   private func call(_ call: RoomCall, _ answered: @escaping @Sendable (RoomReply) -> Void) {
     state.withLock { state in
@@ -80,10 +80,9 @@ final class RoomDriver: Sendable {
   }
 
   /// Calls the room without waiting, for methods that return at once.
-  ///
-  /// - Parameter answered: gets the answer, nil when it is done; it must return at once and not
-  ///   call the room.
-  /// - Throws: what the room refuses at once; nothing is answered then.
+  /// - Parameter answered: gets the error, nil on success; it must return at once and not call the
+  ///   room.
+  /// - Throws: an immediate refusal; nothing is answered then.
   func begin(
     _ call: RoomCall, answered: @escaping @Sendable (RoomError?) -> Void
   ) throws(RoomError) {
@@ -92,7 +91,7 @@ final class RoomDriver: Sendable {
     if let refusal = begun.finish() { throw refusal }
   }
 
-  /// Calls the room whose answer nobody waits for.
+  /// Calls the room without a reply.
   func post(_ call: RoomCall) {
     state.withLock { state in
       state.lastCall &+= 1
@@ -100,7 +99,7 @@ final class RoomDriver: Sendable {
     }
   }
 
-  /// Tells the application of an error that nobody waits for.
+  /// Reports an error that belongs to no pending call.
   func report(_ error: RoomError) { listener(.failed(error)) }
 
   func step(_ input: RoomInput) { state.withLock { step(input, &$0) } }
@@ -109,7 +108,7 @@ final class RoomDriver: Sendable {
 
   func link(_ id: ConnectionID) -> RoomLink? { state.withLock { $0.links[id] } }
 
-  /// The connections that were made, in their order; of very many the first ones.
+  /// The connections created, in order; the first ones of very many.
   var connections: [PeerConnection] { state.withLock { $0.made } }
   private static let madeMaximum = 1_000
 
@@ -131,7 +130,7 @@ final class RoomDriver: Sendable {
   private func step(_ input: RoomInput, _ state: inout State) {
     state.last = max(state.last, session.clock.now)
     state.machine.step(input, at: state.last, into: &state.outbox)
-    let outputs = state.outbox.take()
+    let outputs = state.outbox.drain()
     session.tape?.record(
       StepRecord(
         actor: actor, at: state.last, input: input, outputs: OutputList(outputs),
@@ -140,7 +139,7 @@ final class RoomDriver: Sendable {
     alarm.set(state.machine.deadline) { [weak self] in self?.reachDeadline() }
   }
 
-  /// Nothing here waits, and nothing calls back before the step is over.
+  /// Nothing here blocks, and nothing calls back before the step is over.
   private func carryOut(_ output: RoomOutput, _ state: inout State) {
     switch output {
     case .transport(let id, let request):
@@ -166,7 +165,7 @@ final class RoomDriver: Sendable {
     if case .request(.open(let role, let servers)) = order {
       let link = RoomLink(
         session: session, label: "\(label) \(role.rawValue) \(id.number)", role: role,
-        servers: servers, base: base, sources: sources, audio: audio, tellsStreams: tellsStreams
+        servers: servers, base: base, sources: sources, audio: audio, reportsStreams: reportsStreams
       ) { [weak self] in
         self?.step(.connection(id, $0))
       } tell: { [listener] in
@@ -191,7 +190,7 @@ final class RoomDriver: Sendable {
   }
 }
 
-/// A call that somebody makes without waiting: its answer may come before it returns, or later.
+/// A call made without waiting: its reply may come before it returns, or later.
 private final class BegunCall: Sendable {
   private enum State {
     case open
@@ -215,7 +214,7 @@ private final class BegunCall: Sendable {
     if isLate { answered(error) }
   }
 
-  /// The call returns: with what was refused already, or having answered that it is done.
+  /// Finishes the call; returns an immediate refusal, or reports success.
   func finish() -> RoomError? {
     let former = state.withLock { state in
       defer { state = .returned }
@@ -227,17 +226,17 @@ private final class BegunCall: Sendable {
   }
 }
 
-/// What a driver tells of its room.
+/// News from a driver about its room.
 enum RoomNews: Sendable {
   case event(RoomEvent)
-  /// What somebody is called, before it is told that it is there.
+  /// The name of a participant, before it is reported present.
   case named(id: String, String)
   case state(RoomState)
   case share(ShareOrder)
   case tokenWanted
-  /// Something that was asked for in passing was refused.
+  /// A request that no call waits for was refused.
   case failed(RoomError)
-  /// A stream came or went, where streams are told.
+  /// A stream was added or removed, if streams are reported.
   case stream(MediaStream, isAdded: Bool)
 }
 
@@ -253,7 +252,7 @@ final class RoomAlarm: Sendable {
 
   init(_ clock: TakeClock) { self.clock = clock }
 
-  /// Calls the closure at an instant, and at none that was set before.
+  /// Sets the instant at which the closure is called, replacing an earlier one.
   func set(_ due: Instant?, _ ring: @escaping @Sendable () -> Void) {
     state.withLock { state in
       guard due != state.due else { return }

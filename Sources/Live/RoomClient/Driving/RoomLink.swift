@@ -10,17 +10,17 @@ import Stats
 import Synchronization
 import Wire
 
-/// A connection of a room: a peer connection that does what the room orders, one thing after the
-/// other, and reports what happens to it in the same order.
+/// A room's connection: a peer connection that performs the room's orders serially, and reports
+/// events in the same order.
 final class RoomLink: Sendable {
   let connection: PeerConnection
   let role: ConnectionRole
   private let sources: LocalSources
   private let report: @Sendable (RoomConnectionReport) -> Void
-  /// Tells the application of what is none of the room's.
+  /// Reports news that does not concern the room.
   private let tell: @Sendable (RoomNews) -> Void
   private let audio: AudioSession?
-  private let tellsStreams: Bool
+  private let reportsStreams: Bool
   private let work: AsyncStream<Work>.Continuation
   private let state = Mutex(State())
 
@@ -32,30 +32,30 @@ final class RoomLink: Sendable {
   }
 
   private struct State {
-    /// Own media by number, with the transceiver that sends it.
+    /// Local media by number, with the transceiver that sends it.
     var sending: [(media: LocalMediaID, transceiver: UInt32)] = []
-    /// What was reported to be received, by transceiver.
+    /// The sections reported as received, by transceiver.
     var receiving: [UInt32: String] = [:]
     var channels: [(label: String, channel: DataChannel)] = []
-    /// The transceivers that are muted, and those that have no slot.
+    /// The transceivers that are muted, and those without a slot.
     var muted: Set<UInt32> = []
     var silenced: Set<UInt32> = []
-    /// Whether the own stream was told, and the streams of others that were.
+    /// Whether the local stream was reported, and which remote ones were.
     var hasToldOwn = false
     var streams: [MediaStream] = []
-    /// Whether senders say how loud they are (RFC 6464).
+    /// Whether senders state their level (RFC 6464).
     var hasLevels = false
-    /// Layers of sections that no description has named yet.
+    /// Layers for sections that are in no description yet.
     var layers: [(mid: String, layers: [SendLayer])] = []
   }
 
   init(
     session: Session, label: String, role: ConnectionRole, servers: ICEServers,
-    base: PeerConfiguration, sources: LocalSources, audio: AudioSession?, tellsStreams: Bool,
+    base: PeerConfiguration, sources: LocalSources, audio: AudioSession?, reportsStreams: Bool,
     report: @escaping @Sendable (RoomConnectionReport) -> Void,
     tell: @escaping @Sendable (RoomNews) -> Void
   ) {
-    (self.audio, self.tellsStreams, self.tell) = (audio, tellsStreams, tell)
+    (self.audio, self.reportsStreams, self.tell) = (audio, reportsStreams, tell)
     self.role = role
     self.sources = sources
     self.report = report
@@ -66,7 +66,7 @@ final class RoomLink: Sendable {
     if servers.policy == .relay { configuration.iceTransportPolicy = .relay }
     configuration.reportsWithKeyframeDemands = true
     configuration.rampsVolume = true
-    // A room has a limit of its own, and begins ICE anew.
+    // A room has its own time limit, and restarts ICE.
     configuration.establishmentTimeoutMilliseconds = 0
     let events = Mutex<AsyncStream<PeerConnectionEvent>?>(nil)
     connection = session.makePeer(label: label, role: role.rawValue, configuration: configuration) {
@@ -86,10 +86,10 @@ final class RoomLink: Sendable {
 
   func post(_ order: RoomConnectionOrder) { work.yield(.order(order)) }
 
-  /// The header extension by which senders say how loud they are (RFC 6464).
+  /// The header extension with the sender's level (RFC 6464).
   private static let levelExtension = "urn:ietf:params:rtp-hdrext:ssrc-audio-level"
 
-  /// The transceiver that receives what comes in a section.
+  /// The transceiver of a piece of local media.
   func transceiver(sending media: LocalMediaID) -> UInt32? {
     state.withLock { state in state.sending.first { $0.media == media }?.transceiver }
   }
@@ -97,7 +97,7 @@ final class RoomLink: Sendable {
   // MARK: One thing after the other
 
   private func run(_ stream: AsyncStream<Work>) async {
-    // A call that is answered: from now on the peer stands in the take.
+    // Once a call was answered, the peer is in the take.
     _ = try? await connection.transceivers
     report(.opened(peer: connection.number))
     let loudspeaker = openLoudspeaker()
@@ -108,7 +108,7 @@ final class RoomLink: Sendable {
         await connection.close()
         return self.work.finish()
       case .order(let order): await carryOut(order)
-      case .event(let event): await take(event)
+      case .event(let event): await handle(event)
       case .message(let label, let frame):
         report(.report(.channelMessage(label: label, frame)))
       case .channelClosed(let label): report(.report(.channelClosed(label: label)))
@@ -116,7 +116,7 @@ final class RoomLink: Sendable {
     }
   }
 
-  /// Plays what comes, where there is an audio session.
+  /// Plays received audio, if there is an audio session.
   private func openLoudspeaker() -> AudioAttachment? {
     guard let audio, role != .up else { return nil }
     do throws(AudioSessionError) {
@@ -150,10 +150,10 @@ final class RoomLink: Sendable {
     }
   }
 
-  /// Plays what a transceiver receives, or not.
+  /// Enables or disables the playback of a transceiver.
   ///
-  /// A voice that nothing is said of but by its samples is heard by what chooses the voices only
-  /// while it is enabled: it stays so, and is left out where all are mixed.
+  /// A voice known only by its samples is evaluated for slots only while it is enabled: it stays
+  /// enabled, and is left out when mixing.
   private func setEnabled(_ transceiver: UInt32) {
     let isEnabled = state.withLock { state in
       !state.muted.contains(transceiver)
@@ -162,7 +162,7 @@ final class RoomLink: Sendable {
     connection.receivedTrack(on: transceiver)?.isEnabled = isEnabled
   }
 
-  /// Whether what a transceiver receives has no slot.
+  /// Whether a transceiver has no slot.
   func isSilenced(_ transceiver: UInt32) -> Bool {
     state.withLock { $0.silenced.contains(transceiver) }
   }
@@ -190,7 +190,7 @@ final class RoomLink: Sendable {
       }
       try await reportReceiving()
     case .addCandidate(let candidate):
-      // A candidate that does not fit ends nothing: there may be others.
+      // An invalid candidate is no failure: there may be others.
       do throws(PeerError) {
         try await connection.addICECandidate(candidate)
       } catch {
@@ -214,7 +214,7 @@ final class RoomLink: Sendable {
     }
   }
 
-  /// An offer for what is received needs sections for it, where nothing is sent.
+  /// Adds receiving sections for an offer if nothing is sent.
   private func haveSections() async throws(PeerError) {
     guard role != .up, try await connection.transceivers.isEmpty else { return }
     for kind in [MediaKind.audio, .video] {
@@ -222,7 +222,7 @@ final class RoomLink: Sendable {
     }
   }
 
-  /// Applies an own description, or the one that is due; that it cannot be has a number of its own.
+  /// Sets a local description, or the appropriate one; failure has its own error code.
   private func setLocal(_ offer: SessionDescription?) async throws(PeerError) {
     do throws(PeerError) {
       if let offer {
@@ -245,14 +245,14 @@ final class RoomLink: Sendable {
       }
     }
     report(.report(.description(description, media: places)))
-    guard tellsStreams, !places.isEmpty, !state.withLock({ $0.hasToldOwn }),
+    guard reportsStreams, !places.isEmpty, !state.withLock({ $0.hasToldOwn }),
       let own = connection.localStreams.first(where: { $0.id == sources.streamID })
     else { return }
     state.withLock { $0.hasToldOwn = true }
     tell(.stream(own, isAdded: true))
   }
 
-  /// Reports which transceivers receive by what was agreed, where that is news.
+  /// Reports newly negotiated receiving transceivers.
   private func reportReceiving() async throws(PeerError) {
     for info in try await connection.transceivers {
       let receives = info.currentDirection == .recvonly || info.currentDirection == .sendrecv
@@ -269,7 +269,7 @@ final class RoomLink: Sendable {
     if isNews { report(.receiving(mid: mid, transceiver: info.id)) }
   }
 
-  // MARK: Own media
+  // MARK: Local media
 
   private func attach(_ info: LocalMediaInfo) async throws(PeerError) {
     guard transceiver(sending: info.id) == nil, let track = sources.track(info.id) else { return }
@@ -278,7 +278,7 @@ final class RoomLink: Sendable {
     report(.sending(info.id, transceiver: transceiver))
   }
 
-  /// Puts a track on a transceiver: one of its own where it is sent in layers.
+  /// Adds a track to a transceiver: a new one if it is sent as simulcast.
   private func transceiver(
     for info: LocalMediaInfo, _ track: any MediaStreamTrack
   ) async throws(PeerError) -> UInt32 {
@@ -288,7 +288,7 @@ final class RoomLink: Sendable {
       if role == .up { try await connection.setDirection(direction, of: sender.transceiver) }
       return sender.transceiver
     }
-    // The largest comes first, as servers of rooms expect it, and is what one without layers gets.
+    // The largest layer comes first, as room servers expect, and is used alone without simulcast.
     return try await connection.addTransceiver(
       with: track, direction: direction, streamIDs: [sources.streamID],
       sendEncodings: RTPEncoding.halved(info.layers.reversed())
@@ -304,12 +304,12 @@ final class RoomLink: Sendable {
   private func setLayers(_ layers: [SendLayer], of mid: String) async throws(PeerError) {
     let known = try await connection.transceivers.first { $0.mid == mid }
     guard let transceiver = known?.id else {
-      // A server names them together with the offer that has the section.
+      // A server states them together with the offer that has the section.
       return state.withLock { $0.layers.append((mid, layers)) }
     }
     var parameters = try await connection.getParameters(of: transceiver)
     for layer in layers {
-      // Without layers there is one encoding, and the first that is named is meant.
+      // Without simulcast there is one encoding; use the first named layer for it.
       let named = parameters.encodings.firstIndex { $0.rid == layer.rid }
       let only = parameters.encodings.count == 1 && layer == layers[0] ? 0 : nil
       guard let index = named ?? only else { continue }
@@ -323,14 +323,14 @@ final class RoomLink: Sendable {
 
   // MARK: What happens to the connection
 
-  private func take(_ event: PeerConnectionEvent) async {
+  private func handle(_ event: PeerConnectionEvent) async {
     switch event {
     case .iceCandidate(let candidate): report(.report(.candidate(candidate)))
     case .connectionState(let connection):
       report(.report(.state(PeerState(rawValue: connection.rawValue) ?? .new)))
     case .secured: report(.secured)
     case .track(let info): reportReceiving(info)
-    case .streamAdded, .streamRemoved: tellStreams()
+    case .streamAdded, .streamRemoved: reportStreams()
     case .audioSubscribed(let track) where track.isInbound:
       report(.audioSlot(transceiver: track.transceiver, isHeld: true))
     case .audioUnsubscribed(let track) where track.isInbound:
@@ -342,9 +342,9 @@ final class RoomLink: Sendable {
     }
   }
 
-  /// Tells the streams that came and went, where they are told.
-  private func tellStreams() {
-    guard tellsStreams else { return }
+  /// Reports streams that were added and removed, if requested.
+  private func reportStreams() {
+    guard reportsStreams else { return }
     let now = connection.remoteStreams
     let former = state.withLock { state in
       defer { state.streams = now }

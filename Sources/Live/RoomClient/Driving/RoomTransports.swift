@@ -2,7 +2,7 @@ import Room
 import Signaling
 import Synchronization
 
-/// The WebSockets and requests of a room's signaling.
+/// The WebSockets and HTTP requests of a room's signaling.
 final class RoomTransports: Sendable {
   private struct Entry {
     var socket: WebSocket?
@@ -11,7 +11,7 @@ final class RoomTransports: Sendable {
 
   private let entries = Mutex<[TransportID: Entry]>([:])
 
-  /// Opens, uses or closes a WebSocket; what happens to it is told, first of all that it is open.
+  /// Opens, uses or closes a WebSocket; its events are reported in order.
   func carryOut(
     _ request: TransportRequest, _ id: TransportID,
     tell: @escaping @Sendable (TransportEvent) -> Void
@@ -26,7 +26,7 @@ final class RoomTransports: Sendable {
     case .send(let frame): socket(id)?.post(frame)
     case .close(let code, let reason):
       guard let socket = socket(id) else {
-        // What is still being opened is given up.
+        // Cancel what is still being opened.
         entries.withLock { $0[id]?.task?.cancel() }
         return
       }
@@ -59,7 +59,7 @@ final class RoomTransports: Sendable {
     }
   }
 
-  /// Sends a request over HTTP, and gives what came of it.
+  /// Sends an HTTP request and returns its result.
   func send(
     _ request: ServiceRequest, tell: @escaping @Sendable (HTTPResult) -> Void
   ) {
@@ -78,7 +78,7 @@ final class RoomTransports: Sendable {
     }
   }
 
-  /// Closes all that is open; what was sent before still goes out.
+  /// Closes everything that is open, after sending what is queued.
   func endAll() {
     let open = entries.withLock { entries in
       defer { entries = [:] }

@@ -1,27 +1,26 @@
 import Room
 import Signaling
 
-/// What waits to be sent to one participant, in order, and no more than somebody who reads could
-/// miss.
+/// The send queue of one participant, limited to what a reading client could need.
 ///
-/// Messages of others are left out for who reads too slowly, which their sender is told; what the
-/// room itself tells cannot be left out, so that who does not read it at all is left instead.
+/// Messages of others are dropped for a slow reader, which their sender is told. The room's own
+/// messages cannot be dropped, so a participant that reads nothing is disconnected.
 struct GuestOutbox {
-  /// What becomes of something that is to be sent.
+  /// The result of queueing a text.
   enum Outcome {
-    /// It waits, and somebody sends already.
+    /// Queued; somebody is already sending.
     case waits
-    /// It waits, and somebody has to begin sending.
+    /// Queued; the caller has to start sending.
     case begins
-    /// It is left out: too much waits for this participant, or nobody is there to read it.
+    /// Dropped: too much is queued for this participant, or it is not connected.
     case leftOut
-    /// The participant reads nothing; this way to it is over.
+    /// The participant reads nothing; this socket has to be closed.
     case isOver(WebSocket)
   }
 
-  /// How many bytes may wait before messages of others are left out.
+  /// The limit in bytes beyond which messages of others are dropped.
   static let messageBytes = 512 << 10
-  /// How many bytes may wait at all.
+  /// The total limit in bytes.
   static let bytes = 3 << 20
 
   private(set) var socket: WebSocket?
@@ -34,9 +33,8 @@ struct GuestOutbox {
 
   var isEmpty: Bool { texts.isEmpty && !isSending }
 
-  /// Goes on over another way, or none; what waited for the former is gone with it.
-  ///
-  /// - Returns: the former way, when it is another one.
+  /// Replaces the socket; what is queued for the former one is dropped.
+  /// - Returns: the former socket, if different.
   mutating func exchange(_ socket: WebSocket?) -> WebSocket? {
     let former = self.socket
     guard former !== socket else { return nil }
@@ -60,7 +58,7 @@ struct GuestOutbox {
     return .begins
   }
 
-  /// Returns the next text and its socket; nil when nothing is left, which ends sending.
+  /// Returns the next text and its socket; nil if the queue is empty, which ends sending.
   mutating func next() -> (socket: WebSocket, text: String)? {
     guard let socket, sentCount < texts.count else {
       (texts, sentCount, isSending) = ([], 0, false)
@@ -70,20 +68,19 @@ struct GuestOutbox {
     return (socket, texts[sentCount])
   }
 
-  /// A text went over a way.
+  /// Records that a text was sent on a socket.
   mutating func didSend(_ text: String, over socket: WebSocket) {
     if self.socket === socket { waitingBytes -= text.utf8.count }
   }
 }
 
-/// How fast a participant may make the room tell others something.
+/// Limits how fast a participant can make the room send to others.
 ///
-/// What it says beyond that waits, and so does all that comes after it on its own way.
+/// Anything beyond that waits, along with all its later messages.
 struct SpeechAllowance {
-  /// How many bytes each of the others is told on its behalf in a second, unless the room says
-  /// otherwise.
+  /// The default limit per second on bytes to each of the others.
   static let usualBytesPerSecond = 256 << 10
-  /// How many at once.
+  /// The burst limit in bytes.
   static let burstBytes = 1 << 20
 
   private let bytesPerSecond: Double
@@ -92,7 +89,7 @@ struct SpeechAllowance {
 
   init(bytesPerSecond: Int = usualBytesPerSecond) { self.bytesPerSecond = Double(bytesPerSecond) }
 
-  /// Counts what was told, and gives how long to wait before more is heard.
+  /// Records sent bytes; returns how long to wait before the next message.
   mutating func spend(_ count: Int, now: ContinuousClock.Instant = .now) -> Duration {
     let passed = (now - at) / .seconds(1)
     let gained = min(Double(Self.burstBytes), max(0, passed) * bytesPerSecond)

@@ -8,62 +8,62 @@ import Signaling
 import Synchronization
 import Wire
 
-/// A participant as the server has it: the socket, what comes from it and what goes to it.
+/// A participant on the server: its socket and connections.
 final class HostedGuest: Sendable {
-  /// Where media goes.
+  /// Where media is forwarded.
   struct Target: Sendable {
     let connection: PeerConnection
     let transceiver: UInt32
     let media: UInt32
-    /// What chooses the voices that go there; nil: all do.
+    /// Selects the voices forwarded there; nil for all.
     let gate: VoiceGate?
-    /// How large video is sent there, and by how much smaller than its largest layer.
+    /// The size at which video is forwarded there.
     let fit: VideoFit
     var divisor = 1
   }
 
-  /// A section of what goes to the participant.
+  /// A section of what is sent to the participant.
   private struct Place {
     var transceiver: UInt32
     var kind: MediaKind
-    /// What is in it; nil: it is free.
+    /// Its media; nil if it is free.
     var media: UInt32?
     let fit: VideoFit
   }
 
   private struct State {
     var outbox: GuestOutbox
-    /// Who waits until all of it is sent.
+    /// Callers that wait until everything is sent.
     var flushes: [CheckedContinuation<Void, Never>] = []
-    /// How often there was another way, or none.
+    /// How often the socket changed.
     var ways = 0
     var allowance: SpeechAllowance
     var up: PeerConnection?
     var down: PeerConnection?
     var upTransceivers: [String: UInt32] = [:]
     var places: [Place] = []
-    /// What is to be sent, and whether an offer of it waits for its answer.
+    /// What should be sent, and whether an offer is unanswered.
     var wanted: [RoomMedia] = []
     var isOffering = false
     var needsRestart = false
     var subscription: MediaSubscription?
     var routes: [UInt32: [Target]] = [:]
-    /// The longer side of the largest frames that came, by transceiver.
+    /// The longer side of the largest frames received, by transceiver.
     var sides: [UInt32: Int] = [:]
-    var tellTalking: (@Sendable (Bool) -> Void)?
+    var reportTalking: (@Sendable (Bool) -> Void)?
     var isOver = false
-    /// How much was sent of what the take keeps.
+    /// How many bytes of recorded signaling it sent.
     var signalingBytes = 0
   }
 
   let id: String
   let room: String
-  /// Names the session, so that it can be gone on with over another way.
+  /// Identifies the session, so that it can continue on another socket.
   let session: String
   private let live: Session
   private let configuration: PeerConfiguration
   private let state: Mutex<State>
-  /// What chooses the voices that the participant is sent; nil: all are.
+  /// Selects the voices for the participant; nil for all.
   private let gate = Mutex<VoiceGate?>(nil)
 
   init(
@@ -84,7 +84,7 @@ final class HostedGuest: Sendable {
     gate.withLock { $0 = made }
   }
 
-  /// Sets which voices there are, where only some of them are sent.
+  /// Sets the available voices, if they are selected.
   func setVoices(_ voices: [(media: UInt32, isAlwaysOn: Bool)]) {
     gate.withLock { $0 }?.setVoices(voices)
   }
@@ -93,7 +93,7 @@ final class HostedGuest: Sendable {
 
   func send(_ notice: RoomNotice) { send(notice.text) }
 
-  /// Sends something, without waiting; false when it is a message for which there is no room.
+  /// Queues a text; false if it is a message and there is no room for it.
   @discardableResult
   func send(_ text: String, isMessage: Bool = false) -> Bool {
     switch state.withLock({ $0.outbox.append(text, isMessage: isMessage) }) {
@@ -110,16 +110,16 @@ final class HostedGuest: Sendable {
 
   private func sendAll() async {
     while let (socket, text) = state.withLock({ $0.outbox.next() }) {
-      // A way that is over ends by itself, and whoever serves it hears of that.
+      // A closed socket ends by itself, which its server loop notices.
       try? await socket.send(.text(text))
       state.withLock { $0.outbox.didSend(text, over: socket) }
     }
     resumeFlushes()
   }
 
-  /// Waits until everything is sent, for a second at most: it is the participant's last message.
+  /// Waits until everything is sent, for at most a second: it is the last message.
   ///
-  /// A socket that nobody reads has to be left then.
+  /// A socket that nobody reads has to be abandoned then.
   func flush() async {
     let limit = Task { [weak self] in
       guard (try? await Task.sleep(for: .seconds(1))) != nil else { return }
@@ -143,21 +143,21 @@ final class HostedGuest: Sendable {
     for flush in flushes { flush.resume() }
   }
 
-  /// Counts bytes that others were sent on behalf of the participant; returns how long to wait
-  /// before reading its next message.
+  /// Counts bytes sent to others for this participant; returns how long to wait before reading its
+  /// next message.
   func spend(_ bytes: Int) -> Duration { state.withLock { $0.allowance.spend(bytes) } }
 
   func listen(_ tell: @escaping @Sendable (Bool) -> Void) {
-    state.withLock { $0.tellTalking = tell }
+    state.withLock { $0.reportTalking = tell }
   }
 
-  /// Reports once more whose audio is sent.
+  /// Reports the selected voices again.
   func repeatVoices() { gate.withLock { $0 }?.repeatReport() }
 
-  /// Whether a way is the one on which the participant is heard.
+  /// Whether a socket is the participant's current one.
   func isHeard(on socket: WebSocket) -> Bool { state.withLock { $0.outbox.socket === socket } }
 
-  /// A way is over; gives the number of the loss, nil when the participant is heard on another one.
+  /// Records the loss of a socket; returns the number of the loss, nil if another socket is in use.
   func lose(_ socket: WebSocket) -> Int? {
     state.withLock { state in
       if state.outbox.socket === socket {
@@ -168,7 +168,7 @@ final class HostedGuest: Sendable {
     }
   }
 
-  /// Goes on over another way; the former one is closed, and nothing that comes on it is heard.
+  /// Continues on another socket; the former one is closed and ignored.
   func resume(_ socket: WebSocket) {
     let former = state.withLock { state in
       state.isOffering = false
@@ -178,12 +178,12 @@ final class HostedGuest: Sendable {
     former?.post(close: .goingAway, reason: "the session goes on elsewhere")
   }
 
-  /// Whether the participant has not been heard since a loss.
+  /// Whether the participant has not reconnected since a loss.
   func isLost(since loss: Int) -> Bool {
     state.withLock { $0.outbox.socket == nil && $0.ways == loss }
   }
 
-  /// Counts bytes of what the take keeps; false when there are too many.
+  /// Counts recorded bytes; false if there are too many.
   func counts(_ count: Int, atMost maximum: Int) -> Bool {
     state.withLock { state in
       state.signalingBytes += count
@@ -191,7 +191,7 @@ final class HostedGuest: Sendable {
     }
   }
 
-  /// Ends what there is.
+  /// Ends its connections and socket.
   func end() async {
     let (up, down) = state.withLock { state in
       defer {
@@ -214,8 +214,9 @@ final class HostedGuest: Sendable {
       for await event in events {
         switch event {
         case .iceCandidate(let candidate): self?.send(.candidate(side, candidate))
-        case .speechBegan(let track) where side == .up && track.isInbound: self?.tellTalking(true)
-        case .speechEnded(let track) where side == .up && track.isInbound: self?.tellTalking(false)
+        case .speechBegan(let track) where side == .up && track.isInbound: self?.reportTalking(true)
+        case .speechEnded(let track) where side == .up && track.isInbound:
+          self?.reportTalking(false)
         default: break
         }
       }
@@ -223,11 +224,11 @@ final class HostedGuest: Sendable {
     return peer
   }
 
-  private func tellTalking(_ isTalking: Bool) { state.withLock { $0.tellTalking }?(isTalking) }
+  private func reportTalking(_ isTalking: Bool) { state.withLock { $0.reportTalking }?(isTalking) }
 
   // MARK: What comes from the participant
 
-  func take(offer sdp: String, _ media: [RoomLocalMedia]) async throws(PeerError) {
+  func receive(offer sdp: String, _ media: [RoomLocalMedia]) async throws(PeerError) {
     let known = state.withLock { $0.up }
     let up = known ?? makePeer(.up)
     if known == nil {
@@ -236,7 +237,7 @@ final class HostedGuest: Sendable {
         if !state.isOver { (state.up, state.subscription) = (up, subscription) }
         return state.isOver
       }
-      // One that has left meanwhile has no connections.
+      // It may have left meanwhile.
       if isOver { return await up.close() }
     }
     try await up.setRemoteDescription(SessionDescription(type: .offer, sdp: sdp))
@@ -261,7 +262,7 @@ final class HostedGuest: Sendable {
   func transceiver(mid: String) -> UInt32? { state.withLock { $0.upTransceivers[mid] } }
   func setRoutes(_ routes: [UInt32: [Target]]) { state.withLock { $0.routes = routes } }
 
-  /// Sends decoded media on, on the loop's thread.
+  /// Forwards decoded media, on the loop's thread.
   private func forward(_ media: ReceivedMedia) {
     let (targets, side) = state.withLock { state in
       if case .videoFrame(let frame) = media.content {
@@ -308,7 +309,7 @@ final class HostedGuest: Sendable {
 
   func restartDown() { state.withLock { $0.needsRestart = true } }
 
-  /// Offers what is wanted, when that is something else than before.
+  /// Offers what is wanted, if that has changed.
   func offer(_ wanted: [RoomMedia]) async {
     let begins = state.withLock { state in
       state.wanted = wanted
@@ -385,7 +386,7 @@ final class HostedGuest: Sendable {
     }
   }
 
-  func take(answer sdp: String) async {
+  func receive(answer sdp: String) async {
     guard let down = state.withLock({ $0.down }) else { return }
     do throws(PeerError) {
       try await down.setRemoteDescription(SessionDescription(type: .answer, sdp: sdp))
@@ -397,13 +398,13 @@ final class HostedGuest: Sendable {
 
   func add(_ candidate: CandidateInit?, to side: RoomConnection) async {
     let connection = state.withLock { side == .up ? $0.up : $0.down }
-    // One that does not fit is counted by the connection.
+    // The connection counts invalid candidates.
     try? await connection?.addICECandidate(candidate)
   }
 }
 
 extension AudioBlock {
-  /// How loud the block is, in -dBov.
+  /// The level of the block in -dBov.
   fileprivate var level: UInt8 {
     let loudness = Loudness(samples: samples, channels: channels)
     return AudioMeter.level(energy: loudness.energy, frameCount: frameCount)

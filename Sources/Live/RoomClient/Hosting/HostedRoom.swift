@@ -1,16 +1,16 @@
 import Room
 import Wire
 
-/// A room as its server has it: who is there, what they publish, who wants what.
+/// A room on its server: participants, published media, subscriptions.
 ///
-/// It decides and tells; connections and sockets belong to whoever holds it. Whoever is not listed
-/// has no part in it: all that comes of one that has left, or never was there, is refused.
+/// It decides and creates notices; the owner has the connections and sockets. Requests of those who
+/// are not in the room are refused.
 struct HostedRoom {
-  /// Media that a participant publishes.
+  /// Media published by a participant.
   struct Media {
     var media: RoomMedia
     var owner: String
-    /// The owner's own number of it, and the section of the owner's offer.
+    /// The owner's number of it, and the section in the owner's offer.
     var local: UInt32
     var mid: String
   }
@@ -19,14 +19,14 @@ struct HostedRoom {
     var id: String
     var name: String
     var metadata: String?
-    /// The videos that are wanted, and those of them that are paused.
+    /// The subscribed videos, and those that are paused.
     var wanted: Set<UInt32> = []
     var paused: Set<UInt32> = []
-    /// The profiles that were chosen.
+    /// The selected profiles.
     var profiles: [UInt32: VideoProfile] = [:]
   }
 
-  /// Somebody is to be told something.
+  /// A notice to a participant.
   struct Notice {
     var to: String
     var notice: RoomNotice
@@ -37,8 +37,8 @@ struct HostedRoom {
 
   static let membersMaximum = 100
   static let mediaMaximum = 64
-  /// How many bytes of metadata and of values of media one may have, and all together: a newcomer
-  /// is told them all at once.
+  /// The limits in bytes on details (metadata and extra values) per participant and in total: a
+  /// newcomer gets them all at once.
   static let memberDetailBytes = 64 << 10
   static let detailBytes = 1 << 20
 
@@ -48,13 +48,13 @@ struct HostedRoom {
 
   private func others(than id: String) -> [String] { members.map(\.id).filter { $0 != id } }
 
-  private func tell(_ notice: RoomNotice, allBut id: String) -> [Notice] {
+  private func notify(_ notice: RoomNotice, allBut id: String) -> [Notice] {
     others(than: id).map { Notice(to: $0, notice: notice) }
   }
 
   // MARK: What a newcomer is told
 
-  /// How many bytes of details there are of those who are there.
+  /// The bytes of details of the participants present.
   private func detailBytes(of id: String?) -> Int {
     let metadata = members.reduce(0) { sum, member in
       id == nil || member.id == id ? sum + (member.metadata?.utf8.count ?? 0) : sum
@@ -64,7 +64,7 @@ struct HostedRoom {
     }
   }
 
-  /// Whether somebody may add so many bytes of details.
+  /// Whether a participant may add so many bytes of details.
   private func hasRoom(for bytes: Int, of id: String) -> Bool {
     detailBytes(of: id) + bytes <= HostedRoom.memberDetailBytes
       && detailBytes(of: nil) + bytes <= HostedRoom.detailBytes
@@ -72,7 +72,7 @@ struct HostedRoom {
 
   private static let tooMuch = "the metadata and values of media are too long together"
 
-  /// Those who are there, as a newcomer is told.
+  /// The participants present, for a newcomer.
   func list(without id: String) -> [RoomMember] {
     members.filter { $0.id != id }.map { member in
       RoomMember(
@@ -83,7 +83,7 @@ struct HostedRoom {
 
   // MARK: Coming and going
 
-  /// Lets somebody in; gives why not.
+  /// Adds a participant; returns the refusal, if any.
   mutating func enter(_ id: String, _ join: RoomJoin) -> (notices: [Notice], fault: RoomFault?) {
     guard members.count < HostedRoom.membersMaximum else {
       return ([], RoomFault(.joinRefused, "the room is full"))
@@ -96,7 +96,7 @@ struct HostedRoom {
     }
     members.append(Member(id: id, name: join.displayName, metadata: join.metadata))
     let member = RoomMember(id: id, displayName: join.displayName, metadata: join.metadata)
-    return (tell(.entered(member), allBut: id), nil)
+    return (notify(.entered(member), allBut: id), nil)
   }
 
   mutating func leave(_ id: String, _ cause: LeaveCause) -> [Notice] {
@@ -105,11 +105,11 @@ struct HostedRoom {
     media.removeAll { $0.owner == id }
     members.removeAll { $0.id == id }
     forget(gone)
-    let unpublished = gone.isEmpty ? [] : tell(.unpublished(participant: id, gone), allBut: id)
-    return unpublished + tell(.left(participant: id, cause), allBut: id)
+    let unpublished = gone.isEmpty ? [] : notify(.unpublished(participant: id, gone), allBut: id)
+    return unpublished + notify(.left(participant: id, cause), allBut: id)
   }
 
-  /// Forgets media that nobody publishes any more.
+  /// Forgets media that is no longer published.
   private mutating func forget(_ gone: [UInt32]) {
     for index in members.indices {
       members[index].wanted.subtract(gone)
@@ -120,9 +120,8 @@ struct HostedRoom {
 
   // MARK: Media
 
-  /// Takes what a participant offers, all of it; gives what has come and what has gone.
-  ///
-  /// - Parameter number: gives numbers that were never used in this room.
+  /// Replaces a participant's published media; returns what was added and removed.
+  /// - Parameter number: returns unused numbers of this room.
   mutating func publish(
     _ offered: [RoomLocalMedia], of id: String, number: () -> UInt32
   ) -> (notices: [Notice], fault: RoomFault?) {
@@ -154,8 +153,8 @@ struct HostedRoom {
       RoomLocalNumber(local: $0.local, number: $0.media.number)
     }
     var notices = [Notice(to: id, notice: .local(numbers))]
-    if !gone.isEmpty { notices += tell(.unpublished(participant: id, gone), allBut: id) }
-    if !news.isEmpty { notices += tell(.published(participant: id, news), allBut: id) }
+    if !gone.isEmpty { notices += notify(.unpublished(participant: id, gone), allBut: id) }
+    if !news.isEmpty { notices += notify(.published(participant: id, news), allBut: id) }
     return (notices, nil)
   }
 
@@ -171,12 +170,12 @@ struct HostedRoom {
     let growth = next.extraValue.utf8.count - media[index].media.extraValue.utf8.count
     guard growth <= 0 || hasRoom(for: growth, of: id) else { return [] }
     media[index].media = next
-    return tell(.changed(participant: id, next), allBut: id)
+    return notify(.changed(participant: id, next), allBut: id)
   }
 
   // MARK: Wishes
 
-  /// Subscribes or unsubscribes; gives why not.
+  /// Subscribes or unsubscribes; returns the refusal, if any.
   mutating func want(_ numbers: [UInt32], _ isWanted: Bool, of id: String) -> RoomFault? {
     guard let index = members.firstIndex(where: { $0.id == id }) else {
       return RoomFault(.invalidState, "the room was left")
@@ -198,7 +197,7 @@ struct HostedRoom {
     return nil
   }
 
-  /// The profiles of a video that is sent in layers: one for each of them.
+  /// The profiles of a simulcast video: one per layer.
   private static func profiles(of entry: RoomLocalMedia) -> [VideoProfile] {
     guard entry.kind == .video else { return [] }
     return switch entry.layers.count {
@@ -208,7 +207,7 @@ struct HostedRoom {
     }
   }
 
-  /// Chooses a profile; gives why not.
+  /// Selects a profile; returns the refusal, if any.
   mutating func choose(_ profile: VideoProfile, _ number: UInt32, of id: String) -> RoomFault? {
     guard let index = members.firstIndex(where: { $0.id == id }),
       members[index].wanted.contains(number)
@@ -221,7 +220,7 @@ struct HostedRoom {
     return nil
   }
 
-  /// By how much a video is smaller in the profile that somebody chose than in the largest.
+  /// The factor between the largest profile and the selected one.
   func divisor(of number: UInt32, for id: String) -> Int {
     guard let profile = self[id]?.profiles[number],
       let offered = media.first(where: { $0.media.number == number })?.media.profiles,
@@ -242,7 +241,7 @@ struct HostedRoom {
     return nil
   }
 
-  /// What somebody is sent: the audio of all others, and the videos that are wanted.
+  /// What a participant should be sent: the audio of all others, and its subscribed videos.
   func wanted(by id: String) -> [Media] {
     guard let member = self[id] else { return [] }
     return media.filter { entry in
@@ -251,14 +250,14 @@ struct HostedRoom {
     }
   }
 
-  /// The voices that somebody may be sent, in the order of their numbers.
+  /// The voices available to a participant, by number.
   func voices(for id: String) -> [(media: UInt32, isAlwaysOn: Bool)] {
     media.filter { $0.owner != id && $0.media.kind == .audio }
       .map { (media: $0.media.number, isAlwaysOn: $0.media.isAlwaysOn) }
       .sorted { $0.media < $1.media }
   }
 
-  /// Whether media goes to somebody at present.
+  /// Whether media is currently forwarded to a participant.
   func flows(_ number: UInt32, to id: String) -> Bool {
     self[id].map { !$0.paused.contains(number) } ?? false
   }
@@ -269,7 +268,7 @@ struct HostedRoom {
     guard self[id] != nil else { return ([], RoomFault(.invalidState, "the room was left")) }
     var message = message
     message.sender = id
-    // However often somebody is named, it comes once.
+    // A participant named repeatedly gets the message once.
     var named: Set<String> = []
     message.targets = message.targets.filter { named.insert($0).inserted }
     let targets = message.targets.isEmpty ? others(than: id) : message.targets
@@ -280,6 +279,6 @@ struct HostedRoom {
   }
 
   func talking(_ id: String, _ isTalking: Bool) -> [Notice] {
-    self[id] == nil ? [] : tell(.talking(participant: id, isTalking, level: nil), allBut: id)
+    self[id] == nil ? [] : notify(.talking(participant: id, isTalking, level: nil), allBut: id)
   }
 }

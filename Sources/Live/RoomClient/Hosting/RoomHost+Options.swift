@@ -2,26 +2,25 @@ package import Peer
 import Room
 
 extension RoomHost {
-  /// How rooms are hosted.
+  /// The configuration of a room host.
   package struct Options: Sendable {
-    /// What connections behave like.
+    /// The base configuration of connections.
     package var connection = PeerConfiguration()
-    /// Who may get tokens, as `key:secret`; nil lets everybody in without one.
+    /// The key and secret for tokens, as `key:secret`; nil to let everybody in without a token.
     package var secret: String?
-    /// How long a participant whose way was lost may take to come back, in seconds.
+    /// How long a disconnected participant may take to return, in seconds.
     package var graceSeconds = 15.0
-    /// How many bytes a participant may make the room send to each of the others per second.
+    /// The limit on bytes per second that a participant can make the room send to each of the
+    /// others.
     package var speechBytesPerSecond = SpeechAllowance.usualBytesPerSecond
-    /// How many participants all rooms may have at once.
+    /// The most participants of all rooms at once.
     package var guestsMaximum = 50
-    /// How many may have entered in all, those that have left among them: each leaves rows in the
-    /// take.
+    /// The most entries in total, including participants who left: each leaves rows in the take.
     package var entriesMaximum = 10_000
-    /// How many bytes of descriptions and candidates one participant may send, and all together:
-    /// the take keeps them.
+    /// The limits on recorded descriptions and candidates in bytes, per participant and in total.
     package var guestSignalingBytes = 16 << 20
     package var signalingBytes = 256 << 20
-    /// How long a WebSocket may take to say who it is, in seconds.
+    /// How long a WebSocket may take for the join message, in seconds.
     package var joinSeconds = 10.0
 
     package init() {}
@@ -29,7 +28,7 @@ extension RoomHost {
 }
 
 extension RoomRequest {
-  /// Whether a connection hears of it, whose inputs the take keeps.
+  /// Whether the request reaches a connection, whose inputs are recorded.
   var isRecorded: Bool {
     switch self {
     case .offer, .answer, .candidate, .restart, .stop: true

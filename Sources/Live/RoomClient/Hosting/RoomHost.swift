@@ -4,8 +4,8 @@ import Room
 package import Signaling
 import Wire
 
-/// The server of Retake's own rooms: it takes what each participant sends, decodes it, and sends it
-/// on to those who want it, over connections of a session.
+/// The server of Retake's own rooms: receives each participant's media, decodes it, and forwards it
+/// to the others over connections of a session.
 package actor RoomHost {
   private let session: Session
   private let options: Options
@@ -14,13 +14,13 @@ package actor RoomHost {
   private var guests: [String: HostedGuest] = [:]
   private var lastNumber: UInt32 = 0
   private var lastMedia: UInt32 = 0
-  /// How many have taken part.
+  /// The number of participants so far.
   package var guestCount: UInt32 { lastNumber }
-  /// The tokens that were given, with the instant at which each ends.
+  /// The valid tokens with their expiry.
   private var tokens: [String: Instant] = [:]
 
   private static let tokensMaximum = 10_000
-  /// How many WebSockets may be open that nobody has entered with, or comes back with.
+  /// How many WebSockets may be open before joining or resuming.
   private static let spareSockets = 32
   private static let tokenSeconds: Int64 = 3_600
   private var socketCount = 0
@@ -31,13 +31,13 @@ package actor RoomHost {
     self.options = options
   }
 
-  /// What is spoken on WebSockets of rooms.
+  /// The WebSocket subprotocols.
   package static var subprotocols: [String] { [RoomRequest.subprotocol] }
 
-  /// Gives a token for a key and a secret: `{"token", "expiresIn"}`, or a refusal.
+  /// Returns a token for a key and a secret: `{"token", "expiresIn"}`, or a refusal.
   ///
-  /// Where rooms need none, everybody gets one that nobody looks at: who signs in before entering
-  /// need not know.
+  /// If no tokens are required, everybody gets one that is ignored, so that clients may sign in
+  /// regardless.
   package func token(_ body: [UInt8]) -> HTTPResponse {
     guard let secret = options.secret else { return Self.response(token: drawToken()) }
     guard let value = try? JSONValue(parsing: String(decoding: body, as: UTF8.self)),
@@ -59,7 +59,7 @@ package actor RoomHost {
     HTTPResponse(json: "{\"token\":\"\(token)\",\"expiresIn\":\(tokenSeconds)}")
   }
 
-  /// Ends all rooms.
+  /// Closes all rooms.
   package func close() async {
     let all = Array(guests.values)
     guests = [:]
@@ -67,7 +67,7 @@ package actor RoomHost {
     for guest in all {
       guest.send(.ended(RoomEnding(.destroyed, message: "the server ends")))
     }
-    // All at once: one that does not read holds up nobody but this, for a second.
+    // Concurrently: one that does not read delays only this, for a second.
     await withTaskGroup(of: Void.self) { group in
       for guest in all { group.addTask { await guest.flush() } }
     }
@@ -76,7 +76,7 @@ package actor RoomHost {
 
   // MARK: Sockets
 
-  /// Talks to a participant until the end.
+  /// Serves a participant until the end.
   package func serve(_ socket: WebSocket) async {
     guard socketCount < options.guestsMaximum + RoomHost.spareSockets else {
       return socket.post(close: .tryAgainLater, reason: "too many connections; try again later")
@@ -86,7 +86,7 @@ package actor RoomHost {
     await talk(socket)
   }
 
-  /// The first message; nil when there is none in time.
+  /// The first message; nil if none arrives in time.
   private func firstMessage(_ socket: WebSocket) async -> SignalingFrame? {
     let seconds = options.joinSeconds
     return await withTaskGroup(of: SignalingFrame?.self) { group in
@@ -106,7 +106,7 @@ package actor RoomHost {
     else { return refuse(socket, RoomFault(.unreadableMessage, "the first message is join")) }
     guard let guest = admit(join, resumes, socket) else { return }
     while let frame = await socket.receive() {
-      // Of one that has left, and of a way that another one took the place of, nothing is heard.
+      // Ignore messages of participants who left, and on replaced sockets.
       guard isPresent(guest), guest.isHeard(on: socket) else { break }
       guard case .text(let text) = frame else { continue }
       var sent = 0
@@ -134,10 +134,10 @@ package actor RoomHost {
     if guest.isLost(since: loss) { await remove(guest, .timedOut) }
   }
 
-  /// Whether somebody takes part.
+  /// Whether a participant is present.
   private func isPresent(_ guest: HostedGuest) -> Bool { guests[guest.session] === guest }
 
-  /// Counts what the take keeps of a participant; false when it is too much.
+  /// Counts a participant's recorded bytes; false if there are too many.
   private func admits(_ text: String, of guest: HostedGuest) -> Bool {
     let count = text.utf8.count
     guard guest.counts(count, atMost: options.guestSignalingBytes),
@@ -197,7 +197,7 @@ package actor RoomHost {
     guests[guest.session] = guest
     guest.listen { [weak self, weak guest] isTalking in
       guard let self, let guest else { return }
-      Task { await self.tellTalking(guest, isTalking) }
+      Task { await self.reportTalking(guest, isTalking) }
     }
     guest.send(
       .joined(
@@ -208,7 +208,7 @@ package actor RoomHost {
     return guest
   }
 
-  /// Why a token lets nobody in; nil for one that does.
+  /// Why a token is refused; nil if it is valid.
   private func fault(of token: String?) -> RoomFault? {
     guard let token else { return RoomFault(.notSignedIn, "a token is needed to enter") }
     guard let end = tokens[token] else {
@@ -217,7 +217,7 @@ package actor RoomHost {
     return end > session.clock.now ? nil : RoomFault(.tokenExpired, "the token has expired")
   }
 
-  private func tellTalking(_ guest: HostedGuest, _ isTalking: Bool) {
+  private func reportTalking(_ guest: HostedGuest, _ isTalking: Bool) {
     send(rooms[guest.room]?.talking(guest.id, isTalking) ?? [], in: guest.room)
   }
 
@@ -236,7 +236,7 @@ package actor RoomHost {
     var sent: [String: Int] = [:]
     var (last, text): (RoomNotice?, String) = (nil, "")
     for notice in notices {
-      // Most are the same for all.
+      // Most notices are identical.
       if last != notice.notice { (last, text) = (notice.notice, notice.notice.text) }
       guest(notice.to, in: room)?.send(text)
       sent[notice.to, default: 0] += text.utf8.count
@@ -244,7 +244,7 @@ package actor RoomHost {
     return sent.values.max() ?? 0
   }
 
-  /// Passes a message on; those for whom too much waits do not get it, of which its sender hears.
+  /// Passes a message on; recipients with too much queued do not get it, which its sender is told.
   private func pass(_ notices: [HostedRoom.Notice], in room: String) -> (RoomFault?, sent: Int) {
     guard let text = notices.first?.notice.text else { return (nil, 0) }
     let missed = notices.filter { notice in
@@ -265,7 +265,7 @@ package actor RoomHost {
 
   // MARK: Requests
 
-  /// Does what a participant asks for; returns the most bytes sent to any one of the others.
+  /// Handles a participant's request; returns the most bytes sent to any one of the others.
   private func handle(_ request: RoomRequest, _ guest: HostedGuest) async -> Int {
     switch request {
     case .join:
@@ -273,7 +273,7 @@ package actor RoomHost {
       guest.send(.error(fault, isCritical: false))
     case .offer(let number, let sdp, let media): return await publish(sdp, media, number, guest)
     case .answer(let sdp):
-      await guest.take(answer: sdp)
+      await guest.receive(answer: sdp)
       await refresh(guest)
     case .candidate(let connection, let candidate): await guest.add(candidate, to: connection)
     case .stop(let number): return await stop(number, guest)
@@ -309,7 +309,7 @@ package actor RoomHost {
     return 0
   }
 
-  /// Changes a room that is there, and gives what came of it.
+  /// Changes an existing room, and returns the result.
   private func change<Value>(_ room: String, _ change: (inout HostedRoom) -> Value) -> Value? {
     guard var changed = rooms[room] else { return nil }
     rooms[room] = nil
@@ -317,7 +317,7 @@ package actor RoomHost {
     return change(&changed)
   }
 
-  /// Changes a room, and answers a request with what stood against it.
+  /// Changes a room, and answers a request with the refusal, if any.
   private func answer(
     _ request: UInt32, _ guest: HostedGuest, _ change: (inout HostedRoom) -> RoomFault?
   ) {
@@ -329,13 +329,13 @@ package actor RoomHost {
     _ sdp: String, _ media: [RoomLocalMedia], _ number: UInt32, _ guest: HostedGuest
   ) async -> Int {
     do throws(PeerError) {
-      try await guest.take(offer: sdp, media)
+      try await guest.receive(offer: sdp, media)
     } catch {
       guest.send(
         .result(request: number, RoomFault(.remoteDescriptionFailed, error.message)))
       return 0
     }
-    // It may have left, or have been left, while its offer was answered.
+    // It may have left while its offer was answered.
     guard isPresent(guest) else { return 0 }
     let changed = change(guest.room) { room in
       room.publish(media, of: guest.id) {
@@ -371,7 +371,7 @@ package actor RoomHost {
     }
   }
 
-  /// Has somebody sent what is wanted, and routes media there.
+  /// Updates what is sent to a participant.
   private func refresh(_ guest: HostedGuest) async {
     guard let room = rooms[guest.room] else { return }
     let wanted = room.wanted(by: guest.id)

@@ -2,11 +2,11 @@ import Live
 import Peer
 import Synchronization
 
-/// The size at which one listener is sent a video: that of the largest layer that fits the profile
-/// which the listener chose.
+/// The size at which a listener gets a video: that of the largest layer that fits the selected
+/// profile.
 ///
-/// The server shows the largest layer that arrives and makes it smaller where a smaller profile is
-/// wanted, so a profile is there also while its own layer is not.
+/// The server decodes the largest layer that arrives and scales it down for smaller profiles, so a
+/// profile is available even if its own layer is not.
 final class VideoFit: Sendable {
   private struct State {
     var wanted = 1.0
@@ -22,12 +22,11 @@ final class VideoFit: Sendable {
     (self.connection, self.transceiver) = (connection, transceiver)
   }
 
-  /// Makes frames smaller by a factor from now on.
-  ///
+  /// Sets the scaling of frames.
   /// - Parameters:
-  ///   - side: the longer side of the frames that come.
+  ///   - side: the longer side of received frames.
   ///   - full: that of the largest layer.
-  ///   - divisor: by how much the chosen profile is smaller than that layer.
+  ///   - divisor: the factor between that layer and the selected profile.
   func fit(side: Int, full: Int, divisor: Int) {
     let allowed = max(2, full / max(1, divisor))
     let scale = max(1, Double(side) / Double(allowed))
@@ -42,7 +41,7 @@ final class VideoFit: Sendable {
 
   private func set() async {
     while let scale = next() {
-      // A connection that is over has no parameters, and needs none.
+      // A closed connection has no parameters, and needs none.
       guard var parameters = try? await connection.getParameters(of: transceiver),
         !parameters.encodings.isEmpty
       else { continue }

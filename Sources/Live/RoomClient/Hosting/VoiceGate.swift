@@ -2,22 +2,21 @@ import Media
 import Synchronization
 import Wire
 
-/// What one listener is sent of the voices of a room: the few that `VoiceSelection` chooses, and
-/// those that are always on.
+/// The voices of a room for one listener: the few that `VoiceSelection` selects, and those that are
+/// always on.
 ///
-/// A voice that gets its place begins softly and one that loses it ends softly, over one block, so
-/// that nothing clicks. Silence follows for a while, so that a receiver has nothing to make up when
-/// no more comes.
+/// A voice that gains or loses its place is faded over one block to avoid clicks. Some silence
+/// follows, so that a receiver need not conceal anything.
 final class VoiceGate: Sendable {
   private struct State {
     var selection: VoiceSelection
     var faders: [UInt32: VoiceFader] = [:]
-    /// What is sent whoever speaks.
+    /// Voices that are always sent.
     var exempt: Set<UInt32> = []
   }
 
   private let state: Mutex<State>
-  /// Learns which voices have a place; is called under a lock and must return at once.
+  /// Reports the selected voices; called under a lock, must return at once.
   private let report: @Sendable ([UInt32]) -> Void
 
   init(count: Int, report: @escaping @Sendable ([UInt32]) -> Void) {
@@ -25,24 +24,23 @@ final class VoiceGate: Sendable {
     self.report = report
   }
 
-  /// Sets which voices there are, and which of them are always on.
+  /// Sets the available voices, and which of them are always on.
   func setVoices(_ voices: [(media: UInt32, isAlwaysOn: Bool)]) {
     state.withLock { state in
       state.exempt = Set(voices.filter(\.isAlwaysOn).map(\.media))
       let chosen = voices.filter { !$0.isAlwaysOn }.map(\.media)
       state.faders = state.faders.filter { entry in voices.contains { $0.media == entry.key } }
-      if state.selection.keep(chosen) { report(state.selection.holders) }
+      if state.selection.retain(chosen) { report(state.selection.holders) }
     }
   }
 
-  /// Returns what the listener is sent of a block of a voice; nil: nothing.
-  ///
-  /// - Parameter level: what its sender says of it, in -dBov (RFC 6464); nil where the block was
-  ///   made up by the playout, which says nothing about who speaks.
+  /// Returns a voice's block for the listener; nil to send nothing.
+  /// - Parameter level: the sender's level in -dBov (RFC 6464); nil if the block is concealment,
+  ///   which says nothing about speech.
   func pass(_ block: AudioBlock, level: UInt8?, of media: UInt32, at now: Instant) -> AudioBlock? {
     state.withLock { state in
       let isExempt = state.exempt.contains(media)
-      if !isExempt, let level, state.selection.hear(-Int(level & 0x7f), of: media, at: now) {
+      if !isExempt, let level, state.selection.observe(-Int(level & 0x7f), of: media, at: now) {
         report(state.selection.holders)
       }
       let isOpen = isExempt || state.selection.holders.contains(media)
@@ -50,18 +48,18 @@ final class VoiceGate: Sendable {
     }
   }
 
-  /// Reports the voices that have a place once more, to a listener who may have missed it.
+  /// Reports the selected voices again, to a listener who may have missed it.
   func repeatReport() { state.withLock { report($0.selection.holders) } }
 }
 
-/// Lets a voice through or not, without a step between the samples where that changes.
+/// Passes or blocks a voice with a fade at each change.
 struct VoiceFader {
-  /// How much silence follows a voice that was let through, in samples: longer than a pause that a
-  /// sender's clock takes for a hiccup.
+  /// The silence after a blocked voice, in samples: longer than the pause that a sender's clock
+  /// tolerates.
   private static let tail = AudioBlock.sampleRate * 2 / 5
 
   private var isOpen = false
-  /// How much silence is still to be sent.
+  /// The silence still to be sent.
   private var rest = 0
 
   mutating func pass(_ block: AudioBlock, isOpen next: Bool) -> AudioBlock? {
@@ -81,7 +79,7 @@ struct VoiceFader {
     }
   }
 
-  /// A block that rises from silence, or sinks to it, over all of its length.
+  /// Fades a block in or out over its whole length.
   static func faded(_ block: AudioBlock, isEntering: Bool) -> AudioBlock {
     let length = block.frameCount
     guard length > 0, !block.samples.isEmpty else { return block }

@@ -1,39 +1,39 @@
 import Wire
 
-/// Which of the voices of a room one listener is sent: the loudest, so many at most.
+/// Selects the loudest voices for one listener, up to a limit.
 ///
-/// A voice that speaks takes a free place, or that of the quietest voice that holds one when it is
-/// louder by `margin`. A voice's loudness follows two blocks in a row upwards, so that a knock
-/// takes no place, and sinks by `fall` afterwards, so that the pauses between words cost none.
-/// Who falls silent keeps its place until somebody else needs it.
+/// A voice that speaks takes a free place, or that of the quietest holder if it is louder by
+/// `margin`. A voice's loudness rises only with two consecutive blocks, so that a knock takes no
+/// place, and falls by `fall`, so that pauses between words keep it. A silent voice keeps its place
+/// until another one needs it.
 struct VoiceSelection {
   private struct Voice {
     var media: UInt32
-    /// The level of the last block in dBov, and when it came.
+    /// The level of the last block in dBov, and its instant.
     var level: Double
     var loudness: Double
     var at: Instant
   }
 
-  /// From this level on, in dBov, a block may be speech.
+  /// The minimum level of speech in dBov.
   static let gate = -50.0
-  /// By how many decibels a voice is louder that takes the place of another one.
+  /// How much louder a voice has to be to replace another one, in decibels.
   static let margin = 6.0
-  /// By how many decibels per second the loudness of a voice sinks that was louder before.
+  /// How fast the loudness of a voice falls, in decibels per second.
   static let fall = 80.0
-  /// Blocks further apart than this are not in a row.
+  /// Blocks farther apart are not consecutive.
   private static let row = Interval.milliseconds(100)
   private static let silence = -127.0
 
   let count: Int
   private var voices: [Voice] = []
-  /// The voices that are sent, in the order in which they took their places.
+  /// The selected voices, in the order in which they were selected.
   private(set) var holders: [UInt32] = []
 
   init(count: Int) { self.count = max(0, count) }
 
-  /// Takes the level of a voice's next block in dBov; returns whether the holders changed.
-  mutating func hear(_ level: Int, of media: UInt32, at now: Instant) -> Bool {
+  /// Records the level of a voice's next block in dBov; returns whether the holders changed.
+  mutating func observe(_ level: Int, of media: UInt32, at now: Instant) -> Bool {
     let level = max(VoiceSelection.silence, min(0, Double(level)))
     let index: Int
     if let known = voices.firstIndex(where: { $0.media == media }) {
@@ -58,7 +58,7 @@ struct VoiceSelection {
       holders.append(media)
       return true
     }
-    // Of equally quiet ones that goes which was there first.
+    // Of equally quiet ones the earlier is replaced.
     let quietest = holders.indices.min {
       level(of: holders[$0], at: now) < level(of: holders[$1], at: now)
     }
@@ -79,8 +79,8 @@ struct VoiceSelection {
     return max(VoiceSelection.silence, voice.loudness - VoiceSelection.fall * seconds)
   }
 
-  /// Forgets all voices but these; returns whether the holders changed.
-  mutating func keep(_ media: [UInt32]) -> Bool {
+  /// Removes all voices but these; returns whether the holders changed.
+  mutating func retain(_ media: [UInt32]) -> Bool {
     let former = holders.count
     voices.removeAll { !media.contains($0.media) }
     holders.removeAll { !media.contains($0) }

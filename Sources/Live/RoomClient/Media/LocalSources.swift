@@ -2,9 +2,9 @@ import Live
 import Room
 import Synchronization
 
-/// The tracks of own media, by number: what connections of a room put on themselves.
+/// The tracks of local media, by number, for a room's connections.
 final class LocalSources: Sendable {
-  /// The name of the one stream that all own media belongs to.
+  /// The identifier of the one stream of all local media.
   let streamID: String
   private let tracks = Mutex<[LocalMediaID: any MediaStreamTrack]>([:])
 

@@ -3,11 +3,11 @@ public import Live
 import Room
 import Synchronization
 
-/// Own video.
+/// Local video.
 public final class LocalVideo: Sendable {
-  /// Where the video frames come from.
+  /// The source of the video.
   public let source: VideoSource
-  /// What is sent.
+  /// The sent track.
   public let track: LocalVideoTrack
   let part: LocalPart
   private let isHD = Mutex(false)
@@ -25,26 +25,26 @@ public final class LocalVideo: Sendable {
 
   /// The number in the room; one of this process until it is published.
   public var id: Int { part.number }
-  /// The identifier of this participant; nil before the room is there.
+  /// The identifier of this participant; nil before joining.
   public var owner: String? { part.owner }
-  /// Whether it is switched on: else it is black, and the others are told.
+  /// Whether it is switched on; otherwise it is black, and the others are informed.
   public var active: Bool {
     get { part.info.isActive }
     set { part.change { $0.isActive = newValue } }
   }
-  /// What is said of it to the others.
+  /// Its label for the others.
   public var extraValue: String {
     get { part.info.extraValue }
     set { part.change { $0.extraValue = newValue } }
   }
-  /// Whether 1280x720 is captured; takes effect with the next start.
+  /// Whether 1280x720 is captured, from the next start on.
   public var hd: Bool {
     get { isHD.withLock { $0 } }
     set { isHD.withLock { $0 = newValue } }
   }
-  /// The view that shows it; nil: none.
+  /// The view that shows it, if any.
   public var viewId: Int? { view.withLock { $0?.id } }
-  /// Whether its view shows it as in a mirror; what is sent never is.
+  /// Whether its view is mirrored; what is sent never is.
   var isMirrored: Bool {
     get { mirrors.withLock { $0 } }
     set {
@@ -53,16 +53,16 @@ public final class LocalVideo: Sendable {
     }
   }
 
-  /// Shows it in a view, which no longer shows what it showed before.
+  /// Shows it in a view, replacing what the view showed.
   public func attach(_ view: RenderView) {
     detach()
     view.isMirrored = isMirrored
-    view.take { [weak self, weak view] in if let view { self?.letGo(of: view) } }
+    view.attach { [weak self, weak view] in if let view { self?.letGo(of: view) } }
     self.view.withLock { $0 = view }
     track.add(view)
   }
 
-  /// Shows it no longer.
+  /// Stops showing it.
   public func detach() {
     guard let view = view.withLock({ $0 }) else { return }
     view.release()
@@ -77,23 +77,23 @@ public final class LocalVideo: Sendable {
   }
 }
 
-/// Own audio.
+/// Local audio.
 public final class LocalAudio: Sendable {
-  /// Where the audio comes from.
+  /// The source of the audio.
   public let source: AudioSource
-  /// What is sent.
+  /// The sent track.
   public let track: LocalAudioTrack
   let part: LocalPart
-  /// Where the audio is to come from.
+  /// The origin of the audio.
   let origin: Origin
   private let options: LocalMediaOptions
   private let microphone = Mutex<AudioAttachment?>(nil)
 
-  /// Where own audio comes from.
+  /// The origin of local audio.
   enum Origin {
-    /// The application chose a source.
+    /// A source chosen by the application.
     case application
-    /// The audio session of a room, or the application where there is none.
+    /// The microphone of the room's audio session, or the application if there is none.
     case microphone
     /// The file of the options.
     case file
@@ -110,21 +110,21 @@ public final class LocalAudio: Sendable {
 
   /// The number in the room; one of this process until it is published.
   public var id: Int { part.number }
-  /// The identifier of this participant; nil before the room is there.
+  /// The identifier of this participant; nil before joining.
   public var owner: String? { part.owner }
-  /// Whether it is switched on: else it is silent, and the others are told.
+  /// Whether it is switched on; otherwise it is silent, and the others are informed.
   public var active: Bool {
     get { part.info.isActive }
     set { part.change { $0.isActive = newValue } }
   }
-  /// What is said of it to the others.
+  /// Its label for the others.
   public var extraValue: String {
     get { part.info.extraValue }
     set { part.change { $0.extraValue = newValue } }
   }
-  /// Sends the microphone of an audio session, processed by the options, until `closeMicrophone`.
-  ///
-  /// - Throws: `RoomError` 1441 when it may not be used.
+  /// Sends the microphone of an audio session, processed according to the options, until
+  /// `closeMicrophone`.
+  /// - Throws: `RoomError` 1441 if it may not be used.
   func openMicrophone(of session: AudioSession) throws(RoomError) {
     guard origin == .microphone, microphone.withLock({ $0 == nil }) else { return }
     do throws(AudioSessionError) {
@@ -139,18 +139,17 @@ public final class LocalAudio: Sendable {
 
   func closeMicrophone() { microphone.withLock { $0 = nil } }
 
-  /// The room is there: the device gets the category and the mode of a call once more, over what
-  /// the application set meanwhile.
+  /// Restores category and mode of a call once the room is joined, over the application's settings.
   func roomIsThere() { microphone.withLock { $0 }?.establish() }
 
-  /// Whether it is heard whoever speaks.
+  /// Whether it is played whoever else speaks.
   public var alwaysOn: Bool {
     get { part.info.isAlwaysOn }
     set { part.change { $0.isAlwaysOn = newValue } }
   }
 }
 
-/// Names of own tracks, which no two of a process share.
+/// Identifiers of local tracks, unique in the process.
 enum LocalTrackNames {
   private static let last = Atomic(0)
   static var next: Int { last.wrappingAdd(1, ordering: .relaxed).newValue }

@@ -4,7 +4,7 @@ import Wire
 
 /// Another participant of a room.
 ///
-/// Who holds on to one keeps what it published, also after it has left.
+/// The object keeps what it published after it has left.
 public final class RemoteParticipant: Sendable {
   private struct State {
     var videos: [Int: RemoteVideo] = [:]
@@ -13,7 +13,7 @@ public final class RemoteParticipant: Sendable {
 
   /// The identifier in the room.
   public let id: String
-  /// The name for people; empty: none.
+  /// The display name; empty for none.
   public let name: String
   private let state = Mutex(State())
 
@@ -22,9 +22,9 @@ public final class RemoteParticipant: Sendable {
     self.name = name
   }
 
-  /// What it publishes as video, by number: a camera and a screen, for example.
+  /// Its published videos by number: a camera and a screen, for example.
   public var videos: [Int: RemoteVideo] { state.withLock { $0.videos } }
-  /// What it publishes as audio, by number.
+  /// Its published audio by number.
   public var audios: [Int: RemoteAudio] { state.withLock { $0.audios } }
   /// Whether one of its videos is subscribed to.
   public var isVideoSubscribed: Bool { videos.values.contains { $0.isSubscribed } }
@@ -39,7 +39,7 @@ public final class RemoteParticipant: Sendable {
   }
 }
 
-/// This side as a participant of a room.
+/// This client as a participant of a room.
 public final class LocalParticipant: Sendable {
   private struct State {
     var id = ""
@@ -49,17 +49,17 @@ public final class LocalParticipant: Sendable {
 
   init() {}
 
-  /// The identifier in the room; empty before the room is there.
+  /// The identifier in the room; empty before joining.
   public var id: String { state.withLock { $0.id } }
-  /// What is published.
+  /// The published media.
   public var media: [LocalMedia] { state.withLock { $0.media } }
 
-  /// The published videos by their numbers in the room.
+  /// The published videos by number in the room.
   public var videos: [Int: LocalVideo] {
     let videos = media.compactMap(\.video).filter { $0.part.isPublished }
     return Dictionary(videos.map { ($0.id, $0) }) { first, _ in first }
   }
-  /// The published audio by its numbers in the room.
+  /// The published audio by number in the room.
   public var audios: [Int: LocalAudio] {
     let audios = media.compactMap(\.audio).filter { $0.part.isPublished }
     return Dictionary(audios.map { ($0.id, $0) }) { first, _ in first }

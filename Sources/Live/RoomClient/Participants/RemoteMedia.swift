@@ -3,7 +3,7 @@ public import Room
 import Synchronization
 import Wire
 
-/// Video that another participant publishes.
+/// Video published by another participant.
 public final class RemoteVideo: Sendable {
   private struct State {
     var media: PublishedMedia
@@ -16,7 +16,7 @@ public final class RemoteVideo: Sendable {
 
   /// The number of the video in its room.
   public let id: Int
-  /// The identifier of the participant that publishes it.
+  /// The identifier of its owner.
   public let owner: String
   private let state: Mutex<State>
   private let driver: WeakDriver
@@ -30,16 +30,16 @@ public final class RemoteVideo: Sendable {
 
   /// Whether its owner has it switched on.
   public var active: Bool { state.withLock { $0.media.isActive } }
-  /// What its owner says of it: `screen`, ...
+  /// Its owner's label: `screen`, ...
   public var extraValue: String { state.withLock { $0.media.extraValue } }
-  /// The layers that can be chosen; none when there is no choice.
+  /// The layers to choose from; empty if there is no choice.
   public var profiles: [VideoProfile] { state.withLock { $0.media.profiles } }
-  /// The layer that was chosen; `empty` when there is no choice, or none was made.
+  /// The selected layer; `empty` if there is no choice, or none was selected.
   public var profile: VideoProfile { state.withLock { $0.profile } }
-  /// Whether nothing of it is wanted for a while.
+  /// Whether it is paused.
   ///
-  /// Setting it asks the service; where it refuses, the value goes back and the room reports the
-  /// error. `setPaused` waits for the answer.
+  /// Setting it asks the service; if it refuses, the value is reset and the room reports the error.
+  /// `setPaused` waits for the answer.
   public var pause: Bool {
     get { state.withLock { $0.isPaused } }
     set {
@@ -58,17 +58,17 @@ public final class RemoteVideo: Sendable {
       }
     }
   }
-  /// Whether it was subscribed to.
+  /// Whether it is subscribed to.
   public var isSubscribed: Bool { state.withLock { $0.isSubscribed } }
-  /// The view that shows it; nil: none.
+  /// The view that shows it, if any.
   public var viewId: Int? { state.withLock { $0.view?.id } }
-  /// The track that it comes on; nil while it does not come.
+  /// Its track; nil while it is not received.
   public var track: RemoteVideoTrack? { state.withLock { $0.track } }
 
-  /// Shows it in a view, which no longer shows what it showed before.
+  /// Shows it in a view, replacing what the view showed.
   public func attach(_ view: RenderView) {
     detach()
-    view.take { [weak self, weak view] in if let view { self?.letGo(of: view) } }
+    view.attach { [weak self, weak view] in if let view { self?.letGo(of: view) } }
     let track = state.withLock { state in
       state.view = view
       return state.track
@@ -76,7 +76,7 @@ public final class RemoteVideo: Sendable {
     track?.add(view)
   }
 
-  /// Shows it no longer.
+  /// Stops showing it.
   public func detach() {
     let view = state.withLock { $0.view }
     guard let view else { return }
@@ -93,33 +93,28 @@ public final class RemoteVideo: Sendable {
     view.renderFrame(nil)
   }
 
-  /// Wants nothing of it for a while, or wants it again.
-  ///
-  /// - Throws: `RoomError` 1327 when it is not subscribed to, 1353 or 1354 otherwise.
+  /// Pauses or resumes it.
+  /// - Throws: `RoomError` 1327 if it is not subscribed to, 1353 or 1354 otherwise.
   public func setPaused(_ isPaused: Bool) async throws(RoomError) {
     try await driver.call(.setPaused(MediaID(UInt32(id)), isPaused))
     state.withLock { $0.isPaused = isPaused }
   }
 
-  /// Chooses a layer.
-  ///
-  /// - Throws: `RoomError` 1327 when it is not subscribed to, 1351 or 1352 otherwise.
+  /// Selects a layer.
+  /// - Throws: `RoomError` 1327 if it is not subscribed to, 1351 or 1352 otherwise.
   public func setProfile(_ profile: VideoProfile) async throws(RoomError) {
     try await driver.call(.setProfile(MediaID(UInt32(id)), profile))
     state.withLock { $0.profile = profile }
   }
 
-  /// Wants nothing of it for a while, or wants it again, without waiting; what the service refuses
-  /// later is an error of the room.
-  ///
-  /// - Throws: `RoomError` 1327 when it is not subscribed to, 1353 when it cannot be paused.
+  /// Pauses or resumes it without waiting; a later refusal is an error of the room.
+  /// - Throws: `RoomError` 1327 if it is not subscribed to, 1353 if it cannot be paused.
   package func beginPausing(_ isPaused: Bool) throws(RoomError) {
     try begin(.setPaused(MediaID(UInt32(id)), isPaused)) { $0.isPaused = isPaused }
   }
 
-  /// Chooses a layer without waiting; what the service refuses later is an error of the room.
-  ///
-  /// - Throws: `RoomError` 1327 when it is not subscribed to, 1351 when it has no such layer.
+  /// Selects a layer without waiting; a later refusal is an error of the room.
+  /// - Throws: `RoomError` 1327 if it is not subscribed to, 1351 if it has no such layer.
   package func beginChoosing(_ profile: VideoProfile) throws(RoomError) {
     try begin(.setProfile(MediaID(UInt32(id)), profile)) { $0.profile = profile }
   }
@@ -152,7 +147,7 @@ public final class RemoteVideo: Sendable {
   }
 }
 
-/// Audio that another participant publishes.
+/// Audio published by another participant.
 public final class RemoteAudio: Sendable {
   private struct State {
     var media: PublishedMedia
@@ -162,7 +157,7 @@ public final class RemoteAudio: Sendable {
 
   /// The number of the audio in its room.
   public let id: Int
-  /// The identifier of the participant that publishes it.
+  /// The identifier of its owner.
   public let owner: String
   private let state: Mutex<State>
   private let driver: WeakDriver
@@ -176,18 +171,17 @@ public final class RemoteAudio: Sendable {
 
   /// Whether its owner has it switched on.
   public var active: Bool { state.withLock { $0.media.isActive } }
-  /// What its owner says of it.
+  /// Its owner's label.
   public var extraValue: String { state.withLock { $0.media.extraValue } }
-  /// Whether it is heard whoever speaks.
+  /// Whether it is played whoever else speaks.
   public var alwaysOn: Bool { state.withLock { $0.media.isAlwaysOn } }
-  /// Whether it is among those that are heard.
+  /// Whether it is among the voices that are played.
   public var isOccupant: Bool { state.withLock { $0.isOccupant } }
-  /// The track that it comes on; nil while it does not come.
+  /// Its track; nil while it is not received.
   public var track: RemoteAudioTrack? { state.withLock { $0.track } }
 
-  /// Mutes this one alone, whatever the whole room is.
-  ///
-  /// - Throws: `RoomError` 1327 when it does not come.
+  /// Mutes or unmutes this audio, independently of the whole room.
+  /// - Throws: `RoomError` 1327 if it is not received.
   public func setMuted(_ isMuted: Bool) async throws(RoomError) {
     try await driver.call(.setMediaMuted(MediaID(UInt32(id)), isMuted))
   }
@@ -199,7 +193,7 @@ public final class RemoteAudio: Sendable {
   func setOccupant(_ isOccupant: Bool) { state.withLock { $0.isOccupant = isOccupant } }
 }
 
-/// The driver of a room, as long as there is one.
+/// The driver of a room, held weakly.
 final class WeakDriver: Sendable {
   private struct Box {
     weak var driver: RoomDriver?

@@ -2,11 +2,11 @@ public import Live
 public import Media
 import Synchronization
 
-/// A place where one video is shown at a time.
+/// A place that shows one video at a time.
 ///
-/// A video that is attached takes the view from the video that had it.
+/// Attaching another video replaces the previous one.
 public final class RenderView: VideoRenderer {
-  /// Tells views apart.
+  /// Distinguishes views.
   public let id: Int
   private let renderer: any VideoRenderer
   private let detachOwner = Mutex<(@Sendable () -> Void)?>(nil)
@@ -19,22 +19,22 @@ public final class RenderView: VideoRenderer {
     id = RenderView.last.wrappingAdd(1, ordering: .relaxed).newValue
   }
 
-  /// Frames have this size from the next one on.
+  /// Sets the size of the frames from the next one on.
   public func setSize(width: Int, height: Int) { renderer.setSize(width: width, height: height) }
-  /// Shows a frame, on the loop's thread; nil: there is nothing to show.
+  /// Shows a frame, on the loop's thread; nil clears the view.
   public func renderFrame(_ frame: VideoFrame?) {
     let isMirrored = mirrors.withLock { $0 }
     renderer.renderFrame(isMirrored ? frame.map(\.mirrored) : frame)
   }
 
-  /// Whether frames are shown with left and right exchanged.
+  /// Whether frames are mirrored.
   var isMirrored: Bool {
     get { mirrors.withLock { $0 } }
     set { mirrors.withLock { $0 = newValue } }
   }
 
-  /// Gives the view to another owner, after the one before has let go of it.
-  func take(_ detach: @escaping @Sendable () -> Void) {
+  /// Attaches another owner, after detaching the previous one.
+  func attach(_ detach: @escaping @Sendable () -> Void) {
     let former = detachOwner.withLock { owner in
       defer { owner = detach }
       return owner
@@ -42,12 +42,12 @@ public final class RenderView: VideoRenderer {
     former?()
   }
 
-  /// The owner lets go of the view by itself.
+  /// Releases the view on behalf of its owner.
   func release() { detachOwner.withLock { $0 = nil } }
 }
 
 extension VideoFrame {
-  /// The same frame upright, with left and right exchanged; itself where it has no samples.
+  /// The frame upright and mirrored; itself if it is blank.
   var mirrored: VideoFrame {
     let upright = videoFrame()
     guard !upright.samples.isEmpty else { return self }

@@ -5,29 +5,29 @@ import Stats
 import Synchronization
 import Wire
 
-/// The participants and their media as objects, made from what a room tells.
+/// The participants and their media as objects, according to a room's events.
 final class RoomModel: Sendable {
   private struct State {
     var status = RoomStatus.initialized
     var participants: [String: RemoteParticipant] = [:]
-    /// What those who are there are called, by identifier.
+    /// The names of the participants present, by identifier.
     var names: [String: String] = [:]
-    /// Published media by number: whose it is.
+    /// Published media by number.
     var videos: [MediaID: RemoteVideo] = [:]
     var audios: [MediaID: RemoteAudio] = [:]
-    /// Where media comes.
+    /// Where media is received.
     var places: [MediaID: (connection: ConnectionID, transceiver: UInt32)] = [:]
-    var own: [LocalMedia] = []
+    var local: [LocalMedia] = []
     var authenticator: (any Authenticator)?
     var share: (any ScreenSharing)?
     var closure: RoomClosure?
-    /// Published media that is told when it is there.
+    /// Published media that is reported once it is received.
     var held: Set<MediaID> = []
   }
 
   let sources: LocalSources
   private let local: LocalParticipant
-  /// Whether media is told as published when its track is there: where nobody subscribes to it.
+  /// Whether media is reported as published once its track exists, because nobody subscribes to it.
   private let holdsPublished: Bool
   private let state = Mutex(State())
   private let driver = Mutex<WeakDriver?>(nil)
@@ -45,7 +45,7 @@ final class RoomModel: Sendable {
 
   private var roomDriver: RoomDriver? { driver.withLock { $0 }?.driver }
 
-  /// What the service said at the end; nil before it.
+  /// The service's closing message; nil before it.
   var closure: RoomClosure? { state.withLock { $0.closure } }
   var status: RoomStatus { state.withLock { $0.status } }
   var participants: [String: RemoteParticipant] { state.withLock { $0.participants } }
@@ -65,11 +65,11 @@ final class RoomModel: Sendable {
     ).sorted()
   }
 
-  // MARK: Own media
+  // MARK: Local media
 
   func add(_ media: LocalMedia) {
     state.withLock { state in
-      if !state.own.contains(where: { $0 === media }) { state.own.append(media) }
+      if !state.local.contains(where: { $0 === media }) { state.local.append(media) }
     }
     for part in media.parts {
       part.belong(to: roomDriver)
@@ -78,17 +78,17 @@ final class RoomModel: Sendable {
   }
 
   func remove(_ media: LocalMedia) {
-    state.withLock { state in state.own.removeAll { $0 === media } }
+    state.withLock { state in state.local.removeAll { $0 === media } }
     for part in media.parts { part.belong(to: nil) }
   }
 
-  /// Leaves the microphone, when the room is over.
+  /// Closes the microphones when the room is over.
   func closeMicrophones() {
-    for media in state.withLock({ $0.own }) { media.audio?.closeMicrophone() }
+    for media in state.withLock({ $0.local }) { media.audio?.closeMicrophone() }
   }
 
-  private func own(_ id: LocalMediaID) -> (media: LocalMedia, part: LocalPart)? {
-    for media in state.withLock({ $0.own }) {
+  private func local(_ id: LocalMediaID) -> (media: LocalMedia, part: LocalPart)? {
+    for media in state.withLock({ $0.local }) {
       if let part = media.parts.first(where: { $0.info.id == id }) { return (media, part) }
     }
     return nil
@@ -96,12 +96,12 @@ final class RoomModel: Sendable {
 
   // MARK: What happens
 
-  /// Takes something that happened; gives what the application hears of it.
+  /// Handles news of the room; returns the updates for the application.
   ///
-  /// It is called while the room's step is carried out, so nothing here calls the room.
-  func take(_ news: RoomNews) -> [RoomUpdate] {
+  /// It is called during the room's step, so nothing here calls the room.
+  func handle(_ news: RoomNews) -> [RoomUpdate] {
     switch news {
-    case .event(let event): return take(event)
+    case .event(let event): return handle(event)
     case .named(let id, let name):
       state.withLock { $0.names[id] = name }
       return []
@@ -124,14 +124,14 @@ final class RoomModel: Sendable {
   private func renewToken() {
     guard let authenticator = state.withLock({ $0.authenticator }) else { return }
     Task { [weak self] in
-      // Without another token the service ends the room by itself, and says so.
+      // Without another token the service itself ends the room.
       guard let token = try? await authenticator.token() else { return }
       self?.roomDriver?.post(
         .signedIn(token: token.text, lifetimeMilliseconds: token.lifetimeSeconds.map { $0 * 1000 }))
     }
   }
 
-  private func take(_ event: RoomEvent) -> [RoomUpdate] {
+  private func handle(_ event: RoomEvent) -> [RoomUpdate] {
     switch event {
     case .connecting(let progress): return [.connecting(progress: Float(progress))]
     case .connected(let ids):
@@ -154,14 +154,14 @@ final class RoomModel: Sendable {
       }
       return gone.map { [.participantLeft($0)] } ?? []
     case .localMediaPublished(let id, let media):
-      guard let own = own(id) else { return [] }
+      guard let own = local(id) else { return [] }
       let isFirst = own.media.parts.allSatisfy { !$0.isPublished }
       own.part.setMedia(media)
       guard isFirst else { return [] }
       local.add(own.media)
       return [.localMediaPublished(own.media)]
     case .localMediaUnpublished(let id):
-      guard let own = own(id) else { return [] }
+      guard let own = local(id) else { return [] }
       own.part.setMedia(nil)
       guard own.media.parts.allSatisfy({ !$0.isPublished }) else { return [] }
       local.remove(own.media)
@@ -174,14 +174,14 @@ final class RoomModel: Sendable {
     case .remoteUnsubscribed(let media): return unsubscribe(media)
     case .audioOccupied(let media): return occupy(media, true)
     case .audioVacated(let media): return occupy(media, false)
-    default: return takeOther(event)
+    default: return handleOther(event)
     }
   }
 
-  private func takeOther(_ event: RoomEvent) -> [RoomUpdate] {
+  private func handleOther(_ event: RoomEvent) -> [RoomUpdate] {
     switch event {
     case .localMediaMuted(let id, let isMuted):
-      own(id)?.part.track.isEnabled = !isMuted
+      local(id)?.part.track.isEnabled = !isMuted
       return []
     case .talking(let id, let isTalking, _): return [.talking(participantID: id, isTalking)]
     case .message(let message):
@@ -194,7 +194,7 @@ final class RoomModel: Sendable {
     case .restartingICE(_, let attempt): return [.restartingICE(attempt: attempt)]
     case .receiversGrown(let size): return [.receiversGrown(size)]
     case .screenShare(let status):
-      share?.told(status)
+      share?.reported(status)
       return [.screenShare(status)]
     default: return []
     }
@@ -274,12 +274,12 @@ final class RoomModel: Sendable {
     return [.remoteAudioPublished(participant(audio.owner), audio)]
   }
 
-  /// The service has answered a subscription, or its end; its frames may come later.
+  /// Records a confirmed subscription or unsubscription; frames may arrive later.
   func setSubscribed(_ isSubscribed: Bool, _ media: MediaID) {
     state.withLock { $0.videos[media] }?.setSubscribed(isSubscribed)
   }
 
-  /// Finds the track of media, outside the step that told of it.
+  /// Finds the track of media, outside of the step that reported it.
   private func connectTrack(_ media: MediaID) {
     guard let place = state.withLock({ $0.places[media] }),
       let link = roomDriver?.link(place.connection)
@@ -293,7 +293,7 @@ final class RoomModel: Sendable {
     if let track = track as? RemoteAudioTrack { audio?.setTrack(track) }
   }
 
-  /// Finds the track of what an update is about, before anybody hears of it.
+  /// Finds the track for an update before it is reported.
   func prepare(_ update: RoomUpdate) {
     switch update {
     case .remoteVideoPublished(_, let video), .remoteVideoSubscribed(_, let video):
@@ -301,8 +301,8 @@ final class RoomModel: Sendable {
     case .remoteAudioPublished(_, let audio), .remoteAudioSubscribed(_, let audio):
       connectTrack(MediaID(UInt32(audio.id)))
     case .connected where holdsPublished:
-      // As the SDK of the service does: before anybody hears of it, who may set another mode then.
-      for media in state.withLock({ $0.own }) { media.audio?.roomIsThere() }
+      // Like the service's SDK: before it is reported, because a listener may set another mode.
+      for media in state.withLock({ $0.local }) { media.audio?.roomIsThere() }
     case .disconnected: closeMicrophones()
     default: break
     }
@@ -330,7 +330,7 @@ final class RoomModel: Sendable {
 
   // MARK: Levels and statistics
 
-  /// The loudest level of each of the others that is heard.
+  /// The loudest level of each other participant that is played.
   var audioLevels: [String: Int] {
     var levels: [String: Int] = [:]
     for (id, participant) in participants {
@@ -364,6 +364,6 @@ extension LocalPart {
 }
 
 extension RoomSnapshot {
-  /// The own identifier; nil before the room is there.
-  var ownID: String? { participants.first { $0.isLocal }?.id }
+  /// The local identifier; nil before joining.
+  var localID: String? { participants.first { $0.isLocal }?.id }
 }

@@ -4,9 +4,9 @@ public import Media
 public import Room
 import Synchronization
 
-/// Why a helper does not share, or shares no longer.
+/// Why screen sharing failed or ended.
 public enum ExtensionErrorCode: Int, Error, Hashable, Sendable {
-  /// A frame that cannot be sent.
+  /// A frame cannot be sent.
   case invalidData = 0
   /// The room has ended sharing.
   case stopBroadcast = 1
@@ -17,7 +17,7 @@ public enum ExtensionErrorCode: Int, Error, Hashable, Sendable {
   /// The room is gone.
   case broadcastClosed = 4
 
-  /// The number that the room SDK has for it; nil for an end that is no error.
+  /// The room SDK's error code; nil for an end that is no error.
   public var roomError: RoomErrorCode? {
     switch self {
     case .invalidData: .shareEncodingFailed
@@ -28,7 +28,7 @@ public enum ExtensionErrorCode: Int, Error, Hashable, Sendable {
   }
 }
 
-/// The side of the process that shares a screen: it sends frames to the room of another process.
+/// The process that shares a screen: it sends frames to the room of another process.
 public final class ScreenShare: Sendable {
   private struct State {
     var channel: ShareChannel?
@@ -42,16 +42,15 @@ public final class ScreenShare: Sendable {
   private let appGroup: String
   private let state = Mutex(State())
 
-  /// Where a helper finds the folder that it shares with the room.
+  /// The environment variable with the folder shared with the room.
   public static let variable = "RETAKE_SCREEN_SHARE"
-  /// What the others see as extra value of a shared screen.
+  /// The extra value of a shared screen.
   public static let extraValue = "screen"
 
-  /// Creates the helper's side.
-  ///
-  /// - Parameter appGroup: the folder that both processes reach; nil takes the one that the room
-  ///   named in the environment.
-  /// - Throws: `ExtensionErrorCode.broadcastFailed` when there is none.
+  /// Creates the sharing side.
+  /// - Parameter appGroup: the folder that both processes use; nil for the one that the room put
+  ///   into the environment.
+  /// - Throws: `ExtensionErrorCode.broadcastFailed` if there is none.
   public init(appGroup: String? = nil) throws(ExtensionErrorCode) {
     guard let folder = appGroup ?? ProcessInfo.processInfo.environment[ScreenShare.variable] else {
       throw .broadcastFailed
@@ -61,8 +60,7 @@ public final class ScreenShare: Sendable {
 
   static func socketPath(appGroup: String) -> String { appGroup + "/screen-share.sock" }
 
-  /// Connects to the room, and returns when it wants the frames.
-  ///
+  /// Connects to the room, and returns once it wants the frames.
   /// - Throws: `ExtensionErrorCode`: there is no room, or it wants no frames.
   public func start() async throws(ExtensionErrorCode) {
     let channel: ShareChannel
@@ -99,10 +97,10 @@ public final class ScreenShare: Sendable {
     for continuation in waiting { continuation.resume() }
   }
 
-  /// Why sharing is over; nil while it goes on.
+  /// Why sharing ended; nil while it continues.
   public var ending: ExtensionErrorCode? { state.withLock { $0.ending } }
 
-  /// Returns when the room ends sharing, or is gone.
+  /// Returns once the room ends sharing, or is gone.
   public func waitUntilEnded() async {
     await withCheckedContinuation { continuation in
       let isOver = state.withLock { state in
@@ -113,9 +111,9 @@ public final class ScreenShare: Sendable {
     }
   }
 
-  /// Sends no frames for a while.
+  /// Pauses sending frames.
   public func pause() { setPaused(true) }
-  /// Sends frames again.
+  /// Resumes sending frames.
   public func resume() { setPaused(false) }
 
   private func setPaused(_ isPaused: Bool) {
@@ -126,9 +124,8 @@ public final class ScreenShare: Sendable {
     channel?.send(isPaused ? .paused : .resumed)
   }
 
-  /// Sends a frame; while paused, and while too much waits, it is dropped.
-  ///
-  /// - Throws: `ExtensionErrorCode`: sharing is over, or has not begun.
+  /// Sends a frame; dropped while paused, or if too much is queued.
+  /// - Throws: `ExtensionErrorCode`: sharing has ended, or not started.
   public func sendVideoFrame(_ frame: VideoFrame) throws(ExtensionErrorCode) {
     let (channel, isPaused, ending) = state.withLock { state in
       (state.isAccepted ? state.channel : nil, state.isPaused, state.ending)
@@ -149,7 +146,7 @@ public final class ScreenShare: Sendable {
         width: width, height: height, time: frame.timestampNanoseconds, samples: buffer.samples))
   }
 
-  /// Ends sharing, and returns when the room has been told; at once where it has not begun.
+  /// Ends sharing, and returns once the room is informed; immediately if it has not started.
   public func stop() async {
     guard let channel = state.withLock({ $0.channel }) else { return }
     channel.send(.finished)

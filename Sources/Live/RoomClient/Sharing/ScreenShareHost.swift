@@ -7,11 +7,11 @@ public import Room
 import Synchronization
 import Tape
 
-/// The program that shares a screen, and how it is started.
+/// The program that shares a screen, and how to start it.
 public struct ScreenShareProgram: Hashable, Sendable {
-  /// The program; nil: somebody else starts it.
+  /// The program; nil if it is started by something else.
   public var executable: String?
-  /// What it is told; it finds the socket in the environment as `RETAKE_SCREEN_SHARE`.
+  /// Its arguments; it finds the socket in the environment variable `RETAKE_SCREEN_SHARE`.
   public var arguments: [String]
 
   /// Names a program.
@@ -21,7 +21,7 @@ public struct ScreenShareProgram: Hashable, Sendable {
   }
 }
 
-/// The room's side of a process that shares a screen.
+/// The room's side of screen sharing.
 final class ScreenShareHost: ScreenSharing {
   private struct State {
     var listener: (any Channel)?
@@ -30,7 +30,7 @@ final class ScreenShareHost: ScreenSharing {
     var media: LocalMedia?
     var hasFinished = false
     var isOver = false
-    /// Whether the folder is gone again when all is over.
+    /// Whether to remove the folder at the end.
     var madeFolder = false
   }
 
@@ -50,7 +50,7 @@ final class ScreenShareHost: ScreenSharing {
     self.room.set(room)
     let (stream, continuation) = AsyncStream.makeStream(of: ExtensionStatus.self)
     statuses = continuation
-    // Told outside of the room's step, so that who hears of it may call the room.
+    // Reported outside of the room's step, so that a listener may call the room.
     Task { for await status in stream { tell(status) } }
   }
 
@@ -64,7 +64,7 @@ final class ScreenShareHost: ScreenSharing {
     }
   }
 
-  func told(_ status: ExtensionStatus) { statuses.yield(status) }
+  func reported(_ status: ExtensionStatus) { statuses.yield(status) }
 
   private func report(_ report: ShareReport) {
     room.room?.machine.step(.share(report))
@@ -102,7 +102,7 @@ final class ScreenShareHost: ScreenSharing {
     }
   }
 
-  /// A helper that ends without a word has crashed.
+  /// Handles the end of the process; without a final message it has crashed.
   private func didEnd(_ status: Int32) {
     let isSudden = state.withLock { state in
       defer { state.isOver = true }
@@ -122,9 +122,9 @@ final class ScreenShareHost: ScreenSharing {
       channel.send(.refused)
       return channel.finish()
     }
-    for await message in channel.messages { await take(message) }
+    for await message in channel.messages { await handle(message) }
     let isSudden = state.withLock { state in
-      // Of a process the end is awaited, which has a status.
+      // Wait for the process, which has an exit status.
       guard state.process == nil else { return false }
       defer { state.isOver = true }
       return !state.hasFinished && !state.isOver
@@ -133,7 +133,7 @@ final class ScreenShareHost: ScreenSharing {
     await withdraw()
   }
 
-  private func take(_ message: ShareMessage) async {
+  private func handle(_ message: ShareMessage) async {
     switch message {
     case .hello: report(.connected)
     case .started(let width, let height):
@@ -158,7 +158,7 @@ final class ScreenShareHost: ScreenSharing {
     options.videoExtraValue = ScreenShare.extraValue
     let media = LocalMedia(video: VideoSource(contentHint: .detail), audio: nil, options: options)
     state.withLock { $0.media = media }
-    // What goes wrong is told as an error of the room.
+    // A failure is reported as an error of the room.
     try? await room.room?.publish(media)
   }
 
@@ -179,7 +179,7 @@ final class ScreenShareHost: ScreenSharing {
     helper?.finish()
     Task {
       await withdraw()
-      // It has the pause between two to clean up.
+      // It has the pause between two for cleaning up.
       try? await Task.sleep(for: .seconds(5))
       process?.terminate()
     }
@@ -199,24 +199,23 @@ final class ScreenShareHost: ScreenSharing {
 }
 
 extension Room {
-  /// Asks for the process that shares a screen: its frames are published as a further video, with
-  /// the extra value `screen`.
-  ///
+  /// Starts a process that shares a screen: its frames are published as another video, with the
+  /// extra value `screen`.
   /// - Parameters:
-  ///   - appGroup: a folder that both processes reach; their socket stands there.
+  ///   - appGroup: the folder of the socket, which both processes use.
   ///   - helper: the program to start.
-  ///   - completion: hears of every status.
-  /// - Throws: `RoomError` 1901 when there is no room, a helper, or the five seconds are not over
-  ///   that the one before needs to clean up.
+  ///   - completion: receives every status.
+  /// - Throws: `RoomError` 1901 if there is no room, a process is running, or less than five
+  ///   seconds have passed since the previous one ended.
   public func requestScreenShare(
     appGroup: String, helper: ScreenShareProgram,
     completion: @escaping @Sendable (ExtensionStatus) -> Void = { _ in }
   ) async throws(RoomError) {
-    // The room answers at once.
+    // The room answers immediately.
     try beginSharing(appGroup: appGroup, helper: helper, completion: completion)
   }
 
-  /// Ends sharing at once; nothing is told of it, and the next one may begin after five seconds.
+  /// Ends sharing immediately, without an event; another one may start after five seconds.
   public func stopScreenShare(isLeftRoom: Bool = false) {
     machine.post(.stopScreenShare(isLeaving: isLeftRoom))
   }

@@ -1,8 +1,8 @@
 import Room
 
-/// Who carries out what a room asks of the process that shares a screen.
+/// Carries out a room's orders to the process that shares a screen.
 protocol ScreenSharing: Sendable {
   func carryOut(_ order: ShareOrder)
-  /// The room has told a status.
-  func told(_ status: ExtensionStatus)
+  /// The room has reported a status.
+  func reported(_ status: ExtensionStatus)
 }

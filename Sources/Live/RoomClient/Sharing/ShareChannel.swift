@@ -2,10 +2,10 @@ import NIOCore
 import NIOPosix
 import Synchronization
 
-/// A connection of a room with the process that shares a screen, over a socket of this machine.
+/// A local socket between a room and the process that shares a screen.
 final class ShareChannel: Sendable {
   private let channel: any Channel
-  /// What comes, in order; it ends with the connection, or with bytes that are no message.
+  /// The received messages in order; ends with the connection, or with invalid bytes.
   let messages: AsyncStream<ShareMessage>
 
   private init(_ channel: any Channel, _ messages: AsyncStream<ShareMessage>) {
@@ -13,7 +13,7 @@ final class ShareChannel: Sendable {
     self.messages = messages
   }
 
-  /// Sends a message; false when too much waits already.
+  /// Sends a message; false if too much is queued.
   @discardableResult
   func send(_ message: ShareMessage) -> Bool {
     guard channel.isActive, channel.isWritable || !message.isFrame else { return false }
@@ -23,7 +23,7 @@ final class ShareChannel: Sendable {
 
   func close() { channel.close(promise: nil) }
 
-  /// Closes after all that was sent has gone out.
+  /// Closes after sending everything queued.
   func finish() {
     channel.writeAndFlush(ByteBuffer()).whenComplete { [channel] _ in channel.close(promise: nil) }
   }
@@ -42,7 +42,7 @@ final class ShareChannel: Sendable {
     return ShareChannel(channel, stream)
   }
 
-  /// Listens at a path until the result is closed; every connection is handed over.
+  /// Listens at a path until the result is closed; every connection is passed to the closure.
   static func listen(
     path: String, _ take: @escaping @Sendable (ShareChannel) -> Void
   ) async throws -> any Channel {
@@ -59,7 +59,7 @@ final class ShareChannel: Sendable {
       .bind(unixDomainSocketPath: path, cleanupExistingSocketFile: true).get()
   }
 
-  /// How many messages wait for a reader that is slow; the oldest are dropped beyond that.
+  /// The most messages that wait for a slow reader; beyond that the oldest are dropped.
   private static let waitingMaximum = 8
 }
 
@@ -67,7 +67,7 @@ extension ShareMessage {
   var isFrame: Bool { if case .frame = self { true } else { false } }
 }
 
-/// Cuts bytes into messages.
+/// Splits bytes into messages.
 private final class ShareReader: ChannelInboundHandler {
   typealias InboundIn = ByteBuffer
   private let continuation: AsyncStream<ShareMessage>.Continuation

@@ -1,12 +1,11 @@
 import Media
 import Wire
 
-/// What a room and the process that shares a screen say to one another over a socket.
+/// The messages between a room and the process that shares a screen.
 ///
-/// A message is a byte for its kind, four bytes for the length of what follows (the low one first),
-/// and that.
+/// A byte for the kind, four bytes for the length of the rest (little-endian), and the rest.
 enum ShareMessage: Hashable, Sendable {
-  // From the helper.
+  // From the sharing process.
   case hello
   case started(width: Int, height: Int)
   /// I420: the planes Y, U and V without padding; the time in nanoseconds of the helper's clock.
@@ -15,10 +14,10 @@ enum ShareMessage: Hashable, Sendable {
   // From the room.
   case accept
   case stop(isLeaving: Bool)
-  /// Nobody wants a helper.
+  /// There is no room for it.
   case refused
 
-  /// A frame of 4096x4096.
+  /// Room for a frame of 4096x4096.
   static let bytesMaximum = 26 << 20
   static let headBytes = 5
   private static let largestSide = 4_096
@@ -37,7 +36,7 @@ enum ShareMessage: Hashable, Sendable {
     }
   }
 
-  /// The message as it is sent.
+  /// The encoded message.
   var bytes: [UInt8] {
     var body: [UInt8] = []
     switch self {
@@ -60,14 +59,14 @@ enum ShareMessage: Hashable, Sendable {
     numbers.flatMap { [UInt8(truncatingIfNeeded: $0), UInt8(truncatingIfNeeded: $0 >> 8)] }
   }
 
-  /// How many bytes follow a head; nil for one that no message has.
+  /// The length of the rest, from the head; nil if it is invalid.
   static func bodyCount(_ head: [UInt8]) -> Int? {
     guard head.count >= headBytes else { return nil }
     let count = (1...4).reduce(0) { $0 | Int(head[$1]) << (8 * ($1 - 1)) }
     return count <= bytesMaximum ? count : nil
   }
 
-  /// Reads a message; nil for what is none.
+  /// Parses a message; nil if it is invalid.
   init?(kind: UInt8, body: [UInt8]) {
     switch (kind, body.count) {
     case (1, 0): self = .hello

@@ -1,12 +1,12 @@
 import NIOCore
 package import Room
 
-/// An open WebSocket, of a client or of a server (RFC 6455).
+/// An open WebSocket of a client or server (RFC 6455).
 ///
-/// Messages come and go whole and in order. Pings are answered, and sent where the other side is
-/// silent. Who receives slowly is sent no more than limits allow: the socket is not read meanwhile.
+/// Messages are complete and in order. Pings are answered, and sent when the peer is silent. A slow
+/// receiver limits how much is read from the socket.
 package final class WebSocket: Sendable {
-  /// What both sides speak on it; nil when they named nothing.
+  /// The negotiated subprotocol, if any.
   package let subprotocol: String?
   private let channel: any Channel
   private let inbox: WebSocketInbox
@@ -19,14 +19,13 @@ package final class WebSocket: Sendable {
 
   deinit { post(close: .goingAway) }
 
-  /// The next message; nil after the last one, or when the task is cancelled.
+  /// The next message; nil after the last one, or if the task is cancelled.
   package func receive() async -> SignalingFrame? {
     await inbox.next { channel.triggerUserOutboundEvent(WebSocketRoom(), promise: nil) }
   }
 
-  /// Sends a message, and waits until the system has taken it.
-  ///
-  /// - Throws: `WebSocketError` when the connection is closed before that.
+  /// Sends a message, and waits until the system has accepted it.
+  /// - Throws: `WebSocketError` if the connection is closed before that.
   package func send(_ message: SignalingFrame) async throws(WebSocketError) {
     do {
       try await channel.writeAndFlush(WebSocketCommand.message(message))
@@ -36,20 +35,20 @@ package final class WebSocket: Sendable {
     }
   }
 
-  /// Sends a message after those before it, without waiting.
+  /// Sends a message after earlier ones, without waiting.
   ///
-  /// Where the other side does not read, the connection ends at its limit of unsent bytes; a
-  /// message that comes too late is dropped, because the end of the connection tells of it.
+  /// If the peer does not read, the connection ends at its limit of unsent bytes. A message that is
+  /// too late is dropped, because the end of the connection is reported.
   package func post(_ message: SignalingFrame) {
     channel.writeAndFlush(WebSocketCommand.message(message), promise: nil)
   }
 
-  /// Begins to close the connection, without waiting.
+  /// Starts to close the connection, without waiting.
   package func post(close code: WebSocketCloseCode, reason: String = "") {
     channel.writeAndFlush(WebSocketCommand.close(code, reason), promise: nil)
   }
 
-  /// Closes the connection, and waits until the other side agrees or its time is over.
+  /// Closes the connection, and waits until the peer agrees or the time is over.
   @discardableResult
   package func close(_ code: WebSocketCloseCode = .normal, reason: String = "") async
     -> WebSocketClosure
@@ -61,6 +60,6 @@ package final class WebSocket: Sendable {
   /// How the connection ended; nil while it is open.
   package var closure: WebSocketClosure? { inbox.closure }
 
-  /// Waits until the connection is closed, which it always is at last.
+  /// Waits until the connection is closed, which eventually happens.
   package func closed() async -> WebSocketClosure { await inbox.ending() }
 }

@@ -2,11 +2,11 @@ import NIOCore
 import NIOWebSocket
 import Room
 
-/// Makes messages of frames, and finds what RFC 6455 does not allow in them.
+/// Assembles messages from frames, and detects violations of RFC 6455.
 struct WebSocketAssembler {
-  /// What a frame comes to.
+  /// The result of a frame.
   enum Outcome: Equatable {
-    /// A part of a message, or an answer that nobody asked for.
+    /// A part of a message, or an unsolicited pong.
     case nothing
     case message(SignalingFrame)
     case ping(ByteBuffer)
@@ -17,7 +17,7 @@ struct WebSocketAssembler {
 
   private enum Kind { case text, binary }
 
-  /// Whether frames must be masked, as those of clients are (RFC 6455 section 5.1).
+  /// Whether frames must be masked, as those of clients (RFC 6455 section 5.1).
   private let expectsMask: Bool
   private let messageMaximum: Int
   private var kind: Kind?
@@ -28,7 +28,7 @@ struct WebSocketAssembler {
     self.messageMaximum = messageMaximum
   }
 
-  mutating func take(_ frame: WebSocketFrame) -> Outcome {
+  mutating func receive(_ frame: WebSocketFrame) -> Outcome {
     guard !frame.rsv1, !frame.rsv2, !frame.rsv3 else {
       return .violation(.protocolError, "a frame has bits of an extension that was not agreed on")
     }

@@ -6,14 +6,12 @@ import Synchronization
 import TLS
 
 extension WebSocket {
-  /// Opens a WebSocket at `ws://host:port/path?query`, or at a `wss://` URL.
-  ///
+  /// Opens a WebSocket at `ws://host:port/path?query`, or a `wss://` URL.
   /// - Parameters:
-  ///   - subprotocols: what this side speaks, the best first; a server that names one chooses it.
-  ///   - headers: further fields of the request.
-  ///   - authorities: a file with the certificates of those who may vouch for servers, instead of
-  ///     the system's.
-  /// - Throws: `WebSocketError` when there is no such WebSocket in time or the task is cancelled.
+  ///   - subprotocols: in order of preference; the server selects one.
+  ///   - headers: additional fields of the request.
+  ///   - authorities: a file with trusted certificates instead of the system's.
+  /// - Throws: `WebSocketError` if it cannot be opened in time or the task is cancelled.
   package static func connect(
     to url: String, subprotocols: [String] = [], token: BearerToken? = nil,
     headers: [(name: String, value: String)] = [], limits: WebSocketLimits = WebSocketLimits(),
@@ -23,7 +21,7 @@ extension WebSocket {
       url: url, subprotocols: subprotocols, token: token, headers: headers, limits: limits)
     let loop = MultiThreadedEventLoopGroup.singleton.next()
     let promise = loop.makePromise(of: WebSocket.self)
-    // The limit below comes first: it holds for the whole handshake and says so.
+    // The limit below is shorter: it covers the whole handshake and has its own message.
     let connection = ClientBootstrap(group: loop)
       .connectTimeout(.seconds(limits.handshakeSeconds * 2))
       .channelOption(.tcpOption(.tcp_nodelay), value: 1)
@@ -118,7 +116,7 @@ private struct WebSocketOpening: Sendable {
     try pipeline.addHandler(WebSocketAsking(head, promise))
   }
 
-  /// The server has agreed.
+  /// Handles the server's agreement.
   private func open(_ channel: any Channel, _ head: HTTPResponseHead) throws(WebSocketError)
     -> WebSocket
   {
@@ -142,7 +140,7 @@ private struct WebSocketOpening: Sendable {
   }
 }
 
-/// Asks for the upgrade, and tells why there is none.
+/// Requests the upgrade, and reports why it failed.
 private final class WebSocketAsking: ChannelInboundHandler, RemovableChannelHandler {
   typealias InboundIn = HTTPClientResponsePart
   typealias OutboundOut = HTTPClientRequestPart

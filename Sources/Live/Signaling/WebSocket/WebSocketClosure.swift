@@ -1,7 +1,7 @@
 import Room
 
 extension SignalingFrame {
-  /// Its length on the wire without the heads of frames.
+  /// Its length on the wire without frame headers.
   var byteCount: Int {
     switch self {
     case .text(let text): text.utf8.count
@@ -10,7 +10,7 @@ extension SignalingFrame {
   }
 }
 
-/// Why a WebSocket is closed, as a number (RFC 6455 section 7.4 and the registry of IANA).
+/// The close code of a WebSocket (RFC 6455 section 7.4 and the IANA registry).
 package struct WebSocketCloseCode: RawRepresentable, Hashable, Sendable {
   package var rawValue: UInt16
 
@@ -20,7 +20,7 @@ package struct WebSocketCloseCode: RawRepresentable, Hashable, Sendable {
   package static let goingAway = WebSocketCloseCode(rawValue: 1001)
   package static let protocolError = WebSocketCloseCode(rawValue: 1002)
   package static let unsupportedData = WebSocketCloseCode(rawValue: 1003)
-  /// The other side gave none; never on the wire.
+  /// The peer stated none; never on the wire.
   package static let noStatus = WebSocketCloseCode(rawValue: 1005)
   /// The connection ended without a close frame; never on the wire.
   package static let abnormal = WebSocketCloseCode(rawValue: 1006)
@@ -30,7 +30,7 @@ package struct WebSocketCloseCode: RawRepresentable, Hashable, Sendable {
   package static let internalError = WebSocketCloseCode(rawValue: 1011)
   package static let tryAgainLater = WebSocketCloseCode(rawValue: 1013)
 
-  /// Whether a close frame may carry the code.
+  /// Whether a close frame may contain the code.
   var isSendable: Bool {
     switch rawValue {
     case 1000...1003, 1007...1014, 3000...4999: true
@@ -41,11 +41,11 @@ package struct WebSocketCloseCode: RawRepresentable, Hashable, Sendable {
 
 /// How a WebSocket ended.
 package struct WebSocketClosure: Hashable, Sendable {
-  /// The code that the side gave which closed first.
+  /// The code of the side that closed first.
   package var code: WebSocketCloseCode
-  /// Its words, or what broke the connection.
+  /// Its reason, or what broke the connection.
   package var reason: String
-  /// Whether both sides said that they close.
+  /// Whether both sides sent close frames.
   package var isClean: Bool
 
   package init(_ code: WebSocketCloseCode, _ reason: String = "", isClean: Bool) {
@@ -55,31 +55,31 @@ package struct WebSocketClosure: Hashable, Sendable {
   }
 }
 
-/// What a WebSocket takes, and how long it waits.
+/// The limits of a WebSocket.
 package struct WebSocketLimits: Hashable, Sendable {
-  /// The longest message in bytes, in one frame or many; longer ones end the connection.
+  /// The longest message in bytes, in any number of frames; longer ones end the connection.
   package var messageBytes = 1 << 20
-  /// How many bytes of messages wait for who receives them, before no more are read.
+  /// The most bytes of unread messages before reading stops.
   package var unreadBytes = 1 << 20
-  /// How many messages wait likewise.
+  /// The most unread messages before reading stops.
   package var unreadMessages = 256
-  /// How many bytes wait for the other side to read; more end the connection.
+  /// The most unsent bytes; more end the connection.
   package var unsentBytes = 4 << 20
-  /// How long the handshake may take, in seconds.
+  /// The time limit of the handshake in seconds.
   package var handshakeSeconds: Int64 = 10
-  /// After how much silence of the other side it is asked for a sign of life, in seconds; as much
-  /// silence again ends the connection.
+  /// After this much silence of the peer, in seconds, a ping is sent; after as much again the
+  /// connection ends.
   package var pingSeconds: Int64 = 20
-  /// How long the other side may take to agree to a close, in seconds.
+  /// How long the peer may take to agree to a close, in seconds.
   package var closeSeconds: Int64 = 5
 
   package init() {}
 }
 
-/// Why there is no WebSocket or a message was not sent, in one sentence.
+/// Why a WebSocket could not be opened or a message not sent, as a sentence.
 package struct WebSocketError: Error, Hashable, Sendable, CustomStringConvertible {
   package var reason: String
-  /// The status of the response that refused a connection; nil for all other reasons.
+  /// The status of the response that refused a connection; nil for other reasons.
   package var status: Int?
 
   package init(reason: String, status: Int? = nil) {

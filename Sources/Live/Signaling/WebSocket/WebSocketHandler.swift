@@ -2,7 +2,7 @@ import NIOCore
 import NIOWebSocket
 import Room
 
-/// One end of a WebSocket on its event loop: frames in, messages out, and the way to its end.
+/// One end of a WebSocket on its event loop.
 final class WebSocketHandler: ChannelDuplexHandler {
   typealias InboundIn = WebSocketFrame
   typealias OutboundIn = WebSocketCommand
@@ -10,7 +10,7 @@ final class WebSocketHandler: ChannelDuplexHandler {
 
   private enum State {
     case open
-    /// This side closes and waits for the other to agree.
+    /// This side is closing and waits for the peer to agree.
     case closing(WebSocketClosure)
     case over
   }
@@ -21,12 +21,11 @@ final class WebSocketHandler: ChannelDuplexHandler {
   private var assembler: WebSocketAssembler
   private var state = State.open
   private var unsentBytes = 0
-  /// Whether the socket is not read because nobody takes what came.
+  /// Whether reading is stopped because messages are unread.
   private var isReadHeld = false
-  /// Whether nothing came since the last ping.
+  /// Whether nothing arrived since the last ping.
   private var isQuiet = false
-  /// The ping that is answered once the other side reads again; the last one is enough (RFC 6455
-  /// section 5.5.3).
+  /// The ping to answer once the peer reads again; the last one is enough (RFC 6455 section 5.5.3).
   private var waitingPing: ByteBuffer?
   private var pinging: RepeatedTask?
   private var closing: Scheduled<Void>?
@@ -54,7 +53,7 @@ final class WebSocketHandler: ChannelDuplexHandler {
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     isQuiet = false
     if case .over = state { return }
-    switch assembler.take(unwrapInboundIn(data)) {
+    switch assembler.receive(unwrapInboundIn(data)) {
     case .nothing, .pong: break
     case .message(let message): if case .open = state { inbox.put(message) }
     case .ping(let data): answer(data, context)
@@ -134,7 +133,7 @@ final class WebSocketHandler: ChannelDuplexHandler {
     context.writeAndFlush(wrapOutboundOut(frame), promise: promise)
   }
 
-  /// Sends a close frame, and gives what says that it is on its way.
+  /// Sends a close frame; returns a future for its completion.
   private func sendClose(
     _ code: WebSocketCloseCode, _ reason: String, _ context: ChannelHandlerContext
   ) -> EventLoopFuture<Void> {
@@ -151,7 +150,7 @@ final class WebSocketHandler: ChannelDuplexHandler {
   // MARK: Signs of life
 
   private func ping(_ context: ChannelHandlerContext) {
-    // What is not read cannot be missed.
+    // While reading is stopped, silence means nothing.
     guard case .open = state, !isReadHeld else { return }
     guard !isQuiet else {
       let reason = "the other side gave no sign of life for \(limits.pingSeconds) s after a ping"
@@ -164,7 +163,7 @@ final class WebSocketHandler: ChannelDuplexHandler {
 
   // MARK: The end
 
-  /// Begins to close, and waits for the other side for a while.
+  /// Starts to close, and waits for the peer for a while.
   private func close(
     _ code: WebSocketCloseCode, _ reason: String, _ context: ChannelHandlerContext
   ) {
@@ -180,7 +179,7 @@ final class WebSocketHandler: ChannelDuplexHandler {
     }
   }
 
-  /// The other side closes, or agrees to.
+  /// Handles the peer's close frame.
   private func agree(
     _ code: WebSocketCloseCode, _ reason: String, _ context: ChannelHandlerContext
   ) {
@@ -198,10 +197,10 @@ final class WebSocketHandler: ChannelDuplexHandler {
     }
   }
 
-  /// Ends a connection whose other side does not keep to the protocol.
+  /// Ends a connection whose peer violates the protocol.
   ///
-  /// Closing with unread bytes would reset the connection before the other side has read why, so
-  /// that the rest is read and dropped for a while.
+  /// Closing with unread bytes would reset the connection before the peer has read why, so the rest
+  /// is read and dropped for a while.
   private func refuse(
     _ code: WebSocketCloseCode, _ reason: String, _ context: ChannelHandlerContext
   ) {
@@ -225,7 +224,7 @@ final class WebSocketHandler: ChannelDuplexHandler {
     context.channel.closeFuture.whenComplete { _ in limit.cancel() }
   }
 
-  /// Tells how it ended; false when that is told already.
+  /// Reports how it ended; false if that was reported already.
   private func settle(_ closure: WebSocketClosure) -> Bool {
     if case .over = state { return false }
     state = .over
@@ -275,17 +274,17 @@ final class WebSocketHandler: ChannelDuplexHandler {
   }
 }
 
-/// What a WebSocket is told to do.
+/// A command to a WebSocket.
 enum WebSocketCommand: Sendable {
   case message(SignalingFrame)
   case close(WebSocketCloseCode, String)
 }
 
-/// Says that there is room again for messages.
+/// Resumes reading, because there is room for messages again.
 struct WebSocketRoom: Sendable {}
 
 extension String {
-  /// The longest beginning of whole characters that has so many bytes at most.
+  /// The longest prefix of whole characters within a number of bytes.
   fileprivate func prefix(utf8Count maximum: Int) -> Substring {
     var end = startIndex
     var count = 0

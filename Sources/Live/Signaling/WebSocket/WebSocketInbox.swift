@@ -2,9 +2,9 @@ import NIOCore
 import Room
 import Synchronization
 
-/// The messages of a WebSocket that wait for who receives them.
+/// The unread messages of a WebSocket.
 ///
-/// It is bounded by the handler, which reads no more from the socket while the inbox is full.
+/// Bounded by the handler, which stops reading from the socket while the inbox is full.
 final class WebSocketInbox: Sendable {
   private struct Waiter {
     let number: Int
@@ -19,7 +19,7 @@ final class WebSocketInbox: Sendable {
     var cancelled: Set<Int> = []
     var closure: WebSocketClosure?
     var endings: [CheckedContinuation<WebSocketClosure, Never>] = []
-    /// Whether the handler has stopped to read.
+    /// Whether the handler has stopped reading.
     var isHeld = false
   }
 
@@ -35,7 +35,7 @@ final class WebSocketInbox: Sendable {
   /// How the connection ended; nil while it is open.
   var closure: WebSocketClosure? { state.withLock { $0.closure } }
 
-  /// Adds a message, or hands it to who waits for one.
+  /// Adds a message, or passes it to a waiting reader.
   func put(_ message: SignalingFrame) {
     let waiter = state.withLock { state -> Waiter? in
       guard state.closure == nil else { return nil }
@@ -47,7 +47,7 @@ final class WebSocketInbox: Sendable {
     waiter?.continuation.resume(returning: message)
   }
 
-  /// Whether reading has to stop; whoever takes messages is then told to resume it.
+  /// Whether reading has to stop; a reader will resume it.
   func holdIfFull() -> Bool {
     state.withLock { state in
       state.isHeld = state.byteCount >= byteMaximum || state.messages.count >= messageMaximum
@@ -55,7 +55,7 @@ final class WebSocketInbox: Sendable {
     }
   }
 
-  /// Ends the messages: those that wait can still be taken.
+  /// Ends the messages; unread ones can still be received.
   func end(_ closure: WebSocketClosure) {
     let (waiters, endings) = state.withLock { state in
       guard state.closure == nil else {
@@ -69,9 +69,8 @@ final class WebSocketInbox: Sendable {
     for ending in endings { ending.resume(returning: closure) }
   }
 
-  /// The next message; nil after the last one, or when the task is cancelled.
-  ///
-  /// - Parameter resume: is called when there is room again in an inbox that was full.
+  /// The next message; nil after the last one, or if the task is cancelled.
+  /// - Parameter resume: is called when a full inbox has room again.
   func next(resume: () -> Void) async -> SignalingFrame? {
     let number = state.withLock { state in
       state.waiterCount += 1
@@ -79,19 +78,19 @@ final class WebSocketInbox: Sendable {
     }
     let message = await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
-        let (isSettled, message, isRoomy) = take(number, continuation)
+        let (isSettled, message, isRoomy) = receive(number, continuation)
         if isRoomy { resume() }
         if isSettled { continuation.resume(returning: message) }
       }
     } onCancel: {
       cancel(number)
     }
-    // A wait that was cancelled when it had its message already left its number behind.
+    // A wait that was cancelled after it got its message left its number here.
     state.withLock { _ = $0.cancelled.remove(number) }
     return message
   }
 
-  private func take(_ number: Int, _ continuation: CheckedContinuation<SignalingFrame?, Never>)
+  private func receive(_ number: Int, _ continuation: CheckedContinuation<SignalingFrame?, Never>)
     -> (isSettled: Bool, message: SignalingFrame?, isRoomy: Bool)
   {
     state.withLock { state in
@@ -113,7 +112,7 @@ final class WebSocketInbox: Sendable {
   private func cancel(_ number: Int) {
     let waiter = state.withLock { state -> Waiter? in
       guard let index = state.waiters.firstIndex(where: { $0.number == number }) else {
-        // It was cancelled before it began to wait, or has its message already.
+        // It was cancelled before it started waiting, or already has its message.
         state.cancelled.insert(number)
         return nil
       }

@@ -2,16 +2,16 @@ import NIOCore
 import NIOHTTP1
 import NIOWebSocket
 
-/// Where a server takes WebSockets, and who talks on them.
+/// The path of WebSockets on a server, and their handler.
 package struct WebSocketRoute: Sendable {
-  /// Talks on a WebSocket until its end: it is closed when this returns.
+  /// Handles a WebSocket until its end: it is closed when this returns.
   package typealias Handler = @Sendable (WebSocket, HTTPRequest) async -> Void
 
-  /// The path, as in `/rooms`.
+  /// The path, such as `/rooms`.
   package var path: String
-  /// What is spoken there, the best first.
+  /// The supported subprotocols in order of preference.
   ///
-  /// A client that names none of them is refused; empty when nothing has to be named.
+  /// A client that requests none of them is refused; empty if none is required.
   package var subprotocols: [String]
   package var limits: WebSocketLimits
   package var handler: Handler
@@ -26,20 +26,20 @@ package struct WebSocketRoute: Sendable {
     self.handler = handler
   }
 
-  /// Which of the subprotocols is spoken with a client; nil when it is none.
+  /// The subprotocol to use with a client; nil if there is none in common.
   func subprotocol(for request: HTTPRequest) -> String? {
     let named = (request.header("Sec-WebSocket-Protocol") ?? "").split(separator: ",")
       .map { $0.trimmed }
     return subprotocols.first { named.contains($0[...]) }
   }
 
-  /// Whether a client can talk here.
+  /// Whether a client can be served here.
   func speaks(with request: HTTPRequest) -> Bool {
     subprotocols.isEmpty || subprotocol(for: request) != nil
   }
 
-  /// The answer to a request that wants no WebSocket here, or not in a way that this server knows
-  /// (RFC 6455 section 4.2.2).
+  /// The response to a request that does not want a WebSocket here, or in an unsupported way (RFC
+  /// 6455 section 4.2.2).
   func refusal(of request: HTTPRequest) -> HTTPResponse {
     guard request.header("Upgrade")?.lowercased() == "websocket" else {
       var response = HTTPResponse.refusal(426, "\(path) takes WebSockets only")
@@ -60,13 +60,13 @@ package struct WebSocketRoute: Sendable {
   }
 }
 
-/// What makes WebSockets of the requests of one connection.
+/// Upgrades requests of a connection to WebSockets.
 struct WebSocketUpgrading: Sendable {
   let routes: [WebSocketRoute]
   let gate: AccessGate
   let connections: OpenConnections
 
-  /// For the HTTP pipeline: looks at the first request of a connection.
+  /// For the HTTP pipeline: checks the first request of a connection.
   var configuration: NIOHTTPServerUpgradeConfiguration {
     let upgrading = self
     let upgrader = NIOWebSocketServerUpgrader(
@@ -84,7 +84,7 @@ struct WebSocketUpgrading: Sendable {
     routes.first { $0.path == request.path }
   }
 
-  /// The fields of the answer; nil when the request is answered as any other.
+  /// The fields of the response; nil if the request is answered normally.
   private func fields(for head: HTTPRequestHead) -> HTTPHeaders? {
     let request = HTTPRequest(head)
     guard head.method == .GET, gate.refusal(of: request) == nil,
@@ -100,13 +100,13 @@ struct WebSocketUpgrading: Sendable {
     pipeline.removeHandler(context: try pipeline.context(handlerType: HTTPExchange.self))
       .assumeIsolated().whenFailure { _ in channel.close(promise: nil) }
     guard let route = route(for: request) else { return }
-    // Silence is normal from here on, and for pings to judge.
+    // From here on silence is normal, and pings detect failures.
     connections.setAnswering(channel, true)
     let inbox = WebSocketInbox(route.limits)
     try pipeline.addHandler(WebSocketHandler(route.limits, isServer: true, inbox: inbox))
     let socket = WebSocket(
       channel: channel, inbox: inbox, subprotocol: route.subprotocol(for: request))
-    // Somebody waits at the other end, as for the answer to a request.
+    // Somebody is waiting, as for the response to a request.
     Task(priority: .high) {
       await route.handler(socket, request)
       await socket.close()

@@ -2,82 +2,82 @@ import Live
 public import RetakeRTC
 import RoomClient
 
-/// Own media: what is captured, and sent once a room publishes it.
+/// Local media: captured, and sent once a room publishes it.
 public protocol LocalMedia: AnyObject, Sendable {
-  /// The own video.
+  /// The local video.
   var video: any LocalVideo { get }
-  /// The own audio.
+  /// The local audio.
   var audio: any LocalAudio { get }
-  /// Which camera; setting it switches to another one.
+  /// The camera in use; setting it switches to another one.
   var position: AVCaptureDevice.Position { get set }
-  /// Whether the own view shows the video as in a mirror.
+  /// Whether the local view is mirrored.
   var isMirror: Bool { get }
   /// The level of the local audio, 0 to 100.
   var audioLevel: Int { get }
 
-  /// Begins to capture; publishing does it by itself.
+  /// Starts capturing; publishing does so by itself.
   func start() async throws
-  /// The same; the closure gets what went wrong, nil when nothing did.
+  /// Starts capturing; the closure receives the error, or nil.
   func start(completion: @escaping ((any Error)?) -> Void)
-  /// Ends capturing.
+  /// Stops capturing.
   func stop()
-  /// Captures another camera in the place of this one.
+  /// Switches to another camera.
   func switchCamera(position: AVCaptureDevice.Position, isMirror: Bool) async throws
-  /// The same; the closure gets what went wrong, nil when nothing did.
+  /// Switches to another camera; the closure receives the error, or nil.
   func switchCamera(
     position: AVCaptureDevice.Position, isMirror: Bool,
     completion: @escaping ((any Error)?) -> Void)
 }
 
-/// Own video.
+/// Local video.
 public protocol LocalVideo: AnyObject, Sendable {
-  /// The number of the stream; one of this process until it is published.
+  /// The number of the stream; local to the process until it is published.
   var id: Int { get }
   /// The participant that publishes it; empty until it is published.
   var owner: String { get }
-  /// Whether it is on; if not, it is black, and the others are notified.
+  /// Whether it is enabled; if not, it is black, and the other participants are notified.
   var active: Bool { get set }
-  /// Application data that the others receive with it.
+  /// Application data that the other participants receive with it.
   var extraValue: String { get set }
-  /// The view that shows it; empty: none.
+  /// The view that displays it; empty: none.
   var viewId: String { get }
-  /// Whether 1280x720 is captured; takes effect with the next start.
+  /// Whether 1280x720 is captured; takes effect at the next start.
   var hd: Bool { get set }
-  /// Shows it in a view, which no longer shows what it showed before.
+  /// Displays it in a view, in place of what the view displayed before.
   func attach(_ view: UIRenderView)
-  /// Shows it no longer.
+  /// Stops displaying it.
   func detach()
 }
 
-/// Own audio.
+/// Local audio.
 public protocol LocalAudio: AnyObject, Sendable {
-  /// The number of the stream; one of this process until it is published.
+  /// The number of the stream; local to the process until it is published.
   var id: Int { get }
   /// The participant that publishes it; empty until it is published.
   var owner: String { get }
-  /// Whether it is on; if not, it is silent, and the others are notified.
+  /// Whether it is enabled; if not, it is silent, and the other participants are notified.
   var active: Bool { get set }
-  /// Application data that the others receive with it.
+  /// Application data that the other participants receive with it.
   var extraValue: String { get set }
 }
 
 extension LocalMedia {
-  /// Sends a picture of the application, where the options have `bypass` for their source.
+  /// Sends an image from the application, when the options have `bypass` as their source.
   ///
-  /// It is not of the guide, which names the source alone.
+  /// The guide names only the source, not this method.
   public func sendVideoFrame(sampleBuffer: CMSampleBuffer) {
     guard let frame = sampleBuffer.videoFrame, let own = self as? LocalMediaObject else { return }
     (own.core.capturer as? PushedVideoCapturer)?.push(frame)
   }
 }
 
-/// Own media over that of `RoomClient`.
+/// Local media over that of `RoomClient`.
 final class LocalMediaObject: LocalMedia {
   let core: RoomClient.LocalMedia
   let video: any LocalVideo
   let audio: any LocalAudio
 
-  /// Makes what the options ask for.
+  /// Creates the media that the options describe.
   convenience init(_ options: LocalMediaOptions) throws(RoomError) {
     let native = options.core
     self.init(
@@ -132,7 +132,7 @@ final class LocalMediaObject: LocalMedia {
   }
 }
 
-/// Own video, or none.
+/// Local video, or none.
 final class LocalVideoObject: LocalVideo {
   private let core: RoomClient.LocalVideo?
 
@@ -157,7 +157,7 @@ final class LocalVideoObject: LocalVideo {
   func detach() { core?.detach() }
 }
 
-/// Own audio, or none.
+/// Local audio, or none.
 final class LocalAudioObject: LocalAudio {
   private let core: RoomClient.LocalAudio?
 

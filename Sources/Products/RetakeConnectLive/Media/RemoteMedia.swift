@@ -3,33 +3,31 @@ import RoomClient
 
 /// Video that another participant publishes.
 public protocol RemoteVideo: AnyObject, Sendable {
-  /// The number of the stream: what a subscription names.
+  /// The number of the stream, by which it is subscribed to.
   var id: Int { get }
   /// The participant that publishes it.
   var owner: String { get }
-  /// Whether its owner has it on.
+  /// Whether its owner has it enabled.
   var active: Bool { get }
-  /// What its owner says of it.
+  /// Its owner's application data.
   var extraValue: String { get }
-  /// The size that was chosen.
+  /// The chosen size.
   var profile: VideoProfileType { get }
-  /// Whether nothing of it is wanted for a while; what the service refuses is an error of the room.
+  /// Whether reception is paused; a failure is reported as an error of the room.
   var pause: Bool { get set }
-  /// The view that shows it; empty: none.
+  /// The view that displays it; empty: none.
   var viewId: String { get }
-  /// Whether it was subscribed to.
+  /// Whether it is subscribed to.
   var isSubscribed: Bool { get }
-  /// Shows it in a view, which no longer shows what it showed before.
+  /// Displays it in a view, in place of what the view displayed before.
   func attach(_ view: UIRenderView)
-  /// Shows it no longer in a view.
+  /// Stops displaying it in a view.
   func detach(_ view: UIRenderView)
-  /// Wants nothing of it for a while, or wants it again.
-  ///
-  /// - Throws: an error where it is not subscribed to, or cannot be paused.
+  /// Pauses or resumes reception.
+  /// - Throws: an error when it is not subscribed to, or cannot be paused.
   func setPaused(_ pause: Bool) throws
   /// Chooses a size.
-  ///
-  /// - Throws: an error where it is not subscribed to, or has no such size.
+  /// - Throws: an error when it is not subscribed to, or has no such size.
   func setProfile(_ profile: VideoProfileType) throws
 }
 
@@ -39,11 +37,11 @@ public protocol RemoteAudio: AnyObject, Sendable {
   var id: Int { get }
   /// The participant that publishes it.
   var owner: String { get }
-  /// Whether its owner has it on.
+  /// Whether its owner has it enabled.
   var active: Bool { get }
-  /// What its owner says of it.
+  /// Its owner's application data.
   var extraValue: String { get }
-  /// Whether it is heard whoever speaks.
+  /// Whether it is always received, whoever speaks.
   var alwaysOn: Bool { get }
 }
 

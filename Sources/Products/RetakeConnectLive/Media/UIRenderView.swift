@@ -5,30 +5,29 @@ public import RetakeRTC
 import RoomClient
 import Synchronization
 
-/// A view that shows one video, without a screen.
+/// A view that displays one video, without a screen.
 ///
-/// It keeps the video frame that it shows, and passes every one on to a renderer of the application
-/// where it has one.
+/// It holds the current video frame, and forwards every frame to the application's renderer, if
+/// there is one.
 public final class UIRenderView: Sendable {
   let core: RenderView
   private let screen: Screen
 
-  /// Makes a view of a place and a size.
-  ///
-  /// - Parameter renderer: draws the video frames, on the thread that has them; nil: nobody does.
+  /// Creates a view.
+  /// - Parameter renderer: draws the video frames, on the thread that delivers them; nil: none.
   public init(frame: CGRect = .zero, renderer: (any RTCVideoRenderer)? = nil) {
     let screen = Screen(frame, renderer.map { ShownFrames($0) })
     self.screen = screen
     core = RenderView(screen)
   }
 
-  /// The place and the size of the view.
+  /// The position and size of the view.
   public var frame: CGRect {
     get { screen.state.withLock { $0.frame } }
     set { screen.state.withLock { $0.frame = newValue } }
   }
 
-  /// The video frame that is shown; nil before the first, and when there is nothing to show.
+  /// The displayed video frame; nil before the first, and when there is nothing to display.
   public var videoFrame: RTCVideoFrame? {
     screen.state.withLock { $0.shown }.map { RTCVideoFrame($0) }
   }

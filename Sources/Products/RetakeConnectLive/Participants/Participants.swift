@@ -1,9 +1,9 @@
 import RoomClient
 import Synchronization
 
-/// This side as a participant.
+/// The local participant.
 public protocol LocalParticipant: AnyObject, Sendable {
-  /// The identifier in the room; empty before the room is there.
+  /// The identifier in the room; empty before connecting completes.
   var id: String { get }
   /// The published videos by their numbers.
   var videos: [Int: any LocalVideo] { get }
@@ -11,17 +11,17 @@ public protocol LocalParticipant: AnyObject, Sendable {
   var audios: [Int: any LocalAudio] { get }
 }
 
-/// Another participant.
+/// A remote participant.
 ///
-/// Who keeps one keeps what it published, also after it has left.
+/// One that the application still holds keeps its media after it has left.
 public protocol RemoteParticipant: AnyObject, Sendable {
   /// The identifier in the room.
   var id: String { get }
-  /// What it publishes as video, by number: a camera and a screen, for example.
+  /// Its published videos, by number: a camera and a screen, for example.
   var videos: [Int: any RemoteVideo] { get }
-  /// What it publishes as audio, by number.
+  /// Its published audio, by number.
   var audios: [Int: any RemoteAudio] { get }
-  /// Whether one of its videos is subscribed to.
+  /// Whether any of its videos is subscribed to.
   var isVideoSubscribed: Bool { get }
 }
 
@@ -49,7 +49,7 @@ final class LocalParticipantObject: LocalParticipant {
   }
 }
 
-/// A participant over that of `RoomClient`; it makes one object for each of its media.
+/// A remote participant over that of `RoomClient`, with one object for each of its media.
 final class RemoteParticipantObject: RemoteParticipant {
   let core: RoomClient.RemoteParticipant
   private let made = Mutex<(videos: [RemoteVideoObject], audios: [RemoteAudioObject])>(([], []))
@@ -79,7 +79,7 @@ final class RemoteParticipantObject: RemoteParticipant {
     }
   }
 
-  /// What is published no longer is let go of.
+  /// Releases the object of unpublished media.
   func forget(_ id: Int) {
     made.withLock { made in
       made.videos.removeAll { $0.id == id }
@@ -88,7 +88,7 @@ final class RemoteParticipantObject: RemoteParticipant {
   }
 }
 
-/// The objects that a room has shown its application, one for each of `RoomClient`.
+/// The objects that a room has handed to its application, one for each of `RoomClient`.
 final class RoomObjects: Sendable {
   private struct State {
     var people: [RemoteParticipantObject] = []
@@ -116,7 +116,7 @@ final class RoomObjects: Sendable {
     }
   }
 
-  /// Own media that was published here, or that a shared screen is.
+  /// The object for published local media or a shared screen.
   func local(_ core: RoomClient.LocalMedia) -> LocalMediaObject {
     state.withLock { state in
       if let known = state.media.first(where: { $0.core === core }) { return known }

@@ -1,11 +1,11 @@
 package import Dispatch
 import Synchronization
 
-/// The serial queue on which a product calls its application, which may choose another one.
+/// The serial queue on which a product calls its application, which may set another one.
 package final class CallbackQueue: Sendable {
   private let chosen: Mutex<DispatchQueue>
 
-  /// Creates a queue of a name.
+  /// Creates a queue with a label.
   package init(label: String) { chosen = Mutex(DispatchQueue(label: label)) }
 
   /// The queue.
@@ -14,6 +14,6 @@ package final class CallbackQueue: Sendable {
     set { chosen.withLock { $0 = newValue } }
   }
 
-  /// Calls a closure there, after every earlier one.
+  /// Calls a closure on the queue, after all earlier ones.
   package func call(_ body: @escaping @Sendable () -> Void) { queue.async(execute: body) }
 }

@@ -1,8 +1,8 @@
 package import Live
 import Synchronization
 
-/// What the products over rooms share with one another: a session for all rooms of a process, and
-/// the machine's microphone, loudspeaker and cameras in it.
+/// What the products over rooms share: a session for all rooms of a process, with the machine's
+/// microphone, loudspeaker and cameras.
 package final class MachineSession: Sendable {
   private struct State {
     var session: Session?
@@ -13,13 +13,12 @@ package final class MachineSession: Sendable {
 
   package init() {}
 
-  /// Chooses the session of the rooms that come; nil: one that is not recorded.
+  /// Sets the session of future rooms; nil: one that is not recorded.
   package func use(_ session: Session?) {
     state.withLock { $0 = State(session: session) }
   }
 
-  /// Begins a session that is recorded.
-  ///
+  /// Starts a recorded session.
   /// - Throws: `SessionError` when the take cannot be written.
   package func record(to path: String) throws {
     var options = Session.Options()
@@ -27,9 +26,8 @@ package final class MachineSession: Sendable {
     use(try Session(options))
   }
 
-  /// The session, and its audio: both are made with the first room.
-  ///
-  /// - Throws: `SessionError` when the system refuses a thread.
+  /// The session and its audio, both created with the first room.
+  /// - Throws: `SessionError` when no thread can be created.
   package func begin() throws(SessionError) -> (session: Session, audio: AudioSession?) {
     let present = state.withLock { $0 }
     if let session = present.session, present.audio != nil { return (session, present.audio) }
@@ -41,7 +39,7 @@ package final class MachineSession: Sendable {
     module.begin(in: session)
     let audio = module.audioSession
     return state.withLock { state in
-      // Who came first at the same time has made them.
+      // A concurrent caller may have created them.
       if let session = state.session, state.audio != nil { return (session, state.audio) }
       state = State(session: session, audio: audio)
       return (session, audio)
@@ -51,8 +49,7 @@ package final class MachineSession: Sendable {
   /// The audio session; nil before the first room.
   package var audio: AudioSession? { state.withLock { $0.audio } }
 
-  /// Ends all connections and completes the take of a session that records.
-  ///
+  /// Closes all connections and completes the take of a recorded session.
   /// - Throws: `TapeError` when something could not be written; what was written stays valid.
   package func finish() async throws {
     let session = state.withLock { state in
@@ -64,13 +61,13 @@ package final class MachineSession: Sendable {
 }
 
 extension AVCaptureDevice {
-  /// A camera of the machine by where it looks, or what stands for it.
+  /// A camera of the machine by position, or its replacement.
   package static func capturer(_ position: CameraPosition) -> (any VideoCapturer)? {
     let wanted: Position = position == .back ? .back : .front
     return all.first { $0.position == wanted }?.capturer
   }
 
-  /// Who is asked before a camera starts: whoever `requestAccess` asks.
+  /// The permissions that are checked before a camera starts: those of `requestAccess`.
   package static var permissions: CameraPermissions {
     CameraPermissions(declaresCameraUse: CaptureAccess.shared.isDeclared(.video)) {
       CaptureAccess.shared.isAllowed(.video)

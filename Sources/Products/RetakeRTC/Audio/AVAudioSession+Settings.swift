@@ -1,6 +1,6 @@
 public import Foundation
 
-// What applications set and read of the audio session without RTCAudioSession.
+// What applications set and read of the audio session without `RTCAudioSession`.
 extension AVAudioSession {
   private var shared: RTCAudioSession { RTCAudioSession.sharedInstance() }
 
@@ -12,12 +12,12 @@ extension AVAudioSession {
 
   // MARK: Settings
 
-  /// Sets what audio is used for.
+  /// Sets the category.
   public func setCategory(_ category: Category, options: CategoryOptions = []) throws {
     try change { try $0.setCategory(category, with: options) }
   }
 
-  /// Sets what audio is used for, and what it is tuned for.
+  /// Sets the category and the mode.
   public func setCategory(
     _ category: Category, mode: Mode, options: CategoryOptions = []
   ) throws {
@@ -27,75 +27,75 @@ extension AVAudioSession {
     }
   }
 
-  /// Sets what audio is tuned for.
+  /// Sets the mode.
   public func setMode(_ mode: Mode) throws { try change { try $0.setMode(mode) } }
 
-  /// Takes the right to audio, or gives it back; it counts.
+  /// Activates or deactivates the session; calls are counted.
   public func setActive(_ active: Bool, options: SetActiveOptions = []) throws {
     try change { try $0.setActive(active) }
   }
 
-  /// Sends output to the loudspeaker, or where the route says.
+  /// Routes output to the loudspeaker, or according to the route.
   public func overrideOutputAudioPort(_ portOverride: PortOverride) throws {
     try change { try $0.overrideOutputAudioPort(portOverride) }
   }
 
-  /// Asks for a rate in Hz.
+  /// Sets the preferred sample rate in Hz.
   public func setPreferredSampleRate(_ sampleRate: Double) throws {
     try change { try $0.setPreferredSampleRate(sampleRate) }
   }
 
-  /// Asks for a period of input and output in seconds.
+  /// Sets the preferred I/O buffer duration in seconds.
   public func setPreferredIOBufferDuration(_ duration: TimeInterval) throws {
     try change { try $0.setPreferredIOBufferDuration(duration) }
   }
 
-  /// Asks for channels of the microphone.
+  /// Sets the preferred number of microphone channels.
   public func setPreferredInputNumberOfChannels(_ count: Int) throws {
     try change { try $0.setPreferredInputNumberOfChannels(count) }
   }
 
-  /// Asks for channels of the output.
+  /// Sets the preferred number of output channels.
   public func setPreferredOutputNumberOfChannels(_ count: Int) throws {
     try change { try $0.setPreferredOutputNumberOfChannels(count) }
   }
 
-  /// Refuses: the gain of a microphone cannot be set here.
+  /// Always throws: the gain of a microphone cannot be set here.
   public func setInputGain(_ gain: Float) throws { try shared.setInputGain(gain) }
 
   // MARK: State
 
-  /// What audio is used for.
+  /// The category.
   public var category: Category { Category(rawValue: shared.category) }
-  /// What it is tuned for.
+  /// The mode.
   public var mode: Mode { Mode(rawValue: shared.mode) }
-  /// Other audio, and ports.
+  /// How the category mixes with other audio, and which ports it may use.
   public var categoryOptions: CategoryOptions { shared.categoryOptions }
-  /// Where audio comes from and goes to.
+  /// The current inputs and outputs.
   public var currentRoute: AVAudioSessionRouteDescription { shared.currentRoute }
   /// Whether there is a microphone.
   public var isInputAvailable: Bool { shared.inputAvailable }
-  /// Frames per second of the device.
+  /// The sample rate of the device in Hz.
   public var sampleRate: Double { shared.sampleRate }
-  /// Frames per second that were asked for.
+  /// The preferred sample rate in Hz.
   public var preferredSampleRate: Double { shared.preferredSampleRate }
-  /// How much audio is handed over at once, in seconds.
+  /// The duration of an I/O buffer in seconds.
   public var ioBufferDuration: TimeInterval { shared.ioBufferDuration }
-  /// How much audio was asked for at once, in seconds.
+  /// The preferred duration of an I/O buffer in seconds.
   public var preferredIOBufferDuration: TimeInterval { shared.preferredIOBufferDuration }
-  /// Channels of the microphone.
+  /// The number of microphone channels.
   public var inputNumberOfChannels: Int { shared.inputNumberOfChannels }
-  /// Channels of the output.
+  /// The number of output channels.
   public var outputNumberOfChannels: Int { shared.outputNumberOfChannels }
-  /// How long audio of the microphone is under way, in seconds.
+  /// The latency of the microphone in seconds.
   public var inputLatency: TimeInterval { shared.inputLatency }
-  /// How long audio is under way to the output, in seconds.
+  /// The latency of the output in seconds.
   public var outputLatency: TimeInterval { shared.outputLatency }
-  /// How loud the device plays; 1.
+  /// The volume of the output; always 1.
   public var outputVolume: Float { shared.outputVolume }
-  /// The gain of the microphone; 1.
+  /// The gain of the microphone; always 1.
   public var inputGain: Float { shared.inputGain }
-  /// Whether `setInputGain` has an effect: it has none.
+  /// Whether `setInputGain` has an effect; always false.
   public var isInputGainSettable: Bool { shared.isInputGainSettable }
 
   // MARK: The microphone
@@ -109,7 +109,7 @@ extension AVAudioSession {
     }
   }
 
-  /// Asks for the microphone, once; the answer is kept.
+  /// Requests permission to use the microphone, once; the answer is remembered.
   public func requestRecordPermission(_ response: @escaping (Bool) -> Void) {
     AVCaptureDevice.requestAccess(for: .audio, completionHandler: response)
   }

@@ -1,35 +1,35 @@
 import AudioSession
 
-/// The names of AVFoundation for the audio session, in the place of its class.
+/// AVFoundation's names for the audio session, in place of its class.
 ///
-/// There is one object. What is set and read of it is that of `RTCAudioSession`, whose lock it
-/// takes by itself for each call, as nobody has to take one for that of AVFoundation.
+/// There is one object. Its settings are those of `RTCAudioSession`, whose lock it acquires for
+/// each call, since AVFoundation's class needs none.
 public final class AVAudioSession: Sendable {
   private static let shared = AVAudioSession()
 
   private init() {}
 
-  /// The one object.
+  /// The shared object.
   public static func sharedInstance() -> AVAudioSession { shared }
 
   /// What audio is used for.
   public struct Category: RawRepresentable, Hashable, Sendable {
     /// The name.
     public let rawValue: String
-    /// Takes a name.
+    /// Creates a category from its name.
     public init(rawValue: String) { self.rawValue = rawValue }
 
-    /// Plays, and falls silent with the ring switch.
+    /// Plays, and is silenced by the ring switch.
     public static let ambient = Category(rawValue: "AVAudioSessionCategoryAmbient")
-    /// The same, alone.
+    /// Plays alone, and is silenced by the ring switch.
     public static let soloAmbient = Category(rawValue: "AVAudioSessionCategorySoloAmbient")
     /// Plays.
     public static let playback = Category(rawValue: "AVAudioSessionCategoryPlayback")
     /// Records.
     public static let record = Category(rawValue: "AVAudioSessionCategoryRecord")
-    /// Does both: that of a call.
+    /// Plays and records, for calls.
     public static let playAndRecord = Category(rawValue: "AVAudioSessionCategoryPlayAndRecord")
-    /// Sends different audio to different ports.
+    /// Routes different audio to different ports.
     public static let multiRoute = Category(rawValue: "AVAudioSessionCategoryMultiRoute")
 
     private static let prefix = "AVAudioSessionCategory"
@@ -40,28 +40,28 @@ public final class AVAudioSession: Sendable {
     }
   }
 
-  /// What the session is tuned for.
+  /// What the session is optimized for.
   public struct Mode: RawRepresentable, Hashable, Sendable {
     /// The name.
     public let rawValue: String
-    /// Takes a name.
+    /// Creates a mode from its name.
     public init(rawValue: String) { self.rawValue = rawValue }
 
     /// Nothing special.
     public static let `default` = Mode(rawValue: "AVAudioSessionModeDefault")
     /// Speech close to the ear.
     public static let voiceChat = Mode(rawValue: "AVAudioSessionModeVoiceChat")
-    /// Speech in front of a camera.
+    /// Video calls.
     public static let videoChat = Mode(rawValue: "AVAudioSessionModeVideoChat")
-    /// Speech within a game.
+    /// Speech in a game.
     public static let gameChat = Mode(rawValue: "AVAudioSessionModeGameChat")
-    /// Recording of video frames with audio.
+    /// Recording video with audio.
     public static let videoRecording = Mode(rawValue: "AVAudioSessionModeVideoRecording")
-    /// As little processing as can be.
+    /// As little processing as possible.
     public static let measurement = Mode(rawValue: "AVAudioSessionModeMeasurement")
     /// Films.
     public static let moviePlayback = Mode(rawValue: "AVAudioSessionModeMoviePlayback")
-    /// Read texts.
+    /// Podcasts and audiobooks.
     public static let spokenAudio = Mode(rawValue: "AVAudioSessionModeSpokenAudio")
 
     private static let prefix = "AVAudioSessionMode"
@@ -72,86 +72,87 @@ public final class AVAudioSession: Sendable {
     }
   }
 
-  /// How a category gets on with other audio and which ports it may use.
+  /// How a category mixes with other audio and which ports it may use.
   public struct CategoryOptions: OptionSet, Hashable, Sendable {
     /// The bits.
     public let rawValue: UInt
-    /// Takes bits.
+    /// Creates options from their bits.
     public init(rawValue: UInt) { self.rawValue = rawValue }
 
-    /// Others go on playing.
+    /// Other audio continues to play.
     public static let mixWithOthers = CategoryOptions(rawValue: 1)
-    /// Others go on more quietly.
+    /// Other audio continues at a lower volume.
     public static let duckOthers = CategoryOptions(rawValue: 2)
     /// Hands-free Bluetooth may be used.
     public static let allowBluetooth = CategoryOptions(rawValue: 4)
     /// The loudspeaker instead of the earpiece.
     public static let defaultToSpeaker = CategoryOptions(rawValue: 8)
-    /// Read texts of others are interrupted.
+    /// Spoken audio of other applications is interrupted.
     public static let interruptSpokenAudioAndMixWithOthers = CategoryOptions(rawValue: 17)
     /// Bluetooth in stereo may be used for output.
     public static let allowBluetoothA2DP = CategoryOptions(rawValue: 32)
-    /// Devices on the network may be used for output.
+    /// AirPlay devices may be used for output.
     public static let allowAirPlay = CategoryOptions(rawValue: 64)
   }
 
-  /// Where output is sent whatever the route says.
+  /// A port that overrides the route.
   public enum PortOverride: UInt, Sendable {
-    /// Where the route says.
+    /// No override.
     case none = 0
     /// To the loudspeaker: `spkr`.
     case speaker = 0x7370_6b72
   }
 
-  /// A kind of microphone or output.
+  /// A type of microphone or output.
   public struct Port: RawRepresentable, Hashable, Sendable {
     /// The name.
     public let rawValue: String
-    /// Takes a name.
+    /// Creates a port from its name.
     public init(rawValue: String) { self.rawValue = rawValue }
 
-    /// The microphone of the machine.
+    /// The built-in microphone.
     public static let builtInMic = Port(rawValue: "MicrophoneBuiltIn")
-    /// What one holds to the ear.
+    /// The earpiece.
     public static let builtInReceiver = Port(rawValue: "Receiver")
-    /// The loudspeaker of the machine.
+    /// The built-in loudspeaker.
     public static let builtInSpeaker = Port(rawValue: "Speaker")
   }
 
-  /// What others hear of an activation.
+  /// Whether other applications are notified of an activation.
   public struct SetActiveOptions: OptionSet, Hashable, Sendable {
     /// The bits.
     public let rawValue: UInt
-    /// Takes bits.
+    /// Creates options from their bits.
     public init(rawValue: UInt) { self.rawValue = rawValue }
 
-    /// Others may go on; nobody else is interrupted on this system, so nobody is told.
+    /// Other applications may resume; without effect here, since none is interrupted on this
+    /// system.
     public static let notifyOthersOnDeactivation = SetActiveOptions(rawValue: 1)
   }
 
-  /// Whether the microphone may be used, numbered by the four characters of AVFoundation.
+  /// Whether the microphone may be used, with the four-character values of AVFoundation.
   public enum RecordPermission: UInt, Sendable {
-    /// Nobody was asked.
+    /// Permission was not requested.
     case undetermined = 0x756e_6474
-    /// It may not.
+    /// Permission was denied.
     case denied = 0x6465_6e79
-    /// It may.
+    /// Permission was granted.
     case granted = 0x6772_6e74
   }
 
   /// Why a route changed, numbered as in AVFoundation.
   public enum RouteChangeReason: UInt, Sendable {
-    /// Nobody knows.
+    /// The reason is unknown.
     case unknown = 0
-    /// A device came.
+    /// A device became available.
     case newDeviceAvailable = 1
-    /// The device in use went.
+    /// The device in use became unavailable.
     case oldDeviceUnavailable = 2
     /// The category was changed.
     case categoryChange = 3
     /// The port was overridden.
     case override = 4
-    /// The same ports have another format.
+    /// The format of the same ports changed.
     case routeConfigurationChange = 8
 
     init(_ native: AudioRouteChangeReason) {
@@ -168,22 +169,21 @@ public final class AVAudioSession: Sendable {
   }
 }
 
-/// A part of a microphone or an output, in the place of the class of AVFoundation; none are known
-/// here.
+/// A data source of a microphone or output, in place of AVFoundation's class; none are known here.
 public final class AVAudioSessionDataSourceDescription: Sendable {
-  /// What people call it.
+  /// Its display name.
   public let dataSourceName: String
 
   init(dataSourceName: String) { self.dataSourceName = dataSourceName }
 }
 
-/// A microphone or an output, in the place of the class of AVFoundation.
+/// A microphone or an output, in place of AVFoundation's class.
 public final class AVAudioSessionPortDescription: Sendable {
-  /// What kind of port it is.
+  /// The type of the port.
   public let portType: AVAudioSession.Port
-  /// What the device is called in takes.
+  /// The name of the device, as in takes.
   public let portName: String
-  /// Names the port.
+  /// The identifier of the port.
   public var uid: String { portName }
 
   init(_ portType: AVAudioSession.Port, _ portName: String) {
@@ -191,9 +191,9 @@ public final class AVAudioSessionPortDescription: Sendable {
   }
 }
 
-/// Where audio comes from and goes to, in the place of the class of AVFoundation.
+/// The inputs and outputs in use, in place of AVFoundation's class.
 public final class AVAudioSessionRouteDescription: Sendable {
-  /// The microphones; none when there is none.
+  /// The microphones.
   public let inputs: [AVAudioSessionPortDescription]
   /// The outputs.
   public let outputs: [AVAudioSessionPortDescription]

@@ -1,10 +1,10 @@
 import AudioSession
 
-/// A mode of the audio session, with the category by its name in AVFoundation.
+/// A mode of the audio session, with AVFoundation's name of the category.
 package enum AudioModeChoice: Sendable {
-  /// A category without a special mode.
+  /// A category with the default mode.
   case plain(AVAudioSession.Category, toSpeaker: Bool)
-  /// A call with video.
+  /// A video call.
   case videoChat
   /// A call.
   case voiceChat(toSpeaker: Bool)

@@ -1,24 +1,24 @@
 import AudioSession
 package import Media
 
-/// Recorded audio or a picture, in the place of the class of CoreMedia.
+/// Recorded audio or an image, in place of CoreMedia's class.
 public final class CMSampleBuffer: Sendable {
-  /// The audio; nil for a picture.
+  /// The audio; nil for an image.
   let chunk: PCMChunk?
-  /// The picture; nil for audio.
+  /// The image; nil for audio.
   let imageBuffer: CVPixelBuffer?
   let presentationTimeNs: Int64
 
-  /// The picture as senders take it; nil for audio, and for bytes that do not fit their size.
+  /// The image as a video frame; nil for audio, and for bytes that do not match their size.
   package var videoFrame: VideoFrame? {
     imageBuffer?.native.flatMap {
       try? VideoFrame(buffer: $0, timestampNanoseconds: presentationTimeNs)
     }
   }
 
-  /// Creates a buffer of samples of 16 bits, those of the channels of a frame side by side.
-  ///
-  /// - Parameter presentationTimeNs: when the first one was recorded, by the clock of its source.
+  /// Creates a buffer of interleaved 16-bit samples.
+  /// - Parameter presentationTimeNs: when the first sample was recorded, by the clock of its
+  ///   source.
   public init(
     samples: [Int16], sampleRate: Int, channels: Int = 1, presentationTimeNs: Int64 = 0
   ) {
@@ -29,9 +29,8 @@ public final class CMSampleBuffer: Sendable {
     self.presentationTimeNs = presentationTimeNs
   }
 
-  /// Creates a buffer of a picture.
-  ///
-  /// - Parameter presentationTimeNs: when it was taken, by the clock of its source.
+  /// Creates a buffer of an image.
+  /// - Parameter presentationTimeNs: when it was captured, by the clock of its source.
   public init(imageBuffer: CVPixelBuffer, presentationTimeNs: Int64) {
     chunk = nil
     self.imageBuffer = imageBuffer
@@ -39,11 +38,11 @@ public final class CMSampleBuffer: Sendable {
   }
 }
 
-/// A time, in the place of the structure of CoreMedia.
+/// A time, in place of CoreMedia's structure.
 public struct CMTime: Hashable, Sendable {
-  /// The time in units.
+  /// The time in units of the timescale.
   public var value: Int64
-  /// How many units a second has.
+  /// The number of units per second.
   public var timescale: Int32
 
   /// Creates a time.
@@ -52,7 +51,7 @@ public struct CMTime: Hashable, Sendable {
     self.timescale = timescale
   }
 
-  /// The time in seconds; 0 without a scale.
+  /// The time in seconds; 0 for a timescale of 0.
   public var seconds: Double { timescale == 0 ? 0 : Double(value) / Double(timescale) }
 }
 
@@ -61,13 +60,13 @@ public struct CMTime: Hashable, Sendable {
 public func CMTimeGetSeconds(_ time: CMTime) -> Double { time.seconds }
 
 // swift-format-ignore: AlwaysUseLowerCamelCase
-/// The picture of a buffer; nil for audio.
+/// The image of a buffer; nil for audio.
 public func CMSampleBufferGetImageBuffer(_ sampleBuffer: CMSampleBuffer) -> CVPixelBuffer? {
   sampleBuffer.imageBuffer
 }
 
 // swift-format-ignore: AlwaysUseLowerCamelCase
-/// When a buffer was taken.
+/// The time when a buffer was captured.
 public func CMSampleBufferGetPresentationTimeStamp(_ sampleBuffer: CMSampleBuffer) -> CMTime {
   CMTime(value: sampleBuffer.presentationTimeNs, timescale: 1_000_000_000)
 }

@@ -1,7 +1,8 @@
 import AudioSession
 import Live
 
-/// What an application set of the audio session of its process: what sessions that begin later get.
+/// The settings that an application made for the audio session of its process, applied to sessions
+/// that start later.
 struct KeptAudioSettings: Sendable {
   private(set) var locks = 0
   private(set) var category = AudioSessionCategory.soloAmbient
@@ -12,11 +13,11 @@ struct KeptAudioSettings: Sendable {
   private(set) var isManual = false
   private(set) var isEnabled = false
   private var activations = 0
-  /// The last call of each kind that needs no lock, and of each that does, in their order.
+  /// The last call of each kind that needs no lock, and all calls that need it, in order.
   private var settings: [AudioSessionCall] = []
 
-  /// Keeps a call that was done.
-  mutating func keep(_ call: AudioSessionCall) {
+  /// Records a call that was made.
+  mutating func store(_ call: AudioSessionCall) {
     switch call {
     case .lock: locks += 1
     case .unlock: locks = max(0, locks - 1)
@@ -36,20 +37,20 @@ struct KeptAudioSettings: Sendable {
     case .overridePort(let override):
       portOverride = override
       set(call)
-    case .applyMode(let mode, let options): keep(mode, options)
+    case .applyMode(let mode, let options): store(mode, options)
     case .setPreferredSampleRate, .setPreferredIOBuffer, .setPreferredChannels, .setIOType:
       set(call)
     default: break
     }
   }
 
-  /// Keeps a mode as the calls that it stands for.
-  private mutating func keep(_ mode: AudioMode, _ options: AudioSessionOptions) {
+  /// Records a mode as the calls that it stands for.
+  private mutating func store(_ mode: AudioMode, _ options: AudioSessionOptions) {
     for operation in mode.operations(options: options, current: category) {
       switch operation {
-      case .setCategory(let category, let options): keep(.setCategory(category, options: options))
-      case .setMode(let mode): keep(.setMode(mode))
-      case .overridePort(let override): keep(.overridePort(override))
+      case .setCategory(let category, let options): store(.setCategory(category, options: options))
+      case .setMode(let mode): store(.setMode(mode))
+      case .overridePort(let override): store(.overridePort(override))
       default: break
       }
     }
@@ -61,7 +62,7 @@ struct KeptAudioSettings: Sendable {
     settings.append(call)
   }
 
-  /// Lets a session that begins have what was set; what its device refuses stays as it is there.
+  /// Applies the settings to a session that starts; what its device rejects stays unchanged there.
   func apply(to session: AudioSession) {
     if isManual { try? session.call(.useManualAudio(true)) }
     if isEnabled { try? session.call(.setAudioEnabled(true)) }

@@ -4,41 +4,41 @@ import Media
 import Peer
 import Synchronization
 
-/// Whether somebody speaks into a track that is disabled, numbered as in the Objective-C header.
+/// Whether somebody is speaking into a disabled track, numbered as in the Objective-C header.
 public enum RTCSpeechActivityEvent: Int, Sendable {
-  /// Somebody began to.
+  /// Speech started.
   case started
-  /// Nobody does any longer.
+  /// Speech ended.
   case ended
 }
 
-/// Hears what an audio device notices, on the queue of the factory that it belongs to.
+/// Receives the events of an audio device, on the queue of the factory that it belongs to.
 public protocol RTCAudioDeviceModuleDelegate: AnyObject {
-  /// Somebody speaks into the microphone of a track that is disabled, or no longer does.
+  /// Speech into the microphone of a disabled track started or ended.
   func audioDeviceModule(
     _ audioDeviceModule: RTCAudioDeviceModule,
     didReceiveSpeechActivityEvent speechActivityEvent: RTCSpeechActivityEvent)
 }
 
 // swift-format-ignore: AlwaysUseLowerCamelCase
-/// The unit that cancels echo: `vpio`.
+/// The audio unit with echo cancellation: `vpio`.
 public let kAudioUnitSubType_VoiceProcessingIO: OSType = 0x7670_696f
 // swift-format-ignore: AlwaysUseLowerCamelCase
-/// The unit that does not: `rioc`.
+/// The audio unit without echo cancellation: `rioc`.
 public let kAudioUnitSubType_RemoteIO: OSType = 0x7269_6f63
 
-/// The audio device of a factory's connections, over an `AudioSession`: what it records is sent by
-/// the factory's audio tracks, and what connections receive is played.
+/// The audio device of a factory's connections, over an `AudioSession`: it records what the
+/// factory's audio tracks send, and plays what the connections receive.
 public final class RTCAudioDeviceModule: Sendable {
-  /// The unit that cancels echo: `vpio`.
+  /// The audio unit with echo cancellation: `vpio`.
   public static let voiceProcessingIO = kAudioUnitSubType_VoiceProcessingIO
-  /// The unit that does not: `rioc`.
+  /// The audio unit without echo cancellation: `rioc`.
   public static let remoteIO = kAudioUnitSubType_RemoteIO
 
   private struct State: Sendable {
     var delegate = WeakDelegate<any RTCAudioDeviceModuleDelegate> { nil }
     var session: AudioSession?
-    /// What was set; nil leaves the device as its session has it.
+    /// The subtype that was set; nil leaves the device as its session configures it.
     var subType: OSType?
   }
 
@@ -47,15 +47,14 @@ public final class RTCAudioDeviceModule: Sendable {
   /// Creates a module of the machine's microphone and loudspeaker; without PulseAudio or PipeWire
   /// it records silence and plays nothing.
   ///
-  /// It begins with the first connection of the factory that it is given to.
+  /// It starts with the first connection of its factory.
   public init() { state = Mutex(State()) }
 
   private static let machine = Mutex<(@Sendable () -> any AudioDeviceModule)?>(nil)
 
-  /// Chooses what stands for the machine's microphone and loudspeaker.
-  ///
-  /// - Parameter make: makes a device for each module that is made without a session; nil: the
-  ///   machine's own again.
+  /// Replaces the machine's microphone and loudspeaker.
+  /// - Parameter make: creates a device for each module without a session; nil: the machine's own
+  ///   device again.
   public static func useDevice(_ make: (@Sendable () -> any AudioDeviceModule)?) {
     machine.withLock { $0 = make }
   }
@@ -66,7 +65,7 @@ public final class RTCAudioDeviceModule: Sendable {
   /// The session behind it; nil before the first connection of its factory.
   public var audioSession: AudioSession? { state.withLock { $0.session } }
 
-  /// Who hears what the device notices; it is not kept alive.
+  /// Receives the events of the device; held weakly.
   public var delegate: (any RTCAudioDeviceModuleDelegate)? {
     get { state.withLock { $0.delegate }.value }
     set {
@@ -75,8 +74,8 @@ public final class RTCAudioDeviceModule: Sendable {
     }
   }
 
-  /// Which unit records and plays: `kAudioUnitSubType_VoiceProcessingIO` asks the device for what a
-  /// voice needs, any other for nothing.
+  /// The audio unit that records and plays: `kAudioUnitSubType_VoiceProcessingIO` enables voice
+  /// processing, any other disables it.
   public var audioUnitSubType: OSType {
     get { state.withLock { $0.subType } ?? kAudioUnitSubType_VoiceProcessingIO }
     set {
@@ -93,16 +92,16 @@ public final class RTCAudioDeviceModule: Sendable {
     try? session.call(.setProcessing(isVoice ? .voice : .custom(subType)))
   }
 
-  /// Hands in recorded audio, while the device itself records nothing: of a broadcast, for example.
+  /// Supplies recorded audio, while the device itself records nothing: of a broadcast, for example.
   ///
-  /// What is refused, and what comes before the factory has a connection, is dropped; the session
-  /// counts what it refused. Several threads may call.
+  /// Audio that is rejected, or arrives before the factory has a connection, is dropped; the
+  /// session counts the rejected chunks. It may be called from several threads.
   public func deliverRecordedData(_ sampleBuffer: CMSampleBuffer) {
     guard let chunk = sampleBuffer.chunk else { return }
     _ = try? audioSession?.deliver(chunk)
   }
 
-  /// Makes the session of a module that has none, of the machine's device.
+  /// Creates the session of a module that has none, with the machine's device.
   package func begin(in session: Session) {
     var policy = AudioSessionPolicy()
     policy.declaresMicrophoneUse = CaptureAccess.shared.isDeclared(.audio)
@@ -126,12 +125,12 @@ public final class RTCAudioDeviceModule: Sendable {
     machine.withLock { $0 }?() ?? SystemAudioDevice.make()
   }
 
-  func tell(_ event: RTCSpeechActivityEvent) {
+  func notify(_ event: RTCSpeechActivityEvent) {
     delegate?.audioDeviceModule(self, didReceiveSpeechActivityEvent: event)
   }
 }
 
-/// A device whose microphone needs the access that `AVCaptureDevice` asks for.
+/// A device whose microphone needs the permission that `AVCaptureDevice` requests.
 private final class AccessDevice: AudioDeviceModule {
   private let device: any AudioDeviceModule
 
@@ -149,26 +148,26 @@ private final class AccessDevice: AudioDeviceModule {
   }
 }
 
-/// What ties the tracks and connections of a factory to its audio device.
+/// Connects the tracks and connections of a factory with its audio device.
 final class AudioLines: Sendable {
   private let attachments = Mutex<[Key: AudioAttachment]>([:])
   private let module: RTCAudioDeviceModule
 
   private struct Key: Hashable {
     var connection: ObjectIdentifier
-    /// Nil for what is received.
+    /// Nil for received audio.
     var transceiver: UInt32?
   }
 
   init(_ module: RTCAudioDeviceModule) { self.module = module }
 
-  /// The first connection is made: a module without a session gets one.
+  /// Called with the first connection: a module without a session gets one.
   func begin(in session: Session) { module.begin(in: session) }
 
-  /// Tells that somebody speaks into a disabled track, or no longer does.
-  func tell(isSpeaking: Bool) { module.tell(isSpeaking ? .started : .ended) }
+  /// Reports that speech into a disabled track started or ended.
+  func notify(isSpeaking: Bool) { module.notify(isSpeaking ? .started : .ended) }
 
-  /// Sends what the device records; refused by the device or its user, the track is silent.
+  /// Sends what the device records; the track is silent if the device or its user rejects that.
   func send(_ connection: PeerConnection, _ transceiver: UInt32) {
     attach(connection, sending: transceiver)
   }
@@ -188,13 +187,13 @@ final class AudioLines: Sendable {
     attachments.withLock { $0[key] = made }
   }
 
-  /// Stops sending on a transceiver; the microphone keeps running until the connection closes.
+  /// Stops sending on a transceiver; the microphone runs until the connection closes.
   func end(_ connection: PeerConnection, _ transceiver: UInt32) {
     let key = Key(connection: ObjectIdentifier(connection), transceiver: transceiver)
     attachments.withLock { $0[key] }?.endSending()
   }
 
-  /// Ends all of a connection.
+  /// Stops everything of a connection.
   func end(_ connection: PeerConnection) {
     let id = ObjectIdentifier(connection)
     let gone = attachments.withLock { attachments in

@@ -3,11 +3,11 @@ public import Foundation
 public import Live
 import Synchronization
 
-/// The domain of errors of the audio session.
+/// The error domain of the audio session.
 public let kRTCAudioSessionErrorDomain = "org.webrtc.RTCAudioSession"
 /// A setting was changed without holding the lock.
 public let kRTCAudioSessionErrorLockRequired = -1
-/// The device refused a setting.
+/// The device rejected a setting.
 public let kRTCAudioSessionErrorConfiguration = -2
 
 /// Why a call of the audio session failed.
@@ -27,16 +27,16 @@ public struct RTCAudioSessionError: LocalizedError, CustomNSError, Hashable {
   public var errorDescription: String? { reason }
   /// `kRTCAudioSessionErrorDomain`.
   public static var errorDomain: String { kRTCAudioSessionErrorDomain }
-  /// The number of the header.
+  /// The error code of the header.
   public var errorCode: Int {
     isLockMissing ? kRTCAudioSessionErrorLockRequired : kRTCAudioSessionErrorConfiguration
   }
 }
 
-/// The audio session of the process: that of every factory over the machine's device, each of them
-/// recorded where its factory is, or one that the application chose.
+/// The audio session of the process: it applies to the sessions of all factories that use the
+/// machine's device, or to one that the application set.
 ///
-/// What is set is kept for factories that come later, so that it may be set before there is one.
+/// Settings are stored for later factories, so they can be made before there is one.
 public final class RTCAudioSession: Sendable {
   private struct Entry: Sendable {
     weak var session: AudioSession?
@@ -44,10 +44,10 @@ public final class RTCAudioSession: Sendable {
   }
 
   private struct State: Sendable {
-    /// What the application chose in the place of the factories' sessions.
+    /// The session that the application set in place of the factories' sessions.
     var chosen: AudioSession?
     var listening: Task<Void, Never>?
-    /// The sessions of factories, the newest last.
+    /// The sessions of the factories, the newest last.
     var joined: [Entry] = []
     var kept = KeptAudioSettings()
 
@@ -63,14 +63,14 @@ public final class RTCAudioSession: Sendable {
 
   private init() {}
 
-  /// The one audio session of the process.
+  /// The shared audio session of the process.
   public static func sharedInstance() -> RTCAudioSession { shared }
 
-  /// The names of AVFoundation for the same.
+  /// The same session under AVFoundation's names.
   public var session: AVAudioSession { AVAudioSession.sharedInstance() }
 
-  /// Chooses what stands behind the audio session of the process, in the place of the sessions that
-  /// factories make; nil: those again, and what was set so far is forgotten.
+  /// Sets the session behind the audio session of the process, in place of those of the factories;
+  /// nil: those again, and the settings made so far are forgotten.
   public func use(_ session: AudioSession?) {
     let listening = session.map { follow($0) }
     let before = state.withLock { state in
@@ -83,7 +83,7 @@ public final class RTCAudioSession: Sendable {
     before?.cancel()
   }
 
-  /// A factory has made a session: it gets what was set before.
+  /// A factory created a session; the earlier settings are applied to it.
   func join(_ session: AudioSession) {
     let entry = Entry(session: session, listening: follow(session))
     let kept = state.withLock { state in
@@ -97,11 +97,11 @@ public final class RTCAudioSession: Sendable {
   private func follow(_ session: AudioSession) -> Task<Void, Never> {
     let events = session.events
     return Task { [weak self] in
-      for await event in events { self?.tell(event) }
+      for await event in events { self?.notify(event) }
     }
   }
 
-  /// What calls go to: sessions whose factories are not finished.
+  /// The sessions that calls apply to: those whose factories are not finished.
   private var sessions: [AudioSession] {
     state.withLock { $0.sessions }.filter { !$0.isFinished }
   }
@@ -117,21 +117,21 @@ public final class RTCAudioSession: Sendable {
     } catch {
       throw RTCAudioSessionError(error)
     }
-    if !isChosen { state.withLock { $0.kept.keep(call) } }
+    if !isChosen { state.withLock { $0.kept.store(call) } }
   }
 
   // MARK: The lock
 
-  /// Takes the lock for changes; waits while another thread has it.
+  /// Acquires the lock for changes; blocks while another thread holds it.
   ///
-  /// It belongs to the thread, as that of libwebrtc does: give it back before the next `await`,
-  /// after which a task may be on another one.
+  /// It belongs to the thread, as in libwebrtc: release it before the next `await`, after which a
+  /// task may run on another one.
   public func lockForConfiguration() {
     lock.lock()
     try? call(.lock)
   }
 
-  /// Gives the lock back.
+  /// Releases the lock.
   public func unlockForConfiguration() {
     try? call(.unlock)
     lock.unlock()
@@ -139,21 +139,21 @@ public final class RTCAudioSession: Sendable {
 
   // MARK: State
 
-  /// Whether somebody holds the lock.
+  /// Whether a thread holds the lock.
   public var isLocked: Bool { snapshot?.isLocked ?? (kept.locks > 0) }
-  /// Whether the device gave the right to audio.
+  /// Whether the session is active.
   public var isActive: Bool { snapshot?.isActive ?? false }
-  /// What audio is used for.
+  /// The category.
   public var category: String {
     AVAudioSession.Category(
       AudioSessionCategory(rawValue: snapshot?.category ?? kept.category.rawValue)
     ).rawValue
   }
-  /// What it is tuned for.
+  /// The mode.
   public var mode: String {
     AVAudioSession.Mode(AudioSessionMode(rawValue: snapshot?.mode ?? kept.mode.rawValue)).rawValue
   }
-  /// Other audio, and ports.
+  /// How the category mixes with other audio, and which ports it may use.
   public var categoryOptions: AVAudioSession.CategoryOptions {
     AVAudioSession.CategoryOptions(rawValue: snapshot?.options ?? kept.options.rawValue)
   }
@@ -176,62 +176,62 @@ public final class RTCAudioSession: Sendable {
   }
   private var wanted: AudioSessionConfiguration { snapshot?.wanted ?? kept.configuration }
 
-  /// Where audio comes from and goes to; nothing before a connection needs it.
+  /// The current inputs and outputs; empty before a connection needs audio.
   public var currentRoute: AVAudioSessionRouteDescription {
     AVAudioSessionRouteDescription(route, isSpeaker: isSpeaker)
   }
   private var isSpeaker: Bool { (snapshot?.portOverride ?? kept.portOverride) == .speaker }
   /// Whether there is a microphone.
   public var inputAvailable: Bool { route.captureFormat != nil }
-  /// Frames per second of the device; what was asked for while there is none.
+  /// The sample rate of the device in Hz; the preferred one while there is none.
   public var sampleRate: Double {
     Double((route.captureFormat ?? route.renderFormat)?.sampleRate ?? wanted.sampleRate)
   }
-  /// Frames per second that were asked for.
+  /// The preferred sample rate in Hz.
   public var preferredSampleRate: Double { Double(wanted.sampleRate) }
-  /// How much audio is handed over at once, in seconds: as was asked for.
+  /// The duration of an I/O buffer in seconds; the preferred one.
   public var ioBufferDuration: TimeInterval { preferredIOBufferDuration }
-  /// How much audio was asked for at once, in seconds.
+  /// The preferred duration of an I/O buffer in seconds.
   public var preferredIOBufferDuration: TimeInterval {
     Double(wanted.ioBufferMilliseconds) / 1000
   }
-  /// Channels of the microphone.
+  /// The number of microphone channels.
   public var inputNumberOfChannels: Int { route.captureFormat?.channels ?? 0 }
-  /// Channels of the output.
+  /// The number of output channels.
   public var outputNumberOfChannels: Int { route.renderFormat?.channels ?? 0 }
-  /// The most channels that a microphone here can have.
+  /// The maximum number of microphone channels.
   public var maximumInputNumberOfChannels: Int { inputNumberOfChannels }
-  /// The most channels that an output here can have.
+  /// The maximum number of output channels.
   public var maximumOutputNumberOfChannels: Int { outputNumberOfChannels }
-  /// How long audio of the microphone is under way, in seconds: a buffer.
+  /// The latency of the microphone in seconds: one buffer.
   public var inputLatency: TimeInterval { inputAvailable ? ioBufferDuration : 0 }
-  /// How long audio is under way to the output, in seconds: a buffer.
+  /// The latency of the output in seconds: one buffer.
   public var outputLatency: TimeInterval { route.renderFormat == nil ? 0 : ioBufferDuration }
-  /// How loud the device plays, 0 to 1; the system decides it, and it stays 1 here.
+  /// The volume of the output, 0 to 1; controlled by the system, and always 1 here.
   public var outputVolume: Float { 1 }
-  /// The gain of the microphone, 0 to 1; the system decides it, and it stays 1 here.
+  /// The gain of the microphone, 0 to 1; controlled by the system, and always 1 here.
   public var inputGain: Float { 1 }
-  /// Whether `setInputGain` has an effect: it has none.
+  /// Whether `setInputGain` has an effect; always false.
   public var isInputGainSettable: Bool { false }
-  /// Whether other audio should be silent: nobody else is known here.
+  /// Whether secondary audio should be silenced; always false, since other audio is not known here.
   public var secondaryAudioShouldBeSilencedHint: Bool { false }
-  /// The parts of the microphone to choose from: none are known here.
+  /// The data sources of the microphone; none are known here.
   public var inputDataSources: [AVAudioSessionDataSourceDescription]? { nil }
-  /// The part of the microphone in use.
+  /// The selected data source of the microphone; always nil.
   public var inputDataSource: AVAudioSessionDataSourceDescription? { nil }
-  /// The parts of the output to choose from: none are known here.
+  /// The data sources of the output; none are known here.
   public var outputDataSources: [AVAudioSessionDataSourceDescription]? { nil }
-  /// The part of the output in use.
+  /// The selected data source of the output; always nil.
   public var outputDataSource: AVAudioSessionDataSourceDescription? { nil }
 
-  /// Refuses: the gain of a microphone cannot be set here.
+  /// Always throws: the gain of a microphone cannot be set here.
   public func setInputGain(_ gain: Float) throws {
     throw RTCAudioSessionError("the gain of the microphone is set by the system here")
   }
 
-  /// Asks for the microphone and makes it ready, where the audio session does not do it by itself.
-  ///
-  /// - Parameter completionHandler: told why it may not be used; nil: it may.
+  /// Requests permission for the microphone and prepares it, if the audio session does not do so by
+  /// itself.
+  /// - Parameter completionHandler: receives the error; nil on success.
   public func initializeInput(completionHandler: @escaping ((any Error)?) -> Void) {
     do {
       try call(.initializeInput)
@@ -243,10 +243,10 @@ public final class RTCAudioSession: Sendable {
 
   // MARK: Settings, under the lock
 
-  /// Takes the right to audio, or gives it back; it counts.
+  /// Activates or deactivates the session; calls are counted.
   public func setActive(_ active: Bool) throws { try call(.setActive(active)) }
 
-  /// Sets what audio is used for.
+  /// Sets the category.
   public func setCategory(
     _ category: AVAudioSession.Category, with options: AVAudioSession.CategoryOptions = []
   ) throws {
@@ -254,50 +254,50 @@ public final class RTCAudioSession: Sendable {
       .setCategory(category.native, options: AudioSessionOptions(rawValue: options.rawValue)))
   }
 
-  /// Sets what audio is used for, by its name.
+  /// Sets the category by its name.
   public func setCategory(
     _ category: String, with options: AVAudioSession.CategoryOptions = []
   ) throws { try setCategory(AVAudioSession.Category(rawValue: category), with: options) }
 
-  /// Sets what it is tuned for.
+  /// Sets the mode.
   public func setMode(_ mode: AVAudioSession.Mode) throws { try call(.setMode(mode.native)) }
 
-  /// Sets what it is tuned for, by its name.
+  /// Sets the mode by its name.
   public func setMode(_ mode: String) throws {
     try setMode(AVAudioSession.Mode(rawValue: mode))
   }
 
-  /// Sends output to the loudspeaker, or where the route says.
+  /// Routes output to the loudspeaker, or according to the route.
   public func overrideOutputAudioPort(_ portOverride: AVAudioSession.PortOverride) throws {
     try call(.overridePort(portOverride == .speaker ? .speaker : .none))
   }
 
-  /// Asks for a rate in Hz.
+  /// Sets the preferred sample rate in Hz.
   public func setPreferredSampleRate(_ sampleRate: Double) throws {
     try call(.setPreferredSampleRate(whole(sampleRate)))
   }
 
-  /// Asks for a period of input and output in seconds.
+  /// Sets the preferred I/O buffer duration in seconds.
   public func setPreferredIOBufferDuration(_ duration: TimeInterval) throws {
     try call(.setPreferredIOBuffer(milliseconds: whole(duration * 1000)))
   }
 
-  /// Asks for channels of the microphone.
+  /// Sets the preferred number of microphone channels.
   public func setPreferredInputNumberOfChannels(_ count: Int) throws {
     try call(.setPreferredChannels(input: count, output: wanted.outputChannels))
   }
 
-  /// Asks for channels of the output.
+  /// Sets the preferred number of output channels.
   public func setPreferredOutputNumberOfChannels(_ count: Int) throws {
     try call(.setPreferredChannels(input: wanted.inputChannels, output: count))
   }
 
-  /// Sets all of the configuration.
+  /// Applies a whole configuration.
   public func setConfiguration(_ configuration: RTCAudioSessionConfiguration) throws {
     try call(.configure(configuration.native))
   }
 
-  /// Sets all of the configuration, and takes the right to audio or gives it back.
+  /// Applies a whole configuration, and activates or deactivates the session.
   public func setConfiguration(
     _ configuration: RTCAudioSessionConfiguration, active: Bool
   ) throws {
@@ -305,16 +305,15 @@ public final class RTCAudioSession: Sendable {
     try setActive(active)
   }
 
-  /// Goes into a mode: category, mode, options and port in one.
-  ///
-  /// - Throws: `RTCAudioSessionError`: the device refused one of them; those after it are not set.
+  /// Applies a mode: category, mode, options and port at once.
+  /// - Throws: `RTCAudioSessionError`: the device rejected one of them; those after it are not set.
   package func apply(_ mode: AudioModeChoice, options: AVAudioSession.CategoryOptions) throws {
     try call(.applyMode(mode.native, options: AudioSessionOptions(rawValue: options.rawValue)))
   }
 
-  // MARK: From outside
+  // MARK: External activation
 
-  /// The system activated the session by itself, as for a call of its own telephone.
+  /// The system activated the session by itself, as for a CallKit call.
   public func audioSessionDidActivate(_ session: AVAudioSession) {
     for session in sessions { session.handle(.externallyActivated) }
   }
@@ -326,7 +325,7 @@ public final class RTCAudioSession: Sendable {
 
   // MARK: Delegates
 
-  /// Adds a delegate; it is not kept alive.
+  /// Adds a delegate, held weakly.
   public func add(_ delegate: any RTCAudioSessionDelegate) {
     let delegate = WeakDelegate { [weak delegate] in delegate }
     delegates.withLock { $0.append(delegate) }
@@ -340,13 +339,13 @@ public final class RTCAudioSession: Sendable {
     }
   }
 
-  private func tell(_ event: AudioSessionEvent) {
+  private func notify(_ event: AudioSessionEvent) {
     for entry in delegates.withLock({ $0 }) {
-      if let delegate = entry.value { tell(event, to: delegate) }
+      if let delegate = entry.value { notify(event, to: delegate) }
     }
   }
 
-  private func tell(_ event: AudioSessionEvent, to delegate: any RTCAudioSessionDelegate) {
+  private func notify(_ event: AudioSessionEvent, to delegate: any RTCAudioSessionDelegate) {
     switch event {
     case .didBeginInterruption: delegate.audioSessionDidBeginInterruption(self)
     case .didEndInterruption(let resumes):

@@ -2,21 +2,21 @@ import AudioSession
 public import Foundation
 import Synchronization
 
-/// What an audio session asks of the device; it is read when it is set.
+/// The configuration of an audio session; it is read when it is applied.
 public final class RTCAudioSessionConfiguration {
-  /// What audio is used for: an `AVAudioSession.Category` by its name.
+  /// The name of the `AVAudioSession.Category`.
   public var category = AVAudioSession.Category.playAndRecord.rawValue
-  /// Other audio, and ports.
+  /// How the category mixes with other audio, and which ports it may use.
   public var categoryOptions: AVAudioSession.CategoryOptions = .allowBluetooth
-  /// What it is tuned for: an `AVAudioSession.Mode` by its name.
+  /// The name of the `AVAudioSession.Mode`.
   public var mode = AVAudioSession.Mode.voiceChat.rawValue
-  /// Frames per second that the device should have.
+  /// The preferred sample rate in Hz.
   public var sampleRate = 48_000.0
-  /// How much audio the device should hand over at once, in seconds.
+  /// The preferred duration of an I/O buffer in seconds.
   public var ioBufferDuration: TimeInterval = 0.02
-  /// Channels of the microphone that should be used.
+  /// The preferred number of microphone channels.
   public var inputNumberOfChannels = 1
-  /// Channels of the output that should be used.
+  /// The preferred number of output channels.
   public var outputNumberOfChannels = 1
 
   private static let usual = Mutex<AudioSessionConfiguration?>(nil)
@@ -35,17 +35,17 @@ public final class RTCAudioSessionConfiguration {
     outputNumberOfChannels = native.outputChannels
   }
 
-  /// What calls use unless they say something else.
+  /// The default configuration of calls.
   public static func webRTC() -> RTCAudioSessionConfiguration {
     chosen.map { RTCAudioSessionConfiguration($0) }
       ?? RTCAudioSessionConfiguration(
         AudioSessionConfiguration())
   }
 
-  /// What was set for calls; nil leaves them what audio sessions begin with.
+  /// The configuration set for calls; nil leaves the default of audio sessions.
   static var chosen: AudioSessionConfiguration? { usual.withLock { $0 } }
 
-  /// Sets what the audio of factories that begin later uses unless they say something else.
+  /// Sets the default configuration of factories that start later.
   public static func setWebRTC(_ configuration: RTCAudioSessionConfiguration) {
     usual.withLock { $0 = configuration.native }
   }
@@ -63,5 +63,5 @@ public final class RTCAudioSessionConfiguration {
   }
 }
 
-/// A number of an application as a whole one; what is none is 0, which a device refuses.
+/// Converts a number to an integer; one that is not finite becomes 0, which a device rejects.
 func whole(_ value: Double) -> Int { Int(exactly: value.rounded()) ?? 0 }

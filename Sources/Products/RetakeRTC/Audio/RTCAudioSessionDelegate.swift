@@ -1,33 +1,33 @@
-/// What the audio session tells, on a thread of its own; all of it is optional.
+/// Receives the events of the audio session, on a thread of its own; all methods are optional.
 public protocol RTCAudioSessionDelegate: AnyObject {
-  /// Somebody else takes the device.
+  /// The system or another application takes over the device.
   func audioSessionDidBeginInterruption(_ session: RTCAudioSession)
   /// The device is free again.
   func audioSessionDidEndInterruption(_ session: RTCAudioSession, shouldResumeSession: Bool)
-  /// Audio goes another way.
+  /// The audio route changed.
   func audioSessionDidChangeRoute(
     _ session: RTCAudioSession, reason: AVAudioSession.RouteChangeReason,
     previousRoute: AVAudioSessionRouteDescription)
-  /// The system's server of audio has ended.
+  /// The system's audio server terminated.
   func audioSessionMediaServerTerminated(_ session: RTCAudioSession)
-  /// It is there again.
+  /// The audio server is available again.
   func audioSessionMediaServerReset(_ session: RTCAudioSession)
-  /// Whether the device may run has changed.
+  /// Whether the device may run changed.
   func audioSession(_ session: RTCAudioSession, didChangeCanPlayOrRecord canPlayOrRecord: Bool)
-  /// The first connection plays or records.
+  /// The first connection started to play or record.
   func audioSessionDidStartPlayOrRecord(_ session: RTCAudioSession)
-  /// The last one does no longer.
+  /// The last connection stopped playing and recording.
   func audioSessionDidStopPlayOrRecord(_ session: RTCAudioSession)
-  /// The device is about to be asked for the right to audio.
+  /// The session is about to be activated or deactivated.
   func audioSession(_ audioSession: RTCAudioSession, willSetActive active: Bool)
-  /// The device said yes.
+  /// The session was activated or deactivated.
   func audioSession(_ audioSession: RTCAudioSession, didSetActive active: Bool)
-  /// The device said no.
+  /// Activating or deactivating the session failed.
   func audioSession(
     _ audioSession: RTCAudioSession, failedToSetActive active: Bool, error: any Error)
 }
 
-// What the header marks as optional.
+// The methods that the header marks as optional.
 extension RTCAudioSessionDelegate {
   /// Does nothing.
   public func audioSessionDidBeginInterruption(_ session: RTCAudioSession) {}

@@ -1,37 +1,38 @@
 public import Foundation
 
-/// What a buffer of a broadcast holds, numbered as in ReplayKit.
+/// The content of a broadcast buffer, numbered as in ReplayKit.
 public enum RPSampleBufferType: Int, Sendable {
-  /// A picture of the screen.
+  /// An image of the screen.
   case video = 1
-  /// What applications play.
+  /// Audio of the applications.
   case audioApp
-  /// What the microphone records.
+  /// Audio of the microphone.
   case audioMic
 }
 
-/// Takes what a broadcast of the screen gives, in the place of the class of ReplayKit: an heir gets
-/// the buffers from whatever captures on this system.
+/// Receives the buffers of a screen broadcast, in place of ReplayKit's class: a subclass gets them
+/// from whatever captures on this system.
 open class RPBroadcastSampleHandler {
-  /// Hears that the handler ends the broadcast by itself, and why: what the system shows its user.
+  /// Called when the handler ends the broadcast by itself, with the reason that the system
+  /// displays.
   public var onFinish: ((any Error) -> Void)?
 
   /// Creates a handler.
   public init() {}
 
-  /// The broadcast has begun.
+  /// The broadcast started.
   open func broadcastStarted(withSetupInfo setupInfo: [String: NSObject]?) {}
-  /// It pauses: no buffers come.
+  /// The broadcast paused: no buffers follow.
   open func broadcastPaused() {}
-  /// It goes on.
+  /// The broadcast resumed.
   open func broadcastResumed() {}
-  /// Its user ended it.
+  /// The user ended the broadcast.
   open func broadcastFinished() {}
-  /// Takes a buffer.
+  /// Handles a buffer.
   open func processSampleBuffer(
     _ sampleBuffer: CMSampleBuffer, with sampleBufferType: RPSampleBufferType
   ) {}
 
-  /// Ends the broadcast with a reason for its user: an error whose description is shown.
+  /// Ends the broadcast with a reason for its user: an error whose description is displayed.
   public final func finishBroadcastWithError(_ error: any Error) { onFinish?(error) }
 }

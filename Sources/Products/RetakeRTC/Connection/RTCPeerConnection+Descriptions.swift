@@ -4,12 +4,12 @@ import Peer
 import SDP
 import Wire
 
-// Descriptions and candidates, with completion handlers and awaited.
+// Descriptions and candidates, with completion handlers and async.
 extension RTCPeerConnection {
-  /// Makes an offer.
+  /// Creates an offer.
   ///
-  /// `OfferToReceiveAudio` and `OfferToReceiveVideo` add a transceiver that receives when none
-  /// does, or take the receiving from all (webrtc-pc section 4.4.3.2); `IceRestart` restarts ICE.
+  /// `OfferToReceiveAudio` and `OfferToReceiveVideo` add a receiving transceiver if there is none,
+  /// or stop receiving on all (webrtc-pc section 4.4.3.2); `IceRestart` restarts ICE.
   public func offer(
     for constraints: RTCMediaConstraints,
     completionHandler: @escaping (RTCSessionDescription?, (any Error)?) -> Void
@@ -20,7 +20,7 @@ extension RTCPeerConnection {
     describe(.createOffer(iceRestart: restarts), completionHandler)
   }
 
-  /// Makes an answer to the peer's offer.
+  /// Creates an answer to the peer's offer.
   public func answer(
     for constraints: RTCMediaConstraints,
     completionHandler: @escaping (RTCSessionDescription?, (any Error)?) -> Void
@@ -28,18 +28,18 @@ extension RTCPeerConnection {
     describe(.createAnswer, completionHandler)
   }
 
-  /// Applies an own description and begins to gather.
+  /// Applies a local description and starts gathering.
   public func setLocalDescription(
     _ sdp: RTCSessionDescription, completionHandler: @escaping ((any Error)?) -> Void
   ) {
     let told = Handed(completionHandler)
     apply(.setLocalDescription(sdp.native)) { [connection] error in
-      if error == nil { connection.note(sdp.native, isInbound: false) }
+      if error == nil { connection.record(sdp.native, isInbound: false) }
       told.value(error)
     }
   }
 
-  /// Makes the description that is due, an offer or an answer, and applies it.
+  /// Creates the offer or answer that the signaling state requires, and applies it.
   public func setLocalDescription(
     completionHandler: @escaping ((any Error)?) -> Void
   ) {
@@ -47,71 +47,71 @@ extension RTCPeerConnection {
     apply(.setLocalDescription(nil)) { [connection, factory] error in
       guard error == nil else { return told.value(error) }
       connection.perform(.localDescription) { reply in
-        if case .description(let made) = reply { connection.note(made, isInbound: false) }
+        if case .description(let made) = reply { connection.record(made, isInbound: false) }
         factory.queue.async { told.value(nil) }
       }
     }
   }
 
-  /// Applies the peer's description.
+  /// Applies a remote description.
   public func setRemoteDescription(
     _ sdp: RTCSessionDescription, completionHandler: @escaping ((any Error)?) -> Void
   ) {
-    connection.note(sdp.native, isInbound: true)
+    connection.record(sdp.native, isInbound: true)
     apply(.setRemoteDescription(sdp.native), completionHandler)
   }
 
-  /// Adds a candidate of the peer.
+  /// Adds a remote candidate.
   public func add(
     _ candidate: RTCIceCandidate, completionHandler: @escaping ((any Error)?) -> Void
   ) {
-    connection.note(candidate, isInbound: true)
+    connection.record(candidate, isInbound: true)
     apply(.addICECandidate(candidate.native), completionHandler)
   }
 
-  /// Adds a candidate of the peer; one that is refused is lost without a word.
+  /// Adds a remote candidate; one that is rejected is ignored silently.
   public func add(_ candidate: RTCIceCandidate) {
-    connection.note(candidate, isInbound: true)
+    connection.record(candidate, isInbound: true)
     _ = try? connection.performAndWait(.addICECandidate(candidate.native))
   }
 
-  /// Takes candidates of the peer back; pairs of them that work go on.
+  /// Removes remote candidates; pairs in use continue.
   public func remove(_ candidates: [RTCIceCandidate]) {
     _ = try? connection.performAndWait(.removeICECandidates(candidates.map(\.native)))
   }
 
-  // MARK: Awaited
+  // MARK: Async
 
-  /// Makes an offer.
+  /// Creates an offer.
   public func offer(for constraints: RTCMediaConstraints) async throws -> RTCSessionDescription {
     try await withCheckedThrowingContinuation { continuation in
       offer(for: constraints) { continuation.resume(with: Self.result($0, $1)) }
     }
   }
 
-  /// Makes an answer to the peer's offer.
+  /// Creates an answer to the peer's offer.
   public func answer(for constraints: RTCMediaConstraints) async throws -> RTCSessionDescription {
     try await withCheckedThrowingContinuation { continuation in
       answer(for: constraints) { continuation.resume(with: Self.result($0, $1)) }
     }
   }
 
-  /// Applies an own description and begins to gather.
+  /// Applies a local description and starts gathering.
   public func setLocalDescription(_ sdp: RTCSessionDescription) async throws {
     try await done { setLocalDescription(sdp, completionHandler: $0) }
   }
 
-  /// Makes the description that is due, an offer or an answer, and applies it.
+  /// Creates the offer or answer that the signaling state requires, and applies it.
   public func setLocalDescription() async throws {
     try await done { setLocalDescription(completionHandler: $0) }
   }
 
-  /// Applies the peer's description.
+  /// Applies a remote description.
   public func setRemoteDescription(_ sdp: RTCSessionDescription) async throws {
     try await done { setRemoteDescription(sdp, completionHandler: $0) }
   }
 
-  /// Adds a candidate of the peer.
+  /// Adds a remote candidate.
   public func add(_ candidate: RTCIceCandidate) async throws {
     try await done { add(candidate, completionHandler: $0) }
   }
@@ -160,7 +160,7 @@ extension RTCPeerConnection {
     }
   }
 
-  /// Does what an offer's constraint wants of a kind; nil wants nothing.
+  /// Applies an offer's receive constraint for a kind; nil leaves it.
   private func receive(_ kind: MediaKind, _ wants: Bool?) {
     guard let wants else { return }
     let receiving = infos.filter { $0.kind == kind && $0.direction.receives }
@@ -178,27 +178,27 @@ extension RTCPeerConnection {
   }
 }
 
-// What an application signals is in the take without its doing: what it is given to send, and what
-// it hands in.
+// The signaling that an application sends and receives is recorded without its help: the
+// descriptions and candidates that it gets, and those that it passes in.
 extension PeerConnection {
-  fileprivate func note(_ description: SessionDescription, isInbound: Bool) {
+  fileprivate func record(_ description: SessionDescription, isInbound: Bool) {
     guard description.type != .rollback else { return }
-    note(description.type.rawValue, description.sdp, isInbound: isInbound)
+    record(description.type.rawValue, description.sdp, isInbound: isInbound)
   }
 
-  func note(_ candidate: RTCIceCandidate, isInbound: Bool) {
-    note("candidate", candidate.sdp, isInbound: isInbound)
+  func record(_ candidate: RTCIceCandidate, isInbound: Bool) {
+    record("candidate", candidate.sdp, isInbound: isInbound)
   }
 
-  private func note(_ type: String, _ message: String, isInbound: Bool) {
-    noteSignaling(
+  private func record(_ type: String, _ message: String, isInbound: Bool) {
+    recordSignaling(
       SignalingMessage(
         isInbound: isInbound, transport: "application", type: type, message: message))
   }
 }
 
 extension PeerError {
-  /// The answer to a call that should have made a description and did not.
+  /// The error when no description was created.
   fileprivate static let noDescription = PeerError(
     name: "OperationError", message: "no description was made")
 }

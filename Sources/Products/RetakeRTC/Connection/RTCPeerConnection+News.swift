@@ -5,30 +5,30 @@ import SDP
 import Synchronization
 import Wire
 
-// What the stack tells, turned into calls of the delegates.
+// Events of the stack, converted to delegate calls.
 extension RTCPeerConnection {
-  /// Takes news on the loop's thread and passes them on to the factory's queue, in order.
-  func hear(_ news: PeerConnectionNews) {
-    // A channel must be known before its first message comes.
+  /// Receives an event on the loop's thread and forwards it to the factory's queue, in order.
+  func receive(_ news: PeerConnectionNews) {
+    // A channel must be registered before its first message arrives.
     switch news {
     case .event(.dataChannel(let channel)), .event(.dataChannelState(let channel, _)),
       .message(let channel, _):
       _ = rtcChannel(channel)
     default: break
     }
-    callBack { self.tell(news) }
+    callBack { self.notify(news) }
   }
 
-  private func tell(_ news: PeerConnectionNews) {
+  private func notify(_ news: PeerConnectionNews) {
     switch news {
     case .event(let event):
-      if !tellState(event), !tellMedia(event), let delegate { tell(event, to: delegate) }
+      if !notifyState(event), !notifyMedia(event), let delegate { notify(event, to: delegate) }
     case .message(let channel, let message): rtcChannel(channel).received(message)
     }
   }
 
-  /// Tells of a state of the connection or a channel; false when the event is something else.
-  private func tellState(_ event: PeerConnectionEvent) -> Bool {
+  /// Reports a state of the connection or a channel; false when the event is another one.
+  private func notifyState(_ event: PeerConnectionEvent) -> Bool {
     let delegate = delegate
     switch event {
     case .signalingState(let state):
@@ -45,21 +45,21 @@ extension RTCPeerConnection {
       rtcChannel(channel).changed()
       if channelState == .closed { state.withLock { $0.channels[channel.number] = nil } }
     case .bufferedAmountLow(let channel): rtcChannel(channel).drained()
-    case .mutedSpeech(_, let isSpeaking): factory.lines?.tell(isSpeaking: isSpeaking)
+    case .mutedSpeech(_, let isSpeaking): factory.lines?.notify(isSpeaking: isSpeaking)
     default: return false
     }
     return true
   }
 
-  /// Tells of a received track or stream; false when the event is something else.
-  private func tellMedia(_ event: PeerConnectionEvent) -> Bool {
+  /// Reports a received track or stream; false when the event is another one.
+  private func notifyMedia(_ event: PeerConnectionEvent) -> Bool {
     let delegate = delegate
     switch event {
     case .track(let info):
       let transceiver = transceiver(info)
       if info.kind == .audio { factory.lines?.receive(connection) }
       let streams = info.remoteStreamIDs.map { remoteStream($0) }
-      // A stream that is known already is not told again when it gets a track.
+      // A known stream is not reported again when it gets a track.
       for stream in streams { stream.received(transceiver.receiver.named(info.remoteTrackID)) }
       delegate?.peerConnection(self, didStartReceivingOn: transceiver)
       delegate?.peerConnection(self, didAdd: transceiver.receiver, streams: streams)
@@ -87,7 +87,7 @@ extension RTCPeerConnection {
     return true
   }
 
-  /// The object for a stream of the peer, made when it is new.
+  /// The object for a remote stream, created if it is new.
   private func remoteStream(_ id: String) -> RTCMediaStream {
     state.withLock { state in
       if let known = state.remoteStreams.first(where: { $0.streamId == id }) { return known }
@@ -97,14 +97,14 @@ extension RTCPeerConnection {
     }
   }
 
-  private func tell(
+  private func notify(
     _ event: PeerConnectionEvent, to delegate: any RTCPeerConnectionDelegate
   ) {
     switch event {
     case .negotiationNeeded: delegate.peerConnectionShouldNegotiate(self)
     case .iceCandidate(let candidate?):
       let own = RTCIceCandidate(candidate)
-      connection.note(own, isInbound: false)
+      connection.record(own, isInbound: false)
       delegate.peerConnection(self, didGenerate: own)
     case .dataChannel(let channel):
       delegate.peerConnection(self, didOpen: rtcChannel(channel))
@@ -123,7 +123,7 @@ extension RTCPeerConnection {
     }
   }
 
-  /// The object for a channel, made when it is new.
+  /// The object for a channel, created if it is new.
   func rtcChannel(_ channel: DataChannel) -> RTCDataChannel {
     state.withLock { state in
       if let known = state.channels[channel.number] { return known }

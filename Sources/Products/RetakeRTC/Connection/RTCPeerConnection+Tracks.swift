@@ -3,11 +3,11 @@ import Peer
 import Synchronization
 import Wire
 
-// Tracks, transceivers and the streams from before them.
+// Tracks, transceivers, and the stream API that preceded them.
 extension RTCPeerConnection {
   // MARK: Transceivers
 
-  /// The transceivers in order of creation; the same objects each time.
+  /// The transceivers in order of creation, with the same objects each time.
   public var transceivers: [RTCRtpTransceiver] { infos.map { transceiver($0) } }
   /// Their senders.
   public var senders: [RTCRtpSender] { transceivers.map(\.sender) }
@@ -15,14 +15,14 @@ extension RTCPeerConnection {
   public var receivers: [RTCRtpReceiver] { transceivers.map(\.receiver) }
 
   /// Adds a transceiver that sends a track and receives; nil when the connection is closed, or for
-  /// a track of a peer.
+  /// a remote track.
   @discardableResult
   public func addTransceiver(with track: RTCMediaStreamTrack) -> RTCRtpTransceiver? {
     addTransceiver(with: track, init: RTCRtpTransceiverInit())
   }
 
-  /// Adds a transceiver that sends a track; nil when the connection is closed, or for a track of a
-  /// peer.
+  /// Adds a transceiver that sends a track; nil when the connection is closed, or for a remote
+  /// track.
   @discardableResult
   public func addTransceiver(
     with track: RTCMediaStreamTrack, init: RTCRtpTransceiverInit
@@ -33,15 +33,15 @@ extension RTCPeerConnection {
     return made
   }
 
-  /// Adds a transceiver without a track; nil when the connection is closed, or for a type that no
-  /// transceiver has.
+  /// Adds a transceiver without a track; nil when the connection is closed, or for a media type
+  /// without transceivers.
   @discardableResult
   public func addTransceiver(of mediaType: RTCRtpMediaType) -> RTCRtpTransceiver? {
     addTransceiver(of: mediaType, init: RTCRtpTransceiverInit())
   }
 
-  /// Adds a transceiver without a track; nil when the connection is closed, or for a type that no
-  /// transceiver has.
+  /// Adds a transceiver without a track; nil when the connection is closed, or for a media type
+  /// without transceivers.
   @discardableResult
   public func addTransceiver(
     of mediaType: RTCRtpMediaType, init: RTCRtpTransceiverInit
@@ -63,8 +63,8 @@ extension RTCPeerConnection {
 
   // MARK: Tracks
 
-  /// Sends a track, on a free transceiver or a new one; nil when the track is sent already, when it
-  /// is a peer's, or when the connection is closed.
+  /// Sends a track, on an unused transceiver or a new one; nil when the track is already sent, when
+  /// it is remote, or when the connection is closed.
   @discardableResult
   public func add(
     _ track: RTCMediaStreamTrack, streamIds: [String]
@@ -79,9 +79,8 @@ extension RTCPeerConnection {
     return sender
   }
 
-  /// Ends sending a track; negotiation is needed.
-  ///
-  /// - Returns: false when the sender is none of this connection or the connection is closed.
+  /// Stops sending a track; negotiation is needed.
+  /// - Returns: false when the sender belongs to another connection or the connection is closed.
   @discardableResult
   public func removeTrack(_ sender: RTCRtpSender) -> Bool {
     guard senders.contains(sender) else { return false }
@@ -102,7 +101,7 @@ extension RTCPeerConnection {
 
   /// Sends all tracks of a stream, or none when one of them cannot be sent.
   ///
-  /// Tracks that the stream gets later are sent too, and those that it loses no longer.
+  /// Tracks that are added to or removed from the stream later are followed.
   public func add(_ stream: RTCMediaStream) {
     let tracks = stream.localTracks
     let described = tracks.compactMap { track in
@@ -127,7 +126,7 @@ extension RTCPeerConnection {
     stream.follow(self)
   }
 
-  /// Ends sending the tracks of a stream.
+  /// Stops sending the tracks of a stream.
   public func remove(_ stream: RTCMediaStream) {
     state.withLock { state in state.localStreams.removeAll { $0 === stream } }
     stream.leave(self)
@@ -137,12 +136,12 @@ extension RTCPeerConnection {
     }
   }
 
-  /// A stream of this connection got a track.
+  /// A track was added to a stream of this connection.
   func stream(_ stream: RTCMediaStream, got track: RTCMediaStreamTrack) {
     add(track, streamIds: [stream.streamId])
   }
 
-  /// A stream of this connection lost a track.
+  /// A track was removed from a stream of this connection.
   func stream(_ stream: RTCMediaStream, lost track: RTCMediaStreamTrack) {
     for sender in known where sender.track === track { _ = end(sender) }
   }
@@ -155,7 +154,7 @@ extension RTCPeerConnection {
 
   var infos: [TransceiverInfo] { connection.infos }
 
-  /// The object for a transceiver, made when it is new.
+  /// The object for a transceiver, created if it is new.
   func transceiver(_ info: TransceiverInfo) -> RTCRtpTransceiver {
     state.withLock { state in
       if let known = state.transceivers[info.id] { return known }

@@ -7,8 +7,8 @@ import Synchronization
 
 /// A connection with the methods of the Objective-C class, over a `PeerConnection`.
 ///
-/// Methods that return at once in Objective-C block here until the stack has made the step; they
-/// may be called from delegates. Releasing the object closes the connection.
+/// Methods that return at once in Objective-C block here until the stack has completed the step;
+/// they may be called from delegates. Releasing the object closes the connection.
 public final class RTCPeerConnection: Sendable {
   struct State {
     var delegate: WeakDelegate<any RTCPeerConnectionDelegate>
@@ -31,7 +31,7 @@ public final class RTCPeerConnection: Sendable {
     self.factory = factory
     state = Mutex(
       State(delegate: WeakDelegate { [weak delegate] in delegate }, values: configuration))
-    connection.listen { [weak self] news in self?.hear(news) }
+    connection.listen { [weak self] news in self?.receive(news) }
   }
 
   deinit {
@@ -41,7 +41,7 @@ public final class RTCPeerConnection: Sendable {
 
   // MARK: State
 
-  /// Who is told what happens; it is not kept alive.
+  /// Receives the events of the connection; held weakly.
   public var delegate: (any RTCPeerConnectionDelegate)? {
     get { state.withLock { $0.delegate }.value }
     set {
@@ -52,28 +52,27 @@ public final class RTCPeerConnection: Sendable {
 
   /// The state of the offer/answer exchange.
   public var signalingState: RTCSignalingState { RTCSignalingState(connection.signalingState) }
-  /// The state of the checks of candidate pairs.
+  /// The state of the connectivity checks.
   public var iceConnectionState: RTCIceConnectionState {
     RTCIceConnectionState(connection.iceConnectionState)
   }
-  /// The state of ICE and DTLS together.
+  /// The combined state of ICE and DTLS.
   public var connectionState: RTCPeerConnectionState {
     RTCPeerConnectionState(connection.connectionState)
   }
-  /// The state of the gathering of candidates.
+  /// The state of candidate gathering.
   public var iceGatheringState: RTCIceGatheringState {
     RTCIceGatheringState(connection.iceGatheringState)
   }
-  /// A copy of what the connection was made with, and changed to since.
+  /// A copy of the configuration, with later changes.
   public var configuration: RTCConfiguration {
     RTCConfiguration(copying: state.withLock { $0.values })
   }
 
-  /// Uses other servers and another policy from the next gathering on: after an ICE restart, or for
-  /// the first one.
-  ///
-  /// - Returns: false when something was changed that cannot change any more, or asks for what
-  ///   cannot be had.
+  /// Sets other servers and another policy for the next gathering: after an ICE restart, or the
+  /// first one.
+  /// - Returns: false when something changed that cannot change any more, or the configuration is
+  ///   not supported.
   public func setConfiguration(_ configuration: RTCConfiguration) -> Bool {
     let (new, old) = (configuration.values, state.withLock { $0.values })
     guard new.changesServersAlone(from: old), let native = configuration.native else {
@@ -86,10 +85,9 @@ public final class RTCPeerConnection: Sendable {
     return true
   }
 
-  /// Sets what all video may spend, in bits per second, and what the path is taken to carry now;
-  /// nil leaves a value as it is.
-  ///
-  /// - Returns: false when the values are not in this order, or below 0.
+  /// Sets the bitrate limits of all video in bits per second, and the current estimate; nil leaves
+  /// a value unchanged.
+  /// - Returns: false when the values are not in this order, or negative.
   public func setBweMinBitrateBps(
     _ minBitrateBps: NSNumber?, currentBitrateBps: NSNumber?, maxBitrateBps: NSNumber?
   ) -> Bool {
@@ -102,9 +100,9 @@ public final class RTCPeerConnection: Sendable {
     return (try? connection.performAndWait(call)) != nil
   }
 
-  /// The pending or else current own description with the candidates gathered so far.
+  /// The pending or else current local description with the candidates gathered so far.
   public var localDescription: RTCSessionDescription? { description(.localDescription) }
-  /// The pending or else current description of the peer.
+  /// The pending or else current remote description.
   public var remoteDescription: RTCSessionDescription? {
     description(.readDescription(.remote))
   }
@@ -118,16 +116,16 @@ public final class RTCPeerConnection: Sendable {
 
   // MARK: Control
 
-  /// Asks that the next offer restarts ICE.
+  /// Makes the next offer restart ICE.
   public func restartIce() { _ = try? connection.performAndWait(.restartICE) }
 
-  /// Ends all media and closes the transports; the delegate hears of the closed states.
+  /// Stops all media and closes the transports; the delegate is notified of the closed states.
   public func close() {
     connection.closeAndWait()
     endTransceivers()
   }
 
-  /// Lets tracks that the application still holds forget the connection.
+  /// Detaches the tracks that the application still holds from the connection.
   private func endTransceivers() {
     for transceiver in state.withLock({ Array($0.transceivers.values) }) {
       transceiver.connectionEnded()
@@ -135,7 +133,7 @@ public final class RTCPeerConnection: Sendable {
     factory.lines?.end(connection)
   }
 
-  /// Calls a closure on the factory's queue, behind everything that was told before.
+  /// Calls a closure on the factory's queue, after all earlier events.
   func callBack(_ body: @escaping @Sendable () -> Void) { factory.queue.async(execute: body) }
 }
 

@@ -1,61 +1,76 @@
-/// What a connection tells, on its factory's queue and in the order in which it happens.
+/// Receives the events of a connection, on its factory's queue and in the order in which they
+/// happen.
 ///
-/// Nothing is told of streams and channels that the application itself added.
+/// Streams and channels that the application itself added are not reported.
 public protocol RTCPeerConnectionDelegate: AnyObject {
-  /// The offer/answer exchange is in another state.
+  /// The signaling state changed.
   func peerConnection(
     _ peerConnection: RTCPeerConnection, didChange stateChanged: RTCSignalingState)
-  /// The peer sends a stream that it did not send before.
+  /// The peer added a stream.
   func peerConnection(_ peerConnection: RTCPeerConnection, didAdd stream: RTCMediaStream)
-  /// The peer sends nothing of a stream any more.
+  /// The peer removed a stream.
   func peerConnection(_ peerConnection: RTCPeerConnection, didRemove stream: RTCMediaStream)
-  /// An exchange of descriptions is needed.
+  /// Negotiation is needed.
   func peerConnectionShouldNegotiate(_ peerConnection: RTCPeerConnection)
-  /// The checks of candidate pairs are in another state.
+  /// The ICE connection state changed.
   func peerConnection(
     _ peerConnection: RTCPeerConnection, didChange newState: RTCIceConnectionState)
-  /// The gathering of candidates is in another state.
+  /// The ICE gathering state changed.
   func peerConnection(
     _ peerConnection: RTCPeerConnection, didChange newState: RTCIceGatheringState)
-  /// An own candidate is to be signaled.
+  /// A local candidate was gathered, to be signaled.
   func peerConnection(
     _ peerConnection: RTCPeerConnection, didGenerate candidate: RTCIceCandidate)
-  /// Own candidates that were signaled are gone.
+  /// Local candidates that were signaled were removed.
   func peerConnection(
     _ peerConnection: RTCPeerConnection, didRemove candidates: [RTCIceCandidate])
-  /// The other side made a data channel.
+  /// The peer opened a data channel.
   func peerConnection(_ peerConnection: RTCPeerConnection, didOpen dataChannel: RTCDataChannel)
 
-  /// The same as `didChange` of the checks' state. Optional.
+  /// The standardized ICE connection state changed.
+  ///
+  /// Optional.
   func peerConnection(
     _ peerConnection: RTCPeerConnection,
     didChangeStandardizedIceConnectionState newState: RTCIceConnectionState)
-  /// ICE and DTLS together are in another state. Optional.
+  /// The connection state changed.
+  ///
+  /// Optional.
   func peerConnection(
     _ peerConnection: RTCPeerConnection, didChange newState: RTCPeerConnectionState)
-  /// The peer sends on a transceiver. Optional.
+  /// The peer sends on a transceiver.
+  ///
+  /// Optional.
   func peerConnection(
     _ peerConnection: RTCPeerConnection, didStartReceivingOn transceiver: RTCRtpTransceiver)
-  /// A receiver and its track begin. Optional.
+  /// A receiver and its track were added.
+  ///
+  /// Optional.
   func peerConnection(
     _ peerConnection: RTCPeerConnection, didAdd rtpReceiver: RTCRtpReceiver,
     streams mediaStreams: [RTCMediaStream])
-  /// A receiver and its track end. Optional.
+  /// A receiver and its track were removed.
+  ///
+  /// Optional.
   func peerConnection(
     _ peerConnection: RTCPeerConnection, didRemove rtpReceiver: RTCRtpReceiver)
-  /// Another pair of candidates carries a transport: why, and how many milliseconds ago something
-  /// last came over it. Optional.
+  /// Another candidate pair was selected: the reason, and the milliseconds since the last data on
+  /// it.
+  ///
+  /// Optional.
   func peerConnection(
     _ peerConnection: RTCPeerConnection, didChangeLocalCandidate local: RTCIceCandidate,
     remoteCandidate remote: RTCIceCandidate, lastReceivedMs lastDataReceivedMs: Int32,
     changeReason reason: String)
-  /// A server gave no candidate. Optional.
+  /// A server failed to provide a candidate.
+  ///
+  /// Optional.
   func peerConnection(
     _ peerConnection: RTCPeerConnection,
     didFailToGatherIceCandidate event: RTCIceCandidateErrorEvent)
 }
 
-// What the header marks as optional.
+// The methods that the header marks as optional.
 extension RTCPeerConnectionDelegate {
   /// Does nothing.
   public func peerConnection(

@@ -4,22 +4,22 @@ public import Media
 import Peer
 import Synchronization
 
-/// Makes connections, tracks and streams; one for the life of an application is enough.
+/// Creates connections, tracks and streams; one for the lifetime of an application is enough.
 ///
-/// A factory that is given nothing else has the machine's microphone and loudspeaker, as PulseAudio
-/// and PipeWire have them; without either it sends silence. Takes tell which by `audio-route`.
+/// By default a factory uses the machine's microphone and loudspeaker, through PulseAudio or
+/// PipeWire; without either it sends silence. Takes record which in `audio-route`.
 ///
-/// All delegates of what a factory made, and all completion handlers, are called on one serial
+/// All delegates of a factory's objects, and all completion handlers, are called on one serial
 /// queue, as libwebrtc calls them on its signaling thread. Methods may be called from any thread,
 /// that queue included.
 public final class RTCPeerConnectionFactory: Sendable {
   /// Where connections come from.
   fileprivate enum Origin {
-    /// A session of the factory's own, begun with the first connection.
+    /// A session owned by the factory, started with the first connection.
     case own(Session?)
     /// A session that may be recorded.
     case session(Session)
-    /// Connections that are there already, in the order in which they are handed out.
+    /// Existing connections, in the order in which they are returned.
     case given([PeerConnection])
   }
 
@@ -27,15 +27,15 @@ public final class RTCPeerConnectionFactory: Sendable {
   private let microphone: MediaSource
   private let encoders: EncoderFactory?
   private let decoders: DecoderFactory?
-  /// The audio device, where there is one.
+  /// The audio device, if there is one.
   let lines: AudioLines?
   private let usesDefaultCamera: Bool
   private let chosenQueue = Mutex(DispatchQueue(label: "RetakeRTC.signaling"))
 
   /// Creates a factory whose connections are not recorded, with the machine's microphone, and with
-  /// its camera for sources that no capturer fills.
+  /// its camera for sources without a capturer.
   ///
-  /// The camera runs while a track of such a source is sent; without one the pictures are black.
+  /// The camera runs while a track of such a source is sent; without a camera the frames are black.
   public convenience init() {
     self.init(.own(nil), device: RTCAudioDeviceModule(), usesDefaultCamera: true)
   }
@@ -52,8 +52,8 @@ public final class RTCPeerConnectionFactory: Sendable {
       .session(try Session(options)), device: RTCAudioDeviceModule(), usesDefaultCamera: true)
   }
 
-  /// Creates a factory whose connections are not recorded, with codecs and an audio device of the
-  /// application's; nil has the library's codecs and the machine's device.
+  /// Creates a factory whose connections are not recorded, with the application's codecs and audio
+  /// device; nil for the library's codecs and the machine's device.
   public convenience init(
     encoderFactory: (any RTCVideoEncoderFactory)?, decoderFactory: (any RTCVideoDecoderFactory)?,
     audioDeviceModule: RTCAudioDeviceModule? = nil
@@ -65,13 +65,12 @@ public final class RTCPeerConnectionFactory: Sendable {
 
   /// Creates a factory whose connections belong to a session, to record them or to choose the
   /// addresses that they use.
-  ///
   /// - Parameters:
-  ///   - microphone: what the factory's audio sources give, without an audio device.
-  ///   - encoderFactory: encoders of the application's, which a take names; the library has the
-  ///     others.
-  ///   - decoderFactory: the same for decoders.
-  ///   - audioDeviceModule: what records and plays, of the same session; nil leaves the microphone
+  ///   - microphone: what the factory's audio sources send, without an audio device.
+  ///   - encoderFactory: the application's encoders, which a take names; for other codecs the
+  ///     library's are used.
+  ///   - decoderFactory: the application's decoders; for other codecs the library's are used.
+  ///   - audioDeviceModule: what records and plays, in the same session; nil leaves the microphone
   ///     to `microphone` and plays nothing.
   public convenience init(
     session: Session, microphone: MediaSource = .application,
@@ -84,14 +83,14 @@ public final class RTCPeerConnectionFactory: Sendable {
       decoders: decoderFactory, device: audioDeviceModule)
   }
 
-  /// Creates a factory that hands out connections that are there already, one after the other: of a
-  /// take, to test an application against a call that happened.
+  /// Creates a factory that returns existing connections one after the other: of a take, to test an
+  /// application against a recorded call.
   ///
   ///     let network = try RecordedNetwork("Captures/june.take")
   ///     let factory = RTCPeerConnectionFactory(connections: [network.connection])
   ///     let client = MyClient(factory: factory)
   ///
-  /// - Parameter microphone: what the factory's audio sources give.
+  /// - Parameter microphone: what the factory's audio sources send.
   public convenience init(connections: [PeerConnection], microphone: MediaSource = .application) {
     self.init(.given(connections), microphone: microphone)
   }
@@ -111,7 +110,7 @@ public final class RTCPeerConnectionFactory: Sendable {
 
   /// The serial queue on which delegates and completion handlers are called.
   ///
-  /// Set it before the first connection: to `.main` in an application whose delegates live on the
+  /// Set it before the first connection: to `.main` in an application whose delegates run on the
   /// main thread.
   public var callbackQueue: DispatchQueue {
     get { chosenQueue.withLock { $0 } }
@@ -137,10 +136,10 @@ public final class RTCPeerConnectionFactory: Sendable {
 
   // MARK: Connections
 
-  /// Makes a connection; nil when the configuration asks for something that cannot be had, or when
-  /// the system refuses a thread.
+  /// Creates a connection; nil when the configuration is not supported, or when no thread can be
+  /// created.
   ///
-  /// The constraints of a connection mean nothing any more; those of an offer do.
+  /// The constraints of a connection no longer have an effect; those of an offer do.
   public func peerConnection(
     with configuration: RTCConfiguration, constraints: RTCMediaConstraints,
     delegate: (any RTCPeerConnectionDelegate)?
@@ -159,8 +158,8 @@ public final class RTCPeerConnectionFactory: Sendable {
     return make(in: session, native, values, delegate)
   }
 
-  /// Makes a connection without constraints, in the form from before a connection could be refused:
-  /// where the other gives nil, this one gives a connection that is closed.
+  /// Creates a connection without constraints, in the older non-optional form: it returns a closed
+  /// connection in cases in which the other returns nil.
   public func peerConnection(
     with configuration: RTCConfiguration, constraints: RTCMediaConstraints?,
     delegate: (any RTCPeerConnectionDelegate)?
@@ -189,41 +188,42 @@ public final class RTCPeerConnectionFactory: Sendable {
 
   // MARK: Media
 
-  /// Makes a source of audio: the microphone that the factory was made with.
+  /// Creates an audio source: the factory's microphone.
   public func audioSource(with constraints: RTCMediaConstraints?) -> RTCAudioSource {
     RTCAudioSource(microphone, lines)
   }
 
-  /// Makes a track of a source of audio.
+  /// Creates a track of an audio source.
   public func audioTrack(with source: RTCAudioSource, trackId: String) -> RTCAudioTrack {
     RTCAudioTrack(source, trackId: trackId)
   }
 
-  /// Makes a track of the factory's microphone.
+  /// Creates a track of the factory's microphone.
   public func audioTrack(withTrackId trackId: String) -> RTCAudioTrack {
     audioTrack(with: audioSource(with: nil), trackId: trackId)
   }
 
-  /// Makes a source of video frames, which a capturer fills.
+  /// Creates a video source, for a capturer to fill.
   ///
-  /// That of a factory made without arguments has the machine's camera while nobody fills it.
+  /// In a factory created without arguments, it sends the machine's camera until a capturer fills
+  /// it.
   public func videoSource() -> RTCVideoSource {
     let source = RTCVideoSource()
     if usesDefaultCamera { source.useDefaultCamera() }
     return source
   }
 
-  /// Makes a source of video frames; of a screen, clarity counts more than motion.
+  /// Creates a video source; for a screen, sharpness is preferred to frame rate.
   public func videoSource(forScreenCast isScreenCast: Bool) -> RTCVideoSource {
     RTCVideoSource(forScreenCast: isScreenCast)
   }
 
-  /// Makes a track of a source of video frames.
+  /// Creates a track of a video source.
   public func videoTrack(with source: RTCVideoSource, trackId: String) -> RTCVideoTrack {
     RTCVideoTrack(source, trackId: trackId)
   }
 
-  /// Makes a stream without tracks.
+  /// Creates a stream without tracks.
   public func mediaStream(withStreamId streamId: String) -> RTCMediaStream {
     RTCMediaStream(streamId: streamId)
   }
@@ -235,7 +235,7 @@ extension RTCPeerConnectionFactory.Origin {
     case connection(PeerConnection)
   }
 
-  /// Where the next connection comes from; nil when there is none any more.
+  /// The origin of the next connection; nil when there is none left.
   fileprivate mutating func begin() -> Place? {
     switch self {
     case .given(var connections):
@@ -255,11 +255,11 @@ extension RTCPeerConnectionFactory.Origin {
 }
 
 // swift-format-ignore: AlwaysUseLowerCamelCase
-/// Prepares the process for connections; nothing has to be prepared here.
+/// Prepares the process for connections; does nothing here.
 @discardableResult
 public func RTCInitializeSSL() -> Bool { true }
 
 // swift-format-ignore: AlwaysUseLowerCamelCase
-/// Ends what `RTCInitializeSSL` began.
+/// Reverses `RTCInitializeSSL`; does nothing here.
 @discardableResult
 public func RTCCleanupSSL() -> Bool { true }

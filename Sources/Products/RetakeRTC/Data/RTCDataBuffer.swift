@@ -5,7 +5,7 @@ import Live
 public final class RTCDataBuffer: Sendable {
   /// The bytes, or text in UTF-8.
   public let data: Data
-  /// Whether the message is bytes; else it is text.
+  /// Whether the message is binary; otherwise it is text.
   public let isBinary: Bool
 
   /// Creates a message.
@@ -22,21 +22,21 @@ public final class RTCDataBuffer: Sendable {
   }
 }
 
-/// What a data channel is made with; it is read when the channel is made.
+/// The configuration of a data channel, read when the channel is created.
 public final class RTCDataChannelConfiguration {
   /// Whether messages arrive in the order in which they were sent.
   public var isOrdered = true
-  /// How many milliseconds a message is tried; -1 for no limit.
+  /// How many milliseconds a message is retransmitted; -1 for no limit.
   public var maxPacketLifeTime: Int32 = -1
-  /// How often a message is sent again; -1 for no limit.
+  /// How often a message is retransmitted; -1 for no limit.
   public var maxRetransmits: Int32 = -1
-  /// Whether the application makes the channel on both sides.
+  /// Whether the application creates the channel on both sides.
   public var isNegotiated = false
-  /// The stream; -1 leaves it to the association.
+  /// The stream identifier; -1 leaves it to the association.
   public var channelId: Int32 = -1
   /// The subprotocol.
   public var `protocol` = ""
 
-  /// Creates the configuration of a reliable and ordered channel.
+  /// Creates the configuration of a reliable, ordered channel.
   public init() {}
 }

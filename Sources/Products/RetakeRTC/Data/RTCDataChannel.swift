@@ -7,13 +7,13 @@ import Synchronization
 public final class RTCDataChannel: Sendable {
   private struct State {
     var delegate = WeakDelegate<any RTCDataChannelDelegate> { nil }
-    /// The bytes of messages that the stack has not taken off its hands.
+    /// The bytes of messages that the stack has not accepted yet.
     var unsent = 0
-    /// The largest message that the peer takes, once it was read; 0 for any.
+    /// The largest message that the peer accepts, once it has been read; 0 for no limit.
     var largest: UInt64?
   }
 
-  /// How much may wait at most, as in libwebrtc.
+  /// The limit of the queue, as in libwebrtc.
   private static let unsentMaximum = 16 << 20
 
   private let channel: DataChannel
@@ -27,7 +27,7 @@ public final class RTCDataChannel: Sendable {
 
   // MARK: Attributes
 
-  /// Who is told what happens; it is not kept alive.
+  /// Receives the events of the channel; held weakly.
   public var delegate: (any RTCDataChannelDelegate)? {
     get { state.withLock { $0.delegate }.value }
     set {
@@ -42,17 +42,17 @@ public final class RTCDataChannel: Sendable {
   public var `protocol`: String { channel.protocol }
   /// Whether messages arrive in the order in which they were sent.
   public var isOrdered: Bool { channel.ordered }
-  /// How many milliseconds a message is tried; 65535 for no limit.
+  /// How many milliseconds a message is retransmitted; 65535 for no limit.
   public var maxPacketLifeTime: UInt16 { channel.maxPacketLifeTime ?? .max }
-  /// How often a message is sent again; 65535 for no limit.
+  /// How often a message is retransmitted; 65535 for no limit.
   public var maxRetransmits: UInt16 { channel.maxRetransmits ?? .max }
   /// Whether the application made the channel on both sides.
   public var isNegotiated: Bool { channel.negotiated }
-  /// The stream; -1 until the association has begun.
+  /// The stream identifier; -1 until the association is established.
   public var channelId: Int32 { channel.id.map { Int32($0) } ?? -1 }
   /// The state.
   public var readyState: RTCDataChannelState { RTCDataChannelState(channel.readyState) }
-  /// The bytes given to `sendData` that were not sent yet.
+  /// The bytes passed to `sendData` that have not been sent yet.
   public var bufferedAmount: UInt64 { info?.bufferedAmount ?? 0 }
 
   private var info: DataChannelInfo? {
@@ -64,10 +64,9 @@ public final class RTCDataChannel: Sendable {
 
   // MARK: Messages
 
-  /// Hands a message over; the call does not wait for the network.
-  ///
-  /// - Returns: false when the channel is not open, the peer does not take messages of that size,
-  ///   or 16 MiB wait already.
+  /// Queues a message; the call does not wait for the network.
+  /// - Returns: false when the channel is not open, the peer does not accept messages of that size,
+  ///   or 16 MiB are already queued.
   @discardableResult
   public func sendData(_ data: RTCDataBuffer) -> Bool {
     let size = data.data.count
@@ -91,10 +90,10 @@ public final class RTCDataChannel: Sendable {
     return largest == 0 || UInt64(size) <= largest
   }
 
-  /// Closes the channel after what was sent on it.
+  /// Closes the channel after the queued messages.
   public func close() { _ = try? connection.performAndWait(.closeDataChannel(channel.number)) }
 
-  // MARK: What is told, on the factory's queue
+  // MARK: Events, on the factory's queue
 
   func changed() { delegate?.dataChannelDidChangeState(self) }
 
@@ -114,8 +113,8 @@ extension RTCDataChannel: Hashable {
 }
 
 extension RTCPeerConnection {
-  /// Makes a data channel; nil when the configuration contradicts itself, the stream is taken, or
-  /// the connection is closed.
+  /// Creates a data channel; nil when the configuration contradicts itself, the stream is in use,
+  /// or the connection is closed.
   public func dataChannel(
     forLabel label: String, configuration: RTCDataChannelConfiguration
   ) -> RTCDataChannel? {
@@ -128,7 +127,7 @@ extension RTCPeerConnection {
 }
 
 extension RTCDataChannelConfiguration {
-  /// The same in the stack's words; nil for numbers that are out of range.
+  /// Converts to the stack's type; nil for numbers out of range.
   func native(_ label: String) -> DataChannelInit? {
     var options = DataChannelInit(
       label: label, protocol: self.protocol, ordered: isOrdered, negotiated: isNegotiated)

@@ -1,15 +1,17 @@
-/// What a data channel tells, on the queue of its connection's factory.
+/// Receives the events of a data channel, on the queue of its connection's factory.
 public protocol RTCDataChannelDelegate: AnyObject {
-  /// The channel is in another state.
+  /// The state of the channel changed.
   func dataChannelDidChangeState(_ dataChannel: RTCDataChannel)
-  /// A message came.
+  /// A message was received.
   func dataChannel(
     _ dataChannel: RTCDataChannel, didReceiveMessageWith buffer: RTCDataBuffer)
-  /// All that was given to `sendData` was sent, after it was not. Optional.
+  /// Everything passed to `sendData` has now been sent.
+  ///
+  /// Optional.
   func dataChannel(_ dataChannel: RTCDataChannel, didChangeBufferedAmount amount: UInt64)
 }
 
-// What the header marks as optional.
+// The methods that the header marks as optional.
 extension RTCDataChannelDelegate {
   /// Does nothing.
   public func dataChannel(

@@ -3,10 +3,10 @@ import Peer
 import Synchronization
 import Wire
 
-/// Where the audio of a track comes from: the microphone of the factory, or the peer.
+/// The source of an audio track: the factory's microphone, or the peer.
 public final class RTCAudioSource: RTCMediaSource {
   nonisolated let mediaSource: MediaSource?
-  /// The audio device that gives it, where there is one.
+  /// The audio device behind it, if there is one.
   nonisolated let lines: AudioLines?
   nonisolated private let gain = Mutex(1.0)
 
@@ -22,7 +22,7 @@ public final class RTCAudioSource: RTCMediaSource {
     super.init(received: inlet)
   }
 
-  /// How loud received audio is played, 0 to 10; what is beyond counts as the nearest of these.
+  /// The volume of received audio, 0 to 10; other values are clamped.
   ///
   /// The volume of a microphone cannot be changed and stays 1.
   nonisolated public var volume: Double {
@@ -39,9 +39,9 @@ public final class RTCAudioSource: RTCMediaSource {
   }
 }
 
-/// A track of audio.
+/// An audio track.
 public final class RTCAudioTrack: RTCMediaStreamTrack {
-  /// Where its audio comes from.
+  /// The source of its audio.
   nonisolated public let source: RTCAudioSource
 
   nonisolated init(_ source: RTCAudioSource, trackId: String) {
@@ -49,7 +49,7 @@ public final class RTCAudioTrack: RTCMediaStreamTrack {
     super.init(TrackCore(id: trackId, kind: .audio, source: source.mediaSource ?? .application))
   }
 
-  /// Makes a received track.
+  /// Creates a received track.
   nonisolated init(received trackId: String, at inlet: TrackCore.Place) {
     source = RTCAudioSource(received: inlet)
     super.init(TrackCore(id: trackId, kind: .audio, received: inlet))

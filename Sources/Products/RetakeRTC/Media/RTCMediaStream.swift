@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Tracks that belong together, usually one of audio and one of video frames.
+/// Tracks that belong together, usually one audio and one video track.
 public final class RTCMediaStream: Sendable {
   private struct State {
     var audioTracks: [RTCAudioTrack] = []
@@ -12,33 +12,33 @@ public final class RTCMediaStream: Sendable {
     weak var connection: RTCPeerConnection?
   }
 
-  /// Names the stream.
+  /// The identifier of the stream.
   public let streamId: String
   private let state = Mutex(State())
 
   init(streamId: String) { self.streamId = streamId }
 
-  /// The tracks of audio in the order in which they were added.
+  /// The audio tracks in the order in which they were added.
   public var audioTracks: [RTCAudioTrack] { state.withLock { $0.audioTracks } }
-  /// The tracks of video frames in the order in which they were added.
+  /// The video tracks in the order in which they were added.
   public var videoTracks: [RTCVideoTrack] { state.withLock { $0.videoTracks } }
 
-  /// Adds a track of audio; connections that send the stream send it too.
+  /// Adds an audio track; connections that send the stream send it too.
   public func addAudioTrack(_ audioTrack: RTCAudioTrack) {
     add(audioTrack, to: \.audioTracks)
   }
 
-  /// Adds a track of video frames; connections that send the stream send it too.
+  /// Adds a video track; connections that send the stream send it too.
   public func addVideoTrack(_ videoTrack: RTCVideoTrack) {
     add(videoTrack, to: \.videoTracks)
   }
 
-  /// Removes a track of audio; connections that send the stream no longer send it.
+  /// Removes an audio track; connections that send the stream stop sending it.
   public func removeAudioTrack(_ audioTrack: RTCAudioTrack) {
     remove(audioTrack, from: \.audioTracks)
   }
 
-  /// Removes a track of video frames; connections that send the stream no longer send it.
+  /// Removes a video track; connections that send the stream stop sending it.
   public func removeVideoTrack(_ videoTrack: RTCVideoTrack) {
     remove(videoTrack, from: \.videoTracks)
   }
@@ -72,7 +72,7 @@ public final class RTCMediaStream: Sendable {
     state.withLock { state in state.audioTracks + state.videoTracks }
   }
 
-  /// Lets a connection send what is added from now on.
+  /// Makes a connection send tracks that are added from now on.
   func follow(_ connection: RTCPeerConnection) {
     state.withLock { $0.followers.append(Follower(connection: connection)) }
   }
@@ -83,13 +83,13 @@ public final class RTCMediaStream: Sendable {
     }
   }
 
-  /// A stream of the peer has a track.
+  /// A track was added to a remote stream.
   func received(_ track: RTCMediaStreamTrack) {
     if let track = track as? RTCAudioTrack { addAudioTrack(track) }
     if let track = track as? RTCVideoTrack { addVideoTrack(track) }
   }
 
-  /// A stream of the peer has a track no longer.
+  /// A track was removed from a remote stream.
   func lost(_ track: RTCMediaStreamTrack) {
     if let track = track as? RTCAudioTrack { removeAudioTrack(track) }
     if let track = track as? RTCVideoTrack { removeVideoTrack(track) }

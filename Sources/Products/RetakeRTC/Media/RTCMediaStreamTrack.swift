@@ -2,52 +2,52 @@ import Live
 import Peer
 import Wire
 
-/// The kind of tracks of audio.
+/// The kind of an audio track.
 public let kRTCMediaStreamTrackKindAudio = "audio"
-/// The kind of tracks of video frames.
+/// The kind of a video track.
 public let kRTCMediaStreamTrackKindVideo = "video"
 
-/// Whether a track can still give media, numbered as in the Objective-C header.
+/// Whether a track can still produce media, numbered as in the Objective-C header.
 public enum RTCMediaStreamTrackState: Int, Sendable {
-  /// It can.
+  /// The track can produce media.
   case live
-  /// It gives nothing any more.
+  /// The track produces no more media.
   case ended
 }
 
-/// Whether a source gives media, numbered as in the Objective-C header.
+/// Whether a source produces media, numbered as in the Objective-C header.
 public enum RTCSourceState: Int, Sendable {
-  /// It has not begun.
+  /// The source has not started.
   case initializing
-  /// It gives media.
+  /// The source produces media.
   case live
-  /// It gives nothing any more.
+  /// The source produces no more media.
   case ended
-  /// It gives nothing at present.
+  /// The source produces no media at present.
   case muted
 }
 
-/// What lets classes that have heirs be used from every thread: all that they have is declared
-/// outside of it.
+/// The isolation of classes with subclasses, which makes them Sendable; all their members are
+/// declared nonisolated.
 @globalActor public actor RTCMediaObjects {
-  /// The one object.
+  /// The shared actor.
   public static let shared = RTCMediaObjects()
 }
 
-/// Where the media of a track comes from: an `RTCAudioSource` or an `RTCVideoSource`.
+/// The source of a track: an `RTCAudioSource` or an `RTCVideoSource`.
 @RTCMediaObjects public class RTCMediaSource {
-  /// The track of a peer that it belongs to; nil for an own source.
+  /// The remote track that it belongs to; nil for a local source.
   nonisolated let inlet: TrackCore.Place?
 
   nonisolated init(received inlet: TrackCore.Place?) { self.inlet = inlet }
 
-  /// Whether it gives media: of a peer's as long as its connection is not closed.
+  /// The state of the source; a remote one is live until its connection closes.
   nonisolated public final var state: RTCSourceState {
     inlet?.connection.connectionState == .closed ? .ended : .live
   }
 }
 
-/// A track of audio or video frames, own or received: an `RTCAudioTrack` or an `RTCVideoTrack`.
+/// A local or remote track: an `RTCAudioTrack` or an `RTCVideoTrack`.
 @RTCMediaObjects public class RTCMediaStreamTrack {
   nonisolated let core: TrackCore
 
@@ -57,14 +57,14 @@ public enum RTCSourceState: Int, Sendable {
   nonisolated public final var kind: String {
     core.kind == .audio ? kRTCMediaStreamTrackKindAudio : kRTCMediaStreamTrackKindVideo
   }
-  /// Names the track.
+  /// The identifier of the track.
   nonisolated public final var trackId: String { core.id }
-  /// Whether the track is heard or seen; else it is silent or black while its packets flow on.
+  /// Whether the track is enabled; a disabled one is silent or black while its packets continue.
   nonisolated public final var isEnabled: Bool {
     get { core.isEnabled }
     set { core.isEnabled = newValue }
   }
-  /// Whether a received track can still give media.
+  /// Whether a received track can still produce media.
   nonisolated public final var readyState: RTCMediaStreamTrackState { core.readyState }
 }
 

@@ -4,21 +4,21 @@ import Peer
 import Synchronization
 import Wire
 
-/// What own and received tracks of both kinds have in common.
+/// What local and remote tracks of both kinds have in common.
 final class TrackCore: Sendable {
   /// A transceiver of a connection.
   struct Place: Sendable {
     let connection: PeerConnection
     let transceiver: UInt32
 
-    /// Makes a call that nobody waits for.
+    /// Makes a call without waiting for its result.
     func post(_ call: PeerCall) { connection.perform(call) { _ in } }
   }
 
   private struct State {
     var isEnabled = true
     var readyState = RTCMediaStreamTrackState.live
-    /// Which transceivers send the track.
+    /// The transceivers that send the track.
     var outlets: [Place] = []
     var atEnd: (@Sendable () -> Void)?
     var atOutlet: (@Sendable (Place, _ isSent: Bool) -> Void)?
@@ -26,13 +26,13 @@ final class TrackCore: Sendable {
 
   let id: String
   let kind: MediaKind
-  /// Where the media of an own track comes from.
+  /// The source of a local track.
   let source: MediaSource?
-  /// Where a received track comes in.
+  /// The transceiver of a received track.
   let inlet: Place?
   private let state = Mutex(State())
 
-  /// Makes an own track.
+  /// Creates a local track.
   init(id: String, kind: MediaKind, source: MediaSource) {
     self.id = id
     self.kind = kind
@@ -40,7 +40,7 @@ final class TrackCore: Sendable {
     inlet = nil
   }
 
-  /// Makes a received track.
+  /// Creates a received track.
   init(id: String, kind: MediaKind, received inlet: Place) {
     self.id = id
     self.kind = kind
@@ -50,10 +50,10 @@ final class TrackCore: Sendable {
 
   var readyState: RTCMediaStreamTrackState { state.withLock { $0.readyState } }
 
-  /// Calls a closure once when the peer sends no more.
+  /// Calls a closure once when the peer stops sending for good.
   func atEnd(_ body: @escaping @Sendable () -> Void) { state.withLock { $0.atEnd = body } }
 
-  /// The peer sends no more.
+  /// The peer stopped sending for good.
   func end() {
     let body = state.withLock { state in
       state.readyState = .ended
@@ -85,7 +85,7 @@ final class TrackCore: Sendable {
     }
   }
 
-  /// What a call that begins to send the track says of it.
+  /// Whether a call that starts to send the track states that it is disabled or enabled.
   var initiallyEnabled: Bool? { isEnabled ? nil : false }
 
   // MARK: Outlets
@@ -93,7 +93,7 @@ final class TrackCore: Sendable {
   /// The transceivers that send the track.
   var outlets: [Place] { state.withLock { $0.outlets } }
 
-  /// Calls a closure whenever a transceiver begins or ends to send the track.
+  /// Calls a closure whenever a transceiver starts or stops sending the track.
   func onOutlets(_ body: @escaping @Sendable (Place, _ isSent: Bool) -> Void) {
     state.withLock { $0.atOutlet = body }
   }

@@ -4,7 +4,7 @@ import Live
 import Peer
 import Wire
 
-/// Keys of a telephone, pressed in the place of what a sender of audio sends (RFC 4733).
+/// Sends telephone events in place of the audio of a sender (RFC 4733).
 public final class RTCDtmfSender: Sendable {
   private let transceiver: UInt32
   private let connection: PeerConnection
@@ -14,7 +14,7 @@ public final class RTCDtmfSender: Sendable {
     self.connection = connection
   }
 
-  /// Whether the peer takes events beside the audio that is sent.
+  /// Whether the peer accepts telephone events beside the audio codec.
   public var canInsertDtmf: Bool {
     let call = PeerCall.getParameters(transceiver: transceiver)
     guard case .parameters(let parameters) = try? connection.performAndWait(call) else {
@@ -26,13 +26,13 @@ public final class RTCDtmfSender: Sendable {
     }
   }
 
-  /// Presses keys one after the other, in the place of those that were not pressed yet.
-  ///
+  /// Sends tones one after the other, replacing those still queued.
   /// - Parameters:
-  ///   - tones: digits, `*`, `#`, `A` to `D`, and commas, each of which waits two seconds.
-  ///   - duration: how long each key is down, in seconds: 0.04 to 6.
-  ///   - interToneGap: how long none is down between two, in seconds: 0.03 to 6.
-  /// - Returns: whether they are pressed; false for other keys, and where `canInsertDtmf` is.
+  ///   - tones: digits, `*`, `#`, `A` to `D`, and commas, each of which is a pause of two seconds.
+  ///   - duration: of each tone, in seconds: 0.04 to 6.
+  ///   - interToneGap: the pause between two tones, in seconds: 0.03 to 6.
+  /// - Returns: whether they are sent; false for other characters, and when `canInsertDtmf` is
+  ///   false.
   public func insertDtmf(
     _ tones: String, duration: TimeInterval, interToneGap: TimeInterval
   ) -> Bool {

@@ -4,7 +4,7 @@ import Live
 import Peer
 import Wire
 
-/// A codec that can be agreed on.
+/// A codec that can be negotiated.
 public final class RTCRtpCodecCapability: Sendable {
   let native: RTPCodec
   private let mediaKind: MediaKind
@@ -28,7 +28,7 @@ public final class RTCRtpCodecCapability: Sendable {
   public var clockRate: NSNumber? { NSNumber(value: native.clockRate) }
   /// The number of audio channels, when there are several.
   public var numChannels: NSNumber? { native.channels.map { NSNumber(value: $0) } }
-  /// The parameters of an fmtp line by their names; one without a name has none.
+  /// The fmtp parameters by name; one without a name has an empty name.
   public var parameters: [String: String] {
     let pairs = (native.sdpFmtpLine ?? "").split(separator: ";").map { part in
       let sides = part.split(separator: "=", maxSplits: 1).map { side in
@@ -40,7 +40,7 @@ public final class RTCRtpCodecCapability: Sendable {
   }
 }
 
-/// What senders and receivers of a kind can do.
+/// The capabilities of senders and receivers of a kind.
 public final class RTCRtpCapabilities: Sendable {
   /// The codecs, in the order in which offers list them.
   public let codecs: [RTCRtpCodecCapability]
@@ -51,21 +51,20 @@ public final class RTCRtpCapabilities: Sendable {
 }
 
 extension RTCPeerConnectionFactory {
-  /// What senders of a kind can do: `kRTCMediaStreamTrackKindAudio` or that of video.
+  /// The capabilities of senders of a kind: `kRTCMediaStreamTrackKindAudio` or the one of video.
   public func rtpSenderCapabilities(forKind kind: String) -> RTCRtpCapabilities {
     RTCRtpCapabilities(kind == kRTCMediaStreamTrackKindAudio ? .audio : .video)
   }
 
-  /// What receivers of a kind can do: the same.
+  /// The capabilities of receivers of a kind: the same as those of senders.
   public func rtpReceiverCapabilities(forKind kind: String) -> RTCRtpCapabilities {
     rtpSenderCapabilities(forKind: kind)
   }
 }
 
 extension RTCRtpTransceiver {
-  /// Sets which codecs the next exchange may agree on, the preferred one first; nil or none returns
-  /// to the defaults.
-  ///
+  /// Sets the codecs for the next negotiation, the preferred one first; nil or none restores the
+  /// defaults.
   /// - Throws: `RTCPeerConnectionError` for codecs that are not among the capabilities, or when
   ///   none of them carries media.
   public func setCodecPreferences(_ codecs: [RTCRtpCodecCapability]?) throws {

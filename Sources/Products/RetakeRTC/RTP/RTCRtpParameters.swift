@@ -3,15 +3,15 @@ import JSEP
 import Media
 import Peer
 
-/// What is given up first where video frames take too much, numbered as in the Objective-C header.
+/// What is reduced first when the encoder is overloaded, numbered as in the Objective-C header.
 public enum RTCDegradationPreference: Int, Sendable {
-  /// Nothing, unless the source is a screen.
+  /// Nothing is reduced, unless the source is a screen.
   case disabled
-  /// The size.
+  /// The resolution is reduced.
   case maintainFramerate
-  /// Video frames.
+  /// The frame rate is reduced.
   case maintainResolution
-  /// Some of both.
+  /// Both are reduced.
   case balanced
 
   init(_ preference: DegradationPreference) {
@@ -33,15 +33,15 @@ public enum RTCDegradationPreference: Int, Sendable {
   }
 }
 
-/// How important what is sent is to the network, numbered as in the Objective-C header.
+/// The priority of packets in the network, numbered as in the Objective-C header.
 public enum RTCPriority: Int, Sendable {
-  /// Below everything else.
+  /// Below best effort.
   case veryLow
-  /// As everything else.
+  /// Best effort.
   case low
-  /// Above everything else.
+  /// Above best effort.
   case medium
-  /// Above all that is medium.
+  /// Above medium.
   case high
 
   init(_ priority: NetworkPriority?) {
@@ -54,7 +54,7 @@ public enum RTCPriority: Int, Sendable {
       }
   }
 
-  /// nil for the default.
+  /// Converts to the stack's type; nil for the default.
   var native: NetworkPriority? {
     switch self {
     case .veryLow: .veryLow
@@ -65,21 +65,21 @@ public enum RTCPriority: Int, Sendable {
   }
 }
 
-/// How one encoding is sent.
+/// The parameters of one encoding.
 public final class RTCRtpEncodingParameters {
-  /// Whether anything is sent.
+  /// Whether the encoding is sent.
   public var isActive = true
-  /// The most that is spent, in bits per second; nil for no limit.
+  /// The maximum bitrate in bits per second; nil for no limit.
   public var maxBitrateBps: NSNumber?
-  /// The most video frames per second; nil for no limit.
+  /// The maximum frame rate; nil for no limit.
   public var maxFramerate: NSNumber?
-  /// By how much both sides of a video frame are made smaller; nil for audio.
+  /// The factor by which both dimensions of a video frame are divided; nil for audio.
   public var scaleResolutionDownBy: NSNumber?
-  /// The name of the layer where several are sent; nil for the only encoding.
+  /// The name of the layer with simulcast; nil for the only encoding.
   public var rid: String?
-  /// How many temporal layers VP8 has: 1 to 3; nil for one.
+  /// The number of VP8's temporal layers: 1 to 3; nil for one.
   public var numTemporalLayers: NSNumber?
-  /// How important the packets are to the network, where the configuration has `enableDscp`.
+  /// The priority of the packets in the network, if the configuration has `enableDscp`.
   public var networkPriority = RTCPriority.low
 
   /// Creates an encoding without limits.
@@ -108,7 +108,7 @@ public final class RTCRtpEncodingParameters {
   }
 }
 
-/// A codec that was agreed on.
+/// A negotiated codec.
 public final class RTCRtpCodecParameters {
   /// 0 to 127.
   public let payloadType: Int32
@@ -131,13 +131,13 @@ public final class RTCRtpCodecParameters {
   }
 }
 
-/// A header extension that was agreed on.
+/// A negotiated header extension.
 public final class RTCRtpHeaderExtension {
-  /// What the extension is.
+  /// The URI of the extension.
   public let uri: String
   /// 1 to 14.
   public let id: Int32
-  /// Whether it is encrypted (RFC 6904); it never is.
+  /// Whether it is encrypted (RFC 6904); always false.
   public var isEncrypted: Bool { false }
 
   init(_ header: RTPSendParameters.HeaderExtension) {
@@ -146,11 +146,11 @@ public final class RTCRtpHeaderExtension {
   }
 }
 
-/// What was agreed about RTCP.
+/// The negotiated RTCP parameters.
 public final class RTCRtcpParameters {
-  /// The name of all that is sent.
+  /// The CNAME of everything that is sent.
   public let cname: String
-  /// Whether packets of reduced size were agreed on (RFC 5506).
+  /// Whether reduced-size RTCP was negotiated (RFC 5506).
   public let isReducedSize: Bool
 
   init(cname: String, isReducedSize: Bool) {
@@ -159,24 +159,25 @@ public final class RTCRtcpParameters {
   }
 }
 
-/// How a sender sends, as it was read; the encodings and the preference can be changed.
+/// The parameters of a sender when they were read; the encodings and the degradation preference can
+/// be changed.
 public final class RTCRtpParameters {
-  /// Ties what is set to what was read.
+  /// Identifies the read that the changes are based on.
   public let transactionId: String
-  /// What was agreed about RTCP.
+  /// The negotiated RTCP parameters.
   public let rtcp: RTCRtcpParameters
-  /// The agreed header extensions.
+  /// The negotiated header extensions.
   public let headerExtensions: [RTCRtpHeaderExtension]
-  /// How the encodings are sent: one, or one for each layer.
+  /// The encodings: one, or one for each layer.
   public var encodings: [RTCRtpEncodingParameters]
-  /// The agreed codecs, the one that is sent first.
+  /// The negotiated codecs, the one in use first.
   public let codecs: [RTCRtpCodecParameters]
-  /// An `RTCDegradationPreference`: what is given up first; nil leaves it to the content.
+  /// An `RTCDegradationPreference`: what is reduced first; nil lets the content decide.
   public var degradationPreference: NSNumber?
 
   private let read: RTPSendParameters?
 
-  /// Creates parameters that no sender takes.
+  /// Creates parameters that no sender accepts.
   public init() {
     transactionId = ""
     rtcp = RTCRtcpParameters(cname: "", isReducedSize: false)
@@ -199,7 +200,7 @@ public final class RTCRtpParameters {
     read = parameters
   }
 
-  /// What was read, with what can be changed.
+  /// Converts to the stack's type, with the changes.
   var native: RTPSendParameters? {
     var native = read
     native?.encodings = encodings.map(\.native)

@@ -3,7 +3,7 @@ import Peer
 import Synchronization
 import Wire
 
-/// What a transceiver receives.
+/// The receiver of a transceiver.
 public final class RTCRtpReceiver: Sendable {
   let transceiver: UInt32
   private let kind: MediaKind
@@ -17,17 +17,16 @@ public final class RTCRtpReceiver: Sendable {
     received = Mutex(nil)
   }
 
-  /// Names the receiver in its connection.
+  /// The identifier of the receiver in its connection.
   public var receiverId: String { "receiver\(transceiver)" }
 
-  /// The received track: one from the beginning to the end of the transceiver, whether the peer
-  /// sends or not.
+  /// The received track: the same for the life of the transceiver, whether the peer sends or not.
   public var track: RTCMediaStreamTrack? { present }
 
-  /// Nothing will ever come again.
+  /// The receiver stopped for good.
   func ended() { received.withLock { $0 }?.core.end() }
 
-  /// The track, which the peer has named; it keeps a name that it had before.
+  /// The track, with the peer's identifier unless it already has one.
   func named(_ id: String?) -> RTCMediaStreamTrack { track(named: id) }
 
   private var present: RTCMediaStreamTrack {

@@ -3,7 +3,7 @@ import Peer
 import Synchronization
 import Wire
 
-/// What a transceiver sends.
+/// The sender of a transceiver.
 public final class RTCRtpSender: Sendable {
   let transceiver: UInt32
   private let kind: MediaKind
@@ -16,17 +16,17 @@ public final class RTCRtpSender: Sendable {
     self.connection = connection
   }
 
-  /// Names the sender in its connection.
+  /// The identifier of the sender in its connection.
   public var senderId: String { "sender\(transceiver)" }
 
-  /// Presses keys of a telephone in the place of its audio; nil where it sends video frames.
+  /// Sends telephone events in place of its audio; nil for a video sender.
   public var dtmfSender: RTCDtmfSender? {
     kind == .audio ? RTCDtmfSender(transceiver, of: connection) : nil
   }
 
-  /// How it sends: change the encodings and set it again.
+  /// The parameters of the sender: change the encodings and set them again.
   ///
-  /// What is refused changes nothing.
+  /// Rejected parameters change nothing.
   public var parameters: RTCRtpParameters {
     get {
       let reply = try? connection.performAndWait(.getParameters(transceiver: transceiver))
@@ -40,10 +40,10 @@ public final class RTCRtpSender: Sendable {
     }
   }
 
-  /// What it sends; nil sends nothing.
+  /// The track; nil sends nothing.
   ///
-  /// Another track of the same kind takes its place without negotiation. A track of another kind,
-  /// or of a peer, is refused and changes nothing.
+  /// Another track of the same kind replaces it without negotiation. A track of another kind, or a
+  /// remote one, is rejected and changes nothing.
   public var track: RTCMediaStreamTrack? {
     get { sent.withLock { $0 } }
     set {
@@ -55,7 +55,7 @@ public final class RTCRtpSender: Sendable {
     }
   }
 
-  /// The streams that what it sends belongs to; negotiation is needed when they change.
+  /// The streams that the track belongs to; negotiation is needed when they change.
   public var streamIds: [String] {
     get {
       guard case .streams(let streams) = try? connection.performAndWait(.streams) else { return [] }
@@ -66,7 +66,7 @@ public final class RTCRtpSender: Sendable {
     set { _ = try? connection.performAndWait(.setStreams(transceiver: transceiver, newValue)) }
   }
 
-  /// Lets a track send here, and the one before no longer.
+  /// Attaches a track to the sender, and detaches the previous one.
   func attach(_ track: RTCMediaStreamTrack?) {
     let before = sent.withLock { sent in
       defer { sent = track }
@@ -81,7 +81,7 @@ public final class RTCRtpSender: Sendable {
     }
   }
 
-  /// The connection takes nothing any more.
+  /// Detaches the track; the connection no longer sends.
   func detach() {
     let track = sent.withLock { $0 }
     track?.core.remove(place)

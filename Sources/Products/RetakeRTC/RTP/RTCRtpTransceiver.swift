@@ -5,7 +5,7 @@ import Peer
 import Synchronization
 import Wire
 
-/// What a transceiver is wanted to do, numbered as in the Objective-C header.
+/// The direction of a transceiver, numbered as in the Objective-C header.
 public enum RTCRtpTransceiverDirection: Int, Sendable {
   /// Sends and receives.
   case sendRecv
@@ -40,11 +40,11 @@ public enum RTCRtpTransceiverDirection: Int, Sendable {
   }
 }
 
-/// What a transceiver carries, numbered as in the Objective-C header.
+/// The media type of a transceiver, numbered as in the Objective-C header.
 public enum RTCRtpMediaType: Int, Sendable {
   /// Audio.
   case audio
-  /// Video frames.
+  /// Video.
   case video
   /// Messages; no transceiver carries them.
   case data
@@ -53,7 +53,7 @@ public enum RTCRtpMediaType: Int, Sendable {
   /// Anything; no transceiver carries it.
   case any
 
-  /// The kind in the stack's words; nil for what no transceiver carries.
+  /// Converts to the stack's type; nil for what no transceiver carries.
   var native: MediaKind? {
     switch self {
     case .audio: .audio
@@ -63,13 +63,13 @@ public enum RTCRtpMediaType: Int, Sendable {
   }
 }
 
-/// How a transceiver begins; it is read when the transceiver is made.
+/// The initial state of a transceiver, read when it is created.
 public final class RTCRtpTransceiverInit {
-  /// What it is wanted to do.
+  /// The preferred direction.
   public var direction = RTCRtpTransceiverDirection.sendRecv
-  /// The streams that what it sends belongs to.
+  /// The streams that the track belongs to.
   public var streamIds: [String] = []
-  /// How it sends: one encoding, or one with a name for each layer; none for the default.
+  /// The encodings: one, or a named one for each layer; none for the default.
   public var sendEncodings: [RTCRtpEncodingParameters] = []
 
   /// Creates the default.
@@ -78,7 +78,7 @@ public final class RTCRtpTransceiverInit {
 
 /// A sender and a receiver that share an m-section.
 public final class RTCRtpTransceiver: Sendable {
-  /// Whether it carries audio or video frames.
+  /// Whether it carries audio or video.
   public let mediaType: RTCRtpMediaType
   /// The sender.
   public let sender: RTCRtpSender
@@ -100,18 +100,17 @@ public final class RTCRtpTransceiver: Sendable {
     connection.infos.first { $0.id == number }
   }
 
-  /// The m-section; empty until it is known.
+  /// The identifier of the m-section; empty until it is assigned.
   public var mid: String { info?.mid ?? "" }
   /// Whether it was stopped for good.
   public var isStopped: Bool { info?.direction == .stopped }
-  /// What is wanted.
+  /// The preferred direction.
   public var direction: RTCRtpTransceiverDirection {
     info.map { RTCRtpTransceiverDirection($0.direction) } ?? .stopped
   }
 
-  /// Reads what was agreed.
-  ///
-  /// - Returns: false when nothing was agreed.
+  /// Reads the negotiated direction.
+  /// - Returns: false when none was negotiated.
   public func currentDirection(
     _ currentDirectionOut: UnsafeMutablePointer<RTCRtpTransceiverDirection>
   ) -> Bool {
@@ -120,7 +119,7 @@ public final class RTCRtpTransceiver: Sendable {
     return true
   }
 
-  /// Changes what is wanted; negotiation is needed.
+  /// Sets the preferred direction; negotiation is needed.
   public func setDirection(
     _ direction: RTCRtpTransceiverDirection, error: UnsafeMutablePointer<NSError?>?
   ) {
@@ -135,7 +134,7 @@ public final class RTCRtpTransceiver: Sendable {
   /// Stops the transceiver for good; negotiation is needed.
   public func stopInternal() { _ = try? connection.performAndWait(.stopTransceiver(number)) }
 
-  /// The connection has ended, and what is received with it.
+  /// The connection was closed, which ends the received track.
   func connectionEnded() {
     sender.detach()
     receiver.ended()
@@ -153,7 +152,7 @@ extension RTCRtpTransceiver: Hashable {
 }
 
 extension PeerConnection {
-  /// The transceivers as they are now.
+  /// The current transceivers.
   var infos: [TransceiverInfo] {
     guard case .transceivers(let all) = try? performAndWait(.transceivers) else { return [] }
     return all

@@ -4,7 +4,8 @@ import Peer
 import Stats
 import Wire
 
-/// How much legacy statistics tell, numbered as in the Objective-C header; both tell the same here.
+/// The level of detail of the legacy statistics, numbered as in the Objective-C header; without
+/// effect here.
 public enum RTCStatsOutputLevel: Int, Sendable {
   /// What applications need.
   case standard
@@ -12,17 +13,17 @@ public enum RTCStatsOutputLevel: Int, Sendable {
   case debug
 }
 
-/// One object of the statistics from before the standard, with the names of those days.
+/// One object of the statistics that preceded the standard, with its names of that time.
 ///
-/// It is made of the standard's objects: what these do not have is not there.
+/// It is derived from the standard objects, so it lacks values that these do not have.
 public final class RTCLegacyStatsReport: Sendable, CustomStringConvertible {
-  /// When it was taken, in milliseconds of Unix time.
+  /// The Unix time of the sample in milliseconds.
   public let timestamp: Double
   /// `ssrc`, `googCandidatePair`, `localcandidate` or `remotecandidate`.
   public let type: String
-  /// The same for the same thing in every report.
+  /// The identifier, the same in every report.
   public let reportId: String
-  /// The values by their names, all as text.
+  /// The values by name, all as text.
   public let values: [String: String]
 
   fileprivate init(_ object: StatsObject, type: String, id: String, _ values: [String: String]) {
@@ -32,7 +33,7 @@ public final class RTCLegacyStatsReport: Sendable, CustomStringConvertible {
     self.values = values
   }
 
-  /// The values in the order of their names.
+  /// The values, sorted by name.
   public var description: String {
     let text = values.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" }
     return "\(type) \(reportId) [\(text.joined(separator: ", "))]"
@@ -40,7 +41,7 @@ public final class RTCLegacyStatsReport: Sendable, CustomStringConvertible {
 }
 
 extension RTCPeerConnection {
-  /// Gives the statistics from before the standard, of everything or of one track.
+  /// Returns the legacy statistics of everything or of one track.
   public func stats(
     for mediaStreamTrack: RTCMediaStreamTrack?, statsOutputLevel: RTCStatsOutputLevel,
     completionHandler: @escaping ([RTCLegacyStatsReport]) -> Void
@@ -57,7 +58,7 @@ extension RTCPeerConnection {
     }
   }
 
-  /// What of this connection a track is; nil when it is none.
+  /// The selector for a track of this connection; nil when it has no such track.
   private func selector(of track: RTCMediaStreamTrack) -> StatsSelector? {
     let core = track.core
     if let inlet = core.inlet, inlet.connection === connection {
@@ -69,7 +70,7 @@ extension RTCPeerConnection {
   }
 }
 
-/// The objects of the standard in the words from before it.
+/// Converts standard objects to legacy ones.
 private struct LegacyStats {
   private let report: StatsReport
 

@@ -5,7 +5,7 @@ package import Stats
 
 /// One object of a report, with its W3C members by name.
 public final class RTCStatistics: Sendable, CustomStringConvertible {
-  /// The same for the same thing in every report.
+  /// The identifier, the same in every report.
   public let id: String
   /// `inbound-rtp`, `candidate-pair`, ...
   public let type: String
@@ -68,21 +68,21 @@ private func object(_ value: StatsValue) -> NSObject {
 
 // Statistics of a connection.
 extension RTCPeerConnection {
-  /// Gives the present statistics of everything.
+  /// Returns the current statistics of everything.
   public func statistics(
     completionHandler: @escaping (RTCStatisticsReport) -> Void
   ) {
     report(nil, completionHandler)
   }
 
-  /// Gives what a sender sends, with everything that its statistics refer to.
+  /// Returns the statistics of a sender, with everything that they refer to.
   public func statistics(
     for sender: RTCRtpSender, completionHandler: @escaping (RTCStatisticsReport) -> Void
   ) {
     report(.sender(transceiver: sender.transceiver), completionHandler)
   }
 
-  /// Gives what a receiver receives, with everything that its statistics refer to.
+  /// Returns the statistics of a receiver, with everything that they refer to.
   public func statistics(
     for receiver: RTCRtpReceiver,
     completionHandler: @escaping (RTCStatisticsReport) -> Void
@@ -90,7 +90,7 @@ extension RTCPeerConnection {
     report(.receiver(transceiver: receiver.transceiver), completionHandler)
   }
 
-  /// Gives the present statistics of everything.
+  /// Returns the current statistics of everything.
   public func statistics() async -> RTCStatisticsReport {
     await withCheckedContinuation { continuation in
       statistics { continuation.resume(returning: $0) }

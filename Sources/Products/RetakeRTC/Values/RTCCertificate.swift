@@ -2,19 +2,18 @@ import Foundation
 import Live
 import Secure
 
-/// A certificate that connections identify with.
+/// The certificate that identifies a connection.
 ///
-/// It is made here and kept as the seed of its key, which a take keeps too: a certificate of
-/// another's making could not be replayed, and is not taken.
+/// It is generated here and stored as the seed of its key, which a take records too: an imported
+/// certificate could not be replayed, so none is accepted.
 public final class RTCCertificate: Sendable {
   let native: PeerCertificate
 
   init(_ native: PeerCertificate) { self.native = native }
 
-  /// Makes a certificate; nil when the parameters ask for one that cannot be made.
-  ///
-  /// - Parameter params: `name`, `ECDSA` (the default) or `RSASSA-PKCS1-v1_5`; `expires`, after how
-  ///   many seconds, at most a year.
+  /// Creates a certificate; nil for unsupported parameters.
+  /// - Parameter params: `name`, `ECDSA` (the default) or `RSASSA-PKCS1-v1_5`; `expires`, the
+  ///   lifetime in seconds, at most a year.
   public static func generate(withParams params: [AnyHashable: Any]) -> RTCCertificate? {
     let algorithm: CertificateAlgorithm
     switch params["name"] as? String ?? "ECDSA" {
@@ -35,7 +34,7 @@ public final class RTCCertificate: Sendable {
     return made.fingerprint == nil ? nil : RTCCertificate(made)
   }
 
-  /// The certificate in PEM (RFC 7468 section 5); empty when OpenSSL refuses to make it.
+  /// The certificate in PEM (RFC 7468 section 5); empty if OpenSSL fails.
   public var certificate: String {
     guard let bytes = try? native.bytes() else { return "" }
     let text = Data(bytes).base64EncodedString(

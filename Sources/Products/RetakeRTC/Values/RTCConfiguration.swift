@@ -5,17 +5,17 @@ import Secure
 
 /// Which candidates may be used, numbered as in the Objective-C header.
 public enum RTCIceTransportPolicy: Int, Sendable {
-  /// None; a connection cannot be made with it.
+  /// None; not supported.
   case none
-  /// Only what TURN servers relay.
+  /// Only relayed candidates.
   case relay
-  /// All but those of own addresses; a connection cannot be made with it.
+  /// All except host candidates; not supported.
   case noHost
-  /// Every candidate.
+  /// All candidates.
   case all
 }
 
-/// What an offer allows a peer that does not know BUNDLE, numbered as in the Objective-C header.
+/// How media is bundled for a peer without BUNDLE, numbered as in the Objective-C header.
 public enum RTCBundlePolicy: Int, Sendable {
   /// One transport for each kind.
   case balanced
@@ -41,24 +41,25 @@ public enum RTCRtcpMuxPolicy: Int, Sendable {
   case require
 }
 
-/// Whether connections may carry a call (RFC 6544), numbered as in the Objective-C header.
+/// Whether ICE over TCP may be used (RFC 6544), numbered as in the Objective-C header.
 public enum RTCTcpCandidatePolicy: Int, Sendable {
   /// TCP candidates are gathered too.
   case enabled
-  /// Only those for UDP are.
+  /// Only UDP candidates are gathered.
   case disabled
 }
 
 /// How long candidates are gathered, numbered as in the Objective-C header.
 public enum RTCContinualGatheringPolicy: Int, Sendable {
-  /// Until all are known.
+  /// Until all candidates are known.
   case gatherOnce
-  /// As long as the connection lives. New addresses are followed here with either policy, and
-  /// `complete` is told with either.
+  /// As long as the connection lives.
+  ///
+  /// New addresses are followed with either policy here, and `complete` is reported with either.
   case gatherContinually
 }
 
-/// The key of the own certificate, numbered as in the Objective-C header.
+/// The key of the local certificate, numbered as in the Objective-C header.
 public enum RTCEncryptionKeyType: Int, Sendable {
   /// RSA with 2048 bits.
   case RSA
@@ -66,19 +67,19 @@ public enum RTCEncryptionKeyType: Int, Sendable {
   case ECDSA
 }
 
-/// How several streams are described, numbered as in the Objective-C header.
+/// The format of descriptions with several streams, numbered as in the Objective-C header.
 public enum RTCSdpSemantics: Int, Sendable {
-  /// One m-section for each kind; a connection cannot be made with it.
+  /// One m-section for each kind; not supported.
   case planB
   /// One m-section for each transceiver (RFC 9429).
   case unifiedPlan
 }
 
-/// Whether the certificate of a TURN server is checked, numbered as in the Objective-C header.
+/// Whether the certificate of a TURN server is verified, numbered as in the Objective-C header.
 public enum RTCTlsCertPolicy: Int, Sendable {
-  /// It is.
+  /// The certificate is verified.
   case secure
-  /// It is not; a connection cannot be made with such a server.
+  /// The certificate is not verified; not supported.
   case insecureNoCheck
 }
 
@@ -86,19 +87,19 @@ public enum RTCTlsCertPolicy: Int, Sendable {
 public final class RTCIceServer: Sendable {
   /// `stun:`, `turn:` and `turns:` URIs.
   public let urlStrings: [String]
-  /// The name for a TURN server.
+  /// The username for a TURN server.
   public let username: String?
   /// The password for a TURN server.
   public let credential: String?
-  /// Whether the server's certificate is checked.
+  /// Whether the server's certificate is verified.
   public let tlsCertPolicy: RTCTlsCertPolicy
 
-  /// Creates a server that asks for no password.
+  /// Creates a server without credentials.
   public convenience init(urlStrings: [String]) {
     self.init(urlStrings: urlStrings, username: nil, credential: nil)
   }
 
-  /// Creates a server with a name and a password.
+  /// Creates a server with a username and a password.
   public convenience init(urlStrings: [String], username: String?, credential: String?) {
     self.init(
       urlStrings: urlStrings, username: username, credential: credential, tlsCertPolicy: .secure)
@@ -115,46 +116,46 @@ public final class RTCIceServer: Sendable {
   }
 }
 
-/// How a connection behaves; it is read when the connection is made.
+/// The configuration of a connection, read when the connection is created.
 public final class RTCConfiguration {
   /// STUN and TURN servers.
   public var iceServers: [RTCIceServer] = []
   /// Which candidates may be used.
   public var iceTransportPolicy = RTCIceTransportPolicy.all
-  /// What an offer allows a peer that does not know BUNDLE.
+  /// How media is bundled for a peer without BUNDLE.
   public var bundlePolicy = RTCBundlePolicy.balanced
   /// Whether RTCP must share the port of RTP.
   public var rtcpMuxPolicy = RTCRtcpMuxPolicy.require
-  /// Whether connections may carry a call.
+  /// Whether ICE over TCP may be used.
   public var tcpCandidatePolicy = RTCTcpCandidatePolicy.enabled
   /// How long candidates are gathered.
   public var continualGatheringPolicy = RTCContinualGatheringPolicy.gatherOnce
-  /// The key of the own certificate.
+  /// The key of the local certificate.
   public var keyType = RTCEncryptionKeyType.ECDSA
-  /// How several streams are described.
+  /// The format of descriptions with several streams.
   public var sdpSemantics = RTCSdpSemantics.unifiedPlan
-  /// What the connection identifies with; nil has a certificate made for it alone.
+  /// The certificate of the connection; nil generates one for it.
   public var certificate: RTCCertificate?
-  /// Whether addresses of IPv6 are left out.
+  /// Whether IPv6 addresses are excluded.
   public var disableIPV6 = false
-  /// How long the peer may not be heard before the connection counts as disconnected, in
-  /// milliseconds, 100 at least; -1: 7000.
+  /// After how many milliseconds without packets from the peer the connection is disconnected, at
+  /// least 100; -1: 7000.
   public var iceConnectionReceivingTimeout: Int32 = -1
-  /// How many transports gather candidates before a description asks for them.
+  /// How many transports gather candidates in advance.
   public var iceCandidatePoolSize: Int32 = 0
-  /// Whether packets ask routers for what `networkPriority` of their encodings says.
+  /// Whether packets are marked with DSCP according to their encoding's `networkPriority`.
   public var enableDscp = false
 
   /// Creates the default configuration.
   public init() {}
 
-  /// Another object with the same values.
+  /// Creates a copy.
   convenience init(copying other: RTCConfiguration.Values) {
     self.init()
     values = other
   }
 
-  /// The same as a value, which other threads may have.
+  /// The configuration as a Sendable value.
   struct Values: Sendable {
     var iceServers: [RTCIceServer]
     var iceTransportPolicy: RTCIceTransportPolicy
@@ -170,7 +171,7 @@ public final class RTCConfiguration {
     var iceCandidatePoolSize: Int32
     var enableDscp: Bool
 
-    /// Whether nothing but the servers and the policy differs.
+    /// Whether only the servers and the policy differ.
     func changesServersAlone(from other: Values) -> Bool {
       bundlePolicy == other.bundlePolicy && rtcpMuxPolicy == other.rtcpMuxPolicy
         && tcpCandidatePolicy == other.tcpCandidatePolicy && keyType == other.keyType
@@ -209,7 +210,7 @@ public final class RTCConfiguration {
     }
   }
 
-  /// The same in the stack's words; nil when it asks for something that cannot be had.
+  /// Converts to the stack's type; nil for unsupported values.
   var native: PeerConfiguration? {
     guard sdpSemantics == .unifiedPlan, iceTransportPolicy == .all || iceTransportPolicy == .relay,
       iceServers.allSatisfy({ $0.tlsCertPolicy == .secure })

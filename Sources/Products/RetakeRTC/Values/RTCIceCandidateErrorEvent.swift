@@ -1,16 +1,16 @@
 import Peer
 
-/// A server that gave no candidate.
+/// A failure to get a candidate from a server.
 public final class RTCIceCandidateErrorEvent: Sendable {
-  /// The own address from which the server was asked; empty when it was not.
+  /// The local address of the request; empty when none was sent.
   public let address: String
-  /// The own port; 0 when the server was not asked.
+  /// The local port; 0 when no request was sent.
   public let port: Int32
   /// The server.
   public let url: String
-  /// What STUN answered, or 701 when the server cannot be reached.
+  /// The STUN error code, or 701 when the server cannot be reached.
   public let errorCode: Int32
-  /// The same in words.
+  /// The reason.
   public let errorText: String
 
   init(_ error: GatheringError) {

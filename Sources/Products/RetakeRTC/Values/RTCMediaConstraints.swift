@@ -1,23 +1,23 @@
-/// The constraint by which an offer asks to receive audio.
+/// The constraint that makes an offer receive audio.
 public let kRTCMediaConstraintsOfferToReceiveAudio = "OfferToReceiveAudio"
-/// The constraint by which an offer asks to receive video frames.
+/// The constraint that makes an offer receive video.
 public let kRTCMediaConstraintsOfferToReceiveVideo = "OfferToReceiveVideo"
-/// The constraint that restarts ICE with an offer.
+/// The constraint that makes an offer restart ICE.
 public let kRTCMediaConstraintsIceRestart = "IceRestart"
-/// The constraint about comfort noise, which is not offered here.
+/// The constraint for comfort noise, which is not offered here.
 public let kRTCMediaConstraintsVoiceActivityDetection = "VoiceActivityDetection"
-/// The constraint about echo cancellation of an audio source.
+/// The constraint for echo cancellation of an audio source.
 public let kRTCMediaConstraintsEchoCancellation = "googEchoCancellation"
-/// The constraint about gain control of an audio source.
+/// The constraint for gain control of an audio source.
 public let kRTCMediaConstraintsAutoGainControl = "googAutoGainControl"
-/// The constraint about noise suppression of an audio source.
+/// The constraint for noise suppression of an audio source.
 public let kRTCMediaConstraintsNoiseSuppression = "googNoiseSuppression"
-/// The value of a constraint that is wanted.
+/// The value that enables a constraint.
 public let kRTCMediaConstraintsValueTrue = "true"
-/// The value of a constraint that is not wanted.
+/// The value that disables a constraint.
 public let kRTCMediaConstraintsValueFalse = "false"
 
-/// Wishes by name; those that mean nothing to a call are passed over.
+/// Constraints by name; unknown ones are ignored.
 public final class RTCMediaConstraints: Sendable {
   private let mandatory: [String: String]
   private let optional: [String: String]
@@ -30,7 +30,7 @@ public final class RTCMediaConstraints: Sendable {
     optional = optionalConstraints ?? [:]
   }
 
-  /// Whether a constraint is wanted, the mandatory ones first; nil when nothing is said of it.
+  /// Whether a constraint is enabled, the mandatory ones first; nil when it is not mentioned.
   func wants(_ name: String) -> Bool? {
     switch (mandatory[name] ?? optional[name])?.lowercased() {
     case kRTCMediaConstraintsValueTrue: true

@@ -1,16 +1,16 @@
 import Foundation
 import Peer
 
-/// The domain of errors that a connection gives.
+/// The domain of the errors of a connection.
 public let kRTCPeerConnectionErrorDomain = "org.webrtc.RTCPeerConnection"
 /// The code of errors about descriptions.
 public let kRTCSessionDescriptionErrorCode: Int32 = -1
 
-/// Why a connection refused a call.
+/// Why a call of a connection failed.
 public struct RTCPeerConnectionError: LocalizedError, CustomNSError, Hashable {
   /// The DOMException name that W3C prescribes: `InvalidStateError`, ...
   public let name: String
-  /// What is wrong, in words.
+  /// A description of the error.
   public let message: String
 
   init(_ error: PeerError) {
@@ -27,7 +27,7 @@ public struct RTCPeerConnectionError: LocalizedError, CustomNSError, Hashable {
 }
 
 extension PeerReply {
-  /// The error of a refused call; nil when it was done.
+  /// The error of a failed call; nil on success.
   var failure: RTCPeerConnectionError? {
     if case .failure(let error) = self { RTCPeerConnectionError(error) } else { nil }
   }

@@ -1,7 +1,6 @@
 import SDP
 
-/// What a description means in the exchange (W3C RTCSdpType), numbered as in the Objective-C
-/// header.
+/// The type of a description (W3C RTCSdpType), numbered as in the Objective-C header.
 public enum RTCSdpType: Int, Sendable {
   /// Proposes a session.
   case offer
@@ -9,7 +8,7 @@ public enum RTCSdpType: Int, Sendable {
   case prAnswer
   /// Answers finally.
   case answer
-  /// Takes a proposal back.
+  /// Withdraws a proposal.
   case rollback
 
   init(_ type: SDPType) {
@@ -22,7 +21,7 @@ public enum RTCSdpType: Int, Sendable {
       }
   }
 
-  /// The same in the stack's words.
+  /// Converts to the stack's type.
   var native: SDPType {
     switch self {
     case .offer: .offer
@@ -40,7 +39,7 @@ public final class RTCSessionDescription: Sendable, CustomStringConvertible {
   /// The text (RFC 8866).
   public let sdp: String
 
-  /// Creates a description; the text is checked when it is applied.
+  /// Creates a description; the text is parsed when it is applied.
   public init(type: RTCSdpType, sdp: String) {
     self.type = type
     self.sdp = sdp
@@ -55,7 +54,7 @@ public final class RTCSessionDescription: Sendable, CustomStringConvertible {
   /// The name of a type in signaling: `offer`, `pranswer`, `answer`, `rollback`.
   public static func string(for type: RTCSdpType) -> String { type.native.rawValue }
 
-  /// The type that a name stands for; an unknown one counts as an offer, as in libwebrtc.
+  /// The type with a name; an unknown one is an offer, as in libwebrtc.
   public static func type(for string: String) -> RTCSdpType {
     RTCSdpType(SDPType(rawValue: string) ?? .offer)
   }

@@ -4,17 +4,18 @@ import Peer
 import SCTP
 import SDP
 
-/// The offer/answer exchange (W3C RTCSignalingState), numbered as in the Objective-C header.
+/// The state of the offer/answer exchange (W3C RTCSignalingState), numbered as in the Objective-C
+/// header.
 public enum RTCSignalingState: Int, Sendable {
   /// No exchange is under way.
   case stable
-  /// An own offer waits for its answer.
+  /// A local offer awaits its answer.
   case haveLocalOffer
-  /// An own provisional answer was given.
+  /// A local provisional answer was sent.
   case haveLocalPrAnswer
-  /// The peer's offer waits for its answer.
+  /// A remote offer awaits its answer.
   case haveRemoteOffer
-  /// The peer gave a provisional answer.
+  /// A remote provisional answer was received.
   case haveRemotePrAnswer
   /// The connection was closed.
   case closed
@@ -32,24 +33,24 @@ public enum RTCSignalingState: Int, Sendable {
   }
 }
 
-/// The checks of candidate pairs (W3C RTCIceConnectionState), numbered as in the Objective-C
+/// The state of the connectivity checks (W3C RTCIceConnectionState), numbered as in the Objective-C
 /// header.
 public enum RTCIceConnectionState: Int, Sendable {
-  /// Nothing is checked yet.
+  /// No checks have started.
   case new
-  /// Pairs are checked.
+  /// Candidate pairs are being checked.
   case checking
-  /// A pair works, others may still be checked.
+  /// A pair works; others may still be checked.
   case connected
-  /// A pair works and nothing is checked any more.
+  /// A pair works and all checks have finished.
   case completed
   /// No pair works.
   case failed
-  /// The pair in use does not answer.
+  /// The selected pair does not answer.
   case disconnected
   /// The connection was closed.
   case closed
-  /// How many states there are; never a state.
+  /// The number of states; never a state itself.
   case count
 
   init(_ state: ICEConnectionState) {
@@ -66,11 +67,12 @@ public enum RTCIceConnectionState: Int, Sendable {
   }
 }
 
-/// ICE and DTLS taken together (W3C RTCPeerConnectionState), numbered as in the Objective-C header.
+/// The combined state of ICE and DTLS (W3C RTCPeerConnectionState), numbered as in the Objective-C
+/// header.
 public enum RTCPeerConnectionState: Int, Sendable {
-  /// Nothing was begun.
+  /// Nothing has started.
   case new
-  /// ICE or DTLS is under way.
+  /// ICE or DTLS is being established.
   case connecting
   /// Media can flow.
   case connected
@@ -94,12 +96,12 @@ public enum RTCPeerConnectionState: Int, Sendable {
   }
 }
 
-/// The gathering of own candidates (W3C RTCIceGatheringState), numbered as in the Objective-C
+/// The state of candidate gathering (W3C RTCIceGatheringState), numbered as in the Objective-C
 /// header.
 public enum RTCIceGatheringState: Int, Sendable {
-  /// Nothing is gathered yet.
+  /// Gathering has not started.
   case new
-  /// Candidates are gathered.
+  /// Candidates are being gathered.
   case gathering
   /// All candidates are known.
   case complete
@@ -114,15 +116,15 @@ public enum RTCIceGatheringState: Int, Sendable {
   }
 }
 
-/// The life of a data channel (W3C RTCDataChannelState), numbered as in the Objective-C header.
+/// The state of a data channel (W3C RTCDataChannelState), numbered as in the Objective-C header.
 public enum RTCDataChannelState: Int, Sendable {
   /// There is no association yet.
   case connecting
   /// Messages can be sent.
   case open
-  /// What was sent is still delivered.
+  /// Messages in flight are still delivered.
   case closing
-  /// The channel is gone.
+  /// The channel is closed.
   case closed
 
   init(_ state: DataChannelState) {

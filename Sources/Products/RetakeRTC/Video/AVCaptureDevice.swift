@@ -3,19 +3,19 @@ public import Live
 import Media
 import Synchronization
 
-/// A camera, in the place of the class of AVFoundation.
+/// A camera, in place of AVFoundation's class.
 public final class AVCaptureDevice: Sendable {
-  /// Where a camera looks, numbered as in AVFoundation.
+  /// The position of a camera, numbered as in AVFoundation.
   public enum Position: Int, Sendable {
-    /// Nobody knows.
+    /// The position is unknown.
     case unspecified
-    /// Away from whoever looks at the screen.
+    /// Facing away from the user.
     case back
-    /// At whoever looks at the screen.
+    /// Facing the user.
     case front
   }
 
-  /// What a camera can give.
+  /// A format of a camera.
   public final class Format: Sendable {
     let native: VideoFormat
 
@@ -28,19 +28,19 @@ public final class AVCaptureDevice: Sendable {
           width: Int32(clamping: native.width), height: Int32(clamping: native.height)))
     }
 
-    /// How many video frames per second there can be.
+    /// The supported frame rates.
     public var videoSupportedFrameRateRanges: [AVFrameRateRange] {
       [AVFrameRateRange(minFrameRate: 1, maxFrameRate: native.framesPerSecond)]
     }
   }
 
-  /// Names the camera.
+  /// The identifier of the camera.
   public let uniqueID: String
-  /// What people call it.
+  /// The display name of the camera.
   public let localizedName: String
-  /// Where it looks.
+  /// The position of the camera.
   public let position: Position
-  /// What it can give, the preferred format first.
+  /// The supported formats, the preferred one first.
   public let formats: [Format]
   package let capturer: any VideoCapturer
 
@@ -57,8 +57,8 @@ public final class AVCaptureDevice: Sendable {
 
   private static let chosen = Mutex<[AVCaptureDevice]?>(nil)
 
-  /// Chooses what `RTCCameraVideoCapturer.captureDevices` gives, for a machine without a camera;
-  /// nil gives the devices of the system again.
+  /// Sets the result of `RTCCameraVideoCapturer.captureDevices`, for a machine without a camera;
+  /// nil restores the system's devices.
   public static func useDevices(_ devices: [AVCaptureDevice]?) {
     chosen.withLock { $0 = devices }
   }
@@ -70,9 +70,8 @@ public final class AVCaptureDevice: Sendable {
     CaptureAccess.shared.status(mediaType)
   }
 
-  /// Asks for cameras or the microphone, once; the answer is kept.
-  ///
-  /// - Parameter handler: told on a thread of its own whether they may be used.
+  /// Requests permission to use cameras or the microphone, once; the answer is remembered.
+  /// - Parameter handler: receives the answer, on a thread of its own.
   public static func requestAccess(
     for mediaType: AVMediaType, completionHandler handler: @escaping (Bool) -> Void
   ) {
@@ -80,16 +79,14 @@ public final class AVCaptureDevice: Sendable {
     DispatchQueue.global().async { told.value(CaptureAccess.shared.isAllowed(mediaType)) }
   }
 
-  /// Asks for cameras or the microphone, once; the answer is kept.
+  /// Requests permission to use cameras or the microphone, once; the answer is remembered.
   public static func requestAccess(for mediaType: AVMediaType) async -> Bool {
     CaptureAccess.shared.isAllowed(mediaType)
   }
 
-  /// Forgets who allowed what, and lets a closure answer for the user from now on; nil allows
-  /// everything, as this system does, on which the right to open a device decides.
-  ///
-  /// - Parameter infoDictionary: what the application's `Info.plist` says; nil reads that of the
-  ///   main bundle.
+  /// Forgets all permissions, and lets a closure answer for the user from now on; nil grants
+  /// everything, as on this system, where the file permissions of the device decide.
+  /// - Parameter infoDictionary: the application's `Info.plist`; nil reads that of the main bundle.
   public static func useAccess(
     infoDictionary: [String: String]? = nil,
     _ answer: (@Sendable (AVMediaType) -> Bool)? = nil
@@ -99,8 +96,8 @@ public final class AVCaptureDevice: Sendable {
 
   // MARK: Devices
 
-  /// The camera that an application gets which names none, the one at the front; nil without one,
-  /// and for audio, whose device is the audio session's.
+  /// The default camera, the front one; nil without a camera, and for audio, whose device belongs
+  /// to the audio session.
   public static func `default`(for mediaType: AVMediaType) -> AVCaptureDevice? {
     guard mediaType == .video else { return nil }
     return all.first { $0.position == .front } ?? all.first
@@ -112,19 +109,19 @@ public final class AVCaptureDevice: Sendable {
 
   private static let users = Mutex<[String: User]>([:])
 
-  /// A source uses the camera unasked; false when its application does.
+  /// A source uses the camera by default; false when the application uses it.
   func begin(for camera: DefaultCamera) -> Bool {
     Self.users.withLock { $0[uniqueID] = User(camera: camera) }
     return true
   }
 
-  /// The application takes the camera itself: whoever uses it unasked gives it back first.
+  /// The application uses the camera itself, so its use by default ends.
   func isClaimed() {
     Self.users.withLock { $0.removeValue(forKey: uniqueID)?.camera }?.stop()
   }
 
-  /// The cameras that were chosen, or those of the system: the first looks at the user, the second
-  /// away.
+  /// The cameras that were set, or those of the system: the first is the front camera, the second
+  /// the back one.
   package static var all: [AVCaptureDevice] {
     if let devices = chosen.withLock({ $0 }) { return devices }
     let places = [(CameraPosition.front, Position.front), (.back, .back)]
@@ -136,10 +133,10 @@ public final class AVCaptureDevice: Sendable {
   }
 }
 
-/// From how many to how many video frames per second, in the place of the class of AVFoundation.
+/// A range of frame rates, in place of AVFoundation's class.
 public struct AVFrameRateRange: Hashable, Sendable {
-  /// The fewest.
+  /// The minimum.
   public let minFrameRate: Double
-  /// The most.
+  /// The maximum.
   public let maxFrameRate: Double
 }

@@ -1,12 +1,12 @@
 import Media
 
-// Stand-ins for what signatures have of CoreVideo and CoreMedia.
+// Replacements for the types of CoreVideo and CoreMedia that signatures use.
 
-/// A code of four characters.
+/// A four-character code.
 public typealias OSType = UInt32
 
 // swift-format-ignore: AlwaysUseLowerCamelCase
-/// NV12, whose Y is 16 to 235: `420v`.
+/// NV12 with a Y of 16 to 235: `420v`.
 public let kCVPixelFormatType_420YpCbCr8BiPlanarVideoRange: OSType = 0x3432_3076
 // swift-format-ignore: AlwaysUseLowerCamelCase
 /// I420: `y420`.
@@ -18,15 +18,15 @@ public let kCVPixelFormatType_32BGRA: OSType = 0x4247_5241
 /// Alpha, red, green, blue.
 public let kCVPixelFormatType_32ARGB: OSType = 32
 
-/// Pixels in memory, in the place of the class of CoreVideo.
+/// Pixels in memory, in place of CoreVideo's class.
 public final class CVPixelBuffer: Sendable {
   let width: Int
   let height: Int
   let pixelFormat: OSType
   let bytes: [UInt8]
 
-  /// Creates a buffer whose planes follow each other without gaps between rows; one whose bytes do
-  /// not fit its size and format is shown as black.
+  /// Creates a buffer of contiguous planes without row padding; one whose bytes do not match its
+  /// size and format is rendered black.
   public init(width: Int, height: Int, pixelFormat: OSType, bytes: [UInt8]) {
     self.width = width
     self.height = height
@@ -62,7 +62,7 @@ public func CVPixelBufferGetPixelFormatType(_ pixelBuffer: CVPixelBuffer) -> OST
   pixelBuffer.pixelFormat
 }
 
-/// A size in pixels, in the place of the structure of CoreMedia.
+/// A size in pixels, in place of CoreMedia's structure.
 public struct CMVideoDimensions: Hashable, Sendable {
   /// The width.
   public var width: Int32
@@ -70,13 +70,13 @@ public struct CMVideoDimensions: Hashable, Sendable {
   public var height: Int32
 }
 
-/// What is known of a format of video frames, in the place of the class of CoreMedia.
+/// The description of a video format, in place of CoreMedia's class.
 public struct CMFormatDescription: Hashable, Sendable {
   let dimensions: CMVideoDimensions
 }
 
 // swift-format-ignore: AlwaysUseLowerCamelCase
-/// The size of video frames of a format.
+/// The size of the frames of a video format.
 public func CMVideoFormatDescriptionGetDimensions(
   _ description: CMFormatDescription
 ) -> CMVideoDimensions { description.dimensions }

@@ -1,16 +1,16 @@
 import Foundation
 import Synchronization
 
-/// What a device gives, in the place of the structure of AVFoundation.
+/// The media type of a device, in place of AVFoundation's structure.
 public struct AVMediaType: RawRepresentable, Hashable, Sendable {
   /// The name.
   public let rawValue: String
-  /// Takes a name.
+  /// Creates a media type from its name.
   public init(rawValue: String) { self.rawValue = rawValue }
-  /// Takes a name.
+  /// Creates a media type from its name.
   public init(_ rawValue: String) { self.rawValue = rawValue }
 
-  /// Video frames.
+  /// Video.
   public static let video = AVMediaType("vide")
   /// Audio.
   public static let audio = AVMediaType("soun")
@@ -18,17 +18,17 @@ public struct AVMediaType: RawRepresentable, Hashable, Sendable {
 
 /// Whether a device may be used, numbered as in AVFoundation.
 public enum AVAuthorizationStatus: Int, Sendable {
-  /// Nobody was asked.
+  /// Permission was not requested.
   case notDetermined
-  /// The application did not say what for, and nobody will be asked.
+  /// The application gave no usage description, so it cannot request permission.
   case restricted
-  /// The user refused.
+  /// Permission was denied.
   case denied
-  /// It may be used.
+  /// Permission was granted.
   case authorized
 }
 
-/// Whether cameras and the microphone may be used, for the whole process.
+/// The permissions for cameras and the microphone, for the whole process.
 final class CaptureAccess: Sendable {
   static let shared = CaptureAccess()
 
@@ -44,8 +44,8 @@ final class CaptureAccess: Sendable {
     state.withLock { $0 = State(answer: answer, info: info) }
   }
 
-  /// Whether the application said what it wants a device for: an application without an
-  /// `Info.plist`, as most are on this system, need not.
+  /// Whether the application has a usage description for a device; not required without an
+  /// `Info.plist`, as for most applications on this system.
   func isDeclared(_ mediaType: AVMediaType) -> Bool {
     let name = mediaType == .video ? "NSCameraUsageDescription" : "NSMicrophoneUsageDescription"
     if let info = state.withLock({ $0.info }) { return info[name]?.isEmpty == false }
@@ -62,14 +62,14 @@ final class CaptureAccess: Sendable {
     }
   }
 
-  /// Whether a device may be used; asks where nobody was asked yet.
+  /// Whether a device may be used; requests permission if that was not done yet.
   func isAllowed(_ mediaType: AVMediaType) -> Bool {
     guard isDeclared(mediaType) else { return false }
     let (known, answer) = state.withLock { ($0.known[mediaType], $0.answer) }
     if let known { return known }
     let isAllowed = answer?(mediaType) ?? true
     return state.withLock { state in
-      // Who asked at the same time has the first answer.
+      // A concurrent request gets the first answer.
       let first = state.known[mediaType] ?? isAllowed
       state.known[mediaType] = first
       return first

@@ -3,27 +3,27 @@ import Media
 import Peer
 import Synchronization
 
-/// Hands the frames of a capturer of the stack to the delegate of one of this module.
+/// Passes the frames of a stack capturer to the delegate of one of this module.
 ///
-/// It works on a thread of its own, so the capturer that the delegate sees is another object than
-/// the one that was started.
+/// It runs on a thread of its own, so the delegate sees another capturer object than the one that
+/// was started.
 final class CaptureRun: VideoConsumer {
   private let delegate: WeakDelegate<any RTCVideoCapturerDelegate>
   private let note: CaptureNote?
   private let isOfMachine: Bool
   private let started: Mutex<(@Sendable (Bool) -> Void)?>
-  /// Nanoseconds from one frame to the next at least, and when the next one may come.
+  /// The minimum nanoseconds between frames, and when the next one is due.
   private let interval: Int64
   private let next = Mutex<Int64?>(nil)
 
-  /// How much earlier than its time a frame may come.
+  /// How much too early a frame may be.
   private static let slack: Int64 = 2_000_000
 
   /// - Parameters:
-  ///   - framesPerSecond: how many frames are handed on at most.
-  ///   - note: what takes keep of the capturer.
-  ///   - isOfMachine: whether it gives way to every other capturer.
-  ///   - started: told once whether capturing has begun.
+  ///   - framesPerSecond: the maximum frame rate.
+  ///   - note: what takes record of the capturer.
+  ///   - isOfMachine: whether every other capturer takes precedence.
+  ///   - started: receives once whether capturing started.
   init(
     _ delegate: (any RTCVideoCapturerDelegate)?, framesPerSecond: Int = .max, note: CaptureNote?,
     isOfMachine: Bool = false, started: @escaping @Sendable (Bool) -> Void
@@ -50,7 +50,7 @@ final class CaptureRun: VideoConsumer {
       didCapture: RTCVideoFrame(frame))
   }
 
-  /// Whether a frame is one of the pace that was asked for.
+  /// Whether a frame is due at the requested frame rate.
   private func isDue(_ time: Int64) -> Bool {
     next.withLock { next in
       let due = next ?? time

@@ -3,12 +3,12 @@ import Media
 import Peer
 import Synchronization
 
-/// The camera of the machine for a source that nobody else fills, or black pictures where there is
-/// none: it runs while a track of the source is sent.
+/// The machine's camera for a source without a capturer, or black frames without a camera: it runs
+/// while a track of the source is sent.
 final class DefaultCamera: Sendable {
   private struct State {
     weak var source: RTCVideoSource?
-    /// What runs.
+    /// The running capturer.
     var capturer: (any VideoCapturer)?
     var isOver = false
   }
@@ -23,7 +23,7 @@ final class DefaultCamera: Sendable {
     if isSent { start() } else { end() }
   }
 
-  /// Ends for good: the application fills the source.
+  /// Stops for good: the application fills the source.
   func stop() {
     state.withLock { $0.isOver = true }
     end()
@@ -57,7 +57,7 @@ final class DefaultCamera: Sendable {
   }
 }
 
-/// Black pictures at a slow pace, in the place of a camera.
+/// Black frames at a low rate, in place of a camera.
 package final class BlackVideoCapturer: VideoCapturer {
   package let supportedFormats = [VideoFormat(width: 640, height: 480, framesPerSecond: 5)]
   package var isScreencast: Bool { false }
@@ -79,7 +79,7 @@ package final class BlackVideoCapturer: VideoCapturer {
 }
 
 extension CaptureNote {
-  /// What a take keeps of a capturer that begins.
+  /// Creates the record of a capturer that starts.
   init(_ capturer: any VideoCapturer, _ format: VideoFormat, device: String?) {
     let rate = format.framesPerSecond
     self.init(

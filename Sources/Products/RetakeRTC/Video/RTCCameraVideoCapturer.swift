@@ -8,19 +8,18 @@ public final class RTCCameraVideoCapturer: RTCVideoCapturer {
   /// The cameras.
   public static func captureDevices() -> [AVCaptureDevice] { AVCaptureDevice.all }
 
-  /// What a camera can give.
+  /// The formats of a camera.
   public static func supportedFormats(for device: AVCaptureDevice) -> [AVCaptureDevice.Format] {
     device.formats
   }
 
-  /// Begins to capture; a capture that runs ends.
+  /// Starts capturing, in place of a running capture.
   ///
-  /// Who has not been asked for the camera yet is asked now. It fails where the camera is refused,
-  /// or where the application has an `Info.plist` that does not say what the camera is for.
-  ///
+  /// Permission for the camera is requested if that was not done yet. It fails when permission is
+  /// denied, or when the application's `Info.plist` has no usage description for the camera.
   /// - Parameters:
-  ///   - fps: how many frames of those of the format are handed on at most.
-  ///   - completionHandler: told on the capturer's thread whether it began.
+  ///   - fps: the maximum frame rate.
+  ///   - completionHandler: receives the result, on the capturer's thread.
   public func startCapture(
     with device: AVCaptureDevice, format: AVCaptureDevice.Format, fps: Int,
     completionHandler: (((any Error)?) -> Void)? = nil
@@ -46,7 +45,7 @@ public final class RTCCameraVideoCapturer: RTCVideoCapturer {
       })
   }
 
-  /// Ends capturing.
+  /// Stops capturing.
   public func stopCapture(completionHandler: (() -> Void)? = nil) {
     device?.capturer.stopCapture()
     device = nil

@@ -3,15 +3,14 @@ import Live
 import MediaFiles
 import Peer
 
-/// A capturer of a file of video frames, over and over: YUV4MPEG2, or VP8 or VP9 in IVF.
+/// A capturer of a video file, in a loop: YUV4MPEG2, or VP8 or VP9 in IVF.
 public final class RTCFileVideoCapturer: RTCVideoCapturer {
   private var capturer: FileVideoCapturer?
 
-  /// Begins with the file anew.
-  ///
+  /// Starts from the beginning of the file.
   /// - Parameters:
-  ///   - nameOfFile: a path; a relative one is looked for in the working directory.
-  ///   - errorBlock: told why it cannot begin.
+  ///   - nameOfFile: a path, relative to the working directory.
+  ///   - errorBlock: receives the reason why it cannot start.
   public func startCapturing(
     fromFileNamed nameOfFile: String, onError errorBlock: ((any Error) -> Void)?
   ) {
@@ -33,7 +32,7 @@ public final class RTCFileVideoCapturer: RTCVideoCapturer {
     }
   }
 
-  /// Ends capturing.
+  /// Stops capturing.
   public func stopCapture() {
     capturer?.stopCapture()
     capturer = nil
@@ -42,7 +41,7 @@ public final class RTCFileVideoCapturer: RTCVideoCapturer {
   deinit { capturer?.stopCapture() }
 }
 
-/// A device or a file that could not be captured.
+/// A device or file could not be captured.
 public struct CaptureFailure: LocalizedError, Hashable {
   private let name: String
   private let reason: String

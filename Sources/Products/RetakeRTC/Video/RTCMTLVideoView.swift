@@ -1,27 +1,27 @@
 public import Foundation
 import Synchronization
 
-/// The name of UIKit for what signatures of views have of it.
+/// UIKit's name, for the signatures of views.
 public enum UIView {
-  /// How a video frame fills its view, numbered as in UIKit.
+  /// How a video frame is fitted into its view, numbered as in UIKit.
   public enum ContentMode: Int, Sendable {
-    /// Both sides are stretched to those of the view.
+    /// The frame is stretched to the view.
     case scaleToFill
-    /// All of it is seen, with bars at two sides.
+    /// The whole frame is visible, with bars at two sides.
     case scaleAspectFit
-    /// All of the view is filled, and what stands over is not seen.
+    /// The whole view is filled, and the excess is cropped.
     case scaleAspectFill
   }
 }
 
-/// Hears that a view shows video frames of another size.
+/// Is notified when a view displays frames of another size.
 public protocol RTCVideoViewDelegate: AnyObject {
-  /// The size of what is shown from now on, in pixels.
+  /// The size of the displayed frames changed, in pixels.
   func videoView(_ videoView: any RTCVideoRenderer, didChangeVideoSize size: CGSize)
 }
 
-/// A view that shows a track, without a screen: it keeps the video frame that it shows and knows
-/// where in the view that stands.
+/// A view that displays a track, without a screen: it holds the displayed frame and computes its
+/// position in the view.
 public final class RTCMTLVideoView: RTCVideoRenderer, Sendable {
   private struct State {
     var delegate = WeakDelegate<any RTCVideoViewDelegate> { nil }
@@ -34,13 +34,13 @@ public final class RTCMTLVideoView: RTCVideoRenderer, Sendable {
 
   private let state: Mutex<State>
 
-  /// Makes a view of a place and a size, in pixels.
+  /// Creates a view with a frame in pixels.
   public init(frame: CGRect = .zero) { state = Mutex(State(frame: frame)) }
 
-  /// Whether views can be made; they can.
+  /// Whether views can be created; always true.
   public static func isMetalAvailable() -> Bool { true }
 
-  /// Who hears of other sizes; it is not kept alive.
+  /// Is notified of size changes; held weakly.
   public var delegate: (any RTCVideoViewDelegate)? {
     get { state.withLock { $0.delegate }.value }
     set {
@@ -48,33 +48,34 @@ public final class RTCMTLVideoView: RTCVideoRenderer, Sendable {
       state.withLock { $0.delegate = delegate }
     }
   }
-  /// How a video frame fills the view.
+  /// How a video frame is fitted into the view.
   public var videoContentMode: UIView.ContentMode {
     get { state.withLock { $0.contentMode } }
     set { state.withLock { $0.contentMode = newValue } }
   }
-  /// Whether video frames are taken; else the last one stays.
+  /// Whether frames are accepted; otherwise the last one stays.
   public var isEnabled: Bool {
     get { state.withLock { $0.isEnabled } }
     set { state.withLock { $0.isEnabled = newValue } }
   }
-  /// Turns all video frames so, whatever they say; nil turns each as it says.
+  /// The rotation of all frames; nil uses the rotation of each.
   public var rotationOverride: RTCVideoRotation? {
     get { state.withLock { $0.rotationOverride } }
     set { state.withLock { $0.rotationOverride = newValue } }
   }
-  /// The place and the size of the view, in pixels.
+  /// The position and size of the view, in pixels.
   public var frame: CGRect {
     get { state.withLock { $0.frame } }
     set { state.withLock { $0.frame = newValue } }
   }
 
-  // MARK: What is shown
+  // MARK: Displayed frame
 
-  /// The video frame that is shown; nil before the first.
+  /// The displayed frame; nil before the first.
   public var videoFrame: RTCVideoFrame? { state.withLock { $0.shown } }
 
-  /// Where that stands in the view, whose upper left corner is the origin; nil before the first.
+  /// The rectangle of the displayed frame in the view, whose origin is the upper left corner; nil
+  /// before the first frame.
   public var videoRect: CGRect? {
     let (shown, view, mode, override) = state.withLock { state in
       (state.shown, state.frame.size, state.contentMode, state.rotationOverride)
@@ -103,17 +104,17 @@ public final class RTCMTLVideoView: RTCVideoRenderer, Sendable {
 
   // MARK: RTCVideoRenderer
 
-  /// Tells the delegate.
+  /// Notifies the delegate.
   public func setSize(_ size: CGSize) {
     delegate?.videoView(self, didChangeVideoSize: size)
   }
 
-  /// Shows a video frame; the last one stays where there are no more.
+  /// Displays a frame; nil keeps the last one.
   public func renderFrame(_ frame: RTCVideoFrame?) {
     guard let frame else { return }
     state.withLock { if $0.isEnabled { $0.shown = frame } }
   }
 }
 
-/// The older name of the same.
+/// The older name of `RTCMTLVideoView`.
 public typealias RTCEAGLVideoView = RTCMTLVideoView

@@ -1,18 +1,18 @@
 import Peer
 
-/// Who takes the frames of a capturer: a source, or a filter before it.
+/// Receives the frames of a capturer: a source, or a filter before it.
 public protocol RTCVideoCapturerDelegate: AnyObject {
-  /// Takes a frame, on the capturer's thread.
+  /// Handles a frame, on the capturer's thread.
   func capturer(_ capturer: RTCVideoCapturer, didCapture frame: RTCVideoFrame)
 }
 
-/// Where frames come from: an heir, or whoever calls the delegate with it.
+/// A source of frames: a subclass, or a caller that passes frames to the delegate.
 open class RTCVideoCapturer {
-  /// Who takes the frames; it is not kept alive.
+  /// Receives the frames; held weakly.
   public weak var delegate: (any RTCVideoCapturerDelegate)?
-  /// What takes keep of it; nil: nothing.
+  /// What takes record of the capturer; nil: nothing.
   var note: CaptureNote?
-  /// Whether it stands for the camera of the machine, which gives way to every other capturer.
+  /// Whether it is the machine's default camera, over which every other capturer takes precedence.
   var isOfMachine = false
 
   /// Creates a capturer that captures nothing by itself.
@@ -21,7 +21,7 @@ open class RTCVideoCapturer {
     (delegate as? RTCVideoSource)?.isFilled()
   }
 
-  /// Stands for a capturer of the stack, frame by frame.
+  /// Represents a capturer of the stack, for the delegate.
   init(of delegate: any RTCVideoCapturerDelegate, note: CaptureNote?, isOfMachine: Bool) {
     self.delegate = delegate
     self.note = note

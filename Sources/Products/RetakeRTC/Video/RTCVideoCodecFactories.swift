@@ -2,67 +2,66 @@ public import Foundation
 import Live
 import Media
 
-/// Takes what an encoder made; whether it was sent.
+/// Receives an encoded frame; returns whether it was sent.
 public typealias RTCVideoEncoderCallback = (RTCEncodedImage, (any RTCCodecSpecificInfo)?) -> Bool
-/// Takes what a decoder made.
+/// Receives a decoded frame.
 public typealias RTCVideoDecoderCallback = (RTCVideoFrame) -> Void
 
-/// An encoder of the application's; called on the loop's thread.
+/// An encoder of the application; called on the loop's thread.
 ///
-/// It calls back before `encode` returns, for what comes later than its video frame could not be
-/// replayed: a video frame without a callback is left out.
+/// It must call back before `encode` returns, since a later result could not be replayed: a frame
+/// without a callback is dropped.
 public protocol RTCVideoEncoder: AnyObject {
-  /// Who takes what is encoded.
+  /// Sets the receiver of encoded frames.
   func setCallback(_ callback: RTCVideoEncoderCallback?)
-  /// Begins; 0 when it can.
+  /// Starts the encoder; 0 on success.
   func startEncode(with settings: RTCVideoEncoderSettings, numberOfCores: Int32) -> Int
-  /// Ends; 0 when it did.
+  /// Stops the encoder; 0 on success.
   func release() -> Int
-  /// Encodes a video frame; 0 when it could.
-  ///
+  /// Encodes a frame; 0 on success.
   /// - Parameter frameTypes: an `RTCFrameType`: what the result must be.
   func encode(
     _ frame: RTCVideoFrame, codecSpecificInfo info: (any RTCCodecSpecificInfo)?,
     frameTypes: [NSNumber]
   ) -> Int
-  /// Spends no more from now on; 0 when it takes that.
+  /// Limits the bitrate from now on; 0 on success.
   func setBitrate(_ bitrateKbit: UInt32, framerate: UInt32) -> Int32
-  /// What it is called in takes.
+  /// Its name in takes.
   func implementationName() -> String
 }
 
-/// A decoder of the application's, called on the loop's thread.
+/// A decoder of the application; called on the loop's thread.
 ///
-/// It calls back before `decode` returns.
+/// It must call back before `decode` returns.
 public protocol RTCVideoDecoder: AnyObject {
-  /// Who takes what is decoded.
+  /// Sets the receiver of decoded frames.
   func setCallback(_ callback: @escaping RTCVideoDecoderCallback)
-  /// Begins; 0 when it can.
+  /// Starts the decoder; 0 on success.
   func startDecode(withNumberOfCores numberOfCores: Int32) -> Int
-  /// Ends; 0 when it did.
+  /// Stops the decoder; 0 on success.
   func release() -> Int
-  /// Decodes a video frame; 0 when it could.
+  /// Decodes a frame; 0 on success.
   func decode(
     _ encodedImage: RTCEncodedImage, missingFrames: Bool,
     codecSpecificInfo info: (any RTCCodecSpecificInfo)?, renderTimeMs: Int64
   ) -> Int
-  /// What it is called in takes.
+  /// Its name in takes.
   func implementationName() -> String
 }
 
-/// Makes encoders of the application's.
+/// Creates the application's encoders.
 public protocol RTCVideoEncoderFactory: AnyObject {
-  /// Makes an encoder; nil leaves the codec to the library.
+  /// Creates an encoder; nil leaves the codec to the library.
   func createEncoder(_ info: RTCVideoCodecInfo) -> (any RTCVideoEncoder)?
-  /// What it encodes.
+  /// The codecs that it can encode.
   func supportedCodecs() -> [RTCVideoCodecInfo]
 }
 
-/// Makes decoders of the application's.
+/// Creates the application's decoders.
 public protocol RTCVideoDecoderFactory: AnyObject {
-  /// Makes a decoder; nil leaves the codec to the library.
+  /// Creates a decoder; nil leaves the codec to the library.
   func createDecoder(_ info: RTCVideoCodecInfo) -> (any RTCVideoDecoder)?
-  /// What it decodes.
+  /// The codecs that it can decode.
   func supportedCodecs() -> [RTCVideoCodecInfo]
 }
 
@@ -90,16 +89,16 @@ public final class RTCDefaultVideoDecoderFactory: RTCVideoDecoderFactory, Sendab
   }
 }
 
-/// What every build has, and further codecs.
+/// The codecs of every build, with additional ones.
 private func codecs(_ further: [String]) -> [RTCVideoCodecInfo] {
   ([kRTCVideoCodecVp8Name, kRTCVideoCodecVp9Name] + further.map { $0.uppercased() }).map {
     RTCVideoCodecInfo(name: $0)
   }
 }
 
-// MARK: - As the stack takes them
+// MARK: - Conversion to the stack's types
 
-/// The codecs of a factory that it really makes, by their names in lower case.
+/// The codecs that a factory really creates, by lower-case name.
 private func made<Codec>(
   _ infos: [RTCVideoCodecInfo], _ create: (RTCVideoCodecInfo) -> Codec?,
   _ implementation: (Codec) -> String
@@ -115,7 +114,7 @@ final class EncoderFactory: VideoEncoderFactory {
   private let infos: [(codec: String, info: RTCVideoCodecInfo)]
   let implementationName: String
 
-  /// Nil when the factory makes none.
+  /// Nil when the factory creates none.
   init?(_ factory: (any RTCVideoEncoderFactory)?) {
     guard let factory else { return nil }
     let found = made(
@@ -138,7 +137,7 @@ final class EncoderFactory: VideoEncoderFactory {
   }
 }
 
-/// An encoder of the application's as the stack calls it.
+/// An encoder of the application, as the stack's protocol.
 private final class ApplicationEncoder: VideoEncoder {
   private final class Result {
     var image: RTCEncodedImage?
@@ -196,7 +195,7 @@ final class DecoderFactory: VideoDecoderFactory {
   private let infos: [(codec: String, info: RTCVideoCodecInfo)]
   let implementationName: String
 
-  /// Nil when the factory makes none.
+  /// Nil when the factory creates none.
   init?(_ factory: (any RTCVideoDecoderFactory)?) {
     guard let factory else { return nil }
     let found = made(
@@ -217,7 +216,7 @@ final class DecoderFactory: VideoDecoderFactory {
   }
 }
 
-/// A decoder of the application's as the stack calls it.
+/// A decoder of the application, as the stack's protocol.
 private final class ApplicationDecoder: VideoDecoder {
   private final class Result {
     var frame: RTCVideoFrame?

@@ -5,11 +5,11 @@ public let kRTCVideoCodecVp8Name = "VP8"
 /// The name of VP9 in codec infos.
 public let kRTCVideoCodecVp9Name = "VP9"
 
-/// A codec of video frames, by the name that descriptions have for it.
+/// A video codec by its name in descriptions.
 public final class RTCVideoCodecInfo: Sendable, Hashable {
   /// `VP8`, `VP9`.
   public let name: String
-  /// Parameters as descriptions have them.
+  /// Its fmtp parameters.
   public let parameters: [String: String]
 
   /// Creates an info without parameters.
@@ -33,7 +33,7 @@ public final class RTCVideoCodecInfo: Sendable, Hashable {
   }
 }
 
-/// What an encoder is made for.
+/// The settings that an encoder is created with.
 public final class RTCVideoEncoderSettings: Sendable {
   /// The codec's name.
   public let name: String
@@ -41,9 +41,9 @@ public final class RTCVideoEncoderSettings: Sendable {
   public let width: UInt16
   /// The height of the first video frame.
   public let height: UInt16
-  /// What may be spent at first, in kbit/s.
+  /// The initial bitrate in kbit/s.
   public let startBitrate: UInt32
-  /// How many video frames per second are expected.
+  /// The expected frame rate.
   public let maxFramerate: UInt32
 
   init(name: String, width: Int, height: Int, startBitrate: UInt64, maxFramerate: Int) {
@@ -54,33 +54,33 @@ public final class RTCVideoEncoderSettings: Sendable {
   }
 }
 
-/// What a decoder needs of an encoded video frame, numbered as in the Objective-C header.
+/// The type of an encoded frame, numbered as in the Objective-C header.
 public enum RTCFrameType: UInt, Sendable {
   /// Nothing was encoded.
   case emptyFrame = 0
-  /// An encoded block of audio.
+  /// An encoded audio packet.
   case audioFrameSpeech = 1
-  /// An encoded block of comfort noise.
+  /// An encoded packet of comfort noise.
   case audioFrameCN = 2
-  /// A video frame that a decoder can begin with.
+  /// A keyframe.
   case videoFrameKey = 3
-  /// A video frame that needs those before it.
+  /// A frame that depends on earlier ones.
   case videoFrameDelta = 4
 }
 
-/// A video frame as a codec has it.
+/// An encoded video frame.
 public final class RTCEncodedImage {
-  /// The bitstream, as the codec's RTP payload format takes it.
+  /// The bitstream, in the form of the codec's RTP payload format.
   public let buffer: Data
   /// The width in pixels.
   public let encodedWidth: Int32
   /// The height in pixels.
   public let encodedHeight: Int32
-  /// When it is to be shown, in units of 90 kHz.
+  /// The presentation time in units of 90 kHz.
   public let timeStamp: UInt32
-  /// Whether a decoder can begin with it.
+  /// Whether it is a keyframe.
   public let frameType: RTCFrameType
-  /// The quantiser index; nil when it is not known.
+  /// The quantizer index; nil when it is unknown.
   public let qp: NSNumber?
 
   /// Creates an encoded video frame.
@@ -97,5 +97,5 @@ public final class RTCEncodedImage {
   }
 }
 
-/// What only one codec knows of its encoded video frames; no codec here has any.
+/// Codec-specific data of an encoded frame; no codec here has any.
 public protocol RTCCodecSpecificInfo: AnyObject {}

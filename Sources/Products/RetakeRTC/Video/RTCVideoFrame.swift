@@ -1,18 +1,18 @@
 package import Media
 
-/// By how many degrees a frame is to be turned for showing, clockwise.
+/// The clockwise rotation in degrees for display.
 public enum RTCVideoRotation: Int, Sendable {
   // swift-format-ignore
-  /// Not at all.
+  /// No rotation.
   case _0 = 0
   // swift-format-ignore
-  /// A quarter.
+  /// A quarter turn.
   case _90 = 90
   // swift-format-ignore
-  /// Upside down.
+  /// A half turn.
   case _180 = 180
   // swift-format-ignore
-  /// Three quarters.
+  /// Three quarters of a turn.
   case _270 = 270
 
   var native: VideoRotation {
@@ -29,9 +29,9 @@ public enum RTCVideoRotation: Int, Sendable {
 public final class RTCVideoFrame: Sendable {
   /// The pixels.
   public let buffer: any RTCVideoFrameBuffer
-  /// By how much it is to be turned for showing.
+  /// The rotation for display.
   public let rotation: RTCVideoRotation
-  /// When it was taken, by the clock of its source, in nanoseconds.
+  /// When it was captured, by the clock of its source, in nanoseconds.
   public let timeStampNs: Int64
 
   /// Creates a frame.
@@ -52,23 +52,23 @@ public final class RTCVideoFrame: Sendable {
       timeStampNs: timeStampNs)
   }
 
-  /// The width in pixels before it is turned.
+  /// The width in pixels before rotation.
   public var width: Int32 { buffer.width }
-  /// The height in pixels before it is turned.
+  /// The height in pixels before rotation.
   public var height: Int32 { buffer.height }
-  /// The same time in units of 90 kHz, which wrap around.
+  /// The capture time in units of 90 kHz, wrapping around.
   public var timeStamp: Int32 { Int32(truncatingIfNeeded: timeStampNs / 1000 * 9 / 100) }
 
-  /// The same frame with its pixels in I420.
+  /// The frame with its pixels in I420.
   public func newI420() -> RTCVideoFrame {
     RTCVideoFrame(buffer: buffer.toI420(), rotation: rotation, timeStampNs: timeStampNs)
   }
 
-  /// The upright pixels as red, green, blue and alpha in four bytes each, for a screen; black for a
-  /// buffer whose bytes do not fit its size.
+  /// The rotated pixels in RGBA, for a screen; black for a buffer whose bytes do not match its
+  /// size.
   public func rgba() -> [UInt8] { native?.rgba() ?? [] }
 
-  /// An upright frame as it was captured or received.
+  /// Creates a frame without rotation, as it was captured or received.
   package convenience init(_ frame: VideoFrame) {
     let upright = frame.upright
     self.init(
@@ -76,7 +76,7 @@ public final class RTCVideoFrame: Sendable {
       timeStampNs: upright.timestampNanoseconds)
   }
 
-  /// The frame as a sender takes it; nil for a buffer whose bytes do not fit its size.
+  /// Converts to the stack's type; nil for a buffer whose bytes do not match its size.
   package var native: VideoFrame? {
     let buffer = (buffer as? any NativeBuffer)?.native ?? buffer.toI420().native
     return buffer.flatMap {

@@ -6,17 +6,17 @@ public protocol RTCVideoFrameBuffer: AnyObject, Sendable {
   var width: Int32 { get }
   /// The height in pixels.
   var height: Int32 { get }
-  /// The same in I420; pixels that cannot be read are black.
+  /// Converts to I420; unreadable pixels are black.
   func toI420() -> RTCI420Buffer
 }
 
 /// A buffer of this module.
 protocol NativeBuffer: RTCVideoFrameBuffer {
-  /// The pixels; nil when the bytes do not fit the size.
+  /// The pixels; nil when the bytes do not match the size.
   var native: VideoFrameBuffer? { get }
 }
 
-/// Pixels in I420: a plane of Y, then U, then V, without gaps between rows.
+/// Pixels in I420: the planes Y, U and V, without row padding.
 public final class RTCI420Buffer: NativeBuffer {
   private let videoFrame: I420Buffer
 
@@ -46,11 +46,11 @@ public final class RTCI420Buffer: NativeBuffer {
   public var strideU: Int32 { chromaWidth }
   /// The bytes from one row of V to the next.
   public var strideV: Int32 { chromaWidth }
-  /// The plane of Y; a copy, and not a pointer as in Objective-C.
+  /// The Y plane; a copy, not a pointer as in Objective-C.
   public var dataY: [UInt8] { plane(0, lumaCount) }
-  /// The plane of U; a copy.
+  /// The U plane; a copy.
   public var dataU: [UInt8] { plane(lumaCount, chromaCount) }
-  /// The plane of V; a copy.
+  /// The V plane; a copy.
   public var dataV: [UInt8] { plane(lumaCount + chromaCount, chromaCount) }
   /// The buffer itself.
   public func toI420() -> RTCI420Buffer { self }
@@ -79,7 +79,7 @@ public final class RTCCVPixelBuffer: NativeBuffer {
   /// The height in pixels.
   public var height: Int32 { Int32(clamping: pixelBuffer.height) }
 
-  /// The same in I420; pixels that cannot be read are black.
+  /// Converts to I420; unreadable pixels are black.
   public func toI420() -> RTCI420Buffer {
     guard let native, let frame = try? VideoFrame(buffer: native, timestampNanoseconds: 0) else {
       return RTCI420Buffer(width: width, height: height)

@@ -2,18 +2,18 @@ public import Foundation
 import Media
 import Synchronization
 
-/// Shows frames; called one call at a time, from the thread of whoever has the frames.
+/// Displays frames; called one call at a time, on the thread that delivers the frames.
 ///
-/// Of a received track that is the media loop, which the renderer must neither hold up nor wait
-/// for: it returns at once, and calls no connection from there.
+/// For a received track that is the media loop, so the renderer must return at once, and must not
+/// call a connection from there.
 public protocol RTCVideoRenderer: AnyObject {
-  /// The size in pixels of what is shown from now on; comes before the first frame.
+  /// The size in pixels of the frames from now on; called before the first frame.
   func setSize(_ size: CGSize)
-  /// Shows a frame; nil: there is nothing to show any longer.
+  /// Displays a frame; nil: there is nothing to display any longer.
   func renderFrame(_ frame: RTCVideoFrame?)
 }
 
-/// The renderers of a track, each told of the size before its first frame and when it changes.
+/// The renderers of a track, each notified of the size before its first frame and when it changes.
 final class RendererList: Sendable {
   private struct Entry: Sendable {
     let renderer: Handed<any RTCVideoRenderer>
@@ -24,7 +24,7 @@ final class RendererList: Sendable {
 
   var isEmpty: Bool { entries.withLock { $0.isEmpty } }
 
-  /// Adds a renderer; one that is there already stays there once.
+  /// Adds a renderer, unless it was already added.
   func add(_ renderer: any RTCVideoRenderer) {
     let added = Handed(renderer)
     entries.withLock { entries in
@@ -39,7 +39,7 @@ final class RendererList: Sendable {
     entries.withLock { entries in entries.removeAll { $0.renderer.value === gone.value } }
   }
 
-  /// Shows a frame to all; nil when there are no more.
+  /// Displays a frame in all of them; nil when there are no more.
   func show(_ frame: RTCVideoFrame?) {
     let isTurned = frame?.rotation == ._90 || frame?.rotation == ._270
     let size = frame.map { frame in

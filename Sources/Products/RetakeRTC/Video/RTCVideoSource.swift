@@ -4,9 +4,8 @@ import Peer
 import Synchronization
 import Wire
 
-/// Where the video frames of own tracks come from: whatever calls `capturer(_:didCapture:)`, or
-/// the camera of the machine where a factory made without arguments made the source and nobody
-/// else fills it.
+/// The source of local video tracks: filled by calls of `capturer(_:didCapture:)`, or by the
+/// machine's camera when a factory without arguments created it and nothing else fills it.
 public final class RTCVideoSource: RTCMediaSource, RTCVideoCapturerDelegate {
   private struct Feed: Sendable {
     weak var track: RTCVideoTrack?
@@ -15,7 +14,7 @@ public final class RTCVideoSource: RTCMediaSource, RTCVideoCapturerDelegate {
   private struct State: Sendable {
     var feeds: [Feed] = []
     var camera: DefaultCamera?
-    /// What is known of the capturer whose frames come.
+    /// What takes record of the capturer that fills it.
     var note: CaptureNote?
     var output: OutputFormat?
   }
@@ -33,7 +32,7 @@ public final class RTCVideoSource: RTCMediaSource, RTCVideoCapturerDelegate {
     super.init(received: inlet)
   }
 
-  /// What the take notes of the video frames: whether a screen shows them.
+  /// The content hint that takes record: whether the frames come from a screen.
   nonisolated var contentHint: ContentHint? { isScreenCast ? .detail : nil }
 
   nonisolated func feed(_ track: RTCVideoTrack) {
@@ -49,29 +48,28 @@ public final class RTCVideoSource: RTCMediaSource, RTCVideoCapturerDelegate {
 
   // MARK: The size
 
-  /// Sends and shows no more than this from now on.
+  /// Limits the sent and displayed frames from now on.
   ///
-  /// Video frames of another shape are cut to this one, larger ones made smaller, and more of them
-  /// left out. Smaller and fewer stay as they are.
-  ///
+  /// Frames of another aspect ratio are cropped, larger ones scaled down, and excess ones dropped.
+  /// Smaller and fewer frames are unchanged.
   /// - Parameters:
-  ///   - width: of a picture that is wider than high; for one that is higher, the height.
-  ///   - fps: how many in a second.
+  ///   - width: of a landscape frame; for a portrait one, the height.
+  ///   - fps: the maximum frame rate.
   nonisolated public func adaptOutputFormat(toWidth width: Int32, height: Int32, fps: Int32) {
     let output = OutputFormat(
       width: Int(width), height: Int(height), framesPerSecond: Int(fps))
     inside.withLock { $0.output = output }
   }
 
-  // MARK: The camera of the machine
+  // MARK: Default camera
 
-  /// Starts the camera of the machine once a track is sent, unless the application fills it.
+  /// Starts the machine's camera once a track is sent, unless the application fills the source.
   nonisolated func useDefaultCamera() {
     let camera = DefaultCamera(for: self)
     inside.withLock { $0.camera = camera }
   }
 
-  /// The application fills the source: the camera of the machine stays out of it.
+  /// The application fills the source, so the default camera stops.
   nonisolated func isFilled() {
     let camera = inside.withLock { state in
       defer { state.camera = nil }
@@ -80,7 +78,7 @@ public final class RTCVideoSource: RTCMediaSource, RTCVideoCapturerDelegate {
     camera?.stop()
   }
 
-  /// A connection begins to send a track of the source, or sends it no longer.
+  /// A connection starts or stops sending a track of the source.
   nonisolated func outletChanged(_ place: TrackCore.Place, isSent: Bool) {
     let (note, camera) = inside.withLock { ($0.note, $0.camera) }
     if isSent, let note { place.post(.noteCapture(transceiver: place.transceiver, note)) }
@@ -89,9 +87,9 @@ public final class RTCVideoSource: RTCMediaSource, RTCVideoCapturerDelegate {
 
   // MARK: Frames
 
-  /// Sends a frame on all tracks of the source, and shows it to their renderers.
+  /// Sends a frame on all tracks of the source, and displays it in their renderers.
   ///
-  /// A frame that a connection is too busy to take is left out.
+  /// A connection that is too busy drops the frame.
   nonisolated public func capturer(_ capturer: RTCVideoCapturer, didCapture frame: RTCVideoFrame) {
     if !capturer.isOfMachine { isFilled() }
     report(capturer.note)
@@ -106,7 +104,7 @@ public final class RTCVideoSource: RTCMediaSource, RTCVideoCapturerDelegate {
     for track in tracks { track.captured(shown, smaller ?? upright) }
   }
 
-  /// Keeps in the takes what gives the frames, where that changes.
+  /// Records the capturer in the takes when it changes.
   nonisolated func report(_ note: CaptureNote?) {
     let isNew = inside.withLock { state in
       defer { state.note = note ?? state.note }
@@ -119,14 +117,14 @@ public final class RTCVideoSource: RTCMediaSource, RTCVideoCapturerDelegate {
   }
 }
 
-/// What the video frames of a source are kept within.
+/// The limits of a source's frames.
 struct OutputFormat: Sendable {
   private let width: Int
   private let height: Int
   private let interval: Int64
   private var next: Int64?
 
-  /// How much earlier than its time a frame may come, in nanoseconds.
+  /// How much too early a frame may be, in nanoseconds.
   private static let slack: Int64 = 2_000_000
 
   init(width: Int, height: Int, framesPerSecond: Int) {
@@ -135,21 +133,21 @@ struct OutputFormat: Sendable {
     interval = 1_000_000_000 / Int64(max(1, framesPerSecond))
   }
 
-  /// Whether a frame of this time is one of the pace.
+  /// Whether a frame with this time is within the frame rate.
   mutating func admits(_ time: Int64) -> Bool {
     var due = next ?? time
-    // A source that begins anew has other times.
+    // A source that restarts has other times.
     if due &- time > 2 * interval { due = time }
     guard due &- time <= Self.slack else { return false }
     next = max(due, time &- interval) &+ interval
     return true
   }
 
-  /// An upright frame cut and made smaller; nil where it stays as it is.
+  /// Crops and scales down an unrotated frame; nil if it is unchanged.
   func cut(_ frame: VideoFrame) -> VideoFrame? {
     let (columns, rows) = (frame.displayWidth, frame.displayHeight)
     let wanted = rows > columns ? (width: height, height: width) : (width: width, height: height)
-    // The largest part of the wanted shape, from even places on.
+    // The largest part with the target aspect ratio, at even offsets.
     let part = VideoRectangle(
       x: max(0, columns - rows * wanted.width / wanted.height) / 4 * 2,
       y: max(0, rows - columns * wanted.height / wanted.width) / 4 * 2,

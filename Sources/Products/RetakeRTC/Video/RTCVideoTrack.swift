@@ -4,9 +4,9 @@ import Peer
 import Synchronization
 import Wire
 
-/// A track of video frames.
+/// A video track.
 public final class RTCVideoTrack: RTCMediaStreamTrack {
-  /// Where its video frames come from; that of a received track gets none.
+  /// The source of its frames; that of a received track stays empty.
   nonisolated public let source: RTCVideoSource
   nonisolated private let renderers = RendererList()
   nonisolated private let subscription = Mutex<MediaSubscription?>(nil)
@@ -18,7 +18,7 @@ public final class RTCVideoTrack: RTCMediaStreamTrack {
     core.onOutlets { [weak source] place, isSent in source?.outletChanged(place, isSent: isSent) }
   }
 
-  /// Makes a received track.
+  /// Creates a received track.
   nonisolated init(received trackId: String, at inlet: TrackCore.Place) {
     source = RTCVideoSource(received: inlet)
     super.init(TrackCore(id: trackId, kind: .video, received: inlet))
@@ -27,7 +27,7 @@ public final class RTCVideoTrack: RTCMediaStreamTrack {
 
   // MARK: Renderers
 
-  /// Shows what the track has, from now on.
+  /// Displays the track in a renderer from now on.
   nonisolated public func add(_ renderer: any RTCVideoRenderer) {
     renderers.add(renderer)
     guard let inlet = core.inlet else { return }
@@ -40,19 +40,19 @@ public final class RTCVideoTrack: RTCMediaStreamTrack {
     }
   }
 
-  /// Shows a renderer nothing more.
+  /// Stops displaying the track in a renderer.
   nonisolated public func remove(_ renderer: any RTCVideoRenderer) {
     renderers.remove(renderer)
     if renderers.isEmpty { subscription.withLock { $0 = nil } }
   }
 
-  /// Sends and shows a frame of the source.
+  /// Sends and displays a frame of the source.
   nonisolated func captured(_ frame: RTCVideoFrame, _ upright: VideoFrame?) {
     if let upright {
       for place in core.outlets { place.connection.send(upright, on: place.transceiver) }
     }
     guard !renderers.isEmpty else { return }
-    // What is sent black is shown black.
+    // A disabled track is displayed black too.
     let shown =
       isEnabled
       ? frame

@@ -22,14 +22,14 @@ package struct AdaptiveBitrate: CongestionController {
 
   package var target: UInt64 { UInt64(bounds.clamp(estimate)) }
 
-  /// The rate at which packets arrived of late, in bits per second; nil before enough of them did.
+  /// The rate at which packets arrived recently, in bits per second; nil until enough of them have.
   var arrivalRate: Double? { arrivals.bitrate }
 
-  /// What the path carries, in bits per second, where it proved to be full of late; nil where that
-  /// is not known to be less than what may be tried.
+  /// The capacity of the path in bits per second if it was recently full; nil if it is not known to
+  /// be below the highest rate allowed.
   ///
-  /// What cannot be made smaller has to keep below it, though not below the target of encoders:
-  /// that one begins low, and has a highest value whatever the path carries.
+  /// Video that arrives encoded and cannot be made smaller has to stay below it. The encoders'
+  /// target does not serve for that, because it starts low and is capped whatever the path carries.
   package func pathLimit(at now: Instant) -> UInt64? {
     guard let carried = capacity.carriedAtCut else {
       return bounds.isLimitedByPeer && !hasFeedback ? target : nil
@@ -38,7 +38,7 @@ package struct AdaptiveBitrate: CongestionController {
     return max(target, UInt64(min(max(carried, 0), 1e12)))
   }
 
-  /// Whether the target stands at its lowest or highest value.
+  /// Whether the target is at its minimum or maximum.
   var isBound: Bool { bounds.isBound(estimate) }
 
   package mutating func setLimits(start: UInt64, maximum: UInt64, minimum: UInt64? = nil) {
@@ -88,7 +88,7 @@ package struct AdaptiveBitrate: CongestionController {
     if hasFeedback, trend.signal == .growing {
       if mayCut { cut(to: PathCapacity.drainingShare * (arrivalRate ?? estimate), at: now) }
     } else if fraction > 0.1 {
-      // What a full queue drops is no reason to go below what gets through.
+      // Drops at a full queue are no reason to go below the rate that gets through.
       let through = min(arrivalRate.map { PathCapacity.drainingShare * $0 } ?? 0, estimate)
       if mayCut { cut(to: max(estimate * (1 - 0.5 * fraction), through), at: now) }
     } else if fraction < 0.02, trend.signal == .steady {
@@ -110,7 +110,7 @@ package struct AdaptiveBitrate: CongestionController {
       return
     }
     let grown = estimate * (1 + growth * elapsed) + 1000 * elapsed
-    // What is not being sent does not show that the path would carry more.
+    // Traffic that is not being sent does not prove that the path would carry more.
     let proven = arrivalRate.map { 1.5 * $0 + 10_000 } ?? grown
     estimate = max(estimate, min(grown, proven))
   }

@@ -1,17 +1,17 @@
 import DequeModule
 
-/// The rate at which packets arrived at the peer of late, by the peer's clock.
+/// The rate at which packets recently arrived at the peer, by the peer's clock.
 struct ArrivalRate: Sendable {
   /// The time over which the rate is measured, in units of 250 µs.
   private static let windowTicks: Int64 = 2000
-  /// Arrivals over less time than this tell no rate.
+  /// Too short a time to compute a rate from.
   private static let leastTicks: Int64 = 600
 
   private var arrivals = Deque<(ticks: Int64, bytes: Int)>()
   private var bytes = 0
   private var newest: Int64 = .min
 
-  /// The rate in bits per second; nil before enough packets arrived.
+  /// The rate in bits per second; nil until enough packets arrived.
   var bitrate: Double? {
     guard let first = arrivals.first, newest - first.ticks >= ArrivalRate.leastTicks else {
       return nil
@@ -19,7 +19,6 @@ struct ArrivalRate: Sendable {
     return Double(bytes) * 8 / (Double(newest - first.ticks) * 0.000_25)
   }
 
-  /// Counts a packet that arrived.
   mutating func receive(_ packet: SentLog.Acknowledged) {
     newest = max(newest, packet.arrivalTicks)
     arrivals.append((packet.arrivalTicks, packet.bytes))

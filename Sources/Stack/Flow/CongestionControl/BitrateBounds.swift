@@ -1,22 +1,21 @@
-/// The lowest and the highest bit rate that may be tried, and what the peer allows, in bits per
-/// second.
+/// The range of bit rates that may be tried and the peer's limit, in bits per second.
 struct BitrateBounds: Sendable {
-  /// Below this rate no video frame is of use.
+  /// Below this rate video is useless.
   private static let usefulMinimum = 50_000.0
-  /// What is sent in any case, whatever an application says: nothing can be paced without.
+  /// The floor for any application setting: the pacer needs some rate.
   private static let leastMinimum = 5_000.0
-  /// More than this is what nobody sends.
+  /// Far above any real rate; keeps sums from overflowing.
   private static let most: UInt64 = 1 << 40
 
   private(set) var minimum = BitrateBounds.usefulMinimum
   private(set) var maximum = 2_500_000.0
-  /// The peer's own estimate (REMB); nil before it told one.
+  /// The peer's own estimate (REMB); nil until it sent one.
   private(set) var remoteMaximum: Double?
 
-  /// Whether the peer allows less than what may be tried.
+  /// Whether the peer's limit is below the maximum.
   var isLimitedByPeer: Bool { remoteMaximum.map { $0 < maximum } ?? false }
 
-  /// Sets the bounds; without a minimum it is the least of which video is of use.
+  /// Sets the bounds; the default minimum is the least rate at which video is useful.
   mutating func set(maximum: UInt64, minimum: UInt64?) {
     self.minimum =
       minimum.map { max(BitrateBounds.bounded($0), BitrateBounds.leastMinimum) }
@@ -24,20 +23,19 @@ struct BitrateBounds: Sendable {
     self.maximum = max(BitrateBounds.bounded(maximum), self.minimum)
   }
 
-  /// Takes the peer's own estimate.
   mutating func set(remoteMaximum: UInt64) { self.remoteMaximum = Double(remoteMaximum) }
 
-  /// The rate nearest to one that may be tried.
+  /// Clamps a rate to the bounds.
   func clamp(_ rate: Double) -> Double { min(max(rate, minimum), maximum) }
 
-  /// A rate, or what the peer allows when that is less.
+  /// Clamps a rate to the peer's limit.
   func clampToPeer(_ rate: Double) -> Double { remoteMaximum.map { min(rate, $0) } ?? rate }
 
-  /// Whether a rate can go no further down, or no further up.
+  /// Whether a rate is at its minimum or maximum.
   func isBound(_ rate: Double) -> Bool {
     rate <= minimum || rate >= maximum || rate == remoteMaximum
   }
 
-  /// What somebody asks for, as far as it can be.
+  /// Converts a requested rate, clamped to the supported range.
   static func bounded(_ rate: UInt64) -> Double { Double(min(rate, most)) }
 }

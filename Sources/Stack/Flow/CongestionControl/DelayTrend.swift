@@ -1,9 +1,9 @@
 import Wire
 
-/// Tells from the spacing of packets whether queues on the path grow: the delay-based part of
-/// draft-ietf-rmcat-gcc-02 with a line fitted through the accumulated delay.
+/// Detects growing queues from the spacing of packets: the delay-based part of
+/// draft-ietf-rmcat-gcc-02, with a line fitted to the accumulated delay.
 struct DelayTrend: Sendable {
-  /// What the queues do.
+  /// The state of the queues on the path.
   enum Signal: Sendable {
     case steady
     case growing
@@ -19,11 +19,11 @@ struct DelayTrend: Sendable {
 
   private static let groupLength = Interval.milliseconds(5)
   private static let window = 20
-  /// So few points already show a trend when a stream begins.
+  /// At the start of a stream, this many points are enough for a trend.
   private static let fewest = 10
   private static let smoothing = 0.9
   private static let gain = 4.0
-  /// Milliseconds that the trend must last before it counts.
+  /// How long a trend must last before it counts, in milliseconds.
   private static let overuseTime = 10.0
 
   private(set) var signal = Signal.steady
@@ -40,7 +40,7 @@ struct DelayTrend: Sendable {
   private var overuseCount = 0
   private var lastThresholdUpdate: Double?
 
-  /// Takes a packet that arrived, in the order of sending.
+  /// Handles a packet that arrived, in sending order.
   mutating func receive(_ packet: SentLog.Acknowledged) {
     guard var group = current else {
       current = Group(
@@ -63,7 +63,7 @@ struct DelayTrend: Sendable {
   private mutating func compare(_ old: Group, _ new: Group) {
     let sendDelta = (new.lastSent - old.lastSent).seconds * 1000
     let arrivalDelta = Double(new.lastArrivalTicks - old.lastArrivalTicks) * 0.25
-    // A jump of seconds is a pause or a changed clock and says nothing about queues.
+    // A jump of seconds is a pause or a clock change and says nothing about queues.
     guard arrivalDelta >= 0, arrivalDelta < 3000, sendDelta < 3000 else {
       restart()
       return
@@ -79,7 +79,7 @@ struct DelayTrend: Sendable {
     detect(trend, sendDelta: sendDelta, time: Double(new.lastArrivalTicks - origin) * 0.25)
   }
 
-  /// The slope of the line with the least squares through the points.
+  /// The slope of the least-squares line through the points.
   private func slope() -> Double {
     var timeSum = 0.0
     var delaySum = 0.0
@@ -117,7 +117,7 @@ struct DelayTrend: Sendable {
     adapt(to: value.magnitude, time: time)
   }
 
-  /// The threshold follows the trend, so that other flows do not starve this one (section 5.4).
+  /// The threshold follows the trend, so that this flow is not starved by others (section 5.4).
   private mutating func adapt(to magnitude: Double, time: Double) {
     let elapsed = min(time - (lastThresholdUpdate ?? time), 100)
     lastThresholdUpdate = time

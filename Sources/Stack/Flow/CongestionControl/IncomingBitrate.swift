@@ -1,30 +1,30 @@
 import Wire
 
-/// A simple estimate of what the path to here carries, for peers that rely on REMB.
+/// Estimates the receive rate for peers that rely on REMB.
 ///
-/// It never holds the peer back while packets get through, and follows the loss when they do not.
+/// It does not limit the peer while packets get through, and follows the loss when they do not.
 struct IncomingBitrate {
   private static let initial = 1_000_000.0
   private static let minimum = 50_000.0
   private static let maximum = 100_000_000.0
 
   private var current = IncomingBitrate.initial
-  /// The last estimate, in bits per second; nil before the first.
+  /// The last estimate in bits per second; nil before the first.
   private(set) var latest: UInt64?
   private var bytes = 0
   private var since: Instant?
   private var fractionLost: UInt8 = 0
 
-  /// Counts a packet.
   mutating func receive(bytes: Int, at arrival: Instant) {
     if since == nil { since = arrival }
     self.bytes += bytes
   }
 
-  /// Takes the share of packets lost since the last report, in 1/256.
+  /// Handles the share of packets lost since the last report, in 1/256.
   mutating func receive(fractionLost: UInt8) { self.fractionLost = fractionLost }
 
-  /// The estimate in bits per second over the time since the last one; nil when nothing came.
+  /// Returns the estimate for the time since the last one, in bits per second; nil if nothing
+  /// arrived.
   mutating func estimate(at now: Instant) -> UInt64? {
     guard let since, now - since >= .milliseconds(100) else { return nil }
     let rate = Double(bytes) * 8 / (now - since).seconds

@@ -1,6 +1,6 @@
-/// The share of packets that the path lost of late.
+/// The share of packets recently lost on the path.
 struct LossFraction: Sendable {
-  /// So many packets must have been told of before their share counts.
+  /// The share counts only after this many packets were reported.
   private static let fewest = 20
 
   /// The share, 0 to 1.
@@ -8,7 +8,7 @@ struct LossFraction: Sendable {
   private var arrived = 0
   private var missing = 0
 
-  /// Counts what transport-wide feedback told.
+  /// Counts packets reported by transport-wide feedback.
   mutating func receive(arrived: Int, missing: Int) {
     self.arrived += arrived
     self.missing += missing
@@ -18,6 +18,6 @@ struct LossFraction: Sendable {
     self.missing = 0
   }
 
-  /// Takes the share that a receiver report tells, in 1/256 (RFC 3550 section 6.4.1).
+  /// Handles the share in a receiver report, in 1/256 (RFC 3550 section 6.4.1).
   mutating func receive(_ fraction: UInt8) { value = Double(fraction) / 256 }
 }

@@ -1,9 +1,9 @@
 import RTP
 import Wire
 
-/// The packets that were sent with transport-wide sequence numbers, until the peer reports on them.
+/// Packets sent with transport-wide sequence numbers and not yet reported by the peer.
 struct SentLog: Sendable {
-  /// A packet that the peer says arrived.
+  /// A packet that the peer received.
   struct Acknowledged {
     var sentAt: Instant
     /// The arrival on the peer's clock, in units of 250 µs.
@@ -11,7 +11,7 @@ struct SentLog: Sendable {
     var bytes: Int
   }
 
-  /// What a feedback says, as far as it is news.
+  /// The new information in a feedback message.
   struct News {
     var arrived: [Acknowledged] = []
     var lostCount = 0
@@ -24,15 +24,13 @@ struct SentLog: Sendable {
     var isAcknowledged = false
   }
 
-  /// How many packets are remembered.
   private static let capacity = 4096
   private var entries: [Entry] = []
   private var newest: Int64 = -1
-  /// The newest packet that any feedback was about.
+  /// The newest packet covered by any feedback.
   private var newestReported: Int64 = -1
   private var reference: Int64?
 
-  /// Takes note of a packet.
   mutating func append(_ sequence: Int64, bytes: Int, at now: Instant) {
     if entries.isEmpty { entries = [Entry](repeating: Entry(), count: SentLog.capacity) }
     entries[place(sequence)] = Entry(
@@ -40,7 +38,7 @@ struct SentLog: Sendable {
     newest = max(newest, sequence)
   }
 
-  /// Looks up what a feedback is about; packets that were reported on before are left out.
+  /// Returns what a feedback adds; packets already reported are left out.
   mutating func news(in feedback: TransportFeedback) -> News {
     var news = News()
     guard newest >= 0 else { return news }
@@ -61,7 +59,7 @@ struct SentLog: Sendable {
     }
     let last = min(newest, base + Int64(feedback.count) - 1)
     if last > newestReported {
-      // Packets that no feedback was ever about are not known to be lost.
+      // Packets not covered by any feedback are not known to be lost.
       let first = max(newestReported + 1, base)
       news.lostCount = Int(max(0, last - first + 1 - arrivedNow))
       newestReported = last
@@ -69,7 +67,7 @@ struct SentLog: Sendable {
     return news
   }
 
-  /// The reference time has 24 bits and wraps around after 12 days.
+  /// Extends the reference time, whose 24 bits wrap around after 12 days.
   private mutating func unwrapReference(_ wire: Int32) -> Int64 {
     guard let reference else {
       self.reference = Int64(wire)

@@ -1,21 +1,20 @@
 import RTP
 import Wire
 
-/// The arrivals of packets with transport-wide sequence numbers, until they are reported.
+/// Arrivals of packets with transport-wide sequence numbers that are not reported yet.
 struct ArrivalLog {
-  /// How many sequence numbers are remembered.
   private static let capacity: Int64 = 4096
-  /// A feedback reports on at most so many packets, so that it fits into a datagram.
+  /// The most packets in one feedback message, so that it fits into a datagram.
   private static let reportedAtMost = 400
-  /// How long arrivals wait to be reported, and how long when there are many.
+  /// The interval between reports; shorter if there are many arrivals.
   private static let interval = Interval.milliseconds(100)
   private static let busyInterval = Interval.milliseconds(50)
   private static let busyCount = 20
-  /// A report that is due waits so long for a packet whose step sends it along.
+  /// How long a due report waits for a step that happens anyway.
   private static let slack = Interval.milliseconds(20)
   private static let tickNanoseconds: Int64 = 250_000
 
-  /// When the arrivals are to be reported in a step that happens anyway.
+  /// When the arrivals are reported if a step happens anyway.
   private(set) var due: Instant?
   private var times: [(sequence: Int64, ticks: Int64)] = []
   private var unwrapper = SequenceUnwrapper()
@@ -26,10 +25,9 @@ struct ArrivalLog {
   private var isBusy = false
   private var number: UInt8 = 0
 
-  /// When a step is wanted only to report arrivals.
+  /// When the arrivals need a step of their own.
   var deadline: Instant? { due.map { $0 + ArrivalLog.slack } }
 
-  /// Takes note of an arrival.
   mutating func receive(_ wireSequence: UInt16, arrival: Instant, at now: Instant) {
     if times.isEmpty {
       times = Array(repeating: (.min, 0), count: Int(ArrivalLog.capacity))
@@ -45,7 +43,7 @@ struct ArrivalLog {
     if newCount >= ArrivalLog.reportedAtMost { due = min(due ?? now, now) }
   }
 
-  /// Makes the feedbacks for what has arrived since the last ones.
+  /// Returns feedback on the arrivals since the last call.
   mutating func report(senderSSRC: UInt32, mediaSSRC: UInt32) -> [TransportFeedback] {
     due = nil
     isBusy = newCount > ArrivalLog.busyCount
@@ -66,7 +64,7 @@ struct ArrivalLog {
     return feedbacks
   }
 
-  /// One feedback, as long as the packets fit into it and follow each other closely enough.
+  /// Returns one feedback message: as many packets as fit and are close enough to each other.
   private func feedback(
     from first: Int64, through last: Int64, _ senderSSRC: UInt32, _ mediaSSRC: UInt32
   ) -> TransportFeedback {

@@ -1,9 +1,9 @@
 import Wire
 
-// Times as reports carry them.
+// Times in the units of reports.
 
 extension Interval {
-  /// The length in units of 1/65536 s, as reports carry it; 0 when negative.
+  /// The length in units of 1/65536 s; 0 if negative.
   var compactUnits: UInt32 {
     let length = max(0, nanoseconds)
     let seconds = UInt64(length / 1_000_000_000)
@@ -11,19 +11,19 @@ extension Interval {
     return UInt32(truncatingIfNeeded: seconds << 16 | (rest << 16) / 1_000_000_000)
   }
 
-  /// The interval of so many units of 1/65536 s.
+  /// Creates an interval from units of 1/65536 s.
   init(compactUnits: UInt32) {
     self.init(nanoseconds: Int64((UInt64(compactUnits) * 1_000_000_000) >> 16))
   }
 }
 
 extension WallClock {
-  /// The moment as abs-send-time carries it: seconds as a 6.18 fixed point number.
+  /// The instant as in abs-send-time: seconds as a 6.18 fixed point number.
   func absoluteSendTime(at now: Instant) -> UInt32 {
     UInt32(truncatingIfNeeded: ntp(at: now) >> 14) & 0xff_ffff
   }
 
-  /// The Unix time in nanoseconds of an NTP time (RFC 5905 section 6).
+  /// Converts an NTP time to Unix time in nanoseconds (RFC 5905 section 6).
   static func unixNanoseconds(ntp: UInt64) -> Int64 {
     let seconds = Int64(ntp >> 32) - 2_208_988_800
     let fraction = Int64(((ntp & 0xffff_ffff) * 1_000_000_000) >> 32)

@@ -1,15 +1,15 @@
 import RTP
 import Wire
 
-/// Puts RTCP together as it is sent: reports with names (RFC 3550 section 6.1), and feedback behind
-/// an empty report unless it may go alone (RFC 4585 section 3.1, RFC 5506).
+/// Composes RTCP packets: reports with names (RFC 3550 section 6.1), and feedback after an empty
+/// report unless reduced size was negotiated (RFC 4585 section 3.1, RFC 5506).
 struct RTCPComposer {
-  /// A compound reports on at most so many sources, and so many say goodbye in it.
+  /// The most sources in a compound's reports, and in its BYE.
   static let sourcesMaximum = 31
 
-  /// Names this end in source descriptions (RFC 7022).
+  /// The canonical name (RFC 7022).
   private let cname: String
-  /// Whether demands for key frames come with a report on their source.
+  /// Whether a PLI or FIR is preceded by a report on its source.
   let reportsWithDemands: Bool
 
   init(cname: String, reportsWithDemands: Bool = false) {
@@ -17,11 +17,11 @@ struct RTCPComposer {
     self.reportsWithDemands = reportsWithDemands
   }
 
-  /// Sender reports, or a receiver report where nothing is sent; names; an extended report.
-  ///
+  /// Composes sender reports, or a receiver report if nothing is sent, with names and an extended
+  /// report.
   /// - Parameters:
-  ///   - blocks: what is reported on the peer's sources; the first report takes them.
-  ///   - reference: the time that the peer answers with its delay; nil where nothing is received.
+  ///   - blocks: the report blocks, which go into the first report.
+  ///   - reference: the NTP time for the peer to answer; nil if nothing is received.
   func reports(
     _ senders: [SenderReport], _ blocks: [ReportBlock], localSSRC: UInt32,
     receives: Bool, reference: UInt64, _ answers: [ExtendedReport.DelayBlock]
@@ -36,8 +36,8 @@ struct RTCPComposer {
       packets.append(.receiverReport(ReceiverReport(ssrc: localSSRC, blocks: blocks)))
     }
     packets.append(names(senders.isEmpty ? [localSSRC] : senders.map(\.ssrc)))
-    // The peer's report blocks are about what is sent; who receives asks for its round trip
-    // (RFC 3611 section 4.4).
+    // Report blocks measure the round trip of senders only; a receiver asks for its own (RFC 3611
+    // section 4.4).
     let asks = senders.isEmpty || receives
     if asks || !answers.isEmpty {
       packets.append(
@@ -48,9 +48,8 @@ struct RTCPComposer {
     return packets
   }
 
-  /// One feedback message with what has to go before it.
-  ///
-  /// - Parameter block: what the report before it says of the source that it is about.
+  /// Composes a feedback message, preceded by a report if required.
+  /// - Parameter block: the report block on the source that the feedback is about.
   func feedback(
     _ packet: RTCPPacket, localSSRC: UInt32, isAlone: Bool, block: ReportBlock? = nil
   ) -> [RTCPPacket] {
@@ -64,7 +63,7 @@ struct RTCPComposer {
       SourceDescription(chunks: ssrcs.map { .init(ssrc: $0, cname: cname) }))
   }
 
-  /// The bytes of a compound packet, with room reserved for its protection.
+  /// The bytes of a compound packet, with spare capacity for SRTP.
   static func bytes(_ packets: [RTCPPacket]) -> [UInt8] {
     var writer = ByteWriter(capacity: 512 + MediaFlow.reservedOverhead)
     for packet in packets { packet.write(into: &writer) }

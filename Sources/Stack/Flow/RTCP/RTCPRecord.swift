@@ -1,16 +1,16 @@
 package import RTP
 import Wire
 
-/// One RTCP block as the take keeps it.
+/// One RTCP block as stored in the take.
 package struct RTCPRecord: Hashable, Sendable {
-  /// Whether it was received; else it was sent.
+  /// Whether it was received rather than sent.
   package var isInbound: Bool
-  /// `sr`, `rr`, `sdes`, `bye`, `nack`, `pli`, `fir`, `remb`, `transport-cc`, `xr`, or `pt-fmt` in
+  /// `sr`, `rr`, `sdes`, `bye`, `nack`, `pli`, `fir`, `remb`, `transport-cc`, `xr`, or `pt-fmt` as
   /// numbers.
   package var type: String
-  /// The media SSRC it is about, or its sender's where it has none.
+  /// The media SSRC it is about, or the sender's if it has none.
   package var ssrc: UInt32
-  /// Its fields as a JSON object with keys in a fixed order, kept short.
+  /// The fields as compact JSON with keys in a fixed order.
   package var fields: String
 
   package init(isInbound: Bool, type: String, ssrc: UInt32, fields: String) {
@@ -20,7 +20,6 @@ package struct RTCPRecord: Hashable, Sendable {
     self.fields = fields
   }
 
-  /// Describes a packet.
   package init(_ packet: RTCPPacket, isInbound: Bool) {
     self.isInbound = isInbound
     var json = JSONWriter(capacity: RTCPRecord.usualLength)
@@ -48,7 +47,7 @@ package struct RTCPRecord: Hashable, Sendable {
       request.write(to: &json)
     case .maximumBitrate(let limit):
       (type, ssrc) = ("remb", limit.ssrcs.first ?? limit.senderSSRC)
-      // SQLite's integers end at 2^63.
+      // SQLite's integers end at 2^63 - 1.
       json.member("bitrate", min(limit.bitrate, UInt64(Int64.max)))
       json.member("ssrcs", limit.ssrcs)
     case .transportFeedback(let feedback):
@@ -65,7 +64,7 @@ package struct RTCPRecord: Hashable, Sendable {
     fields = json.text
   }
 
-  /// How many bytes the fields of most packets take at most.
+  /// The length that the fields of most packets stay below, in bytes.
   private static let usualLength = 240
 }
 

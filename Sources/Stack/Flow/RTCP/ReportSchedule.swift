@@ -1,9 +1,9 @@
 import Wire
 
-/// Owns when reports are sent: not while nothing is sent or received, and early at the beginning,
-/// so that the peer soon knows this end (RFC 3550 section 6.2).
+/// When reports are sent: only while media is sent or received, and early at the start (RFC 3550
+/// section 6.2).
 struct ReportSchedule {
-  /// A report that is due waits so long for a step that happens anyway.
+  /// How long a due report waits for a step that happens anyway.
   private static let slack = Interval.milliseconds(50)
 
   private(set) var due: Instant?
@@ -12,10 +12,10 @@ struct ReportSchedule {
 
   init(_ entropy: EntropyStream) { self.entropy = entropy }
 
-  /// When a step is wanted only to report.
+  /// When a report needs a step of its own.
   var deadline: Instant? { due.map { $0 + Self.slack } }
 
-  /// Sets the time of the next report when none is set, because something is sent or received.
+  /// Schedules the first report once media is sent or received.
   mutating func begin(at now: Instant) {
     guard due == nil else { return }
     let random = Int64(entropy.integer(below: 1_000_000_000))
@@ -23,8 +23,8 @@ struct ReportSchedule {
     due = now + (hasReported ? interval : interval / 2)
   }
 
-  /// Whether a report is to be sent now, for which the next one is not set yet.
-  mutating func takeDue(at now: Instant) -> Bool {
+  /// Returns whether a report is due, and clears the schedule if so.
+  mutating func consumeDue(at now: Instant) -> Bool {
     guard let due, due <= now else { return false }
     self.due = nil
     hasReported = true

@@ -1,11 +1,11 @@
 import RTP
 
-/// The frames that went to a decoder, as far as those after them say that they depend on them.
+/// Delivered frames, remembered as far back as later frames may refer to them.
 struct DeliveredFrames {
-  /// How many pictures are remembered: as far as VP9 refers back (RFC 9628 section 4.2).
+  /// The farthest that VP9 refers back (RFC 9628 section 4.2).
   private static let most = 128
 
-  /// The running number of the last frame of the lowest temporal layer.
+  /// TL0PICIDX of the last base layer frame.
   private var base: UInt8?
   private var pictures: [PictureID] = []
 
@@ -20,9 +20,9 @@ struct DeliveredFrames {
     pictures.append(id)
   }
 
-  /// Whether a frame depends on none but these; false where it does not say.
+  /// Whether a frame depends on no other frames than these; false if it does not say.
   ///
-  /// A frame of an upper temporal layer may depend on any before it, unless it synchronises.
+  /// A frame of an upper temporal layer may depend on any earlier one, unless it is a sync frame.
   func suffice(for frame: FrameAssembler.AssembledFrame) -> Bool {
     switch frame.dependency {
     case nil: return false

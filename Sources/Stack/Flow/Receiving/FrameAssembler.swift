@@ -2,28 +2,26 @@ import DequeModule
 import RTP
 import Wire
 
-/// Puts the packets of a stream of video frames together to frames and gives these in decoding
-/// order.
+/// Assembles video packets into frames and returns them in decoding order.
 ///
-/// A frame is complete when all packets from its first one to the marker are there. Frames follow
-/// each other when no sequence number or no picture identifier lies between them. What is bounded:
-/// the range of sequence numbers held, and the bytes.
+/// A frame is complete when all packets from its first to the marker are present. Two frames are
+/// adjacent if no sequence number or picture ID lies between them. Both the range of sequence
+/// numbers and the bytes held are bounded.
 struct FrameAssembler {
-  /// A packet as far as the assembly of its frame is concerned.
+  /// A packet with what the assembly needs to know about it.
   struct Packet {
     var sequence: Int64
     var timestamp: UInt32
     var marker: Bool
     var arrival: Instant
-    /// The packet, and where the codec's data lies in it: empty for one that only fills its
-    /// number.
+    /// The packet, and the range of the codec's data; empty if it only fills a sequence number.
     var bytes: [UInt8] = []
     var payload = 0..<0
     var beginning = VideoPacket.Beginning.no
     var isKey = false
     var pictureID: PictureID?
     var dependency: VideoPacket.Dependency?
-    /// Whether it was lost, and came again or was made again.
+    /// Whether it was lost and arrived by retransmission or FEC.
     var isRepaired = false
   }
 
@@ -43,27 +41,27 @@ struct FrameAssembler {
     var completed: Instant
   }
 
-  /// Always looked at where it stands: a copy would count the bytes of its packet.
+  /// Always accessed in place: a copy would retain the packet's bytes.
   private struct Slot {
     var packet = Packet(sequence: .min, timestamp: 0, marker: false, arrival: .zero)
     /// The first packet of the frame, once all packets from there to this one are present.
     var start: Int64?
   }
 
-  /// How many sequence numbers are held at once.
+  /// The most sequence numbers held at once.
   static let capacity: Int64 = 2048
-  /// How many bytes are held at once.
+  /// The most bytes held at once.
   static let maximumBytes = 16 << 20
-  /// How far before the first packet the stream may have begun.
+  /// How far before the first packet received the stream may have started.
   private static let lead: Int64 = 64
 
-  /// Everything up to this number is delivered or given up.
+  /// Everything up to this number was delivered or given up.
   private(set) var floor: Int64?
-  /// Whether what stands at the floor ended a frame, as far as is known.
+  /// Whether the packet at the floor ended a frame, if known.
   private var floorEndsFrame = false
-  /// Whether the next frame to deliver has to be a key frame.
+  /// Whether the next frame delivered has to be a key frame.
   private(set) var needsKey = true
-  /// Frames that were complete and yet not delivered.
+  /// Complete frames that were not delivered.
   private(set) var droppedCount: UInt64 = 0
   private var slots: [Slot] = []
   private(set) var heldBytes = 0
@@ -72,26 +70,25 @@ struct FrameAssembler {
   private var delivered = DeliveredFrames()
   private var newestKeyStart: Int64?
   private var newest: Int64?
-  /// Whether something that cannot be decoded came while a key frame was needed.
+  /// Whether an undecodable frame arrived while a key frame was needed.
   private var missedSomething = false
 
-  /// Whether a key frame is needed and none is on its way.
+  /// Whether a key frame is needed and none is arriving.
   var wantsKeyframe: Bool { needsKey && missedSomething && !awaitsKey }
 
-  /// How many complete frames wait for something before them.
+  /// The number of complete frames that wait for earlier ones.
   var readyCount: Int { ready.count }
 
-  /// The first packet of the oldest frame that is complete and waits for something before it.
+  /// The first packet of the oldest complete frame that waits for earlier ones.
   var blocked: Int64? { ready.first?.first }
 
-  /// Whether a packet comes too late to be of use.
   func isLate(_ sequence: Int64) -> Bool {
     guard let floor else { return false }
     return sequence <= floor
   }
 
-  /// Whether a frame goes on that depends on no frame of those that are missing before it, as far
-  /// as its packets tell.
+  /// Whether a frame may skip over missing ones that it does not depend on, according to its
+  /// payload descriptors.
   private let passesGaps: Bool
   /// Whether frames at the beginning wait for a key frame that stands before them.
   private let awaitsBeginning: Bool
@@ -114,7 +111,7 @@ struct FrameAssembler {
       && !ready.contains { $0.isKey }
   }
 
-  /// Takes a packet that is neither late nor a duplicate; gives the frame that it completes.
+  /// Adds a packet that is neither late nor a duplicate; returns the frames that it completes.
   mutating func insert(_ packet: Packet, at now: Instant) -> [AssembledFrame] {
     let sequence = packet.sequence
     if slots.isEmpty {
@@ -128,12 +125,12 @@ struct FrameAssembler {
     let place = place(sequence)
     slots[place] = Slot(packet: packet)
     var videoFrames = completeFrames(from: sequence, at: now)
-    // What comes next may be known to begin a frame only now.
+    // The next packet may turn out to start a frame only now.
     if slots[place].start == nil { videoFrames += completeFrames(from: sequence + 1, at: now) }
     return videoFrames
   }
 
-  /// Gives up everything up to a packet that cannot be had any more.
+  /// Gives up everything up to a packet that can no longer be recovered.
   mutating func abandon(through sequence: Int64) {
     guard let floor, sequence > floor else { return }
     needsKey = true
@@ -142,19 +139,19 @@ struct FrameAssembler {
     floorEndsFrame = false
   }
 
-  /// Goes on behind a gap as if nothing depended on what is missing there.
+  /// Continues after a gap as if nothing depended on the missing packets.
   mutating func pass(through sequence: Int64) {
     guard let floor, sequence > floor, !needsKey else { return }
     release(through: sequence)
     floorEndsFrame = true
   }
 
-  /// Whether a key frame is on its way.
+  /// Whether a key frame is arriving.
   var awaitsKey: Bool { awaitsKey(before: .max) }
 
-  /// The next frame in decoding order with its bytes; nil when it is not there yet.
+  /// Returns the next frame in decoding order with its bytes, or nil.
   ///
-  /// A complete key frame waits at most `patience` for the frames before it.
+  /// A complete key frame waits at most `patience` for earlier frames.
   mutating func next(
     at now: Instant, patience: Interval,
     joining join: @autoclosure () -> PayloadFormat.Join? = nil
@@ -163,7 +160,7 @@ struct FrameAssembler {
     if isBeginning { return nil }
     hasBegun = true
     if needsKey {
-      // Frames after a key frame that is still coming in may yet be decoded.
+      // Frames after a key frame that is still arriving may yet be decodable.
       while let head = ready.first, !head.isKey, !awaitsKey(before: head.first) {
         ready.removeFirst()
         droppedCount += 1
@@ -194,7 +191,7 @@ struct FrameAssembler {
 
   // MARK: - Assembly
 
-  /// Follows the packets that are now connected to the beginning of their frame.
+  /// Follows the packets that are now connected to the start of their frame.
   private mutating func completeFrames(from first: Int64, at now: Instant) -> [AssembledFrame] {
     var videoFrames: [AssembledFrame] = []
     var sequence = first
@@ -216,7 +213,7 @@ struct FrameAssembler {
     return videoFrames
   }
 
-  /// The first packet of the frame that a packet belongs to; nil while that is not known.
+  /// The first packet of the frame that a packet belongs to, if known.
   private func start(ofPacketAt place: Int) -> Int64? {
     let sequence = slots[place].packet.sequence
     let beginning = slots[place].packet.beginning
@@ -278,7 +275,7 @@ struct FrameAssembler {
     return id.follows(lastPictureID)
   }
 
-  /// Whether a key frame has begun to come in that stands before a packet.
+  /// Whether a key frame before a packet has started to arrive.
   private func awaitsKey(before sequence: Int64) -> Bool {
     guard let newestKeyStart, let floor else { return false }
     return newestKeyStart > floor && newestKeyStart < sequence
@@ -286,14 +283,14 @@ struct FrameAssembler {
 
   // MARK: - Storage
 
-  /// Passes over packets without payload that stand before the next frame.
+  /// Skips packets without payload before the next frame.
   private mutating func skipFillers() {
     while let floor, let place = held(floor + 1), slots[place].packet.payload.isEmpty {
       release(through: floor + 1)
     }
   }
 
-  /// Frees all packets up to a number, and forgets the frames that begin there.
+  /// Releases all packets up to a number and forgets the frames that begin there.
   private mutating func release(through sequence: Int64) {
     guard let old = floor, sequence > old else { return }
     var freed = old + 1
@@ -312,7 +309,7 @@ struct FrameAssembler {
     }
   }
 
-  /// Gives up all that is held, because a packet lies too far ahead.
+  /// Drops everything held, because a packet is too far ahead.
   mutating func restart(before sequence: Int64) {
     droppedCount += UInt64(ready.count)
     ready.removeAll()
@@ -326,7 +323,7 @@ struct FrameAssembler {
     newestKeyStart = nil
   }
 
-  /// The place of a packet that is held.
+  /// The slot of a packet that is held.
   private func held(_ sequence: Int64) -> Int? {
     guard !slots.isEmpty else { return nil }
     let place = place(sequence)

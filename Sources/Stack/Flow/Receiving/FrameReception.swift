@@ -1,22 +1,21 @@
 import RTP
 import Wire
 
-/// The packets of a stream of video frames as they come in: what is missing among them, what of
-/// that is asked for again, and the frames that they make.
+/// Receives a stream of video packets: finds missing ones, requests them, and assembles frames.
 struct FrameReception {
-  /// A key frame that is complete waits so long for the frames before it.
+  /// How long a complete key frame waits for earlier frames.
   private static let keyframePatience = Interval.milliseconds(200)
 
-  /// So many complete frames wait for a gap before it is passed over.
+  /// The most complete frames that wait before a gap is skipped.
   ///
-  /// The receiver would have asked for a key frame, had it missed the packets: at usual rates this
-  /// is longer than any receiver waits (libwebrtc: 3 s).
+  /// A receiver that had missed the packets would have requested a key frame by then: at usual
+  /// rates this is longer than any receiver waits (libwebrtc: 3 s).
   static let waitingFramesMaximum = 200
 
   private(set) var missing = MissingPackets()
   private(set) var assembler: FrameAssembler
-  /// Whether the receiver is somebody else's: what it gives up shows in what it asks for, and
-  /// nothing is given up because of the time that passes.
+  /// Whether the receiver is an observed one: it shows what it gives up by what it requests, so
+  /// nothing is given up by time.
   private let isWatched: Bool
 
   /// - Parameter awaitsBeginning: whether the first frames wait for a key frame before them.
@@ -25,13 +24,13 @@ struct FrameReception {
     assembler = FrameAssembler(passesGaps: isWatched, awaitsBeginning: awaitsBeginning)
   }
 
-  /// Whether the peer agreed to retransmit.
+  /// Whether NACK was negotiated.
   var canRequest: Bool {
     get { missing.canRequest }
     set { missing.canRequest = newValue }
   }
 
-  /// Takes a packet; gives the frames that it completes, nil when it comes too late.
+  /// Adds a packet; returns the frames that it completes, or nil if it is too late.
   mutating func insert(_ packet: FrameAssembler.Packet, at now: Instant)
     -> [FrameAssembler.AssembledFrame]?
   {
@@ -43,7 +42,7 @@ struct FrameReception {
     return assembler.insert(packet, at: now)
   }
 
-  /// The next frame in decoding order with its bytes; nil when it is not there yet.
+  /// Returns the next frame in decoding order with its bytes, or nil.
   mutating func next(at now: Instant, joining join: @autoclosure () -> PayloadFormat.Join? = nil)
     -> (FrameAssembler.AssembledFrame, [UInt8])?
   {
@@ -61,14 +60,13 @@ struct FrameReception {
         assembler.pass(through: blocked - 1)
         continue
       }
-      // With no packet missing before it, what a frame waits for will never be complete.
+      // No packet is missing before it, so the frame it waits for will never complete.
       guard let blocked = assembler.blocked, blocked <= missing.oldest ?? .max else { return nil }
       assembler.abandon(through: blocked - 1)
     }
   }
 
-  /// What has to be asked for again now, nil when that is not due; frames that wait for what is
-  /// given up are given up too.
+  /// Returns the packets to request now, or nil; gives up frames that wait for what is given up.
   mutating func demand(at now: Instant, spacing: Interval) -> [UInt16]? {
     guard let due = missing.due, due <= now else { return nil }
     let demand = missing.demand(at: now, spacing: spacing)
@@ -76,10 +74,10 @@ struct FrameReception {
     return demand.requested
   }
 
-  /// Abandons the missing packets, because the receiver asked for a key frame.
+  /// Gives up the missing packets, because the receiver requested a key frame.
   ///
-  /// One that has begun to come in is waited for, because with it the receiver has what it asked
-  /// for, and so is the first one.
+  /// A key frame that is already arriving is still waited for, since it is what the receiver
+  /// requested; so is the first frame.
   mutating func abandonMissing() {
     guard !assembler.needsKey, !assembler.awaitsKey, let last = missing.sequences.last else {
       return
@@ -88,12 +86,12 @@ struct FrameReception {
     missing.settle(through: last)
   }
 
-  /// Takes note that nothing more comes.
+  /// Records the end of the stream.
   mutating func end() { missing.removeAll() }
 }
 
 extension FrameAssembler.Packet {
-  /// Reads the payload descriptor; a payload that is empty or broken only fills its number.
+  /// Parses the payload descriptor; an empty or malformed payload only fills its sequence number.
   init(_ packet: ReceiveStream.Packet, _ sequence: Int64, payload: Range<Int>) {
     self.init(
       sequence: sequence, timestamp: packet.header.timestamp, marker: packet.header.marker,

@@ -1,24 +1,23 @@
 import RTP
 import Wire
 
-/// Owns the demands for key frames that go to the sender of a stream: whether a decoder waits for
-/// one, and when they may be repeated.
+/// Key frame requests for a received stream: whether one is needed, and when it may be repeated.
 struct KeyframeRequests {
   private static let leastSpacing = Interval.milliseconds(300)
 
-  /// Whether a decoder asked for a key frame and none came since.
+  /// Whether a decoder waits for a key frame.
   private(set) var isWanted = false
   private var lastAt: Instant?
   private var number: UInt8 = 0
 
-  /// Notes that a decoder needs a key frame.
+  /// Records that a decoder needs a key frame.
   mutating func want() { isWanted = true }
 
-  /// Notes that one came, or that none can come.
+  /// Records that a key frame arrived, or that none can.
   mutating func settle() { isWanted = false }
 
-  /// A demand in the form that was agreed on, a picture loss (RFC 4585 section 6.3.1) or else a
-  /// full intra request (RFC 5104 section 4.3.1); nil when none was, or the last one is too recent.
+  /// Returns a request as negotiated, PLI (RFC 4585 section 6.3.1) or else FIR (RFC 5104 section
+  /// 4.3.1); nil if neither was, or the last one is too recent.
   mutating func next(
     to ssrc: UInt32, _ codec: FlowSection.Codec, senderSSRC: UInt32, roundTrip: Interval?,
     at now: Instant

@@ -1,13 +1,12 @@
 import Wire
 
-/// The packets that a stream of video frames misses, and when to ask for them (RFC 4585 section
-/// 6.2.1).
+/// The missing packets of a video stream and when to request them (RFC 4585 section 6.2.1).
 struct MissingPackets {
-  /// What is to be done about missing packets now.
+  /// What to do about missing packets now.
   struct Demand {
-    /// The sequence numbers to ask for, oldest first.
+    /// The sequence numbers to request, oldest first.
     var requested: [UInt16] = []
-    /// The newest packet that is given up, and all before it.
+    /// The newest packet to give up, with all before it.
     var abandoned: Int64?
   }
 
@@ -18,35 +17,34 @@ struct MissingPackets {
     var tries = 0
   }
 
-  /// How many packets may be missing before waiting for them is pointless.
+  /// The most missing packets; with more, waiting is pointless.
   static let limit = 1000
-  /// How often a packet is asked for before it is given up.
+  /// How often a packet is requested before it is given up.
   static let maximumTries = 10
-  /// After this time and a few tries the video frame had better go on with a key frame.
+  /// After this time and a few tries a key frame is the better way on.
   static let longestWait = Interval.seconds(2)
   static let fewestTries = 3
-  /// So many newer packets, or so much time, show that a packet is lost and not only late.
+  /// How many newer packets, or how much time, tell loss from reordering.
   static let reorderedPackets: Int64 = 3
   static let reorderedTime = Interval.milliseconds(10)
-  /// How long a gap may stay open when packets cannot be asked for.
+  /// How long a gap may stay open if packets cannot be requested.
   static let patience = Interval.milliseconds(100)
-  /// Requests this close together go out as one.
+  /// Requests this close together are sent as one.
   static let coalescing = Interval.milliseconds(3)
 
-  /// Whether the peer agreed to retransmit.
+  /// Whether NACK was negotiated.
   var canRequest = false
-  /// When something has to be done next.
+  /// When the next action is due.
   private(set) var due: Instant?
   private var entries: [Entry] = []
   private var newest: Int64?
 
-  /// All packets that are missing, oldest first.
+  /// The missing packets, oldest first.
   var sequences: [Int64] { entries.map(\.sequence) }
 
-  /// The oldest packet that is missing.
   var oldest: Int64? { entries.first?.sequence }
 
-  /// Takes note of a packet; false when too many are missing to go on.
+  /// Records the arrival of a packet; false if too many are missing to continue.
   mutating func receive(_ sequence: Int64, at now: Instant) -> Bool {
     guard let newest else {
       self.newest = sequence
@@ -69,7 +67,7 @@ struct MissingPackets {
     return true
   }
 
-  /// Forgets what is missing up to a packet.
+  /// Forgets missing packets up to this one.
   mutating func settle(through sequence: Int64) {
     guard let first = entries.first, first.sequence <= sequence else { return }
     let kept = entries.firstIndex { $0.sequence > sequence } ?? entries.count
@@ -77,13 +75,12 @@ struct MissingPackets {
     findDue()
   }
 
-  /// Forgets all that is missing.
   mutating func removeAll() {
     entries.removeAll()
     due = nil
   }
 
-  /// Gives what has to be done now; what is asked for comes up again after `spacing`.
+  /// Returns what is due now; requested packets become due again after `spacing`.
   mutating func demand(at now: Instant, spacing: Interval) -> Demand {
     var demand = Demand()
     guard let due, due <= now else { return demand }
@@ -113,7 +110,7 @@ struct MissingPackets {
         && now - entry.since >= MissingPackets.longestWait
   }
 
-  /// What enough newer packets have passed is lost and asked for at once.
+  /// Requests packets immediately once enough newer ones have arrived.
   private mutating func hasten(at now: Instant, newest: Int64) {
     var index = entries.count - 1
     while index >= 0, entries[index].tries == 0, entries[index].due > now {

@@ -1,10 +1,9 @@
 import RTP
 import Wire
 
-/// Recovers lost packets of a stream from others and from forward error correction: ULPFEC, which
-/// browsers send in RED with the stream (RFC 5109), or FlexFEC of a source of its own (RFC 8627).
+/// Recovers lost packets from ULPFEC (RFC 5109), which browsers carry in RED.
 struct PacketRecovery {
-  /// How many packets are held of the media, and of what corrects them, as libwebrtc holds them.
+  /// How many media and FEC packets are held, as in libwebrtc.
   private static let mediaMaximum = 192
   private static let correctionsMaximum = 48
 
@@ -35,7 +34,7 @@ struct PacketRecovery {
     return true
   }
 
-  /// Goes on as long as one packet made again lets another one be made.
+  /// Repeats as long as a recovered packet makes another one recoverable.
   private mutating func recover(_ ssrc: UInt32) -> [[UInt8]] {
     var recovered: [[UInt8]] = []
     var hasNews = true
@@ -60,7 +59,7 @@ struct PacketRecovery {
   private enum Attempt {
     /// More than one packet is missing.
     case incomplete
-    /// None is missing, or nothing comes of it.
+    /// No packet is missing, or the result is invalid.
     case useless
     case recovered(UInt16, [UInt8])
   }

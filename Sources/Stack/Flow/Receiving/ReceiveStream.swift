@@ -1,10 +1,9 @@
 import RTP
 import Wire
 
-/// One stream that is received: joins its counts, what is reported of it, what it misses, and the
-/// assembly of its frames.
+/// One received stream: its counters, its reports, its missing packets, and its frame assembly.
 struct ReceiveStream {
-  /// A packet of the stream, direct or unwrapped from a retransmission.
+  /// A packet of the stream, direct or unwrapped from RTX.
   struct Packet {
     var header: RTPHeader
     var extensions: HeaderExtensions
@@ -16,7 +15,7 @@ struct ReceiveStream {
   let mid: String
   let kind: MediaKind
   let ssrc: UInt32
-  /// The layer of a simulcast that its packets name (RFC 8852); nil when they name none.
+  /// The simulcast layer that its packets name (RFC 8852), if any.
   let rid: String?
   private(set) var rtxSSRC: UInt32?
   private(set) var counters: InboundStreamCounters
@@ -25,11 +24,11 @@ struct ReceiveStream {
   /// What the last packet carried.
   private(set) var codec: FlowSection.Codec?
   private(set) var hasEnded = false
-  /// Whether another stream took this one's place in the section.
+  /// Whether another stream replaced this one in the section.
   private(set) var isReplaced = false
-  /// The packets of video frames and what is made of them; unused for audio.
+  /// The video packets and their frames; unused for audio.
   private(set) var videoFrames: FrameReception
-  /// Whether its receiver is somebody else's.
+  /// Whether its receiver is an observed one.
   private let isWatched: Bool
   private let awaitsBeginning: Bool
 
@@ -54,7 +53,6 @@ struct ReceiveStream {
     counters = InboundStreamCounters(mid: mid, kind: kind, ssrc: ssrc, beganAt: now)
   }
 
-  /// What was counted so far.
   var snapshot: InboundStreamCounters {
     var counters = counters
     counters.rtxSSRC = rtxSSRC
@@ -67,7 +65,7 @@ struct ReceiveStream {
     return counters
   }
 
-  /// Begins again after an end: the same source may send anew, with numbers of its choice.
+  /// Starts again after an end: the source may send anew, with any sequence numbers.
   mutating func resume() {
     hasEnded = false
     isReplaced = false
@@ -77,25 +75,25 @@ struct ReceiveStream {
     reports.acceptJump()
   }
 
-  /// Takes note that the source sends no more.
+  /// Records that the source stopped.
   mutating func end() {
     hasEnded = true
     videoFrames.end()
     keyframeRequests.settle()
   }
 
-  /// Gives its place in the section to another stream.
+  /// Records that another stream replaces this one.
   mutating func replace() { isReplaced = true }
 
-  /// Learns the source of its retransmissions.
+  /// Sets the SSRC of its retransmissions.
   mutating func learn(rtxSSRC: UInt32?) { self.rtxSSRC = rtxSSRC }
 
-  /// Notes that a decoder needs a key frame.
+  /// Records that a decoder needs a key frame.
   mutating func wantKeyframe() { keyframeRequests.want() }
 
   // MARK: - Packets
 
-  /// Takes a packet of the media source itself.
+  /// Handles a packet of the media SSRC.
   mutating func receive(
     _ packet: Packet, at now: Instant, into outbox: inout Outbox<MediaFlow.Output>
   ) {
@@ -107,10 +105,10 @@ struct ReceiveStream {
       counters.packetsDiscarded += 1
       return
     }
-    take(packet, sequence, payload: header.payload, at: now, into: &outbox)
+    process(packet, sequence, payload: header.payload, at: now, into: &outbox)
   }
 
-  /// Takes a packet of the retransmission source.
+  /// Handles a packet of the RTX SSRC.
   mutating func receiveRetransmission(
     _ packet: Packet, at now: Instant, into outbox: inout Outbox<MediaFlow.Output>
   ) {
@@ -127,7 +125,9 @@ struct ReceiveStream {
       counters.packetsDiscarded += 1
       return
     }
-    if take(packet, isRepaired: true, sequence, payload: original.payload, at: now, into: &outbox) {
+    if process(
+      packet, isRepaired: true, sequence, payload: original.payload, at: now, into: &outbox)
+    {
       counters.packetsRecovered += 1
     }
   }
@@ -137,10 +137,11 @@ struct ReceiveStream {
     _ packet: Packet, at now: Instant, into outbox: inout Outbox<MediaFlow.Output>
   ) {
     guard let sequence = reports.extended(packet.header.sequence) else { return }
-    take(packet, isRepaired: true, sequence, payload: packet.header.payload, at: now, into: &outbox)
+    process(
+      packet, isRepaired: true, sequence, payload: packet.header.payload, at: now, into: &outbox)
   }
 
-  /// Counts a packet of the retransmission source whose payload is of no use.
+  /// Counts an RTX packet whose payload is unusable.
   mutating func countRetransmissionSource(_ header: RTPHeader, arrival: Instant) {
     count(header, arrival: arrival)
   }
@@ -163,7 +164,7 @@ struct ReceiveStream {
     if let codec { deliver(codec, at: now, into: &outbox) }
   }
 
-  /// Takes note of a packet with a payload type that was not agreed on: it is there, but no use.
+  /// Records a packet whose payload type was not negotiated, so that it does not count as lost.
   mutating func receiveUnusable(_ header: RTPHeader, arrival: Instant, at now: Instant) {
     counters.packetsDiscarded += 1
     guard
@@ -175,7 +176,7 @@ struct ReceiveStream {
       at: now)
   }
 
-  /// Counts a packet whose payload cannot be read; gives its number when it is news.
+  /// Counts a packet that cannot be decrypted; returns its number unless it is a duplicate.
   @discardableResult
   mutating func receiveSealed(_ header: RTPHeader, clockRate: UInt32, arrival: Instant) -> Int64? {
     self.clockRate = clockRate
@@ -195,16 +196,16 @@ struct ReceiveStream {
 
   private mutating func count(_ packet: Packet) {
     count(packet.header, arrival: packet.arrival)
-    // Events beside audio are not what the stream carries.
+    // Telephone events are not the stream's codec.
     guard packet.codec.name.carriesMedia else { return }
     codec = packet.codec
     counters.codec = packet.codec.name
     counters.payloadType = packet.codec.payloadType
   }
 
-  /// Hands a packet on when it is news; false for duplicates and what comes too late.
+  /// Processes a packet; false for duplicates and late ones.
   @discardableResult
-  private mutating func take(
+  private mutating func process(
     _ packet: Packet, isRepaired: Bool = false, _ sequence: Int64, payload: Range<Int>,
     at now: Instant, into outbox: inout Outbox<MediaFlow.Output>
   ) -> Bool {
@@ -218,15 +219,15 @@ struct ReceiveStream {
       return false
     }
     switch kind {
-    case .audio: takeAudio(packet, sequence, payload: payload, into: &outbox)
+    case .audio: processAudio(packet, sequence, payload: payload, into: &outbox)
     case .video:
-      return takeFrame(
+      return processFrame(
         packet, isRepaired: isRepaired, sequence, payload: payload, at: now, into: &outbox)
     }
     return true
   }
 
-  private mutating func takeAudio(
+  private mutating func processAudio(
     _ packet: Packet, _ sequence: Int64, payload: Range<Int>,
     into outbox: inout Outbox<MediaFlow.Output>
   ) {
@@ -247,7 +248,7 @@ struct ReceiveStream {
 
   // MARK: - Video frames
 
-  private mutating func takeFrame(
+  private mutating func processFrame(
     _ packet: Packet, isRepaired: Bool, _ sequence: Int64, payload: Range<Int>, at now: Instant,
     into outbox: inout Outbox<MediaFlow.Output>
   ) -> Bool {
@@ -262,8 +263,7 @@ struct ReceiveStream {
     return true
   }
 
-  /// Puts a packet in its place and counts the frames that are complete; false when it comes too
-  /// late.
+  /// Inserts a packet and counts the frames that are complete; false if it is too late.
   @discardableResult
   private mutating func insert(_ packet: FrameAssembler.Packet, at now: Instant) -> Bool {
     guard let completed = videoFrames.insert(packet, at: now) else { return false }
@@ -301,7 +301,7 @@ struct ReceiveStream {
 
   // MARK: - Feedback
 
-  /// What has to be asked for again now; frames that wait for what is given up are given up too.
+  /// Returns the packets to request now; gives up frames that wait for what is given up.
   mutating func demand(
     _ codec: FlowSection.Codec, at now: Instant, spacing: Interval,
     into outbox: inout Outbox<MediaFlow.Output>
@@ -311,13 +311,13 @@ struct ReceiveStream {
     return requested
   }
 
-  /// Takes note of a request for lost packets that was sent.
+  /// Counts a NACK that was sent.
   mutating func countNACK() { counters.nackCount += 1 }
 
-  /// Whether a decoder waits for a key frame, and none is on its way.
+  /// Whether a decoder waits for a key frame and none is arriving.
   var needsKeyframe: Bool { keyframeRequests.isWanted || videoFrames.assembler.wantsKeyframe }
 
-  /// A request for a key frame, when one is needed and the last one is long enough ago.
+  /// Returns a PLI or FIR if one is needed and the last one is long enough ago.
   mutating func keyframeRequest(
     _ codec: FlowSection.Codec, senderSSRC: UInt32, roundTrip: Interval?, at now: Instant
   ) -> RTCPPacket? {
@@ -331,15 +331,15 @@ struct ReceiveStream {
 
   // MARK: - Reports
 
-  /// The report blocks about what came since the last report.
-  mutating func takeReportBlocks(at now: Instant) -> [ReportBlock] {
-    reports.takeBlocks(ssrc, rtxSSRC: rtxSSRC, at: now)
+  /// The report blocks for the time since the last ones.
+  mutating func makeReportBlocks(at now: Instant) -> [ReportBlock] {
+    reports.makeBlocks(ssrc, rtxSSRC: rtxSSRC, at: now)
   }
 
-  /// A report block on the media source out of turn.
+  /// An extra report block on the media SSRC.
   func reportBlock(at now: Instant) -> ReportBlock? { reports.block(on: ssrc, at: now) }
 
-  /// Takes the source's own report.
+  /// Handles a sender report.
   mutating func receive(_ report: SenderReport, at arrival: Instant) {
     reports.receive(report, at: arrival)
     var remote = counters.remote ?? RemoteOutboundCounters()
@@ -352,7 +352,7 @@ struct ReceiveStream {
     counters.remote = remote
   }
 
-  /// Takes a round trip that was measured by extended reports.
+  /// Handles a round trip measured by extended reports.
   mutating func receive(roundTrip: Interval) {
     guard counters.remote != nil else { return }
     counters.remote?.roundTripTime = roundTrip.seconds

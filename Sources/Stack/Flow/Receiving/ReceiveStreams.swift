@@ -1,12 +1,12 @@
 import RTP
 import Wire
 
-/// Owns the streams that are or were received over a transport, and the sources that are known to
-/// belong to them (RFC 9143 section 9.2).
+/// The streams that are or were received over a transport, and the SSRCs mapped to them (RFC 9143
+/// section 9.2).
 struct ReceiveStreams {
   typealias Output = MediaFlow.Output
 
-  /// A source that is known to belong to a received stream.
+  /// An SSRC that is mapped to a stream.
   struct Route {
     let ssrc: UInt32
     /// The media SSRC of the stream.
@@ -14,21 +14,21 @@ struct ReceiveStreams {
     let isRetransmission: Bool
   }
 
-  /// Where a packet belongs: the place of its stream.
+  /// The index of a packet's stream, and whether the packet is RTX.
   struct Place {
     let index: Int
     let isRetransmission: Bool
   }
 
-  /// How many sources are known at once; more are refused.
+  /// The most SSRCs known at once; more are refused.
   static let routesMaximum = 128
-  /// How many layers of a section are received at once; more are refused.
+  /// The most simulcast layers received per section; more are refused.
   static let layersMaximum = 4
   private static let earlyProbesMaximum = 64
   /// How many packets one request for lost ones asks for.
   private static let requestedMaximum = 200
 
-  /// What a packet says of the stream that it belongs to.
+  /// What a packet says about the stream it belongs to.
   struct Name {
     var mid: ArraySlice<UInt8>?
     /// The layer (RFC 8852 section 3.1).
@@ -42,42 +42,41 @@ struct ReceiveStreams {
   /// Padding of announced sources whose stream did not begin yet.
   private var earlyProbes: [(header: RTPHeader, arrival: Instant, ecn: ECNMark?)] = []
 
-  /// Whether a stream is received that did not end.
   var isReceiving: Bool { all.indices.contains { !all[$0].hasEnded } }
 
-  /// When packets that are missing are asked for, or given up.
+  /// When missing packets are next requested or given up.
   var deadline: Instant? {
     var deadline: Instant?
-    // By index, because a stream that is taken out of its array is a copy of many parts.
+    // By index: taking a stream out of the array would copy it.
     for index in all.indices where !all[index].hasEnded {
       deadline = earliest(deadline, all[index].videoFrames.missing.due)
     }
     return deadline
   }
 
-  /// The sources of video, for REMB.
+  /// The video sources, for REMB.
   var videoSSRCs: [UInt32] {
     all.indices.filter { all[$0].kind == .video && !all[$0].hasEnded }.map { all[$0].ssrc }
   }
 
-  /// Takes over what sections agreed on; the streams of sections that are gone end.
+  /// Applies what sections negotiated; the streams of removed sections end.
   mutating func configure(_ agreement: FlowAgreement, into outbox: inout Outbox<Output>) {
     for index in all.indices.reversed() {
       if let section = agreement.section(all[index].mid) {
-        // A retransmission source announced late replaces one that was only guessed.
+        // An RTX SSRC announced late replaces one that was only guessed.
         guard let receiving = section.section.receiving,
           let place = receiving.ssrcs.firstIndex(of: all[index].ssrc),
           place < receiving.rtxSSRCs.count, let rtx = receiving.rtxSSRCs[place]
         else { continue }
         all[index].learn(rtxSSRC: rtx)
       } else {
-        if !all[index].hasEnded { tellEnd(index, into: &outbox) }
+        if !all[index].hasEnded { reportEnd(index, into: &outbox) }
         remove(index)
       }
     }
   }
 
-  private func tellEnd(_ index: Int, into outbox: inout Outbox<Output>) {
+  private func reportEnd(_ index: Int, into outbox: inout Outbox<Output>) {
     outbox.append(.streamEnded(mid: all[index].mid, ssrc: all[index].ssrc))
   }
 
@@ -89,8 +88,9 @@ struct ReceiveStreams {
 
   // MARK: - Routing
 
-  /// Finds the stream of a packet: by its mid, a known or announced source, or its payload type;
-  /// one that shows a new stream begins it.
+  /// Finds the stream of a packet: by MID, by a known or announced SSRC, or by payload type.
+  ///
+  /// A packet of a new stream starts it.
   mutating func route(
     _ header: RTPHeader, _ name: Name, _ agreement: FlowAgreement, at now: Instant,
     into outbox: inout Outbox<Output>
@@ -104,7 +104,7 @@ struct ReceiveStreams {
       guard all[index].hasEnded else { return place }
       return revive(place, header, at: now, into: &outbox) ? place : nil
     }
-    // Padding alone shows nothing about the streams.
+    // Padding alone says nothing about streams.
     guard !header.payload.isEmpty, routes.count < Self.routesMaximum,
       let section = agreement.section(of: header, mid: mid),
       let receiving = section.section.receiving
@@ -139,7 +139,7 @@ struct ReceiveStreams {
     }
   }
 
-  /// Begins a stream; the one that the section, or its layer, had so far gives way to it.
+  /// Starts a stream, replacing the previous one of the section or layer.
   private mutating func begin(
     _ ssrc: UInt32, rtxSSRC: UInt32?, rid: String?, in section: SectionState, at now: Instant,
     into outbox: inout Outbox<Output>
@@ -151,11 +151,11 @@ struct ReceiveStreams {
     {
       let wasReplaced = all[index].isReplaced
       if !all[index].hasEnded {
-        tellEnd(index, into: &outbox)
+        reportEnd(index, into: &outbox)
         all[index].end()
       }
       all[index].replace()
-      // Of former streams only the last one is kept, for packets that come late.
+      // Only the last former stream is kept, for late packets.
       if all[index].ssrc == ssrc || wasReplaced { remove(index) }
     }
     all.append(
@@ -174,7 +174,7 @@ struct ReceiveStreams {
     return Place(index: index, isRetransmission: isRetransmission)
   }
 
-  /// Takes a stream up again that said BYE or was replaced; false for a packet that is only late.
+  /// Restarts a stream that ended by BYE or was replaced; false if the packet is merely late.
   private mutating func revive(
     _ place: Place, _ header: RTPHeader, at now: Instant, into outbox: inout Outbox<Output>
   ) -> Bool {
@@ -186,7 +186,7 @@ struct ReceiveStreams {
     }) {
       let last = all[current].counters.lastPacketReceived ?? now
       guard now - last >= .seconds(1) else { return false }
-      tellEnd(current, into: &outbox)
+      reportEnd(current, into: &outbox)
       all[current].end()
       all[current].replace()
     }
@@ -197,7 +197,7 @@ struct ReceiveStreams {
 
   // MARK: - Packets
 
-  /// Takes a packet whose payload was agreed on.
+  /// Handles a packet with a negotiated payload type.
   mutating func receive(
     _ packet: ReceiveStream.Packet, _ place: Place, at now: Instant,
     into outbox: inout Outbox<Output>
@@ -245,8 +245,8 @@ struct ReceiveStreams {
     all[place.index].receiveUnusable(header, arrival: arrival, at: now)
   }
 
-  /// Requests for what has to be asked for again now in a stream, which counts them; what is given
-  /// up is delivered without.
+  /// Returns the NACKs that are due for a stream and counts them; delivers frames without what is
+  /// given up.
   mutating func demands(
     _ index: Int, senderSSRC: UInt32, at now: Instant, spacing: Interval,
     into outbox: inout Outbox<Output>
@@ -264,14 +264,14 @@ struct ReceiveStreams {
     }
   }
 
-  /// Notes that the decoder of a section needs a key frame.
+  /// Records that the decoder of a section needs a key frame.
   mutating func wantKeyframe(_ mid: String) {
     for index in all.indices where all[index].mid == mid && !all[index].hasEnded {
       all[index].wantKeyframe()
     }
   }
 
-  /// A request for a key frame of a stream, when one is needed and may be asked for.
+  /// Returns a PLI or FIR for a stream if one is needed and allowed now.
   mutating func keyframeRequest(
     _ index: Int, senderSSRC: UInt32, roundTrip: Interval?, at now: Instant
   ) -> RTCPPacket? {
@@ -284,45 +284,45 @@ struct ReceiveStreams {
 
   // MARK: - Reports
 
-  /// Takes the report of a source.
+  /// Handles a sender report.
   mutating func receive(_ report: SenderReport, at arrival: Instant) {
     guard let index = all.firstIndex(where: { $0.ssrc == report.ssrc }) else { return }
     all[index].receive(report, at: arrival)
   }
 
-  /// Takes a round trip that was measured to whoever sends these sources.
+  /// Handles a round trip measured to the sender of these sources.
   mutating func receive(roundTrip: Interval, of ssrcs: [UInt32]) {
     for index in all.indices where ssrcs.contains(all[index].ssrc) {
       all[index].receive(roundTrip: roundTrip)
     }
   }
 
-  /// Takes the goodbye of sources.
+  /// Handles a BYE.
   mutating func end(_ ssrcs: [UInt32], into outbox: inout Outbox<Output>) {
     for index in all.indices where !all[index].hasEnded && ssrcs.contains(all[index].ssrc) {
       all[index].end()
-      tellEnd(index, into: &outbox)
+      reportEnd(index, into: &outbox)
     }
   }
 
-  /// The report blocks about what came since the last ones.
-  mutating func takeReportBlocks(at now: Instant) -> [ReportBlock] {
+  /// The report blocks for the time since the last ones.
+  mutating func makeReportBlocks(at now: Instant) -> [ReportBlock] {
     var blocks: [ReportBlock] = []
     for index in all.indices where !all[index].hasEnded {
-      blocks += all[index].takeReportBlocks(at: now)
+      blocks += all[index].makeReportBlocks(at: now)
     }
     return blocks
   }
 }
 
 extension ReceiveStream {
-  /// Whether it is a layer of a simulcast, and another one than that of this name.
+  /// Whether the packet belongs to a simulcast layer other than this one.
   fileprivate func isLayer(beside rid: String?) -> Bool {
     guard let own = self.rid, let rid else { return false }
     return own != rid
   }
 
-  /// Whether retransmissions that name a layer, or none, may be its own.
+  /// Whether retransmissions that name this layer, or none, may belong to it.
   fileprivate func isRepaired(by rid: ArraySlice<UInt8>?) -> Bool {
     guard let own = self.rid, let rid else { return true }
     return rid.elementsEqual(own.utf8)
@@ -330,7 +330,7 @@ extension ReceiveStream {
 }
 
 extension ReceiveStreams.Name {
-  /// Reads it out of the header extensions of a packet.
+  /// Parses the header extensions of a packet.
   init(_ extensions: HeaderExtensions, in bytes: [UInt8]) {
     self.init(
       mid: extensions.mid.map { bytes[$0] }, rid: extensions.streamID.map { bytes[$0] },

@@ -1,13 +1,13 @@
 import RTP
 import Wire
 
-/// The jitter of a stream as its receiver has it.
+/// The jitter of a stream as its receiver computes it.
 ///
-/// Receivers of WebRTC measure it once for each timestamp, as the packets of a frame leave
-/// together: so do libwebrtc and aiortc, where RFC 3550 section 6.4.1 has every packet. What the
-/// receiver itself reports is where this goes on from.
+/// WebRTC receivers update it once per timestamp, since the packets of a frame leave together;
+/// libwebrtc and aiortc do so, while RFC 3550 section 6.4.1 uses every packet. It is corrected by
+/// what the receiver reports.
 struct ReceiverJitter {
-  /// A new timestamp base is no jitter.
+  /// A larger jump is a new timestamp base and no jitter.
   private static let longestJump: Int64 = 5
 
   private var sixteenths: Int64 = 0
@@ -32,6 +32,6 @@ struct ReceiverJitter {
     sixteenths += size - ((sixteenths + 8) >> 4)
   }
 
-  /// Continues from the jitter that the receiver reports, in ticks.
+  /// Continues from the jitter that the receiver reported, in timestamp units.
   mutating func correct(_ jitter: UInt32) { sixteenths = Int64(jitter) << 4 }
 }

@@ -1,9 +1,8 @@
 import RTP
 import Wire
 
-/// Owns what is reported of a received stream: its numbers and those of its retransmissions, what
-/// came since the last report, and the source's own report that is answered (RFC 3550 section
-/// 6.4.1).
+/// Reception statistics for reports on a stream: its sequence numbers and those of its RTX, and the
+/// last sender report (RFC 3550 section 6.4.1).
 struct ReceptionReports {
   private(set) var media = ReceptionStatistics()
   private var retransmissions = ReceptionStatistics()
@@ -11,43 +10,44 @@ struct ReceptionReports {
   private var hasRTXNews = false
   private var lastSenderReport: (compactNTP: UInt32, arrival: Instant)?
 
-  /// Takes a packet of the media source; gives its extended number, nil when it is not believed.
+  /// Handles a packet of the media SSRC; returns its extended number, or nil for an implausible
+  /// jump.
   mutating func receive(_ header: RTPHeader, clockRate: UInt32, arrival: Instant) -> Int64? {
     hasNews = true
     return media.receive(
       header.sequence, timestamp: header.timestamp, clockRate: clockRate, arrival: arrival)
   }
 
-  /// Takes a packet of the retransmission source.
+  /// Handles a packet of the RTX SSRC.
   mutating func receiveRTX(_ header: RTPHeader, clockRate: UInt32, arrival: Instant) {
     hasRTXNews = true
     _ = retransmissions.receive(
       header.sequence, timestamp: header.timestamp, clockRate: clockRate, arrival: arrival)
   }
 
-  /// Takes the source's own report.
+  /// Handles a sender report.
   mutating func receive(_ report: SenderReport, at arrival: Instant) {
     lastSenderReport = (UInt32(truncatingIfNeeded: report.ntpTime >> 16), arrival)
   }
 
-  /// Believes the next number, wherever it is.
+  /// Accepts the next number, wherever it is.
   mutating func acceptJump() { media.acceptJump() }
 
-  /// The extended number of a packet that was lost.
+  /// Extends the number of a lost packet.
   func extended(_ sequence: UInt16) -> Int64? {
     media.isStarted ? media.extended(sequence) : nil
   }
 
-  /// A report block on the media source out of turn: those of reports go on as if it were not.
+  /// An extra report block on the media SSRC, which does not affect the regular ones.
   func block(on ssrc: UInt32, at now: Instant) -> ReportBlock? {
     guard media.isStarted else { return nil }
     var copy = self
     copy.hasNews = true
-    return copy.takeBlocks(ssrc, rtxSSRC: nil, at: now).first
+    return copy.makeBlocks(ssrc, rtxSSRC: nil, at: now).first
   }
 
-  /// The report blocks about what came since the last ones.
-  mutating func takeBlocks(_ ssrc: UInt32, rtxSSRC: UInt32?, at now: Instant) -> [ReportBlock] {
+  /// The report blocks for the time since the last ones.
+  mutating func makeBlocks(_ ssrc: UInt32, rtxSSRC: UInt32?, at now: Instant) -> [ReportBlock] {
     var blocks: [ReportBlock] = []
     if hasNews {
       var last: UInt32 = 0

@@ -1,17 +1,16 @@
 import RTP
 import Wire
 
-/// Counts the packets of one SSRC as RFC 3550 appendix A.1, A.3 and A.8 have it.
+/// Counts the packets of one SSRC as in RFC 3550 appendices A.1, A.3 and A.8.
 struct ReceptionStatistics {
-  /// A jump this wide is believed only when the next packet follows it (appendix A.1).
+  /// A wider jump is accepted only if the next packet follows it (appendix A.1).
   private static let maximumJump: Int16 = 3000
 
   private(set) var isStarted = false
-  /// The extended sequence number of the newest packet.
   private(set) var highest: Int64 = 0
   private var first: Int64 = 0
   private var received: Int64 = 0
-  /// Losses from before the sender began its numbers anew.
+  /// Losses from before the sender restarted its numbers.
   private var lostBefore: Int64 = 0
   private var expectedReported: Int64 = 0
   private var lostReported: Int64 = 0
@@ -20,22 +19,21 @@ struct ReceptionStatistics {
   private var transit: UInt32?
   private var jitterSixteenths: Int64 = 0
 
-  /// How many packets are missing in all, negative after duplicates.
+  /// The total number of missing packets, negative after duplicates.
   var lost: Int64 { lostBefore + (isStarted ? highest - first + 1 - received : 0) }
 
   /// The jitter in units of the timestamp.
   var jitter: UInt32 { UInt32(clamping: jitterSixteenths >> 4) }
 
-  /// The extended number of a sequence number that lies near to the newest one.
+  /// Extends a sequence number that is close to the newest one.
   func extended(_ sequence: UInt16) -> Int64 {
     highest + Int64(Int16(bitPattern: sequence &- UInt16(truncatingIfNeeded: highest)))
   }
 
-  /// Lets the next packet begin the numbers anew wherever it stands.
+  /// Accepts any number as the next one.
   mutating func acceptJump() { acceptsJump = isStarted }
 
-  /// Counts a packet and gives its extended sequence number; nil when the jump to it is not
-  /// believed.
+  /// Counts a packet and returns its extended sequence number; nil for an implausible jump.
   mutating func receive(
     _ sequence: UInt16, timestamp: UInt32, clockRate: UInt32, arrival: Instant
   ) -> Int64? {
@@ -77,7 +75,7 @@ struct ReceptionStatistics {
     return highest
   }
 
-  /// Makes the report block since the last one.
+  /// Returns the report block since the last one.
   mutating func report(ssrc: UInt32, lastReport: UInt32, delay: UInt32) -> ReportBlock {
     let expected = isStarted ? highest - first + 1 : 0
     let expectedSince = expected - expectedReported
@@ -95,7 +93,7 @@ struct ReceptionStatistics {
     let now = transitTime(timestamp, clockRate, arrival)
     if let transit {
       let difference = Int64(Int32(bitPattern: now &- transit).magnitude)
-      // A new timestamp base is no jitter.
+      // A larger jump is a new timestamp base and no jitter.
       if difference < 5 * Int64(clockRate) {
         jitterSixteenths += difference - ((jitterSixteenths + 8) >> 4)
       }
@@ -111,13 +109,13 @@ struct ReceptionStatistics {
   }
 }
 
-/// Remembers which of the newest sequence numbers were seen.
+/// Remembers which recent sequence numbers were seen.
 struct SequenceWindow {
-  /// What a sequence number is to the window.
+  /// The position of a number relative to the window.
   enum Verdict {
     case new
     case duplicate
-    /// Older than the window reaches.
+    /// Older than the window.
     case old
   }
 
@@ -125,7 +123,6 @@ struct SequenceWindow {
   private var words: [32 of UInt64] = .init(repeating: 0)
   private var newest: Int64?
 
-  /// Takes a number into the window.
   mutating func insert(_ number: Int64) -> Verdict {
     guard let newest else {
       self.newest = number

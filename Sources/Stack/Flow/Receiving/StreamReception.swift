@@ -1,24 +1,24 @@
 package import RTP
 package import Wire
 
-/// A stream of somebody else's call, received as its receiver would receive it.
+/// A stream of an observed call, received as its receiver would receive it.
 ///
-/// It stands without a sender: what an endpoint would ask for again, or report, is dropped, and the
-/// requests that were seen on the wire are counted instead. A frame is waited for as long as its
-/// receiver may wait for it: until it is complete, until the receiver asks for a key frame, or
-/// until the sender goes on with one. Who calls finds the packets of the stream and of its
-/// retransmissions, because an observer tells streams apart by other means than descriptions.
+/// It has no sender: requests and reports that an endpoint would send are dropped, and those seen
+/// on the wire are counted instead. A frame is awaited as long as its receiver may be waiting for
+/// it: until it is complete, until the receiver requests a key frame, or until the sender continues
+/// with one. The caller finds the packets of the stream and of its RTX, because an observer
+/// identifies streams by other means than descriptions.
 package struct StreamReception {
-  /// A packet as it came, and as it is without RED.
+  /// A packet as received, and without RED.
   package struct Packet {
-    /// The header as it came: its payload and its padding are what counts.
+    /// The header as received, for counting payload and padding.
     package var wire: RTPHeader
     package var header: RTPHeader
     package var bytes: [UInt8]
     package var codec: FlowSection.Codec
-    /// Whether it came in RED, and so may be protected against loss.
+    /// Whether it was wrapped in RED, so FEC may protect it.
     package var isInRED: Bool
-    /// What corrects errors, in place of media.
+    /// The FEC payload, if it carries no media.
     package var correction: [UInt8]?
 
     package init(
@@ -36,9 +36,9 @@ package struct StreamReception {
 
   private var stream: ReceiveStream
   private var outputs = Outbox<MediaFlow.Output>()
-  /// Requests of the real receiver: for packets, and for key frames by PLI and FIR.
+  /// NACK, PLI and FIR of the real receiver.
   private var requests = (nack: UInt64(0), pli: UInt64(0), fir: UInt64(0))
-  /// What the headers of RED and what corrects errors add to the bytes of the stream.
+  /// The bytes that RED headers and FEC add to the stream.
   private var redBytes = (all: UInt64(0), retransmitted: UInt64(0), padding: UInt64(0))
   private var corrections = (packets: UInt64(0), bytes: UInt64(0))
   /// What came of a source of its own that corrects the errors of this one: libwebrtc counts it as
@@ -54,7 +54,7 @@ package struct StreamReception {
   private let repairsFully: Bool
   /// Packets of the retransmission source that repeat nothing, which receivers count among them.
   private var probes: UInt64 = 0
-  /// All that came of that source: packets, bytes of payload, and of headers and padding.
+  /// Everything on the RTX SSRC: packets, payload bytes, header and padding bytes.
   private var repeated = (packets: UInt64(0), bytes: UInt64(0), headers: UInt64(0))
   private var recovery = PacketRecovery()
   private var jitter = ReceiverJitter()
@@ -70,13 +70,13 @@ package struct StreamReception {
       awaitsBeginning: repairsFully, at: now)
   }
 
-  /// The source of its retransmissions, when one was seen.
+  /// The SSRC of its retransmissions, if seen.
   package var rtxSSRC: UInt32? {
     get { stream.rtxSSRC }
     set { stream.learn(rtxSSRC: newValue) }
   }
 
-  /// What was counted so far; requests as they were on the wire.
+  /// The counters so far, with requests as seen on the wire.
   package var counters: InboundStreamCounters {
     var counters = stream.snapshot
     (counters.nackCount, counters.pliCount, counters.firCount) =
@@ -95,7 +95,7 @@ package struct StreamReception {
     return counters
   }
 
-  /// The same of the stream itself, without its retransmissions and FlexFEC: so Firefox counts.
+  /// The counters without retransmissions, as Firefox counts.
   package var mediaCounters: InboundStreamCounters {
     var counters = counters
     counters.packetsReceived -= repeated.packets + flexFEC.packets
@@ -110,9 +110,8 @@ package struct StreamReception {
     repeated.headers += UInt64(header.headerLength + header.paddingLength)
   }
 
-  /// Takes a packet in the clear; gives the frames that are complete now.
-  ///
-  /// - Parameter isRetransmission: whether it is of the stream's own retransmission source.
+  /// Handles a decrypted packet; returns the frames that are complete now.
+  /// - Parameter isRetransmission: whether it is on the stream's RTX SSRC.
   package mutating func receive(
     _ packet: Packet, _ extensions: HeaderExtensionMap, isRetransmission: Bool, arrival: Instant,
     at now: Instant
@@ -164,7 +163,7 @@ package struct StreamReception {
     return removeFrames()
   }
 
-  /// Counts a packet whose payload cannot be read: it is protected, or of an unknown type.
+  /// Counts a packet that cannot be decrypted or has an unknown payload type.
   package mutating func receiveSealed(
     _ header: RTPHeader, clockRate: UInt32, arrival: Instant
   ) {
@@ -174,7 +173,7 @@ package struct StreamReception {
     stream.receiveSealed(header, clockRate: clockRate, arrival: arrival)
   }
 
-  /// Counts a packet of the retransmission source that cannot be read, or came before all others.
+  /// Counts an RTX packet that cannot be read, or that arrived before the stream's first packet.
   package mutating func countRetransmissionSource(_ header: RTPHeader, arrival: Instant) {
     countRepeated(header)
     probes += 1
@@ -245,35 +244,35 @@ package struct StreamReception {
 
   // MARK: RTCP
 
-  /// Takes the source's own report.
+  /// Handles a sender report.
   package mutating func receive(_ report: SenderReport, at arrival: Instant) {
     stream.receive(report, at: arrival)
   }
 
-  /// Takes the source's goodbye.
+  /// Handles a BYE.
   package mutating func end() { stream.end() }
 
-  /// Counts a request for lost packets of the real receiver.
+  /// Counts a NACK of the real receiver.
   package mutating func countNACK() { requests.nack += 1 }
 
-  /// Counts a request for a key frame of the real receiver, which waits for what it misses no
-  /// longer; gives the frames that waited for it.
+  /// Counts a PLI or FIR of the real receiver, which then stops waiting for missing packets;
+  /// returns the frames that waited.
   package mutating func countKeyframeRequest(isFIR: Bool, at now: Instant) -> [ReceivedFrame] {
     if isFIR { requests.fir += 1 } else { requests.pli += 1 }
     stream.abandonMissing(at: now, into: &outputs)
     return removeFrames()
   }
 
-  /// Takes what the real receiver reports of the stream.
+  /// Handles a report block of the real receiver.
   package mutating func receive(_ block: ReportBlock) { jitter.correct(block.jitter) }
 
-  /// Takes a round trip that the receiver's reports and the sender's answers show.
+  /// Handles a round trip derived from the receiver's reports and the sender's answers.
   package mutating func receive(roundTrip: Interval) { stream.receive(roundTrip: roundTrip) }
 }
 
 extension StreamReception.Packet {
-  /// The packet as it was when what corrects errors was made of it: with its own payload type, and
-  /// no padding; nil where it had some.
+  /// The packet as FEC protected it: with its inner payload type and without padding; nil if it had
+  /// padding.
   fileprivate var protected: [UInt8]? {
     guard wire.paddingLength == 0, bytes.count >= RTPHeader.fixedLength else { return nil }
     var bytes = bytes

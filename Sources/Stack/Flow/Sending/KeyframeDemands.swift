@@ -1,26 +1,26 @@
 import Wire
 
-/// Owns which of the peer's demands for key frames of a stream are passed on to the encoder.
+/// Decides which of the peer's key frame requests reach the encoder.
 struct KeyframeDemands {
-  /// What a demand is.
-  enum Taking {
-    /// The same one again, in case it was lost (RFC 5104 section 4.3.1.2).
+  /// The kind of a request.
+  enum Verdict {
+    /// A repetition in case the first was lost (RFC 5104 section 4.3.1.2).
     case repeated
-    /// It comes so soon after the last one that the answer to that serves both.
+    /// So soon after the last one that the same key frame serves both.
     case served
     case passedOn
   }
 
-  /// Demands are passed on at most so often.
+  /// The minimum time between requests passed on.
   private static let spacing = Interval.milliseconds(300)
 
-  /// When a key frame was last asked for.
+  /// When a key frame was last requested from the encoder.
   private(set) var passedOnAt: Instant?
   private var lastNumber: UInt8?
 
-  /// Takes a demand: with its number when it is a full intra request (RFC 5104 section 4.3.1), and
-  /// without one when it is a picture loss (RFC 4585 section 6.3.1).
-  mutating func take(_ number: UInt8?, at now: Instant) -> Taking {
+  /// Classifies a request: FIR has a number (RFC 5104 section 4.3.1), PLI has none (RFC 4585
+  /// section 6.3.1).
+  mutating func classify(_ number: UInt8?, at now: Instant) -> Verdict {
     if let number {
       guard lastNumber != number else { return .repeated }
       lastNumber = number

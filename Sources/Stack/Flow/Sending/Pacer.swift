@@ -2,15 +2,16 @@ import DequeModule
 import RTP
 import Wire
 
-/// One packet's share of a frame that waits, or that was sent and may be asked for again.
+/// One packet's share of a frame that is queued, or was sent and may be requested again.
 ///
-/// The bytes are those of the frame, shared and not copied; the packet is built when it is sent.
+/// The frame's bytes are shared, not copied; the packet is built when it is sent.
 struct PayloadPart {
   var frame: [UInt8]
   var range: Range<Int>
-  /// What the payload format writes before the bytes.
+  /// The payload descriptor.
   var prefix: PayloadPrefix
-  /// The numbers of the codec that made the frame: another one may have been agreed on since.
+  /// The codec's payload types when the frame was encoded; the codec may have been renegotiated
+  /// since.
   var payloadType: UInt8
   var rtxPayloadType: UInt8?
   var timestamp: UInt32
@@ -23,23 +24,23 @@ struct PayloadPart {
   var payloadLength: Int { range.count + prefix.length }
 }
 
-/// Spreads the packets of video frames over time, so that a large frame does not fill the queues on
-/// the path: a leaky bucket that is emptied at a multiple of the target bit rate.
+/// Spreads video packets over time, so that a large frame does not fill queues on the path: a leaky
+/// bucket emptied at a multiple of the target bit rate.
 struct Pacer {
   /// A packet that waits.
   enum Item {
     case part(ssrc: UInt32, PayloadPart)
-    /// A sequence number of a stream to be sent again.
+    /// The sequence number of a stream's packet to retransmit.
     case resend(ssrc: UInt32, sequence: UInt16)
   }
 
-  /// Wakes lie at least this far apart, and a pause earns a burst of at most this length.
+  /// The minimum time between wake-ups, and the longest burst after a pause.
   static let burst = Interval.milliseconds(5)
-  /// A late wake makes up for at most so much.
+  /// How much time a late wake-up may make up for.
   static let arrears = Interval.milliseconds(40)
-  /// What waits is sent within this time, even when the encoder overshoots its target.
+  /// The queue is sent within this time, even if the encoder overshoots its target.
   static let longestQueueMilliseconds: UInt64 = 500
-  /// How many retransmissions may wait.
+  /// The most queued retransmissions.
   static let resendLimit = 1024
 
   private var parts = Deque<(ssrc: UInt32, part: PayloadPart)>()
@@ -49,24 +50,22 @@ struct Pacer {
   private var emptyAt = Instant.zero
   private var lastBurst = Instant.zero
 
-  /// How many packets of frames, and how many retransmissions, wait.
+  /// The number of queued packets and of queued retransmissions.
   var partCount: Int { parts.count }
   var resendCount: Int { resends.count }
 
-  /// Whether nothing waits.
   var isEmpty: Bool { parts.isEmpty && resends.isEmpty }
 
-  /// When the next packet may leave; nil when none waits.
+  /// When the next packet may leave; nil if none is queued.
   var due: Instant? { isEmpty ? nil : max(emptyAt, lastBurst + Pacer.burst) }
 
-  /// Queues a packet of a frame.
   mutating func append(_ part: PayloadPart, ssrc: UInt32, at now: Instant) {
     if isEmpty { emptyAt = max(emptyAt, now - Pacer.burst) }
     queuedBytes += UInt64(part.range.count)
     parts.append((ssrc, part))
   }
 
-  /// Queues a retransmission, which goes before frames; false when too many wait.
+  /// Queues a retransmission ahead of frames; false if too many are queued.
   mutating func resend(_ sequence: UInt16, ssrc: UInt32, at now: Instant) -> Bool {
     guard resends.count < Pacer.resendLimit else { return false }
     if isEmpty { emptyAt = max(emptyAt, now - Pacer.burst) }
@@ -74,7 +73,7 @@ struct Pacer {
     return true
   }
 
-  /// The next packet, when it may leave now.
+  /// Returns the next packet if it may leave now.
   mutating func next(at now: Instant) -> Item? {
     guard emptyAt <= now else { return nil }
     if let resend = resends.popFirst() {
@@ -85,7 +84,6 @@ struct Pacer {
     return .part(ssrc: ssrc, part)
   }
 
-  /// Takes note of a packet that left.
   mutating func sent(bytes: Int, at now: Instant, targetBitrate: UInt64) {
     let drain = queuedBytes * 8000 / Pacer.longestQueueMilliseconds
     let rate = max(targetBitrate / 2 * 5, drain, 100_000)
@@ -94,14 +92,13 @@ struct Pacer {
     lastBurst = now
   }
 
-  /// Forgets what waits.
   mutating func removeAll() {
     parts.removeAll()
     resends.removeAll()
     queuedBytes = 0
   }
 
-  /// Whether the sum is that of what waits; asserted after each step in debug builds.
+  /// Whether the sum equals its parts; asserted after each step in debug builds.
   var isConsistent: Bool {
     queuedBytes == parts.reduce(0) { $0 + UInt64($1.part.range.count) }
       && resends.count <= Pacer.resendLimit

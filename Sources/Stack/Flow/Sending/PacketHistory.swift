@@ -6,30 +6,28 @@ struct PacketHistory {
   struct Entry {
     var sequence: UInt16
     var part: PayloadPart
-    /// The packet as it was sent; only kept where it has to be repeated byte for byte.
+    /// The whole packet, kept only if it has to be repeated byte for byte.
     var packet: [UInt8]?
-    /// When it was asked for again the last time.
+    /// When it was last retransmitted.
     var resentAt: Instant?
   }
 
-  /// How many packets are kept.
   static let capacity = 2048
   private var entries: [Entry?] = []
 
-  /// Keeps a packet and forgets the one that is `capacity` older.
+  /// Adds a packet, overwriting the one `capacity` before it.
   mutating func append(_ entry: Entry) {
     if entries.isEmpty { entries = [Entry?](repeating: nil, count: PacketHistory.capacity) }
     entries[place(entry.sequence)] = entry
   }
 
-  /// The packet with a sequence number.
   func entry(_ sequence: UInt16) -> Entry? {
     guard !entries.isEmpty, let entry = entries[place(sequence)], entry.sequence == sequence
     else { return nil }
     return entry
   }
 
-  /// Whether a packet may be sent again now: it is known, and the last time is long enough ago.
+  /// Whether a packet may be retransmitted now: it is known, and the last time is long enough ago.
   mutating func mayResend(_ sequence: UInt16, at now: Instant, spacing: Interval) -> Bool {
     guard let entry = entry(sequence) else { return false }
     if let resentAt = entry.resentAt, now - resentAt < spacing { return false }

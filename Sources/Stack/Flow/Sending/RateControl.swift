@@ -1,10 +1,10 @@
 import RTP
 import Wire
 
-/// Owns how much may be sent: the estimate of the path with the packets that it rests on, what of
-/// it goes to retransmissions, and what encoders were told.
+/// The sending rate: the path estimate, the share of retransmissions, and the target announced to
+/// encoders.
 struct RateControl {
-  /// The target is told anew at most so often.
+  /// The minimum time between announcements of the target.
   private static let targetSpacing = Interval.milliseconds(150)
 
   private(set) var congestion = AdaptiveBitrate()
@@ -12,29 +12,26 @@ struct RateControl {
   private var transportSequence: Int64 = 0
   private var announced: (bitrate: UInt64, at: Instant)?
 
-  /// What may be sent in all, in bits per second.
+  /// The total rate that may be sent, in bits per second.
   var target: UInt64 { congestion.target }
 
-  /// The transport-wide sequence number of the next packet that carries one.
   var nextSequence: UInt16 { UInt16(truncatingIfNeeded: transportSequence) }
 
   // MARK: Packets
 
-  /// Notes a packet that carries the next transport-wide sequence number.
+  /// Records a packet with the next transport-wide sequence number.
   mutating func sendNumbered(_ bytes: Int, at now: Instant) {
     congestion.packetSent(transportSequence, bytes: bytes, at: now)
     transportSequence += 1
   }
 
-  /// Notes a packet of video that is sent for the first time.
+  /// Records a video packet sent for the first time.
   mutating func earn(bytes: Int) { resends.earn(bytes: bytes) }
 
-  /// Whether a retransmission may be sent now.
   mutating func mayResend(at now: Instant) -> Bool {
     resends.mayResend(at: now, targetBitrate: congestion.target)
   }
 
-  /// Notes a retransmission.
   mutating func spend(bytes: Int, at now: Instant) { resends.spend(bytes: bytes, at: now) }
 
   // MARK: What the peer tells
@@ -59,8 +56,7 @@ struct RateControl {
 
   // MARK: Encoders
 
-  /// The target for encoders when they are to be told: it changed by more than a twentieth, or
-  /// reached its bounds.
+  /// Returns the target for encoders if it changed by more than a twentieth or reached a bound.
   mutating func announce(at now: Instant) -> UInt64? {
     let target = encoderTarget(at: now)
     if let announced {
@@ -74,9 +70,9 @@ struct RateControl {
     return target
   }
 
-  /// What is left for encoders when the retransmissions of late go on, in bits per second.
+  /// The target less the rate of recent retransmissions, in bits per second.
   ///
-  /// In place, because a call would copy all that the estimate rests on.
+  /// Computed in place, because passing the estimate along would copy it.
   @inline(__always)
   private func encoderTarget(at now: Instant) -> UInt64 {
     let total = Double(congestion.target)

@@ -1,6 +1,5 @@
-/// Owns for how long the packets of a stream and of its retransmissions name their section, and the
-/// layer of a simulcast: until the peer reports on them, and so has mapped them (RFC 9143 section
-/// 9.2, RFC 8852 section 3.3).
+/// Decides how long packets and RTX packets carry the MID and the layer: until the peer reports on
+/// them and so has mapped them (RFC 9143 section 9.2, RFC 8852 section 3.3).
 struct SectionNaming {
   private let mid: [UInt8]
   /// The layer; nil for the only stream of a section.
@@ -13,23 +12,23 @@ struct SectionNaming {
     self.rid = rid
   }
 
-  /// The name that a packet has to carry.
+  /// The MID that a packet has to carry.
   var name: [UInt8]? { isKnown ? nil : mid }
-  /// The name that a retransmission has to carry.
+  /// The MID that an RTX packet has to carry.
   var rtxName: [UInt8]? { isRTXKnown ? nil : mid }
   /// The layer that a packet has to name.
   var streamID: [UInt8]? { isKnown ? nil : rid }
-  /// The layer that a retransmission has to name.
+  /// The layer that an RTX packet has to name.
   var repairedStreamID: [UInt8]? { isRTXKnown ? nil : rid }
 
-  /// Notes that the peer reports on the stream, or on its retransmissions.
-  mutating func noteReport(isRTX: Bool) {
+  /// Records that the peer reported on the stream or its RTX.
+  mutating func recordReport(isRTX: Bool) {
     if isRTX { isRTXKnown = true } else { isKnown = true }
   }
 
-  /// Takes the layer that was agreed on anew.
+  /// Applies a renegotiated layer.
   mutating func rename(rid: [UInt8]?) { self.rid = rid }
 
-  /// Notes that retransmissions have another source from now on.
+  /// Records that the RTX SSRC changed.
   mutating func forgetRTX() { isRTXKnown = false }
 }

@@ -1,22 +1,22 @@
 import RTP
 import Wire
 
-/// What a section agreed on for a stream that is sent; it does not change until it agrees anew.
+/// What a section negotiated for a sent stream; immutable until the next negotiation.
 struct SendAgreement {
-  /// The largest packet after protection, so that it passes all usual paths.
+  /// The largest packet after protection, chosen to fit all common paths.
   private static let largestPacket = 1200
-  /// What SRTP adds at most: the tag of AES-GCM (RFC 7714) is longer than that of RFC 3711.
+  /// The most that SRTP adds: the AES-GCM tag (RFC 7714) is longer than that of RFC 3711.
   private static let protectionOverhead = 16
 
   let codec: FlowSection.Codec
   let events: FlowSection.Codec?
   let rtxSSRC: UInt32?
-  /// The name of the layer of a simulcast, as packets carry it.
+  /// The layer's name as packets carry it.
   let ridBytes: [UInt8]?
   let map: HeaderExtensionMap
-  /// Whether the packets carry transport-wide sequence numbers.
+  /// Whether packets carry transport-wide sequence numbers.
   let isTransportWide: Bool
-  /// How many bytes of a frame a packet has room for.
+  /// The room for a frame's bytes in one packet.
   let payloadLimit: Int
 
   init(
@@ -40,15 +40,15 @@ struct SendAgreement {
     self.map = map
   }
 
-  /// Whether frames of a codec can be sent: those of the one agreed on, and events beside it.
+  /// Whether frames of a codec can be sent: those of the negotiated one, and its telephone events.
   func carries(_ name: CodecName) -> Bool {
     name == codec.name || !name.carriesMedia && events != nil
   }
 
-  /// Whether packets that got lost are sent again.
+  /// Whether lost packets are retransmitted.
   var repairs: Bool { codec.feedback.contains("nack") }
 
-  /// Where retransmissions of a part go; nil when they have no stream of their own.
+  /// The SSRC and payload type for retransmitting a part; nil if there is no RTX stream.
   func rtx(of part: PayloadPart) -> (ssrc: UInt32, payloadType: UInt8)? {
     guard let rtxSSRC, let payloadType = part.rtxPayloadType else { return nil }
     return (rtxSSRC, payloadType)

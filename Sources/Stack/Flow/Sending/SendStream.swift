@@ -1,17 +1,16 @@
 import RTP
 import Wire
 
-/// One stream that is sent: joins its numbers, its packets, what is kept of them for
-/// retransmission, and what was counted.
+/// One sent stream: its numbers, its packet history, and its counters.
 struct SendStream {
   let mid: String
   let kind: MediaKind
   let ssrc: UInt32
-  /// The layer of a simulcast that it is; nil for the only stream of its section.
+  /// The simulcast layer; nil for the only stream of its section.
   private(set) var rid: String?
-  /// Whether the section agrees on sending now.
+  /// Whether the section currently sends.
   private(set) var isActive = true
-  /// Whether frames were dropped that others may depend on.
+  /// Whether frames were dropped that later ones may depend on.
   private(set) var lostFrames = false
   private(set) var agreement: SendAgreement
   private(set) var demands = KeyframeDemands()
@@ -39,7 +38,7 @@ struct SendStream {
         codec: codec.name, payloadType: codec.payloadType))
   }
 
-  /// Takes over what was agreed on anew; all numbers go on.
+  /// Applies a renegotiation; all numbers continue.
   mutating func configure(
     _ source: FlowSection.Sending.Source, _ codec: FlowSection.Codec, section: SectionState
   ) {
@@ -47,22 +46,21 @@ struct SendStream {
     rid = source.rid
     agreement = SendAgreement(source, codec, section: section)
     naming.rename(rid: agreement.ridBytes)
-    tally.note(agreement)
+    tally.configure(agreement)
     isActive = true
   }
 
   var name: StreamName { StreamName(mid, rid) }
 
-  /// Sends nothing for now; the stream is kept with its numbers.
+  /// Stops sending for now; the stream keeps its numbers.
   mutating func pause() { isActive = false }
 
   var rtxSSRC: UInt32? { agreement.rtxSSRC }
   var codec: FlowSection.Codec { agreement.codec }
 
-  /// Whether what was counted adds up.
+  /// Whether the counters add up.
   var isConsistent: Bool { tally.counters.isConsistent }
 
-  /// What was counted so far.
   var snapshot: OutboundStreamCounters {
     var counters = tally.counters
     counters.isActive = isActive
@@ -72,7 +70,7 @@ struct SendStream {
 
   // MARK: - Frames
 
-  /// Cuts a frame into packets' shares.
+  /// Packetizes a frame.
   mutating func split(_ frame: EncodedFrame, at now: Instant) -> [PayloadPart] {
     guard frame.codec.carriesMedia else { return event(frame, at: now) }
     let codec = agreement.codec
@@ -95,13 +93,13 @@ struct SendStream {
         payloadType: codec.payloadType, rtxPayloadType: codec.rtxPayloadType,
         timestamp: timestamp, marker: kind == .video ? index == shares.count - 1 : isSpurt,
         audioLevel: frame.audioLevel, isVoice: frame.isVoice,
-        // Who is told of contributors without their levels learns nothing it could show.
+        // A peer that is not sent their levels has no use for the contributors.
         contributors: agreement.map.mixerLevels == 0 ? [] : frame.contributors, queuedAt: now)
     }
   }
 
-  /// The packet of an event beside audio, whose time is that at which the event began; the first of
-  /// an event has the marker (RFC 4733 section 2.5.1.2).
+  /// The packet of a telephone event, whose timestamp is that of the event's start; its first
+  /// packet has the marker (RFC 4733 section 2.5.1.2).
   private func event(_ frame: EncodedFrame, at now: Instant) -> [PayloadPart] {
     guard let codec = agreement.events else { return [] }
     return [
@@ -113,28 +111,28 @@ struct SendStream {
     ]
   }
 
-  /// Takes note of a frame that cannot be sent.
+  /// Records a frame that cannot be sent.
   mutating func discardFrame() {
     tally.countDiscardedFrame()
     lostFrames = true
   }
 
-  /// Takes note of frames that were cut and will not be sent.
+  /// Records packetized frames that will not be sent.
   mutating func loseFrames() { lostFrames = true }
 
-  /// Whether frames were lost since the last time this was asked.
-  mutating func takeLoss() -> Bool {
+  /// Returns whether frames were lost since the last call.
+  mutating func consumeLoss() -> Bool {
     defer { lostFrames = false }
     return lostFrames
   }
 
   // MARK: - Packets
 
-  /// Builds the packet of a share for sending at this moment.
+  /// Builds a packet for sending now.
   mutating func packet(
     for part: PayloadPart, transportSequence: UInt16, sendTime: UInt32, at now: Instant
   ) -> [UInt8] {
-    let sequence = numbers.takeSequence()
+    let sequence = numbers.nextSequence()
     var header = OutgoingHeader(
       payloadType: part.payloadType, sequence: sequence, timestamp: part.timestamp, ssrc: ssrc)
     header.marker = part.marker
@@ -155,10 +153,10 @@ struct SendStream {
     return packet
   }
 
-  /// Builds the packet that brings a lost one again (RFC 4588), or repeats it byte for byte.
+  /// Builds a retransmission (RFC 4588), or repeats the packet byte for byte.
   ///
-  /// A repeated packet must not differ from the first one: both have the same SRTP index, and
-  /// with AES-GCM two packets under one nonce would give the key away.
+  /// A repeated packet must not differ from the first one: both have the same SRTP index, and with
+  /// AES-GCM two packets under one nonce would reveal the key.
   mutating func retransmission(
     of lost: UInt16, transportSequence: UInt16, sendTime: UInt32
   ) -> (bytes: [UInt8], isRepeated: Bool)? {
@@ -170,7 +168,7 @@ struct SendStream {
       return (packet, true)
     }
     var header = OutgoingHeader(
-      payloadType: rtx.payloadType, sequence: numbers.takeRTXSequence(),
+      payloadType: rtx.payloadType, sequence: numbers.nextRTXSequence(),
       timestamp: part.timestamp, ssrc: rtx.ssrc)
     header.marker = part.marker
     header.mid = naming.rtxName
@@ -182,7 +180,7 @@ struct SendStream {
     return (bytes, false)
   }
 
-  /// Whether a packet that the peer misses is to be sent again.
+  /// Whether a packet that the peer misses is to be retransmitted.
   mutating func mayResend(_ sequence: UInt16, at now: Instant, spacing: Interval) -> Bool {
     history.mayResend(sequence, at: now, spacing: spacing)
   }
@@ -204,26 +202,26 @@ struct SendStream {
 
   // MARK: - Reports
 
-  /// The sender report at this moment, without blocks; nil when nothing was sent since the last.
-  mutating func takeReport(_ wallClock: WallClock, at now: Instant) -> SenderReport? {
-    tally.takeReport(clockRate: agreement.codec.clockRate, wallClock, at: now)
+  /// Returns the sender report without blocks; nil if nothing was sent since the last.
+  mutating func makeReport(_ wallClock: WallClock, at now: Instant) -> SenderReport? {
+    tally.makeReport(clockRate: agreement.codec.clockRate, wallClock, at: now)
   }
 
-  /// Takes what the peer reports on this stream or on its retransmissions.
+  /// Handles the peer's report block on this stream or its RTX.
   mutating func receive(_ block: ReportBlock, roundTrip: Interval?, at arrival: Instant) {
-    naming.noteReport(isRTX: block.ssrc != ssrc)
+    naming.recordReport(isRTX: block.ssrc != ssrc)
     guard block.ssrc == ssrc else { return }
     tally.receive(
       block, first: numbers.first, clockRate: agreement.codec.clockRate, roundTrip: roundTrip,
       at: arrival)
   }
 
-  /// Counts packets that the peer asked for again.
+  /// Counts a NACK.
   mutating func countNACK() { tally.countNACK() }
 
-  /// Takes a demand for a key frame; whether it is to be passed on.
-  mutating func takeDemand(_ number: UInt8?, at now: Instant) -> Bool {
-    let taking = demands.take(number, at: now)
+  /// Handles a key frame request; returns whether to pass it on.
+  mutating func acceptDemand(_ number: UInt8?, at now: Instant) -> Bool {
+    let taking = demands.classify(number, at: now)
     if taking != .repeated { tally.countKeyframeRequest(isFIR: number != nil) }
     return taking == .passedOn
   }

@@ -1,7 +1,7 @@
 import RTP
 import Wire
 
-/// What a sent stream is called: its section, and its layer where there are several (RFC 8852).
+/// Identifies a sent stream: its section, and its layer if there are several (RFC 8852).
 struct StreamName: Hashable {
   let mid: String
   let rid: String?
@@ -12,21 +12,20 @@ struct StreamName: Hashable {
   }
 }
 
-/// Owns the streams that are or were sent over a transport, and finds the one that something is
-/// about.
+/// The streams that are or were sent over a transport.
 struct SendStreams {
   private(set) var all: [SendStream] = []
   private let entropy: EntropyStream
 
   init(_ entropy: EntropyStream) { self.entropy = entropy }
 
-  /// The source that feedback comes from: the first one that is sent, else 1 as others do.
+  /// The SSRC that feedback comes from: the first sent one, or 1 as in other stacks.
   var localSSRC: UInt32 { all.firstIndex { $0.isActive }.map { all[$0].ssrc } ?? 1 }
 
-  /// Whether video is sent now.
+  /// Whether video is currently sent.
   var sendsVideo: Bool { all.indices.contains { all[$0].kind == .video && all[$0].isActive } }
 
-  /// The sources that are sent now, with those of retransmissions.
+  /// The SSRCs that are currently sent, with RTX.
   var activeSSRCs: [UInt32] {
     var ssrcs: [UInt32] = []
     for stream in all where stream.isActive {
@@ -36,21 +35,21 @@ struct SendStreams {
     return ssrcs
   }
 
-  /// The place of the stream that a section sends now under a name.
+  /// The index of the stream that a section currently sends.
   func index(of name: StreamName) -> Int? { all.firstIndex { $0.name == name && $0.isActive } }
 
-  /// The place of a stream that is sent now.
+  /// The index of a stream that is currently sent.
   func index(of ssrc: UInt32) -> Int? { all.firstIndex { $0.ssrc == ssrc && $0.isActive } }
 
-  /// The place of the stream that a report is about.
+  /// The index of the stream that a report block is about.
   func index(of block: ReportBlock) -> Int? {
     all.firstIndex { $0.ssrc == block.ssrc || $0.rtxSSRC == block.ssrc }
   }
 
-  /// Takes over what sections agreed on.
+  /// Applies what sections negotiated.
   mutating func configure(_ sections: [SectionState]) {
-    // A stream that is not sent for now is kept: its numbers have to go on, or SRTP would refuse
-    // them as replayed (RFC 3711 section 3.3.2).
+    // A paused stream is kept: its numbers have to continue, or SRTP would reject them as replay
+    // (RFC 3711 section 3.3.2).
     for index in all.indices { all[index].pause() }
     for section in sections {
       guard let sending = section.section.sending else { continue }
@@ -70,29 +69,28 @@ struct SendStreams {
 
   // MARK: - Frames and packets
 
-  /// Cuts a frame of a stream into packets' shares.
   mutating func split(_ frame: EncodedFrame, _ index: Int, at now: Instant) -> [PayloadPart] {
     all[index].split(frame, at: now)
   }
 
-  /// Takes note of a frame of a stream that cannot be sent.
+  /// Records a frame that cannot be sent.
   mutating func discardFrame(_ index: Int) { all[index].discardFrame() }
 
-  /// Takes note of frames of video that were cut and will not be sent.
+  /// Records packetized video frames that will not be sent.
   mutating func loseFrames() {
     for index in all.indices where all[index].kind == .video { all[index].loseFrames() }
   }
 
-  /// The streams of video that lack frames which others may depend on; it is told once.
-  mutating func takeLosses() -> [StreamName] {
+  /// Returns, once, the video streams that lack frames which later ones may depend on.
+  mutating func consumeLosses() -> [StreamName] {
     var names: [StreamName] = []
-    for index in all.indices where all[index].takeLoss() {
+    for index in all.indices where all[index].consumeLoss() {
       if all[index].isActive, all[index].kind == .video { names.append(all[index].name) }
     }
     return names
   }
 
-  /// Builds the packet of a share for sending at this moment.
+  /// Builds a packet for sending now.
   mutating func packet(
     for part: PayloadPart, _ index: Int, transportSequence: UInt16, sendTime: UInt32,
     at now: Instant
@@ -101,7 +99,7 @@ struct SendStreams {
       for: part, transportSequence: transportSequence, sendTime: sendTime, at: now)
   }
 
-  /// Builds the packet that brings a lost one again, or repeats it.
+  /// Builds a retransmission, or repeats the packet.
   mutating func retransmission(
     of lost: UInt16, _ index: Int, transportSequence: UInt16, sendTime: UInt32
   ) -> (bytes: [UInt8], isRepeated: Bool)? {
@@ -111,36 +109,35 @@ struct SendStreams {
 
   // MARK: - Feedback and reports
 
-  /// Counts packets that the peer asked for again.
+  /// Counts a NACK.
   mutating func countNACK(_ index: Int) { all[index].countNACK() }
 
-  /// Whether a packet that the peer misses is to be sent again.
   mutating func mayResend(
     _ sequence: UInt16, _ index: Int, at now: Instant, spacing: Interval
   ) -> Bool {
     all[index].mayResend(sequence, at: now, spacing: spacing)
   }
 
-  /// Takes a demand for a key frame; gives the stream when its encoder is to be asked.
-  mutating func takeDemand(of ssrc: UInt32, number: UInt8?, at now: Instant) -> StreamName? {
+  /// Handles a key frame request; returns the stream whose encoder should be asked.
+  mutating func acceptDemand(of ssrc: UInt32, number: UInt8?, at now: Instant) -> StreamName? {
     guard let index = all.firstIndex(where: { $0.ssrc == ssrc && $0.kind == .video }),
-      all[index].takeDemand(number, at: now)
+      all[index].acceptDemand(number, at: now)
     else { return nil }
     return all[index].name
   }
 
-  /// Takes what the peer reports on a stream or on its retransmissions.
+  /// Handles the peer's report block on a stream or its RTX.
   mutating func receive(
     _ block: ReportBlock, _ index: Int, roundTrip: Interval?, at arrival: Instant
   ) {
     all[index].receive(block, roundTrip: roundTrip, at: arrival)
   }
 
-  /// The reports of the streams of which something was sent since the last ones.
-  mutating func takeReports(_ wallClock: WallClock, at now: Instant) -> [SenderReport] {
+  /// Returns the reports of the streams that sent something since their last ones.
+  mutating func makeReports(_ wallClock: WallClock, at now: Instant) -> [SenderReport] {
     var reports: [SenderReport] = []
     for index in all.indices where all[index].isActive {
-      if let report = all[index].takeReport(wallClock, at: now) { reports.append(report) }
+      if let report = all[index].makeReport(wallClock, at: now) { reports.append(report) }
     }
     return reports
   }

@@ -1,8 +1,7 @@
 import RTP
 import Wire
 
-/// Owns what was counted of a stream that is sent: for W3C outbound-rtp, and for sender reports
-/// (RFC 3550 section 6.4.1).
+/// Counters of a sent stream, for W3C outbound-rtp and sender reports (RFC 3550 section 6.4.1).
 struct SendTally {
   private(set) var counters: OutboundStreamCounters
   private var frameBytes: UInt64 = 0
@@ -14,8 +13,8 @@ struct SendTally {
 
   init(_ counters: OutboundStreamCounters) { self.counters = counters }
 
-  /// Notes what was agreed on anew.
-  mutating func note(_ agreement: SendAgreement) {
+  /// Records a renegotiation.
+  mutating func configure(_ agreement: SendAgreement) {
     counters.rtxSSRC = agreement.rtxSSRC
     counters.codec = agreement.codec.name
     counters.payloadType = agreement.codec.payloadType
@@ -38,7 +37,7 @@ struct SendTally {
 
   // MARK: Packets
 
-  /// Counts a packet of so many bytes, of which the payload takes some.
+  /// Counts a packet by its size and payload size in bytes.
   mutating func countPacket(_ size: Int, payload: Int, delay: Interval) {
     mediaPackets &+= 1
     mediaOctets &+= UInt32(truncatingIfNeeded: payload)
@@ -61,25 +60,24 @@ struct SendTally {
 
   // MARK: Feedback
 
-  /// Counts packets that the peer asked for again.
+  /// Counts a NACK.
   mutating func countNACK() { counters.nackCount += 1 }
 
-  /// Counts a demand for a key frame.
   mutating func countKeyframeRequest(isFIR: Bool) {
     if isFIR { counters.firCount += 1 } else { counters.pliCount += 1 }
   }
 
-  /// Takes what the peer reports on the stream.
+  /// Handles the peer's report block.
   mutating func receive(
     _ block: ReportBlock, first: UInt16, clockRate: UInt32, roundTrip: Interval?,
     at arrival: Instant
   ) {
-    counters.remote.take(
+    counters.remote.apply(
       block, firstSequence: Int64(first), clockRate: clockRate, roundTrip: roundTrip, at: arrival)
   }
 
-  /// The sender report at this moment, without blocks; nil when nothing was sent since the last.
-  mutating func takeReport(clockRate: UInt32, _ wallClock: WallClock, at now: Instant)
+  /// Returns the sender report without blocks; nil if nothing was sent since the last.
+  mutating func makeReport(clockRate: UInt32, _ wallClock: WallClock, at now: Instant)
     -> SenderReport?
   {
     guard hasNews, let lastFrame, mediaPackets > 0 else { return nil }

@@ -1,10 +1,10 @@
 package import RTP
 package import Wire
 
-/// A stream of somebody else's call as far as its packets and the reports on it show what its
-/// sender counts (W3C outbound-rtp, remote-inbound-rtp).
+/// The sender's counters of an observed stream, derived from its packets and the reports on it (W3C
+/// outbound-rtp, remote-inbound-rtp).
 package struct StreamEmission {
-  /// A sender report that went by, which report blocks refer to.
+  /// A sender report that report blocks may refer to.
   private struct Report {
     var compactNTP: UInt32
     var at: Instant
@@ -13,31 +13,30 @@ package struct StreamEmission {
   private static let reportsMaximum = 16
   private static let requestedMaximum = 512
   private static let earlyMaximum = 64
-  /// A round trip this long is not believed.
+  /// Longer round trips are taken for errors.
   private static let longestRoundTrip = Interval.seconds(30)
 
   private var sent: OutboundStreamCounters
-  /// What came over the source of retransmissions without a request that was seen.
+  /// RTX packets for which no request was seen.
   private var unrequested = (packets: UInt64(0), bytes: UInt64(0))
   private let clockRate: UInt32
   private var firstSequence: Int64?
   private var lastTime: UInt32?
   private var lastKeyTime: UInt32?
-  /// The size of the frames, as the last key frame stated it.
+  /// The frame size in the last key frame.
   package private(set) var size: (width: Int, height: Int)?
-  /// The packets that were asked for and not sent again yet, the oldest first.
+  /// Requested packets that were not retransmitted yet, oldest first.
   private var requested: [UInt16] = []
-  /// Packets that were sent again and not asked for yet, the oldest first.
+  /// Retransmitted packets that were not requested yet, oldest first.
   private var early: [(sequence: UInt16, bytes: UInt64)] = []
-  /// Whether those count as soon as they are asked for: libwebrtc sends again what arrival feedback
-  /// tells to be lost, before the receiver asks for it.
+  /// Whether those count once they are requested: libwebrtc retransmits what transport-wide
+  /// feedback reports lost, before the NACK arrives.
   private let countsEarlyRepeats: Bool
   private var reports: [Report] = []
 
-  /// What was counted so far.
   package var counters: OutboundStreamCounters {
     var counters = sent
-    // Where none of the receiver's reports are to be seen, its requests are not either.
+    // If none of the receiver's reports are visible, neither are its requests.
     if counters.remote == nil, counters.nackCount == 0 {
       counters.retransmittedPacketsSent += unrequested.packets
       counters.retransmittedBytesSent += unrequested.bytes
@@ -45,7 +44,6 @@ package struct StreamEmission {
     return counters
   }
 
-  /// Begins with the first packet of a stream.
   package init(
     mid: String, kind: MediaKind, ssrc: UInt32, codec: CodecName, payloadType: UInt8,
     clockRate: UInt32, countsEarlyRepeats: Bool = false
@@ -56,13 +54,13 @@ package struct StreamEmission {
       mid: mid, kind: kind, ssrc: ssrc, rtxSSRC: nil, codec: codec, payloadType: payloadType)
   }
 
-  /// What a packet of the stream carries, where that can be seen.
+  /// What a packet carries, as far as visible.
   package struct Content {
     package var codec: FlowSection.Codec
-    /// What corrects errors, and padding alone, are of no frame.
+    /// False for FEC and padding, which belong to no frame.
     package var isMedia: Bool
     package var isKey = false
-    /// The size that a key frame states.
+    /// The size in a key frame.
     package var size: (width: Int, height: Int)?
 
     package init(codec: FlowSection.Codec, isMedia: Bool) {
@@ -72,14 +70,13 @@ package struct StreamEmission {
   }
 
   /// Counts a packet of the stream.
-  ///
-  /// - Parameter content: nil where it cannot be seen.
+  /// - Parameter content: nil if it is not visible.
   package mutating func send(_ header: RTPHeader, _ content: Content?) {
     count(header)
     sent.payloadType = content?.codec.payloadType ?? header.payloadType
     if let content { sent.codec = content.codec.name }
     if firstSequence == nil { firstSequence = Int64(header.sequence) }
-    // What is padding alone belongs to no frame, and what corrects errors has the time of an older.
+    // Padding belongs to no frame, and FEC has the timestamp of an earlier one.
     guard sent.kind == .video, !header.payload.isEmpty, content?.isMedia != false else { return }
     if let size = content?.size { self.size = size }
     if content?.isKey == true, lastKeyTime != header.timestamp {
@@ -91,10 +88,7 @@ package struct StreamEmission {
     sent.framesSent += 1
   }
 
-  /// Counts a packet of its source of retransmissions.
-  ///
-  /// Senders fill up the path with packets of that source which nobody asked for: padding, or what
-  /// was sent before. Those are no retransmissions.
+  /// Counts a packet of the RTX SSRC.
   ///
   /// - Parameter original: the number of the packet that it repeats; nil where it cannot be seen.
   /// - Returns: whether it is a retransmission.
@@ -128,7 +122,7 @@ package struct StreamEmission {
     sent.headerBytesSent += UInt64(header.headerLength + header.paddingLength)
   }
 
-  /// Takes note of a report of the sender.
+  /// Records a sender report.
   package mutating func report(_ report: SenderReport, at arrival: Instant) {
     if reports.count >= StreamEmission.reportsMaximum { reports.removeFirst() }
     reports.append(
@@ -151,13 +145,13 @@ package struct StreamEmission {
       let length = (arrival - report.at) - delay
       if length < StreamEmission.longestRoundTrip { roundTrip = max(length, .zero) }
     }
-    sent.remote.take(
+    sent.remote.apply(
       block, firstSequence: firstSequence ?? 0, clockRate: clockRate, roundTrip: roundTrip,
       at: arrival)
     return roundTrip
   }
 
-  /// Takes a request for lost packets that goes to the sender.
+  /// Handles a NACK to the sender.
   package mutating func receive(_ nack: GenericNACK) {
     sent.nackCount += 1
     for sequence in nack.sequences.prefix(StreamEmission.requestedMaximum)
@@ -187,15 +181,15 @@ package struct StreamEmission {
     return true
   }
 
-  /// Counts a request for a key frame that goes to the sender.
+  /// Counts a PLI or FIR to the sender.
   package mutating func countKeyframeRequest(isFIR: Bool) {
     if isFIR { sent.firCount += 1 } else { sent.pliCount += 1 }
   }
 }
 
 extension RemoteInboundCounters? {
-  /// Takes a report block; the first one begins the counters.
-  mutating func take(
+  /// Applies a report block; the first one starts the counters.
+  mutating func apply(
     _ block: ReportBlock, firstSequence: Int64, clockRate: UInt32, roundTrip: Interval?,
     at arrival: Instant
   ) {

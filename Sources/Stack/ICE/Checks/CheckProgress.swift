@@ -1,7 +1,7 @@
 import Wire
 
-/// The progress of the checks, how long they may go on, and the W3C state that follows (webrtc-pc
-/// section 5.6.4).
+/// The progress of the checks, how long they may continue, and the W3C state that follows
+/// (webrtc-pc section 5.6.4).
 struct CheckProgress {
   /// The selected pair, as far as it matters for the state.
   struct Path {

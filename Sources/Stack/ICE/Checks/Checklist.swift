@@ -228,7 +228,7 @@ extension Checklist {
     !triggered.isEmpty || contains { $0.state == .waiting || $0.state == .frozen }
   }
 
-  /// When the next check is due: of a pair whose turn comes, or of a round that goes on.
+  /// When the next check is due: of a pair whose turn comes, or of a round that continues.
   var deadline: Instant? {
     var next = hasUnchecked ? nextPacedAt : nil
     for pair in pairs { next = earliest(next, pair.round.nextAttempt) }
@@ -278,7 +278,7 @@ extension Checklist {
   }
 
   /// Ends all checks that did not succeed.
-  mutating func giveUp() {
+  mutating func abandon() {
     triggered = []
     let generation = generation
     fail { $0.generation == generation && $0.state != .succeeded }

@@ -10,7 +10,7 @@ struct Consent {
     case expired
     /// Nothing was received for long.
     case silent
-    case heardAgain
+    case resumed
   }
 
   /// How long nothing may be received on the selected pair before it counts as silent.
@@ -85,7 +85,7 @@ struct Consent {
     let silent = silenceBegin(pair) <= now
     guard silent != isSilent else { return .nothing }
     isSilent = silent
-    return silent ? .silent : .heardAgain
+    return silent ? .silent : .resumed
   }
 
   /// When a silent selected pair may be replaced.

@@ -155,7 +155,7 @@ extension ICEAgent {
       return
     }
     // Another conflict may have changed the role since (RFC 8445 section 7.2.5.1).
-    if !generations.present.remoteIsLite, roles.giveWay(check.role, entropy) {
+    if !generations.present.remoteIsLite, roles.concede(check.role, entropy) {
       rankForRole()
       emit(.role(roles.role))
     }

@@ -2,7 +2,7 @@ import Wire
 
 // Pairs that are made, nominated and used.
 extension ICEAgent {
-  /// Makes the pair of a base and a remote candidate unless it cannot work or is there already.
+  /// Creates the pair of a base and a remote candidate unless it cannot work or is there already.
   mutating func addPair(base: SocketAddress, remote: ICECandidate) {
     guard let target = remote.address, base.ip.isIPv4 == target.ip.isIPv4,
       // Link-local addresses reach link-local addresses only (RFC 8445 section 6.1.2.2).
@@ -106,7 +106,7 @@ extension ICEAgent {
   mutating func judgeLife() {
     guard let index = selectedIndex else { return }
     switch consent.judge(checklist[index], at: now) {
-    case .nothing, .heardAgain: break
+    case .nothing, .resumed: break
     case .silent:
       progress.recordSilence()
       verifyRelay(at: checklist[index].base)
@@ -115,7 +115,7 @@ extension ICEAgent {
       checklist.change(index) { $0.fail() }
       nomination.forget(checklist[index].id)
       if checklist.isPresent(index) {
-        if checklist.best(where: { $0.state == .succeeded }) == nil { giveUp() }
+        if checklist.best(where: { $0.state == .succeeded }) == nil { abandon() }
       } else {
         generations.losePath(at: now)
         consent.select(nil)
@@ -131,8 +131,8 @@ extension ICEAgent {
   }
 
   /// Stops checking: nothing works, until something new turns up.
-  mutating func giveUp() {
+  mutating func abandon() {
     progress.fail()
-    checklist.giveUp()
+    checklist.abandon()
   }
 }

@@ -42,7 +42,7 @@ struct RoleSettlement {
 
   /// Gives way to a peer that refused a role, with another tie-breaker; false when another conflict
   /// has changed the role since the request that claimed it.
-  mutating func giveWay(_ claimed: ICERole, _ entropy: EntropyStream) -> Bool {
+  mutating func concede(_ claimed: ICERole, _ entropy: EntropyStream) -> Bool {
     guard claimed == role else { return false }
     tieBreaker = entropy.integer(UInt64.self)
     role = role == .controlling ? .controlled : .controlling

@@ -1,6 +1,6 @@
 import Wire
 
-// Own candidates, from the system and from servers.
+// Local candidates, from the system and from servers.
 extension ICEAgent {
   /// Asks for one socket per address, best address first, and for the addresses of server names.
   mutating func gather(_ addresses: [IPAddress]) {
@@ -169,7 +169,7 @@ extension ICEAgent {
     if !candidates.isEmpty { emit(.candidatesRemoved(candidates)) }
   }
 
-  /// When gathering wants to go on by itself.
+  /// When gathering wants to continue by itself.
   var gatheringDeadline: Instant? {
     let names = gatheringState == .gathering ? gatherer.servers.namesUntil : nil
     let queries = gatherer.queries.deadline(keepsAlive: keepsAlive)

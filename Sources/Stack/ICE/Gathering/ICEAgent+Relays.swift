@@ -85,7 +85,7 @@ extension ICEAgent {
       switch relays.removeDue(index, at: now) {
       case .nothing: break
       case .begin: begin(index)
-      case .giveUp: giveUp(relay: index, "the server does not answer")
+      case .abandon: abandon(relay: index, "the server does not answer")
       case .deadline: drive(relay: index, .deadline)
       }
     }
@@ -112,12 +112,12 @@ extension ICEAgent {
 
   mutating func connectionFailed(_ id: UInt32) {
     if let index = relays.index(connection: id) {
-      giveUp(relay: index, "the connection cannot be made")
+      abandon(relay: index, "the connection cannot be made")
     }
   }
 
-  private mutating func giveUp(relay index: Int, _ reason: String) {
-    relays.giveUpConnecting(index)
+  private mutating func abandon(relay index: Int, _ reason: String) {
+    relays.abandonConnecting(index)
     let address = relays[index].address
     if let relayed = relays[index].relayed { failBase(relayed) }
     drive(relay: index, .close)
@@ -128,7 +128,7 @@ extension ICEAgent {
   private mutating func loseStream(of index: Int) {
     let relay = relays[index]
     guard let relayed = relay.relayed else {
-      return giveUp(relay: index, "the connection is lost")
+      return abandon(relay: index, "the connection is lost")
     }
     emit(.serverFailed(relay.address, code: 0, reason: "the connection is lost"))
     hangUp(relay)

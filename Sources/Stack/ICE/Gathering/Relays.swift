@@ -43,7 +43,7 @@ struct Relays {
     case nothing
     case begin
     /// The connection to the server was not made in time.
-    case giveUp
+    case abandon
     case deadline
   }
 
@@ -141,7 +141,7 @@ struct Relays {
       all[index].beginAt = nil
       return .begin
     }
-    if let due = all[index].connectBy { return due <= now ? .giveUp : .nothing }
+    if let due = all[index].connectBy { return due <= now ? .abandon : .nothing }
     guard let due = all[index].client.deadline, due <= now else { return .nothing }
     return .deadline
   }
@@ -161,7 +161,7 @@ struct Relays {
   }
 
   /// Stops waiting for a connection.
-  mutating func giveUpConnecting(_ index: Int) { all[index].connectBy = nil }
+  mutating func abandonConnecting(_ index: Int) { all[index].connectBy = nil }
 
   /// Records that the system refused to send to the server.
   mutating func refuse(_ index: Int) -> Refusal {

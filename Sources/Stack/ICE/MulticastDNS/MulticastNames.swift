@@ -47,7 +47,7 @@ package struct MulticastNames: Machine {
     let ip: IPAddress
     let owner: UInt64
     /// When everybody was last told.
-    var toldAt: Instant?
+    var announcedAt: Instant?
   }
 
   /// How long each of the questions waits for an answer (RFC 6762 section 5.2 wants a second
@@ -181,7 +181,7 @@ package struct MulticastNames: Machine {
     }
     // Everybody is told at most once a second (section 6).
     let isRecent = published.contains { entry in
-      names.contains(entry.name) && entry.toldAt.map { now - $0 < .seconds(1) } == true
+      names.contains(entry.name) && entry.announcedAt.map { now - $0 < .seconds(1) } == true
     }
     let wantsUnicast = message.questions.contains { names.contains($0.name) && $0.wantsUnicast }
     // A datagram to this host's port reaches only one of those that share it.
@@ -190,7 +190,7 @@ package struct MulticastNames: Machine {
       return outbox.append(.unicast(response.bytes, to: asker))
     }
     for index in published.indices where names.contains(published[index].name) {
-      published[index].toldAt = now
+      published[index].announcedAt = now
     }
     outbox.append(.multicast(response.bytes))
   }

@@ -49,7 +49,7 @@ extension ICEAgent {
     addRemote(candidate)
   }
 
-  /// Forgets a candidate of the peer; pairs of it that work go on.
+  /// Forgets a candidate of the peer; pairs of it that work continue.
   mutating func removeRemote(_ candidate: ICECandidate) {
     remoteSide.forget(candidate)
     guard let address = candidate.address else { return }
@@ -76,7 +76,7 @@ extension ICEAgent {
     addRemote(candidate)
   }
 
-  /// Begins a new generation; the selected pair goes on until the new one has a pair that works.
+  /// Begins a new generation; the selected pair continues until the new one has a pair that works.
   mutating func restart(_ credentials: ICECredentials) {
     let selected = selectedIndex
     let kept = selected.map { checklist[$0] }

@@ -4,7 +4,7 @@ import Wire
 // so that to the rest of the agent a connection is a path like any other; only how it begins and
 // ends is different.
 extension ICEAgent {
-  /// Makes the candidates of an address that connections can begin at and come to.
+  /// Creates the candidates of an address that connections can begin at and come to.
   ///
   /// The active one is known at once; where others may connect to is only known when the system has
   /// given a port.

@@ -27,21 +27,21 @@ struct Allocation {
   var isOpen: Bool { state == .allocating || state == .idle }
   var isOver: Bool { state == .over }
 
-  /// Begins to ask for it; false when that was done before.
+  /// Starts to ask for it; false when that was done before.
   mutating func begin() -> Bool {
     guard state == .idle else { return false }
     state = .allocating
     return true
   }
 
-  /// Gives the wish for IPv6 up; false when there was none.
-  mutating func takeIPv4() -> Bool {
+  /// Stops requesting IPv6; false when it was not requested.
+  mutating func fallBackToIPv4() -> Bool {
     defer { wantsIPv6 = false }
     return wantsIPv6
   }
 
-  /// Takes the address that the server gave; false when it is none.
-  mutating func take(_ address: SocketAddress?, lifetime: UInt32?, at now: Instant) -> Bool {
+  /// Handles the address that the server gave; false when it is none.
+  mutating func apply(_ address: SocketAddress?, lifetime: UInt32?, at now: Instant) -> Bool {
     guard let address, address.port != 0, !address.ip.isUnspecified else { return false }
     state = .allocated
     relayed = address
@@ -56,7 +56,7 @@ struct Allocation {
   }
 
   /// Whether it is to be prolonged now; that is not due again until it was.
-  mutating func takeDue(at now: Instant) -> Bool {
+  mutating func consumeDue(at now: Instant) -> Bool {
     guard let due = refreshAt, due <= now else { return false }
     refreshAt = nil
     return true

@@ -41,7 +41,7 @@ struct Channels {
   /// Whether a host has a channel.
   func reach(_ ip: IPAddress) -> Bool { all.contains { $0.peer.ip == ip } }
 
-  /// Adds a channel that is asked for now; gives its number.
+  /// Adds a channel that is asked for now; returns its number.
   mutating func add(_ peer: SocketAddress) -> UInt16 {
     // A number is used for one peer only, for as long as the allocation lasts.
     let number = (all.map(\.number).max() ?? ChannelData.numbers.lowerBound - 1) + 1
@@ -66,8 +66,8 @@ struct Channels {
     }
   }
 
-  /// Gives those that are to be prolonged now.
-  mutating func takeDue(at now: Instant) -> [UInt16] {
+  /// Returns those that are to be prolonged now.
+  mutating func refreshDue(at now: Instant) -> [UInt16] {
     var due: [UInt16] = []
     for index in all.indices {
       guard let at = all[index].refreshAt, at <= now else { continue }

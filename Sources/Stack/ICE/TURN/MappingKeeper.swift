@@ -16,7 +16,7 @@ struct MappingKeeper {
   }
 
   /// Notes any message to the server.
-  mutating func noteSent(at now: Instant) { sentAt = now }
+  mutating func recordSent(at now: Instant) { sentAt = now }
 
   /// Whether it is time to look; whatever is sent is noted before `settle`.
   func isDue(at now: Instant) -> Bool { deadline.map { $0 <= now } ?? false }

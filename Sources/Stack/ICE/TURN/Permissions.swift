@@ -3,7 +3,7 @@ import Wire
 /// Decides which addresses the server lets send to the allocation, and what waits for that (RFC
 /// 8656 sections 9 and 10).
 struct Permissions {
-  /// What becomes of data for an address.
+  /// What is done with data for an address.
   enum Passage {
     /// The server lets the address in.
     case granted
@@ -88,9 +88,9 @@ struct Permissions {
     return true
   }
 
-  /// Gives those that are to be prolonged now, which are those in use; the others lapse, and are
+  /// Returns those that are to be prolonged now, which are those in use; the others lapse, and are
   /// asked for again when needed.
-  mutating func takeDue(at now: Instant, hasChannel: (IPAddress) -> Bool) -> [IPAddress] {
+  mutating func refreshDue(at now: Instant, hasChannel: (IPAddress) -> Bool) -> [IPAddress] {
     let limit = now - TURNTiming.permissionRefresh
     all.removeAll { permission in
       guard let due = permission.refreshAt, due <= now else { return false }

@@ -59,7 +59,7 @@ struct ServerTransactions {
   }
 
   /// Gives what is to be sent again, and what was sent often enough and is given up.
-  mutating func takeDue(at now: Instant) -> (again: [[UInt8]], silent: [Purpose]) {
+  mutating func retransmitDue(at now: Instant) -> (again: [[UInt8]], silent: [Purpose]) {
     var again: [[UInt8]] = []
     for index in all.indices where all[index].dueAt <= now {
       let attempts = all[index].attempts
@@ -77,7 +77,7 @@ struct ServerTransactions {
   func contains(_ id: STUNTransactionID) -> Bool { all.contains { $0.id == id } }
 
   /// Ends the transaction that a response belongs to.
-  mutating func take(_ id: STUNTransactionID) -> Transaction? {
+  mutating func remove(_ id: STUNTransactionID) -> Transaction? {
     all.firstIndex { $0.id == id }.map { all.remove(at: $0) }
   }
 

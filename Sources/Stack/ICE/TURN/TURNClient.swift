@@ -86,7 +86,7 @@ package struct TURNClient: Machine {
   }
 
   private mutating func transmit(_ bytes: [UInt8]) {
-    mapping.noteSent(at: now)
+    mapping.recordSent(at: now)
     outbox.append(.send(bytes))
   }
 
@@ -105,7 +105,7 @@ package struct TURNClient: Machine {
         permissions.receive(from: peer.ip, at: now)
       else { return }
       outbox.append(.received(data, from: peer))
-    case (.success, _), (.error, _): takeResponse(message)
+    case (.success, _), (.error, _): handleResponse(message)
     default: break
     }
   }
@@ -167,14 +167,14 @@ package struct TURNClient: Machine {
 
   // MARK: - Responses
 
-  private mutating func takeResponse(_ message: STUNMessage) {
+  private mutating func handleResponse(_ message: STUNMessage) {
     let isSuccess = message.messageClass == .success
     let error = isSuccess ? nil : message.errorCode
     guard transactions.contains(message.transactionID), authentication.accepts(message),
-      isSuccess || error != nil, let transaction = transactions.take(message.transactionID)
+      isSuccess || error != nil, let transaction = transactions.remove(message.transactionID)
     else { return }
     if let error {
-      takeError(error, transaction, message)
+      handleError(error, transaction, message)
     } else {
       succeed(transaction.purpose, message)
     }
@@ -185,7 +185,7 @@ package struct TURNClient: Machine {
     switch purpose {
     case .allocate:
       guard let relayed = message.relayedAddress,
-        allocation.take(relayed, lifetime: message.lifetime, at: now)
+        allocation.apply(relayed, lifetime: message.lifetime, at: now)
       else {
         fail(.allocate, code: 0, reason: "the server gives no address")
         return
@@ -200,7 +200,7 @@ package struct TURNClient: Machine {
     }
   }
 
-  private mutating func takeError(
+  private mutating func handleError(
     _ error: STUNErrorCode, _ transaction: ServerTransactions.Transaction, _ message: STUNMessage
   ) {
     let purpose = transaction.purpose
@@ -209,7 +209,7 @@ package struct TURNClient: Machine {
       return
     }
     switch error.code {
-    case 440 where purpose == .allocate && allocation.takeIPv4():
+    case 440 where purpose == .allocate && allocation.fallBackToIPv4():
       request(.allocate, renewals: transaction.renewals)
     // The server knows no allocation, whatever was asked about it (RFC 8656 sections 8, 10, 12).
     case 437 where allocation.isThere:
@@ -240,20 +240,20 @@ package struct TURNClient: Machine {
 
   /// Does all that is due.
   private mutating func runTimers() {
-    let (again, silent) = transactions.takeDue(at: now)
+    let (again, silent) = transactions.retransmitDue(at: now)
     for bytes in again { transmit(bytes) }
     for purpose in silent { fail(purpose, code: 0, reason: "the server does not answer") }
     updateDeadline()
     guard allocation.isThere else { return }
-    if allocation.takeDue(at: now) { request(.refresh) }
-    let prolonged = permissions.takeDue(at: now) { [channels] in channels.reach($0) }
+    if allocation.consumeDue(at: now) { request(.refresh) }
+    let prolonged = permissions.refreshDue(at: now) { [channels] in channels.reach($0) }
     for ip in prolonged { request(.permission(ip)) }
-    for number in channels.takeDue(at: now) { request(.channel(number)) }
-    keepMapping()
+    for number in channels.refreshDue(at: now) { request(.channel(number)) }
+    refreshMapping()
     updateDeadline()
   }
 
-  private mutating func keepMapping() {
+  private mutating func refreshMapping() {
     guard mapping.isDue(at: now) else { return }
     if mapping.isSilent(at: now) {
       transmit(STUNWriter(.indication, transactionID: STUNTransactionID(from: entropy)).finish())

@@ -4,20 +4,20 @@ import Wire
 
 /// The codecs and header extensions that a peer offers and accepts.
 package struct Capabilities: Hashable, Sendable {
-  /// The preferred one of a kind first.
+  /// In order of preference within each kind.
   package private(set) var codecs: [CodecCapability]
   /// In the order in which offers list them.
   package private(set) var extensions: [ExtensionCapability]
-  /// Whether a sender of one stream becomes one of several layers where an offer asks for them (W3C
+  /// Whether a remote offer may turn a sender of one stream into one of several layers (W3C
   /// setRemoteDescription, proposedSendEncodings).
-  package private(set) var takesOfferedLayers: Bool
+  package private(set) var acceptsOfferedLayers: Bool
   /// Whether codecs that were offered and not answered are received all the same.
   package private(set) var receivesAllOffered: Bool
 
-  /// What a peer has whose genesis names no codecs.
+  /// The default for peers whose genesis names no codecs.
   package static let usual = Capabilities()
 
-  /// What a new connection has whose application names no codecs.
+  /// The default for new connections whose application names no codecs.
   static let offered = Capabilities(codecs: Codec.offeredNames)
 
   /// Finds what is named; names that nothing is known of are passed over.
@@ -28,14 +28,13 @@ package struct Capabilities: Hashable, Sendable {
   ///   - extensions: the URIs in the order in which offers list them; nil for all.
   ///   - encoders: the codecs that are encoded among those passed through otherwise, by encoding
   ///     name.
-  ///   - takesOfferedLayers: whether offers decide on the layers of a simulcast.
-  ///   - receivesAllOffered: whether codecs that were offered and not answered are received.
+  ///   - acceptsOfferedLayers: whether offers decide on the layers of a simulcast.
   package init(
     codecs: [String]? = nil, extensions: [String]? = nil, encoders: [String] = [],
-    takesOfferedLayers: Bool = false, receivesAllOffered: Bool = false
+    acceptsOfferedLayers: Bool = false, receivesAllOffered: Bool = false
   ) {
     let encoders = encoders.map { CodecName(rawValue: $0) }
-    self.takesOfferedLayers = takesOfferedLayers
+    self.acceptsOfferedLayers = acceptsOfferedLayers
     self.receivesAllOffered = receivesAllOffered
     self.codecs = Capabilities.codecs(named: codecs).flatMap { codec in
       codec.formats.map { CodecCapability(codec, $0, encoders: encoders) }
@@ -62,24 +61,23 @@ package struct Capabilities: Hashable, Sendable {
     return found
   }
 
-  /// The codecs of a kind.
   func codecs(_ kind: MediaKind) -> [CodecCapability] { codecs.filter { $0.kind == kind } }
 
-  /// The capability that a format of a section of this kind calls for, if there is one.
+  /// The capability that matches a format of a remote section.
   func codec(matching map: RTPMap, parameters: String, kind: MediaKind) -> CodecCapability? {
     guard
       let format = CodecFormat(
         name: map.name, parameters: parameters, clockRate: map.clockRate)
     else { return nil }
     let named = codecs.filter {
-      // Audio without a channel count means one channel (RFC 8866 section 6.6).
+      // Without a channel count, audio has one channel (RFC 8866 section 6.6).
       $0.kind == kind && $0.clockRate == map.clockRate
         && ($0.channels ?? 1) == (map.channels ?? 1) && $0.name.lowercased() == format.name
     }
     return named.first { $0.format == format } ?? named.first { $0.isPassedThrough }
   }
 
-  /// Whether an extension is understood in sections of a kind.
+  /// Whether an extension is supported in sections of a kind.
   func hasExtension(_ uri: String, kind: MediaKind) -> Bool {
     extensions.contains { $0.uri == uri && $0.kinds.contains(kind) }
   }

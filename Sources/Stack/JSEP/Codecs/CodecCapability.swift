@@ -2,31 +2,29 @@ package import RTP
 import SDP
 package import Wire
 
-/// A format of a codec that this side can send and receive, with the numbers that its own offers
-/// prefer.
+/// A codec format that can be sent and received, with the numbers that local offers prefer.
 package struct CodecCapability: Hashable, Sendable {
   package var kind: MediaKind
-  /// The encoding name as rtpmap lines spell it.
+  /// The encoding name as in rtpmap lines.
   package let name: String
   /// In Hz.
   package var clockRate: UInt32
   package var channels: UInt8?
-  /// The own fmtp value; empty for none.
+  /// The local fmtp value; empty for none.
   package let parameters: String
-  /// What tells the codec from others; nil only for parameters that name no format.
+  /// What distinguishes the codec's formats; nil only if the parameters are invalid.
   package let format: CodecFormat?
-  /// The feedback that this side sends and understands, in the order in which offers list it.
+  /// The supported rtcp-fb values, in the order of local offers.
   package var feedback: [String]
   package var payloadType: UInt8
-  /// Of the retransmission format (RFC 4588), for codecs that have one.
+  /// The payload type of RTX (RFC 4588), for codecs that have it.
   package var rtxPayloadType: UInt8?
-  /// Whether frames are taken and given on as they are: there is no library to decode or encode
-  /// them, and so any variant of the format can be received.
+  /// Whether frames pass through undecoded: without a library, any variant of the format can be
+  /// received.
   package var isPassedThrough: Bool
-  /// Whether a library of this side encodes it.
+  /// Whether a library encodes it here.
   package private(set) var isEncoded: Bool
 
-  /// One of the formats of a codec.
   init(_ codec: Codec, _ format: OfferedFormat, encoders: [CodecName] = []) {
     kind = codec.kind
     name = codec.spelling

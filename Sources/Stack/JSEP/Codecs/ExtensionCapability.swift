@@ -1,21 +1,21 @@
 import RTP
 package import Wire
 
-/// A header extension that this side understands, with the identifier that its offers prefer.
+/// A supported header extension, with the identifier that local offers prefer.
 package struct ExtensionCapability: Hashable, Sendable {
   package var uri: String
   package var id: UInt8
   package var kinds: [MediaKind]
-  /// Whether own offers list it; else it is only accepted.
+  /// Whether local offers list it; otherwise it is only accepted.
   package var isOffered: Bool
 
-  /// Whether it names the layers of a simulcast (RFC 8852): offered where there are some.
+  /// Whether it identifies simulcast layers (RFC 8852); offered only with simulcast.
   var namesLayers: Bool {
     let extensions = [HeaderExtensionURI.streamID, .repairedStreamID]
     return extensions.contains { $0.rawValue == uri }
   }
 
-  /// All extensions, in the order in which offers list them.
+  /// All extensions, in the order of local offers.
   package static let all = [
     ExtensionCapability(
       uri: "urn:ietf:params:rtp-hdrext:ssrc-audio-level", id: 1, kinds: [.audio],

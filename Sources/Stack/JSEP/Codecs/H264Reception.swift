@@ -1,6 +1,6 @@
 import RTP
 
-/// A stream of H.264 as it is measured against what a peer receives.
+/// A stream of H.264, to be compared with what a peer accepts.
 package struct H264Stream: Hashable, Sendable {
   /// Six hexadecimal digits, from its sequence parameter set (RFC 6184 section 8.1).
   package var profileLevelID: String
@@ -16,19 +16,19 @@ package struct H264Stream: Hashable, Sendable {
     self.framesPerSecond = framesPerSecond
   }
 
-  /// The level, as people write it; nil when the digits are none.
+  /// The level; nil if the digits are invalid.
   package var level: H264Level? { H264Level(profileLevelID: profileLevelID) }
 
-  /// How many macroblocks of 16 pixels a video frame has.
+  /// The frame size in macroblocks of 16 × 16 pixels.
   fileprivate var blocks: Double { Double((width + 15) / 16 * ((height + 15) / 16)) }
 }
 
-/// A level of H.264: how large and how fast video frames may be (H.264 table A-1).
+/// A level of H.264: limits of frame size and rate (H.264 table A-1).
 package struct H264Level: Hashable, Comparable, Sendable, CustomStringConvertible {
-  /// Ten times the level; level 1b has 9, and stands between 1 and 1.1.
+  /// Ten times the level; level 1b is 9 and ranks between 1 and 1.1.
   private let number: UInt8
 
-  /// Reads the level out of six hexadecimal digits.
+  /// Parses the level from six hexadecimal digits.
   package init?(profileLevelID: String) {
     guard profileLevelID.utf8.count == 6, let digits = UInt32(profileLevelID, radix: 16) else {
       return nil
@@ -39,7 +39,7 @@ package struct H264Level: Hashable, Comparable, Sendable, CustomStringConvertibl
   }
 
   fileprivate init(profile: UInt8, constraints: UInt8, number: UInt8) {
-    // The older profiles spell 1b as 1.1 with a bit (H.264 section 7.4.2.1.1).
+    // The older profiles encode 1b as 1.1 with a constraint bit (H.264 section 7.4.2.1.1).
     let isOld = [66, 77, 88].contains(profile)
     self.number = isOld && number == 11 && constraints & 0x10 != 0 ? 9 : number
   }
@@ -54,29 +54,28 @@ package struct H264Level: Hashable, Comparable, Sendable, CustomStringConvertibl
   }
 }
 
-/// What a peer receives of H.264, as two descriptions agreed on it (RFC 6184 sections 8.1, 8.2.2).
+/// What a peer accepts of H.264, as negotiated (RFC 6184 sections 8.1, 8.2.2).
 package struct H264Reception: Hashable, Sendable {
   /// The highest level.
   package private(set) var level: H264Level
-  /// What it takes beyond the level: macroblocks of a video frame, and of a second; nil for
-  /// nothing.
+  /// What it accepts beyond the level: macroblocks per frame and per second; nil if nothing.
   private var blocksMaximum: Double?
   private var blocksPerSecondMaximum: Double?
 
-  /// Reads the parameters of both sides for the format that is sent; nil when they tell no level.
-  ///
+  /// Parses both sides' parameters of the sent format; nil if there is no valid level.
   /// - Parameters:
-  ///   - own: the fmtp value of this side's description.
+  ///   - own: the fmtp value of the local description.
   ///   - peer: the fmtp value of the peer's description.
   package init?(own: String, peer: String) {
     func value(_ name: String, _ parameters: String) -> String? {
       CodecFormat.value(of: name, in: parameters)
     }
-    // Without the parameter it is the lowest there is, level 1 (RFC 6184 section 8.1); browsers
-    // mean 3.1 by that, and so it is read here as everywhere.
+    // The default is level 1 (RFC 6184 section 8.1), but browsers mean 3.1 by leaving it out, so it
+    // is read as that.
     let digits = value("profile-level-id", peer) ?? H264ProfileLevelID.usual
     guard var level = H264Level(profileLevelID: digits) else { return nil }
-    // The profile's two other bytes, for receivers of more than they like to send.
+    // `max-recv-level`: the other two bytes of the level, for peers that receive more than they
+    // send.
     if let more = value("max-recv-level", peer), more.utf8.count == 4,
       let profile = UInt8(digits.prefix(2), radix: 16), let bytes = UInt16(more, radix: 16)
     {
@@ -86,7 +85,7 @@ package struct H264Reception: Hashable, Sendable {
           profile: profile, constraints: UInt8(bytes >> 8),
           number: UInt8(truncatingIfNeeded: bytes)))
     }
-    // Where one side does not allow different levels, the lower one holds both ways.
+    // Unless both sides allow asymmetric levels, the lower one applies in both directions.
     let isAsymmetric = [own, peer].allSatisfy { value("level-asymmetry-allowed", $0) == "1" }
     if !isAsymmetric,
       let other = H264Level(
@@ -95,16 +94,15 @@ package struct H264Reception: Hashable, Sendable {
       level = min(level, other)
     }
     self.level = level
-    // RFC 7742 section 6.2: whoever is told these ought to mind them.
+    // RFC 7742 section 6.2: a sender should respect these limits.
     blocksMaximum = value("max-fs", peer).flatMap(Double.init)
     blocksPerSecondMaximum = value("max-mbps", peer).flatMap(Double.init)
   }
 
-  /// Whether a stream is within what is received.
+  /// Whether a stream is within the limits.
   ///
-  /// A higher level is, too, when the peer says that it takes video frames of that size at that
-  /// rate.
-  package func takes(_ stream: H264Stream) -> Bool {
+  /// A higher level is, too, if the peer accepts frames of that size and rate.
+  package func accepts(_ stream: H264Stream) -> Bool {
     guard let wanted = stream.level, wanted > level else { return true }
     guard let blocksMaximum, let blocksPerSecondMaximum else { return false }
     return stream.blocks <= blocksMaximum

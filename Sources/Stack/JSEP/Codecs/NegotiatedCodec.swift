@@ -7,16 +7,17 @@ package struct NegotiatedCodec: Hashable, Sendable {
   package let name: String
   package var clockRate: UInt32
   package var channels: UInt8?
-  /// The peer's fmtp value, which says what it wants to receive; empty when there is none.
+  /// The peer's fmtp value, which says what it accepts; empty for none.
   package var parameters: String {
     didSet { format = CodecFormat(name: name, parameters: parameters, clockRate: clockRate) }
   }
-  /// What tells the codec from others of the section.
+  /// What distinguishes the codec from others of the section.
   package private(set) var format: CodecFormat?
   package var rtxPayloadType: UInt8?
-  /// What both sides listed of `nack`, `nack pli`, `ccm fir`, `goog-remb`, `transport-cc`.
+  /// The values that both sides listed of `nack`, `nack pli`, `ccm fir`, `goog-remb`,
+  /// `transport-cc`.
   package var feedback: [String]
-  /// Whether a library of this side makes what the peer receives in this format.
+  /// Whether a library here encodes what the peer accepts in this format.
   package private(set) var isEncoded: Bool
 
   package init(
@@ -39,18 +40,18 @@ package struct NegotiatedCodec: Hashable, Sendable {
     }
   }
 
-  /// The encoding name as mime types and rtpmap lines spell it.
+  /// The encoding name as in MIME types and rtpmap lines.
   package var displayName: String { known?.spelling ?? name }
 
-  /// The own fmtp value, which says what this side wants to receive; empty when there is none.
-  package var ownParameters: String {
-    known?.ownParameters(answering: parameters) ?? ""
+  /// The local fmtp value, which says what is accepted here; empty for none.
+  package var localParameters: String {
+    known?.localParameters(answering: parameters) ?? ""
   }
 
-  /// Whether frames are taken and given on as they are, because there is no library for them.
+  /// Whether frames pass through undecoded because there is no library for them.
   package var isPassedThrough: Bool { known?.isPassedThrough ?? false }
 
-  /// Whether its packets carry audio or video frames, and not events beside them.
+  /// Whether its packets carry audio or video frames rather than telephone events.
   package var carriesMedia: Bool { CodecName(rawValue: name).carriesMedia }
 
   private var known: Codec? { Codec.named(name) }

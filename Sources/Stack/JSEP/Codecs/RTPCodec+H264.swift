@@ -2,11 +2,10 @@ import RTP
 import Wire
 
 extension RTPCodec {
-  /// The variants of H.264 by which a stream of a profile can be sent, the closest one first, with
-  /// the retransmission format at the end; none when no decoder of a known variant takes it.
-  ///
-  /// - Parameter profileLevelID: six hexadecimal digits, from the stream itself (RFC 6184
-  ///   section 8.1). The level is the peer's affair: what it told is what it receives best.
+  /// The variants of H.264 that can carry a stream of a profile, the closest one first, with RTX at
+  /// the end; empty if no known variant's decoder accepts it.
+  /// - Parameter profileLevelID: six hexadecimal digits from the stream itself (RFC 6184 section
+  ///   8.1). The level is not compared: the peer's is only the one it receives best.
   public static func h264(carrying profileLevelID: String) -> [RTPCodec] {
     guard let stream = H264ProfileLevelID(profileLevelID)?.profile else { return [] }
     let all = capabilities(.video)
@@ -24,9 +23,9 @@ extension RTPCodec {
 }
 
 extension H264Profile {
-  /// Whether decoders of another profile decode this one (H.264 section A.2).
+  /// Whether decoders of another profile can decode this one (H.264 section A.2).
   ///
-  /// Of the baseline profile all that is cut here is constrained: slices come in order.
+  /// All baseline streams here are constrained, since slices arrive in order.
   func isDecoded(by other: H264Profile) -> Bool {
     if self == other { return true }
     return switch self {

@@ -1,15 +1,15 @@
 import RTP
 public import Wire
 
-/// A codec as applications name it (W3C RTCRtpCodec).
+/// A codec as in the W3C API (RTCRtpCodec).
 public struct RTPCodec: Hashable, Sendable, Codable {
   /// `audio/opus`, `video/VP8`, `video/rtx`, ...
   public var mimeType: String
   /// In Hz.
   public var clockRate: UInt32
-  /// The number of audio channels, when there are several.
+  /// The number of audio channels, if more than one.
   public var channels: UInt8?
-  /// The parameters as an fmtp line gives them, when there are any.
+  /// The fmtp parameters, if any.
   public var sdpFmtpLine: String?
 
   /// Creates a codec.
@@ -22,11 +22,9 @@ public struct RTPCodec: Hashable, Sendable, Codable {
     self.sdpFmtpLine = sdpFmtpLine
   }
 
-  /// All codecs of a kind that can be sent and received (W3C RTCRtpSender.getCapabilities), with
-  /// the retransmission format at the end where there is one.
-  ///
-  /// - Parameter names: the codecs that the configuration of the connection names; nil for those
-  ///   that connections have whose application names none.
+  /// All codecs of a kind that can be sent and received, RTX last (W3C
+  /// RTCRtpSender.getCapabilities).
+  /// - Parameter names: the codecs in the connection's configuration; nil for the default.
   public static func capabilities(_ kind: MediaKind, offering names: [String]? = nil)
     -> [RTPCodec]
   {
@@ -44,7 +42,6 @@ public struct RTPCodec: Hashable, Sendable, Codable {
     return codecs
   }
 
-  /// A codec that this side supports.
   package init(_ capability: CodecCapability) {
     self.init(
       mimeType: "\(capability.kind.rawValue)/\(capability.name)", clockRate: capability.clockRate,
@@ -52,32 +49,32 @@ public struct RTPCodec: Hashable, Sendable, Codable {
       sdpFmtpLine: capability.parameters.isEmpty ? nil : capability.parameters)
   }
 
-  /// A codec that was agreed on, as this side receives it.
+  /// Creates the codec from a negotiated one, as it is received here.
   package init(_ codec: NegotiatedCodec, _ kind: MediaKind) {
     self.init(
       mimeType: "\(kind.rawValue)/\(codec.displayName)", clockRate: codec.clockRate,
       channels: codec.channels,
-      sdpFmtpLine: codec.ownParameters.isEmpty ? nil : codec.ownParameters)
+      sdpFmtpLine: codec.localParameters.isEmpty ? nil : codec.localParameters)
   }
 
-  /// What tells the codec from others; nil when the parameters name no format.
+  /// What distinguishes the codec's formats; nil if the parameters are invalid.
   var format: CodecFormat? {
     mimeType.split(separator: "/").last.flatMap {
       CodecFormat(name: String($0), parameters: sdpFmtpLine ?? "", clockRate: clockRate)
     }
   }
 
-  /// Whether it carries media: it is no retransmission format, and no events beside audio.
+  /// Whether it carries media, unlike RTX and telephone events.
   var carriesMedia: Bool {
     !isRetransmission && format.map { CodecName(rawValue: $0.name).carriesMedia } ?? true
   }
 
-  /// Whether two name the same codec; MIME types are compared without case.
+  /// Whether two codecs are the same; MIME types are compared ignoring case.
   func isSame(as other: RTPCodec) -> Bool {
     mimeType.lowercased() == other.mimeType.lowercased() && clockRate == other.clockRate
       && channels == other.channels && sdpFmtpLine == other.sdpFmtpLine
   }
 
-  /// Whether it is the retransmission format (RFC 4588).
+  /// Whether it is RTX (RFC 4588).
   var isRetransmission: Bool { mimeType.lowercased().hasSuffix("/rtx") }
 }

@@ -1,8 +1,8 @@
-/// What the last exchange agreed on; it does not change until another one does.
+/// The result of the last exchange; immutable until the next one.
 struct AgreedSession {
-  /// In the order of the m-sections; rejected ones left out.
+  /// In the order of the m-sections, without rejected ones.
   let sections: [NegotiatedSection]
-  /// What was agreed on for data channels.
+  /// The result for data channels.
   let data: NegotiatedData?
 
   init(_ sections: [NegotiatedSection] = [], data: NegotiatedData? = nil) {
@@ -12,6 +12,5 @@ struct AgreedSession {
 
   func section(_ mid: String) -> NegotiatedSection? { sections.first { $0.mid == mid } }
 
-  /// Whether a section is in use.
   func has(_ mid: String) -> Bool { mid == data?.mid || section(mid) != nil }
 }

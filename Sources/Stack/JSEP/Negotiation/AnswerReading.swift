@@ -1,9 +1,9 @@
 import SDP
 import Wire
 
-/// What a remote answer to an own offer means; refused when it does not fit the offer.
+/// A remote answer to a local offer, parsed and checked against the offer.
 struct AnswerReading {
-  /// The transport of every section that the answer accepts, by its number.
+  /// The transport number of every section that the answer accepts.
   var numbers: [Int?]
   /// The peer's side of those transports, in the order of their first sections.
   var transports: [(number: Int, reading: TransportReading)] = []
@@ -53,7 +53,7 @@ struct AnswerReading {
     for group in AnswerReading.groups(answer, offer, accepted) {
       let number = slots[group[0]].transportNumber
       let place = JSEPError.place(in: answer, at: group[0])
-      // What the offer gave no transport of its own can only go with others.
+      // A section offered without its own transport has to share another one's.
       guard !transports.contains(where: { $0.number == number }) else {
         throw JSEPError(.invalidAccess, "\(place) is not bundled with the others")
       }
@@ -66,7 +66,7 @@ struct AnswerReading {
     }
   }
 
-  /// The accepted sections by the transports that they share (RFC 9143 section 7.4).
+  /// Groups the accepted sections by the transport they share (RFC 9143 section 7.4).
   private static func groups(
     _ answer: SDPDocument, _ offer: SDPDocument, _ accepted: [Int]
   ) -> [[Int]] {

@@ -1,26 +1,26 @@
 import SDP
 
-/// Owns the own descriptions that were made: the one that waits to be set, which texts may be set,
-/// and the version that counts on (RFC 9429 section 5.2.2).
+/// Local descriptions that were created: the one waiting to be set, the texts that may be set, and
+/// the session version (RFC 9429 section 5.2.2).
 struct CreatedDescriptions {
-  /// An own description that waits to be set.
+  /// A local description waiting to be set.
   struct Created {
     let description: SessionDescription
     /// Without candidates.
     let document: SDPDocument
-    /// The m-sections that setting the description makes.
+    /// The m-sections as they will be once the description is set.
     let slots: [SectionSlot]
     let bundling: Bundling
   }
 
   /// The session identifier of the `o=` line: below 2^62, as RFC 9429 section 5.2.1 wants it.
   let sessionID: UInt64
-  /// The last offer or answer that was made and not yet overtaken by another description.
+  /// The last offer or answer created, unless another description was set since.
   private var waiting: Created?
-  /// The texts of the last offer and answer that were made since the state was stable (W3C
+  /// The texts of the last offer and answer created since the state was stable (W3C
   /// [[LastCreatedOffer]], [[LastCreatedAnswer]]).
   private var texts: [SDPType: String] = [:]
-  /// The one that was made last, even if it was never set or was taken back.
+  /// The last one created, even if it was never set or was rolled back.
   private var last: SDPDocument?
   private var version: UInt64 = 0
 
@@ -29,8 +29,8 @@ struct CreatedDescriptions {
   /// A description without sections.
   var blank: SDPDocument { SDPDocument(origin: Origin(sessionID: sessionID, sessionVersion: 0)) }
 
-  /// Keeps a description for being set; its version is a new one when it differs from the last.
-  mutating func keep(
+  /// Stores a description for being set, with a new version if it differs from the last.
+  mutating func store(
     _ made: SDPDocument, _ slots: [SectionSlot], _ bundling: Bundling, _ type: SDPType,
     _ transports: [LocalTransport]
   ) -> SessionDescription {
@@ -45,8 +45,10 @@ struct CreatedDescriptions {
     return description
   }
 
-  /// The description that is meant when one is set: it has to be the one that was created last, or
-  /// empty, and the state has to fit, in the order of W3C setLocalDescription.
+  /// Returns the created description that a call sets: the last one created, or its text may be
+  /// empty.
+  ///
+  /// Checks the signaling state in the order of W3C setLocalDescription.
   func created(for description: SessionDescription, _ state: SignalingState) throws(JSEPError)
     -> Created
   {
@@ -68,10 +70,10 @@ struct CreatedDescriptions {
     return waiting
   }
 
-  /// Notes that another description was set.
+  /// Records that another description was set.
   mutating func overtake() { waiting = nil }
 
-  /// Forgets what only the exchange under way needed.
+  /// Discards what is valid only during an exchange.
   mutating func endExchange() {
     waiting = nil
     texts = [:]
@@ -79,7 +81,7 @@ struct CreatedDescriptions {
 }
 
 extension JSEPError {
-  /// A call that does not fit the signaling state.
+  /// Creates the error for a call in the wrong signaling state.
   init(wrong state: SignalingState, for call: String) {
     self.init(.invalidState, "\(call) in signaling state \(state.rawValue)")
   }

@@ -1,9 +1,9 @@
 import SDP
 
-/// Owns the descriptions that were set: those of the last completed exchange, and those of the
-/// exchange under way (RFC 9429 section 3.2).
+/// The descriptions that were set: those of the last completed exchange, and of the one under way
+/// (RFC 9429 section 3.2).
 struct DescriptionTable {
-  /// A description as it was set, and what it says; own ones without candidates.
+  /// A description as it was set, with its parsed document; local ones without candidates.
   struct Entry {
     fileprivate(set) var description: SessionDescription
     let document: SDPDocument
@@ -14,13 +14,12 @@ struct DescriptionTable {
   private(set) var currentRemote: Entry?
   private(set) var pendingRemote: Entry?
 
-  /// What the peer described last.
+  /// The peer's latest description.
   var remote: Entry? { pendingRemote ?? currentRemote }
 
-  /// What says which sections are off: the latest own description, or else the peer's.
+  /// The description that says which sections are off: the latest local one, or else the peer's.
   var latest: SDPDocument? { (pendingLocal ?? currentLocal ?? remote)?.document }
 
-  /// The username fragments of the own descriptions.
   var localUsernameFragments: [String] {
     [currentLocal, pendingLocal].compactMap(\.self).flatMap(\.document.sections)
       .compactMap(\.iceUsernameFragment)
@@ -34,7 +33,7 @@ struct DescriptionTable {
     pendingRemote = Entry(description: description, document: document)
   }
 
-  /// Completes an exchange with an own answer to the pending offer.
+  /// Completes an exchange with a local answer to the pending offer.
   mutating func complete(local answer: SessionDescription, _ document: SDPDocument) {
     currentRemote = pendingRemote
     currentLocal = Entry(description: answer, document: document)
@@ -54,9 +53,8 @@ struct DescriptionTable {
     pendingRemote = nil
   }
 
-  /// Puts a candidate into the peer's descriptions of its ICE generation, whose text applications
-  /// can read (RFC 9429 sections 4.1.13 and 4.1.14).
-  mutating func keep(remoteCandidate text: String, atMLine index: Int, of fragment: String) {
+  /// Discards what is valid only during an exchange.
+  mutating func add(remoteCandidate text: String, atMLine index: Int, of fragment: String) {
     if pendingRemote?.hasFragment(fragment, atMLine: index) == true {
       pendingRemote?.description.append(attribute: text, toSection: index)
     }
@@ -67,7 +65,8 @@ struct DescriptionTable {
 }
 
 extension DescriptionTable {
-  /// Takes a candidate that the peer took back out of its descriptions.
+  /// Adds a remote candidate to the peer's descriptions of its ICE generation, which applications
+  /// can read (RFC 9429 sections 4.1.13 and 4.1.14).
   mutating func remove(remoteCandidate text: String, atMLine index: Int) {
     pendingRemote?.description.remove(attribute: text, fromSection: index)
     currentRemote?.description.remove(attribute: text, fromSection: index)

@@ -1,9 +1,9 @@
 import SDP
 
-/// The numbers that the peer's current description gives to anything, supported here or not.
-struct ForeignNumbers {
+/// The numbers used in the peer's current description, whether supported here or not.
+struct RemoteNumbers {
   private var payloadTypes: Set<String> = []
-  /// What an extension identifier stands for; nil when for several things.
+  /// The URI of each extension identifier; nil if it stands for several.
   private var uris: [UInt16: String?] = [:]
 
   init(_ document: SDPDocument?) {
@@ -19,10 +19,9 @@ struct ForeignNumbers {
     }
   }
 
-  /// Whether the peer uses a payload type.
   func uses(payloadType: UInt8) -> Bool { payloadTypes.contains(String(payloadType)) }
 
-  /// Whether an extension identifier stands for something else than this URI.
+  /// Whether an extension identifier stands for another URI.
   func uses(extensionID id: UInt8, otherThanFor uri: String) -> Bool {
     uris[UInt16(id)].map { $0 != uri } ?? false
   }

@@ -1,20 +1,20 @@
 extension Negotiation {
-  /// What applying a description changed, in the order in which applications must hear of it.
+  /// A change caused by a description, in the order in which applications must be notified.
   package enum Change: Hashable, Sendable {
     case signalingState(from: SignalingState, to: SignalingState)
-    /// A transceiver was made for a remote m-section.
+    /// A transceiver was created for a remote m-section.
     case transceiverAdded(id: UInt32)
     /// The peer began to send on a transceiver (the W3C track event).
     case trackAdded(transceiver: UInt32, streamIDs: [String])
-    /// The peer no longer sends on it.
+    /// The peer stopped sending on it.
     case trackRemoved(transceiver: UInt32)
-    /// A transceiver was stopped and is gone from the session.
+    /// A transceiver was stopped and removed.
     case transceiverStopped(id: UInt32)
     /// `sections` is new: an offer/answer exchange completed.
     case sectionsAgreed
-    /// The peer's side of the transport with this number is new, changed or gone.
+    /// The peer's side of a transport was added, changed or removed.
     case remoteTransport(Int)
-    /// A local description was set: gathering may begin.
+    /// A local description was set; gathering may start.
     case localDescriptionSet
   }
 }

@@ -2,10 +2,10 @@ import SDP
 import Wire
 
 extension Negotiation {
-  /// Takes over what an offer and its final answer agreed on.
+  /// Applies the result of an offer and its final answer.
   mutating func complete(offer: SDPDocument, answer: SDPDocument, peerAnswered: Bool) -> [Change] {
     endExchange()
-    wishes.noteAgreed(descriptions.localUsernameFragments)
+    wishes.recordAgreed(descriptions.localUsernameFragments)
     var sections: [NegotiatedSection] = []
     var data: NegotiatedData?
     var stopped: [Change] = []
@@ -24,11 +24,11 @@ extension Negotiation {
       }
       guard let place = transceiverTable.index(of: slot.transceiverID) else {
         sectionTable.end(index)
-        // The peer ended the association; whoever opens another channel asks again.
+        // The peer ended the association; opening another channel asks for a new one.
         if slot.kind == .application { wishes.dropData() }
         continue
       }
-      transceiverTable.change(place) { $0.noteCompleted() }
+      transceiverTable.change(place) { $0.recordCompletion() }
       if answered.port == 0 || offered.isRejected {
         let gone = transceiverTable.remove(place)
         tracks += gone.track
@@ -40,7 +40,7 @@ extension Negotiation {
       sections.append(section)
       numbers.learn(section)
       tracks += transceiverTable.change(place) {
-        if peerAnswered, section.direction.sends { $0.keepLayers(section.sentLayers) }
+        if peerAnswered, section.direction.sends { $0.restrictLayers(section.sentLayers) }
         if !peerAnswered { $0.settleOfferedLayers(section.sentLayers) }
         return $0.settle(section.direction, peerAnswered ? answered : nil)
       }
@@ -52,8 +52,8 @@ extension Negotiation {
     return stopped + [.sectionsAgreed] + tracks
   }
 
-  /// Takes over what an offer and a provisional answer agree on, for media to flow until the final
-  /// one comes; nothing is stopped or given up yet (RFC 9429 section 4.1.10.1).
+  /// Applies the result of an offer and a provisional answer, so that media can flow before the
+  /// final one; nothing is stopped or given up yet (RFC 9429 section 4.1.10.1).
   mutating func agreeProvisionally(offer: SDPDocument, answer: SDPDocument, peerAnswered: Bool)
     -> [Change]
   {
@@ -108,9 +108,9 @@ extension Negotiation {
   }
 }
 
-/// The sources that a section announces: those of media, each with that of its retransmissions.
+/// The media SSRCs that a section announces, each with its RTX SSRC.
 private struct RemoteSources {
-  /// How many sources of a section are kept.
+  /// The most SSRCs stored per section.
   static let limit = 64
 
   var ssrcs: [UInt32] = []

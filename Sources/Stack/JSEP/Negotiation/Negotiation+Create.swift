@@ -2,9 +2,8 @@ package import SDP
 import Wire
 
 extension Negotiation {
-  /// Makes an offer from the transceivers; the state does not change (RFC 9429 section 5.2).
-  ///
-  /// - Parameter transports: among them those that `offeredTransportNumbers` names.
+  /// Creates an offer from the transceivers without changing the state (RFC 9429 section 5.2).
+  /// - Parameter transports: include those in `offeredTransportNumbers`.
   package mutating func createOffer(_ transports: [LocalTransport]) throws(JSEPError)
     -> SessionDescription
   {
@@ -14,7 +13,7 @@ extension Negotiation {
     let plan = offerPlan
     var kinds: [SectionKind] = []
     var numbers = numbers
-    let foreign = ForeignNumbers(descriptions.currentRemote?.document)
+    let foreign = RemoteNumbers(descriptions.currentRemote?.document)
     var document = created.blank
     for slot in plan.slots {
       let transport = transports.of(slot)
@@ -35,7 +34,7 @@ extension Negotiation {
       let media = numbers.offer(
         kind: transceiver.kind, capabilities, agreed: former, foreign: foreign,
         hasLayers: transceiver.offersSimulcast)
-      // What was agreed stays in the order of the last answer (RFC 9429 section 5.2.2).
+      // Negotiated codecs keep the order of the last answer (RFC 9429 section 5.2.2).
       let isOrdered = former != nil && transceiver.codecPreferences.isEmpty
       var section = LocalSection(
         kind: transceiver.kind, mid: slot.mid, transport: slot.transport,
@@ -51,12 +50,12 @@ extension Negotiation {
     let mids = document.sections.filter { !$0.isRejected }.compactMap(\.mid)
     let groups = [SectionGroup.bundle(mids)] + document.commonStreams.map(SectionGroup.lipSync)
     complete(&document, groups, allowsMixed: false)
-    return created.keep(document, plan.slots, plan.bundling, .offer, transports)
+    return created.store(document, plan.slots, plan.bundling, .offer, transports)
   }
 
-  /// Makes an answer to the pending remote offer; the state does not change (RFC 9429 section 5.3).
-  ///
-  /// - Parameter transports: among them those that `transportNumbers` names.
+  /// Creates an answer to the pending remote offer without changing the state (RFC 9429 section
+  /// 5.3).
+  /// - Parameter transports: include those in `transportNumbers`.
   package mutating func createAnswer(_ transports: [LocalTransport]) throws(JSEPError)
     -> SessionDescription
   {
@@ -104,10 +103,9 @@ extension Negotiation {
     }
     let groups = bundles.map(SectionGroup.bundle) + document.lipSync(answering: offer)
     complete(&document, groups, allowsMixed: offer.allowsMixedExtensions)
-    return created.keep(document, sectionTable.slots, bundling, .answer, transports)
+    return created.store(document, sectionTable.slots, bundling, .answer, transports)
   }
 
-  /// The m-sections of the next offer.
   private var offerPlan: OfferPlan {
     OfferPlan(
       sectionTable, transceiverTable, bundling, capabilities, needsData: wishes.hasData)
@@ -118,9 +116,10 @@ extension Negotiation {
     offerPlan.slots.filter { !$0.isDead }.map(\.transportNumber).distinct(after: [])
   }
 
-  /// The DTLS role to answer with: the one the association has, or the one the offer leaves.
+  /// Returns the DTLS role for the answer: that of the existing association, or the one the offer
+  /// leaves.
   ///
-  /// When the offer leaves the choice this side is the server unless it is told otherwise.
+  /// With `actpass` this side becomes the server unless configured otherwise.
   private func answeredSetup(_ reading: TransportReading?, _ number: Int) -> SetupRole {
     guard let reading else { return .passive }
     if let isClient = remoteSides[number]?.establishedRole(for: reading) {
@@ -133,7 +132,7 @@ extension Negotiation {
     }
   }
 
-  /// Completes a description with its session lines.
+  /// Adds the session-level lines to a description.
   private func complete(
     _ document: inout SDPDocument, _ groups: [SectionGroup], allowsMixed: Bool
   ) {
@@ -144,7 +143,7 @@ extension Negotiation {
 }
 
 extension [LocalTransport] {
-  /// The transport of a section; sections that are off state any.
+  /// Returns the transport of a section; sections that are off may state any.
   fileprivate func of(_ slot: SectionSlot) -> LocalTransport {
     first { $0.number == slot.transportNumber } ?? self[0]
   }

@@ -2,7 +2,7 @@ package import SDP
 import Wire
 
 extension Negotiation {
-  /// Applies an own description, normally one that was created just before.
+  /// Applies a local description.
   ///
   /// Only the last created offer or answer is accepted, or an empty text that stands for it.
   package mutating func setLocal(_ description: SessionDescription) throws(JSEPError) -> [Change] {

@@ -1,26 +1,25 @@
 package import SDP
 
-// What the rest of the peer reads of an exchange.
+// Read by the rest of the peer.
 extension Negotiation {
   package var transceivers: [Transceiver] { transceiverTable.all }
 
-  /// What the last completed exchange agreed on, in the order of the m-sections; rejected ones left
-  /// out.
+  /// The result of the last completed exchange, in the order of the m-sections, without rejected
+  /// ones.
   package var sections: [NegotiatedSection] { agreed.sections }
 
-  /// What the last completed exchange agreed on for data channels.
+  /// The result of the last completed exchange for data channels.
   package var data: NegotiatedData? { agreed.data }
 
-  /// Whether data channels were asked for, and not refused since.
+  /// Whether data channels were requested and not rejected since.
   package var wantsData: Bool { wishes.hasData }
 
-  /// Whether an association is agreed on, or is part of an exchange under way.
+  /// Whether an association is negotiated or being negotiated.
   package var mayHaveData: Bool { data != nil || sectionTable.carryData }
 
-  /// Whether the transceivers or data channels want something that was not negotiated (W3C section
-  /// 4.7.3).
+  /// Whether the transceivers or data channels need negotiation (W3C section 4.7.3).
   ///
-  /// False while an exchange is under way: the question is asked again when it ends.
+  /// False during an exchange; checked again when it ends.
   package var negotiationIsNeeded: Bool {
     guard signalingState == .stable else { return false }
     return wishes.hasRestart || wantsData && data == nil
@@ -36,7 +35,7 @@ extension Negotiation {
     let section = local.document.sections[index]
     let wanted = transceiver.direction.media
     if wanted.sends {
-      // Which streams there are counts, not their order.
+      // The order of streams does not matter.
       let streams = Set(section.msids.map(\.streamID))
       let wanted = transceiver.streamIDs.isEmpty ? ["-"] : transceiver.streamIDs
       if streams != Set(wanted) { return true }
@@ -54,19 +53,17 @@ extension Negotiation {
   package var currentRemote: SessionDescription? { descriptions.currentRemote?.description }
   package var pendingRemote: SessionDescription? { descriptions.pendingRemote?.description }
 
-  /// Whether there is a description of the peer.
   package var hasRemoteDescription: Bool { descriptions.remote != nil }
 
-  /// How many m-sections the peer's description has.
   package var remoteSectionCount: Int { descriptions.remote?.document.sections.count ?? 0 }
 
-  /// The pending or else current local description with the candidates gathered since (W3C
+  /// The pending or else current local description with the candidates gathered so far (W3C
   /// localDescription).
   package func localDescription(_ transports: [LocalTransport]) -> SessionDescription? {
     description(.pendingLocal, transports) ?? description(.currentLocal, transports)
   }
 
-  /// A description by its place, own ones with the candidates gathered since.
+  /// Returns a description; local ones with the candidates gathered so far.
   package func description(_ slot: DescriptionSlot, _ transports: [LocalTransport])
     -> SessionDescription?
   {
@@ -81,11 +78,11 @@ extension Negotiation {
 
   // MARK: Sections
 
-  /// The m-line index of a mid in the peer's description, for addIceCandidate.
+  /// The m-line index of a MID in the peer's description, for addIceCandidate.
   package func remoteMLineIndex(ofMID mid: String) -> Int? {
     guard let document = descriptions.remote?.document else { return nil }
     if let index = document.sections.firstIndex(where: { $0.mid == mid }) { return index }
-    // A peer that names no mids is found by the names that were made up for its sections.
+    // A peer without MIDs may use those generated for its sections.
     let slots = sectionTable.slots
     return document.sections.indices.first {
       document.sections[$0].mid == nil && slots.indices.contains($0) && slots[$0].mid == mid
@@ -97,27 +94,25 @@ extension Negotiation {
     !sectionTable.slots.indices.contains(index) || sectionTable.slots[index].isDead
   }
 
-  /// The mid of the section at an index.
   package func mid(atMLine index: Int) -> String? {
     sectionTable.slots.indices.contains(index) ? sectionTable.slots[index].mid : nil
   }
 
   // MARK: Transports
 
-  /// The peer's side of each transport that its descriptions tell of, in the order of the sections.
+  /// The peer's side of each transport in its descriptions, in the order of the sections.
   package var remoteTransports: [RemoteTransport] { remoteSides.all }
 
-  /// The peer's side of a transport.
   package func remoteTransport(_ number: Int) -> RemoteTransport? { remoteSides[number] }
 
-  /// The transports that the session needs as it stands.
+  /// The transports that the session currently needs.
   package var transportNumbers: [Int] {
     let pending = (sectionTable.slots + (stableState?.slots ?? [])).filter { !$0.isDead }
     return pending.map(\.transportNumber).distinct(after: [bundling.shared])
   }
 
-  /// The transport whose candidates an m-section signals; nil for sections that are off, and for
-  /// those that go along with another one.
+  /// The transport whose candidates an m-section signals; nil if the section is off or uses another
+  /// one's transport.
   package func transportNumber(ofMID mid: String) -> Int? {
     guard let index = sectionTable.index(of: mid) else { return nil }
     let number = sectionTable.slots[index].transportNumber
@@ -137,13 +132,11 @@ extension Negotiation {
     }
   }
 
-  /// The mid of that section.
   package func mid(ofTransport number: Int) -> String? {
     mLineIndex(ofTransport: number).map { sectionTable.slots[$0].mid }
   }
 
-  /// The username fragments that the peer's descriptions give an m-section, or any of them when no
-  /// section is meant.
+  /// The peer's username fragments in an m-section, or in any if `index` is nil.
   package func remoteUsernameFragments(atMLine index: Int?) -> [String] {
     [descriptions.pendingRemote, descriptions.currentRemote].compactMap(\.self)
       .flatMap { $0.document.usernameFragments(atMLine: index) }
@@ -151,7 +144,7 @@ extension Negotiation {
 }
 
 extension DescriptionTable.Entry {
-  /// The own description with the candidates gathered since.
+  /// Returns the local description with the candidates gathered so far.
   fileprivate func filled(with transports: [LocalTransport]) -> SessionDescription {
     SessionDescription(type: description.type, sdp: document.filled(with: transports).text)
   }

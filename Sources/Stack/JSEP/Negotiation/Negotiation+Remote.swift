@@ -2,9 +2,9 @@ package import SDP
 import Wire
 
 extension Negotiation {
-  /// Applies the peer's description; the text is refused with the line that is wrong.
+  /// Applies a remote description; the error names the line that is wrong.
   ///
-  /// An offer that crosses an own one takes the own one back (W3C implicit rollback).
+  /// An offer that collides with a local one rolls the local one back (W3C implicit rollback).
   package mutating func setRemote(_ description: SessionDescription) throws(JSEPError) -> [Change] {
     try checkNotClosed()
     var next = self
@@ -55,7 +55,7 @@ extension Negotiation {
     return changes + returnOrphans() + made + transports + tracks
   }
 
-  /// Finds or makes the transceiver of every section (RFC 9429 section 5.10).
+  /// Finds or creates the transceiver of every section (RFC 9429 section 5.10).
   private mutating func associate(
     _ offer: SDPDocument, _ reading: OfferReading, _ mids: [String], _ numbers: [Int]
   ) -> (made: [Change], tracks: [Change]) {
@@ -76,10 +76,10 @@ extension Negotiation {
         let sends = isAccepted && direction.sends && !transceiver.isStopping
         tracks += transceiverTable.change(place) {
           $0.associate(mid, index)
-          return $0.hear(section, sends: sends)
+          return $0.applyRemote(section, sends: sends)
         }
-        if capabilities.takesOfferedLayers, isAccepted, direction.receives {
-          transceiverTable.takeLayers(of: section, place)
+        if capabilities.acceptsOfferedLayers, isAccepted, direction.receives {
+          transceiverTable.applyLayers(of: section, place)
         }
       }
       slots.append(
@@ -93,10 +93,9 @@ extension Negotiation {
     return (made, tracks)
   }
 
-  /// The mids of an offer's sections, made up where the peer gives none.
+  /// Returns the MIDs of an offer's sections, generating those that are missing.
   ///
-  /// Sections keep their places and names for good; only a dead one may become another (RFC 3264
-  /// section 8).
+  /// Sections keep their index and MID; only one that is off may be reused (RFC 3264 section 8).
   private func names(of offer: SDPDocument, _ before: [SectionSlot]) throws(JSEPError) -> [String] {
     guard offer.sections.count >= before.count else {
       throw JSEPError(
@@ -121,7 +120,7 @@ extension Negotiation {
       }
       mids.append(slot.mid)
     }
-    // A name that was made up may clash with one that the peer gives later.
+    // A generated MID may clash with one that the peer assigns later.
     for index in offer.sections.indices where mids[..<index].contains(mids[index]) {
       throw JSEPError(
         .invalidAccess,

@@ -3,12 +3,12 @@ package import Wire
 
 /// The offer/answer machine: transceivers, descriptions and the signaling state (RFC 9429, 3264).
 ///
-/// Sections that are bundled share a transport, the others have their own (RFC 9143). Every call
-/// either does all it says or throws and changes nothing.
+/// Bundled sections share a transport, others have their own (RFC 9143). Every call either succeeds
+/// completely or throws and changes nothing.
 package struct Negotiation {
   package let cname: String
   let answersAsDTLSClient: Bool
-  /// What is offered and accepted.
+  /// The codecs and header extensions that are offered and accepted.
   let capabilities: Capabilities
   package internal(set) var signalingState: SignalingState = .stable
   var transceiverTable: TransceiverTable
@@ -20,10 +20,10 @@ package struct Negotiation {
   var created: CreatedDescriptions
   var agreed = AgreedSession()
   var wishes = OpenWishes()
-  /// What a rollback returns to; nil while the state is stable.
+  /// The state that a rollback restores; nil while stable.
   var stableState: StableState?
 
-  /// Creates the machine of a peer; `cname` is the RTCP name of all that it sends.
+  /// Creates the machine of a peer; `cname` is its RTCP canonical name.
   package init(
     entropy: EntropyStream, cname: String, bundlePolicy: BundlePolicy = .balanced,
     answersAsDTLSClient: Bool = false, capabilities: Capabilities = .usual
@@ -36,12 +36,12 @@ package struct Negotiation {
     created = CreatedDescriptions(sessionID: entropy.integer(UInt64.self) >> 2)
   }
 
-  /// Makes a transceiver, or with `byAddTrack` takes over one whose sender never had anything to
-  /// send (W3C addTrack); gives its identifier.
+  /// Creates a transceiver, or with `byAddTrack` reuses one whose sender never had a track (W3C
+  /// addTrack); returns its identifier.
   ///
-  /// The track gets the identifier that is given, which no other sent track may have, or a drawn
-  /// one. `addTrack` may take over what has no track; with nil, what is to send has one. With more
-  /// than one of `rids` it offers to send a layer for each.
+  /// The track's identifier is the given one, which must be unique among sent tracks, or a random
+  /// one. `addTrack` may reuse a transceiver without a track. With more than one of `rids` the
+  /// transceiver offers a layer for each.
   package mutating func addTransceiver(
     kind: MediaKind, direction: TransceiverDirection, streamIDs: [String], byAddTrack: Bool,
     trackID: String? = nil, hasTrack: Bool? = nil, rids: [String] = []
@@ -51,7 +51,7 @@ package struct Negotiation {
     try check(direction)
     try check(streamIDs)
     if let trackID { try check(newTrack: trackID) }
-    if byAddTrack, let id = transceiverTable.take(track: trackID, kind, streamIDs) { return id }
+    if byAddTrack, let id = transceiverTable.assign(track: trackID, kind, streamIDs) { return id }
     let index = transceiverTable.make(
       kind, direction, streamIDs: streamIDs, trackID: trackID, rids: rids,
       by: byAddTrack
@@ -60,7 +60,7 @@ package struct Negotiation {
     return transceivers[index].id
   }
 
-  /// Sets what a transceiver wants from the next exchange on.
+  /// Sets the direction to negotiate in the next exchange.
   package mutating func setDirection(_ direction: TransceiverDirection, of transceiver: UInt32)
     throws(JSEPError)
   {
@@ -69,7 +69,6 @@ package struct Negotiation {
     transceiverTable.change(index) { $0.want(direction) }
   }
 
-  /// Sets the streams that the sent track belongs to.
   package mutating func setStreams(_ streamIDs: [String], of transceiver: UInt32)
     throws(JSEPError)
   {
@@ -78,14 +77,15 @@ package struct Negotiation {
     transceiverTable.change(index) { $0.join(streamIDs) }
   }
 
-  /// Notes whether a sender has a track from now on, without negotiation (W3C replaceTrack).
+  /// Records whether a sender has a track; needs no negotiation (W3C replaceTrack).
   package mutating func replaceTrack(of transceiver: UInt32, hasTrack: Bool) throws(JSEPError) {
     let index = try liveIndex(of: transceiver)
     transceiverTable.change(index) { $0.replaceTrack(hasTrack: hasTrack) }
   }
 
-  /// Ends sending on a transceiver, which goes on receiving (W3C removeTrack); nothing happens when
-  /// its sender has no track.
+  /// Stops sending on a transceiver, which continues receiving (W3C removeTrack).
+  ///
+  /// No effect if its sender has no track.
   package mutating func removeTrack(from transceiver: UInt32) throws(JSEPError) {
     try checkNotClosed()
     let index = try transceiverTable.place(of: transceiver)
@@ -93,17 +93,17 @@ package struct Negotiation {
     transceiverTable.change(index) { $0.removeTrack() }
   }
 
-  /// Stops a transceiver for good; its section goes with the next exchange.
+  /// Stops a transceiver permanently; its section is rejected in the next exchange.
   package mutating func stop(transceiver: UInt32) throws(JSEPError) {
     try checkNotClosed()
     let index = try transceiverTable.place(of: transceiver)
     transceiverTable.change(index) { $0.stop() }
   }
 
-  /// Sets which codecs a transceiver negotiates and in which order (W3C setCodecPreferences); none
-  /// returns to the defaults.
+  /// Sets the codecs that a transceiver negotiates, in order of preference (W3C
+  /// setCodecPreferences); an empty list restores the defaults.
   ///
-  /// The retransmission format is used when the list has it, wherever it stands.
+  /// RTX is used if the list contains it, at any position.
   package mutating func setCodecPreferences(_ codecs: [RTPCodec], of transceiver: UInt32)
     throws(JSEPError)
   {
@@ -126,25 +126,22 @@ package struct Negotiation {
     transceiverTable.change(index) { $0.prefer(preferences) }
   }
 
-  /// Asks that the session has data channels; negotiation is needed unless it has (W3C
-  /// createDataChannel).
+  /// Requests data channels; needs negotiation unless the session has them (W3C createDataChannel).
   package mutating func wantData() { wishes.wantData() }
 
-  /// Asks that the next exchange restarts ICE: negotiation is needed until other credentials took
-  /// the place of those that descriptions state now (W3C restartIce).
+  /// Requests an ICE restart: negotiation is needed until new credentials have replaced the current
+  /// ones (W3C restartIce).
   package mutating func wantRestart() {
     wishes.wantRestart(of: descriptions.localUsernameFragments)
   }
 
-  /// Puts a candidate into the peer's descriptions of its ICE generation, whose text applications
+  /// Adds a remote candidate to the peer's descriptions of its ICE generation, which applications
   /// can read (RFC 9429 sections 4.1.13 and 4.1.14).
-  ///
   /// - Parameters:
   ///   - text: the text after `a=`.
   ///   - fragment: the username fragment of the generation.
-  package mutating func keep(remoteCandidate text: String, atMLine index: Int, of fragment: String)
-  {
-    descriptions.keep(remoteCandidate: text, atMLine: index, of: fragment)
+  package mutating func add(remoteCandidate text: String, atMLine index: Int, of fragment: String) {
+    descriptions.add(remoteCandidate: text, atMLine: index, of: fragment)
   }
 
   /// Takes a candidate that the peer took back out of its descriptions.
@@ -152,7 +149,7 @@ package struct Negotiation {
     descriptions.remove(remoteCandidate: text, atMLine: index)
   }
 
-  /// Ends the session; every further call is refused.
+  /// Closes the session; all further calls are refused.
   package mutating func close() -> [Change] {
     guard signalingState != .closed else { return [] }
     created.overtake()
@@ -160,7 +157,6 @@ package struct Negotiation {
     return enter(.closed)
   }
 
-  /// Changes the signaling state.
   mutating func enter(_ state: SignalingState) -> [Change] {
     guard state != signalingState else { return [] }
     defer { signalingState = state }
@@ -169,19 +165,19 @@ package struct Negotiation {
 
   // MARK: Rollback
 
-  /// Remembers the stable state when an exchange begins.
+  /// Saves the stable state when an exchange begins.
   mutating func leaveStable() {
     stableState = stableState ?? StableState(sectionTable, remoteSides, transceiverTable)
   }
 
-  /// Forgets what only the exchange under way needed, completed or not.
+  /// Discards what is valid only during an exchange.
   mutating func endExchange() {
     descriptions.endExchange()
     created.endExchange()
     stableState = nil
   }
 
-  /// Takes the pending offer back (RFC 9429 section 4.1.10.2).
+  /// Rolls back the pending offer (RFC 9429 section 4.1.10.2).
   mutating func rollBack() throws(JSEPError) -> [Change] {
     guard signalingState == .haveLocalOffer || signalingState == .haveRemoteOffer,
       let stable = stableState
@@ -193,8 +189,7 @@ package struct Negotiation {
       + transceiverTable.roll(backTo: stable.associations) { _ in true }
   }
 
-  /// Takes back what a pending offer did to transceivers that have no section in the offer which
-  /// replaces it.
+  /// Rolls back transceivers of a pending offer that have no section in the one that replaces it.
   mutating func returnOrphans() -> [Change] {
     guard let stable = stableState else { return [] }
     let kept = sectionTable.slots.compactMap(\.transceiverID)
@@ -229,7 +224,7 @@ package struct Negotiation {
       .operation, "the configuration of the connection names no codec for \(kind.rawValue)")
   }
 
-  /// Identifiers go into msid lines, so they may not break them (RFC 8830 section 2).
+  /// Identifiers appear in msid lines, so their characters are restricted (RFC 8830 section 2).
   private func check(_ streamIDs: [String]) throws(JSEPError) {
     for id in streamIDs where !id.isToken || id.utf8.count > 255 {
       throw JSEPError(.invalidAccess, "a stream identifier must be a token of 1 to 255 characters")
@@ -239,7 +234,7 @@ package struct Negotiation {
     }
   }
 
-  /// Tracks that are sent have identifiers of their own, whatever their streams and kinds.
+  /// Identifiers of sent tracks are unique, whatever their stream and kind.
   private func check(newTrack id: String) throws(JSEPError) {
     guard id.isToken, id.utf8.count <= 255 else {
       throw JSEPError(.invalidAccess, "a track identifier must be a token of 1 to 255 characters")

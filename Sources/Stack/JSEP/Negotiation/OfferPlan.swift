@@ -1,17 +1,17 @@
 import SDP
 import Wire
 
-/// The m-sections of the next offer: those that are there, dead ones taken over by transceivers of
-/// the same kind, and new ones at the end (RFC 9429 section 5.2.2).
+/// The m-sections of the next offer: existing ones, then new ones, which reuse sections that are
+/// off where possible (RFC 9429 section 5.2.2).
 struct OfferPlan {
   private(set) var slots: [SectionSlot]
   private(set) var bundling: Bundling
   private let sections: SectionTable
   private let transceivers: TransceiverTable
-  /// The mids of new sections.
+  /// The MIDs of new sections.
   private var new: [String] = []
 
-  /// - Parameter needsData: whether an association is wanted.
+  /// - Parameter needsData: whether an association is needed.
   init(
     _ sections: SectionTable, _ transceivers: TransceiverTable, _ bundling: Bundling,
     _ capabilities: Capabilities, needsData: Bool
@@ -36,8 +36,8 @@ struct OfferPlan {
       let slot = SectionSlot(
         kind: kind, mid: mid, transceiverID: transceiver.id, transport: LocalSection.profile,
         formats: capabilities.codecs(transceiver.kind).map { String($0.payloadType) })
-      // Any section that is off is used again (RFC 9429 section 5.2.2), one of the kind if there is
-      // one, and none that another kind waits for.
+      // Any section that is off may be reused (RFC 9429 section 5.2.2): preferably of the same
+      // kind, and none that another kind needs.
       let wanted = waiting.map { SectionKind($0.kind) } + (wantsData ? [.application] : [])
       place(slot) { !wanted.contains($0) }
     }
@@ -53,7 +53,7 @@ struct OfferPlan {
     place(slot) { _ in true }
   }
 
-  /// Puts a section in the place of one that is off, of its kind or of another that may be taken.
+  /// Puts a section in place of one that is off, of its kind or of another that may be reused.
   private mutating func place(_ slot: SectionSlot, where mayTake: (SectionKind) -> Bool) {
     if let place = slots.firstIndex(where: { $0.isDead && $0.kind == slot.kind })
       ?? slots.firstIndex(where: { $0.isDead && mayTake($0.kind) })
@@ -73,7 +73,7 @@ struct OfferPlan {
           slots[index].kind, after: kinds, beside: taken)
         new.removeAll { $0 == slots[index].mid }
       }
-      // A section that the offer turns off is none that could stand alone.
+      // A section rejected by the offer itself cannot carry the bundle's transport.
       if slots[index].isData || transceivers.live(in: slots[index]) != nil {
         kinds.append(slots[index].kind)
       }

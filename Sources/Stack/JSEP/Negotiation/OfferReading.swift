@@ -1,32 +1,30 @@
 import SDP
 import Wire
 
-/// What a remote offer means here: which sections can be accepted, and over which transports.
+/// A remote offer, parsed: which sections can be accepted, and over which transports.
 struct OfferReading {
-  /// Sections that share a transport, or one that is alone.
+  /// Sections that share a transport, or a single one.
   struct Group {
-    /// The sections that can be accepted, in ascending order.
+    /// The indices of acceptable sections, ascending.
     var members: [Int]
     /// Whether the sections are in a BUNDLE group, so that the answer may have one.
     var isBundled: Bool
     var transport: TransportReading
   }
 
-  /// For every m-section what both sides could use; nil where the section must be rejected.
+  /// The common media of each m-section; nil if the section must be rejected.
   var media: [SectionMedia?]
-  /// The section of data channels that can be accepted: one association is all there is.
+  /// The data channel section that can be accepted; there is at most one association.
   var data: Int?
-  /// The transports of the sections that can be accepted.
   var groups: [Group] = []
-  /// The place of every section's group.
+  /// The group index of each section.
   private var places: [Int?]
 
-  /// Reads an offer (RFC 9429 section 5.8, RFC 9143 section 7.3).
+  /// Parses an offer (RFC 9429 section 5.8, RFC 9143 section 7.3).
   ///
-  /// A section brings along those of its BUNDLE group; one that is in none has its own transport.
-  ///
-  /// - Throws: also when RTCP of a section that could be accepted would need a port of its own: the
-  ///   W3C rtcpMuxPolicy is `require` (RFC 9429 section 5.8.3).
+  /// Sections of a BUNDLE group share a transport; a section in no group has its own.
+  /// - Throws: also if an acceptable section needs a separate port for RTCP: the W3C rtcpMuxPolicy
+  ///   is `require` (RFC 9429 section 5.8.3).
   init(_ document: SDPDocument, _ policy: BundlePolicy, _ capabilities: Capabilities)
     throws(JSEPError)
   {
@@ -67,10 +65,9 @@ struct OfferReading {
     }
   }
 
-  /// Which group a section is in.
   func group(of index: Int) -> Int? { places[index] }
 
-  /// Accepts the sections of one transport, on which an identifier means one extension.
+  /// Accepts the sections of one transport, on which an extension identifier has one meaning.
   private mutating func accept(_ members: [Int], of usable: [SectionMedia?]) {
     var taken: [(uri: String, id: UInt8)] = []
     for index in members {
@@ -85,7 +82,7 @@ struct OfferReading {
     }
   }
 
-  /// The section's media when it can be accepted at all.
+  /// Returns the section's media if it can be accepted at all.
   private static func usableMedia(_ section: SDPSection, _ capabilities: Capabilities)
     -> SectionMedia?
   {
@@ -98,7 +95,7 @@ struct OfferReading {
 }
 
 extension SectionKind {
-  /// Audio or video frames; nil for sections that carry something else.
+  /// nil for sections that are neither audio nor video.
   var mediaKind: MediaKind? {
     switch self {
     case .audio: .audio
@@ -113,10 +110,10 @@ extension SectionKind {
 }
 
 extension SDPDocument {
-  /// Refuses a section of media that does not send RTP and RTCP over one port (RFC 5761).
+  /// Refuses a media section that does not multiplex RTP and RTCP (RFC 5761).
   ///
-  /// Sections of a BUNDLE group need not repeat what another one of them says of the transport
-  /// (RFC 9143 section 7.1.3).
+  /// Sections of a BUNDLE group need not repeat transport attributes of another one (RFC 9143
+  /// section 7.1.3).
   func checkMultiplexing(_ index: Int) throws(JSEPError) {
     if sections[index].multiplexesRTCP { return }
     if let mid = sections[index].mid, let names = bundles.first(where: { $0.contains(mid) }) {
@@ -133,9 +130,9 @@ extension SDPDocument {
 }
 
 extension SDPSection {
-  /// Whether the profile is one of those that stand for RTP over DTLS-SRTP.
+  /// Whether the profile stands for RTP over DTLS-SRTP.
   ///
-  /// All of them do when there is a fingerprint (RFC 9429 section 5.1.2), whatever they say.
+  /// All profiles do if there is a fingerprint (RFC 9429 section 5.1.2).
   var carriesRTP: Bool {
     [
       "UDP/TLS/RTP/SAVPF", "UDP/TLS/RTP/SAVP", "TCP/TLS/RTP/SAVPF", "TCP/TLS/RTP/SAVP",

@@ -1,25 +1,24 @@
-/// Owns what applications asked for that only another exchange brings, and that no transceiver
-/// stands for.
+/// Requests of the application that need another exchange and belong to no transceiver.
 struct OpenWishes {
-  /// Whether data channels were asked for, and not refused since.
+  /// Whether data channels were requested and not rejected since.
   private(set) var hasData = false
-  /// The username fragments of the own descriptions that an ICE restart is to replace (W3C
+  /// The local username fragments that an ICE restart has to replace (W3C
   /// [[LocalIceCredentialsToReplace]]).
   private var fragments: [String] = []
 
-  /// Whether an ICE restart is wanted.
+  /// Whether an ICE restart is requested.
   var hasRestart: Bool { !fragments.isEmpty }
 
   mutating func wantData() { hasData = true }
 
-  /// Notes that the peer takes no data channels; whoever opens another one asks again.
+  /// Records that the peer rejected data channels; opening another one requests them again.
   mutating func dropData() { hasData = false }
 
-  /// Asks for other credentials than these.
+  /// Requests credentials other than these.
   mutating func wantRestart(of fragments: [String]) { self.fragments = fragments }
 
-  /// Notes the credentials that an exchange left in place.
-  mutating func noteAgreed(_ present: [String]) {
+  /// Records the credentials that an exchange left in use.
+  mutating func recordAgreed(_ present: [String]) {
     if !fragments.contains(where: present.contains) { fragments = [] }
   }
 }

@@ -1,17 +1,15 @@
 import SDP
 import Wire
 
-/// Owns the peer's side of each transport that its descriptions tell of, in the order of the
-/// sections.
+/// The peer's side of each transport in its descriptions, in the order of the sections.
 struct RemoteTransports {
   typealias Change = Negotiation.Change
 
   private(set) var all: [RemoteTransport] = []
 
-  /// The peer's side of a transport.
   subscript(number: Int) -> RemoteTransport? { all.first { $0.number == number } }
 
-  /// Takes over what a description says of the peer's side of a transport.
+  /// Applies the peer's side of a transport from a description; returns what changed.
   mutating func adopt(_ transport: RemoteTransport) -> [Change] {
     if let place = all.firstIndex(where: { $0.number == transport.number }) {
       guard transport != all[place] else { return [] }
@@ -22,7 +20,7 @@ struct RemoteTransports {
     return [.remoteTransport(transport.number)]
   }
 
-  /// Makes the DTLS roles known that an own answer states.
+  /// Sets the DTLS roles according to a local answer.
   mutating func settleRoles(bySetupOf answer: SDPDocument, _ slots: [SectionSlot]) -> [Change] {
     var changes: [Change] = []
     for var transport in all {
@@ -36,12 +34,12 @@ struct RemoteTransports {
     return changes
   }
 
-  /// Forgets those of transports that no section uses.
+  /// Removes transports that no section uses.
   mutating func removeAll(besides numbers: [Int]) {
     all.removeAll { !numbers.contains($0.number) }
   }
 
-  /// Returns to those of a stable state.
+  /// Restores those of a stable state.
   mutating func roll(backTo stable: RemoteTransports) -> [Change] {
     let before = self
     self = stable
@@ -52,7 +50,7 @@ struct RemoteTransports {
 }
 
 extension [Int] {
-  /// The numbers, each once, after others.
+  /// The numbers without duplicates, after others.
   func distinct(after others: [Int]) -> [Int] {
     reduce(into: others) { known, number in
       if !known.contains(number) { known.append(number) }

@@ -2,10 +2,10 @@ import RTP
 import SDP
 import Wire
 
-/// The payload types and extension identifiers in use: once agreed, own offers keep them.
+/// The payload types and extension identifiers in use; local offers keep negotiated ones.
 ///
-/// All sections share one transport, so a number may not mean different things in two of them
-/// (RFC 9143 section 9.1).
+/// All sections share one transport, so a number must not mean different things in two of them (RFC
+/// 9143 section 9.1).
 struct SessionNumbers {
   private struct Codec {
     var format: CodecFormat
@@ -18,7 +18,7 @@ struct SessionNumbers {
   private var codecs: [Codec] = []
   private var extensions: [(uri: String, id: UInt8)] = []
 
-  /// Takes over what a section agreed on.
+  /// Records the numbers that a section negotiated.
   mutating func learn(_ section: NegotiatedSection) {
     for codec in section.codecs {
       guard let format = codec.format else { continue }
@@ -35,20 +35,19 @@ struct SessionNumbers {
     }
   }
 
-  /// The media that an offer lists in a section that agreed on something before, or not.
+  /// Returns the media that an offer lists in a new or a negotiated section.
   ///
-  /// Numbers that are handed out here for the first time are kept in `self`, so that further
-  /// sections of the same offer get the same ones.
+  /// Newly assigned numbers are stored, so that later sections of the same offer get the same ones.
   mutating func offer(
     kind: MediaKind, _ capabilities: Capabilities, agreed: NegotiatedSection?,
-    foreign: ForeignNumbers, hasLayers: Bool = false
+    foreign: RemoteNumbers, hasLayers: Bool = false
   ) -> SectionMedia {
     var codecs = capabilities.codecs(kind).compactMap { capability in
       codec(capability, agreed: agreed, foreign: foreign)
     }
     if let agreed {
-      // What the last answer has comes first, in its order, also variants that the peer brought
-      // along (RFC 9429 section 5.2.2).
+      // Codecs of the last answer come first and in its order, including variants that the peer
+      // introduced (RFC 9429 section 5.2.2).
       let kept = agreed.codecs.map { known in
         codecs.first { $0.format == known.format } ?? known
       }
@@ -69,7 +68,7 @@ struct SessionNumbers {
   }
 
   private mutating func codec(
-    _ capability: CodecCapability, agreed: NegotiatedSection?, foreign: ForeignNumbers
+    _ capability: CodecCapability, agreed: NegotiatedSection?, foreign: RemoteNumbers
   ) -> NegotiatedCodec? {
     guard let format = capability.format else { return nil }
     let before = agreed?.codecs.first { $0.format == format }
@@ -93,15 +92,15 @@ struct SessionNumbers {
       rtxPayloadType: rtxPayloadType, feedback: capability.feedback)
   }
 
-  /// The preferred payload type, or the first dynamic one that nothing else uses.
-  private func free(_ preferred: UInt8, _ foreign: ForeignNumbers, besides other: UInt8? = nil)
+  /// The preferred payload type, or the first unused dynamic one.
+  private func free(_ preferred: UInt8, _ foreign: RemoteNumbers, besides other: UInt8? = nil)
     -> UInt8
   {
     func isFree(_ number: UInt8) -> Bool {
       number != other && !foreign.uses(payloadType: number)
         && !codecs.contains { $0.payloadType == number || $0.rtxPayloadType == number }
     }
-    // A static type means one codec for everybody (RFC 3551 section 6).
+    // A static payload type always means the same codec (RFC 3551 section 6).
     if isFree(preferred) || preferred <= Self.lastStaticType { return preferred }
     for range: ClosedRange<UInt8> in [96...127, 35...63] {
       if let number = range.first(where: isFree) { return number }
@@ -109,7 +108,7 @@ struct SessionNumbers {
     return preferred
   }
 
-  private mutating func id(of capability: ExtensionCapability, foreign: ForeignNumbers) -> UInt8? {
+  private mutating func id(of capability: ExtensionCapability, foreign: RemoteNumbers) -> UInt8? {
     if let known = extensions.first(where: { $0.uri == capability.uri }) { return known.id }
     func isFree(_ id: UInt8) -> Bool {
       !extensions.contains { $0.id == id }

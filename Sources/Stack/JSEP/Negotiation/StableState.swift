@@ -1,5 +1,5 @@
-/// What a rollback returns to: all that descriptions change before an answer completes them (RFC
-/// 9429 section 4.1.10.2).
+/// What a rollback restores: everything that descriptions change before an answer completes the
+/// exchange (RFC 9429 section 4.1.10.2).
 struct StableState {
   let slots: [SectionSlot]
   let transports: RemoteTransports

@@ -1,8 +1,7 @@
 import SDP
 import Wire
 
-/// Owns the transceivers of a session: which there are, and the identifiers that are drawn for
-/// them.
+/// The transceivers of a session, and the random values for their identifiers.
 struct TransceiverTable {
   typealias Change = Negotiation.Change
 
@@ -16,7 +15,7 @@ struct TransceiverTable {
 
   func index(of id: UInt32?) -> Int? { all.firstIndex { $0.id == id } }
 
-  /// The place of a transceiver that applications name.
+  /// The index of a transceiver, or an error for the application.
   func place(of id: UInt32) throws(JSEPError) -> Int {
     guard let index = index(of: id) else {
       throw JSEPError(.invalidAccess, "there is no transceiver \(id)")
@@ -24,7 +23,7 @@ struct TransceiverTable {
     return index
   }
 
-  /// The place of a transceiver that applications name and that was not stopped.
+  /// The index of a transceiver that is not stopped, or an error for the application.
   func livePlace(of id: UInt32) throws(JSEPError) -> Int {
     let index = try place(of: id)
     guard !all[index].isStopping else {
@@ -46,14 +45,14 @@ struct TransceiverTable {
 
   // MARK: Changing
 
-  /// Gives a track to a transceiver whose sender never had anything to send, if there is one.
-  mutating func take(track id: String?, _ kind: MediaKind, _ streamIDs: [String]) -> UInt32? {
+  /// Assigns a track to a transceiver whose sender never had one, if there is such a transceiver.
+  mutating func assign(track id: String?, _ kind: MediaKind, _ streamIDs: [String]) -> UInt32? {
     guard let index = all.firstIndex(where: { $0.isFree(for: kind) }) else { return nil }
     all[index].add(track: id, streamIDs)
     return all[index].id
   }
 
-  /// Makes a transceiver with identifiers of its own; gives its place.
+  /// Creates a transceiver with random identifiers; returns its index.
   mutating func make(
     _ kind: MediaKind, _ direction: TransceiverDirection, streamIDs: [String] = [],
     trackID: String? = nil, rids: [String] = [], by origin: Transceiver.Origin
@@ -70,7 +69,7 @@ struct TransceiverTable {
     return all.count - 1
   }
 
-  /// Layers of which the first has the sources of the sender.
+  /// Creates layers, the first with the SSRCs of the sender.
   private func layers(_ rids: [String], _ ssrc: UInt32, _ rtxSSRC: UInt32) -> [SimulcastLayer] {
     var layers: [SimulcastLayer] = []
     for rid in rids {
@@ -97,26 +96,25 @@ struct TransceiverTable {
     }
   }
 
-  /// Lets something happen to a transceiver.
+  /// Changes a transceiver in place.
   mutating func change<Result>(_ index: Int, _ body: (inout Transceiver) -> Result) -> Result {
     body(&all[index])
   }
 
-  /// Ends all of them with the session.
+  /// Closes all of them with the session.
   mutating func close() { for index in all.indices { all[index].close() } }
 
   // MARK: Sections
 
-  /// Associates every transceiver with its section of an own offer.
+  /// Associates every transceiver with its section of a local offer.
   mutating func associate(_ slots: [SectionSlot]) {
     for (number, slot) in slots.enumerated() where !slot.isDead {
       if let index = index(of: slot.transceiverID) { all[index].associate(slot.mid, number) }
     }
   }
 
-  /// Finds or makes the transceiver of a section of a remote offer (RFC 9429 section 5.10).
-  ///
-  /// - Returns: its place, nil when the section has none, and whether it was made.
+  /// Finds or creates the transceiver of a section of a remote offer (RFC 9429 section 5.10).
+  /// - Returns: its index, nil if the section has none, and whether it was created.
   mutating func serve(
     _ section: SDPSection, mid: String, isAccepted: Bool, _ direction: MediaDirection
   ) -> (index: Int, isNew: Bool)? {
@@ -132,14 +130,14 @@ struct TransceiverTable {
     return (make(kind, .recvonly, by: .remoteOffer), true)
   }
 
-  /// Lets a sender send the layers that a remote offer asks for.
-  mutating func takeLayers(of section: SDPSection, _ index: Int) {
+  /// Makes a sender send the layers that a remote offer requests.
+  mutating func applyLayers(of section: SDPSection, _ index: Int) {
     let rids = section.wantedLayers
     guard rids.count > 1, all[index].mayTakeLayers else { return }
-    all[index].take(layers(rids, all[index].ssrc, all[index].rtxSSRC))
+    all[index].setLayers(layers(rids, all[index].ssrc, all[index].rtxSSRC))
   }
 
-  /// Takes a transceiver out whose section was rejected; tells what goes with it.
+  /// Removes a transceiver whose section was rejected; returns the changes.
   mutating func remove(_ index: Int) -> (track: [Change], stopped: Change) {
     let gone = all.remove(at: index)
     return (
@@ -148,15 +146,16 @@ struct TransceiverTable {
     )
   }
 
-  /// Takes out those that were stopped before they had a section: they leave with an exchange.
+  /// Removes transceivers that were stopped before they had a section.
   mutating func removeStopped() -> [Change] {
     let gone = all.filter { $0.isStopping && $0.mid == nil }
     all.removeAll { $0.isStopping && $0.mid == nil }
     return gone.map { .transceiverStopped(id: $0.id) }
   }
 
-  /// Gives the transceivers that a condition picks the association that they had in a stable state;
-  /// those made only for the offer go, unless addTrack gave them a track by now.
+  /// Restores the association that selected transceivers had in a stable state.
+  ///
+  /// Those created by the offer are removed, unless addTrack has used them since.
   mutating func roll(
     backTo associations: [Transceiver.Association], where isMeant: (Transceiver) -> Bool
   ) -> [Change] {

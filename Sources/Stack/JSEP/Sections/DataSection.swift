@@ -1,15 +1,13 @@
 import SDP
 import Wire
 
-/// What both sides agreed on for data channels: one SCTP association over DTLS (RFC 8841).
+/// The negotiated data channel transport: one SCTP association over DTLS (RFC 8841).
 package struct NegotiatedData: Hashable, Sendable {
-  /// The m-section.
   package var mid: String
-  /// The number of the transport that carries it.
+  /// The number of its transport.
   package var transport: Int
-  /// The peer's SCTP port.
   package var remotePort: UInt16
-  /// The largest message that the peer takes, in bytes; 0 for any size (RFC 8841 section 6.1).
+  /// The largest message that the peer accepts, in bytes; 0 for any size (RFC 8841 section 6.1).
   package var remoteMaximumMessageSize: UInt64
 
   package init(
@@ -22,30 +20,29 @@ package struct NegotiatedData: Hashable, Sendable {
   }
 }
 
-/// The m-section of data channels in own descriptions, and what is read from the peer's.
+/// Writes the m-section of data channels, and parses the peer's.
 package enum DataSection {
-  /// The own SCTP port; that of everybody.
+  /// The local SCTP port, the same in all stacks.
   package static let port: UInt16 = 5000
-  /// The largest message that own descriptions allow the peer to send, in bytes.
+  /// The largest message that local descriptions allow, in bytes.
   package static let maximumMessageSize = 1 << 20
-  /// What a peer takes that does not say it, in bytes (RFC 8841 section 6.1).
+  /// The default if the peer states no limit, in bytes (RFC 8841 section 6.1).
   package static let defaultMaximumMessageSize: UInt64 = 65_536
 
   static let profile = "UDP/DTLS/SCTP"
   static let format = "webrtc-datachannel"
   /// The profiles of RFC 8841 section 4.1.
   static let profiles = [profile, "TCP/DTLS/SCTP"]
-  /// The profile of before RFC 8841, whose format is the SCTP port.
+  /// The profile from before RFC 8841, whose format is the SCTP port.
   static let formerProfile = "DTLS/SCTP"
-  /// How many streams the older form states: as many as browsers did.
+  /// The number of streams in the older form, as browsers stated it.
   private static let formerStreams: UInt32 = 1024
 
-  /// The lines of an own section.
-  ///
+  /// The lines of a local section.
   /// - Parameters:
-  ///   - formats: those of the peer's section, which tell its form; an own section has the same.
-  ///   - isLeftToBundle: whether a peer that does not know BUNDLE must reject the section
-  ///     (RFC 9143 section 6).
+  ///   - formats: those of the peer's section, which tell its form; a local section has the same.
+  ///   - isLeftToBundle: whether a peer that does not know BUNDLE must reject the section (RFC 9143
+  ///     section 6).
   static func section(
     mid: String?, profile: String, formats: [String], transport own: LocalTransport,
     setup: SetupRole, isLeftToBundle: Bool = false
@@ -71,8 +68,8 @@ package enum DataSection {
 extension SDPSection {
   /// Whether the section offers or accepts data channels.
   ///
-  /// A port of 0 says that there is no association (RFC 8841 section 5.2); a section without one
-  /// means the usual port, as in browsers.
+  /// Port 0 means no association (RFC 8841 section 5.2); without a port it is the default, as in
+  /// browsers.
   var carriesData: Bool {
     guard kind == .application else { return false }
     if formats.contains(DataSection.format) {
@@ -81,7 +78,7 @@ extension SDPSection {
     return formerDataPort ?? 0 != 0
   }
 
-  /// The SCTP port in the form of before RFC 8841: the format, which a line may explain.
+  /// The SCTP port in the form from before RFC 8841: the format, or what `sctpmap` says of it.
   private var formerDataPort: UInt16? {
     guard transport == DataSection.formerProfile || DataSection.profiles.contains(transport),
       let port = formats.first.flatMap({ UInt16(decimal: $0) })
@@ -91,7 +88,7 @@ extension SDPSection {
     return map.application == DataSection.format ? port : nil
   }
 
-  /// What the peer's section means for an association.
+  /// Returns the association that the peer's section describes.
   func agreedData(_ slot: SectionSlot) -> NegotiatedData {
     NegotiatedData(
       mid: slot.mid, transport: slot.transportNumber,

@@ -1,32 +1,32 @@
 import SDP
 import Wire
 
-/// An m-section of an own description before it becomes lines.
+/// An m-section of a local description, before it is written.
 struct LocalSection {
   var kind: MediaKind
-  /// nil in the answer to an offer without mids.
+  /// nil in the answer to an offer without MIDs.
   var mid: String?
   var transport: String
   var media: SectionMedia
   var direction: MediaDirection
   var setup: SetupRole
-  /// Whether the line stands that refuses RTCP on a port of its own: in offers of new sections
-  /// (RFC 8858, RFC 9429 section 5.2.2).
+  /// Whether `rtcp-mux-only` is present: in offers of new sections (RFC 8858, RFC 9429 section
+  /// 5.2.2).
   var demandsMultiplexing: Bool
   var reducedSizeRTCP: Bool
-  /// Whether a peer that does not know BUNDLE must reject the section (RFC 9143 section 6).
+  /// Whether a peer that does not support BUNDLE must reject the section (RFC 9143 section 6).
   var isLeftToBundle = false
   /// Whether receivers on both sides may measure the round trip (RFC 3611 section 5.1).
   var measuresReceiverRoundTrip: Bool
-  /// The names of the layers that are sent (RFC 8853); none where one stream is.
+  /// The names of the simulcast layers to send (RFC 8853); empty for a single stream.
   var layers: [String] = []
 
-  /// The profile that offers name (RFC 9429 section 5.1.2).
+  /// The profile in offers (RFC 9429 section 5.1.2).
   static let profile = "UDP/TLS/RTP/SAVPF"
-  /// The port of an address that is not known yet (RFC 9429 section 5.2.1).
+  /// The port of an unknown address (RFC 9429 section 5.2.1).
   static let unknownPort: UInt16 = 9
 
-  /// The lines of the section without candidates, in the order that libwebrtc uses.
+  /// Returns the lines of the section without candidates, in libwebrtc's order.
   func section(_ sender: Transceiver, cname: String, transport own: LocalTransport) -> SDPSection {
     var section = SDPSection(
       kind: SectionKind(kind), port: isLeftToBundle ? 0 : LocalSection.unknownPort,
@@ -39,8 +39,8 @@ struct LocalSection {
     if isLeftToBundle { section.append(.bundleOnly) }
     for (uri, id) in media.extensions { section.append(ExtensionMap(id: UInt16(id), uri: uri)) }
     section.append(direction.attributeName)
-    // An answer names the streams of all that this side wants to send, even where the offer does
-    // not take it: else both sides would find them missing and offer without end (W3C section
+    // An answer names the streams of everything this side wants to send, even if the offer does not
+    // accept it. Otherwise both sides would consider them missing and offer endlessly (W3C section
     // 4.7.3).
     if direction.sends || sender.direction.sends { append(msidsOf: sender, to: &section) }
     section.append(.rtcpMux)
@@ -52,7 +52,7 @@ struct LocalSection {
     if layers.isEmpty {
       append(sourcesOf: sender, cname, to: &section)
     } else {
-      // Packets name their layer, so no sources are told of beforehand.
+      // Packets name their layer, so no SSRCs are announced.
       for rid in layers { section.append(RestrictionID(id: rid, isSent: true)) }
       section.append(Simulcast(sent: layers.joined(separator: ";")))
     }
@@ -74,7 +74,7 @@ struct LocalSection {
     for feedback in codec.feedback {
       section.append(RTCPFeedback(payloadType: type, feedback: feedback))
     }
-    let parameters = codec.ownParameters
+    let parameters = codec.localParameters
     if !parameters.isEmpty {
       section.append(FormatParameters(format: String(type), parameters: parameters))
     }
@@ -97,9 +97,9 @@ struct LocalSection {
     }
   }
 
-  /// A section that is off: port 0, in its place, with its mid (RFC 9429 section 5.2.2).
+  /// A section that is off: port 0, at its index, with its MID (RFC 9429 section 5.2.2).
   ///
-  /// It needs no transport, but aiortc refuses descriptions with sections that state none.
+  /// It needs no transport, but aiortc refuses descriptions whose sections state none.
   static func rejected(_ slot: SectionSlot, _ own: LocalTransport, _ setup: SetupRole)
     -> SDPSection
   {
@@ -114,7 +114,6 @@ struct LocalSection {
 }
 
 extension SDPSection {
-  /// Adds the lines of the own transport.
   mutating func append(_ own: LocalTransport, _ setup: SetupRole) {
     append(SDPLine(.iceUsernameFragment, own.usernameFragment))
     append(SDPLine(.icePassword, own.password))

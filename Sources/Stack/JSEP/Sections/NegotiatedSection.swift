@@ -1,14 +1,14 @@
 package import Wire
 
-/// What one m-section agreed on, after an answer was applied.
+/// The result of negotiating one m-section.
 package struct NegotiatedSection: Hashable, Sendable {
   package var mid: String
   package var transceiverID: UInt32
-  /// The number of the transport that carries the section.
+  /// The number of the section's transport.
   package var transport: Int
   package var kind: MediaKind
   package var direction: TransceiverDirection
-  /// In the order of preference of the answer; retransmission formats are folded into their codec.
+  /// In the answer's order of preference; RTX is part of its codec.
   package var codecs: [NegotiatedCodec]
   /// The codecs of the own offer that the answer leaves out and that are received all the same.
   package var unansweredCodecs: [NegotiatedCodec] = []
@@ -17,10 +17,10 @@ package struct NegotiatedSection: Hashable, Sendable {
   package var remoteSSRCs: [UInt32]
   package var remoteRTXSSRCs: [UInt32?]
   package var reducedSizeRTCP: Bool
-  /// The most that the peer takes of what is sent, in bits per second of payload; nil: no limit.
+  /// The peer's limit for what is sent, in bits per second of payload; nil if none.
   package var sendBitrateLimit: UInt64?
-  /// The layers of a simulcast that are sent, in the order of the own description; none where one
-  /// stream is.
+  /// The simulcast layers that are sent, in the order of the local description; empty for a single
+  /// stream.
   package var sentLayers: [NegotiatedLayer]
 
   package init(
@@ -43,12 +43,13 @@ package struct NegotiatedSection: Hashable, Sendable {
     self.sentLayers = sentLayers
   }
 
-  /// The codec to send with: the first one that can be encoded, or else the first one.
+  /// The codec to send with: the first that can be encoded, or else the first.
   package var sentCodec: NegotiatedCodec? {
     codecs.first { $0.isEncoded && $0.carriesMedia } ?? codecs.first
   }
 
-  /// The events that can be sent beside audio: they have its clock (RFC 7874 section 3).
+  /// The telephone events that can be sent beside the audio; they share its clock rate (RFC 7874
+  /// section 3).
   package var sentEvents: NegotiatedCodec? {
     let clockRate = sentCodec?.clockRate
     return codecs.first { !$0.carriesMedia && $0.clockRate == clockRate }

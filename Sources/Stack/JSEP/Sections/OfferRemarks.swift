@@ -1,12 +1,11 @@
 package import SDP
 import Wire
 
-/// What of a peer's description has no effect here, in sentences for people.
+/// Explains in sentences what parts of a remote description have no effect.
 package enum OfferRemarks {
-  /// Names the sections of an offer that are refused, and lines that cannot be read.
-  ///
+  /// Names the refused sections of an offer, and lines that cannot be parsed.
   /// - Parameters:
-  ///   - codecs: those that the configuration of the connection names, if it does.
+  ///   - codecs: those in the configuration, if it names any.
   ///   - policy: the bundle policy of the connection.
   package static func sentences(
     about description: SessionDescription, codecs: [String]? = nil,
@@ -31,7 +30,7 @@ package enum OfferRemarks {
       }
   }
 
-  /// Why a section is refused; nil for one that can be accepted, or is off.
+  /// Why a section is refused; nil if it is acceptable or off.
   static func refusal(of section: SDPSection, _ capabilities: Capabilities) -> String? {
     if section.isRejected { return nil }
     if section.kind == .application {
@@ -50,7 +49,7 @@ package enum OfferRemarks {
       ? "it names no codec" : "none of its codecs is supported (\(names.joined(separator: ", ")))"
   }
 
-  /// The codecs that a section names, as `PCMU/8000`, each once and without retransmissions.
+  /// The codecs of a section, such as `PCMU/8000`, without duplicates and RTX.
   private static func codecNames(of section: SDPSection) -> [String] {
     var names: [String] = []
     for format in section.formats {
@@ -62,7 +61,7 @@ package enum OfferRemarks {
     return names
   }
 
-  /// Payload types that need no line of their own (RFC 3551 section 6).
+  /// Static payload types (RFC 3551 section 6).
   private static let staticNames = [
     "0": "PCMU/8000", "3": "GSM/8000", "4": "G723/8000", "5": "DVI4/8000", "7": "LPC/8000",
     "8": "PCMA/8000", "9": "G722/8000", "13": "CN/8000", "15": "G728/8000", "18": "G729/8000",

@@ -1,9 +1,9 @@
 import SDP
 
-/// Which sections of an own description play together (RFC 5888 section 7).
+/// Lip synchronisation groups of local descriptions (RFC 5888 section 7).
 extension SDPDocument {
-  /// The mids of sections that send tracks of one MediaStream, for every stream with several of
-  /// them (RFC 9429 section 5.2.1).
+  /// The MIDs of sections that send tracks of the same MediaStream, for every stream with several
+  /// (RFC 9429 section 5.2.1).
   var commonStreams: [[String]] {
     var found: [(stream: String, senders: [String])] = []
     for section in sections where !section.isRejected {
@@ -23,8 +23,8 @@ extension SDPDocument {
     return common
   }
 
-  /// The groups of an answer: those of the offer, as far as this side's tracks are of one stream
-  /// too (RFC 9429 section 5.3.1).
+  /// The groups of an answer: those of the offer whose local tracks share a stream too (RFC 9429
+  /// section 5.3.1).
   func lipSync(answering offer: SDPDocument) -> [SectionGroup] {
     let common = commonStreams
     return offer.groups.filter { $0.semantics == "LS" }.compactMap { offered in

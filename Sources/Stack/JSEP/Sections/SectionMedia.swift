@@ -2,20 +2,20 @@ import RTP
 import SDP
 import Wire
 
-/// The codecs and header extensions of an m-section, as far as this side supports them.
+/// The supported codecs and header extensions of an m-section.
 struct SectionMedia {
   var codecs: [NegotiatedCodec]
   var extensions: [(uri: String, id: UInt8)]
 
-  /// Identifiers that fit one-byte header extensions (RFC 8285 section 4.2); 15 is reserved.
+  /// Identifiers of one-byte header extensions (RFC 8285 section 4.2); 15 is reserved.
   static let extensionIDs: ClosedRange<UInt16> = 1...14
 
-  /// Whether audio or video frames can be sent and received, and not events alone.
+  /// Whether audio or video can be sent and received, and not only telephone events.
   var carriesMedia: Bool { codecs.contains(where: \.carriesMedia) }
 }
 
 extension SectionMedia {
-  /// Reads what a section lists, in its order of preference; a format listed twice counts once.
+  /// Parses a section in its order of preference; duplicate formats count once.
   init(reading section: SDPSection, kind: MediaKind, _ capabilities: Capabilities) {
     let formats = PayloadFormats(section)
     codecs = []
@@ -38,8 +38,8 @@ extension SectionMedia {
     }
     extensions = []
     for map in section.extensionMaps {
-      // An extension for one direction only would need the same care when sending; nobody offers
-      // the ones supported here that way.
+      // A direction would have to be respected when sending too; no peer states one for the
+      // extensions supported here.
       guard SectionMedia.extensionIDs.contains(map.id), (map.direction ?? .sendrecv) == .sendrecv,
         capabilities.hasExtension(map.uri, kind: kind),
         !extensions.contains(where: { $0.uri == map.uri || $0.id == map.id })
@@ -48,8 +48,8 @@ extension SectionMedia {
     }
   }
 
-  /// What an offer and its answer have in common, in the order of the answer; `parameters` are
-  /// those of the peer's side, which tell what it wants to receive.
+  /// Intersects an offer and its answer in the order of the answer; `parameters` are the peer's,
+  /// which say what it accepts.
   static func agreed(offer: SectionMedia, answer: SectionMedia, peerAnswered: Bool)
     -> SectionMedia
   {
@@ -99,7 +99,7 @@ extension SectionMedia {
 
 /// The formats of a section by payload type.
 private struct PayloadFormats {
-  /// The payload types of the `m=` line in order, each once.
+  /// The payload types of the `m=` line in order, without duplicates.
   var listed: [UInt8] = []
   var maps = [RTPMap?](repeating: nil, count: 128)
   var parameters = [FormatParameters?](repeating: nil, count: 128)
@@ -116,7 +116,7 @@ private struct PayloadFormats {
     for map in section.rtpMaps where maps[Int(map.payloadType)] == nil {
       maps[Int(map.payloadType)] = map
     }
-    // Static payload types need no line of their own (RFC 3551 section 6).
+    // Static payload types need no rtpmap (RFC 3551 section 6).
     for (number, name) in [(0, CodecName.pcmu), (8, .pcma)] where maps[number] == nil {
       guard let codec = name.codec, listed.contains(UInt8(number)) else { continue }
       maps[number] = RTPMap(
@@ -131,14 +131,14 @@ private struct PayloadFormats {
     }
   }
 
-  /// Whether a feedback message is listed for a payload type or for all.
+  /// Whether a feedback message is listed for a payload type or for `*`.
   func lists(_ message: String, for payloadType: UInt8) -> Bool {
     feedback.contains {
       $0.feedback == message && ($0.payloadType == nil || $0.payloadType == payloadType)
     }
   }
 
-  /// The retransmission format of a payload type (RFC 4588 section 8.1).
+  /// The RTX payload type of a payload type (RFC 4588 section 8.1).
   func rtx(of payloadType: UInt8) -> UInt8? {
     listed.first {
       maps[Int($0)]?.name.lowercased() == "rtx"
@@ -148,10 +148,10 @@ private struct PayloadFormats {
 }
 
 extension SectionMedia {
-  /// The codecs that are preferred, in that order.
+  /// Returns the preferred codecs in the order of the preferences.
   ///
-  /// Without a preference they are all that there are in the order of the description; but what can
-  /// only be passed through comes after what can be encoded.
+  /// Without preferences, all codecs in the order of the description, except that pass-through
+  /// codecs come last.
   func preferring(_ preferences: [RTPCodec]) -> SectionMedia {
     var media = self
     guard !preferences.isEmpty else {

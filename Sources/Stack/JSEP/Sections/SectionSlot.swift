@@ -1,20 +1,20 @@
 import SDP
 
-/// The place of an m-section in the session, which it keeps for good.
+/// An m-section of the session, whose index never changes.
 struct SectionSlot: Hashable {
   var kind: SectionKind
-  /// The section's mid, made up when the peer gave none.
+  /// The section's MID, generated if the peer stated none.
   var mid: String
-  /// Whether descriptions state the mid.
+  /// Whether descriptions state the MID.
   var midIsSignaled = true
   var transceiverID: UInt32?
-  /// Whether the section carries the association of data channels.
+  /// Whether the section carries data channels.
   var isData = false
-  /// Whether the last exchange rejected the section: only then may another take its place.
+  /// Whether the section is off, so that its index may be reused.
   var isDead = false
-  /// The transport that carries the section; bundled ones share theirs.
+  /// The number of the section's transport; bundled sections share one.
   var transportNumber = 0
-  /// The `m=` line's protocol and formats, repeated while the section is off.
+  /// The protocol and formats of the `m=` line, repeated while the section is off.
   var transport: String
   var formats: [String]
 }

@@ -1,18 +1,18 @@
 import RTP
 import SDP
 
-/// A stream of the simulcast that a transceiver sends (RFC 8853).
+/// A simulcast layer that a transceiver sends (RFC 8853).
 package struct SimulcastLayer: Hashable, Sendable {
   /// Its name in descriptions and packets (RFC 8851 section 4).
   package let rid: String
   package let ssrc: UInt32
   package let rtxSSRC: UInt32
 
-  /// How many layers a simulcast has at most.
+  /// The most layers of a simulcast.
   package static let countMaximum = 3
 
-  /// Whether a text may name a layer: letters and digits, as one-byte header extensions carry them
-  /// (RFC 8852 section 3.1, RFC 8285 section 4.2).
+  /// Whether a text is a valid layer name: letters and digits, short enough for one-byte header
+  /// extensions (RFC 8852 section 3.1, RFC 8285 section 4.2).
   package static func isName(_ text: String) -> Bool {
     (1...16).contains(text.utf8.count)
       && text.utf8.allSatisfy { byte in
@@ -26,22 +26,22 @@ package struct SimulcastLayer: Hashable, Sendable {
   }
 }
 
-/// A layer of a simulcast as an exchange agreed on it.
+/// A negotiated simulcast layer.
 package struct NegotiatedLayer: Hashable, Sendable {
   package let rid: String
-  /// Whether the peer wants nothing of it for now (RFC 8853 section 5.1).
+  /// Whether the peer has paused it (RFC 8853 section 5.1).
   package let isPaused: Bool
-  /// The most that the peer takes of it: in bits per second and in video frames per second (RFC
-  /// 8851 section 5); nil for no limit.
+  /// The peer's limits in bits per second and in frames per second (RFC 8851 section 5); nil if
+  /// none.
   package let maxBitrate: UInt64?
   package let maxFramerate: Double?
 }
 
 extension NegotiatedLayer {
-  /// The layers that one side sends and the other takes, in the order of the sender.
+  /// The layers that one side sends and the other accepts, in the sender's order.
   ///
-  /// What is listed and has no line of its own is not there (RFC 8853 section 5.2); of alternatives
-  /// the first one that both have is meant.
+  /// A listed layer without its own `rid` line is ignored (RFC 8853 section 5.2); of alternatives
+  /// the first common one is chosen.
   static func agreed(sender: SDPSection, receiver: SDPSection) -> [NegotiatedLayer] {
     let sent = Simulcast.streams(sender.simulcast?.sent)
     let wishes = Simulcast.streams(receiver.simulcast?.received).joined()
@@ -68,7 +68,7 @@ extension NegotiatedLayer {
 }
 
 extension Transceiver {
-  /// The names of the layers that a peer's offer takes.
+  /// The names of the layers that a peer's offer accepts.
   func layers(takenBy offered: SDPSection) -> [String] {
     let taken = Simulcast.streams(offered.simulcast?.received).joined()
     return layers.map(\.rid).filter { rid in
@@ -78,8 +78,8 @@ extension Transceiver {
 }
 
 extension SDPSection {
-  /// The layers that the section's sender wants to get: of alternatives the first, each with a line
-  /// of its own (RFC 8853 section 5.2).
+  /// The layers that the section's writer wants to receive: the first alternative of each, if it
+  /// has its own `rid` line (RFC 8853 section 5.2).
   var wantedLayers: [String] {
     var layers: [String] = []
     for choices in Simulcast.streams(simulcast?.received) {

@@ -1,38 +1,36 @@
 import SDP
 
-/// Which transport carries which m-section: bundled sections share one (RFC 9143), and what an
-/// offer allows a peer that does not bundle depends on the policy (RFC 9429 section 4.1.1).
+/// Which transport carries which m-section: bundled sections share one (RFC 9143), and what is
+/// offered to a peer without BUNDLE depends on the policy (RFC 9429 section 4.1.1).
 struct Bundling {
-  /// What exchanges showed of the peer.
+  /// Whether the peer bundles, as far as known.
   enum Peer {
     case unknown, bundles, separates
   }
 
-  /// How many transports descriptions of the peer may ask for at once; sections beyond them are
+  /// The most transports that remote descriptions may ask for at once; further sections are
   /// rejected.
   static let transportsMaximum = 16
 
   let policy: BundlePolicy
   private(set) var peer = Peer.unknown
-  /// The transport of the bundle, or else of the first section; there always is one.
+  /// The transport of the bundle, or else of the first section; it always exists.
   private(set) var shared = 0
-  /// The number of the next transport.
+  /// The next transport number.
   private var next = 1
 
   init(_ policy: BundlePolicy) { self.policy = policy }
 
-  /// The transport of a section that an own offer adds after sections of these kinds, which use
-  /// these transports.
+  /// The transport of a section that a local offer adds after sections of these kinds and
+  /// transports.
   mutating func offered(_ kind: SectionKind, after kinds: [SectionKind], beside taken: [Int]) -> Int
   {
-    // Once the peer bundles, what is new goes into the bundle from the beginning (RFC 9143 section
-    // 7.5.3).
+    // Once the peer bundles, new sections join the bundle immediately (RFC 9143 section 7.5.3).
     let isShared = peer == .bundles || policy.leavesToBundle(kind, after: kinds)
     return isShared || !taken.contains(shared) ? shared : fresh()
   }
 
-  /// The transports of the groups of sections in an offer of the peer: those that their sections
-  /// had before, as far as there were any.
+  /// The transports for the groups of a remote offer: those that their sections had before, if any.
   mutating func numbers(of groups: [[Int]], before slots: [SectionSlot]) -> [Int] {
     var numbers: [Int?] = []
     for group in groups {
@@ -46,10 +44,10 @@ struct Bundling {
     return numbers.compactMap(\.self)
   }
 
-  /// Keeps the numbers that an offer uses from being given to others.
+  /// Reserves the numbers that an offer uses.
   mutating func commit(_ offered: Bundling) { next = max(next, offered.next) }
 
-  /// Learns from what a final answer left of the sections.
+  /// Learns from a final answer whether the peer bundles.
   mutating func settle(_ slots: [SectionSlot], _ answer: SDPDocument) {
     let alive = slots.indices.filter { !slots[$0].isDead }
     let grouped = alive.filter { index in
@@ -67,6 +65,6 @@ struct Bundling {
 }
 
 extension SectionSlot {
-  /// Whether the section lives on a transport.
+  /// Whether the section is on and uses a transport.
   func uses(_ number: Int) -> Bool { !isDead && transportNumber == number }
 }

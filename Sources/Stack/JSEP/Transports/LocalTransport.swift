@@ -1,8 +1,8 @@
 package import Wire
 
-/// The own side of a transport, as descriptions must state it.
+/// The local side of a transport, as descriptions state it.
 package struct LocalTransport: Hashable, Sendable {
-  /// Names the transport in this peer; never used again for another one.
+  /// Identifies the transport in this peer; never reused.
   package var number: Int
   package var usernameFragment: String
   package var password: String
@@ -11,9 +11,9 @@ package struct LocalTransport: Hashable, Sendable {
   /// The candidates gathered so far, each as the text after `a=` (`candidate:...`).
   package var candidates: [String]
   package var gatheringIsComplete: Bool
-  /// The default destination for `c=` and `m=` once a candidate is known.
+  /// The default destination for `c=` and `m=`, once a candidate is known.
   package var defaultAddress: SocketAddress?
-  /// What this side can do beyond the basic ICE (RFC 9429 section 5.2.1).
+  /// The ICE options beyond the basics (RFC 9429 section 5.2.1).
   var iceOptions = ["trickle", "ice2"]
 
   package init(

@@ -1,8 +1,7 @@
 import SDP
 import Wire
 
-/// The transport of sections that are bundled, or of one that is alone, as a description of the
-/// peer states it.
+/// The transport of a bundle or a single section, parsed from a remote description.
 struct TransportReading {
   var usernameFragment: String
   var password: String
@@ -12,14 +11,13 @@ struct TransportReading {
   var candidates: [String]
   var endOfCandidates: Bool
 
-  /// How many fingerprints are kept: peers give one for each hash function they know.
+  /// The most fingerprints stored: peers state one per hash function they support.
   static let fingerprintLimit = 16
 
-  /// Reads the transport of the first of the accepted sections.
+  /// Parses the transport of the first accepted section.
   ///
-  /// What that section leaves out comes from the session level, as Firefox does it, or from the
-  /// other sections of its bundle: those that share the transport need not repeat its attributes
-  /// (RFC 9143 section 7.1.3).
+  /// Missing attributes come from the session level, as Firefox writes them, or from the other
+  /// sections of the bundle, which need not all repeat them (RFC 9143 section 7.1.3).
   init(_ document: SDPDocument, section index: Int, bundle: [Int]) throws(JSEPError) {
     let sections = ([index] + bundle.filter { $0 != index }).map { document.sections[$0] }
     let place = JSEPError.place(in: document, at: index)
@@ -59,7 +57,6 @@ struct TransportReading {
 }
 
 extension RemoteTransport {
-  /// The transport with the DTLS role that is known so far.
   init(_ reading: TransportReading, number: Int, localIsDTLSClient: Bool?) {
     self.init(
       number: number, usernameFragment: reading.usernameFragment, password: reading.password,
@@ -68,21 +65,21 @@ extension RemoteTransport {
       endOfCandidates: reading.endOfCandidates)
   }
 
-  /// The role of a DTLS association that goes on under a new description: the one it has.
+  /// Returns the role of a DTLS association that continues under a new description.
   ///
-  /// A description with other fingerprints means a new association (RFC 8842 section 5.5).
+  /// Other fingerprints mean a new association (RFC 8842 section 5.5).
   func establishedRole(for reading: TransportReading) -> Bool? {
     fingerprints == reading.fingerprints ? localIsDTLSClient : nil
   }
 }
 
 extension JSEPError {
-  /// How error messages name an m-section of a description that was read: with its line.
+  /// How errors name an m-section of a parsed description: with its line.
   static func place(in document: SDPDocument, at index: Int) -> String {
     "line \(document.line(ofSection: index)), \(place(of: document.sections[index], at: index))"
   }
 
-  /// How error messages name an m-section.
+  /// How errors name an m-section.
   static func place(of section: SDPSection, at index: Int) -> String {
     "m-section \(index) (\(section.kind.rawValue)\(section.mid.map { ", mid \($0)" } ?? ""))"
   }

@@ -1,15 +1,14 @@
 package import Wire
 
-/// The peer's side of a transport, read from its description.
+/// The peer's side of a transport, from its description.
 package struct RemoteTransport: Hashable, Sendable {
-  /// The number of the own side.
+  /// The number of the transport, as on the local side.
   package var number: Int
   package var usernameFragment: String
   package var password: String
   package var isLite: Bool
-  /// Every fingerprint offered.
   package var fingerprints: [CertificateFingerprint]
-  /// Whether this side is the DTLS client; nil until an answer settles it.
+  /// Whether this side is the DTLS client; nil until an answer decides.
   package var localIsDTLSClient: Bool?
   /// The candidates in the description, each as the text after `a=`.
   package var candidates: [String]

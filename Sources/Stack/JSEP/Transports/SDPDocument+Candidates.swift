@@ -2,16 +2,16 @@ import SDP
 import Wire
 
 extension SDPDocument {
-  /// The description with the candidates gathered so far (W3C localDescription).
+  /// Returns the description with the candidates gathered so far (W3C localDescription).
   ///
-  /// The candidates of a transport stand in the first section that uses it and is not off; its
-  /// default address goes into every such section (RFC 9143 section 7.3.2).
+  /// The candidates of a transport are in the first section that uses it and is not off; every such
+  /// section has its default address (RFC 9143 section 7.3.2).
   func filled(with transports: [LocalTransport]) -> SDPDocument {
     var document = self
     var done: [Int] = []
     for index in sections.indices where !sections[index].isRejected {
       var section = sections[index]
-      // Candidates of another ICE generation do not belong into this description.
+      // Candidates of another ICE generation do not belong here.
       guard
         let transport = transports.first(where: {
           $0.usernameFragment == section.iceUsernameFragment
@@ -34,7 +34,6 @@ extension SDPDocument {
 }
 
 extension SDPLine {
-  /// Creates an `a=` line from the text after `a=`.
   init(attributeText text: String) {
     if let colon = text.utf8.firstIndex(of: UInt8(ascii: ":")) {
       let value = text[text.utf8.index(after: colon)...]

@@ -1,8 +1,8 @@
 import SDP
 
 extension SDPDocument {
-  /// The ICE username fragments of an m-section: its own, that of the session, or else those of the
-  /// sections that it shares a transport with (RFC 9143 section 7.1.3).
+  /// The ICE username fragments of an m-section: its own, the session's, or else those of sections
+  /// that share its transport (RFC 9143 section 7.1.3).
   func usernameFragments(atMLine index: Int?) -> [String] {
     if let index {
       guard sections.indices.contains(index) else { return [] }
@@ -13,11 +13,10 @@ extension SDPDocument {
 }
 
 extension SessionDescription {
-  /// How many candidates that came later a description keeps.
+  /// The most trickled candidates that a description stores.
   private static let trickledMaximum = 200
 
-  /// Adds an attribute at the end of an m-section, unless the section has it; the rest of the text
-  /// stays as it was given.
+  /// Appends an attribute to an m-section unless it is there; the rest of the text is unchanged.
   mutating func append(attribute text: String, toSection index: Int) {
     let line = Array("a=\(text)".utf8)
     let newline: [UInt8] = sdp.utf8.contains(0x0d) ? [0x0d, 0x0a] : [0x0a]
@@ -46,7 +45,7 @@ extension SessionDescription {
     sdp = String(decoding: result, as: UTF8.self)
   }
 
-  /// Takes an attribute out of an m-section; the rest of the text stays as it was given.
+  /// Removes an attribute from an m-section; the rest of the text is unchanged.
   mutating func remove(attribute text: String, fromSection index: Int) {
     let line = Array("a=\(text)".utf8)
     var section = -1

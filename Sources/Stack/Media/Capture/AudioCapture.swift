@@ -3,40 +3,39 @@ package import Wire
 
 /// The sending side of an audio track: a source and an encoder on a 20 ms clock.
 ///
-/// A tone is made on a grid of 20 ms that begins with the first start and never drifts. Audio from
-/// the application or the echo is encoded as it comes, cut into blocks of 20 ms.
+/// A tone is generated on a grid of 20 ms that starts with the first start and never drifts. Audio
+/// from the application or the echo is encoded as it arrives, in blocks of 20 ms.
 package struct AudioCapture: Machine {
   package enum Input {
     case start
     case stop
-    /// Audio from the application or from the echo; any length, cut into 20 ms blocks.
+    /// Audio of any length from the application or the echo, cut into 20 ms blocks.
     case block(AudioBlock)
-    /// Whether the audio is sent; else silence takes its place, block for block.
+    /// Whether the audio is sent; otherwise silence replaces it, block for block.
     case enabled(Bool)
     /// The share of packets that the peer reported lost, 0 to 255.
     case lossReported(UInt8)
-    /// Keys of a telephone that are pressed from now on, in the place of those before.
+    /// Telephone keys to press from now on, replacing earlier ones.
     case tones(KeyTones)
     case deadline
   }
   package enum Output {
     case encoded(EncodedFrame)
-    /// Somebody speaks while the track is disabled, or no longer does.
+    /// Whether somebody speaks while the track is disabled.
     case mutedSpeech(isSpeaking: Bool)
-    /// The encoder failed, in words; the track is silent from then on.
+    /// The encoder failed, for the reason given; the track is silent from then on.
     case failure(String)
   }
 
   /// The length of a block.
   package static let blockInterval = Interval.milliseconds(20)
-  /// How many blocks a late step makes up for; the ones before are skipped.
+  /// How many blocks a late step catches up on; older ones are skipped.
   private static let mostLateBlocks: Int64 = 5
-  /// A pause of the application's audio longer than this shows in the media time.
+  /// A longer pause in the application's audio shows in the media time.
   private static let longestHiccup = Interval.milliseconds(200)
 
-  /// What was captured so far.
   package private(set) var counters = AudioCaptureCounters()
-  /// The instant of media time 0: the first start, unless it was given.
+  /// The instant of media time 0: the first start, unless given.
   package private(set) var origin: Instant?
 
   private let track: String
@@ -56,12 +55,11 @@ package struct AudioCapture: Machine {
   private var tones: KeyTones?
 
   /// Creates the capture of a track.
-  ///
   /// - Parameters:
-  ///   - origin: the instant of media time 0 when this capture goes on where another one of the
-  ///     same stream ended (W3C replaceTrack); nil lets it begin with the first start.
-  ///   - counters: what an earlier capture of the same source counted.
-  ///   - isEnabled: whether the audio is sent, and not silence.
+  ///   - origin: the instant of media time 0 if this capture continues another one's stream (W3C
+  ///     replaceTrack); nil for its first start.
+  ///   - counters: those of an earlier capture of the same source.
+  ///   - isEnabled: whether audio is sent rather than silence.
   package init(
     track: String, source: MediaSource, settings: OpusSettings, codecs: any CodecFactory,
     origin: Instant? = nil, counters: AudioCaptureCounters = AudioCaptureCounters(),
@@ -95,16 +93,16 @@ package struct AudioCapture: Machine {
     case .stop:
       isRunning = false
       cutter?.removeAll()
-      tell(mutedSpeech.end(), into: &outbox)
+      report(mutedSpeech.end(), into: &outbox)
     case .block(let block):
       guard isRunning, tone == nil else { return }
-      if !isEnabled { tell(mutedSpeech.hear(block, at: now), into: &outbox) }
-      // What comes while the track is disabled is not heard later either.
+      if !isEnabled { report(mutedSpeech.observe(block, at: now), into: &outbox) }
+      // Audio that arrives while the track is disabled is not heard later either.
       let blank = AudioBlock(blank: block.frameCount, channels: block.channels)
-      take(isEnabled ? block : blank, at: now, into: &outbox)
+      encodeBlocks(isEnabled ? block : blank, at: now, into: &outbox)
     case .enabled(let isEnabled):
       self.isEnabled = isEnabled
-      tell(mutedSpeech.end(), into: &outbox)
+      report(mutedSpeech.end(), into: &outbox)
     case .lossReported(let share):
       let percent = Int32(share) * 100 / 256
       guard percent != lossPercent else { return }
@@ -118,7 +116,7 @@ package struct AudioCapture: Machine {
     }
   }
 
-  private func tell(_ isSpeaking: Bool?, into outbox: inout Outbox<Output>) {
+  private func report(_ isSpeaking: Bool?, into outbox: inout Outbox<Output>) {
     if let isSpeaking { outbox.append(.mutedSpeech(isSpeaking: isSpeaking)) }
   }
 
@@ -137,7 +135,7 @@ package struct AudioCapture: Machine {
     }
     isRunning = true
     lastInput = nil
-    // Where another capture went before, the block of this very instant is its.
+    // If this capture continues another one, that one has sent the block of this instant.
     let first = origin == nil ? now : now + Interval(nanoseconds: 1)
     if origin == nil { origin = now }
     nextBlock = max(nextBlock, blockNumber(atOrAfter: first))
@@ -150,7 +148,7 @@ package struct AudioCapture: Machine {
     return elapsed / length + (elapsed % length == 0 ? 0 : 1)
   }
 
-  /// Makes the blocks that are due.
+  /// Generates the blocks that are due.
   private mutating func tick(at now: Instant, into outbox: inout Outbox<Output>) {
     guard let tone, let encoder, let origin else { return }
     let newest = (now - origin).nanoseconds / AudioCapture.blockInterval.nanoseconds
@@ -170,9 +168,9 @@ package struct AudioCapture: Machine {
 
   /// Encodes the full blocks of the application's audio.
   ///
-  /// The media time counts samples, for the application's clock need not be ours; only after a
-  /// pause it is set forward to the time that has passed.
-  private mutating func take(
+  /// The media time counts samples, since the application's clock may differ. Only after a pause it
+  /// is set forward to the elapsed time.
+  private mutating func encodeBlocks(
     _ block: AudioBlock, at now: Instant, into outbox: inout Outbox<Output>
   ) {
     if lastInput.map({ now - $0 > AudioCapture.longestHiccup }) ?? true {
@@ -194,7 +192,7 @@ package struct AudioCapture: Machine {
       counters.count(energy: 0, peak: 0, frameCount: block.frameCount)
       return
     }
-    // A block without content is silence to an encoder.
+    // An encoder treats a block without content as silence.
     let block =
       isEnabled ? block : AudioBlock(blank: block.frameCount, channels: block.channels)
     do throws(CodecError) {
@@ -217,7 +215,7 @@ package struct AudioCapture: Machine {
     }
   }
 
-  /// Sends what says that a key is down in the place of a block; false where none is.
+  /// Sends telephone events in place of a block; false if no key is pressed.
   private mutating func sendTones(at time: Int64, into outbox: inout Outbox<Output>) -> Bool {
     guard let events = tones?.next(at: time) else { return false }
     if tones?.isOver == true { tones = nil }

@@ -1,11 +1,11 @@
-/// What an audio source gave, for W3C media-source and outbound-rtp statistics.
+/// Counters of an audio source for W3C media-source and outbound-rtp statistics.
 ///
-/// Everything follows from the energies that the encoder reports, so that a replay which has no
-/// samples counts the same.
+/// They derive from the energies that the encoder reports, so that a replay without samples counts
+/// the same.
 package struct AudioCaptureCounters: Hashable, Sendable {
-  /// Blocks that were skipped because the clock came too late.
+  /// Blocks skipped because the clock was late.
   package var blocksSkipped: UInt64 = 0
-  /// Blocks that were encoded and sent; with DTX fewer than were captured.
+  /// Blocks encoded and sent; with DTX fewer than were captured.
   package var framesEncoded: UInt64 = 0
   /// Samples per channel that were captured.
   package var samplesCaptured: UInt64 = 0
@@ -20,7 +20,7 @@ package struct AudioCaptureCounters: Hashable, Sendable {
   package var peakAudioLevel: Double? { loudness.peakLevel }
   /// The sum of squared loudness times duration, in seconds (W3C totalAudioEnergy).
   package var totalAudioEnergy: Double { loudness.totalEnergy }
-  /// How much audio was captured, in seconds (W3C totalSamplesDuration).
+  /// Duration of captured audio in seconds (W3C totalSamplesDuration).
   package var totalSamplesDuration: Double {
     Double(samplesCaptured) / Double(AudioBlock.sampleRate)
   }

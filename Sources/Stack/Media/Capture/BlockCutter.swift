@@ -1,15 +1,15 @@
-/// Cuts audio of any length into blocks of 20 ms and fits it to the encoder's channels.
+/// Cuts audio of any length into blocks of 20 ms and converts it to the encoder's channels.
 struct BlockCutter {
-  /// How many samples per channel a block has.
+  /// Samples per channel and block.
   static let blockLength = 960
-  /// The most audio that one input may bring: ten seconds.
+  /// The longest accepted input: ten seconds.
   private static let longestInput = 480_000
 
   private let channels: Int
-  /// Whether somebody looks at the samples; else only their number is kept.
+  /// Whether samples are kept, rather than only their number.
   private let keepsSamples: Bool
   private var samples: [Int16] = []
-  /// How many samples per channel wait for their block to be filled.
+  /// Samples per channel that wait for a full block.
   private(set) var pendingCount = 0
 
   init(channels: Int, keepsSamples: Bool) {
@@ -17,20 +17,19 @@ struct BlockCutter {
     self.keepsSamples = keepsSamples
   }
 
-  /// Drops what waits.
   mutating func removeAll() {
     samples.removeAll(keepingCapacity: true)
     pendingCount = 0
   }
 
-  /// Takes audio and gives the blocks that are now full, oldest first.
+  /// Appends audio and returns the blocks that are now full, oldest first.
   mutating func append(_ block: AudioBlock) -> [AudioBlock] {
     let length = BlockCutter.blockLength
     let count = min(max(block.frameCount, 0), BlockCutter.longestInput)
     if count == length, pendingCount == 0, block.channels == channels {
       return [keepsSamples ? block : AudioBlock(blank: length, channels: channels)]
     }
-    if keepsSamples { keep(block, count) }
+    if keepsSamples { store(block, count) }
     pendingCount += count
     var blocks: [AudioBlock] = []
     var start = 0
@@ -49,7 +48,7 @@ struct BlockCutter {
   }
 
   /// Appends a block's samples in the encoder's channels; a block without content is silence.
-  private mutating func keep(_ block: AudioBlock, _ count: Int) {
+  private mutating func store(_ block: AudioBlock, _ count: Int) {
     let stride = block.channels
     guard stride > 0, block.samples.count / stride >= count else {
       samples.append(contentsOf: repeatElement(0, count: count * channels))
@@ -63,7 +62,7 @@ struct BlockCutter {
         for _ in 0..<channels { samples.append(block.samples[index]) }
       }
     default:
-      // More channels than wanted, or another number: the first two are mixed.
+      // With other channel counts, the first two are mixed.
       for index in 0..<count {
         let sum = Int32(block.samples[index * stride]) + Int32(block.samples[index * stride + 1])
         for _ in 0..<channels { samples.append(Int16(sum >> 1)) }

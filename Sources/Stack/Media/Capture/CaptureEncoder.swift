@@ -1,7 +1,7 @@
 import RTP
 import Wire
 
-/// The encoder of a video capture, which is made for its first video frame, and how it is set.
+/// The encoder of a video capture, created for the first frame, with its settings.
 struct CaptureEncoder {
   private let track: String
   private let codec: CodecName
@@ -32,7 +32,7 @@ struct CaptureEncoder {
   mutating func setScreen(_ isScreen: Bool) {
     guard isScreen != self.isScreen else { return }
     self.isScreen = isScreen
-    // An encoder is set up for its content once, so another one goes on in its place.
+    // An encoder is configured for its content once, so another one replaces it.
     replace()
   }
 
@@ -50,9 +50,8 @@ struct CaptureEncoder {
 
   mutating func close() { encoder = nil }
 
-  /// Makes the encoder for the first video frame's size; it adapts itself to later sizes.
-  ///
-  /// - Returns: whether it wants the pixels of what it encodes.
+  /// Creates the encoder for the first frame's size; it adapts to later sizes.
+  /// - Returns: whether it needs pixels.
   mutating func open(
     width: Int, height: Int, framesPerSecond: Int
   ) throws(CodecError) -> Bool {
@@ -74,9 +73,8 @@ struct CaptureEncoder {
     return made
   }
 
-  /// Encodes a video frame; nil where the encoder leaves it out.
-  ///
-  /// - Parameter framesPerSecond: how many an encoder that is made for it is to expect.
+  /// Encodes a video frame; nil if the encoder drops it.
+  /// - Parameter framesPerSecond: the frame rate for which an encoder is created.
   mutating func encode(
     _ videoFrame: I420Buffer, mediaTime: UInt32, framesPerSecond: Int
   ) throws(CodecError) -> (frame: EncodedFrame, encoded: EncodedVideo)? {
@@ -87,13 +85,13 @@ struct CaptureEncoder {
     let encoded = try encoder.encode(videoFrame, mediaTime: mediaTime, forceKey: wantsKeyframe)
     guard let encoded else { return nil }
     if encoded.isKey { wantsKeyframe = false }
-    // Of H.264 a last odd column or row is left out.
+    // H.264 has even sizes: a last odd column or row is cut off.
     let mask = codec == .h264 ? ~1 : ~0
     var frame = EncodedFrame(
       kind: .video, codec: codec, mediaTime: mediaTime, bytes: encoded.bytes,
       isKey: encoded.isKey, width: UInt16(clamping: videoFrame.width & mask),
       height: UInt16(clamping: videoFrame.height & mask))
-    if let step { frame.temporal = pattern?.take(step, isKey: encoded.isKey) }
+    if let step { frame.temporal = pattern?.record(step, isKey: encoded.isKey) }
     return (frame, encoded)
   }
 }

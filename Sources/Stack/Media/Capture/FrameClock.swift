@@ -1,20 +1,19 @@
-/// Puts the timestamps of a source's own clock onto the media time of its track.
+/// Maps the timestamps of a source's own clock to the media time of its track.
 ///
-/// The distance between frames is that of their timestamps, so what waited on its way is shown at
-/// its own pace. The clock of the source need not be ours: it is anchored where its first frame
-/// came, and anew where it jumped or drifted away.
+/// Frames keep the distance of their timestamps, so that one delayed on its way is still shown at
+/// the right time. The source's clock may differ from ours: it is anchored at the first frame, and
+/// again after a jump or drift.
 struct FrameClock {
   private var anchor: (timestamp: Int64, mediaTime: Int64)?
   private var last: Int64 = 0
 
-  /// How far the media time may be from the time at which a frame came, in the 90 kHz clock.
+  /// How far the media time may be from a frame's arrival, in the 90 kHz clock.
   private static let largestDistance: Int64 = 45_000
 
-  /// The media time of a frame, which never goes back.
-  ///
+  /// Returns the media time of a frame, which never decreases.
   /// - Parameters:
   ///   - timestamp: in nanoseconds.
-  ///   - arrival: the media time at which the frame came.
+  ///   - arrival: the media time at which the frame arrived.
   mutating func mediaTime(of timestamp: Int64, arrival: Int64) -> Int64 {
     last = max(last, placed(timestamp, arrival))
     return last

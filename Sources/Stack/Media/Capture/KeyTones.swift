@@ -1,46 +1,45 @@
-/// Keys of a telephone that are pressed one after the other, each in the place of the blocks of
-/// audio that it lasts (RFC 4733, W3C RTCDTMFSender).
+/// Telephone keys pressed one after the other, each replacing blocks of audio (RFC 4733, W3C
+/// RTCDTMFSender).
 package struct KeyTones: Hashable, Sendable {
-  /// What one packet says of a key that is down.
+  /// The contents of one telephone event packet.
   struct Event: Hashable {
     /// 0 to 15: the digits, the star, the hash and four letters (RFC 4733 section 3.2).
     var code: UInt8
-    /// Where the event began, or the part of it that fits the field of its duration (section
-    /// 2.5.1.3), and how long it lasts by now: in samples at 48 kHz.
+    /// The start of the event, or of the segment that fits the duration field (section 2.5.1.3),
+    /// and its duration so far, in samples at 48 kHz.
     var start: Int64
     var duration: Int64
     var isFirst: Bool
     var isEnd: Bool
   }
 
-  /// What W3C allows, in milliseconds: other lengths are taken for the nearest of these.
+  /// The durations W3C allows, in milliseconds; others are clamped.
   private static let durations: ClosedRange<UInt32> = 40...6_000
   private static let gaps: ClosedRange<UInt32> = 30...6_000
   /// A comma waits two seconds.
   private static let commaSamples: Int64 = 96_000
   private static let blockLength = Int64(BlockCutter.blockLength)
   private static let keys = Array("0123456789*#ABCD")
-  /// The longest line that anybody dials.
+  /// A limit on the number of keys.
   private static let keysMaximum = 256
-  /// The end of an event is said three times (RFC 4733 section 2.5.1.4).
+  /// The end of an event is sent three times (RFC 4733 section 2.5.1.4).
   private static let endPackets = 3
-  /// The largest duration that a packet states, in ticks.
+  /// The largest duration in one packet, in ticks.
   private static let longestPart: Int64 = 0xffff
 
-  /// The keys that were not pressed yet, the next one first; nil waits.
+  /// The keys not pressed yet, next one first; nil is a pause.
   private var codes: [UInt8?]
   private let duration: Int64
   private let gap: Int64
-  /// How many samples at 48 kHz a tick of the audio lasts.
+  /// Samples at 48 kHz per tick of the audio's clock.
   private var ticks: Int64 = 1
   private var pressed: (code: UInt8, began: Int64, part: Int64)?
   private var waitsUntil: Int64 = .min
 
-  /// Reads keys in capitals or small letters; nil for others, or for too many.
-  ///
+  /// Parses keys, ignoring case; nil if there are others or too many.
   /// - Parameters:
-  ///   - duration: how long each is down, in milliseconds.
-  ///   - gap: how long none is down between two, in milliseconds.
+  ///   - duration: of each key, in milliseconds.
+  ///   - gap: between two keys, in milliseconds.
   package init?(_ text: String, duration: UInt32, gap: UInt32) {
     guard text.utf8.count <= KeyTones.keysMaximum else { return nil }
     codes = []
@@ -66,18 +65,18 @@ package struct KeyTones: Hashable, Sendable {
 
   package func hash(into hasher: inout Hasher) { hasher.combine(codes) }
 
-  /// Whether nothing is left to be pressed, or to be let go.
+  /// Whether all keys were pressed and released.
   var isOver: Bool { codes.isEmpty && pressed == nil }
 
-  /// The same for audio of a codec.
+  /// Returns the keys with ticks of a codec's clock.
   func counted(in ticks: Int64) -> KeyTones {
     var tones = self
     tones.ticks = max(1, ticks)
     return tones
   }
 
-  /// The packets in the place of a block of audio that begins at a media time; none where the audio
-  /// itself is sent.
+  /// Returns the packets that replace the audio block at a media time; empty to send the audio
+  /// itself.
   mutating func next(at time: Int64) -> [Event] {
     if pressed == nil {
       guard time >= waitsUntil, let code = codes.first else { return [] }
@@ -107,12 +106,11 @@ package struct KeyTones: Hashable, Sendable {
 }
 
 extension KeyTones.Event {
-  /// -10 dBm0, which telephones are used to.
+  /// -10 dBm0, the usual level of telephone tones.
   private static let volume: UInt8 = 10
 
-  /// The four bytes of RFC 4733 section 2.3.
-  ///
-  /// - Parameter ticks: how many samples at 48 kHz a tick lasts.
+  /// The four-byte payload of RFC 4733 section 2.3.
+  /// - Parameter ticks: samples at 48 kHz per tick.
   func payload(ticks: Int64) -> [UInt8] {
     let length = UInt16(clamping: duration / max(1, ticks))
     return [

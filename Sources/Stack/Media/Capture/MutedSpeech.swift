@@ -1,21 +1,20 @@
 import Wire
 
-/// Notices that somebody speaks into a microphone whose track is disabled: what the others do not
-/// hear, and the speaker should be told.
+/// Detects that somebody speaks into a disabled track, so that an application can say "you are
+/// muted".
 struct MutedSpeech {
-  /// How much voice makes speech; a cough is none.
+  /// How much voice counts as speech; a cough is shorter.
   private static let onset = Interval.milliseconds(300)
-  /// A pause of this length ends speech, or the beginning of it.
+  /// A pause of this length ends speech, or its beginning.
   private static let pause = Interval.milliseconds(1_000)
 
   private var voiced = Interval.zero
   private var lastVoice: Instant?
   private(set) var isSpeaking = false
 
-  /// Takes a block of what the microphone gave.
-  ///
-  /// - Returns: whether speech began with it or ended before it; nil when neither did.
-  mutating func hear(_ block: AudioBlock, at now: Instant) -> Bool? {
+  /// Handles a block from the microphone.
+  /// - Returns: whether speech began or ended with it; nil if neither did.
+  mutating func observe(_ block: AudioBlock, at now: Instant) -> Bool? {
     let loudness = Loudness(samples: block.samples, channels: block.channels)
     let level = AudioMeter.level(energy: loudness.energy, frameCount: block.frameCount)
     let hasPaused = lastVoice.map { now - $0 >= Self.pause } ?? true
@@ -35,9 +34,8 @@ struct MutedSpeech {
     return isSpeaking
   }
 
-  /// Forgets what was heard: the track is enabled again, or captures nothing more.
-  ///
-  /// - Returns: false when speech ends with it, else nil.
+  /// Resets the detector because the track was enabled or stopped.
+  /// - Returns: false if speech ends with it, otherwise nil.
   mutating func end() -> Bool? {
     defer { self = MutedSpeech() }
     return isSpeaking ? false : nil

@@ -1,23 +1,22 @@
 package import RTP
 package import Wire
 
-/// Why the video frames of an encoder are worse than their source (W3C qualityLimitationReason),
-/// and for how long each reason held.
+/// Why a track's video is worse than its source (W3C qualityLimitationReason), and for how long
+/// each reason held.
 ///
-/// Each second is judged when it is over. Video frames that were left out because the clock came
-/// late mean that the processor is too slow. A mean quantiser at which libwebrtc would make the
-/// video frames smaller (95 of VP8's 127, 205 of VP9's 255) means that the bit rate is too low for
-/// them, and so do video frames that came encoded and were left out; and where that is asked for, a
-/// target that has fallen far below what they want.
+/// Each second is judged once it is over. Frames dropped because the clock was late mean that the
+/// processor is too slow. A mean quantiser at which libwebrtc would reduce the resolution (95 of
+/// VP8's 127, 205 of VP9's 255), or encoded frames that were dropped, mean that the bit rate is too
+/// low; optionally also a target far below what the video needs.
 package struct QualityLimitation: Hashable, Sendable {
   /// The reasons of W3C RTCQualityLimitationReason, in the order of its durations record.
   package enum Reason: String, CaseIterable, Sendable {
     case none, cpu, bandwidth, other
   }
 
-  /// The present reason.
+  /// The current reason.
   package private(set) var reason = Reason.none
-  /// The same without regard to the target: what the encoder makes of it may still be good.
+  /// The reason without regard to the target: the encoder's result may still be good.
   package private(set) var shown = Reason.none
 
   private var since: Instant?
@@ -30,16 +29,14 @@ package struct QualityLimitation: Hashable, Sendable {
   private var narrowFrames = 0
 
   private static let window = Interval.seconds(1)
-  /// One video frame of so many left out makes the processor the limit.
+  /// If one in this many frames is dropped, the processor is the limit.
   private static let lateShare = 10
 
   package init() {}
 
-  /// Takes an encoded video frame, and how many before it were left out because the clock came
-  /// late.
-  ///
-  /// - Parameter isNarrow: whether the target is far below what such video frames want.
-  package mutating func note(
+  /// Records an encoded frame, and how many before it were dropped because the clock was late.
+  /// - Parameter isNarrow: whether the target is far below what such video needs.
+  package mutating func record(
     quantiser: UInt8, of codec: CodecName = .vp8, late: Int, isNarrow: Bool = false,
     at now: Instant
   ) {
@@ -49,8 +46,8 @@ package struct QualityLimitation: Hashable, Sendable {
     judge(codec, at: now)
   }
 
-  /// Takes a video frame that came encoded, and whether it was left out to spare the path.
-  package mutating func note(isThinned: Bool, at now: Instant) {
+  /// Records a frame that arrived encoded, and whether it was dropped to spare the path.
+  package mutating func record(isThinned: Bool, at now: Instant) {
     if isThinned { thinnedFrames += 1 }
     judge(nil, at: now)
   }
@@ -75,7 +72,7 @@ package struct QualityLimitation: Hashable, Sendable {
     narrowFrames = 0
   }
 
-  /// Nothing is encoded from now on, because the path does not carry it.
+  /// Records that encoding stops because the path does not carry it.
   package mutating func hold(at now: Instant) {
     shown = .bandwidth
     change(to: .bandwidth, at: now)
@@ -84,13 +81,13 @@ package struct QualityLimitation: Hashable, Sendable {
     narrowFrames = 0
   }
 
-  /// Whether the video frames of the last second show that the bit rate is too low for them.
+  /// Whether the last second's frames show that the bit rate is too low.
   private func isPoor(_ codec: CodecName?) -> Bool {
     guard let poor = codec?.codec?.poorQuantiser else { return false }
     return quantiserSum >= videoFrames * poor
   }
 
-  /// How long each reason held up to an instant; empty before the first video frame.
+  /// How long each reason held until an instant; empty before the first frame.
   package func durations(at now: Instant) -> [(reason: Reason, length: Interval)] {
     guard let since else { return [] }
     return zip(Reason.allCases, durations).map { reason, length in

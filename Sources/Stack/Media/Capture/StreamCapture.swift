@@ -1,23 +1,21 @@
 package import RTP
 package import Wire
 
-/// The sending side of a track whose video frames come encoded.
+/// The sending side of a track whose video arrives encoded.
 ///
-/// Video frames are passed on as of the instant at which they come, from the first one on that a
-/// decoder can begin with; some are left out where the path carries less than they take.
+/// Frames are passed on at the instant they arrive, starting with the first key frame; some are
+/// dropped if the path carries less.
 package struct StreamCapture {
-  /// What is said of a video frame.
+  /// What to do with a frame.
   package enum Verdict: Equatable, Sendable {
     case send(EncodedFrame)
-    /// Nobody could decode it yet, or it is none.
+    /// Not a frame, or not decodable yet.
     case useless
-    /// The path carries too little for it.
+    /// The path does not carry it.
     case tooMuch
   }
 
-  /// The codec of the video frames.
   package let codec: CodecName
-  /// What came so far.
   package private(set) var counters: VideoCaptureCounters
   /// The instant of media time 0.
   package let origin: Instant
@@ -25,12 +23,11 @@ package struct StreamCapture {
   private var hasBegun = false
   private var thinner = StreamThinner()
 
-  /// Creates the capture of a track that begins now.
-  ///
+  /// Creates the capture of a track that starts now.
   /// - Parameters:
-  ///   - origin: the instant of media time 0 when this capture goes on where another one of the
-  ///     same stream ended; nil for now.
-  ///   - counters: what an earlier capture of the same source counted.
+  ///   - origin: the instant of media time 0 if this capture continues another one's stream; nil
+  ///     for now.
+  ///   - counters: those of an earlier capture of the same source.
   package init(
     of codec: CodecName, at now: Instant, origin: Instant? = nil,
     counters: VideoCaptureCounters = VideoCaptureCounters()
@@ -40,15 +37,15 @@ package struct StreamCapture {
     self.counters = counters
   }
 
-  /// Makes a frame of a video frame that is to be sent.
-  ///
-  /// - Parameter limit: what the path carries, in bits per second; nil where that is not known to
-  ///   be too little.
-  package mutating func take(_ stream: [UInt8], limit: UInt64? = nil, at now: Instant) -> Verdict {
+  /// Creates the frame to send, if any.
+  /// - Parameter limit: the capacity of the path in bits per second; nil if it is not known to be
+  ///   too low.
+  package mutating func accept(_ stream: [UInt8], limit: UInt64? = nil, at now: Instant) -> Verdict
+  {
     let mediaTime = RTPClock.ticks(from: origin, to: now)
     let look = codec.codec?.look?(stream.span.bytes) ?? FrameLook()
     counters.frames &+= 1
-    counters.captureTimes.note(mediaTime)
+    counters.captureTimes.record(mediaTime)
     if let size = look.size { (counters.width, counters.height) = size }
     guard look.hasFrame, look.isKey || hasBegun else {
       counters.framesSkipped &+= 1
@@ -70,7 +67,7 @@ package struct StreamCapture {
   }
 }
 
-/// The clock of video frames in RTP: 90 kHz.
+/// The RTP clock of video: 90 kHz.
 package enum RTPClock {
   /// The ticks between two instants, at least 0.
   package static func ticks(from origin: Instant, to now: Instant) -> Int64 {

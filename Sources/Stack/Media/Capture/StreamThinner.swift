@@ -1,33 +1,34 @@
 import Wire
 
-/// Leaves out video frames that came encoded where the path carries less than they take.
+/// Drops frames that arrived encoded when the path carries less than they need.
 ///
-/// They cannot be made smaller, and what is sent in spite of that waits in queues, is lost there,
-/// and takes the audio with it. So what was sent above the rate of the path is kept as a debt,
-/// which the path pays off: from half of the largest debt on, video frames that no other one refers
-/// to are left out, and beyond it all of them up to a key frame that comes when half of it is paid.
+/// They cannot be made smaller, and sending them anyway would fill queues and delay the audio. What
+/// is sent above the path's rate is a debt that the path pays off. From half of the maximum debt
+/// on, frames that no other one refers to are dropped; beyond it, all frames up to a key frame once
+/// half of the debt is paid.
 struct StreamThinner {
-  /// How much may be sent ahead of the path, in time at its rate: a key frame is many times as
-  /// large as those that follow, so that a shorter time would stop files whose mean rate fits.
+  /// How much may be sent ahead of the path, as time at its rate.
+  ///
+  /// A key frame is many times larger than others, so a shorter time would stop files whose mean
+  /// rate fits.
   static let debtMaximum = Interval.seconds(2)
 
-  /// How many bits were sent that the path has not carried yet.
+  /// Bits sent that the path has not carried yet.
   private var debt = 0.0
   private var paidAt: Instant?
-  /// Whether video frames are missing that others refer to.
+  /// Whether referenced frames were dropped.
   private(set) var waitsForKey = false
 
-  /// Whether a video frame is to be sent.
-  ///
+  /// Whether to send a frame.
   /// - Parameters:
-  ///   - isReference: whether other video frames may refer to it.
-  ///   - limit: what the path carries, in bits per second; nil where that is not known to be too
-  ///     little, and everything is sent.
+  ///   - isReference: whether other frames may refer to it.
+  ///   - limit: the capacity of the path in bits per second; nil if it is not known to be too low,
+  ///     so that everything is sent.
   mutating func admits(
     byteCount: Int, isKey: Bool, isReference: Bool, limit: UInt64?, at now: Instant
   ) -> Bool {
     guard let limit else {
-      // What was missing while the path was full is still missing.
+      // Frames dropped while the path was full are still missing.
       debt = 0
       paidAt = nil
       if isKey { waitsForKey = false }

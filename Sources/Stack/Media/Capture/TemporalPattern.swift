@@ -1,25 +1,25 @@
 package import RTP
 
-/// Owns which temporal layer each video frame is of, and what it refers to: the base layer alone,
-/// but for each second frame of the third layer, which refers to the middle one as well.
+/// Assigns video frames to temporal layers with their references: the base layer only, except that
+/// every second frame of the third layer also refers to the middle one.
 package struct TemporalPattern: Hashable, Sendable {
-  /// What the encoder of a video frame has to keep to.
+  /// How to encode one frame.
   package struct Step: Hashable, Sendable {
     /// The layer; 0 is the base.
     package var layer: UInt8
-    /// Whether it refers to the last frame of the middle layer too.
+    /// Whether it also refers to the last frame of the middle layer.
     package var refersToMiddle: Bool
-    /// Whether later frames refer to it: to what is kept of its layer.
+    /// Whether later frames refer to it.
     package var isKept: Bool
   }
 
-  /// How many layers there may be.
+  /// The supported numbers of layers.
   package static let counts = 1...3
 
   private let steps: [Step]
   private var place = 0
 
-  /// - Parameter count: how many layers: 2 halve the rate of frames with each, or 3.
+  /// - Parameter count: the number of layers, each doubling the frame rate: 2 or 3.
   package init(count: Int) {
     let base = Step(layer: 0, refersToMiddle: false, isKept: true)
     let top = UInt8(max(1, count - 1))
@@ -33,12 +33,12 @@ package struct TemporalPattern: Hashable, Sendable {
       ]
   }
 
-  /// The step of the next frame; a key frame is of the base layer.
+  /// Returns the step of the next frame; a key frame is on the base layer.
   package func next(isKey: Bool) -> Step { isKey ? steps[0] : steps[place] }
 
-  /// Takes note of a frame that was encoded by a step; gives its layer.
-  package mutating func take(_ step: Step, isKey: Bool) -> TemporalLayer {
-    // The pattern begins anew with a key frame, also with one that the encoder made by itself.
+  /// Records an encoded frame; returns its layer.
+  package mutating func record(_ step: Step, isKey: Bool) -> TemporalLayer {
+    // The pattern restarts with every key frame, including those the encoder decides on.
     place = isKey ? 1 : (place + 1) % steps.count
     if isKey { return TemporalLayer(id: 0, isSync: true, isReference: true) }
     return TemporalLayer(

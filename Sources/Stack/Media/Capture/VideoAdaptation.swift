@@ -1,29 +1,28 @@
 package import Wire
 
-/// What is given up first where a track's video frames take too much (W3C
-/// RTCDegradationPreference).
+/// What to reduce first when a track's video is limited (W3C RTCDegradationPreference).
 public enum DegradationPreference: String, CaseIterable, Hashable, Sendable, Codable {
-  /// The size of the video frames.
+  /// Reduces the resolution.
   case maintainFramerate = "maintain-framerate"
-  /// Video frames are left out.
+  /// Reduces the frame rate.
   case maintainResolution = "maintain-resolution"
-  /// Both in turn.
+  /// Reduces both in turn.
   case balanced
 }
 
-/// What the video frames of a track show (W3C MediaStreamTrack.contentHint, for video).
+/// The content of a video track (W3C MediaStreamTrack.contentHint, for video).
 public enum ContentHint: String, CaseIterable, Hashable, Sendable, Codable {
-  /// Not known.
+  /// Unknown.
   case none = ""
-  /// Something that moves: its motion counts.
+  /// Moving video, where smooth motion matters.
   case motion
-  /// Something whose details count, like a slide with video frames.
+  /// Video where details matter, such as slides with pictures.
   case detail
-  /// Something to be read: a screen.
+  /// Text to be read, such as a screen.
   case text
 
-  /// What is given up first for such content (W3C mst-content-hint section 4.1); nil where nothing
-  /// follows from it.
+  /// What to reduce first for such content (W3C mst-content-hint section 4.1); nil for no
+  /// preference.
   package var degradation: DegradationPreference? {
     switch self {
     case .none: nil
@@ -32,58 +31,55 @@ public enum ContentHint: String, CaseIterable, Hashable, Sendable, Codable {
     }
   }
 
-  /// Whether an encoder treats the video frames as those of a screen.
+  /// Whether encoders should treat the video as a screen.
   package var isScreen: Bool { self == .detail || self == .text }
 }
 
-/// Makes video frames fewer or smaller where the path or the processor is the limit, and more or
-/// larger again when it no longer is.
+/// Reduces frame rate or resolution when the path or the processor is the limit, and restores them
+/// afterwards.
 ///
-/// Without a preference nothing is changed: that is how senders behave whose application never said
-/// a word.
+/// Without a preference nothing changes; that is the default for senders.
 package struct VideoAdaptation: Hashable, Sendable {
-  /// What a track's video frames are kept within.
+  /// The limits for a track's video.
   package struct Limits: Hashable, Sendable {
-    /// The most video frames per second; nil for no limit.
+    /// The maximum frame rate; nil for no limit.
     package var framesPerSecond: Double?
-    /// The factor, at least 1, by which both sides are made smaller.
+    /// The factor, at least 1, by which both sides are divided.
     package var scaleDownBy = 1.0
 
     package init() {}
   }
 
-  /// What is given up first; nil for nothing at all.
+  /// What to reduce first; nil to reduce nothing.
   package var preference: DegradationPreference? {
     didSet { if preference != oldValue { reset() } }
   }
-  /// What follows for the video frames.
   package private(set) var limits = Limits()
 
-  /// The steps that were taken, the last one to be taken back first.
+  /// The reductions so far, to be undone from the last one.
   private var steps: [Step] = []
   private var judgedAt: Instant?
   private var calmSeconds = 0
 
   private enum Step: Hashable, Sendable {
-    /// The limit before.
+    /// The previous rate limit.
     case rate(Double?)
     case size(Double)
   }
 
-  /// How long the last step must have been enough before it is taken back.
+  /// How long a reduction must have sufficed before it is undone.
   private static let calmMinimum = 5
-  /// Fewer video frames than this are none (libwebrtc's least frame rate).
+  /// The lowest frame rate (as in libwebrtc).
   private static let rateMinimum = 2.0
-  /// Each makes the video frame about half as large as the one before.
+  /// Each step halves the number of pixels, approximately.
   private static let scales = [1, 4.0 / 3, 2, 8.0 / 3, 4]
 
   package init(preference: DegradationPreference? = nil) { self.preference = preference }
 
-  /// Takes the judgement on the video frames up to now, once a second.
-  ///
+  /// Judges the video once a second.
   /// - Parameters:
-  ///   - reason: why they are worse than their source.
-  ///   - framesPerSecond: how many the source gives.
+  ///   - reason: why it is worse than its source.
+  ///   - framesPerSecond: the source's frame rate.
   /// - Returns: whether the limits changed.
   package mutating func judge(
     _ reason: QualityLimitation.Reason, framesPerSecond: Int, at now: Instant
@@ -99,18 +95,18 @@ package struct VideoAdaptation: Hashable, Sendable {
     switch reason {
     case .bandwidth, .cpu:
       calmSeconds = 0
-      giveUp(preference, framesPerSecond)
+      reduce(preference, framesPerSecond)
     case .none, .other:
       calmSeconds += 1
       if calmSeconds >= VideoAdaptation.calmMinimum {
         calmSeconds = 0
-        takeBack()
+        restore()
       }
     }
     return limits != before
   }
 
-  private mutating func giveUp(_ preference: DegradationPreference, _ framesPerSecond: Int) {
+  private mutating func reduce(_ preference: DegradationPreference, _ framesPerSecond: Int) {
     switch preference {
     case .maintainFramerate: makeSmaller()
     case .maintainResolution: makeFewer(framesPerSecond)
@@ -135,7 +131,7 @@ package struct VideoAdaptation: Hashable, Sendable {
     limits.scaleDownBy = next
   }
 
-  private mutating func takeBack() {
+  private mutating func restore() {
     switch steps.popLast() {
     case .rate(let before): limits.framesPerSecond = before
     case .size(let before): limits.scaleDownBy = before

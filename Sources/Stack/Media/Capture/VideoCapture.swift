@@ -3,26 +3,27 @@ package import Wire
 
 /// The sending side of a video track: a source and an encoder on the source's frame clock.
 ///
-/// The pattern is made on a grid that begins with the first start and never drifts; a late clock
-/// leaves video frames out. Video frames from the application or the echo are encoded as they come.
+/// The test pattern is generated on a grid that starts with the first start and never drifts;
+/// frames are dropped if the clock is late. Frames from the application or the echo are encoded as
+/// they arrive.
 package struct VideoCapture: Machine {
   package enum Input {
     case start
     case stop
-    /// A video frame from the application or from the echo.
+    /// A frame from the application or the echo.
     case videoFrame(I420Buffer)
-    /// Whether the video frames are sent; else black ones take their places.
+    /// Whether the video is sent; otherwise black frames replace it.
     case enabled(Bool)
-    /// The same with the time at which it was taken, in nanoseconds of its source's clock.
+    /// A frame with its capture time, in nanoseconds of the source's clock.
     case frame(I420Buffer, timestamp: Int64)
-    /// Whether the video frames are those of a screen, from now on.
+    /// Whether the video is a screen, from now on.
     case screen(Bool)
     case requestKeyframe
     case bitrate(UInt64)
-    /// The most frames per second (nil for no limit) and the factor, at least 1, by which video
-    /// frames are made smaller (W3C maxFramerate and scaleResolutionDownBy).
+    /// The maximum frame rate (nil for no limit) and the factor, at least 1, by which frames are
+    /// scaled down (W3C maxFramerate and scaleResolutionDownBy).
     case limits(framesPerSecond: Double?, scaleDownBy: Double)
-    /// How many temporal layers there are from now on: 1 to 3.
+    /// The number of temporal layers from now on: 1 to 3.
     case temporalLayers(Int)
     case deadline
   }
@@ -31,11 +32,11 @@ package struct VideoCapture: Machine {
     case failure(String)
   }
 
-  /// What is spent until the first bit rate comes, in bits per second.
+  /// The bit rate until the first target, in bits per second.
   package static let startBitrate: UInt64 = 600_000
-  /// The frame rate that an encoder expects of an application.
+  /// The frame rate assumed for an application's source.
   private static let applicationFramesPerSecond = 30
-  /// Video frames that follow each other faster than this (1 ms in the 90 kHz clock) are left out.
+  /// Frames closer than this (1 ms in the 90 kHz clock) are dropped.
   private static let leastDistance: Int64 = 90
 
   /// A pattern and its grid.
@@ -52,18 +53,17 @@ package struct VideoCapture: Machine {
         + Interval(nanoseconds: rest * 1_000_000_000 / framesPerSecond)
     }
 
-    /// The number of the last frame that begins at or before an instant.
+    /// The number of the last frame that starts at or before an instant.
     func frame(at now: Instant, since origin: Instant) -> Int64 {
       let elapsed = max(0, (now - origin).nanoseconds)
       let (seconds, rest) = elapsed.quotientAndRemainder(dividingBy: 1_000_000_000)
-      // The begin of a frame is rounded down, so one more nanosecond finds it.
+      // The start of a frame is rounded down, hence one more nanosecond.
       return seconds * framesPerSecond + ((rest + 1) * framesPerSecond - 1) / 1_000_000_000
     }
   }
 
-  /// What was captured so far.
   package private(set) var counters = VideoCaptureCounters()
-  /// The instant of media time 0: the first start, unless it was given.
+  /// The instant of media time 0: the first start, unless given.
   package private(set) var origin: Instant?
 
   private var clock: Clock?
@@ -79,14 +79,13 @@ package struct VideoCapture: Machine {
   private var lastMediaTime: Int64?
 
   /// Creates the capture of a track.
-  ///
   /// - Parameters:
   ///   - codec: one that a library encodes.
-  ///   - origin: the instant of media time 0 when this capture goes on where another one of the
-  ///     same stream ended (W3C replaceTrack); nil lets it begin with the first start.
-  ///   - counters: what an earlier capture of the same source counted.
-  ///   - isEnabled: whether the video frames are sent, and not black ones.
-  ///   - unitLimit: the most bytes of a unit of H.264; nil where the peer takes units in parts.
+  ///   - origin: the instant of media time 0 if this capture continues another one's stream (W3C
+  ///     replaceTrack); nil for its first start.
+  ///   - counters: those of an earlier capture of the same source.
+  ///   - isEnabled: whether the video is sent rather than black frames.
+  ///   - unitLimit: the largest unit of H.264 in bytes; nil if the peer accepts fragments.
   package init(
     track: String, source: MediaSource, codec: CodecName, codecs: any CodecFactory,
     origin: Instant? = nil, counters: VideoCaptureCounters = VideoCaptureCounters(),
@@ -104,7 +103,7 @@ package struct VideoCapture: Machine {
     }
   }
 
-  /// The pattern's next video frame, while it runs.
+  /// When the pattern's next frame is due, while it runs.
   package var deadline: Instant? {
     guard isRunning, !hasFailed, let clock, let origin else { return nil }
     return clock.start(of: clock.nextFrame, since: origin)
@@ -142,12 +141,12 @@ package struct VideoCapture: Machine {
     guard !isRunning else { return }
     isRunning = true
     encoder.requestKeyframe()
-    // Where another capture went before, the frame of this very instant is its.
+    // If this capture continues another one, that one has sent the frame of this instant.
     let first = origin == nil ? now : now + Interval(nanoseconds: 1)
     let begin = origin ?? now
     origin = begin
     guard let clock else { return }
-    // A frame that began before the start is over.
+    // A frame that started earlier is over.
     var next = clock.frame(at: first, since: begin)
     if clock.start(of: next, since: begin) < first { next += 1 }
     self.clock?.nextFrame = max(clock.nextFrame, next)
@@ -187,7 +186,7 @@ package struct VideoCapture: Machine {
     counters.frames &+= 1
     counters.width = videoFrame.width
     counters.height = videoFrame.height
-    counters.captureTimes.note(mediaTime)
+    counters.captureTimes.record(mediaTime)
     let sides = 1...LibraryVPXEncoder.largestSide
     guard sides.contains(videoFrame.width), sides.contains(videoFrame.height),
       lastMediaTime.map({ mediaTime - $0 >= VideoCapture.leastDistance }) ?? true,
@@ -213,7 +212,6 @@ package struct VideoCapture: Machine {
     }
   }
 
-  /// The frame rate for which an encoder is made.
   private var expectedFramesPerSecond: Int {
     clock.map { Int($0.framesPerSecond) } ?? VideoCapture.applicationFramesPerSecond
   }

@@ -1,13 +1,13 @@
-/// What a video source gave, for W3C media-source and outbound-rtp statistics.
+/// Counters of a video source for W3C media-source and outbound-rtp statistics.
 package struct VideoCaptureCounters: Hashable, Sendable {
-  /// Video frames that came or were made, with those that were left out afterwards.
+  /// Frames received or generated, including those dropped later.
   package var frames: UInt64 = 0
-  /// Video frames that were not encoded or sent: the clock came too late, they came too fast, or,
-  /// where they came encoded, the path carried too little.
+  /// Frames not encoded or sent: the clock was late, they were too close, or, if they arrived
+  /// encoded, the path was full.
   package var framesSkipped: UInt64 = 0
-  /// Those of them that the late clock left out.
+  /// Those dropped because the clock was late.
   package var framesLate: UInt64 = 0
-  /// Frames that the encoder gave, and key frames among them.
+  /// Encoded frames, and key frames among them.
   package var framesEncoded: UInt64 = 0
   package var keyFramesEncoded: UInt64 = 0
   /// The sum of the quantisers of all encoded frames.
@@ -20,7 +20,7 @@ package struct VideoCaptureCounters: Hashable, Sendable {
 
   var captureTimes = FrameRate(ticksPerSecond: 90_000)
 
-  /// How many video frames came within the last second before a media time in 1/90000 s.
+  /// The number of frames in the last second before a media time in 1/90000 s.
   package func framesPerSecond(atMediaTime mediaTime: Int64) -> Int {
     captureTimes.count(at: mediaTime)
   }

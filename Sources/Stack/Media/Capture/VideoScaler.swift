@@ -1,17 +1,17 @@
-/// Gives I420 video frames another size, in whole numbers: where they become smaller by the mean of
-/// the pixels that fall into one, where they become larger by the nearest pixel.
+/// Scales I420 frames in integer arithmetic: down by averaging the pixels that are merged, up by
+/// the nearest pixel.
 package enum VideoScaler {
-  /// The size that remains when both sides are divided by a factor, rounded down; at least 1.
+  /// The size when both sides are divided by a factor, rounded down; at least 1.
   static func size(width: Int, height: Int, dividedBy factor: Double) -> (width: Int, height: Int) {
     guard factor > 1 else { return (width, height) }
-    // Factors beyond the largest side leave one pixel; the limit keeps the conversion safe.
+    // Larger factors would overflow the conversion; one pixel remains anyway.
     let factor = min(factor, 65_536)
     return (
       max(1, Int(Double(width) / factor)), max(1, Int(Double(height) / factor))
     )
   }
 
-  /// The video frame in another size of at least a pixel; one without content stays without.
+  /// Scales a frame to at least one pixel; a blank frame stays blank.
   package static func scaled(_ videoFrame: I420Buffer, width: Int, height: Int) -> I420Buffer {
     guard width != videoFrame.width || height != videoFrame.height else { return videoFrame }
     guard !videoFrame.samples.isEmpty, videoFrame.width > 0, videoFrame.height > 0, width > 0,

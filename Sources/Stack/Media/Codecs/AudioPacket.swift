@@ -6,15 +6,15 @@ package struct AudioPacket: Hashable, Sendable {
   package let duration: Int
   /// How long one of its frames is, in samples at 48 kHz.
   package let frameDuration: Int
-  /// Whether it carries a low-rate copy of the packet before it.
+  /// Whether it carries a low-rate copy of the previous packet.
   package let hasInbandFEC: Bool
-  /// How many ticks of 48 kHz those of its RTP clock last.
+  /// Samples at 48 kHz per tick of its RTP clock.
   package let ticks: Int64
 
   /// The longest packet of G.711, in bytes: 200 ms (RFC 3551 section 4.2).
   private static let longestG711 = 1_600
 
-  /// Reads a packet; nil for one of a codec that is not decoded, or whose form is broken.
+  /// Parses a packet; nil if the codec is not decoded here or the packet is malformed.
   package init?(_ frame: ReceivedFrame) {
     ticks = frame.codec.audioTicks
     if frame.codec.isG711 {

@@ -1,11 +1,11 @@
 package import RTP
 
-/// Makes codecs for tracks.
+/// Creates codecs for tracks.
 ///
-/// A replay that skips the codecs brings its own, which reads the take.
+/// A replay that skips the codecs substitutes one that reads the take.
 package protocol CodecFactory: AnyObject {
-  /// The codecs among them that an application brought.
-  var ownCodecs: [OwnCodec] { get }
+  /// Those provided by the application.
+  var applicationCodecs: [OwnCodec] { get }
   func audioEncoder(track: String, _ settings: OpusSettings) throws(CodecError) -> any AudioEncoding
   func audioDecoder(track: String, _ codec: CodecName, channels: Int) throws(CodecError)
     -> any AudioDecoding
@@ -15,10 +15,9 @@ package protocol CodecFactory: AnyObject {
 }
 
 extension CodecFactory {
-  /// All codecs are libraries'.
-  package var ownCodecs: [OwnCodec] { [] }
+  /// None: all codecs are libraries'.
+  package var applicationCodecs: [OwnCodec] { [] }
 
-  /// A decoder of Opus.
   package func audioDecoder(track: String, channels: Int) throws(CodecError)
     -> any AudioDecoding
   {
@@ -32,9 +31,9 @@ package struct CodecError: Error, Hashable, Sendable {
   package init(reason: String) { self.reason = reason }
 }
 
-/// Everything that decides the bytes of an audio encoder; kept in the take's configuration.
+/// Everything that determines the bytes of an audio encoder; part of the take's configuration.
 package struct OpusSettings: Hashable, Sendable {
-  /// What is encoded; of the others G.711 looks at the channels alone.
+  /// The codec; G.711 uses only the channels of the settings.
   package var codec = CodecName.opus
   package var channels = 1
   package var bitrate: Int32 = 32_000
@@ -44,21 +43,21 @@ package struct OpusSettings: Hashable, Sendable {
   package init() {}
 }
 
-/// Everything that decides the bytes of a video encoder: one thread, no measured effort (rule 4).
+/// Everything that determines the bytes of a video encoder: one thread, no measured effort.
 package struct VideoSettings: Hashable, Sendable {
   package var codec: CodecName
   package var width: Int
   package var height: Int
   package var framesPerSecond: Int
   package var bitrate: UInt64
-  /// Whether the video frames are those of a screen: letters and edges count more than motion.
+  /// Whether the video is a screen: letters and edges matter more than motion.
   package var isScreen = false
-  /// How many temporal layers there are: 1 to 3, more than 1 for VP8 alone.
+  /// The number of temporal layers, 1 to 3; more than 1 only for VP8.
   package var temporalLayers = 1
-  /// The most bytes of a unit of H.264 where the peer takes none in parts (packetization mode 0);
+  /// The largest unit of H.264 in bytes if the peer accepts no fragments (packetization mode 0);
   /// nil for no limit.
   package var unitLimit: Int?
-  /// libvpx's measure of haste: negative for VP8, 0 to 9 for VP9.
+  /// libvpx's speed setting: negative for VP8, 0 to 9 for VP9.
   package var cpuUsed: Int32 { codec == .vp9 ? 7 : -6 }
   package init(
     codec: CodecName, width: Int, height: Int, framesPerSecond: Int, bitrate: UInt64
@@ -73,24 +72,24 @@ package struct VideoSettings: Hashable, Sendable {
 
 /// Encodes the audio of one track.
 package protocol AudioEncoding: AnyObject {
-  /// Whether the samples are looked at; when not, sources need not make any.
+  /// Whether samples are needed; otherwise sources need not generate any.
   var wantsSamples: Bool { get }
   /// Encodes one 20 ms block.
   func encode(_ block: AudioBlock) throws(CodecError) -> EncodedAudio
-  /// Tells the share of lost packets, 0 to 100.
+  /// Sets the share of lost packets in percent.
   func setPacketLoss(percent: Int32)
 }
 
-/// What an audio encoder made of one block.
+/// An encoded audio block.
 package struct EncodedAudio: Hashable, Sendable {
-  /// The payload; empty or one byte long when DTX says that nothing need be sent.
+  /// The payload; empty or one byte if DTX says that nothing needs to be sent.
   package var bytes: [UInt8]
   package var isVoice: Bool
   /// The RFC 6464 level of the block, 0 to 127.
   package var level: UInt8
   /// The largest absolute sample.
   package var peak: UInt16
-  /// The sum of the squares of the samples of the loudest channel.
+  /// The sum of squares of the loudest channel's samples.
   package var energy: UInt64
   package init(
     bytes: [UInt8], isVoice: Bool, level: UInt8, peak: UInt16 = 0, energy: UInt64 = 0
@@ -109,7 +108,7 @@ package protocol AudioDecoding: AnyObject {
   func decode(_ request: AudioDecodeRequest) throws(CodecError) -> DecodedAudio
 }
 
-/// What an audio decoder is asked for.
+/// A request to an audio decoder.
 package enum AudioDecodeRequest: Hashable, Sendable {
   case payload([UInt8])
   case recoverPrevious(from: [UInt8], frameCount: Int)
@@ -121,7 +120,7 @@ package struct DecodedAudio: Hashable, Sendable {
   package var block: AudioBlock
   /// The largest absolute sample.
   package var peak: UInt16
-  /// The sum of the squares of the samples of the loudest channel.
+  /// The sum of squares of the loudest channel's samples.
   package var energy: UInt64
   package init(block: AudioBlock, peak: UInt16, energy: UInt64) {
     self.block = block
@@ -132,14 +131,14 @@ package struct DecodedAudio: Hashable, Sendable {
 
 /// Encodes the video frames of one track.
 package protocol VideoEncoding: AnyObject {
-  /// Whether the pixels are looked at; when not, sources need not make any.
+  /// Whether pixels are needed; otherwise sources need not generate any.
   var wantsPixels: Bool { get }
-  /// Encodes one video frame; nil when the encoder drops it.
+  /// Encodes one video frame; nil if the encoder drops it.
   func encode(
     _ videoFrame: I420Buffer, mediaTime: UInt32, forceKey: Bool
   ) throws(CodecError) -> EncodedVideo?
   func setBitrate(_ bitsPerSecond: UInt64)
-  /// Tells the place of the next video frame among the temporal layers, where there are several.
+  /// Sets the temporal layer of the next frame, if there are several.
   func begin(_ step: TemporalPattern.Step)
 }
 
@@ -147,7 +146,7 @@ extension VideoEncoding {
   package func begin(_ step: TemporalPattern.Step) {}
 }
 
-/// What a video encoder made of one video frame.
+/// An encoded video frame.
 package struct EncodedVideo: Hashable, Sendable {
   package var bytes: [UInt8]
   package var isKey: Bool
@@ -165,7 +164,7 @@ package protocol VideoDecoding: AnyObject {
   func decode(_ bytes: [UInt8]) throws(CodecError) -> DecodedVideo
 }
 
-/// A decoded video frame with the quantiser of its frame.
+/// A decoded video frame with its quantiser.
 package struct DecodedVideo: Sendable {
   package var videoFrame: I420Buffer
   package var quantiser: UInt8

@@ -13,7 +13,7 @@ final class G711Encoder: AudioEncoding {
 
   var wantsSamples: Bool { true }
 
-  /// There is one rate, whatever is lost.
+  /// No effect: G.711 has only one rate.
   func setPacketLoss(percent: Int32) {}
 
   func encode(_ block: AudioBlock) throws(CodecError) -> EncodedAudio {
@@ -47,7 +47,7 @@ final class G711Encoder: AudioEncoding {
   }
 }
 
-/// A decoder of G.711, to 48 kHz in one or two channels that are alike.
+/// A decoder of G.711, to 48 kHz in one or two identical channels.
 package final class G711Decoder: AudioDecoding {
   private let law: G711Law
   private let channels: Int
@@ -88,27 +88,27 @@ package final class G711Decoder: AudioDecoding {
   }
 }
 
-/// Makes up lost audio at 8 kHz from what was heard before, as G.711 appendix I does: the last
-/// period of the voice goes on, from 10 ms on ever softer, and is gone after 60 ms.
+/// Conceals lost audio at 8 kHz as in G.711 appendix I: repeats the last pitch period, fading out
+/// from 10 to 60 ms.
 ///
-/// Periods are joined, and what comes after them is faded in, so that nothing clicks.
+/// Periods are cross-faded, and so is the audio after them, to avoid clicks.
 struct NarrowbandConcealment {
-  /// How many samples are remembered: the longest period and the window that it is found in.
+  /// The history in samples: the longest period and its search window.
   private static let historyLength = 280
-  /// Voices have periods of 5 to 15 ms.
+  /// Pitch periods of 5 to 15 ms.
   private static let periods = 40...120
   private static let correlated = 160
   private static let loud = 80
   private static let longest = 480
-  /// What follows is faded in for 4 ms.
+  /// Audio after concealment is faded in over 4 ms.
   private static let fadeLength = 32
 
   private var history: [Int16] = []
-  /// The period that concealment repeats; empty while nothing is concealed.
+  /// The period being repeated; empty if nothing is concealed.
   private var period: [Int16] = []
   private var made = 0
 
-  /// Makes up so many samples.
+  /// Returns concealment samples.
   mutating func conceal(_ count: Int) -> [Int16] {
     if period.isEmpty { begin() }
     let samples = (0..<count).map { _ in next() }
@@ -116,7 +116,7 @@ struct NarrowbandConcealment {
     return samples
   }
 
-  /// Continues after concealment with received samples; returns them faded in over it.
+  /// Continues with received samples after concealment; returns them faded in.
   mutating func follow(_ samples: [Int16]) -> [Int16] {
     var samples = samples
     if !period.isEmpty {
@@ -153,14 +153,14 @@ struct NarrowbandConcealment {
   private mutating func begin() {
     made = 0
     guard history.count == Self.historyLength else {
-      // Too little was heard to repeat any of it.
+      // Too little history to repeat any of it.
       period = [0]
       return
     }
     let length = bestPeriod
     let start = history.count - length
     period = Array(history[start...])
-    // The end of each period leads over to the beginning of the next.
+    // The end of each period is faded into the start of the next.
     let joint = length / 4
     for place in 0..<joint {
       let share = place + 1
@@ -171,7 +171,7 @@ struct NarrowbandConcealment {
     }
   }
 
-  /// The period at which the last samples resemble those before them the most.
+  /// The period with the best correlation of the last samples.
   private var bestPeriod: Int {
     let first = history.count - Self.correlated
     var best = (length: Self.periods.upperBound, score: 0.0)

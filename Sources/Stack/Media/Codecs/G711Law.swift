@@ -1,14 +1,13 @@
 package import RTP
 
-/// The two laws of G.711, by which a sample of 16 bits becomes one of 8 and comes back (ITU-T
-/// G.711 tables 1 and 2).
+/// The two companding laws of G.711 between 16-bit and 8-bit samples (ITU-T G.711 tables 1 and 2).
 package enum G711Law: Hashable, Sendable {
   /// The mu law: PCMU.
   case mu
   /// The A law: PCMA.
   case a
 
-  /// The law of a codec; nil for another codec than G.711.
+  /// The law of a codec; nil if it is not G.711.
   package init?(_ codec: CodecName) {
     switch codec {
     case .pcmu: self = .mu
@@ -20,30 +19,28 @@ package enum G711Law: Hashable, Sendable {
   /// The code of silence.
   package var silence: UInt8 { encode(0) }
 
-  /// What each code stands for.
+  /// The sample of each code.
   var samples: [Int16] { self == .mu ? G711Law.muSamples : G711Law.aSamples }
 
   private static let muSamples = (UInt8.min...UInt8.max).map { decodeMu($0) }
   private static let aSamples = (UInt8.min...UInt8.max).map { decodeA($0) }
 
-  /// The code of a sample.
   package func encode(_ sample: Int16) -> UInt8 {
     self == .mu ? G711Law.encodeMu(sample) : G711Law.encodeA(sample)
   }
 
-  /// The sample that a code stands for.
   package func decode(_ code: UInt8) -> Int16 { samples[Int(code)] }
 
   // MARK: The mu law
 
-  /// What is added to a magnitude, so that each segment begins at a power of two.
+  /// Added to a magnitude, so that each segment starts at a power of two.
   private static let bias = 0x84
   /// The largest magnitude that has a code.
   private static let largest = 32_635
 
   private static func encodeMu(_ sample: Int16) -> UInt8 {
     let magnitude = min(abs(Int(sample)), largest) + bias
-    // The segment is the place of the highest bit, of which the lowest is 7.
+    // The segment is the position of the highest set bit, at least 7.
     let segment = magnitude.bitWidth - 1 - magnitude.leadingZeroBitCount - 7
     let mantissa = magnitude >> (segment + 3) & 0x0f
     // All bits are inverted, so that quiet lines have many ones.
@@ -59,7 +56,7 @@ package enum G711Law: Hashable, Sendable {
   // MARK: The A law
 
   private static func encodeA(_ sample: Int16) -> UInt8 {
-    // Negative values count from -1 down, so that both halves have as many codes.
+    // Negative values count down from -1, so that both halves have the same number of codes.
     let magnitude = (sample >= 0 ? Int(sample) : -1 - Int(sample)) >> 4
     let sign = sample >= 0 ? 0x80 : 0
     // The two lowest segments have steps of the same size.

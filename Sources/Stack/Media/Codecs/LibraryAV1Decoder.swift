@@ -3,12 +3,11 @@
   import RTP
   import Wire
 
-  /// An AV1 decoder by dav1d on the calling thread, of 8 bits and halved chroma.
+  /// An AV1 decoder by dav1d on the calling thread, for 8 bits and 4:2:0.
   ///
-  /// After a frame that it refuses, and before the first one, it refuses everything up to the next
-  /// key frame, as the decoders of VP8 and VP9 do.
+  /// Like the VP8 and VP9 decoders, it refuses frames after an error and at the beginning, until
+  /// the next key frame.
   final class LibraryAV1Decoder: VideoDecoding {
-    /// The version of dav1d.
     static var version: String {
       "dav1d " + (unsafe dav1d_version().map { unsafe String(cString: $0) } ?? "?")
     }
@@ -21,7 +20,7 @@
       unsafe dav1d_default_settings(&settings)
       unsafe settings.n_threads = 1
       unsafe settings.max_frame_delay = 1
-      // The best of the layers of a video frame is the one that is shown.
+      // Output only the highest layer of a frame.
       unsafe settings.all_layers = 0
       unsafe settings.frame_size_limit = UInt32(LibraryVPXDecoder.mostPixels)
       unsafe settings.logger.callback = nil
@@ -52,8 +51,7 @@
       }
       defer { unsafe dav1d_data_unref(&data) }
       var shown: DecodedVideo?
-      // A decoder that is full gives video frames before it takes more; the last one stays on
-      // screen.
+      // A full decoder has to be drained before it accepts more; the last frame drained is shown.
       repeat {
         let before = unsafe data.sz
         let sent = unsafe dav1d_send_data(context, &data)
@@ -70,10 +68,9 @@
       return shown
     }
 
-    /// What dav1d says while it waits: `DAV1D_ERR(EAGAIN)`, a macro.
+    /// `DAV1D_ERR(EAGAIN)`, a macro that Swift cannot import.
     private static let again: Int32 = -11
 
-    /// The next video frame that is ready.
     private func next() throws(CodecError) -> DecodedVideo? {
       var videoFrame = Dav1dPicture()
       let code = unsafe dav1d_get_picture(context, &videoFrame)

@@ -4,21 +4,21 @@ package import RTP
 import Wire
 
 /// The real codecs: Opus by libopus, VP8 and VP9 by libvpx, each on the calling thread; H.264 by
-/// OpenH264 and a decoder of AV1 by dav1d where this build has them.
+/// OpenH264 and AV1 decoding by dav1d if this build has them.
 package final class LibraryCodecs: CodecFactory {
   package init() {}
 
-  /// The version of libopus that bit-exactness depends on.
+  /// The version of libopus, on which bit-exactness depends.
   package static var opusVersion: String {
     unsafe opus_get_version_string().map { unsafe String(cString: $0) } ?? "libopus ?"
   }
 
-  /// The version of libvpx that bit-exactness depends on.
+  /// The version of libvpx, on which bit-exactness depends.
   package static var vpxVersion: String {
     "libvpx " + (unsafe vpx_codec_version_str().map { unsafe String(cString: $0) } ?? "?")
   }
 
-  /// The version of OpenH264; nil in a build without it.
+  /// The version of OpenH264, if this build has it.
   package static var openH264Version: String? {
     #if canImport(COpenH264)
       LibraryH264Decoder.version
@@ -27,7 +27,7 @@ package final class LibraryCodecs: CodecFactory {
     #endif
   }
 
-  /// The version of dav1d; nil in a build without it.
+  /// The version of dav1d, if this build has it.
   package static var dav1dVersion: String? {
     #if canImport(CDav1d)
       LibraryAV1Decoder.version
@@ -36,17 +36,17 @@ package final class LibraryCodecs: CodecFactory {
     #endif
   }
 
-  /// The codecs that are carried through unless genesis names them, and that this build decodes, by
-  /// encoding name.
+  /// The encoding names of codecs that this build can decode but that pass through unless genesis
+  /// names them.
   package static var furtherDecoders: [String] {
     (openH264Version == nil ? [] : ["h264"]) + (dav1dVersion == nil ? [] : ["av1"])
   }
 
-  /// The codecs that are sent only as they come unless genesis names them, and that this build
-  /// encodes, by encoding name.
+  /// The encoding names of codecs that this build can encode but that are only passed through
+  /// unless genesis names them.
   package static var furtherEncoders: [String] { openH264Version == nil ? [] : ["h264"] }
 
-  /// Why a codec is not encoded by this build, in a sentence with the way out; nil where it is.
+  /// Why this build does not encode a codec, with the way out; nil if it does.
   package static func missingEncoder(_ codec: CodecName) -> String? {
     switch codec {
     case .vp8, .vp9: nil
@@ -55,7 +55,7 @@ package final class LibraryCodecs: CodecFactory {
     }
   }
 
-  /// What this build lacks to decode all that it knows, in a sentence each with the way out.
+  /// The decoders that this build lacks, each as a sentence with the way out.
   package static var missingDecoders: [String] {
     [("H.264", "libopenh264", openH264Version), ("AV1", "libdav1d", dav1dVersion)]
       .filter { $0.2 == nil }.map { missing($0.0, "decoded", $0.1) }

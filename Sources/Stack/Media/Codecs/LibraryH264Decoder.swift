@@ -3,12 +3,11 @@
   import RTP
   import Wire
 
-  /// An H.264 decoder by OpenH264 on the calling thread, without concealment of errors.
+  /// An H.264 decoder by OpenH264 on the calling thread, without error concealment.
   ///
-  /// After a frame that it refuses, and before the first one, it refuses everything up to the next
-  /// key frame, as the decoders of VP8 and VP9 do.
+  /// Like the VP8 and VP9 decoders, it refuses frames after an error and at the beginning, until
+  /// the next key frame.
   final class LibraryH264Decoder: VideoDecoding {
-    /// The version of OpenH264.
     static var version: String {
       var version = OpenH264Version()
       unsafe WelsGetCodecVersionEx(&version)

@@ -3,19 +3,19 @@
   import RTP
   import Wire
 
-  /// An H.264 encoder by OpenH264 for live video: constrained baseline, one thread, a bit rate that
-  /// is held by the quantiser and, where that is at its end, by leaving out video frames.
+  /// An H.264 encoder by OpenH264 for live video: constrained baseline, one thread, with rate
+  /// control by quantiser and, at its limit, by dropping frames.
   ///
-  /// The rate control reads the times of the video frames, not a clock, and with one thread nothing
+  /// The rate control uses the frames' times instead of a clock, and with one thread nothing
   /// depends on the machine's load: equal inputs give equal bytes on one kind of processor.
   final class LibraryH264Encoder: VideoEncoding {
-    /// The smallest width and height that OpenH264 takes.
+    /// The smallest width and height that OpenH264 accepts.
     static let leastSide = 16
-    /// What OpenH264 accepts as a bit rate, in bits per second.
+    /// The bit rates that OpenH264 accepts, in bits per second.
     private static let bitrates: ClosedRange<UInt64> = 10_000...100_000_000
-    /// What OpenH264 accepts as a frame rate.
+    /// The frame rates that OpenH264 accepts.
     private static let frameRates = 1.0...60.0
-    /// How long the frame rate is measured before it is judged: a second in the 90 kHz clock.
+    /// The window for measuring the frame rate: a second in the 90 kHz clock.
     private static let rateWindow: Int64 = 90_000
 
     private let settings: VideoSettings
@@ -26,10 +26,10 @@
     private var size = (width: 0, height: 0)
     private var bitrate: UInt64
     private var frameRate: Double
-    /// The presentation time in units of 1/90000 s, which grows with every video frame.
+    /// The presentation time in units of 1/90000 s, which increases with every frame.
     private var presentationTime: Int64 = 0
     private var lastMediaTime: UInt32?
-    /// Where the measured second began, and the video frames since.
+    /// The start of the measured second, and the frames since.
     private var rateBegan: Int64 = 0
     private var rateFrames = 0
     private var quantisers = H264Quantisers()
@@ -64,7 +64,7 @@
       bitrate = bitsPerSecond
       guard isOpen else { return }
       var wanted = SBitrateInfo(iLayer: SPATIAL_LAYER_ALL, iBitrate: encoderBitrate)
-      // On failure the rate before stays in force.
+      // After a failure the previous rate stays in force.
       _ = unsafe calls.SetOption?(encoder, ENCODER_OPTION_BITRATE, &wanted)
     }
 
@@ -84,7 +84,7 @@
       if forceKey, unsafe copenh264_force_key(encoder) != 0 {
         throw CodecError(reason: "the H.264 encoder makes no key frame")
       }
-      // A video frame without content is grey, as with VP8 and VP9.
+      // A blank frame is encoded as grey, as with VP8 and VP9.
       let samples =
         videoFrame.samples.isEmpty
         ? [UInt8](
@@ -103,8 +103,8 @@
       return collect()
     }
 
-    /// Follows the media time across wrap-arounds, and the rate at which video frames really come:
-    /// a bit rate is shared among as many of them as are expected.
+    /// Extends the media time across wrap-arounds, and measures the real frame rate, since the bit
+    /// rate is divided by the expected one.
     private func advance(to mediaTime: UInt32) {
       if let lastMediaTime {
         let step = Int32(bitPattern: mediaTime &- lastMediaTime)
@@ -127,7 +127,7 @@
       (rateBegan, rateFrames) = (presentationTime, 1)
     }
 
-    /// Gathers the units of the frame; nil when the encoder left it out.
+    /// Collects the units of the frame; nil if the encoder dropped it.
     private func collect() -> EncodedVideo? {
       let kind = unsafe frame.pointee.eFrameType
       guard kind != videoFrameTypeSkip, kind != videoFrameTypeInvalid else { return nil }
@@ -146,7 +146,7 @@
         bytes: bytes, isKey: isKey, quantiser: quantisers.mean(of: bytes.span.bytes) ?? 0)
     }
 
-    /// Begins, or begins anew with another size; the first video frame is then a key frame.
+    /// Opens the encoder, or reopens it for another size; the first frame is a key frame.
     private func open(width: Int, height: Int) throws(CodecError) {
       if isOpen { _ = unsafe calls.Uninitialize?(encoder) }
       isOpen = false
@@ -179,7 +179,7 @@
       parameters.iRCMode = RC_BITRATE_MODE
       parameters.fMaxFrameRate = rate
       parameters.bEnableFrameSkip = true
-      // Key frames are made where the peer asks for one.
+      // Key frames are encoded only when the peer requests one.
       parameters.uiIntraPeriod = 0
       parameters.uiMaxNalSize = 0
       parameters.iMultipleThreadIdc = 1
@@ -193,8 +193,8 @@
       parameters.sSpatialLayers.0.fFrameRate = rate
       parameters.sSpatialLayers.0.iSpatialBitrate = encoderBitrate
       parameters.sSpatialLayers.0.iMaxSpatialBitrate = 0
-      // OpenH264 writes the constraints of the constrained baseline into it, and the level that the
-      // size and the rate need.
+      // OpenH264 adds the constraint flags of constrained baseline, and the level that size and
+      // rate require.
       parameters.sSpatialLayers.0.uiProfileIdc = PRO_BASELINE
       parameters.sSpatialLayers.0.sSliceArgument.uiSliceNum = 1
       parameters.sSpatialLayers.0.sSliceArgument.uiSliceMode = SM_SINGLE_SLICE
@@ -207,9 +207,9 @@
   }
 
   extension SSourcePicture {
-    /// Describes I420 samples that stand in one array; OpenH264 only reads them.
+    /// Describes I420 samples in one array; OpenH264 only reads them.
     ///
-    /// A last odd column or row is left out, because H.264 has whole chroma samples alone.
+    /// A last odd column or row is cut off, because H.264 needs whole chroma samples.
     fileprivate init(i420 samples: UnsafeBufferPointer<UInt8>, width: Int, height: Int) {
       unsafe self.init()
       let chromaWidth = (width + 1) / 2

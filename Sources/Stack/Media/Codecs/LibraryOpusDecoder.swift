@@ -1,6 +1,6 @@
 import COpus
 
-/// An Opus decoder by libopus, to 48 kHz in one or two channels whatever the sender used.
+/// An Opus decoder by libopus, to 48 kHz in one or two channels.
 final class LibraryOpusDecoder: AudioDecoding {
   private let decoder: OpaquePointer
   private let channels: Int
@@ -31,7 +31,7 @@ final class LibraryOpusDecoder: AudioDecoding {
     }
   }
 
-  /// Made-up audio comes in steps of 2.5 ms.
+  /// Concealment works in steps of 2.5 ms.
   private func checked(_ frameCount: Int) throws(CodecError) -> Int {
     guard frameCount > 0, frameCount % 120 == 0, frameCount <= OpusPacket.longestDuration else {
       throw CodecError(reason: "Opus cannot make up \(frameCount) samples")
@@ -48,7 +48,7 @@ final class LibraryOpusDecoder: AudioDecoding {
     ) { pcm, initialized in
       guard let start = pcm.baseAddress else { return }
       code = unsafe bytes.withUnsafeBufferPointer { packet in
-        // A null packet asks for concealment; an empty array may have an address all the same.
+        // A null packet requests concealment; an empty array may have a non-null address.
         unsafe opus_decode(
           decoder, packet.isEmpty ? nil : packet.baseAddress, Int32(clamping: packet.count),
           start, Int32(capacity), recovers ? 1 : 0)

@@ -2,12 +2,12 @@ import COpus
 
 /// An Opus encoder by libopus for blocks of 20 ms (RFC 6716, RFC 7587).
 ///
-/// It runs for voice over IP with constrained variable bit rate; its bytes follow from the settings
-/// and the samples alone, for libopus reads no clock.
+/// Configured for voice over IP with constrained variable bit rate. Its bytes depend only on
+/// settings and samples, because libopus reads no clock.
 final class LibraryOpusEncoder: AudioEncoding {
-  /// How many samples per channel a block has: 20 ms.
+  /// Samples per channel and block: 20 ms.
   static let blockLength = 960
-  /// More than the longest packet of one frame.
+  /// More than the longest packet with one frame.
   private static let packetCapacity = 1_500
 
   private let encoder: OpaquePointer
@@ -46,7 +46,7 @@ final class LibraryOpusEncoder: AudioEncoding {
   var wantsSamples: Bool { true }
 
   func setPacketLoss(percent: Int32) {
-    // A refused value leaves the one before, which is harmless.
+    // After a refused value the previous one stays in force, which is harmless.
     _ = unsafe copus_encoder_set(
       encoder, OPUS_SET_PACKET_LOSS_PERC_REQUEST, min(max(percent, 0), 100))
   }
@@ -83,7 +83,7 @@ final class LibraryOpusEncoder: AudioEncoding {
   }
 }
 
-/// What an error code of libopus means.
+/// libopus's text for an error code.
 func opusReason(_ code: Int32) -> String {
   unsafe opus_strerror(code).map { unsafe String(cString: $0) } ?? "error \(code)"
 }

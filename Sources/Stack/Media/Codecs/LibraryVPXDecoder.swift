@@ -4,10 +4,10 @@ import Wire
 
 /// A VP8 or VP9 decoder by libvpx on one thread.
 ///
-/// After a frame that it refuses, and before the first one, it refuses everything up to the next
-/// key frame: what stands on a broken frame would be shown broken.
+/// After an error and at the beginning it refuses frames until the next key frame, because frames
+/// that refer to a broken one would be shown corrupted.
 final class LibraryVPXDecoder: VideoDecoding {
-  /// The most pixels of a video frame: a forged header must not make libvpx take gigabytes.
+  /// The most pixels of a frame: a forged header must not make libvpx allocate gigabytes.
   static let mostPixels = 4_096 * 4_096
 
   private let isVP9: Bool
@@ -47,7 +47,7 @@ final class LibraryVPXDecoder: VideoDecoding {
         context, buffer.baseAddress, UInt32(clamping: buffer.count), nil, 0)
     }
     guard status == VPX_CODEC_OK else { throw refused(vpxReason(status)) }
-    // VP9 knows whether a frame is corrupt only when it was fetched.
+    // VP9 reports a corrupt frame only when it is fetched.
     var iterator: vpx_codec_iter_t?
     let image = unsafe vpx_codec_get_frame(context, &iterator)
     var corrupted: Int32 = 0
@@ -76,12 +76,12 @@ final class LibraryVPXDecoder: VideoDecoding {
   }
 }
 
-/// What is looked at before libvpx gets a frame.
+/// Checked before libvpx gets a frame.
 private struct FrameHeader {
   var isKey: Bool
-  /// nil where the frame has the size of earlier ones.
+  /// nil if the size is that of earlier frames.
   var size: (width: Int, height: Int)?
-  /// nil where libvpx has to tell it.
+  /// nil if only libvpx knows it.
   var quantiser: UInt8?
 
   init?(_ bytes: RawSpan, isVP9: Bool) {
@@ -99,7 +99,6 @@ private struct FrameHeader {
 }
 
 extension I420Buffer {
-  /// Copies what libvpx shows.
   fileprivate convenience init?(copying image: vpx_image_t) {
     guard unsafe image.fmt == VPX_IMG_FMT_I420 else { return nil }
     unsafe self.init(
@@ -108,7 +107,7 @@ extension I420Buffer {
       width: Int(image.d_w), height: Int(image.d_h))
   }
 
-  /// Copies the three planes of what a decoder shows, without the padding of their rows.
+  /// Copies the three planes of a decoder's output, without row padding.
   convenience init?(
     copying planes: [UnsafeMutablePointer<UInt8>?], strides: [Int], width: Int, height: Int
   ) {

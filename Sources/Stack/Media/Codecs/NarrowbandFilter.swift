@@ -1,17 +1,17 @@
-/// A low pass between 48 kHz and the 8 kHz of G.711, in whole numbers.
+/// A low-pass filter between 48 kHz and the 8 kHz of G.711, in integer arithmetic.
 ///
-/// It is a sinc under a Hann window of 3 ms: level to 3.2 kHz, nothing above 4.6 kHz, and a delay
-/// of 1.5 ms either way. For each sample at 8 kHz exactly six go out or come in.
+/// A sinc with a Hann window of 3 ms: flat to 3.2 kHz, nothing above 4.6 kHz, and a delay of 1.5 ms
+/// in each direction. Each sample at 8 kHz corresponds to exactly six.
 enum NarrowbandFilter {
   /// 48 kHz over 8 kHz.
   static let ratio = 6
-  /// How many samples at 8 kHz the window spans.
+  /// The window in samples at 8 kHz.
   private static let span = 24
-  /// What the coefficients of an output add up to: 2 to this power.
+  /// The coefficients of an output add up to 2 to this power.
   private static let upShift = 13
   private static let downShift = 14
 
-  /// Turns samples at 8 kHz into six times as many.
+  /// Upsamples by six from 8 kHz.
   struct Up {
     private var history = [Int32](repeating: 0, count: span - 1)
 
@@ -35,7 +35,7 @@ enum NarrowbandFilter {
     }
   }
 
-  /// Turns six samples at 48 kHz into one.
+  /// Downsamples by six to 8 kHz.
   struct Down {
     private var history = [Int32](repeating: 0, count: (span - 1) * ratio)
 
@@ -60,13 +60,13 @@ enum NarrowbandFilter {
 
   // MARK: Coefficients
 
-  /// The frequency at which half of the amplitude is left, in shares of 48 kHz.
+  /// The frequency at which half of the amplitude is left, relative to 48 kHz.
   private static let cutoff = 3_800.0 / 48_000
 
   private static let window: [Double] = {
     let length = span * ratio
     return (0..<length).map { place in
-      // The middle lies on a sample, so that the delay is a whole number of them.
+      // The centre is on a sample, so that the delay is a whole number of samples.
       let distance = Double(place - length / 2)
       // cos(x) is sin(x + a quarter turn).
       let hann = 0.5 + 0.5 * Sine.ofTurns(distance / Double(length) + 0.25)
@@ -75,17 +75,17 @@ enum NarrowbandFilter {
     }
   }()
 
-  /// The window for one output at 8 kHz, the oldest sample first.
+  /// The window for one output at 8 kHz, oldest sample first.
   private static let lowPass = scaled(window, to: 1 << downShift)
 
-  /// For each of six outputs at 48 kHz the taps on the samples at 8 kHz, the oldest first; each row
-  /// adds up to the same, so that a constant stays one.
+  /// For each of six outputs at 48 kHz the taps on the samples at 8 kHz, oldest first; every row
+  /// has the same sum, so that a constant stays constant.
   private static let phases: [Int32] = (0..<ratio).flatMap { phase in
     scaled(
       (0..<span).map { window[phase + ratio * (span - 1 - $0)] }, to: 1 << upShift)
   }
 
-  /// The weights in whole numbers whose sum is exact: what rounding leaves goes to the largest.
+  /// Rounds weights to integers with an exact sum; the largest one absorbs the rounding error.
   private static func scaled(_ weights: [Double], to sum: Int32) -> [Int32] {
     let whole = weights.reduce(0, +)
     var taps = weights.map { Int32(($0 * Double(sum) / whole).rounded()) }

@@ -1,15 +1,15 @@
-/// The outer form of an Opus packet: how long it is and whether its bytes fit together.
+/// The framing of an Opus packet: its duration and whether its lengths are valid.
 ///
-/// A packet that passes here is never refused by a decoder for its form (RFC 6716 section 3.4), so
-/// bad ones are sorted out before they take part in playout.
+/// A packet that passes is never refused by a decoder for its form (RFC 6716 section 3.4), so bad
+/// ones are dropped before they reach playout.
 package struct OpusPacket: Hashable, Sendable {
   /// How long one of its frames is, in samples at 48 kHz.
   package let frameDuration: Int
-  /// How many frames there are.
+  /// The number of frames.
   package let frameCount: Int
   /// Whether it was coded in stereo.
   package let isStereo: Bool
-  /// Whether it carries a low-rate copy of the packet before it (RFC 6716 section 2.1.7).
+  /// Whether it carries a low-rate copy of the previous packet (RFC 6716 section 2.1.7).
   package let hasInbandFEC: Bool
 
   /// How long the packet is, in samples at 48 kHz.
@@ -20,7 +20,7 @@ package struct OpusPacket: Hashable, Sendable {
   /// The longest frame allowed in bytes (RFC 6716 section 3.4, R2).
   private static let longestFrame = 1_275
 
-  /// Reads the table-of-contents byte and the framing; nil when they break a rule.
+  /// Parses the table-of-contents byte and the framing; nil if they are invalid.
   package init?(_ bytes: [UInt8]) {
     guard let toc = bytes.first else { return nil }
     let configuration = Int(toc >> 3)
@@ -35,7 +35,7 @@ package struct OpusPacket: Hashable, Sendable {
         bytes[framing.firstOffset], frameDuration: frameDuration, isStereo: isStereo)
   }
 
-  /// The duration that a configuration number stands for (RFC 6716 section 3.1, table 2).
+  /// The duration of a configuration number (RFC 6716 section 3.1, table 2).
   private static func frameDuration(_ configuration: Int) -> Int {
     switch configuration {
     case 0..<12: [480, 960, 1_920, 2_880][configuration & 3]
@@ -44,7 +44,7 @@ package struct OpusPacket: Hashable, Sendable {
     }
   }
 
-  /// The flags in front of the SILK layer, sent as plain bits (RFC 6716 section 4.2.3).
+  /// The uncoded flags in front of the SILK layer (RFC 6716 section 4.2.3).
   private static func hasLowRateFrames(
     _ first: UInt8, frameDuration: Int, isStereo: Bool
   ) -> Bool {
@@ -80,7 +80,7 @@ package struct OpusPacket: Hashable, Sendable {
     }
   }
 
-  /// Code 3: a count, optional padding, frames of one or of several lengths.
+  /// Code 3: a count, optional padding, frames of equal or individual lengths.
   private static func manyFrames(_ bytes: [UInt8]) -> Framing? {
     guard bytes.count >= 2 else { return nil }
     let count = Int(bytes[1] & 0x3F)
@@ -115,7 +115,7 @@ package struct OpusPacket: Hashable, Sendable {
       frameCount: count, firstOffset: offset, firstLength: firstLength ?? available)
   }
 
-  /// A length in one or two bytes (RFC 6716 section 3.2.1), and how many bytes it took.
+  /// Parses a length of one or two bytes (RFC 6716 section 3.2.1); also returns how many.
   private static func frameLength(_ bytes: [UInt8], at offset: Int) -> (Int, Int)? {
     guard offset < bytes.count else { return nil }
     let first = Int(bytes[offset])

@@ -1,18 +1,18 @@
-/// A codec that an application brought in the place of a library's, as genesis names it.
+/// A codec provided by the application in place of a library's, as named in genesis.
 public struct OwnCodec: Hashable, Sendable, Codable {
-  /// What it does.
+  /// Whether it encodes or decodes.
   public enum Role: String, Hashable, Sendable, Codable {
-    /// It makes frames.
+    /// Encodes frames.
     case encoder
-    /// It makes video frames.
+    /// Decodes frames.
     case decoder
   }
 
-  /// What it encodes or decodes, by its encoding name in lower case: `vp8`.
+  /// Its encoding name in lower case: `vp8`.
   public var codec: String
-  /// What it does.
+  /// Whether it encodes or decodes.
   public var role: Role
-  /// What the application calls it.
+  /// The application's name for it.
   public var implementation: String
 
   /// Names a codec.

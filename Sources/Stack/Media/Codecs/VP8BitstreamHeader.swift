@@ -10,7 +10,7 @@ package struct VP8BitstreamHeader: Hashable, Sendable {
   /// The quantiser index `y_ac_qi`, 0 to 127 (RFC 6386 section 9.6).
   package var quantiser: UInt8
 
-  /// Reads the frame tag and the first partition up to the quantiser; nil when they are not there.
+  /// Parses the frame tag and the first partition up to the quantiser; nil if they are truncated.
   package init?(_ bytes: RawSpan) {
     guard bytes.byteCount >= 4 else { return nil }
     var offset = 3
@@ -26,11 +26,11 @@ package struct VP8BitstreamHeader: Hashable, Sendable {
       offset = 10
     }
     var decoder = BoolDecoder(bytes.extracting(offset..<bytes.byteCount))
-    if isKey { decoder.skip(2) }  // colour space and clamping
+    if isKey { decoder.skip(2) }  // color_space, clamping_type
     decoder.skipSegmentation()
-    decoder.skip(1 + 6 + 3)  // loop filter type, level and sharpness
+    decoder.skip(1 + 6 + 3)  // filter_type, loop_filter_level, sharpness_level
     decoder.skipFilterAdjustments()
-    decoder.skip(2)  // number of partitions
+    decoder.skip(2)  // log2_nbr_of_dct_partitions
     quantiser = UInt8(decoder.literal(7))
     guard !decoder.ranOut else { return nil }
   }
@@ -40,11 +40,11 @@ package struct VP8BitstreamHeader: Hashable, Sendable {
 private struct BoolDecoder: ~Escapable {
   private let bytes: RawSpan
   private var offset = 0
-  /// The bits not yet consumed, the current ones on top of 32.
+  /// Bits not consumed yet, the current ones above the low 32.
   private var window: UInt32 = 0
   private var bitsLeft = 0
   private var range: UInt32 = 255
-  /// Whether bits were asked for that are not there.
+  /// Whether more bits were requested than there are.
   private(set) var ranOut = false
 
   @_lifetime(copy bytes)
@@ -62,7 +62,7 @@ private struct BoolDecoder: ~Escapable {
     }
   }
 
-  /// One flag with even odds.
+  /// Reads a flag with even odds.
   mutating func flag() -> Bool {
     fill()
     let split = 1 + ((range - 1) * 128) >> 8
@@ -84,7 +84,7 @@ private struct BoolDecoder: ~Escapable {
     return isSet
   }
 
-  /// An unsigned number, highest bit first.
+  /// Reads an unsigned number, highest bit first.
   mutating func literal(_ count: Int) -> UInt32 {
     var value: UInt32 = 0
     for _ in 0..<count { value = value << 1 | (flag() ? 1 : 0) }
@@ -97,7 +97,7 @@ private struct BoolDecoder: ~Escapable {
     for _ in 0..<times where flag() { skip(bits) }
   }
 
-  /// Section 9.3: maps, quantisers and filter levels of segments.
+  /// Section 9.3: segment maps, quantisers and filter levels.
   mutating func skipSegmentation() {
     guard flag() else { return }
     let updatesMap = flag()
@@ -109,7 +109,7 @@ private struct BoolDecoder: ~Escapable {
     if updatesMap { skipOptional(times: 3, bits: 8) }
   }
 
-  /// Section 9.6 of the frame header: changes of the loop filter by reference frame and mode.
+  /// Section 9.6: loop filter adjustments by reference frame and mode.
   mutating func skipFilterAdjustments() {
     guard flag(), flag() else { return }
     skipOptional(times: 8, bits: 6 + 1)

@@ -1,9 +1,9 @@
 import CYUV
 
 extension I420Buffer {
-  /// The sum of the squared differences of the luma samples; nil where there is none to tell.
+  /// The sum of squared differences of the luma samples; nil if the frames cannot be compared.
   ///
-  /// It is a whole number, so that it is the same on any machine.
+  /// An integer, so that it is the same on any machine.
   package func squaredError(to other: I420Buffer) -> UInt64? {
     guard width == other.width, height == other.height, !samples.isEmpty, !other.samples.isEmpty
     else { return nil }

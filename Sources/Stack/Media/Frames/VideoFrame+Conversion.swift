@@ -1,12 +1,12 @@
 import CYUV
 
-// The pixels of frames as encoders and screens want them, by libyuv.
+// Pixel conversion by libyuv for encoders and screens.
 extension VideoFrame {
-  /// The visible part as an upright I420 video frame, which is what an encoder takes.
+  /// The visible part as an upright I420 frame, as encoders need it.
   ///
-  /// I420 that is upright and wholly visible is handed over without a copy. Everything else is
-  /// converted and turned in one pass; only RGB that is turned takes two. RGB becomes Y of 16 to
-  /// 235 with U and V of 16 to 240, by the matrix of BT.601.
+  /// Upright I420 without cropping is returned without a copy. Everything else is converted and
+  /// rotated in one pass, except rotated RGB, which takes two. RGB becomes Y of 16 to 235 with U
+  /// and V of 16 to 240, by the matrix of BT.601.
   public func videoFrame() -> I420Buffer {
     let whole = VideoRectangle(width: codedWidth, height: codedHeight)
     if format == .i420, rotation == .none, visibleRect == whole, buffer.isTight {
@@ -21,8 +21,8 @@ extension VideoFrame {
     }
   }
 
-  /// The visible part, upright, as red, green, blue and alpha in four bytes for each pixel without
-  /// gaps between rows, as screens take it; by the matrix of BT.601, alpha 255.
+  /// The visible part, upright, as packed RGBA rows for screens; by the matrix of BT.601, alpha
+  /// 255.
   public func rgba() -> [UInt8] {
     let planes = videoFrame()
     let (width, height) = (planes.width, planes.height)
@@ -70,7 +70,7 @@ extension VideoFrame {
     }
   }
 
-  /// The visible part of RGB as it lies in memory, not turned.
+  /// The visible part of RGB without rotation.
   private func convertedPixels() -> I420Buffer {
     let plane = buffer.planes[0]
     let (columns, rows) = (visibleRect.width, visibleRect.height)
@@ -90,7 +90,7 @@ extension VideoFrame {
 }
 
 extension I420Buffer {
-  /// Where the planes of a video frame stand while it is made.
+  /// The planes of a frame being filled.
   struct Target {
     var y: UnsafeMutablePointer<UInt8>
     var u: UnsafeMutablePointer<UInt8>
@@ -99,7 +99,7 @@ extension I420Buffer {
     var chromaStride: Int32
   }
 
-  /// Makes a video frame by filling in all of its samples.
+  /// Creates a frame by filling in all of its samples.
   convenience init(width: Int, height: Int, filling fill: (Target) -> Void) {
     let count = I420Buffer.byteCount(width: width, height: height)
     let (columns, rows) = ((width + 1) / 2, (height + 1) / 2)
@@ -114,7 +114,7 @@ extension I420Buffer {
     self.init(width: width, height: height, samples: samples)
   }
 
-  /// The video frame turned clockwise; one without samples keeps none.
+  /// Rotates the frame clockwise; a blank frame stays blank.
   func turned(_ rotation: VideoRotation) -> I420Buffer {
     let (columns, rows) = rotation.swapsSides ? (height, width) : (width, height)
     guard !samples.isEmpty else { return I420Buffer(width: columns, height: rows, samples: []) }

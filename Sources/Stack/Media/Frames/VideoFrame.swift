@@ -1,15 +1,15 @@
-/// By how much a frame is to be turned for showing, clockwise (W3C VideoFrame.rotation).
+/// The clockwise rotation of a frame for display (W3C VideoFrame.rotation).
 public enum VideoRotation: Int, CaseIterable, Hashable, Sendable, Codable {
-  /// As it is.
+  /// No rotation.
   case none = 0
-  /// A quarter.
+  /// A quarter turn.
   case quarter = 90
-  /// Upside down.
+  /// Half a turn.
   case half = 180
-  /// Three quarters.
+  /// Three quarter turns.
   case threeQuarters = 270
 
-  /// Whether width and height change places.
+  /// Whether width and height are swapped.
   public var swapsSides: Bool { self == .quarter || self == .threeQuarters }
 }
 
@@ -35,34 +35,33 @@ public struct VideoRectangle: Hashable, Sendable, Codable {
 
 /// A frame of a camera, a screen or a received track (W3C VideoFrame).
 ///
-/// Copies share the pixels. What is sent becomes an upright I420 video frame first, at the edge: so
-/// the take has what the encoder got, and a replay depends on no conversion.
+/// Copies share the pixels. Sent frames are first converted to upright I420, at the edge. So the
+/// take has the encoder's input, and a replay depends on no conversion.
 public struct VideoFrame: Hashable, Sendable {
   /// The pixels.
   public private(set) var buffer: VideoFrameBuffer
-  /// The part of the pixels that is shown, before it is turned.
+  /// The visible part of the pixels, before rotation.
   public let visibleRect: VideoRectangle
-  /// By how much it is to be turned for showing.
+  /// The clockwise rotation for display.
   public let rotation: VideoRotation
-  /// When it was taken, by the clock of its source, in nanoseconds.
+  /// The capture time by the source's clock, in nanoseconds.
   public var timestampNanoseconds: Int64
 
   /// The format of the pixels.
   public var format: VideoPixelFormat { buffer.format }
-  /// The width in pixels of what is stored.
+  /// The stored width in pixels.
   public var codedWidth: Int { buffer.codedWidth }
-  /// The height in pixels of what is stored.
+  /// The stored height in pixels.
   public var codedHeight: Int { buffer.codedHeight }
-  /// The width in pixels of what is shown: the visible part after it was turned.
+  /// The displayed width in pixels: of the visible part after rotation.
   public var displayWidth: Int { rotation.swapsSides ? visibleRect.height : visibleRect.width }
-  /// The height in pixels of what is shown: the visible part after it was turned.
+  /// The displayed height in pixels: of the visible part after rotation.
   public var displayHeight: Int { rotation.swapsSides ? visibleRect.width : visibleRect.height }
 
-  /// Creates a frame of a buffer.
-  ///
+  /// Creates a frame from a buffer.
   /// - Parameter visibleRect: nil for all of it.
-  /// - Throws: `VideoFrameError` when the visible part is empty or not within the buffer, or, where
-  ///   two by two pixels share their colour, begins at an odd row or column.
+  /// - Throws: `VideoFrameError` if the visible part is empty or not within the buffer, or starts
+  ///   at an odd row or column of a format with subsampled chroma.
   public init(
     buffer: VideoFrameBuffer, visibleRect: VideoRectangle? = nil, rotation: VideoRotation = .none,
     timestampNanoseconds: Int64
@@ -87,20 +86,19 @@ public struct VideoFrame: Hashable, Sendable {
     self.timestampNanoseconds = timestampNanoseconds
   }
 
-  /// Creates an upright frame of a video frame, whose samples it shares.
-  ///
-  /// - Throws: `VideoFrameError` for a video frame without samples.
+  /// Creates an upright frame that shares another one's samples.
+  /// - Throws: `VideoFrameError` if the frame is blank.
   public init(_ videoFrame: I420Buffer, timestampNanoseconds: Int64) throws(VideoFrameError) {
     try self.init(
       buffer: try VideoFrameBuffer(videoFrame), timestampNanoseconds: timestampNanoseconds)
   }
 
-  /// The same frame as an encoder takes it: upright I420; itself when it is that already.
+  /// The frame as encoders need it, in upright I420; itself if it is that already.
   public var upright: VideoFrame {
     (try? VideoFrame(videoFrame(), timestampNanoseconds: timestampNanoseconds)) ?? self
   }
 
-  /// Changes the pixels in place, after a copy when somebody else has them too.
+  /// Changes the pixels in place, after a copy if they are shared.
   public mutating func withMutableBytes<Result>(_ change: (inout MutableSpan<UInt8>) -> Result)
     -> Result
   {

@@ -1,18 +1,18 @@
-/// How the pixels of a frame stand in memory (W3C VideoPixelFormat, and ARGB).
+/// The memory layout of a frame's pixels (W3C VideoPixelFormat, and ARGB).
 public enum VideoPixelFormat: String, CaseIterable, Hashable, Sendable, Codable {
-  /// A plane of Y, then U, then V; U and V have half of the width and height, rounded up.
+  /// A plane of Y, then U, then V; U and V have half the width and height, rounded up.
   case i420 = "I420"
-  /// A plane of Y, then one of U and V in turn, which has half of the width and height, rounded up.
+  /// A plane of Y, then one of interleaved U and V with half the width and height, rounded up.
   case nv12 = "NV12"
-  /// Four bytes for each pixel: blue, green, red, alpha.
+  /// Four bytes per pixel: blue, green, red, alpha.
   case bgra = "BGRA"
-  /// Four bytes for each pixel: alpha, red, green, blue.
+  /// Four bytes per pixel: alpha, red, green, blue.
   case argb = "ARGB"
 }
 
-/// Why a frame cannot be made.
+/// Why a frame cannot be created.
 public struct VideoFrameError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// What is wrong, in words.
+  /// What is wrong, as a sentence.
   public var reason: String
 
   /// Creates an error.
@@ -24,10 +24,9 @@ public struct VideoFrameError: Error, Hashable, Sendable, CustomStringConvertibl
 
 /// The pixels of a frame.
 ///
-/// The bytes are one array: who takes the buffer over shares them, and only whoever changes them
-/// while somebody else has them too gets a copy.
+/// The bytes are one array that copies of the buffer share until one of them changes it.
 public struct VideoFrameBuffer: Hashable, Sendable {
-  /// Where a plane stands (W3C PlaneLayout).
+  /// The position of a plane (W3C PlaneLayout).
   public struct Plane: Hashable, Sendable {
     /// Its first byte.
     public var offset: Int
@@ -41,13 +40,13 @@ public struct VideoFrameBuffer: Hashable, Sendable {
     }
   }
 
-  /// How the pixels stand in `bytes`.
+  /// The layout of `bytes`.
   public let format: VideoPixelFormat
-  /// The width in pixels of what is stored.
+  /// The stored width in pixels.
   public let codedWidth: Int
-  /// The height in pixels of what is stored.
+  /// The stored height in pixels.
   public let codedHeight: Int
-  /// Where the planes stand, in the order of the format.
+  /// The positions of the planes, in the order of the format.
   public let planes: [Plane]
   /// The bytes of all planes.
   public private(set) var bytes: [UInt8]
@@ -55,10 +54,9 @@ public struct VideoFrameBuffer: Hashable, Sendable {
   /// The largest width and height.
   public static let largestSide = 16_384
 
-  /// Takes over the bytes of a frame.
-  ///
-  /// - Parameter planes: nil when the planes follow each other without gaps between rows.
-  /// - Throws: `VideoFrameError` when a plane does not stand within the bytes.
+  /// Creates a buffer from the bytes of a frame.
+  /// - Parameter planes: nil if the planes are contiguous without row padding.
+  /// - Throws: `VideoFrameError` if a plane is not within the bytes.
   public init(
     format: VideoPixelFormat, codedWidth: Int, codedHeight: Int, planes: [Plane]? = nil,
     bytes: [UInt8]
@@ -76,7 +74,7 @@ public struct VideoFrameBuffer: Hashable, Sendable {
         reason: "\(format.rawValue) has \(shapes.count) planes, and \(planes.count) were given")
     }
     for (plane, shape) in zip(planes, shapes) {
-      // A stride beyond the bytes is refused before it is multiplied.
+      // Reject strides that exceed the bytes before multiplying.
       guard plane.offset >= 0, plane.offset <= bytes.count, plane.stride >= shape.bytesPerRow,
         plane.stride <= bytes.count,
         plane.stride * (shape.rows - 1) + shape.bytesPerRow <= bytes.count - plane.offset
@@ -93,14 +91,14 @@ public struct VideoFrameBuffer: Hashable, Sendable {
     self.bytes = bytes
   }
 
-  /// A video frame as a buffer, which shares its samples.
+  /// Creates a buffer that shares a frame's samples.
   public init(_ videoFrame: I420Buffer) throws(VideoFrameError) {
     try self.init(
       format: .i420, codedWidth: videoFrame.width, codedHeight: videoFrame.height,
       bytes: videoFrame.samples)
   }
 
-  /// Changes the bytes in place, after a copy when somebody else has them too.
+  /// Changes the bytes in place, after a copy if they are shared.
   public mutating func withMutableBytes<Result>(_ change: (inout MutableSpan<UInt8>) -> Result)
     -> Result
   {
@@ -108,7 +106,7 @@ public struct VideoFrameBuffer: Hashable, Sendable {
     return change(&span)
   }
 
-  /// Whether the planes follow each other without gaps, as in a `I420Buffer`.
+  /// Whether the planes are contiguous, as in an `I420Buffer`.
   var isTight: Bool {
     let shapes = format.shapes(width: codedWidth, height: codedHeight)
     return planes == VideoFrameBuffer.tight(shapes)
@@ -127,7 +125,7 @@ public struct VideoFrameBuffer: Hashable, Sendable {
 }
 
 extension VideoPixelFormat {
-  /// What a plane has at least.
+  /// The minimum size of a plane.
   struct Shape {
     var rows: Int
     var bytesPerRow: Int
@@ -143,11 +141,11 @@ extension VideoPixelFormat {
     }
   }
 
-  /// How many bytes a frame has whose planes follow each other without gaps.
+  /// The number of bytes of a frame with contiguous planes.
   public func byteCount(width: Int, height: Int) -> Int {
     shapes(width: width, height: height).reduce(0) { $0 + $1.rows * $1.bytesPerRow }
   }
 
-  /// Whether two by two pixels share their colour.
+  /// Whether chroma is subsampled by two in both directions.
   var isSubsampled: Bool { self == .i420 || self == .nv12 }
 }

@@ -1,5 +1,5 @@
 extension I420Buffer {
-  /// A black video frame of a size: the luma and chroma that video takes for black (ITU-T BT.601).
+  /// Creates a black frame, with the luma and chroma of black in video (ITU-T BT.601).
   package static func black(width: Int, height: Int) -> I420Buffer {
     let luma = width * height
     let chroma = byteCount(width: width, height: height) - luma
@@ -9,13 +9,13 @@ extension I420Buffer {
   }
 }
 
-/// Black video frames in the place of others: of one size, made once.
+/// Supplies black frames in place of others; the last size is cached.
 package struct Blackout: Sendable {
   private var videoFrame: I420Buffer?
 
   package init() {}
 
-  /// A black video frame as large as another one; of one without content, one without.
+  /// Returns a black frame of the same size; blank if the other one is.
   package mutating func black(like other: I420Buffer) -> I420Buffer {
     guard !other.samples.isEmpty else { return other }
     if let videoFrame, videoFrame.width == other.width, videoFrame.height == other.height {

@@ -1,15 +1,14 @@
-/// What a camera gives of a textured scene, as a pure function of the number of the video frame:
-/// shapes of several sizes that wander, and on each sample the noise of a sensor, new in each video
-/// frame.
+/// The camera's view of a textured scene as a pure function of the frame number: moving shapes of
+/// several sizes with sensor noise on every sample, different in each frame.
 ///
-/// It stands for real video frames where their size on the tape is measured: a drawn pattern
-/// compresses far better, and plain noise not at all.
+/// Stands in for real video where its size on the tape is measured: a drawn pattern compresses far
+/// better, and plain noise not at all.
 package final class CameraScene: Sendable {
   /// The size in pixels.
   package let width: Int
   package let height: Int
 
-  /// Octaves of texture: how wide a cell is, as a power of two, and how far its value reaches.
+  /// Octaves of texture: the cell width as a power of two, and the amplitude.
   private static let octaves: [(shift: Int, reach: Int)] = [
     (6, 96), (5, 48), (4, 24), (3, 12), (2, 6), (1, 2),
   ]
@@ -17,14 +16,13 @@ package final class CameraScene: Sendable {
   private let texture: [UInt8]
   private let textureWidth: Int
   private let chroma: [UInt8]
-  /// Samples of noise with a standard deviation of 1.2 for luma and 0.8 for chroma, in a ring.
+  /// A ring of noise samples with a standard deviation of 1.2 for luma and 0.8 for chroma.
   private let lumaNoise: [Int8]
   private let chromaNoise: [Int8]
 
   private static let margin = 64
   private static let noiseCount = 1 << 16
 
-  /// Draws the scene.
   package init(width: Int, height: Int) {
     self.width = min(max(width, 2), 4_096)
     self.height = min(max(height, 2), 4_096)
@@ -38,10 +36,10 @@ package final class CameraScene: Sendable {
     chromaNoise = random.noise(count: CameraScene.noiseCount, spread: 22)
   }
 
-  /// The video frame of a number from 0 on.
+  /// Returns a frame by its number from 0 on.
   package func videoFrame(_ number: Int64) -> I420Buffer {
     var random = Random(state: UInt64(bitPattern: number) &* 0xd134_2543_de82_ef95 | 1)
-    // Left and right again, one pixel in each video frame.
+    // Moves back and forth by one pixel per frame.
     let phase = Int(number.magnitude % UInt64(2 * CameraScene.margin))
     let shift = phase < CameraScene.margin ? phase : 2 * CameraScene.margin - 1 - phase
     var samples: [UInt8] = []
@@ -73,7 +71,7 @@ package final class CameraScene: Sendable {
     }
   }
 
-  /// Values on lattices of several widths, with straight lines between them.
+  /// Values on lattices of several widths, linearly interpolated.
   private static func texture(
     width: Int, height: Int, octaves: ArraySlice<(shift: Int, reach: Int)>
   ) -> [UInt8] {
@@ -101,7 +99,7 @@ package final class CameraScene: Sendable {
     return (top * (size - down) + bottom * down) * reach / (size * size * 256)
   }
 
-  /// A generator of numbers that is the same everywhere (xorshift64*).
+  /// A portable random number generator (xorshift64*).
   private struct Random {
     var state: UInt64
 
@@ -112,8 +110,8 @@ package final class CameraScene: Sendable {
       return (state &* 0x2545_f491_4f6c_dd1d) >> 16
     }
 
-    /// Sums of four bytes, which are nearly normal: their standard deviation is 148, and `spread`
-    /// of 4096 of it remains.
+    /// Sums of four bytes are nearly normal with a standard deviation of 148; they are scaled by
+    /// `spread` / 4096.
     mutating func noise(count: Int, spread: Int) -> [Int8] {
       (0..<count).map { _ in
         let bits = next()

@@ -1,6 +1,6 @@
-/// Sines from a polynomial: the C library's own differ between versions and machines.
+/// Sines from a polynomial: the C library's differ between versions and machines.
 enum Sine {
-  /// The sine of an angle in turns, 1 being the full circle; exact to about 1e-11.
+  /// The sine of an angle in turns (1 is the full circle); exact to about 1e-11.
   static func ofTurns(_ turns: Double) -> Double {
     var rest = turns - turns.rounded(.down)
     var sign = 1.0

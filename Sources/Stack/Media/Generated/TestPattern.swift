@@ -1,8 +1,9 @@
-/// A moving test video frame as a pure function of its number, cheap enough to be made per frame.
+/// A moving test pattern as a pure function of the frame number, cheap enough to generate per
+/// frame.
 ///
-/// Colour bars travel to the left, a diagonal gradient travels to the right, fine noise stands
-/// still, a box bounces, and a counter of seven-segment digits shows the number. The moving bands
-/// are rows drawn once, twice as wide as the video frame, and copied from a shifted place.
+/// Colour bars move left, a diagonal gradient moves right, fine noise stands still, a box bounces,
+/// and seven-segment digits show the frame number. The moving bands are rows drawn once at twice
+/// the width and copied from a shifting offset.
 package final class TestPattern: Sendable {
   /// The size in pixels.
   package let width: Int
@@ -24,7 +25,7 @@ package final class TestPattern: Sendable {
     .init(y: 35, u: 212, v: 114), .init(y: 16, u: 128, v: 128),
   ]
 
-  /// Prepares the pattern; sides are kept between 1 and 4096 pixels.
+  /// Prepares the pattern; sides are clamped to 1 to 4096 pixels.
   package init(width: Int, height: Int) {
     self.width = min(max(width, 1), 4_096)
     self.height = min(max(height, 1), 4_096)
@@ -33,7 +34,7 @@ package final class TestPattern: Sendable {
     background = TestPattern.makeNoise(width: self.width, height: self.height)
   }
 
-  /// The video frame of a number from 0 on.
+  /// Returns a frame by its number from 0 on.
   package func videoFrame(_ number: Int64) -> I420Buffer {
     let samples = unsafe [UInt8](
       unsafeUninitializedCapacity: background.count
@@ -59,7 +60,7 @@ package final class TestPattern: Sendable {
     drawCounter(canvas, number)
   }
 
-  /// Copies a band's rows, each from a place that `shift` gives in luma pixels.
+  /// Copies a band's rows, each from its offset in luma pixels.
   private func copy(
     _ band: Band, to canvas: VideoCanvas, rows: Range<Int>, shift: (Int) -> Int64
   ) {
@@ -95,7 +96,7 @@ package final class TestPattern: Sendable {
     }
   }
 
-  /// A box that bounces between the edges and changes its colour with every 32 video frames.
+  /// A box that bounces between the edges and changes colour every 32 frames.
   private func drawBox(_ canvas: VideoCanvas, _ number: Int64) {
     let side = max(2, min(width, height) / 4) & ~1
     let x = bounce(number * 4, within: width - side)
@@ -107,7 +108,7 @@ package final class TestPattern: Sendable {
       x: x + edge, y: y + edge, width: side - 2 * edge, height: side - 2 * edge, colour)
   }
 
-  /// A place that runs to and fro between 0 and a limit, always even.
+  /// A position that moves back and forth between 0 and a limit, always even.
   private func bounce(_ way: Int64, within limit: Int) -> Int {
     guard limit > 0 else { return 0 }
     let place = Int(way % Int64(2 * limit))
@@ -132,8 +133,8 @@ package final class TestPattern: Sendable {
     }
   }
 
-  /// Which of the segments light up for a digit: top, upper left, upper right, middle, lower left,
-  /// lower right, bottom, from the lowest bit on.
+  /// The segments of each digit: top, upper left, upper right, middle, lower left, lower right,
+  /// bottom, from the lowest bit on.
   private static let segments: [UInt8] = [
     0b111_0111, 0b010_0100, 0b101_1101, 0b110_1101, 0b010_1110, 0b110_1011, 0b111_1011,
     0b010_0101, 0b111_1111, 0b110_1111,
@@ -173,7 +174,7 @@ package final class TestPattern: Sendable {
     }
   }
 
-  /// Makes the rows of a band from the colour of each column of the full or the half width.
+  /// Creates the rows of a band from the colour of each column of the full or the half width.
   private static func band(width: Int, colour: (Int, Int) -> [UInt8]) -> Band {
     Band(
       planes: (0..<3).map { plane in

@@ -1,12 +1,12 @@
-/// A sine tone with pauses, as a pure function of the position: the same samples in every run.
+/// A sine tone with pauses as a pure function of the position.
 package struct ToneGenerator {
   /// The peak of the tone, 12 dB below full scale.
   static let amplitude = 8_231
 
-  /// How long the tone takes to fade in and out, in samples: without it pauses begin with a click.
+  /// The fade time in samples, without which pauses would start with a click.
   private static let fadeLength: Int64 = 480
 
-  /// A quarter of a wave: the entry `k` is the sine at `k` of 48000 parts of a turn.
+  /// A quarter wave: entry `k` is the sine at `k` of 48000 parts of a turn.
   private static let quarterWave: [Int16] = (0...12_000).map { part in
     Int16((Sine.ofTurns(Double(part) / 48_000) * Double(amplitude)).rounded())
   }
@@ -22,7 +22,7 @@ package struct ToneGenerator {
     period = Int64(min(max(pauseSeconds, 0), 86_400)) * rate
   }
 
-  /// The block that begins at a position in samples since the tone began.
+  /// Returns the block at a position in samples since the start of the tone.
   package func block(at position: Int64, frameCount: Int, channels: Int) -> AudioBlock {
     let count = frameCount * channels
     let samples = unsafe [Int16](unsafeUninitializedCapacity: count) { buffer, initialized in
@@ -54,7 +54,7 @@ package struct ToneGenerator {
     return Int16(value * loudness / ToneGenerator.fadeLength)
   }
 
-  /// The loudness at a position, from 0 to `fadeLength`.
+  /// The gain at a position, from 0 to `fadeLength`.
   @inline(__always)
   private func gain(at position: Int64) -> Int64 {
     let fade = ToneGenerator.fadeLength

@@ -1,5 +1,4 @@
-/// Draws rectangles into the planes of an I420 video frame; everything is clipped to the video
-/// frame.
+/// Draws rectangles into the planes of an I420 frame, clipped to it.
 struct VideoCanvas {
   /// A colour: luma and the two chroma values.
   struct Colour: Hashable {

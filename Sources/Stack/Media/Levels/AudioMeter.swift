@@ -1,19 +1,18 @@
-/// Loudness in whole numbers: peak, energy and the level of RFC 6464.
+/// Loudness in integer arithmetic: peak, energy and the level of RFC 6464.
 ///
-/// Nothing here calls a logarithm: the level comes from a table of thresholds, so that it is the
-/// same on every machine.
+/// The level comes from a table of thresholds instead of a logarithm, so that it is the same on
+/// every machine.
 package enum AudioMeter {
-  /// The level that says silence.
+  /// The level of silence.
   package static let silence: UInt8 = 127
 
-  /// The quietest level that is still taken for voice.
+  /// The quietest level that counts as voice.
   package static let voiceThreshold: UInt8 = 50
 
   /// The level of a block in -dBov, 0 loudest to 127 silent (RFC 6464 section 3).
-  ///
   /// - Parameters:
-  ///   - energy: the sum of the squares of one channel's samples.
-  ///   - frameCount: how many samples were squared.
+  ///   - energy: the sum of squares of one channel's samples.
+  ///   - frameCount: the number of samples.
   package static func level(energy: UInt64, frameCount: Int) -> UInt8 {
     guard energy > 0, frameCount > 0 else { return silence }
     let meanSquare = (UInt128(energy) << 20) / UInt128(frameCount)
@@ -26,10 +25,9 @@ package enum AudioMeter {
     return UInt8(low)
   }
 
-  /// Whether a level is loud enough for voice.
   package static func isVoice(_ level: UInt8) -> Bool { level <= voiceThreshold }
 
-  /// The share of full scale that a level stands for, 0 to 1 (W3C audioLevel of RTP sources).
+  /// The share of full scale of a level, 0 to 1 (W3C audioLevel of RTP sources).
   package static func linear(_ level: UInt8) -> Double {
     level >= silence ? 0 : linears[Int(level)]
   }
@@ -40,10 +38,10 @@ package enum AudioMeter {
     return min(1, (energy / Double(frameCount)).squareRoot() / fullScale)
   }
 
-  /// The largest magnitude that stands for full scale.
+  /// The magnitude of full scale.
   static let fullScale = 32_767.0
 
-  /// Factors from 0 to -126 dB, each one decibel below the one before.
+  /// Factors from 0 to -126 dB in steps of 1 dB.
   private static let linears: [Double] = {
     var factors: [Double] = []
     var factor = 1.0
@@ -54,7 +52,7 @@ package enum AudioMeter {
     return factors
   }()
 
-  /// The mean squares, times 2^20, at or below which the level is at least 1 and so on to 126.
+  /// The mean squares times 2^20 at or below which the level is at least 1, up to 126.
   private static let thresholds: [UInt64] = [
     1_003_459_348_218_185, 797_076_092_687_729, 633_140_045_645_571, 502_921_014_790_898,
     399_484_361_884_598, 317_321_707_975_749, 252_057_592_136_070, 200_216_462_210_297,
@@ -95,7 +93,7 @@ package enum AudioMeter {
 package struct Loudness: Hashable, Sendable {
   /// The largest absolute sample of all channels.
   package var peak: UInt16 = 0
-  /// The sum of the squares of the samples of the loudest channel.
+  /// The sum of squares of the loudest channel's samples.
   package var energy: UInt64 = 0
 
   /// Measures interleaved samples.

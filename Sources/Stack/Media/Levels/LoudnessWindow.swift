@@ -1,8 +1,7 @@
-/// The loudness of a stream of blocks: its energy since the beginning, and its level of late.
+/// The loudness of a stream of blocks: total energy, and recent level.
 ///
-/// W3C: the energy is the sum of the squared samples as shares of full scale, times their
-/// duration; the level is the root mean square of a window of 100 ms. Both are taken from the
-/// loudest channel.
+/// W3C: the energy is the sum of squared samples as shares of full scale, times their duration; the
+/// level is the root mean square over 100 ms. Both use the loudest channel.
 struct LoudnessWindow: Hashable, Sendable {
   /// In seconds (W3C totalAudioEnergy).
   private(set) var totalEnergy = 0.0

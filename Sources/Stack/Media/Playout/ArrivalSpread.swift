@@ -1,19 +1,19 @@
 package import Wire
 
-/// How much later than the fastest ones frames arrive, over the last seconds.
+/// How much later than the fastest frames others arrived in the last seconds.
 ///
-/// The transit of a frame is its arrival minus its media time, both counted from the first frame.
-/// Playing a frame at its media time plus the least transit plus a delay means that every frame
-/// whose transit exceeds the least one by no more than that delay is there in time. The least and
-/// the most transit are kept for half-second slots, so old extremes drop out and clocks may drift.
+/// The transit of a frame is its arrival minus its media time, both relative to the first frame. A
+/// frame played at its media time plus the minimum transit plus a delay has arrived if its transit
+/// exceeds the minimum by no more than that delay. Minimum and maximum are kept per half-second
+/// slot, so that old extremes expire and clocks may drift.
 package struct ArrivalSpread {
-  /// What a frame's arrival says about the stream.
+  /// What a frame's arrival indicates.
   package enum Observation: Hashable, Sendable {
-    /// The stream goes on.
+    /// The stream continues.
     case steady
-    /// Its media time jumped against the arrival times; measuring begins anew with this frame.
+    /// The media time jumped relative to arrival times; measuring restarts with this frame.
     case jumped
-    /// An old frame came so late that it says nothing about the others.
+    /// An old frame, too late to be representative.
     case straggler
   }
 
@@ -23,10 +23,10 @@ package struct ArrivalSpread {
     var most: Int64 = 0
   }
 
-  /// How long a slot is and how many there are: 6 s altogether.
+  /// The length and number of slots: 6 s altogether.
   private static let slotNanoseconds: Int64 = 500_000_000
   private static let slotCount = 12
-  /// A transit that changes by more than this is a jump.
+  /// A larger change of the transit is a jump.
   private static let jumpNanoseconds: Int64 = 1_000_000_000
   /// Media times farther apart than this (11 years at 48 kHz) are a jump too.
   private static let farthest: Int64 = 1 << 44
@@ -42,25 +42,24 @@ package struct ArrivalSpread {
   private var least: Int64 = 0
   private var most: Int64 = 0
 
-  /// Creates a measurement for a media clock of so many ticks per second.
+  /// Creates a measurement for a media clock rate in Hz.
   package init(clockRate: Int) { self.clockRate = Int64(max(1, clockRate)) }
 
-  // What follows is asked for with every frame: in place, because a call would copy all slots.
+  // Accessed with every frame: computed in place, because a call would copy all slots.
 
-  /// The difference between the slowest and the fastest frame of the last seconds.
+  /// The difference between the slowest and fastest transit of the last seconds.
   @inline(__always)
   package var spread: Interval { Interval(nanoseconds: most - least) }
 
-  /// When a frame of a media time would arrive were it among the fastest.
+  /// When a frame would arrive with the fastest transit.
   @inline(__always)
   package func fastestArrival(of time: Int64) -> Instant {
     baseArrival + Interval(nanoseconds: nanoseconds(from: baseTime, to: time)) + leastTransit
   }
 
-  /// The same for an RTP time that is at most half of its range away from the newest frame's; nil
-  /// before the first frame.
-  ///
-  /// - Parameter ticks: how many ticks of the clock here the RTP clock's last.
+  /// When the frame of an RTP time, at most half the range from the newest frame's, would arrive
+  /// with the fastest transit; nil before the first frame.
+  /// - Parameter ticks: ticks of this clock per tick of the RTP clock.
   package func fastestArrival(ofRTPTime rtpTime: UInt32, lasting ticks: Int64 = 1) -> Instant? {
     guard isStarted else { return nil }
     let newest = UInt32(truncatingIfNeeded: newestTime / max(1, ticks))
@@ -71,16 +70,15 @@ package struct ArrivalSpread {
   @inline(__always)
   private var leastTransit: Interval { Interval(nanoseconds: least) }
 
-  /// How much later than the fastest ones a frame came; negative when it is faster than they were.
+  /// How much later than the fastest ones a frame arrived; negative if it is faster.
   @inline(__always)
   package func lateness(of time: Int64, arrival: Instant) -> Interval {
     arrival - fastestArrival(of: time)
   }
 
-  /// Forgets everything.
   package mutating func reset() { isStarted = false }
 
-  /// Takes a frame into account; `time` is its extended RTP timestamp.
+  /// Records a frame; `time` is its extended RTP timestamp.
   package mutating func observe(
     time: Int64, sequence: Int64, arrival: Instant
   ) -> Observation {
@@ -103,7 +101,7 @@ package struct ArrivalSpread {
       newestSequence = sequence
       newestTransit = transit
     }
-    note(transit, at: arrival)
+    record(transit, at: arrival)
     return .steady
   }
 
@@ -115,10 +113,10 @@ package struct ArrivalSpread {
     newestSequence = sequence
     newestTransit = 0
     slots = .init(repeating: Slot())
-    note(0, at: arrival)
+    record(0, at: arrival)
   }
 
-  private mutating func note(_ transit: Int64, at arrival: Instant) {
+  private mutating func record(_ transit: Int64, at arrival: Instant) {
     let number = arrival.nanoseconds / ArrivalSpread.slotNanoseconds
     let index = Int(number.magnitude % UInt64(ArrivalSpread.slotCount))
     if slots[index].number == number {
@@ -137,7 +135,7 @@ package struct ArrivalSpread {
     }
   }
 
-  /// The ticks between two media times, or nil when they are absurdly far apart.
+  /// The ticks between two media times; nil if they are too far apart.
   @inline(__always)
   private func ticks(from start: Int64, to end: Int64) -> Int64? {
     let (distance, overflow) = end.subtractingReportingOverflow(start)

@@ -1,7 +1,7 @@
 import DequeModule
 import RTP
 
-/// The packets of a track that wait for their playout, ordered by media time.
+/// Packets waiting for playout, ordered by media time.
 struct AudioPacketBuffer {
   struct Entry {
     var frame: ReceivedFrame
@@ -11,7 +11,7 @@ struct AudioPacketBuffer {
     var end: Int64 { frame.extendedTime &+ Int64(packet.duration) }
   }
 
-  /// More than any delay needs: 5 s of packets of 20 ms.
+  /// More than any delay needs: 5 s of 20 ms packets.
   static let capacity = 250
 
   private(set) var entries = Deque<Entry>()
@@ -20,12 +20,12 @@ struct AudioPacketBuffer {
   var isEmpty: Bool { entries.isEmpty }
   var isFull: Bool { entries.count >= AudioPacketBuffer.capacity }
 
-  /// Whether the packet after the first one follows without a gap.
+  /// Whether the second packet follows the first without a gap.
   var firstIsFollowed: Bool {
     entries.count > 1 && entries[1].frame.extendedTime == entries[0].end
   }
 
-  /// Puts a packet in its place; false when it is there already.
+  /// Inserts a packet; false if it is a duplicate.
   mutating func insert(_ entry: Entry) -> Bool {
     var place = entries.count
     while place > 0, entries[place - 1].frame.extendedTime > entry.frame.extendedTime {

@@ -1,13 +1,13 @@
 import RTP
 import Wire
 
-/// How far a stream of audio was played, and what was made up since.
+/// The position of playout in the stream, and how much was concealed since.
 struct AudioPlace {
-  /// What was played before a packet came.
+  /// How a packet relates to what was played.
   enum Arrival {
-    /// Nothing that it would be needed for.
+    /// Nothing at or after it was played.
     case inTime
-    /// The packet itself: the same again is no loss.
+    /// A duplicate of the packet played.
     case again
     case late
   }
@@ -19,14 +19,14 @@ struct AudioPlace {
   /// The newest sequence number played, and how long the last packet was.
   private var lastSequence: Int64?
   private(set) var lastDuration = 960
-  /// The newest numbers of packets that carry no audio: events, or comfort noise.
+  /// Recent numbers of packets without audio: events or comfort noise.
   private var silentSequences: [Int64] = []
   private static let silentMaximum = 64
-  /// Samples made up in a row, and those of them during which the playhead stood still.
+  /// Consecutive concealed samples, and how many of them the playhead was held for.
   private(set) var concealedRun = 0
   private var heldSamples: Int64 = 0
 
-  /// Whether a packet comes before what was played.
+  /// Compares a packet with what was played.
   func arrival(of frame: ReceivedFrame) -> Arrival {
     if let lastSequence, frame.firstSequence <= lastSequence {
       return frame.firstSequence == lastSequence ? .again : .late
@@ -34,7 +34,7 @@ struct AudioPlace {
     return hasPlayed && frame.extendedTime < playhead ? .late : .inTime
   }
 
-  /// Whether a packet follows the one played last, so that nothing between them was lost.
+  /// Whether a packet follows the last one played without loss.
   func isFollowed(by frame: ReceivedFrame) -> Bool {
     lastSequence.map { last in
       var next = last &+ 1
@@ -43,18 +43,18 @@ struct AudioPlace {
     } ?? false
   }
 
-  /// Whether the packet after the one played last carries no audio.
+  /// Whether the packet after the last one played carries no audio.
   var isFollowedBySilence: Bool {
     lastSequence.map { silentSequences.contains($0 &+ 1) } ?? false
   }
 
-  /// Records the number of a packet that carries no audio.
+  /// Records a packet without audio.
   mutating func pass(_ sequence: Int64) {
     if silentSequences.count == AudioPlace.silentMaximum { silentSequences.removeFirst() }
     silentSequences.append(sequence)
   }
 
-  /// Another stream begins.
+  /// Resets the position for another stream.
   mutating func forget() {
     lastSequence = nil
     silentSequences = []
@@ -68,18 +68,18 @@ struct AudioPlace {
     concealedRun = 0
   }
 
-  /// Goes on at a media time.
+  /// Continues at a media time.
   mutating func move(to time: Int64) { playhead = time }
 
   mutating func play(_ entry: AudioPacketBuffer.Entry) {
     pass(entry)
-    // What is made up after it comes in blocks of 2.5 ms at least, however short the packet was.
+    // Concealment is in blocks of at least 2.5 ms, however short the packet was.
     lastDuration = max(entry.packet.duration, 120)
     concealedRun = 0
     hasPlayed = true
   }
 
-  /// A packet is left out.
+  /// Skips a packet.
   mutating func skip(_ entry: AudioPacketBuffer.Entry) {
     pass(entry)
     heldSamples = 0
@@ -92,20 +92,19 @@ struct AudioPlace {
 
   // MARK: What is made up
 
-  /// Counts made-up samples; whether they are the first of a run.
+  /// Counts concealed samples; returns whether they start a run.
   mutating func conceal(_ count: Int) -> Bool {
     defer { concealedRun += count }
     return concealedRun == 0
   }
 
-  /// What was lost is there again.
+  /// Ends a run of concealment.
   mutating func recover() { concealedRun = 0 }
 
-  /// The playhead stood still while a block was made up.
+  /// Records that the playhead was held during a concealed block.
   mutating func hold() { heldSamples += Int64(lastDuration) }
 
-  /// Sets what was made up while the place was held against the gap before a packet; gives what is
-  /// left of it.
+  /// Deducts concealment during a hold from the gap before a packet; returns the remaining gap.
   mutating func closeGap(before head: AudioPacketBuffer.Entry) -> Int64 {
     let gap = head.frame.extendedTime &- playhead
     guard gap > 0 else {
@@ -114,7 +113,7 @@ struct AudioPlace {
     }
     playhead &+= min(gap, heldSamples)
     heldSamples = 0
-    // Less than 2.5 ms cannot be made up.
+    // Less than 2.5 ms cannot be concealed.
     if head.frame.extendedTime &- playhead < 120 { playhead = head.frame.extendedTime }
     return head.frame.extendedTime &- playhead
   }

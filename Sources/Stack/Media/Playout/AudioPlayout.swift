@@ -3,14 +3,14 @@ package import Wire
 
 /// The receiving side of an audio track: reordering, adaptive delay, decoding, concealment.
 ///
-/// Packets wait until the media time plus the fastest transit plus the target delay; the target is
-/// the spread of the transits over the last seconds (`ArrivalSpread`). Each tick plays one block:
-/// the packet whose turn it is, or one recovered from the next packet's in-band FEC, or one made
-/// up. A block is as long as its packet, 20 ms as a rule. When the buffer runs dry the playout
-/// holds its place, so that late packets are played later instead of being lost. After a second
-/// without packets the track falls silent and has no deadline until packets come again.
+/// A packet waits until its media time plus the fastest transit plus the target delay, which is the
+/// recent spread of transits (`ArrivalSpread`). Each tick plays one block: the packet that is due,
+/// one recovered from the next packet's in-band FEC, or concealment. A block is as long as its
+/// packet, usually 20 ms. If the buffer is empty the playhead is held, so that late packets are
+/// played later instead of being lost. After a second without packets the track falls silent and
+/// has no deadline until packets arrive again.
 ///
-/// Every call of the decoder gives exactly one output.
+/// Every call of the decoder produces exactly one output.
 package struct AudioPlayout: Machine {
   package enum Input {
     case frame(ReceivedFrame)
@@ -21,27 +21,26 @@ package struct AudioPlayout: Machine {
     case played(PlayedAudio)
   }
 
-  /// The least and the most that packets are delayed beyond the fastest transit.
+  /// The bounds of the delay beyond the fastest transit.
   package static let leastDelay = Interval.milliseconds(40)
   package static let mostDelay = Interval.milliseconds(500)
-  /// How many ticks a late step makes up for; then the clock is set forward.
+  /// How many ticks a late step catches up on before the clock is set forward.
   private static let mostLateTicks = 10
 
-  /// After so many made-up samples in a row the track falls silent: 1 s, or 100 ms when it was
-  /// quiet before, for then the sender most likely pauses.
+  /// After so many consecutive concealed samples the track falls silent: 1 s, or 100 ms after
+  /// quiet, when the sender is probably pausing.
   private static let mostConcealed = 48_000
   private static let mostConcealedWhenQuiet = 4_800
-  /// A delay that is too long by more than this is shortened at once.
+  /// A delay that exceeds the target by more than this is cut immediately.
   private static let mostExcess = Interval.milliseconds(300)
 
-  /// What was done so far.
   package private(set) var counters = AudioPlayoutCounters()
-  /// When the next block goes out; nil while the track is silent.
+  /// When the next block is played; nil while the track is silent.
   package private(set) var nextTick: Instant?
   private var ssrc: UInt32?
   /// Decoded audio, or concealment where a packet is missing.
   private var codec = CodecName.opus
-  /// How many ticks of 48 kHz, in which all times here are, the stream's own clock ticks last.
+  /// Ticks of 48 kHz, used for all times here, per tick of the stream's clock.
   private var ticks: Int64 = 1
   private var buffer = AudioPacketBuffer()
   private var delay: AudioDelay
@@ -49,11 +48,10 @@ package struct AudioPlayout: Machine {
   private var decoder: PlayoutDecoder
 
   /// Creates the playout of a track.
-  ///
   /// - Parameters:
-  ///   - channels: 1 or 2: what the decoder puts out, whatever the sender coded.
-  ///   - minimumDelay: the least delay; at most 5 s are granted.
-  ///   - rampsGain: whether another gain is reached over a block, and not at once.
+  ///   - channels: of the output, 1 or 2.
+  ///   - minimumDelay: at most 5 s.
+  ///   - rampsGain: whether a new gain is reached over a block instead of at once.
   package init(
     track: String, codecs: any CodecFactory, channels: Int = 1, minimumDelay: Interval = .zero,
     rampsGain: Bool = false
@@ -65,29 +63,29 @@ package struct AudioPlayout: Machine {
 
   package var deadline: Instant? { nextTick }
 
-  /// The delay of the track for itself, without regard to others of its stream.
+  /// The delay of this track without regard to others of its stream.
   @inline(__always)
-  package var ownDelay: Interval { delay.own }
+  package var independentDelay: Interval { delay.independent }
 
-  /// When a sample would be played if the track were for itself; nil before the first packet.
-  package func ownPlayout(ofRTPTime time: UInt32) -> Instant? {
-    delay.ownPlayout(ofRTPTime: time, lasting: ticks)
+  /// When a sample would be played without regard to other tracks; nil before the first packet.
+  package func independentPlayout(ofRTPTime time: UInt32) -> Instant? {
+    delay.independentPlayout(ofRTPTime: time, lasting: ticks)
   }
 
-  /// Sets the least delay with which the video frames of the same stream keep up with the audio.
+  /// Sets the minimum delay for audio to stay in sync with the stream's video.
   package mutating func align(to delay: Interval) { self.delay.align(to: delay) }
 
-  /// Sets how loud the audio is made before anything is counted or handed out.
+  /// Sets the gain, applied before anything is counted or output.
   package mutating func setGain(_ gain: PlayoutGain) { decoder.setGain(gain) }
 
-  /// Records a packet of the stream that carries no audio, so that the number it has is no loss.
+  /// Records a packet without audio, so that its number does not count as lost.
   package mutating func pass(_ sequence: Int64) { place.pass(sequence) }
 
   package mutating func step(
     _ input: Input, at now: Instant, into outbox: inout Outbox<Output>
   ) {
     switch input {
-    case .frame(let frame): take(frame, at: now)
+    case .frame(let frame): enqueue(frame, at: now)
     case .deadline:
       for _ in 0..<AudioPlayout.mostLateTicks {
         guard let nextTick, nextTick <= now else { return }
@@ -98,15 +96,15 @@ package struct AudioPlayout: Machine {
     }
   }
 
-  /// Puts a packet into the buffer, and wakes a silent track.
-  private mutating func take(_ frame: ReceivedFrame, at now: Instant) {
+  /// Buffers a packet and wakes a silent track.
+  private mutating func enqueue(_ frame: ReceivedFrame, at now: Instant) {
     guard let packet = AudioPacket(frame) else {
       counters.packetsMalformed &+= 1
       return
     }
     var frame = frame
     frame.extendedTime = frame.extendedTime &* packet.ticks
-    // A stream that goes on with another clock begins anew: its times have nothing in common.
+    // A stream with another clock restarts everything: its times are unrelated.
     if frame.ssrc != ssrc || packet.ticks != ticks {
       ssrc = frame.ssrc
       (codec, ticks) = (frame.codec, packet.ticks)
@@ -140,7 +138,7 @@ package struct AudioPlayout: Machine {
     if nextTick == nil || !place.hasPlayed { begin(at: now) }
   }
 
-  /// Forgets the packets and the place in the stream.
+  /// Forgets the packets and the position.
   private mutating func reset() {
     counters.packetsDiscarded &+= UInt64(buffer.entries.count)
     buffer.removeAll()
@@ -148,22 +146,20 @@ package struct AudioPlayout: Machine {
     nextTick = nil
   }
 
-  /// Plans the first block: the oldest packet at its time.
+  /// Schedules the first block: the oldest packet at its time.
   private mutating func begin(at now: Instant) {
     guard let first = buffer.first else { return }
     place.move(to: first.frame.extendedTime)
     nextTick = max(now, delay.dueTime(of: place.playhead))
-    delay.noteAdjustment()
+    delay.recordAdjustment()
   }
 
-  /// How long so many samples last.
   private func interval(_ samples: Int) -> Interval {
     Interval(nanoseconds: Int64(samples) * 62_500 / 3)
   }
 
   // MARK: - A tick
 
-  /// Decides on and plays the block that is due.
   private mutating func tick(_ due: Instant, at now: Instant, into outbox: inout Outbox<Output>) {
     delay.tick()
     dropOverdue(due)
@@ -179,13 +175,13 @@ package struct AudioPlayout: Machine {
     let excess = due - delay.dueTime(of: place.playhead)
     let last = interval(place.lastDuration)
     if place.hasPlayed, delay.shouldInsert(excess, block: last) {
-      delay.noteAdjustment()
+      delay.recordAdjustment()
       conceal(place.lastDuration, isInsertion: true, into: &outbox)
       nextTick = due + last
     } else if place.hasPlayed, buffer.firstIsFollowed,
       delay.shouldRemove(excess, block: interval(head.packet.duration))
     {
-      delay.noteAdjustment()
+      delay.recordAdjustment()
       remove(head)
       guard let next = buffer.first else { return }
       play(next, due: due, at: now, into: &outbox)
@@ -194,17 +190,17 @@ package struct AudioPlayout: Machine {
     }
   }
 
-  /// Catches up at once when far more is buffered than wanted, as after a stall.
+  /// Skips ahead if far more is buffered than needed, as after a stall.
   private mutating func dropOverdue(_ due: Instant) {
     while let head = buffer.first, buffer.entries.count > 1,
       due - delay.dueTime(of: head.frame.extendedTime) > AudioPlayout.mostExcess
     {
       remove(head)
-      delay.noteAdjustment()
+      delay.recordAdjustment()
     }
   }
 
-  /// Leaves a packet out to shorten the delay.
+  /// Removes a packet to shorten the delay.
   private mutating func remove(_ head: AudioPacketBuffer.Entry) {
     counters.removedSamplesForAcceleration &+= UInt64(head.packet.duration)
     place.skip(head)
@@ -213,7 +209,7 @@ package struct AudioPlayout: Machine {
 
   // MARK: - Gaps
 
-  /// Nothing is there: makes something up and holds the place for late packets.
+  /// Nothing is buffered: conceals a block and holds the position for late packets.
   private mutating func hold(at due: Instant, into outbox: inout Outbox<Output>) {
     let isPause = delay.isQuiet || place.isFollowedBySilence
     let limit = isPause ? AudioPlayout.mostConcealedWhenQuiet : AudioPlayout.mostConcealed
@@ -227,7 +223,7 @@ package struct AudioPlayout: Machine {
     nextTick = due + interval(place.lastDuration)
   }
 
-  /// The packet that is due is missing but a later one is there.
+  /// The packet that is due is missing, but a later one is buffered.
   private mutating func bridge(
     _ gap: Int64, before head: AudioPacketBuffer.Entry, at due: Instant,
     into outbox: inout Outbox<Output>
@@ -235,7 +231,7 @@ package struct AudioPlayout: Machine {
     let isPause = place.isFollowed(by: head.frame)
     let limit = isPause ? AudioPlayout.mostConcealedWhenQuiet : AudioPlayout.mostConcealed
     guard place.concealedRun < limit, gap <= Int64(AudioPlayout.mostConcealed) else {
-      // The gap is as good as silence: on with the packet after it, at its time.
+      // The gap is practically silent: continue with the next packet, at its time.
       place.move(to: head.frame.extendedTime)
       nextTick = max(due, delay.dueTime(of: place.playhead))
       return
@@ -266,7 +262,7 @@ package struct AudioPlayout: Machine {
     counters.countEmitted(
       samples: decoded.block.frameCount, delay: now - entry.frame.firstArrival,
       target: delay.target, minimum: delay.network)
-    delay.note(
+    delay.record(
       level: AudioMeter.level(energy: decoded.energy, frameCount: decoded.block.frameCount))
     put(.packet, entry.frame, decoded, into: &outbox)
   }
@@ -317,7 +313,6 @@ package struct AudioPlayout: Machine {
 }
 
 extension AudioPlayout {
-  /// The playout as it stands.
   package var snapshot: AudioPlayoutSnapshot {
     let end = buffer.entries.last?.end ?? place.playhead
     return AudioPlayoutSnapshot(

@@ -1,41 +1,41 @@
 import Wire
 
-/// What an audio playout did, for the W3C inbound-rtp statistics of the same names.
+/// Counters of an audio playout, named as in W3C inbound-rtp statistics.
 ///
-/// Everything follows from packets, times and the peak and energy of decoded blocks, so that a
-/// replay which skips the codecs counts the same.
+/// They derive from packets, times, and peak and energy of decoded blocks, so that a replay without
+/// codecs counts the same.
 package struct AudioPlayoutCounters: Hashable, Sendable {
-  /// Packets that came too late or too early to be played; duplicates are not among them.
+  /// Packets too late or too early to be played, without duplicates.
   package var packetsDiscarded: UInt64 = 0
   /// Packets that came twice.
   package var packetsDuplicated: UInt64 = 0
-  /// Packets whose bytes are no Opus packet, or that have another codec.
+  /// Packets that are not valid Opus, or of another codec.
   package var packetsMalformed: UInt64 = 0
-  /// Blocks that the decoder refused and that were silence instead.
+  /// Blocks that the decoder refused, played as silence.
   package var decodingFailures: UInt64 = 0
 
-  /// All samples that were played, per channel.
+  /// All samples played, per channel.
   package var totalSamplesReceived: UInt64 = 0
   /// Samples that conceal lost or late ones.
   package var concealedSamples: UInt64 = 0
   /// Those of them that are comfort noise or silence.
   package var silentConcealedSamples: UInt64 = 0
-  /// How often concealment began.
+  /// The number of concealment events.
   package var concealmentEvents: UInt64 = 0
-  /// Samples recovered from in-band FEC, and the packets that gave them (W3C fecPacketsReceived).
+  /// Samples recovered from in-band FEC, and the packets with it (W3C fecPacketsReceived).
   package var recoveredSamples: UInt64 = 0
   package var fecPacketsReceived: UInt64 = 0
   /// Samples inserted to lengthen the delay.
   package var insertedSamplesForDeceleration: UInt64 = 0
-  /// Samples left out to shorten the delay.
+  /// Samples removed to shorten the delay.
   package var removedSamplesForAcceleration: UInt64 = 0
 
   /// Samples decoded from their own packets.
   package var jitterBufferEmittedCount: UInt64 = 0
-  /// For each of those the microseconds between arrival and playout, summed up.
+  /// The total time between arrival and playout of those samples, in microseconds.
   package var jitterBufferDelayMicroseconds: UInt64 = 0
-  /// For each of those the target delay in microseconds, summed up, and what it would have been had
-  /// nothing but the network asked for delay.
+  /// The total target delay of those samples in microseconds, and what it would have been for the
+  /// network alone.
   package var jitterBufferTargetDelayMicroseconds: UInt64 = 0
   package var jitterBufferMinimumDelayMicroseconds: UInt64 = 0
 
@@ -54,19 +54,19 @@ package struct AudioPlayoutCounters: Hashable, Sendable {
   package var jitterBufferMinimumDelay: Double {
     Double(jitterBufferMinimumDelayMicroseconds) / 1e6
   }
-  /// How much audio was played, in seconds.
+  /// Duration of played audio in seconds.
   package var totalSamplesDuration: Double {
     Double(totalSamplesReceived) / Double(AudioBlock.sampleRate)
   }
 
-  /// Counts audio that goes out.
+  /// Counts a block that is played.
   mutating func countPlayed(_ decoded: DecodedAudio) {
     let count = max(0, decoded.block.frameCount)
     totalSamplesReceived &+= UInt64(count)
     loudness.add(energy: decoded.energy, peak: decoded.peak, frameCount: count)
   }
 
-  /// Counts audio that comes out of its own packet.
+  /// Counts a block decoded from its own packet.
   mutating func countEmitted(
     samples: Int, delay: Interval, target: Interval, minimum: Interval
   ) {

@@ -1,14 +1,14 @@
 package import RTP
 
-/// A block of audio that goes out, and where it came from.
+/// A block of audio for output, and its origin.
 package struct PlayedAudio: Sendable {
-  /// How a block came about.
+  /// The origin of a block.
   package enum Origin: String, Sendable {
     /// Decoded from its own packet.
     case packet
     /// Recovered from the next packet's in-band FEC.
     case recovered
-    /// Made up by the decoder.
+    /// Concealed by the decoder.
     case concealed
   }
   package var origin: Origin

@@ -1,17 +1,16 @@
 import RTP
 
-/// The decoder of a playout, which is made for the first block that needs it, and how loud its
-/// audio is made.
+/// The decoder of a playout, created for the first block that needs it, and the gain.
 struct PlayoutDecoder {
   private let track: String
   private let channels: Int
   private let codecs: any CodecFactory
-  /// One for each codec that came; none where the library was not there, for it will not come.
+  /// One per codec; empty for a codec whose library is missing.
   private var decoders: [(codec: CodecName, decoder: (any AudioDecoding)?)] = []
-  /// How loud the audio is made before anything is counted or handed out.
+  /// The gain, applied before anything is counted or output.
   private var gain = PlayoutGain.unity
   private let rampsGain: Bool
-  /// The gain of the block before, from which a ramp begins; nil before the first.
+  /// The previous block's gain, for a ramp; nil before the first.
   private var former: PlayoutGain?
 
   init(track: String, channels: Int, codecs: any CodecFactory, rampsGain: Bool = false) {
@@ -23,7 +22,7 @@ struct PlayoutDecoder {
 
   mutating func setGain(_ gain: PlayoutGain) { self.gain = gain }
 
-  /// Calls the decoder; what it refuses is counted, and is silence of the same length.
+  /// Calls the decoder; a refused block is counted and becomes silence of the same length.
   mutating func decode(
     _ request: AudioDecodeRequest, _ codec: CodecName, lasting frameCount: Int,
     failures: inout UInt64

@@ -1,12 +1,12 @@
-/// The volume of a received track, as a factor of its samples in whole numbers.
+/// The volume of a received track, as an integer factor.
 package struct PlayoutGain: Hashable, Sendable {
-  /// Audio as it came.
+  /// Unchanged audio.
   package static let unity = PlayoutGain(volume: 1)
   /// No audio.
   package static let silence = PlayoutGain(volume: 0)
-  /// What a volume may be; others are taken for the nearest of these.
+  /// The range of volumes; others are clamped.
   package static let volumes = 0.0...10.0
-  /// Volumes that change nothing: a multiplication that nobody hears is left out.
+  /// Volumes too close to 1 to be heard; multiplication is skipped.
   private static let unheard = 0.99...1.01
   /// The factor 1.
   private static let one = 65_536.0
@@ -16,16 +16,16 @@ package struct PlayoutGain: Hashable, Sendable {
   /// Whether samples stay as they are.
   package let isUnity: Bool
 
-  /// Creates the gain of a volume, which is a finite number.
+  /// Creates the gain for a finite volume.
   package init(volume: Double) {
     let volume = min(max(volume, PlayoutGain.volumes.lowerBound), PlayoutGain.volumes.upperBound)
     isUnity = PlayoutGain.unheard.contains(volume)
     factor = Int64((volume * PlayoutGain.one).rounded())
   }
 
-  /// A block at this volume; what is too loud for a sample is the loudest one.
+  /// Applies the gain to a block, clipping samples.
   ///
-  /// A block without content is the answer of a recording, which told the loudness after the gain.
+  /// A block without content comes from a recording, whose loudness already includes the gain.
   package func applied(to decoded: DecodedAudio) -> DecodedAudio {
     guard !isUnity, !decoded.block.samples.isEmpty else { return decoded }
     var block = decoded.block
@@ -35,7 +35,7 @@ package struct PlayoutGain: Hashable, Sendable {
     return PlayoutGain.measured(block)
   }
 
-  /// A block that begins at another volume and reaches this one with its last sample.
+  /// Applies a ramp from the previous gain to this one.
   package func applied(to decoded: DecodedAudio, from former: PlayoutGain) -> DecodedAudio {
     var block = decoded.block
     guard !block.samples.isEmpty, block.frameCount > 0 else { return decoded }

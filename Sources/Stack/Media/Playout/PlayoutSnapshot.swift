@@ -1,30 +1,30 @@
 package import Wire
 
-/// What an audio playout holds and plans, as plain data for people who look into a call.
+/// The state of an audio playout as plain data, for debugging.
 package struct AudioPlayoutSnapshot: Sendable {
-  /// Packets that wait, and the time from the first sample played next to the last one held.
+  /// Buffered packets, and the time from the next sample to the last buffered one.
   package var bufferedPackets: Int
   package var buffered: Interval
   package var targetDelay: Interval
-  /// The part of it that other tracks of the stream ask for: at least so much, all in all.
+  /// The minimum total delay for sync with other tracks of the stream.
   package var alignedDelay: Interval
   /// The media time of the next sample, in ticks of 48 kHz.
   package var playhead: Int64
   package var isSilent: Bool
   package var nextTick: Instant?
-  /// How long nothing but made-up audio has been played.
+  /// How long only concealment has been played.
   package var concealedRun: Interval
   package var counters: AudioPlayoutCounters
 }
 
-/// What a video playout holds and plans.
+/// The state of a video playout.
 package struct VideoPlayoutSnapshot: Sendable {
   package var waitingFrames: Int
   package var waitingBytes: Int
-  /// How much later than the fastest transit frames are shown, and where that is going.
+  /// The delay beyond the fastest transit, and its target.
   package var delay: Interval
   package var targetDelay: Interval
-  /// The part of it that other tracks of the stream ask for: at least so much, all in all.
+  /// The minimum total delay for sync with other tracks of the stream.
   package var alignedDelay: Interval
   /// When the oldest frame is shown.
   package var nextShow: Instant?
@@ -32,7 +32,6 @@ package struct VideoPlayoutSnapshot: Sendable {
 }
 
 extension VideoPlayout {
-  /// The playout as it stands.
   package var snapshot: VideoPlayoutSnapshot {
     VideoPlayoutSnapshot(
       waitingFrames: frames.count, waitingBytes: frames.bytes, delay: delay.current,

@@ -1,16 +1,16 @@
 import RTP
 
-/// The decoder of a video playout, which is made for the first frame of its codec, and which codecs
-/// are decoded at all.
+/// The decoder of a video playout, created for the first frame of its codec, and the codecs that
+/// are decoded.
 struct PlayoutVideoDecoder {
   private let track: String
   private let codecs: any CodecFactory
   /// Whether anything is decoded.
   let isOn: Bool
-  /// The codecs among those that are usually passed through that are decoded too.
+  /// Pass-through codecs that are decoded here.
   private let furtherDecoders: [CodecName]
   private var decoder: (any VideoDecoding)?
-  /// What the decoder decodes, or was to decode when it could not be made.
+  /// The decoder's codec, even if it could not be created.
   private var codec: CodecName?
 
   init(track: String, codecs: any CodecFactory, isOn: Bool, furtherDecoders: [CodecName]) {
@@ -20,14 +20,14 @@ struct PlayoutVideoDecoder {
     self.furtherDecoders = furtherDecoders
   }
 
-  /// Whether frames of a codec are decoded, and not passed on as they are.
+  /// Whether frames of a codec are decoded rather than passed through.
   func decodes(_ codec: CodecName) -> Bool {
     isOn && (!codec.isPassedThrough || furtherDecoders.contains(codec))
   }
 
   mutating func decode(_ frame: ReceivedFrame) throws(CodecError) -> DecodedVideo {
     if codec != frame.codec {
-      // Once is enough: a library that is not there will not come.
+      // Try once: a missing library will not appear.
       codec = frame.codec
       decoder = nil
       decoder = try codecs.videoDecoder(track: track, frame.codec)

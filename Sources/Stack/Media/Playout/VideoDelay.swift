@@ -1,17 +1,17 @@
 import RTP
 import Wire
 
-/// How much later than the fastest transit video frames are shown: what the arrivals call for, what
-/// was asked for, what the audio of the stream needs, and the delay in force, which follows slowly.
+/// The delay of video beyond the fastest transit: what arrivals require, what was requested, what
+/// the stream's audio needs, and the current delay, which follows slowly.
 struct VideoDelay {
   /// The RTP clock of video (RFC 7741 section 4.1).
   private static let clockRate = 90_000
-  /// The delay in force changes by at most a tenth of the media time that passes.
+  /// The current delay changes by at most a tenth of the elapsed media time.
   private static let slowness: Int64 = 10
 
-  /// What the delay is at least, whatever the arrivals say.
+  /// The requested minimum.
   private let minimum: Interval
-  /// What it is at least so that the audio of the same stream keeps up with the video frames.
+  /// The minimum for video to stay in sync with the stream's audio.
   private(set) var aligned = Interval.zero
   private var timing = ArrivalSpread(clockRate: VideoDelay.clockRate)
   private var newestTime: Int64?
@@ -25,16 +25,15 @@ struct VideoDelay {
   /// The delay in force.
   private(set) var current: Interval
 
-  /// At most 5 s are granted.
+  /// The minimum is limited to 5 s.
   init(minimum: Interval) {
     self.minimum = max(VideoPlayout.leastDelay, min(minimum, .seconds(5)))
     current = self.minimum
   }
 
-  // What follows is asked for with every frame: in place, because a call would copy the whole
-  // measurement.
+  // Accessed with every frame: computed in place, because a call would copy the whole measurement.
 
-  /// The delay that the arrivals of the last seconds call for.
+  /// The delay that recent arrivals require.
   @inline(__always)
   var network: Interval {
     min(max(timing.spread + repairDelay, VideoPlayout.leastDelay), VideoPlayout.mostDelay)
@@ -45,32 +44,32 @@ struct VideoDelay {
     repairs.count >= VideoDelay.repairsNeeded ? repairTime ?? .zero : .zero
   }
 
-  /// The delay of the track for itself, without regard to others of its stream.
+  /// The delay of this track without regard to others of its stream.
   @inline(__always)
-  var own: Interval { max(minimum, network) }
+  var independent: Interval { max(minimum, network) }
 
   /// The delay that is aimed at.
   @inline(__always)
-  var target: Interval { max(own, aligned) }
+  var target: Interval { max(independent, aligned) }
 
-  /// The most that the delay comes to, whatever happens to the arrivals.
+  /// The upper limit of the delay, whatever the arrivals.
   @inline(__always)
   private var maximum: Interval { max(VideoPlayout.mostDelay, max(minimum, aligned)) }
 
-  /// When a frame is to be shown; never long after its arrival, whatever its media time says.
+  /// When a frame is shown; never long after its arrival, whatever its media time.
   @inline(__always)
   func dueTime(of frame: ReceivedFrame) -> Instant {
     min(timing.fastestArrival(of: frame.extendedTime) + current, frame.lastArrival + maximum)
   }
 
-  /// When a frame would be shown if the track were for itself; nil before the first frame.
-  func ownPlayout(ofRTPTime time: UInt32) -> Instant? {
-    timing.fastestArrival(ofRTPTime: time).map { $0 + own }
+  /// When a frame would be shown without regard to other tracks; nil before the first frame.
+  func independentPlayout(ofRTPTime time: UInt32) -> Instant? {
+    timing.fastestArrival(ofRTPTime: time).map { $0 + independent }
   }
 
   mutating func align(to delay: Interval) { aligned = delay }
 
-  /// Another stream begins: the delay in force is the one aimed at from its first frame on.
+  /// Resets the delay for another stream: its first frame uses the target immediately.
   mutating func reset() {
     timing.reset()
     newestTime = nil
@@ -87,7 +86,7 @@ struct VideoDelay {
   /// Whether nothing was measured yet.
   var isNew: Bool { newestTime == nil }
 
-  /// Takes the times of a frame, and lets the delay follow its target.
+  /// Records a frame's times and moves the delay towards its target.
   mutating func observe(_ frame: ReceivedFrame) -> ArrivalSpread.Observation {
     if repairs.count > 0, frame.lastArrival - repairs.last > VideoDelay.repairsForgotten {
       repairs.count = 0
@@ -109,7 +108,7 @@ struct VideoDelay {
   private mutating func follow(
     _ frame: ReceivedFrame, after last: Int64, previous: ArrivalSpread
   ) {
-    // The fastest transit moved: what is in force stays where it was in absolute time.
+    // The fastest transit changed: keep the current delay in absolute time.
     current =
       current
       + (previous.fastestArrival(of: frame.extendedTime)
@@ -120,7 +119,7 @@ struct VideoDelay {
       nanoseconds: ticks * 1_000_000_000 / Int64(VideoDelay.clockRate) / VideoDelay.slowness)
     let wanted = target
     current = min(max(wanted, current - most), current + most)
-    // A late frame stops the video frame anyway: the frames after it may have its delay at once.
+    // A late frame freezes the picture anyway, so the following frames may have its delay at once.
     let lateness = timing.lateness(of: frame.extendedTime, arrival: frame.lastArrival)
     current = max(current, min(lateness, wanted))
     current = min(max(current, minimum), maximum)

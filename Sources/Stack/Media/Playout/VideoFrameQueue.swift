@@ -1,9 +1,9 @@
 import DequeModule
 import RTP
 
-/// The video frames that wait until they are shown, in the order in which they came.
+/// Video frames waiting to be shown, in order of arrival.
 struct VideoFrameQueue {
-  /// The most that may wait; what comes beyond is shown at once.
+  /// The most waiting frames; beyond that, the oldest is shown immediately.
   private static let mostFrames = 120
   private static let mostBytes = 32 << 20
 
@@ -14,7 +14,7 @@ struct VideoFrameQueue {
   var first: ReceivedFrame? { frames.first }
   var isEmpty: Bool { frames.isEmpty }
 
-  /// Whether more wait than may.
+  /// Whether more than the maximum wait.
   var isOverfull: Bool {
     frames.count > VideoFrameQueue.mostFrames || bytes > VideoFrameQueue.mostBytes
   }
@@ -24,7 +24,7 @@ struct VideoFrameQueue {
     bytes += frame.bytes.count
   }
 
-  /// Takes out the oldest frame; nil when none waits.
+  /// Removes the oldest frame, if any.
   mutating func popFirst() -> ReceivedFrame? {
     let frame = frames.popFirst()
     if let frame { bytes -= frame.bytes.count }

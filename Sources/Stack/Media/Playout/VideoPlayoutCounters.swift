@@ -1,14 +1,14 @@
 import RTP
 package import Wire
 
-/// What a video playout did, for the W3C inbound-rtp statistics of the same names.
+/// Counters of a video playout, named as in W3C inbound-rtp statistics.
 package struct VideoPlayoutCounters: Hashable, Sendable {
-  /// Frames that came, were decoded (key frames among them), and could not be shown.
+  /// Frames received, decoded, key frames decoded, and dropped.
   package private(set) var framesReceived: UInt64 = 0
   package private(set) var framesDecoded: UInt64 = 0
   package private(set) var keyFramesDecoded: UInt64 = 0
   package private(set) var framesDropped: UInt64 = 0
-  /// Frames of more than one packet, and the time from their first to their last packet in ms.
+  /// Frames of several packets, and the time from their first to their last packet in ms.
   package private(set) var framesAssembledFromMultiplePackets: UInt64 = 0
   package private(set) var totalAssemblyTime = Interval.zero
   /// The sum of the quantisers of the decoded frames.
@@ -17,12 +17,12 @@ package struct VideoPlayoutCounters: Hashable, Sendable {
   package private(set) var frameWidth = 0
   package private(set) var frameHeight = 0
 
-  /// Gaps between shown frames that the eye notices, and pauses of more than 5 s.
+  /// Noticeable gaps between shown frames, and pauses of more than 5 s.
   package private(set) var freezeCount: UInt64 = 0
   package private(set) var totalFreezesDuration = Interval.zero
   package private(set) var pauseCount: UInt64 = 0
   package private(set) var totalPausesDuration = Interval.zero
-  /// The sum of the times between shown frames, and of their squares in seconds squared.
+  /// The sum of the times between shown frames, and of their squares in s².
   package private(set) var totalInterFrameDelay = Interval.zero
   package private(set) var totalSquaredInterFrameDelay = 0.0
 
@@ -30,29 +30,27 @@ package struct VideoPlayoutCounters: Hashable, Sendable {
   package private(set) var jitterBufferEmittedCount: UInt64 = 0
   package private(set) var jitterBufferDelay = Interval.zero
   package private(set) var jitterBufferTargetDelay = Interval.zero
-  /// What the target delays would have been had nothing but the network asked for delay.
+  /// What the target delays would have been for the network alone.
   package private(set) var jitterBufferMinimumDelay = Interval.zero
 
-  /// Whether the gap that may be a freeze is part of the average that it is compared with, as in
-  /// libwebrtc.
+  /// Whether a gap counts towards the average that it is compared with, as in libwebrtc.
   private let countsGapItself: Bool
   private var lastShown: Instant?
-  /// The last gaps between shown frames in nanoseconds, oldest first.
+  /// Recent gaps between shown frames in nanoseconds, oldest first.
   private var gaps: [Int64] = []
   private var rate = FrameRate(ticksPerSecond: 1_000_000_000)
 
   init(countsGapItself: Bool = false) { self.countsGapItself = countsGapItself }
 
-  /// How many frames were shown within the second before an instant.
+  /// The number of frames shown in the second before an instant.
   package func framesPerSecond(at now: Instant) -> Int { rate.count(at: now.nanoseconds) }
 
-  /// A gap longer than this is a pause of the sender, not a freeze.
+  /// A longer gap is a pause of the sender, not a freeze.
   private static let leastPause = Interval.seconds(5)
-  /// How many gaps make up the average, and how many there must be.
+  /// The number of gaps in the average, and the minimum.
   private static let gapsKept = 30
   private static let gapsNeeded = 5
 
-  /// Counts a frame that came.
   mutating func countReceived(_ frame: ReceivedFrame) {
     framesReceived &+= 1
     guard frame.lastSequence > frame.firstSequence else { return }
@@ -60,7 +58,6 @@ package struct VideoPlayoutCounters: Hashable, Sendable {
     totalAssemblyTime = totalAssemblyTime + max(.zero, frame.lastArrival - frame.firstArrival)
   }
 
-  /// Counts a frame that leaves the jitter buffer.
   @inline(__always)
   mutating func countEmitted(_ frame: ReceivedFrame, _ delay: VideoDelay, at now: Instant) {
     jitterBufferEmittedCount &+= 1
@@ -69,10 +66,9 @@ package struct VideoPlayoutCounters: Hashable, Sendable {
     jitterBufferMinimumDelay = jitterBufferMinimumDelay + delay.network
   }
 
-  /// Counts a frame that could not be shown.
   mutating func countDropped() { framesDropped &+= 1 }
 
-  /// Counts a frame that goes out.
+  /// Counts a frame that is shown.
   mutating func countShown(_ decoded: DecodedVideo, isKey: Bool, at now: Instant) {
     framesDecoded &+= 1
     if isKey { keyFramesDecoded &+= 1 }
@@ -82,9 +78,9 @@ package struct VideoPlayoutCounters: Hashable, Sendable {
     countShown(at: now)
   }
 
-  /// Counts that a frame goes out, decoded or not.
+  /// Counts a frame that is shown, decoded or not.
   mutating func countShown(at now: Instant) {
-    rate.note(now.nanoseconds)
+    rate.record(now.nanoseconds)
     if let lastShown { countGap(now - lastShown) }
     lastShown = now
   }

@@ -1,7 +1,7 @@
-/// How loud a moment of audio is, in whole decibels below full scale (dBov).
+/// The loudness of a moment of audio, in whole decibels below full scale (dBov).
 ///
-/// The three scales people use are conversions of it: dBov as RFC 6464 has it, the share of full
-/// scale of W3C's `audioLevel`, and 0 to 100 as meters show it.
+/// Converts to the three usual scales: dBov as in RFC 6464, the share of full scale as in W3C's
+/// `audioLevel`, and 0 to 100 as on meters.
 package struct AudioLevel: Hashable, Comparable, Sendable {
   /// Decibels relative to full scale: 0 is the loudest, -127 is silence.
   package let dbov: Int
@@ -9,10 +9,10 @@ package struct AudioLevel: Hashable, Comparable, Sendable {
   /// Silence.
   package static let silence = AudioLevel(dbov: -127)
 
-  /// Creates a level; what is out of range becomes the nearest level in it.
+  /// Creates a level, clamped to the range.
   package init(dbov: Int) { self.dbov = min(0, max(-127, dbov)) }
 
-  /// Reads the level of the header extension: the magnitude in -dBov (RFC 6464 section 3).
+  /// Creates a level from the header extension's magnitude in -dBov (RFC 6464 section 3).
   package init(headerExtension magnitude: UInt8) { self.init(dbov: -Int(magnitude & 0x7f)) }
 
   /// The level nearest to a share of full scale; anything but a positive number is silence.
@@ -38,16 +38,16 @@ package struct AudioLevel: Hashable, Comparable, Sendable {
   /// 0 to 100: -60 dBov and less is 0, 0 dBov is 100, comfortable speech is 50 to 70.
   package var percent: Int {
     let scaled = 100 * (dbov + 60)
-    // Rounded to the nearest, halves up; 60 decibels make the whole scale.
+    // Rounded half up; the scale covers 60 decibels.
     return min(100, max(0, (scaled + 30) / 60))
   }
 
-  /// The level as the speaker algorithm counts it: 0 is silence, 127 the loudest.
+  /// The level as the speaker algorithm uses it: 0 is silence, 127 the loudest.
   var loudness: UInt8 { UInt8(127 + dbov) }
 
   package static func < (left: AudioLevel, right: AudioLevel) -> Bool { left.dbov < right.dbov }
 
-  /// The shares of 0 to -127 dBov: 10^(dBov / 20), by squares so that no error piles up.
+  /// The shares of 0 to -127 dBov: 10^(dBov / 20), by squaring so that no error accumulates.
   private static let shares: [Double] = (0...127).map { decibels in
     var share = 1.0
     var power = 0.891_250_938_133_745_6

@@ -1,10 +1,11 @@
 package import Wire
 
-/// Says which participants are heard when only so many can be: those that hold an audio slot.
+/// Selects the participants that are heard when their number is limited: those that hold an audio
+/// slot.
 ///
-/// A participant takes a free slot, or that of the holder that has been silent longest, when it
-/// speaks; it keeps the slot when it falls silent, so that slots do not change hands with every
-/// pause. Nobody loses a slot while speaking.
+/// A participant that speaks takes a free slot, or the slot of the one silent for longest. It keeps
+/// the slot when it falls silent, so that slots do not change with every pause. Nobody loses a slot
+/// while speaking.
 package struct AudioSlots: Sendable {
   /// A change of who is heard.
   package enum Change: Hashable, Sendable {
@@ -20,27 +21,27 @@ package struct AudioSlots: Sendable {
     var lastSpoke: Instant
   }
 
-  /// How many are heard at once where nothing else is said.
+  /// The default number of slots.
   package static let usualCount = 4
-  /// From this level on audio is speech.
+  /// The minimum level of speech.
   package static let gate = SpeechDetector.gate
-  /// Who spoke within this time still speaks.
+  /// Somebody who spoke within this time still counts as speaking.
   private static let hold = Interval.milliseconds(500)
 
   private let count: Int
-  /// In the order in which the slots were first taken.
+  /// In the order in which the slots were first assigned.
   private var slots: [Slot] = []
 
   package init(count: Int = AudioSlots.usualCount) { self.count = max(1, count) }
 
-  /// The level of every holder from 0 to 100, in the order of their slots: 0 is silence, and who
-  /// is not here holds no slot.
+  /// The level of every holder from 0 to 100, in the order of their slots; 0 is silence.
   package var levels: [(participant: Int, percent: Int)] {
     slots.map { ($0.participant, $0.level.percent) }
   }
 
-  /// Takes a participant's level; gives the slots that change hands.
-  package mutating func hear(_ level: AudioLevel, of participant: Int, at now: Instant) -> [Change]
+  /// Records a participant's level; returns the slots that change hands.
+  package mutating func observe(_ level: AudioLevel, of participant: Int, at now: Instant)
+    -> [Change]
   {
     let speaks = level >= AudioSlots.gate
     if let index = slots.firstIndex(where: { $0.participant == participant }) {
@@ -62,7 +63,7 @@ package struct AudioSlots: Sendable {
     return [.unsubscribed(former), .subscribed(participant)]
   }
 
-  /// Frees the slot of a participant that has left.
+  /// Frees the slot of a participant that left.
   package mutating func remove(_ participant: Int) -> [Change] {
     guard let index = slots.firstIndex(where: { $0.participant == participant }) else { return [] }
     slots.remove(at: index)

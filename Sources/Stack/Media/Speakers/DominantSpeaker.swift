@@ -1,37 +1,37 @@
 package import Wire
 
-/// Says who of several participants speaks: the dominant-speaker algorithm of Volfin & Cohen, with
-/// the parameters that video bridges use.
+/// Determines the dominant speaker by the algorithm of Volfin & Cohen, with the parameters that
+/// video bridges use.
 ///
-/// Every participant's last second is scored on three time scales. At each decision those who beat
-/// the dominant one on all three compete, and the best on the middle scale wins: a cough is too
-/// short for that and a murmur not loud enough. Decisions lie on a grid that begins at the instant
-/// zero, and the order of joining decides between equals, so the same levels at the same instants
-/// always name the same speakers.
+/// The last second of every participant is scored on three time scales. At each decision those who
+/// beat the dominant speaker on all three compete, and the best on the middle scale wins: a cough
+/// is too short for that and a murmur not loud enough. Decisions are on a grid that starts at
+/// instant zero, and ties are broken by the order of joining, so the same levels at the same
+/// instants always give the same speakers.
 package struct DominantSpeaker: Machine {
   /// What can happen.
   package enum Input: Hashable, Sendable {
-    /// Takes a participant in; a level of an unknown one does so too.
+    /// Adds a participant; a level of an unknown one does so too.
     case joined(Int)
-    /// Forgets a participant.
+    /// Removes a participant.
     case left(Int)
-    /// Tells the level of a packet of about 20 ms.
+    /// The level of a packet of about 20 ms.
     case level(AudioLevel, of: Int)
-    /// The time of `deadline` has come.
+    /// The instant of `deadline` has been reached.
     case deadline
   }
 
   /// What it tells.
   package enum Output: Hashable, Sendable {
-    /// Another participant is the dominant speaker; nil when nobody speaks any more.
+    /// Another participant is the dominant speaker; nil if nobody speaks any more.
     case dominant(Int?)
   }
 
-  /// What can be chosen.
+  /// The configuration.
   package struct Settings: Hashable, Sendable {
     /// The time between decisions, 100 ms to 5 s.
     package var decisionInterval = Interval.milliseconds(300)
-    /// How long the dominant speaker may be silent before there is none; nil: any time.
+    /// After this much silence there is no dominant speaker; nil to keep it.
     package var silenceTimeout: Interval?
 
     package init() {}
@@ -45,10 +45,10 @@ package struct DominantSpeaker: Machine {
 
   /// Without a packet for longer than this a participant counts as silent, once per this time.
   private static let levelTimeout = Interval.milliseconds(40)
-  /// Without a packet for so long a participant is forgotten, unless it dominates.
+  /// Without a packet for so long a participant is removed, unless it is dominant.
   private static let participantTimeout = Interval.seconds(3600)
-  // A challenger's score must be so many times the dominant one's: e^3, e^2 and e^0. The published
-  // rule compares logarithms of the ratios with 3, 2 and 0.
+  // The minimum ratios of a challenger's scores to the dominant speaker's: e^3, e^2
+  // and e^0. The published rule compares logarithms of the ratios with 3, 2 and 0.
   private static let immediateRatio = 20.085_536_923_187_668
   private static let mediumRatio = 7.389_056_098_930_65
   private static let longRatio = 1.0
@@ -58,7 +58,7 @@ package struct DominantSpeaker: Machine {
   private var participants: [Participant] = []
   /// The dominant speaker; nil while there is none.
   package private(set) var dominant: Int?
-  /// When the dominant speaker was last found to have spoken within a second.
+  /// When the dominant speaker last spoke within a second.
   private var lastSpeech = Instant.zero
   private var nextCheck: Instant?
   private var nextDecision = Instant.zero
@@ -70,13 +70,13 @@ package struct DominantSpeaker: Machine {
     self.settings = settings
   }
 
-  /// When something is due; nil while there are only silent participants.
+  /// When the next decision or time-out is due; nil if all are silent.
   package var deadline: Instant? {
     guard let nextCheck, !isSettled else { return nil }
     return min(nextCheck, nextDecision)
   }
 
-  /// Whether time alone changes nothing: all are silent, and that has been told.
+  /// Whether time alone changes nothing: all are silent, and that was reported.
   private var isSettled: Bool {
     participants.allSatisfy(\.history.isSilent)
       && (participants.isEmpty || dominant != nil || settings.silenceTimeout != nil)
@@ -110,7 +110,7 @@ package struct DominantSpeaker: Machine {
     return participants.count - 1
   }
 
-  /// Does what was due before an instant; time in which nothing could change is skipped.
+  /// Does what was due before an instant; skips time in which nothing can change.
   private mutating func catchUp(before now: Instant, _ outbox: inout Outbox<Output>) {
     while let deadline, deadline < now { runDue(at: deadline, &outbox) }
     if nextCheck == nil || isSettled {
@@ -167,7 +167,7 @@ package struct DominantSpeaker: Machine {
     outbox.append(.dominant(winner))
   }
 
-  /// Whoever beats a speaker on all three scales, the best of them on the middle one.
+  /// The best on the middle scale of those who beat a speaker on all three.
   private func challenger(of id: Int?) -> Int? {
     guard let holder = participants.first(where: { $0.id == id })?.history else { return nil }
     var best: Int?

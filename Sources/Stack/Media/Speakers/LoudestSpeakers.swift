@@ -1,23 +1,23 @@
 package import Wire
 
-/// Names the loudest participants of each interval, or says that all are silent.
+/// Lists the loudest participants of each interval, or reports silence.
 ///
-/// Levels of an interval are averaged; who has too few packets in it does not count. The order of
-/// joining decides between equals. Intervals lie on a grid that begins at the instant zero.
+/// Levels are averaged per interval; participants with too few packets do not count. Ties are
+/// broken by the order of joining. Intervals are on a grid that starts at instant zero.
 package struct LoudestSpeakers: Machine {
   /// What can happen.
   package enum Input: Hashable, Sendable {
-    /// Takes a participant in; a level of an unknown one does so too.
+    /// Adds a participant; a level of an unknown one does so too.
     case joined(Int)
-    /// Forgets a participant.
+    /// Removes a participant.
     case left(Int)
-    /// Tells the level of a packet.
+    /// The level of a packet.
     case level(AudioLevel, of: Int)
-    /// The time of `deadline` has come.
+    /// The instant of `deadline` has been reached.
     case deadline
   }
 
-  /// A participant and the mean of its levels in an interval.
+  /// A participant and its mean level in an interval.
   package struct Volume: Hashable, Sendable {
     package var id: Int
     package var level: AudioLevel
@@ -32,15 +32,15 @@ package struct LoudestSpeakers: Machine {
   package enum Output: Hashable, Sendable {
     /// Those at or above the threshold, loudest first.
     case loudest([Volume])
-    /// Nobody is at or above the threshold; told once.
+    /// Nobody is at or above the threshold; reported once.
     case silence
   }
 
-  /// What can be chosen.
+  /// The configuration.
   package struct Settings: Hashable, Sendable {
-    /// How many participants are told at most.
+    /// The most participants in a report.
     package var maxEntries = 1
-    /// The least mean level.
+    /// The minimum mean level.
     package var threshold = AudioLevel(dbov: -80)
     /// The time between reports, 250 ms to 5 s.
     package var interval = Interval.seconds(1)
@@ -55,7 +55,7 @@ package struct LoudestSpeakers: Machine {
     var count = 0
   }
 
-  /// With fewer packets than this in an interval a participant does not count.
+  /// With fewer packets in an interval a participant does not count.
   private static let leastPackets = 10
 
   private let settings: Settings
@@ -69,7 +69,7 @@ package struct LoudestSpeakers: Machine {
     self.settings = settings
   }
 
-  /// When the next report is due; nil while there is nothing to report.
+  /// When the next report is due; nil if there is nothing to report.
   package var deadline: Instant? {
     isSilent && participants.allSatisfy { $0.count == 0 } ? nil : nextReport
   }
@@ -79,7 +79,7 @@ package struct LoudestSpeakers: Machine {
   ) {
     while let deadline, deadline < now { report(at: deadline, &outbox) }
     if deadline == nil {
-      // Whole intervals without anything in them are skipped.
+      // Skip whole intervals without levels.
       let length = settings.interval.nanoseconds
       let rest = (now.nanoseconds % length + length) % length
       nextReport = now + Interval(nanoseconds: rest == 0 ? 0 : length - rest)
@@ -108,7 +108,7 @@ package struct LoudestSpeakers: Machine {
       let (sum, count) = (participants[index].sum, participants[index].count)
       (participants[index].sum, participants[index].count) = (0, 0)
       guard count >= LoudestSpeakers.leastPackets else { continue }
-      // Rounded to the nearest, halves away from 0.
+      // Rounded half away from 0.
       let mean = AudioLevel(dbov: -((-sum * 2 + count) / (count * 2)))
       guard mean >= settings.threshold else { continue }
       volumes.append((index, Volume(id: participants[index].id, level: mean)))

@@ -1,13 +1,13 @@
 package import Wire
 
-/// Finds speech in the levels of participants: audio of the gate's level or more, joined over
-/// pauses, long enough to be no click.
+/// Detects speech from the levels of participants: blocks above the gate, joined over pauses, long
+/// enough not to be a click.
 ///
-/// It looks only when a level comes and needs no deadline. Speech is told when it is long enough to
-/// be some, once more with every second that it lasts, and when it is over, so that whoever keeps
-/// what is told knows each speech to the second even when the end was never seen.
+/// It acts only on levels and needs no deadline. Speech is reported once it is long enough, again
+/// every second, and when it is over, so that each speech is known to the second even if its end is
+/// never seen.
 package struct SpeechDetector: Sendable {
-  /// What is known of a speech.
+  /// A speech as far as known.
   package struct Speech: Hashable, Sendable {
     /// How far it has come.
     package enum Phase: String, Hashable, Sendable {
@@ -16,10 +16,10 @@ package struct SpeechDetector: Sendable {
 
     package var participant: Int
     package var phase: Phase
-    /// The first block, and the end of the last block that was loud enough.
+    /// The start of the first block and the end of the last one above the gate.
     package var from: Instant
     package var to: Instant
-    /// The blocks that were loud enough, and the sum of their levels in dBov.
+    /// The number of blocks above the gate, and the sum of their levels in dBov.
     package var blocks: Int
     package var decibels: Int
   }
@@ -30,8 +30,8 @@ package struct SpeechDetector: Sendable {
     var to: Instant
     var blocks = 0
     var decibels = 0
-    /// Up to where it was told; nil while it could still be a click.
-    var told: Instant?
+    /// Until when it was reported; nil while it may still be a click.
+    var reported: Instant?
 
     func speech(_ phase: Speech.Phase) -> Speech {
       Speech(
@@ -40,29 +40,30 @@ package struct SpeechDetector: Sendable {
     }
   }
 
-  /// From this level on a block holds speech: the gate of the dominant-speaker algorithm.
+  /// The minimum level of speech, as in the dominant-speaker algorithm.
   package static let gate = AudioLevel(dbov: -47)
-  /// Pauses up to this belong to the speech around them; what is shorter than speech is a click.
+  /// The longest pause within a speech, and its minimum length.
   private static let longestPause = Interval.milliseconds(500)
   private static let shortestSpeech = Interval.milliseconds(200)
-  /// The length of a block, and how often lasting speech is told.
+  /// The length of a block, and how often ongoing speech is reported.
   private static let block = Interval.milliseconds(20)
   private static let rhythm = Interval.seconds(1)
 
-  /// In the order of their beginnings.
+  /// In the order of their starts.
   private var spurts: [Spurt] = []
 
   package init() {}
 
-  /// Takes the level of a participant's next block; gives the speech that ended, then what began
-  /// or lasts.
-  package mutating func hear(_ level: AudioLevel, of participant: Int, at now: Instant) -> [Speech]
+  /// Handles the level of a participant's next block; returns the speech that ended, then one that
+  /// begins or continues.
+  package mutating func observe(_ level: AudioLevel, of participant: Int, at now: Instant)
+    -> [Speech]
   {
     var told: [Speech] = []
     spurts.removeAll { spurt in
       let last = spurt.to - SpeechDetector.block
       guard now - last > SpeechDetector.longestPause else { return false }
-      if spurt.told != nil { told.append(spurt.speech(.ended)) }
+      if spurt.reported != nil { told.append(spurt.speech(.ended)) }
       return true
     }
     guard level >= SpeechDetector.gate else { return told }
@@ -75,14 +76,14 @@ package struct SpeechDetector: Sendable {
     spurts[index].blocks += 1
     spurts[index].decibels += level.dbov
     let spurt = spurts[index]
-    if let before = spurt.told {
+    if let before = spurt.reported {
       guard spurt.to - before >= SpeechDetector.rhythm else { return told }
       told.append(spurt.speech(.lasts))
     } else {
       guard spurt.to - spurt.from >= SpeechDetector.shortestSpeech else { return told }
       told.append(spurt.speech(.began))
     }
-    spurts[index].told = spurt.to
+    spurts[index].reported = spurt.to
     return told
   }
 
@@ -92,6 +93,6 @@ package struct SpeechDetector: Sendable {
       return nil
     }
     let spurt = spurts.remove(at: index)
-    return spurt.told == nil ? nil : spurt.speech(.ended)
+    return spurt.reported == nil ? nil : spurt.speech(.ended)
   }
 }

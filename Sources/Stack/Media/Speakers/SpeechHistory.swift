@@ -1,36 +1,35 @@
-/// The last second of a participant's levels and how much it speaks for speech.
+/// A participant's levels of the last second and their scores.
 struct SpeechHistory {
-  /// How many levels are kept: a second of packets of 20 ms.
+  /// The number of levels: a second of 20 ms packets.
   static let length = 50
 
-  /// A level in tenths of its range counts from this on as loud.
+  /// A level, in tenths of its range, above this is loud.
   private static let loudAbove: UInt8 = 7
-  /// A tenth of a second with more loud instants than this counts as loud.
+  /// A tenth of a second with more loud levels than this is loud.
   private static let busyAbove: UInt8 = 4
-  /// The floor of the room rises only after so many levels that were all above it: 15 s.
+  /// The noise floor rises only after this many levels above it: 15 s.
   private static let floorWindow = 750
-  /// How far above the floor a level must be to count at all.
+  /// How far above the noise floor a level must be to count.
   private static let floorMargin = 10
   private static let levelsPerMedium = 5
 
   /// Loudness from 0 to 127, newest first.
   private var levels = [UInt8](repeating: 0, count: SpeechHistory.length)
-  /// The quietest level above silence; 0 before there was one.
+  /// The quietest level above silence; 0 before there is one.
   private var floor: UInt8 = 0
   private var nextFloor: UInt8 = 0
   private var nextFloorCount = 0
 
-  /// The scores of the newest instant, tenth of a second and of the whole second.
+  /// The scores of the latest level, tenth of a second, and whole second.
   private(set) var immediateScore = SpeechScore.least
   private(set) var mediumScore = SpeechScore.least
   private(set) var longScore = SpeechScore.least
-  /// How many levels of silence came in a row; no more than `length` matter.
+  /// Consecutive silent levels, at most `length`.
   private var silentCount = SpeechHistory.length
 
-  /// Whether nothing but silence is kept, so that more of it changes nothing.
+  /// Whether all levels are silent, so that another one changes nothing.
   var isSilent: Bool { silentCount >= SpeechHistory.length }
 
-  /// Takes the next level.
   mutating func add(_ loudness: UInt8) {
     levels.removeLast()
     levels.insert(loudness, at: 0)
@@ -38,7 +37,8 @@ struct SpeechHistory {
     follow(loudness)
   }
 
-  /// The floor drops at once and rises slowly, to the geometric mean of itself and what followed.
+  /// The noise floor falls immediately and rises slowly, to the geometric mean of itself and the
+  /// quietest recent level.
   private mutating func follow(_ loudness: UInt8) {
     guard loudness > 0 else { return }
     if floor == 0 || floor > loudness {
@@ -54,7 +54,7 @@ struct SpeechHistory {
     }
   }
 
-  /// Brings the scores up to date with the levels.
+  /// Updates the scores.
   mutating func evaluate() {
     let least = Int(floor) + SpeechHistory.floorMargin
     var newestInstant: UInt8 = 0

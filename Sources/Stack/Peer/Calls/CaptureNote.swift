@@ -1,23 +1,23 @@
 package import Media
 
-/// What the capturer of a sender did.
+/// An event of a sender's capturer.
 package struct CaptureNote: Hashable, Sendable, Codable {
   /// What happened.
   package enum Event: String, Hashable, Sendable, Codable {
     case started, failed, stopped
-    /// The user does not want it.
+    /// The user refused permission.
     case denied
   }
 
   package var event: Event
   /// Whether it captures a screen.
   package var isScreencast: Bool
-  /// The format that was asked for.
+  /// The requested format.
   package var width: Int
   package var height: Int
   package var framesPerSecond: Double
   package var pixelFormat: VideoPixelFormat
-  /// Which device it is, where that is known.
+  /// The device, if known.
   package var device: String?
 
   package init(

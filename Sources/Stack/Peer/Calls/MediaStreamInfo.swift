@@ -1,17 +1,17 @@
 public import Media
 public import Wire
 
-/// A stream to be sent, with its tracks (the stream API from before transceivers).
+/// A stream to send with its tracks (the stream API from before transceivers).
 public struct MediaStreamInit: Hashable, Sendable, Codable {
-  /// A track and where its media comes from.
+  /// A track and its source.
   public struct Track: Hashable, Sendable, Codable {
-    /// Names the track; no other sent track of the connection may have the same name.
+    /// The track's identifier, unique among the connection's sent tracks.
     public var id: String
     /// Audio or video frames.
     public var kind: MediaKind
     /// Where the media comes from.
     public var source: MediaSource
-    /// Whether it begins enabled; nil: it does.
+    /// Whether it is enabled at first; nil means yes.
     public var isEnabled: Bool?
 
     /// Creates a track.
@@ -23,9 +23,9 @@ public struct MediaStreamInit: Hashable, Sendable, Codable {
     }
   }
 
-  /// Names the stream; no other sent stream of the connection may have the same name.
+  /// The stream's identifier, unique among the connection's sent streams.
   public var id: String
-  /// The tracks, usually one for audio and one for video frames.
+  /// The tracks, usually one of audio and one of video.
   public var tracks: [Track]
 
   /// Creates a stream.
@@ -35,15 +35,15 @@ public struct MediaStreamInit: Hashable, Sendable, Codable {
   }
 }
 
-/// A stream as it is sent or received (W3C MediaStream).
+/// A stream that is sent or received (W3C MediaStream).
 public struct MediaStreamInfo: Hashable, Sendable, Codable {
   /// A track of the stream.
   public struct Track: Hashable, Sendable, Codable {
-    /// Names the track; nil when the peer gave no name.
+    /// The track's identifier; nil if the peer stated none.
     public var id: String?
     /// Audio or video frames.
     public var kind: MediaKind
-    /// The transceiver that carries it.
+    /// The transceiver of the track.
     public var transceiver: UInt32
 
     /// Creates the description of a track.
@@ -54,7 +54,7 @@ public struct MediaStreamInfo: Hashable, Sendable, Codable {
     }
   }
 
-  /// Names the stream.
+  /// The stream's identifier.
   public var id: String
   /// The tracks in the order of their transceivers.
   public var tracks: [Track]
@@ -68,9 +68,9 @@ public struct MediaStreamInfo: Hashable, Sendable, Codable {
 
 /// The streams of a connection in both directions.
 public struct MediaStreams: Hashable, Sendable, Codable {
-  /// What this side sends.
+  /// The streams sent.
   public var local: [MediaStreamInfo]
-  /// What the peer sends.
+  /// The streams received.
   public var remote: [MediaStreamInfo]
 
   /// Creates a list of streams.
@@ -81,7 +81,7 @@ public struct MediaStreams: Hashable, Sendable, Codable {
 }
 
 extension Array<MediaStreamInfo> {
-  /// Adds a track to the streams with these names, which begin with their first track.
+  /// Adds a track to the streams with these identifiers, creating those that are missing.
   mutating func add(_ track: MediaStreamInfo.Track, to names: [String]) {
     for name in names {
       if let index = firstIndex(where: { $0.id == name }) {

@@ -2,7 +2,7 @@ import JSEP
 import SCTP
 package import Wire
 
-/// The priority that routers are asked to give packets (W3C RTCPriorityType, RFC 8835 section 4).
+/// The DSCP priority of packets (W3C RTCPriorityType, RFC 8835 section 4).
 public enum NetworkPriority: String, Hashable, Sendable, Codable, CaseIterable {
   /// Below best effort.
   case veryLow = "very-low"
@@ -15,7 +15,7 @@ public enum NetworkPriority: String, Hashable, Sendable, Codable, CaseIterable {
 
   var rank: Int { NetworkPriority.allCases.firstIndex(of: self) ?? 1 }
 
-  /// What routers are asked of media (RFC 8837 table 1): audio, or interactive video.
+  /// The code point for audio or interactive video (RFC 8837 table 1).
   package func codePoint(of kind: MediaKind) -> UInt8 {
     switch (self, kind) {
     case (.veryLow, _): CodePoint.lowerEffort
@@ -26,7 +26,7 @@ public enum NetworkPriority: String, Hashable, Sendable, Codable, CaseIterable {
     }
   }
 
-  /// What routers are asked of data channels (RFC 8837 table 1).
+  /// The code point for data channels (RFC 8837 table 1).
   package var dataCodePoint: UInt8 {
     switch self {
     case .veryLow: CodePoint.lowerEffort
@@ -37,10 +37,10 @@ public enum NetworkPriority: String, Hashable, Sendable, Codable, CaseIterable {
   }
 }
 
-/// Code points of differentiated services, as the upper six bits of the field have them.
+/// DSCP values, without the two ECN bits.
 private enum CodePoint {
   static let `default`: UInt8 = 0
-  /// CS1 (RFC 8837 names it for what is very low).
+  /// CS1 (in RFC 8837 for very low priority).
   static let lowerEffort: UInt8 = 8
   /// EF (RFC 3246).
   static let expedited: UInt8 = 46
@@ -51,21 +51,21 @@ private enum CodePoint {
   static let assured42: UInt8 = 36
 }
 
-/// The code points of what a peer sends, where its configuration has packets marked.
+/// The code points of sent packets, if the configuration enables marking.
 struct PacketMarks {
-  /// By SSRC; looked up alone, so that its order plays no part.
+  /// By SSRC; only for lookups, so its order does not matter.
   private var bySource: [UInt32: UInt8] = [:]
-  /// The one of the most important media.
+  /// The code point of the most important media.
   private(set) var control: UInt8 = 0
 
-  /// Of an RTP packet; 0 for one that nothing is known of.
+  /// The code point of an RTP packet; 0 if its SSRC is unknown.
   func mark(ofRTP packet: [UInt8]) -> UInt8 {
     guard !bySource.isEmpty, packet.count >= 12 else { return 0 }
     let source = packet[8..<12].reduce(0 as UInt32) { $0 << 8 | UInt32($1) }
     return bySource[source] ?? 0
   }
 
-  /// Begins anew with what is sent.
+  /// Replaces the marks by those of the current streams.
   mutating func set(
     _ sources: [(ssrc: UInt32, rtxSSRC: UInt32, kind: MediaKind, priority: NetworkPriority)]
   ) {
@@ -82,7 +82,7 @@ struct PacketMarks {
 }
 
 extension PeerStack {
-  /// Marks packets by what is sent now, where the configuration wants it.
+  /// Updates the marks, if the configuration enables marking.
   func updateMarks() {
     guard genesis.configuration.enablesDSCP == true else { return }
     var sources: [(ssrc: UInt32, rtxSSRC: UInt32, kind: MediaKind, priority: NetworkPriority)] = []
@@ -100,18 +100,17 @@ extension PeerStack {
     marks.set(sources)
   }
 
-  /// What routers are asked of SCTP packets: all of an association go alike, so its most important
-  /// channel decides (RFC 8837 section 5).
+  /// The code point of SCTP packets: an association has only one, given by its most important
+  /// channel (RFC 8837 section 5).
   var dataMark: UInt8 {
     guard genesis.configuration.enablesDSCP == true else { return 0 }
-    // Who has more channels has one of each priority among them.
+    // With many channels every priority is probably present, so do not look at all of them.
     let priorities = data.channels.prefix(256).map { NetworkPriority($0.options.priority) }
     return (priorities.max { $0.rank < $1.rank } ?? .low).dataCodePoint
   }
 }
 
 extension NetworkPriority {
-  /// That of a data channel.
   fileprivate init(_ priority: DataChannelPriority) {
     self =
       switch priority {

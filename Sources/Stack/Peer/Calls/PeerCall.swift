@@ -5,22 +5,23 @@ package import SDP
 package import Stats
 public import Wire
 
-/// A call of the application programming interface, as an input (W3C RTCPeerConnection methods).
+/// An API call as an input (the methods of W3C RTCPeerConnection).
 package enum PeerCall: Hashable, Sendable, Codable {
   case createOffer(iceRestart: Bool)
   case createAnswer
-  /// Without a description the right one is made first (W3C implicit setLocalDescription).
+  /// Sets the local description; without one, the appropriate one is created first (W3C implicit
+  /// setLocalDescription).
   case setLocalDescription(SessionDescription?)
   case setRemoteDescription(SessionDescription)
-  /// A trickled candidate; nil means that there are no more.
+  /// Adds a trickled candidate; nil means that there are no more.
   case addICECandidate(CandidateInit?)
-  /// Takes back candidates that the peer had signaled; pairs of them that work go on.
+  /// Removes candidates that the peer withdrew; working pairs with them continue.
   case removeICECandidates([CandidateInit])
-  /// Changes the servers and the policy of the next gathering (W3C setConfiguration).
+  /// Changes the servers and the policy for the next gathering (W3C setConfiguration).
   case setConfiguration(
     iceServers: [ICEServerConfiguration], iceTransportPolicy: ICETransportPolicy)
-  /// Sets what all video may spend, in bits per second, and what the path is taken to carry now;
-  /// nil leaves a value as it is.
+  /// Limits all video, in bits per second, and sets the assumed capacity of the path; nil leaves a
+  /// value unchanged.
   case limitBitrate(minimum: UInt64?, current: UInt64?, maximum: UInt64?)
   case addTrack(
     kind: MediaKind, streamIDs: [String], source: MediaSource, trackID: String? = nil,
@@ -30,33 +31,35 @@ package enum PeerCall: Hashable, Sendable, Codable {
     sendEncodings: [RTPEncoding]? = nil, isEnabled: Bool? = nil)
   case removeTrack(transceiver: UInt32)
   case setDirection(transceiver: UInt32, TransceiverDirection)
-  /// Replaces what a sender sends, without negotiation; nil sends nothing. What comes in its place
-  /// is enabled unless it says otherwise.
+  /// Replaces a sender's source without negotiation; nil sends nothing.
+  ///
+  /// The new source is enabled unless stated otherwise.
   case replaceSource(transceiver: UInt32, MediaSource?, isEnabled: Bool? = nil)
-  /// Makes a track that is sent or received silent or black while its packets flow on, or ends that
-  /// (W3C MediaStreamTrack.enabled).
+  /// Makes a sent or received track silent or black while its packets continue, or ends that (W3C
+  /// MediaStreamTrack.enabled).
   case setEnabled(transceiver: UInt32, isInbound: Bool, isEnabled: Bool)
-  /// Sets how loud received audio is played: 0 to 10.
+  /// Sets the volume of received audio: 0 to 10.
   case setVolume(transceiver: UInt32, volume: Double)
-  /// Presses keys of a telephone in the place of a sender's audio (W3C RTCDTMFSender insertDTMF):
-  /// how long each is down and how long none is between two, in milliseconds.
+  /// Presses telephone keys in place of a sender's audio (W3C RTCDTMFSender insertDTMF); duration
+  /// and gap in milliseconds.
   case insertDTMF(transceiver: UInt32, tones: String, duration: UInt32, gap: UInt32)
-  /// Reads what was set on a track.
+  /// Reads the settings of a track.
   case trackState(transceiver: UInt32, isInbound: Bool)
   case stopTransceiver(UInt32)
   case setStreams(transceiver: UInt32, [String])
   case setCodecPreferences(transceiver: UInt32, [RTPCodec])
   case getParameters(transceiver: UInt32)
   case setParameters(transceiver: UInt32, RTPSendParameters)
-  /// Tells what the video frames of a sender show (W3C MediaStreamTrack.contentHint).
+  /// Sets the content hint of a sender's video (W3C MediaStreamTrack.contentHint).
   case setContentHint(transceiver: UInt32, ContentHint)
-  /// Keeps in the take that the capturer of a sender began, could not begin, or ended; what it
-  /// captures decides how a sender is treated that has no hint of its own.
+  /// Records an event of a sender's capturer in the take.
+  ///
+  /// A capturer of screens implies a content hint if there is none.
   case noteCapture(transceiver: UInt32, CaptureNote)
   /// Adds all tracks of a stream, or none.
   case addStream(MediaStreamInit)
   case removeStream(String)
-  /// Reads the streams that are sent and received.
+  /// Reads the sent and received streams.
   case streams
   case restartICE
   /// Reads the pending or else current local description with the candidates gathered so far.
@@ -65,27 +68,28 @@ package enum PeerCall: Hashable, Sendable, Codable {
   case readDescription(DescriptionSlot)
   /// Reads the transceivers.
   case transceivers
-  /// Makes a data channel (W3C createDataChannel).
+  /// Creates a data channel (W3C createDataChannel).
   case createDataChannel(DataChannelInit)
   case closeDataChannel(UInt32)
   case setBufferedAmountLowThreshold(channel: UInt32, UInt64)
   /// Reads the data channels that are not closed.
   case dataChannels
-  /// Reads the stats, all of them or those of a sender or receiver; what the codecs' processors
-  /// took so far comes with the call, because it is measured outside.
+  /// Reads the stats of everything, or of a sender or receiver.
+  ///
+  /// The codecs' processing times are passed with the call, because they are measured outside.
   case getStats(of: StatsSelector? = nil, codecTimes: [CodecTime]? = nil)
-  /// Reads who was played lately (W3C getSynchronizationSources, getContributingSources).
+  /// Reads recently played sources (W3C getSynchronizationSources, getContributingSources).
   case sources(transceiver: UInt32)
-  /// Tells the loudest voices from now on; nil: no more.
+  /// Starts reporting the loudest voices; nil stops.
   case observeLoudest(LoudestSettings?)
-  /// Gives so many received voices an audio slot; nil: there are no slots.
+  /// Assigns audio slots to this many received voices; nil disables slots.
   case limitAudioSlots(Int?)
-  /// Lets what a transceiver receives be heard without a slot, or no longer.
+  /// Sets whether a transceiver's audio is played without a slot.
   case exemptFromAudioSlots(transceiver: UInt32, Bool)
   case close
 }
 
-/// The answer to a call.
+/// The reply to a call.
 package enum PeerReply: Hashable, Sendable {
   case done
   case description(SessionDescription)
@@ -105,12 +109,12 @@ package enum PeerReply: Hashable, Sendable {
 public struct PeerError: Error, Hashable, Sendable, Codable, CustomStringConvertible {
   /// The DOMException name that W3C prescribes: `InvalidStateError`, ...
   public var name: String
-  /// What is wrong, in words.
+  /// What is wrong, as a sentence.
   public var message: String
 
-  /// The name of the error about an identifier that another stream or track has already.
+  /// The error's name if an identifier is used by another stream or track.
   public static let duplicateIDName = "DuplicateIDError"
-  /// Whether a stream or track was refused because another one has its identifier.
+  /// Whether a stream or track was refused because its identifier is in use.
   public var isDuplicateID: Bool { name == PeerError.duplicateIDName }
 
   /// Creates an error.
@@ -123,29 +127,29 @@ public struct PeerError: Error, Hashable, Sendable, Codable, CustomStringConvert
   public var description: String { "\(name): \(message)" }
 }
 
-/// A transceiver as applications see it.
+/// A snapshot of a transceiver for applications.
 public struct TransceiverInfo: Hashable, Sendable, Codable {
-  /// Names the transceiver in its peer.
+  /// The transceiver's number in its peer.
   public var id: UInt32
   /// Audio or video frames.
   public var kind: MediaKind
-  /// The m-section, once known.
+  /// The MID, once known.
   public var mid: String?
-  /// What is wanted.
+  /// The requested direction.
   public var direction: TransceiverDirection
-  /// What was agreed.
+  /// The negotiated direction.
   public var currentDirection: TransceiverDirection?
   /// The peer's streams that the received track belongs to.
   public var remoteStreamIDs: [String]
-  /// How the peer names its track; nil when it gave no name, and in replies that a take kept.
+  /// The peer's identifier of its track; nil if it stated none, and in replies from a take.
   public var remoteTrackID: String?
 
-  /// A take has the others alone.
+  /// The other members are not in takes.
   private enum CodingKeys: String, CodingKey {
     case id, kind, mid, direction, currentDirection, remoteStreamIDs
   }
 
-  /// Creates the snapshot of a transceiver.
+  /// Creates a snapshot.
   public init(
     id: UInt32, kind: MediaKind, mid: String?, direction: TransceiverDirection,
     currentDirection: TransceiverDirection?, remoteStreamIDs: [String],

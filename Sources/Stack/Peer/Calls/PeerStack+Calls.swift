@@ -6,7 +6,7 @@ import SDP
 import Secure
 import Wire
 
-// The application programming interface as inputs and replies.
+// The API as inputs and replies.
 extension PeerStack {
   func perform(_ call: PeerCall) -> PeerReply {
     if life.isClosed, !call.worksAfterClose {
@@ -51,7 +51,7 @@ extension PeerStack {
     case .getParameters(let id): return .parameters(try parameters(of: id))
     case .setParameters(let id, let parameters): try setParameters(parameters, of: id)
     case .setContentHint(let id, let hint): try setContentHint(hint, of: id)
-    case .noteCapture(let id, let note): try noteCapture(note, of: id)
+    case .noteCapture(let id, let note): try recordCapture(note, of: id)
     case .addStream(let stream): return .streams(try addStream(stream))
     case .removeStream(let id): try removeStream(id)
     case .streams: return .streams(streams())
@@ -81,15 +81,15 @@ extension PeerStack {
       return .stats(try stats(codecTimes: times ?? []).report(of: selector))
     case .sources(let id): return .sources(try sources(of: id))
     case .observeLoudest(let settings): speakers.observeLoudest(settings)
-    case .limitAudioSlots(let count): for event in speakers.limitSlots(count) { tell(event) }
+    case .limitAudioSlots(let count): for event in speakers.limitSlots(count) { emit(event) }
     case .exemptFromAudioSlots(let transceiver, let isExempt):
-      for event in speakers.exempt(transceiver, isExempt) { tell(event) }
+      for event in speakers.exempt(transceiver, isExempt) { emit(event) }
     case .close: close()
     }
     return .done
   }
 
-  /// A description that was read, where there is one.
+  /// The reply with a description, if there is one.
   private func reply(_ description: SessionDescription?) -> PeerReply {
     description.map { .description($0) } ?? .done
   }
@@ -136,7 +136,7 @@ extension PeerStack {
     updateCaptures()
   }
 
-  private func noteCapture(_ note: CaptureNote, of id: UInt32) throws(PeerError) {
+  private func recordCapture(_ note: CaptureNote, of id: UInt32) throws(PeerError) {
     tracks.senders.setScreencast(note.isScreencast, of: id, try info(id).kind)
     updateCaptures()
   }
@@ -200,16 +200,16 @@ extension PeerStack {
     driveAll(.close)
     life.close()
     apply(negotiation.close())
-    tell(states.move(to: SignalingState.closed))
+    emit(states.move(to: SignalingState.closed))
     for bundle in bundles.all { follow(.closed, of: bundle) }
-    tell(states.move(to: ICEConnectionState.closed))
+    emit(states.move(to: ICEConnectionState.closed))
     endPlayouts(besides: [])
     for id in tracks.receivers.live { endReceiving(id, .closed) }
   }
 }
 
 extension PeerCall {
-  /// Whether the call has a meaning on a closed connection.
+  /// Whether the call is valid on a closed connection.
   var worksAfterClose: Bool {
     switch self {
     case .getStats, .close, .localDescription, .transceivers, .streams, .readDescription,

@@ -3,7 +3,7 @@ import JSEP
 import SDP
 import Wire
 
-// The candidates that the peer signals (W3C addIceCandidate).
+// Remote candidates (W3C addIceCandidate).
 extension PeerStack {
   func addRemote(_ candidate: CandidateInit?) throws(PeerError) {
     let text = candidate?.candidate ?? ""
@@ -37,17 +37,17 @@ extension PeerStack {
     } catch {
       throw PeerError(name: "OperationError", message: error.description)
     }
-    // Sections after a bundle's first one gather of their own until they are bundled.
+    // Sections after a bundle's first one have candidates of their own until they are bundled.
     guard let index, let bundle = number.flatMap({ bundles[$0] }),
       bundle.isOfPresentGeneration(candidate)
     else { return }
     if let fragment = bundle.transport.remoteUsernameFragment {
-      negotiation.keep(remoteCandidate: text, atMLine: index, of: fragment)
+      negotiation.add(remoteCandidate: text, atMLine: index, of: fragment)
     }
     drive(bundle, .remoteCandidate(text, parsed))
   }
 
-  /// Takes a candidate back; one of an earlier generation is gone already.
+  /// Removes a withdrawn candidate; those of earlier generations are gone already.
   func removeRemote(_ candidate: CandidateInit) throws(PeerError) {
     guard let index = try mLineIndex(of: candidate) else {
       throw PeerError(name: "TypeError", message: "the candidate names no m-section")
@@ -67,7 +67,7 @@ extension PeerStack {
     drive(bundle, .removedRemoteCandidate(candidate.candidate, parsed))
   }
 
-  /// The m-section that a candidate names, by its mid if it has one; nil when it names none.
+  /// The m-line index that a candidate names, by MID if present; nil if it names none.
   private func mLineIndex(of candidate: CandidateInit) throws(PeerError) -> Int? {
     if let mid = candidate.sdpMid {
       guard let index = negotiation.remoteMLineIndex(ofMID: mid) else {
@@ -86,7 +86,7 @@ extension PeerStack {
 }
 
 extension Bundle {
-  /// Whether a candidate belongs to the peer's present generation of ICE credentials.
+  /// Whether a candidate belongs to the peer's current ICE generation.
   fileprivate func isOfPresentGeneration(_ candidate: CandidateInit?) -> Bool {
     candidate?.usernameFragment.map { $0 == transport.remoteUsernameFragment } ?? true
   }

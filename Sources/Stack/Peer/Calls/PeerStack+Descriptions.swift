@@ -3,9 +3,9 @@ import JSEP
 import SDP
 import Wire
 
-// Descriptions: what the application makes, sets and gets, and what follows from it.
+// Descriptions: creating, setting and reading them, and what follows.
 extension PeerStack {
-  /// Refuses descriptions that could state no certificate.
+  /// Throws if descriptions have no certificate to state.
   private func checkCertificate() throws(PeerError) {
     guard let failure = bundles.all.lazy.compactMap({ $0.transport.failure }).first else { return }
     throw PeerError(name: "InvalidAccessError", message: "no DTLS transport: \(failure)")
@@ -32,7 +32,7 @@ extension PeerStack {
     if let given, given.type == .rollback || !given.sdp.isEmpty {
       description = given
     } else if let given {
-      // W3C: an empty text stands for what was created, here also for what can be created.
+      // W3C: an empty text means the created description; here it is created if necessary.
       description = given.type == .offer ? try offer() : try answer()
       description.type = given.type
     } else if negotiation.signalingState == .haveRemoteOffer
@@ -56,19 +56,19 @@ extension PeerStack {
     let wasOfferer = negotiation.signalingState == .haveLocalOffer
     let changes = try mapped { () throws(JSEPError) in try negotiation.setRemote(description) }
     prepareBundles(negotiation.transportNumbers)
-    // An own first offer that crossed the peer's was taken back, and with it the role.
+    // The first local offer collided with the peer's and was rolled back, and with it the ICE role.
     for bundle in bundles.all where description.type == .offer {
       guard !bundle.transport.hasRole || negotiation.currentLocal == nil else { continue }
       drive(bundle, .role(.controlled))
     }
     apply(changes, isAnswerToOwnOffer: wasOfferer)
-    // An own restart that was taken back for a crossing offer has begun all the same: the agent
-    // goes on with the peer's credentials, which did not change.
+    // A local restart that was rolled back for a colliding offer has started nevertheless: the
+    // agent continues with the peer's unchanged credentials.
     for bundle in bundles.all where description.type != .rollback {
       guard bundle.transport.remoteUsernameFragment == nil else { continue }
       drive(
         bundle,
-        .remote(negotiation.remoteTransport(bundle.number), answersOwnOffer: wasOfferer))
+        .remote(negotiation.remoteTransport(bundle.number), answersLocalOffer: wasOfferer))
     }
   }
 
@@ -77,7 +77,7 @@ extension PeerStack {
     followLayers()
     for change in changes {
       switch change {
-      case .signalingState(_, let to): tell(states.move(to: to))
+      case .signalingState(_, let to): emit(states.move(to: to))
       case .localDescriptionSet:
         for number in negotiation.transportNumbers {
           if let bundle = bundles[number] { drive(bundle, .gather) }
@@ -86,22 +86,22 @@ extension PeerStack {
         guard let bundle = bundles[number] else { break }
         drive(
           bundle,
-          .remote(negotiation.remoteTransport(number), answersOwnOffer: isAnswerToOwnOffer))
+          .remote(negotiation.remoteTransport(number), answersLocalOffer: isAnswerToOwnOffer))
       case .sectionsAgreed: applySections()
       case .trackAdded(let id, _):
-        if let info = try? info(id) { tell(.track(info)) }
+        if let info = try? info(id) { emit(.track(info)) }
         beginReceiving(id)
       case .trackRemoved(let id):
-        tell(.trackEnded(transceiver: id))
-        noteMuted(true, of: id, .removed)
+        emit(.trackEnded(transceiver: id))
+        recordMuted(true, of: id, .removed)
       case .transceiverAdded: break
       case .transceiverStopped(let id):
-        tell(.trackEnded(transceiver: id))
+        emit(.trackEnded(transceiver: id))
         stopCapture(of: id)
         endReceiving(id, .stopped)
       }
     }
-    tellStreams()
+    reportStreams()
     closeUnusedBundles()
   }
 }

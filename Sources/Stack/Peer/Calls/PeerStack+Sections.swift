@@ -3,20 +3,20 @@ import JSEP
 import RTP
 import Wire
 
-// What an offer/answer exchange agreed on, handed to the layers that carry it.
+// Applies the result of an offer/answer exchange to the layers below.
 extension PeerStack {
   func applySections() {
     settleLayers()
     configureFlows()
     let changed = tracks.announce(negotiation.sections, of: negotiation.transceivers)
-    for record in changed { tell(.trackNegotiated(record)) }
+    for record in changed { emit(.trackNegotiated(record)) }
     endPlayouts(besides: negotiation.sections)
     settleData()
     updateCaptures()
   }
 
-  /// Lets senders have the encodings that fit the layers of their transceivers, after a remote
-  /// offer asked for a simulcast or was taken back.
+  /// Adapts the senders' encodings to the layers of their transceivers, after a remote offer
+  /// requested a simulcast or was rolled back.
   func followLayers() {
     for transceiver in negotiation.transceivers {
       let rids = transceiver.layers.map(\.rid)
@@ -30,16 +30,16 @@ extension PeerStack {
     }
   }
 
-  /// Gives up the layers that the peer refused.
+  /// Drops the layers that the peer refused.
   private func settleLayers() {
     for transceiver in negotiation.transceivers where !transceiver.layers.isEmpty {
       let rids = transceiver.layers.map(\.rid)
-      tracks.senders.keepLayers(rids, of: transceiver.id)
+      tracks.senders.restrictLayers(rids, of: transceiver.id)
       for index in tracks.sendingIndices(of: transceiver.id) {
         guard let rid = tracks.sending[index].rid, !rids.contains(rid) else { continue }
         drive(sending: index, .stop)
       }
-      tracks.keepLayers(rids, of: transceiver.id)
+      tracks.restrictLayers(rids, of: transceiver.id)
     }
   }
 
@@ -88,7 +88,7 @@ extension PeerStack {
 }
 
 extension Transceiver {
-  /// The streams that it sends as a section agreed on them.
+  /// The streams to send in a section, as negotiated.
   func sources(in section: NegotiatedSection) -> [(rid: String?, ssrc: UInt32, rtxSSRC: UInt32)] {
     let agreed = layers.filter { layer in section.sentLayers.contains { $0.rid == layer.rid } }
     guard agreed.isEmpty else { return agreed.map { ($0.rid, $0.ssrc, $0.rtxSSRC) } }
@@ -101,6 +101,6 @@ extension FlowSection.Codec {
     self.init(
       payloadType: codec.payloadType, name: CodecName(rawValue: codec.name),
       clockRate: codec.clockRate, rtxPayloadType: codec.rtxPayloadType, feedback: codec.feedback,
-      fragments: codec.format?.takesFragments ?? true)
+      fragments: codec.format?.acceptsFragments ?? true)
   }
 }

@@ -1,7 +1,7 @@
 import JSEP
 import Wire
 
-// The stream API from before transceivers, as a layer over them.
+// The stream API from before transceivers.
 extension PeerStack {
   /// The streams that transceivers send and receive.
   func streams() -> MediaStreams {
@@ -33,7 +33,7 @@ extension PeerStack {
         name: PeerError.duplicateIDName,
         message: "a stream with the identifier \(stream.id) is sent already")
     }
-    // The negotiation is a value: what is refused half-way leaves nothing behind.
+    // The negotiation is a value, so a failure half-way leaves nothing behind.
     var next = negotiation
     var added: [(UInt32, MediaStreamInit.Track)] = []
     for track in stream.tracks {
@@ -51,7 +51,7 @@ extension PeerStack {
     return streams()
   }
 
-  /// Ends sending the tracks of a stream; those that stand in others too go on in these.
+  /// Stops sending the tracks of a stream, except for those in other streams.
   func removeStream(_ id: String) throws(PeerError) {
     let members = negotiation.transceivers.filter { $0.hasLocalTrack && $0.streamIDs.contains(id) }
     guard !members.isEmpty else {
@@ -68,22 +68,22 @@ extension PeerStack {
     }
   }
 
-  /// Tells which of the peer's streams began or ended since the last time.
-  func tellStreams() {
+  /// Reports which of the peer's streams began or ended since the last time.
+  func reportStreams() {
     guard !life.isClosed else { return }
-    for event in remoteStreams.follow(streams().remote) { tell(event) }
+    for event in remoteStreams.follow(streams().remote) { emit(event) }
   }
 }
 
-/// What was told of the peer's streams.
+/// The peer's streams as last reported.
 struct RemoteStreams {
-  private var told: [MediaStreamInfo] = []
+  private var reported: [MediaStreamInfo] = []
 
-  /// Takes the streams that there are: those that began since the last time, and those that ended.
+  /// Compares the current streams with the last ones; returns which began and which ended.
   mutating func follow(_ streams: [MediaStreamInfo]) -> [PeerEvent] {
-    defer { told = streams }
-    let added = streams.filter { stream in !told.contains { $0.id == stream.id } }
-    let removed = told.filter { stream in !streams.contains { $0.id == stream.id } }
+    defer { reported = streams }
+    let added = streams.filter { stream in !reported.contains { $0.id == stream.id } }
+    let removed = reported.filter { stream in !streams.contains { $0.id == stream.id } }
     return added.map { .streamAdded($0) } + removed.map { .streamRemoved(id: $0.id) }
   }
 }

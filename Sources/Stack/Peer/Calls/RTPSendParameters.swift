@@ -1,26 +1,26 @@
 public import JSEP
 public import Media
 
-/// How one encoding is sent (W3C RTCRtpEncodingParameters).
+/// The parameters of one encoding (W3C RTCRtpEncodingParameters).
 public struct RTPEncoding: Hashable, Sendable, Codable {
-  /// Whether anything is sent.
+  /// Whether it is sent.
   public var active = true
-  /// The most that is spent, in bits per second; nil leaves it to the connection.
+  /// The maximum bit rate in bits per second; nil leaves it to the connection.
   public var maxBitrate: UInt64?
-  /// The most video frames per second; nil leaves it to the source.
+  /// The maximum frame rate; nil leaves it to the source.
   public var maxFramerate: Double?
-  /// By how much both sides of a video frame are made smaller: 1 or more; nil for audio.
+  /// The factor, at least 1, by which both sides are scaled down; nil for audio.
   public var scaleResolutionDownBy: Double?
-  /// The name of the layer where several are sent; nil for the only encoding.
+  /// The name of the simulcast layer; nil for the only encoding.
   ///
-  /// 1 to 16 letters and digits (RFC 8851), which cannot be changed.
+  /// 1 to 16 letters and digits (RFC 8851), fixed at creation.
   public var rid: String?
   /// The temporal layers of VP8: `L1T1`, `L1T2` or `L1T3` (W3C scalabilityMode); nil for one.
   ///
-  /// Other codecs, and encoders of an application, have one.
+  /// Other codecs, and an application's encoders, have only one.
   public var scalabilityMode: String?
-  /// How important the packets are to the network (W3C networkPriority), where the configuration
-  /// `enablesDSCP`; nil: low, as everything else.
+  /// The packets' priority in the network (W3C networkPriority), if the configuration
+  /// `enablesDSCP`; nil means low, the default.
   public var networkPriority: NetworkPriority?
 
   /// Creates an encoding with these limits.
@@ -40,7 +40,7 @@ public struct RTPEncoding: Hashable, Sendable, Codable {
 }
 
 extension RTPEncoding {
-  /// Layers by their names, the largest first, each half as large as the one before.
+  /// Creates layers by name, the largest first, each half the size of the one before.
   package static func halved(_ rids: [String]) -> [RTPEncoding] {
     rids.prefix(SimulcastLayer.countMaximum).enumerated().map { place, rid in
       RTPEncoding(rid: rid, scaleResolutionDownBy: Double(1 << place))
@@ -48,13 +48,13 @@ extension RTPEncoding {
   }
 }
 
-/// How a transceiver sends (W3C RTCRtpSendParameters).
+/// The parameters of a sender (W3C RTCRtpSendParameters).
 public struct RTPSendParameters: Hashable, Sendable, Codable {
   /// A codec with its payload type (W3C RTCRtpCodecParameters).
   public struct Codec: Hashable, Sendable, Codable {
     /// 0 to 127.
     public var payloadType: UInt8
-    /// What the payload type stands for.
+    /// The codec of the payload type.
     public var codec: RTPCodec
 
     /// Creates a codec with its payload type.
@@ -66,7 +66,7 @@ public struct RTPSendParameters: Hashable, Sendable, Codable {
 
   /// A header extension with its identifier (W3C RTCRtpHeaderExtensionParameters).
   public struct HeaderExtension: Hashable, Sendable, Codable {
-    /// What the extension is.
+    /// The URI of the extension.
     public var uri: String
     /// 1 to 14.
     public var id: UInt8
@@ -78,23 +78,23 @@ public struct RTPSendParameters: Hashable, Sendable, Codable {
     }
   }
 
-  /// Ties the parameters that are set to those that were read before; they may be set once.
+  /// Links parameters being set to those read before; each can be set once.
   public var transactionId: String
-  /// How the encodings are sent: one, or one for each layer of a simulcast.
+  /// The encodings: one, or one per simulcast layer.
   public var encodings: [RTPEncoding]
-  /// The agreed codecs, the one that is sent first; cannot be set.
+  /// The negotiated codecs in order of preference; read-only.
   public var codecs: [Codec]
-  /// The agreed header extensions; cannot be set.
+  /// The negotiated header extensions; read-only.
   public var headerExtensions: [HeaderExtension]
-  /// The RTCP name of all that is sent; cannot be set.
+  /// The RTCP canonical name; read-only.
   public var cname: String
-  /// Whether RTCP of reduced size was agreed (RFC 5506); cannot be set.
+  /// Whether reduced-size RTCP was negotiated (RFC 5506); read-only.
   public var reducedSizeRTCP: Bool
-  /// What is given up first where video frames take too much; nil leaves it to the content hint,
-  /// and without one nothing is given up.
+  /// What to reduce first when video is limited; nil leaves it to the content hint, and without one
+  /// nothing is reduced.
   public var degradationPreference: DegradationPreference?
 
-  /// Creates parameters; only those that a connection gave out can be set.
+  /// Creates parameters; only those read from a connection can be set.
   public init(
     transactionId: String, encodings: [RTPEncoding], codecs: [Codec],
     headerExtensions: [HeaderExtension], cname: String, reducedSizeRTCP: Bool

@@ -1,10 +1,10 @@
 public import SCTP
 
-/// A message of a data channel, as it is sent or as it came.
+/// A message of a data channel.
 package struct DataMessage: Hashable, Sendable {
   /// The number of the channel in its peer.
   package var channel: UInt32
-  /// Bytes; else text.
+  /// Whether it is binary rather than text.
   package var isBinary: Bool
   /// The bytes, or the text in UTF-8.
   package var bytes: [UInt8]
@@ -16,16 +16,16 @@ package struct DataMessage: Hashable, Sendable {
   }
 }
 
-/// A data channel at an instant: made, or in another state than before.
+/// The state of a data channel when it was created or changed state.
 package struct DataChannelRecord: Hashable, Sendable {
-  /// Names the channel in its peer; counted from 0, never used again.
+  /// The channel's number in its peer; counted from 0, never reused.
   package var channel: UInt32
-  /// Whether the other side made the channel.
+  /// Whether the peer created the channel.
   package var isRemote: Bool
-  /// What it was made with; `id` is known once the association is.
+  /// The options of its creation; `id` is set once the association is established.
   package var options: DataChannelInit
   package var state: DataChannelState
-  /// What it carried so far.
+  /// The counters so far.
   package var counters: DataChannelCounters
 
   package init(
@@ -40,22 +40,22 @@ package struct DataChannelRecord: Hashable, Sendable {
   }
 }
 
-/// A data channel as applications see it (W3C RTCDataChannel attributes).
+/// A snapshot of a data channel for applications (W3C RTCDataChannel attributes).
 public struct DataChannelInfo: Hashable, Sendable, Codable {
-  /// Names the channel in its peer; counted from 0, never used again.
+  /// The channel's number in its peer; counted from 0, never reused.
   public var number: UInt32
-  /// Whether the other side made the channel.
+  /// Whether the peer created the channel.
   public var isRemote: Bool
-  /// What it was made with; `id` is the stream, once the association has begun.
+  /// The options of its creation; `id` is the stream, once the association has started.
   public var options: DataChannelInit
   /// W3C readyState.
   public var readyState: DataChannelState
-  /// The bytes given to `send` that were not sent yet.
+  /// Bytes passed to `send` that were not sent yet.
   public var bufferedAmount: UInt64
-  /// The largest message that the peer takes, in bytes; nil for any, or when nothing is agreed.
+  /// The largest message that the peer accepts, in bytes; nil for any size, or before negotiation.
   public var maxMessageSize: UInt64?
 
-  /// Creates the snapshot of a channel.
+  /// Creates a snapshot.
   public init(
     number: UInt32, isRemote: Bool, options: DataChannelInit, readyState: DataChannelState,
     bufferedAmount: UInt64, maxMessageSize: UInt64?

@@ -1,15 +1,15 @@
 import JSEP
 import SCTP
 
-// What the application is told when it asks.
+// Calls and replies.
 extension DataTransport {
-  /// The next channel, when it can be made.
+  /// Returns the next channel, if its options are valid.
   func channel(madeWith options: DataChannelInit) throws(PeerError) -> Channel {
     if let refusal = association.refusal(ofOpening: options) { throw PeerError(refusal) }
     return Channel(number: association.nextChannel, isRemote: false, options: options)
   }
 
-  /// A channel that this peer has or had.
+  /// Returns a channel that this peer has or had.
   func known(_ number: UInt32) throws(PeerError) -> DataChannelNumber {
     guard number < association.nextChannel.rawValue else {
       throw PeerError(name: "InvalidAccessError", message: "there is no data channel \(number)")

@@ -3,24 +3,24 @@ import SCTP
 import Secure
 import Wire
 
-/// The data channels of a peer over one SCTP association (RFC 8831): calls of the application
-/// above, packets for DTLS below.
+/// The data channels of a peer over one SCTP association (RFC 8831), between the application's
+/// calls and DTLS.
 struct DataTransport: Machine {
   enum Input {
-    /// Makes a channel; `channel(madeWith:)` gives it.
+    /// Opens a channel from `channel(madeWith:)`.
     case open(Channel)
-    /// Sends a message; the call is answered at once, or when not too much is buffered any more.
+    /// Sends a message; the call is answered immediately, or once less is buffered.
     case send(DataMessage, call: UInt32)
     case close(DataChannelNumber)
     case setBufferedAmountLowThreshold(DataChannelNumber, UInt64)
-    /// What the last exchange agreed on, whether channels are wanted, and the part in the DTLS
-    /// association that is to carry them, once there is one.
+    /// The result of the last exchange, whether channels are wanted, and the role in the DTLS
+    /// association, once there is one.
     case negotiated(NegotiatedData?, isWanted: Bool, role: DTLSRole?)
     /// An SCTP packet from DTLS.
     case packet([UInt8])
-    /// Another DTLS association takes the place of the one before.
+    /// Another DTLS association replaced the previous one.
     case carrierRenewed
-    /// There is no DTLS association any more.
+    /// The DTLS association is gone.
     case carrierLost
     case deadline
   }
@@ -30,7 +30,7 @@ struct DataTransport: Machine {
     case packet([UInt8], transport: Int)
     case state(SCTPState)
     case event(PeerEvent)
-    /// The answer of a call of `send`.
+    /// The reply to a `send`.
     case reply(call: UInt32, PeerReply)
     case refused(String)
   }
@@ -43,7 +43,7 @@ struct DataTransport: Machine {
     var wasOpen = false
   }
 
-  /// Senders of one channel whose calls are answered when less is buffered.
+  /// Senders of one channel whose calls are answered once less is buffered.
   private struct Waiting {
     let number: DataChannelNumber
     var calls: [UInt32]
@@ -51,26 +51,26 @@ struct DataTransport: Machine {
 
   private(set) var association: SCTPAssociation
   private var associationOutputs = Outbox<SCTPAssociation.Output>()
-  /// What the last exchange agreed on.
+  /// The result of the last exchange.
   private(set) var agreed: NegotiatedData?
-  /// Whether the association was told its role and the peer's ports.
+  /// Whether the association has its role and the peer's ports.
   private var isStarted = false
-  /// The number of the transport that carries it, once it was started.
+  /// The number of its transport, once started.
   private var carrier = 0
-  /// In order of creation, which is the order of their numbers.
+  /// In order of creation and number.
   private(set) var channels: [Channel] = []
   private var waiting: [Waiting] = []
-  /// How many channels were ever open, and how many of those are no longer.
+  /// How many channels were ever opened, and closed again.
   private(set) var opened: UInt64 = 0
   private(set) var closed: UInt64 = 0
 
   private let entropy: EntropyStream
-  /// The outputs of the step under way.
+  /// The outputs of the current step.
   private var outbox = Outbox<Output>()
-  /// The instant of the step under way.
+  /// The instant of the current step.
   private var now = Instant.zero
 
-  /// How many bytes of a channel may be buffered before senders wait for their answers.
+  /// How many bytes of a channel may be buffered before senders have to wait.
   private static let bufferMark: UInt64 = 1 << 20
 
   init(entropy: EntropyStream) {
@@ -107,14 +107,16 @@ struct DataTransport: Machine {
     }
   }
 
-  /// When the association wants to be woken; kept, because every step of the peer asks for it.
+  /// When the association's next deadline is due.
+  ///
+  /// Cached, because every step of the peer asks for it.
   private(set) var deadline: Instant?
 
   // MARK: Calls
 
   private mutating func open(_ channel: Channel) {
     channels.append(channel)
-    tell(channel, .connecting, DataChannelCounters())
+    report(channel, .connecting, DataChannelCounters())
     drive(.open(channel.options))
   }
 
@@ -158,14 +160,14 @@ struct DataTransport: Machine {
 
   // MARK: The association
 
-  /// Begins the association once it is agreed on and DTLS can carry it.
+  /// Starts the association once it is negotiated and DTLS can carry it.
   ///
-  /// An exchange may have moved its section to another transport: there is another one then.
+  /// If an exchange moved its section to another transport, a new association starts.
   private mutating func settle(_ agreed: NegotiatedData, _ role: DTLSRole?) {
     if isStarted, carrier != agreed.transport { endAssociation() }
     guard let role else { return }
     guard !isStarted else {
-      // The only thing of an association that a later exchange changes (RFC 8841 section 6).
+      // The only parameter that a later exchange can change (RFC 8841 section 6).
       return drive(.remoteMaximumMessageSize(agreed.remoteMaximumMessageSize))
     }
     isStarted = true
@@ -178,7 +180,7 @@ struct DataTransport: Machine {
           localMaximumMessageSize: DataSection.maximumMessageSize)))
   }
 
-  /// Ends what an exchange refused: the association, or the channels that waited for one.
+  /// Ends a rejected association, or the channels waiting for one.
   private mutating func refuseChannels() {
     if isStarted { return endAssociation() }
     for channel in channels {
@@ -190,8 +192,9 @@ struct DataTransport: Machine {
     }
   }
 
-  /// Ends the association with its channels and prepares another one, for which an exchange or a
-  /// handshake may make way: it does not outlive what carries it (RFC 8841 section 9).
+  /// Ends the association with its channels and prepares another one, which an exchange or
+  /// handshake may require: an association does not outlive its DTLS association (RFC 8841 section
+  /// 9).
   private mutating func endAssociation() {
     guard isStarted else { return }
     drive(.abort)
@@ -213,9 +216,9 @@ struct DataTransport: Machine {
     case .channelAnnounced(let number):
       let options = association.options(of: number) ?? DataChannelInit()
       channels.append(Channel(number: number, isRemote: true, options: options))
-    case .channelOpened(let number): noteOpened(number)
-    case .channelClosing(let number): tell(number, .closing)
-    case .channelClosed(let number, let counters): noteClosed(number, counters)
+    case .channelOpened(let number): recordOpened(number)
+    case .channelClosing(let number): report(number, .closing)
+    case .channelClosed(let number, let counters): recordClosed(number, counters)
     case .channelFailure(let number, let reason):
       outbox.append(.event(.dataChannelError(channel: number.rawValue, reason)))
     case .message(let number, let isBinary, let bytes):
@@ -233,28 +236,28 @@ struct DataTransport: Machine {
     channels.firstIndex { $0.number == number }
   }
 
-  private mutating func noteOpened(_ number: DataChannelNumber) {
+  private mutating func recordOpened(_ number: DataChannelNumber) {
     guard let index = index(of: number) else { return }
     channels[index].wasOpen = true
     opened += 1
-    tell(number, .open)
+    report(number, .open)
   }
 
-  private mutating func noteClosed(_ number: DataChannelNumber, _ counters: DataChannelCounters) {
+  private mutating func recordClosed(_ number: DataChannelNumber, _ counters: DataChannelCounters) {
     guard let index = index(of: number) else { return }
     let channel = channels.remove(at: index)
     if channel.wasOpen { closed += 1 }
-    tell(channel, .closed, counters)
+    report(channel, .closed, counters)
   }
 
-  private mutating func tell(_ number: DataChannelNumber, _ state: DataChannelState) {
+  private mutating func report(_ number: DataChannelNumber, _ state: DataChannelState) {
     guard let index = index(of: number) else { return }
-    // The stream is known by now, and gone from the association when the channel is closed.
+    // The stream is known by now; once the channel is closed, the association has forgotten it.
     if let options = association.options(of: number) { channels[index].options = options }
-    tell(channels[index], state, association.counters(of: number) ?? DataChannelCounters())
+    report(channels[index], state, association.counters(of: number) ?? DataChannelCounters())
   }
 
-  private mutating func tell(
+  private mutating func report(
     _ channel: Channel, _ state: DataChannelState, _ counters: DataChannelCounters
   ) {
     outbox.append(

@@ -3,7 +3,7 @@ import SCTP
 import Secure
 import Wire
 
-// Data channels between the calls of the application and the bundle that carries them.
+// Connects data channel calls with the bundle that carries them.
 extension PeerStack {
   func createDataChannel(_ options: DataChannelInit) throws(PeerError) -> DataChannelInfo {
     let channel = try data.channel(madeWith: options)
@@ -12,19 +12,19 @@ extension PeerStack {
     return data.info(channel)
   }
 
-  /// Tells the data channels what was agreed on, and what can carry them.
+  /// Passes the negotiated parameters and the DTLS state to the data channels.
   func settleData() {
     let bundle = dataBundle
     let role = bundle?.dtlsState == .connected ? bundle?.transport.dtlsRole : nil
     drive(.negotiated(negotiation.data, isWanted: negotiation.wantsData, role: role))
   }
 
-  /// The bundle whose DTLS association carries, or would carry, data channels.
+  /// The bundle that carries, or would carry, data channels.
   var dataBundle: Bundle? {
     agreed.dataTransport.map { bundles[$0] } ?? bundles.first
   }
 
-  /// Takes an SCTP packet from DTLS.
+  /// Handles an SCTP packet from DTLS.
   func receiveData(_ packet: [UInt8], over bundle: Bundle) {
     guard agreed.mayHaveData, bundle === dataBundle else {
       refuse(layer: "sctp", "data channels were not negotiated")
@@ -44,8 +44,8 @@ extension PeerStack {
     switch consume output {
     case .packet(let bytes, let transport):
       if let bundle = bundles[transport] { drive(bundle, .data(bytes, codePoint: dataMark)) }
-    case .state(let state): tell(states.move(to: state))
-    case .event(let event): tell(event)
+    case .state(let state): emit(states.move(to: state))
+    case .event(let event): emit(event)
     case .reply(let call, let reply): emit(.reply(id: call, reply))
     case .refused(let reason): refuse(layer: "sctp", reason)
     }

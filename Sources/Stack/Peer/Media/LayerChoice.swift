@@ -1,9 +1,9 @@
 import RTP
 import Wire
 
-/// Owns which layer of a received simulcast is shown: the largest one that arrives.
+/// Decides which layer of a received simulcast is shown: the largest one that arrives.
 struct LayerChoice {
-  /// What is to become of a frame.
+  /// What to do with a frame.
   enum Fate {
     case shown
     case passedOver
@@ -19,18 +19,17 @@ struct LayerChoice {
     var lastArrival: Instant
   }
 
-  /// A layer of which nothing came for so long gives way to a smaller one.
+  /// A layer without frames for this long is replaced by a smaller one.
   private static let patience = Interval.seconds(1)
 
   private var shown: [Shown] = []
 
-  /// Whether a stream is what its section shows.
   func shows(_ ssrc: UInt32, of mid: String) -> Bool {
     shown.first { $0.mid == mid }.map { $0.ssrc == ssrc } ?? true
   }
 
-  /// Takes a frame; one whose stream is no layer of several is always shown.
-  mutating func take(_ frame: ReceivedFrame) -> Fate {
+  /// Decides about a frame; one that is not of a simulcast is always shown.
+  mutating func decide(_ frame: ReceivedFrame) -> Fate {
     guard frame.rid != nil else { return .shown }
     let place = shown.firstIndex { $0.mid == frame.mid }
     if let place, shown[place].ssrc == frame.ssrc {
@@ -50,11 +49,11 @@ struct LayerChoice {
     return .shown
   }
 
-  /// Forgets the sections that are no longer received.
-  mutating func keep(_ mids: [String]) { shown.removeAll { !mids.contains($0.mid) } }
+  /// Forgets sections that are no longer received.
+  mutating func retain(_ mids: [String]) { shown.removeAll { !mids.contains($0.mid) } }
 }
 
 extension ReceivedFrame {
-  /// How many pixels a key frame tells of.
+  /// The number of pixels, if the key frame states its size.
   fileprivate var pixels: Int { codedSize.map { $0.width * $0.height } ?? 0 }
 }

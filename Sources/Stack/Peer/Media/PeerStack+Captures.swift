@@ -4,7 +4,7 @@ import Media
 import RTP
 import Wire
 
-// Which tracks are captured, and what their encoders may spend.
+// Which tracks are captured, and their encoders' bit rates.
 extension PeerStack {
   func setSource(
     _ source: MediaSource?, of id: UInt32, _ kind: MediaKind, isEnabled: Bool = true
@@ -31,14 +31,14 @@ extension PeerStack {
     for index in tracks.sendingIndices(of: transceiver) { drive(sending: index, .stop) }
   }
 
-  /// Starts, stops or replaces captures so that they fit what was agreed and what is wanted.
+  /// Starts, stops or replaces captures to match the negotiation and the settings.
   func updateCaptures() {
     for index in tracks.sending.indices {
       guard let start = start(of: tracks.sending[index]) else {
         if tracks.sending[index].isWanted { drive(sending: index, .stop) }
         continue
       }
-      // An encoder makes frames of one codec, so another one goes on in its place.
+      // An encoder produces one codec, so another one continues in its place.
       if tracks.sending[index].isRunning,
         tracks.sending[index].stream.codec != start.codec
           || tracks.sending[index].stream.rid != start.rid
@@ -48,7 +48,7 @@ extension PeerStack {
       }
       drive(sending: index, .encoding(start.encoding))
       let (preference, hint) = tracks.senders.adaptation(of: tracks.sending[index].transceiver)
-      // Of several layers each keeps its size, and the uppermost is given up first.
+      // Simulcast layers keep their size; the highest is dropped first.
       drive(sending: index, .adaptation(start.rid == nil ? preference : nil, hint))
       guard tracks.sending[index].stream.heldMID == nil else { continue }
       if tracks.sending[index].stream.mid != start.mid { drive(sending: index, .start(start)) }
@@ -57,11 +57,11 @@ extension PeerStack {
     updateMarks()
   }
 
-  /// The most bytes of a unit of H.264 that is sent whole (RFC 6184 section 6.2): what a packet
-  /// carries with all header extensions, and what the library needs beyond the limit that it has.
+  /// The largest unit of H.264 that is sent in a single packet (RFC 6184 section 6.2): what fits
+  /// beside all header extensions, less what the library overshoots.
   private static let unitLimit = 1_000
 
-  /// What a track is captured for; nil when nothing of it is to be sent now.
+  /// The parameters for capturing a track; nil if nothing of it should be sent now.
   func start(of track: SendingTrack) -> SendingTrack.Start? {
     guard !life.isClosed, track.source != nil,
       let section = negotiation.sections.first(where: { $0.transceiverID == track.transceiver }),
@@ -76,13 +76,12 @@ extension PeerStack {
       encoding: encoding,
       videoBitrate: bundle.videoBitrate ?? genesis.configuration.videoBitrateStart)
     start.isEncoded = section.sentCodec?.isEncoded ?? false
-    if start.isEncoded, section.sentCodec?.format?.takesFragments == false {
+    if start.isEncoded, section.sentCodec?.format?.acceptsFragments == false {
       start.unitLimit = PeerStack.unitLimit
     }
     guard let rid = track.rid, let transceiver else { return start }
     let sources = transceiver.sources(in: section)
-    // What comes encoded is one stream, which is sent as the first layer; without simulcast that
-    // one is all there is.
+    // Video that arrives encoded is one stream, sent as the first layer or as the only one.
     let isFirst = rid == (sources[0].rid ?? transceiver.layers.first?.rid)
     guard isFirst || section.sentCodec?.isEncoded == true,
       let source = sources.first(where: { $0.rid == rid }) ?? (isFirst ? sources[0] : nil),
@@ -93,12 +92,12 @@ extension PeerStack {
     start.isFirst = isFirst
     let running = tracks.sendingIndices(of: track.transceiver)
       .compactMap { tracks.sending[$0].mediaOrigin }
-    // The first of them begins now, and so do those that begin together with it.
+    // The first of them starts now, and so do those that start together with it.
     if let origin = running.min(), origin < now { start.origin = origin }
     return start
   }
 
-  /// What a track is encoded with: what the application set, within what the peer takes.
+  /// The encoding of a track: the application's settings within the peer's limits.
   func encoding(of track: SendingTrack) -> RTPEncoding {
     var encoding = tracks.senders.encoding(of: track.transceiver, track.kind, rid: track.rid)
     let section = negotiation.sections.first { $0.transceiverID == track.transceiver }
@@ -119,16 +118,15 @@ extension PeerStack {
     return encoding
   }
 
-  /// Whether what a section sends can have temporal layers: VP8 of the library.
+  /// Whether a section can send temporal layers: only with the library's VP8.
   private func hasTemporalLayers(_ section: NegotiatedSection?) -> Bool {
     let own = genesis.configuration.ownCodecs ?? []
     return section?.sentCodec?.name == CodecName.vp8.rawValue
       && !own.contains { $0.role == .encoder && $0.codec == CodecName.vp8.rawValue }
   }
 
-  /// What may be sent of a transceiver's video frames, in bits per second: what the application and
-  /// the peer allow, and of what the path carries its share among those that are sent over the
-  /// transport, where that is known to be too little; nil for no limit.
+  /// The limit of a transceiver's video in bits per second: from the application, the peer, and its
+  /// share of the path if that is known to be too narrow; nil for no limit.
   func videoLimit(of transceiver: UInt32) -> UInt64? {
     guard let index = tracks.sendingIndex(of: transceiver), tracks.sending[index].kind == .video,
       let mid = tracks.sending[index].stream.mid

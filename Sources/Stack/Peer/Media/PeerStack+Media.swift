@@ -4,7 +4,7 @@ import Media
 import RTP
 import Wire
 
-// Media between the flows below and the tracks above.
+// Connects the flows below with the tracks above.
 extension PeerStack {
   // MARK: Flow
 
@@ -30,25 +30,25 @@ extension PeerStack {
         drive(sending: index, .lossReported(share))
       }
     case .rtcpBlock(let record):
-      tell(.rtcp(record))
-      bundle.note(isGoodbye: record.isInbound && record.type == "bye", at: now)
-      // A sender report tells the time at which the sender captured what.
+      emit(.rtcp(record))
+      bundle.record(isGoodbye: record.isInbound && record.type == "bye", at: now)
+      // A sender report maps capture times to the sender's clock.
       if record.isInbound, record.type == "sr" { alignPlayouts() }
     case .streamBegan: break
     case .streamEnded(let mid, _):
-      // What else ends a stream goes on with another one, or is told as an end of the track.
-      guard bundle.saidGoodbye(at: now),
+      // Otherwise the stream is replaced, or its end is reported as the track's.
+      guard bundle.hasLeft(at: now),
         let section = sections.first(where: { $0.mid == mid })
       else { break }
-      noteMuted(true, of: section.transceiverID, .goodbye)
+      recordMuted(true, of: section.transceiverID, .goodbye)
     }
   }
 
-  /// Asks for a key frame of what a section sends, of one layer or of all.
+  /// Requests a key frame of a section, for one layer or all.
   func requestKeyframe(_ mid: String, rid: String? = nil) {
     for index in tracks.sendingIndices(ofMID: mid, .video, rid: rid) {
       drive(sending: index, .requestKeyframe)
-      // Only the peer can make a key frame of what is its own.
+      // Only the peer can encode a key frame of an echoed stream.
       if tracks.sending[index].source == .echo, !tracks.sending[index].video.isEncoding {
         drive(bundles.carrying(mid), .requestKeyframe(mid: mid))
       }
@@ -58,16 +58,16 @@ extension PeerStack {
   // MARK: Received tracks
 
   private func play(_ frame: ReceivedFrame) {
-    // Looked at where it stands, because a section is much to copy.
+    // Accessed in place, because a section is large to copy.
     let sections = self.sections
     guard let place = sections.firstIndex(where: { $0.mid == frame.mid }) else { return }
-    switch tracks.layers.take(frame) {
+    switch tracks.layers.decide(frame) {
     case .shown: break
     case .passedOver: return
     case .needsKey: return drive(bundles.carrying(frame.mid), .requestKeyframe(mid: frame.mid))
     }
     let index = tracks.receivingIndex(of: sections[place])
-    noteMuted(false, of: sections[place].transceiverID, .media)
+    recordMuted(false, of: sections[place].transceiverID, .media)
     drive(receiving: index, .frame(frame))
   }
 
@@ -81,34 +81,34 @@ extension PeerStack {
     while let output = outputs.next() {
       switch output {
       case .audio(let block, let level, let record):
-        tell(.frame(record))
-        hear(record, level: level)
-        // To send on what was decoded is to mix it (RFC 3550 section 7.1).
+        emit(.frame(record))
+        observe(record, level: level)
+        // Sending decoded media on makes this side a mixer (RFC 3550 section 7.1).
         echo(
           .media(.audio(block), from: [Contributor(source: record.ssrc, level: level)]),
           of: transceiver)
       case .videoFrame(let videoFrame, let frame, let record):
-        tell(.frame(record))
-        // Nothing encodes it again: it is sent back as it came.
+        emit(.frame(record))
+        // It is not encoded again, but sent as received.
         echo(
           frame.codec.isPassedThrough ? .passOn(frame) : .media(.videoFrame(videoFrame), from: []),
           of: transceiver)
       case .undecodable(let record):
-        tell(.frame(record))
+        emit(.frame(record))
         drive(bundles.carrying(mid), .requestKeyframe(mid: mid))
       case .passed(let frame, let record):
-        tell(.frame(record))
+        emit(.frame(record))
         echo(.passOn(frame), of: transceiver)
       }
     }
   }
 
-  /// Feeds what a transceiver received to its own sender, when that is the sender's source.
+  /// Passes what a transceiver received to its own sender, if that echoes.
   private func echo(_ input: @autoclosure () -> SendingTrack.Input, of transceiver: UInt32) {
     feed(input(), to: transceiver, whoseSourceIs: .echo)
   }
 
-  /// Lets the tracks of each of the peer's streams wait for the slowest of them.
+  /// Synchronises the tracks of each of the peer's streams.
   private func alignPlayouts() {
     tracks.alignPlayouts(bundles.inboundStreams) { id in
       negotiation.transceivers.first { $0.id == id }?.remoteStreamIDs ?? []
@@ -117,7 +117,7 @@ extension PeerStack {
 
   // MARK: Sent tracks
 
-  /// Media from the application for a transceiver's sender.
+  /// Handles media from the application for a sender.
   func capture(_ media: CapturedMedia, for transceiver: UInt32) {
     feed(
       .media(media, from: [], limit: videoLimit(of: transceiver)), to: transceiver,
@@ -145,11 +145,11 @@ extension PeerStack {
     while let output = outputs.next() {
       switch output {
       case .frame(let frame, let mid, let record):
-        tell(.frame(record))
+        emit(.frame(record))
         if frame.kind == .audio {
           let level = AudioMeter.level(
             energy: record.energy, frameCount: AudioBlock.sampleRate / 50)
-          hear(record, level: record.audioLevel ?? level)
+          observe(record, level: record.audioLevel ?? level)
         }
         let rid = tracks.sending[index].stream.rid
         if rid != nil, frame.isKey { beganLayer = mid }
@@ -162,13 +162,13 @@ extension PeerStack {
       case .failure(let reason): refuse(layer: "encoder", reason)
       }
     }
-    // What a layer is worth is known when its video frames have shown how large they are.
+    // A layer's useful bit rate is known once its frame size is.
     if let beganLayer { shareBitrate(of: bundles.carrying(beganLayer)) }
   }
 
   // MARK: Ends and clocks
 
-  /// Ends the playouts of all but these sections.
+  /// Ends the playouts of all sections but these.
   func endPlayouts(besides sections: [NegotiatedSection]) {
     for transceiver in tracks.endPlayouts(besides: sections) {
       forgetSpeaker(transceiver, isInbound: true)

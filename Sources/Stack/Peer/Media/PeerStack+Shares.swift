@@ -2,10 +2,9 @@ import JSEP
 import Media
 import Wire
 
-// How the bit rate of a transport is shared.
+// How the bit rate of a transport is divided.
 extension PeerStack {
-  /// Shares the transport's target between the senders of video, and the share of each among the
-  /// layers that it sends.
+  /// Divides the transport's target among video senders, and each share among the sender's layers.
   func shareBitrate(of bundle: Bundle) {
     guard let total = bundle.videoBitrate else { return }
     let senders = videoSenders(of: bundle)
@@ -20,8 +19,8 @@ extension PeerStack {
     }
   }
 
-  /// The senders of video that a transport carries now: of each its track, or its layers, the
-  /// lowest first, also those that are held back.
+  /// The video senders that a transport carries: of each its track, or its layers with the lowest
+  /// first, including paused ones.
   private func videoSenders(of bundle: Bundle) -> [[Int]] {
     var senders: [[Int]] = []
     for index in tracks.sending.indices where tracks.sending[index].kind == .video {
@@ -41,7 +40,7 @@ extension PeerStack {
     return senders.map { sender in sender.count < 2 ? sender : sender.sorted(by: isLower) }
   }
 
-  /// Whether a layer is lower than another one: smaller, or with less to spend.
+  /// Whether a layer is lower than another one: smaller, or with a lower limit.
   private func isLower(_ left: Int, _ right: Int) -> Bool {
     let (low, high) = (encoding(of: tracks.sending[left]), encoding(of: tracks.sending[right]))
     let (small, large) = (low.scaleResolutionDownBy ?? 1, high.scaleResolutionDownBy ?? 1)
@@ -49,7 +48,7 @@ extension PeerStack {
     return (low.maxBitrate ?? .max, left) < (high.maxBitrate ?? .max, right)
   }
 
-  /// What a sender may spend at most, in bits per second; nil for no limit.
+  /// The limit of a sender in bits per second; nil for none.
   private func limit(of sender: [Int]) -> UInt64? {
     let track = tracks.sending[sender[0]]
     guard track.rid != nil else { return encoding(of: track).maxBitrate }
@@ -76,7 +75,7 @@ extension PeerStack {
     }
   }
 
-  /// Shares what a sender may spend among its layers; those that it does not carry are held back.
+  /// Divides a sender's share among its layers; those that do not fit are paused.
   private func divide(_ share: UInt64, among sender: [Int]) {
     let shares = LayerAllocation.shares(of: share, layers(of: sender))
     for (index, share) in zip(sender, shares) {

@@ -2,12 +2,11 @@ import JSEP
 import Media
 import Wire
 
-// Muting, volume and the ends of tracks (W3C MediaStreamTrack).
+// Muting, volume and the end of tracks (W3C MediaStreamTrack).
 extension PeerStack {
-  /// Makes a track silent or black, or lets it be heard or seen again; RTP flows on, and what is
-  /// received is counted on.
+  /// Makes a track silent or black, or ends that; RTP continues, and what is received is counted.
   ///
-  /// Nothing happens, and nothing is told, where that is so already.
+  /// No effect, and no event, if the state is unchanged.
   func setEnabled(
     _ isEnabled: Bool, of id: UInt32, isInbound: Bool
   ) throws(PeerError) {
@@ -20,7 +19,7 @@ extension PeerStack {
       guard tracks.sending[first].isEnabled != isEnabled else { return }
       for index in tracks.sendingIndices(of: id) {
         drive(sending: index, .enabled(isEnabled))
-        // What comes encoded begins with a video frame that a decoder can begin with.
+        // Video that arrives encoded starts with a key frame.
         if isEnabled, let mid = tracks.sending[index].stream.mid,
           tracks.sending[index].kind == .video
         {
@@ -28,13 +27,13 @@ extension PeerStack {
         }
       }
     }
-    tell(
+    emit(
       .trackChanged(
         TrackChange(
           transceiver: id, isInbound: isInbound, kind: isEnabled ? .enabled : .disabled)))
   }
 
-  /// Sets how loud received audio is, 0 to 10; kept while the track is disabled.
+  /// Sets the volume of received audio, 0 to 10; kept while the track is disabled.
   func setVolume(_ volume: Double, of id: UInt32) throws(PeerError) {
     try checkLive(id)
     guard try info(id).kind == .audio else {
@@ -48,7 +47,7 @@ extension PeerStack {
     if tracks.receivers.setVolume(volume, of: id) { tracks.applySettings(of: id) }
   }
 
-  /// Presses keys in the place of a sender's audio; none are pressed any more where there are none.
+  /// Presses telephone keys in place of a sender's audio; an empty text stops.
   func insertTones(_ text: String, duration: UInt32, gap: UInt32, into id: UInt32)
     throws(PeerError)
   {
@@ -93,11 +92,11 @@ extension PeerStack {
 
   // MARK: Events of received tracks
 
-  /// Takes note that the peer sends a track.
+  /// Records that the peer sends a track.
   func beginReceiving(_ id: UInt32) { _ = tracks.receivers.setLive(true, of: id) }
 
-  /// Takes note that something of a track came, or that nothing comes any more.
-  func noteMuted(_ isMuted: Bool, of id: UInt32, _ reason: TrackChange.Reason) {
+  /// Records whether a track receives anything.
+  func recordMuted(_ isMuted: Bool, of id: UInt32, _ reason: TrackChange.Reason) {
     guard tracks.receivers.setMuted(isMuted, of: id) else { return }
     notify(
       .tracks,
@@ -106,7 +105,7 @@ extension PeerStack {
           transceiver: id, isInbound: true, kind: isMuted ? .mute : .unmute, reason: reason)))
   }
 
-  /// Takes note that a track is over for good.
+  /// Records that a track has ended.
   func endReceiving(_ id: UInt32, _ reason: TrackChange.Reason) {
     guard tracks.receivers.setLive(false, of: id) else { return }
     _ = tracks.receivers.setMuted(true, of: id)
@@ -115,8 +114,8 @@ extension PeerStack {
       .trackChanged(TrackChange(transceiver: id, isInbound: true, kind: .ended, reason: reason)))
   }
 
-  /// Tells something that is told only where genesis says so.
+  /// Emits an event only if genesis asks for it.
   func notify(_ notice: PeerNotice, _ event: @autoclosure () -> PeerEvent) {
-    if genesis.configuration.notices?.contains(notice) == true { tell(event()) }
+    if genesis.configuration.notices?.contains(notice) == true { emit(event()) }
   }
 }

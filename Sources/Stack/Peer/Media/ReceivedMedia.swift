@@ -2,22 +2,22 @@ public import Media
 import RTP
 public import Wire
 
-/// A received block of audio or video frame, as it is played.
+/// A received block of audio or video frame, when it is played.
 public struct ReceivedMedia: Sendable {
   /// The transceiver that received it.
   public var transceiver: UInt32
   /// When it is played.
   public var at: Instant
-  /// The RTP timestamp of the packet or video frame it came from.
+  /// The RTP timestamp of the packet or frame.
   public var rtpTime: UInt32
   /// Whether the audio is concealment, because its packet was lost or late.
   public var isConcealed: Bool
   /// The media.
   public var content: MediaContent
-  /// What the sender says of the loudness of audio, in -dBov (RFC 6464); nil where it says nothing.
+  /// The sender's level in -dBov (RFC 6464), if it states one.
   package var audioLevel: UInt8?
 
-  /// The media of an inbound frame; nil if it was not decoded, or was sent from here.
+  /// Creates the media of an inbound frame; nil if it was not decoded, or is outbound.
   package init?(_ frame: FrameRecord, at: Instant) {
     guard frame.isInbound, !frame.isWithheld else { return nil }
     switch frame.decoded {

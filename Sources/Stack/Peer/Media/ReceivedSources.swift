@@ -2,19 +2,18 @@ import Media
 import RTP
 import Wire
 
-/// W3C RTCRtpSynchronizationSource or RTCRtpContributingSource: a source that was played.
+/// A source that was played (W3C RTCRtpSynchronizationSource or RTCRtpContributingSource).
 public struct ReceivedSource: Hashable, Sendable, Codable {
   /// The SSRC or CSRC.
   public var source: UInt32
-  /// When the last of it was played, in milliseconds of Unix time.
+  /// When it was last played, in milliseconds of Unix time.
   public var timestamp: Double
-  /// The RTP timestamp of that.
+  /// The RTP timestamp then.
   public var rtpTimestamp: UInt32
-  /// Its level from 0 to 1; nil for video frames, and for contributors of which the mixer told
-  /// none.
+  /// The level from 0 to 1; nil for video, and for contributors without a level.
   public var audioLevel: Double?
 
-  /// Describes a source.
+  /// Creates the description of a source.
   public init(source: UInt32, timestamp: Double, rtpTimestamp: UInt32, audioLevel: Double?) {
     self.source = source
     self.timestamp = timestamp
@@ -23,22 +22,22 @@ public struct ReceivedSource: Hashable, Sendable, Codable {
   }
 }
 
-/// What getSynchronizationSources and getContributingSources give: what was played in the last ten
-/// seconds, the newest first (W3C section 5.3).
+/// The result of getSynchronizationSources and getContributingSources: what was played in the last
+/// ten seconds, newest first (W3C section 5.3).
 public struct ReceivedSources: Hashable, Sendable, Codable {
-  /// The streams of the track.
+  /// The SSRCs of the track.
   public var synchronization: [ReceivedSource]
-  /// What a mixer put into them.
+  /// The sources that a mixer combined into them.
   public var contributing: [ReceivedSource]
 
-  /// Describes sources.
+  /// Creates the description of a track's sources.
   public init(synchronization: [ReceivedSource] = [], contributing: [ReceivedSource] = []) {
     self.synchronization = synchronization
     self.contributing = contributing
   }
 }
 
-/// The sources of one track that were played lately.
+/// The recently played sources of one track.
 struct SourceHistory {
   private struct Entry {
     var source: UInt32
@@ -51,23 +50,23 @@ struct SourceHistory {
   /// The newest first.
   private var entries: [Entry] = []
 
-  /// What was played before that is no longer told.
+  /// Older entries are not reported.
   private static let memory = Interval.seconds(10)
-  /// The sender says who contributes, and may name ever new ones.
+  /// A limit, because the sender can name ever new contributors.
   private static let maximum = 64
 
-  /// Takes note of a frame that is played; the level is that of the sender, else what was decoded.
+  /// Records a frame that is played; the level is the sender's, or else the decoded one.
   mutating func play(_ frame: borrowing FrameRecord, level: UInt8?, at now: Instant) {
     for contributor in frame.contributors {
-      note(contributor.source, isContributor: true, contributor.level, frame.rtpTime, at: now)
+      record(contributor.source, isContributor: true, contributor.level, frame.rtpTime, at: now)
     }
-    note(frame.ssrc, isContributor: false, level, frame.rtpTime, at: now)
+    record(frame.ssrc, isContributor: false, level, frame.rtpTime, at: now)
     if entries.count > SourceHistory.maximum {
       entries.removeLast(entries.count - SourceHistory.maximum)
     }
   }
 
-  private mutating func note(
+  private mutating func record(
     _ source: UInt32, isContributor: Bool, _ level: UInt8?, _ rtpTime: UInt32, at now: Instant
   ) {
     let place = entries.firstIndex { $0.source == source && $0.isContributor == isContributor }
@@ -77,7 +76,7 @@ struct SourceHistory {
       at: 0)
   }
 
-  /// What is told at an instant; `wallClock` gives the Unix time of instants.
+  /// Returns the sources at an instant; `wallClock` converts instants to Unix time.
   func sources(at now: Instant, wallClock: WallClock) -> ReceivedSources {
     var sources = ReceivedSources()
     for entry in entries where now - entry.at <= SourceHistory.memory {
@@ -96,7 +95,7 @@ struct SourceHistory {
 }
 
 extension PeerStack {
-  /// The sources of a received track that were played lately.
+  /// Returns the recently played sources of a received track.
   func sources(of transceiver: UInt32) throws(PeerError) -> ReceivedSources {
     _ = try info(transceiver)
     let track = tracks.receiving.first { $0.transceiver == transceiver }

@@ -1,37 +1,36 @@
 import Media
 
-/// What applications set on received tracks, and what was told of them.
+/// The application's settings of received tracks, and their reported states.
 struct ReceiverTable {
   private struct Receiver {
     var transceiver: UInt32
     var state = TrackState(isMuted: true)
-    /// Whether the peer's track was told of and has not ended.
+    /// Whether the peer's track was announced and has not ended.
     var isLive = false
   }
 
   private var receivers: [Receiver] = []
 
-  /// The state of a transceiver's received track.
   func state(of transceiver: UInt32) -> TrackState {
     receivers.first { $0.transceiver == transceiver }?.state ?? TrackState(isMuted: true)
   }
 
-  /// The transceivers whose received tracks have not ended, in the order in which they came about.
+  /// The transceivers whose received tracks have not ended, in order of appearance.
   var live: [UInt32] { receivers.filter(\.isLive).map(\.transceiver) }
 
-  /// Sets whether a track is heard or seen; false when nothing changed.
+  /// Sets whether a track is enabled; false if nothing changed.
   mutating func setEnabled(_ isEnabled: Bool, of transceiver: UInt32) -> Bool {
     change(transceiver, \.state.isEnabled, to: isEnabled)
   }
 
-  /// Sets the volume of a track; false when nothing changed.
+  /// Sets the volume of a track; false if nothing changed.
   mutating func setVolume(_ volume: Double, of transceiver: UInt32) -> Bool {
     change(transceiver, \.state.volume, to: volume)
   }
 
-  /// Notes whether something comes from the peer; false when nothing changed.
+  /// Records whether media arrives; false if nothing changed.
   mutating func setMuted(_ isMuted: Bool, of transceiver: UInt32) -> Bool {
-    // Every frame says that its track is not.
+    // Called for every frame, so the common case comes first.
     if let known = receivers.firstIndex(where: { $0.transceiver == transceiver }),
       receivers[known].state.isMuted == isMuted
     {
@@ -40,7 +39,7 @@ struct ReceiverTable {
     return change(transceiver, \.state.isMuted, to: isMuted)
   }
 
-  /// Notes whether the peer's track lives; false when nothing changed.
+  /// Records whether the peer's track is live; false if nothing changed.
   mutating func setLive(_ isLive: Bool, of transceiver: UInt32) -> Bool {
     change(transceiver, \.isLive, to: isLive)
   }

@@ -4,7 +4,7 @@ import Media
 import RTP
 import Wire
 
-/// What this peer receives on one transceiver: a playout with its decoder.
+/// The receiving side of one transceiver: a playout with its decoder.
 struct ReceivingTrack: Machine {
   enum Input {
     case frame(ReceivedFrame)
@@ -12,13 +12,13 @@ struct ReceivingTrack: Machine {
   }
 
   enum Output {
-    /// A block of audio is played, and how loud it is: 0 to -127 dBov without its sign.
+    /// A played block of audio, with its level in -dBov.
     case audio(AudioBlock, level: UInt8, FrameRecord)
-    /// A decoded video frame, and the frame it came from.
+    /// A decoded video frame, and its encoded frame.
     case videoFrame(I420Buffer, ReceivedFrame, FrameRecord)
     /// The decoder refused a frame; a key frame is needed.
     case undecodable(FrameRecord)
-    /// A frame of a codec that is passed through, when it would be shown.
+    /// A frame that passes through undecoded, at its display time.
     case passed(ReceivedFrame, FrameRecord)
   }
 
@@ -27,21 +27,23 @@ struct ReceivingTrack: Machine {
   let mid: String
   private(set) var audio: AudioPlayout?
   private(set) var video: VideoPlayout?
-  /// Empty between two inputs; kept for their memory.
+  /// Empty between inputs; kept to reuse the memory.
   private var audioOutputs = Outbox<AudioPlayout.Output>()
   private var videoOutputs = Outbox<VideoPlayout.Output>()
-  /// The RTP time of what was played or shown last, and when.
+  /// The RTP time last played or shown, and when.
   private(set) var lastPlayed: (rtpTime: UInt32, at: Instant)?
   private(set) var sources = SourceHistory()
-  /// Whether what comes is decoded.
+  /// Whether frames are decoded.
   private let decodes: Bool
-  /// Whether what is played is shown; audio that is not has no volume.
+  /// Whether the track is enabled; audio is silent otherwise.
   private var isEnabled = true
   private var blackout = Blackout()
-  /// What the last key frame of a codec that is not decoded told of its size.
-  private(set) var toldSize = (width: 0, height: 0)
+  /// The size in the last key frame of a codec that is not decoded.
+  private(set) var statedSize = (width: 0, height: 0)
 
-  /// When the playout wants its next input; kept, because every step of the peer asks for it.
+  /// When the playout's next deadline is due.
+  ///
+  /// Cached, because every step of the peer asks for it.
   private(set) var deadline: Instant?
 
   init(
@@ -53,12 +55,11 @@ struct ReceivingTrack: Machine {
       minimumDelay: minimumDelay, furtherDecoders: furtherDecoders, rampsVolume: rampsVolume)
   }
 
-  /// Begins a track by its number.
-  ///
+  /// Creates a track.
   /// - Parameters:
-  ///   - decodes: whether video frames are decoded; audio is by whatever `codecs` gives.
-  ///   - furtherDecoders: the codecs that are decoded among those passed through otherwise.
-  ///   - isWatched: whether it stands for somebody else's receiver.
+  ///   - decodes: whether video is decoded; audio always is, by what `codecs` creates.
+  ///   - furtherDecoders: pass-through codecs that are decoded here.
+  ///   - isWatched: whether it models an observed receiver.
   init(
     _ number: UInt32, _ kind: MediaKind, mid: String, codecs: any CodecFactory,
     minimumDelay: Interval = .zero, decodes: Bool = true, furtherDecoders: [CodecName] = [],
@@ -118,7 +119,7 @@ struct ReceivingTrack: Machine {
       let level =
         record.audioLevel
         ?? AudioMeter.level(energy: record.energy, frameCount: block.frameCount)
-      if played.origin == .packet { notePlayed(record, level: level, at: now) }
+      if played.origin == .packet { recordPlayed(record, level: level, at: now) }
       outbox.append(.audio(block, level: level, record))
     }
   }
@@ -126,9 +127,9 @@ struct ReceivingTrack: Machine {
   // In place, because a call would copy the whole track.
   @inline(__always)
   private func record(of played: PlayedAudio) -> FrameRecord {
-    // Concealed audio has no bytes and no audio level of the sender.
+    // Concealed audio has neither bytes nor a sender's level.
     let own = played.origin == .packet ? played.frame : nil
-    // G.711 is decoded in any case.
+    // G.711 is always decoded.
     let decodes = decodes || played.codec.isG711
     var record = FrameRecord(
       transceiver: transceiver, kind: .audio, isInbound: true,
@@ -144,7 +145,7 @@ struct ReceivingTrack: Machine {
     record.isVoice = own?.isVoice ?? false
     record.contributors = own?.contributors ?? []
     if !decodes, let level = own?.audioLevel {
-      // What was not decoded is as loud as its sender says.
+      // What was not decoded has the sender's level.
       let sample = AudioMeter.linear(level) * 32_767
       record.peak = UInt16(sample)
       record.energy = UInt64(sample * sample) * UInt64(played.decoded.block.frameCount)
@@ -152,7 +153,7 @@ struct ReceivingTrack: Machine {
     return record
   }
 
-  /// What is recorded of an event beside audio, which nothing plays.
+  /// The record of a telephone event, which nothing plays.
   private func eventRecord(of frame: ReceivedFrame) -> FrameRecord {
     FrameRecord(
       transceiver: transceiver, kind: .audio, isInbound: true, codec: frame.codec,
@@ -172,15 +173,15 @@ struct ReceivingTrack: Machine {
         var decoded = decoded
         if !isEnabled { decoded.videoFrame = blackout.black(like: decoded.videoFrame) }
         let record = record(of: frame, "decoded", decoded)
-        notePlayed(record, level: nil, at: now)
+        recordPlayed(record, level: nil, at: now)
         outbox.append(.videoFrame(decoded.videoFrame, frame, record))
       case .undecodable(let frame): outbox.append(.undecodable(record(of: frame, "undecodable")))
       case .passed(let frame):
         learnSize(of: frame)
         var record = record(of: frame, "not decoded")
-        (record.width, record.height) = toldSize
+        (record.width, record.height) = statedSize
         record.isWithheld = !isEnabled
-        notePlayed(record, level: nil, at: now)
+        recordPlayed(record, level: nil, at: now)
         outbox.append(.passed(frame, record))
       }
     }
@@ -188,12 +189,12 @@ struct ReceivingTrack: Machine {
 
   private mutating func learnSize(of frame: ReceivedFrame) {
     guard decodes else {
-      if frame.isKey, let size = frame.codedSize { toldSize = size }
+      if frame.isKey, let size = frame.codedSize { statedSize = size }
       return
     }
-    guard let codec = frame.codec.codec, codec.recordsSize else { return toldSize = (0, 0) }
+    guard let codec = frame.codec.codec, codec.recordsSize else { return statedSize = (0, 0) }
     guard frame.isKey else { return }
-    toldSize = codec.look?(frame.bytes.span.bytes).size ?? toldSize
+    statedSize = codec.look?(frame.bytes.span.bytes).size ?? statedSize
   }
 
   @inline(__always)
@@ -208,18 +209,22 @@ struct ReceivingTrack: Machine {
       quantiser: decoded?.quantiser ?? 0)
   }
 
-  private mutating func notePlayed(_ record: FrameRecord, level: UInt8?, at now: Instant) {
+  private mutating func recordPlayed(_ record: FrameRecord, level: UInt8?, at now: Instant) {
     lastPlayed = (record.rtpTime, now)
     sources.play(record, level: level, at: now)
   }
 
   // MARK: Alignment
 
-  /// Lets the track wait so many nanoseconds longer than it would for itself.
+  /// Adds a delay in nanoseconds to keep up with other tracks.
   mutating func align(by nanoseconds: Int64) {
     defer { deadline = earliest(audio?.nextTick, video?.deadline) }
     let extra = Interval(nanoseconds: nanoseconds)
-    if let own = audio?.ownDelay { audio?.align(to: nanoseconds == 0 ? .zero : own + extra) }
-    if let own = video?.ownDelay { video?.align(to: nanoseconds == 0 ? .zero : own + extra) }
+    if let own = audio?.independentDelay {
+      audio?.align(to: nanoseconds == 0 ? .zero : own + extra)
+    }
+    if let own = video?.independentDelay {
+      video?.align(to: nanoseconds == 0 ? .zero : own + extra)
+    }
   }
 }

@@ -2,35 +2,34 @@ import JSEP
 import Media
 import Wire
 
-/// What applications set on senders (W3C RTCRtpSender): their encodings, and the parameters that
-/// were read and may still be set.
+/// The application's settings of senders (W3C RTCRtpSender): their encodings, and the parameters
+/// that were read and may still be set.
 struct SenderTable {
   private struct Sender {
     var transceiver: UInt32
-    /// One, or one for each layer of a simulcast.
+    /// One, or one per simulcast layer.
     var encodings: [RTPEncoding]
     var degradationPreference: DegradationPreference?
     var contentHint = ContentHint.none
     var isScreencast = false
-    /// The parameters that were read last and may still be set.
+    /// The last parameters read, while they may be set.
     var lastRead: RTPSendParameters?
   }
 
   private var senders: [Sender] = []
 
-  /// The encodings of a transceiver's sender.
   func encodings(of transceiver: UInt32, _ kind: MediaKind) -> [RTPEncoding] {
     senders.first { $0.transceiver == transceiver }?.encodings ?? [RTPEncoding(defaultsFor: kind)]
   }
 
-  /// The encoding of a layer of a transceiver's sender; without a name, the first.
+  /// The encoding of a sender's layer; without a name, the first.
   func encoding(of transceiver: UInt32, _ kind: MediaKind, rid: String?) -> RTPEncoding {
     let encodings = encodings(of: transceiver, kind)
     return encodings.first { $0.rid == rid } ?? encodings[0]
   }
 
-  /// What is given up first of a transceiver's video frames, and what they show: without a word of
-  /// the application what the capturer says.
+  /// What to reduce first of a sender's video, and its content hint; without the application's
+  /// settings, those the capturer implies.
   func adaptation(of transceiver: UInt32) -> (DegradationPreference?, ContentHint) {
     guard let sender = senders.first(where: { $0.transceiver == transceiver }) else {
       return (nil, .none)
@@ -40,12 +39,12 @@ struct SenderTable {
     return (sender.degradationPreference ?? hint.degradation, hint)
   }
 
-  /// Takes whether the video frames of a transceiver are those of a screen.
+  /// Records whether a sender's video is a screen.
   mutating func setScreencast(_ isScreencast: Bool, of transceiver: UInt32, _ kind: MediaKind) {
     update(transceiver, kind) { $0.isScreencast = isScreencast }
   }
 
-  /// Takes what the video frames of a transceiver show.
+  /// Records the content hint of a sender's video.
   mutating func setContentHint(_ hint: ContentHint, of transceiver: UInt32, _ kind: MediaKind) {
     update(transceiver, kind) { $0.contentHint = hint }
   }
@@ -62,16 +61,16 @@ struct SenderTable {
     }
   }
 
-  /// Takes the encodings that a new transceiver begins with.
+  /// Sets the initial encodings of a transceiver.
   mutating func begin(_ transceiver: UInt32, _ kind: MediaKind, with encodings: [RTPEncoding]) {
     guard !encodings.isEmpty else { return }
     update(transceiver, kind) { $0.encodings = encodings }
   }
 
-  /// Takes the encodings of a transceiver whose layers an offer has decided on, or takes them back.
-  ///
-  /// - Parameter rids: the layers; none for one stream.
-  /// - Returns: whether there was anything to change.
+  /// Sets the encodings of a transceiver whose layers a remote offer decides on, or restores the
+  /// former ones.
+  /// - Parameter rids: the layers; empty for one stream.
+  /// - Returns: whether anything changed.
   mutating func follow(_ rids: [String], of transceiver: UInt32, _ kind: MediaKind) -> Bool {
     let known = encodings(of: transceiver, kind).compactMap(\.rid)
     guard rids.isEmpty ? !known.isEmpty : rids.contains(where: { !known.contains($0) })
@@ -87,8 +86,8 @@ struct SenderTable {
     return true
   }
 
-  /// Gives up the layers that an exchange did not leave.
-  mutating func keepLayers(_ rids: [String], of transceiver: UInt32) {
+  /// Drops the layers that an exchange did not accept.
+  mutating func restrictLayers(_ rids: [String], of transceiver: UInt32) {
     guard let index = senders.firstIndex(where: { $0.transceiver == transceiver }),
       senders[index].encodings.count > 1
     else { return }
@@ -98,16 +97,15 @@ struct SenderTable {
     if !kept.isEmpty { senders[index].encodings = kept }
   }
 
-  /// Makes parameters that were read outdated, as every exchange of descriptions does.
+  /// Invalidates parameters that were read, as every exchange does.
   mutating func endTransactions() {
     for index in senders.indices { senders[index].lastRead = nil }
   }
 
   // MARK: Parameters
 
-  /// W3C getParameters: the same until they are set or outdated.
-  ///
-  /// - Parameter section: what was agreed on for the transceiver; nil before.
+  /// W3C getParameters: unchanged until they are set or invalidated.
+  /// - Parameter section: the transceiver's negotiated section, if any.
   mutating func parameters(
     of transceiver: TransceiverInfo, _ section: NegotiatedSection?, cname: String,
     transaction: @autoclosure () -> String
@@ -157,7 +155,7 @@ struct SenderTable {
 
   // MARK: Bit rates
 
-  /// Shares a bit rate between senders: equally, and what one may not spend goes to the others.
+  /// Divides a bit rate equally among senders; what one cannot use goes to the others.
   static func shares(of total: UInt64, limits: [UInt64?]) -> [UInt64] {
     var shares = [UInt64](repeating: 0, count: limits.count)
     var rest = total
@@ -174,7 +172,7 @@ struct SenderTable {
 }
 
 extension NegotiatedSection {
-  /// The codecs as W3C getParameters lists them: each with its retransmissions.
+  /// The codecs in W3C getParameters, each with its RTX.
   fileprivate var sendParameters: [RTPSendParameters.Codec] {
     codecs.flatMap { codec in
       let own = RTPSendParameters.Codec(
@@ -193,7 +191,7 @@ extension RTPEncoding {
     self.init(scaleResolutionDownBy: kind == .video ? 1 : nil)
   }
 
-  /// The encoding with what means nothing for a kind left out (W3C addTransceiver).
+  /// The encoding without members that do not apply to a kind (W3C addTransceiver).
   func suited(to kind: MediaKind) -> RTPEncoding {
     var encoding = self
     if kind == .audio {
@@ -206,9 +204,8 @@ extension RTPEncoding {
     return encoding
   }
 
-  /// The encodings that a new transceiver begins with (W3C addTransceiver): one without a name, or
-  /// several layers with names of their own, each half as large as the next one unless something
-  /// else is asked for.
+  /// The initial encodings of a transceiver (W3C addTransceiver): one without a name, or several
+  /// named layers, by default each half the size of the next.
   static func suited(
     _ encodings: [RTPEncoding], to kind: MediaKind
   ) throws(PeerError) -> [RTPEncoding] {
@@ -228,7 +225,7 @@ extension RTPEncoding {
     return suited.count > 1 && !isScaled ? scaled(suited) : suited
   }
 
-  /// Layers of which each is half as large as the next one.
+  /// Scales layers so that each is half the size of the next.
   static func scaled(_ encodings: [RTPEncoding]) -> [RTPEncoding] {
     var encodings = encodings
     for index in encodings.indices {
@@ -237,7 +234,7 @@ extension RTPEncoding {
     return encodings
   }
 
-  /// Refuses what is out of range.
+  /// Throws if a value is out of range.
   func check() throws(PeerError) {
     if let maxFramerate, !(maxFramerate.isFinite && maxFramerate >= 0) {
       throw PeerError(name: "RangeError", message: "maxFramerate must be 0 or more")
@@ -252,13 +249,13 @@ extension RTPEncoding {
     }
   }
 
-  /// How many temporal layers there are; nil for a mode that nothing is sent in.
+  /// The number of temporal layers; nil if the mode is not supported.
   var temporalLayers: Int? {
     guard let scalabilityMode else { return 1 }
     return TemporalPattern.counts.first { scalabilityMode == "L1T\($0)" }
   }
 
-  /// What audio may spend, in bits per second.
+  /// The bit rate of audio in bits per second.
   func audioBitrate(upTo maximum: UInt32) -> UInt32 {
     guard let maxBitrate else { return maximum }
     // Opus has no lower rate (RFC 6716 section 2.1.1).

@@ -3,7 +3,7 @@ import Media
 import RTP
 import Wire
 
-/// What W3C media-source and outbound-rtp count above the packets.
+/// Counters of W3C media-source and outbound-rtp above the packet level.
 struct SendingTotals {
   private(set) var framesEncoded: UInt64 = 0
   private(set) var keyFramesEncoded: UInt64 = 0
@@ -11,39 +11,38 @@ struct SendingTotals {
   private(set) var encodedBytes: UInt64 = 0
   private(set) var width = 0
   private(set) var height = 0
-  /// How many bytes the bit rate allowed for the frames that were encoded.
+  /// The bytes that the target allowed for the encoded frames.
   private(set) var targetBytes = 0.0
   private(set) var resolutionChanges: UInt64 = 0
   private(set) var rate = FrameRate(ticksPerSecond: 1_000_000_000)
   private(set) var limitation = QualityLimitation()
-  /// Whether a target far below what the video frames want counts as limited.
+  /// Whether a target far below what the video needs counts as limited.
   private let followsTarget: Bool
-  /// The highest target so far, and what the largest video frames want, in bits per second.
+  /// The highest target so far, and the rate that the largest frames need, in bits per second.
   private var highest = (target: UInt64(0), wanted: UInt64(0))
-  /// How many video frames the late clock had left out when the last one was encoded.
+  /// How many late frames had been dropped when the last one was encoded.
   private var framesLate: UInt64 = 0
   private var lastMediaTime: UInt32?
 
-  /// The time that a first frame is taken to last, in units of 1/90000 s.
+  /// The assumed duration of a first frame, in units of 1/90000 s.
   private static let usualTicks: UInt32 = 3000
 
   init(followsTarget: Bool = false) { self.followsTarget = followsTarget }
 
-  /// Nothing is encoded for now, because the path does not carry this layer.
+  /// Records that encoding pauses because the path does not carry this layer.
   mutating func hold(at now: Instant) {
     if followsTarget { limitation.hold(at: now) }
   }
 
-  /// Takes a video frame that came encoded, and whether it was left out to spare the path.
+  /// Records a frame that arrived encoded, and whether it was dropped to spare the path.
   mutating func add(isThinned: Bool, at now: Instant) {
-    limitation.note(isThinned: isThinned, at: now)
+    limitation.record(isThinned: isThinned, at: now)
   }
 
   /// Counts an encoded frame.
-  ///
   /// - Parameters:
   ///   - bitrate: the target, in bits per second.
-  ///   - limit: what the application and the peer allow.
+  ///   - limit: the limit of the application and the peer.
   mutating func add(
     _ frame: EncodedFrame, quantiser: UInt8, bitrate: UInt64, limit: UInt64?, late: UInt64,
     at now: Instant
@@ -61,16 +60,16 @@ struct SendingTotals {
     let ticks = lastMediaTime.map { frame.mediaTime &- $0 } ?? SendingTotals.usualTicks
     lastMediaTime = frame.mediaTime
     targetBytes += Double(bitrate) / 8 * Double(min(ticks, 90_000)) / 90_000
-    rate.note(now.nanoseconds)
-    limitation.note(
+    rate.record(now.nanoseconds)
+    limitation.record(
       quantiser: quantiser, of: frame.codec,
       late: Int(clamping: late >= framesLate ? late - framesLate : late),
       isNarrow: isNarrow(bitrate, limit), at: now)
     framesLate = late
   }
 
-  /// Whether the path has brought the target down to a quarter of what it was, and to half of what
-  /// the largest video frames so far want at most; a limit that was set is no such path.
+  /// Whether the path has reduced the target to a quarter of its maximum, and to half of what the
+  /// largest frames so far can use; a configured limit does not count.
   private mutating func isNarrow(_ target: UInt64, _ limit: UInt64?) -> Bool {
     guard followsTarget else { return false }
     let wanted = LayerAllocation.target(width: width, height: height, dividedBy: 1)

@@ -3,34 +3,33 @@ import Media
 import RTP
 import Wire
 
-/// What this peer sends on one transceiver: a source with the encoder on its clock, and what both
-/// counted.
+/// The sending side of one transceiver: a source with the encoder on its clock, and their counters.
 struct SendingTrack: Machine {
   enum Input {
-    /// Another source in the place of the present one, or none; nothing runs until the next start.
+    /// Replaces the source, or removes it; nothing runs until the next start.
     case source(MediaSource?)
-    /// Whether the source is heard or seen; else silence or black video frames are sent, and
-    /// nothing of video frames that come encoded.
+    /// Whether the source is enabled; otherwise silence or black frames are sent, and nothing of
+    /// video that arrives encoded.
     case enabled(Bool)
     case start(Start)
     case stop
-    /// Nothing is encoded until the next start, because the path does not carry this layer.
+    /// Pauses encoding until the next start, because the path does not carry this layer.
     case hold
-    /// Media for the encoder, the sources that were mixed into it, and what video frames that come
-    /// encoded have to keep to, in bits per second; nil for no limit.
+    /// Media for the encoder, the sources mixed into it, and the limit for video that arrives
+    /// encoded, in bits per second; nil for none.
     case media(CapturedMedia, from: [Contributor], limit: UInt64? = nil)
-    /// A received frame that is sent as it came.
+    /// A received frame to send as received.
     case passOn(ReceivedFrame)
-    /// Keys of a telephone, in the place of audio.
+    /// Telephone keys in place of audio.
     case tones(KeyTones)
     case requestKeyframe
     /// The share of packets that the peer reported lost, 0 to 255.
     case lossReported(UInt8)
-    /// What the encoder of video frames may spend from now on, in bits per second.
+    /// The bit rate of the video encoder from now on, in bits per second.
     case bitrate(UInt64)
-    /// Other limits while it runs.
+    /// Changes the limits while it runs.
     case encoding(RTPEncoding)
-    /// What is given up first of video frames, and what they show.
+    /// What to reduce first of video, and its content hint.
     case adaptation(DegradationPreference?, ContentHint)
     case deadline
   }
@@ -40,54 +39,56 @@ struct SendingTrack: Machine {
     case frame(EncodedFrame, mid: String, FrameRecord)
     /// Audio is no longer sent.
     case audioEnded
-    /// Somebody speaks while the track is disabled, or no longer does.
+    /// Somebody speaks while the track is disabled, or stopped speaking.
     case mutedSpeech(isSpeaking: Bool)
-    /// Why nothing can be encoded, in words.
+    /// Why nothing can be encoded, as a sentence.
     case failure(String)
   }
 
-  /// What a capture begins with.
+  /// The parameters of a capture.
   struct Start {
     /// The section that it feeds.
     var mid: String
-    /// The layer of a simulcast that it is agreed to be; nil for the only stream.
+    /// The negotiated simulcast layer; nil for the only stream.
     var rid: String?
-    /// What it encodes, by the encoding name in lower case.
+    /// The encoding name in lower case.
     var codec: String
     var ssrc: UInt32
     var encoding: RTPEncoding
-    /// What video frames may spend, in bits per second.
+    /// The initial bit rate of video, in bits per second.
     var videoBitrate: UInt64
-    /// Where media time is 0 for the layers that run already.
+    /// The instant of media time 0 of layers that already run.
     var origin: Instant?
-    /// Whether a library encodes a codec that is passed through otherwise.
+    /// Whether a library encodes a codec that otherwise passes through.
     var isEncoded = false
-    /// Whether frames that come encoded are sent as this layer: the first one, or the only stream.
+    /// Whether it carries video that arrives encoded: the first layer, or the only stream.
     var isFirst = true
-    /// The most bytes of a unit of H.264; nil where the peer takes units in parts.
+    /// The largest unit of H.264 in bytes; nil if the peer accepts fragments.
     var unitLimit: Int?
   }
 
   let transceiver: UInt32
-  /// The layer of a simulcast that it is for; nil for the only stream.
+  /// Its simulcast layer; nil for the only stream.
   let rid: String?
   let kind: MediaKind
   private let codecs: any CodecFactory
 
   private(set) var source: MediaSource?
-  /// How many sources were replaced: each attachment of a source is a media-source of its own.
+  /// How many sources were replaced: each attached source has its own media-source.
   private(set) var attachment = 0
   private(set) var isEnabled = true
-  /// Where its frames go.
+  /// The stream that its frames go to.
   private(set) var stream = SentStream()
   private(set) var audio: SentAudio
   private(set) var video = SentVideo()
   private(set) var totals: SendingTotals
-  /// Where media time is 0: the first capture's start, kept by those that follow on the SSRC.
+  /// The instant of media time 0: the first capture's start, kept by its successors on the SSRC.
   private var origin: Instant?
-  /// The sources of the audio that is fed to the encoder, when it is not an own one.
+  /// The sources mixed into the audio; empty if it was captured here.
   private var contributors: [Contributor] = []
-  /// When a capture wants its next input; kept, because every step of the peer asks for it.
+  /// When a capture's next deadline is due.
+  ///
+  /// Cached, because every step of the peer asks for it.
   private(set) var deadline: Instant?
 
   init(
@@ -104,9 +105,9 @@ struct SendingTrack: Machine {
   }
 
   var isRunning: Bool { stream.isFed }
-  /// Whether it is sent, as far as the path carries it.
+  /// Whether it should be sent if the path carries it.
   var isWanted: Bool { isRunning || stream.heldMID != nil }
-  /// Where its media time is 0; nil before its first start.
+  /// The instant of media time 0; nil before the first start.
   var mediaOrigin: Instant? { video.origin ?? origin }
 
   mutating func step(_ input: Input, at now: Instant, into outbox: inout Outbox<Output>) {
@@ -128,9 +129,9 @@ struct SendingTrack: Machine {
       totals.hold(at: now)
     case .media(let media, let contributors, let limit):
       self.contributors = contributors
-      take(media, limit: limit, at: now, into: &outbox)
+      capture(media, limit: limit, at: now, into: &outbox)
     case .passOn(let frame):
-      guard isEnabled, let encoded = video.takeReceived(frame),
+      guard isEnabled, let encoded = video.acceptReceived(frame),
         stream.codec == frame.codec.rawValue
       else { return }
       pass(encoded, into: &outbox)
@@ -148,7 +149,7 @@ struct SendingTrack: Machine {
     }
   }
 
-  private mutating func take(
+  private mutating func capture(
     _ media: CapturedMedia, limit: UInt64?, at now: Instant, into outbox: inout Outbox<Output>
   ) {
     switch media {
@@ -209,7 +210,7 @@ struct SendingTrack: Machine {
     let endsAudio = audio.isRunning
     audio.stop(at: now)
     video.stop(at: now)
-    // What they still said belongs to the stream that ends.
+    // The last outputs still belong to the stream that ends.
     drain(at: now, into: &outbox)
     if endsAudio { outbox.append(.audioEnded) }
     stream.end(isHeld: isHeld)
@@ -221,7 +222,7 @@ struct SendingTrack: Machine {
     guard stream.limit(to: encoding) else { return }
     switch kind {
     case .audio:
-      // An encoder of audio keeps its bit rate, so another one goes on in its place.
+      // An audio encoder keeps its bit rate, so another one continues in its place.
       if audio.needsRestart(within: encoding) { stop(at: now, into: &outbox) }
     case .video: video.limit(to: encoding, at: now)
     }
@@ -258,17 +259,17 @@ struct SendingTrack: Machine {
       late: video.framesLate, at: now)
     let record = stream.record(
       of: frame, from: transceiver,
-      // No encoder makes an event.
+      // Telephone events come from no encoder.
       outcome: frame.codec.carriesMedia ? "encoded" : "passed on", quantiser: quantiser)
     outbox.append(.frame(frame, mid: mid, record))
   }
 
-  /// Sends a video frame that the application has encoded, where that codec was agreed on.
+  /// Sends a frame that the application encoded, if its codec was negotiated.
   private mutating func send(
     encoded bytes: [UInt8], _ name: CodecName, limit: UInt64?, at now: Instant,
     into outbox: inout Outbox<Output>
   ) {
-    switch video.take(encoded: bytes, name, limit: limit, isEnabled: isEnabled, at: now) {
+    switch video.accept(encoded: bytes, name, limit: limit, isEnabled: isEnabled, at: now) {
     case .send(let frame):
       totals.add(isThinned: false, at: now)
       pass(frame, into: &outbox)

@@ -2,28 +2,28 @@ import Media
 import RTP
 import Wire
 
-/// The audio of a sending track: the capture that runs, and what all those of its source counted.
+/// The audio of a sending track: the running capture, and the counters of its source.
 struct SentAudio {
-  /// What may be spent at most, in bits per second.
+  /// The limit in bits per second.
   private let bitrateMaximum: UInt32
-  /// What the encoder that runs may spend; an encoder of audio keeps its bit rate.
+  /// The running encoder's bit rate; an audio encoder keeps it.
   private var bitrate: UInt32 = 0
   private var capture: AudioCapture?
-  /// What earlier captures of the present source counted.
+  /// The counters of earlier captures of the current source.
   private var earlier = AudioCaptureCounters()
-  /// Empty between two inputs; kept for its memory.
+  /// Empty between inputs; kept to reuse the memory.
   private var outputs = Outbox<AudioCapture.Output>()
 
   init(bitrateMaximum: UInt32) { self.bitrateMaximum = bitrateMaximum }
 
   var isRunning: Bool { capture != nil }
   var deadline: Instant? { capture?.deadline }
-  /// Where media time is 0 for the capture that runs.
+  /// The instant of media time 0 of the running capture.
   var origin: Instant? { capture?.origin }
-  /// What the present source gave.
+  /// The counters of the current source.
   var counters: AudioCaptureCounters { capture?.counters ?? earlier }
 
-  /// Another source takes the place of the present one, and counts from 0.
+  /// Replaces the source; counters restart from 0.
   mutating func replaceSource() { earlier = AudioCaptureCounters() }
 
   mutating func start(
@@ -40,7 +40,7 @@ struct SentAudio {
     drive(.start, at: now)
   }
 
-  /// Ends the capture; what it still says comes next.
+  /// Ends the capture; its last outputs follow.
   mutating func stop(at now: Instant) {
     drive(.stop, at: now)
     earlier = counters
@@ -51,10 +51,10 @@ struct SentAudio {
     capture?.step(input, at: now, into: &outputs)
   }
 
-  /// What the capture said next; to be asked for until there is nothing more.
+  /// The capture's next output; call until nil.
   mutating func next() -> AudioCapture.Output? { outputs.next() }
 
-  /// Whether other limits ask for another encoder.
+  /// Whether new limits need another encoder.
   func needsRestart(within encoding: RTPEncoding) -> Bool {
     bitrate != encoding.audioBitrate(upTo: bitrateMaximum)
   }

@@ -2,19 +2,19 @@ import Media
 import RTP
 import Wire
 
-/// The stream that the frames of a sending track go into: its section, its layer, its SSRC and its
-/// limits, which stay known when it is no longer fed.
+/// The stream that a sending track feeds: section, layer, SSRC and limits, which are kept when it
+/// is no longer fed.
 struct SentStream {
-  /// The section that is fed at present.
+  /// The section it currently feeds.
   private(set) var mid: String?
-  /// The section that would be fed if the path carried it.
+  /// The section it would feed if the path carried it.
   private(set) var heldMID: String?
-  /// The layer as which frames are sent.
+  /// The layer that frames are sent as.
   private(set) var rid: String?
   private(set) var codec = ""
   private(set) var ssrc: UInt32 = 0
   private(set) var encoding = RTPEncoding()
-  /// The most bytes of a unit of H.264; nil where the peer takes units in parts.
+  /// The largest unit of H.264 in bytes; nil if the peer accepts fragments.
   private(set) var unitLimit: Int?
 
   var isFed: Bool { mid != nil }
@@ -25,21 +25,20 @@ struct SentStream {
     unitLimit = start.unitLimit
   }
 
-  /// Ends; whoever holds it back until the path carries it feeds it again.
+  /// Stops feeding; a paused track feeds it again once the path carries it.
   mutating func end(isHeld: Bool) {
     heldMID = isHeld ? mid : nil
     mid = nil
   }
 
-  /// Takes other limits; false when they are no others, or nothing is fed.
+  /// Sets other limits; false if they are unchanged, or nothing is fed.
   mutating func limit(to encoding: RTPEncoding) -> Bool {
     guard isFed, encoding != self.encoding else { return false }
     self.encoding = encoding
     return true
   }
 
-  /// What is told of a frame that goes into it.
-  ///
+  /// The record of a sent frame.
   /// - Parameter outcome: where its bytes are from: encoded here, or passed on.
   func record(
     of frame: EncodedFrame, from transceiver: UInt32, outcome: String, quantiser: UInt8 = 0

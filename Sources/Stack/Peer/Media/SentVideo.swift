@@ -2,27 +2,27 @@ import Media
 import RTP
 import Wire
 
-/// The video of a sending track: the capture that runs, or video frames that come encoded, what
-/// is given up of them, and what all captures of the source counted.
+/// The video of a sending track: the running capture or stream of encoded frames, its reductions,
+/// and the counters of its source.
 struct SentVideo {
   private var capture: VideoCapture?
-  /// In the place of the capture where video frames come encoded.
+  /// Replaces the capture when video arrives encoded.
   private var stream: StreamCapture?
-  /// What a capture is made of where frames of this codec may come encoded or not; nil where they
-  /// come in one way alone.
+  /// How to start a capture if frames of this codec may arrive encoded or not; nil if only one is
+  /// possible.
   private var choice: Choice?
-  /// What earlier captures of the present source counted.
+  /// The counters of earlier captures of the current source.
   private var earlier = VideoCaptureCounters()
-  /// Empty between two inputs; kept for its memory.
+  /// Empty between inputs; kept to reuse the memory.
   private var outputs = Outbox<VideoCapture.Output>()
   private var adaptation = VideoAdaptation()
   private var contentHint = ContentHint.none
-  /// What the encoder may spend, in bits per second.
+  /// The encoder's bit rate in bits per second.
   private(set) var bitrate: UInt64 = 0
-  /// Whether a received frame is sent as it came only from the next key frame on.
+  /// Whether received frames are sent only from the next key frame on.
   private var waitsForKey = false
 
-  /// A codec of which frames are encoded here, and sent as they come where they come encoded.
+  /// A codec whose frames are encoded here or passed on, depending on how they arrive.
   private struct Choice {
     var codec: CodecName
     var start: SendingTrack.Start
@@ -34,22 +34,21 @@ struct SentVideo {
   }
 
   var isEncoding: Bool { capture != nil }
-  /// Whether its video frames come encoded at present.
+  /// Whether its video currently arrives encoded.
   var comesEncoded: Bool { stream != nil }
   var deadline: Instant? { capture?.deadline }
-  /// Where media time is 0 for what runs.
+  /// The instant of media time 0 of what runs.
   var origin: Instant? { capture?.origin ?? stream?.origin }
-  /// What the present source gave.
+  /// The counters of the current source.
   var counters: VideoCaptureCounters { capture?.counters ?? stream?.counters ?? earlier }
-  /// How many video frames the capture that runs left out because its clock was late.
+  /// How many frames the running capture dropped because its clock was late.
   var framesLate: UInt64 { capture?.counters.framesLate ?? 0 }
 
-  /// Another source takes the place of the present one, and counts from 0.
+  /// Replaces the source; counters restart from 0.
   mutating func replaceSource() { earlier = VideoCaptureCounters() }
 
-  /// Begins with what was agreed on.
-  ///
-  /// - Returns: false where the source gives nothing that can be sent as that codec.
+  /// Starts with negotiated parameters.
+  /// - Returns: false if the source provides nothing that can be sent as that codec.
   mutating func start(
     _ start: SendingTrack.Start, track: UInt32, _ source: MediaSource, codecs: any CodecFactory,
     origin: Instant?, isEnabled: Bool, at now: Instant
@@ -66,8 +65,8 @@ struct SentVideo {
       return source == .application || source == .echo
     }
     if codec.isPassedThrough { self.choice = choice }
-    // What is received in the codec goes back as it came: nothing is encoded before other frames
-    // come, so that a demand for a key frame reaches whoever sends it.
+    // Received frames of the codec are sent as received: nothing is encoded until other frames
+    // arrive, so that key frame requests reach the original sender.
     if source != .echo || !codec.isPassedThrough { encode(choice, origin: origin, at: now) }
     return true
   }
@@ -83,9 +82,8 @@ struct SentVideo {
     drive(.start, at: now)
   }
 
-  /// Lets the frames that follow be encoded, where they came encoded until now.
-  ///
-  /// - Returns: false where they cannot be.
+  /// Switches from passing frames on to encoding them.
+  /// - Returns: false if they cannot be encoded.
   mutating func beginEncoding(at now: Instant) -> Bool {
     guard capture == nil else { return true }
     guard let choice else { return stream == nil }
@@ -96,7 +94,7 @@ struct SentVideo {
     return true
   }
 
-  /// Lets the frames that follow be sent as they come, where they were encoded until now.
+  /// Switches from encoding frames to passing them on.
   private mutating func beginPassing(at now: Instant) {
     guard let choice, stream == nil, choice.source == .application, choice.start.isFirst else {
       return
@@ -118,10 +116,10 @@ struct SentVideo {
     capture?.step(input, at: now, into: &outputs)
   }
 
-  /// What the capture said next; to be asked for until there is nothing more.
+  /// The capture's next output; call until nil.
   mutating func next() -> VideoCapture.Output? { outputs.next() }
 
-  /// Lets the source be seen, or not; what comes encoded is then sent from a key frame on.
+  /// Enables or disables the source; video that arrives encoded then starts with a key frame.
   mutating func setEnabled(_ isEnabled: Bool, at now: Instant) {
     drive(.enabled(isEnabled), at: now)
     choice?.isEnabled = isEnabled
@@ -139,14 +137,14 @@ struct SentVideo {
     drive(.bitrate(bitrate), at: now)
   }
 
-  /// Takes the limits of an encoding.
+  /// Applies the limits of an encoding.
   mutating func limit(to encoding: RTPEncoding, at now: Instant) {
     choice?.start.encoding = encoding
     drive(limits(within: encoding), at: now)
     drive(.temporalLayers(encoding.temporalLayers ?? 1), at: now)
   }
 
-  /// Takes what is given up first, and what the video frames show.
+  /// Sets what to reduce first, and the content hint.
   mutating func adapt(
     _ preference: DegradationPreference?, _ hint: ContentHint, within encoding: RTPEncoding,
     at now: Instant
@@ -158,8 +156,7 @@ struct SentVideo {
     drive(limits(within: encoding), at: now)
   }
 
-  /// Makes video frames fewer or smaller where they are too much, as far as the application said
-  /// how.
+  /// Reduces frame rate or resolution if necessary, according to the preference.
   mutating func adapt(
     to reason: QualityLimitation.Reason, within encoding: RTPEncoding, at now: Instant
   ) {
@@ -180,21 +177,21 @@ struct SentVideo {
 
   // MARK: What comes encoded
 
-  /// Takes a video frame that the application has encoded; nil where that codec was not agreed on.
-  mutating func take(
+  /// Handles a frame that the application encoded; nil if the codec was not negotiated.
+  mutating func accept(
     encoded bytes: [UInt8], _ codec: CodecName, limit: UInt64?, isEnabled: Bool, at now: Instant
   ) -> StreamCapture.Verdict? {
     if choice?.codec == codec {
-      // The other layers of a simulcast are encoded or nothing.
+      // The other simulcast layers are encoded or not sent.
       guard choice?.start.isFirst == true else { return .useless }
       beginPassing(at: now)
     }
     guard stream?.codec == codec else { return nil }
-    return isEnabled ? stream?.take(bytes, limit: limit, at: now) : .useless
+    return isEnabled ? stream?.accept(bytes, limit: limit, at: now) : .useless
   }
 
-  /// Takes a received frame that is to be sent as it came; nil until a decoder can begin with it.
-  mutating func takeReceived(_ frame: ReceivedFrame) -> EncodedFrame? {
+  /// Handles a received frame to be sent as received; nil until a decoder can start.
+  mutating func acceptReceived(_ frame: ReceivedFrame) -> EncodedFrame? {
     guard frame.isKey || !waitsForKey else { return nil }
     waitsForKey = false
     return EncodedFrame(

@@ -2,69 +2,71 @@ import Media
 import RTP
 import Wire
 
-/// Says who speaks, who dominates, who is loudest and who is heard among the voices that a peer
-/// sends and hears.
+/// Determines who speaks, who dominates, who is loudest and who has a slot among the voices that a
+/// peer sends and receives.
 ///
-/// Speech and dominance are looked at only when a block of audio comes, so they need no deadline: a
-/// change is told with the next block of any voice, 20 ms late at most while somebody speaks.
+/// Speech and dominance are evaluated with blocks of audio only, so they need no deadline: a change
+/// is reported with the next block of any voice, at most 20 ms late while somebody speaks.
 struct SpeakerWatch {
   private var names = SpeakerNames()
   private var dominance = DominantSpeaker(settings: SpeakerWatch.settings)
   private var dominanceOutputs = Outbox<DominantSpeaker.Output>()
   private var speech = SpeechDetector()
-  /// What the application asked to be told of.
+  /// Set while the application wants the loudest voices.
   private var loudest: LoudestSpeakers?
   private var loudestOutputs = Outbox<LoudestSpeakers.Output>()
   private var slots: AudioSlots?
-  /// The transceivers that are heard without a slot.
+  /// The transceivers that are played without a slot.
   private var exempt: Set<UInt32> = []
 
-  /// A second of silence makes nobody dominant.
+  /// After a second of silence nobody is dominant.
   private static let settings: DominantSpeaker.Settings = {
     var settings = DominantSpeaker.Settings()
     settings.silenceTimeout = .seconds(1)
     return settings
   }()
 
-  /// When the loudest are told next; nil while nobody asks or all are silent.
+  /// When the loudest are next reported; nil if nobody asks or all are silent.
   ///
-  /// In place, because every step asks, and a call would copy the whole of it.
+  /// In place, because every step asks, and a call would copy all of it.
   @inline(__always)
   var deadline: Instant? { loudest?.deadline }
 
   // MARK: Blocks
 
-  /// Takes the level of a voice's next block; gives what is to be told.
-  mutating func hear(_ level: AudioLevel, of track: SpeakingTrack, at now: Instant) -> [PeerEvent] {
+  /// Handles the level of a voice's next block; returns the events.
+  mutating func observe(_ level: AudioLevel, of track: SpeakingTrack, at now: Instant)
+    -> [PeerEvent]
+  {
     var events: [PeerEvent] = []
     for absent in names.absent(at: now) { events += forget(absent, at: now) }
     guard let number = names.number(of: track, at: now) else { return events }
-    events += speech.hear(level, of: number, at: now).compactMap { event(of: $0) }
+    events += speech.observe(level, of: number, at: now).compactMap { event(of: $0) }
     step(.level(level, of: number), at: now, &events)
     stepLoudest(.level(level, of: number), at: now, &events)
     if track.isInbound, !exempt.contains(track.transceiver) {
-      events += (slots?.hear(level, of: number, at: now) ?? []).compactMap { event(of: $0) }
+      events += (slots?.observe(level, of: number, at: now) ?? []).compactMap { event(of: $0) }
     }
     return events
   }
 
-  /// Listens to a block of audio: to the voices in it where a mixer told their levels, else to the
-  /// whole of it; gives what is to be told.
-  mutating func hear(_ record: FrameRecord, level: UInt8, at now: Instant) -> [PeerEvent] {
+  /// Handles a block of audio: the levels of the voices in it if a mixer reported them, or else its
+  /// own; returns the events.
+  mutating func observe(_ record: FrameRecord, level: UInt8, at now: Instant) -> [PeerEvent] {
     var events: [PeerEvent] = []
     var track = SpeakingTrack(transceiver: record.transceiver, isInbound: record.isInbound)
     var isMixed = false
     for voice in record.contributors where record.isInbound {
       guard let level = voice.level else { continue }
       track.contributor = voice.source
-      events += hear(AudioLevel(headerExtension: level), of: track, at: now)
+      events += observe(AudioLevel(headerExtension: level), of: track, at: now)
       isMixed = true
     }
-    if !isMixed { events += hear(AudioLevel(headerExtension: level), of: track, at: now) }
+    if !isMixed { events += observe(AudioLevel(headerExtension: level), of: track, at: now) }
     return events
   }
 
-  /// Forgets a track and all that was mixed into it; gives what is to be told.
+  /// Forgets a track and its contributors; returns the events.
   mutating func forgetAll(_ track: SpeakingTrack, at now: Instant) -> [PeerEvent] {
     let contributors = track.isInbound ? names.contributors(of: track.transceiver) : []
     return (contributors + [track]).flatMap { forget($0, at: now) }
@@ -84,7 +86,7 @@ struct SpeakerWatch {
     _ input: DominantSpeaker.Input, at now: Instant, _ events: inout [PeerEvent]
   ) {
     dominance.step(input, at: now, into: &dominanceOutputs)
-    for case .dominant(let number) in dominanceOutputs.take() {
+    for case .dominant(let number) in dominanceOutputs.drain() {
       events.append(.dominantSpeaker(number.flatMap { names[$0] }))
     }
   }
@@ -99,7 +101,7 @@ struct SpeakerWatch {
 
   // MARK: What the application asks for
 
-  /// Tells the loudest from now on; nil: no more.
+  /// Starts reporting the loudest voices; nil stops.
   mutating func observeLoudest(_ settings: LoudestSettings?) {
     loudest = settings.map { settings in
       var machine = LoudestSpeakers.Settings()
@@ -110,14 +112,14 @@ struct SpeakerWatch {
     }
   }
 
-  /// Gives so many received voices a slot from now on; nil: all are heard.
+  /// Assigns slots to this many received voices; nil plays all.
   mutating func limitSlots(_ count: Int?) -> [PeerEvent] {
     let former = slots?.levels.compactMap { names[$0.participant] } ?? []
     slots = count.map { AudioSlots(count: $0) }
     return former.map { .audioSlot($0, isHeld: false) }
   }
 
-  /// Lets what a transceiver receives be heard without a slot, or no longer.
+  /// Sets whether a transceiver's audio is played without a slot.
   mutating func exempt(_ transceiver: UInt32, _ isExempt: Bool) -> [PeerEvent] {
     guard isExempt else {
       exempt.remove(transceiver)
@@ -132,7 +134,7 @@ struct SpeakerWatch {
     return events
   }
 
-  /// Does what is due.
+  /// Handles the deadline.
   mutating func reachDeadline(at now: Instant) -> [PeerEvent] {
     var events: [PeerEvent] = []
     stepLoudest(.deadline, at: now, &events)
@@ -144,7 +146,7 @@ struct SpeakerWatch {
   ) {
     guard loudest != nil else { return }
     loudest?.step(input, at: now, into: &loudestOutputs)
-    for output in loudestOutputs.take() {
+    for output in loudestOutputs.drain() {
       switch output {
       case .silence: events.append(.loudestSpeakers([]))
       case .loudest(let volumes):
@@ -165,7 +167,7 @@ struct SpeakerWatch {
   }
 }
 
-/// Numbers for voices, in the order in which they were first heard; a number is never used again.
+/// Numbers of voices in order of appearance, never reused.
 struct SpeakerNames {
   private struct Entry {
     var number: Int
@@ -176,13 +178,12 @@ struct SpeakerNames {
   private var entries: [Entry] = []
   private var last = 0
 
-  /// So many voices have names at once: the sender of a track says who contributes to it, and may
-  /// name ever new ones.
+  /// A limit, because the sender of a track can name ever new contributors.
   private static let maximum = 64
-  /// A contributor that is in no packet for so long has left.
+  /// A contributor in no packet for this long has left.
   private static let patience = Interval.seconds(10)
 
-  /// The number of a voice; nil when there are too many.
+  /// Returns the number of a voice; nil if there are too many.
   mutating func number(of track: SpeakingTrack, at now: Instant) -> Int? {
     if let index = entries.firstIndex(where: { $0.track == track }) {
       entries[index].lastHeard = now
@@ -194,19 +195,18 @@ struct SpeakerNames {
     return last
   }
 
-  /// The number of a voice that was heard before.
+  /// Returns the number of a known voice.
   func known(_ track: SpeakingTrack) -> Int? { entries.first { $0.track == track }?.number }
 
-  /// The voice of a number.
   subscript(number: Int) -> SpeakingTrack? { entries.first { $0.number == number }?.track }
 
-  /// The contributors that have left.
+  /// Contributors that have left.
   func absent(at now: Instant) -> [SpeakingTrack] {
     entries.filter { $0.track.contributor != nil && now - $0.lastHeard > SpeakerNames.patience }
       .map(\.track)
   }
 
-  /// The voices that were mixed into a received track.
+  /// The contributors of a received track.
   func contributors(of transceiver: UInt32) -> [SpeakingTrack] {
     entries.map(\.track).filter {
       $0.transceiver == transceiver && $0.isInbound && $0.contributor != nil
@@ -217,14 +217,14 @@ struct SpeakerNames {
 }
 
 extension PeerStack {
-  /// Listens to a block of audio.
-  func hear(_ record: FrameRecord, level: UInt8) {
-    for event in speakers.hear(record, level: level, at: now) { tell(event) }
+  /// Handles a block of audio.
+  func observe(_ record: FrameRecord, level: UInt8) {
+    for event in speakers.observe(record, level: level, at: now) { emit(event) }
   }
 
-  /// Forgets a track of audio that is no longer sent or heard.
+  /// Forgets an audio track that is no longer sent or received.
   func forgetSpeaker(_ transceiver: UInt32, isInbound: Bool) {
     let track = SpeakingTrack(transceiver: transceiver, isInbound: isInbound)
-    for event in speakers.forgetAll(track, at: now) { tell(event) }
+    for event in speakers.forgetAll(track, at: now) { emit(event) }
   }
 }

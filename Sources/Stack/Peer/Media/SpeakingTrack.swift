@@ -1,17 +1,17 @@
 import Media
 package import Wire
 
-/// A voice as one peer sends or hears it: a track of audio, or one of those mixed into it.
+/// A voice that a peer sends or receives: an audio track, or one mixed into it.
 public struct SpeakingTrack: Hashable, Sendable {
   /// The transceiver's number.
   public var transceiver: UInt32
-  /// Whether the peer hears it; else it sends it.
+  /// Whether it is received rather than sent.
   public var isInbound: Bool
-  /// The contributing source (CSRC, RFC 3550 section 5.1) of which a mixer told the level
-  /// (RFC 6465); nil for the track itself.
+  /// The contributing source (CSRC, RFC 3550 section 5.1) whose level a mixer reported (RFC 6465);
+  /// nil for the track itself.
   public var contributor: UInt32?
 
-  /// Names a voice.
+  /// Creates the name of a voice.
   public init(transceiver: UInt32, isInbound: Bool, contributor: UInt32? = nil) {
     self.transceiver = transceiver
     self.isInbound = isInbound
@@ -19,16 +19,16 @@ public struct SpeakingTrack: Hashable, Sendable {
   }
 }
 
-/// What is known of a speech, as the take keeps it: when it is long enough to be no click, with
-/// every second that it lasts, and when it is over.
+/// A speech in the take, recorded once it is too long for a click, every second while it lasts, and
+/// when it is over.
 package struct SpeechRecord: Hashable, Sendable {
   package var track: SpeakingTrack
   /// `began`, `lasts` or `ended`.
   package var phase: String
-  /// The first block, and the end of the last one that was loud enough.
+  /// The start of the first block and the end of the last one above the gate.
   package var from: Instant
   package var to: Instant
-  /// The blocks that were loud enough, and the sum of their levels in dBov.
+  /// The number of blocks above the gate, and the sum of their levels in dBov.
   package var blocks: Int
   package var decibels: Int
 
@@ -44,30 +44,30 @@ package struct SpeechRecord: Hashable, Sendable {
   }
 }
 
-/// A voice that is among the loudest, and the mean of its levels in dBov: 0 is full scale.
+/// One of the loudest voices with its mean level in dBov: 0 is full scale.
 public struct SpeakerVolume: Hashable, Sendable {
   /// The voice.
   public var track: SpeakingTrack
   /// From -127, silence, to 0.
   public var decibels: Int
 
-  /// Describes a voice.
+  /// Creates the volume of a voice.
   public init(track: SpeakingTrack, decibels: Int) {
     self.track = track
     self.decibels = decibels
   }
 }
 
-/// Which of the loudest voices are told, and how often.
+/// Which of the loudest voices are reported, and how often.
 public struct LoudestSettings: Hashable, Sendable, Codable {
-  /// How many are told at most.
+  /// The most voices in a report.
   public var count: Int
-  /// The least mean level in dBov, -127 to 0.
+  /// The minimum mean level in dBov, -127 to 0.
   public var threshold: Int
   /// The time between reports, 250 to 5000 ms.
   public var intervalMilliseconds: Int
 
-  /// Chooses; as media servers do where nothing is said.
+  /// Creates settings; the defaults are those of media servers.
   public init(count: Int = 1, threshold: Int = -80, intervalMilliseconds: Int = 1000) {
     self.count = count
     self.threshold = threshold

@@ -1,13 +1,13 @@
-/// What an application set on a track, and whether it carries anything now.
+/// An application's settings of a track, and whether it currently carries media.
 public struct TrackState: Hashable, Sendable, Codable {
-  /// Whether the track is heard or seen; else it is silent or black (W3C enabled).
+  /// Whether the track is enabled; otherwise it is silent or black (W3C enabled).
   public var isEnabled: Bool
-  /// The volume of received audio, 0 to 10; 1 leaves it as it is.
+  /// The volume of received audio, 0 to 10; 1 is unchanged.
   public var volume: Double
-  /// Whether nothing comes from the peer at present (W3C muted); false for sent tracks.
+  /// Whether nothing currently arrives from the peer (W3C muted); false for sent tracks.
   public var isMuted: Bool
 
-  /// Creates the state of a track that was just made.
+  /// Creates the state of a new track.
   public init(isEnabled: Bool = true, volume: Double = 1, isMuted: Bool = false) {
     self.isEnabled = isEnabled
     self.volume = volume
@@ -15,29 +15,29 @@ public struct TrackState: Hashable, Sendable, Codable {
   }
 }
 
-/// Something that became of a track, with the reason where there is one.
+/// A change of a track's state, with its reason if there is one.
 public struct TrackChange: Hashable, Sendable {
-  /// What became of it; the last three are the events of the W3C's MediaStreamTrack.
+  /// The kind of change; the last three are events of the W3C's MediaStreamTrack.
   public enum Kind: String, Hashable, Sendable {
-    /// The application lets the track be heard or seen again.
+    /// The application enabled the track.
     case enabled
-    /// The application made the track silent or black.
+    /// The application disabled the track, which is now silent or black.
     case disabled
-    /// Nothing comes from the peer any more.
+    /// Media stopped arriving.
     case mute
-    /// Something comes from the peer.
+    /// Media arrives.
     case unmute
-    /// Nothing will ever come again.
+    /// The track has ended.
     case ended
   }
 
-  /// Why it came about.
+  /// The reason for a change.
   public enum Reason: String, Hashable, Sendable {
-    /// The first frame came, or the first after a pause.
+    /// The first frame arrived, or the first after a pause.
     case media
-    /// The peer's description sends the track no longer.
+    /// The peer's description no longer sends the track.
     case removed
-    /// The peer said goodbye for the track's stream (RTCP BYE).
+    /// The peer sent BYE for the track's stream.
     case goodbye
     /// The transceiver was stopped, or the application stopped the track.
     case stopped
@@ -45,13 +45,13 @@ public struct TrackChange: Hashable, Sendable {
     case closed
   }
 
-  /// The transceiver that carries the track.
+  /// The transceiver of the track.
   public var transceiver: UInt32
-  /// Whether the track is received; else it is sent.
+  /// Whether the track is received rather than sent.
   public var isInbound: Bool
-  /// What became of it.
+  /// What changed.
   public var kind: Kind
-  /// Why; nil when the application asked for it.
+  /// The reason; nil if the application requested it.
   public var reason: Reason?
 
   /// Creates a change.

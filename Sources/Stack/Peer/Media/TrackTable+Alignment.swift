@@ -2,13 +2,11 @@ import Flow
 import Media
 import Wire
 
-// Audio and video frames that were captured together are played together.
+// Plays audio and video together that were captured together.
 extension TrackTable {
-  /// Lets the tracks of each of the peer's streams wait for the slowest of them (W3C: the tracks of
-  /// a MediaStream are synchronized), by the sender's clock as its reports tell it (RFC 3550
-  /// section 6.4.1).
-  ///
-  /// - Parameter streams: the names of the streams that a transceiver receives.
+  /// Synchronises the tracks of each of the peer's streams (W3C: the tracks of a MediaStream are
+  /// synchronized) by the sender's clock in its reports (RFC 3550 section 6.4.1).
+  /// - Parameter streams: the stream identifiers that a transceiver receives.
   mutating func alignPlayouts(
     _ inbound: [InboundStreamCounters], streams: (_ transceiver: UInt32) -> [String]
   ) {
@@ -17,10 +15,10 @@ extension TrackTable {
 }
 
 extension [ReceivingTrack] {
-  /// The most that one track waits for another: senders whose clocks say more mean something else.
+  /// The most that one track waits for another; larger offsets cannot be right.
   private static var mostAlignment: UInt64 { 1_000_000_000 }
 
-  /// Lets the tracks of each stream wait for the slowest of them.
+  /// Synchronises the tracks of each stream.
   mutating func alignPlayouts(
     _ inbound: [InboundStreamCounters], streams: (_ track: UInt32) -> [String]
   ) {
@@ -40,17 +38,17 @@ extension [ReceivingTrack] {
 }
 
 extension ReceivingTrack {
-  /// How many nanoseconds after its capture, by the sender's clock, the track would be played.
+  /// The track's own playout delay in nanoseconds after capture by the sender's clock.
   ///
-  /// That is, for itself. The clocks have nothing in common, so only differences mean something.
+  /// The clocks are unrelated, so only differences are meaningful.
   fileprivate func lag(_ inbound: [InboundStreamCounters]) -> Int64? {
     guard let remote = inbound.last(where: { $0.mid == mid && $0.remote != nil })?.remote,
-      let playout = ownPlayout(ofRTPTime: remote.remoteRTPTime)
+      let playout = independentPlayout(ofRTPTime: remote.remoteRTPTime)
     else { return nil }
     return playout.nanoseconds &- remote.remoteUnixNanoseconds
   }
 
-  private func ownPlayout(ofRTPTime time: UInt32) -> Instant? {
-    audio?.ownPlayout(ofRTPTime: time) ?? video?.ownPlayout(ofRTPTime: time)
+  private func independentPlayout(ofRTPTime time: UInt32) -> Instant? {
+    audio?.independentPlayout(ofRTPTime: time) ?? video?.independentPlayout(ofRTPTime: time)
   }
 }

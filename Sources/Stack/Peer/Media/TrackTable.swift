@@ -3,21 +3,21 @@ import Media
 import RTP
 import Wire
 
-/// The tracks of a peer in the order in which they came about.
+/// The tracks of a peer in order of appearance.
 struct TrackTable {
   var sending: [SendingTrack] = []
   var receiving: [ReceivingTrack] = []
-  /// What applications set on senders.
+  /// The application's settings of senders.
   var senders = SenderTable()
   var receivers = ReceiverTable()
-  /// Which layers of what is received are shown.
+  /// Which simulcast layers are shown.
   var layers = LayerChoice()
-  /// Empty between two inputs of a track; kept for their memory.
+  /// Empty between two inputs of a track; kept to reuse the memory.
   var sent = Outbox<SendingTrack.Output>()
   var received = Outbox<ReceivingTrack.Output>()
   private let codecs: any CodecFactory
   private let configuration: PeerConfiguration
-  /// What was told of the negotiated tracks, to tell only changes.
+  /// The negotiated tracks as last reported, to report only changes.
   private var announced: [TrackRecord] = []
 
   init(_ configuration: PeerConfiguration, codecs: any CodecFactory) {
@@ -25,27 +25,27 @@ struct TrackTable {
     self.codecs = codecs
   }
 
-  /// When a track wants its next input; in place, because a call would copy the whole table.
+  /// When a track's next deadline is due; in place, because a call would copy the whole table.
   @inline(__always)
   var deadline: Instant? {
     var first: Instant?
-    // By index, because a track that is taken out of its array is a copy of many parts.
+    // By index, because taking a track out of the array would copy it.
     for index in sending.indices { first = earliest(first, sending[index].deadline) }
     for index in receiving.indices { first = earliest(first, receiving[index].deadline) }
     return first
   }
 
-  /// The track of a transceiver's sender; of several layers the first.
+  /// The track of a sender; of several layers, the first.
   func sendingIndex(of transceiver: UInt32) -> Int? {
     sending.firstIndex { $0.transceiver == transceiver }
   }
 
-  /// The tracks of a transceiver's sender: one, or one for each layer of a simulcast.
+  /// The tracks of a sender: one, or one per simulcast layer.
   func sendingIndices(of transceiver: UInt32) -> [Int] {
     sending.indices.filter { sending[$0].transceiver == transceiver }
   }
 
-  /// The tracks of a kind that feed a section, or a layer of it.
+  /// The tracks that feed a section, or one layer of it.
   func sendingIndices(ofMID mid: String, _ kind: MediaKind, rid: String? = nil) -> [Int] {
     sending.indices.filter {
       sending[$0].stream.mid == mid && sending[$0].kind == kind
@@ -53,7 +53,7 @@ struct TrackTable {
     }
   }
 
-  /// Each sender once: of several layers the first that runs.
+  /// One track per sender: of several layers, the first that runs.
   var firstOfEachSender: [SendingTrack] {
     sending.indices.filter { index in
       let all = sendingIndices(of: sending[index].transceiver)
@@ -61,7 +61,7 @@ struct TrackTable {
     }.map { sending[$0] }
   }
 
-  /// The track that plays what a section receives; it begins with the first frame.
+  /// The track that plays what a section receives; created with the first frame.
   mutating func receivingIndex(of section: NegotiatedSection) -> Int {
     if let known = receiving.firstIndex(where: { $0.mid == section.mid }) { return known }
     let minimum = configuration.jitterBufferMinimum ?? 0
@@ -74,7 +74,7 @@ struct TrackTable {
     return receiving.count - 1
   }
 
-  /// Lets what was set on a received track hold for what is played of it.
+  /// Applies a received track's settings to its playout.
   mutating func applySettings(of transceiver: UInt32) {
     let state = receivers.state(of: transceiver)
     for index in receiving.indices where receiving[index].transceiver == transceiver {
@@ -82,7 +82,7 @@ struct TrackTable {
     }
   }
 
-  /// Adds a track for the first source of a sender, or of a layer that it sends.
+  /// Adds a track for the first source of a sender or layer.
   mutating func add(
     _ source: MediaSource, of transceiver: UInt32, _ kind: MediaKind, rid: String?
   ) {
@@ -93,13 +93,13 @@ struct TrackTable {
         limitationFollowsTarget: configuration.limitationFollowsTarget ?? false))
   }
 
-  /// Takes out the tracks of a sender.
+  /// Removes the tracks of a sender.
   mutating func removeSending(of transceiver: UInt32) {
     sending.removeAll { $0.transceiver == transceiver }
   }
 
-  /// Takes out the layers of a sender that are no longer sent.
-  mutating func keepLayers(_ rids: [String], of transceiver: UInt32) {
+  /// Removes the layers of a sender that are no longer sent.
+  mutating func restrictLayers(_ rids: [String], of transceiver: UInt32) {
     sending.removeAll { track in
       track.transceiver == transceiver && track.rid.map { !rids.contains($0) } ?? false
     }
@@ -107,7 +107,7 @@ struct TrackTable {
 
   // MARK: What an exchange agreed on
 
-  /// Each direction of each track that was not told before, or has changed since.
+  /// Returns each direction of each track that is new or has changed.
   mutating func announce(
     _ sections: [NegotiatedSection], of transceivers: [Transceiver]
   ) -> [TrackRecord] {
@@ -121,19 +121,19 @@ struct TrackTable {
     return records.filter { !announced.contains($0) }
   }
 
-  /// Ends the playouts of all but these sections; gives the transceivers of audio among them.
+  /// Ends the playouts of all sections but these; returns the transceivers of audio among them.
   mutating func endPlayouts(besides sections: [NegotiatedSection]) -> [UInt32] {
     func isAgreed(_ track: ReceivingTrack) -> Bool {
       sections.contains { $0.mid == track.mid && $0.direction.receives }
     }
-    layers.keep(sections.filter(\.direction.receives).map(\.mid))
+    layers.retain(sections.filter(\.direction.receives).map(\.mid))
     defer { receiving.removeAll { !isAgreed($0) } }
     return receiving.filter { $0.kind == .audio && !isAgreed($0) }.map(\.transceiver)
   }
 }
 
 extension TrackRecord {
-  /// A direction of what an m-section agreed on; nil when nothing goes there.
+  /// Creates the record of one direction of an m-section; nil if nothing is sent in it.
   fileprivate init?(_ section: NegotiatedSection, isInbound: Bool, sentSSRC: UInt32?) {
     let isActive = isInbound ? section.direction.receives : section.direction.sends
     guard isActive, let codec = isInbound ? section.receivedCodec : section.sentCodec

@@ -2,40 +2,38 @@ import Flow
 import RTP
 import Wire
 
-/// What an observed peer sends or receives in a stream before it is known what that carries: it is
-/// counted, which needs no clock, and the first packets wait so that they are read when it is
-/// known.
+/// Packets of an observed stream whose contents are not known yet: they are counted, which needs no
+/// clock rate, and the first ones wait to be parsed once the codec is known.
 struct EarlyPackets<Counters: Sendable>: Sendable {
   struct Packet {
     var packet: SeenPacket
     var arrival: Instant
   }
 
-  /// How many packets wait, and how many bytes: those of as many packets of any network.
+  /// The most packets that wait, and the most bytes: that many full-size packets.
   private static var countMaximum: Int { 450 }
   private static var bytesMaximum: Int { 1 << 20 }
 
   private var packets: [Packet] = []
   private(set) var bytes = 0
-  /// What was counted of packets that do not wait any longer.
+  /// The counters of packets that no longer wait.
   private(set) var forgotten: Counters?
 
-  /// Lets a packet wait, after it was counted.
-  ///
-  /// - Parameter counted: what was counted up to this packet.
+  /// Stores a packet after counting it.
+  /// - Parameter counted: the counters including this packet.
   mutating func hold(_ packet: SeenPacket, at arrival: Instant, counted: Counters?) {
     packets.append(Packet(packet: packet, arrival: arrival))
     bytes += packet.bytes.count
     if packets.count > Self.countMaximum || bytes > Self.bytesMaximum { forget(counted) }
   }
 
-  /// Lets go of what waits; it stays counted.
+  /// Drops the waiting packets; their counters are kept.
   mutating func forget(_ counted: Counters?) {
     (packets, bytes) = ([], 0)
     forgotten = counted ?? forgotten
   }
 
-  /// Returns the packets that wait, in the order in which they came.
+  /// Returns and removes the waiting packets in order of arrival.
   mutating func removeAll() -> [Packet] {
     defer { (packets, bytes) = ([], 0) }
     return packets
@@ -43,7 +41,7 @@ struct EarlyPackets<Counters: Sendable>: Sendable {
 }
 
 extension InboundStreamCounters {
-  /// The sum with what was counted of earlier packets of the same stream.
+  /// The sum with the counters of earlier packets of the stream.
   func adding(_ earlier: InboundStreamCounters?) -> InboundStreamCounters {
     guard let earlier else { return self }
     var sum = self
@@ -59,7 +57,7 @@ extension InboundStreamCounters {
 }
 
 extension OutboundStreamCounters {
-  /// The sum with what was counted of earlier packets of the same stream.
+  /// The sum with the counters of earlier packets of the stream.
   func adding(_ earlier: OutboundStreamCounters?) -> OutboundStreamCounters {
     guard let earlier else { return self }
     var sum = self
@@ -71,7 +69,7 @@ extension OutboundStreamCounters {
     return sum
   }
 
-  /// Counts a packet of which nothing but the header is known.
+  /// Counts a packet by its header alone.
   mutating func count(_ header: RTPHeader) {
     packetsSent += 1
     bytesSent += UInt64(header.payload.count)

@@ -5,13 +5,13 @@ import Wire
 
 /// A stream that an observed peer receives: its reception and its playout.
 struct InboundTrack {
-  /// How many packets of the other source wait for the first one of the stream.
+  /// How many RTX packets wait for the first packet of the stream.
   private static let earlyMaximum = 450
 
   private(set) var track: ObservedTrack
   private(set) var reception: StreamReception?
   private(set) var playout: ReceivingTrack?
-  /// What was told of the header extensions of its transport.
+  /// The header extensions of its transport, as far as known.
   private var extensions = HeaderExtensionMap()
   private let codecs: any CodecFactory
   let decodes: Bool
@@ -52,9 +52,9 @@ struct InboundTrack {
   /// How many bytes wait until it is known what the stream carries.
   var earlyBytes: Int { early.bytes + earlyRepairBytes }
 
-  /// What was counted of the stream; nil before its first packet.
+  /// The counters of the stream; nil before its first packet.
   ///
-  /// As long as the track has no kind, that of the counters means nothing.
+  /// While the kind of the track is unknown, that of the counters is meaningless.
   var counters: InboundStreamCounters? {
     var counters = reception?.counters.adding(early.forgotten) ?? unknown?.counters
     counters?.ecn = ecn.all
@@ -74,10 +74,10 @@ struct InboundTrack {
     return counters
   }
 
-  /// Takes what became known; gives the frames of packets that waited for it.
+  /// Applies new knowledge; returns the frames of packets that waited for it.
   mutating func learn(_ track: ObservedTrack, at now: Instant) -> [ReceivedFrame] {
     if let former = self.track.kind, let kind = track.kind, kind != former {
-      // It was taken for something else: what was counted stays.
+      // Its kind was wrong: the counters are kept.
       early.forget(counters)
       (reception, playout) = (nil, nil)
     }
@@ -108,12 +108,12 @@ struct InboundTrack {
 
   mutating func setExtensions(_ map: HeaderExtensionMap) { extensions = map }
 
-  /// Takes a packet of the stream itself.
+  /// Handles a packet of the stream itself.
   mutating func receive(_ packet: SeenPacket, arrival: Instant, at now: Instant)
     -> [ReceivedFrame]
   {
     guard let kind = track.kind else {
-      // What waits too long is let go of; it stays counted.
+      // What waits too long is dropped but stays counted.
       if unknown == nil {
         unknown = StreamReception(mid: track.key, kind: .audio, ssrc: track.ssrc, at: arrival)
       }
@@ -197,9 +197,8 @@ struct InboundTrack {
       packet.header, correction, extensions, arrival: arrival, at: now) ?? []
   }
 
-  /// Takes a packet of the source that sends the stream's packets again.
-  ///
-  /// - Parameter type: the payload type that the packet had, where that is known.
+  /// Handles an RTX packet of the stream.
+  /// - Parameter type: the original payload type, if known.
   mutating func receiveRepair(
     _ packet: SeenPacket, of type: UInt8?, arrival: Instant, at now: Instant
   ) -> [ReceivedFrame] {
@@ -222,12 +221,12 @@ struct InboundTrack {
       opened, extensions, isRetransmission: true, arrival: arrival, at: now) ?? []
   }
 
-  /// Whether a frame goes through a playout; what has none is told when it comes.
+  /// Whether a frame goes through a playout; others are reported on arrival.
   func isPlayed(_ frame: ReceivedFrame) -> Bool {
     frame.kind == .video || frame.codec == .opus || playsG711 && frame.codec.isG711
   }
 
-  /// Hands a frame to the playout, which begins with the first one.
+  /// Passes a frame to the playout, which starts with the first one.
   mutating func play(
     _ frame: ReceivedFrame, at now: Instant, into outbox: inout Outbox<ReceivingTrack.Output>
   ) {
@@ -240,7 +239,7 @@ struct InboundTrack {
     playout?.step(.frame(frame), at: now, into: &outbox)
   }
 
-  /// Plays what is due; false when nothing is.
+  /// Plays what is due; false if nothing is.
   mutating func playDue(at now: Instant, into outbox: inout Outbox<ReceivingTrack.Output>) -> Bool {
     guard let due = playout?.deadline, due <= now else { return false }
     playout?.step(.deadline, at: now, into: &outbox)
@@ -271,11 +270,11 @@ struct InboundTrack {
 
   mutating func countNACK() { reception?.countNACK() }
 
-  /// Takes the receiver's request for a key frame; gives the frames that waited for it.
+  /// Handles the receiver's key frame request; returns the frames that waited for it.
   mutating func countKeyframeRequest(isFIR: Bool, at now: Instant) -> [ReceivedFrame] {
     reception?.countKeyframeRequest(isFIR: isFIR, at: now) ?? []
   }
 
-  /// Takes what the receiver reports.
+  /// Handles the receiver's report block.
   mutating func receive(_ block: ReportBlock) { reception?.receive(block) }
 }

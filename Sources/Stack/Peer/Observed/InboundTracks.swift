@@ -3,27 +3,26 @@ import Media
 import RTP
 import Wire
 
-/// The streams that an observed peer receives, which of them something is about, and which of them
-/// have playouts and decoders.
+/// The streams that an observed peer receives, and which of them have playouts and decoders.
 struct InboundTracks {
-  /// How many streams have playouts, and how many of those decoders; more are counted alone.
+  /// The most streams with playouts, and with decoders; others are only counted.
   private static let playoutsMaximum = 256
   private static let decodersMaximum = 64
-  /// The limit on packets held, over all streams, until their codec is known, in bytes.
+  /// The limit in bytes, over all streams, on packets held until their codec is known.
   private static let earlyBytesMaximum = 32 << 20
 
-  /// The frames that were complete, and the place of the stream that they are of.
+  /// Complete frames, and the index of their stream.
   struct Completed {
     var place: Int
     var frames: [ReceivedFrame]
   }
 
-  /// In the order in which they were found.
+  /// In order of discovery.
   private(set) var all: [InboundTrack] = []
-  /// The places by number.
+  /// Index by number.
   private var places: [UInt32: Int] = [:]
   private var extensions = HeaderExtensionMap()
-  /// Nil where nothing is decoded.
+  /// Nil if nothing is decoded.
   private let codecs: (any CodecFactory)?
   private let silentCodecs = UndecodedCodecs()
   private let furtherDecoders: [CodecName]
@@ -49,14 +48,14 @@ struct InboundTracks {
 
   var deadline: Instant? {
     var deadline: Instant?
-    // By index, because a track that is taken out of its array is a copy of many parts.
+    // By index, because taking a track out of the array would copy it.
     for index in all.indices { deadline = earliest(deadline, all[index].deadline) }
     return deadline
   }
 
   // MARK: Streams
 
-  /// Takes a stream, or what became known of one, for which packets may have waited.
+  /// Adds a stream, or applies new knowledge of one, for which packets may have waited.
   mutating func learn(_ track: ObservedTrack, at now: Instant) -> Completed? {
     if let protected = track.protects, let place = placeOfMedia(protected) {
       all[place].protect(by: track.ssrc)
@@ -105,7 +104,7 @@ struct InboundTracks {
     for index in all.indices { all[index].setExtensions(map) }
   }
 
-  /// Takes a packet of the stream with a number; what is sent again goes to where it is from.
+  /// Handles a packet of a stream; a retransmission goes to its original stream.
   mutating func receive(_ packet: SeenPacket, _ stream: UInt32, at now: Instant) -> Completed? {
     guard let place = places[stream] else { return nil }
     if let protected = all[place].track.protects {
@@ -139,7 +138,7 @@ struct InboundTracks {
     all.firstIndex { $0.track.ssrc == ssrc && $0.track.isMedia }
   }
 
-  /// Changes a stream of which packets may wait, and keeps the sum of their bytes.
+  /// Changes a stream and updates the total of waiting bytes.
   private mutating func changeEarly<Result>(
     _ place: Int, _ change: (inout InboundTrack) -> Result
   ) -> Result {
@@ -151,7 +150,7 @@ struct InboundTracks {
 
   // MARK: Playouts
 
-  /// Hands a frame to the playout of its stream; false when there is none.
+  /// Passes a frame to the playout of its stream; false if there is none.
   mutating func play(
     _ frame: ReceivedFrame, _ place: Int, at now: Instant,
     into outbox: inout Outbox<ReceivingTrack.Output>
@@ -161,14 +160,14 @@ struct InboundTracks {
     return true
   }
 
-  /// Plays what is due of a stream; false when nothing is.
+  /// Plays what is due of a stream; false if nothing is.
   mutating func playDue(
     _ place: Int, at now: Instant, into outbox: inout Outbox<ReceivingTrack.Output>
   ) -> Bool {
     all[place].playDue(at: now, into: &outbox)
   }
 
-  /// Lets audio and video of one end wait for the slower of them, as endpoints do.
+  /// Synchronises audio and video of one endpoint, as endpoints do.
   private mutating func alignPlayouts() {
     let played = all.indices.filter { all[$0].playout != nil }
     var tracks = played.compactMap { all[$0].playout }
@@ -181,14 +180,14 @@ struct InboundTracks {
 
   // MARK: RTCP
 
-  /// - Parameter aligns: whether playouts that belong together are aligned after it.
+  /// - Parameter aligns: whether playouts are synchronised afterwards.
   mutating func receive(_ report: SenderReport, aligns: Bool = true, at now: Instant) {
     guard let place = place(of: report.ssrc) else { return }
     all[place].receive(report, at: now)
     if aligns { alignPlayouts() }
   }
 
-  /// Takes the round trip to a sender, of which these are streams.
+  /// Handles a round trip to the sender of these streams.
   mutating func receive(roundTrip: Interval, to ssrcs: Set<UInt32>) {
     for index in all.indices where ssrcs.contains(all[index].track.ssrc) {
       all[index].receive(roundTrip: roundTrip)
@@ -209,14 +208,14 @@ struct InboundTracks {
     if let place = place(of: ssrc) { all[place].countNACK() }
   }
 
-  /// Takes a request for a key frame; gives the frames that waited for it.
+  /// Handles a key frame request; returns the frames that waited for it.
   mutating func countKeyframeRequest(_ ssrc: UInt32, isFIR: Bool, at now: Instant) -> Completed? {
     guard let place = place(of: ssrc) else { return nil }
     return Completed(
       place: place, frames: all[place].countKeyframeRequest(isFIR: isFIR, at: now))
   }
 
-  /// Takes what this end reports of its streams.
+  /// Handles the peer's report blocks.
   mutating func receive(_ blocks: [ReportBlock]) {
     for block in blocks {
       if let place = place(of: block.ssrc) { all[place].receive(block) }

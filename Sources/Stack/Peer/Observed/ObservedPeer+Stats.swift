@@ -4,9 +4,9 @@ import RTP
 package import Stats
 package import Wire
 
-// The statistics of an observed peer, under the names of W3C and counted as an endpoint counts.
+// The statistics of an observed peer, named as in W3C and counted as an endpoint counts.
 extension ObservedPeer {
-  /// What getStats would give at an instant, of what can be seen from beside.
+  /// The equivalent of getStats at an instant, as far as observable.
   package func report(at now: Instant) -> StatsReport {
     var report = StatsReport()
     report.objects += codecStats(at: now)
@@ -23,7 +23,7 @@ extension ObservedPeer {
     StatsBuilder(id: id, type: type, timestamp: wallClock.milliseconds(at: now))
   }
 
-  /// A name that the peers of one take do not share.
+  /// A name that is unique among the peers of a take.
   private func id(_ prefix: String, _ key: some CustomStringConvertible) -> String {
     "\(prefix)\(number)-\(key)"
   }
@@ -82,7 +82,7 @@ extension ObservedPeer {
     stats.add(counters, sendDelay: nil)
     if counters.kind == .video {
       stats.set("framesSent", counters.framesSent)
-      // What was encoded and not sent, nobody saw.
+      // Frames that were encoded but not sent are invisible.
       if sent.isReadable {
         stats.set("framesEncoded", counters.framesSent)
         stats.set("keyFramesEncoded", counters.keyFramesSent)
@@ -128,8 +128,8 @@ extension ObservedPeer {
     _ playout: ReceivingTrack, _ counters: InboundStreamCounters, _ decodes: Bool,
     at now: Instant, to stats: inout StatsBuilder
   ) {
-    // How long the peer itself lets frames wait shows nowhere: what says so, and what follows from
-    // it, is that of a model.
+    // How long the peer delays frames is invisible: this and what follows from it come from a
+    // model.
     stats.set("jitterBufferModel", "Retake")
     switch counters.kind {
     case .audio:
@@ -148,9 +148,9 @@ extension ObservedPeer {
       stats.set("totalAssemblyTime", counters.totalAssemblyTime)
       stats.set("framesDropped", counters.framesDropped)
       guard let video = playout.video else { return }
-      if playout.toldSize.width > 0 {
-        stats.set("frameWidth", playout.toldSize.width)
-        stats.set("frameHeight", playout.toldSize.height)
+      if playout.statedSize.width > 0 {
+        stats.set("frameWidth", playout.statedSize.width)
+        stats.set("frameHeight", playout.statedSize.height)
         stats.set("framesPerSecond", video.counters.framesPerSecond(at: now))
       }
       stats.addRhythm(video.counters)

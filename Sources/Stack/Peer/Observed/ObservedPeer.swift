@@ -4,35 +4,34 @@ package import RTP
 package import Stats
 package import Wire
 
-/// An end of somebody else's call: what it receives, driven as an endpoint's streams are, and what
-/// the wire shows of what it sends.
+/// One endpoint of an observed call: what it receives, processed as an endpoint would, and what the
+/// wire shows of what it sends.
 ///
-/// Nothing is sent, and nothing is asked for: the packets that the real receiver asked for come, or
-/// they do not. Jitter buffers, decoders and statistics are those of `PeerStack`.
+/// It sends and requests nothing: packets that the real receiver requested arrive or do not. Jitter
+/// buffers, decoders and statistics are those of `PeerStack`.
 package struct ObservedPeer: Machine {
   package enum Input {
-    /// A stream began, or more is known of what it carries.
+    /// A stream started, or more is known of its contents.
     case stream(ObservedTrack)
-    /// What the header extensions of the streams mean.
+    /// The meaning of the streams' header extensions.
     case extensions(HeaderExtensionMap)
-    /// A packet of the stream with a number, to this peer or from it.
+    /// A packet of a stream, to this peer or from it.
     case rtp(SeenPacket, stream: UInt32, isInbound: Bool)
     /// The packets of a compound in the clear, to this peer or from it.
     case rtcp([RTCPPacket], isInbound: Bool)
-    /// The end is one that counts what came of a stream itself, without its retransmissions.
+    /// The endpoint counts a stream without its retransmissions.
     case countsMediaAlone
     case deadline
-    /// The capture is over: a last sample of the stats is told.
+    /// The capture is over: emit a last sample of the stats.
     case end
   }
 
   package enum Output: Sendable {
     case event(PeerEvent)
-    /// A sample of the stats.
     case stats(StatsReport)
   }
 
-  /// How far samples of the stats lie apart, as those of a recorder's own peers.
+  /// The interval between samples, as for a recorder's own peers.
   package static let statsInterval = Interval.seconds(1)
 
   /// The number of the peer, which its stats are named after.
@@ -45,16 +44,15 @@ package struct ObservedPeer: Machine {
   private var samples = SampleSchedule()
   private var outputs = Outbox<ReceivingTrack.Output>()
   package private(set) var deadline: Instant?
-  /// Whether the end counts what came of a stream itself, as Firefox and aiortc do.
+  /// Whether the endpoint counts a stream without its retransmissions, as Firefox and aiortc do.
   private(set) var countsMediaAlone = false
 
   /// - Parameters:
-  ///   - number: the peer's.
-  ///   - codecs: nil where nothing is decoded.
-  ///   - furtherDecoders: the codecs that are decoded among those passed through otherwise.
-  ///   - playsG711: whether G.711 has playouts, which decode it whether or not `codecs` is there.
-  ///   - countsEarlyRepeats: whether what was sent again counts when it is asked for after that.
-  ///   - repairsFully: whether all is repaired that receivers repair, by FlexFEC too.
+  ///   - number: the peer's number.
+  ///   - codecs: nil if nothing is decoded.
+  ///   - furtherDecoders: pass-through codecs that are decoded here.
+  ///   - playsG711: whether G.711 has playouts, which decode it even without `codecs`.
+  ///   - countsEarlyRepeats: whether a retransmission counts if its request comes later.
   package init(
     number: UInt32, wallClock: WallClock, codecs: (any CodecFactory)?,
     furtherDecoders: [CodecName] = [], playsG711: Bool = false,
@@ -78,14 +76,14 @@ package struct ObservedPeer: Machine {
       inbound.setExtensions(map)
       outbound.setExtensions(map)
     case .rtp(let packet, let stream, let isInbound):
-      samples.notePackets(at: now)
+      samples.recordPackets(at: now)
       if isInbound {
         play(inbound.receive(packet, stream, at: now), at: now, into: &outbox)
       } else {
         outbound.send(packet, stream)
       }
     case .rtcp(let packets, let isInbound):
-      samples.notePackets(at: now)
+      samples.recordPackets(at: now)
       receive(packets, isInbound: isInbound, at: now, into: &outbox)
     case .countsMediaAlone: countsMediaAlone = true
     case .deadline: reachDeadline(at: now, into: &outbox)
@@ -106,9 +104,9 @@ package struct ObservedPeer: Machine {
 
   private mutating func reachDeadline(at now: Instant, into outbox: inout Outbox<Output>) {
     for place in inbound.indices {
-      if inbound.playDue(place, at: now, into: &outputs) { tell(at: now, into: &outbox) }
+      if inbound.playDue(place, at: now, into: &outputs) { emit(at: now, into: &outbox) }
     }
-    if samples.takeDue(at: now) { outbox.append(.stats(report(at: now))) }
+    if samples.consumeDue(at: now) { outbox.append(.stats(report(at: now))) }
   }
 
   // MARK: Frames
@@ -119,7 +117,7 @@ package struct ObservedPeer: Machine {
     guard let completed else { return }
     for frame in completed.frames {
       if inbound.play(frame, completed.place, at: now, into: &outputs) {
-        tell(at: now, into: &outbox)
+        emit(at: now, into: &outbox)
       } else {
         let number = inbound.all[completed.place].track.number
         outbox.append(.event(.frame(record(of: frame, number))))
@@ -127,7 +125,7 @@ package struct ObservedPeer: Machine {
     }
   }
 
-  /// What is told of a frame that has no playout.
+  /// The record of a frame without a playout.
   private func record(of frame: ReceivedFrame, _ number: UInt32) -> FrameRecord {
     var record = FrameRecord(
       transceiver: number, kind: frame.kind, isInbound: true, codec: frame.codec,
@@ -138,8 +136,8 @@ package struct ObservedPeer: Machine {
     return record
   }
 
-  /// Tells what a playout gave.
-  private mutating func tell(at now: Instant, into outbox: inout Outbox<Output>) {
+  /// Emits a playout's outputs.
+  private mutating func emit(at now: Instant, into outbox: inout Outbox<Output>) {
     while let output = outputs.next() {
       switch output {
       case .audio(_, let level, let record):
@@ -147,7 +145,9 @@ package struct ObservedPeer: Machine {
           if case .none = record.decoded { record.audioLevel != nil } else { true }
         outbox.append(.event(.frame(record)))
         guard isKnown else { continue }
-        for event in speakers.hear(record, level: level, at: now) { outbox.append(.event(event)) }
+        for event in speakers.observe(record, level: level, at: now) {
+          outbox.append(.event(event))
+        }
       case .videoFrame(_, _, let record), .undecodable(let record), .passed(_, let record):
         outbox.append(.event(.frame(record)))
       }
@@ -156,8 +156,8 @@ package struct ObservedPeer: Machine {
 
   // MARK: RTCP
 
-  /// How many reports of one datagram playouts are aligned after, and how many answers to reference
-  /// times it may have: an honest one has a few.
+  /// The most reports in one datagram after which playouts are synchronised, and the most answers
+  /// to reference times; an honest datagram has a few.
   private static let reportsMaximum = 32
 
   private mutating func receive(
@@ -226,7 +226,7 @@ package struct ObservedPeer: Machine {
     }
   }
 
-  /// A receiver's reference time, or the sender's answer to it.
+  /// Handles a receiver's reference time, or a sender's answer to it.
   private mutating func receive(
     _ report: ExtendedReport, reporters: Set<UInt32>, isInbound: Bool, at now: Instant
   ) {

@@ -2,19 +2,19 @@ package import Flow
 package import RTP
 package import Wire
 
-/// An RTP stream of somebody else's call, and what is known of what it carries.
+/// An RTP stream of an observed call, and what is known of its contents.
 package struct ObservedTrack: Sendable {
-  /// Its number over all calls, which stands for it in all rows.
+  /// Its number over all calls, which identifies it in all rows.
   package var number: UInt32
   package var ssrc: UInt32
-  /// Whether the observed peer receives it; else it sends it.
+  /// Whether the observed peer receives rather than sends it.
   package var isInbound: Bool
-  /// Nil as long as nothing tells.
+  /// Nil while unknown.
   package var kind: MediaKind?
   package var mid: String
-  /// What its payload types stand for.
+  /// The meaning of its payload types.
   package var codecs: [FlowSection.Codec] = []
-  /// The source whose packets it sends again (RFC 4588).
+  /// The SSRC whose packets it retransmits (RFC 4588).
   package var repairs: UInt32?
   /// The source whose packets it recovers, where it is one of FlexFEC (RFC 8627).
   package var protects: UInt32?
@@ -24,11 +24,11 @@ package struct ObservedTrack: Sendable {
   package var agreesOnCorrection = false
   /// The payload types that its own stand for where it sends packets again.
   package var repeatedTypes: [UInt8: UInt8] = [:]
-  /// What descriptions state of its formats, by payload type.
+  /// The fmtp values of its formats in descriptions, by payload type.
   package var parameters: [UInt8: String] = [:]
-  /// The number of the transport that carries it; nil where statistics have no transports.
+  /// The number of its transport; nil if statistics have no transports.
   package var transport: Int?
-  /// The name that the streams of one end share (CNAME, RFC 3550 section 6.5.1).
+  /// The canonical name that the streams of one endpoint share (CNAME, RFC 3550 section 6.5.1).
   package var canonicalName: String?
 
   package init(
@@ -41,12 +41,12 @@ package struct ObservedTrack: Sendable {
     self.mid = mid
   }
 
-  /// What a payload type stands for, when it can be received.
+  /// The codec of a payload type, if it can be received.
   func codec(of payloadType: UInt8) -> FlowSection.Codec? {
     codecs.first { $0.payloadType == payloadType }
   }
 
-  /// What the layers below know the stream by: sections need not be known.
+  /// The stream's name for the layers below, which need not know sections.
   var key: String { String(number) }
 }
 
@@ -66,13 +66,13 @@ extension CodecName {
   }
 }
 
-/// An RTP packet of a call, in the clear or not.
+/// An RTP packet of a call, decrypted or not.
 package struct SeenPacket: Sendable {
   package var header: RTPHeader
-  /// Empty where it could not be opened.
+  /// Empty if it could not be decrypted.
   package var bytes: [UInt8]
   package var isClear: Bool
-  /// When it was captured, where that was earlier than it is handed on; nil for now.
+  /// When it was captured, if earlier than it is processed; nil for now.
   package var arrival: Instant?
   /// The ECN mark of its IP header; nil where that is not known.
   package var ecn: ECNMark?
@@ -102,18 +102,18 @@ package struct SeenPacket: Sendable {
   ///
   /// What corrects errors leaves a packet without payload, so that nothing waits for its number.
   ///
+  /// FEC leaves a packet without payload, so that nothing waits for its number.
   /// - Parameters:
   ///   - codec: that of the packet.
-  ///   - lead: bytes before the redundant payload that stay: the number of a packet that is sent
-  ///     again.
-  /// - Returns: nil when its blocks do not fit into it or are not known.
+  ///   - lead: bytes before the RED payload to keep: the original sequence number of RTX.
+  /// - Returns: nil if its blocks exceed the packet or are unknown.
   func unwrapped(_ codec: FlowSection.Codec, _ track: ObservedTrack, after lead: Int = 0)
     -> StreamReception.Packet?
   {
     guard codec.name == .redundant else {
       return StreamReception.Packet(wire: header, header: header, bytes: bytes, codec: codec)
     }
-    // Padding alone probes the path, or keeps it.
+    // Padding alone probes the path or keeps it alive.
     guard header.payload.count > lead else {
       return track.media.map {
         StreamReception.Packet(wire: header, header: header, bytes: bytes, codec: $0)
@@ -143,8 +143,8 @@ package struct SeenPacket: Sendable {
 }
 
 extension ObservedTrack {
-  /// Whether its name is a UUID, as Firefox and aiortc make them: both count what came of a stream
-  /// itself, and its retransmissions apart.
+  /// Whether its CNAME is a UUID, as with Firefox and aiortc: both count a stream without its
+  /// retransmissions.
   var isNamedByUUID: Bool {
     guard var name = canonicalName.map({ $0[...] }) else { return false }
     if name.hasPrefix("{"), name.hasSuffix("}") { name = name.dropFirst().dropLast() }
@@ -153,7 +153,7 @@ extension ObservedTrack {
       && parts.allSatisfy { $0.allSatisfy(\.isHexDigit) }
   }
 
-  /// Whether what corrects errors may be among its packets.
+  /// Whether FEC may be among its packets.
   var hasCorrection: Bool { codecs.contains { $0.name == .errorCorrection } }
 
   /// Whether its receiver may recover packets from others.

@@ -5,12 +5,12 @@ import Wire
 /// A stream that an observed peer sends, as far as the wire shows it.
 struct OutboundTrack {
   private(set) var track: ObservedTrack
-  /// How many packets of the other source wait for the first one of the stream.
+  /// How many RTX packets wait for the first packet of the stream.
   private static let earlyMaximum = 450
 
   private var emission: StreamEmission?
   private var early = EarlyPackets<OutboundStreamCounters>()
-  /// What is counted as long as it is not known what the stream carries.
+  /// The counters while the stream's codec is unknown.
   private var unknown: OutboundStreamCounters?
   private var earlyProbes: [RTPHeader] = []
 
@@ -25,15 +25,15 @@ struct OutboundTrack {
     self.countsEarlyRepeats = countsEarlyRepeats
   }
 
-  /// What was counted; nil before the first packet.
+  /// The counters; nil before the first packet.
   ///
-  /// As long as the track has no kind, that of the counters means nothing.
+  /// While the kind of the track is unknown, that of the counters is meaningless.
   var counters: OutboundStreamCounters? { emission?.counters.adding(early.forgotten) ?? unknown }
 
-  /// Records what became known; returns the packets that waited for it.
+  /// Applies new knowledge; returns the packets that waited for it.
   mutating func learn(_ track: ObservedTrack) -> [SeenPacket] {
     if let former = self.track.kind, let kind = track.kind, kind != former {
-      // It was taken for something else: what was counted stays.
+      // Its kind was wrong: the counters are kept.
       early.forget(counters)
       emission = nil
     }
@@ -41,7 +41,7 @@ struct OutboundTrack {
     return track.kind == nil ? [] : early.removeAll().map(\.packet)
   }
 
-  /// Counts a packet of which it is not known yet what it carries; false where it is.
+  /// Counts and stores a packet whose codec is unknown; false if it is known.
   mutating func hold(_ packet: SeenPacket) -> Bool {
     guard track.kind == nil else { return false }
     var counted =
@@ -55,10 +55,10 @@ struct OutboundTrack {
     return true
   }
 
-  /// Whether packets of it were in the clear and of a known codec.
+  /// Whether packets were decrypted and of a known codec.
   private(set) var isReadable = false
 
-  /// The size of its frames, where a key frame stated it.
+  /// The frame size in a key frame.
   var frameSize: (width: Int, height: Int)? { emission?.size }
 
   mutating func send(_ packet: SeenPacket) {

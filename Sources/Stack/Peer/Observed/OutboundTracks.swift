@@ -1,13 +1,13 @@
 import RTP
 import Wire
 
-/// The streams that an observed peer sends, and which of them something is about.
+/// The streams that an observed peer sends.
 struct OutboundTracks {
-  /// In the order in which they were found.
+  /// In order of discovery.
   private(set) var all: [OutboundTrack] = []
-  /// The places by number.
+  /// Index by number.
   private var places: [UInt32: Int] = [:]
-  /// What probed the path on sources of retransmissions before their streams were seen.
+  /// Probes on RTX SSRCs before their streams were seen.
   private var earlyProbes: [(ssrc: UInt32, packet: SeenPacket)] = []
   private static let earlyMaximum = 450
   private let countsEarlyRepeats: Bool
@@ -23,7 +23,7 @@ struct OutboundTracks {
 
   mutating func setExtensions(_ map: HeaderExtensionMap) { extensions = map }
 
-  /// Takes a stream, or what became known of one.
+  /// Adds a stream, or applies new knowledge of one.
   mutating func learn(_ track: ObservedTrack) {
     if let place = places[track.number] {
       for packet in all[place].learn(track) { send(packet, track.number) }
@@ -37,7 +37,7 @@ struct OutboundTracks {
     all.append(begun)
   }
 
-  /// Takes a packet of the stream with a number; what is sent again counts where it is from.
+  /// Handles a packet of a stream; a retransmission counts for its original stream.
   mutating func send(_ packet: SeenPacket, _ stream: UInt32) {
     guard let place = places[stream] else { return }
     if let protected = all[place].track.protects {

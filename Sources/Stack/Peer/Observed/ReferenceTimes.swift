@@ -1,24 +1,24 @@
 import RTP
 import Wire
 
-/// The reference times that an observed peer told, and what the answers to them make of the round
-/// trip: from the place of the capture to the sender and back (RFC 3611 sections 4.4 and 4.5).
+/// The reference times that an observed peer sent, and the round trips that their answers show:
+/// from the point of capture to the sender and back (RFC 3611 sections 4.4 and 4.5).
 struct ReferenceTimes {
-  /// How many are remembered.
+  /// The most times remembered.
   private static let most = 16
 
-  private var told: [(compactNTP: UInt32, at: Instant)] = []
+  private var sent: [(compactNTP: UInt32, at: Instant)] = []
 
-  /// Takes note of a time that goes to the sender.
+  /// Records a reference time.
   mutating func send(_ time: UInt64, at now: Instant) {
-    if told.count >= ReferenceTimes.most { told.removeFirst() }
-    told.append((UInt32(truncatingIfNeeded: time >> 16), now))
+    if sent.count >= ReferenceTimes.most { sent.removeFirst() }
+    sent.append((UInt32(truncatingIfNeeded: time >> 16), now))
   }
 
-  /// The round trip that an answer tells; nil when nobody asked for it.
+  /// The round trip of an answer; nil if its request was not seen.
   func roundTrip(_ answer: ExtendedReport.DelayBlock, at now: Instant) -> Interval? {
     guard answer.lastReport != 0,
-      let asked = told.last(where: { $0.compactNTP == answer.lastReport })
+      let asked = sent.last(where: { $0.compactNTP == answer.lastReport })
     else { return nil }
     // In units of 1/65536 s.
     let lay = Interval(

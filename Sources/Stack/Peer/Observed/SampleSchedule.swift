@@ -1,22 +1,22 @@
 import Wire
 
-/// When the stats of an observed peer are sampled: as long as packets come, and not much longer.
+/// When the stats of an observed peer are sampled: while packets arrive, and shortly after.
 struct SampleSchedule {
-  /// After so long without packets there is nothing to sample.
+  /// After this long without packets there is nothing to sample.
   private static let silence = Interval.seconds(5)
 
   private var lastPacket: Instant?
-  /// When the next sample is due; nil when none is.
+  /// When the next sample is due, if any.
   private(set) var due: Instant?
 
-  /// Takes note of packets.
-  mutating func notePackets(at now: Instant) {
+  /// Records the arrival of packets.
+  mutating func recordPackets(at now: Instant) {
     lastPacket = now
     if due == nil { due = now + ObservedPeer.statsInterval }
   }
 
-  /// Whether a sample is to be taken now; those that were missed are left out.
-  mutating func takeDue(at now: Instant) -> Bool {
+  /// Returns whether a sample is due; missed ones are left out.
+  mutating func consumeDue(at now: Instant) -> Bool {
     guard let due, due <= now else { return false }
     let isSilent = lastPacket.map { now - $0 > SampleSchedule.silence } ?? true
     let next = due + ObservedPeer.statsInterval

@@ -1,10 +1,10 @@
 import Media
 import RTP
 
-/// Codecs for streams that are received and not decoded: audio is silence as long as its packets
-/// say, so that playouts wait and conceal as they would; video frames are never asked for.
+/// Codecs for streams that are not decoded: audio becomes silence of the right length, so that
+/// playouts wait and conceal as usual; video is never decoded.
 ///
-/// G.711 is decoded all the same: it needs no library, and next to no time.
+/// G.711 is decoded anyway: it needs no library and almost no time.
 final class UndecodedCodecs: CodecFactory {
   func audioDecoder(track: String, _ codec: CodecName, channels: Int) throws(CodecError)
     -> any AudioDecoding
@@ -47,12 +47,12 @@ private final class SilentDecoder: AudioDecoding {
 }
 
 extension ReceivedFrame {
-  /// The size of a key frame in pixels, where its bytes tell it.
+  /// The size of a key frame in pixels, if its bytes contain it.
   var codedSize: (width: Int, height: Int)? { codec.size(ofKeyFrame: bytes) }
 }
 
 extension CodecName {
-  /// The size in pixels that a key frame states, of which the beginning is there.
+  /// The size of a key frame in pixels, given its first bytes.
   func size(ofKeyFrame bytes: [UInt8]) -> (width: Int, height: Int)? {
     switch self {
     case .vp8: return VP8BitstreamHeader(bytes.span.bytes).map { ($0.width, $0.height) }

@@ -1,46 +1,46 @@
 import JSEP
 import Wire
 
-/// What follows from the states of a connection: whether a call came about, whether negotiation is
-/// needed, and what ended it.
+/// What follows from the states of a connection: whether it is established, whether it needs
+/// negotiation, and why it ended.
 struct ConnectionLife {
   private var establishment: Establishment
   private var need = NegotiationNeed()
   private(set) var isClosed = false
-  /// What ended the connection, as it was told.
+  /// Why the connection ended, as last reported.
   private var lastEnd: ConnectionEnd?
 
   init(_ configuration: PeerConfiguration) { establishment = Establishment(configuration) }
 
-  /// When a call is late that has not come about.
+  /// When a call that is not established times out.
   var deadline: Instant? { establishment.deadline }
   var negotiationIsNeeded: Bool { need.isNeeded }
 
-  /// Something of the negotiation changed.
+  /// Records a change of the negotiation.
   mutating func negotiationChanged() { need.outdate() }
 
   mutating func close() { isClosed = true }
 
-  /// Follows the states, after them in every step; whether a call came about, where that changed.
+  /// Follows the states at the end of every step; returns a change of establishment.
   mutating func follow(_ states: ConnectionStates, at now: Instant) -> [EstablishmentState] {
     establishment.follow(states, isClosed: isClosed, at: now)
   }
 
-  /// Says whether it is to be told now that negotiation is needed.
+  /// Returns whether to report now that negotiation is needed.
   mutating func settle(
     _ states: ConnectionStates, isNeeded: @autoclosure () -> Bool
   ) -> Bool {
     need.settle(isStable: !isClosed && states.signaling == .stable, isNeeded: isNeeded())
   }
 
-  /// Takes why the connection is over; false when that was told, or follows from the application's
-  /// own closing.
+  /// Records why the connection is over; false if that was reported, or the application is closing
+  /// it.
   mutating func end(_ reason: ConnectionEnd) -> Bool {
     guard lastEnd != reason, lastEnd != .application else { return false }
     lastEnd = reason
     return true
   }
 
-  /// What ended the connection is over itself.
-  mutating func takeBack(_ reason: ConnectionEnd) { if lastEnd == reason { lastEnd = nil } }
+  /// Records that the reason for the end no longer holds.
+  mutating func revoke(_ reason: ConnectionEnd) { if lastEnd == reason { lastEnd = nil } }
 }

@@ -4,15 +4,15 @@ import SCTP
 import Secure
 import Wire
 
-/// W3C RTCPeerConnectionState: the transports of a connection taken together.
+/// W3C RTCPeerConnectionState: the combined state of a connection's transports.
 public enum ConnectionState: String, Hashable, Sendable {
-  /// Nothing was begun.
+  /// Nothing has started.
   case new
   /// ICE or DTLS is under way.
   case connecting
   /// Media can flow.
   case connected
-  /// The path no longer answers; it may recover.
+  /// The path does not answer; it may recover.
   case disconnected
   /// A transport failed.
   case failed
@@ -20,8 +20,8 @@ public enum ConnectionState: String, Hashable, Sendable {
   case closed
 }
 
-/// The state machines that W3C defines for a peer connection, and that of its SCTP transport; DTLS
-/// has one for each bundle.
+/// The state machines of a peer connection in W3C, and that of its SCTP transport; DTLS has one per
+/// bundle.
 struct ConnectionStates {
   private(set) var signaling = SignalingState.stable
   private(set) var iceConnection = ICEConnectionState.new
@@ -57,7 +57,7 @@ struct ConnectionStates {
     return StateTransition(machine: "sctp", from: sctp?.rawValue ?? "new", to: state.rawValue)
   }
 
-  /// Moves a machine; a move to the present state is none.
+  /// Moves a machine to a state; nil if it is already there.
   private mutating func move<State: RawRepresentable<String> & Equatable>(
     _ place: WritableKeyPath<ConnectionStates, State>, to state: State, of machine: String
   ) -> StateTransition? {
@@ -69,16 +69,16 @@ struct ConnectionStates {
 }
 
 extension PeerStack {
-  /// Tells of a move of a state machine.
-  func tell(_ transition: StateTransition?) {
-    if let transition { tell(.state(transition)) }
+  /// Reports a transition.
+  func emit(_ transition: StateTransition?) {
+    if let transition { emit(.state(transition)) }
   }
 
-  /// What is derived from the layers is brought up to date at the end of each step.
+  /// Updates the states derived from the layers at the end of each step.
   func settleStates() {
     let connection = life.isClosed ? .closed : bundles.connectionState
-    if connection != states.connection { tell(states.move(to: connection)) }
-    for state in life.follow(states, at: now) { tell(states.move(to: state)) }
-    if life.settle(states, isNeeded: negotiation.negotiationIsNeeded) { tell(.negotiationNeeded) }
+    if connection != states.connection { emit(states.move(to: connection)) }
+    for state in life.follow(states, at: now) { emit(states.move(to: state)) }
+    if life.settle(states, isNeeded: negotiation.negotiationIsNeeded) { emit(.negotiationNeeded) }
   }
 }

@@ -2,13 +2,14 @@ import ICE
 import JSEP
 import Wire
 
-/// Whether a call came about: exchange over, ICE connected and all local candidates known.
+/// Whether a connection is established: exchange complete, ICE connected and all local candidates
+/// known.
 public enum EstablishmentState: String, Hashable, Sendable {
   /// No description was set.
   case new
   /// The conditions do not hold yet.
   case establishing
-  /// The conditions held once; later states do not take that back.
+  /// The conditions held once; later states do not change that.
   case established
   /// The conditions did not hold in time; they may later.
   case timedOut = "timed-out"
@@ -16,16 +17,16 @@ public enum EstablishmentState: String, Hashable, Sendable {
   case closed
 }
 
-/// Whether a call came about, as applications that set up calls ask: one answer per connection.
+/// Whether a connection was established: one answer for applications that set up calls.
 ///
-/// It is established when the offer/answer exchange is over, ICE is connected or completed and all
-/// local candidates are known; a call that does not get there in time has failed for its user,
-/// whatever the single states say.
+/// It is established when the offer/answer exchange is complete, ICE is connected or completed and
+/// all local candidates are known. A call that does not get there in time has failed for its user,
+/// whatever the individual states.
 struct Establishment {
   private var state = EstablishmentState.new
-  /// When the time is over; nil before the first description and once the answer is known.
+  /// When the time limit is reached; nil before the first description and once the result is known.
   private(set) var deadline: Instant?
-  /// How long it may take; nil for any time.
+  /// The time limit; nil for none.
   private let limit: Interval?
   private let needsAllCandidates: Bool
 
@@ -35,7 +36,7 @@ struct Establishment {
     needsAllCandidates = configuration.establishmentNeedsAllCandidates
   }
 
-  /// Follows the other states, after them in every step; gives the states that it goes through.
+  /// Follows the other states at the end of every step; returns the states that it passes through.
   mutating func follow(
     _ states: ConnectionStates, isClosed: Bool, at now: Instant
   ) -> [EstablishmentState] {

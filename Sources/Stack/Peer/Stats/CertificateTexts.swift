@@ -1,9 +1,9 @@
 import Wire
 
-/// What stats tell of certificates: each report shows the same few, and a digest with a text of all
-/// their bytes each time costs more than most of what else is in it.
+/// Cached texts of certificates for stats: each report has the same few, and hashing and encoding
+/// one costs more than most of the report.
 final class CertificateTexts {
-  /// What a certificate is in stats.
+  /// A certificate in stats.
   struct Texts {
     let fingerprint: CertificateFingerprint
     let base64: String
@@ -11,10 +11,10 @@ final class CertificateTexts {
 
   private var known: [(certificate: [UInt8], texts: Texts)] = []
 
-  /// How many are remembered.
+  /// The most certificates remembered.
   private static let limit = 8
 
-  /// The texts of a certificate in DER.
+  /// Returns the texts of a certificate in DER.
   func texts(of certificate: [UInt8]) -> Texts {
     for index in known.indices where known[index].certificate == certificate {
       return known[index].texts
@@ -27,7 +27,7 @@ final class CertificateTexts {
   }
 }
 
-/// Bytes as base64 text (RFC 4648 section 4).
+/// Encodes bytes as base64 (RFC 4648 section 4).
 private func base64(_ bytes: [UInt8]) -> String {
   let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
   var text: [UInt8] = []

@@ -2,7 +2,7 @@ import Flow
 import Stats
 import Wire
 
-// What is counted of RTP streams, under the names of W3C.
+// RTP stream counters under their W3C names.
 extension StatsBuilder {
   /// Adds what was counted of a received stream.
   ///
@@ -49,7 +49,7 @@ extension StatsBuilder {
     set("nackCount", stream.nackCount)
   }
 
-  /// Adds what the other end reports on a sent stream.
+  /// Adds the peer's reports on a sent stream.
   mutating func add(_ remote: RemoteInboundCounters) {
     set("packetsReceived", remote.packetsReceived)
     set("packetsLost", remote.packetsLost)
@@ -60,7 +60,7 @@ extension StatsBuilder {
     set("roundTripTimeMeasurements", remote.roundTripTimeMeasurements)
   }
 
-  /// Adds what the other end reports on a stream of its own.
+  /// Adds the peer's reports on its own stream.
   mutating func add(_ remote: RemoteOutboundCounters) {
     set("packetsSent", remote.packetsSent)
     set("bytesSent", remote.bytesSent)

@@ -2,7 +2,7 @@ import Crypto
 package import Stats
 package import Wire
 
-/// Collects the members of one stats object; what does not apply (nil) stays absent.
+/// Collects the members of one stats object; nil values are left out.
 package struct StatsBuilder {
   private var object: StatsObject
 
@@ -26,7 +26,7 @@ package struct StatsBuilder {
     if let value { object.members.append(StatsMember(name, .integer(Int64(clamping: value)))) }
   }
 
-  /// A length of time in seconds, as W3C gives all of them.
+  /// Sets a duration in seconds, the unit of W3C.
   package mutating func set(_ name: String, _ value: Interval?) { set(name, value?.seconds) }
 
   /// A nested record.
@@ -36,7 +36,7 @@ package struct StatsBuilder {
 
   package func build() -> StatsObject { object }
 
-  /// The object with the time at which its values came in by RTCP.
+  /// Creates the object with the time at which its values arrived by RTCP.
   func build(at timestamp: Double) -> StatsObject {
     var stamped = object
     stamped.timestamp = timestamp
@@ -44,33 +44,33 @@ package struct StatsBuilder {
   }
 }
 
-/// Makes ids that applications cannot predict and that a replay makes again (webrtc-stats section
+/// Creates ids that applications cannot predict and that a replay reproduces (webrtc-stats section
 /// 8.1).
 final class StatsNames {
-  /// What an id stands for.
+  /// The object that an id stands for.
   private struct Thing: Hashable {
     var prefix: String
     var key: String
   }
 
-  /// What is told of certificates beside their names.
+  /// The texts of certificates.
   let certificates = CertificateTexts()
   private let salt: [UInt8]
-  /// The ids that were made: each report names the same things, and a digest each time costs more
-  /// than all else in it.
+  /// Cached ids: each report names the same objects, and hashing them costs more than the rest of
+  /// the report.
   private var known: [Thing: String] = [:]
 
-  /// How many are remembered.
+  /// The most ids remembered.
   private static let limit = 1_024
 
   init(entropy: EntropyStream) { salt = entropy.bytes(16) }
 
-  /// The id of a thing that belongs to one of the transports.
+  /// The id of an object of one of the transports.
   func id(_ prefix: String, _ key: String, of transport: Int) -> String {
     id(prefix, transport == 0 ? key : "\(key) of \(transport)")
   }
 
-  /// The id of the thing that a key names; the same key gives the same id.
+  /// The id for a key; the same key always has the same id.
   func id(_ prefix: String, _ key: String) -> String {
     let thing = Thing(prefix: prefix, key: key)
     if let id = known[thing] { return id }

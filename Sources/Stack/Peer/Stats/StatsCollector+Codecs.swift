@@ -5,9 +5,9 @@ import RTP
 import Stats
 import Wire
 
-// The stats objects of codecs: those that a stream in this report uses.
+// Codec objects: those that a stream in this report uses.
 extension StatsCollector {
-  /// A codec as one direction has it: what its fmtp line says depends on who receives.
+  /// A codec in one direction; its fmtp line depends on who receives.
   private struct CodecUse: Equatable {
     var transport: Int
     var payloadType: UInt8
@@ -34,14 +34,14 @@ extension StatsCollector {
     return objects
   }
 
-  /// The id of the codec that a stream uses; nil when it is no longer agreed on.
+  /// The id of a stream's codec; nil if it is no longer negotiated.
   func codecID(_ payloadType: UInt8?, mid: String, isInbound: Bool) -> String? {
     guard let payloadType, let (section, codec) = negotiated(payloadType, mid)
     else { return nil }
     return id(of: use(of: codec, in: section, isInbound: isInbound))
   }
 
-  /// What the streams of a report use, in their order.
+  /// The codecs used by the report's streams, in their order.
   private var codecUses: [(mid: String, payloadType: UInt8, isInbound: Bool)] {
     let sent = bundles.outboundStreams.map { ($0.mid, $0.payloadType, false) }
     let received = bundles.inboundStreams.compactMap { stream in
@@ -67,7 +67,7 @@ extension StatsCollector {
     CodecUse(
       transport: section.transport,
       payloadType: codec.payloadType,
-      parameters: isInbound ? codec.ownParameters : codec.parameters)
+      parameters: isInbound ? codec.localParameters : codec.parameters)
   }
 
   private func id(of use: CodecUse) -> String {

@@ -4,14 +4,13 @@ import RTP
 import Stats
 import Wire
 
-// What the playouts add to inbound-rtp.
+// A playout's part of inbound-rtp.
 extension StatsBuilder {
-  /// Adds what a playout of audio counted.
-  ///
+  /// Adds the counters of an audio playout.
   /// - Parameters:
-  ///   - discarded: packets that did not get as far as the playout.
-  ///   - decoding: how long its decoder worked, in seconds.
-  ///   - decodes: whether what was played has a level.
+  ///   - discarded: packets that did not reach the playout.
+  ///   - decoding: the decoder's processing time in seconds.
+  ///   - decodes: whether the audio has a level.
   mutating func add(
     _ playout: AudioPlayout?, discarded: UInt64, decoding: Double?, decodes: Bool = true
   ) {
@@ -23,7 +22,7 @@ extension StatsBuilder {
     set("jitterBufferTargetDelay", counters.jitterBufferTargetDelay)
     set("jitterBufferMinimumDelay", counters.jitterBufferMinimumDelay)
     set("jitterBufferEmittedCount", counters.jitterBufferEmittedCount)
-    // From the packet of a sample to the sample: the wait, and the decoder's work.
+    // From a sample's packet to the sample: the wait and the decoding.
     set("totalProcessingDelay", decoding.map { $0 + counters.jitterBufferDelay })
     set("totalSamplesReceived", counters.totalSamplesReceived)
     set("concealedSamples", counters.concealedSamples)
@@ -38,7 +37,7 @@ extension StatsBuilder {
     set("totalSamplesDuration", counters.totalSamplesDuration)
   }
 
-  /// Adds what a playout of video frames counted, and what its stream did for it.
+  /// Adds the counters of a video playout, and those of its stream.
   mutating func add(
     _ playout: VideoPlayout?, _ stream: InboundStreamCounters, decoding: Double?, at now: Instant
   ) {
@@ -50,7 +49,7 @@ extension StatsBuilder {
     set("totalAssemblyTime", stream.totalAssemblyTime)
     guard let counters = playout?.counters else { return }
     defer { addJitterBuffer(counters) }
-    // Where nothing is decoded there is nothing to count.
+    // If nothing is decoded there is nothing to count.
     if let codec = stream.codec, playout?.decodes(codec) == false {
       set("framesDropped", stream.framesDropped)
       return
@@ -67,13 +66,13 @@ extension StatsBuilder {
       set("powerEfficientDecoder", false)
     }
     set("totalDecodeTime", decoding)
-    // From the first packet of a frame to its video frame: the wait, and the decoder's work.
+    // From a frame's first packet to its display: the wait and the decoding.
     set("totalProcessingDelay", decoding.map { $0 + counters.jitterBufferDelay.seconds })
     set("qpSum", counters.qpSum)
     addRhythm(counters)
   }
 
-  /// Adds how regularly video frames were shown.
+  /// Adds how regularly frames were shown.
   mutating func addRhythm(_ counters: VideoPlayoutCounters) {
     set("totalInterFrameDelay", counters.totalInterFrameDelay)
     set("totalSquaredInterFrameDelay", counters.totalSquaredInterFrameDelay)

@@ -3,10 +3,9 @@ import Media
 import Stats
 import Wire
 
-// The stats objects of what is captured and of what is played.
+// Stats objects of sources and playouts.
 extension StatsCollector {
-  /// One object per attached source; a source that takes another one's place is another object
-  /// that counts from 0.
+  /// One object per attached source; a replaced source is another object that counts from 0.
   func mediaSourceStats() -> [StatsObject] {
     tracks.firstOfEachSender.compactMap { track in
       guard let id = mediaSourceID(of: track) else { return nil }
@@ -21,7 +20,7 @@ extension StatsCollector {
     }
   }
 
-  /// The id of the source that is attached to a sender; nil when there is none.
+  /// The id of a sender's source, if any.
   func mediaSourceID(of track: SendingTrack) -> String? {
     track.source == nil ? nil : names.id("S", "\(track.transceiver) \(track.attachment)")
   }
@@ -51,10 +50,10 @@ extension StatsCollector {
       counters.framesPerSecond(atMediaTime: RTPClock.ticks(from: origin, to: now)))
   }
 
-  /// One object per track of audio that is played.
+  /// One object per audio track that is played.
   ///
-  /// The playout hands audio over as it makes it: no device delays it, and what is missing is
-  /// concealed before, so nothing is synthesised behind it.
+  /// The playout outputs audio as it is produced: no device delays it, and missing audio is
+  /// concealed earlier, so nothing is synthesized.
   func mediaPlayoutStats() -> [StatsObject] {
     tracks.receiving.compactMap { track in
       guard let counters = track.audio?.counters else { return nil }

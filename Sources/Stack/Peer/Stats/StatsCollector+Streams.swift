@@ -5,7 +5,7 @@ import RTP
 import Stats
 import Wire
 
-// The stats objects of RTP streams.
+// Stats objects of RTP streams.
 extension StatsCollector {
   // MARK: Sent streams
 
@@ -26,7 +26,7 @@ extension StatsCollector {
     switch stream.kind {
     case .audio:
       if track?.audio.isRunning == true {
-        // G.711 has no other rate than this one.
+        // G.711 has only this rate.
         stats.set("targetBitrate", stream.codec.isG711 ? 64_000 : Double(audioBitrate))
       }
     case .video: addEncoder(track, stream, to: &stats)
@@ -35,7 +35,7 @@ extension StatsCollector {
     return [stats.build(), remoteInbound(stream, remote, codec)]
   }
 
-  /// The place of a stream among those that its section sends.
+  /// The index of a stream among those of its section.
   private func encodingIndex(of stream: OutboundStreamCounters) -> Int {
     guard let rid = stream.rid, let section = sections.first(where: { $0.mid == stream.mid }) else {
       return 0
@@ -43,12 +43,12 @@ extension StatsCollector {
     return section.sentLayers.firstIndex { $0.rid == rid } ?? 0
   }
 
-  /// What the encoder of video frames adds to outbound-rtp.
+  /// The video encoder's part of outbound-rtp.
   private func addEncoder(
     _ track: SendingTrack?, _ stream: OutboundStreamCounters, to stats: inout StatsBuilder
   ) {
     let totals = track?.totals ?? SendingTotals()
-    // What is passed on was encoded elsewhere.
+    // Passed-on frames were encoded elsewhere.
     if !stream.codec.isPassedThrough || totals.framesEncoded > 0 {
       stats.set("framesEncoded", totals.framesEncoded)
       stats.set("keyFramesEncoded", totals.keyFramesEncoded)
@@ -57,7 +57,7 @@ extension StatsCollector {
     stats.set("framesSent", stream.framesSent)
     stats.set("hugeFramesSent", stream.hugeFramesSent)
     stats.set("totalEncodedBytesTarget", UInt64(max(0, totals.targetBytes)))
-    // The layers of a simulcast are measured together.
+    // Quality limitation is measured for all simulcast layers together.
     if let track, stream.rid == nil {
       stats.set("totalEncodeTime", seconds(of: track.transceiver, isInbound: false))
     }
@@ -127,8 +127,8 @@ extension StatsCollector {
     return [stats.build(), remoteOutbound(stream, remote, codec)]
   }
 
-  /// The sender's NTP time, in milliseconds since 1900, of what is played now; nil until a sender
-  /// report told how RTP times map to it.
+  /// The sender's NTP time of what is played now, in milliseconds since 1900; nil until a sender
+  /// report maps RTP times to it.
   private func playoutTimestamp(of track: ReceivingTrack, _ stream: InboundStreamCounters)
     -> Double?
   {
@@ -168,7 +168,7 @@ extension StatsCollector {
     return stats
   }
 
-  /// How long a codec worked, if that was measured.
+  /// The processing time of a codec, if measured.
   private func seconds(of transceiver: UInt32, isInbound: Bool) -> Double? {
     codecTimes.first { $0.transceiver == transceiver && $0.isInbound == isInbound }
       .map { Double($0.nanoseconds) / 1e9 }

@@ -4,7 +4,7 @@ import Secure
 import Stats
 import Wire
 
-// The stats of transports: one object each, with the pairs, candidates and certificates of it.
+// The stats of transports: one object each, with its pairs, candidates and certificates.
 extension StatsCollector {
   // MARK: Ids
 
@@ -56,8 +56,8 @@ extension StatsCollector {
     return stats.build()
   }
 
-  /// The own certificate, which all transports show unless their peers want different ones, and
-  /// those of the peer.
+  /// The local certificate, which all transports use unless their peers require different ones, and
+  /// the peer's.
   func certificateStats() -> [StatsObject] {
     var objects: [StatsObject] = []
     for bundle in bundles.all {
@@ -120,7 +120,7 @@ extension StatsCollector {
   ) -> StatsObject {
     var stats = builder(isLocal ? "local-candidate" : "remote-candidate", id)
     stats.set("transportId", transportID(bundle.number))
-    // The address of a peer-reflexive remote candidate is not the application's to know.
+    // Applications must not learn the address of a peer-reflexive remote candidate.
     if isLocal || candidate.kind != .peerReflexive { stats.set("address", "\(candidate.host)") }
     stats.set("port", candidate.port)
     stats.set("protocol", candidate.transport)
@@ -139,7 +139,7 @@ extension StatsCollector {
     return stats.build()
   }
 
-  /// The fragment that the candidate was signaled with, else its side's present one.
+  /// The fragment that the candidate was signaled with, or else its side's current one.
   private func usernameFragment(
     of candidate: ICECandidate, _ bundle: Bundle, isLocal: Bool
   ) -> String? {

@@ -3,36 +3,36 @@ import JSEP
 import Stats
 package import Wire
 
-/// W3C getStats: reads what the layers of a peer count at an instant, and changes none of them.
+/// W3C getStats: reads the layers of a peer at an instant without changing them.
 ///
-/// Members that do not apply are absent, cumulative ones begin at 0; the order of objects and
-/// members is fixed. The extensions in this folder make the objects of one layer each.
+/// Members that do not apply are absent, cumulative ones start at 0; the order of objects and
+/// members is fixed. Each extension in this folder creates the objects of one layer.
 struct StatsCollector {
-  /// The instant that the report is of.
+  /// The instant of the report.
   let now: Instant
   let wallClock: WallClock
   let names: StatsNames
   let bundles: BundleTable
   let tracks: TrackTable
   let data: DataTransport
-  /// What is negotiated.
+  /// The negotiated sections.
   let sections: [NegotiatedSection]
   let transceivers: [Transceiver]
-  /// What an encoder of audio may spend, in bits per second.
+  /// The audio encoder's bit rate in bits per second.
   let audioBitrate: UInt32
-  /// How long the codecs worked, as whoever asks for the stats measured it.
+  /// The codecs' processing times, as measured by the caller.
   let codecTimes: [CodecTime]
   /// Whether there are the members that came with format 7 of takes.
   let isComplete: Bool
 
-  /// The stats of everything, or of what a sender or receiver has and refers to.
+  /// The stats of everything, or of a sender or receiver with what they refer to.
   func report(of selector: StatsSelector?) throws(PeerError) -> StatsReport {
     let report = report(of: nil as Set<String>?)
     guard let selector else { return report }
     return try report.reachable(from: streamIDs(of: selector))
   }
 
-  /// The stats of everything, or the objects of some types: most cost nothing then.
+  /// The stats of everything, or only objects of some types, which is cheaper.
   func report(of types: Set<String>?) -> StatsReport {
     func wants(_ names: String...) -> Bool { types.map { !$0.isDisjoint(with: names) } ?? true }
     var report = StatsReport()
@@ -84,7 +84,7 @@ struct StatsCollector {
     StatsBuilder(id: id, type: type, timestamp: milliseconds(now))
   }
 
-  /// Unix time of an instant in milliseconds.
+  /// The Unix time of an instant in milliseconds.
   func milliseconds(_ instant: Instant) -> Double { wallClock.milliseconds(at: instant) }
 
   // MARK: Ids of what objects of several layers refer to
@@ -95,14 +95,14 @@ struct StatsCollector {
     names.id("O", String(stream.ssrc))
   }
 
-  /// A source that begins anew under the same number is another stream.
+  /// A source that restarts with the same SSRC is another stream.
   func inboundID(_ stream: InboundStreamCounters) -> String {
     names.id("I", "\(stream.ssrc) \(stream.beganAt.nanoseconds)")
   }
 }
 
 extension PeerStack {
-  /// What the layers count after the last step.
+  /// A collector for the state after the last step.
   func stats(codecTimes: [CodecTime]) -> StatsCollector {
     StatsCollector(
       now: now, wallClock: genesis.wallClock, names: statsNames, bundles: bundles, tracks: tracks,
@@ -113,7 +113,7 @@ extension PeerStack {
 }
 
 extension WallClock {
-  /// Unix time in milliseconds, as W3C gives all instants.
+  /// Unix time in milliseconds, as for all instants in W3C.
   package func milliseconds(at instant: Instant) -> Double {
     Double(unixNanoseconds(at: instant) / 1000) / 1000
   }

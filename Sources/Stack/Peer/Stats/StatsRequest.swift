@@ -1,21 +1,21 @@
-/// Whose stats are wanted (the argument of W3C getStats, as a sender or a receiver).
+/// A sender or receiver whose stats are requested (the argument of W3C getStats).
 public enum StatsSelector: Hashable, Sendable, Codable {
-  /// What the sender of a transceiver sends, with everything that its stats refer to.
+  /// What a transceiver sends, with everything that its stats refer to.
   case sender(transceiver: UInt32)
-  /// What the receiver of a transceiver receives, with everything that its stats refer to.
+  /// What a transceiver receives, with everything that its stats refer to.
   case receiver(transceiver: UInt32)
 }
 
-/// How long the codecs of a track have worked so far.
+/// The processing time of a track's codecs.
 ///
-/// It is real time of a processor and no function of the inputs, so whoever asks for stats measures
-/// it and hands it in: it is recorded with the call, and a replay reports what was measured.
+/// It is real time and not a function of the inputs, so the caller of getStats measures it. It is
+/// recorded with the call, and a replay reports the recorded value.
 package struct CodecTime: Hashable, Sendable, Codable {
   package var transceiver: UInt32
-  /// Whether it is the decoder's time; else it is the encoder's.
+  /// Whether it is the decoder's time rather than the encoder's.
   package var isInbound: Bool
-  /// What was worked for video frames; for audio the same once for each sample of a decoded packet,
-  /// as the standard sums up delays of audio.
+  /// The total time for video; for audio weighted by the samples of each packet, as the standard
+  /// sums up audio delays.
   package var nanoseconds: Int64
 
   package init(transceiver: UInt32, isInbound: Bool, nanoseconds: Int64) {

@@ -3,31 +3,31 @@ import ICE
 import Secure
 import Wire
 
-/// The m-sections that share a transport (RFC 9143), or one that is alone: their transport, and the
-/// RTP session over it (RFC 3550 section 3).
+/// The m-sections that share a transport (RFC 9143), or a single one, with their transport and its
+/// RTP session (RFC 3550 section 3).
 final class Bundle {
   private(set) var transport: PeerTransport
   private(set) var flow: MediaFlow
   private var transportOutputs = Outbox<PeerTransport.Output>()
   private var flowOutputs = Outbox<MediaFlow.Output>()
 
-  /// The media sections that were agreed on.
+  /// The negotiated media sections.
   private(set) var mids: [String] = []
-  /// The states as they were told last.
+  /// The states as last reported.
   private(set) var iceState = ICEConnectionState.new
   private(set) var gatheringState = ICEGatheringState.new
   private(set) var dtlsState = DTLSTransportState.new
-  /// Whether all candidates of the present generation were told.
+  /// Whether all candidates of the current generation were reported.
   private(set) var hasAllCandidates = false
-  /// What the video encoders of the sections may spend together, once the flow said so.
+  /// The target of the sections' video encoders together, once known.
   private(set) var videoBitrate: UInt64?
-  /// Among how many bundles the bit rate of the peer is shared.
+  /// The number of bundles among which the peer's bit rate is divided.
   private(set) var bitrateShare: UInt64 = 1
-  /// When the peer's last RTCP packet came, if it was a goodbye.
+  /// When the peer's last RTCP packet arrived, if it was a BYE.
   private var goodbye: Instant?
-  /// The pair in use, as it was told last.
+  /// The selected pair as last reported.
   private var selectedPair: ICEPairReport?
-  /// The own ends of its sockets.
+  /// The local ends of its sockets.
   private(set) var addresses: [SocketAddress] = []
 
   init(transport: consuming PeerTransport, flow: MediaFlow) {
@@ -38,24 +38,23 @@ final class Bundle {
   /// The number of the transport.
   var number: Int { transport.number }
 
-  /// The name of the DTLS association among the state machines of the peer.
+  /// The name of the DTLS association among the peer's state machines.
   var dtlsMachine: String { number == 0 ? "dtls" : "dtls \(number + 1)" }
 
-  /// Shows every packet in the clear to those who look into a replay.
+  /// Passes every packet in the clear to a closure, for inspecting a replay.
   func show(packetsTo onlooker: ((ClearPacket) -> Void)?) { transport.onlooker = onlooker }
 
   // MARK: Inputs
 
-  /// Gives the transport an input.
-  ///
-  /// - Returns: whether what comes of it is to be asked for; else whoever drove it before does.
+  /// Passes an input to the transport.
+  /// - Returns: whether to process its outputs; false if an outer call already does.
   func step(_ input: consuming PeerTransport.Input, at now: Instant) -> Bool {
     let isOutermost = transportOutputs.isEmpty
     transport.step(input, at: now, into: &transportOutputs)
     return isOutermost
   }
 
-  /// The same for the flow.
+  /// Passes an input to the flow.
   func step(_ input: MediaFlow.Input, at now: Instant) -> Bool {
     let isOutermost = flowOutputs.isEmpty
     flow.step(input, at: now, into: &flowOutputs)
@@ -70,7 +69,7 @@ final class Bundle {
 
   func carry(_ mids: [String]) { self.mids = mids }
 
-  /// Shares the bit rate of the peer among so many; false when that is so already.
+  /// Sets the number of bundles that share the bit rate; false if unchanged.
   func share(among count: UInt64) -> Bool {
     defer { bitrateShare = count }
     return bitrateShare != count
@@ -82,17 +81,17 @@ final class Bundle {
 
   func follow(_ state: ICEGatheringState) { gatheringState = state }
 
-  /// Takes a state of the DTLS association; a move to the present state is none.
+  /// Records the state of the DTLS association; nil if unchanged.
   func follow(_ state: DTLSTransportState) -> StateTransition? {
     guard state != dtlsState else { return nil }
     defer { dtlsState = state }
     return StateTransition(machine: dtlsMachine, from: dtlsState.rawValue, to: state.rawValue)
   }
 
-  /// Takes a candidate that is told, or that there are no more.
-  func note(_ candidate: ICECandidate?) { hasAllCandidates = candidate == nil }
+  /// Records a reported candidate, or the end of candidates.
+  func record(_ candidate: ICECandidate?) { hasAllCandidates = candidate == nil }
 
-  /// Takes a report of a pair; why it is in use, when that is new.
+  /// Records a pair report; returns a change of the selected pair.
   func follow(_ pair: ICEPairReport) -> SelectedPairChange.Reason? {
     let before = selectedPair
     guard pair.selected || before?.id == pair.id else { return nil }
@@ -100,11 +99,11 @@ final class Bundle {
     return pair.selected && pair.id != before?.id ? pair.reason(after: before) : nil
   }
 
-  /// Takes an RTCP packet of the peer, which may say goodbye.
-  func note(isGoodbye: Bool, at now: Instant) { goodbye = isGoodbye ? now : nil }
+  /// Records whether an RTCP packet of the peer was a BYE.
+  func record(isGoodbye: Bool, at now: Instant) { goodbye = isGoodbye ? now : nil }
 
-  /// Whether the packet of this very instant was a goodbye.
-  func saidGoodbye(at now: Instant) -> Bool { goodbye == now }
+  /// Whether the packet of this instant was a BYE.
+  func hasLeft(at now: Instant) -> Bool { goodbye == now }
 
   // MARK: Sockets
 
@@ -113,12 +112,12 @@ final class Bundle {
   func unbind(_ address: SocketAddress) { addresses.removeAll { $0 == address } }
 }
 
-/// The bundles of a peer in the order of their numbers; there always is one.
+/// The bundles of a peer by number; there is always one.
 struct BundleTable {
   private(set) var all: [Bundle]
-  /// What an application said since genesis of what all video may spend, in bits per second.
+  /// The application's limits of all video since genesis.
   private(set) var bitrateLimits: (minimum: UInt64?, maximum: UInt64?) = (nil, nil)
-  /// The addresses that may be gathered on, once they are known.
+  /// The addresses to gather on, once known.
   private(set) var interfaces: [IPAddress]?
   /// Of what kinds of networks the addresses are, also those that are gone; never gone through.
   private var networkTypes: [IPAddress: NetworkType] = [:]
@@ -130,18 +129,17 @@ struct BundleTable {
 
   var first: Bundle { all[0] }
 
-  /// The bundle with a number.
   subscript(number: Int) -> Bundle? { all.first { $0.number == number } }
 
-  /// The bundle that carries a media section.
+  /// The bundle of a media section.
   func carrying(_ mid: String) -> Bundle { all.first { $0.mids.contains(mid) } ?? first }
 
-  /// The bundle that a socket belongs to.
+  /// The bundle of a socket.
   func bound(to local: SocketAddress) -> Bundle {
     all.count == 1 ? first : all.first { $0.addresses.contains(local) } ?? first
   }
 
-  /// The bundle that asked the system for something; nil when it is gone.
+  /// The bundle of a request to the system; nil if it is gone.
   func asking(_ request: UInt32) -> Bundle? {
     let ordinal = ICEAgent.ordinal(ofRequest: request)
     return all.count == 1 && ordinal == 0 ? first : all.first { $0.number & 0xff == ordinal }
@@ -167,7 +165,7 @@ struct BundleTable {
     all.insert(bundle, at: place)
   }
 
-  /// Takes out the bundles that are none of those with these numbers; one stays in any case.
+  /// Removes all bundles but those with these numbers; one always stays.
   mutating func removeAll(besides numbers: [Int]) -> [Bundle] {
     let kept = all.filter { numbers.contains($0.number) }
     guard !kept.isEmpty else { return [] }
@@ -179,10 +177,10 @@ struct BundleTable {
 // MARK: - Streams
 
 extension BundleTable {
-  /// What is or was sent.
+  /// The sent streams, including former ones.
   var outboundStreams: [OutboundStreamCounters] { all.flatMap(\.flow.outbound) }
 
-  /// What is received.
+  /// The received streams.
   var inboundStreams: [InboundStreamCounters] {
     all.flatMap { $0.flow.inbound.filter { !$0.hasEnded } }
   }
@@ -212,7 +210,7 @@ extension BundleTable {
     return states.allSatisfy { $0 == .complete } ? .complete : .new
   }
 
-  /// W3C RTCPeerConnectionState of a connection that is not closed; every step asks for it.
+  /// W3C RTCPeerConnectionState while not closed; every step asks for it.
   var connectionState: ConnectionState {
     var (isDisconnected, isNew, isUp) = (false, true, true)
     for bundle in all {
@@ -230,7 +228,7 @@ extension BundleTable {
 }
 
 extension ICEPairReport {
-  /// Why this pair took the place of another one.
+  /// Why this pair replaced another one.
   fileprivate func reason(after before: ICEPairReport?) -> SelectedPairChange.Reason {
     guard let before else { return .first }
     if before.local.usernameFragment != local.usernameFragment { return .restart }

@@ -1,8 +1,8 @@
 package import Wire
 
-/// A packet as it is before a transport protects it, or after the protection was taken off.
+/// A packet before a transport protects it, or after decryption.
 package struct ClearPacket: Sendable {
-  /// Which protocol the packet is of.
+  /// The protocol of the packet.
   package enum Kind: Sendable {
     case rtp, rtcp, sctp
   }
@@ -12,6 +12,6 @@ package struct ClearPacket: Sendable {
   package var local: SocketAddress
   package var remote: SocketAddress
   package var bytes: [UInt8]
-  /// When it was made, or when the kernel received what it came in.
+  /// When it was created, or when the kernel received it.
   package var at: Instant
 }

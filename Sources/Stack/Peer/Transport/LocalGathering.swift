@@ -1,10 +1,10 @@
 import ICE
 import Wire
 
-/// What gathering needs and gives: the addresses to gather on, whether it is wanted before they are
-/// known, and the candidates of the present generation as descriptions list them.
+/// The state of gathering: the addresses, whether it was requested before they are known, and the
+/// candidates of the current generation.
 struct LocalGathering {
-  /// The candidates of the present generation, as text for descriptions.
+  /// The candidates of the current generation, as text for descriptions.
   private(set) var candidates: [String] = []
   private(set) var isComplete = false
   /// The default destination (RFC 9429 section 5.2.1).
@@ -12,14 +12,14 @@ struct LocalGathering {
   private var interfaces: [IPAddress]?
   private var isWanted = false
 
-  /// Takes the addresses of the host; gives what the agent is to do with them.
+  /// Records the host's addresses; returns the agent's input.
   mutating func learn(_ addresses: [IPAddress], _ state: ICEGatheringState) -> ICEAgent.Input? {
     interfaces = addresses
     if isWanted { return begin(state) }
     return state == .new ? nil : .interfaces(addresses)
   }
 
-  /// Begins gathering, or waits with it for the addresses; nil when it has begun already.
+  /// Starts gathering, or defers it until the addresses are known; nil if it has started.
   mutating func begin(_ state: ICEGatheringState) -> ICEAgent.Input? {
     guard let interfaces else {
       isWanted = true
@@ -30,8 +30,8 @@ struct LocalGathering {
     return .gather(interfaces)
   }
 
-  /// Keeps a candidate for descriptions; nil when there are no more.
-  mutating func keep(_ candidate: ICECandidate?) {
+  /// Stores a candidate for descriptions; nil means there are no more.
+  mutating func store(_ candidate: ICECandidate?) {
     guard let candidate else {
       isComplete = true
       return
@@ -41,7 +41,7 @@ struct LocalGathering {
     if defaultAddress == nil, !candidate.isTCP { defaultAddress = candidate.address }
   }
 
-  /// Forgets the candidates of a generation that is over; those of the next are wanted.
+  /// Discards the candidates of a former generation and requests those of the next.
   mutating func restart() {
     candidates = []
     isComplete = false

@@ -3,15 +3,15 @@ import ICE
 import JSEP
 import Wire
 
-// The bundles that a session has, and which of them an input is for.
+// Creating and removing bundles, and routing inputs to them.
 extension PeerStack {
-  /// What new descriptions state of the own side.
+  /// The local transports as new descriptions state them.
   var localTransports: [LocalTransport] { bundles.all.map { $0.transport.localParameters } }
 
-  /// What descriptions that are set know of the own side by now.
+  /// The local transports as current descriptions state them.
   var presentTransports: [LocalTransport] { bundles.all.map { $0.transport.presentParameters } }
 
-  /// Makes the bundles with these numbers that are not there yet.
+  /// Creates the missing bundles with these numbers.
   func prepareBundles(_ numbers: [Int]) {
     for number in numbers where bundles[number] == nil {
       let transport = PeerTransport(number, beside: bundles.first.transport, entropy: entropy)
@@ -28,11 +28,11 @@ extension PeerStack {
     }
   }
 
-  /// Tells what is known of a new bundle from its beginning.
+  /// Initialises a new bundle with what is known.
   func begin(_ bundle: Bundle) {
     if let failure = bundle.transport.failure { refuse(layer: "dtls", failure) }
     if bundle.number == 0 {
-      for certificate in bundle.transport.certificates { tell(.certificate(certificate)) }
+      for certificate in bundle.transport.certificates { emit(.certificate(certificate)) }
     }
     limitBitrate(of: bundle)
     if bundle.number < Int(genesis.configuration.iceCandidatePoolSize ?? 0) {
@@ -40,26 +40,26 @@ extension PeerStack {
     }
   }
 
-  /// Closes the bundles that an exchange left without sections: their sections joined another one
-  /// (RFC 9143 section 7.4), were rejected, or were taken back.
+  /// Closes bundles without sections: these joined another bundle (RFC 9143 section 7.4), were
+  /// rejected, or were rolled back.
   func closeUnusedBundles() {
-    // While an own offer or a provisional answer waits, what it allows may still come about; an
-    // offer of the peer overtakes what was only made for own ones.
+    // A pending local offer or provisional answer may still need its bundles; a remote offer
+    // replaces those created for local ones.
     guard [.stable, .haveRemoteOffer].contains(negotiation.signalingState) else { return }
     let unused = bundles.removeAll(besides: negotiation.transportNumbers)
     guard !unused.isEmpty else { return }
     for bundle in unused { drive(bundle, PeerTransport.Input.close) }
-    // Those that are left may have been waiting for them to have all candidates.
+    // The connection may have waited for their candidates.
     if unused.contains(where: { !$0.hasAllCandidates }),
       bundles.all.allSatisfy(\.hasAllCandidates)
     {
-      tell(.localCandidate(nil))
+      emit(.localCandidate(nil))
     }
-    tell(states.move(to: bundles.iceGatheringState))
-    tell(states.move(to: bundles.iceConnectionState))
+    emit(states.move(to: bundles.iceGatheringState))
+    emit(states.move(to: bundles.iceConnectionState))
   }
 
-  /// Gives the video of a bundle its share of what the peer may spend on all video.
+  /// Sets a bundle's share of the video bit rate.
   func limitBitrate(of bundle: Bundle) {
     let configuration = genesis.configuration
     let limits = bundles.bitrateLimits
@@ -71,7 +71,7 @@ extension PeerStack {
         minimum: limits.minimum.map { $0 / bundle.bitrateShare }))
   }
 
-  /// Sets what all video may spend, in bits per second; nil leaves a value as it is.
+  /// Sets the limits of all video in bits per second; nil leaves a value unchanged.
   func limitBitrate(minimum: UInt64?, current: UInt64?, maximum: UInt64?) throws(PeerError) {
     var limits = bundles.bitrateLimits
     limits.minimum = minimum ?? limits.minimum
@@ -89,7 +89,7 @@ extension PeerStack {
     }
   }
 
-  /// Uses other servers, and perhaps nothing else, from the next gathering on.
+  /// Sets the servers and the policy for the next gathering.
   func use(_ servers: [ICEServerConfiguration], _ policy: ICETransportPolicy) throws(PeerError) {
     var configuration = genesis.configuration
     configuration.iceServers = servers
@@ -115,12 +115,12 @@ extension PeerStack {
     driveAll(.interfaces(addresses))
   }
 
-  /// Hands an answer of the system to the bundle that it is for, if that is still there.
-  func take(_ answer: SystemAnswer) {
+  /// Passes an answer of the system to its bundle, if that still exists.
+  func handle(_ answer: SystemAnswer) {
     switch answer {
     case .streamAccepted(let local, _): drive(bundles.bound(to: local), .answer(answer))
     case .socketBound(let id, let address):
-      // What a bundle asked for that is gone by now.
+      // The bundle that asked is gone.
       guard let bundle = bundles.asking(id) else {
         return emit(.request(.closeSocket(address)))
       }

@@ -3,9 +3,9 @@ import JSEP
 import SDP
 import Wire
 
-// What is told of candidates and pairs beside their own rows.
+// Reports of candidates and pairs in addition to their rows.
 extension PeerStack {
-  /// Follows which pair carries a transport, and tells when it is another one.
+  /// Follows the selected pair of a transport, and reports changes.
   func follow(_ pair: ICEPairReport, of bundle: Bundle) {
     guard let reason = bundle.follow(pair) else { return }
     notify(
@@ -17,7 +17,7 @@ extension PeerStack {
           lastReceivedMilliseconds: lastReceived(over: pair, of: bundle))))
   }
 
-  /// How long ago media or data came over a pair.
+  /// How long ago media or data was received over a pair.
   private func lastReceived(over pair: ICEPairReport, of bundle: Bundle) -> Int64? {
     guard let remote = pair.remote.address,
       let last = bundle.transport.traffic.traffic(of: pair.id, pair.base, remote)?.received.last
@@ -25,8 +25,8 @@ extension PeerStack {
     return (now - last).nanoseconds / 1_000_000
   }
 
-  /// Tells of own candidates that are gone; those that were never signaled are not missed.
-  func tellRemoved(_ candidates: [ICECandidate], of bundle: Bundle) {
+  /// Reports local candidates that became invalid, unless they were never signaled.
+  func reportRemoved(_ candidates: [ICECandidate], of bundle: Bundle) {
     let signaled = candidates.filter { $0.kind != .peerReflexive }
     guard !signaled.isEmpty else { return }
     notify(
@@ -41,14 +41,13 @@ extension PeerStack {
         }))
   }
 
-  /// Takes note of a state of ICE that ends the connection, or begins it again.
-  func noteEnd(_ state: ICEConnectionState) {
+  /// Records an ICE state that ends or revives the connection.
+  func recordEnd(_ state: ICEConnectionState) {
     if state == .failed { end(.iceFailed) }
-    if state == .connected { life.takeBack(.iceFailed) }
+    if state == .connected { life.revoke(.iceFailed) }
   }
 
-  /// Tells why the connection is over, once for each reason; what follows from the application's
-  /// own closing is none.
+  /// Reports why the connection is over, once per reason, unless the application is closing it.
   func end(_ reason: ConnectionEnd) {
     guard life.end(reason) else { return }
     notify(.connectionEnd, .connectionEnded(reason))

@@ -26,20 +26,20 @@ extension PeerStack {
     case .data(let packet): receiveData(packet, over: bundle)
     case .gatheringState(let state):
       bundle.follow(state)
-      tell(states.move(to: bundles.iceGatheringState))
+      emit(states.move(to: bundles.iceGatheringState))
     case .iceState(let state):
       bundle.follow(state)
-      tell(states.move(to: bundles.iceConnectionState))
-      noteEnd(state)
+      emit(states.move(to: bundles.iceConnectionState))
+      recordEnd(state)
     case .dtlsState(let state): follow(state, of: bundle)
     case .localCandidate(let candidate): signal(candidate, of: bundle)
-    case .unsignaledCandidate(let candidate): tell(.candidate(isLocal: true, candidate))
-    case .remoteCandidate(let candidate): tell(.candidate(isLocal: false, candidate))
-    case .candidatesRemoved(let candidates): tellRemoved(candidates, of: bundle)
+    case .unsignaledCandidate(let candidate): emit(.candidate(isLocal: true, candidate))
+    case .remoteCandidate(let candidate): emit(.candidate(isLocal: false, candidate))
+    case .candidatesRemoved(let candidates): reportRemoved(candidates, of: bundle)
     case .gatheringFailed(let failure):
       notify(.gatheringErrors, .gatheringError(GatheringError(failure)))
     case .pair(let pair):
-      tell(.candidatePair(pair))
+      emit(.candidatePair(pair))
       follow(pair, of: bundle)
     case .secured(let result, let role): secure(bundle, result, role)
     case .refused(let layer, let reason): refuse(layer: layer, reason)
@@ -47,13 +47,13 @@ extension PeerStack {
   }
 
   private func signal(_ candidate: ICECandidate?, of bundle: Bundle) {
-    bundle.note(candidate)
+    bundle.record(candidate)
     guard let candidate else {
-      if bundles.all.allSatisfy(\.hasAllCandidates) { tell(.localCandidate(nil)) }
+      if bundles.all.allSatisfy(\.hasAllCandidates) { emit(.localCandidate(nil)) }
       return
     }
-    tell(.candidate(isLocal: true, candidate))
-    tell(
+    emit(.candidate(isLocal: true, candidate))
+    emit(
       .localCandidate(
         CandidateInit(
           candidate: candidate.description,
@@ -62,10 +62,10 @@ extension PeerStack {
           usernameFragment: bundle.transport.agent.localCredentials.usernameFragment)))
   }
 
-  /// Tells of a state of a DTLS association; the data channels live and die with theirs.
+  /// Reports a state of a DTLS association; data channels depend on theirs.
   func follow(_ state: DTLSTransportState, of bundle: Bundle) {
     if let transition = bundle.follow(state) {
-      tell(transition)
+      emit(transition)
       if state == .closed { end(.peer) }
       if state == .failed { end(.dtlsFailed) }
     }
@@ -78,15 +78,15 @@ extension PeerStack {
     }
   }
 
-  /// Lets media flow, unless the two sides protect none.
+  /// Lets media flow, if SRTP was negotiated.
   private func secure(_ bundle: Bundle, _ result: DTLSResult, _ role: DTLSRole) {
-    tell(
+    emit(
       .secured(
         SecuredTransport(
           transport: bundle.number, version: result.version, cipherSuite: result.cipherSuite,
           profile: result.profile?.description ?? "", role: role.rawValue,
           remoteFingerprint: certificateFingerprint(result.remoteCertificate).value)))
-    tell(
+    emit(
       .keyLog(
         KeyLog(
           transport: bundle.number, secrets: result.secrets,
@@ -113,7 +113,7 @@ func certificateFingerprint(_ certificate: [UInt8]) -> CertificateFingerprint {
 }
 
 extension SRTPProfile {
-  /// The profile's IANA name, as W3C stats show it.
+  /// The profile's IANA name, as in W3C stats.
   var description: String {
     SRTPProtection(self)?.rawValue ?? "profile \(rawValue)"
   }

@@ -3,21 +3,21 @@ package import JSEP
 package import Secure
 package import Wire
 
-// What descriptions, stats and whoever looks into a call read of the transport.
+// Read by descriptions, stats and debugging.
 extension PeerTransport {
-  /// Why the transport cannot work at all, in words.
+  /// Why the transport cannot work at all, as a sentence.
   package var failure: String? { keys.failure }
 
-  /// Whether a datagram is a check of ICE by somebody who knows the credentials of this side.
+  /// Whether a datagram is an ICE check with this side's credentials.
   package func recognizes(_ bytes: [UInt8]) -> Bool { agent.recognizes(bytes) }
 
-  /// The path in use.
+  /// The selected path.
   package var path: (local: SocketAddress, remote: SocketAddress)? { currentPath.inUse }
 
-  /// What went over the transport.
+  /// The traffic counters.
   package var counters: TransportCounters { traffic.total }
 
-  /// The peer's present generation of ICE credentials.
+  /// The peer's current ICE username fragment.
   package var remoteUsernameFragment: String? { peer.usernameFragment }
 
   /// The deadline of each layer.
@@ -25,7 +25,7 @@ extension PeerTransport {
 
   // MARK: Descriptions
 
-  /// This side as new descriptions state it: the next generation's, once one is wanted.
+  /// The local parameters for new descriptions: those of the next generation, once requested.
   package var localParameters: LocalTransport {
     guard let next = generation.next else { return presentParameters }
     return LocalTransport(
@@ -33,7 +33,7 @@ extension PeerTransport {
       fingerprints: keys.fingerprints)
   }
 
-  /// This side as it is now, with what was gathered.
+  /// The current local parameters with the gathered candidates.
   package var presentParameters: LocalTransport {
     LocalTransport(
       number: number, usernameFragment: agent.localCredentials.usernameFragment,
@@ -44,21 +44,20 @@ extension PeerTransport {
 
   // MARK: Keys
 
-  /// The state of the DTLS association.
   package var dtlsState: DTLSTransportState { keys.state }
 
-  /// The role in the DTLS association under way, or in the last one.
+  /// The role in the current or last DTLS association.
   package var dtlsRole: DTLSRole? { keys.role }
 
-  /// What the last handshake established.
+  /// The result of the last handshake.
   package var secured: DTLSResult? { keys.secured }
 
   /// Whether packets can be protected.
   package var isSecured: Bool { keys.hasProtection }
 
-  /// The own certificates in DER.
+  /// The local certificates in DER.
   package var certificates: [[UInt8]] { keys.certificates }
 
-  /// The certificate that the peer was shown, or else the first that it may be shown, in DER.
+  /// The certificate shown to the peer, or else the first one, in DER.
   package var localCertificate: [UInt8]? { keys.secured?.localCertificate ?? certificates.first }
 }

@@ -13,7 +13,7 @@ package import Wire
 ///
 /// It routes between its parts, each of which owns its state.
 package struct PeerTransport: Machine, ~Copyable {
-  /// Tells it from the other transports of the peer, of which the first is 0.
+  /// Distinguishes the transports of a peer; the first is 0.
   package let number: Int
   package private(set) var agent: ICEAgent
   private(set) var keys: TransportKeys
@@ -22,31 +22,31 @@ package struct PeerTransport: Machine, ~Copyable {
   private var pool = CandidatePool()
   private(set) var generation: LocalRestart
   private(set) var peer = PeerParameters()
-  /// What went over the transport and over each pair.
+  /// The traffic of the transport and of each pair.
   package private(set) var traffic = TrafficLedger()
-  /// Whether the part in ICE was settled by a description.
+  /// Whether a description has settled the ICE role.
   package private(set) var hasRole = false
   private var isClosed = false
 
-  /// Sees every packet in the clear; changes nothing of what happens.
+  /// Called with every packet in the clear; must not change anything.
   package var onlooker: ((ClearPacket) -> Void)?
 
-  /// The step under way: its instant and its outputs.
+  /// The current step: its instant and outputs.
   private struct Step {
     var now = Instant.zero
     var outbox = Outbox<Output>()
   }
 
   private var current = Step()
-  /// What routers are asked of what is being sent (RFC 2474).
+  /// The DSCP of what is being sent (RFC 2474).
   private var codePoint: UInt8 = 0
   /// The kernel's receive time of the last datagram, where it came, and its ECN mark.
   private var arrival: (at: Instant, local: SocketAddress, remote: SocketAddress, ecn: ECNMark?)?
   private var agentOutputs = Outbox<ICEAgent.Output>()
 
-  /// Draws the certificate that identifies the peer, unless some are given.
+  /// Creates the peer's certificate, unless some are given.
   ///
-  /// When there can be none, `failure` says why and no description can be made.
+  /// If that fails, `failure` says why, and no description can be created.
   package init(
     entropy: Entropy, wallClock: WallClock, ice: ICESettings, certificates: [PeerCertificate],
     profiles: [SRTPProtection], security: any SecurityFactory
@@ -60,7 +60,7 @@ package struct PeerTransport: Machine, ~Copyable {
       profiles: profiles, security: security)
   }
 
-  /// Makes another transport of the same peer, which identifies it with the same certificates.
+  /// Creates another transport of the same peer with the same certificates.
   package init(_ number: Int, beside first: borrowing PeerTransport, entropy: Entropy) {
     self.number = number
     onlooker = first.onlooker
@@ -113,8 +113,8 @@ package struct PeerTransport: Machine, ~Copyable {
       guard let credentials = generation.begin(offered: text) else { return }
       peer.restart()
       beginGeneration(with: credentials)
-    case .remote(let parameters, let answersOwnOffer):
-      take(parameters, answersOwnOffer: answersOwnOffer)
+    case .remote(let parameters, let answersLocalOffer):
+      apply(parameters, answersLocalOffer: answersLocalOffer)
     case .remoteCandidate(let text, let candidate):
       if peer.signal(text) { drive(.remoteCandidate(candidate)) }
     case .removedRemoteCandidate(let text, let candidate):
@@ -141,9 +141,9 @@ package struct PeerTransport: Machine, ~Copyable {
 
   // MARK: - Descriptions
 
-  /// Hands the peer's parameters to the agent; changed credentials are an ICE restart.
-  private mutating func take(_ parameters: RemoteTransport?, answersOwnOffer: Bool) {
-    let taking = peer.take(parameters, answersOwnOffer: answersOwnOffer)
+  /// Passes the peer's parameters to the agent; changed credentials are an ICE restart.
+  private mutating func apply(_ parameters: RemoteTransport?, answersLocalOffer: Bool) {
+    let taking = peer.apply(parameters, answersLocalOffer: answersLocalOffer)
     guard let remote = parameters else { return }
     if taking == .restart { beginGeneration(with: generation.answer()) }
     if taking != .sameGeneration {
@@ -162,7 +162,7 @@ package struct PeerTransport: Machine, ~Copyable {
     startDTLSIfReady()
   }
 
-  /// Gives the agent fresh credentials and forgets the old generation's candidates.
+  /// Sets fresh credentials and discards the candidates of the previous generation.
   private mutating func beginGeneration(with credentials: ICECredentials) {
     currentPath.restart()
     gathering.restart()
@@ -184,7 +184,7 @@ package struct PeerTransport: Machine, ~Copyable {
   }
 
   private mutating func handle(_ output: ICEAgent.Output) {
-    guard !pool.keeps(output) else { return }
+    guard !pool.holdsBack(output) else { return }
     switch output {
     case .request(let request): emit(.request(request))
     case .datagram(let local, let remote, let bytes):
@@ -202,7 +202,7 @@ package struct PeerTransport: Machine, ~Copyable {
     case .gatheringState(let state): emit(.gatheringState(state))
     case .connectionState(let state): emit(.iceState(state))
     case .localCandidate(let candidate):
-      gathering.keep(candidate)
+      gathering.store(candidate)
       emit(.localCandidate(candidate))
     case .unsignaledCandidate(let candidate): emit(.unsignaledCandidate(candidate))
     case .remoteCandidate(let candidate): emit(.remoteCandidate(candidate))
@@ -218,21 +218,21 @@ package struct PeerTransport: Machine, ~Copyable {
     currentPath.select(local, remote, isRelayed: agent.isRelayed(local))
     traffic.countSelection()
     startDTLSIfReady()
-    for bytes in currentPath.takeHeld() { send(bytes) }
+    for bytes in currentPath.removeHeld() { send(bytes) }
   }
 
   // MARK: - DTLS
 
-  /// Starts the handshake once the roles are agreed and there is a path: its time limit runs from
-  /// here.
+  /// Starts the handshake once the roles are settled and there is a path, and with it the time
+  /// limit.
   ///
   /// Other fingerprints mean another association (RFC 8842 section 4), with whoever is at the end
-  /// of the path that ICE finds; media goes on with the keys of the former one until then.
+  /// of the path that ICE finds. Until then media continues with the former keys.
   private mutating func startDTLSIfReady() {
     guard path != nil, let remote = peer.described,
       let input = keys.begin(with: remote, pathIsOld: currentPath.isOld)
     else { return }
-    _ = currentPath.takeHeld()
+    _ = currentPath.removeHeld()
     drive(input)
   }
 
@@ -265,7 +265,7 @@ package struct PeerTransport: Machine, ~Copyable {
 
   // MARK: - Packets in
 
-  /// Sorts a datagram by its first byte (RFC 7983 section 7).
+  /// Dispatches a datagram by its first byte (RFC 7983 section 7).
   private mutating func receive(_ datagram: Datagram, arrival: Instant) {
     guard !isClosed else { return }
     self.arrival = (arrival, datagram.local, datagram.remote, datagram.ecn)
@@ -295,7 +295,7 @@ package struct PeerTransport: Machine, ~Copyable {
       return
     }
     count(received: datagram)
-    if traffic.tellsReceived(at: now) {
+    if traffic.reportsReceived(at: now) {
       drive(.trafficReceived(local: datagram.local, remote: datagram.remote))
     }
     show(isRTCP ? .rtcp : .rtp, received: packet)
@@ -322,7 +322,7 @@ package struct PeerTransport: Machine, ~Copyable {
           Datagram(
             local: path.local, remote: path.remote, bytes: bytes, codePoint: codePoint)))
     }
-    if traffic.tellsSent(at: now) { drive(ICEAgent.Input.trafficSent) }
+    if traffic.reportsSent(at: now) { drive(ICEAgent.Input.trafficSent) }
   }
 
   private mutating func sendProtected(

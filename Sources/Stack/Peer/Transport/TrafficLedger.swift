@@ -1,6 +1,6 @@
 package import Wire
 
-/// What went one way: how much, and when last.
+/// The traffic in one direction, and its last packet.
 package struct TrafficCount {
   package private(set) var packets: UInt64 = 0
   package private(set) var bytes: UInt64 = 0
@@ -14,7 +14,7 @@ package struct TrafficCount {
     last = now
   }
 
-  /// Adds what was counted elsewhere.
+  /// Adds another count.
   fileprivate mutating func add(_ other: TrafficCount) {
     packets += other.packets
     bytes += other.bytes
@@ -29,12 +29,12 @@ package struct PairTotals {
   package let remote: SocketAddress
   package fileprivate(set) var sent = TrafficCount()
   package fileprivate(set) var received = TrafficCount()
-  /// What the socket refused.
+  /// Packets that the socket refused.
   package fileprivate(set) var packetsDiscarded: UInt64 = 0
   package fileprivate(set) var bytesDiscarded: UInt64 = 0
 }
 
-/// What went over a transport, without ICE's own messages.
+/// The traffic of a transport without ICE's own messages.
 package struct TransportCounters: Hashable, Sendable {
   package fileprivate(set) var packetsSent: UInt64 = 0
   package fileprivate(set) var packetsReceived: UInt64 = 0
@@ -43,13 +43,13 @@ package struct TransportCounters: Hashable, Sendable {
   package fileprivate(set) var selectedPairChanges: UInt64 = 0
 }
 
-/// The traffic of a transport, in all and by candidate pairs, and how often ICE hears of it.
+/// The traffic of a transport, in total and per candidate pair, and when ICE is informed of it.
 ///
-/// An ICE restart makes new pairs over old sockets; what goes over their addresses from then on
+/// An ICE restart creates new pairs over the same sockets; traffic between their addresses then
 /// counts for the newest pair.
 package struct TrafficLedger {
-  /// ICE is told of traffic at most so often.
-  private static let tellInterval = Interval.milliseconds(500)
+  /// The minimum time between reports of traffic to ICE.
+  private static let reportInterval = Interval.milliseconds(500)
 
   package private(set) var total = TransportCounters()
   private var entries: [PairTotals] = []
@@ -58,10 +58,10 @@ package struct TrafficLedger {
   private var receivedToldAt = Instant(nanoseconds: .min)
   private var sentToldAt = Instant(nanoseconds: .min)
 
-  /// How many pairs are told apart; what goes over others counts in the transport's sums alone.
+  /// The most pairs distinguished; others count only in the totals.
   private static let pairsMaximum = 256
 
-  /// Takes note of a pair that may be new.
+  /// Records a pair that may be new.
   mutating func begin(_ pair: UInt32, _ local: SocketAddress, _ remote: SocketAddress) {
     guard entries.count < TrafficLedger.pairsMaximum,
       !entries.contains(where: { $0.pair == pair && $0.remote == remote && $0.local == local })
@@ -70,14 +70,14 @@ package struct TrafficLedger {
     lastPlace = entries.count - 1
   }
 
-  /// What went over a pair; nil when it is not known.
+  /// The traffic of a pair, if known.
   package func traffic(of pair: UInt32, _ local: SocketAddress, _ remote: SocketAddress)
     -> PairTotals?
   {
     entries.last { $0.pair == pair && $0.remote == remote && $0.local == local }
   }
 
-  /// Counts a packet that was sent or received between two addresses.
+  /// Counts a packet between two addresses.
   mutating func count(
     _ size: Int, isInbound: Bool, _ local: SocketAddress, _ remote: SocketAddress, at now: Instant
   ) {
@@ -96,7 +96,7 @@ package struct TrafficLedger {
     }
   }
 
-  /// Counts packets that the socket refused to send.
+  /// Counts packets that the socket refused.
   mutating func countDiscarded(
     packets: Int, bytes: Int, _ local: SocketAddress, _ remote: SocketAddress
   ) {
@@ -117,19 +117,19 @@ package struct TrafficLedger {
       && received.packets <= total.packetsReceived && received.bytes <= total.bytesReceived
   }
 
-  /// Counts that another pair came into use.
+  /// Counts a change of the selected pair.
   mutating func countSelection() { total.selectedPairChanges += 1 }
 
-  /// Whether ICE is to be told now that something came.
-  mutating func tellsReceived(at now: Instant) -> Bool {
-    guard now - Self.tellInterval >= receivedToldAt else { return false }
+  /// Whether to inform ICE now of a received packet.
+  mutating func reportsReceived(at now: Instant) -> Bool {
+    guard now - Self.reportInterval >= receivedToldAt else { return false }
     receivedToldAt = now
     return true
   }
 
-  /// Whether ICE is to be told now that something went out.
-  mutating func tellsSent(at now: Instant) -> Bool {
-    guard now - Self.tellInterval >= sentToldAt else { return false }
+  /// Whether to inform ICE now of a sent packet.
+  mutating func reportsSent(at now: Instant) -> Bool {
+    guard now - Self.reportInterval >= sentToldAt else { return false }
     sentToldAt = now
     return true
   }

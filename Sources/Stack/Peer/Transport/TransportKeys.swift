@@ -2,24 +2,24 @@ import JSEP
 import Secure
 import Wire
 
-/// The DTLS association and the keys that it agrees on: which role and which fingerprints of the
-/// peer it has (RFC 8842 section 4), and SRTP with the keys (RFC 5764).
+/// The DTLS association and its keys: role, the peer's fingerprints (RFC 8842 section 4), and SRTP
+/// with the keys (RFC 5764).
 struct TransportKeys: ~Copyable {
-  /// Why there are no certificates, in words.
+  /// Why there are no certificates, as a sentence.
   let failure: String?
-  /// The role in the association under way, or in the last one.
+  /// The role in the current or last association.
   private(set) var role: DTLSRole?
-  /// What the last handshake established.
+  /// The result of the last handshake.
   private(set) var secured: DTLSResult?
 
   private let dtls: (any DTLSTransporting)?
   private let security: any SecurityFactory
   private var srtp: SRTPContext?
-  /// What the association expects of the peer's certificate.
+  /// The peer's expected fingerprints.
   private var remoteFingerprints: [CertificateFingerprint] = []
   private var outputs = Outbox<DTLSTransport.Output>()
 
-  /// Draws the certificate that identifies the peer, unless some are given.
+  /// Creates the peer's certificate, unless some are given.
   init(
     entropy: EntropyStream, wallClock: WallClock, certificates: [PeerCertificate],
     profiles: [SRTPProtection], security: any SecurityFactory
@@ -35,7 +35,7 @@ struct TransportKeys: ~Copyable {
     }
   }
 
-  /// Takes the same certificates as those of another transport.
+  /// Uses the certificates of another transport.
   init(beside first: borrowing TransportKeys, entropy: EntropyStream) {
     security = first.security
     do throws(SecureError) {
@@ -55,10 +55,9 @@ struct TransportKeys: ~Copyable {
 
   // MARK: The association
 
-  /// What begins an association with the peer, or another one when its fingerprints are other ones;
-  /// nil while the roles are open, and when there is nothing to begin.
-  ///
-  /// - Parameter pathIsOld: whether the path may still lead to whoever was there before.
+  /// Returns the input that starts an association, or another one for other fingerprints; nil while
+  /// the roles are open, and if there is nothing to start.
+  /// - Parameter pathIsOld: whether the path may still lead to the previous peer.
   mutating func begin(with peer: RemoteTransport, pathIsOld: Bool) -> DTLSTransport.Input? {
     guard let dtls, let isClient = peer.localIsDTLSClient else { return nil }
     let isFirst = dtls.state == .new
@@ -71,9 +70,8 @@ struct TransportKeys: ~Copyable {
       : .restart(role, remoteFingerprints: peer.fingerprints)
   }
 
-  /// Drives the association.
-  ///
-  /// - Returns: whether the outputs are to be taken now; not while somebody already takes them.
+  /// Passes an input to the association.
+  /// - Returns: whether to process its outputs; false if an outer call already does.
   mutating func step(_ input: DTLSTransport.Input, at now: Instant) -> Bool {
     guard let dtls else { return false }
     let isOutermost = outputs.isEmpty
@@ -81,7 +79,7 @@ struct TransportKeys: ~Copyable {
     return isOutermost
   }
 
-  /// The next output of the association.
+  /// The association's next output.
   mutating func next() -> DTLSTransport.Output? { outputs.next() }
 
   // MARK: Protection
@@ -92,12 +90,12 @@ struct TransportKeys: ~Copyable {
     secured = result
   }
 
-  /// Protects a packet in place, when there are keys.
+  /// Protects a packet in place, if there are keys.
   mutating func protect(_ packet: inout [UInt8], isRTCP: Bool) throws(SRTPContext.Refusal) {
     if isRTCP { try srtp?.protectRTCP(&packet) } else { try srtp?.protectRTP(&packet) }
   }
 
-  /// Takes the protection off a packet in place, when there are keys.
+  /// Decrypts a packet in place, if there are keys.
   mutating func unprotect(_ packet: inout [UInt8], isRTCP: Bool) throws(SRTPContext.Refusal) {
     if isRTCP { try srtp?.unprotectRTCP(&packet) } else { try srtp?.unprotectRTP(&packet) }
   }

@@ -1,7 +1,7 @@
 import Secure
 
 extension SRTPContext.Refusal {
-  /// The refusal in words.
+  /// The refusal as a sentence.
   var reason: String {
     switch self {
     case .authentication: "authentication failed"

@@ -1,7 +1,7 @@
 import Wire
 
 extension Codec {
-  /// All codecs, the preferred one of a kind first; what can be decoded comes before the others.
+  /// All codecs in order of preference within each kind; those that can be decoded come first.
   package static let all = [opus, pcmu, pcma, telephoneEvent, vp8, vp9, h264, av1]
 
   private static let opus = Codec(

@@ -1,77 +1,81 @@
 package import Wire
 
-/// All that tells one codec from the others outside of its library.
+/// Everything that is specific to one codec, apart from its library.
 ///
-/// It stands with the payload formats, because these register the names and the parameters that
-/// descriptions have (RFC 4855). What is only carried through needs nothing but its entry in `all`.
+/// It sits beside the payload formats because they register the names and parameters that
+/// descriptions use (RFC 4855). A codec that is only passed through needs nothing but its entry in
+/// `all`.
 package struct Codec: Sendable {
   /// The encoding name in lower case.
   package var name: CodecName
   /// The encoding name as rtpmap lines and MIME types spell it.
   package var spelling: String
-  /// The name as people write it.
+  /// The name as shown in messages, such as `VP8`.
   package var title: String
   package var kind: MediaKind
   /// In Hz.
   package var clockRate: UInt32
   package var channels: UInt8?
-  /// The formats that own offers list, the preferred one first.
+  /// The formats that local offers list, in order of preference.
   package var formats: [OfferedFormat]
   package var rules = FormatRules.fixed
-  /// Whether peers offer it whose genesis names no codecs.
+  /// Whether peers offer it if their genesis names no codecs.
   package var isUsual = true
-  /// Whether a new connection offers it whose application names no codecs.
+  /// Whether new connections offer it if the application names no codecs.
   package var isOffered = true
-  /// Whether frames are given on as they are, unless a build has a library that encodes or decodes
-  /// them and genesis names the codec; any variant of the format is received.
+  /// Whether frames pass through undecoded, unless this build has a library for the codec and
+  /// genesis names it.
+  ///
+  /// Any variant of the format is received.
   package var isPassedThrough = false
-  /// The library that decodes it, and encodes it, as statistics name it.
+  /// The decoder and encoder as statistics name them.
   package var decoderTitle = "libvpx"
-  /// The mean quantiser at which libwebrtc would make the video frames smaller; nil for none.
+  /// The mean quantiser above which libwebrtc would reduce the resolution; nil if it has no such
+  /// limit.
   package var poorQuantiser: Int?
   package var payload: PayloadFormat
-  /// What the bytes of a frame tell of it; nil for codecs whose frames do not come encoded.
+  /// Parses the bytes of a frame; nil for codecs whose frames never arrive encoded.
   package var look: (@Sendable (_ frame: RawSpan) -> FrameLook)?
-  /// Whether the records of received frames have the size that the bytes tell.
+  /// Whether records of received frames state the size that the bytes carry.
   package var recordsSize = false
-  /// The file that frames are exported into which are not decoded here.
+  /// The file format for exporting frames that are not decoded here.
   package var container: FrameContainer?
 
-  /// The codec of an encoding name in lower case.
   package static func named(_ name: String) -> Codec? {
-    // Only the one that is found is copied.
+    // Copies only the codec that is found.
     place(of: name).map { all[$0] }
   }
 
-  /// The codecs that a new connection offers whose application names none, by encoding name.
+  /// The encoding names of the codecs that a new connection offers if the application names none.
   package static let offeredNames = all.filter(\.isOffered).map(\.spelling)
 
-  /// The place in `all` of the codec with an encoding name in lower case.
   static func place(of name: String) -> Int? {
     all.indices.first { all[$0].name.rawValue == name }
   }
 
-  /// How frames of a codec are put into packets; every packet asks for it, and for nothing else.
+  /// The packetization of a codec.
+  ///
+  /// Every packet asks for it, so it is looked up without the codec.
   static func payloadFormat(of name: String) -> PayloadFormat? {
     place(of: name).map { all[$0].payload }
   }
 
-  /// The own fmtp value for a format whose peer gave `parameters`.
-  package func ownParameters(answering parameters: String) -> String {
+  /// The local fmtp value that answers the peer's `parameters`.
+  package func localParameters(answering parameters: String) -> String {
     rules.answer(parameters) ?? formats.first?.parameters ?? ""
   }
 
-  /// The codecs of video frames that have a library, as a sentence names them: `VP8 or VP9`.
+  /// The video codecs that have a library, listed for a sentence: `VP8 or VP9`.
   package static var encodedTitles: String {
     all.filter { $0.kind == .video && !$0.isPassedThrough }.map(\.title).joined(separator: " or ")
   }
 }
 
-/// One of the formats of a codec that own offers list.
+/// One format of a codec in local offers.
 package struct OfferedFormat: Hashable, Sendable {
-  /// The own fmtp value; empty for none.
+  /// The local fmtp value; empty for none.
   package var parameters: String
-  /// The payload type that is preferred; retransmissions of video frames have the one after it.
+  /// The preferred payload type; RTX for video uses the one after it.
   package var payloadType: UInt8
   /// In Hz; nil for that of the codec.
   package var clockRate: UInt32?
@@ -83,11 +87,11 @@ package struct OfferedFormat: Hashable, Sendable {
   }
 }
 
-/// How the fmtp parameters of a codec are read and answered (RFC 3264 section 6.1).
+/// How fmtp parameters of a codec are compared and answered (RFC 3264 section 6.1).
 package struct FormatRules: Sendable {
-  /// What tells formats of the codec apart; nil when the parameters name none.
+  /// What distinguishes formats of the codec; nil if the parameters are not valid for it.
   package var variant: @Sendable (_ parameters: String) -> CodecFormat.Variant?
-  /// The own parameters where the peer gave these; nil for those of own offers.
+  /// The local parameters in answer to the peer's; nil to use those of local offers.
   package var answer: @Sendable (_ parameters: String) -> String?
 
   package init(
@@ -98,24 +102,24 @@ package struct FormatRules: Sendable {
     self.answer = answer
   }
 
-  /// There is one format, whatever the parameters are.
+  /// For codecs with a single format, whatever the parameters are.
   package static let fixed = FormatRules { _ in CodecFormat.Variant.none }
 
-  /// A parameter tells profiles apart; without it, it is the usual one.
+  /// For codecs with profiles; a missing parameter means the `usual` profile.
   package static func profile(_ parameter: String, usual: String) -> FormatRules {
     FormatRules { .profile(CodecFormat.value(of: parameter, in: $0) ?? usual) }
   }
 }
 
-/// What the bytes of a frame tell of it.
+/// What the bytes of an encoded frame say about it.
 package struct FrameLook: Hashable, Sendable {
-  /// Whether there is a video frame in it, or a part of one.
+  /// Whether the bytes contain a video frame or part of one.
   package var hasFrame = false
-  /// Whether a decoder can begin with it.
+  /// Whether a decoder can start here.
   package var isKey = false
   /// Whether other video frames may refer to it.
   package var isReference = false
-  /// The size in pixels, where the frame tells it.
+  /// The size in pixels, if the frame carries it.
   package var size: (width: Int, height: Int)?
 
   package init() {}
@@ -132,14 +136,14 @@ package struct FrameLook: Hashable, Sendable {
   }
 }
 
-/// A file of frames as they came.
+/// A file format for encoded frames.
 package enum FrameContainer: Hashable, Sendable {
-  /// The frames one after the other; the name of the file ends so.
+  /// Frames one after the other; the file's extension.
   case byteStream(ending: String)
-  /// The frames with their times (IVF), and the four letters by which it names the codec.
+  /// IVF, which keeps the frames' times; the codec's four-character code.
   case ivf(fourCC: String)
 
-  /// How the name of the file ends.
+  /// The file extension.
   package var ending: String {
     switch self {
     case .byteStream(let ending): ending

@@ -1,15 +1,16 @@
-/// What two descriptions must have in common for a payload format to be the same on both sides
-/// (RFC 3264 section 6.1).
+/// What must be equal in two descriptions for a payload format to mean the same (RFC 3264 section
+/// 6.1).
 package struct CodecFormat: Hashable, Sendable {
-  /// What tells formats of one encoding name apart.
+  /// What distinguishes formats of one encoding name.
   package enum Variant: Hashable, Sendable {
     case none
-    /// A profile, like the `profile-id` of VP9 (RFC 9628 section 7).
+    /// A profile, such as the `profile-id` of VP9 (RFC 9628 section 7).
     case profile(String)
     /// The packetization mode and the profile of H.264; its level may differ (RFC 6184 section
     /// 8.2.2).
     case h264(packetizationMode: UInt8, H264Profile)
-    /// The clock in Hz, of events that stand beside audio of any clock (RFC 4733 section 7.1).
+    /// The clock rate in Hz of telephone events, which must match that of the audio beside them
+    /// (RFC 4733 section 7.1).
     case rate(UInt32)
   }
 
@@ -17,9 +18,8 @@ package struct CodecFormat: Hashable, Sendable {
   package var name: String
   package var variant: Variant
 
-  /// Reads the value of an fmtp line; nil when there is no such format.
-  ///
-  /// - Parameter clockRate: in Hz, as the rtpmap line has it; nil for that of the codec.
+  /// Parses the value of an fmtp line; nil if the format is not supported.
+  /// - Parameter clockRate: in Hz, as in the rtpmap line; nil for the codec's default.
   package init?(name: String, parameters: String, clockRate: UInt32? = nil) {
     self.name = name.lowercased()
     guard let codec = Codec.named(self.name) else {
@@ -31,13 +31,13 @@ package struct CodecFormat: Hashable, Sendable {
       codec.name.carriesMedia ? variant : .rate(clockRate ?? codec.clockRate)
   }
 
-  /// Whether a peer with this format takes units of a frame in parts.
-  package var takesFragments: Bool {
+  /// Whether a peer with this format accepts fragmented units of a frame.
+  package var acceptsFragments: Bool {
     if case .h264(let mode, _) = variant { return mode > 0 }
     return true
   }
 
-  /// A parameter of an fmtp value: `name=value;name=value`.
+  /// Returns one parameter of an fmtp value `name=value;name=value`.
   package static func value(of name: String, in parameters: String) -> String? {
     let (bytes, wanted) = (Array(parameters.utf8), Array(name.utf8))
     var start = 0
@@ -59,7 +59,7 @@ package struct CodecFormat: Hashable, Sendable {
   private static let equalsSign = UInt8(ascii: "=")
   private static let blank = UInt8(ascii: " ")
 
-  /// Whether this is a name, which may be written in capitals too.
+  /// Whether the text equals a lower-case name, ignoring case.
   private static func isName(_ text: ArraySlice<UInt8>, _ name: [UInt8]) -> Bool {
     guard text.count == name.count else { return false }
     for (index, wanted) in name.enumerated() {
@@ -70,7 +70,7 @@ package struct CodecFormat: Hashable, Sendable {
     return true
   }
 
-  /// A range without the blanks at its ends.
+  /// Returns the range without leading and trailing blanks.
   private static func trimmed(_ bytes: [UInt8], _ range: Range<Int>) -> Range<Int> {
     var (start, end) = (range.lowerBound, range.upperBound)
     while start < end, bytes[start] == blank { start += 1 }

@@ -1,4 +1,4 @@
-/// A profile of H.264, which has several spellings (RFC 6184 section 8.1, table 5).
+/// A profile of H.264; several byte patterns mean the same one (RFC 6184 section 8.1, table 5).
 package enum H264Profile: Hashable, Sendable {
   case constrainedBaseline
   case baseline
@@ -6,10 +6,10 @@ package enum H264Profile: Hashable, Sendable {
   case extended
   case high
   case constrainedHigh
-  /// Any other: `profile_idc` and the bits of `profile-iop`.
+  /// Any other profile: `profile_idc` and the bits of `profile-iop`.
   case other(UInt8, UInt8)
 
-  /// Each spelling: `profile_idc`, which constraint bits count, and what they are.
+  /// The byte patterns: `profile_idc`, the constraint bits that count, and their values.
   private static let spellings: [(idc: UInt8, mask: UInt8, bits: UInt8, profile: H264Profile)] = [
     (0x42, 0x4f, 0x40, .constrainedBaseline), (0x4d, 0x8f, 0x80, .constrainedBaseline),
     (0x58, 0xcf, 0xc0, .constrainedBaseline), (0x42, 0x4f, 0x00, .baseline),
@@ -26,14 +26,14 @@ package enum H264Profile: Hashable, Sendable {
 
 /// The parameter `profile-level-id` of H.264.
 package struct H264ProfileLevelID: Hashable, Sendable {
-  /// What browsers take where none is given: constrained baseline, level 3.1.
+  /// What browsers assume if the parameter is missing: constrained baseline, level 3.1.
   package static let usual = "42e01f"
 
   package var profile: H264Profile
   /// Ten times the level.
   package var level: UInt8
 
-  /// Reads six hexadecimal digits.
+  /// Parses six hexadecimal digits.
   package init?(_ text: String) {
     guard text.utf8.count == 6, let number = UInt32(text, radix: 16) else { return nil }
     profile = H264Profile(
@@ -43,8 +43,9 @@ package struct H264ProfileLevelID: Hashable, Sendable {
 }
 
 extension FormatRules {
-  /// Packetization mode and profile tell formats apart; the level is the peer's own, as any can be
-  /// received (RFC 6184 section 8.2.2).
+  /// Formats differ in packetization mode and profile.
+  ///
+  /// The level is up to each side, because any can be received (RFC 6184 section 8.2.2).
   static let h264 = FormatRules(
     variant: { h264Variant($0) },
     answer: { parameters in
@@ -55,7 +56,7 @@ extension FormatRules {
 
   private static func h264Variant(_ parameters: String) -> CodecFormat.Variant? {
     let mode = CodecFormat.value(of: "packetization-mode", in: parameters) ?? "0"
-    // Mode 2 sends units out of order, which no browser does.
+    // Mode 2 sends units out of order; no browser does.
     guard let mode = UInt8(mode), mode < 2,
       let id = H264ProfileLevelID(
         CodecFormat.value(of: "profile-level-id", in: parameters) ?? H264ProfileLevelID.usual)

@@ -1,29 +1,28 @@
 import Wire
 
-/// What an AV1 packet holds (AOM, RTP payload format for AV1, section 4): an aggregation header,
-/// then units of the bitstream or parts of them, without the sizes of files.
+/// The contents of an AV1 packet (AOM, RTP payload format for AV1, section 4): an aggregation
+/// header, then OBUs or fragments of them, without the size fields that files use.
 package struct AV1Payload: Hashable, Sendable {
-  /// Whether the first element goes on with the last one of the packet before.
+  /// Whether the first element continues one of the previous packet.
   package private(set) var continues: Bool
-  /// Whether the last element goes on in the next packet.
+  /// Whether the last element continues in the next packet.
   package private(set) var isContinued: Bool
-  /// Whether the packet is the first one of a coded video sequence.
+  /// Whether the packet begins a coded video sequence.
   package private(set) var beginsSequence: Bool
-  /// Where the elements lie.
   package private(set) var elements: [Range<Int>] = []
 
   private static let continuesBit: UInt8 = 0x80
   private static let isContinuedBit: UInt8 = 0x40
   private static let sequenceBit: UInt8 = 0x08
 
-  /// Reads a payload; nil when it is broken.
+  /// Parses a payload; nil if it is malformed.
   package init?(_ payload: RawSpan) {
     guard payload.byteCount > 1 else { return nil }
     let header = payload.byte(at: 0)
     continues = header & AV1Payload.continuesBit != 0
     isContinued = header & AV1Payload.isContinuedBit != 0
     beginsSequence = header & AV1Payload.sequenceBit != 0
-    // 0 stands for any number, each with its length.
+    // 0 means any number of elements, each with its length.
     let count = Int(header >> 4 & 3)
     var reader = ByteReader(payload)
     guard (try? reader.skip(1)) != nil else { return nil }
@@ -42,7 +41,7 @@ package struct AV1Payload: Hashable, Sendable {
 
   // MARK: Frames
 
-  /// What the packet brings to its frame: all of it, as units are put together over packets.
+  /// Returns the whole payload; the OBUs are reassembled across packets by `join`.
   static func videoFrame(_ payload: RawSpan) -> VideoPacket? {
     guard let read = AV1Payload(payload) else { return nil }
     var packet = VideoPacket(.slice(0..<payload.byteCount))
@@ -60,18 +59,18 @@ package struct AV1Payload: Hashable, Sendable {
       }
     }
     guard !read.continues else { return packet }
-    // Nothing tells the first packet of a frame but these, which stand before all others.
+    // Only these units, which come before all others, mark the first packet of a frame.
     let isFirst = read.beginsSequence || first == .sequenceHeader || first == .temporalDelimiter
     packet.beginning = isFirst ? .certain : .possible
     return packet
   }
 
-  /// Puts the units of a frame together to a temporal unit as files have it: a delimiter, and all
-  /// units with their sizes (AV1 section 7.5).
+  /// Reassembles the OBUs into a temporal unit in the file format: a delimiter, then all OBUs with
+  /// their sizes (AV1 section 7.5).
   static func join(_ packets: [ArraySlice<UInt8>]) -> [UInt8] {
     var stream = ByteWriter(capacity: packets.reduce(16) { $0 + $1.count })
     stream.append(AV1Unit.delimiter)
-    // The unit that is under way.
+    // The unit being reassembled.
     var open: [UInt8]?
     for packet in packets {
       let bytes = packet.span.bytes
@@ -102,13 +101,13 @@ package struct AV1Payload: Hashable, Sendable {
 
   // MARK: Packets
 
-  /// Cuts a temporal unit into packets: units follow each other, and go on in the next packet where
-  /// one is full.
+  /// Packetizes a temporal unit: OBUs follow each other and continue in the next packet when one is
+  /// full.
   static func split(_ frame: PayloadFormat.Frame) -> [PayloadShare] {
     let bytes = frame.frame.bytes.span.bytes
     let all = AV1Unit.units(of: bytes)
     let units = all.filter { !$0.type.isLeftOut }
-    // The header, a length, and something of a unit.
+    // Leave room for the header, a length and at least one byte of a unit.
     guard frame.limit >= 16, !units.isEmpty, all.last?.payload.upperBound == bytes.byteCount
     else { return [] }
     var packets: [[Part]] = [[]]
@@ -116,7 +115,7 @@ package struct AV1Payload: Hashable, Sendable {
     for unit in units {
       var rest = Part(header: unit.header, payload: unit.payload)
       while rest.length > 0 {
-        // Two bytes of length before each part are enough for all packets there are.
+        // Two length bytes per fragment are enough for any packet.
         if room < 4 {
           packets.append([])
           room = frame.limit - 1
@@ -136,14 +135,14 @@ package struct AV1Payload: Hashable, Sendable {
     }
   }
 
-  /// A part of a unit in a packet.
+  /// A fragment of a unit in a packet.
   private struct Part {
-    /// What it has of the header: all, or nothing when it goes on with a unit.
+    /// The unit's header, or empty if the fragment continues a unit.
     var header: [UInt8]
     var payload: Range<Int>
     var length: Int { header.count + payload.count }
 
-    /// Takes away bytes from the front, at least those of the header.
+    /// Splits off bytes at the front, at least the header.
     mutating func removeFirst(_ count: Int) -> Part {
       let end = payload.lowerBound + max(0, count - header.count)
       let first = Part(header: header, payload: payload.lowerBound..<end)
@@ -152,7 +151,7 @@ package struct AV1Payload: Hashable, Sendable {
     }
   }
 
-  /// A packet: what stands before the payload of its last part, and this.
+  /// Builds a packet from its fragments; the last one's payload is taken from the frame.
   private static func share(of bytes: RawSpan, _ parts: [Part], _ flags: UInt8) -> PayloadShare {
     guard let last = parts.last else { return PayloadShare(prefix: .none, range: 0..<0) }
     var prefix = ByteWriter()
@@ -176,8 +175,9 @@ extension PayloadFormat {
 }
 
 extension FormatRules {
-  /// The profile tells formats apart; level and tier are the peer's own, as any can be received
-  /// (AV1 RTP section 7).
+  /// Formats differ in profile.
+  ///
+  /// Level and tier are up to each side, because any can be received (AV1 RTP section 7).
   static let av1 = FormatRules(
     variant: FormatRules.profile("profile", usual: "0").variant,
     answer: { parameters in

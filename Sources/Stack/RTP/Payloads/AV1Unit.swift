@@ -12,24 +12,24 @@ package struct AV1UnitType: RawRepresentable, Hashable, Sendable {
   package static let frame = AV1UnitType(rawValue: 6)
   package static let tileList = AV1UnitType(rawValue: 8)
 
-  /// Whether the unit is for files and decoders alone: it is not sent (AV1 RTP section 5).
+  /// Whether the unit is not sent over RTP (AV1 RTP section 5).
   package var isLeftOut: Bool { self == .temporalDelimiter || self == .tileList }
 }
 
-/// An open bitstream unit and where its parts lie (AV1 section 5.3).
+/// An open bitstream unit and the ranges of its parts (AV1 section 5.3).
 package struct AV1Unit: Hashable, Sendable {
   package private(set) var type: AV1UnitType
-  /// The header without the bit that tells of a size: one byte, and one more for layers.
+  /// The header with its size bit cleared: one byte, and another one if there are layers.
   package private(set) var header: [UInt8]
-  /// What follows the header and the size.
+  /// The range after the header and the size.
   package private(set) var payload: Range<Int>
 
-  /// The bit of a header that tells of a size.
+  /// The header bit that announces a size (`obu_has_size_field`).
   package static let sizeBit: UInt8 = 0x02
-  /// What stands before each temporal unit: a delimiter, which has no payload (section 7.5).
+  /// The temporal delimiter before each temporal unit, which has no payload (section 7.5).
   package static let delimiter: [UInt8] = [0x12, 0]
 
-  /// Reads the unit that begins at an offset; without a size it ends with the bytes.
+  /// Parses the unit at an offset; one without a size extends to the end.
   package init(parsing bytes: RawSpan, at offset: Int) throws(ReadError) {
     var reader = ByteReader(bytes)
     try reader.skip(offset)
@@ -46,7 +46,7 @@ package struct AV1Unit: Hashable, Sendable {
     payload = reader.offset..<reader.offset + length
   }
 
-  /// The units of a temporal unit, up to the first one that is broken.
+  /// Returns the units of a temporal unit up to the first malformed one.
   package static func units(of bytes: RawSpan) -> [AV1Unit] {
     var units: [AV1Unit] = []
     var offset = 0
@@ -57,7 +57,6 @@ package struct AV1Unit: Hashable, Sendable {
     return units
   }
 
-  /// Looks at the units of a temporal unit.
   static func look(_ bytes: RawSpan) -> FrameLook {
     var look = FrameLook()
     var hasSequence = false
@@ -68,7 +67,7 @@ package struct AV1Unit: Hashable, Sendable {
         look.size = try? size(ofSequence: bytes.extracting(unit.payload))
       case .frame, .frameHeader:
         look.hasFrame = true
-        // Which ones later video frames refer to stands deep in the header.
+        // Which frames are referenced later is deep in the header, so assume all are.
         look.isReference = true
         if hasSequence, beginsKeyFrame(bytes.extracting(unit.payload)) { look.isKey = true }
       default: break
@@ -77,18 +76,17 @@ package struct AV1Unit: Hashable, Sendable {
     return look
   }
 
-  /// Whether a frame header is that of a key frame (section 5.9.2), unless it is one of a still
-  /// video frame.
+  /// Whether a frame header starts a key frame (section 5.9.2); false for still pictures.
   static func beginsKeyFrame(_ payload: RawSpan) -> Bool {
     guard payload.byteCount > 0 else { return false }
-    // Bits: whether an earlier frame is shown again, then the type, 0 for key frames.
+    // Bits: show_existing_frame, then frame_type, 0 for key frames.
     return payload.byte(at: 0) & 0xe0 == 0
   }
 
-  /// The largest size of the video frames of a sequence, in pixels (section 5.5.1).
+  /// Returns the largest frame size of a sequence, in pixels (section 5.5.1).
   static func size(ofSequence payload: RawSpan) throws(ReadError) -> (width: Int, height: Int) {
     var reader = BitReader(payload)
-    try reader.skip(4)  // the profile, and whether it is a still video frame
+    try reader.skip(4)  // profile, still_picture
     let isReduced = try reader.flag()
     if isReduced { try reader.skip(5) } else { try reader.skipOperatingPoints() }
     let widthBits = Int(try reader.bits(4)) + 1
@@ -98,7 +96,7 @@ package struct AV1Unit: Hashable, Sendable {
 }
 
 extension BitReader {
-  /// Timing, decoder models and levels.
+  /// Skips timing, decoder models and levels.
   fileprivate mutating func skipOperatingPoints() throws(ReadError) {
     var delayBits: Int?
     if try flag() {
@@ -118,7 +116,7 @@ extension BitReader {
     }
   }
 
-  /// A number of any length (AV1 section 4.10.3).
+  /// Parses `uvlc()` (AV1 section 4.10.3).
   private mutating func skipVariableLength() throws(ReadError) {
     var zeros = 0
     while try !flag() { zeros += 1 }
@@ -127,8 +125,8 @@ extension BitReader {
 }
 
 extension ByteReader {
-  /// An unsigned number in 7-bit groups, lowest first (LEB128); at most 8 bytes, below 2^32 (AV1
-  /// section 4.10.5).
+  /// Parses an unsigned LEB128 number of at most 8 bytes, below 2^32 (AV1 section
+  /// 4.10.5).
   mutating func littleEndianBase128() throws(ReadError) -> Int {
     var value: UInt64 = 0
     for index in 0..<8 {

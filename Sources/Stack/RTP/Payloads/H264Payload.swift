@@ -1,44 +1,43 @@
 import Wire
 
-/// The codes of H.264 units that matter to the payload format (H.264 table 7-1, RFC 6184 table 1).
+/// The NAL unit types that matter to the payload format (H.264 table 7-1, RFC 6184 table 1).
 package struct H264UnitType: RawRepresentable, Hashable, Sendable {
   package var rawValue: UInt8
   package init(rawValue: UInt8) { self.rawValue = rawValue & 0x1f }
 
-  /// A slice of a video frame that needs others.
+  /// A slice that refers to other frames.
   package static let slice = H264UnitType(rawValue: 1)
-  /// A slice of a video frame where a decoder can begin.
+  /// A slice of an IDR picture.
   package static let instantRefreshSlice = H264UnitType(rawValue: 5)
   package static let sequenceParameters = H264UnitType(rawValue: 7)
   package static let pictureParameters = H264UnitType(rawValue: 8)
   package static let accessUnitDelimiter = H264UnitType(rawValue: 9)
   /// Supplemental enhancement information.
   package static let supplement = H264UnitType(rawValue: 6)
-  /// Several units in one packet (RFC 6184 section 5.7.1).
+  /// STAP-A: several units in one packet (RFC 6184 section 5.7.1).
   package static let aggregation = H264UnitType(rawValue: 24)
-  /// A part of a unit (RFC 6184 section 5.8).
+  /// FU-A: a fragment of a unit (RFC 6184 section 5.8).
   package static let fragment = H264UnitType(rawValue: 28)
 
-  /// Whether it is a unit of H.264 itself and not of the payload format.
+  /// Whether it is a type of H.264 itself rather than of the payload format.
   var isPlain: Bool { (1...23).contains(rawValue) }
-  /// Whether it tells that a decoder can begin with the frame.
+  /// Whether its presence marks a key frame.
   var isKey: Bool { self == .instantRefreshSlice || self == .sequenceParameters }
 }
 
-/// What an H.264 packet holds, as a stretch of a byte stream with start codes (RFC 6184, H.264
-/// annex B): packetization modes 0 and 1.
+/// The contents of an H.264 packet as part of a byte stream with start codes (RFC 6184, H.264 annex
+/// B), for packetization modes 0 and 1.
 package struct H264Payload: Hashable, Sendable {
-  /// What stands before each unit in a byte stream.
   package static let startCode: [UInt8] = [0, 0, 0, 1]
 
-  /// The stretch: whole units, or the next part of a fragmented one.
+  /// Whole units, or the next part of a fragmented one.
   package private(set) var bytes: [UInt8] = []
-  /// The first unit; nil when the packet goes on with one.
+  /// The first unit; nil if the packet continues one.
   package private(set) var firstUnit: H264UnitType?
-  /// Whether a decoder can begin with the frame, as far as this packet shows it.
+  /// Whether this packet shows that a decoder can start with the frame.
   package private(set) var isKey = false
 
-  /// Reads a payload; nil when it is broken or of another packetization mode.
+  /// Parses a payload; nil if it is malformed or of another packetization mode.
   package init?(_ payload: RawSpan) {
     guard payload.byteCount > 0 else { return nil }
     let type = H264UnitType(rawValue: payload.byte(at: 0))
@@ -94,7 +93,6 @@ package struct H264Payload: Hashable, Sendable {
 
   // MARK: Byte streams
 
-  /// Looks at the units of a video frame.
   static func look(_ stream: RawSpan) -> FrameLook {
     var look = FrameLook()
     for unit in units(of: stream) {
@@ -102,7 +100,7 @@ package struct H264Payload: Hashable, Sendable {
       switch H264UnitType(rawValue: header) {
       case .slice:
         look.hasFrame = true
-        // `nal_ref_idc`: 0 where no other video frame refers to it (H.264 section 7.4.1).
+        // `nal_ref_idc` is 0 if no other frame refers to this one (H.264 section 7.4.1).
         if header & 0x60 != 0 { look.isReference = true }
       case .instantRefreshSlice:
         (look.hasFrame, look.isKey, look.isReference) = (true, true, true)
@@ -117,7 +115,7 @@ package struct H264Payload: Hashable, Sendable {
     return look
   }
 
-  /// The units of a byte stream, without start codes and the zeros between them.
+  /// The ranges of the units, without start codes and the zero bytes between them.
   package static func units(of stream: RawSpan) -> [Range<Int>] {
     var units: [Range<Int>] = []
     var begin: Int?

@@ -1,9 +1,9 @@
 import Wire
 
-/// Reads the quantisers of a stream of H.264 whose slices are coded without fields, slice groups
-/// and weighted prediction, as those of the baseline profile are (H.264 section 7.3.3).
+/// Parses the quantisers of H.264 slices coded without fields, slice groups and weighted
+/// prediction, as in the baseline profile (H.264 section 7.3.3).
 package struct H264Quantisers: Sendable {
-  /// What the parameter sets say of the slices' headers; nil before they came.
+  /// The parameter sets' values that slice headers depend on; nil until they arrive.
   private var sequence: (frameNumberBits: Int, orderType: UInt32, orderBits: Int)?
   private var initialQuantiser: Int?
 
@@ -27,12 +27,12 @@ package struct H264Quantisers: Sendable {
     return count == 0 ? nil : UInt8(clamping: sum / count)
   }
 
-  /// The first bytes of a unit, or all where there are fewer.
+  /// Returns the first `count` bytes of a unit, or all of a shorter one.
   private static func front(of unit: RawSpan, _ count: Int) -> [UInt8] {
     H264Payload.withoutEmulationPrevention(unit.extracting(0..<min(unit.byteCount, count)))
   }
 
-  /// Section 7.3.2.1.1; nil for profiles that code their slices in other ways.
+  /// Section 7.3.2.1.1; nil for profiles that code slices differently.
   private static func sequence(_ unit: RawSpan) throws(ReadError)
     -> (frameNumberBits: Int, orderType: UInt32, orderBits: Int)?
   {
@@ -41,7 +41,7 @@ package struct H264Quantisers: Sendable {
     try reader.skip(8)
     guard try reader.bits(8) == 66 else { return nil }
     try reader.skip(16)
-    _ = try reader.exponentialGolomb()  // the set's number
+    _ = try reader.exponentialGolomb()  // seq_parameter_set_id
     let frameNumberBits = try reader.exponentialGolomb()
     let orderType = try reader.exponentialGolomb()
     let orderBits = orderType == 0 ? try reader.exponentialGolomb() : 0
@@ -54,9 +54,9 @@ package struct H264Quantisers: Sendable {
     let bytes = H264Quantisers.front(of: unit, 32)
     var reader = BitReader(bytes.span.bytes)
     try reader.skip(8)
-    _ = try reader.exponentialGolomb()  // its number
-    _ = try reader.exponentialGolomb()  // that of the sequence's set
-    try reader.skip(2)  // the coding of residuals, bottom fields
+    _ = try reader.exponentialGolomb()  // pic_parameter_set_id
+    _ = try reader.exponentialGolomb()  // seq_parameter_set_id
+    try reader.skip(2)  // entropy_coding_mode_flag, bottom_field_pic_order_in_frame_present_flag
     guard try reader.exponentialGolomb() == 0 else { return nil }  // slice groups
     _ = try reader.exponentialGolomb()
     _ = try reader.exponentialGolomb()
@@ -70,11 +70,11 @@ package struct H264Quantisers: Sendable {
     var reader = BitReader(bytes.span.bytes)
     let header = UInt8(truncatingIfNeeded: try reader.bits(8))
     let isKey = H264UnitType(rawValue: header) == .instantRefreshSlice
-    _ = try reader.exponentialGolomb()  // the first macroblock
+    _ = try reader.exponentialGolomb()  // first_mb_in_slice
     let type = try reader.exponentialGolomb() % 5
-    // P and I: the baseline profile has no others.
+    // P and I; the baseline profile has no other slices.
     guard type == 0 || type == 2 else { throw .malformed }
-    _ = try reader.exponentialGolomb()  // the number of the picture's set
+    _ = try reader.exponentialGolomb()  // pic_parameter_set_id
     try reader.skip(sequence.frameNumberBits)
     if isKey { _ = try reader.exponentialGolomb() }
     if sequence.orderType == 0 { try reader.skip(sequence.orderBits) }
@@ -90,13 +90,13 @@ package struct H264Quantisers: Sendable {
 }
 
 extension BitReader {
-  /// A signed Exp-Golomb number (H.264 section 9.1.1).
+  /// Parses `se(v)` (H.264 section 9.1.1).
   fileprivate mutating func signedExponentialGolomb() throws(ReadError) -> Int64 {
     let code = Int64(try exponentialGolomb())
     return code % 2 == 0 ? -(code / 2) : (code + 1) / 2
   }
 
-  /// Passes over the order of reference pictures (section 7.3.3.1).
+  /// Skips ref_pic_list_modification (section 7.3.3.1).
   fileprivate mutating func skipReordering() throws(ReadError) {
     guard try flag() else { return }
     for _ in 0..<66 {
@@ -106,7 +106,7 @@ extension BitReader {
     throw .malformed
   }
 
-  /// Passes over what becomes of reference pictures (section 7.3.3.3).
+  /// Skips dec_ref_pic_marking (section 7.3.3.3).
   fileprivate mutating func skipMarking(isKey: Bool) throws(ReadError) {
     guard !isKey else { return try skip(2) }
     guard try flag() else { return }

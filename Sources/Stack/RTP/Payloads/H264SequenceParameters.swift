@@ -1,20 +1,20 @@
 package import Wire
 
-/// What a sequence parameter set tells of the video frames that use it (H.264 section 7.3.2.1.1).
+/// The values of a sequence parameter set (H.264 section 7.3.2.1.1).
 package struct H264SequenceParameters: Hashable, Sendable {
   /// The parameter `profile-level-id` of SDP: the first three bytes of the set.
   package private(set) var profileLevelID: UInt32
-  /// The number by which video frames name the set.
+  /// The identifier by which slices refer to the set.
   package private(set) var number: UInt32
-  /// The size in pixels, without what is cropped.
+  /// The size in pixels after cropping.
   package private(set) var width = 0
   package private(set) var height = 0
-  /// Whether video frames may be made of fields.
+  /// Whether frames may be coded as fields.
   package private(set) var isInterlaced = false
-  /// The clock of the video frames, where the set tells it.
+  /// The frame timing, if the set carries it.
   package private(set) var timing: Timing?
 
-  /// A clock, of which a video frame takes two fields (section E.2.1).
+  /// A clock of which a frame lasts two ticks, one per field (section E.2.1).
   package struct Timing: Hashable, Sendable {
     package var ticksPerSecond: UInt32
     package var ticksPerField: UInt32
@@ -25,14 +25,14 @@ package struct H264SequenceParameters: Hashable, Sendable {
     }
   }
 
-  /// The largest side that is accepted, in macroblocks of 16 pixels.
+  /// The largest accepted width or height, in macroblocks of 16 pixels.
   private static let sideMaximum: UInt32 = 1024
-  /// The profiles whose sets tell of sampling, depth and scaling.
+  /// The profiles whose sets carry chroma format, bit depth and scaling lists.
   private static let highProfiles: [UInt32] = [
     100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135,
   ]
 
-  /// Reads a whole unit with its header.
+  /// Parses a whole unit including its header.
   package init(parsing unit: RawSpan) throws(ReadError) {
     let bytes = H264Payload.withoutEmulationPrevention(unit)
     var reader = BitReader(bytes.span.bytes)
@@ -47,14 +47,14 @@ package struct H264SequenceParameters: Hashable, Sendable {
       sampling = try reader.skipHighProfile()
     }
     try reader.skipPictureOrder()
-    _ = try reader.exponentialGolomb()  // how many video frames may be referred to
-    try reader.skip(1)  // whether frame numbers may have gaps
+    _ = try reader.exponentialGolomb()  // max_num_ref_frames
+    try reader.skip(1)  // gaps_in_frame_num_value_allowed_flag
     let columns = try reader.exponentialGolomb()
     let rows = try reader.exponentialGolomb()
     guard columns < Self.sideMaximum, rows < Self.sideMaximum else { throw .malformed }
     isInterlaced = try !reader.flag()
     if isInterlaced { try reader.skip(1) }
-    try reader.skip(1)  // how motion is inferred
+    try reader.skip(1)  // direct_8x8_inference_flag
     width = Int(columns + 1) * 16
     height = Int(rows + 1) * 16 * (isInterlaced ? 2 : 1)
     if try reader.flag() { try crop(&reader, sampling) }
@@ -72,7 +72,7 @@ package struct H264SequenceParameters: Hashable, Sendable {
     guard width > 0, height > 0 else { throw .malformed }
   }
 
-  /// Six hexadecimal digits, as the parameter of SDP has them.
+  /// The six hexadecimal digits of the SDP parameter.
   package var profileLevelIDText: String {
     var writer = ByteWriter()
     writer.uint24(profileLevelID)
@@ -80,14 +80,14 @@ package struct H264SequenceParameters: Hashable, Sendable {
   }
 }
 
-/// What the beginning of a slice tells (H.264 section 7.3.3).
+/// The beginning of a slice header (H.264 section 7.3.3).
 package struct H264SliceHeader: Hashable, Sendable {
-  /// Whether it is the first one of its video frame; slices come in order.
+  /// Whether it is the first slice of its frame; slices arrive in order.
   package var beginsVideoFrame: Bool
-  /// Whether it refers to later video frames too, which come before it then.
+  /// Whether it is a B slice: it also refers to later frames, which are then decoded before it.
   package var isBidirectional: Bool
 
-  /// Reads the front of a whole unit with its header.
+  /// Parses the front of a whole unit including its header.
   package init(parsing unit: RawSpan) throws(ReadError) {
     let front = unit.extracting(0..<min(unit.byteCount, 16))
     let bytes = H264Payload.withoutEmulationPrevention(front)
@@ -101,7 +101,8 @@ package struct H264SliceHeader: Hashable, Sendable {
 }
 
 extension H264Payload {
-  /// The number of a picture parameter set; nil when it has none (section 7.3.2.2).
+  /// Returns the pic_parameter_set_id of a picture parameter set; nil if it is truncated (section
+  /// 7.3.2.2).
   package static func pictureParametersNumber(_ unit: RawSpan) -> UInt32? {
     let front = withoutEmulationPrevention(unit.extracting(0..<min(unit.byteCount, 8)))
     var reader = BitReader(front.span.bytes)
@@ -110,7 +111,7 @@ extension H264Payload {
     return number
   }
 
-  /// A unit without the bytes that keep start codes from appearing in it (section 7.4.1).
+  /// Returns a unit without emulation_prevention_three_bytes (section 7.4.1).
   static func withoutEmulationPrevention(_ unit: RawSpan) -> [UInt8] {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(unit.byteCount)
@@ -129,7 +130,7 @@ extension H264Payload {
 }
 
 extension BitReader {
-  /// An unsigned Exp-Golomb number (H.264 section 9.1).
+  /// Parses `ue(v)` (H.264 section 9.1).
   mutating func exponentialGolomb() throws(ReadError) -> UInt32 {
     var zeros = 0
     while try !flag() {
@@ -139,7 +140,7 @@ extension BitReader {
     return try bits(zeros) &+ (1 << UInt32(zeros) &- 1)
   }
 
-  /// The sampling of a high profile; passes over depths and scaling matrices.
+  /// Returns chroma_format_idc of a high profile; skips bit depths and scaling lists.
   fileprivate mutating func skipHighProfile() throws(ReadError) -> UInt32 {
     let sampling = try exponentialGolomb()
     guard sampling < 4 else { throw .malformed }
@@ -154,7 +155,7 @@ extension BitReader {
     return sampling
   }
 
-  /// Section 7.3.2.1.1.1: signed differences, until the next scale would be 0.
+  /// Section 7.3.2.1.1.1: signed differences until the next scale is 0.
   private mutating func skipScaling(count: Int) throws(ReadError) {
     var scale: Int64 = 8
     for _ in 0..<count {
@@ -181,20 +182,20 @@ extension BitReader {
     }
   }
 
-  /// The clock of a set's usability information (section E.1.1).
+  /// Parses the timing of the VUI parameters (section E.1.1).
   fileprivate mutating func timing() throws(ReadError)
     -> H264SequenceParameters.Timing?
   {
-    if try flag() {  // the shape of a pixel
+    if try flag() {  // aspect_ratio_idc
       let isExplicit = try bits(8) == 255
       if isExplicit { try skip(32) }
     }
-    if try flag() { try skip(1) }  // overscan
-    if try flag() {  // colours
+    if try flag() { try skip(1) }  // overscan_appropriate_flag
+    if try flag() {  // colour description
       try skip(4)
       if try flag() { try skip(24) }
     }
-    if try flag() {  // where chroma samples lie
+    if try flag() {  // chroma sample location
       _ = try exponentialGolomb()
       _ = try exponentialGolomb()
     }

@@ -1,8 +1,8 @@
 import Wire
 
 extension PayloadShare {
-  /// Cuts a byte stream into single units and fragments (RFC 6184 sections 5.6 and 5.8); none when
-  /// a unit is too large and may not be cut.
+  /// Packetizes a byte stream as single units and FU-A fragments (RFC 6184 sections 5.6 and 5.8);
+  /// empty if a unit is too large and must not be fragmented.
   static func h264(_ frame: EncodedFrame, limit: Int, fragments: Bool) -> [PayloadShare] {
     let bytes = frame.bytes.span.bytes
     var shares: [PayloadShare] = []
@@ -13,7 +13,7 @@ extension PayloadShare {
       }
       guard fragments else { return [] }
       let header = bytes.byte(at: unit.lowerBound)
-      // The header of the unit stands in that of each fragment instead.
+      // A fragment's own header carries the unit's header.
       let body = unit.dropFirst()
       let split = PayloadSplit(length: body.count, limit: limit - PayloadPrefix.fragmentLength)
       for part in 0..<split.count {

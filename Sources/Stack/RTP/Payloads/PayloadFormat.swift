@@ -1,17 +1,17 @@
 import Wire
 
-/// How frames of a codec become payloads of packets, and these become frames again.
+/// How frames of a codec are split into packets and reassembled.
 package struct PayloadFormat: Sendable {
-  /// What the payloads of one frame have to keep to.
+  /// A frame to packetize, with the values that payload descriptors need.
   package struct Frame: Hashable, Sendable {
     package var frame: EncodedFrame
-    /// The running number of the video frame, 15 bits.
+    /// The picture ID, 15 bits.
     package var pictureID: UInt16
-    /// The running number of video frames of the temporal base layer.
+    /// The TL0PICIDX: number of the last base layer frame.
     package var baseIndex: UInt8
-    /// The most bytes of a payload.
+    /// The largest payload in bytes.
     package var limit: Int
-    /// Whether units of H.264 may be cut (packetization mode 1).
+    /// Whether units of H.264 may be fragmented (packetization mode 1).
     package var fragments: Bool
 
     package init(
@@ -26,14 +26,14 @@ package struct PayloadFormat: Sendable {
     }
   }
 
-  /// Makes a frame of what its packets brought, in their order.
+  /// Reassembles a frame from its packets, in order.
   package typealias Join = @Sendable (_ packets: [ArraySlice<UInt8>]) -> [UInt8]
 
-  /// Cuts a frame into shares; none when it cannot be sent in packets of this size.
+  /// Packetizes a frame; empty if it cannot be sent in packets of this size.
   package var split: @Sendable (Frame) -> [PayloadShare]
-  /// Reads a payload of video frames; nil when it is broken, empty, or audio.
+  /// Parses a video payload; nil if it is malformed, empty, or audio.
   package var read: @Sendable (RawSpan) -> VideoPacket?
-  /// nil where a frame is what its packets brought, one after the other.
+  /// nil if a frame is the plain concatenation of its packets.
   package var join: Join?
 
   package init(
@@ -45,7 +45,7 @@ package struct PayloadFormat: Sendable {
     self.join = join
   }
 
-  /// A packet has a frame of audio and nothing else (RFC 7587 section 4.2).
+  /// One audio frame per packet (RFC 7587 section 4.2).
   static let whole = PayloadFormat(
     split: { [PayloadShare(prefix: .none, range: 0..<$0.frame.bytes.count)] }, read: { _ in nil })
 
@@ -77,7 +77,7 @@ package struct PayloadFormat: Sendable {
 }
 
 extension PayloadFormat.Frame {
-  /// Cuts the frame into parts of nearly equal size, each with what stands before it.
+  /// Splits the frame into nearly equal parts, each with its prefix.
   fileprivate func split(_ prefix: (_ isFirst: Bool, _ isLast: Bool) -> PayloadPrefix)
     -> [PayloadShare]
   {

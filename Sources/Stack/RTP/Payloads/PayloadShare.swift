@@ -1,7 +1,6 @@
 package import Wire
 
-/// One packet's share of a frame: what the payload format writes before it, and which bytes of the
-/// frame it has.
+/// One packet's share of a frame: the payload descriptor and a range of the frame's bytes.
 package struct PayloadShare: Hashable, Sendable {
   package var prefix: PayloadPrefix
   package var range: Range<Int>
@@ -11,13 +10,12 @@ package struct PayloadShare: Hashable, Sendable {
     self.range = range
   }
 
-  /// Cuts a frame into shares; none when it cannot be sent in packets of this size.
-  ///
+  /// Packetizes a frame; empty if it cannot be sent in packets of this size.
   /// - Parameters:
-  ///   - pictureID: the running number of the video frame, 15 bits.
-  ///   - baseIndex: the running number of video frames of the temporal base layer.
-  ///   - limit: the most bytes of a payload.
-  ///   - fragments: whether units of H.264 may be cut (packetization mode 1).
+  ///   - pictureID: 15 bits.
+  ///   - baseIndex: the TL0PICIDX.
+  ///   - limit: the largest payload in bytes.
+  ///   - fragments: whether units of H.264 may be fragmented (packetization mode 1).
   package static func all(
     of frame: EncodedFrame, pictureID: UInt16, baseIndex: UInt8 = 0, limit: Int,
     fragments: Bool = true
@@ -29,18 +27,17 @@ package struct PayloadShare: Hashable, Sendable {
   }
 }
 
-/// What a payload format writes before a share of a frame.
+/// The bytes that a payload format puts before a share of a frame.
 package struct PayloadPrefix: Hashable, Sendable {
-  /// How many bytes it has.
+  /// The length in bytes.
   package private(set) var length = 0
-  /// The bytes where they are few, which saves every packet an allocation; the first is the lowest.
+  /// Up to eight bytes in one word, the first in the low byte, to save an allocation per packet.
   private var few: UInt64 = 0
-  /// The bytes where they are more.
+  /// The bytes if there are more than eight.
   private var many: [UInt8] = []
 
   private static let fewMaximum = 8
 
-  /// Takes bytes as they are.
   package init(_ bytes: [UInt8]) {
     length = bytes.count
     guard length <= PayloadPrefix.fewMaximum else {
@@ -56,7 +53,6 @@ package struct PayloadPrefix: Hashable, Sendable {
     self.init(writer.bytes)
   }
 
-  /// Writes it.
   package func write(into writer: inout ByteWriter) {
     guard many.isEmpty else { return writer.append(many) }
     var rest = few
@@ -81,7 +77,7 @@ package struct PayloadPrefix: Hashable, Sendable {
     return PayloadPrefix { descriptor.write(into: &$0) }
   }
 
-  /// In flexible mode, where every video frame names the one before it: patterns need not be told.
+  /// Flexible mode: every frame names the one before it, so no pattern has to be signaled.
   static func vp9(pictureID: UInt16, isKey: Bool, isFirst: Bool, isLast: Bool) -> PayloadPrefix {
     var descriptor = VP9Descriptor()
     descriptor.pictureID = PictureID(pictureID)
@@ -93,7 +89,7 @@ package struct PayloadPrefix: Hashable, Sendable {
     return PayloadPrefix { descriptor.write(into: &$0) }
   }
 
-  /// Of a part of a unit of H.264 (RFC 6184 section 5.8).
+  /// The header of an FU-A fragment (RFC 6184 section 5.8).
   static func h264Fragment(unitHeader: UInt8, isFirst: Bool, isLast: Bool) -> PayloadPrefix {
     PayloadPrefix([
       unitHeader & 0xe0 | H264UnitType.fragment.rawValue,
@@ -101,6 +97,5 @@ package struct PayloadPrefix: Hashable, Sendable {
     ])
   }
 
-  /// The length of what stands before a part of a unit.
   static let fragmentLength = 2
 }

@@ -1,10 +1,10 @@
-/// How the bytes of a frame are shared out among packets of nearly equal size.
+/// Splits a frame's bytes into packets of nearly equal size.
 ///
-/// Equal parts keep the packets of a frame alike, so that no small last packet overtakes others.
+/// Equal sizes keep a small last packet from overtaking the others.
 package struct PayloadSplit: Hashable, Sendable {
-  /// How many bytes the frame has.
+  /// The length of the frame in bytes.
   package let length: Int
-  /// How many packets there are.
+  /// The number of packets.
   package let count: Int
 
   /// Splits `length` bytes into the fewest parts of at most `limit` bytes.
@@ -14,7 +14,6 @@ package struct PayloadSplit: Hashable, Sendable {
     count = self.length / limit + (self.length % limit == 0 ? 0 : 1)
   }
 
-  /// The bytes of a part, 0 being the first.
   package subscript(part: Int) -> Range<Int> {
     let small = count == 0 ? 0 : length / count
     let larger = length - small * count

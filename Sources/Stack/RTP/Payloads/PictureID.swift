@@ -1,11 +1,10 @@
 import Wire
 
-/// The running number of a video frame, as it stands before VP8 and VP9 data in the same form (RFC
-/// 7741 section 4.2, RFC 9628 section 4.2).
+/// A picture ID, which has the same form in VP8 and VP9 (RFC 7741 section 4.2, RFC 9628 section
+/// 4.2).
 package struct PictureID: Hashable, Sendable {
-  /// The number, of 7 or 15 bits.
   package var number: UInt16
-  /// Whether the number has 15 bits; written so when true.
+  /// Whether the number has 15 bits instead of 7.
   package var isLong: Bool
 
   package init(_ number: UInt16, isLong: Bool = true) {
@@ -13,10 +12,10 @@ package struct PictureID: Hashable, Sendable {
     self.isLong = isLong
   }
 
-  /// How many bytes it takes.
+  /// The length in bytes.
   package var length: Int { isLong ? 2 : 1 }
 
-  /// Whether no video frame lies between another one and this one.
+  /// Whether the frame comes directly after another one, across wrap-arounds.
   package func follows(_ other: PictureID) -> Bool {
     let mask: UInt16 = isLong ? 0x7fff : 0x7f
     return number & mask == (other.number &+ 1) & mask

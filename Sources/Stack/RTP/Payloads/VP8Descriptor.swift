@@ -1,34 +1,30 @@
 package import Wire
 
-/// The payload descriptor that stands before VP8 data in every packet (RFC 7741 section 4.2).
+/// The payload descriptor of VP8 (RFC 7741 section 4.2).
 package struct VP8Descriptor: Hashable, Sendable {
-  /// Whether the frame may be dropped without harm to others.
+  /// Whether no other frame refers to this one.
   package var isNonReference = false
   /// Whether the packet begins a partition.
   package var beginsPartition = false
-  /// The partition that the packet begins or goes on with.
+  /// The partition that the packet starts or continues.
   package var partition: UInt8 = 0
-  /// The running number of the frame.
   package var pictureID: PictureID?
-  /// The running number of temporal base layer frames.
+  /// TL0PICIDX: the running number of base layer frames.
   package var baseLayerIndex: UInt8?
-  /// The temporal layer.
   package var temporalLayer: UInt8?
-  /// Whether the frame depends on the base layer only.
+  /// Whether the frame depends only on the base layer.
   package var isLayerSync = false
-  /// The running number of key frames, 5 bits.
+  /// KEYIDX: the running number of key frames, 5 bits.
   package var keyIndex: UInt8?
 
-  /// Creates the descriptor of a packet of the first partition.
   package init(beginsPartition: Bool, pictureID: PictureID?) {
     self.beginsPartition = beginsPartition
     self.pictureID = pictureID
   }
 
-  /// Whether the packet is the first of its frame.
   package var beginsFrame: Bool { beginsPartition && partition == 0 }
 
-  /// Reads a descriptor; the VP8 data follows.
+  /// Parses a descriptor; the VP8 data follows.
   package init(parsing reader: inout ByteReader) throws(ReadError) {
     let first = try reader.uint8()
     isNonReference = first & 0x20 != 0
@@ -48,7 +44,7 @@ package struct VP8Descriptor: Hashable, Sendable {
     }
   }
 
-  /// How many bytes the descriptor takes.
+  /// The length in bytes.
   package var length: Int {
     let fields =
       (pictureID?.length ?? 0) + (baseLayerIndex == nil ? 0 : 1)
@@ -56,7 +52,6 @@ package struct VP8Descriptor: Hashable, Sendable {
     return fields == 0 ? 1 : 2 + fields
   }
 
-  /// Writes the descriptor.
   package func write(into writer: inout ByteWriter) {
     let first: UInt8 =
       (isNonReference ? 0x20 : 0) | (beginsPartition ? 0x10 : 0) | partition & 0x07
@@ -76,14 +71,14 @@ package struct VP8Descriptor: Hashable, Sendable {
   }
 }
 
-/// What the first bytes of a VP8 frame say about it (RFC 6386 section 9.1).
+/// The first bytes of a VP8 frame (RFC 6386 section 9.1).
 package struct VP8FrameHeader: Hashable, Sendable {
   package var isKey: Bool
-  /// The video frame's size in pixels; 0 in frames that are not key frames.
+  /// The size in pixels; 0 unless it is a key frame.
   package var width: UInt16 = 0
   package var height: UInt16 = 0
 
-  /// Reads the header at the front of a frame; the size is left 0 when the bytes end before it.
+  /// Parses the header; the size stays 0 if the bytes end before it.
   package init(parsing bytes: RawSpan) throws(ReadError) {
     var reader = ByteReader(bytes)
     isKey = try reader.uint8() & 1 == 0

@@ -1,16 +1,16 @@
 package import Wire
 
-/// The payload descriptor that stands before VP9 data in every packet (RFC 9628 section 4.2).
+/// The payload descriptor of VP9 (RFC 9628 section 4.2).
 package struct VP9Descriptor: Hashable, Sendable {
-  /// Where a packet stands among the layers of its video frame.
+  /// The packet's position among the layers of its frame.
   package struct Layer: Hashable, Sendable {
     /// The temporal layer, 0 to 7.
     package var temporal: UInt8
-    /// Whether higher temporal layers may be begun here.
+    /// Whether a receiver may switch up to higher temporal layers here.
     package var isSwitchingPoint = false
     /// The spatial layer, 0 to 7.
     package var spatial: UInt8
-    /// Whether the layer is predicted from the one below in the same video frame.
+    /// Whether the layer is predicted from the one below in the same frame.
     package var isInterLayerPredicted = false
 
     package init(temporal: UInt8, spatial: UInt8) {
@@ -19,32 +19,31 @@ package struct VP9Descriptor: Hashable, Sendable {
     }
   }
 
-  /// Whether the frame depends on earlier video frames.
+  /// Whether the frame depends on earlier frames.
   package var isInterPredicted = false
-  /// Whether packets name the video frames they depend on, instead of following a pattern.
+  /// Whether packets name the frames they depend on instead of following a pattern.
   package var isFlexible = false
-  /// Whether the packet begins the frame of a layer.
+  /// Whether the packet starts a layer frame.
   package var beginsFrame = false
-  /// Whether the packet ends the frame of a layer.
+  /// Whether the packet ends a layer frame.
   package var endsFrame = false
-  /// Whether higher spatial layers do not depend on the frame.
+  /// Whether higher spatial layers do not depend on this one.
   package var isNotReferenced = false
-  /// The running number of the video frame.
   package var pictureID: PictureID?
   package var layer: Layer?
-  /// The running number of temporal base layer video frames; only where a pattern is followed.
+  /// TL0PICIDX; only in non-flexible mode.
   package var baseLayerIndex: UInt8?
-  /// How many video frames back those lie that this one depends on: at most three, 7 bits each.
+  /// The frames it depends on, as distances back: at most three, 7 bits each.
   package var references: [UInt8] = []
-  /// The layers and the pattern of video frames; it stands in packets that begin key frames.
+  /// The layers and the frame pattern; present in packets that start key frames.
   package var structure: VP9ScalabilityStructure?
 
   package init() {}
 
-  /// Whether the packet is the first of the video frame's lowest layer.
+  /// Whether the packet is the first of the lowest layer.
   package var beginsVideoFrame: Bool { beginsFrame && (layer?.spatial ?? 0) == 0 }
 
-  /// Reads a descriptor; the VP9 data follows.
+  /// Parses a descriptor; the VP9 data follows.
   package init(parsing reader: inout ByteReader) throws(ReadError) {
     let first = try reader.uint8()
     isInterPredicted = first & 0x40 != 0
@@ -73,13 +72,12 @@ package struct VP9Descriptor: Hashable, Sendable {
     if first & 0x02 != 0 { structure = try VP9ScalabilityStructure(parsing: &reader) }
   }
 
-  /// How many bytes the descriptor takes.
+  /// The length in bytes.
   package var length: Int {
     1 + (pictureID?.length ?? 0) + (layer == nil ? 0 : isFlexible ? 1 : 2)
       + (isFlexible && isInterPredicted ? max(1, references.count) : 0) + (structure?.length ?? 0)
   }
 
-  /// Writes the descriptor.
   package func write(into writer: inout ByteWriter) {
     let predicted: UInt8 = (isInterPredicted ? 0x40 : 0) | (isFlexible ? 0x10 : 0)
     let frame: UInt8 = (beginsFrame ? 0x08 : 0) | (endsFrame ? 0x04 : 0)
@@ -103,13 +101,13 @@ package struct VP9Descriptor: Hashable, Sendable {
   }
 }
 
-/// The spatial layers of a stream and its pattern of video frames (RFC 9628 section 4.2.1).
+/// The spatial layers and the frame pattern of a stream (RFC 9628 section 4.2.1).
 package struct VP9ScalabilityStructure: Hashable, Sendable {
-  /// A video frame of the pattern.
+  /// A frame of the pattern.
   package struct GroupPicture: Hashable, Sendable {
     package var temporal: UInt8
     package var isSwitchingPoint: Bool
-    /// How many video frames back those lie that it depends on: at most three.
+    /// The frames it depends on, as distances back: at most three.
     package var references: [UInt8]
 
     package init(temporal: UInt8, isSwitchingPoint: Bool, references: [UInt8]) {
@@ -119,11 +117,11 @@ package struct VP9ScalabilityStructure: Hashable, Sendable {
     }
   }
 
-  /// How many spatial layers there are, 1 to 8.
+  /// The number of spatial layers, 1 to 8.
   package var layerCount: Int
-  /// Width and height of each layer, where they are told.
+  /// The size of each layer, if present.
   package var sizes: [(width: UInt16, height: UInt16)] = []
-  /// The video frames of the pattern, at most 255; nil when there is none.
+  /// The frames of the pattern, at most 255; nil if there is none.
   package var group: [GroupPicture]?
 
   package init(layerCount: Int) { self.layerCount = layerCount }

@@ -1,16 +1,16 @@
 package import Wire
 
-/// What the first bytes of a VP9 frame say about it (VP9 bitstream specification section 6.2).
+/// The first bytes of a VP9 frame (VP9 bitstream specification section 6.2).
 package struct VP9FrameHeader: Hashable, Sendable {
-  /// Whether a decoder can begin here.
+  /// Whether a decoder can start here.
   package var isKey = false
-  /// Whether nothing is coded, but an earlier video frame is to be shown again.
+  /// show_existing_frame: nothing is coded, an earlier frame is shown again.
   package var showsExisting = false
-  /// The video frame's size in pixels; 0 where it is that of an earlier video frame.
+  /// The size in pixels; 0 if it is inherited from an earlier frame.
   package var width = 0
   package var height = 0
 
-  /// Reads the header at the front of a frame up to the size.
+  /// Parses the header up to the size.
   package init(parsing bytes: RawSpan) throws(ReadError) {
     var reader = BitReader(bytes)
     guard try reader.bits(2) == 2 else { throw .malformed }
@@ -28,15 +28,15 @@ package struct VP9FrameHeader: Hashable, Sendable {
       return
     }
     let isIntra = isShown ? false : try reader.flag()
-    if !isErrorResilient { try reader.skip(2) }  // what becomes of the contexts
+    if !isErrorResilient { try reader.skip(2) }  // reset_frame_context
     if isIntra {
       try reader.readSyncCode()
       if profile > 0 { try reader.skipColour(profile: profile) }
-      try reader.skip(8)  // the references that it replaces
+      try reader.skip(8)  // refresh_frame_flags
       (width, height) = try reader.size()
       return
     }
-    try reader.skip(8 + 3 * 4)  // the references that it replaces, and those that it uses
+    try reader.skip(8 + 3 * 4)  // refresh_frame_flags and the reference frames
     for _ in 0..<3 where try reader.flag() { return }
     (width, height) = try reader.size()
   }
@@ -52,7 +52,7 @@ extension BitReader {
     if profile >= 2 { try skip(1) }
     let isRGB = try bits(3) == 7
     if isRGB {
-      // Only profiles with all chroma samples know RGB.
+      // Only 4:4:4 profiles allow RGB.
       guard profile & 1 == 1 else { throw .malformed }
       try skip(1)
     } else {

@@ -1,43 +1,43 @@
 import Wire
 
-/// What a packet of a stream of video frames brings to its frame, whatever the codec.
+/// A packet's contribution to its frame, whatever the codec.
 package struct VideoPacket: Hashable, Sendable {
-  /// What a packet says about the beginning of a frame.
+  /// What a packet shows about the start of a frame.
   package enum Beginning: Hashable, Sendable {
-    /// It goes on with a frame.
+    /// It continues a frame.
     case no
-    /// It may be the first: it is when the packet before it ended a frame.
+    /// It is the first if the previous packet ended a frame.
     case possible
-    /// It is the first, unless the packet before it belongs to the same frame.
+    /// It is the first, unless the previous packet belongs to the same frame.
     case certain
   }
 
   /// The bytes that it adds to the frame.
   package enum Content: Hashable, Sendable {
-    /// A part of the payload.
+    /// A range of the payload.
     case slice(Range<Int>)
-    /// What was made of the payload.
+    /// Bytes converted from the payload.
     case bytes([UInt8])
   }
 
   package var beginning = Beginning.no
-  /// Whether a decoder can begin with the frame, as far as this packet shows it.
+  /// Whether this packet shows that a decoder can start with the frame.
   package var isKey = false
-  /// What the frame depends on, where the payload format tells.
+  /// What the frame depends on, if the payload descriptor says so.
   package enum Dependency: Hashable, Sendable {
-    /// The temporal layer, and the running number of frames of the lowest; a synchronising frame
-    /// depends on that layer alone (RFC 7741 section 4.2, RFC 9628 section 4.2).
+    /// The temporal layer and TL0PICIDX; a sync frame depends on the base layer alone (RFC 7741
+    /// section 4.2, RFC 9628 section 4.2).
     case layer(temporal: UInt8, base: UInt8, isSync: Bool)
-    /// How many video frames back those lie that it depends on (RFC 9628 section 4.2).
+    /// The frames it depends on, as distances back (RFC 9628 section 4.2).
     case pictures([UInt8])
   }
 
-  /// The running number of the video frame, where the payload format has one.
+  /// The picture ID, if the payload format has one.
   package var pictureID: PictureID?
   package var dependency: Dependency?
   package var content: Content
 
-  /// Reads a payload; nil when it is broken, empty, or of a codec that is not for video frames.
+  /// Parses a payload; nil if it is malformed, empty, or not of a video codec.
   package init?(_ payload: RawSpan, codec: CodecName) {
     guard let read = codec.payloadFormat?.read(payload) else { return nil }
     self = read
@@ -58,8 +58,7 @@ package struct VideoPacket: Hashable, Sendable {
     isKey = payload.byte(at: reader.offset) & 1 == 0
   }
 
-  /// The frames of a video frame's layers are one frame here: libvpx decodes them one after the
-  /// other.
+  /// All layers of a frame are one frame here, because libvpx decodes them one after the other.
   init?(vp9 payload: RawSpan) {
     var reader = ByteReader(payload)
     guard let descriptor = try? VP9Descriptor(parsing: &reader), !reader.isAtEnd else { return nil }
@@ -72,7 +71,7 @@ package struct VideoPacket: Hashable, Sendable {
         temporal: layer.temporal, base: base, isSync: layer.isSwitchingPoint)
     }
     guard descriptor.beginsFrame else { return }
-    // Who forwards a stream may leave out lower layers that nothing depends on.
+    // An SFU may drop lower layers that nothing depends on.
     beginning = descriptor.beginsVideoFrame ? .certain : .possible
     guard descriptor.beginsVideoFrame, !descriptor.isInterPredicted else { return }
     isKey = (try? VP9FrameHeader(parsing: reader.rest()))?.isKey ?? false
@@ -83,7 +82,7 @@ package struct VideoPacket: Hashable, Sendable {
     content = .bytes(read.bytes)
     isKey = read.isKey
     guard let first = read.firstUnit else { return }
-    // Nothing tells the first packet of a frame but these units, which stand before all others.
+    // Only these units, which come before all others, mark the first packet of a frame.
     let isFirst = first == .sequenceParameters || first == .accessUnitDelimiter
     beginning = isFirst ? .certain : .possible
   }

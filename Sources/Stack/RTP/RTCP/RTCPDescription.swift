@@ -1,8 +1,8 @@
 import Wire
 
-/// The canonical names of sources (RFC 3550 section 6.5); other items are passed over.
+/// Canonical names of sources (RFC 3550 section 6.5); other items are skipped.
 package struct SourceDescription: Hashable, Sendable {
-  /// A source and its canonical name, empty when it gave none.
+  /// A source and its canonical name, empty if absent.
   package struct Chunk: Hashable, Sendable {
     package var ssrc: UInt32
     package var cname: String
@@ -28,7 +28,7 @@ package struct SourceDescription: Hashable, Sendable {
         let text = try reader.span(Int(try reader.uint8()))
         if item == 1 { chunk.cname = String(decoding: [UInt8](text), as: UTF8.self) }
       }
-      // A chunk fills up its last 32-bit word with zeros.
+      // A chunk is padded to a 32-bit boundary.
       try reader.skip((4 - (reader.offset - start) % 4) % 4)
       chunks.append(chunk)
     }
@@ -50,7 +50,7 @@ package struct SourceDescription: Hashable, Sendable {
   }
 }
 
-/// Sources that end (RFC 3550 section 6.6).
+/// Sources that leave (RFC 3550 section 6.6).
 package struct Goodbye: Hashable, Sendable {
   package var ssrcs: [UInt32]
   package var reason: String

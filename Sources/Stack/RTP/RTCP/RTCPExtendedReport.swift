@@ -1,12 +1,12 @@
 import Wire
 
-/// Extended reports, of which those for the round trip of receivers are read (RFC 3611).
+/// Extended reports; only the blocks for receivers' round trips are parsed (RFC 3611).
 package struct ExtendedReport: Hashable, Sendable {
   /// The answer to a receiver's reference time (RFC 3611 section 4.5).
   package struct DelayBlock: Hashable, Sendable {
-    /// The receiver that is answered.
+    /// The receiver being answered.
     package var ssrc: UInt32
-    /// The middle 32 bits of its reference time.
+    /// The middle 32 bits of its NTP time.
     package var lastReport: UInt32
     /// The time since then in 1/65536 s.
     package var delaySinceLastReport: UInt32

@@ -1,10 +1,9 @@
 import Wire
 
-/// Packets that a receiver misses (RFC 4585 section 6.2.1).
+/// A request for lost packets (RFC 4585 section 6.2.1).
 package struct GenericNACK: Hashable, Sendable {
   package var senderSSRC: UInt32
   package var mediaSSRC: UInt32
-  /// The sequence numbers of the missing packets, oldest first.
   package var sequences: [UInt16]
 
   package init(senderSSRC: UInt32, mediaSSRC: UInt32, sequences: [UInt16]) {
@@ -49,7 +48,7 @@ package struct GenericNACK: Hashable, Sendable {
   }
 }
 
-/// A video frame cannot be decoded (RFC 4585 section 6.3.1).
+/// A PLI: a frame cannot be decoded (RFC 4585 section 6.3.1).
 package struct PictureLoss: Hashable, Sendable {
   package var senderSSRC: UInt32
   package var mediaSSRC: UInt32
@@ -72,9 +71,9 @@ package struct PictureLoss: Hashable, Sendable {
   }
 }
 
-/// Key frames are demanded (RFC 5104 section 4.3.1).
+/// A FIR: a request for key frames (RFC 5104 section 4.3.1).
 package struct FullIntraRequest: Hashable, Sendable {
-  /// A source and the running number of the demand; the same number is a repetition.
+  /// A source and the request's sequence number; the same number is a repetition.
   package struct Entry: Hashable, Sendable {
     package var ssrc: UInt32
     package var number: UInt8
@@ -95,7 +94,7 @@ package struct FullIntraRequest: Hashable, Sendable {
 
   init(parsing reader: inout ByteReader) throws(ReadError) {
     senderSSRC = try reader.uint32()
-    try reader.skip(4)  // The media source stands in the entries.
+    try reader.skip(4)  // The header's media SSRC is unused; the sources are in the entries.
     entries = []
     while reader.remaining >= 8 {
       entries.append(Entry(ssrc: try reader.uint32(), number: try reader.uint8()))
@@ -115,12 +114,12 @@ package struct FullIntraRequest: Hashable, Sendable {
   }
 }
 
-/// The bit rate that a receiver estimates as possible (draft-alvestrand-rmcat-remb-03 section 2.2).
+/// REMB: the bit rate that a receiver estimates (draft-alvestrand-rmcat-remb-03 section 2.2).
 package struct MaximumBitrate: Hashable, Sendable {
   static let identifier: UInt32 = 0x5245_4d42  // "REMB"
 
   package var senderSSRC: UInt32
-  /// Bits per second of all the sources together; the wire keeps the 18 highest bits.
+  /// Bits per second for all sources together; the wire format keeps 18 significant bits.
   package var bitrate: UInt64
   package var ssrcs: [UInt32]
 

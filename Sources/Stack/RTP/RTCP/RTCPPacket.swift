@@ -12,10 +12,10 @@ package enum RTCPPacket: Hashable, Sendable {
   case maximumBitrate(MaximumBitrate)
   case transportFeedback(TransportFeedback)
   case extendedReport(ExtendedReport)
-  /// A packet that is only passed over, such as APP: its sender is 0 when it has none.
+  /// A packet that is skipped, such as APP; its sender is 0 if it has none.
   case other(type: RTCPType, format: UInt8, ssrc: UInt32, length: Int)
 
-  /// Reads the body of a packet whose header said so.
+  /// Parses the body of a packet according to its header.
   init(type: RTCPType, format: UInt8, body: RawSpan) throws(ReadError) {
     var reader = ByteReader(body)
     let count = Int(format)
@@ -50,7 +50,7 @@ package enum RTCPPacket: Hashable, Sendable {
     return identifier == MaximumBitrate.identifier
   }
 
-  /// Appends the packet to a compound packet; what was only passed over cannot be written.
+  /// Appends the packet to a compound; `other` cannot be written.
   package func write(into writer: inout ByteWriter) {
     switch self {
     case .senderReport(let packet): packet.write(into: &writer)
@@ -70,12 +70,12 @@ package enum RTCPPacket: Hashable, Sendable {
 
 /// The packets of one RTCP datagram (RFC 3550 section 6.1; alone or compound, RFC 5506).
 package struct RTCPCompound: Hashable, Sendable {
-  /// The packets that could be read, in their order.
+  /// The packets that were parsed, in order.
   package var packets: [RTCPPacket] = []
-  /// How many packets could not be read, and were left out.
+  /// The number of malformed packets, which are left out.
   package var malformedCount = 0
 
-  /// Reads all packets; what follows a broken length is lost.
+  /// Parses all packets; stops at an invalid length.
   package init(parsing bytes: RawSpan) {
     var reader = ByteReader(bytes)
     while !reader.isAtEnd {
@@ -107,7 +107,7 @@ package struct RTCPCompound: Hashable, Sendable {
 }
 
 extension ByteWriter {
-  /// Begins an RTCP packet and gives the place that `endRTCP` wants back.
+  /// Starts an RTCP packet; pass the result to `endRTCP`.
   mutating func beginRTCP(_ type: RTCPType, count: Int) -> Int {
     let start = self.count
     uint8(0x80 | UInt8(truncatingIfNeeded: count) & 0x1f)
@@ -116,12 +116,12 @@ extension ByteWriter {
     return start
   }
 
-  /// Begins a feedback message (RFC 4585 section 6.1).
+  /// Starts a feedback message (RFC 4585 section 6.1).
   mutating func beginRTCP(_ type: RTCPType, format: FeedbackFormat) -> Int {
     beginRTCP(type, count: Int(format.rawValue))
   }
 
-  /// Fills the packet up to whole words and writes its length.
+  /// Pads the packet to whole words and writes its length.
   mutating func endRTCP(_ start: Int) {
     zeros((4 - (count - start) % 4) % 4)
     patch(uint16: UInt16(truncatingIfNeeded: (count - start) / 4 - 1), at: start + 2)
@@ -153,7 +153,7 @@ package struct FeedbackFormat: RawRepresentable, Hashable, Sendable {
 
   /// Generic NACK, transport feedback (RFC 4585 section 6.2.1).
   package static let genericNACK = FeedbackFormat(rawValue: 1)
-  /// Arrival times, transport feedback (draft-holmer-rmcat-transport-wide-cc-extensions-01).
+  /// Transport-wide congestion control (draft-holmer-rmcat-transport-wide-cc-extensions-01).
   package static let transportWide = FeedbackFormat(rawValue: 15)
   /// Picture loss indication, payload feedback (RFC 4585 section 6.3.1).
   package static let pictureLoss = FeedbackFormat(rawValue: 1)

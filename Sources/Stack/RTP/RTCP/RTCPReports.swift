@@ -1,18 +1,17 @@
 import Wire
 
-/// What a receiver says about one source (RFC 3550 section 6.4.1).
+/// A receiver's report on one source (RFC 3550 section 6.4.1).
 package struct ReportBlock: Hashable, Sendable {
-  /// The source it is about.
   package var ssrc: UInt32
   /// The share of packets lost since the last report, in 1/256.
   package var fractionLost: UInt8
-  /// How many packets were lost in all, negative after duplicates; 24 bits on the wire.
+  /// The total number of packets lost, negative after duplicates; 24 bits on the wire.
   package var cumulativeLost: Int32
-  /// The highest sequence number received, with the count of wrap-arounds above its 16 bits.
+  /// The extended highest sequence number received.
   package var highestSequence: UInt32
-  /// The variation of the transit time, in units of the RTP timestamp.
+  /// The interarrival jitter in units of the RTP timestamp.
   package var jitter: UInt32
-  /// The middle 32 bits of the NTP time of the last sender report, 0 when there was none.
+  /// The middle 32 bits of the NTP time of the last sender report; 0 if there was none.
   package var lastSenderReport: UInt32
   /// The time since that sender report in 1/65536 s.
   package var delaySinceLastSenderReport: UInt32
@@ -51,7 +50,7 @@ package struct ReportBlock: Hashable, Sendable {
   }
 }
 
-/// What a sender says about its own stream (RFC 3550 section 6.4.1).
+/// A sender's report on its own stream (RFC 3550 section 6.4.1).
 package struct SenderReport: Hashable, Sendable {
   package var ssrc: UInt32
   /// The wall clock as a 64-bit NTP time.
@@ -59,7 +58,7 @@ package struct SenderReport: Hashable, Sendable {
   /// The same instant in the stream's timestamps.
   package var rtpTime: UInt32
   package var packetCount: UInt32
-  /// How many payload bytes were sent, without headers and padding.
+  /// Payload bytes sent, without headers and padding.
   package var octetCount: UInt32
   package var blocks: [ReportBlock]
 
@@ -97,7 +96,7 @@ package struct SenderReport: Hashable, Sendable {
   }
 }
 
-/// What an end that sends nothing says about what it receives (RFC 3550 section 6.4.2).
+/// The report of an endpoint that sends no media (RFC 3550 section 6.4.2).
 package struct ReceiverReport: Hashable, Sendable {
   package var ssrc: UInt32
   package var blocks: [ReportBlock]

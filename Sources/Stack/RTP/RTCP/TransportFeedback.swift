@@ -1,11 +1,11 @@
 import Wire
 
-/// When packets with transport-wide sequence numbers arrived
+/// Arrival times of packets with transport-wide sequence numbers
 /// (draft-holmer-rmcat-transport-wide-cc-extensions-01 section 3.1).
 package struct TransportFeedback: Hashable, Sendable {
   /// A packet that arrived.
   package struct Arrival: Hashable, Sendable {
-    /// The packet's number, counted from the base.
+    /// The packet's number relative to the base.
     package var offset: UInt16
     /// The time since the reference time in units of 250 µs.
     package var ticks: Int32
@@ -16,18 +16,18 @@ package struct TransportFeedback: Hashable, Sendable {
     }
   }
 
-  /// How many ticks the unit of the reference time has: 64 ms of 250 µs.
+  /// Ticks of 250 µs in the 64 ms unit of the reference time.
   package static let ticksPerReference: Int64 = 256
 
   package var senderSSRC: UInt32
   package var mediaSSRC: UInt32
-  /// The transport-wide sequence number of the first packet that is reported on.
+  /// The transport-wide sequence number of the first packet reported.
   package var base: UInt16
-  /// How many packets are reported on, arrived or not.
+  /// The number of packets reported, whether they arrived or not.
   package var count: UInt16
   /// The reference time in units of 64 ms, a 24-bit signed number that wraps around.
   package var reference: Int32
-  /// The running number of the feedback.
+  /// The feedback packet count.
   package var number: UInt8
   /// The packets that arrived, by ascending offset.
   package var arrivals: [Arrival]
@@ -53,7 +53,7 @@ package struct TransportFeedback: Hashable, Sendable {
     reference = Int32(bitPattern: try reader.uint24() << 8) >> 8
     number = try reader.uint8()
     arrivals = []
-    // The deltas stand behind all chunks: one walk finds their place, a second one reads both.
+    // The deltas come after all chunks: a first pass finds them, a second one reads both.
     var deltas = ByteReader(reader.rest())
     var seen = 0
     while seen < Int(count) {
@@ -132,13 +132,11 @@ struct StatusChunk {
   private var isVector: Bool { rawValue & 0x8000 != 0 }
   private var hasTwoBitSymbols: Bool { rawValue & 0x4000 != 0 }
 
-  /// How many statuses the chunk holds.
   var count: Int { isVector ? hasTwoBitSymbols ? 7 : 14 : Int(rawValue & 0x1fff) }
 
-  /// Whether the chunk only says that packets are missing.
+  /// Whether the chunk is a run of missing packets.
   var isRunOfMissing: Bool { rawValue & 0xe000 == 0 }
 
-  /// The status at a position below `count`.
   func status(at position: Int) -> PacketStatus {
     let symbol =
       if !isVector {
@@ -151,7 +149,7 @@ struct StatusChunk {
     return PacketStatus(rawValue: UInt8(symbol))
   }
 
-  /// Writes the statuses in chunks, each as the kind that holds the most of those that come next.
+  /// Writes the statuses, each time as the kind of chunk that covers the most of them.
   static func write(_ statuses: [PacketStatus], into writer: inout ByteWriter) {
     var index = 0
     while index < statuses.count {
@@ -165,7 +163,7 @@ struct StatusChunk {
         index += run
         continue
       }
-      // A vector stands for all of its packets, so it may be short at the very end only.
+      // A vector chunk covers a fixed number of packets, so only the last one may be short.
       let isNarrow = narrow == 14 || index + narrow == statuses.count
       let used = isNarrow ? narrow : min(7, statuses.count - index)
       var chunk: UInt16 = isNarrow ? 0x8000 : 0xc000

@@ -1,5 +1,5 @@
 extension SignalingProtocols {
-  /// Every protocol that rooms can speak.
+  /// All supported room protocols.
   package static var all: SignalingProtocols {
     var protocols = SignalingProtocols()
     protocols.add(JanusMachine.self)

@@ -1,37 +1,36 @@
-/// The number of an error of a room: an open type, so that a service's own numbers survive.
+/// The error code of a room: an open type, so that a service's own codes survive.
 ///
-/// The numbers are those of the room SDK whose names the API follows; what a protocol has no number
-/// for takes that of the nearest meaning.
+/// The codes are those of the room SDK whose names the API follows; where a protocol has no code,
+/// the nearest one is used.
 public struct RoomErrorCode: RawRepresentable, Hashable, Sendable, Codable {
-  /// The number.
+  /// The code.
   public let rawValue: Int
-  /// Takes a number, known or not.
+  /// Creates an error code, known or not.
   public init(rawValue: Int) { self.rawValue = rawValue }
 
-  /// No error; what signing in gives when it worked.
+  /// No error; the result of a successful sign-in.
   public static let none = RoomErrorCode(rawValue: 0)
 
   // Signing in.
-  /// Neither a service nor a token was named.
+  /// Neither a service nor a token was given.
   public static let signInIncomplete = RoomErrorCode(rawValue: 1101)
   /// The sign-in could not reach the service.
   public static let signInUnreachable = RoomErrorCode(rawValue: 1102)
   /// The service refused the key and the secret.
   public static let signInRefused = RoomErrorCode(rawValue: 1103)
-  /// The service's answer to the sign-in could not be read.
+  /// The service's answer to the sign-in was unreadable.
   public static let signInUnreadable = RoomErrorCode(rawValue: 1104)
   /// The token is no longer valid.
   public static let tokenExpired = RoomErrorCode(rawValue: 1105)
-  /// Nobody has signed in.
+  /// There was no sign-in.
   public static let notSignedIn = RoomErrorCode(rawValue: 1106)
 
-  // Own media.
+  // Local media.
   /// The camera could not be opened.
   public static let cameraFailed = RoomErrorCode(rawValue: 1201)
-  /// Own media was started before there was a capturer.
+  /// Local media was started before there was a capturer.
   public static let capturerMissing = RoomErrorCode(rawValue: 1202)
 
-  // Rooms.
   /// The identifier of the room is not 1 to 32 letters, digits and hyphens.
   public static let invalidRoomID = RoomErrorCode(rawValue: 1301)
 
@@ -40,21 +39,21 @@ public struct RoomErrorCode: RawRepresentable, Hashable, Sendable, Codable {
   public static let alreadySubscribed = RoomErrorCode(rawValue: 1321)
   /// More videos than the room may receive.
   public static let receiversExhausted = RoomErrorCode(rawValue: 1322)
-  /// There is nothing to subscribe to in the list.
+  /// The list has nothing to subscribe to.
   public static let nothingToSubscribe = RoomErrorCode(rawValue: 1323)
-  /// There is nothing to unsubscribe from in the list.
+  /// The list has nothing to unsubscribe from.
   public static let nothingToUnsubscribe = RoomErrorCode(rawValue: 1324)
-  /// The connection that receives is not there.
+  /// There is no receiving connection.
   public static let noDownConnection = RoomErrorCode(rawValue: 1325)
   /// No receiver is free.
   public static let noFreeReceiver = RoomErrorCode(rawValue: 1326)
   /// The video is not subscribed to.
   public static let notSubscribed = RoomErrorCode(rawValue: 1327)
-  /// Nobody publishes such a video.
+  /// Nobody publishes that video.
   public static let noSuchMedia = RoomErrorCode(rawValue: 1328)
   /// The service did not add the receiver.
   public static let subscribeFailed = RoomErrorCode(rawValue: 1329)
-  /// The service did not take the receiver away.
+  /// The service did not remove the receiver.
   public static let unsubscribeFailed = RoomErrorCode(rawValue: 1330)
   /// The service did not answer in time.
   public static let subscribeTimedOut = RoomErrorCode(rawValue: 1331)
@@ -62,7 +61,7 @@ public struct RoomErrorCode: RawRepresentable, Hashable, Sendable, Codable {
   public static let profileFailed = RoomErrorCode(rawValue: 1351)
   /// The video has no profiles to choose from.
   public static let noProfiles = RoomErrorCode(rawValue: 1352)
-  /// The service refused to pause the video, or to go on.
+  /// The service refused to pause or resume the video.
   public static let pauseFailed = RoomErrorCode(rawValue: 1353)
   /// The video cannot be paused.
   public static let cannotPause = RoomErrorCode(rawValue: 1354)
@@ -76,59 +75,60 @@ public struct RoomErrorCode: RawRepresentable, Hashable, Sendable, Codable {
   public static let messageFailed = RoomErrorCode(rawValue: 1403)
   /// A connection failed.
   public static let connectionFailed = RoomErrorCode(rawValue: 1411)
-  /// A connection was closed by the other side.
+  /// The peer closed a connection.
   public static let connectionClosed = RoomErrorCode(rawValue: 1412)
   /// A connection lost its path.
   public static let pathLost = RoomErrorCode(rawValue: 1413)
-  /// No offer could be made.
+  /// No offer could be created.
   public static let offerFailed = RoomErrorCode(rawValue: 1431)
-  /// No answer could be made.
+  /// No answer could be created.
   public static let answerFailed = RoomErrorCode(rawValue: 1432)
-  /// The own description could not be applied.
+  /// The local description could not be applied.
   public static let localDescriptionFailed = RoomErrorCode(rawValue: 1433)
   /// The service's description could not be applied.
   public static let remoteDescriptionFailed = RoomErrorCode(rawValue: 1434)
   /// A candidate could not be added.
   public static let candidateFailed = RoomErrorCode(rawValue: 1435)
-  /// Own media could not be added.
+  /// Local media could not be added.
   public static let publishFailed = RoomErrorCode(rawValue: 1441)
-  /// Own media could not be taken back.
+  /// Local media could not be unpublished.
   public static let unpublishFailed = RoomErrorCode(rawValue: 1446)
-  /// Own media could not be changed.
+  /// Local media could not be changed.
   public static let updateFailed = RoomErrorCode(rawValue: 1449)
-  /// Received media could not be given a receiver.
+  /// Received media could not be assigned a receiver.
   public static let assignFailed = RoomErrorCode(rawValue: 1452)
-  /// A message of the service could not be read.
+  /// A message of the service was unreadable.
   public static let unreadableMessage = RoomErrorCode(rawValue: 1461)
-  /// A user message could not be read or has no valid addressee.
+  /// A user message is unreadable or has no valid addressee.
   public static let userMessageInvalid = RoomErrorCode(rawValue: 1471)
   /// The service reported an error in its own terms.
   public static let serviceError = RoomErrorCode(rawValue: 1487)
 
   // General.
-  /// The call does not fit the state of the room.
+  /// The call is not valid in the room's state.
   public static let invalidState = RoomErrorCode(rawValue: 1901)
-  /// An argument has no meaning.
+  /// An argument is invalid.
   public static let invalidArgument = RoomErrorCode(rawValue: 1902)
-  /// The protocol of the room cannot do that.
+  /// The room's protocol does not support that.
   public static let notSupported = RoomErrorCode(rawValue: 1903)
-  /// Something went wrong inside.
+  /// An internal error.
   public static let internalError = RoomErrorCode(rawValue: 1904)
-  /// A shared frame could not be encoded for the helper's socket.
+  /// A frame could not be encoded for the screen sharing socket.
   public static let shareEncodingFailed = RoomErrorCode(rawValue: 1905)
-  /// The helper and the room do not reach one another.
+  /// The screen sharing process and the room cannot reach each other.
   public static let shareUnreachable = RoomErrorCode(rawValue: 1906)
-  /// The helper found no room that wants its frames.
+  /// The screen sharing process found no room.
   public static let shareRoomMissing = RoomErrorCode(rawValue: 1907)
 
-  /// What the number means, in one sentence; of a number in a known range, what the range is about.
+  /// The meaning of the code as a sentence; for an unknown code in a known range, that of the
+  /// range.
   public var meaning: String {
     RoomErrorCode.meanings.first { $0.code == rawValue }?.meaning
       ?? RoomErrorCode.ranges.first { $0.range.contains(rawValue) }?.meaning
       ?? "The service reports error \(rawValue)."
   }
 
-  /// All numbers that have a meaning of their own, in order.
+  /// All codes with a meaning of their own, in order.
   package static var known: [RoomErrorCode] { meanings.map { RoomErrorCode(rawValue: $0.code) } }
 
   private static let ranges: [(range: ClosedRange<Int>, meaning: String)] = [

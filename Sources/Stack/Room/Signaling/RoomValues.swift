@@ -1,20 +1,20 @@
 package import Wire
 
-/// How a room is entered.
+/// The parameters for joining a room.
 package struct RoomJoin: Hashable, Sendable, Codable {
-  /// The name or number of the room, the channel of a Sora server.
+  /// The name or number of the room, or the channel of a Sora server.
   package var room: String
-  /// Which way media goes.
+  /// The direction of media.
   package var role: ConnectionRole
-  /// The name under which others see this participant; empty: none.
+  /// The name of this participant for others; empty for none.
   package var displayName: String
-  /// The wanted identifier; nil lets the server choose.
+  /// The requested identifier; nil lets the server choose.
   package var participant: String?
-  /// What the sign-in gave, or what the room asks for; nil: nothing.
+  /// The token from the sign-in or for the room, if any.
   package var token: String?
-  /// What the service or the others get, as JSON; nil: nothing.
+  /// Metadata for the service or others, as JSON, if any.
   package var metadata: String?
-  /// How many voices the service is to send at once; nil: all.
+  /// How many voices the service should send at once; nil for all.
   package var voices: UInt32?
 
   package init(
@@ -30,23 +30,23 @@ package struct RoomJoin: Hashable, Sendable, Codable {
   }
 }
 
-/// How far joining is, as far as the signaling knows.
+/// The progress of joining, as far as signaling knows.
 package enum JoinStage: String, Hashable, Sendable, Codable {
   /// The transport is open.
   case opened
-  /// The session at the server is there.
+  /// The session on the server exists.
   case attached
-  /// The server was asked for the room.
+  /// The request to join was sent.
   case joining
 }
 
-/// The room as it is on arrival.
+/// The state of the room on arrival.
 package struct JoinedRoom: Hashable, Sendable, Codable {
-  /// The own identifier.
+  /// The local participant's identifier.
   package var participant: String
-  /// What the server calls the session; nil when it gives no name.
+  /// The server's name of the session, if it has one.
   package var session: String?
-  /// Who else is there, in the server's order.
+  /// The other participants, in the server's order.
   package var participants: [ParticipantInfo]
 
   package init(participant: String, session: String? = nil, participants: [ParticipantInfo] = []) {
@@ -56,12 +56,12 @@ package struct JoinedRoom: Hashable, Sendable, Codable {
   }
 }
 
-/// A participant as the signaling knows it.
+/// A participant as signaling knows it.
 package struct ParticipantInfo: Hashable, Sendable, Codable {
-  /// Names the participant in the room.
+  /// The participant's identifier in the room.
   package var id: String
   package var displayName: String
-  /// What the participant or the service says of it, as JSON; nil: nothing.
+  /// Metadata of the participant or the service, as JSON, if any.
   package var metadata: String?
   package var media: [PublishedMedia]
 
@@ -75,20 +75,20 @@ package struct ParticipantInfo: Hashable, Sendable, Codable {
   }
 }
 
-/// Why a participant is no longer there.
+/// Why a participant left.
 package enum LeaveCause: String, Hashable, Sendable, Codable {
   case left, kicked, timedOut
 }
 
-/// Names published media in its room; the signaling machine gives the number and never uses it
-/// twice in a session.
+/// Identifies published media in its room; assigned by the signaling machine and never reused in a
+/// session.
 package struct MediaID: Hashable, Comparable, Sendable, Codable {
   package var number: UInt32
   package init(_ number: UInt32) { self.number = number }
   package static func < (left: MediaID, right: MediaID) -> Bool { left.number < right.number }
 }
 
-/// Names own media; the room gives the number.
+/// Identifies local media; assigned by the room.
 package struct LocalMediaID: Hashable, Comparable, Sendable, Codable {
   package var number: UInt32
   package init(_ number: UInt32) { self.number = number }
@@ -97,18 +97,18 @@ package struct LocalMediaID: Hashable, Comparable, Sendable, Codable {
   }
 }
 
-/// Media that a participant publishes.
+/// Media published by a participant.
 package struct PublishedMedia: Hashable, Sendable, Codable {
   package var id: MediaID
   package var owner: String
   package var kind: MediaKind
-  /// Whether its owner has it switched on.
+  /// Whether its owner has switched it on.
   package var isActive: Bool
-  /// Whether it is heard whoever speaks.
+  /// Whether it is played whoever else speaks.
   package var isAlwaysOn: Bool
-  /// What the owner says of it: `screen`, ...
+  /// The owner's label: `screen`, ...
   package var extraValue: String
-  /// The layers that can be chosen; none when there is no choice.
+  /// The layers to choose from; empty if there is no choice.
   package var profiles: [VideoProfile]
 
   package init(
@@ -125,14 +125,14 @@ package struct PublishedMedia: Hashable, Sendable, Codable {
   }
 }
 
-/// Own media as it is told to the others.
+/// The description of local media for others.
 package struct LocalMediaInfo: Hashable, Sendable, Codable {
   package var id: LocalMediaID
   package var kind: MediaKind
   package var isActive: Bool
   package var isAlwaysOn: Bool
   package var extraValue: String
-  /// The rids of its layers, the smallest first; none: it has one.
+  /// The rids of its layers, the smallest first; empty for one layer.
   package var layers: [String]
 
   package init(
@@ -148,7 +148,7 @@ package struct LocalMediaInfo: Hashable, Sendable, Codable {
   }
 }
 
-/// Own media that is to be published.
+/// A request to publish local media.
 package struct PublicationRequest: Hashable, Sendable, Codable {
   package var action: ActionID
   package var media: [LocalMediaInfo]
@@ -159,7 +159,7 @@ package struct PublicationRequest: Hashable, Sendable, Codable {
   }
 }
 
-/// Which section of a description carries which own media.
+/// The section of a description that carries local media.
 package struct LocalMediaPlace: Hashable, Sendable, Codable {
   package var media: LocalMediaID
   package var mid: String
@@ -170,7 +170,7 @@ package struct LocalMediaPlace: Hashable, Sendable, Codable {
   }
 }
 
-/// A layer of sent video as a server wants it (RFC 8853); nil leaves a limit to the sender.
+/// The server's limits for a sent layer (RFC 8853); nil leaves a limit to the sender.
 package struct SendLayer: Hashable, Sendable, Codable {
   package var rid: String
   package var isActive: Bool
@@ -178,7 +178,7 @@ package struct SendLayer: Hashable, Sendable, Codable {
   package var maximumBitrate: UInt64?
   package var maximumFrameRate: Double?
   package var scaleResolutionDownBy: Double?
-  /// As `L1T3` (W3C scalabilityMode).
+  /// For example `L1T3` (W3C scalabilityMode).
   package var scalabilityMode: String?
 
   package init(
@@ -197,23 +197,23 @@ package struct SendLayer: Hashable, Sendable, Codable {
 
 /// The layer of a received video.
 public enum VideoProfile: String, Hashable, Sendable, Codable, CaseIterable {
-  /// There is no choice.
+  /// No choice.
   case empty
   /// The smallest.
   case low
-  /// One between.
+  /// The middle one.
   case mid
   /// The largest.
   case high
 }
 
-/// A message of a participant to others.
+/// A message from a participant to others.
 package struct UserMessage: Hashable, Sendable, Codable {
-  /// Who sent it; empty when it is to be sent.
+  /// The sender; empty in a message to send.
   package var sender: String
-  /// To whom; none: to all.
+  /// The addressees; empty for all.
   package var targets: [String]
-  /// What kind of message the application says it is.
+  /// The application's type of message.
   package var type: String
   package var text: String
 
@@ -225,17 +225,17 @@ package struct UserMessage: Hashable, Sendable, Codable {
   }
 }
 
-/// Something that went wrong.
+/// A failure of signaling.
 package struct SignalingFailure: Error, Hashable, Sendable, Codable {
-  /// The number in the table of errors of rooms.
+  /// The error code.
   package var code: RoomErrorCode
-  /// What the server or the machine says, in words.
+  /// The explanation of the server or the machine.
   package var message: String
-  /// Whether the room cannot go on.
+  /// Whether the room cannot continue.
   package var isCritical: Bool
-  /// The server's own number; nil when it gave none.
+  /// The server's own code, if any.
   package var serverCode: Int?
-  /// The media that it is about; nil: none in particular.
+  /// The media concerned, if any.
   package var media: MediaID?
 
   package init(
@@ -250,20 +250,20 @@ package struct SignalingFailure: Error, Hashable, Sendable, Codable {
   }
 }
 
-/// Why a room is over.
+/// The end of a room.
 package struct RoomEnding: Hashable, Sendable, Codable {
-  /// What kind of end it is.
+  /// The kind of end.
   package enum Reason: String, Hashable, Sendable, Codable {
-    /// This side left, or the way to the server is lost.
+    /// This participant left, or the transport is lost.
     case disconnected
-    /// The room is no longer there.
+    /// The room no longer exists.
     case destroyed
-    /// The service or a moderator ended it for this side.
+    /// The service or a moderator removed this participant.
     case kicked
   }
 
   package var reason: Reason
-  /// The server's code: of a WebSocket close, or its own; nil when there is none.
+  /// The WebSocket close code or the server's own code, if any.
   package var code: Int?
   package var message: String
 

@@ -1,81 +1,82 @@
 package import Peer
 package import SDP
 
-/// What happens to a signaling machine.
+/// An input of a signaling machine.
 package enum SignalingInput: Hashable, Sendable, Codable {
   /// Its deadline was reached.
   case deadline
-  /// Something happened to a transport that it asked for.
+  /// An event of one of its transports.
   case transport(TransportID, TransportEvent)
-  /// A request over HTTP was answered, or not.
+  /// The result of an HTTP request.
   case response(RequestID, HTTPResult)
-  /// The room wants something.
+  /// An intent of the room.
   case intent(RoomIntent)
-  /// Something happened to a connection that it asked for.
+  /// A report of one of its connections.
   case connection(ConnectionID, ConnectionReport)
 }
 
-/// What happens to a transport.
+/// An event of a transport.
 package enum TransportEvent: Hashable, Sendable, Codable {
   /// It is open; the subprotocol that the server chose.
   case opened(subprotocol: String?)
-  /// A whole message came.
+  /// A complete message arrived.
   case frame(SignalingFrame)
-  /// The other side has closed it (RFC 6455 section 7.4), or the answer to an own close came.
+  /// The server closed it (RFC 6455 section 7.4), or confirmed a local close.
   case closed(code: UInt16, reason: String)
-  /// It could not be opened, or broke; why, in words.
+  /// It could not be opened, or broke, for the reason given.
   case failed(String)
 }
 
-/// What the room wants of its signaling.
+/// An intent of the room.
 package enum RoomIntent: Hashable, Sendable, Codable {
-  /// Enters a room; the machine opens what it needs for that.
+  /// Joins a room; the machine opens the transports it needs.
   case join(RoomJoin)
-  /// Adds own media; answered for each one by `localPublished` or by `result`.
+  /// Publishes local media; each is answered by `localPublished` or by `result`.
   case publish(PublicationRequest)
-  /// Takes own media back; answered by `localUnpublished`.
+  /// Unpublishes local media; answered by `localUnpublished`.
   case unpublish(ActionID, [LocalMediaID])
-  /// Own media has another extra value, or is switched on or off.
+  /// Local media has another extra value or was switched on or off.
   case updateLocal(LocalMediaInfo)
-  /// Wants media of others; answered by `result`, and by `assigned` when it is there.
+  /// Subscribes to media of others; answered by `result`, and by `assigned` once it is received.
   case subscribe(ActionID, [MediaID])
-  /// Wants it no longer.
+  /// Unsubscribes.
   case unsubscribe(ActionID, [MediaID])
-  /// Wants another layer of a received video.
+  /// Selects another layer of a received video.
   case setProfile(ActionID, MediaID, VideoProfile)
-  /// Wants nothing of a received video for a while, or again.
+  /// Pauses or resumes a received video.
   case setPaused(ActionID, MediaID, Bool)
-  /// Sends a message to participants; to all when there are none.
+  /// Sends a message to participants; to all if there are no targets.
   case sendMessage(ActionID, UserMessage)
-  /// The network has changed, or a connection failed: ICE is to begin anew on it.
+  /// Restarts ICE on a connection, after a network change or a failure.
   case restartICE(ConnectionID)
-  /// The own addresses have changed: transports are likely dead. The machine keeps them, or asks
-  /// for new ones and resumes.
+  /// The local addresses changed, so transports are probably dead.
+  ///
+  /// The machine keeps them, or opens new ones and resumes.
   case networkChanged
-  /// A new token in the place of the one that the join had.
+  /// A new token that replaces the one of the join.
   case renewToken(String)
-  /// Leaves; answered by `ended`, also when the server does not answer in time.
+  /// Leaves; answered by `ended`, even if the server does not answer in time.
   case leave
 }
 
-/// What a connection tells the signaling.
+/// A report of a connection to the signaling machine.
 package enum ConnectionReport: Hashable, Sendable, Codable {
-  /// The offer or answer that was asked for, already applied as local description; `media` says
-  /// which section carries which own media.
+  /// The requested offer or answer, already set as local description; `media` has the sections of
+  /// local media.
   case description(SessionDescription, media: [LocalMediaPlace])
-  /// A description was refused, or could not be made.
+  /// A description was refused or could not be created.
   case refused(PeerError)
-  /// A candidate of this side; nil: there are no more (W3C end-of-candidates).
+  /// A local candidate; nil means there are no more (W3C end-of-candidates).
   case candidate(CandidateInit?)
-  /// The state of the connection as a whole (W3C connectionState).
+  /// The overall state of the connection (W3C connectionState).
   case state(PeerState)
-  /// A data channel is open; the label names it.
+  /// A data channel opened.
   case channelOpened(label: String)
-  /// A message came over a data channel.
+  /// A message arrived on a data channel.
   case channelMessage(label: String, SignalingFrame)
-  /// A data channel is closed.
+  /// A data channel closed.
   case channelClosed(label: String)
-  /// The statistics that were asked for, as a JSON list of W3C objects.
+  /// The requested statistics, as a JSON list of W3C objects.
   case stats(ActionID, String)
 }
 

@@ -2,32 +2,32 @@ package import Wire
 
 /// A signaling protocol of rooms without sockets, clock or randomness of its own.
 ///
-/// It stands in a room: what comes over transports, what the connections of the room do and what
-/// the room wants are its inputs; frames, requests, what the connections are to do and what is told
-/// to the room are its outputs. Whatever a server sends, it yields events or is passed over.
+/// It is part of a room. Its inputs are transport events, connection reports and the room's
+/// intents; its outputs are frames, requests, orders to connections and events for the room.
+/// Whatever a server sends leads to events or is ignored.
 ///
-/// Random values, as those of transactions, come from the stream `signaling` of the room's entropy;
-/// the entropy is a class, so the machine keeps the stream and copies of the machine share it.
+/// Random values, such as transaction names, come from the stream `signaling` of the room's
+/// entropy. The entropy is a class, so copies of the machine share the stream.
 package protocol SignalingMachine: Machine
 where Input == SignalingInput, Output == SignalingOutput {
-  /// The word by which a configuration chooses the protocol: `janus`, `sora`, `room`, `whip`.
+  /// The name by which a configuration selects the protocol: `janus`, `sora`, `room`, `whip`.
   static var name: String { get }
-  /// What the protocol can do, so that a room refuses the rest by itself.
+  /// What the protocol supports, so that a room can refuse the rest by itself.
   var abilities: SignalingAbilities { get }
-  /// The state in words, for whoever looks into a replay: names and values, in order.
+  /// The state for debugging: names and values in order.
   var status: [(name: String, value: String)] { get }
 
-  /// Makes a machine that waits for its first intent, which is `join`.
+  /// Creates a machine that waits for its first intent, which is `join`.
   init(_ configuration: SignalingConfiguration, entropy: Entropy)
 }
 
-/// Which protocol a room speaks, and with whom; part of the room's genesis.
+/// The protocol and server of a room; part of its genesis.
 package struct SignalingConfiguration: Hashable, Sendable, Codable {
-  /// The name of the protocol's machine.
+  /// The name of the protocol.
   package var protocolName: String
-  /// Where the server is: `wss://host/path`, `https://host/path`; several are tried in order.
+  /// The server's URLs: `wss://host/path`, `https://host/path`; several are tried in order.
   package var urls: [String]
-  /// What only this protocol knows, by name, in the protocol's words (`plugin`, `spotlight`, ...).
+  /// Options specific to the protocol, in its own terms (`plugin`, `spotlight`, ...).
   package var options: [String: String]
 
   package init(protocolName: String, urls: [String], options: [String: String] = [:]) {
@@ -37,46 +37,46 @@ package struct SignalingConfiguration: Hashable, Sendable, Codable {
   }
 }
 
-/// What a signaling protocol can do.
+/// What a signaling protocol supports.
 package struct SignalingAbilities: OptionSet, Hashable, Sendable, Codable {
   package let rawValue: UInt32
   package init(rawValue: UInt32) { self.rawValue = rawValue }
 
-  /// What is sent and what is received have connections of their own.
+  /// Sending and receiving use separate connections.
   package static let separateConnections = SignalingAbilities(rawValue: 1)
-  /// Received media is chosen piece by piece; else everything comes.
+  /// Received media is selected individually; otherwise everything is received.
   package static let subscriptions = SignalingAbilities(rawValue: 2)
-  /// Messages of participants to one another.
+  /// Messages between participants.
   package static let messages = SignalingAbilities(rawValue: 4)
-  /// The layer of a received video can be chosen.
+  /// Selecting the layer of a received video.
   package static let profiles = SignalingAbilities(rawValue: 8)
-  /// A received video can be paused.
+  /// Pausing a received video.
   package static let pausing = SignalingAbilities(rawValue: 16)
-  /// The server chooses whose audio is sent to whom.
+  /// The server selects whose audio is sent to whom.
   package static let audioSelection = SignalingAbilities(rawValue: 32)
-  /// Extra values and whether a media is active reach the others.
+  /// Extra values and active states reach the others.
   package static let mediaUpdates = SignalingAbilities(rawValue: 64)
-  /// Only audio is published, never video.
+  /// Only audio can be published.
   package static let audioOnly = SignalingAbilities(rawValue: 128)
-  /// The server offers, and with that decides in which layers own video is sent.
+  /// The server offers, and so decides on the layers of local video.
   package static let serverOffers = SignalingAbilities(rawValue: 256)
-  /// The server says whose audio it sends; else all that is received is heard.
-  package static let toldVoices = SignalingAbilities(rawValue: 512)
+  /// The server reports whose audio it sends; otherwise all received audio is played.
+  package static let reportedVoices = SignalingAbilities(rawValue: 512)
 }
 
-/// The protocols that a room can speak, by the names of their machines.
+/// The supported room protocols, by name.
 package struct SignalingProtocols: Sendable {
   private var makers:
     [String: @Sendable (SignalingConfiguration, Entropy) -> any SignalingMachine] = [:]
 
   package init() {}
 
-  /// Makes a protocol known.
+  /// Adds a protocol.
   package mutating func add<Protocol: SignalingMachine & SendableMetatype>(_ type: Protocol.Type) {
     makers[type.name] = { Protocol($0, entropy: $1) }
   }
 
-  /// A machine of the protocol that a configuration names; nil for one that is not known.
+  /// Creates a machine of the configured protocol; nil if it is unknown.
   package func machine(_ configuration: SignalingConfiguration, entropy: Entropy)
     -> (any SignalingMachine)?
   {

@@ -1,19 +1,19 @@
 package import Peer
 package import SDP
 
-/// What a signaling machine wants done or tells.
+/// An output of a signaling machine.
 package enum SignalingOutput: Hashable, Sendable, Codable {
-  /// A transport is to be opened, used or closed.
+  /// Opens, uses or closes a transport.
   case transport(TransportID, TransportRequest)
-  /// A request over HTTP; answered by `response`.
+  /// An HTTP request; answered by `response`.
   case request(RequestID, ServiceRequest)
-  /// A connection of the room is to do something.
+  /// A request to a connection of the room.
   case connection(ConnectionID, ConnectionRequest)
-  /// The room is told something.
+  /// An event for the room.
   case event(SignalingEvent)
 }
 
-/// What is asked of a transport.
+/// A request to a transport.
 package enum TransportRequest: Hashable, Sendable, Codable {
   /// Opens a WebSocket (RFC 6455); answered by `opened` or `failed`.
   case open(url: String, subprotocols: [String], headers: [HTTPField])
@@ -22,36 +22,41 @@ package enum TransportRequest: Hashable, Sendable, Codable {
   case close(code: UInt16, reason: String)
 }
 
-/// What is asked of a connection.
+/// A request to a connection.
 package enum ConnectionRequest: Hashable, Sendable, Codable {
-  /// Makes the connection. Own media is put on it before the first offer when it sends.
+  /// Opens the connection.
+  ///
+  /// If it sends, local media is added before the first offer.
   case open(ConnectionRole, ICEServers)
-  /// Makes an offer of all own media of the connection, applies it and gives it as `description`.
+  /// Creates an offer with all local media of the connection, sets it, and returns it as
+  /// `description`.
   case makeOffer(iceRestart: Bool)
-  /// Applies the peer's description. An offer is answered by `description` with the answer.
+  /// Sets the remote description.
+  ///
+  /// An offer is answered by `description` with the answer.
   case setRemote(SessionDescription)
-  /// Adds a candidate of the peer; nil: there are no more.
+  /// Adds a remote candidate; nil means there are no more.
   case addCandidate(CandidateInit?)
-  /// The layers that the server wants of what is sent in a section.
+  /// The layers that the server wants of a sent section.
   case setLayers(mid: String, [SendLayer])
-  /// Makes a data channel.
+  /// Creates a data channel.
   case createChannel(label: String, isOrdered: Bool, maximumRetransmits: UInt16?, id: UInt16?)
   case sendOnChannel(label: String, SignalingFrame)
-  /// Asks for statistics.
+  /// Requests statistics.
   case getStats(ActionID)
   case close
 }
 
-/// Which way the media of a connection goes.
+/// The direction of a connection's media.
 package enum ConnectionRole: String, Hashable, Sendable, Codable {
-  /// Own media only.
+  /// Sending only.
   case up
-  /// Media of others only.
+  /// Receiving only.
   case down
   case both
 }
 
-/// The ICE servers of a connection, as the service gave them.
+/// The ICE servers of a connection, from the service.
 package struct ICEServers: Hashable, Sendable, Codable {
   package var servers: [ICEServerConfiguration]
   package var policy: ICETransportPolicy
@@ -64,45 +69,47 @@ package struct ICEServers: Hashable, Sendable, Codable {
   }
 }
 
-/// What a signaling machine tells its room.
+/// An event of a signaling machine for its room.
 package enum SignalingEvent: Hashable, Sendable, Codable {
-  /// How far joining is.
+  /// The progress of joining.
   case progress(JoinStage)
-  /// The room is entered: who is there already, with what they publish.
+  /// The room was joined: the participants present and their media.
   case joined(JoinedRoom)
   case participantEntered(ParticipantInfo)
-  /// Told after `unpublished` of all that the participant had.
+  /// Follows `unpublished` for everything that the participant published.
   case participantLeft(String, LeaveCause)
-  /// A participant publishes more.
+  /// A participant published more media.
   case published(owner: String, [PublishedMedia])
   case unpublished(owner: String, [MediaID])
-  /// Published media has another extra value, other profiles, or is switched on or off.
+  /// Published media has another extra value or other profiles, or was switched on or off.
   case mediaChanged(PublishedMedia)
-  /// A participant speaks, or does no longer; the level in dBov (0 to -127) when the server tells.
+  /// A participant starts or stops speaking; with its level in dBov (0 to -127) if known.
   case talking(participant: String, Bool, level: Int?)
-  /// Whose audio is sent at present, where the service sends only so many voices: all of them.
+  /// The voices currently sent, if the service limits their number: all of them.
   case voices([MediaID])
-  /// Media of others comes in a section of a connection from now on.
+  /// Media of another participant is received in a section of a connection from now on.
   case assigned(MediaID, ConnectionID, mid: String)
-  /// It comes no longer.
+  /// It is no longer received.
   case unassigned(MediaID)
-  /// Own media is published under a number that others see.
+  /// Local media was published under a number that others see.
   case localPublished(LocalMediaID, MediaID)
   case localUnpublished(LocalMediaID)
-  /// The server has switched own media off or on (a moderator mutes).
+  /// The server switched local media off or on (muted by a moderator).
   case localMuted(LocalMediaID, Bool)
-  /// How something that the room wanted went.
+  /// The result of an action.
   case result(ActionID, SignalingFailure?)
   case message(UserMessage)
-  /// The service pushes or notifies something in its own words, as JSON.
+  /// A notification of the service in its own terms, as JSON.
   case notification(type: String, String)
-  /// The server sends to another one; the machine follows by itself.
+  /// The server redirects to another one; the machine follows by itself.
   case redirected(String)
-  /// The transport was lost and the machine tries again by itself; or it has the room again.
+  /// The transport was lost and the machine is reconnecting, or has rejoined the room.
   case reconnecting(attempt: Int, reason: String)
   case reconnected
-  /// What went wrong; `ended` follows when it is critical.
+  /// A failure; `ended` follows if it is critical.
   case failed(SignalingFailure)
-  /// The room is over for this side. No event comes after it.
+  /// The room is over.
+  ///
+  /// This is the last event.
   case ended(RoomEnding)
 }

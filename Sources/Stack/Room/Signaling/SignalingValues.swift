@@ -1,28 +1,28 @@
-/// Names a transport that a signaling machine asked for; never used twice.
+/// Identifies a transport of a signaling machine; never reused.
 package struct TransportID: Hashable, Sendable, Codable {
   package var number: UInt32
   package init(_ number: UInt32) { self.number = number }
 }
 
-/// Names a request over HTTP; never used twice.
+/// Identifies an HTTP request; never reused.
 package struct RequestID: Hashable, Sendable, Codable {
   package var number: UInt32
   package init(_ number: UInt32) { self.number = number }
 }
 
-/// Names a connection that a signaling machine asked for; never used twice.
+/// Identifies a connection of a signaling machine; never reused.
 package struct ConnectionID: Hashable, Sendable, Codable {
   package var number: UInt32
   package init(_ number: UInt32) { self.number = number }
 }
 
-/// Names something that is answered later: given by whoever asks, in its own count.
+/// Identifies an action that is answered later; numbered by whoever requests it.
 package struct ActionID: Hashable, Sendable, Codable {
   package var number: UInt32
   package init(_ number: UInt32) { self.number = number }
 }
 
-/// One whole message of a transport or a data channel.
+/// One complete message of a transport or data channel.
 package enum SignalingFrame: Hashable, Sendable, Codable {
   case text(String)
   case binary([UInt8])
@@ -39,7 +39,7 @@ package struct HTTPField: Hashable, Sendable, Codable {
   }
 }
 
-/// A request to the service over HTTP.
+/// An HTTP request to the service.
 package struct ServiceRequest: Hashable, Sendable, Codable {
   package var method: String
   package var url: String
@@ -54,10 +54,10 @@ package struct ServiceRequest: Hashable, Sendable, Codable {
   }
 }
 
-/// What came of a request over HTTP.
+/// The result of an HTTP request.
 package enum HTTPResult: Hashable, Sendable, Codable {
-  /// The answer, with its header fields in their order.
+  /// The response, with its header fields in order.
   case answered(status: Int, fields: [HTTPField], body: [UInt8])
-  /// There was none; why, in words.
+  /// There was no response, for the reason given.
   case failed(String)
 }

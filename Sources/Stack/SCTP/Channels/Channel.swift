@@ -39,7 +39,7 @@ struct Channel {
 
   mutating func open() { state = .open }
 
-  /// Begins to close the channel; false when it is not open.
+  /// Starts to close the channel; false when it is not open.
   mutating func beginClosing() -> Bool {
     guard state == .open else { return false }
     state = .closing

@@ -116,7 +116,7 @@ struct ChannelTable {
 
   // MARK: Messages
 
-  /// Makes a message for a channel (RFC 8831 section 6.6): one byte stands for none, and it is
+  /// Creates a message for a channel (RFC 8831 section 6.6): one byte stands for none, and it is
   /// ordered until the peer knows of the channel (RFC 8832 section 6).
   mutating func message(_ bytes: [UInt8], binary: Bool, on place: Int) -> OutgoingMessage {
     slots[place].countSent(bytes.count)
@@ -180,7 +180,7 @@ struct ChannelTable {
 
   // MARK: Closing
 
-  /// Begins to close a channel; false when it is not open.
+  /// Starts to close a channel; false when it is not open.
   mutating func beginClosing(_ place: Int) -> Bool { slots[place].beginClosing() }
 
   /// Whether a closing channel wants its stream reset now, for the first time.

@@ -165,9 +165,8 @@ struct DataChannels {
 
   // MARK: Resets
 
-  /// Makes a request to reset the streams of closing channels whose data the peer has; without
+  /// Creates a request to reset the streams of closing channels whose data the peer has; without
   /// resets these are gone now.
-  ///
   /// - Parameter most: how many streams a request has room for; nil when the peer can reset none.
   /// - Returns: whether there is a request.
   mutating func ask(

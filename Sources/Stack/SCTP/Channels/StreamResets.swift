@@ -71,8 +71,7 @@ struct StreamResets {
     if refused.count < SCTPLimits.channels { refused.append(stream) }
   }
 
-  /// Makes a request for streams, and for those that were refused as far as there is room.
-  ///
+  /// Creates a request for streams, and for those that were refused as far as there is room.
   /// - Parameters:
   ///   - most: how many streams a request has room for; none when the peer can reset none.
   ///   - lastNumber: the last chunk that was sent.

@@ -4,7 +4,7 @@ import Wire
 ///
 /// Nothing is sent and nothing decided: what one end received is what came of the other's chunks,
 /// put together as it puts them together (RFC 9260 section 6.9, RFC 8260). What the receiver
-/// acknowledges and nobody saw is passed over, so that the rest goes on.
+/// acknowledges and nobody saw is passed over, so that the rest continues.
 package struct SCTPFollower {
   /// What the packets show.
   package enum Event {
@@ -42,7 +42,7 @@ package struct SCTPFollower {
 
   package init() {}
 
-  /// Takes a packet of an end, 0 or 1; what is broken of it is passed over.
+  /// Handles a packet of an end, 0 or 1; what is broken of it is passed over.
   package mutating func receive(_ packet: [UInt8], from end: Int, into events: inout [Event]) {
     guard (0...1).contains(end) else { return }
     do throws(ReadError) {
@@ -181,7 +181,7 @@ package struct SCTPFollower {
     events.append(.channel(channels[channels.count - 1]))
   }
 
-  /// Takes an end's request to reset its streams (RFC 6525 section 4.1), which closes channels.
+  /// Handles an end's request to reset its streams (RFC 6525 section 4.1), which closes channels.
   private mutating func reset(_ body: RawSpan, from end: Int, _ events: inout [Event]) {
     var reader = ByteReader(body)
     var type: UInt16 = 0
@@ -231,7 +231,7 @@ package struct SCTPFollower {
 package struct FollowedChannel: Hashable, Sendable {
   /// From 0, in its association.
   package var number: Int
-  /// Which end opened it; nil where that was not seen.
+  /// Which end opened it; nil if that was not seen.
   package var opener: Int?
   /// What it was opened with.
   package var options: DataChannelInit

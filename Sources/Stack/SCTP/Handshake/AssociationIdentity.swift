@@ -16,7 +16,7 @@ struct AssociationIdentity {
     firstNumber = entropy.integer(UInt32.self)
   }
 
-  /// Makes an identity of its parts.
+  /// Creates an identity of its parts.
   init(cookieKey: CookieKey, tag: UInt32, firstNumber: UInt32) {
     self.cookieKey = cookieKey
     self.tag = tag

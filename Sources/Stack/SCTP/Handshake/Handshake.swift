@@ -59,11 +59,11 @@ struct Handshake {
 
   /// The INIT.
   func offer() -> [SCTPAction] {
-    let chunk = ControlChunk(type: .initiation, body: ownInitiation(tag: localTag).body())
+    let chunk = ControlChunk(type: .initiation, body: localInitiation(tag: localTag).body())
     return [.packet([chunk], tag: 0), .arm(.initiation)]
   }
 
-  private func ownInitiation(tag: UInt32) -> Initiation {
+  private func localInitiation(tag: UInt32) -> Initiation {
     var own = Initiation()
     own.tag = tag
     own.window = UInt32(clamping: parameters.receiveWindow)
@@ -109,7 +109,7 @@ struct Handshake {
       made: now, localTag: tag, localTieTag: isKnown ? localTag : 0,
       remoteTieTag: isKnown ? peer.tag : 0, peer: offer
     ).sealed(identity.cookieKey)
-    let answer = ownInitiation(tag: tag).body(cookie: sealed, unrecognized: unrecognized)
+    let answer = localInitiation(tag: tag).body(cookie: sealed, unrecognized: unrecognized)
     return [
       .packet([ControlChunk(type: .initiationAcknowledgement, body: answer)], tag: offer.tag)
     ]

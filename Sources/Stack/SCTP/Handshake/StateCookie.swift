@@ -42,7 +42,7 @@ struct StateCookie: Hashable {
     self.peer = peer
   }
 
-  /// Opens a cookie; nothing but an unaltered own one is accepted.
+  /// Opens a cookie; nothing but an unaltered local one is accepted.
   init(_ bytes: RawSpan, _ key: CookieKey) throws(ReadError) {
     var reader = ByteReader(bytes)
     let digest = try reader.uint64()
@@ -76,7 +76,7 @@ struct CookieKey {
     second = entropy.integer(UInt64.self)
   }
 
-  /// Makes a key of its two halves.
+  /// Creates a key of its two halves.
   init(first: UInt64, second: UInt64) {
     self.first = first
     self.second = second

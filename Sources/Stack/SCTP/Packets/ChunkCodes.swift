@@ -85,7 +85,7 @@ struct ErrorCause: RawRepresentable, Hashable, Sendable {
   static let protocolViolation = ErrorCause(rawValue: 13)
 
   /// Whether the cause may say why in words.
-  var takesWords: Bool { self == .userInitiated || self == .protocolViolation }
+  var hasText: Bool { self == .userInitiated || self == .protocolViolation }
 }
 
 /// What a message is (RFC 8831 section 8).

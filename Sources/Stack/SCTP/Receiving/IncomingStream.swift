@@ -100,8 +100,8 @@ struct IncomingStream {
       unordered.forget(through: key)
     }
     guard let last else { return }
-    // What is not whole yet may go on behind the key; where keys tell nothing, what is expected is
-    // what lacks something.
+    // What is not whole yet may continue behind the key; where keys tell nothing, what is expected
+    // is what lacks something.
     let goesOn =
       key.map { key in ordered.last { $0.message == last }?.key == key } ?? (last != expected)
     forward(message: goesOn ? last - 1 : last)

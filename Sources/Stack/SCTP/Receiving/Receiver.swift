@@ -38,7 +38,7 @@ struct Receiver {
   private var limits = SCTPParameters(isClient: true)
   private var interleaves = false
   /// The receive window in the last SACK.
-  private var toldWindow = Int.max
+  private var advertisedWindow = Int.max
   private var duplicates: [UInt32] = []
 
   /// How many bytes may still come.
@@ -240,7 +240,7 @@ struct Receiver {
   mutating func settle() -> Bool {
     // A window that was advertised as closed is advertised again as soon as it opens.
     let least = 2 * limits.maximumPacketSize
-    if toldWindow < least, freeWindow >= least { acknowledgement = .due }
+    if advertisedWindow < least, freeWindow >= least { acknowledgement = .due }
     switch acknowledgement {
     case .none:
       acknowledgement = .delayed
@@ -276,7 +276,7 @@ struct Receiver {
     }
     for number in repeated { writer.uint32(number) }
     acknowledgement = .none
-    toldWindow = freeWindow
+    advertisedWindow = freeWindow
     duplicates.removeAll(keepingCapacity: true)
     return ControlChunk(type: .selectiveAcknowledgement, body: writer.bytes)
   }

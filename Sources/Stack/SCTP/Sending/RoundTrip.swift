@@ -44,7 +44,7 @@ struct RoundTrip {
   }
 
   /// Discards the measurement: what comes next would say nothing about the path.
-  mutating func giveUp() { timed = nil }
+  mutating func cancel() { timed = nil }
 
   /// Doubles the timeout after it passed without an answer (section 6.3.3, rule E2).
   mutating func backOff() { timeout = min(timeout * 2, SCTPLimits.maximumTimeout) }

@@ -14,12 +14,12 @@ enum AcknowledgementOutcome {
   /// Cut off or older than the last one.
   case useless
   case failed(SCTPFailure)
-  case taken(AcknowledgementEffects)
+  case applied(AcknowledgementEffects)
 }
 
 /// What follows from an acknowledgement.
 struct AcknowledgementEffects {
-  /// What becomes of the retransmission timer (RFC 9260 section 6.3.2).
+  /// How the retransmission timer changes (RFC 9260 section 6.3.2).
   var timer: [SCTPAction] = []
   var isCutOff = false
   var changes: [QueueChange] = []
@@ -119,7 +119,7 @@ struct Sender {
 
   // MARK: Sending
 
-  /// Begins to fill packets.
+  /// Starts to fill packets.
   mutating func beginFilling(_ space: PacketSpace, at now: Instant) {
     freeRoom = isFastRetransmitDue ? space.room : 0
     isFastRetransmitDue = false
@@ -147,7 +147,7 @@ struct Sender {
       sent.resend(at: index)
       counters.chunksRetransmitted += 1
       // What comes behind may be acknowledged only when this is (RFC 9260 section 6.3.1, rule C5).
-      if let timed = roundTrip.timedNumber, sent.place(of: timed) >= index { roundTrip.giveUp() }
+      if let timed = roundTrip.timedNumber, sent.place(of: timed) >= index { roundTrip.cancel() }
       lastSent = now
       return .chunk(
         chunk, number: sent.number(at: index), restartsTimer: index == 0,
@@ -263,7 +263,7 @@ struct Sender {
     }
     sent.extendAbandonedPrefix()
     wantForward(at: now)
-    return .taken(effects)
+    return .applied(effects)
   }
 
   /// Treats the cumulative number of a SHUTDOWN as an acknowledgement without gaps (section 9.2).
@@ -313,7 +313,7 @@ struct Sender {
   mutating func timeOut(at now: Instant) -> [QueueChange] {
     roundTrip.backOff()
     window.timeOut()
-    roundTrip.giveUp()
+    roundTrip.cancel()
     var changes: [QueueChange] = []
     // A gap report about the very next chunk was taken back: the peer dropped what it had.
     let isTakenBack = sent.chunks.first?.fate == .acknowledged

@@ -140,7 +140,7 @@ extension SentChunks {
       }
     }
     progress.advanced = true
-    if let timed = roundTrip.timedNumber, place(of: timed) < number { roundTrip.giveUp() }
+    if let timed = roundTrip.timedNumber, place(of: timed) < number { roundTrip.cancel() }
     removeFirst(number)
   }
 

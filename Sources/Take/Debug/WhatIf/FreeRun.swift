@@ -271,6 +271,6 @@ package final class FreeRun {
     peers[index].machine.step(input, at: now - clock, into: &outbox)
     // What a peer does after it was waited for happened when it was recorded.
     let told = peers[index].isDrained ? instant : now
-    while let output = outbox.next() { peers[index].outcome.take(output, at: told) }
+    while let output = outbox.next() { peers[index].outcome.record(output, at: told) }
   }
 }

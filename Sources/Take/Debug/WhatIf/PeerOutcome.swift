@@ -61,7 +61,7 @@ package struct PeerOutcome: Sendable, Codable {
 
   // MARK: Collecting
 
-  mutating func take(_ output: PeerOutput, at now: Instant) {
+  mutating func record(_ output: PeerOutput, at now: Instant) {
     switch output {
     case .datagram(let datagram):
       sentBytes += datagram.bytes.count
@@ -70,7 +70,7 @@ package struct PeerOutcome: Sendable, Codable {
     case .event(.state(let transition)):
       states.append(
         State(machine: transition.machine, state: transition.to, atNanoseconds: now.nanoseconds))
-    case .event(.frame(let frame)): take(frame, at: now)
+    case .event(.frame(let frame)): record(frame, at: now)
     case .event(.refused(let layer, let reason)):
       let text = "\(layer): \(reason)"
       if !refusals.contains(text) { refusals.append(text) }
@@ -85,7 +85,7 @@ package struct PeerOutcome: Sendable, Codable {
     if frame.kind == .video {
       Self.add(1, "track \(frame.transceiver) video frames under way at the end", to: &late)
     }
-    take(frame, at: now)
+    record(frame, at: now)
   }
 
   /// More streams than anybody sends.
@@ -124,7 +124,7 @@ package struct PeerOutcome: Sendable, Codable {
     }
   }
 
-  private mutating func take(_ frame: FrameRecord, at now: Instant) {
+  private mutating func record(_ frame: FrameRecord, at now: Instant) {
     let track = "track \(frame.transceiver) \(frame.kind.rawValue)"
     guard frame.isInbound else {
       Self.add(1, "\(track) frames sent", to: &frames)
@@ -166,7 +166,7 @@ package struct PeerOutcome: Sendable, Codable {
     }
   }
 
-  /// Takes the stats while there are streams; the last sample counts.
+  /// Handles the stats while there are streams; the last sample counts.
   mutating func sample(_ report: StatsReport) {
     guard !hasFinalReport else { return }
     self.report = report
@@ -254,7 +254,7 @@ struct FreezeRule: Sendable {
   private var last: Instant?
   private var gaps: [Int64] = []
 
-  /// Takes a video frame that is shown; gives when the one before it was, if that was a freeze.
+  /// Handles a video frame that is shown; returns when the one before it was, if that was a freeze.
   mutating func show(at now: Instant) -> Instant? {
     defer { last = now }
     guard let last else { return nil }

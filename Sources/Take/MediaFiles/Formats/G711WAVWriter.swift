@@ -1,4 +1,4 @@
-/// A WAV file of G.711 as it came (WAVE_FORMAT_MULAW and WAVE_FORMAT_ALAW), 8 kHz in one channel,
+/// A WAV file of G.711 as received (WAVE_FORMAT_MULAW and WAVE_FORMAT_ALAW), 8 kHz in one channel,
 /// with silence where nothing was played.
 package struct G711WAVWriter {
   /// How much silence all pauses have together at most, in samples: ten minutes.

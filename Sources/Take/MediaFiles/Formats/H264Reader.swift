@@ -95,7 +95,7 @@ package struct H264Reader {
     if let failure { throw failure }
     do throws(H264Error) {
       while let unit = try nextUnit() {
-        try take(unit)
+        try handle(unit)
         if let videoFrame = ready.take() { return videoFrame }
       }
       if isEnded { endFrame() }
@@ -117,7 +117,7 @@ package struct H264Reader {
       if byte == 1, zeros >= 2 {
         let length = scanned - 1 - zeros
         unitPosition = buffer.position
-        let unit = buffer.take(length) ?? []
+        let unit = buffer.read(length) ?? []
         _ = buffer.drop(zeros + 1)
         (scanned, zeros) = (0, 0)
         if hasBegun, !unit.isEmpty { return unit }
@@ -137,17 +137,17 @@ package struct H264Reader {
       return nil
     }
     unitPosition = buffer.position
-    let rest = buffer.take(buffer.count - zeros)
+    let rest = buffer.read(buffer.count - zeros)
     _ = buffer.drop(zeros)
     (scanned, zeros) = (0, 0)
     return rest
   }
 
-  private mutating func take(_ unit: [UInt8]) throws(H264Error) {
+  private mutating func handle(_ unit: [UInt8]) throws(H264Error) {
     defer { unitCount += 1 }
     guard let header = unit.first, header & 0x80 == 0 else { throw .malformedUnit(unitCount) }
     switch H264UnitType(rawValue: header) {
-    case .slice, .instantRefreshSlice: try takeSlice(unit)
+    case .slice, .instantRefreshSlice: try handleSlice(unit)
     case .sequenceParameters:
       if hasSlices { endFrame() }
       guard let read = try? H264SequenceParameters(parsing: unit.span.bytes) else {
@@ -155,13 +155,13 @@ package struct H264Reader {
       }
       guard !read.isInterlaced else { throw .interlaced }
       parameters = read
-      try keep(.sequenceParameters, read.number, unit)
+      try store(.sequenceParameters, read.number, unit)
     case .pictureParameters:
       if hasSlices { endFrame() }
       guard let number = H264Payload.pictureParametersNumber(unit.span.bytes) else {
         throw .malformedUnit(unitCount)
       }
-      try keep(.pictureParameters, number, unit)
+      try store(.pictureParameters, number, unit)
     case .supplement:
       if hasSlices { endFrame() }
       try add(unit)
@@ -171,7 +171,7 @@ package struct H264Reader {
     }
   }
 
-  private mutating func takeSlice(_ unit: [UInt8]) throws(H264Error) {
+  private mutating func handleSlice(_ unit: [UInt8]) throws(H264Error) {
     guard let slice = try? H264SliceHeader(parsing: unit.span.bytes) else {
       throw .malformedUnit(unitCount)
     }
@@ -183,7 +183,7 @@ package struct H264Reader {
   }
 
   /// Remembers a parameter set in the place of an earlier one with its number.
-  private mutating func keep(_ type: H264UnitType, _ number: UInt32, _ unit: [UInt8])
+  private mutating func store(_ type: H264UnitType, _ number: UInt32, _ unit: [UInt8])
     throws(H264Error)
   {
     guard unit.count <= H264Reader.parametersMaximum else { throw .malformedUnit(unitCount) }

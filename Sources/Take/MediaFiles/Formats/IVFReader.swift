@@ -52,7 +52,7 @@ struct IVFReader {
   private static let longestFrame = 64 << 20
 
   private mutating func readHeader() throws(IVFError) -> Bool {
-    guard let bytes = buffer.take(IVFReader.headerLength) else { return false }
+    guard let bytes = buffer.read(IVFReader.headerLength) else { return false }
     let length = number(bytes, 6, 2)
     guard bytes.starts(with: Array("DKIF".utf8)), length == IVFReader.headerLength else {
       throw .notIVF
@@ -85,12 +85,12 @@ extension IVFReader: PieceReader {
     }
     if frame == nil {
       partPosition = buffer.position
-      guard let bytes = buffer.take(IVFReader.frameHeaderLength) else { return nil }
+      guard let bytes = buffer.read(IVFReader.frameHeaderLength) else { return nil }
       let count = number(bytes, 0, 4)
       guard count <= IVFReader.longestFrame else { throw .tooLong }
       frame = (Int(count), number(bytes, 4, 8))
     }
-    guard let (count, time) = frame, let bytes = buffer.take(count) else { return nil }
+    guard let (count, time) = frame, let bytes = buffer.read(count) else { return nil }
     frame = nil
     return Frame(bytes: bytes, time: time)
   }

@@ -21,7 +21,7 @@ struct PieceBuffer {
   subscript(index: Int) -> UInt8 { bytes[start + index] }
 
   /// Takes so many bytes, or nothing when they are not all there.
-  mutating func take(_ count: Int) -> [UInt8]? {
+  mutating func read(_ count: Int) -> [UInt8]? {
     guard count >= 0, count <= self.count else { return nil }
     let taken = Array(bytes[start..<start + count])
     start += count

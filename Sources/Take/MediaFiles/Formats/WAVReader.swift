@@ -85,7 +85,7 @@ package struct WAVReader {
   private mutating func advance() throws(WAVError) -> Bool {
     switch phase {
     case .riff:
-      guard let bytes = buffer.take(12) else { return false }
+      guard let bytes = buffer.read(12) else { return false }
       guard bytes[0..<4].elementsEqual("RIFF".utf8), bytes[8..<12].elementsEqual("WAVE".utf8)
       else { throw .notWAV }
       hasLength = WAVReader.isLength(number(bytes, at: 4, count: 4))
@@ -93,7 +93,7 @@ package struct WAVReader {
       return true
     case .chunk: return try beginChunk()
     case .format(let size):
-      guard let bytes = buffer.take(size) else { return false }
+      guard let bytes = buffer.read(size) else { return false }
       try parseFormat(bytes)
       phase = .chunk
       return true
@@ -113,7 +113,7 @@ package struct WAVReader {
 
   private mutating func beginChunk() throws(WAVError) -> Bool {
     partPosition = buffer.position
-    guard let bytes = buffer.take(8) else { return false }
+    guard let bytes = buffer.read(8) else { return false }
     let size = Int(number(bytes, at: 4, count: 4))
     // Chunks are padded to an even length.
     let padded = size + size % 2
@@ -148,7 +148,7 @@ package struct WAVReader {
     guard let format else { return false }
     let width = 2 * format.channels
     let whole = min(buffer.count, left ?? .max) / width * width
-    if whole > 0, let bytes = buffer.take(whole) {
+    if whole > 0, let bytes = buffer.read(whole) {
       let input = (0..<whole / 2).map { index in
         Int16(bitPattern: UInt16(bytes[2 * index]) | UInt16(bytes[2 * index + 1]) << 8)
       }

@@ -51,7 +51,7 @@ package struct Y4MReader {
         case .samples:
           guard let header else { return nil }
           let size = I420Buffer.byteCount(width: header.width, height: header.height)
-          guard let samples = buffer.take(size) else { return nil }
+          guard let samples = buffer.read(size) else { return nil }
           phase = .frameHeader
           frameCount += 1
           return I420Buffer(width: header.width, height: header.height, samples: samples)
@@ -94,7 +94,7 @@ package struct Y4MReader {
       }
       return nil
     }
-    guard let bytes = buffer.take(end + 1) else { return nil }
+    guard let bytes = buffer.read(end + 1) else { return nil }
     return String(decoding: bytes.dropLast(), as: UTF8.self)
   }
 

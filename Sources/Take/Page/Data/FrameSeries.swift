@@ -1,7 +1,7 @@
 import Stats
 import Tape
 
-/// The frames of a take by peer, direction and track, read in one pass that can go on later.
+/// The frames of a take by peer, direction and track, read in one pass that can continue later.
 struct FrameSeries {
   /// What became of a frame, as the page counts it; the place in the list is its number.
   private static let outcomes = [
@@ -81,12 +81,12 @@ struct FrameSeries {
       let measure = format.isVideo ? rows.integer(5) : rows.integer(6) >> 7
       tracks[place].measure.append(measure)
       tracks[place].bins.add(outcome: format.flags >> 1, measure: measure, at: at)
-      if format.width > 0 { note(format, at: at) }
+      if format.width > 0 { record(format, at: at) }
       if format.isShown { tracks[place].freezes.shown(at: rows.integer(1)) }
     }
   }
 
-  private mutating func note(_ format: Format, at: Int64) {
+  private mutating func record(_ format: Format, at: Int64) {
     let sizes = tracks[format.place].sizes
     if let last = sizes.last, last.width == format.width, last.height == format.height { return }
     guard sizes.count < Self.sizeMaximum else { return }

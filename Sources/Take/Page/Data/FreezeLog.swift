@@ -12,7 +12,7 @@ struct FreezeLog {
   private static let pause: Int64 = 5_000_000_000
   private static let count = 30
 
-  /// Takes the time of the next frame that was shown.
+  /// Handles the time of the next frame that was shown.
   mutating func shown(at: Int64) {
     defer { last = at }
     guard let last else { return }

@@ -31,7 +31,7 @@ struct LossLog {
   /// How many of the latest ones a retransmission is looked for among.
   private static let searchMaximum = 512
 
-  /// Takes the number and the timestamp of the next packet that came.
+  /// Handles the number and the timestamp of the next packet that came.
   mutating func came(sequence: Int64, rtpTime: Int64, at: Int64) {
     defer { lastTime = rtpTime }
     guard let highest else {
@@ -57,7 +57,7 @@ struct LossLog {
     self.highest = highest &+ difference
   }
 
-  /// Takes a retransmission of some stream (RFC 4588: it has the timestamp of what it repeats);
+  /// Handles a retransmission of some stream (RFC 4588: it has the timestamp of what it repeats);
   /// true when a packet that is missing here may be what it repeats.
   mutating func repaired(rtpTime: Int64) -> Bool {
     for place in entries.indices.suffix(Self.searchMaximum).reversed() {

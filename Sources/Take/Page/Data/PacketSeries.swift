@@ -1,7 +1,7 @@
 import Stats
 import Tape
 
-/// The packets of a take by peer, direction and stream, read in one pass that can go on later.
+/// The packets of a take by peer, direction and stream, read in one pass that can continue later.
 struct PacketSeries {
   /// What a datagram is (RFC 7983).
   private enum Kind {
@@ -143,7 +143,7 @@ struct PacketSeries {
     let source = Source(path: rows.integer(2), kind: kind, ssrc: isRTP ? ssrc : nil)
     guard isRTP else {
       for place in places(of: source) {
-        note(size, in: streams[place].end)
+        record(size, in: streams[place].end)
         streams[place].at.append(at)
         streams[place].size.append(size)
         streams[place].bins.add(size, at: at)
@@ -154,7 +154,7 @@ struct PacketSeries {
     let rtpTime = rows.integer(6) & 0xffff_ffff
     for place in places(of: source) {
       let end = streams[place].end
-      note(size, in: end)
+      record(size, in: end)
       streams[place].at.append(at)
       streams[place].size.append(size << 1 | (type >> 7) & 1)
       streams[place].bins.add(size, at: at)
@@ -173,7 +173,7 @@ struct PacketSeries {
     }
   }
 
-  private mutating func note(_ size: Int64, in end: Int) {
+  private mutating func record(_ size: Int64, in end: Int) {
     totals[end].packets += 1
     totals[end].bytes &+= size
   }

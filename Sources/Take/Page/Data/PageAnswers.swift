@@ -74,7 +74,7 @@ enum PageAnswers {
     var run: Run?
     while try rows.step() {
       guard !rows.isNull(columns + 1) else { continue }
-      // Most rows go on with the run, which is seen without a copy of what they have.
+      // Most rows continue with the run, which is seen without a copy of what they have.
       if run.map({ run in !(0..<columns).allSatisfy { rows.has(run.key[$0], $0) } }) ?? true {
         let key = (0..<columns).map { rows.value($0) ?? .null }
         if run?.key != key {

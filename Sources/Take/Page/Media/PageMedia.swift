@@ -68,7 +68,7 @@ package struct PageMedia: Sendable {
     return Int(clamping: try connection.integer(last) ?? 0)
   }
 
-  /// Makes the file of a place; nil when there is nothing that a player could begin with.
+  /// Creates the file of a place; nil when there is nothing that a player could begin with.
   package init?(_ place: Place, _ connection: borrowing SQLiteConnection) throws(SQLiteError) {
     let rows = try connection.prepare(
       """

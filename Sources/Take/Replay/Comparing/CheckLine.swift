@@ -40,7 +40,7 @@ final class CheckLine: Sendable {
 
   /// Compares the next chunk and gives it away; nil at the end.
   private func compareNext(_ queue: BoundedQueue<ExecutedChunk>) -> TapeChunk? {
-    guard let next = queue.take() else { return nil }
+    guard let next = queue.dequeue() else { return nil }
     check.compare(next)
     if check.isDone { hasFinding.withLock { $0 = true } }
     return next.chunk

@@ -34,13 +34,13 @@ extension FieldPair {
       rows.before.map { left.table($0) == .packet } ?? rows.after.map {
         right.table($0) == .packet
       } ?? false
-    guard isPacket else { return telling(pairs) }
+    guard isPacket else { return distinctive(pairs) }
     // What the columns of a packet say stands in its bytes too.
-    return telling(pairs.filter { !$0.isEqual || !Table.packet.columnNames.contains($0.name) })
+    return distinctive(pairs.filter { !$0.isEqual || !Table.packet.columnNames.contains($0.name) })
   }
 
   /// Of many fields those that differ, and the first ones, which say what the message is.
-  private static func telling(_ pairs: [FieldPair]) -> [FieldPair] {
+  private static func distinctive(_ pairs: [FieldPair]) -> [FieldPair] {
     guard pairs.count > FieldPair.manyFields, pairs.contains(where: { !$0.isEqual }) else {
       return pairs.map(\.withoutSecrets)
     }

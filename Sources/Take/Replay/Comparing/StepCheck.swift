@@ -159,7 +159,7 @@ private struct Comparison {
       head: head, deadline: results[index].deadline, entropyDrawn: results[index].entropyDrawn)
   }
 
-  /// Takes note of steps that were equal, up to the first difference.
+  /// Records steps that were equal, up to the first difference.
   private mutating func remember(_ steps: ArraySlice<TapeChunk.Step>) {
     guard !hasFinding else { return }
     let length = Divergence.historyLength

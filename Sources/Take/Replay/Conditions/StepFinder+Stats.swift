@@ -38,7 +38,7 @@ extension StepFinder {
           values[test.field].flatMap { $0 }.map(test.holds) ?? false
         }
         guard isWanted, let value = member.flatMap({ Double($0) }) else { continue }
-        samples.note("\(peer) \(id)", peer: peer, step: step, value)
+        samples.record("\(peer) \(id)", peer: peer, step: step, value)
       }
     } catch {
       throw TapeError(path: path, place: "stat", error)
@@ -62,7 +62,7 @@ extension StepFinder {
 
     init(_ growth: StepCondition.Growth) { self.growth = growth }
 
-    mutating func note(_ name: String, peer: Int64, step: Int, _ value: Double) {
+    mutating func record(_ name: String, peer: Int64, step: Int, _ value: Double) {
       var object = objects[name] ?? Object(peer: peer)
       // A value equal to the threshold may be on either side of it.
       if object.value <= growth.threshold + growth.slack,

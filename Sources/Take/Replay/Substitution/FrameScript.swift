@@ -75,7 +75,7 @@ final class FrameScript {
       entries.append(entry)
     }
 
-    fileprivate func take(_ matches: (Entry) -> Bool) -> Entry? {
+    fileprivate func consume(_ matches: (Entry) -> Bool) -> Entry? {
       // It is the first one as a rule.
       if let first = entries.first, matches(first) { return entries.popFirst() }
       guard let index = entries.firstIndex(where: matches) else { return nil }
@@ -126,7 +126,7 @@ final class FrameScript {
   }
 
   /// The next encoded frame of the present step; nil when the encoder gave none.
-  func encoded(_ line: Line) -> Entry? { line.take { $0.step == self.step } }
+  func encoded(_ line: Line) -> Entry? { line.consume { $0.step == self.step } }
 
   /// The result of decoding a payload, or of making audio up; nil when none was recorded.
   ///
@@ -134,14 +134,14 @@ final class FrameScript {
   func decoded(_ line: Line, where matches: (Entry) -> Bool) -> Entry? {
     let limit = count + FrameScript.lookahead
     while true {
-      if let found = line.take(matches) { return found }
+      if let found = line.consume(matches) { return found }
       guard count < limit, source?.lookAhead() == true else { return nil }
     }
   }
 
   // MARK: Reading
 
-  /// Takes note of the frames of steps, before they are executed.
+  /// Records the frames of steps, before they are executed.
   func learn(_ chunk: TapeChunk) {
     for index in chunk.steps.indices {
       for row in chunk.steps[index].outputRows {

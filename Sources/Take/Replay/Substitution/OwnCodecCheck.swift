@@ -14,7 +14,7 @@ enum OwnCodecCheck {
       CanonicalJSON.value(PeerConfiguration.self, from: text)?.ownCodecs ?? []
     }
     guard !named.isEmpty else { return false }
-    let present = codecs().ownCodecs
+    let present = codecs().applicationCodecs
     return !named.allSatisfy { present.contains($0) }
   }
 }

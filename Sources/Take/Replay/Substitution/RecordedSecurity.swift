@@ -44,7 +44,7 @@ package final class RecordedSecurity: SecurityFactory {
     return make(parcel.certificates)
   }
 
-  /// Makes a transport that shows these certificates.
+  /// Creates a transport that shows these certificates.
   func make(_ certificates: [[UInt8]]) -> RecordedTransport {
     didSubstitute = true
     let made = RecordedTransport(self, certificates: certificates)
@@ -86,8 +86,8 @@ package final class RecordedSecurity: SecurityFactory {
   /// The next things that DTLS did in this step, up to a record with data.
   ///
   /// - Parameter isClosing: whether one transport after the other closes.
-  func takeTransportItems(isClosing: Bool = false) -> [SecuredParcel.Item] {
-    let items = parcel.takeTransportItems(isClosing: isClosing)
+  func consumeTransportItems(isClosing: Bool = false) -> [SecuredParcel.Item] {
+    let items = parcel.consumeTransportItems(isClosing: isClosing)
     if !items.isEmpty { didSubstitute = true }
     for case .datagram in items { ledger.datagrams += 1 }
     for case .established in items { ledger.associations += 1 }
@@ -95,9 +95,9 @@ package final class RecordedSecurity: SecurityFactory {
   }
 
   /// The next record with data that was sent in this step.
-  func takeDataRecord() -> DTLSRecord? {
+  func consumeDataRecord() -> DTLSRecord? {
     didSubstitute = true
-    return parcel.takeDataRecord()
+    return parcel.consumeDataRecord()
   }
 
   func didTakeData() { ledger.records += 1 }
@@ -106,7 +106,7 @@ package final class RecordedSecurity: SecurityFactory {
 extension RecordedSecurity: SRTPContext.Recording {
   package func sent(like packet: [UInt8], isRTCP: Bool) -> [UInt8]? {
     ledger.protected += 1
-    return parcel.takeProtected(like: packet, isRTCP: isRTCP)
+    return parcel.consumeProtected(like: packet, isRTCP: isRTCP)
   }
 
   package func didReplace(isRTCP: Bool) { ledger.replaced += 1 }

@@ -50,11 +50,11 @@ final class RecordedTransport: DTLSTransporting {
       self.role = role
       (sealing, opening, window, early) = (nil, nil, RecordWindow(), [])
       change(to: .connecting, into: &outbox)
-      tell(into: &outbox)
+      report(into: &outbox)
     case .datagram(let bytes):
       let wasConnected = state == .connected
       if wasConnected { open(bytes, into: &outbox) }
-      if state != .new { tell(into: &outbox) }
+      if state != .new { report(into: &outbox) }
       if !wasConnected, state == .connected {
         for bytes in early + [bytes] { open(bytes, into: &outbox) }
         early = []
@@ -63,9 +63,9 @@ final class RecordedTransport: DTLSTransporting {
       }
     case .send(let message):
       if state == .connected { send(message, into: &outbox) }
-    case .deadline: tell(into: &outbox)
+    case .deadline: report(into: &outbox)
     case .close:
-      tell(isClosing: true, into: &outbox)
+      report(isClosing: true, into: &outbox)
       if state != .closed, state != .failed { change(to: .closed, into: &outbox) }
     }
   }
@@ -77,8 +77,8 @@ final class RecordedTransport: DTLSTransporting {
   }
 
   /// Puts out what the recording has next.
-  private func tell(isClosing: Bool = false, into outbox: inout Outbox<DTLSTransport.Output>) {
-    for item in security.takeTransportItems(isClosing: isClosing) {
+  private func report(isClosing: Bool = false, into outbox: inout Outbox<DTLSTransport.Output>) {
+    for item in security.consumeTransportItems(isClosing: isClosing) {
       switch item {
       case .datagram(let bytes): outbox.append(.datagram(bytes))
       case .state(let state):
@@ -104,7 +104,7 @@ final class RecordedTransport: DTLSTransporting {
   }
 
   private func send(_ message: [UInt8], into outbox: inout Outbox<DTLSTransport.Output>) {
-    if let sent = security.takeDataRecord() {
+    if let sent = security.consumeDataRecord() {
       lastSent = sent
       if sealing == nil || sealing?.open(sent) == message {
         security.didTakeData()

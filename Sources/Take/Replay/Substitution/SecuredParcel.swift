@@ -103,7 +103,7 @@ struct SecuredParcel {
   }
 
   /// Takes what comes next, up to a record with data, or to the end of an association that closes.
-  mutating func takeTransportItems(isClosing: Bool) -> [Item] {
+  mutating func consumeTransportItems(isClosing: Bool) -> [Item] {
     let last = items.firstIndex {
       if case .state(.closed) = $0 { return isClosing }
       return false
@@ -117,8 +117,8 @@ struct SecuredParcel {
     return Array(items[..<end])
   }
 
-  /// Takes the next record with data.
-  mutating func takeDataRecord() -> DTLSRecord? {
+  /// Handles the next record with data.
+  mutating func consumeDataRecord() -> DTLSRecord? {
     for (index, item) in items.enumerated() {
       guard case .data(let record) = item else { continue }
       items.remove(at: index)
@@ -127,8 +127,8 @@ struct SecuredParcel {
     return nil
   }
 
-  /// Takes the protected packet with the same length and the same bytes in the clear.
-  mutating func takeProtected(like packet: [UInt8], isRTCP: Bool) -> [UInt8]? {
+  /// Handles the protected packet with the same length and the same bytes in the clear.
+  mutating func consumeProtected(like packet: [UInt8], isRTCP: Bool) -> [UInt8]? {
     let clear = isRTCP ? 8 : RTPHead.length(packet)
     let index = protected.firstIndex {
       $0.count == packet.count && $0.prefix(clear).elementsEqual(packet.prefix(clear))

@@ -128,7 +128,7 @@ final class SentFrames {
     let source = Source(peer: wanted.peer, ssrc: wanted.ssrc)
     let limit = wanted.at + SentFrames.patience
     while true {
-      if let found = take(wanted, source, isLast: isAtEnd || readUntil > limit) {
+      if let found = consume(wanted, source, isLast: isAtEnd || readUntil > limit) {
         let rest = wanted.size - found.count
         if rest == 0 { return (found, true) }
         // The size is a number in a file: what no frame can have is not filled up.
@@ -142,7 +142,7 @@ final class SentFrames {
   }
 
   /// What was sent of a frame; nil when more of it may come.
-  private func take(_ wanted: Wanted, _ source: Source, isLast: Bool) -> [UInt8]? {
+  private func consume(_ wanted: Wanted, _ source: Source, isLast: Bool) -> [UInt8]? {
     guard var stream = streams[source] else { return [] }
     if stream.offset == nil, isLast || stream.groups.count > SentFrames.firstFrames {
       stream.offset = offset(stream.groups, firstFrames[source] ?? [])
@@ -190,7 +190,7 @@ final class SentFrames {
     let (at, size, ssrc, peer, isSent) = packets.values(
       Instant.self, Int64.self, UInt32?.self, UInt32.self, Bool.self)
     readUntil = max(readUntil, at)
-    guard let bytes = try? wire.take(size) else {
+    guard let bytes = try? wire.read(size) else {
       isAtEnd = true
       return
     }
@@ -229,7 +229,7 @@ final class SentFrames {
 final class PacketOpener {
   private var context: SRTPContext
 
-  /// Takes the keys of an association; nil when it has none for packets.
+  /// Handles the keys of an association; nil when it has none for packets.
   init?(_ secured: SecuredText, _ secrets: DTLSSecrets) {
     guard let profile = SRTPProtection(rawValue: secured.profile)?.profile,
       let role = DTLSRole(rawValue: secured.role),

@@ -11,7 +11,7 @@ package struct RowMemory {
 
   package init() {}
 
-  /// Takes note of the rows of a step.
+  /// Records the rows of a step.
   package mutating func learn(_ rows: RowList, _ range: Range<Int>) {
     for row in range {
       switch rows.table(row) {

@@ -121,7 +121,7 @@ extension AudioDeviceAnswer {
   }
 }
 
-/// Makes the inputs of audio sessions again from their rows.
+/// Creates the inputs of audio sessions again from their rows.
 package struct AudioSessionDecoder: InputDecoder {
   private let source: ContentSource
   private var last: (number: Int64, bytes: [UInt8])?

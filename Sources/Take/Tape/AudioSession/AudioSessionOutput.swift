@@ -13,7 +13,7 @@ package final class RecordedAudioSession: RecordedMachine {
 
   private var machine = AudioSessionMachine()
 
-  /// Makes a session that waits for its genesis.
+  /// Creates a session that waits for its genesis.
   package init() {}
 
   package var deadline: Instant? { machine.deadline }

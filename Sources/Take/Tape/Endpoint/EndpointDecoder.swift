@@ -3,7 +3,7 @@ import Peer
 import RTP
 import Wire
 
-/// Makes the inputs of endpoints again from their rows: the inverse of `Transcript`'s inputs.
+/// Creates the inputs of endpoints again from their rows: the inverse of `Transcript`'s inputs.
 package struct EndpointDecoder: InputDecoder {
   private var paths = PathMemory()
   private var contents: [Int64: [UInt8]] = [:]
@@ -34,7 +34,7 @@ package struct EndpointDecoder: InputDecoder {
       guard paths.add(path) else { return nil }
       next += 1
     } else if let content = next < end ? ContentRow(rows, next) : nil {
-      keep(content.bytes, as: content.number)
+      store(content.bytes, as: content.number)
       next += 1
     }
     if head.kind == .genesis, next < end, rows.table(next) == .clock { next += 1 }
@@ -60,7 +60,7 @@ package struct EndpointDecoder: InputDecoder {
 
   // MARK: Captured media
 
-  private mutating func keep(_ bytes: [UInt8], as number: Int64) {
+  private mutating func store(_ bytes: [UInt8], as number: Int64) {
     if contentBytes + bytes.count > EndpointDecoder.contentLimit {
       contents.removeAll()
       contentBytes = 0
@@ -72,7 +72,7 @@ package struct EndpointDecoder: InputDecoder {
   private mutating func bytes(ofContent number: Int64) -> [UInt8]? {
     if let known = contents[number] { return known }
     guard let bytes = source.bytes(of: number) else { return nil }
-    keep(bytes, as: number)
+    store(bytes, as: number)
     return bytes
   }
 

@@ -49,7 +49,7 @@ struct LevelMeter {
   /// A transceiver number comes from this side, so there are few; more have no rows.
   private static let tracksMaximum = 1024
 
-  /// Takes a block; gives the sum of a tenth of a second when that is full.
+  /// Handles a block; returns the sum of a tenth of a second when that is full.
   mutating func add(_ frame: borrowing FrameRecord, samples: Int, at now: Instant) -> Sum? {
     let transceiver = frame.transceiver
     let isInbound = frame.isInbound

@@ -33,7 +33,7 @@ package final class Driven<Machine: RecordedMachine>: DrivenMachine {
   package func apply(_ input: any RecordedInput, at now: Instant) -> any RecordedOutputs {
     guard let input = input as? Machine.Input else { return OutputList<Machine.Output>([]) }
     machine.step(input, at: now, into: &outbox)
-    return OutputList(outbox.take())
+    return OutputList(outbox.drain())
   }
 
   package var deadline: Instant? { machine.deadline }

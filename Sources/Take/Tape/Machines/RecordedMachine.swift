@@ -16,7 +16,7 @@ package struct MachineKind: RawRepresentable, Hashable, Sendable {
 package struct StepKind: RawRepresentable, Hashable, Sendable {
   package let rawValue: UInt8
 
-  /// Takes a number; nil when it has more than four bits.
+  /// Handles a number; nil when it has more than four bits.
   package init?(rawValue: UInt8) {
     guard rawValue < 16 else { return nil }
     self.rawValue = rawValue
@@ -108,7 +108,7 @@ where Input: RecordedInput, Output: RecordedOutput {
   associatedtype Decoder: InputDecoder
 
   static var machineKind: MachineKind { get }
-  /// Makes the decoder of all actors of this kind in one take.
+  /// Creates the decoder of all actors of this kind in one take.
   static func decoder(_ contents: ContentSource) -> Decoder
   /// How many random bytes were drawn so far.
   var entropyDrawn: UInt64 { get }
@@ -121,7 +121,7 @@ extension RecordedMachine {
   package var machineSnapshot: (any MachineSnapshot)? { nil }
 }
 
-/// Makes the inputs of one kind of machine again from their rows.
+/// Creates the inputs of one kind of machine again from their rows.
 package protocol InputDecoder {
   /// The input of a step; nil when its rows do not fit it.
   mutating func input(of head: StepHead, _ rows: borrowing RowList, _ range: Range<Int>)

@@ -24,7 +24,7 @@ struct ObservedChannels {
   /// Chunks that were acknowledged and not seen, of all.
   private(set) var missed = 0
 
-  /// Takes a packet of SCTP in the clear.
+  /// Handles a packet of SCTP in the clear.
   mutating func receive(
     _ packet: [UInt8], transport: Int, from end: Int, _ peers: [UInt32], at now: Instant,
     into outbox: inout Outbox<ObserverOutput>

@@ -56,8 +56,8 @@ struct ObservedPeers {
     transports = genesis.tellsTransports == true ? ObservedTransports() : nil
   }
 
-  /// Takes note of what the wire shows below the streams.
-  mutating func note(_ output: Observer.Output) { transports?.take(output) }
+  /// Records what the wire shows below the streams.
+  mutating func record(_ output: Observer.Output) { transports?.handle(output) }
 
   /// What getStats would give at a peer.
   func report(of peer: UInt32, at now: Instant) -> StatsReport {
@@ -77,8 +77,8 @@ struct ObservedPeers {
     return report
   }
 
-  /// Takes what the wire showed of a call.
-  mutating func take(
+  /// Handles what the wire showed of a call.
+  mutating func handle(
     _ output: Observer.Output, _ peers: [UInt32], into outbox: inout Outbox<ObserverOutput>
   ) {
     switch output {
@@ -89,7 +89,7 @@ struct ObservedPeers {
     case .extensions(_, let map, _):
       add(through: peers)
       for peer in peers { drive(peer, .extensions(map), at: .zero, into: &outbox) }
-    case .packet(let packet): take(packet, peers, into: &outbox)
+    case .packet(let packet): handle(packet, peers, into: &outbox)
     case .description(let description):
       add(through: peers)
       let isMozilla = description.text.contains("o=mozilla")
@@ -140,17 +140,17 @@ struct ObservedPeers {
       let past = max(ends[index].clock, due)
       ends[index].clock = past
       ends[index].peer.step(.deadline, at: past, into: &outputs)
-      tell(peer, at: past, into: &outbox)
+      emit(peer, at: past, into: &outbox)
     }
     ends[index].clock = at
     ends[index].peer.step(input, at: at, into: &outputs)
-    tell(peer, at: at, into: &outbox)
+    emit(peer, at: at, into: &outbox)
     let due = ends[index].peer.deadline
     deadline = earliest(deadline, due)
     dues.schedule(index, at: due)
   }
 
-  private mutating func tell(
+  private mutating func emit(
     _ peer: UInt32, at instant: Instant, into outbox: inout Outbox<ObserverOutput>
   ) {
     while var output = outputs.next() {
@@ -175,12 +175,12 @@ struct ObservedPeers {
     }
   }
 
-  private mutating func take(
+  private mutating func handle(
     _ packet: ObservedPacket, _ peers: [UInt32], into outbox: inout Outbox<ObserverOutput>
   ) {
     switch packet.kind {
     case .rtp(let header, let number):
-      // A stream that goes on in another call is news to its ends.
+      // A stream that continues in another call is news to its ends.
       if let known = streams[number], known.given != peers[0] {
         learn(known.stream, peers, into: &outbox)
       }

@@ -51,7 +51,7 @@ struct ObservedTransports {
 
   // MARK: What the wire shows
 
-  mutating func take(_ output: Observer.Output) {
+  mutating func handle(_ output: Observer.Output) {
     switch output {
     case .transport(let transport): learn(transport)
     case .state(let state): learn(state)

@@ -210,7 +210,7 @@ extension MachineKind {
   package static let observer = MachineKind(rawValue: 1)
 }
 
-/// Makes the inputs of observers again from their rows.
+/// Creates the inputs of observers again from their rows.
 package struct ObserverDecoder: InputDecoder {
   private var paths = PathMemory()
 

@@ -20,7 +20,7 @@ package final class ObserverMachine: RecordedMachine {
   private var genesis = ObserverGenesis()
   /// The two ends of the call of each transport.
   private var peersOfTransport: [Int: [UInt32]] = [:]
-  private var told = Outbox<Observer.Output>()
+  private var outputs = Outbox<Observer.Output>()
   private var receivers = ObservedPeers(ObserverGenesis())
   /// What came of inputs and did not fit into their steps, first made first.
   private var surplus = Outbox<ObserverOutput>()
@@ -35,7 +35,7 @@ package final class ObserverMachine: RecordedMachine {
     _ input: ObserverInput, _ outputs: [ObserverOutput], _ at: Instant
   ) -> Void
 
-  /// Makes an observer that waits for its genesis.
+  /// Creates an observer that waits for its genesis.
   package init(onlooker: Onlooker? = nil) { self.onlooker = onlooker }
 
   package var deadline: Instant? {
@@ -110,23 +110,23 @@ package final class ObserverMachine: RecordedMachine {
       observer.step(
         .datagram(
           tuple, datagram.bytes, isTruncated: isTruncated, arrival: arrival, ecn: datagram.ecn),
-        at: now, into: &told)
+        at: now, into: &outputs)
     case .call(let call):
-      if let seen = call.input { observer.step(seen, at: now, into: &told) }
+      if let seen = call.input { observer.step(seen, at: now, into: &outputs) }
     case .deadline:
       if let due = observer.deadline, due <= now {
-        observer.step(.deadline, at: now, into: &told)
+        observer.step(.deadline, at: now, into: &outputs)
       }
       receivers.reachDeadline(at: now, into: &outbox)
     }
-    while let output = told.next() {
+    while let output = outputs.next() {
       if case .transport(let transport) = output {
         peersOfTransport[transport.number] = peers(ofCall: transport.call)
       }
-      receivers.note(output)
+      receivers.record(output)
       let peers = peers(of: output)
       outbox.append(ObserverOutput(output, peers: peers, genesis: genesis))
-      if let peers { receivers.take(output, peers, into: &outbox) }
+      if let peers { receivers.handle(output, peers, into: &outbox) }
     }
     if case .call(.end) = input { receivers.end(at: now, into: &outbox) }
   }
@@ -181,7 +181,7 @@ package struct ObserverOutput: RecordedOutput {
   /// What it is about.
   package enum Content: Sendable {
     /// What the wire shows.
-    case told(Observer.Output)
+    case output(Observer.Output)
     /// What followed from it in an end, and when.
     case followed(ObservedPeer.Output, at: Instant)
     /// A message that an end sent over a data channel.
@@ -194,9 +194,9 @@ package struct ObserverOutput: RecordedOutput {
   /// What the ends of a call are called, where it is about one that begins.
   private var labels: [String] = []
 
-  init(_ told: Observer.Output, peers: [UInt32]?, genesis: ObserverGenesis) {
-    if case .call(let call) = told { labels = call.addresses.map(genesis.label) }
-    content = .told(told)
+  init(_ output: Observer.Output, peers: [UInt32]?, genesis: ObserverGenesis) {
+    if case .call(let call) = output { labels = call.addresses.map(genesis.label) }
+    content = .output(output)
     self.peers = peers
   }
 
@@ -212,24 +212,24 @@ package struct ObserverOutput: RecordedOutput {
 
   /// Whether it is a packet in the clear; nil for what is no packet.
   package var isPacketInClear: Bool? {
-    guard case .told(.packet(let packet)) = content else { return nil }
+    guard case .output(.packet(let packet)) = content else { return nil }
     return packet.isClear
   }
 
   /// Whether anything is written of it; of packets only what RTCP says is.
   package var hasRows: Bool {
-    guard case .told(.packet(let packet)) = content else { return true }
+    guard case .output(.packet(let packet)) = content else { return true }
     return packet.kind == .rtcp && packet.isClear
   }
 
   /// How many rows it has at most.
   var rowsMaximum: Int {
     switch content {
-    case .told(.packet(let packet)):
+    case .output(.packet(let packet)):
       // A packet of RTCP may have a block in every four bytes, of which both ends get a row.
       packet.kind == .rtcp && packet.isClear ? packet.bytes.count / 2 : 0
-    case .told(.stream(let stream)): 2 * max(1, stream.payloads.count)
-    case .told: 2
+    case .output(.stream(let stream)): 2 * max(1, stream.payloads.count)
+    case .output: 2
     case .followed(.event, _): 4
     case .followed(.stats(let report), _): report.objects.count
     case .sent: 1
@@ -247,9 +247,9 @@ package struct ObserverOutput: RecordedOutput {
 
   package var byteCount: Int {
     switch content {
-    case .told(.packet(let packet)): packet.bytes.count
-    case .told(.carried(let datagram)): datagram.bytes.count
-    case .told: 0
+    case .output(.packet(let packet)): packet.bytes.count
+    case .output(.carried(let datagram)): datagram.bytes.count
+    case .output: 0
     case .followed(.event(let event), _): PeerOutput.event(event).byteCount
     case .followed(.stats(let report), _): report.objects.count * 1000
     case .sent(let message, _): message.bytes.count
@@ -267,7 +267,7 @@ package struct ObserverOutput: RecordedOutput {
 
   package func write(to transcript: inout Transcript) {
     switch content {
-    case .told(let told): write(told, to: &transcript)
+    case .output(let output): write(output, to: &transcript)
     case .followed(let output, let at):
       guard let peer = peers?.first else { return }
       transcript.add(of: peer, at: at) { transcript in
@@ -282,8 +282,8 @@ package struct ObserverOutput: RecordedOutput {
     }
   }
 
-  private func write(_ told: Observer.Output, to transcript: inout Transcript) {
-    switch told {
+  private func write(_ output: Observer.Output, to transcript: inout Transcript) {
+    switch output {
     case .coverage(let row):
       let reason = row.detail.isEmpty ? "\(row.count)" : "\(row.count): \(row.detail)"
       transcript.addCoverage(
@@ -296,15 +296,15 @@ package struct ObserverOutput: RecordedOutput {
         at: datagram.at, isInbound: false, transportSequenceID: 0)
     default:
       guard let peers else { return }
-      for end in 0..<2 { write(told, end, peers[end], to: &transcript) }
+      for end in 0..<2 { write(output, end, peers[end], to: &transcript) }
     }
   }
 
   /// Adds the rows of one end.
   private func write(
-    _ told: Observer.Output, _ end: Int, _ peer: UInt32, to transcript: inout Transcript
+    _ output: Observer.Output, _ end: Int, _ peer: UInt32, to transcript: inout Transcript
   ) {
-    switch told {
+    switch output {
     case .coverage, .transport, .keys, .extensions, .carried, .checked: break
     case .call(let call):
       var row = PeerRow(label: labels[end], role: "observed")

@@ -12,7 +12,7 @@ struct PathMemory {
 
   private static let recentLimit = 4
 
-  /// Takes note of a path; false when its addresses are none.
+  /// Records a path; false when its addresses are none.
   mutating func add(_ row: PathRow) -> Bool {
     guard let local = SocketAddress(row.local), let remote = SocketAddress(row.remote) else {
       return false

@@ -105,6 +105,6 @@ final class TableCursor {
     default: return false
     }
     guard position == stream.position else { return false }
-    return try stream.take(statement.exactInteger(sizeColumn), into: &bytes)
+    return try stream.read(statement.exactInteger(sizeColumn), into: &bytes)
   }
 }

@@ -121,7 +121,7 @@ extension HTTPResult {
   }
 }
 
-/// Makes the inputs of rooms again from their rows.
+/// Creates the inputs of rooms again from their rows.
 package struct RoomDecoder: InputDecoder {
   package init() {}
 

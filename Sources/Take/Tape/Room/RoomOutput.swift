@@ -8,8 +8,7 @@ package final class RecordedRoom: RecordedMachine {
 
   private var machine: RoomMachine
 
-  /// Makes a room that waits for its genesis.
-  ///
+  /// Creates a room that waits for its genesis.
   /// - Parameter protocols: those that it can speak.
   package init(_ protocols: SignalingProtocols) { machine = RoomMachine(protocols) }
 

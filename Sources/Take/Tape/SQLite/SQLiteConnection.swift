@@ -131,7 +131,7 @@ package struct SQLiteConnection: ~Copyable {
   }
 }
 
-/// Somebody who is asked whether statements that run shall go on.
+/// Somebody who is asked whether statements that run shall continue.
 package final class SQLiteWatch {
   let goesOn: () -> Bool
 

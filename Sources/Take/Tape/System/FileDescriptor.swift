@@ -25,15 +25,14 @@ package final class FileDescriptor: Sendable {
     }
   }
 
-  /// The size of its file in bytes; nil where that is unknown.
+  /// The size of its file in bytes; nil if that is unknown.
   package var size: UInt64? {
     var status = stat()
     return fstat(number, &status) == 0 ? UInt64(clamping: status.st_size) : nil
   }
 
   /// Waits for bytes and reads up to so many; none at the end, and where it cannot be read.
-  ///
-  /// - Parameter offset: where to read in a file; nil goes on after what was read before.
+  /// - Parameter offset: where to read in a file; nil continues after what was read before.
   package func read(atMost maximum: Int, from offset: UInt64? = nil) -> [UInt8] {
     let number = number
     return [UInt8](unsafeUninitializedCapacity: maximum) { target, count in

@@ -24,7 +24,7 @@ package func startThread(
   }
 }
 
-/// Starts a thread as `startThread` does, for work that nobody can go on without.
+/// Starts a thread as `startThread` does, for work that nobody can continue without.
 ///
 /// Where the system has no thread left, one of libdispatch's pool does it.
 package func startWorker(named name: String, _ body: @escaping @Sendable () -> Void) {

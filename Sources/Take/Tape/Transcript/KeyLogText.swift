@@ -41,7 +41,7 @@ package struct KeyLogText: Codable {
   }
 }
 
-/// An own certificate as the detail of a `certificate` event.
+/// A local certificate as the detail of a `certificate` event.
 package struct CertificateText: Codable {
   private var certificate: Data
 

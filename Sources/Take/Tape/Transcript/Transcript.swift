@@ -204,7 +204,8 @@ package class ActorNotes {
   package init() {}
 }
 
-/// What is known of an actor whose steps go on; every step looks at it, and nothing changes in it.
+/// What is known of an actor whose steps continue; every step looks at it, and nothing changes in
+/// it.
 private final class Known {
   let words: ActorWords
   let notes: ActorNotes?

@@ -63,7 +63,7 @@ enum ContentCoding: String {
     return bytes.isEmpty ? nil : bytes
   }
 
-  /// Writes one image; gives its length, 0 when the library refuses.
+  /// Writes one image; returns its length, 0 when the library refuses.
   private static func image(
     _ pixels: UnsafePointer<UInt8>, _ width: Int, _ height: Int,
     into target: UnsafeMutablePointer<UInt8>, room: Int

@@ -110,7 +110,7 @@ package struct JointTake {
 
   private mutating func run(_ path: String) throws(TapeError) -> Summary {
     while let index = try nextSource() {
-      guard let step = sources[index].take() else { break }
+      guard let step = sources[index].dequeue() else { break }
       try append(step.step, step.rows, index)
     }
     try copy.finish(isComplete: sources.allSatisfy { $0.reader.ending != nil })
@@ -212,8 +212,8 @@ private final class Source {
       && step.inputRows.contains { PeerRow(chunk.rows, $0)?.peer.number == peer }
   }
 
-  /// Takes the next step, which is there.
-  func take() -> (step: TapeChunk.Step, rows: RowList)? {
+  /// Handles the next step, which is there.
+  func dequeue() -> (step: TapeChunk.Step, rows: RowList)? {
     guard position < chunk.steps.count else { return nil }
     defer { position += 1 }
     return (chunk.steps[position], chunk.rows)

@@ -22,10 +22,9 @@ package enum NewFile {
     return .success(descriptor)
   }
 
-  /// Makes a folder and those above it that are missing, for their owner alone.
+  /// Creates a folder and those above it that are missing, for their owner alone.
   ///
   /// One that is there stays as it is.
-  ///
   /// - Parameter mode: what the folders are, less the mask of the process; 0700 for all that holds
   ///   takes.
   /// - Returns: whether this made it; or why it is not there.

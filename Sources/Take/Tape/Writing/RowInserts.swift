@@ -24,7 +24,7 @@ final class RowInserts {
     }
   }
 
-  /// Inserts the rows of a step; gives how many of them were datagrams.
+  /// Inserts the rows of a step; returns how many of them were datagrams.
   func insert(_ rows: borrowing RowList, _ range: Range<Int>, step: Int) throws(SQLiteError) -> Int
   {
     guard range.count <= RowNumber.perStep else {

@@ -2,7 +2,7 @@ import FoundationEssentials
 import Glibc
 import Wire
 
-/// The file of a take while it is written, and all that must go on from step to step.
+/// The file of a take while it is written, and all that must continue from step to step.
 ///
 /// One thread at a time uses it: the one that creates it, then the writer's.
 final class TapeStore {

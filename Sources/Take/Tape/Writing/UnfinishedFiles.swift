@@ -8,7 +8,7 @@ import Wire
 /// (flock) for as long as its process wants it. A process that was killed holds no lock any more:
 /// what it left is removed by the next one that writes a file into the same folder.
 package enum UnfinishedFiles {
-  /// The paths, each with the descriptor that holds its lock; -1 where there is none.
+  /// The paths, each with the descriptor that holds its lock; -1 if there is none.
   private static let held = Mutex<[String: Int32]>([:])
   /// The folders that were looked through.
   private static let swept = Mutex<Set<String>>([])
@@ -139,7 +139,7 @@ package enum UnfinishedFiles {
   }
 
   private static func removeUnlocked(_ path: String, isOld: Bool) {
-    // To close another opening of an own file would take SQLite's locks away.
+    // To close another opening of a local file would take SQLite's locks away.
     guard held.withLock({ $0[path] == nil }) else { return }
     let descriptor = open(path.systemPath, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
     guard descriptor >= 0 else { return }

@@ -134,7 +134,7 @@ package final class WholeFile {
     try file.finish()
   }
 
-  /// Writes all bytes; gives the error number when that fails, and else 0.
+  /// Writes all bytes; returns the error number when that fails, and else 0.
   package static func write(_ bytes: [UInt8], into descriptor: Int32) -> Int32 {
     bytes.withUnsafeBytes { bytes in
       var rest = bytes[...]
@@ -150,7 +150,7 @@ package final class WholeFile {
     }
   }
 
-  /// Makes a folder for files, and those above it that are missing; when this process ends before
+  /// Creates a folder for files, and those above it that are missing; when this process ends before
   /// what is in it is complete, an empty one goes again.
   package static func makeFolder(_ path: String) -> Result<Bool, SystemCode> {
     let result = NewFile.makeFolder(path)

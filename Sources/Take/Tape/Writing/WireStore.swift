@@ -80,23 +80,23 @@ package final class WireCursor {
   }
 
   /// The next bytes of the stream; nil when it does not have so many, or not in good order.
-  package func take(_ count: Int64) throws(SQLiteError) -> [UInt8]? {
+  package func read(_ count: Int64) throws(SQLiteError) -> [UInt8]? {
     var taken: [UInt8] = []
-    let isWhole = try take(count) { taken.append(contentsOf: $0) }
+    let isWhole = try read(count) { taken.append(contentsOf: $0) }
     return isWhole ? taken : nil
   }
 
   /// Appends the next bytes of the stream as a value; false, and nothing useful, when it does not
   /// have so many, or not in good order.
-  func take(_ count: Int64, into values: inout ValueBytes) throws(SQLiteError) -> Bool {
+  func read(_ count: Int64, into values: inout ValueBytes) throws(SQLiteError) -> Bool {
     // The count is the file's and may be anything.
     guard count >= 0, let length = Int(exactly: count) else { return false }
     values.beginBlob(length)
-    return try take(count) { values.append($0) }
+    return try read(count) { values.append($0) }
   }
 
   /// Hands out the next bytes in parts.
-  private func take(
+  private func read(
     _ count: Int64, _ body: (UnsafeRawBufferPointer) -> Void
   ) throws(SQLiteError) -> Bool {
     guard count >= 0 else { return false }

@@ -2,9 +2,9 @@ import Peer
 import SDP
 import Wire
 
-/// What the WHIP and WHEP machines work with: requests until they are answered, and what goes out.
+/// Shared state of the WHIP and WHEP machines: unanswered requests and outputs.
 struct HTTPDesk: Sendable {
-  /// What a request is for.
+  /// The purpose of a request.
   enum Purpose: Hashable, Sendable {
     case options, open, answer, candidates, restart, close
   }
@@ -16,7 +16,7 @@ struct HTTPDesk: Sendable {
     var due: Instant
   }
 
-  /// What came of a request.
+  /// The result of a request.
   enum News: Hashable, Sendable {
     case answered(Purpose, SessionResponse)
     case failed(Purpose, String)
@@ -40,10 +40,10 @@ struct HTTPDesk: Sendable {
     outputs = []
   }
 
-  mutating func tell(_ event: SignalingEvent) { outputs.append(.event(event)) }
-  mutating func tell(_ events: [SignalingEvent]) { for event in events { tell(event) } }
-  mutating func tell(_ action: ActionID, _ failure: SignalingFailure? = nil) {
-    tell(.result(action, failure))
+  mutating func emit(_ event: SignalingEvent) { outputs.append(.event(event)) }
+  mutating func emit(_ events: [SignalingEvent]) { for event in events { emit(event) } }
+  mutating func emit(_ action: ActionID, _ failure: SignalingFailure? = nil) {
+    emit(.result(action, failure))
   }
 
   func isWaiting(for purpose: Purpose) -> Bool { waiting.contains { $0.purpose == purpose } }
@@ -58,8 +58,8 @@ struct HTTPDesk: Sendable {
     outputs.append(.request(id, request.http))
   }
 
-  /// What an answer comes to; nil for one that nobody waits for, and for a redirect.
-  mutating func take(_ id: RequestID, _ result: HTTPResult) -> News? {
+  /// Returns the result of a response; nil for a redirect, or if nothing waits for it.
+  mutating func handle(_ id: RequestID, _ result: HTTPResult) -> News? {
     guard let index = waiting.firstIndex(where: { $0.id == id }) else { return nil }
     let request = waiting.remove(at: index)
     switch result {
@@ -75,7 +75,7 @@ struct HTTPDesk: Sendable {
     }
   }
 
-  /// What was not answered in time.
+  /// Returns the requests that timed out.
   mutating func expire() -> [News] {
     let late = waiting.filter { $0.due <= now }
     waiting.removeAll { $0.due <= now }

@@ -2,13 +2,13 @@ import Peer
 import SDP
 import Wire
 
-/// A session at a server, from its `201 Created` on: candidates one request after the other, and
-/// restarts of ICE.
+/// A session on a server, after its `201 Created`: candidates, one request after the other, and ICE
+/// restarts.
 struct HTTPSession: Sendable {
   let url: String
   private let access: SessionAccess
   private var entityTag: String?
-  /// The own description, and the server's as it would read after the last restart.
+  /// The local description, and the server's as of the last restart.
   private var local: SDPDocument?
   private var remote: SDPDocument?
   private var trickles = true
@@ -24,16 +24,16 @@ struct HTTPSession: Sendable {
     remote = try? SDPDocument(parsing: opening.description)
   }
 
-  /// Whether the server can be asked for a restart.
+  /// Whether the server supports restarts.
   var canRestart: Bool { entityTag != nil && !isRestarting }
 
-  /// A candidate of this side; nil: there are no more.
+  /// Adds a local candidate; nil means there are no more.
   mutating func add(_ candidate: CandidateInit?, _ desk: inout HTTPDesk) {
     if let candidate { candidates.append(candidate.candidate) } else { hasEnded = true }
-    tell(&desk)
+    report(&desk)
   }
 
-  private mutating func tell(_ desk: inout HTTPDesk) {
+  private mutating func report(_ desk: inout HTTPDesk) {
     guard trickles, !isRestarting, !candidates.isEmpty || hasEnded, let local,
       !desk.isWaiting(for: .candidates)
     else { return }
@@ -43,13 +43,13 @@ struct HTTPSession: Sendable {
     desk.send(access.patch(fragment.text, session: url, match: entityTag), .candidates)
   }
 
-  /// The candidates are told, or the server wants none.
-  mutating func told(_ response: SessionResponse?, _ desk: inout HTTPDesk) {
+  /// Records that candidates were delivered, or that the server does not accept them.
+  mutating func handle(_ response: SessionResponse?, _ desk: inout HTTPDesk) {
     if response?.refusesCandidates == true { trickles = false }
-    tell(&desk)
+    report(&desk)
   }
 
-  /// Asks for a restart with the parameters of an offer.
+  /// Requests a restart with the parameters of an offer.
   mutating func restart(_ offer: String, _ desk: inout HTTPDesk) {
     guard let document = try? SDPDocument(parsing: offer) else { return }
     isRestarting = true
@@ -60,7 +60,7 @@ struct HTTPSession: Sendable {
     desk.send(access.patch(fragment.text, session: url, match: "*"), .restart)
   }
 
-  /// The server's answer to a restart: its description with the new parameters; nil when there are
+  /// Returns the server's description with the parameters of its answer to a restart; nil if it has
   /// none.
   mutating func restarted(_ response: SessionResponse, _ desk: inout HTTPDesk)
     -> SessionDescription?
@@ -72,7 +72,7 @@ struct HTTPSession: Sendable {
     else { return nil }
     entityTag = response.entityTag ?? entityTag
     remote = answer
-    tell(&desk)
+    report(&desk)
     return SessionDescription(type: .answer, sdp: answer.text)
   }
 

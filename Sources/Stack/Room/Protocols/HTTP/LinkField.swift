@@ -2,10 +2,10 @@ package import Peer
 
 /// The ICE servers of `Link` fields (RFC 8288, RFC 9725 section 4.6).
 package enum LinkField {
-  /// How many servers a response may name.
+  /// The most servers in a response.
   private static let countMaximum = 32
 
-  /// The ICE servers among the links of a field: `<uri>; rel="ice-server"; ...`.
+  /// Parses the ICE servers among the links of a field: `<uri>; rel="ice-server"; ...`.
   package static func iceServers(_ field: String) -> [ICEServerConfiguration] {
     var reader = FieldReader(field)
     var servers: [ICEServerConfiguration] = []
@@ -21,32 +21,32 @@ package enum LinkField {
   }
 }
 
-/// Reads the grammar of `Link` fields.
+/// Parses `Link` fields.
 private struct FieldReader {
   private let bytes: [UInt8]
   private var index = 0
 
   init(_ field: String) { bytes = Array(field.utf8) }
 
-  /// The next link; nil at the end of the field or at something that is no link.
+  /// The next link; nil at the end of the field or at a syntax error.
   mutating func nextLink() -> (target: String, parameters: [String: String])? {
     skip { $0 == UInt8(ascii: ",") || FieldReader.isBlank($0) }
-    guard take(UInt8(ascii: "<")) else { return nil }
+    guard consume(UInt8(ascii: "<")) else { return nil }
     let target = text { $0 != UInt8(ascii: ">") }
-    guard take(UInt8(ascii: ">")) else { return nil }
+    guard consume(UInt8(ascii: ">")) else { return nil }
     var parameters: [String: String] = [:]
     while true {
       skip(FieldReader.isBlank)
-      guard take(UInt8(ascii: ";")) else { break }
+      guard consume(UInt8(ascii: ";")) else { break }
       skip(FieldReader.isBlank)
       let name = text(FieldReader.isName).lowercased()
       skip(FieldReader.isBlank)
       var value = ""
-      if take(UInt8(ascii: "=")) {
+      if consume(UInt8(ascii: "=")) {
         skip(FieldReader.isBlank)
-        value = take(UInt8(ascii: "\"")) ? quoted() : text(FieldReader.isName)
+        value = consume(UInt8(ascii: "\"")) ? quoted() : text(FieldReader.isName)
       }
-      // The first of several parameters of one name counts (RFC 8288 section 3.3).
+      // The first of several parameters with the same name counts (RFC 8288 section 3.3).
       if !name.isEmpty, parameters[name] == nil { parameters[name] = value }
     }
     return (target, parameters)
@@ -58,7 +58,7 @@ private struct FieldReader {
     byte > 0x20 && byte < 0x7f && !"=;,\"<>".utf8.contains(byte)
   }
 
-  private mutating func take(_ byte: UInt8) -> Bool {
+  private mutating func consume(_ byte: UInt8) -> Bool {
     guard index < bytes.count, bytes[index] == byte else { return false }
     index += 1
     return true
@@ -74,10 +74,10 @@ private struct FieldReader {
     return String(decoding: bytes[start..<index], as: UTF8.self)
   }
 
-  /// The rest of a quoted string, whose backslashes are taken away.
+  /// Parses the rest of a quoted string, removing backslashes.
   private mutating func quoted() -> String {
     var value: [UInt8] = []
-    while index < bytes.count, !take(UInt8(ascii: "\"")) {
+    while index < bytes.count, !consume(UInt8(ascii: "\"")) {
       if bytes[index] == UInt8(ascii: "\\"), index + 1 < bytes.count { index += 1 }
       value.append(bytes[index])
       index += 1

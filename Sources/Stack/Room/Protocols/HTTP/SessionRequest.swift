@@ -1,11 +1,11 @@
 /// One request of a WHIP or WHEP client (RFC 9725, draft-ietf-wish-whep), with its redirects.
 package struct SessionRequest: Hashable, Sendable {
-  /// What comes of an answer.
+  /// The result of a response.
   package enum Step: Hashable, Sendable {
-    /// The request is to be sent again, to another place.
+    /// Send the request again to another URL.
     case again(SessionRequest)
     case answered(SessionResponse)
-    /// Why there is nothing, in one sentence.
+    /// The failure, as a sentence.
     case failed(String)
   }
 
@@ -14,7 +14,7 @@ package struct SessionRequest: Hashable, Sendable {
   package static let fragmentType = "application/trickle-ice-sdpfrag"
 
   package let method: String
-  /// Where it goes now.
+  /// The current URL.
   package private(set) var url: String
   private let first: String
   private let fields: [HTTPField]
@@ -34,17 +34,17 @@ package struct SessionRequest: Hashable, Sendable {
     first = url
   }
 
-  /// The request as it is sent.
+  /// The HTTP request.
   package var http: ServiceRequest {
     var all = fields
-    // Another server has no business knowing the token.
+    // The token must not reach another server.
     if let token = access.token, URLReference.haveSameOrigin(url, access.endpoint) {
       all.append(HTTPField("Authorization", "Bearer " + token))
     }
     return ServiceRequest(method: method, url: url, fields: all, body: body)
   }
 
-  /// What comes of an answer; redirects that keep the method are followed (RFC 9110 section 15.4).
+  /// Handles a response; follows redirects that keep the method (RFC 9110 section 15.4).
   package func follow(status: Int, fields: [HTTPField], body: [UInt8]) -> Step {
     let response = SessionResponse(status: status, fields: fields, body: body, url: url)
     guard status == 307 || status == 308 else { return .answered(response) }
@@ -61,10 +61,10 @@ package struct SessionRequest: Hashable, Sendable {
   }
 }
 
-/// Where a session is begun, and with which secret.
+/// The endpoint of a session and its token.
 package struct SessionAccess: Hashable, Sendable {
   package var endpoint: String
-  /// What requests to the endpoint's server carry (RFC 6750).
+  /// The bearer token for the endpoint's server (RFC 6750).
   package var token: String?
 
   package init(endpoint: String, token: String? = nil) {
@@ -72,10 +72,10 @@ package struct SessionAccess: Hashable, Sendable {
     self.token = token
   }
 
-  /// Asks for the ICE servers (RFC 9725 section 4.6).
+  /// Requests the ICE servers (RFC 9725 section 4.6).
   package var options: SessionRequest { SessionRequest("OPTIONS", endpoint, self) }
 
-  /// Offers.
+  /// Sends an offer.
   package func open(offer: String) -> SessionRequest {
     SessionRequest(
       "POST", endpoint, self,
@@ -85,14 +85,14 @@ package struct SessionAccess: Hashable, Sendable {
       ], body: offer)
   }
 
-  /// Answers the server's own offer.
+  /// Sends an answer to the server's offer.
   package func answer(_ answer: String, session: String) -> SessionRequest {
     SessionRequest(
       "PATCH", session, self, fields: [HTTPField("Content-Type", SessionRequest.descriptionType)],
       body: answer)
   }
 
-  /// Tells candidates of the ICE session with a tag, or restarts ICE where the match is `*`.
+  /// Sends candidates of the ICE session with an entity tag, or restarts ICE if `match` is `*`.
   package func patch(_ fragment: String, session: String, match: String?) -> SessionRequest {
     var fields = [HTTPField("Content-Type", SessionRequest.fragmentType)]
     if let match { fields.append(HTTPField("If-Match", match)) }

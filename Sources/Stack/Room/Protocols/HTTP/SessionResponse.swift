@@ -1,12 +1,12 @@
 package import Peer
 import Wire
 
-/// An answer to a WHIP or WHEP client.
+/// A response to a WHIP or WHEP client.
 package struct SessionResponse: Hashable, Sendable {
   package var status: Int
   package var fields: [HTTPField]
   package var body: [UInt8]
-  /// Who answered.
+  /// The URL that responded.
   package var url: String
 
   package init(status: Int, fields: [HTTPField], body: [UInt8], url: String) {
@@ -16,11 +16,12 @@ package struct SessionResponse: Hashable, Sendable {
     self.url = url
   }
 
-  /// A session that the server has begun.
+  /// A session that the server created.
   package struct Opening: Hashable, Sendable {
-    /// Where it is reached.
+    /// Its URL.
     package var session: String
-    /// Names the ICE session, with its quotes; nil when the server takes no fragments.
+    /// The entity tag of the ICE session, with quotes; nil if the server does not support
+    /// fragments.
     package var entityTag: String?
     /// The server's answer, or its own offer.
     package var description: String
@@ -32,22 +33,22 @@ package struct SessionResponse: Hashable, Sendable {
   package var entityTag: String? { field("ETag") }
   package var iceServers: [ICEServerConfiguration] { LinkField.iceServers(field("Link") ?? "") }
 
-  /// Where the `Location` field leads to (RFC 9110 section 10.2.2); nil where it leads nowhere.
+  /// The URL in the `Location` field (RFC 9110 section 10.2.2), if valid.
   package var location: String? {
     field("Location").flatMap { URLReference(url).resolving($0)?.text }
   }
 
-  /// Whether the server takes no candidates (RFC 9725 section 4.3.1), which is no failure: checks
-  /// from addresses that it does not know tell it of them as well.
+  /// Whether the server does not accept candidates (RFC 9725 section 4.3.1).
+  ///
+  /// That is no failure, because it also learns addresses from checks.
   package var refusesCandidates: Bool { [405, 415, 422, 501].contains(status) }
 
-  /// After how many seconds another try is worth it (RFC 9110 section 10.2.3), where it is one of
-  /// time.
+  /// After how many seconds to retry (RFC 9110 section 10.2.3), if the server says so.
   package var retrySeconds: Int64? {
     status == 503 || status == 429 ? field("Retry-After").flatMap { Int64($0) } : nil
   }
 
-  /// The value of a field; several are joined as one list.
+  /// The value of a field; several are joined as a list.
   package func field(_ name: String) -> String? {
     let values = fields.filter { $0.name.lowercased() == name.lowercased() }.map(\.value)
     return values.isEmpty ? nil : values.joined(separator: ", ")
@@ -58,10 +59,9 @@ package struct SessionResponse: Hashable, Sendable {
     return type.lowercased() == SessionRequest.descriptionType && !body.isEmpty
   }
 
-  /// The session that an offer has begun.
-  ///
-  /// - Parameter takesOffers: whether the server may offer itself instead (WHEP only).
-  /// - Throws: `SessionRefusal` when there is none.
+  /// Returns the session that an offer created.
+  /// - Parameter takesOffers: whether the server may offer instead (WHEP only).
+  /// - Throws: `SessionRefusal` if there is none.
   package func opening(takesOffers: Bool, hasToken: Bool) throws(SessionRefusal) -> Opening {
     let isCounterOffer = takesOffers && status == 406 && isDescription
     guard status == 201 || isCounterOffer else { throw refusal(hasToken: hasToken) }
@@ -76,13 +76,13 @@ package struct SessionResponse: Hashable, Sendable {
       session: location, entityTag: entityTag, description: text, isCounterOffer: isCounterOffer)
   }
 
-  /// The fragment that answers a restart of ICE.
+  /// Returns the fragment that answers an ICE restart.
   package func restart(hasToken: Bool) throws(SessionRefusal) -> String {
     guard status == 200, !body.isEmpty else { throw refusal(hasToken: hasToken) }
     return text
   }
 
-  /// Why a request was refused, in one sentence.
+  /// Why a request was refused, as a sentence.
   package func refusal(hasToken: Bool) -> SessionRefusal {
     let hint =
       switch status {
@@ -93,7 +93,7 @@ package struct SessionResponse: Hashable, Sendable {
     return SessionRefusal("\(url) answered with status \(status)\(told)\(hint)", status: status)
   }
 
-  /// What the server says in words: a problem's detail or title (RFC 9457), an error, or the text.
+  /// The server's explanation: a problem's detail or title (RFC 9457), an error, or the text.
   package var sentence: String? {
     if let words = JSONValue(text: text), case .object = words {
       for name in ["detail", "title", "error"] {
@@ -106,7 +106,7 @@ package struct SessionResponse: Hashable, Sendable {
   }
 }
 
-/// Why a server did not do what a WHIP or WHEP client asked.
+/// Why a server refused a request of a WHIP or WHEP client.
 package struct SessionRefusal: Error, Hashable, Sendable {
   package var reason: String
   package var status: Int

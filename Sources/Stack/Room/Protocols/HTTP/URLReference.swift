@@ -1,14 +1,14 @@
-/// A URL or a reference to one in its parts (RFC 3986), without decoding any of them.
+/// A URL or relative reference in parts (RFC 3986), not percent-decoded.
 package struct URLReference: Hashable, Sendable {
   /// In lower case; nil for a relative reference.
   package var scheme: String?
-  /// The host with its port; nil where there is none.
+  /// The host with its port; nil if there is none.
   package var authority: String?
   package var path: String
   /// With its question mark, or empty.
   package var query: String
 
-  /// Cuts a text into its parts; the fragment is left out.
+  /// Splits a text into its parts, without the fragment.
   package init(_ text: String) {
     var rest = text.prefix { $0 != "#" }
     if let colon = rest.firstIndex(of: ":"), colon > rest.startIndex,
@@ -40,8 +40,8 @@ package struct URLReference: Hashable, Sendable {
     (scheme.map { $0 + ":" } ?? "") + (authority.map { "//" + $0 } ?? "") + path + query
   }
 
-  /// The absolute URL that a reference means which came from this one (RFC 3986 section 5.2); nil
-  /// for one that no HTTP client can call.
+  /// Resolves a reference against this URL (RFC 3986 section 5.2); nil if the result is no HTTP
+  /// URL.
   package func resolving(_ reference: String) -> URLReference? {
     let isPlain = reference.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f }
     guard isPlain, !reference.isEmpty else { return nil }
@@ -83,7 +83,7 @@ package struct URLReference: Hashable, Sendable {
     return segments.joined(separator: "/")
   }
 
-  /// Whether two URLs are of one server: scheme, host and port.
+  /// Whether two URLs have the same scheme, host and port.
   package static func haveSameOrigin(_ one: String, _ other: String) -> Bool {
     guard let one = URLReference(one).origin, let other = URLReference(other).origin else {
       return false
@@ -100,7 +100,7 @@ package struct URLReference: Hashable, Sendable {
 }
 
 extension String {
-  /// The beginning that ends with the last such character; empty without one.
+  /// The beginning through the last such character; empty if there is none.
   fileprivate func prefix(through character: Character) -> Substring {
     lastIndex(of: character).map { self[...$0] } ?? ""
   }

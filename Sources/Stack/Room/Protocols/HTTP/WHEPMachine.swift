@@ -3,7 +3,7 @@ import SDP
 package import Wire
 
 /// A WHEP client (draft-ietf-wish-whep) as a room with one other participant, `stream`, whose media
-/// comes as soon as the server lets in.
+/// is present as soon as the server accepts.
 package struct WHEPMachine: SignalingMachine {
   package static let name = "whep"
   static let owner = "stream"
@@ -24,7 +24,7 @@ package struct WHEPMachine: SignalingMachine {
   private var retryCount = 0
   private var assigned: [MediaID] = []
   private var candidates: [CandidateInit?] = []
-  /// Whether the offer under way restarts ICE.
+  /// Whether the current offer restarts ICE.
   private var isRestarting = false
 
   package init(_ configuration: SignalingConfiguration, entropy: Entropy) {
@@ -48,21 +48,21 @@ package struct WHEPMachine: SignalingMachine {
   package mutating func step(
     _ input: SignalingInput, at now: Instant, into outbox: inout Outbox<SignalingOutput>
   ) {
-    // No event comes after the end.
+    // There are no events after the end.
     guard phase != .over else { return }
     desk.begin(at: now)
     switch input {
     case .deadline: pass()
-    case .response(let id, let result): if let news = desk.take(id, result) { take(news) }
-    case .intent(let intent): take(intent)
-    case .connection(let id, let report): if id == connection { take(report) }
+    case .response(let id, let result): if let news = desk.handle(id, result) { handle(news) }
+    case .intent(let intent): handle(intent)
+    case .connection(let id, let report): if id == connection { handle(report) }
     case .transport: break
     }
     desk.end(into: &outbox)
   }
 
   private mutating func pass() {
-    for news in desk.expire() where phase != .over { take(news) }
+    for news in desk.expire() where phase != .over { handle(news) }
     if let due = retryDue, due <= desk.now {
       retryDue = nil
       desk.send(access.open(offer: offer), .open)
@@ -71,7 +71,7 @@ package struct WHEPMachine: SignalingMachine {
 
   // MARK: What the room wants
 
-  private mutating func take(_ intent: RoomIntent) {
+  private mutating func handle(_ intent: RoomIntent) {
     switch intent {
     case .join(let join):
       guard phase == .idle else { return }
@@ -91,18 +91,18 @@ package struct WHEPMachine: SignalingMachine {
     case .updateLocal, .networkChanged: break
     default:
       guard let action = intent.action else { return }
-      desk.tell(action, SignalingFailure(.notSupported, "WHEP only plays, and all that there is"))
+      desk.emit(action, SignalingFailure(.notSupported, "WHEP only plays, and all that there is"))
     }
   }
 
   // MARK: What the connection tells
 
-  private mutating func take(_ report: ConnectionReport) {
+  private mutating func handle(_ report: ConnectionReport) {
     switch report {
-    case .description(let description, _): take(description)
+    case .description(let description, _): handle(description)
     case .refused(let error):
       guard phase != .open else {
-        return desk.tell(.failed(SignalingFailure(.remoteDescriptionFailed, error.message)))
+        return desk.emit(.failed(SignalingFailure(.remoteDescriptionFailed, error.message)))
       }
       end(SignalingFailure(.remoteDescriptionFailed, error.message, isCritical: true))
     case .candidate(let candidate):
@@ -115,7 +115,7 @@ package struct WHEPMachine: SignalingMachine {
     }
   }
 
-  private mutating func take(_ description: SessionDescription) {
+  private mutating func handle(_ description: SessionDescription) {
     switch (phase, description.type) {
     case (.offering, .offer):
       phase = .opening
@@ -133,18 +133,18 @@ package struct WHEPMachine: SignalingMachine {
 
   // MARK: What the server answers
 
-  private mutating func take(_ news: HTTPDesk.News) {
+  private mutating func handle(_ news: HTTPDesk.News) {
     switch news {
-    case .answered(let purpose, let response): take(response, purpose)
+    case .answered(let purpose, let response): handle(response, purpose)
     case .failed(let purpose, let reason): fail(purpose, reason, nil)
     }
   }
 
-  private mutating func take(_ response: SessionResponse, _ purpose: HTTPDesk.Purpose) {
+  private mutating func handle(_ response: SessionResponse, _ purpose: HTTPDesk.Purpose) {
     switch purpose {
     case .options:
       phase = .offering
-      desk.tell([.progress(.opened), .progress(.attached)])
+      desk.emit([.progress(.opened), .progress(.attached)])
       let servers = response.isGood ? response.iceServers : []
       let connection = desk.connect(.down, ICEServers(servers))
       self.connection = connection
@@ -156,7 +156,7 @@ package struct WHEPMachine: SignalingMachine {
         return fail(.answer, refusal.reason, refusal.status)
       }
       phase = .open
-    case .candidates: session?.told(response, &desk)
+    case .candidates: session?.handle(response, &desk)
     case .restart:
       guard let connection, let answer = session?.restarted(response, &desk) else {
         let refusal = response.refusal(hasToken: access.token != nil)
@@ -193,7 +193,7 @@ package struct WHEPMachine: SignalingMachine {
     }
   }
 
-  /// The room is the server's description: what it sends.
+  /// Joins the room described by the server's description.
   private mutating func join(_ sdp: String, _ connection: ConnectionID) {
     _ = roster.enter(WHEPMachine.owner, displayName: WHEPMachine.owner)
     let document = try? SDPDocument(parsing: sdp)
@@ -204,14 +204,14 @@ package struct WHEPMachine: SignalingMachine {
       return Roster.Offer(key: mid, kind: kind)
     }
     _ = roster.set(offers, of: WHEPMachine.owner)
-    desk.tell(.progress(.joining))
-    desk.tell(
+    desk.emit(.progress(.joining))
+    desk.emit(
       .joined(
         JoinedRoom(participant: WHIPMachine.participant, participants: roster.participants)))
     for offer in offers {
       guard let media = roster.media(owner: WHEPMachine.owner, key: offer.key) else { continue }
       assigned.append(media.id)
-      desk.tell(.assigned(media.id, connection, mid: offer.key))
+      desk.emit(.assigned(media.id, connection, mid: offer.key))
     }
   }
 
@@ -220,10 +220,10 @@ package struct WHEPMachine: SignalingMachine {
     case .options: end(SignalingFailure(.unreachable, reason, isCritical: true))
     case .open, .answer:
       end(SignalingFailure(.joinRefused, reason, isCritical: true, serverCode: status))
-    case .candidates: session?.told(nil, &desk)
+    case .candidates: session?.handle(nil, &desk)
     case .restart:
       session?.restartFailed()
-      desk.tell(.failed(SignalingFailure(.pathLost, reason, serverCode: status)))
+      desk.emit(.failed(SignalingFailure(.pathLost, reason, serverCode: status)))
     case .close: if phase == .leaving { end(nil) }
     }
   }
@@ -240,14 +240,14 @@ package struct WHEPMachine: SignalingMachine {
 
   private mutating func end(_ failure: SignalingFailure?) {
     guard phase != .over else { return }
-    // A server that has begun a session is told that it is over.
+    // End the server's session, if there is one.
     if phase != .leaving, let session { desk.send(session.closing, .close) }
     phase = .over
     desk.forget()
-    for media in assigned { desk.tell(.unassigned(media)) }
+    for media in assigned { desk.emit(.unassigned(media)) }
     if let connection { desk.request(connection, .close) }
-    if let failure { desk.tell(.failed(failure)) }
-    desk.tell(
+    if let failure { desk.emit(.failed(failure)) }
+    desk.emit(
       .ended(
         RoomEnding(.disconnected, code: failure?.serverCode, message: failure?.message ?? "")))
   }

@@ -2,7 +2,7 @@ import Peer
 import SDP
 package import Wire
 
-/// A WHIP client (RFC 9725) as a room in which nobody else is: it publishes once.
+/// A WHIP client (RFC 9725) as a room with nobody else in it; it publishes once.
 package struct WHIPMachine: SignalingMachine {
   package static let name = "whip"
   static let participant = "self"
@@ -16,15 +16,15 @@ package struct WHIPMachine: SignalingMachine {
   private var access: SessionAccess
   private let token: String?
   private var phase = Phase.idle
-  private var own = Publication()
+  private var publication = Publication()
   private var session: HTTPSession?
   private var servers = ICEServers()
-  /// The offer under way, and when it is sent again to a server that was busy.
+  /// The current offer, and when it is sent again to a busy server.
   private var offer = ""
   private var retryDue: Instant?
   private var retryCount = 0
   private var mediaCount: UInt32 = 0
-  /// Candidates that came before the session.
+  /// Candidates from before the session was created.
   private var candidates: [CandidateInit?] = []
 
   package init(_ configuration: SignalingConfiguration, entropy: Entropy) {
@@ -42,27 +42,27 @@ package struct WHIPMachine: SignalingMachine {
     [
       ("phase", phase.rawValue), ("session", session?.url ?? ""),
       ("waiting", String(desk.waitingCount)),
-    ] + own.status
+    ] + publication.status
   }
 
   package mutating func step(
     _ input: SignalingInput, at now: Instant, into outbox: inout Outbox<SignalingOutput>
   ) {
-    // No event comes after the end.
+    // There are no events after the end.
     guard phase != .over else { return }
     desk.begin(at: now)
     switch input {
     case .deadline: pass()
-    case .response(let id, let result): if let news = desk.take(id, result) { take(news) }
-    case .intent(let intent): take(intent)
-    case .connection(let id, let report): if id == own.connection { take(report) }
+    case .response(let id, let result): if let news = desk.handle(id, result) { handle(news) }
+    case .intent(let intent): handle(intent)
+    case .connection(let id, let report): if id == publication.connection { handle(report) }
     case .transport: break
     }
     desk.end(into: &outbox)
   }
 
   private mutating func pass() {
-    for news in desk.expire() where phase != .over { take(news) }
+    for news in desk.expire() where phase != .over { handle(news) }
     if let due = retryDue, due <= desk.now {
       retryDue = nil
       desk.send(access.open(offer: offer), .open)
@@ -71,7 +71,7 @@ package struct WHIPMachine: SignalingMachine {
 
   // MARK: What the room wants
 
-  private mutating func take(_ intent: RoomIntent) {
+  private mutating func handle(_ intent: RoomIntent) {
     switch intent {
     case .join(let join):
       guard phase == .idle else { return }
@@ -85,49 +85,50 @@ package struct WHIPMachine: SignalingMachine {
     case .leave: leave()
     case .publish(let request): publish(request)
     case .unpublish(let action, let media):
-      own.remove(action, media)
-      guard own.wanted.isEmpty else {
-        return desk.tell(own.finish(SignalingFailure(.notSupported, WHIPMachine.onceReason)))
+      publication.remove(action, media)
+      guard publication.wanted.isEmpty else {
+        return desk.emit(
+          publication.finish(SignalingFailure(.notSupported, WHIPMachine.onceReason)))
       }
-      desk.tell(own.finish(nil))
+      desk.emit(publication.finish(nil))
       closeSession()
     case .restartICE(let connection):
-      guard connection == own.connection, session?.canRestart == true else { return }
-      own.restartICE()
+      guard connection == publication.connection, session?.canRestart == true else { return }
+      publication.restartICE()
       makeOffer()
     case .renewToken(let token): access.token = token
-    case .updateLocal(let media): _ = own.update(media)
+    case .updateLocal(let media): _ = publication.update(media)
     case .networkChanged: break
     default:
       guard let action = intent.action else { return }
-      desk.tell(action, SignalingFailure(.notSupported, "WHIP only publishes"))
+      desk.emit(action, SignalingFailure(.notSupported, "WHIP only publishes"))
     }
   }
 
   private static let onceReason = "WHIP publishes everything at once, and takes it back at once"
 
   private mutating func publish(_ request: PublicationRequest) {
-    guard phase == .idle || phase == .asking || phase == .joined, own.isEmpty else {
-      return desk.tell(
+    guard phase == .idle || phase == .asking || phase == .joined, publication.isEmpty else {
+      return desk.emit(
         request.action, SignalingFailure(.publishFailed, WHIPMachine.onceReason))
     }
-    own.add(request)
+    publication.add(request)
     if phase == .joined { makeOffer() }
   }
 
   private mutating func makeOffer() {
-    guard let restartsICE = own.begin() else { return }
-    let connection = own.connection ?? desk.connect(.up, servers)
-    own.connection = connection
+    guard let restartsICE = publication.begin() else { return }
+    let connection = publication.connection ?? desk.connect(.up, servers)
+    publication.connection = connection
     desk.request(connection, .makeOffer(iceRestart: restartsICE))
   }
 
   // MARK: What the connection tells
 
-  private mutating func take(_ report: ConnectionReport) {
+  private mutating func handle(_ report: ConnectionReport) {
     switch report {
     case .description(let description, let places) where description.type == .offer:
-      guard own.offer(places) else { return }
+      guard publication.offer(places) else { return }
       if session != nil {
         session?.restart(description.sdp, &desk)
       } else {
@@ -137,8 +138,8 @@ package struct WHIPMachine: SignalingMachine {
       }
     case .refused(let error):
       let code: RoomErrorCode =
-        own.phase == .offering ? .offerFailed : .remoteDescriptionFailed
-      desk.tell(own.fail(SignalingFailure(code, error.message)))
+        publication.phase == .offering ? .offerFailed : .remoteDescriptionFailed
+      desk.emit(publication.fail(SignalingFailure(code, error.message)))
     case .candidate(let candidate):
       guard session != nil else {
         candidates.append(candidate)
@@ -151,30 +152,30 @@ package struct WHIPMachine: SignalingMachine {
 
   // MARK: What the server answers
 
-  private mutating func take(_ news: HTTPDesk.News) {
+  private mutating func handle(_ news: HTTPDesk.News) {
     switch news {
-    case .answered(let purpose, let response): take(response, purpose)
+    case .answered(let purpose, let response): handle(response, purpose)
     case .failed(let purpose, let reason): fail(purpose, reason)
     }
   }
 
-  private mutating func take(_ response: SessionResponse, _ purpose: HTTPDesk.Purpose) {
+  private mutating func handle(_ response: SessionResponse, _ purpose: HTTPDesk.Purpose) {
     switch purpose {
     case .options:
       if response.isGood { servers = ICEServers(response.iceServers) }
       phase = .joined
-      desk.tell([.progress(.opened), .progress(.attached), .progress(.joining)])
-      desk.tell(.joined(JoinedRoom(participant: WHIPMachine.participant)))
-      if !own.wanted.isEmpty { makeOffer() }
+      desk.emit([.progress(.opened), .progress(.attached), .progress(.joining)])
+      desk.emit(.joined(JoinedRoom(participant: WHIPMachine.participant)))
+      if !publication.wanted.isEmpty { makeOffer() }
     case .open: opened(response)
-    case .candidates: session?.told(response, &desk)
+    case .candidates: session?.handle(response, &desk)
     case .restart:
-      guard let connection = own.connection,
+      guard let connection = publication.connection,
         let answer = session?.restarted(response, &desk)
       else {
         let refusal = response.refusal(hasToken: access.token != nil)
-        return desk.tell(
-          own.fail(SignalingFailure(.pathLost, refusal.reason, serverCode: refusal.status)))
+        return desk.emit(
+          publication.fail(SignalingFailure(.pathLost, refusal.reason, serverCode: refusal.status)))
       }
       desk.request(connection, .setRemote(answer))
       settle()
@@ -191,7 +192,7 @@ package struct WHIPMachine: SignalingMachine {
       retryDue = desk.now + .seconds(max(seconds, 1))
       return
     }
-    guard let connection = own.connection, own.phase == .offered else { return }
+    guard let connection = publication.connection, publication.phase == .offered else { return }
     do throws(SessionRefusal) {
       let opening = try response.opening(takesOffers: false, hasToken: access.token != nil)
       session = HTTPSession(opening, access, local: offer)
@@ -201,32 +202,32 @@ package struct WHIPMachine: SignalingMachine {
       for candidate in candidates { session?.add(candidate, &desk) }
       candidates = []
     } catch {
-      desk.tell(
-        own.fail(SignalingFailure(.publishFailed, error.reason, serverCode: error.status)))
+      desk.emit(
+        publication.fail(SignalingFailure(.publishFailed, error.reason, serverCode: error.status)))
       closeConnection()
     }
   }
 
   private mutating func settle() {
     var count = mediaCount
-    let events = own.settle { _ in
+    let events = publication.settle { _ in
       count += 1
       return MediaID(count)
     }
     mediaCount = count
-    desk.tell(events)
+    desk.emit(events)
   }
 
   private mutating func fail(_ purpose: HTTPDesk.Purpose, _ reason: String) {
     switch purpose {
     case .options: end(SignalingFailure(.unreachable, reason, isCritical: true))
     case .open:
-      desk.tell(own.fail(SignalingFailure(.publishFailed, reason)))
+      desk.emit(publication.fail(SignalingFailure(.publishFailed, reason)))
       closeConnection()
-    case .candidates: session?.told(nil, &desk)
+    case .candidates: session?.handle(nil, &desk)
     case .restart:
       session?.restartFailed()
-      desk.tell(own.fail(SignalingFailure(.pathLost, reason)))
+      desk.emit(publication.fail(SignalingFailure(.pathLost, reason)))
     case .close: if phase == .leaving { end(nil) }
     case .answer: break
     }
@@ -243,8 +244,8 @@ package struct WHIPMachine: SignalingMachine {
     session = nil
     candidates = []
     retryDue = nil
-    let connection = own.connection
-    desk.tell(own.close())
+    let connection = publication.connection
+    desk.emit(publication.close())
     if let connection { desk.request(connection, .close) }
   }
 
@@ -260,9 +261,9 @@ package struct WHIPMachine: SignalingMachine {
     guard phase != .over else { return }
     phase = .over
     desk.forget()
-    desk.tell(own.finish(SignalingFailure(.invalidState, "the session is over")))
+    desk.emit(publication.finish(SignalingFailure(.invalidState, "the session is over")))
     closeConnection()
-    if let failure { desk.tell(.failed(failure)) }
-    desk.tell(.ended(RoomEnding(.disconnected, message: failure?.message ?? "")))
+    if let failure { desk.emit(.failed(failure)) }
+    desk.emit(.ended(RoomEnding(.disconnected, message: failure?.message ?? "")))
   }
 }

@@ -1,12 +1,12 @@
 import SDP
 import Wire
 
-/// A room of the audiobridge plugin: one connection with the audio of all others mixed.
+/// A room of the audiobridge plugin: one connection with the mixed audio of all others.
 ///
-/// The audio of everybody is told to come in its one section. Option: `pin`.
+/// Everybody's audio is assigned to its one section. Option: `pin`.
 struct JanusAudioBridge: JanusPlugin {
   static let name = "audiobridge"
-  /// The key of the one media that a participant has.
+  /// The key of a participant's only media.
   private static let key = "audio"
 
   private var mix = JanusMix()
@@ -29,13 +29,13 @@ struct JanusAudioBridge: JanusPlugin {
         ("muted", .flag(!mix.isActive))))
   }
 
-  mutating func take(
+  mutating func handle(
     _ reply: JanusReply, to ask: JanusAsk, of role: JanusRole, _ desk: inout JanusDesk
   ) {
     if ask == .join, case .data(let data, _) = reply {
       joined(data, &desk)
     } else {
-      mix.take(reply, to: ask, &desk)
+      mix.handle(reply, to: ask, &desk)
       assign(&desk)
     }
   }
@@ -46,12 +46,12 @@ struct JanusAudioBridge: JanusPlugin {
     let others = data["participants"]?.elements ?? []
     var events = desk.roster.retain(others.compactMap { $0["id"]?.identifier })
     for other in others { events += update(other, except: id, &desk) }
-    if isReturn { desk.tell(events) }
+    if isReturn { desk.emit(events) }
     desk.entered(id, session: nil)
     mix.entered(&desk)
   }
 
-  /// Somebody is there, or is muted in another way.
+  /// Records a participant and whether it is muted.
   private func update(_ value: JSONValue, except own: String, _ desk: inout JanusDesk)
     -> [SignalingEvent]
   {
@@ -62,69 +62,69 @@ struct JanusAudioBridge: JanusPlugin {
       + desk.roster.set([offer], of: id)
   }
 
-  /// All audio comes in the section of the own.
+  /// Assigns all audio to the section of the local audio.
   private mutating func assign(_ desk: inout JanusDesk) {
     // A connection that only receives has one section too, the first.
     guard let mid = mix.places.first?.mid ?? (desk.join.role == .down ? "0" : nil) else { return }
     mix.assign(desk.roster.participants.flatMap(\.media).map(\.id), in: mid, &desk)
   }
 
-  mutating func take(_ event: JanusEvent, of role: JanusRole, _ desk: inout JanusDesk) {
+  mutating func handle(_ event: JanusEvent, of role: JanusRole, _ desk: inout JanusDesk) {
     switch event {
     case .data(let data, _):
-      take(data, &desk)
+      handle(data, &desk)
       assign(&desk)
-    case .candidate(let candidate): mix.take(candidate, &desk)
+    case .candidate(let candidate): mix.handle(candidate, &desk)
     case .hangup(let reason): mix.hangUp(reason, &desk)
-    case .note(let type, let whole): desk.note(type, whole)
+    case .note(let type, let whole): desk.record(type, whole)
     case .detached: break
     }
   }
 
-  private mutating func take(_ data: JSONValue, _ desk: inout JanusDesk) {
+  private mutating func handle(_ data: JSONValue, _ desk: inout JanusDesk) {
     guard let type = data["audiobridge"]?.text, let own = desk.participant else { return }
     switch type {
     case "talking", "stopped-talking":
       guard let id = data["id"]?.identifier else { return }
-      desk.tell(.talking(participant: id, type == "talking", level: nil))
+      desk.emit(.talking(participant: id, type == "talking", level: nil))
     case "joined", "event":
       for value in data["participants"]?.elements ?? [] {
-        desk.tell(update(value, except: own, &desk))
+        desk.emit(update(value, except: own, &desk))
         if value["id"]?.identifier == own, let isMuted = value["muted"]?.flag {
           mix.muted(isMuted, &desk)
         }
       }
       for name in ["leaving", "kicked"] {
         guard let id = data[name]?.identifier, id != own else { continue }
-        desk.tell(desk.roster.leave(id, name == "kicked" ? .kicked : .left))
+        desk.emit(desk.roster.leave(id, name == "kicked" ? .kicked : .left))
       }
-    default: desk.note(type, data)
+    default: desk.record(type, data)
     }
   }
 
-  mutating func take(_ intent: RoomIntent, _ desk: inout JanusDesk) {
+  mutating func handle(_ intent: RoomIntent, _ desk: inout JanusDesk) {
     switch intent {
     case .updateLocal(let media):
       guard mix.update(media) else { return }
       desk.ask(
         .configure(nil, .localMedia),
         .members(("request", "configure"), ("muted", .flag(!media.isActive))))
-    default: mix.take(intent, &desk)
+    default: mix.handle(intent, &desk)
     }
   }
 
-  mutating func take(
+  mutating func handle(
     _ report: ConnectionReport, of connection: ConnectionID, _ desk: inout JanusDesk
   ) {
-    guard let offer = mix.take(report, of: connection, &desk) else { return }
+    guard let offer = mix.handle(report, of: connection, &desk) else { return }
     desk.ask(
       .publish, .members(("request", "configure"), ("muted", .flag(!mix.isActive))), offer)
   }
 
   mutating func resume(_ desk: inout JanusDesk) { mix.resume(&desk) }
 
-  mutating func giveUp(_ failure: SignalingFailure, _ desk: inout JanusDesk) {
-    mix.giveUp(failure, &desk)
+  mutating func abandon(_ failure: SignalingFailure, _ desk: inout JanusDesk) {
+    mix.abandon(failure, &desk)
   }
 
   mutating func reset(_ desk: inout JanusDesk) {

@@ -1,14 +1,14 @@
 import SDP
 import Wire
 
-/// What a plugin's part works with: the session, who is in the room, and what goes out.
+/// Shared state of the plugins: the session, the participants, and outputs.
 struct JanusDesk: Sendable {
   var session: JanusSession
   var roster = Roster()
   var join = RoomJoin(room: "")
-  /// The own name in the room; nil before it was entered.
+  /// The local participant's identifier; nil before joining.
   var participant: String?
-  /// Whether the present session is in the room.
+  /// Whether the current session has joined the room.
   private(set) var isEntered = false
   private var wasJoined = false
   let options: [String: String]
@@ -23,25 +23,25 @@ struct JanusDesk: Sendable {
 
   mutating func begin(at now: Instant) { self.now = now }
 
-  /// Gives the outputs of the step away.
+  /// Moves the outputs of the step into an outbox.
   mutating func end(into outbox: inout Outbox<SignalingOutput>) {
     for output in outputs { outbox.append(output) }
     outputs = []
   }
 
-  mutating func tell(_ event: SignalingEvent) { outputs.append(.event(event)) }
+  mutating func emit(_ event: SignalingEvent) { outputs.append(.event(event)) }
 
-  mutating func tell(_ events: [SignalingEvent]) { for event in events { tell(event) } }
+  mutating func emit(_ events: [SignalingEvent]) { for event in events { emit(event) } }
 
-  /// The result of something that the room wanted.
-  mutating func tell(_ action: ActionID, _ failure: SignalingFailure? = nil) {
-    tell(.result(action, failure))
+  /// Reports the result of an action.
+  mutating func emit(_ action: ActionID, _ failure: SignalingFailure? = nil) {
+    emit(.result(action, failure))
   }
 
-  /// Answers what the room wanted of a way or session that is lost.
+  /// Answers the actions of a lost transport or session.
   mutating func answerAbandoned() {
-    for (action, setting) in session.takeAbandoned() {
-      tell(
+    for (action, setting) in session.removeAbandoned() {
+      emit(
         action,
         SignalingFailure(
           setting == .pause ? .pauseFailed : .profileFailed, "the way to the server was lost"))
@@ -74,19 +74,19 @@ struct JanusDesk: Sendable {
   mutating func dropLink() { session.dropLink(into: &outputs) }
   mutating func create() { session.create(at: now, into: &outputs) }
 
-  /// The session is gone: the server has it no longer.
+  /// Records that the server no longer has the session.
   mutating func forget() {
     session.forget()
     isEntered = false
   }
 
-  /// The present session is not in the room.
+  /// Records that the current session is not in the room.
   mutating func left() { isEntered = false }
 
   mutating func leave() -> Bool { session.leave(at: now, into: &outputs) }
 
-  mutating func take(_ transport: TransportID, _ event: TransportEvent) -> [JanusSession.News] {
-    session.take(transport, event, at: now, into: &outputs)
+  mutating func handle(_ transport: TransportID, _ event: TransportEvent) -> [JanusSession.News] {
+    session.handle(transport, event, at: now, into: &outputs)
   }
 
   mutating func pass() -> [JanusSession.News] { session.pass(at: now, into: &outputs) }
@@ -106,17 +106,17 @@ struct JanusDesk: Sendable {
 
   // MARK: Entering
 
-  /// The room is entered, or entered again after a loss of the session.
+  /// Records that the room was joined, or rejoined after a loss of the session.
   mutating func entered(_ id: String, session name: String?) {
     participant = id
     isEntered = true
     if wasJoined { return }
     wasJoined = true
-    tell(.joined(JoinedRoom(participant: id, session: name, participants: roster.participants)))
+    emit(.joined(JoinedRoom(participant: id, session: name, participants: roster.participants)))
   }
 }
 
-/// What a plugin of Janus has of its own.
+/// The specific part of a Janus plugin.
 protocol JanusPlugin: Sendable {
   /// As in `janus.plugin.videoroom`.
   static var name: String { get }
@@ -124,36 +124,36 @@ protocol JanusPlugin: Sendable {
   var status: [(name: String, value: String)] { get }
 
   init(options: [String: String])
-  /// A handle is there.
+  /// A handle was attached.
   mutating func attached(_ role: JanusRole, _ desk: inout JanusDesk)
   /// A message was answered.
-  mutating func take(
+  mutating func handle(
     _ reply: JanusReply, to ask: JanusAsk, of role: JanusRole, _ desk: inout JanusDesk)
-  /// The server says something by itself.
-  mutating func take(_ event: JanusEvent, of role: JanusRole, _ desk: inout JanusDesk)
-  /// The room wants something; whatever has an action is answered by a result at last.
-  mutating func take(_ intent: RoomIntent, _ desk: inout JanusDesk)
-  mutating func take(
+  /// The server sent an event.
+  mutating func handle(_ event: JanusEvent, of role: JanusRole, _ desk: inout JanusDesk)
+  /// Handles an intent of the room; each action is eventually answered by a result.
+  mutating func handle(_ intent: RoomIntent, _ desk: inout JanusDesk)
+  mutating func handle(
     _ report: ConnectionReport, of connection: ConnectionID, _ desk: inout JanusDesk)
-  /// The session is there again over another way: what was under way is asked anew.
+  /// The session continues over another transport: repeat what was under way.
   mutating func resume(_ desk: inout JanusDesk)
-  /// The session is gone, and its connections with it; what the room wants is kept.
+  /// The session and its connections are gone; what the room wants is kept.
   mutating func reset(_ desk: inout JanusDesk)
-  /// The room is over: what it wanted comes to nothing.
-  mutating func giveUp(_ failure: SignalingFailure, _ desk: inout JanusDesk)
+  /// The room is over: fail all actions.
+  mutating func abandon(_ failure: SignalingFailure, _ desk: inout JanusDesk)
 }
 
 extension JanusDesk {
-  /// What every plugin does with notes about a handle.
-  mutating func note(_ type: String, _ whole: JSONValue) {
-    // What says that media flows is seen on the connection itself.
+  /// Handles events about a handle that are common to all plugins.
+  mutating func record(_ type: String, _ whole: JSONValue) {
+    // Media flow is observed on the connection itself.
     guard !["webrtcup", "media"].contains(type) else { return }
-    tell(.notification(type: type, whole.json))
+    emit(.notification(type: type, whole.json))
   }
 }
 
 extension SignalingFailure {
-  /// The error of a Janus server in the terms of rooms.
+  /// Maps the error of a Janus server to a room's error.
   init(
     _ usual: RoomErrorCode, janus code: Int?, _ reason: String, isCritical: Bool = false,
     media: MediaID? = nil

@@ -3,7 +3,7 @@ package import Wire
 /// A client of a Janus server, with one of its plugins as the room.
 ///
 /// Options: `plugin` (`videoroom`, `audiobridge` or `echotest`), `apisecret`, `token`, `pin`, and
-/// what the plugins say of themselves.
+/// those of the plugins.
 package struct JanusMachine: SignalingMachine {
   package static let name = "janus"
 
@@ -40,14 +40,14 @@ package struct JanusMachine: SignalingMachine {
   package mutating func step(
     _ input: SignalingInput, at now: Instant, into outbox: inout Outbox<SignalingOutput>
   ) {
-    // No event comes after the end.
+    // There are no events after the end.
     guard phase != .over else { return }
     desk.begin(at: now)
     switch input {
-    case .deadline: take(desk.pass())
-    case .transport(let id, let event): take(desk.take(id, event))
-    case .intent(let intent): take(intent)
-    case .connection(let id, let report): plugin.take(report, of: id, &desk)
+    case .deadline: handle(desk.pass())
+    case .transport(let id, let event): handle(desk.handle(id, event))
+    case .intent(let intent): handle(intent)
+    case .connection(let id, let report): plugin.handle(report, of: id, &desk)
     case .response: break
     }
     if phase != .over { desk.answerAbandoned() }
@@ -56,7 +56,7 @@ package struct JanusMachine: SignalingMachine {
 
   // MARK: What the room wants
 
-  private mutating func take(_ intent: RoomIntent) {
+  private mutating func handle(_ intent: RoomIntent) {
     switch intent {
     case .join(let join):
       guard phase == .idle else { return }
@@ -76,14 +76,14 @@ package struct JanusMachine: SignalingMachine {
       if phase == .leaving {
         answer(intent)
       } else {
-        plugin.take(intent, &desk)
+        plugin.handle(intent, &desk)
       }
     }
   }
 
   private mutating func answer(_ intent: RoomIntent) {
     guard let action = intent.action else { return }
-    desk.tell(action, SignalingFailure(.invalidState, "the room is being left"))
+    desk.emit(action, SignalingFailure(.invalidState, "the room is being left"))
   }
 
   private mutating func leave() {
@@ -98,17 +98,17 @@ package struct JanusMachine: SignalingMachine {
 
   // MARK: What the session tells
 
-  private mutating func take(_ news: [JanusSession.News]) {
-    for news in news where phase != .over { take(news) }
+  private mutating func handle(_ news: [JanusSession.News]) {
+    for news in news where phase != .over { handle(news) }
   }
 
-  private mutating func take(_ news: JanusSession.News) {
+  private mutating func handle(_ news: JanusSession.News) {
     switch news {
-    case .opened: if phase == .connecting { desk.tell(.progress(.opened)) }
+    case .opened: if phase == .connecting { desk.emit(.progress(.opened)) }
     case .ready(let isNew): ready(isNew: isNew)
     case .attached(let role): attached(role)
-    case .reply(let role, let ask, let reply): take(reply, to: ask, of: role)
-    case .event(let role, let event): take(event, of: role)
+    case .reply(let role, let ask, let reply): handle(reply, to: ask, of: role)
+    case .event(let role, let event): handle(event, of: role)
     case .lost(let reason): lose(reason)
     case .refused(let code, let reason): refuse(code, reason)
     case .closed: end(nil)
@@ -131,17 +131,17 @@ package struct JanusMachine: SignalingMachine {
   private mutating func attached(_ role: JanusRole) {
     if role == .main, phase == .connecting {
       phase = .joining
-      desk.tell(.progress(.attached))
-      desk.tell(.progress(.joining))
+      desk.emit(.progress(.attached))
+      desk.emit(.progress(.joining))
     }
     let isEntering = phase == .joining || phase == .reconnecting
     plugin.attached(role, &desk)
     if isEntering, desk.isEntered { returned() }
   }
 
-  private mutating func take(_ reply: JanusReply, to ask: JanusAsk, of role: JanusRole) {
+  private mutating func handle(_ reply: JanusReply, to ask: JanusAsk, of role: JanusRole) {
     if role == .main, ask == .join, case .failed(let code, let reason) = reply {
-      // 436: the server has not yet noticed that the earlier session is gone.
+      // 436: the server has not noticed yet that the previous session is gone.
       if phase == .reconnecting, code == 436 || code == nil {
         desk.dropLink()
         return reconnect(reason)
@@ -149,30 +149,30 @@ package struct JanusMachine: SignalingMachine {
       return end(SignalingFailure(.joinRefused, janus: code, reason, isCritical: true))
     }
     let isEntering = phase == .joining || phase == .reconnecting
-    plugin.take(reply, to: ask, of: role, &desk)
+    plugin.handle(reply, to: ask, of: role, &desk)
     if isEntering, desk.isEntered { returned() }
   }
 
-  /// The room is entered, for the first time or again.
+  /// Records that the room was joined, for the first time or again.
   private mutating func returned() {
     let wasAway = phase == .reconnecting
     phase = .joined
     desk.session.link.settle()
-    if wasAway { desk.tell(.reconnected) }
+    if wasAway { desk.emit(.reconnected) }
   }
 
-  private mutating func take(_ event: JanusEvent, of role: JanusRole) {
+  private mutating func handle(_ event: JanusEvent, of role: JanusRole) {
     switch event {
     case .detached where role == .main:
       end(nil, RoomEnding(.destroyed, message: "the server has detached the handle"))
     case .data(let data, _) where role == .main:
       if let ending = ending(data) { return end(nil, ending) }
-      plugin.take(event, of: role, &desk)
-    default: plugin.take(event, of: role, &desk)
+      plugin.handle(event, of: role, &desk)
+    default: plugin.handle(event, of: role, &desk)
     }
   }
 
-  /// What ends the room for this side, in the words that the plugins share.
+  /// The reason for the room's end, in the fields common to the plugins.
   private func ending(_ data: JSONValue) -> RoomEnding? {
     if data["leaving"]?.text == "ok" || data["left"] != nil, data["reason"]?.text == "kicked" {
       return RoomEnding(.kicked, message: "kicked")
@@ -213,9 +213,9 @@ package struct JanusMachine: SignalingMachine {
       return end(SignalingFailure(.unreachable, reason, isCritical: true))
     }
     phase = .reconnecting
-    // Only a session that has the room is worth to be claimed.
+    // Only a session in the room is worth claiming.
     if !desk.isEntered { desk.forget() }
-    desk.tell(.reconnecting(attempt: desk.session.link.attempt + 1, reason: reason))
+    desk.emit(.reconnecting(attempt: desk.session.link.attempt + 1, reason: reason))
     if now { desk.open() } else { desk.retry() }
   }
 
@@ -223,12 +223,12 @@ package struct JanusMachine: SignalingMachine {
     guard phase != .over else { return }
     let wasLeaving = phase == .leaving
     phase = .over
-    plugin.giveUp(SignalingFailure(.invalidState, "the room is over"), &desk)
+    plugin.abandon(SignalingFailure(.invalidState, "the room is over"), &desk)
     plugin.reset(&desk)
     desk.dropLink()
     desk.answerAbandoned()
-    if let failure, !wasLeaving { desk.tell(.failed(failure)) }
-    desk.tell(
+    if let failure, !wasLeaving { desk.emit(.failed(failure)) }
+    desk.emit(
       .ended(
         ending
           ?? RoomEnding(
@@ -237,7 +237,7 @@ package struct JanusMachine: SignalingMachine {
 }
 
 extension RoomIntent {
-  /// What is to be answered by a result; nil for what has none.
+  /// The action to be answered by a result, if any.
   var action: ActionID? {
     switch self {
     case .publish(let request): request.action

@@ -1,37 +1,37 @@
 import SDP
 import Wire
 
-/// What a handle of a Janus session is for.
+/// The role of a handle in a Janus session.
 enum JanusRole: String, Hashable, Sendable {
-  /// The own presence in the room, and what is sent.
+  /// The local participant, and what is sent.
   case main
-  /// What is received of others.
+  /// Media received from others.
   case subscriber
   /// Messages over a data channel.
   case text
 }
 
-/// What a message to a plugin asks, for the sake of its answer.
+/// The request in a message to a plugin, for handling its answer.
 enum JanusAsk: Hashable, Sendable {
   case join
-  /// An offer of this side.
+  /// A local offer.
   case publish
   case unpublish
   case configure(ActionID?, JanusSetting)
-  /// Streams of others, wanted or no longer.
+  /// A change of subscriptions.
   case subscription
-  /// An answer of this side to a subscriber's offer.
+  /// The local answer to a subscriber's offer.
   case start
   case setUp
   case acknowledge
 }
 
-/// What a request changes, for the number of the error.
+/// What a request changes, for the error code.
 enum JanusSetting: Hashable, Sendable {
   case localMedia, profile, pause, restart
 }
 
-/// What a request of a session is about.
+/// The purpose of a session's request.
 enum JanusPurpose: Hashable, Sendable {
   case create, claim, keepalive, destroy, trickle, detach
   case attach(JanusRole)
@@ -40,30 +40,30 @@ enum JanusPurpose: Hashable, Sendable {
 
 /// The answer to a message to a plugin.
 enum JanusReply: Hashable, Sendable {
-  /// What the plugin says, and its description.
+  /// The plugin's data and description.
   case data(JSONValue, SessionDescription?)
   case failed(code: Int?, reason: String)
 }
 
-/// What a server sends without being asked.
+/// An unsolicited message of the server.
 enum JanusEvent: Hashable, Sendable {
   case data(JSONValue, SessionDescription?)
-  /// nil: there are no more.
+  /// nil means there are no more.
   case candidate(CandidateInit?)
   /// The media path is gone; the handle stays.
   case hangup(String)
   case detached
-  /// Anything else that is about a handle: its name and the whole message.
+  /// Any other event about a handle: its name and the whole message.
   case note(String, JSONValue)
 }
 
-/// A message of a Janus server, as far as all plugins share it.
+/// A message of a Janus server, as far as it is common to all plugins.
 struct JanusMessage {
   var type: String
   var session: Int64?
   var transaction: String?
   var sender: Int64?
-  /// `data.id` of an answer.
+  /// `data.id` of a response.
   var id: Int64?
   /// `plugindata.data`.
   var data: JSONValue?
@@ -71,7 +71,7 @@ struct JanusMessage {
   var error: (code: Int?, reason: String)?
   var whole: JSONValue
 
-  /// Reads a message; nil for what is no message of Janus.
+  /// Parses a message; nil if it is not one of Janus.
   init?(_ value: JSONValue) {
     guard let type = value["janus"]?.text else { return nil }
     self.type = type
@@ -94,7 +94,7 @@ struct JanusMessage {
     }
   }
 
-  /// The candidate of a `trickle` message (W3C RTCIceCandidateInit), or that there are no more.
+  /// The candidate of a `trickle` message (W3C RTCIceCandidateInit), or the end of candidates.
   static func candidate(_ value: JSONValue) -> CandidateInit?? {
     if value["completed"]?.flag == true { return .some(nil) }
     guard let candidate = value["candidate"]?.text else { return nil }
@@ -105,20 +105,22 @@ struct JanusMessage {
 }
 
 extension JSONValue {
-  /// A description as Janus takes it.
+  /// Converts a description to a `jsep` object.
   static func jsep(_ description: SessionDescription) -> JSONValue {
     .members(("type", .text(description.type.rawValue)), ("sdp", .text(description.sdp)))
   }
 
-  /// The name of a room or participant, which is a number unless a server is set up for texts.
+  /// The name of a room or participant: a number, unless the server is configured for strings.
   static func identifier(_ text: String) -> JSONValue {
     if let number = Int64(text), number >= 0, String(number) == text { return .integer(number) }
     return .text(text)
   }
 }
 
-/// The description of a stream in a videoroom: the extra value, and a word when the stream is
-/// switched off, which is all that other participants learn of it.
+/// The description of a stream in a videoroom: the extra value, and a word if the stream is
+/// inactive.
+///
+/// Other participants learn nothing else of it.
 struct JanusDescription: Hashable, Sendable {
   private static let mark = "(off)"
 

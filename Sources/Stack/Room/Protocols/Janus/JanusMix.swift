@@ -2,63 +2,62 @@ import Peer
 import SDP
 import Wire
 
-/// The one connection of a plugin that sends and receives over the same: own media, and what comes
-/// back in its sections.
+/// The single connection of a plugin that sends and receives in the same sections.
 struct JanusMix: Sendable {
-  private var own = Publication()
+  private var publication = Publication()
   private var assigned: [MediaID] = []
 
-  var status: [(name: String, value: String)] { own.status }
+  var status: [(name: String, value: String)] { publication.status }
 
-  /// Whether the own audio is switched on; so it is before there is any.
-  var isActive: Bool { own.wanted.first { $0.kind == .audio }?.isActive ?? true }
-  /// Own media that the server has, and where.
-  var places: [LocalMediaPlace] { own.publishedPlaces }
+  /// Whether the local audio is active; true before there is any.
+  var isActive: Bool { publication.wanted.first { $0.kind == .audio }?.isActive ?? true }
+  /// The local media that the server has, with its sections.
+  var places: [LocalMediaPlace] { publication.publishedPlaces }
 
-  func info(of media: LocalMediaID) -> LocalMediaInfo? { own.info(of: media) }
+  func info(of media: LocalMediaID) -> LocalMediaInfo? { publication.info(of: media) }
 
-  /// Keeps what own media is now; false for media that is not published.
+  /// Replaces the description of local media; false if it is not published.
   mutating func update(_ media: LocalMediaInfo) -> Bool {
-    own.update(media) != nil && own.mid(of: media.id) != nil
+    publication.update(media) != nil && publication.mid(of: media.id) != nil
   }
 
-  mutating func take(_ intent: RoomIntent, _ desk: inout JanusDesk) {
+  mutating func handle(_ intent: RoomIntent, _ desk: inout JanusDesk) {
     switch intent {
     case .publish(let request):
-      own.add(request)
+      publication.add(request)
       offer(&desk)
     case .unpublish(let action, let media):
-      own.remove(action, media)
+      publication.remove(action, media)
       offer(&desk)
     case .restartICE(let connection):
-      guard connection == own.connection else { return }
-      own.restartICE()
+      guard connection == publication.connection else { return }
+      publication.restartICE()
       offer(&desk)
     default:
       guard let action = intent.action else { return }
-      desk.tell(action, SignalingFailure(.notSupported, "the plugin cannot do that"))
+      desk.emit(action, SignalingFailure(.notSupported, "the plugin cannot do that"))
     }
   }
 
   private mutating func offer(_ desk: inout JanusDesk) {
-    guard desk.isEntered, let restartsICE = own.begin() else { return }
+    guard desk.isEntered, let restartsICE = publication.begin() else { return }
     let role: ConnectionRole = desk.join.role == .down ? .down : .both
-    let connection = own.connection ?? desk.connect(role)
-    own.connection = connection
+    let connection = publication.connection ?? desk.connect(role)
+    publication.connection = connection
     desk.request(connection, .makeOffer(iceRestart: restartsICE))
   }
 
-  /// What the connection tells; gives an offer that the plugin is to send.
-  mutating func take(
+  /// Handles a report of the connection; returns an offer for the plugin to send.
+  mutating func handle(
     _ report: ConnectionReport, of connection: ConnectionID, _ desk: inout JanusDesk
   ) -> SessionDescription? {
-    guard connection == own.connection else { return nil }
+    guard connection == publication.connection else { return nil }
     switch report {
     case .description(let offer, let places) where offer.type == .offer:
-      return own.offer(places) ? offer : nil
+      return publication.offer(places) ? offer : nil
     case .refused(let error):
       let code: RoomErrorCode =
-        own.phase == .offering ? .offerFailed : .remoteDescriptionFailed
+        publication.phase == .offering ? .offerFailed : .remoteDescriptionFailed
       fail(SignalingFailure(code, error.message), &desk)
     case .candidate(let candidate): desk.trickle(candidate, to: .main)
     default: break
@@ -66,79 +65,82 @@ struct JanusMix: Sendable {
     return nil
   }
 
-  mutating func take(_ reply: JanusReply, to ask: JanusAsk, _ desk: inout JanusDesk) {
+  mutating func handle(_ reply: JanusReply, to ask: JanusAsk, _ desk: inout JanusDesk) {
     switch (ask, reply) {
     case (.publish, .data(_, let answer)):
-      guard own.phase == .offered else { return }
-      guard let answer, let connection = own.connection else {
+      guard publication.phase == .offered else { return }
+      guard let answer, let connection = publication.connection else {
         return fail(SignalingFailure(.publishFailed, "the server gave no answer"), &desk)
       }
       desk.request(connection, .setRemote(answer))
-      desk.tell(own.settle { _ in desk.roster.nextMedia() })
-      if own.isDue { offer(&desk) }
+      desk.emit(publication.settle { _ in desk.roster.nextMedia() })
+      if publication.isDue { offer(&desk) }
     case (.publish, .failed(let code, let reason)):
       fail(SignalingFailure(.publishFailed, janus: code, reason), &desk)
     case (.configure, .failed(let code, let reason)):
-      desk.tell(.failed(SignalingFailure(.updateFailed, janus: code, reason)))
+      desk.emit(.failed(SignalingFailure(.updateFailed, janus: code, reason)))
     default: break
     }
   }
 
   private mutating func fail(_ failure: SignalingFailure, _ desk: inout JanusDesk) {
-    desk.tell(own.fail(failure))
-    if own.isDue { offer(&desk) }
+    desk.emit(publication.fail(failure))
+    if publication.isDue { offer(&desk) }
   }
 
-  /// Says of media that it comes in a section, and forgets those that are gone.
+  /// Assigns media to a section, and unassigns those that are gone.
   mutating func assign(_ media: [MediaID], in mid: String, _ desk: inout JanusDesk) {
-    guard let connection = own.connection else { return }
+    guard let connection = publication.connection else { return }
     for id in media where !assigned.contains(id) {
       assigned.append(id)
-      desk.tell(.assigned(id, connection, mid: mid))
+      desk.emit(.assigned(id, connection, mid: mid))
     }
     assigned.removeAll { desk.roster.media($0) == nil }
   }
 
-  /// Somebody has switched the own audio off or on.
+  /// Records that the local audio was muted or unmuted by somebody else.
   mutating func muted(_ isMuted: Bool, _ desk: inout JanusDesk) {
-    guard var audio = own.wanted.first(where: { $0.kind == .audio }), audio.isActive == isMuted
+    guard var audio = publication.wanted.first(where: { $0.kind == .audio }),
+      audio.isActive == isMuted
     else { return }
     audio.isActive = !isMuted
-    _ = own.update(audio)
-    desk.tell(.localMuted(audio.id, isMuted))
+    _ = publication.update(audio)
+    desk.emit(.localMuted(audio.id, isMuted))
   }
 
-  mutating func take(_ candidate: CandidateInit?, _ desk: inout JanusDesk) {
-    if let connection = own.connection { desk.request(connection, .addCandidate(candidate)) }
+  mutating func handle(_ candidate: CandidateInit?, _ desk: inout JanusDesk) {
+    if let connection = publication.connection {
+      desk.request(connection, .addCandidate(candidate))
+    }
   }
 
   mutating func hangUp(_ reason: String, _ desk: inout JanusDesk) {
-    guard own.connection != nil, own.phase == .idle else { return }
-    desk.tell(.failed(SignalingFailure(.connectionClosed, "the server hung up: \(reason)")))
+    guard publication.connection != nil, publication.phase == .idle else { return }
+    desk.emit(.failed(SignalingFailure(.connectionClosed, "the server hung up: \(reason)")))
     close(&desk)
     entered(&desk)
   }
 
-  /// The room is entered: own media is published, or the connection made that only receives.
+  /// Publishes local media after joining, or opens the connection that only receives.
   mutating func entered(_ desk: inout JanusDesk) {
-    if !own.wanted.isEmpty || own.isDue || desk.join.role == .down { offer(&desk) }
+    if !publication.wanted.isEmpty || publication.isDue || desk.join.role == .down { offer(&desk) }
   }
 
   mutating func resume(_ desk: inout JanusDesk) {
-    if own.phase == .offered { own.withdraw() }
-    if own.isDue { offer(&desk) }
+    if publication.phase == .offered { publication.withdraw() }
+    if publication.isDue { offer(&desk) }
   }
 
   mutating func reset(_ desk: inout JanusDesk) { close(&desk) }
 
-  mutating func giveUp(_ failure: SignalingFailure, _ desk: inout JanusDesk) {
-    desk.tell(own.finish(failure))
+  mutating func abandon(_ failure: SignalingFailure, _ desk: inout JanusDesk) {
+    desk.emit(publication.finish(failure))
   }
 
   private mutating func close(_ desk: inout JanusDesk) {
-    let connection = own.connection
-    desk.tell(own.close())
-    desk.tell(assigned.map { .unassigned($0) })
+    let connection = publication.connection
+    desk.emit(publication.close())
+    desk.emit(assigned.map { .unassigned($0) })
     assigned = []
     if let connection { desk.request(connection, .close) }
   }

@@ -2,32 +2,34 @@ import Peer
 import SDP
 import Wire
 
-/// Own media in a videoroom: its connection, and what of it was published.
+/// Local media in a videoroom: its connection and what was published.
 struct JanusPublisher: Sendable {
   private let options: [String: String]
-  private var own = Publication()
+  private var publication = Publication()
   private var isPublished = false
 
   init(options: [String: String]) { self.options = options }
 
-  var status: [(name: String, value: String)] { own.status }
+  var status: [(name: String, value: String)] { publication.status }
 
-  func media(in mid: String) -> LocalMediaID? { own.media(in: mid) }
+  func media(in mid: String) -> LocalMediaID? { publication.media(in: mid) }
 
   // MARK: What the room wants
 
   mutating func publish(_ request: PublicationRequest, _ desk: inout JanusDesk) {
-    own.add(request)
+    publication.add(request)
     offer(&desk)
   }
 
   mutating func unpublish(_ action: ActionID, _ media: [LocalMediaID], _ desk: inout JanusDesk) {
-    own.remove(action, media)
+    publication.remove(action, media)
     offer(&desk)
   }
 
   mutating func update(_ media: LocalMediaInfo, _ desk: inout JanusDesk) {
-    guard let before = own.update(media), own.mid(of: media.id) != nil else { return }
+    guard let before = publication.update(media), publication.mid(of: media.id) != nil else {
+      return
+    }
     configure(
       media, switches: before.isActive != media.isActive,
       describes: before.description != media.description, &desk)
@@ -37,7 +39,7 @@ struct JanusPublisher: Sendable {
     _ media: LocalMediaInfo, switches: Bool, describes: Bool, _ desk: inout JanusDesk
   ) {
     guard switches || describes else { return }
-    guard let mid = own.mid(of: media.id).map({ JSONValue.text($0) }) else { return }
+    guard let mid = publication.mid(of: media.id).map({ JSONValue.text($0) }) else { return }
     let stream = JSONValue.members(("mid", mid), ("send", .flag(media.isActive)))
     let description = JSONValue.members(("mid", mid), ("description", .text(media.description)))
     desk.ask(
@@ -48,42 +50,42 @@ struct JanusPublisher: Sendable {
   }
 
   mutating func restart(_ connection: ConnectionID, _ desk: inout JanusDesk) {
-    guard connection == own.connection else { return }
-    own.restartICE()
+    guard connection == publication.connection else { return }
+    publication.restartICE()
     offer(&desk)
   }
 
   private mutating func offer(_ desk: inout JanusDesk) {
     guard desk.isEntered else { return }
-    if own.wanted.isEmpty, own.phase == .idle { return stop(&desk) }
-    guard let restartsICE = own.begin() else { return }
-    let connection = own.connection ?? desk.connect(.up)
-    own.connection = connection
+    if publication.wanted.isEmpty, publication.phase == .idle { return stop(&desk) }
+    guard let restartsICE = publication.begin() else { return }
+    let connection = publication.connection ?? desk.connect(.up)
+    publication.connection = connection
     desk.request(connection, .makeOffer(iceRestart: restartsICE))
   }
 
-  /// Takes everything back.
+  /// Unpublishes everything.
   private mutating func stop(_ desk: inout JanusDesk) {
     if isPublished {
       desk.ask(.unpublish, .members(("request", "unpublish")))
     } else {
-      desk.tell(own.finish(nil))
+      desk.emit(publication.finish(nil))
       close(&desk)
     }
   }
 
   // MARK: What the connection tells
 
-  mutating func take(
+  mutating func handle(
     _ report: ConnectionReport, of connection: ConnectionID, _ desk: inout JanusDesk
   ) {
-    guard connection == own.connection else { return }
+    guard connection == publication.connection else { return }
     switch report {
     case .description(let offer, let places) where offer.type == .offer:
-      if own.offer(places) { send(offer, places, &desk) }
+      if publication.offer(places) { send(offer, places, &desk) }
     case .refused(let error):
       let code: RoomErrorCode =
-        own.phase == .offering ? .offerFailed : .remoteDescriptionFailed
+        publication.phase == .offering ? .offerFailed : .remoteDescriptionFailed
       fail(SignalingFailure(code, error.message), &desk)
     case .candidate(let candidate): desk.trickle(candidate, to: .main)
     default: break
@@ -94,7 +96,7 @@ struct JanusPublisher: Sendable {
     _ offer: SessionDescription, _ places: [LocalMediaPlace], _ desk: inout JanusDesk
   ) {
     let descriptions = places.compactMap { place in
-      own.info(of: place.media).map {
+      publication.info(of: place.media).map {
         JSONValue.members(("mid", .text(place.mid)), ("description", .text($0.description)))
       }
     }
@@ -111,11 +113,11 @@ struct JanusPublisher: Sendable {
 
   // MARK: What the server tells
 
-  mutating func take(_ reply: JanusReply, to ask: JanusAsk, _ desk: inout JanusDesk) {
+  mutating func handle(_ reply: JanusReply, to ask: JanusAsk, _ desk: inout JanusDesk) {
     switch (ask, reply) {
     case (.publish, .data(_, let answer)):
-      guard own.phase == .offered else { return }
-      guard let answer, let connection = own.connection else {
+      guard publication.phase == .offered else { return }
+      guard let answer, let connection = publication.connection else {
         return fail(SignalingFailure(.publishFailed, "the server gave no answer"), &desk)
       }
       isPublished = true
@@ -124,78 +126,80 @@ struct JanusPublisher: Sendable {
     case (.publish, .failed(let code, let reason)):
       fail(SignalingFailure(.publishFailed, janus: code, reason), &desk)
     case (.unpublish, .failed(let code, let reason)):
-      desk.tell(own.finish(SignalingFailure(.unpublishFailed, janus: code, reason)))
+      desk.emit(publication.finish(SignalingFailure(.unpublishFailed, janus: code, reason)))
       close(&desk)
     case (.unpublish, .data):
-      desk.tell(own.finish(nil))
+      desk.emit(publication.finish(nil))
       close(&desk)
     case (.configure, .failed(let code, let reason)):
-      desk.tell(.failed(SignalingFailure(.updateFailed, janus: code, reason)))
+      desk.emit(.failed(SignalingFailure(.updateFailed, janus: code, reason)))
     default: break
     }
   }
 
   private mutating func settle(_ desk: inout JanusDesk) {
-    let known = own.publishedPlaces
-    desk.tell(own.settle { _ in desk.roster.nextMedia() })
-    for place in own.publishedPlaces where !known.contains(place) {
-      // What is published is sent until the server hears otherwise.
-      guard let media = own.info(of: place.media), !media.isActive else { continue }
+    let known = publication.publishedPlaces
+    desk.emit(publication.settle { _ in desk.roster.nextMedia() })
+    for place in publication.publishedPlaces where !known.contains(place) {
+      // Published media is sent until the server is told otherwise.
+      guard let media = publication.info(of: place.media), !media.isActive else { continue }
       configure(media, switches: true, describes: false, &desk)
     }
-    if own.isDue { offer(&desk) }
+    if publication.isDue { offer(&desk) }
   }
 
   private mutating func fail(_ failure: SignalingFailure, _ desk: inout JanusDesk) {
-    guard own.phase != .idle else { return }
-    desk.tell(own.fail(failure))
-    if own.isEmpty { close(&desk) }
-    if own.isDue { offer(&desk) }
+    guard publication.phase != .idle else { return }
+    desk.emit(publication.fail(failure))
+    if publication.isEmpty { close(&desk) }
+    if publication.isDue { offer(&desk) }
   }
 
-  mutating func take(_ candidate: CandidateInit?, _ desk: inout JanusDesk) {
-    if let connection = own.connection { desk.request(connection, .addCandidate(candidate)) }
+  mutating func handle(_ candidate: CandidateInit?, _ desk: inout JanusDesk) {
+    if let connection = publication.connection {
+      desk.request(connection, .addCandidate(candidate))
+    }
   }
 
-  /// The server has given the media path up; it is published anew over another connection.
+  /// Republishes over another connection after the server hung up.
   mutating func hangUp(_ reason: String, _ desk: inout JanusDesk) {
-    // What is still being agreed on is not what was hung up.
-    guard own.connection != nil, own.phase == .idle else { return }
+    // A connection under negotiation is not the one that was hung up.
+    guard publication.connection != nil, publication.phase == .idle else { return }
     close(&desk)
-    guard !own.wanted.isEmpty else { return }
-    desk.tell(.failed(SignalingFailure(.connectionClosed, "the server hung up: \(reason)")))
+    guard !publication.wanted.isEmpty else { return }
+    desk.emit(.failed(SignalingFailure(.connectionClosed, "the server hung up: \(reason)")))
     offer(&desk)
   }
 
   // MARK: Losses
 
-  /// The room is entered, maybe again: what is wanted is published.
+  /// Publishes what is wanted after joining or rejoining.
   mutating func entered(_ desk: inout JanusDesk) {
-    if !own.wanted.isEmpty || own.isDue { offer(&desk) }
+    if !publication.wanted.isEmpty || publication.isDue { offer(&desk) }
   }
 
-  /// The session is there again: an offer that nobody answered is made anew.
+  /// Repeats an unanswered offer after the session was resumed.
   mutating func resume(_ desk: inout JanusDesk) {
-    if own.phase == .offered { own.withdraw() }
-    if own.isDue { offer(&desk) }
+    if publication.phase == .offered { publication.withdraw() }
+    if publication.isDue { offer(&desk) }
   }
 
   mutating func reset(_ desk: inout JanusDesk) { close(&desk) }
 
-  mutating func giveUp(_ failure: SignalingFailure, _ desk: inout JanusDesk) {
-    desk.tell(own.finish(failure))
+  mutating func abandon(_ failure: SignalingFailure, _ desk: inout JanusDesk) {
+    desk.emit(publication.finish(failure))
   }
 
   private mutating func close(_ desk: inout JanusDesk) {
     isPublished = false
-    let connection = own.connection
-    desk.tell(own.close())
+    let connection = publication.connection
+    desk.emit(publication.close())
     if let connection { desk.request(connection, .close) }
   }
 }
 
 extension LocalMediaInfo {
-  /// What others read of a stream: the server does not tell them that it is switched off.
+  /// What others can read of a stream: the server does not inform them that it is inactive.
   fileprivate var description: String {
     JanusDescription(extraValue: extraValue, isActive: isActive).text
   }

@@ -1,28 +1,28 @@
 import SDP
 import Wire
 
-/// A session with a Janus server: the way to it, its handles, and requests until they are answered.
+/// A session with a Janus server: transport, handles, and unanswered requests.
 struct JanusSession: Sendable {
   enum News: Hashable, Sendable {
-    /// The way to the server is open.
+    /// The transport is open.
     case opened
-    /// The session is there: a new one, or that from before a loss of the way.
+    /// The session exists: a new one, or the one from before the transport was lost.
     case ready(isNew: Bool)
     case attached(JanusRole)
     case reply(JanusRole, JanusAsk, JanusReply)
     case event(JanusRole, JanusEvent)
-    /// The way was lost, or the server is not there.
+    /// The transport was lost, or the server is not available.
     case lost(String)
-    /// The server has no such session, or will have none.
+    /// The server does not know the session, or refuses one.
     case refused(code: Int?, reason: String)
-    /// The session is over and the way closed.
+    /// The session is over and the transport closed.
     case closed
   }
 
   static let subprotocol = "janus-protocol"
   static let answerSeconds: Int64 = 10
   static let leaveSeconds: Int64 = 2
-  /// Janus ends sessions after 60 seconds of silence unless it is set up otherwise.
+  /// Janus ends sessions after 60 seconds of silence, unless configured otherwise.
   static let keepaliveSeconds: Int64 = 25
 
   var link: ServerLink
@@ -33,7 +33,7 @@ struct JanusSession: Sendable {
   private var handles: [(role: JanusRole, id: Int64)] = []
   private var isReady = false
   private var keepaliveDue: Instant?
-  /// What the room wanted, and what nobody will answer any longer.
+  /// Actions that will not be answered any more.
   private var abandoned: [(action: ActionID, setting: JanusSetting)] = []
 
   init(_ configuration: SignalingConfiguration, prefix: String) {
@@ -47,7 +47,7 @@ struct JanusSession: Sendable {
     earliest(earliest(link.deadline, requests.deadline), keepaliveDue)
   }
 
-  /// Whether there was a session before, which may be claimed.
+  /// Whether there was a session that may be claimed.
   var hasSession: Bool { id != nil }
   var waitingCount: Int { requests.waitingCount }
 
@@ -70,8 +70,8 @@ struct JanusSession: Sendable {
     abandoned.append((action, setting))
   }
 
-  /// What the room wanted of a way or session that is lost.
-  mutating func takeAbandoned() -> [(action: ActionID, setting: JanusSetting)] {
+  /// Returns and removes the actions of a lost transport or session.
+  mutating func removeAbandoned() -> [(action: ActionID, setting: JanusSetting)] {
     defer { abandoned = [] }
     return abandoned
   }
@@ -89,7 +89,7 @@ struct JanusSession: Sendable {
     abandon()
   }
 
-  /// Forgets the session, which the server has no longer.
+  /// Forgets the session, which the server no longer has.
   mutating func forget() {
     id = nil
     handles = []
@@ -110,7 +110,7 @@ struct JanusSession: Sendable {
     request("attach", .attach(role), members, at: now, into: &outputs)
   }
 
-  /// Gives a handle back; the answer is not waited for.
+  /// Detaches a handle without waiting for the answer.
   mutating func detach(
     _ role: JanusRole, at now: Instant, into outputs: inout [SignalingOutput]
   ) {
@@ -147,7 +147,7 @@ struct JanusSession: Sendable {
     request("trickle", .trickle, members, at: now, into: &outputs)
   }
 
-  /// Ends the session and then the way; true when both are done at once.
+  /// Ends the session and then the transport; true if both are done at once.
   mutating func leave(at now: Instant, into outputs: inout [SignalingOutput]) -> Bool {
     abandon()
     keepaliveDue = nil
@@ -176,11 +176,11 @@ struct JanusSession: Sendable {
 
   // MARK: In
 
-  mutating func take(
+  mutating func handle(
     _ transport: TransportID, _ event: TransportEvent, at now: Instant,
     into outputs: inout [SignalingOutput]
   ) -> [News] {
-    switch link.take(transport, event) {
+    switch link.handle(transport, event) {
     case .opened?:
       if id == nil {
         create(at: now, into: &outputs)
@@ -194,7 +194,7 @@ struct JanusSession: Sendable {
       guard let value = try? JSONValue(parsing: text), let message = JanusMessage(value) else {
         return []
       }
-      return take(message, at: now, into: &outputs)
+      return handle(message, at: now, into: &outputs)
     case .frame(.binary)?, nil: return []
     }
   }
@@ -202,16 +202,16 @@ struct JanusSession: Sendable {
   private mutating func lose(_ reason: String) -> News {
     isReady = false
     keepaliveDue = nil
-    // Nothing that was asked for is answered over another way, unless the session is claimed; then
-    // the plugins ask again.
+    // Requests are not answered over another transport, unless the session is claimed; then the
+    // plugins repeat them.
     abandon()
     return .lost(reason)
   }
 
-  private mutating func take(
+  private mutating func handle(
     _ message: JanusMessage, at now: Instant, into outputs: inout [SignalingOutput]
   ) -> [News] {
-    // What is about another session is of the past.
+    // Ignore messages about an earlier session.
     if let session = message.session, let id, session != id { return [] }
     switch message.type {
     case "ack":
@@ -232,7 +232,7 @@ struct JanusSession: Sendable {
     case "timeout":
       forget()
       return [.refused(code: nil, reason: "the server ended the session for its silence")]
-    default: return note(message)
+    default: return record(message)
     }
   }
 
@@ -240,7 +240,7 @@ struct JanusSession: Sendable {
     handles.first { $0.id == message.sender }?.role
   }
 
-  private mutating func note(_ message: JanusMessage) -> [News] {
+  private mutating func record(_ message: JanusMessage) -> [News] {
     guard let role = role(of: message) else { return [] }
     switch message.type {
     case "trickle":
@@ -288,7 +288,7 @@ struct JanusSession: Sendable {
     _ purpose: JanusPurpose, _ code: Int?, _ reason: String, at now: Instant,
     into outputs: inout [SignalingOutput]
   ) -> [News] {
-    // 458 and 459: the server knows the session or the handle no longer.
+    // 458 and 459: the server no longer knows the session or the handle.
     let isGone = code == 458 || code == 459
     switch purpose {
     case .create: return [.refused(code: code, reason: reason)]

@@ -2,9 +2,9 @@ import Peer
 import SDP
 import Wire
 
-/// Media of others in a videoroom: its connection, and what is received on it.
+/// Media of others in a videoroom: its connection and subscriptions.
 ///
-/// One thing is asked of the server at a time, from the request to the answer of this side.
+/// Only one request is under way at a time, from the request to the local answer.
 struct JanusSubscriber: Sendable {
   private enum Job: Sendable {
     case subscribe(ActionID?, [MediaID])
@@ -14,13 +14,13 @@ struct JanusSubscriber: Sendable {
 
   private enum Phase: String {
     case idle
-    /// The handle is being made.
+    /// The handle is being attached.
     case attaching
-    /// The server was asked.
+    /// The request was sent.
     case asked
-    /// The connection makes an answer.
+    /// The connection creates an answer.
     case answering
-    /// The answer is at the server.
+    /// The answer was sent.
     case answered
   }
 
@@ -35,9 +35,9 @@ struct JanusSubscriber: Sendable {
   private var privateID: Int64?
   private var jobs: [Job] = []
   private var job: Job?
-  /// An offer that came while this side still answered the one before.
+  /// An offer that arrived while the previous one was being answered.
   private var nextOffer: (data: JSONValue, offer: SessionDescription)?
-  /// What is wanted, also while it is not received.
+  /// What is wanted, even if it is not received.
   private var wanted: [MediaID] = []
   private var streams: [Stream] = []
 
@@ -53,7 +53,7 @@ struct JanusSubscriber: Sendable {
   mutating func subscribe(_ action: ActionID, _ media: [MediaID], _ desk: inout JanusDesk) {
     let unknown = media.filter { desk.roster.media($0) == nil }
     guard unknown.isEmpty else {
-      return desk.tell(
+      return desk.emit(
         action,
         SignalingFailure(.noSuchMedia, "nobody publishes such media", media: unknown.first))
     }
@@ -73,11 +73,11 @@ struct JanusSubscriber: Sendable {
     guard let layer = layers.firstIndex(of: profile),
       desk.roster.media(media)?.media.profiles.isEmpty == false
     else {
-      return desk.tell(
+      return desk.emit(
         action, SignalingFailure(.noProfiles, "the video has no layers", media: media))
     }
     let number = JSONValue.integer(Int64(layer))
-    // The one is for simulcast, the other for scalable coding; the server takes what fits.
+    // One is for simulcast, the other for scalable coding; the server uses what applies.
     configure(
       media, [("substream", number), ("spatial_layer", number)], .profile, action, &desk)
   }
@@ -93,7 +93,7 @@ struct JanusSubscriber: Sendable {
     _ action: ActionID, _ desk: inout JanusDesk
   ) {
     guard let stream = streams.first(where: { $0.media == media }) else {
-      return desk.tell(
+      return desk.emit(
         action, SignalingFailure(.notSubscribed, "the media is not received", media: media))
     }
     let all = [("mid", JSONValue.text(stream.mid))] + members
@@ -149,7 +149,7 @@ struct JanusSubscriber: Sendable {
   }
 
   private mutating func ask(_ media: [MediaID], _ desk: inout JanusDesk) {
-    // What nobody publishes any longer is not worth a request.
+    // Do not request what nobody publishes any more.
     let places = media.compactMap { id in
       desk.roster.media(id).map { found in
         JSONValue.members(
@@ -176,22 +176,22 @@ struct JanusSubscriber: Sendable {
     }
   }
 
-  /// Ends what is under way, and begins the next.
+  /// Finishes the current request and starts the next one.
   private mutating func finish(_ failure: SignalingFailure?, _ desk: inout JanusDesk) {
     phase = .idle
     switch job.take() {
     case .subscribe(let action, let media)?:
       if failure != nil { wanted.removeAll { media.contains($0) } }
-      if let action { desk.tell(action, failure) }
-    case .unsubscribe(let action, _)?: if let action { desk.tell(action, failure) }
-    case .restart?, nil: if let failure { desk.tell(.failed(failure)) }
+      if let action { desk.emit(action, failure) }
+    case .unsubscribe(let action, _)?: if let action { desk.emit(action, failure) }
+    case .restart?, nil: if let failure { desk.emit(.failed(failure)) }
     }
     proceed(&desk)
   }
 
   // MARK: What the server tells
 
-  mutating func take(_ reply: JanusReply, to ask: JanusAsk, _ desk: inout JanusDesk) {
+  mutating func handle(_ reply: JanusReply, to ask: JanusAsk, _ desk: inout JanusDesk) {
     switch (ask, reply) {
     case (.subscription, .data(let data, let offer)),
       (.configure(nil, .restart), .data(let data, let offer)):
@@ -214,20 +214,20 @@ struct JanusSubscriber: Sendable {
       guard phase == .answered else { return }
       finish(SignalingFailure(.answerFailed, janus: code, reason), &desk)
     case (.join, .failed(let code, let reason)):
-      // The handle could not be made.
+      // The handle could not be attached.
       guard phase == .attaching else { return }
       finish(SignalingFailure(.subscribeFailed, janus: code, reason), &desk)
-    case (.configure(let action?, _), .data): desk.tell(action)
+    case (.configure(let action?, _), .data): desk.emit(action)
     case (.configure(let action?, let setting), .failed(let code, let reason)):
-      desk.tell(
+      desk.emit(
         action,
         SignalingFailure(setting == .pause ? .pauseFailed : .profileFailed, janus: code, reason))
     default: break
     }
   }
 
-  /// What comes by itself: an offer after a change of what is published.
-  mutating func take(
+  /// Handles an unsolicited offer after a change of published media.
+  mutating func handle(
     _ data: JSONValue, _ offer: SessionDescription?, _ desk: inout JanusDesk
   ) {
     guard let offer, offer.type == .offer, isJoined else {
@@ -251,7 +251,7 @@ struct JanusSubscriber: Sendable {
     desk.request(connection, .setRemote(offer))
   }
 
-  /// Which media comes in which section.
+  /// Assigns media to sections.
   private mutating func assign(_ data: JSONValue, _ desk: inout JanusDesk) {
     guard let list = data["streams"], let connection = connection else { return }
     var now: [Stream] = []
@@ -264,24 +264,24 @@ struct JanusSubscriber: Sendable {
       now.append(Stream(mid: mid, media: media))
     }
     for old in streams where !now.contains(where: { $0.media == old.media && $0.mid == old.mid }) {
-      desk.tell(.unassigned(old.media))
+      desk.emit(.unassigned(old.media))
     }
     for new in now where !streams.contains(where: { $0.media == new.media && $0.mid == new.mid }) {
-      desk.tell(.assigned(new.media, connection, mid: new.mid))
+      desk.emit(.assigned(new.media, connection, mid: new.mid))
     }
     streams = now
   }
 
-  mutating func take(_ candidate: CandidateInit?, _ desk: inout JanusDesk) {
+  mutating func handle(_ candidate: CandidateInit?, _ desk: inout JanusDesk) {
     if let connection { desk.request(connection, .addCandidate(candidate)) }
   }
 
-  /// The server has given the media path up: what is wanted is asked for anew.
+  /// Requests everything that is wanted again after the server hung up.
   mutating func hangUp(_ reason: String, _ desk: inout JanusDesk) {
     guard connection != nil else { return }
-    desk.tell(.failed(SignalingFailure(.connectionClosed, "the server hung up: \(reason)")))
+    desk.emit(.failed(SignalingFailure(.connectionClosed, "the server hung up: \(reason)")))
     close(&desk)
-    // The handle has no subscription any longer.
+    // The handle has no subscription any more.
     desk.detach(.subscriber)
     isJoined = false
     again(&desk)
@@ -295,7 +295,7 @@ struct JanusSubscriber: Sendable {
 
   // MARK: What the connection tells
 
-  mutating func take(
+  mutating func handle(
     _ report: ConnectionReport, of connection: ConnectionID, _ desk: inout JanusDesk
   ) {
     guard connection == self.connection else { return }
@@ -315,7 +315,7 @@ struct JanusSubscriber: Sendable {
 
   mutating func entered(_ desk: inout JanusDesk) { again(&desk) }
 
-  /// Asks for everything that is wanted and does not come.
+  /// Requests everything that is wanted and not received.
   private mutating func again(_ desk: inout JanusDesk) {
     let missing = wanted.filter { media in
       desk.roster.media(media) != nil && !streams.contains { $0.media == media }
@@ -325,7 +325,7 @@ struct JanusSubscriber: Sendable {
     proceed(&desk)
   }
 
-  /// The session is there again: what the server was asked is asked anew.
+  /// Repeats the unanswered request after the session was resumed.
   mutating func resume(_ desk: inout JanusDesk) {
     guard phase == .asked || phase == .answered || phase == .attaching else { return }
     if let job = job.take() { jobs.insert(job, at: 0) }
@@ -333,11 +333,11 @@ struct JanusSubscriber: Sendable {
     proceed(&desk)
   }
 
-  mutating func giveUp(_ failure: SignalingFailure, _ desk: inout JanusDesk) {
+  mutating func abandon(_ failure: SignalingFailure, _ desk: inout JanusDesk) {
     if let job = job.take() { jobs.insert(job, at: 0) }
     for job in jobs {
       switch job {
-      case .subscribe(let action?, _), .unsubscribe(let action?, _): desk.tell(action, failure)
+      case .subscribe(let action?, _), .unsubscribe(let action?, _): desk.emit(action, failure)
       case .subscribe(nil, _), .unsubscribe(nil, _), .restart: break
       }
     }
@@ -354,7 +354,7 @@ struct JanusSubscriber: Sendable {
     if let job = job.take() { jobs.insert(job, at: 0) }
     phase = .idle
     nextOffer = nil
-    for stream in streams { desk.tell(.unassigned(stream.media)) }
+    for stream in streams { desk.emit(.unassigned(stream.media)) }
     streams = []
     if let connection { desk.request(connection, .close) }
     connection = nil

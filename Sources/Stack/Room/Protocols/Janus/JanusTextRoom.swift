@@ -4,10 +4,10 @@ import Wire
 
 /// Messages of participants by the textroom plugin, over a data channel of its own connection.
 ///
-/// Its room has to be there, under the number or name given. The kind of a message is not carried.
+/// The room with the given number or name has to exist. The type of a message is not transmitted.
 struct JanusTextRoom: Sendable {
   static let name = "textroom"
-  /// The channel that Janus and its own clients use.
+  /// The channel label of Janus and its own clients.
   static let label = "JanusDataChannel"
   static let waitingMaximum = 1000
 
@@ -29,7 +29,7 @@ struct JanusTextRoom: Sendable {
     desk.ask(.setUp, of: .text, .members(("request", "setup")))
   }
 
-  mutating func take(_ reply: JanusReply, to ask: JanusAsk, _ desk: inout JanusDesk) {
+  mutating func handle(_ reply: JanusReply, to ask: JanusAsk, _ desk: inout JanusDesk) {
     switch (ask, reply) {
     case (.setUp, .data(_, let offer?)):
       guard phase == .setting else { return }
@@ -43,18 +43,18 @@ struct JanusTextRoom: Sendable {
     }
   }
 
-  mutating func take(_ event: JanusEvent, _ desk: inout JanusDesk) {
+  mutating func handle(_ event: JanusEvent, _ desk: inout JanusDesk) {
     switch event {
     case .candidate(let candidate):
       if let connection { desk.request(connection, .addCandidate(candidate)) }
     case .hangup(let reason): fail(nil, reason, &desk)
     case .detached: fail(nil, "the server has detached the handle", &desk)
-    case .note(let type, let whole): desk.note(type, whole)
+    case .note(let type, let whole): desk.record(type, whole)
     case .data: break
     }
   }
 
-  mutating func take(
+  mutating func handle(
     _ report: ConnectionReport, of connection: ConnectionID, _ desk: inout JanusDesk
   ) {
     guard connection == self.connection else { return }
@@ -68,7 +68,7 @@ struct JanusTextRoom: Sendable {
           label: JanusTextRoom.label, isOrdered: true, maximumRetransmits: nil, id: nil))
     case .candidate(let candidate): desk.trickle(candidate, to: .text)
     case .channelOpened(JanusTextRoom.label): if phase == .opening { enter(&desk) }
-    case .channelMessage(JanusTextRoom.label, .text(let text)): take(text, &desk)
+    case .channelMessage(JanusTextRoom.label, .text(let text)): handle(text, &desk)
     case .refused(let error): fail(nil, error.message, &desk)
     default: break
     }
@@ -90,7 +90,7 @@ struct JanusTextRoom: Sendable {
   mutating func send(_ message: UserMessage, _ action: ActionID, _ desk: inout JanusDesk) {
     guard phase == .open else {
       guard waiting.count < JanusTextRoom.waitingMaximum else {
-        return desk.tell(
+        return desk.emit(
           action, SignalingFailure(.messageFailed, "too many messages wait for the room"))
       }
       waiting.append((message, action))
@@ -107,7 +107,7 @@ struct JanusTextRoom: Sendable {
     _ desk: inout JanusDesk
   ) {
     guard let connection else { return }
-    // A lost answer over a reliable channel is a lost channel, which is told of.
+    // A reliable channel loses an answer only if the channel is lost, which is reported.
     let due = desk.now + .seconds(60 * 60)
     let head: [(String, JSONValue?)] = [
       ("textroom", .text(type)), ("transaction", .text(requests.add(action, due: due))),
@@ -118,7 +118,7 @@ struct JanusTextRoom: Sendable {
     desk.request(connection, .sendOnChannel(label: JanusTextRoom.label, .text(value.json)))
   }
 
-  private mutating func take(_ text: String, _ desk: inout JanusDesk) {
+  private mutating func handle(_ text: String, _ desk: inout JanusDesk) {
     guard let value = try? JSONValue(parsing: text) else { return }
     switch value["textroom"]?.text {
     case "success"?, "error"?:
@@ -129,7 +129,7 @@ struct JanusTextRoom: Sendable {
       let reason = value["error"]?.text ?? "the message was refused"
       let hasFailed = value["textroom"]?.text == "error"
       if let action = purpose {
-        desk.tell(
+        desk.emit(
           action, hasFailed ? SignalingFailure(.messageFailed, janus: code, reason) : nil)
       } else if hasFailed {
         fail(code, reason, &desk)
@@ -145,7 +145,7 @@ struct JanusTextRoom: Sendable {
       guard sender != desk.participant else { return }
       let isWhisper = value["whisper"]?.flag == true
       let targets = isWhisper ? [desk.participant].compactMap { $0 } : []
-      desk.tell(.message(UserMessage(sender: sender, targets: targets, text: text)))
+      desk.emit(.message(UserMessage(sender: sender, targets: targets, text: text)))
     default: break
     }
   }
@@ -154,19 +154,19 @@ struct JanusTextRoom: Sendable {
     let failure = SignalingFailure(.messageFailed, janus: code, reason)
     let actions = requests.removeAll().compactMap { $0 } + waiting.map(\.action)
     waiting = []
-    for action in actions { desk.tell(action, failure) }
-    if actions.isEmpty { desk.tell(.failed(failure)) }
+    for action in actions { desk.emit(action, failure) }
+    if actions.isEmpty { desk.emit(.failed(failure)) }
     close(&desk)
   }
 
-  mutating func giveUp(_ failure: SignalingFailure, _ desk: inout JanusDesk) {
-    for (_, action) in waiting { desk.tell(action, failure) }
+  mutating func abandon(_ failure: SignalingFailure, _ desk: inout JanusDesk) {
+    for (_, action) in waiting { desk.emit(action, failure) }
     waiting = []
   }
 
   mutating func reset(_ desk: inout JanusDesk) {
     let failure = SignalingFailure(.messageFailed, "the session with the server is gone")
-    for action in requests.removeAll().compactMap({ $0 }) { desk.tell(action, failure) }
+    for action in requests.removeAll().compactMap({ $0 }) { desk.emit(action, failure) }
     close(&desk)
   }
 

@@ -4,7 +4,7 @@ import Wire
 /// A room of the videoroom plugin: one connection that publishes, and one that receives.
 ///
 /// Options: `pin`, `bitrate`, `audiocodec`, `videocodec`, and `textroom` with the number of the
-/// room of the textroom plugin that carries messages.
+/// textroom plugin's room that carries messages.
 struct JanusVideoRoom: JanusPlugin {
   static let name = "videoroom"
 
@@ -43,24 +43,24 @@ struct JanusVideoRoom: JanusPlugin {
       .join,
       .members(
         ("request", "join"), ("ptype", "publisher"), ("room", .identifier(join.room)),
-        // After a loss this side wants to be who it was.
+        // Rejoin under the same identifier after a loss.
         ("id", (desk.participant ?? join.participant).map { .identifier($0) }),
         ("display", join.displayName.isEmpty ? nil : .text(join.displayName)),
         ("token", join.token.map { .text($0) }), ("pin", desk.options["pin"].map { .text($0) }),
         ("metadata", join.metadata.flatMap { try? JSONValue(parsing: $0) })))
   }
 
-  mutating func take(
+  mutating func handle(
     _ reply: JanusReply, to ask: JanusAsk, of role: JanusRole, _ desk: inout JanusDesk
   ) {
     switch role {
     case .main:
       guard ask == .join, case .data(let data, _) = reply else {
-        return publisher.take(reply, to: ask, &desk)
+        return publisher.handle(reply, to: ask, &desk)
       }
       joined(data, &desk)
-    case .subscriber: subscriber.take(reply, to: ask, &desk)
-    case .text: texts?.take(reply, to: ask, &desk)
+    case .subscriber: subscriber.handle(reply, to: ask, &desk)
+    case .text: texts?.handle(reply, to: ask, &desk)
     }
   }
 
@@ -74,13 +74,13 @@ struct JanusVideoRoom: JanusPlugin {
     var events = desk.roster.retain(ids)
     for attendee in attendees {
       events += enter(attendee, &desk)
-      // Who published before a loss may not do so yet, on a server that begins anew.
+      // A server that restarted may not permit publishers from before the loss yet.
       guard let id = attendee["id"]?.identifier else { continue }
       events += desk.roster.set([], of: id)
     }
     for publisher in publishers { events += publish(publisher, &desk) }
-    // On arrival all of this is told at once.
-    if isReturn { desk.tell(events) }
+    // On arrival all of this is reported at once.
+    if isReturn { desk.emit(events) }
     desk.entered(id, session: data["private_id"]?.identifier)
     publisher.entered(&desk)
     subscriber.entered(&desk)
@@ -99,60 +99,60 @@ struct JanusVideoRoom: JanusPlugin {
     return enter(value, &desk) + desk.roster.set(offers, of: id)
   }
 
-  mutating func take(_ event: JanusEvent, of role: JanusRole, _ desk: inout JanusDesk) {
+  mutating func handle(_ event: JanusEvent, of role: JanusRole, _ desk: inout JanusDesk) {
     switch (role, event) {
-    // A description that comes by itself is an answer that was late.
-    case (.main, .data(let data, _)): take(data, &desk)
-    case (.main, .candidate(let candidate)): publisher.take(candidate, &desk)
+    // An unsolicited description is a late answer.
+    case (.main, .data(let data, _)): handle(data, &desk)
+    case (.main, .candidate(let candidate)): publisher.handle(candidate, &desk)
     case (.main, .hangup(let reason)): publisher.hangUp(reason, &desk)
     case (.subscriber, .data(let data, let description)):
-      subscriber.take(data, description, &desk)
-    case (.subscriber, .candidate(let candidate)): subscriber.take(candidate, &desk)
+      subscriber.handle(data, description, &desk)
+    case (.subscriber, .candidate(let candidate)): subscriber.handle(candidate, &desk)
     case (.subscriber, .hangup(let reason)): subscriber.hangUp(reason, &desk)
     case (.subscriber, .detached): subscriber.detached(&desk)
-    case (.text, _): texts?.take(event, &desk)
+    case (.text, _): texts?.handle(event, &desk)
     case (.main, .detached): break
-    case (_, .note(let type, let whole)): desk.note(type, whole)
+    case (_, .note(let type, let whole)): desk.record(type, whole)
     }
   }
 
-  /// What the room tells everybody in it.
-  private func take(_ data: JSONValue, _ desk: inout JanusDesk) {
+  /// Handles a notification to all participants of the room.
+  private func handle(_ data: JSONValue, _ desk: inout JanusDesk) {
     switch data["videoroom"]?.text {
     case "talking"?, "stopped-talking"?:
       guard let id = data["id"]?.identifier else { return }
       let level = data["audio-level-dBov-avg"]?.number.map { -Int(min(max($0, 0), 127)) }
-      desk.tell(.talking(participant: id, data["videoroom"]?.text == "talking", level: level))
+      desk.emit(.talking(participant: id, data["videoroom"]?.text == "talking", level: level))
     case "event"?:
-      for value in data["publishers"]?.elements ?? [] { desk.tell(publish(value, &desk)) }
-      if let value = data["joining"] { desk.tell(enter(value, &desk)) }
+      for value in data["publishers"]?.elements ?? [] { desk.emit(publish(value, &desk)) }
+      if let value = data["joining"] { desk.emit(enter(value, &desk)) }
       for name in ["unpublished", "leaving", "kicked"] {
         guard let id = data[name]?.identifier, id != desk.participant else { continue }
-        desk.tell(
+        desk.emit(
           name == "unpublished"
             ? desk.roster.set([], of: id)
             : desk.roster.leave(id, name == "kicked" ? .kicked : .left))
       }
       moderate(data, &desk)
-    default: desk.note(data["videoroom"]?.text ?? "event", data)
+    default: desk.record(data["videoroom"]?.text ?? "event", data)
     }
   }
 
-  /// Somebody switched the media of somebody off or on.
+  /// Records that a participant's media was switched off or on by a moderator.
   private func moderate(_ data: JSONValue, _ desk: inout JanusDesk) {
     guard let action = data["moderation"]?.text, let id = data["id"]?.identifier,
       let mid = data["mid"]?.text
     else { return }
     let isMuted = action == "muted"
     if id == desk.participant {
-      if let media = publisher.media(in: mid) { desk.tell(.localMuted(media, isMuted)) }
+      if let media = publisher.media(in: mid) { desk.emit(.localMuted(media, isMuted)) }
     } else if var offer = desk.roster.offers(of: id).first(where: { $0.key == mid }) {
       offer.isActive = !isMuted
-      desk.tell(desk.roster.update(offer, of: id))
+      desk.emit(desk.roster.update(offer, of: id))
     }
   }
 
-  mutating func take(_ intent: RoomIntent, _ desk: inout JanusDesk) {
+  mutating func handle(_ intent: RoomIntent, _ desk: inout JanusDesk) {
     switch intent {
     case .publish(let request): publisher.publish(request, &desk)
     case .unpublish(let action, let media): publisher.unpublish(action, media, &desk)
@@ -165,7 +165,7 @@ struct JanusVideoRoom: JanusPlugin {
       subscriber.pause(isPaused, action, media, &desk)
     case .sendMessage(let action, let message):
       guard texts != nil else {
-        return desk.tell(
+        return desk.emit(
           action, SignalingFailure(.notSupported, "the room has no textroom for messages"))
       }
       texts?.send(message, action, &desk)
@@ -176,12 +176,12 @@ struct JanusVideoRoom: JanusPlugin {
     }
   }
 
-  mutating func take(
+  mutating func handle(
     _ report: ConnectionReport, of connection: ConnectionID, _ desk: inout JanusDesk
   ) {
-    publisher.take(report, of: connection, &desk)
-    subscriber.take(report, of: connection, &desk)
-    texts?.take(report, of: connection, &desk)
+    publisher.handle(report, of: connection, &desk)
+    subscriber.handle(report, of: connection, &desk)
+    texts?.handle(report, of: connection, &desk)
   }
 
   mutating func resume(_ desk: inout JanusDesk) {
@@ -189,10 +189,10 @@ struct JanusVideoRoom: JanusPlugin {
     subscriber.resume(&desk)
   }
 
-  mutating func giveUp(_ failure: SignalingFailure, _ desk: inout JanusDesk) {
-    publisher.giveUp(failure, &desk)
-    subscriber.giveUp(failure, &desk)
-    texts?.giveUp(failure, &desk)
+  mutating func abandon(_ failure: SignalingFailure, _ desk: inout JanusDesk) {
+    publisher.abandon(failure, &desk)
+    subscriber.abandon(failure, &desk)
+    texts?.abandon(failure, &desk)
   }
 
   mutating func reset(_ desk: inout JanusDesk) {
@@ -203,7 +203,7 @@ struct JanusVideoRoom: JanusPlugin {
 }
 
 extension Roster.Offer {
-  /// A stream as the videoroom lists it; nil for one that is no media, or no longer.
+  /// Parses a stream as the videoroom lists it; nil if it is not media, or disabled.
   init?(janus stream: JSONValue) {
     guard let mid = stream["mid"]?.text,
       let kind = stream["type"]?.text.flatMap(MediaKind.init(rawValue:)),

@@ -3,7 +3,7 @@ package import Wire
 
 /// A participant in a room of Retake's own protocol.
 ///
-/// Options: `voices`, how many voices the server is to send at once; without it, all come.
+/// Options: `voices`, how many voices the server should send at once; by default all.
 package struct RetakeRoomMachine: SignalingMachine {
   package static let name = "room"
 
@@ -16,7 +16,7 @@ package struct RetakeRoomMachine: SignalingMachine {
   private var down = RoomDownlink()
   private var phase = Phase.idle
   private var participant: String?
-  /// Names the session, so that the server goes on with it over another way.
+  /// Identifies the session, so that the server can continue it over another transport.
   private var session: String?
   private var joinDue: Instant?
   private let voices: UInt32?
@@ -26,7 +26,7 @@ package struct RetakeRoomMachine: SignalingMachine {
     voices = configuration.options[RetakeRoomMachine.voicesOption].flatMap { UInt32($0) }
   }
 
-  /// The option that names how many voices the server is to send.
+  /// The option with the number of voices that the server should send.
   package static let voicesOption = "voices"
 
   package var abilities: SignalingAbilities {
@@ -34,7 +34,7 @@ package struct RetakeRoomMachine: SignalingMachine {
       .separateConnections, .subscriptions, .messages, .profiles, .pausing, .audioSelection,
       .mediaUpdates,
     ]
-    return voices == nil ? usual : usual.union(.toldVoices)
+    return voices == nil ? usual : usual.union(.reportedVoices)
   }
 
   package var deadline: Instant? {
@@ -51,23 +51,23 @@ package struct RetakeRoomMachine: SignalingMachine {
   package mutating func step(
     _ input: SignalingInput, at now: Instant, into outbox: inout Outbox<SignalingOutput>
   ) {
-    // No event comes after the end.
+    // There are no events after the end.
     guard phase != .over else { return }
     desk.begin(at: now)
     switch input {
     case .deadline: pass()
-    case .transport(let id, let event): if let news = desk.link.take(id, event) { take(news) }
-    case .intent(let intent): take(intent)
+    case .transport(let id, let event): if let news = desk.link.handle(id, event) { handle(news) }
+    case .intent(let intent): handle(intent)
     case .connection(let id, let report):
-      up.take(report, of: id, &desk)
-      down.take(report, of: id, &desk)
+      up.handle(report, of: id, &desk)
+      down.handle(report, of: id, &desk)
     case .response: break
     }
     desk.end(into: &outbox)
   }
 
   private mutating func pass() {
-    if let news = desk.passLink() { take(news) }
+    if let news = desk.passLink() { handle(news) }
     for purpose in desk.expire() {
       let words = "the server gave no answer within \(RoomDesk.answerSeconds) s"
       settle(purpose, RoomFault(.subscribeTimedOut, words))
@@ -79,10 +79,10 @@ package struct RetakeRoomMachine: SignalingMachine {
 
   // MARK: What the room wants
 
-  private mutating func take(_ intent: RoomIntent) {
+  private mutating func handle(_ intent: RoomIntent) {
     guard phase != .leaving else {
       if let action = intent.action {
-        desk.tell(action, SignalingFailure(.invalidState, "the room is being left"))
+        desk.emit(action, SignalingFailure(.invalidState, "the room is being left"))
       }
       return
     }
@@ -104,11 +104,11 @@ package struct RetakeRoomMachine: SignalingMachine {
     case .renewToken(let token):
       desk.join.token = token
       if desk.isEntered { desk.send(.renew(token: token)) }
-    default: takeMedia(intent)
+    default: handleMedia(intent)
     }
   }
 
-  private mutating func takeMedia(_ intent: RoomIntent) {
+  private mutating func handleMedia(_ intent: RoomIntent) {
     switch intent {
     case .publish(let request): up.publish(request, &desk)
     case .unpublish(let action, let media): up.unpublish(action, media, &desk)
@@ -117,18 +117,18 @@ package struct RetakeRoomMachine: SignalingMachine {
       up.restart(connection, &desk)
       down.restart(connection, &desk)
     default:
-      // The rest is about the present session.
+      // The rest concerns the current session.
       guard desk.isEntered else {
         if let action = intent.action {
-          desk.tell(action, SignalingFailure(.invalidState, "the room is not entered"))
+          desk.emit(action, SignalingFailure(.invalidState, "the room is not entered"))
         }
         return
       }
-      takeReceived(intent)
+      handleReceived(intent)
     }
   }
 
-  private mutating func takeReceived(_ intent: RoomIntent) {
+  private mutating func handleReceived(_ intent: RoomIntent) {
     switch intent {
     case .subscribe(let action, let media): down.subscribe(action, media, &desk)
     case .unsubscribe(let action, let media): down.unsubscribe(action, media, &desk)
@@ -152,11 +152,11 @@ package struct RetakeRoomMachine: SignalingMachine {
 
   // MARK: The way to the server
 
-  private mutating func take(_ news: ServerLink.News) {
+  private mutating func handle(_ news: ServerLink.News) {
     switch news {
     case .opened:
       if phase == .connecting {
-        desk.tell([.progress(.opened), .progress(.attached), .progress(.joining)])
+        desk.emit([.progress(.opened), .progress(.attached), .progress(.joining)])
         phase = .joining
       }
       joinDue = desk.now + .seconds(RoomDesk.answerSeconds)
@@ -164,9 +164,9 @@ package struct RetakeRoomMachine: SignalingMachine {
       if let participant { join.participant = participant }
       desk.send(.join(join, resumes: session))
     case .frame(.text(let text)):
-      // What cannot be read is of a later version.
+      // An unreadable message is of a later version.
       guard let notice = try? RoomNotice(parsing: text) else { return }
-      take(notice)
+      handle(notice)
     case .frame(.binary): break
     case .lost(let code, let reason):
       if phase == .leaving { return end(nil) }
@@ -179,13 +179,13 @@ package struct RetakeRoomMachine: SignalingMachine {
     joinDue = nil
     desk.drop()
     desk.isEntered = false
-    desk.giveUp("the way to the server was lost")
+    desk.abandon("the way to the server was lost")
     switch phase {
     case .connecting where !desk.link.isExhausted: desk.open()
     case .joined, .reconnecting:
       guard !desk.link.isHopeless else { fallthrough }
       phase = .reconnecting
-      desk.tell(.reconnecting(attempt: desk.link.attempt + 1, reason: reason))
+      desk.emit(.reconnecting(attempt: desk.link.attempt + 1, reason: reason))
       if now { desk.open() } else { desk.link.retry(at: desk.now) }
     default: end(SignalingFailure(.unreachable, reason, isCritical: true))
     }
@@ -195,18 +195,18 @@ package struct RetakeRoomMachine: SignalingMachine {
     guard phase != .over else { return }
     let wasLeaving = phase == .leaving
     phase = .over
-    desk.giveUp("the room is over")
-    up.giveUp(SignalingFailure(.invalidState, "the room is over"), &desk)
+    desk.abandon("the room is over")
+    up.abandon(SignalingFailure(.invalidState, "the room is over"), &desk)
     up.close(&desk)
     down.close(&desk)
     desk.drop()
-    if let failure, !wasLeaving { desk.tell(.failed(failure)) }
-    desk.tell(.ended(ending ?? RoomEnding(.disconnected, message: failure?.message ?? "")))
+    if let failure, !wasLeaving { desk.emit(.failed(failure)) }
+    desk.emit(.ended(ending ?? RoomEnding(.disconnected, message: failure?.message ?? "")))
   }
 
   // MARK: What the server tells
 
-  private mutating func take(_ notice: RoomNotice) {
+  private mutating func handle(_ notice: RoomNotice) {
     if phase == .leaving { return }
     switch notice {
     case .joined(let id, let name, let isResumed, let members, let servers):
@@ -215,13 +215,13 @@ package struct RetakeRoomMachine: SignalingMachine {
     case .error(let fault, let isCritical):
       let failure = SignalingFailure(
         fault.code, fault.message, isCritical: isCritical, serverCode: fault.code.rawValue)
-      if isCritical { end(failure) } else { desk.tell(.failed(failure)) }
+      if isCritical { end(failure) } else { desk.emit(.failed(failure)) }
     case .ended(let ending): end(nil, ending)
     case .moved(let url):
-      desk.tell(.redirected(url))
+      desk.emit(.redirected(url))
       desk.link.redirect(to: [url])
       lose("the server sends to another one", now: true)
-    default: if desk.isEntered { takeNews(notice) }
+    default: if desk.isEntered { handleNews(notice) }
     }
   }
 
@@ -244,10 +244,10 @@ package struct RetakeRoomMachine: SignalingMachine {
     var events = desk.roster.retain(members.map(\.id).filter { $0 != id })
     for member in members where member.id != id { events += enter(member) }
     if isReturn {
-      desk.tell(events)
-      desk.tell(.reconnected)
+      desk.emit(events)
+      desk.emit(.reconnected)
     } else {
-      desk.tell(
+      desk.emit(
         .joined(JoinedRoom(participant: id, session: name, participants: desk.roster.participants))
       )
     }
@@ -260,36 +260,36 @@ package struct RetakeRoomMachine: SignalingMachine {
       + desk.roster.set(member.media.map(Roster.Offer.init(room:)), of: member.id)
   }
 
-  private mutating func takeNews(_ notice: RoomNotice) {
+  private mutating func handleNews(_ notice: RoomNotice) {
     switch notice {
-    case .entered(let member): if member.id != participant { desk.tell(enter(member)) }
-    case .left(let id, let cause): desk.tell(desk.roster.leave(id, cause))
+    case .entered(let member): if member.id != participant { desk.emit(enter(member)) }
+    case .left(let id, let cause): desk.emit(desk.roster.leave(id, cause))
     case .published(let id, let media):
-      for each in media { desk.tell(desk.roster.update(Roster.Offer(room: each), of: id)) }
+      for each in media { desk.emit(desk.roster.update(Roster.Offer(room: each), of: id)) }
     case .unpublished(let id, let numbers):
-      for number in numbers { desk.tell(desk.roster.remove(key: String(number), of: id)) }
+      for number in numbers { desk.emit(desk.roster.remove(key: String(number), of: id)) }
     case .changed(let id, let media):
-      desk.tell(desk.roster.update(Roster.Offer(room: media), of: id))
+      desk.emit(desk.roster.update(Roster.Offer(room: media), of: id))
     case .talking(let id, let isTalking, let level):
-      desk.tell(.talking(participant: id, isTalking, level: level))
+      desk.emit(.talking(participant: id, isTalking, level: level))
     case .voices(let numbers):
-      desk.tell(.voices(numbers.compactMap { desk.roster.media(key: String($0)) }))
-    case .message(let message): desk.tell(.message(message))
+      desk.emit(.voices(numbers.compactMap { desk.roster.media(key: String($0)) }))
+    case .message(let message): desk.emit(.message(message))
     case .result(let request, let fault):
       if let purpose = desk.requests.settle(number: request) { settle(purpose, fault) }
-    default: takeNegotiation(notice)
+    default: handleNegotiation(notice)
     }
   }
 
-  private mutating func takeNegotiation(_ notice: RoomNotice) {
+  private mutating func handleNegotiation(_ notice: RoomNotice) {
     switch notice {
-    case .answer(let sdp): up.take(answer: sdp, &desk)
-    case .offer(let sdp, let places): down.take(offer: sdp, places, &desk)
-    case .candidate(.up, let candidate): up.take(candidate, &desk)
-    case .candidate(.down, let candidate): down.take(candidate, &desk)
-    case .local(let locals): up.take(locals)
+    case .answer(let sdp): up.handle(answer: sdp, &desk)
+    case .offer(let sdp, let places): down.handle(offer: sdp, places, &desk)
+    case .candidate(.up, let candidate): up.handle(candidate, &desk)
+    case .candidate(.down, let candidate): down.handle(candidate, &desk)
+    case .local(let locals): up.handle(locals)
     case .muted(let local, let isMuted): up.muted(local, isMuted, &desk)
-    case .layers(let mid, let layers): up.take(layers, mid: mid, &desk)
+    case .layers(let mid, let layers): up.handle(layers, mid: mid, &desk)
     default: break
     }
   }
@@ -299,14 +299,14 @@ package struct RetakeRoomMachine: SignalingMachine {
     case .offer: up.settle(fault, &desk)
     case .stop: up.stopped(fault, &desk)
     case .subscription:
-      if let fault { desk.tell(.failed(SignalingFailure(.subscribeFailed, fault.message))) }
+      if let fault { desk.emit(.failed(SignalingFailure(.subscribeFailed, fault.message))) }
     case .action(let action, let usual, let media):
       let failure = fault.map { fault in
-        // The server's number says more than that something failed, where it gives one.
+        // The server's error code, if present, is more specific.
         SignalingFailure(
           fault.code == .serviceError ? usual : fault.code, fault.message, media: media)
       }
-      desk.tell(action, failure)
+      desk.emit(action, failure)
     }
   }
 }

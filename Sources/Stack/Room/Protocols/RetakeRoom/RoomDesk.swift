@@ -1,10 +1,10 @@
 import SDP
 import Wire
 
-/// What the parts of the machine of Retake's own rooms work with: the way to the server, who is
-/// there, and what goes out.
+/// Shared state of the machine for Retake's own rooms: the transport, the participants, and
+/// outputs.
 struct RoomDesk: Sendable {
-  /// What an answer of the server is about.
+  /// The request that an answer of the server is for.
   enum Purpose: Hashable, Sendable {
     case offer, stop, subscription
     case action(ActionID, RoomErrorCode, MediaID?)
@@ -15,7 +15,7 @@ struct RoomDesk: Sendable {
   var link: ServerLink
   var roster = Roster()
   var join = RoomJoin(room: "")
-  /// Whether the present way is in the room.
+  /// Whether the current transport is in the room.
   var isEntered = false
   var servers = ICEServers()
   private(set) var now = Instant.zero
@@ -37,10 +37,10 @@ struct RoomDesk: Sendable {
     outputs = []
   }
 
-  mutating func tell(_ event: SignalingEvent) { outputs.append(.event(event)) }
-  mutating func tell(_ events: [SignalingEvent]) { for event in events { tell(event) } }
-  mutating func tell(_ action: ActionID, _ failure: SignalingFailure? = nil) {
-    tell(.result(action, failure))
+  mutating func emit(_ event: SignalingEvent) { outputs.append(.event(event)) }
+  mutating func emit(_ events: [SignalingEvent]) { for event in events { emit(event) } }
+  mutating func emit(_ action: ActionID, _ failure: SignalingFailure? = nil) {
+    emit(.result(action, failure))
   }
 
   // MARK: The way to the server
@@ -51,7 +51,7 @@ struct RoomDesk: Sendable {
   mutating func passLink() -> ServerLink.News? { link.pass(at: now, into: &outputs) }
   mutating func send(_ request: RoomRequest) { link.send(request.text, into: &outputs) }
 
-  /// Sends what is answered by its number.
+  /// Sends a request that is answered by its number.
   mutating func ask(_ purpose: Purpose, _ request: (UInt32) -> RoomRequest) {
     let due = now + .seconds(RoomDesk.answerSeconds)
     send(request(requests.addNumber(purpose, due: due)))
@@ -59,10 +59,10 @@ struct RoomDesk: Sendable {
 
   mutating func expire() -> [Purpose] { requests.expire(at: now) }
 
-  /// Answers what nobody will answer any longer.
-  mutating func giveUp(_ reason: String) {
+  /// Fails requests that will not be answered any more.
+  mutating func abandon(_ reason: String) {
     for case .action(let action, let code, let media) in requests.removeAll() {
-      tell(action, SignalingFailure(code, reason, media: media))
+      emit(action, SignalingFailure(code, reason, media: media))
     }
   }
 

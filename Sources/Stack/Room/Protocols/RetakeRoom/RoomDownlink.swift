@@ -2,7 +2,7 @@ import Peer
 import SDP
 import Wire
 
-/// What this side receives in a room of Retake's own: the server offers when something changes.
+/// The receiving side in Retake's own rooms: the server offers when something changes.
 struct RoomDownlink: Sendable {
   private struct Stream: Hashable, Sendable {
     var media: MediaID
@@ -11,7 +11,7 @@ struct RoomDownlink: Sendable {
 
   private var connection: ConnectionID?
   private var isAnswering = false
-  /// An offer that came while this side still answered the one before.
+  /// An offer that arrived while the previous one was being answered.
   private var nextOffer: (sdp: String, places: [RoomPlace])?
   private var wanted: [MediaID] = []
   private var streams: [Stream] = []
@@ -21,7 +21,7 @@ struct RoomDownlink: Sendable {
   mutating func subscribe(_ action: ActionID, _ media: [MediaID], _ desk: inout RoomDesk) {
     guard let numbers = numbers(media, desk), !numbers.isEmpty else {
       let missing = media.first { desk.roster.media($0) == nil }
-      return desk.tell(
+      return desk.emit(
         action, SignalingFailure(.noSuchMedia, "nobody publishes such media", media: missing))
     }
     wanted += media.filter { !wanted.contains($0) }
@@ -32,15 +32,15 @@ struct RoomDownlink: Sendable {
 
   mutating func unsubscribe(_ action: ActionID, _ media: [MediaID], _ desk: inout RoomDesk) {
     wanted.removeAll { media.contains($0) }
-    // What nobody publishes any longer is not received either.
+    // What nobody publishes any more is not received either.
     let numbers = media.compactMap { self.numbers([$0], desk)?.first }
-    guard !numbers.isEmpty else { return desk.tell(action) }
+    guard !numbers.isEmpty else { return desk.emit(action) }
     desk.ask(.action(action, .unsubscribeFailed, media.first)) {
       .unsubscribe(request: $0, numbers)
     }
   }
 
-  /// The server's numbers of media; nil when one of it is not there.
+  /// The server's numbers of media; nil if one is missing.
   private func numbers(_ media: [MediaID], _ desk: RoomDesk) -> [UInt32]? {
     var numbers: [UInt32] = []
     for id in media {
@@ -54,7 +54,7 @@ struct RoomDownlink: Sendable {
     _ profile: VideoProfile, _ action: ActionID, _ media: MediaID, _ desk: inout RoomDesk
   ) {
     guard let number = numbers([media], desk)?.first else {
-      return desk.tell(
+      return desk.emit(
         action, SignalingFailure(.notSubscribed, "the media is not received", media: media))
     }
     desk.ask(.action(action, .profileFailed, media)) {
@@ -66,7 +66,7 @@ struct RoomDownlink: Sendable {
     _ isPaused: Bool, _ action: ActionID, _ media: MediaID, _ desk: inout RoomDesk
   ) {
     guard let number = numbers([media], desk)?.first else {
-      return desk.tell(
+      return desk.emit(
         action, SignalingFailure(.notSubscribed, "the media is not received", media: media))
     }
     desk.ask(.action(action, .pauseFailed, media)) {
@@ -80,7 +80,7 @@ struct RoomDownlink: Sendable {
 
   // MARK: The server's offers
 
-  mutating func take(offer sdp: String, _ places: [RoomPlace], _ desk: inout RoomDesk) {
+  mutating func handle(offer sdp: String, _ places: [RoomPlace], _ desk: inout RoomDesk) {
     guard !isAnswering else {
       nextOffer = (sdp, places)
       return
@@ -102,14 +102,14 @@ struct RoomDownlink: Sendable {
       else { continue }
       now.append(Stream(media: media, mid: place.mid))
     }
-    for old in streams where !now.contains(old) { desk.tell(.unassigned(old.media)) }
+    for old in streams where !now.contains(old) { desk.emit(.unassigned(old.media)) }
     for new in now where !streams.contains(new) {
-      desk.tell(.assigned(new.media, connection, mid: new.mid))
+      desk.emit(.assigned(new.media, connection, mid: new.mid))
     }
     streams = now
   }
 
-  mutating func take(
+  mutating func handle(
     _ report: ConnectionReport, of connection: ConnectionID, _ desk: inout RoomDesk
   ) {
     guard connection == self.connection else { return }
@@ -119,7 +119,7 @@ struct RoomDownlink: Sendable {
       proceed(&desk)
     case .refused(let error):
       guard isAnswering else { return }
-      desk.tell(.failed(SignalingFailure(.answerFailed, error.message)))
+      desk.emit(.failed(SignalingFailure(.answerFailed, error.message)))
       proceed(&desk)
     case .candidate(let candidate): desk.send(.candidate(.down, candidate))
     default: break
@@ -128,16 +128,16 @@ struct RoomDownlink: Sendable {
 
   private mutating func proceed(_ desk: inout RoomDesk) {
     isAnswering = false
-    if let next = nextOffer.take() { take(offer: next.sdp, next.places, &desk) }
+    if let next = nextOffer.take() { handle(offer: next.sdp, next.places, &desk) }
   }
 
-  mutating func take(_ candidate: CandidateInit?, _ desk: inout RoomDesk) {
+  mutating func handle(_ candidate: CandidateInit?, _ desk: inout RoomDesk) {
     if let connection { desk.request(connection, .addCandidate(candidate)) }
   }
 
   // MARK: Losses
 
-  /// The room is entered again with another session: asks for what is wanted and still there.
+  /// Requests what is wanted and still published after rejoining with another session.
   mutating func entered(_ desk: inout RoomDesk) {
     wanted.removeAll { desk.roster.media($0) == nil }
     guard let numbers = numbers(wanted, desk), !numbers.isEmpty else { return }
@@ -147,7 +147,7 @@ struct RoomDownlink: Sendable {
   mutating func close(_ desk: inout RoomDesk) {
     isAnswering = false
     nextOffer = nil
-    for stream in streams { desk.tell(.unassigned(stream.media)) }
+    for stream in streams { desk.emit(.unassigned(stream.media)) }
     streams = []
     if let connection { desk.request(connection, .close) }
     connection = nil

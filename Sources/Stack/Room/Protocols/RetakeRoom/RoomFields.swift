@@ -1,6 +1,6 @@
 import Wire
 
-/// The members of an object as a reader of messages takes them, each within its limits.
+/// Reads the members of a message, each within its limits.
 struct RoomFields {
   static let nameBytes = 256
   static let textBytes = 64 << 10
@@ -50,7 +50,7 @@ struct RoomFields {
   func integer(_ name: String) -> Int? { value[name]?.integer.map { Int(clamping: $0) } }
   func double(_ name: String) -> Double? { value[name]?.number }
 
-  /// A flag, which may be left out where it is usual.
+  /// A flag that may be omitted if it has the usual value.
   func flag(_ name: String, usual: Bool? = nil) throws(JSONError) -> Bool {
     if let flag = value[name]?.flag { return flag }
     guard value[name] == nil, let usual else { throw missing(name) }
@@ -87,7 +87,7 @@ struct RoomFields {
     }
   }
 
-  /// A list, which may be left out when it is empty.
+  /// A list that may be omitted if it is empty.
   func list<Element>(
     _ name: String, _ read: (JSONValue) throws(JSONError) -> Element
   ) throws(JSONError) -> [Element] {

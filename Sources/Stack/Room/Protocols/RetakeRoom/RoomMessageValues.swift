@@ -2,7 +2,7 @@ import Peer
 import SDP
 package import Wire
 
-/// Which of the two connections of a participant a message is about.
+/// Which of a participant's two connections a message is about.
 package enum RoomConnection: String, Hashable, Sendable {
   /// What the participant sends; it offers.
   case up
@@ -10,7 +10,7 @@ package enum RoomConnection: String, Hashable, Sendable {
   case down
 }
 
-/// Media as messages of a room carry it: the number is the server's.
+/// Media in messages, with the server's number.
 package struct RoomMedia: Hashable, Sendable {
   package var number: UInt32
   package var kind: MediaKind
@@ -48,7 +48,7 @@ package struct RoomMedia: Hashable, Sendable {
   }
 }
 
-/// Own media in a section of an offer, under the participant's number.
+/// Local media in a section of an offer, with the participant's number.
 package struct RoomLocalMedia: Hashable, Sendable {
   package var mid: String
   package var local: UInt32
@@ -90,7 +90,7 @@ package struct RoomLocalMedia: Hashable, Sendable {
   }
 }
 
-/// The number under which others see own media.
+/// The number under which others see local media.
 package struct RoomLocalNumber: Hashable, Sendable {
   package var local: UInt32
   package var number: UInt32
@@ -110,7 +110,7 @@ package struct RoomLocalNumber: Hashable, Sendable {
   }
 }
 
-/// Which media comes in which section.
+/// Media assigned to a section.
 package struct RoomPlace: Hashable, Sendable {
   package var number: UInt32
   package var mid: String
@@ -128,11 +128,11 @@ package struct RoomPlace: Hashable, Sendable {
   var json: JSONValue { .members(("id", .integer(Int64(number))), ("mid", .text(mid))) }
 }
 
-/// Who is in a room, with what they publish.
+/// A participant with its published media.
 package struct RoomMember: Hashable, Sendable {
   package var id: String
   package var displayName: String
-  /// JSON; nil: nothing.
+  /// JSON, or nil.
   package var metadata: String?
   package var media: [RoomMedia]
 
@@ -159,7 +159,7 @@ package struct RoomMember: Hashable, Sendable {
   }
 }
 
-/// An error as a room tells it.
+/// An error in a message.
 package struct RoomFault: Hashable, Sendable {
   package var code: RoomErrorCode
   package var message: String
@@ -180,7 +180,7 @@ package struct RoomFault: Hashable, Sendable {
 }
 
 extension JSONValue {
-  /// The value of a JSON text; nil for none, and for what is no JSON.
+  /// Parses JSON; nil if there is none or it is invalid.
   init?(text: String?) {
     guard let text, let value = try? JSONValue(parsing: text) else { return nil }
     self = value

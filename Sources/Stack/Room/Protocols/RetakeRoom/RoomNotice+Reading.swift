@@ -3,9 +3,8 @@ import SDP
 package import Wire
 
 extension RoomNotice {
-  /// Reads a message.
-  ///
-  /// - Throws: `JSONError` for what is none; one of an unknown type too.
+  /// Parses a message.
+  /// - Throws: `JSONError` if it is invalid or of an unknown type.
   package init(parsing text: String) throws(JSONError) {
     let fields = try RoomFields(try JSONValue(parsing: text))
     let type = try fields.text("type")

@@ -2,19 +2,21 @@ import Peer
 package import SDP
 import Wire
 
-/// A message of the server of a room of Retake's own protocol to a participant.
+/// A message from the server of Retake's own room protocol to a participant.
 package enum RoomNotice: Hashable, Sendable {
-  /// The room is entered. `isResumed`: an earlier session goes on, with its connections.
+  /// The room was joined.
+  ///
+  /// `isResumed`: an earlier session continues, with its connections.
   case joined(
     participant: String, session: String, isResumed: Bool, members: [RoomMember], ICEServers)
-  /// The answer to an offer for what is sent.
+  /// The answer to an offer for sending.
   case answer(sdp: String)
-  /// An offer for what is received, with all that comes.
+  /// An offer for receiving, with everything that is sent.
   case offer(sdp: String, media: [RoomPlace])
   case candidate(RoomConnection, CandidateInit?)
-  /// How a request went.
+  /// The result of a request.
   case result(request: UInt32, RoomFault?)
-  /// The numbers under which others see own media: that of the participant, that of the server.
+  /// The numbers of local media: the participant's and the server's.
   case local([RoomLocalNumber])
   case entered(RoomMember)
   case left(participant: String, LeaveCause)
@@ -22,21 +24,21 @@ package enum RoomNotice: Hashable, Sendable {
   case unpublished(participant: String, [UInt32])
   case changed(participant: String, RoomMedia)
   case talking(participant: String, Bool, level: Int?)
-  /// Whose audio is sent at present, where only so many voices are wanted: all of them.
+  /// The voices currently sent, if their number is limited: all of them.
   case voices([UInt32])
-  /// A moderator has switched own media off or on.
+  /// A moderator switched local media off or on.
   case muted(local: UInt32, Bool)
-  /// The layers that are wanted of what is sent in a section.
+  /// The wanted layers of a sent section.
   case layers(mid: String, [SendLayer])
   case message(UserMessage)
-  /// Something went wrong; the room is over when it is critical.
+  /// An error; the room is over if it is critical.
   case error(RoomFault, isCritical: Bool)
   /// The room is over for this participant.
   case ended(RoomEnding)
-  /// The participant is to come to another address.
+  /// The participant should connect to another address.
   case moved(url: String)
 
-  /// The message as it is sent.
+  /// The message as JSON.
   package var text: String { json.json }
 
   private var json: JSONValue {

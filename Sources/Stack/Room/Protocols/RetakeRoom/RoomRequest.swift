@@ -1,40 +1,42 @@
 package import SDP
 package import Wire
 
-/// A message of a participant to the server of a room of Retake's own protocol.
+/// A message of a participant to the server of Retake's own room protocol.
 ///
-/// Messages are JSON objects with a `type`, over a WebSocket of the subprotocol `retake-room`. What
-/// has a number as `request` is answered by a `result` with the same number.
+/// Messages are JSON objects with a `type`, over a WebSocket of the subprotocol `retake-room`. One
+/// with a number as `request` is answered by a `result` with the same number.
 package enum RoomRequest: Hashable, Sendable {
   /// The subprotocol of the WebSocket.
   package static let subprotocol = "retake-room"
 
-  /// The first message; answered by `joined` or by a critical `error`. `resumes` names the session
-  /// of an earlier way that was lost, which the server goes on with when it still has it.
+  /// The first message; answered by `joined` or by a critical `error`.
+  ///
+  /// `resumes` names the session of a lost transport, which the server continues if it still has
+  /// it.
   case join(RoomJoin, resumes: String?)
-  /// An offer for what is sent, with all own media; answered by `answer` and `result`.
+  /// An offer for sending, with all local media; answered by `answer` and `result`.
   case offer(request: UInt32, sdp: String, media: [RoomLocalMedia])
-  /// The answer to the server's offer for what is received.
+  /// The answer to the server's offer for receiving.
   case answer(sdp: String)
-  /// A candidate; nil: there are no more.
+  /// A candidate; nil means there are no more.
   case candidate(RoomConnection, CandidateInit?)
-  /// Takes everything back that is sent.
+  /// Stops sending everything.
   case stop(request: UInt32)
-  /// Own media has another extra value, or is switched on or off.
+  /// Local media has another extra value or was switched on or off.
   case update(RoomMedia)
   case subscribe(request: UInt32, [UInt32])
   case unsubscribe(request: UInt32, [UInt32])
   case profile(request: UInt32, media: UInt32, VideoProfile)
   case pause(request: UInt32, media: UInt32, isPaused: Bool)
-  /// A message to participants; to all when there are no targets.
+  /// A message to participants; to all if there are no targets.
   case message(request: UInt32, UserMessage)
-  /// The server is to offer anew, with a restart of ICE.
+  /// Requests an offer with an ICE restart.
   case restart
-  /// A new token in the place of the one of the join.
+  /// A new token that replaces the one of the join.
   case renew(token: String)
   case leave
 
-  /// The message as it is sent.
+  /// The message as JSON.
   package var text: String { json.json }
 
   private var json: JSONValue {
@@ -75,9 +77,8 @@ package enum RoomRequest: Hashable, Sendable {
     }
   }
 
-  /// Reads a message.
-  ///
-  /// - Throws: `JSONError` for what is none; one of an unknown type too.
+  /// Parses a message.
+  /// - Throws: `JSONError` if it is invalid or of an unknown type.
   package init(parsing text: String) throws(JSONError) {
     let fields = try RoomFields(try JSONValue(parsing: text))
     let type = try fields.text("type")
@@ -152,7 +153,7 @@ package enum RoomRequest: Hashable, Sendable {
 }
 
 extension JSONValue {
-  /// A message that is answered by its number.
+  /// Creates a message that is answered by its number.
   static func request(_ type: String, _ request: UInt32, _ members: (String, JSONValue)...)
     -> JSONValue
   {

@@ -2,27 +2,27 @@ import Peer
 import SDP
 import Wire
 
-/// What this side sends in a room of Retake's own.
+/// The sending side in Retake's own rooms.
 struct RoomUplink: Sendable {
-  private var own = Publication()
-  /// The server's numbers of own media.
+  private var publication = Publication()
+  /// The server's numbers of local media.
   private var numbers: [RoomLocalNumber] = []
   private var isPublished = false
 
-  var status: [(name: String, value: String)] { own.status }
+  var status: [(name: String, value: String)] { publication.status }
 
   mutating func publish(_ request: PublicationRequest, _ desk: inout RoomDesk) {
-    own.add(request)
+    publication.add(request)
     offer(&desk)
   }
 
   mutating func unpublish(_ action: ActionID, _ media: [LocalMediaID], _ desk: inout RoomDesk) {
-    own.remove(action, media)
+    publication.remove(action, media)
     offer(&desk)
   }
 
   mutating func update(_ media: LocalMediaInfo, _ desk: inout RoomDesk) {
-    guard own.update(media) != nil,
+    guard publication.update(media) != nil,
       let number = numbers.last(where: { $0.local == media.id.number })?.number
     else { return }
     desk.send(
@@ -33,17 +33,17 @@ struct RoomUplink: Sendable {
   }
 
   mutating func restart(_ connection: ConnectionID, _ desk: inout RoomDesk) {
-    guard connection == own.connection else { return }
-    own.restartICE()
+    guard connection == publication.connection else { return }
+    publication.restartICE()
     offer(&desk)
   }
 
   private mutating func offer(_ desk: inout RoomDesk) {
     guard desk.isEntered else { return }
-    if own.wanted.isEmpty, own.phase == .idle { return stop(&desk) }
-    guard let restartsICE = own.begin() else { return }
-    let connection = own.connection ?? desk.connect(.up)
-    own.connection = connection
+    if publication.wanted.isEmpty, publication.phase == .idle { return stop(&desk) }
+    guard let restartsICE = publication.begin() else { return }
+    let connection = publication.connection ?? desk.connect(.up)
+    publication.connection = connection
     desk.request(connection, .makeOffer(iceRestart: restartsICE))
   }
 
@@ -51,96 +51,98 @@ struct RoomUplink: Sendable {
     if isPublished {
       desk.ask(.stop) { .stop(request: $0) }
     } else {
-      desk.tell(own.finish(nil))
+      desk.emit(publication.finish(nil))
       close(&desk)
     }
   }
 
-  mutating func take(
+  mutating func handle(
     _ report: ConnectionReport, of connection: ConnectionID, _ desk: inout RoomDesk
   ) {
-    guard connection == own.connection else { return }
+    guard connection == publication.connection else { return }
     switch report {
     case .description(let offer, let places) where offer.type == .offer:
-      guard own.offer(places) else { return }
+      guard publication.offer(places) else { return }
       let media = places.compactMap { place in
-        own.info(of: place.media).map { RoomLocalMedia($0, mid: place.mid) }
+        publication.info(of: place.media).map { RoomLocalMedia($0, mid: place.mid) }
       }
       desk.ask(.offer) { .offer(request: $0, sdp: offer.sdp, media: media) }
     case .refused(let error):
       let code: RoomErrorCode =
-        own.phase == .offering ? .offerFailed : .remoteDescriptionFailed
+        publication.phase == .offering ? .offerFailed : .remoteDescriptionFailed
       fail(SignalingFailure(code, error.message), &desk)
     case .candidate(let candidate): desk.send(.candidate(.up, candidate))
     default: break
     }
   }
 
-  /// The server's answer to the offer under way.
-  mutating func take(answer sdp: String, _ desk: inout RoomDesk) {
-    guard own.phase == .offered, let connection = own.connection else { return }
+  /// Handles the server's answer to the current offer.
+  mutating func handle(answer sdp: String, _ desk: inout RoomDesk) {
+    guard publication.phase == .offered, let connection = publication.connection else { return }
     isPublished = true
     desk.request(connection, .setRemote(SessionDescription(type: .answer, sdp: sdp)))
   }
 
-  mutating func take(_ locals: [RoomLocalNumber]) {
+  mutating func handle(_ locals: [RoomLocalNumber]) {
     numbers.removeAll { known in locals.contains { $0.local == known.local } }
     numbers += locals.prefix(Roster.mediaMaximum)
   }
 
-  mutating func take(_ candidate: CandidateInit?, _ desk: inout RoomDesk) {
-    if let connection = own.connection { desk.request(connection, .addCandidate(candidate)) }
+  mutating func handle(_ candidate: CandidateInit?, _ desk: inout RoomDesk) {
+    if let connection = publication.connection {
+      desk.request(connection, .addCandidate(candidate))
+    }
   }
 
-  mutating func take(_ layers: [SendLayer], mid: String, _ desk: inout RoomDesk) {
-    if let connection = own.connection {
+  mutating func handle(_ layers: [SendLayer], mid: String, _ desk: inout RoomDesk) {
+    if let connection = publication.connection {
       desk.request(connection, .setLayers(mid: mid, layers))
     }
   }
 
-  /// The result of an offer.
+  /// Handles the result of an offer.
   mutating func settle(_ fault: RoomFault?, _ desk: inout RoomDesk) {
     if let fault { return fail(SignalingFailure(fault.code, fault.message), &desk) }
-    desk.tell(own.settle { _ in desk.roster.nextMedia() })
-    if own.isDue { offer(&desk) }
+    desk.emit(publication.settle { _ in desk.roster.nextMedia() })
+    if publication.isDue { offer(&desk) }
   }
 
   private mutating func fail(_ failure: SignalingFailure, _ desk: inout RoomDesk) {
-    guard own.phase != .idle else { return }
-    desk.tell(own.fail(failure))
-    if own.isEmpty { close(&desk) }
-    if own.isDue { offer(&desk) }
+    guard publication.phase != .idle else { return }
+    desk.emit(publication.fail(failure))
+    if publication.isEmpty { close(&desk) }
+    if publication.isDue { offer(&desk) }
   }
 
   mutating func stopped(_ fault: RoomFault?, _ desk: inout RoomDesk) {
-    desk.tell(own.finish(fault.map { SignalingFailure($0.code, $0.message) }))
+    desk.emit(publication.finish(fault.map { SignalingFailure($0.code, $0.message) }))
     close(&desk)
   }
 
-  /// A moderator has switched own media off or on.
+  /// Records that a moderator switched local media off or on.
   mutating func muted(_ local: UInt32, _ isMuted: Bool, _ desk: inout RoomDesk) {
-    guard var info = own.info(of: LocalMediaID(local)) else { return }
+    guard var info = publication.info(of: LocalMediaID(local)) else { return }
     info.isActive = !isMuted
-    _ = own.update(info)
-    desk.tell(.localMuted(info.id, isMuted))
+    _ = publication.update(info)
+    desk.emit(.localMuted(info.id, isMuted))
   }
 
-  /// The room is entered, maybe again: what is wanted is published.
+  /// Publishes what is wanted after joining or rejoining.
   mutating func entered(_ desk: inout RoomDesk) {
-    if own.phase == .offered { own.withdraw() }
-    if own.isDue || (!own.wanted.isEmpty && !isPublished) { offer(&desk) }
+    if publication.phase == .offered { publication.withdraw() }
+    if publication.isDue || (!publication.wanted.isEmpty && !isPublished) { offer(&desk) }
   }
 
-  /// The room is over: what it wanted comes to nothing.
-  mutating func giveUp(_ failure: SignalingFailure, _ desk: inout RoomDesk) {
-    desk.tell(own.finish(failure))
+  /// The room is over: fail all actions.
+  mutating func abandon(_ failure: SignalingFailure, _ desk: inout RoomDesk) {
+    desk.emit(publication.finish(failure))
   }
 
   mutating func close(_ desk: inout RoomDesk) {
     isPublished = false
     numbers = []
-    let connection = own.connection
-    desk.tell(own.close())
+    let connection = publication.connection
+    desk.emit(publication.close())
     if let connection { desk.request(connection, .close) }
   }
 }

@@ -1,13 +1,13 @@
 import SDP
 
-/// Own media on a connection whose offers this side makes, one after the other: what is wanted,
-/// what the server has, and who waits for which offer.
+/// Local media on a connection with local offers, one after the other: what is wanted, what the
+/// server has, and which actions wait for which offer.
 struct Publication: Sendable {
   enum Phase: String, Sendable {
     case idle
-    /// The connection makes an offer.
+    /// The connection creates an offer.
     case offering
-    /// The offer is at the server.
+    /// The offer was sent.
     case offered
   }
 
@@ -19,10 +19,10 @@ struct Publication: Sendable {
   var connection: ConnectionID?
   private(set) var phase = Phase.idle
   private(set) var wanted: [LocalMediaInfo] = []
-  /// Where own media is in the offer under way.
+  /// The sections of local media in the current offer.
   private(set) var places: [LocalMediaPlace] = []
   private var published: [Published] = []
-  /// What the offer under way answers, and what the next one will.
+  /// The actions that the current offer answers, and those for the next one.
   private var answering: [ActionID] = []
   private var waiting: [ActionID] = []
   private var isStale = false
@@ -33,7 +33,7 @@ struct Publication: Sendable {
   }
 
   var isEmpty: Bool { wanted.isEmpty && published.isEmpty }
-  /// Where own media is that the server has.
+  /// The sections of the local media that the server has.
   var publishedPlaces: [LocalMediaPlace] { published.map(\.place) }
 
   func info(of media: LocalMediaID) -> LocalMediaInfo? { wanted.first { $0.id == media } }
@@ -60,7 +60,7 @@ struct Publication: Sendable {
     waiting.append(action)
   }
 
-  /// Own media has changed; gives what it was, nil for media that nobody wants.
+  /// Replaces the description of local media; returns the previous one, or nil if it is not wanted.
   mutating func update(_ media: LocalMediaInfo) -> LocalMediaInfo? {
     guard let index = wanted.firstIndex(where: { $0.id == media.id }) else { return nil }
     defer { wanted[index] = media }
@@ -71,9 +71,8 @@ struct Publication: Sendable {
 
   // MARK: An offer and its answer
 
-  /// Begins an offer; nil when one is under way, after which another one follows.
-  ///
-  /// - Returns: whether ICE is to begin anew.
+  /// Starts an offer; nil if one is under way, after which another one follows.
+  /// - Returns: whether to restart ICE.
   mutating func begin() -> Bool? {
     guard phase == .idle else {
       isStale = true
@@ -87,7 +86,7 @@ struct Publication: Sendable {
     return restartsICE
   }
 
-  /// The offer is made; false when nobody waits for one.
+  /// Records that the offer was created; false if none is expected.
   mutating func offer(_ places: [LocalMediaPlace]) -> Bool {
     guard phase == .offering else { return false }
     phase = .offered
@@ -95,9 +94,9 @@ struct Publication: Sendable {
     return true
   }
 
-  /// The server has taken the offer: tells what is published now, and what is no longer.
-  ///
-  /// - Parameter number: numbers media that is new.
+  /// Records that the server accepted the offer; returns what is published now and what no longer
+  /// is.
+  /// - Parameter number: returns the number of new media.
   mutating func settle(_ number: (LocalMediaPlace) -> MediaID) -> [SignalingEvent] {
     guard phase == .offered else { return [] }
     phase = .idle
@@ -114,7 +113,7 @@ struct Publication: Sendable {
     return events
   }
 
-  /// The offer came to nothing: what it would have published is not tried again.
+  /// Records that the offer failed; what it would have published is not retried.
   mutating func fail(_ failure: SignalingFailure) -> [SignalingEvent] {
     guard phase != .idle else { return [] }
     phase = .idle
@@ -123,10 +122,10 @@ struct Publication: Sendable {
     return answering.isEmpty ? [.failed(failure)] : answering.map { .result($0, failure) }
   }
 
-  /// Whether another offer is to follow.
+  /// Whether another offer should follow.
   var isDue: Bool { phase == .idle && (isStale || !waiting.isEmpty || restartsICE) }
 
-  /// Answers everything that waits, without an offer.
+  /// Answers all waiting actions without an offer.
   mutating func finish(_ failure: SignalingFailure?) -> [SignalingEvent] {
     defer { (answering, waiting) = ([], []) }
     return (answering + waiting).map { .result($0, failure) }
@@ -134,7 +133,7 @@ struct Publication: Sendable {
 
   // MARK: Losses
 
-  /// An offer that nobody answered is forgotten; what it was for waits for the next.
+  /// Withdraws an unanswered offer; its actions wait for the next one.
   mutating func withdraw() {
     guard phase != .idle else { return }
     phase = .idle
@@ -143,7 +142,7 @@ struct Publication: Sendable {
     answering = []
   }
 
-  /// The connection is gone; what is wanted is kept.
+  /// Records that the connection is gone; what is wanted is kept.
   mutating func close() -> [SignalingEvent] {
     withdraw()
     defer { (published, places, connection) = ([], [], nil) }

@@ -1,6 +1,6 @@
 import Wire
 
-/// Requests that wait for their answers, by the names of their transactions.
+/// Unanswered requests by their transaction names.
 struct RequestTable<Purpose: Sendable>: Sendable {
   private struct Request: Sendable {
     var number: UInt32
@@ -12,18 +12,18 @@ struct RequestTable<Purpose: Sendable>: Sendable {
   private var count: UInt32 = 0
   private var requests: [Request] = []
 
-  /// - Parameter prefix: what the names begin with, so that those of two sessions differ.
+  /// - Parameter prefix: the beginning of the names, so that those of two sessions differ.
   init(prefix: String) { self.prefix = prefix + "-" }
 
   var deadline: Instant? { requests.map(\.due).min() }
   var waitingCount: Int { requests.count }
 
-  /// Takes note of a request that is sent, and names it.
+  /// Records a request and returns its name.
   mutating func add(_ purpose: Purpose, due: Instant) -> String {
     prefix + String(addNumber(purpose, due: due))
   }
 
-  /// The same for a protocol that names its requests by numbers.
+  /// Records a request for a protocol with numbers.
   mutating func addNumber(_ purpose: Purpose, due: Instant) -> UInt32 {
     count &+= 1
     requests.append(Request(number: count, purpose: purpose, due: due))
@@ -34,12 +34,12 @@ struct RequestTable<Purpose: Sendable>: Sendable {
     transaction.hasPrefix(prefix) ? UInt32(transaction.dropFirst(prefix.count)) : nil
   }
 
-  /// What an answer is about; nil when nothing waits for it.
+  /// The purpose of a transaction, if it is known.
   func purpose(of transaction: String) -> Purpose? {
     number(transaction).flatMap { number in requests.first { $0.number == number }?.purpose }
   }
 
-  /// Takes out what an answer is about; nil when nothing waits for it, or no longer.
+  /// Removes and returns the purpose of a transaction, if it is known.
   mutating func settle(_ transaction: String) -> Purpose? {
     number(transaction).flatMap { settle(number: $0) }
   }
@@ -49,14 +49,14 @@ struct RequestTable<Purpose: Sendable>: Sendable {
     return requests.remove(at: index).purpose
   }
 
-  /// Takes out what was not answered in time.
+  /// Removes and returns requests that timed out.
   mutating func expire(at now: Instant) -> [Purpose] {
     let late = requests.filter { $0.due <= now }
     requests.removeAll { $0.due <= now }
     return late.map(\.purpose)
   }
 
-  /// Takes out all of them, first made first.
+  /// Removes and returns all requests, oldest first.
   mutating func removeAll() -> [Purpose] {
     defer { requests = [] }
     return requests.map(\.purpose)

@@ -1,10 +1,10 @@
 import Wire
 
-/// Who is in a room and what they publish, with the numbers of the media.
+/// The participants of a room and their media, with the numbers of the media.
 struct Roster: Sendable {
   /// Media as a server names it.
   struct Offer: Hashable, Sendable {
-    /// The server's name of it, unique for its owner.
+    /// The server's name, unique for its owner.
     var key: String
     var kind: MediaKind
     var isActive = true
@@ -19,17 +19,17 @@ struct Roster: Sendable {
     var keys: [String] = []
   }
 
-  /// More than these are passed over, whatever a server says.
+  /// Further ones are ignored, whatever a server sends.
   static let participantsMaximum = 1_000
   static let mediaMaximum = 64
 
   private var members: [Member] = []
   private var mediaCount: UInt32 = 0
 
-  /// Everybody, in the order in which they came.
+  /// All participants in order of arrival.
   var participants: [ParticipantInfo] { members.map(\.info) }
 
-  /// A number for media that no other has.
+  /// Returns an unused number for media.
   mutating func nextMedia() -> MediaID {
     mediaCount += 1
     return MediaID(mediaCount)
@@ -37,7 +37,7 @@ struct Roster: Sendable {
 
   func contains(_ id: String) -> Bool { members.contains { $0.info.id == id } }
 
-  /// Media by its number, with the server's name of it.
+  /// Media by its number, with the server's name.
   func media(_ id: MediaID) -> (media: PublishedMedia, key: String)? {
     for member in members {
       if let index = member.info.media.firstIndex(where: { $0.id == id }) {
@@ -47,7 +47,7 @@ struct Roster: Sendable {
     return nil
   }
 
-  /// Media by the server's name of it, where names are unique in the room.
+  /// Media by the server's name, if names are unique in the room.
   func media(key: String) -> MediaID? {
     for member in members {
       if let index = member.keys.firstIndex(of: key) { return member.info.media[index].id }
@@ -55,7 +55,7 @@ struct Roster: Sendable {
     return nil
   }
 
-  /// Media by the server's name of it.
+  /// Media by its owner and the server's name.
   func media(owner: String, key: String) -> PublishedMedia? {
     guard let member = members.first(where: { $0.info.id == owner }),
       let index = member.keys.firstIndex(of: key)
@@ -63,7 +63,7 @@ struct Roster: Sendable {
     return member.info.media[index]
   }
 
-  /// Somebody is there.
+  /// Records that a participant is present.
   mutating func enter(_ id: String, displayName: String, metadata: String? = nil)
     -> [SignalingEvent]
   {
@@ -73,7 +73,7 @@ struct Roster: Sendable {
     return [.participantEntered(info)]
   }
 
-  /// Somebody is gone.
+  /// Records that a participant left.
   mutating func leave(_ id: String, _ cause: LeaveCause) -> [SignalingEvent] {
     guard let index = members.firstIndex(where: { $0.info.id == id }) else { return [] }
     let events = set([], of: id)
@@ -81,7 +81,7 @@ struct Roster: Sendable {
     return events + [.participantLeft(id, cause)]
   }
 
-  /// All that a participant publishes now, in the place of what it published before.
+  /// Replaces everything that a participant publishes.
   mutating func set(_ offers: [Offer], of owner: String) -> [SignalingEvent] {
     guard let index = members.firstIndex(where: { $0.info.id == owner }) else { return [] }
     let before = members[index]
@@ -115,17 +115,17 @@ struct Roster: Sendable {
     return events
   }
 
-  /// Media that a participant adds to what it publishes, or has in another way.
+  /// Adds or changes one media of a participant.
   mutating func update(_ offer: Offer, of owner: String) -> [SignalingEvent] {
     set(offers(of: owner).filter { $0.key != offer.key } + [offer], of: owner)
   }
 
-  /// Media that a participant publishes no longer.
+  /// Removes one media of a participant.
   mutating func remove(key: String, of owner: String) -> [SignalingEvent] {
     set(offers(of: owner).filter { $0.key != key }, of: owner)
   }
 
-  /// What a participant publishes, as it was told.
+  /// What a participant publishes, as last recorded.
   func offers(of owner: String) -> [Offer] {
     guard let member = members.first(where: { $0.info.id == owner }) else { return [] }
     return zip(member.keys, member.info.media).map { key, media in
@@ -135,7 +135,7 @@ struct Roster: Sendable {
     }
   }
 
-  /// Everybody who is there now, after a time without news.
+  /// Removes all participants but these, after a time without updates.
   mutating func retain(_ ids: [String]) -> [SignalingEvent] {
     let gone = members.map(\.info.id).filter { !ids.contains($0) }
     return gone.flatMap { leave($0, .left) }

@@ -1,37 +1,37 @@
 import Wire
 
-/// The way to a server: a WebSocket, and after its loss another one.
+/// The transport to a server: a WebSocket, replaced after a loss.
 struct ServerLink: Sendable {
   enum State: Hashable, Sendable {
     case idle
     case opening(TransportID, until: Instant)
     case open(TransportID)
-    /// The next try comes after a while.
+    /// Waiting before the next attempt.
     case waiting(until: Instant)
     case closing(TransportID, until: Instant)
     case over
   }
 
-  /// What came of an input.
+  /// The result of an input.
   enum News: Hashable, Sendable {
     case opened(subprotocol: String?)
     case frame(SignalingFrame)
     /// It could not be opened, broke, or was closed by the server.
     case lost(code: Int?, reason: String)
-    /// The own close is done.
+    /// The local close is complete.
     case closed
   }
 
   static let openSeconds: Int64 = 15
   static let closeSeconds: Int64 = 3
-  /// After a loss: half a second, then twice as long each time, up to eight seconds.
+  /// After a loss: half a second, doubling up to eight seconds.
   static let attemptsMaximum = 12
 
   private var urls: [String]
   private let subprotocols: [String]
   private let headers: [HTTPField]
   private(set) var state = State.idle
-  /// How many tries there were since the last one that worked.
+  /// The number of attempts since the last success.
   private(set) var attempt = 0
   private var transportCount: UInt32 = 0
 
@@ -45,11 +45,11 @@ struct ServerLink: Sendable {
     if case .open = state { true } else { false }
   }
 
-  /// Where the next try goes to.
+  /// The URL of the next attempt.
   var url: String? { urls.isEmpty ? nil : urls[attempt % urls.count] }
   /// Whether every address was tried once.
   var isExhausted: Bool { attempt >= urls.count }
-  /// Whether it is no use to go on.
+  /// Whether there is no point in retrying.
   var isHopeless: Bool { attempt >= ServerLink.attemptsMaximum }
 
   var deadline: Instant? {
@@ -59,7 +59,7 @@ struct ServerLink: Sendable {
     }
   }
 
-  /// Goes to other addresses from now on.
+  /// Uses other addresses from now on.
   mutating func redirect(to urls: [String]) {
     self.urls = urls
     attempt = 0
@@ -74,19 +74,19 @@ struct ServerLink: Sendable {
     outputs.append(.transport(id, .open(url: url, subprotocols: subprotocols, headers: headers)))
   }
 
-  /// Opens another one after a while.
+  /// Opens another one after a pause.
   mutating func retry(at now: Instant) {
     let milliseconds = min(Int64(500) << min(max(attempt, 1) - 1, 6), 8_000)
     state = .waiting(until: now + .milliseconds(milliseconds))
   }
 
-  /// Sends a message; without a way it is dropped, because the loss is told of.
+  /// Sends a message; dropped without a transport, because the loss is reported.
   func send(_ text: String, into outputs: inout [SignalingOutput]) {
     guard case .open(let id) = state else { return }
     outputs.append(.transport(id, .send(.text(text))))
   }
 
-  /// Ends the way; true when that is done at once.
+  /// Closes the transport; true if that is done at once.
   mutating func close(
     code: UInt16 = 1000, reason: String = "", at now: Instant,
     into outputs: inout [SignalingOutput]
@@ -103,7 +103,7 @@ struct ServerLink: Sendable {
     }
   }
 
-  /// Gives the present way up at once, as one that is dead; its last words are not waited for.
+  /// Abandons a dead transport immediately, ignoring its last events.
   mutating func drop(into outputs: inout [SignalingOutput]) {
     switch state {
     case .opening(let id, _), .open(let id):
@@ -113,8 +113,8 @@ struct ServerLink: Sendable {
     }
   }
 
-  /// What happened to a transport; nil for one that is of the past.
-  mutating func take(_ id: TransportID, _ event: TransportEvent) -> News? {
+  /// Handles a transport event; nil if it is of an earlier transport.
+  mutating func handle(_ id: TransportID, _ event: TransportEvent) -> News? {
     switch (state, event) {
     case (.opening(id, _), .opened(let subprotocol)):
       state = .open(id)
@@ -134,10 +134,10 @@ struct ServerLink: Sendable {
     }
   }
 
-  /// The way works: the next loss begins its tries anew.
+  /// Records success, so that the next loss starts with the first attempt.
   mutating func settle() { attempt = 0 }
 
-  /// What the passing of time came to.
+  /// Handles the passing of time.
   mutating func pass(at now: Instant, into outputs: inout [SignalingOutput]) -> News? {
     guard let deadline, deadline <= now else { return nil }
     switch state {

@@ -2,10 +2,11 @@ import CZlib
 
 /// Data in the zlib format (RFC 1950), as data channels with compression carry it.
 ///
-/// zlib reads it. It is written here, because the same text has to be the same bytes in every
-/// replay: with the fixed codes of RFC 1951 section 3.2.6, which no version can choose otherwise.
+/// Implemented here rather than by a library, because the same text has to be the same bytes in
+/// every replay. It uses only the fixed codes of RFC 1951 section 3.2.6, which leave no choice to a
+/// library's version.
 enum Zlib {
-  /// Why bytes are not in the format, or hold too much.
+  /// The bytes are invalid, or expand to too much.
   enum Failure: Error, Hashable { case malformed, tooLong }
 
   /// The checksum of the format (RFC 1950 section 8).
@@ -23,7 +24,7 @@ enum Zlib {
     writer.write(bytes)
     let sum = adler32(bytes)
     let tail = [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: sum >> $0) }
-    // A window of 32 KiB, no dictionary, a check that makes both bytes a multiple of 31.
+    // A window of 32 KiB, no dictionary, and a check that makes both bytes a multiple of 31.
     return [0x78, 0x01] + writer.finish() + tail
   }
 
@@ -63,7 +64,7 @@ enum Zlib {
   }
 }
 
-/// Lengths and distances of copies, and the bits that follow their codes (RFC 1951 section 3.2.5).
+/// Base values and extra bits of lengths and distances (RFC 1951 section 3.2.5).
 private enum CopyTable {
   static let lengths: [(base: Int, bits: Int)] =
     table(
@@ -95,7 +96,7 @@ private struct DeflateWriter {
 
   init() { put(0b011, 3) }
 
-  /// The lowest bits first.
+  /// Writes bits, lowest first.
   private mutating func put(_ value: Int, _ count: Int) {
     bits |= UInt64(value) << UInt64(bitCount)
     bitCount += count
@@ -106,7 +107,7 @@ private struct DeflateWriter {
     }
   }
 
-  /// A code, whose highest bit comes first.
+  /// Writes a code, highest bit first.
   private mutating func putCode(_ code: Int, _ count: Int) {
     var reversed = 0
     for bit in 0..<count where code >> bit & 1 == 1 { reversed |= 1 << (count - 1 - bit) }
@@ -123,7 +124,7 @@ private struct DeflateWriter {
   }
 
   private mutating func putCopy(length: Int, distance: Int) {
-    // The last row that begins at or below the value; 258 has one of its own.
+    // The last row that starts at or below the value; 258 has its own.
     let row = CopyTable.lengths.lastIndex { $0.base <= length } ?? 0
     putSymbol(257 + row)
     put(length - CopyTable.lengths[row].base, CopyTable.lengths[row].bits)
@@ -133,7 +134,7 @@ private struct DeflateWriter {
   }
 
   mutating func write(_ bytes: [UInt8]) {
-    // Where three bytes stood last, by a number made of them.
+    // Where three bytes last occurred, by their hash.
     var places = [Int](repeating: -1, count: 4096)
     var index = 0
     while index < bytes.count {

@@ -1,24 +1,24 @@
 import Wire
 
-/// The data channels of a session, and whether signaling has gone over to them from the WebSocket.
+/// The data channels of a session, and whether signaling has moved to them.
 struct SoraChannels: Sendable {
-  /// After the first message on the data channel the WebSocket is closed, where the server says
-  /// that this is no loss.
+  /// When the WebSocket is closed after the first message on the data channel, if the server
+  /// permits.
   private static let switchSeconds: Int64 = 10
 
   private var channels: [SoraChannel] = []
-  /// Whether the server talks over them now.
+  /// Whether signaling uses data channels now.
   private(set) var hasSwitched = false
-  /// Whether the loss of the WebSocket is none, and when it is given up.
+  /// Whether losing the WebSocket is permitted, and when it is closed.
   private var ignoresSocket = false
   private(set) var deadline: Instant?
 
   subscript(label: String) -> SoraChannel? { channels.first { $0.label == label } }
 
-  /// Whether a session goes on without its WebSocket.
+  /// Whether a session continues without its WebSocket.
   var outlivesSocket: Bool { hasSwitched && ignoresSocket }
 
-  /// A session begins with these.
+  /// Sets the channels of a session.
   mutating func begin(_ channels: [SoraChannel]) { self.channels = channels }
 
   mutating func switchOver(ignoresSocket: Bool) {
@@ -26,14 +26,14 @@ struct SoraChannels: Sendable {
     self.ignoresSocket = ignoresSocket
   }
 
-  /// Takes note of a message on the channel of signaling.
-  mutating func noteSignaling(at now: Instant) {
+  /// Records a message on the signaling channel.
+  mutating func recordSignaling(at now: Instant) {
     guard ignoresSocket, deadline == nil else { return }
     deadline = now + .seconds(SoraChannels.switchSeconds)
   }
 
-  /// Whether the WebSocket is to be closed now.
-  mutating func takeDue(at now: Instant) -> Bool {
+  /// Returns whether to close the WebSocket now.
+  mutating func consumeDue(at now: Instant) -> Bool {
     guard let deadline, deadline <= now else { return false }
     self.deadline = nil
     return true
@@ -41,8 +41,8 @@ struct SoraChannels: Sendable {
 
   mutating func end() { self = SoraChannels() }
 
-  /// A message of the application as it goes onto the channel that its type names, or the first;
-  /// nil where there is none.
+  /// Converts an application's message for the channel of its type, or the first; nil if there is
+  /// none.
   func outgoing(_ message: UserMessage) -> ConnectionRequest? {
     let wanted = message.type.hasPrefix("#") ? message.type : nil
     guard hasSwitched,
@@ -55,7 +55,7 @@ struct SoraChannels: Sendable {
 }
 
 extension SoraChannel {
-  /// A message of an application; nil for what is no text.
+  /// Converts a received message; nil if it is not text.
   func message(_ bytes: [UInt8]) -> UserMessage? {
     var (sender, body) = ("", bytes[...])
     if carriesSender, bytes.count >= SoraChannel.senderLength {

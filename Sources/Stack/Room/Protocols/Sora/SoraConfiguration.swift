@@ -1,51 +1,52 @@
 import Wire
 
-/// How a channel of WebRTC SFU Sora is entered, by the names and with the defaults of the service's
-/// own SDKs.
+/// The parameters for joining a channel of WebRTC SFU Sora, with the names and defaults of the
+/// service's own SDKs.
 public struct SoraConfiguration: Hashable, Sendable {
-  /// Which way media goes.
+  /// The direction of media.
   public enum Role: String, Hashable, Sendable, CaseIterable {
-    /// Own media only.
+    /// Sending only.
     case sendonly
-    /// Media of others only.
+    /// Receiving only.
     case recvonly
     /// Both.
     case sendrecv
   }
 
-  /// Whose media a spotlight channel sends in full.
+  /// Whose media a spotlight channel sends in full quality.
   public enum Spotlight: Hashable, Sendable {
     /// Everybody's.
     case disabled
-    /// That of the last who spoke; how many of them, nil leaves it to the server.
+    /// That of the last speakers; nil leaves their number to the server.
     case enabled(number: Int?)
   }
 
-  /// The addresses of signaling, `wss://host/signaling`, tried in order.
+  /// The signaling URLs, `wss://host/signaling`, tried in order.
   public var urlCandidates: [String]
   /// The channel.
   public var channelId: String
-  /// Which way media goes.
+  /// The direction of media.
   public var role: Role
-  /// Whether several may send in the channel; nil is yes, as servers have it by now.
+  /// Whether several may send in the channel; nil means yes, the servers' current default.
   public var multistreamEnabled: Bool?
-  /// What the own stream is called, by which an application tells it from those it receives.
+  /// The identifier of the local stream, which distinguishes it from received ones.
   public var publisherStreamId = "mainStream"
-  /// Whether the camera is on at first; else it is not started, and the own video is black.
+  /// Whether the camera is on initially; otherwise it is not started, and the local video is black.
   public var initialCameraEnabled = true
-  /// Whether the microphone is on at first; else it is stopped, and the own audio is silent.
+  /// Whether the microphone is on initially; otherwise it is stopped, and the local audio is
+  /// silent.
   public var initialMicrophoneEnabled = true
-  /// How long entering may take, in seconds, 1 to 3600.
+  /// The time limit for joining in seconds, 1 to 3600.
   public var connectionTimeout = 30
-  /// The name of the own client, for others; nil: none.
+  /// The client's name for others, if any.
   public var clientId: String?
-  /// What connections of one participant share; nil: none.
+  /// What connections of one participant share, if any.
   public var bundleId: String?
-  /// What the service's authentication gets, as JSON; nil: nothing.
+  /// Metadata for the service's authentication, as JSON, if any.
   public var signalingConnectMetadata: String?
-  /// What others are told of this side, as JSON; nil: nothing.
+  /// Metadata for other participants, as JSON, if any.
   public var signalingNotifyMetadata: String?
-  /// Whether there is video, and audio.
+  /// Whether there is video.
   public var videoEnabled = true
   /// Whether there is audio.
   public var audioEnabled = true
@@ -53,30 +54,30 @@ public struct SoraConfiguration: Hashable, Sendable {
   public var videoCodec: String?
   /// The bit rate of video in kbit/s; nil leaves it to the server.
   public var videoBitRate: Int?
-  /// Whether video is sent in several layers.
+  /// Whether video is sent as simulcast.
   public var simulcastEnabled = false
-  /// Which layer is received: `r0`, `r1` or `r2`; nil leaves it to the server.
+  /// The received layer: `r0`, `r1` or `r2`; nil leaves it to the server.
   public var simulcastRid: String?
   /// Whether the channel is a spotlight.
   public var spotlightEnabled = Spotlight.disabled
-  /// Whether signaling goes on over data channels; nil leaves it to the server.
+  /// Whether signaling moves to data channels; nil leaves it to the server.
   public var dataChannelSignaling: Bool?
-  /// Whether the loss of the WebSocket then is none; nil leaves it to the server.
+  /// Whether the session then continues without its WebSocket; nil leaves it to the server.
   public var ignoreDisconnectWebSocket: Bool?
-  /// Labels of data channels for messages in both directions; each begins with `#`.
+  /// Labels of data channels for messages in both directions; each starts with `#`.
   public var messagingLabels: [String] = []
 
-  /// What a layer above keeps with the configuration: its handlers.
+  /// An object that a layer above stores here: its handlers.
   package var attachment: SoraAttachment?
 
-  /// Enters a channel at one address.
+  /// Creates a configuration with one URL.
   public init(url: String, channelId: String, role: Role, multistreamEnabled: Bool? = nil) {
     self.init(
       urlCandidates: [url], channelId: channelId, role: role,
       multistreamEnabled: multistreamEnabled)
   }
 
-  /// Enters a channel at the first of several addresses that answers.
+  /// Creates a configuration with several URLs, of which the first that answers is used.
   public init(
     urlCandidates: [String], channelId: String, role: Role, multistreamEnabled: Bool? = nil
   ) {
@@ -86,13 +87,13 @@ public struct SoraConfiguration: Hashable, Sendable {
     self.multistreamEnabled = multistreamEnabled
   }
 
-  /// The protocol as a room speaks it.
+  /// The room protocol's configuration.
   package var signaling: SignalingConfiguration {
     SignalingConfiguration(
       protocolName: SoraMachine.name, urls: urlCandidates, options: options)
   }
 
-  /// The intent that enters the channel.
+  /// The intent that joins the channel.
   package var join: RoomJoin {
     let role: ConnectionRole =
       switch role {
@@ -128,7 +129,7 @@ public struct SoraConfiguration: Hashable, Sendable {
     return options
   }
 
-  /// `false`, or what is asked for; nil where nothing is.
+  /// `false`, or the requested parameters; nil if there are none.
   private var video: String? {
     guard videoEnabled else { return "false" }
     guard videoCodec != nil || videoBitRate != nil else { return nil }
@@ -139,7 +140,7 @@ public struct SoraConfiguration: Hashable, Sendable {
   }
 }
 
-/// An object that a layer above keeps with a configuration; configurations do not differ by it.
+/// An object that a layer above stores with a configuration; ignored by comparison.
 package struct SoraAttachment: Hashable, Sendable {
   package let object: any Sendable
 

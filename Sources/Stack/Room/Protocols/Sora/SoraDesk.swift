@@ -1,12 +1,11 @@
 import SDP
 import Wire
 
-/// What the parts of the Sora machine work with: the ways to the server, who is there, and what
-/// goes out.
+/// Shared state of the Sora machine: the transports, the participants, and outputs.
 struct SoraDesk: Sendable {
   var link: ServerLink
   var roster = Roster()
-  /// The own connection, as the server calls it.
+  /// The local connection's identifier on the server.
   private(set) var participant: String?
   var channels = SoraChannels()
   private(set) var connection: ConnectionID?
@@ -23,10 +22,10 @@ struct SoraDesk: Sendable {
     outputs = []
   }
 
-  mutating func tell(_ event: SignalingEvent) { outputs.append(.event(event)) }
-  mutating func tell(_ events: [SignalingEvent]) { for event in events { tell(event) } }
-  mutating func tell(_ action: ActionID, _ failure: SignalingFailure? = nil) {
-    tell(.result(action, failure))
+  mutating func emit(_ event: SignalingEvent) { outputs.append(.event(event)) }
+  mutating func emit(_ events: [SignalingEvent]) { for event in events { emit(event) } }
+  mutating func emit(_ action: ActionID, _ failure: SignalingFailure? = nil) {
+    emit(.result(action, failure))
   }
 
   mutating func open() { link.open(at: now, into: &outputs) }
@@ -34,33 +33,33 @@ struct SoraDesk: Sendable {
   mutating func close() -> Bool { link.close(at: now, into: &outputs) }
   mutating func pass() -> ServerLink.News? { link.pass(at: now, into: &outputs) }
 
-  /// The server has taken this side in.
+  /// Records that the server accepted this client.
   mutating func begin(_ offer: SoraOffer) {
     participant = offer.connection
     channels.begin(offer.channels)
   }
 
-  /// Nothing of a session is left.
+  /// Resets everything of a session.
   mutating func reset() {
-    tell(roster.retain([]))
+    emit(roster.retain([]))
     channels.end()
     connection = nil
   }
 
-  /// Says something of signaling, on whichever way it goes now.
-  mutating func say(_ value: JSONValue) {
+  /// Sends a signaling message over the current transport.
+  mutating func send(_ value: JSONValue) {
     if channels.hasSwitched, channels[SoraChannel.signaling] != nil {
-      say(value, on: SoraChannel.signaling)
+      send(value, on: SoraChannel.signaling)
     } else {
       link.send(value.json, into: &outputs)
     }
   }
 
-  /// Says something over the WebSocket.
-  mutating func sayOnSocket(_ value: JSONValue) { link.send(value.json, into: &outputs) }
+  /// Sends a message over the WebSocket.
+  mutating func sendOnSocket(_ value: JSONValue) { link.send(value.json, into: &outputs) }
 
-  /// Says something on a data channel; without it nothing is said.
-  mutating func say(_ value: JSONValue, on label: String) {
+  /// Sends a message on a data channel, if it is open.
+  mutating func send(_ value: JSONValue, on label: String) {
     guard let connection, let channel = channels[label] else { return }
     request(connection, .sendOnChannel(label: label, channel.frame(value.json)))
   }

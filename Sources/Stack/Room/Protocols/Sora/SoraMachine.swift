@@ -3,9 +3,9 @@ package import Wire
 
 /// A client of a channel of WebRTC SFU Sora, over its public signaling.
 ///
-/// Options are the members of `connect` (`SoraConnect.names`), as JSON or as texts;
-/// `connection_timeout` in seconds, for how long entering may take; and `tells_signaling`, with
-/// which every message of the server is told as a notification of the type `signaling`.
+/// Options are the members of `connect` (`SoraConnect.names`), as JSON or text;
+/// `connection_timeout` in seconds for joining; and `tells_signaling`, with which every message of
+/// the server is reported as a notification of the type `signaling`.
 package struct SoraMachine: SignalingMachine {
   package static let name = "sora"
 
@@ -13,9 +13,9 @@ package struct SoraMachine: SignalingMachine {
     case idle, connecting, offering, joined, reconnecting, leaving, over
   }
 
-  /// How long entering may take, as in the service's own SDKs.
+  /// The time limit for joining, as in the service's own SDKs.
   private static let connectionSeconds: Int64 = 30
-  /// How long the first offer waits for own media.
+  /// How long the first offer waits for local media.
   private static let holdSeconds: Int64 = 2
   private static let leaveSeconds: Int64 = 3
   private static let redirectsMaximum = 5
@@ -26,7 +26,7 @@ package struct SoraMachine: SignalingMachine {
   private var media = SoraMedia()
   private var join = RoomJoin(room: "")
   private var phase = Phase.idle
-  /// When an offer is due, the first answer, or the end of leaving.
+  /// When an offer, the first answer, or the end of leaving is due.
   private var due: Instant?
   private var redirectCount = 0
   private var wasJoined = false
@@ -60,22 +60,22 @@ package struct SoraMachine: SignalingMachine {
   package mutating func step(
     _ input: SignalingInput, at now: Instant, into outbox: inout Outbox<SignalingOutput>
   ) {
-    // No event comes after the end.
+    // There are no events after the end.
     guard phase != .over else { return }
     desk.begin(at: now)
     switch input {
     case .deadline: pass()
-    case .transport(let id, let event): if let news = desk.link.take(id, event) { take(news) }
-    case .intent(let intent): take(intent)
-    case .connection(let id, let report): take(report, of: id)
+    case .transport(let id, let event): if let news = desk.link.handle(id, event) { handle(news) }
+    case .intent(let intent): handle(intent)
+    case .connection(let id, let report): handle(report, of: id)
     case .response: break
     }
     desk.end(into: &outbox)
   }
 
   private mutating func pass() {
-    if let news = desk.pass() { take(news) }
-    if desk.channels.takeDue(at: desk.now) { _ = desk.close() }
+    if let news = desk.pass() { handle(news) }
+    if desk.channels.consumeDue(at: desk.now) { _ = desk.close() }
     guard let due, due <= desk.now else { return }
     self.due = nil
     switch phase {
@@ -90,7 +90,7 @@ package struct SoraMachine: SignalingMachine {
 
   // MARK: What the room wants
 
-  private mutating func take(_ intent: RoomIntent) {
+  private mutating func handle(_ intent: RoomIntent) {
     if phase == .leaving { return refuse(intent, "the channel is being left") }
     switch intent {
     case .join(let join):
@@ -109,7 +109,7 @@ package struct SoraMachine: SignalingMachine {
     case .unpublish(let action, let locals): media.unpublish(action, locals, &desk)
     case .sendMessage(let action, let message): send(message, action)
     case .networkChanged:
-      // Nothing of a Sora session outlives its connection.
+      // A Sora session does not outlive its connection.
       guard phase == .joined else { return }
       desk.drop()
       lose("the network has changed", code: nil)
@@ -121,44 +121,44 @@ package struct SoraMachine: SignalingMachine {
 
   private mutating func refuse(_ intent: RoomIntent, _ reason: String) {
     guard let action = intent.action else { return }
-    desk.tell(action, SignalingFailure(.notSupported, reason))
+    desk.emit(action, SignalingFailure(.notSupported, reason))
   }
 
   private mutating func send(_ message: UserMessage, _ action: ActionID) {
     guard let connection = desk.connection, let request = desk.channels.outgoing(message) else {
-      return desk.tell(
+      return desk.emit(
         action, SignalingFailure(.messageFailed, "there is no data channel for messages"))
     }
     desk.request(connection, request)
-    desk.tell(action)
+    desk.emit(action)
   }
 
   private mutating func leave() {
     guard phase != .idle else { return end(nil) }
     phase = .leaving
     due = desk.now + .seconds(SoraMachine.leaveSeconds)
-    desk.say(.members(("type", "disconnect"), ("reason", "NO-ERROR")))
-    // The server closes what is open; without a way there is nothing to wait for.
+    desk.send(.members(("type", "disconnect"), ("reason", "NO-ERROR")))
+    // The server closes what is open; without a transport there is nothing to wait for.
     if !desk.link.isOpen, !desk.channels.hasSwitched, desk.close() { end(nil) }
   }
 
   // MARK: The WebSocket
 
-  private mutating func take(_ news: ServerLink.News) {
+  private mutating func handle(_ news: ServerLink.News) {
     switch news {
     case .opened:
       if phase == .connecting {
-        desk.tell([.progress(.opened), .progress(.joining)])
+        desk.emit([.progress(.opened), .progress(.joining)])
         phase = .offering
       }
       due = desk.now + .seconds(connectionSeconds)
-      desk.sayOnSocket(SoraConnect.message(join, options, isRedirected: redirectCount > 0))
+      desk.sendOnSocket(SoraConnect.message(join, options, isRedirected: redirectCount > 0))
     case .frame(.text(let text)):
       guard let value = try? JSONValue(parsing: text) else { return }
-      take(value)
+      handle(value)
     case .frame(.binary): break
     case .lost(let code, let reason):
-      // Once signaling has switched, the socket may go.
+      // Once signaling has moved, the WebSocket is not needed.
       if desk.channels.outlivesSocket, phase == .joined { return }
       lose(reason, code: code)
     case .closed: if phase == .leaving { end(nil) }
@@ -182,7 +182,7 @@ package struct SoraMachine: SignalingMachine {
     }
   }
 
-  /// What a code says that is no accident: the server ended this connection on purpose.
+  /// The meaning of a close code with which the server ended this connection on purpose.
   private static func ending(_ code: Int, _ reason: String) -> RoomEnding? {
     let isKicked = reason.contains("API")
     switch code {
@@ -199,11 +199,11 @@ package struct SoraMachine: SignalingMachine {
       return end(SignalingFailure(.unreachable, reason, isCritical: true))
     }
     phase = .reconnecting
-    desk.tell(.reconnecting(attempt: desk.link.attempt + 1, reason: reason))
+    desk.emit(.reconnecting(attempt: desk.link.attempt + 1, reason: reason))
     desk.link.retry(at: desk.now)
   }
 
-  /// Nothing of the session is left.
+  /// Resets everything of the session.
   private mutating func reset() {
     due = nil
     media.close(&desk)
@@ -215,11 +215,11 @@ package struct SoraMachine: SignalingMachine {
     guard phase != .over else { return }
     let wasLeaving = phase == .leaving
     phase = .over
-    media.giveUp("the channel was left", &desk)
+    media.abandon("the channel was left", &desk)
     media.close(&desk)
     desk.drop()
-    if let failure, !wasLeaving { desk.tell(.failed(failure)) }
-    desk.tell(
+    if let failure, !wasLeaving { desk.emit(.failed(failure)) }
+    desk.emit(
       .ended(
         ending
           ?? RoomEnding(
@@ -228,28 +228,28 @@ package struct SoraMachine: SignalingMachine {
 
   // MARK: What the server says
 
-  private mutating func take(_ value: JSONValue) {
+  private mutating func handle(_ value: JSONValue) {
     guard phase != .leaving else { return }
     if options["tells_signaling"] == "true" {
-      desk.tell(.notification(type: "signaling", value.json))
+      desk.emit(.notification(type: "signaling", value.json))
     }
     switch value["type"]?.text {
-    case "offer"?: if let offer = SoraOffer(value) { take(offer) }
-    case "re-offer"?: take(reOffer: value, "re-answer")
-    case "update"?: take(reOffer: value, "update")
+    case "offer"?: if let offer = SoraOffer(value) { handle(offer) }
+    case "re-offer"?: handle(reOffer: value, "re-answer")
+    case "update"?: handle(reOffer: value, "update")
     case "ping"?: pong(value["stats"]?.flag == true)
     case "notify"?: notify(value)
-    case "push"?: desk.tell(.notification(type: "push", (value["data"] ?? .null).json))
+    case "push"?: desk.emit(.notification(type: "push", (value["data"] ?? .null).json))
     case "switched"?: switched(value)
     case "redirect"?: redirect(value)
     case "close"?: close(value)
     // Of a later version.
-    case let type?: desk.tell(.notification(type: type, value.json))
+    case let type?: desk.emit(.notification(type: type, value.json))
     case nil: break
     }
   }
 
-  private mutating func take(_ offer: SoraOffer) {
+  private mutating func handle(_ offer: SoraOffer) {
     guard phase == .offering || phase == .reconnecting, due != nil else { return }
     phase = .joined
     due = desk.now + .seconds(SoraMachine.holdSeconds)
@@ -257,38 +257,38 @@ package struct SoraMachine: SignalingMachine {
     desk.link.settle()
     redirectCount = 0
     if wasJoined {
-      desk.tell(.reconnected)
+      desk.emit(.reconnected)
     } else {
       wasJoined = true
-      desk.tell(.joined(JoinedRoom(participant: offer.connection, session: offer.session)))
+      desk.emit(.joined(JoinedRoom(participant: offer.connection, session: offer.session)))
     }
     media.hold(offer, join.role, &desk)
   }
 
-  private mutating func take(reOffer value: JSONValue, _ answer: String) {
+  private mutating func handle(reOffer value: JSONValue, _ answer: String) {
     guard phase == .joined, let sdp = value["sdp"]?.text else { return }
-    media.take(offer: sdp, answeredBy: answer, &desk)
+    media.handle(offer: sdp, answeredBy: answer, &desk)
   }
 
   private mutating func pong(_ wantsStats: Bool) {
     guard wantsStats, let connection = desk.connection else {
-      return desk.sayOnSocket(.members(("type", "pong")))
+      return desk.sendOnSocket(.members(("type", "pong")))
     }
     statistics.ask(connection, isOnChannel: false, &desk)
   }
 
   private mutating func notify(_ value: JSONValue) {
     let type = value["event_type"]?.text ?? ""
-    desk.tell(.notification(type: "notify", value.json))
+    desk.emit(.notification(type: "notify", value.json))
     guard let id = value["connection_id"]?.text else { return }
     switch type {
     case "connection.created":
-      // The own arrival brings everybody who is there.
+      // The notification of the own arrival lists everybody present.
       for other in value["data"]?.elements ?? [] { enter(other) }
       enter(value)
-    case "connection.destroyed": desk.tell(desk.roster.leave(id, .left))
-    case "spotlight.focused": desk.tell(.talking(participant: id, true, level: nil))
-    case "spotlight.unfocused": desk.tell(.talking(participant: id, false, level: nil))
+    case "connection.destroyed": desk.emit(desk.roster.leave(id, .left))
+    case "spotlight.focused": desk.emit(.talking(participant: id, true, level: nil))
+    case "spotlight.unfocused": desk.emit(.talking(participant: id, false, level: nil))
     default: break
     }
   }
@@ -296,7 +296,7 @@ package struct SoraMachine: SignalingMachine {
   private mutating func enter(_ value: JSONValue) {
     guard let id = value["connection_id"]?.text, id != desk.participant else { return }
     let metadata = value["authn_metadata"] ?? value["metadata"]
-    desk.tell(
+    desk.emit(
       desk.roster.enter(
         id, displayName: value["client_id"]?.text ?? "",
         metadata: metadata == .null ? nil : metadata?.json))
@@ -306,7 +306,7 @@ package struct SoraMachine: SignalingMachine {
     guard phase == .joined else { return }
     desk.channels.switchOver(
       ignoresSocket: value["ignore_disconnect_websocket"]?.flag == true)
-    desk.tell(.notification(type: "switched", value.json))
+    desk.emit(.notification(type: "switched", value.json))
   }
 
   private mutating func redirect(_ value: JSONValue) {
@@ -322,12 +322,12 @@ package struct SoraMachine: SignalingMachine {
           .joinRefused, "the server sends on more than \(SoraMachine.redirectsMaximum) times",
           isCritical: true))
     }
-    desk.tell(.redirected(url))
+    desk.emit(.redirected(url))
     desk.link.redirect(to: [url])
     desk.open()
   }
 
-  /// The server ends the session over the data channel.
+  /// Handles that the server ended the session over the data channel.
   private mutating func close(_ value: JSONValue) {
     let code = value["code"]?.integer.map { Int(clamping: $0) } ?? 1000
     let reason = value["reason"]?.text ?? ""
@@ -338,10 +338,10 @@ package struct SoraMachine: SignalingMachine {
 
   // MARK: What the connection tells
 
-  private mutating func take(_ report: ConnectionReport, of connection: ConnectionID) {
+  private mutating func handle(_ report: ConnectionReport, of connection: ConnectionID) {
     guard connection == desk.connection else { return }
     switch report {
-    case .channelMessage(let label, let frame): take(frame, on: label)
+    case .channelMessage(let label, let frame): handle(frame, on: label)
     case .channelClosed(SoraChannel.signaling):
       guard desk.channels.hasSwitched else { return }
       if phase == .leaving { return end(nil) }
@@ -350,24 +350,24 @@ package struct SoraMachine: SignalingMachine {
     case .channelOpened(let label):
       guard desk.channels[label]?.isOwn == true else { return }
       let told = JSONValue.members(("label", .text(label)))
-      desk.tell(.notification(type: "datachannel", told.json))
+      desk.emit(.notification(type: "datachannel", told.json))
     case .stats(let action, let text): statistics.answer(action, text, &desk)
     case .state(.failed):
       guard phase == .joined else { return }
       desk.drop()
       lose("the connection failed", code: nil)
-    default: media.take(report, of: connection, &desk)
+    default: media.handle(report, of: connection, &desk)
     }
   }
 
-  private mutating func take(_ frame: SignalingFrame, on label: String) {
+  private mutating func handle(_ frame: SignalingFrame, on label: String) {
     guard phase == .joined, let channel = desk.channels[label], let bytes = channel.bytes(frame)
     else { return }
     if channel.isOwn {
-      if let message = channel.message(bytes) { desk.tell(.message(message)) }
+      if let message = channel.message(bytes) { desk.emit(.message(message)) }
       return
     }
-    if label == SoraChannel.signaling { desk.channels.noteSignaling(at: desk.now) }
+    if label == SoraChannel.signaling { desk.channels.recordSignaling(at: desk.now) }
     guard let text = String(validating: bytes, as: UTF8.self),
       let value = try? JSONValue(parsing: text)
     else { return }
@@ -376,7 +376,7 @@ package struct SoraMachine: SignalingMachine {
         statistics.ask(connection, isOnChannel: true, &desk)
       }
     } else {
-      take(value)
+      handle(value)
     }
   }
 }

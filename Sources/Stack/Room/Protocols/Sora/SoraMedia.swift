@@ -2,8 +2,8 @@ import Peer
 import SDP
 import Wire
 
-/// The one connection to a Sora server: its offers, the answers of this side, and whose media comes
-/// in which section.
+/// The single connection to a Sora server: its offers, the local answers, and the media of each
+/// section.
 struct SoraMedia: Sendable {
   private struct Assignment: Hashable, Sendable {
     var media: MediaID
@@ -14,7 +14,7 @@ struct SoraMedia: Sendable {
 
   private(set) var connection: ConnectionID?
   private var phase = Phase.idle
-  /// How the answer under way is sent: `answer`, `re-answer` or `update`.
+  /// The type of the current answer: `answer`, `re-answer` or `update`.
   private var answerType = ""
   private var nextOffer: (sdp: String, type: String)?
   private var wanted: [LocalMediaInfo] = []
@@ -29,12 +29,12 @@ struct SoraMedia: Sendable {
     ]
   }
 
-  /// Whether own media may still go into the first answer.
+  /// Whether local media can still go into the first answer.
   var isHeld: Bool { phase == .held }
 
   // MARK: The server's offers
 
-  /// The first offer waits for own media for a while where this side sends.
+  /// Holds the first offer for a while so that local media can be added.
   mutating func hold(_ offer: SoraOffer, _ role: ConnectionRole, _ desk: inout SoraDesk) {
     let connection = desk.connect(role, offer.servers)
     self.connection = connection
@@ -46,17 +46,17 @@ struct SoraMedia: Sendable {
     if role == .down || !wanted.isEmpty { release(&desk) }
   }
 
-  /// Answers the offer that was held.
+  /// Answers the held offer.
   mutating func release(_ desk: inout SoraDesk) {
     guard phase == .held else { return }
     phase = .agreed
     proceed(&desk)
   }
 
-  /// Another offer of the server.
-  mutating func take(offer sdp: String, answeredBy type: String, _ desk: inout SoraDesk) {
+  /// Handles another offer of the server.
+  mutating func handle(offer sdp: String, answeredBy type: String, _ desk: inout SoraDesk) {
     guard connection != nil else { return }
-    // Of several that come while this side answers, the last one tells all.
+    // Of several that arrive while one is answered, the last is complete.
     if phase == .held {
       nextOffer = (sdp, "answer")
     } else {
@@ -73,11 +73,11 @@ struct SoraMedia: Sendable {
     desk.request(connection, .setRemote(SessionDescription(type: .offer, sdp: offer.sdp)))
   }
 
-  /// Whose media comes where: the stream of a section is called as the connection of its sender.
+  /// Assigns media to sections: a section's stream has the name of its sender's connection.
   private mutating func assign(
     _ sdp: String, _ connection: ConnectionID, _ desk: inout SoraDesk
   ) {
-    // What cannot be read, the connection refuses.
+    // The connection refuses what cannot be parsed.
     guard let document = try? SDPDocument(parsing: sdp) else { return }
     var offers: [(owner: String, offer: Roster.Offer)] = []
     for section in document.sections where !section.isRejected {
@@ -87,28 +87,28 @@ struct SoraMedia: Sendable {
       else { continue }
       offers.append((owner, Roster.Offer(key: mid, kind: kind)))
     }
-    for (owner, _) in offers { desk.tell(desk.roster.enter(owner, displayName: "")) }
+    for (owner, _) in offers { desk.emit(desk.roster.enter(owner, displayName: "")) }
     for owner in desk.roster.participants.map(\.id) {
       let own = offers.filter { $0.owner == owner }.map(\.offer)
-      desk.tell(desk.roster.set(own, of: owner))
+      desk.emit(desk.roster.set(own, of: owner))
     }
     var now: [Assignment] = []
     for (owner, offer) in offers {
       guard let media = desk.roster.media(owner: owner, key: offer.key) else { continue }
       now.append(Assignment(media: media.id, mid: offer.key))
     }
-    for old in assigned where !now.contains(old) { desk.tell(.unassigned(old.media)) }
+    for old in assigned where !now.contains(old) { desk.emit(.unassigned(old.media)) }
     for new in now where !assigned.contains(new) {
-      desk.tell(.assigned(new.media, connection, mid: new.mid))
+      desk.emit(.assigned(new.media, connection, mid: new.mid))
     }
     assigned = now
   }
 
-  // MARK: Own media
+  // MARK: Local media
 
   mutating func publish(_ request: PublicationRequest, _ desk: inout SoraDesk) {
     guard phase == .idle || phase == .held else {
-      return desk.tell(
+      return desk.emit(
         request.action,
         SignalingFailure(
           .publishFailed, "a Sora channel takes own media only while it is entered"))
@@ -121,29 +121,29 @@ struct SoraMedia: Sendable {
   mutating func unpublish(_ action: ActionID, _ media: [LocalMediaID], _ desk: inout SoraDesk) {
     wanted.removeAll { media.contains($0.id) }
     for place in published where media.contains(place.media) {
-      desk.tell(.localUnpublished(place.media))
+      desk.emit(.localUnpublished(place.media))
     }
     published.removeAll { media.contains($0.media) }
-    desk.tell(action)
+    desk.emit(action)
   }
 
-  mutating func take(
+  mutating func handle(
     _ report: ConnectionReport, of connection: ConnectionID, _ desk: inout SoraDesk
   ) {
     guard connection == self.connection else { return }
     switch report {
     case .description(let answer, let places) where phase == .answering && answer.type == .answer:
       phase = .agreed
-      desk.say(.members(("type", .text(answerType)), ("sdp", .text(answer.sdp))))
+      desk.send(.members(("type", .text(answerType)), ("sdp", .text(answer.sdp))))
       settle(places, &desk)
       proceed(&desk)
     case .refused(let error):
       guard phase == .answering else { return }
       phase = .agreed
-      desk.tell(.failed(SignalingFailure(.answerFailed, error.message)))
+      desk.emit(.failed(SignalingFailure(.answerFailed, error.message)))
       proceed(&desk)
     case .candidate(let candidate?):
-      desk.say(.members(("type", "candidate"), ("candidate", .text(candidate.candidate))))
+      desk.send(.members(("type", "candidate"), ("candidate", .text(candidate.candidate))))
     default: break
     }
   }
@@ -151,9 +151,9 @@ struct SoraMedia: Sendable {
   private mutating func settle(_ places: [LocalMediaPlace], _ desk: inout SoraDesk) {
     for place in places where !published.contains(place) {
       published.append(place)
-      desk.tell(.localPublished(place.media, desk.roster.nextMedia()))
+      desk.emit(.localPublished(place.media, desk.roster.nextMedia()))
     }
-    for action in waiting { desk.tell(action) }
+    for action in waiting { desk.emit(action) }
     waiting = []
   }
 
@@ -162,16 +162,16 @@ struct SoraMedia: Sendable {
   mutating func close(_ desk: inout SoraDesk) {
     phase = .idle
     nextOffer = nil
-    for place in published { desk.tell(.localUnpublished(place.media)) }
-    for assignment in assigned { desk.tell(.unassigned(assignment.media)) }
+    for place in published { desk.emit(.localUnpublished(place.media)) }
+    for assignment in assigned { desk.emit(.unassigned(assignment.media)) }
     (published, assigned) = ([], [])
     if let connection { desk.request(connection, .close) }
     connection = nil
   }
 
-  /// What waits for a connection that will not come.
-  mutating func giveUp(_ reason: String, _ desk: inout SoraDesk) {
-    for action in waiting { desk.tell(action, SignalingFailure(.publishFailed, reason)) }
+  /// Fails actions that wait for a connection.
+  mutating func abandon(_ reason: String, _ desk: inout SoraDesk) {
+    for action in waiting { desk.emit(action, SignalingFailure(.publishFailed, reason)) }
     waiting = []
   }
 }

@@ -2,13 +2,13 @@ import Peer
 import SDP
 import Wire
 
-/// What a Sora server offers (`type: offer`).
+/// An offer of a Sora server (`type: offer`).
 struct SoraOffer {
   var connection: String
   var session: String?
   var sdp: String
   var servers: ICEServers
-  /// The section of the own video, for its layers.
+  /// The section of the local video, for its layers.
   var videoMid: String?
   var layers: [SendLayer]
   var channels: [SoraChannel]
@@ -34,14 +34,13 @@ struct SoraOffer {
   }
 }
 
-/// A data channel that the server makes.
+/// A data channel that the server opens.
 struct SoraChannel: Hashable, Sendable {
   static let signaling = "signaling"
   static let notify = "notify"
   static let push = "push"
   static let stats = "stats"
-  /// Messages on a channel of an application that begin with the sender have its name in so many
-  /// bytes.
+  /// With a sender in front of an application's messages, the length of its name in bytes.
   static let senderLength = 26
 
   var label: String
@@ -58,12 +57,12 @@ struct SoraChannel: Hashable, Sendable {
       } ?? false
   }
 
-  /// Whether it belongs to an application.
+  /// Whether it belongs to the application.
   var isOwn: Bool { label.hasPrefix("#") }
 
   static let expandedMaximum = 4 << 20
 
-  /// The bytes of a message; nil for what is not in the channel's format.
+  /// The bytes of a message; nil if it is not in the channel's format.
   func bytes(_ frame: SignalingFrame) -> [UInt8]? {
     let bytes: [UInt8]
     switch frame {
@@ -80,7 +79,7 @@ struct SoraChannel: Hashable, Sendable {
 }
 
 extension SendLayer {
-  /// An encoding of an offer.
+  /// Parses an encoding of an offer.
   init?(sora value: JSONValue) {
     guard let rid = value["rid"]?.text else { return nil }
     self.init(
@@ -94,7 +93,7 @@ extension SendLayer {
 
 /// The first message of a client (`type: connect`).
 enum SoraConnect {
-  /// Options that go into it as they are, in this order: JSON where they are JSON, else texts.
+  /// Options passed through in this order: as JSON if they are valid JSON, or else as text.
   static let names = [
     "client_id", "bundle_id", "audio", "video", "simulcast", "simulcast_multicodec",
     "simulcast_rid", "spotlight", "spotlight_number", "spotlight_focus_rid",
@@ -132,7 +131,7 @@ enum SoraConnect {
     return .object(members)
   }
 
-  /// How services over Sora take a token.
+  /// The access token as services on top of Sora expect it.
   private static func access(_ token: String) -> JSONValue {
     .members(("access_token", .text(token)))
   }

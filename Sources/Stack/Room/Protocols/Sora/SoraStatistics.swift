@@ -1,14 +1,14 @@
 import Wire
 
-/// Statistics that the server asks for, on the WebSocket or on the channel of that name, until the
-/// connection has given them.
+/// Statistics that the server requested, on the WebSocket or a channel, until the connection
+/// returns them.
 struct SoraStatistics: Sendable {
   private var count: UInt32 = 0
-  /// Who has asked.
+  /// The pending requests.
   private var asked: [(action: ActionID, isOnChannel: Bool)] = []
 
   mutating func ask(_ connection: ConnectionID, isOnChannel: Bool, _ desk: inout SoraDesk) {
-    // Whoever asks again and again gets one answer at a time.
+    // A server that asks repeatedly gets one answer at a time.
     guard !asked.contains(where: { $0.isOnChannel == isOnChannel }) else { return }
     count &+= 1
     asked.append((ActionID(count), isOnChannel))
@@ -20,12 +20,12 @@ struct SoraStatistics: Sendable {
     let isOnChannel = asked.remove(at: index).isOnChannel
     let stats = JSONValue(text: text) ?? .list([])
     if isOnChannel {
-      desk.say(.members(("type", "stats"), ("reports", stats)), on: SoraChannel.stats)
+      desk.send(.members(("type", "stats"), ("reports", stats)), on: SoraChannel.stats)
     } else {
-      desk.sayOnSocket(.members(("type", "pong"), ("stats", stats)))
+      desk.sendOnSocket(.members(("type", "pong"), ("stats", stats)))
     }
   }
 
-  /// The session is over.
+  /// Resets the requests at the end of the session.
   mutating func forget() { asked = [] }
 }
