@@ -6,7 +6,7 @@ extension Observer {
   /// Learns from descriptions which source a stream protects or is protected by, and whether its
   /// receiver may correct errors.
   func learnProtection(
-    _ source: DescriptionTable.Source, _ index: Int, of stream: inout ObservedStream
+    _ source: SignaledDescriptions.Source, _ index: Int, of stream: inout ObservedStream
   ) {
     guard settings.repairsFully else { return }
     stream.agreesOnCorrection = transports[index].descriptions.allSatisfy { number in

@@ -155,7 +155,7 @@ struct PartTests {
   // MARK: Descriptions
 
   @Test func aDescriptionIsPendingUntilAnAnswerCompletesIt() throws {
-    var descriptions = DescriptionTable()
+    var descriptions = SignaledDescriptions()
     let offer = SessionDescription(type: .offer, sdp: "offer")
     let answer = SessionDescription(type: .answer, sdp: "answer")
     descriptions.pend(local: offer, try document("own"))
@@ -170,7 +170,7 @@ struct PartTests {
   }
 
   @Test func aCandidateIsKeptInTheDescriptionOfItsGeneration() throws {
-    var descriptions = DescriptionTable()
+    var descriptions = SignaledDescriptions()
     let text = "v=0\r\nm=audio 9 X 1\r\n"
     descriptions.pend(remote: SessionDescription(type: .offer, sdp: text), try document("old"))
     descriptions.complete(

@@ -39,7 +39,7 @@ extension RowSwitch {
       "if let delegate, let room = room.room { delegate.hear(update, of: room) }"),
     .without(
       "KA16", "RoomMachine+Events.swift",
-      "announce(own.takeDeferred(), call: nil, at: now, into: &outbox)"),
+      "announce(own.removeDeferred(), call: nil, at: now, into: &outbox)"),
     .value("KA35", "LocalMedia.swift", "video?.hd == true", becomes: "false"),
     .without("KA36", "LocalMedia.swift", "track.isEnabled = info.isActive"),
     .without("KA36.always", "LocalTracks.swift", "part.change { $0.isAlwaysOn = newValue }"),

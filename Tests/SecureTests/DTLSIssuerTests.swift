@@ -39,8 +39,8 @@ struct DTLSIssuerTests {
     let shownByClient = try chain(count, to: client)
     var progress = [client.handshake(), server.handshake()]
     for _ in 0..<20 where progress != [.finished, .finished] {
-      client.takeSent { progress[1] = server.handshake($0) }
-      server.takeSent { progress[0] = client.handshake($0) }
+      client.drainSent { progress[1] = server.handshake($0) }
+      server.drainSent { progress[0] = client.handshake($0) }
     }
     try #require(progress == [.finished, .finished])
     #expect(client.result(role: .client, remoteCertificate: [])?.remoteIssuers == shownByServer)

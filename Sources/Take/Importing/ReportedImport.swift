@@ -294,7 +294,7 @@ private final class ReportedWriting {
     machine.step(input, at: now, into: &outbox)
     writer.record(
       StepRecord(
-        actor: actor, at: now, input: input, outputs: OutputList(outbox.take()), deadline: nil,
+        actor: actor, at: now, input: input, outputs: OutputList(outbox.drain()), deadline: nil,
         entropyDrawn: 0))
   }
 }

@@ -57,9 +57,7 @@ struct ImportCommand: ParsableCommand {
 
   @Option(
     name: .customLong("as"),
-    help:
-      "The format, where its content does not tell: capture, rtcstats, jitsi, internals, getstats, mjr, rtpdump, rtpdumptext, eventlog."
-  )
+    help: "The format, where its content does not tell.")
   var format: ImportedFormat?
 
   @OptionGroup var observing: ObservingOptions
@@ -107,7 +105,10 @@ struct ImportCommand: ParsableCommand {
   private func onlyTake() throws -> String {
     var path = out
     if RecordOptions.isFolder(out) {
-      try RecordOptions.makeFolder(out)
+      if case .failure(let code) = NewFile.makeFolder(out) {
+        throw CommandFailure(
+          .inputOutput, "\(CommandReading.oneLine(out)): the folder cannot be made: \(code)")
+      }
       let name = capture == "-" ? "imported" : FileBytes.name(of: capture)
       path = (out.hasSuffix("/") ? out : out + "/") + name + ".take"
     }
@@ -206,6 +207,8 @@ extension ImportReports {
 }
 
 extension ImportedFormat: ExpressibleByArgument {
+  /// Reads the name of a format.
   public init?(argument: String) { self.init(name: argument) }
+  /// The names of all formats, for help and completion.
   public static var allValueStrings: [String] { names }
 }

@@ -2,7 +2,7 @@ import SDP
 
 /// The descriptions that were set: those of the last completed exchange, and of the one under way
 /// (RFC 9429 section 3.2).
-struct DescriptionTable {
+struct SignaledDescriptions {
   /// A description as it was set, with its parsed document; local ones without candidates.
   struct Entry {
     fileprivate(set) var description: SessionDescription
@@ -64,7 +64,7 @@ struct DescriptionTable {
   }
 }
 
-extension DescriptionTable {
+extension SignaledDescriptions {
   /// Adds a remote candidate to the peer's descriptions of its ICE generation, which applications
   /// can read (RFC 9429 sections 4.1.13 and 4.1.14).
   mutating func remove(remoteCandidate text: String, atMLine index: Int) {
@@ -73,7 +73,7 @@ extension DescriptionTable {
   }
 }
 
-extension DescriptionTable.Entry {
+extension SignaledDescriptions.Entry {
   fileprivate func hasFragment(_ fragment: String, atMLine index: Int) -> Bool {
     document.usernameFragments(atMLine: index).contains(fragment)
   }

@@ -143,7 +143,7 @@ extension Negotiation {
   }
 }
 
-extension DescriptionTable.Entry {
+extension SignaledDescriptions.Entry {
   /// Returns the local description with the candidates gathered so far.
   fileprivate func filled(with transports: [LocalTransport]) -> SessionDescription {
     SessionDescription(type: description.type, sdp: document.filled(with: transports).text)

@@ -16,7 +16,7 @@ package struct Negotiation {
   var bundling: Bundling
   var remoteSides = RemoteTransports()
   var numbers = SessionNumbers()
-  var descriptions = DescriptionTable()
+  var descriptions = SignaledDescriptions()
   var created: CreatedDescriptions
   var agreed = AgreedSession()
   var wishes = OpenWishes()
