@@ -1,5 +1,7 @@
 package import AudioSession
 package import Media
+package import Peer
+package import Secure
 package import Tape
 package import Wire
 
@@ -147,5 +149,130 @@ package final class VirtualAudioSession {
     case .played(let audio): played.append(audio)
     case .delivered(let result): delivered = result
     }
+  }
+}
+
+// MARK: - VirtualAudioCall
+
+/// An audio session and a call on one clock: one peer sends what the session captures, and the
+/// session plays what that peer receives.
+package final class VirtualAudioCall {
+  /// The session; advance time and deliver audio through the call, not here.
+  package let session: VirtualAudioSession
+  package let call: VirtualCall
+  private let peer: Int
+  private let transceiver: UInt32
+
+  /// Connects a session with a peer's transceiver whose source is the application.
+  package init(
+    _ session: VirtualAudioSession, _ call: VirtualCall, peer: Int, transceiver: UInt32
+  ) {
+    self.session = session
+    self.call = call
+    self.peer = peer
+    self.transceiver = transceiver
+    call.onEvent = { [weak self] peer, event in self?.play(event, of: peer) }
+  }
+
+  /// Delivers microphone audio and sends the result.
+  package func deliver(_ chunk: PCMChunk) {
+    session.deliver(chunk, from: .unit)
+    forward()
+  }
+
+  /// Advances both; everything due happens at its instant.
+  package func run(for interval: Interval) {
+    let end = call.now + interval
+    while let due = session.deadline, due <= end {
+      call.run(until: due)
+      // Received audio may have moved the deadline.
+      catchUp()
+      forward()
+    }
+    call.run(until: end)
+    catchUp()
+    forward()
+  }
+
+  private func catchUp() { session.wait(call.now - session.now) }
+
+  private func forward() {
+    let blocks = session.blocks
+    session.clear()
+    for captured in blocks {
+      call.step(peer, .captured(transceiver: transceiver, .audio(captured.block)))
+    }
+  }
+
+  private func play(_ event: PeerEvent, of peer: Int) {
+    guard peer == self.peer, case .frame(let frame) = event, frame.isInbound,
+      case .audio(let block) = frame.decoded
+    else { return }
+    catchUp()
+    session.receive(block, on: frame.transceiver)
+  }
+}
+
+// MARK: - RecordedVirtualCall
+
+/// A virtual call whose steps go into a take.
+package final class RecordedVirtualCall {
+  package let call: VirtualCall
+  private let writer: TapeWriter
+
+  /// Creates the take and the peers, named by the labels.
+  /// - Parameter only: the one peer to record; nil for all.
+  package init(
+    path: String, seed: UInt64, links: [LinkSettings], labels: [String], label: String = "",
+    keepsMedia: Bool = true, configurations: [PeerConfiguration] = [],
+    only: Int? = nil, security: any SecurityFactory = LibrarySecurity()
+  ) throws(TapeError) {
+    var options = TapeWriter.Options()
+    options.label = label
+    options.keepsMedia = keepsMedia
+    options.startUnixNanoseconds = labEpoch
+    options.toolVersion = retakeVersion
+    // Virtual time is faster than any disk, so wait for the writer.
+    options.waitsForDisk = true
+    options.queueLimit = 32 << 20
+    options.toolchain = try Toolchain.current(for: path)
+    let writer = try TapeWriter(path: path, options: options)
+    self.writer = writer
+    let numbers = labels.enumerated().map { place, label in
+      only == nil || only == place ? writer.addPeer(label: label, role: label).actor : 0
+    }
+    call = VirtualCall(
+      seed: seed, links: links, configurations: configurations, peerNumbers: numbers,
+      security: security
+    ) { if $0.actor > 0 { writer.record($0) } }
+  }
+
+  /// Creates an audio session in the same take.
+  package func audioSession(
+    _ policy: AudioSessionPolicy = AudioSessionPolicy(), label: String = "audio"
+  ) -> VirtualAudioSession {
+    VirtualAudioSession(policy, writer: writer, label: label)
+  }
+
+  /// Advances virtual time, sampling every peer's stats once per second.
+  package func run(for interval: Interval) {
+    let end = call.now + interval
+    while call.now < end {
+      call.run(until: min(end, call.now + .seconds(1)))
+      for peer in call.network.links.indices { call.call(peer, .getStats()) }
+    }
+  }
+
+  /// Waits for the writer's thread.
+  package func flush() { writer.flush() }
+
+  /// Completes the take in the middle of the call.
+  package func cutOff() throws(TapeError) -> TapeWriter.Summary { try writer.finish() }
+
+  /// Closes the peers and completes the take.
+  package func finish() throws(TapeError) -> TapeWriter.Summary {
+    for peer in call.network.links.indices { call.call(peer, .close) }
+    call.run(for: .milliseconds(200))
+    return try writer.finish()
   }
 }

@@ -173,3 +173,203 @@ extension RTPHeader {
     extensionProfile == 0xc0de || extensionProfile == 0xc2de
   }
 }
+
+// MARK: - DTLS
+
+// DTLS: associations, their states, and the keys and SCTP packets that come of them.
+extension Observer {
+  /// Whether a datagram begins with a ClientHello or a fragment of one (RFC 6347 section 4.2).
+  static func beginsAssociation(_ bytes: [UInt8]) -> Bool {
+    bytes.count > 25 && bytes[0] == 22 && bytes[1] == 0xfe && bytes[13] == 1
+  }
+
+  mutating func receiveDTLS(
+    _ tuple: FiveTuple, _ bytes: [UInt8], _ isTruncated: Bool, _ isRelayed: Bool
+  ) {
+    var found = table.find(tuple)
+    if found == nil {
+      // A ClientHello begins a call where checks were not captured, if it offers SRTP.
+      guard Self.beginsAssociation(bytes), !isTruncated else { return ignore() }
+      let packet = CallGate.Admitted(
+        tuple: tuple, bytes: bytes, isTruncated: false, at: now, ecn: mark)
+      guard case .call(let packets) = helloTrials.consider(packet) else { return ignore() }
+      found = placeUnannounced(tuple, isRelayed)
+      if found != nil, packets.count > 1 { return receive(waited: packets, isRelayed: isRelayed) }
+      if found == nil { return ignore() }
+    }
+    guard let (path, from) = found,
+      count(bytes, on: path, from: from, isRelayed: isRelayed)
+    else { return }
+    let index = table.paths[path].transportIndex
+    transports[index].noteBeginning()
+    recordMedia(on: path, from: from, isMedia: false)
+    guard !isTruncated else { return tell(.truncated, transport: index + 1) }
+    settle(index, .protected)
+    dtlsEvents.removeAll(keepingCapacity: true)
+    transports[index].dtls.take(bytes, from: from, keys.log, into: &dtlsEvents)
+    handleDTLSEvents(index, path)
+  }
+
+  /// Tells what DTLS brought.
+  mutating func handleDTLSEvents(_ index: Int, _ path: Int) {
+    var events: [DTLSFollower.Event] = []
+    swap(&events, &dtlsEvents)
+    for event in events {
+      switch event {
+      case .facts(let facts):
+        emit(.handshake(transport: index + 1, facts))
+        moveDTLS(index, facts.client, to: .connecting)
+        if facts.serverRandom != nil { moveDTLS(index, 1 - facts.client, to: .connecting) }
+        if let profile = facts.profile, SRTPSuite(profile) == nil {
+          tell(.unsupported, transport: index + 1, detail: "SRTP profile \(profile.rawValue)")
+        }
+      case .connected:
+        for end in 0..<2 { moveDTLS(index, end, to: .connected) }
+      case .srtpKeys(let profile, let keys): install(profile, keys, index)
+      case .data(let from, let bytes):
+        emit(
+          .packet(
+            ObservedPacket(
+              kind: .sctp, transport: index + 1, from: from,
+              pair: table.paths[path].pair.number, at: now, bytes: bytes, isClear: true,
+              wireSize: bytes.count)))
+      case .alert(let end, let description): receiveAlert(description, index, end)
+      }
+    }
+  }
+
+  /// An alert: close_notify, or anything else, which ends the association (RFC 8446 section 6).
+  private mutating func receiveAlert(_ description: UInt8?, _ index: Int, _ end: Int) {
+    let state = transports[index].dtlsStates.state(after: description, of: end)
+    moveDTLS(index, end, to: state)
+    if state == .closed { emit(transports[index].checks.close(end), index) }
+  }
+
+  private mutating func moveDTLS(_ index: Int, _ end: Int, to state: DTLSTransportState) {
+    guard let old = transports[index].dtlsStates.move(end, to: state) else { return }
+    emit(
+      .state(
+        ObservedState(
+          transport: index + 1, end: end, machine: "dtls", from: old.rawValue, to: state.rawValue))
+    )
+  }
+}
+
+// MARK: - Keys
+
+// Keys, whenever they come.
+extension Observer {
+  /// Takes further bytes of a key log: whatever waits for its secrets goes on.
+  mutating func take(keyLog bytes: [UInt8]) {
+    let news = Set(keys.append(bytes))
+    guard !news.isEmpty else { return }
+    for index in transports.indices {
+      guard let facts = transports[index].dtls.facts, news.contains(facts.clientRandom) else {
+        continue
+      }
+      dtlsEvents.removeAll(keepingCapacity: true)
+      transports[index].dtls.retry(keys.log, into: &dtlsEvents)
+      handleDTLSEvents(index, transports[index].selectedPath ?? transports[index].firstPath ?? 0)
+      transports[index].media.renewAttempts()
+      probeWaiting(index)
+    }
+  }
+
+  /// Takes a key that somebody gave.
+  mutating func take(_ key: SRTPKey) {
+    guard keys.add(key) else { return }
+    for index in transports.indices {
+      transports[index].media.renewAttempts()
+      probeWaiting(index)
+    }
+  }
+
+  /// Gives on all that waits: no more keys will come.
+  mutating func stopWaiting() {
+    keys.stopWaiting()
+    for index in transports.indices { releaseWaiting(index, isOver: true) }
+  }
+
+  /// Tells of keys that were given and fit nothing, unless others opened what there is.
+  mutating func reportUnusedKeys() {
+    guard keys.unusedCount > 0, !keys.hasOthers else { return }
+    tell(.unusedKey, by: UInt64(keys.unusedCount), detail: "SRTP keys that open no packet")
+  }
+
+  /// Opens what both ends send from now on with what DTLS agreed on.
+  mutating func install(_ profile: SRTPProfile, _ keys: [[UInt8]], _ index: Int) {
+    guard let suite = SRTPSuite(profile), keys.count == 2 else { return }
+    for end in 0..<2 {
+      guard let receiver = try? SRTPReceiver(suite, key: keys[end]) else { return }
+      transports[index].media.add(receiver, for: end)
+    }
+    self.keys.useThoseOfDTLS()
+    emit(
+      .keys(
+        ObservedKeys(
+          transport: index + 1, end: nil, suite: suite, source: .dtls,
+          waitingPackets: transports[index].media.waiting.count)))
+    releaseWaiting(index)
+  }
+
+  /// Tries the keys that may be for a packet.
+  mutating func probe(_ packet: borrowing WaitingPacket, _ index: Int) {
+    guard transports[index].media.mayProbe(packet.from) else { return }
+    // Where the server's choice was not seen, it is one of the client's offers.
+    if let facts = transports[index].dtls.facts, !facts.profileIsKnown {
+      for profile in facts.offeredProfiles {
+        guard let suite = SRTPSuite(profile),
+          let pair = transports[index].dtls.srtpKeys(profile, keys.log)
+        else { continue }
+        let key = SRTPKey(suites: [suite], bytes: pair[packet.from])
+        if transports[index].media.probe(copy packet, [key]) != nil {
+          return install(profile, pair, index)
+        }
+      }
+    }
+    var candidates: [(key: SRTPKey, source: ObservedKeys.Source)] = []
+    if let number = transports[index].descriptions[packet.from] {
+      candidates += descriptionTable.entries[number].srtpKeys.map { ($0, .description) }
+    }
+    candidates += keys.given.filter { fits($0.scope, packet) }.map { ($0, .given) }
+    for (key, source) in candidates {
+      guard let (receiver, suite) = transports[index].media.probe(copy packet, [key]) else {
+        continue
+      }
+      transports[index].media.add(receiver, for: packet.from)
+      keys.use(key, isGiven: source == .given)
+      emit(
+        .keys(
+          ObservedKeys(
+            transport: index + 1, end: packet.from, suite: suite, source: source,
+            waitingPackets: transports[index].media.waiting.count)))
+      releaseWaiting(index)
+      return
+    }
+  }
+
+  private func fits(_ scope: SRTPKey.Scope, _ packet: borrowing WaitingPacket) -> Bool {
+    switch scope {
+    case .any: return true
+    case .ssrc(let ssrc):
+      let offset = packet.isRTCP ? 4 : 8
+      return packet.bytes.count >= offset + 4
+        && packet.bytes.span.bytes.uint32(at: offset) == ssrc
+    case .source(let ip, let port):
+      let address = table.paths[packet.path].pair.addresses[packet.from]
+      return address.ip == ip && port ?? address.port == address.port
+    }
+  }
+
+  /// Tries keys on the packets that wait, the first of each source.
+  func waitingSamples(_ index: Int) -> [WaitingPacket] {
+    transports[index].media.waiting.firstOfEachSource(limit: 16)
+  }
+
+  private mutating func probeWaiting(_ index: Int) {
+    for packet in waitingSamples(index)
+    where !transports[index].media.hasKeys(packet.from) {
+      probe(packet, index)
+    }
+  }
+}

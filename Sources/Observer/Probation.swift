@@ -1,4 +1,5 @@
 import DequeModule
+import ICE
 import RTP
 import Wire
 
@@ -152,6 +153,160 @@ struct Probation {
       bytes -= trial.bytes
       trials[oldest.key] = nil
     }
+    return true
+  }
+}
+
+// MARK: - PathTrials
+
+/// What waits on paths that nothing announced until it shows what they are: few datagrams of few
+/// paths, of which the oldest gives way.
+struct PathTrials<State> {
+  /// What became of a datagram.
+  enum Verdict {
+    /// The path is one of a call, with these datagrams.
+    case call([CallGate.Admitted])
+    case notYet
+    case none
+  }
+
+  private struct Trial {
+    var number: UInt64
+    var state: State
+    var packets: [CallGate.Admitted] = []
+  }
+
+  private static var trialsMaximum: Int { 256 }
+  private static var packetsMaximum: Int { 16 }
+  /// Longer ones than any network carries whole do not wait.
+  private static var lengthMaximum: Int { 9216 }
+
+  private var trials: [PathKey: Trial] = [:]
+  /// In the order in which they began; those that are over may still stand here.
+  private var order = Deque<(key: PathKey, number: UInt64)>()
+  private var begun: UInt64 = 0
+
+  /// Looks at a datagram.
+  ///
+  /// - Parameter judge: whether the path is of a call now; nil while that is open.
+  mutating func judge(
+    _ packet: CallGate.Admitted, _ initial: @autoclosure () -> State,
+    by judge: (inout State) -> Bool?
+  ) -> Verdict {
+    let key = PathKey.of(packet.tuple).key
+    var trial = trials.removeValue(forKey: key) ?? begin(key, initial())
+    let isCall = judge(&trial.state)
+    if isCall == false { return .none }
+    if isCall == true || packet.bytes.count <= Self.lengthMaximum { trial.packets.append(packet) }
+    if isCall == true { return .call(trial.packets) }
+    guard trial.packets.count < Self.packetsMaximum else { return .none }
+    trials[key] = trial
+    return .notYet
+  }
+
+  private mutating func begin(_ key: PathKey, _ state: State) -> Trial {
+    while trials.count >= Self.trialsMaximum, let oldest = order.popFirst() {
+      if trials[oldest.key]?.number == oldest.number { trials[oldest.key] = nil }
+    }
+    begun += 1
+    order.append((key, begun))
+    if order.count > 4 * Self.trialsMaximum {
+      order.removeAll { $0.number != begun && trials[$0.key]?.number != $0.number }
+    }
+    return Trial(number: begun, state: state)
+  }
+}
+
+extension PathTrials<ClientHelloReader> {
+  /// Looks at a datagram that begins a DTLS association: it is one of a call when the client offers
+  /// SRTP.
+  mutating func consider(_ packet: CallGate.Admitted) -> Verdict {
+    judge(packet, ClientHelloReader()) { $0.offersSRTP(packet.bytes.span.bytes) }
+  }
+}
+
+extension PathTrials<ContentEvidence> {
+  /// Looks at a datagram that may be channel data, where no port tells: it is when its contents are
+  /// those of a call.
+  mutating func consider(_ packet: CallGate.Admitted) -> Verdict {
+    let bytes = packet.bytes.span.bytes
+    guard let (_, data) = ChannelData.readAny(bytes, isTruncated: packet.isTruncated) else {
+      return .none
+    }
+    return judge(packet, ContentEvidence()) { evidence in
+      guard evidence.add(bytes.extracting(data)) else { return false }
+      return evidence.isEnough ? true : nil
+    }
+  }
+}
+
+// MARK: - ContentEvidence
+
+/// How sure it is that contents are what the ends of a call send, where nothing but their bytes
+/// tells.
+///
+/// What agrees counts in bits: a magic cookie has 32 of them, a version two. Contents of a frame
+/// that somebody only takes for one agree by chance now and then, and hardly several times.
+struct ContentEvidence {
+  private static let enough = 40
+  /// The sources that are compared.
+  private static let sourcesMaximum = 16
+
+  private var bits = 0
+  /// The sources of RTP, each with its last sequence number.
+  private var sources: [(ssrc: UInt32, sequence: UInt16)] = []
+
+  /// Whether it is hardly chance any more.
+  var isEnough: Bool { bits >= Self.enough }
+
+  /// Counts a content; false for one of no protocol that ends of a call speak (RFC 7983).
+  mutating func add(_ bytes: RawSpan) -> Bool {
+    switch DatagramClass(bytes) {
+    case .stun: return addSTUN(bytes)
+    case .dtls: return addDTLS(bytes)
+    case .rtp: return addRTP(bytes)
+    case .rtcp: return addRTCP(bytes)
+    case .channelData, .other: return false
+    }
+  }
+
+  private mutating func addSTUN(_ bytes: RawSpan) -> Bool {
+    guard bytes.byteCount >= STUNMessage.headerLength,
+      bytes.uint32(at: 4) == STUNMessage.magicCookie,
+      Int(bytes.uint16(at: 2)) + STUNMessage.headerLength == bytes.byteCount
+    else { return false }
+    bits += 48
+    return true
+  }
+
+  private mutating func addDTLS(_ bytes: RawSpan) -> Bool {
+    // The short headers of 1.3 say too little to count (RFC 9147 section 4).
+    guard bytes.byte(at: 0) < 32 else { return bytes.byteCount >= 17 }
+    guard bytes.byteCount >= 13, bytes.byte(at: 1) == 0xfe, bytes.byte(at: 2) >= 0xfc,
+      13 + Int(bytes.uint16(at: 11)) <= bytes.byteCount
+    else { return false }
+    bits += 16
+    return true
+  }
+
+  private mutating func addRTP(_ bytes: RawSpan) -> Bool {
+    guard bytes.byteCount >= 12 else { return false }
+    let (sequence, ssrc) = (bytes.uint16(at: 2), bytes.uint32(at: 8))
+    guard let known = sources.firstIndex(where: { $0.ssrc == ssrc }) else {
+      if sources.count >= Self.sourcesMaximum { sources.removeFirst() }
+      sources.append((ssrc, sequence))
+      return true
+    }
+    if (1...16).contains(sequence &- sources[known].sequence) { bits += 20 }
+    sources[known].sequence = sequence
+    return true
+  }
+
+  private mutating func addRTCP(_ bytes: RawSpan) -> Bool {
+    guard bytes.byteCount >= 8, (200...207).contains(bytes.byte(at: 1)),
+      4 * (Int(bytes.uint16(at: 2)) + 1) <= bytes.byteCount
+    else { return false }
+    bits += 12
     return true
   }
 }

@@ -32,46 +32,46 @@ class Change:
 
 CHANGES = [
     Change(
-        "DTLS retransmission timer", "RetransmissionTimer.swift",
+        "DTLS retransmission timer", "DTLSTransport.swift",
         "  static let initial = Interval.milliseconds(100)",
         "  static let initial = Interval.milliseconds(130)", ("timer",)),
     Change(
-        "ICE pacing", "ICETiming.swift",
+        "ICE pacing", "ICESettings.swift",
         "  static let paceSmall = Interval.milliseconds(20)",
         "  static let paceSmall = Interval.milliseconds(25)", ("timer",)),
     Change(
-        "consent interval", "ICETiming.swift",
+        "consent interval", "ICESettings.swift",
         "  static let consentIntervalMinimum = Interval.seconds(4)",
         "  static let consentIntervalMinimum = Interval.seconds(1)", ("timer", "ice")),
     Change(
-        "candidate priority", "ICEPriority.swift",
+        "candidate priority", "ICECandidate.swift",
         "    case .host: isTCP ? 90 : 126", "    case .host: isTCP ? 90 : 125", ("ice",)),
     Change(
-        "patience before a NACK", "MissingPackets.swift",
+        "patience before a NACK", "FrameReception.swift",
         "  static let reorderedTime = Interval.milliseconds(10)",
         "  static let reorderedTime = Interval.milliseconds(12)", ("timer",)),
     Change(
-        "reordering before a NACK", "MissingPackets.swift",
+        "reordering before a NACK", "FrameReception.swift",
         "  static let reorderedPackets: Int64 = 3", "  static let reorderedPackets: Int64 = 1",
         ("rtcp", "rtp", "timer")),
     Change(
-        "NACK limit", "MissingPackets.swift",
+        "NACK limit", "FrameReception.swift",
         "  static let maximumTries = 10", "  static let maximumTries = 1",
         ("rtcp", "rtp", "timer")),
     Change(
-        "transport feedback interval", "ArrivalLog.swift",
+        "transport feedback interval", "ArrivalFeedback.swift",
         "  private static let interval = Interval.milliseconds(100)",
         "  private static let interval = Interval.milliseconds(120)", ("timer",)),
     Change(
-        "pacing of video", "Pacer.swift",
+        "pacing of video", "RateControl.swift",
         "  static let burst = Interval.milliseconds(5)",
         "  static let burst = Interval.milliseconds(7)", ("timer", "rtp")),
     Change(
-        "largest packet", "SendAgreement.swift",
+        "largest packet", "SendStreams.swift",
         "  private static let largestPacket = 1200", "  private static let largestPacket = 1100",
         ("rtp",)),
     Change(
-        "key frame request spacing", "KeyframeRequests.swift",
+        "key frame request spacing", "FrameReception.swift",
         "  private static let leastSpacing = Interval.milliseconds(300)",
         "  private static let leastSpacing = Interval.milliseconds(20)", ("timer", "rtcp")),
     Change(

@@ -4,7 +4,7 @@ extension RowSwitch {
     .before(
       "GU1", "RTCPeerConnectionFactory.swift",
       "guard let native = configuration.native else { return nil }", do: "return nil"),
-    .value("GU2", "CaptureAccess.swift", "info[name]?.isEmpty == false", becomes: "true"),
+    .value("GU2", "AVCaptureDevice.swift", "info[name]?.isEmpty == false", becomes: "true"),
     .without(
       "GU3", "RTCPeerConnection+Descriptions.swift",
       "apply(.setRemoteDescription(sdp.native), completionHandler)",
@@ -13,7 +13,7 @@ extension RowSwitch {
       "GU4", "RTCPeerConnectionFactory.swift", "return .session(session)\n    case .own",
       do: "self = .given([])"),
     .value(
-      "GU5", "RTCPeerConnection+Tracks.swift",
+      "GU5", "RTCPeerConnection.swift",
       "(try? connection.performAndWait(.removeStream(stream.streamId))) != nil", becomes: "true"),
     .value(
       "GU6", "PeerStack+Streams.swift", "removed.map { .streamRemoved(id: $0.id) }", becomes: "[]"),
@@ -26,13 +26,13 @@ extension RowSwitch {
       "GU9", "RTCPeerConnection.swift", "RTCIceConnectionState(connection.iceConnectionState)",
       becomes: ".new"),
     .value(
-      "GU10", "Establishment.swift", "(states.iceGathering == .complete || !needsAllCandidates)",
+      "GU10", "ConnectionLife.swift", "(states.iceGathering == .complete || !needsAllCandidates)",
       becomes: "true"),
     .without(
       "GU11", "RTCPeerConnection+News.swift",
       "delegate?.peerConnection(self, didChange: RTCSignalingState(state))"),
     .before(
-      "GU12", "PeerStack+Path.swift", "guard let reason = bundle.follow(pair) else { return }",
+      "GU12", "PeerStack+Bundles.swift", "guard let reason = bundle.follow(pair) else { return }",
       do: "return"),
     .without("GU13", "RTCPeerConnectionFactory.swift", "lines?.begin(in: session)"),
     .without(
@@ -52,24 +52,24 @@ extension RowSwitch {
       "GU17", "RTCVideoSource.swift",
       "for track in tracks { track.captured(shown, smaller ?? upright) }"),
     .value(
-      "GU18", "CaptureRun.swift", "delegate.value",
+      "GU18", "RTCVideoCapturer.swift", "delegate.value",
       becomes: "(delegate.value as? RTCVideoSource) as (any RTCVideoCapturerDelegate)?"),
     .without(
       "GU19", "RTCVideoFrame.swift", "self.rotation = rotation", but: "self.rotation = ._0"),
     .value("GU20", "SessionControl.swift", "states.lockCount == 0", becomes: "false"),
     .without(
-      "GU21", "RTCAudioTrack.swift",
+      "GU21", "RTCMediaStream.swift",
       "inlet.post(.setVolume(transceiver: inlet.transceiver, volume: volume))"),
     .without(
       "GU22", "RTCAudioDeviceModule.swift", "attachments.withLock { $0[key] }?.endSending()",
       but: "_ = attachments.withLock { $0.removeValue(forKey: key) }"),
-    .without("GU24", "AVAudioSession+Settings.swift", "try session.setMode(mode)"),
+    .without("GU24", "AVAudioSession.swift", "try session.setMode(mode)"),
     .value(
-      "GU25", "RTCMediaStreamTrack.swift",
+      "GU25", "RTCMediaStream.swift",
       "core.kind == .audio ? kRTCMediaStreamTrackKindAudio : kRTCMediaStreamTrackKindVideo",
       becomes: "kRTCMediaStreamTrackKindVideo"),
     .without(
-      "GU5.later", "RTCPeerConnection+Tracks.swift", "stream.follow(self)",
+      "GU5.later", "RTCPeerConnection.swift", "stream.follow(self)",
       by: "MachineDeviceTests/aTrackThatIsTakenOutLeavesTheMicrophoneRunning"),
     .value(
       "GU9.gathering", "RTCPeerConnection.swift",
@@ -78,7 +78,7 @@ extension RowSwitch {
       "GU9.signaling", "RTCPeerConnection.swift", "RTCSignalingState(connection.signalingState)",
       becomes: ".stable"),
     .value(
-      "GU10.late", "Establishment.swift", "deadline <= now", becomes: "false",
+      "GU10.late", "ConnectionLife.swift", "deadline <= now", becomes: "false",
       by: "StateTests/aCallThatIsLateMayStillBeEstablished"),
     .without(
       "GU11.checks", "RTCPeerConnection+News.swift",
@@ -99,7 +99,7 @@ extension RowSwitch {
       "GU13.camera", "RTCPeerConnectionFactory.swift",
       "if usesDefaultCamera { source.useDefaultCamera() }"),
     .without(
-      "GU16.end", "RTCVideoTrack.swift", "core.atEnd { [renderers] in renderers.show(nil) }"),
+      "GU16.end", "TrackCore.swift", "core.atEnd { [renderers] in renderers.show(nil) }"),
     .value(
       "GU22.track", "SendingTrack.swift", "isEnabled != self.isEnabled", becomes: "false",
       by: "TrackCallTests/aDisabledTrackSendsSilenceWhileRTPFlows"),

@@ -7,9 +7,9 @@ extension RowSwitch {
     .value(
       "KA1", "Package.swift", #".library(name: "Retake", targets: ["Retake"])"#,
       becomes: #".library(name: "Unnamed", targets: ["Retake"])"#),
-    .value("KA2", "RTCCameraVideoCapturer.swift", "access.isAllowed(.video)", becomes: "true"),
+    .value("KA2", "RTCVideoCapturer.swift", "access.isAllowed(.video)", becomes: "true"),
     .before(
-      "KA3", "Authenticator.swift", "let question = Question(",
+      "KA3", "RoomConfig.swift", "let question = Question(",
       do: #"return RoomToken(text: "made up", lifetimeSeconds: nil)"#),
     .without("KA4", "RoomMachine+Calls.swift", "token.forget()"),
     .without("KA5", "SessionControl.swift", "call.apply(to: &settings.wanted)"),
@@ -17,13 +17,13 @@ extension RowSwitch {
     .value(
       "KA7", "ReceiverPool.swift", "min(max(1, maximum), 1_000)", becomes: "1_000"),
     .value(
-      "KA8", "RenderView.swift", #"isMirrored ? frame.map(\.mirrored) : frame"#, becomes: "frame"),
+      "KA8", "RemoteMedia.swift", #"isMirrored ? frame.map(\.mirrored) : frame"#, becomes: "frame"),
     .without(
       "KA9", "LocalMedia.swift", "if options.source == .file { try startSound() }"),
     .value(
-      "KA10", "DeviceOrientation.swift", "orientation.rotation(by: type).rawValue", becomes: "0"),
+      "KA10", "CameraVideoCapturer.swift", "orientation.rotation(by: type).rawValue", becomes: "0"),
     .value(
-      "KA10.application", "DeviceOrientation.swift", "state.withLock { $0.application }",
+      "KA10.application", "CameraVideoCapturer.swift", "state.withLock { $0.application }",
       becomes: ".none"),
     .value("KA11", "LocalTracks.swift", "options.autoGain", becomes: "false"),
     .value("KA12", "ReceiverPool.swift", "min(maximum, size + growth)", becomes: "size"),
@@ -36,14 +36,14 @@ extension RowSwitch {
       but: "taken = try? LocalMedia.capturer(options, nil, orientation, program)"),
     .without(
       "KA15", "Room.swift",
-      "if let delegate, let room = room.room { delegate.hear(update, of: room) }"),
+      "if let delegate, let room = room.room { delegate.receive(update, of: room) }"),
     .without(
       "KA16", "RoomMachine+Events.swift",
-      "announce(own.removeDeferred(), call: nil, at: now, into: &outbox)"),
+      "announce(localMedia.removeDeferred(), call: nil, at: now, into: &outbox)"),
     .value("KA35", "LocalMedia.swift", "video?.hd == true", becomes: "false"),
     .without("KA36", "LocalMedia.swift", "track.isEnabled = info.isActive"),
     .without("KA36.always", "LocalTracks.swift", "part.change { $0.isAlwaysOn = newValue }"),
-    .without("KA40", "RenderView.swift", "former?()"),
+    .without("KA40", "RemoteMedia.swift", "former?()"),
     .value(
       "KA2.microphone", "RTCAudioDeviceModule.swift", "CaptureAccess.shared.isAllowed(.audio)",
       becomes: "true"),
@@ -89,7 +89,7 @@ extension RowSwitch {
       "KA25", "RoomMachine+Calls.swift",
       "want(.sendMessage(action, message), at: now, into: &outbox)"
     ),
-    .value("KA26", "RoomLife.swift", "state == .connecting", becomes: "false"),
+    .value("KA26", "ParticipantTable.swift", "state == .connecting", becomes: "false"),
     .value(
       "KA27", "RoomMachine+Events.swift", #"[room.participant] + people.others.map(\.id)"#,
       becomes: "[room.participant]"),
@@ -109,7 +109,7 @@ extension RowSwitch {
       "KA34", "RoomMachine+Events.swift", "outbox.append(.event(.remoteStateChanged(changed)))"),
     .value("KA37", "HostedRoom.swift", "1 << (offered.count - 1 - place)", becomes: "1"),
     .without(
-      "KA38", "VoiceGate.swift",
+      "KA38", "VoiceSelection.swift",
       #"state.exempt = Set(voices.filter(\.isAlwaysOn).map(\.media))"#),
     .value(
       "KA39", "ParticipantTable.swift", "media(published.id) == nil",
@@ -178,7 +178,7 @@ extension RowSwitch {
       "KA34.client", "RoomModel.swift", "[.remoteVideoStateChanged(owner, video)]",
       becomes: "[]", by: meeting),
     .value(
-      "KA42", "RoomError+Foundation.swift", "code.rawValue", becomes: "0",
+      "KA42", "Room.swift", "code.rawValue", becomes: "0",
       by: "ConnectLiveTests/subscriptionsThatCannotBeAreAnswered"),
     .without(
       "KA43.client", "Room.swift", "try await call(.restartICE)", by: configured),

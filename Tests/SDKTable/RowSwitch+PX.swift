@@ -13,10 +13,10 @@ extension RowSwitch {
       "PX4", "SourceLine.swift",
       "units.append(contentsOf: repeatElement(silence, count: Int(count)))"),
     .without(
-      "PX5", "TenMillisecondSplitter.swift", "waiting.append(contentsOf: samples)",
+      "PX5", "SourceLine.swift", "waiting.append(contentsOf: samples)",
       but: "return body(Array(samples))"),
     .without("PX6", "RTCAudioSession.swift", "kept.apply(to: session)"),
-    .value("PX7", "ManualAudio.swift", "!isManual || isEnabled", becomes: "!isManual"),
+    .value("PX7", "SessionControl.swift", "!isManual || isEnabled", becomes: "!isManual"),
     .value(
       "PX8", "VoiceProcessor.swift", "state.profile == .voice || state.controlsGain",
       becomes: "state.controlsGain"),

@@ -32,7 +32,7 @@ extension RowSwitch {
     .without(
       "SO13", "PeerConnection+Tracks.swift",
       "for track in tracks { track.isEnabled = !isMuted }"),
-    .value("SO14", "ManualAudio.swift", "!isManual || isEnabled", becomes: "true"),
+    .value("SO14", "SessionControl.swift", "!isManual || isEnabled", becomes: "true"),
     .value(
       "SO15", "Statistics.swift",
       "Dictionary(object.members.map { ($0.name, $0.value) }) { first, _ in first }",
@@ -43,9 +43,9 @@ extension RowSwitch {
     .value(
       "SO17", "PeerConnection.swift", "send(.videoFrame(videoFrame), on: transceiver)",
       becomes: "false"),
-    .without("SO18", "ScreenCadence.swift", "thinner.limit(to: self.framesPerSecond)"),
+    .without("SO18", "ScreenVideoCapturer.swift", "thinner.limit(to: self.framesPerSecond)"),
     .value(
-      "SO3.range", "PeerStack+Tracks.swift",
+      "SO3.range", "PeerStack+Media.swift",
       "min(max(volume, limits.lowerBound), limits.upperBound)", becomes: "volume"),
     .value("SO5.microphone", "Room.swift", "!sora.initialMicrophoneEnabled", becomes: "false"),
     .without(

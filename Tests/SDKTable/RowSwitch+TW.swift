@@ -5,10 +5,10 @@ extension RowSwitch {
     .without(
       "TW2", "Negotiation.swift", "transceiverTable.change(index) { $0.prefer(preferences) }"),
     .without(
-      "TW3", "VoiceProcessingDevice.swift",
+      "TW3", "VoiceProcessor.swift",
       "if case .setProcessing(let profile) = operation, answer == .ok { processor.set(profile) }"),
     .without(
-      "TW4", "TenMillisecondSplitter.swift", "waiting.append(contentsOf: samples)",
+      "TW4", "SourceLine.swift", "waiting.append(contentsOf: samples)",
       but: "return body(Array(samples))"),
     .before(
       "TW5", "PeerConnection.swift",
@@ -34,7 +34,7 @@ extension RowSwitch {
       "TW13", "OwnCodecs.swift", "decoders.supportedCodecs.contains(codec.rawValue)",
       becomes: "false"),
     .value(
-      "TW14", "CodecCapability.swift",
+      "TW14", "Capabilities.swift",
       "!codec.isPassedThrough || encoders.contains(codec.name)", becomes: "!codec.isPassedThrough"),
     .value(
       "TW14.vp9", "LibraryVPXEncoder.swift", "settings.codec == .vp9", becomes: "false",
@@ -43,11 +43,11 @@ extension RowSwitch {
       "TW15", "VideoFrame+Conversion.swift", "format == .bgra ? ARGBToI420 : BGRAToI420",
       becomes: "ARGBToI420"),
     .before(
-      "TW16", "VideoFrameBuffer.swift", "var span = bytes.mutableSpan",
+      "TW16", "VideoFrame.swift", "var span = bytes.mutableSpan",
       do: "bytes = bytes.map { $0 }"),
     .value("TW17", "CameraVideoCapturer.swift", #""v4l2""#, becomes: #""lavfi""#),
     .value(
-      "TW17.constraints", "VideoConstraints.swift",
+      "TW17.constraints", "VideoCapturer.swift",
       "supportedFormats.first { constraints.admits($0) }", becomes: "supportedFormats.first",
       by: "CapturerTests/constraintsChooseTheFormat"),
     .without("TW18", "VideoCaptureSession.swift", "source.hub.watch(self)"),
@@ -55,11 +55,11 @@ extension RowSwitch {
       "TW19", "VideoCapturer.swift",
       "abs(sides[0] * sides[1] - sides[2] * sides[3]) + abs(sides[0] - sides[2])", becomes: "0"),
     .value("TW20", "VideoCaptureSession.swift", "capturer.isScreencast", becomes: "false"),
-    .value("TW21", "ScreenCadence.swift", "!isShown(frame)", becomes: "true"),
-    .value("TW22", "VideoFilter.swift", "filter.process(frame)", becomes: "frame"),
+    .value("TW21", "ScreenVideoCapturer.swift", "!isShown(frame)", becomes: "true"),
+    .value("TW22", "VideoCapturer.swift", "filter.process(frame)", becomes: "frame"),
     .value(
       "TW23", "AudioSessionMachine.swift", "refusal == .formatMismatch", becomes: "false"),
-    .value("TW24", "ScreenCadence.swift", "now &- lastSent >= repetition", becomes: "false"),
+    .value("TW24", "ScreenVideoCapturer.swift", "now &- lastSent >= repetition", becomes: "false"),
     .value(
       "TW25", "RTCVideoFrame.swift", "native?.rgba() ?? []",
       becomes: "native?.buffer.bytes ?? []"),
@@ -74,7 +74,7 @@ extension RowSwitch {
         + "    for continuation in waiting { continuation.resume(returning: false) }",
       but: "for continuation in waiting { continuation.resume(returning: false) }"),
     .value(
-      "TW22.files", "LocalMediaOptions+Capturing.swift",
+      "TW22.files", "LocalMediaOptions.swift",
       "try FileVideoCapturer(path: fileName)",
       becomes: "PushedVideoCapturer(supportedFormats: [videoFormat])",
       by: "OwnViewTests/whereThereIsNoCameraTheFileIsSent"),

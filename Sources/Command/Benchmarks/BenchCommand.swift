@@ -1,12 +1,16 @@
 import ArgumentParser
 import FoundationEssentials
+import Glibc
+import Replay
 import RetakeCommand
+import Tape
 
 /// Measurements on this machine: a program of its own, for developers.
 struct BenchCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "retake-bench",
-    abstract: "Measure replaying, recording, takes, pages, folders, captures and data channels here.",
+    abstract:
+      "Measure replaying, recording, takes, pages, folders, captures and data channels here.",
     discussion: """
       Examples:
         retake-bench takes --seconds 60
@@ -29,4 +33,155 @@ struct BenchCommand: ParsableCommand {
 @main
 enum Main {
   @MainActor static func main() async { await RetakeProgram.run(BenchCommand.self) }
+}
+
+// MARK: - BenchTable
+
+/// One thing that was measured, and what it should be.
+struct BenchRow: Encodable {
+  /// Whether the ratio should stay below the goal or reach it.
+  enum Sense: String, Encodable {
+    case atMost = "at most"
+    case atLeast = "at least"
+  }
+
+  var what: String
+  /// What was measured, and what it is compared with, in the unit.
+  var measured: Double
+  var floor: Double
+  var unit: String
+  var ratio: Double
+  var sense: Sense
+  var goal: Double
+
+  var isMet: Bool { sense == .atMost ? ratio <= goal : ratio >= goal }
+
+  private enum CodingKeys: String, CodingKey {
+    case what, measured, floor, unit, ratio, sense, goal, met
+  }
+
+  func encode(to encoder: any Encoder) throws {
+    var container = encoder.container(keyedBy: CodingKeys.self)
+    try container.encode(what, forKey: .what)
+    try container.encode(measured, forKey: .measured)
+    try container.encode(floor, forKey: .floor)
+    try container.encode(unit, forKey: .unit)
+    try container.encode(ratio, forKey: .ratio)
+    try container.encode(sense, forKey: .sense)
+    try container.encode(goal, forKey: .goal)
+    try container.encode(isMet, forKey: .met)
+  }
+}
+
+/// All that was measured, as JSON or as a table, of which each line is there as soon as it can be.
+struct BenchTable: Encodable {
+  private let seconds: Int
+  private var rows: [BenchRow] = []
+  /// What the C libraries need for the call, in seconds each.
+  var floor: [String: Double] = [:]
+  /// Prints a line of the table; nil if it is wanted as JSON.
+  private let show: ((String) throws -> Void)?
+
+  private enum CodingKeys: String, CodingKey {
+    case seconds, rows, floor
+  }
+
+  /// Begins the table of calls of a length.
+  /// - Parameter show: prints a line of the table; nil if it is wanted as JSON.
+  init(seconds: Int, show: ((String) throws -> Void)?) throws {
+    self.seconds = seconds
+    self.show = show
+    try show?(BenchTable.line(["what", "measured", "floor", "ratio", "goal", ""]))
+  }
+
+  /// Adds a row and shows it.
+  mutating func add(
+    _ what: String, _ measured: Double, floor: Double, _ unit: String, ratio: Double? = nil,
+    _ sense: BenchRow.Sense, _ goal: Double
+  ) throws {
+    let row = BenchRow(
+      what: what, measured: measured, floor: floor, unit: unit,
+      ratio: ratio ?? (floor > 0 ? measured / floor : 0), sense: sense, goal: goal)
+    rows.append(row)
+    try show?(
+      BenchTable.line([
+        row.what, "\(number(row.measured)) \(row.unit)", "\(number(row.floor)) \(row.unit)",
+        number(row.ratio), "\(row.sense == .atMost ? "<=" : ">=") \(number(row.goal))",
+        row.isMet ? "met" : "not met",
+      ]))
+  }
+
+  /// Ends the table: shows what it was made of, or all of it as JSON.
+  func end() throws {
+    guard let show else { return try Output.json(json, in: .bench) }
+    let parts = floor.sorted { $0.value > $1.value }.map { "\($0.key) \(number($0.value)) s" }
+    guard !parts.isEmpty else { return }
+    try show("")
+    try show("floor of the call: " + parts.joined(separator: ", "))
+  }
+
+  /// The table for programs.
+  private var json: String { CanonicalJSON.text(self) }
+
+  /// How wide the columns are; a line is printed before those after it are known.
+  private static let widths = [46, 9, 9, 6, 8, 7]
+
+  private static func line(_ cells: [String]) -> String {
+    var text = ""
+    for (column, (cell, width)) in zip(cells, widths).enumerated() {
+      let space = String(repeating: " ", count: max(0, width - cell.count))
+      text += column == 0 ? cell + space : column == 5 ? "  " + cell : "  " + space + cell
+    }
+    return text
+  }
+
+  private func number(_ value: Double) -> String {
+    decimal(value, value.magnitude >= 100 ? 0 : value.magnitude >= 10 ? 1 : 3)
+  }
+}
+
+/// Time that passed, on the clock on the wall and on the processors.
+struct Elapsed {
+  /// Seconds.
+  var wall: Double
+  /// Seconds of all threads of the process together.
+  var processor: Double
+}
+
+/// Measures how long something takes.
+struct Stopwatch {
+  private let begin = ContinuousClock.now
+  private let used = Stopwatch.processorSeconds
+
+  /// What passed since the stopwatch was made.
+  var elapsed: Elapsed {
+    Elapsed(
+      wall: begin.duration(to: .now).seconds, processor: Stopwatch.processorSeconds - used)
+  }
+
+  /// The processor time of all threads of the process so far, in user and in system mode.
+  static var processorSeconds: Double {
+    var usage = rusage()
+    guard getrusage(Int32(truncatingIfNeeded: RUSAGE_SELF.rawValue), &usage) == 0 else { return 0 }
+    func seconds(_ time: timeval) -> Double { Double(time.tv_sec) + Double(time.tv_usec) / 1e6 }
+    return seconds(usage.ru_utime) + seconds(usage.ru_stime)
+  }
+}
+
+/// A folder for the takes of one measurement.
+struct BenchFolder {
+  let url: URL
+
+  init() throws(CommandFailure) {
+    url = FileManager.default.temporaryDirectory
+      .appendingPathComponent("retake-bench-\(ProcessInfo.processInfo.processIdentifier)")
+    do {
+      try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
+    } catch {
+      throw CommandFailure(.inputOutput, "\(url.path): it cannot be made: \(error)")
+    }
+  }
+
+  /// Removes the folder and all that is in it.
+  func remove() { try? FileManager.default.removeItem(at: url) }
 }

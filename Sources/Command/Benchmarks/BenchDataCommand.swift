@@ -1,6 +1,13 @@
 import ArgumentParser
 import FoundationEssentials
+import Live
+import Peer
+import Replay
 import RetakeCommand
+import SDP
+import Synchronization
+import Tape
+import Wire
 
 /// Measures how fast messages go over a data channel.
 struct BenchDataCommand: AsyncParsableCommand {
@@ -44,4 +51,124 @@ struct BenchDataCommand: AsyncParsableCommand {
       messageSize: messageSize, seconds: seconds, recordingIn: folder?.url)
     try json ? Output.json(result.json, in: .bench) : Output.line(result.text)
   }
+}
+
+// MARK: - DataThroughput
+
+/// How fast messages go from one peer to another over loopback, each on a thread of its own.
+///
+/// The sender does what an application does: it awaits each `send`, so that no more than 1 MiB
+/// waits; the receiver reads message after message.
+struct DataThroughput: Encodable {
+  /// What came, in bytes of messages.
+  var bytes: Int
+  /// How long that took.
+  var seconds: Double
+  /// What both peers together used of the processors meanwhile, in seconds.
+  var processorSeconds: Double
+
+  /// How long messages flow before anything is counted: the congestion window grows.
+  private static let warmUp = Duration.seconds(1)
+
+  /// Sends messages of so many bytes for so long.
+  ///
+  /// - Parameter folder: where both peers are recorded, each in a take; nil records nothing.
+  static func measure(
+    messageSize: Int, seconds: Double, recordingIn folder: URL? = nil
+  ) async throws -> DataThroughput {
+    let sender = try End("sender", recordingIn: folder)
+    let receiver = try End("receiver", recordingIn: folder)
+    let result = try await run(sender.peer, receiver.peer, messageSize, seconds)
+    try await sender.session.finish()
+    try await receiver.session.finish()
+    return result
+  }
+
+  private static func run(
+    _ sender: PeerConnection, _ receiver: PeerConnection, _ messageSize: Int, _ seconds: Double
+  ) async throws -> DataThroughput {
+    let received = ReceivedBytes()
+    let receiving = Task { await receive(receiver, received) }
+    defer { receiving.cancel() }
+    let channel = try await sender.createDataChannel("bench")
+    try await connect(sender, receiver)
+    try await channel.waitUntilOpen()
+    let sending = Task { try await send(messageSize, over: channel) }
+    defer { sending.cancel() }
+    try await Task.sleep(for: warmUp)
+    return try await count(received, for: seconds)
+  }
+
+  private static func receive(_ peer: PeerConnection, _ received: ReceivedBytes) async {
+    await peer.forEachRemoteDataChannel { channel in
+      for await message in channel.messages { received.add(message.count) }
+    }
+  }
+
+  /// Sends until the task is cancelled.
+  private static func send(_ size: Int, over channel: DataChannel) async throws {
+    let message = (0..<size).map { UInt8(truncatingIfNeeded: $0 &* 31) }
+    while !Task.isCancelled { try await channel.send(message) }
+  }
+
+  private static func count(
+    _ received: ReceivedBytes, for seconds: Double
+  ) async throws -> DataThroughput {
+    let before = received.value
+    let watch = Stopwatch()
+    try await Task.sleep(for: .seconds(seconds))
+    let elapsed = watch.elapsed
+    return DataThroughput(
+      bytes: received.value - before, seconds: elapsed.wall, processorSeconds: elapsed.processor)
+  }
+
+  private static func connect(_ sender: PeerConnection, _ receiver: PeerConnection) async throws {
+    try await receiver.setRemoteDescription(try await description(of: sender))
+    try await sender.setRemoteDescription(try await description(of: receiver))
+  }
+
+  private static func description(of peer: PeerConnection) async throws -> SessionDescription {
+    try await peer.setLocalDescription()
+    try await peer.waitForGatheringComplete()
+    guard let description = try await peer.localDescription else {
+      throw CommandFailure(.difference, "bench data: a peer made no description")
+    }
+    return description
+  }
+}
+
+extension DataThroughput {
+  private var rate: Double { Double(bytes) / 1e6 / seconds }
+
+  /// The result for people.
+  var text: String {
+    let perGigabyte = processorSeconds * 1e9 / Double(max(bytes, 1))
+    return "\(decimal(rate, 1)) MB/s, \(decimal(perGigabyte, 2)) s of the processors per GB"
+  }
+
+  /// The result for programs.
+  var json: String { CanonicalJSON.text(self) }
+}
+
+/// One of the two peers, in a session of its own.
+private final class End: Sendable {
+  let session: Session
+  let peer: PeerConnection
+
+  init(_ name: String, recordingIn folder: URL?) throws {
+    var options = Session.Options()
+    options.bind = .addresses([IPAddress(ipv4: 0x7f00_0001)])
+    options.takePath = folder?.appendingPathComponent("\(name).take").path
+    session = try Session(options)
+    peer = session.makePeer(label: name)
+  }
+}
+
+/// Counts what one task receives, for another one to look at.
+private final class ReceivedBytes: Sendable {
+  private let count = Atomic<Int>(0)
+
+  var value: Int { count.load(ordering: .relaxed) }
+
+  func add(_ more: Int) { count.add(more, ordering: .relaxed) }
 }

@@ -1,5 +1,7 @@
+package import Live
 package import Media
 package import Peer
+import SCTP
 package import Wire
 
 /// What the peers of a recording send: files and devices, and an echo or a test pattern for what
@@ -62,4 +64,157 @@ package struct SendPlan: Sendable {
 
   /// The file that feeds a kind.
   package func file(for kind: MediaKind) -> String? { files[kind] }
+}
+
+// MARK: - DevicePlan
+
+/// A device of the machine that is sent.
+package enum SendDevice: String, Hashable, Sendable, CaseIterable {
+  case microphone
+  case camera
+  case screen
+
+  /// What it captures.
+  package var kind: MediaKind { self == .microphone ? .audio : .video }
+}
+
+/// Which camera is sent: `front`, `back`, or the file of a device.
+package enum CameraChoice: Hashable, Sendable {
+  case position(CameraPosition)
+  case device(String)
+
+  package static let wanted = "a camera is front, back, or the file of a device, as in /dev/video2"
+
+  /// Reads a place or a file.
+  package init?(argument: String) {
+    if let position = CameraPosition(rawValue: argument) {
+      self = .position(position)
+    } else if argument.contains("/"), argument.utf8.count < 4_096 {
+      self = .device(argument)
+    } else {
+      return nil
+    }
+  }
+
+  /// Where the camera is; the front for a device of its own.
+  package var position: CameraPosition {
+    if case .position(let position) = self { return position }
+    return .front
+  }
+
+  /// The file of the device; nil for that of the position.
+  package var path: String? {
+    if case .device(let path) = self { return path }
+    return nil
+  }
+}
+
+/// The devices of the machine that are sent and played.
+package struct DevicePlan: Sendable {
+  package var sends: Set<SendDevice>
+  package var plays: Bool
+  package var camera: CameraChoice
+  /// The size of the video frames, in pixels; nil for the usual one.
+  package var width: Int?
+  package var height: Int?
+  /// The X display whose screen is sent.
+  package var display: String
+
+  /// Whether there is anything to open.
+  package var isEmpty: Bool { sends.isEmpty && !plays }
+  /// Whether the audio device of the system is needed.
+  package var needsAudio: Bool { plays || sends.contains(.microphone) }
+
+  package init(
+    _ sends: Set<SendDevice> = [], plays: Bool = false, camera: CameraChoice = .position(.front),
+    size: (width: Int, height: Int)? = nil, display: String = ""
+  ) {
+    self.sends = sends
+    self.plays = plays
+    self.camera = camera
+    width = size?.width
+    height = size?.height
+    self.display = display
+  }
+
+  /// No devices.
+  package static let none = DevicePlan()
+
+  /// The capturer of the camera or the screen; nil when neither is sent.
+  package var capturer: ProcessVideoCapturer? {
+    func format(_ width: Int, _ height: Int, _ rate: Double) -> VideoFormat {
+      VideoFormat(
+        width: self.width ?? width, height: self.height ?? height, framesPerSecond: rate)
+    }
+    if sends.contains(.camera) {
+      return .camera(
+        camera.position, device: camera.path, supportedFormats: [format(640, 480, 30)])
+    }
+    guard sends.contains(.screen) else { return nil }
+    return .wholeScreen(display: display, fittedInto: format(1_280, 720, 15))
+  }
+}
+
+extension Set<SendDevice> {
+  /// The device that carries a kind; nil when none does.
+  package func carrying(_ kind: MediaKind) -> SendDevice? {
+    SendDevice.allCases.first { contains($0) && $0.kind == kind }
+  }
+}
+
+// MARK: - MessageSizes
+
+/// The messages that a recorded peer says over its data channel: `--say 0,1200,65536`.
+package struct MessageSizes: Hashable, Sendable, CustomStringConvertible {
+  /// The sizes in bytes, in the order in which they are said.
+  package var bytes: [Int]
+
+  /// What is wanted, for who gave something else.
+  package static let wanted =
+    "sizes are whole numbers from 0 to 1048576 with commas between, at most 1000"
+
+  /// Reads sizes with commas between them.
+  package init?(argument: String) {
+    let parts = argument.split(separator: ",", omittingEmptySubsequences: false).map { Int($0) }
+    bytes = parts.compactMap { $0 }
+    guard bytes.count == parts.count, bytes.count <= 1000,
+      bytes.allSatisfy({ (0...1 << 20).contains($0) })
+    else {
+      return nil
+    }
+  }
+
+  package var description: String { bytes.map(String.init).joined(separator: ",") }
+}
+
+/// What a recorded peer says over data channels of its own.
+package struct Conversation: Sendable {
+  package var sizes: MessageSizes
+  /// How many more channels are opened for a message, and closed when an answer came.
+  package var channels = 0
+
+  package init(sizes: MessageSizes, channels: Int = 0) {
+    self.sizes = sizes
+    self.channels = channels
+  }
+
+  /// Says a text and a block of each size once the channel is open, then talks over the others.
+  ///
+  /// What comes back over the first channel is left alone.
+  package func hold(over connection: PeerConnection, on channel: DataChannel) async throws {
+    try await channel.waitUntilOpen()
+    for size in sizes.bytes {
+      try await channel.send(String(repeating: "x", count: size))
+      try await channel.send((0..<size).map { UInt8(truncatingIfNeeded: $0 &* 7) })
+    }
+    for number in 0..<channels {
+      let other = try await connection.createDataChannel(
+        "retake \(number + 1)", DataChannelInit(ordered: number.isMultiple(of: 2)))
+      try await other.waitUntilOpen()
+      try await other.send("message \(number + 1)")
+      for await _ in other.messages { break }
+      await other.close()
+      try await other.waitUntilClosed()
+    }
+  }
 }

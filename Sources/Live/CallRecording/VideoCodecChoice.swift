@@ -1,7 +1,9 @@
 package import JSEP
 package import Live
+package import MediaFiles
 import Peer
 package import RTP
+import SDP
 package import Wire
 
 /// The codec of video frames to agree on before all others: `--video-codec vp8|vp9|h264|...`.
@@ -62,5 +64,98 @@ extension PeerConnection {
     where transceiver.kind == .video && isMeant(transceiver.direction) {
       try await setCodecPreferences(codecs, of: transceiver.id)
     }
+  }
+}
+
+// MARK: - H264Clip
+
+/// Two descriptions that belong together.
+struct Exchange {
+  /// The m-sections with the same place in both.
+  private let pairs: [(offer: SDPSection, answer: SDPSection)]
+  private let isOwnOffer: Bool
+
+  init(offer: SessionDescription, answer: SessionDescription, isOwnOffer: Bool) {
+    self.isOwnOffer = isOwnOffer
+    let offered = (try? SDPDocument(parsing: offer.sdp))?.sections ?? []
+    let answered = (try? SDPDocument(parsing: answer.sdp))?.sections ?? []
+    pairs = zip(offered, answered).map { (offer: $0, answer: $1) }.filter { pair in
+      pair.offer.kind == .video
+    }
+  }
+
+  /// Whether video frames that were offered were refused.
+  fileprivate var refusesVideo: Bool {
+    pairs.contains { !$0.offer.isRejected && $0.answer.isRejected }
+  }
+
+  /// What the peer receives in the sections for video frames that both keep.
+  fileprivate var receptions: [H264Reception] {
+    pairs.compactMap { pair in
+      guard !pair.answer.isRejected else { return nil }
+      // The answer's first format is what is sent (RFC 3264 section 7).
+      let h264 = pair.answer.values(RTPMap.self).filter { $0.name.uppercased() == "H264" }
+      let formats = h264.map { String($0.payloadType) }
+      guard let sent = pair.answer.formats.first(where: { formats.contains($0) }) else {
+        return nil
+      }
+      let sections = isOwnOffer ? (pair.offer, pair.answer) : (pair.answer, pair.offer)
+      func parameters(_ section: SDPSection) -> String {
+        section.values(FormatParameters.self).first { $0.format == sent }?.parameters ?? ""
+      }
+      return H264Reception(own: parameters(sections.0), peer: parameters(sections.1))
+    }
+  }
+}
+
+/// A file of H.264, which is sent as it is or not at all.
+package struct H264Clip: Sendable {
+  let path: String
+  /// What it can be sent as, the best one first.
+  let codecs: [RTPCodec]
+  private let stream: H264Stream
+
+  /// Looks at a file that was opened.
+  ///
+  /// - Throws: a failure when no decoder of calls knows its profile.
+  package init(_ path: String, _ source: H264FileSource) throws(MediaFileError) {
+    self.path = path
+    let profileLevelID = source.profileLevelID
+    codecs = RTPCodec.h264(carrying: profileLevelID)
+    stream = H264Stream(
+      profileLevelID: profileLevelID, width: source.width, height: source.height,
+      framesPerSecond: source.framesPerSecond)
+    guard !codecs.isEmpty else {
+      throw MediaFileError(
+        path: path,
+        reason: "H.264 of the profile and level \(profileLevelID) is not known in calls;"
+          + " encode it in the baseline, main or high profile")
+    }
+  }
+
+  /// Why the file cannot be sent after an exchange; nil when it can.
+  ///
+  /// This ends the call: a decoder of another profile lacks tools that the video frames are made
+  /// with, so that nothing would be seen, and RFC 6184 section 8.2.2 does not let profiles differ.
+  func complaint(about exchange: Exchange) -> String? {
+    guard exchange.refusesVideo else { return nil }
+    return
+      "the peer takes no H.264 of the profile of \(path), which is sent as it is: send a .y4m"
+      + " file, or let the peer take H.264"
+  }
+
+  /// Why the peer need not be able to decode the file after an exchange; nil when it must.
+  ///
+  /// This ends no call. A level only says how large and fast video frames may be. Browsers tell 3.1
+  /// whatever they can, and decode video frames far beyond it: with their bare word, no file of
+  /// 1920x1080 could be sent to any of them.
+  func warning(about exchange: Exchange) -> String? {
+    guard let level = stream.level,
+      let reception = exchange.receptions.first(where: { !$0.accepts(stream) })
+    else { return nil }
+    return
+      "--send \(path) is H.264 of level \(level), and the peer says that it takes up to level"
+      + " \(reception.level): most peers show it all the same; when this one does not, encode the"
+      + " file with that level"
   }
 }

@@ -1,3 +1,4 @@
+import CSockets
 import Media
 public import Peer
 import RTP
@@ -199,5 +200,61 @@ public final class Session: Sendable {
     return TakeSummary(
       path: options.takePath ?? "", steps: summary.steps, packets: summary.packets,
       bytes: summary.bytes)
+  }
+}
+
+// MARK: - Stack
+
+extension Session {
+  /// Starts a session; recorded if the options have a path.
+  /// - Parameter loop: a loop shared with other sessions; nil creates one.
+  /// - Throws: `SessionError` if the take or the thread cannot be created.
+  public convenience init(_ options: Options, loop: MediaLoop? = nil) throws(SessionError) {
+    // Every peer gets its own codecs, which stay on the loop's thread.
+    try self.init(options, loop: loop) { TimedPeer() }
+  }
+}
+
+/// Draws a peer's 32-byte secret seed from the kernel's generator (getrandom).
+package func drawSeed() -> [UInt8] {
+  var generator = SystemRandomNumberGenerator()
+  return (0..<Entropy.seedLength).map { _ in generator.next() }
+}
+
+/// The clock of a take: nanoseconds of CLOCK_MONOTONIC since the take's zero, and one wall clock
+/// reading.
+///
+/// Stepping or slewing the system's wall clock never affects a peer: it is read once.
+public struct TakeClock: Sendable {
+  /// The UTC time at the take's zero.
+  public let wallClock: WallClock
+  private let zeroNanoseconds: Int64
+  private let monotonicNanoseconds: @Sendable () -> Int64
+
+  /// Starts a clock at zero.
+  public init() {
+    self.init(
+      unixNanoseconds: csockets_realtime_ns(), monotonicNanoseconds: { csockets_monotonic_ns() })
+  }
+
+  /// Starts a clock over another source of monotonic nanoseconds, for tests.
+  package init(unixNanoseconds: Int64, monotonicNanoseconds: @escaping @Sendable () -> Int64) {
+    zeroNanoseconds = monotonicNanoseconds()
+    wallClock = WallClock(unixNanosecondsAtZero: unixNanoseconds)
+    self.monotonicNanoseconds = monotonicNanoseconds
+  }
+
+  /// The current instant.
+  public var now: Instant { instant(monotonicNanoseconds: monotonicNanoseconds()) }
+
+  /// The instant of a reading of CLOCK_MONOTONIC; zero if before the take.
+  func instant(monotonicNanoseconds: Int64) -> Instant {
+    Instant(nanoseconds: max(0, monotonicNanoseconds - zeroNanoseconds))
+  }
+
+  /// The reading of CLOCK_MONOTONIC at an instant; saturates.
+  func monotonicNanoseconds(at instant: Instant) -> Int64 {
+    let (sum, overflow) = zeroNanoseconds.addingReportingOverflow(instant.nanoseconds)
+    return overflow ? .max : sum
   }
 }

@@ -1,8 +1,11 @@
+import Dispatch
 import Export
+import FoundationEssentials
 import Page
 import Peer
 import Replay
 import Stats
+import Synchronization
 import Tape
 import Wire
 
@@ -63,4 +66,112 @@ struct ClearPackets: Sendable {
     var sights: [Sight] = []
     var byteCount = 0
   }
+}
+
+// MARK: - FileWork
+
+/// Work that waits for files and other processes, on threads of its own: tasks share few threads,
+/// and an actor that waited would keep everybody else waiting.
+final class FileWork: Sendable {
+  private struct State {
+    var waiting: [@Sendable () -> Void] = []
+    var threads = 0
+  }
+
+  private let state = Mutex(State())
+  private let count: Int
+  /// The limit on work that is under way or waits; more is refused.
+  private let limit: Int
+
+  /// - Parameters:
+  ///   - count: how much is done at once.
+  ///   - waitingMaximum: how much there may be of it in all.
+  init(_ count: Int, waitingMaximum: Int = 256) {
+    self.count = count
+    limit = waitingMaximum
+  }
+
+  /// Does it, when its turn comes; nil when too much waits already.
+  func run<Value: Sendable>(_ work: @escaping @Sendable () -> Value) async -> Value? {
+    await withCheckedContinuation { continuation in
+      let isAdded = add { continuation.resume(returning: work()) }
+      if !isAdded { continuation.resume(returning: nil) }
+    }
+  }
+
+  private func add(_ work: @escaping @Sendable () -> Void) -> Bool {
+    let (isAdded, needsThread) = state.withLock { state in
+      guard state.waiting.count + state.threads < limit else { return (false, false) }
+      state.waiting.append(work)
+      guard state.threads < count else { return (true, false) }
+      state.threads += 1
+      return (true, true)
+    }
+    if needsThread { startWorker(named: "files") { [self] in doAll() } }
+    return isAdded
+  }
+
+  /// Does what waits until nothing does.
+  private func doAll() {
+    while true {
+      let next = state.withLock { state -> (@Sendable () -> Void)? in
+        guard !state.waiting.isEmpty else {
+          state.threads -= 1
+          return nil
+        }
+        return state.waiting.removeFirst()
+      }
+      guard let next else { return }
+      next()
+    }
+  }
+}
+
+// MARK: - SharedWork
+
+/// A file as it is now: one that is written to, or another of its name, is told apart.
+struct FileStamp: Hashable, Sendable {
+  private let path: String
+  private let sizes: [Int]
+  private let changes: [Date]
+
+  init(path: String) {
+    let parts = [path, path + "-wal"].map { try? FileManager.default.attributesOfItem(atPath: $0) }
+    self.path = path
+    sizes = parts.map { $0?[.size] as? Int ?? 0 }
+    changes = parts.map { $0?[.modificationDate] as? Date ?? .distantPast }
+  }
+}
+
+/// Long work on takes, whose result pages share.
+///
+/// Whoever asks for it again, while the file is the same, waits for what was begun or has it at
+/// once.
+struct SharedWork<Value: Sendable> {
+  private var latest: [(stamp: FileStamp, task: Task<Result<Value, TapeError>, Never>)] = []
+  private let maximum: Int
+
+  /// - Parameter maximum: how many results are kept.
+  init(keeping maximum: Int) { self.maximum = maximum }
+
+  /// The work on a file, begun where it was not yet.
+  mutating func task(
+    for stamp: FileStamp, _ work: @escaping @Sendable () throws(TapeError) -> Value
+  ) -> Task<Result<Value, TapeError>, Never> {
+    if let known = latest.first(where: { $0.stamp == stamp }) { return known.task }
+    // It waits for files and other threads, which tasks must not: they share few threads.
+    let task = Task.detached {
+      await withCheckedContinuation { continuation in
+        DispatchQueue.global().async {
+          continuation.resume(returning: Result { () throws(TapeError) in try work() })
+        }
+      }
+    }
+    if latest.count == maximum { latest.removeFirst() }
+    latest.append((stamp, task))
+    return task
+  }
+
+  /// Keeps nothing of a file, such as of one that soon is another.
+  mutating func forget(_ stamp: FileStamp) { latest.removeAll { $0.stamp == stamp } }
 }

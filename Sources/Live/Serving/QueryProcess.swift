@@ -1,8 +1,12 @@
 import Dispatch
 import FoundationEssentials
+import Glibc
 import Live
+import Queries
+import Stats
 import Synchronization
-import Tape
+package import Tape
+import Wire
 
 /// Queries of pages, each answered by a process of its own.
 ///
@@ -76,5 +80,111 @@ struct QueryProcess: Sendable {
       return .failed("the query needs more memory than it may have")
     }
     return status == 0 ? .rows(text) : .failed(text)
+  }
+}
+
+// MARK: - AnswerQuery
+
+/// Answers a query for a page, in a process of its own with limits of memory and time that end it.
+package struct AnswerQuery {
+  let take: String
+
+  package init(take: String) { self.take = take }
+
+  /// The variable that has the query.
+  static let variable = "RETAKE_QUERY"
+  /// The variable that has the form of the answer.
+  static let formVariable = "RETAKE_QUERY_FORM"
+
+  /// What an answer looks like.
+  enum Form: String, Sendable {
+    /// `{columns, rows, isCut}`, cut after so many rows or bytes.
+    case json
+    /// RFC 4180 with a line of names; an answer that is too long is refused, as nobody sees in a
+    /// file that it was cut.
+    case csv
+  }
+
+  /// The longest answer in bytes; it is cut after the row that goes beyond.
+  static let answerBytes = 32 << 20
+  private static let rowMaximum = 20_000
+  private static let cellBytes: Int32 = 16 << 20
+  /// What SQLite may have, and what the process may have besides.
+  private static let memoryBytes: Int64 = 192 << 20
+  private static let processBytes = rlim_t(2 << 30)
+  /// The time of a processor; whoever started this waits for less.
+  private static let processorSeconds = rlim_t(60)
+
+  /// Limits the process, and answers the query in its environment.
+  package func run() throws(TapeError) -> String {
+    SQLiteLibrary.limitMemory(toBytes: Self.memoryBytes)
+    for (resource, value) in [
+      (RLIMIT_AS, Self.processBytes), (RLIMIT_CPU, Self.processorSeconds), (RLIMIT_CORE, 0),
+    ] {
+      var limit = rlimit(rlim_cur: value, rlim_max: value)
+      setrlimit(__rlimit_resource_t(resource.rawValue), &limit)
+    }
+    let environment = ProcessInfo.processInfo.environment
+    let sql = environment[Self.variable] ?? ""
+    let form = environment[Self.formVariable].flatMap(Form.init) ?? .json
+    return try answer(sql, form)
+  }
+
+  private func answer(_ sql: String, _ form: Form) throws(TapeError) -> String {
+    // In memory, where the limit of it holds: nothing is written beside the take.
+    let connection = try TakeFile.openForQueries(take, keepsInMemory: true)
+    try TakeRelations.put(namedIn: sql, over: connection, path: take)
+    do throws(SQLiteError) {
+      try connection.restrict(SQLiteReadLimits(cellBytes: Self.cellBytes))
+      let statement = try connection.prepare(sql)
+      // What gives no rows asks nothing.
+      guard statement.isReadOnly, statement.columnCount > 0 else {
+        throw SQLiteError(code: .readOnly, message: "a take is only read, never written")
+      }
+      return form == .csv ? try lines(of: statement) : try rows(of: statement)
+    } catch {
+      throw TapeError(
+        path: take, place: SQLConsole.queryPlace, reason: error.refusal ?? error.message,
+        kind: .failed)
+    }
+  }
+
+  private func lines(of statement: borrowing SQLiteStatement) throws(SQLiteError) -> String {
+    let columns = 0..<statement.columnCount
+    var text = CSVText.line(columns.map { statement.columnName($0) })
+    while try statement.step() {
+      text += CSVText.line(columns.map { statement.value($0) ?? .null }.map(\.csv))
+      guard text.utf8.count <= Self.answerBytes else {
+        throw SQLiteError(
+          code: .full,
+          message: "the answer is longer than \(Self.answerBytes >> 20) MiB; retake sql --csv "
+            + "writes all of it")
+      }
+    }
+    return text
+  }
+
+  private func rows(of statement: borrowing SQLiteStatement) throws(SQLiteError) -> String {
+    let names = (0..<statement.columnCount).map { jsonString(statement.columnName($0)) }
+    var text = "{\"columns\":[\(names.joined(separator: ","))],\"rows\":["
+    var count = 0
+    var isCut = false
+    while !isCut, try statement.step() {
+      var row = count == 0 ? "[" : ",\n["
+      for column in names.indices {
+        if column > 0 { row += "," }
+        // A row of long cells is not finished: it would be longer than the rest.
+        guard text.utf8.count + row.utf8.count <= Self.answerBytes else {
+          isCut = true
+          break
+        }
+        row += (statement.value(column) ?? .null).json.text
+      }
+      if isCut { break }
+      text += row + "]"
+      count += 1
+      isCut = count == Self.rowMaximum
+    }
+    return text + "],\"isCut\":\(isCut)}"
   }
 }

@@ -1,4 +1,5 @@
 import NIOCore
+import Synchronization
 
 /// Who may call a server.
 ///
@@ -275,5 +276,135 @@ extension String {
       index = self.index(after: index)
     }
     return nil
+  }
+}
+
+// MARK: - BearerToken
+
+/// A secret that requests carry as `Authorization: Bearer ...` (RFC 6750 section 2.1).
+public struct BearerToken: Hashable, Sendable {
+  /// The characters after `Bearer`.
+  public let text: String
+
+  /// Creates a token; nil if it has characters that RFC 6750 does not allow.
+  public init?(_ text: String) {
+    let isAllowed = text.utf8.allSatisfy { byte in
+      switch byte {
+      case 0x30...0x39, 0x41...0x5a, 0x61...0x7a: true
+      case 0x2d, 0x2e, 0x5f, 0x7e, 0x2b, 0x2f, 0x3d: true  // - . _ ~ + / =
+      default: false
+      }
+    }
+    guard isAllowed, !text.isEmpty else { return nil }
+    self.text = text
+  }
+
+  /// Creates a token of 128 random bits.
+  public static func random() -> BearerToken {
+    var generator = SystemRandomNumberGenerator()
+    let words = (0..<2).map { _ in
+      let digits = String(generator.next() as UInt64, radix: 16)
+      return String(repeating: "0", count: 16 - digits.count) + digits
+    }
+    return BearerToken(unchecked: words.joined())
+  }
+
+  private init(unchecked text: String) { self.text = text }
+
+  /// The value of the Authorization field.
+  var field: String { "Bearer " + text }
+
+  /// The bearer token in a request, if any.
+  static func given(by request: HTTPRequest) -> Substring? {
+    let words = (request.header("Authorization") ?? "").split(separator: " ")
+    return words.count == 2 && words[0].lowercased() == "bearer" ? words[1] : nil
+  }
+
+  /// Compares in a time that does not depend on where they differ.
+  func equals(_ given: Substring) -> Bool { given.utf8.equalsInConstantTime(text.utf8) }
+
+  /// The response to a request with a wrong or no token.
+  func refusal(given: Substring?) -> HTTPResponse {
+    let sentence =
+      given == nil
+      ? "this server wants a bearer token; give it as --token or as Authorization: Bearer TOKEN"
+      : "the bearer token is not the one of this server"
+    var response = HTTPResponse.problem(401, sentence)
+    let code = given == nil ? "" : ", error=\"invalid_token\""
+    response.headers.append(("WWW-Authenticate", "Bearer realm=\"retake\"" + code))
+    return response
+  }
+}
+
+extension Collection<UInt8> {
+  /// Compares in a time that does not depend on the first difference.
+  fileprivate func equalsInConstantTime(_ other: some Collection<UInt8>) -> Bool {
+    guard count == other.count else { return false }
+    return zip(self, other).reduce(0) { $0 | ($1.0 ^ $1.1) } == 0
+  }
+}
+
+// MARK: - GuessLimit
+
+/// Limits how fast each client can guess a token: ten times a second, after twenty guesses at once.
+///
+/// Further guesses are delayed, and beyond a limit they are refused unchecked.
+final class GuessLimit: Sendable {
+  private static let interval = Duration.milliseconds(100)
+  private static let burst = interval * 20
+  /// The longest delay of a response.
+  static let longestDelay = Duration.seconds(1)
+  /// For how many clients guesses are counted separately.
+  private static let clientsMaximum = 1_000
+
+  /// When each client's delayed guesses are worked off.
+  private let turns = Mutex<[String: ContinuousClock.Instant]>([:])
+
+  /// Whether a client has too many delayed guesses; false for nil.
+  func isExhausted(by client: NIOCore.SocketAddress?) -> Bool {
+    guard let client else { return false }
+    return turns.withLock { turns in
+      guard let turn = turns[GuessLimit.name(of: client)] else { return false }
+      return GuessLimit.delay(until: turn, from: .now) > GuessLimit.longestDelay
+    }
+  }
+
+  /// Counts a wrong guess; returns the delay of its response, or nil if too many are delayed.
+  func delay(ofWrongGuessBy client: NIOCore.SocketAddress) -> Duration? {
+    let now = ContinuousClock.now
+    return turns.withLock { turns in
+      var name = GuessLimit.name(of: client)
+      if turns[name] == nil, turns.count >= GuessLimit.clientsMaximum {
+        turns = turns.filter { $0.value > now }
+        if turns.count >= GuessLimit.clientsMaximum { name = "" }
+      }
+      let turn = max(turns[name] ?? now, now) + GuessLimit.interval
+      let delay = GuessLimit.delay(until: turn, from: now)
+      // It stays one step beyond the limit until time passes.
+      if delay > GuessLimit.longestDelay + GuessLimit.interval { return nil }
+      turns[name] = turn
+      return delay > GuessLimit.longestDelay ? nil : max(.zero, delay)
+    }
+  }
+
+  private static func delay(
+    until turn: ContinuousClock.Instant, from now: ContinuousClock.Instant
+  ) -> Duration {
+    now.duration(to: turn) - burst
+  }
+
+  /// All loopback addresses are one client.
+  private static func name(of client: NIOCore.SocketAddress) -> String {
+    client.isLoopback ? "loopback" : client.ipAddress ?? ""
+  }
+}
+
+extension HTTPResponse {
+  /// The response to too many guesses.
+  static var tooManyGuesses: HTTPResponse {
+    var response = HTTPResponse.problem(
+      429, "too many wrong tokens came from this address; try again in a few seconds")
+    response.headers.append(("Retry-After", "5"))
+    return response
   }
 }

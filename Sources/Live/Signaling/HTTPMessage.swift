@@ -1,3 +1,5 @@
+import FoundationEssentials
+
 /// A complete request for handlers, with its body in memory.
 public struct HTTPRequest: Sendable {
   /// `GET`, `POST`, ...
@@ -98,4 +100,18 @@ private func hexadecimal(_ digit: UInt8) -> UInt8? {
   case UInt8(ascii: "A")...UInt8(ascii: "F"): digit - UInt8(ascii: "A") + 10
   default: nil
   }
+}
+
+/// Encodes a value as JSON, with keys in alphabetical order.
+func encodedJSON(_ value: some Encodable) -> String {
+  let encoder = JSONEncoder()
+  encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+  // Strings, numbers and their structures always have a JSON form.
+  guard let data = try? encoder.encode(value) else { return "null" }
+  return String(decoding: data, as: UTF8.self)
+}
+
+/// Decodes a value from JSON; nil if the text is invalid or has another shape.
+func decodedJSON<Value: Decodable>(_ type: Value.Type, from body: [UInt8]) -> Value? {
+  try? JSONDecoder().decode(type, from: Data(body))
 }

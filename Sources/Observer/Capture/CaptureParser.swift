@@ -194,3 +194,216 @@ struct FieldOrder: Sendable {
     return isSwapped ? value.byteSwapped : value
   }
 }
+
+// MARK: - CaptureRecord
+
+/// What the first bytes of a frame are, by the numbers of tcpdump.org/linktypes.html.
+package struct LinkType: RawRepresentable, Hashable, Sendable {
+  package var rawValue: UInt16
+  package init(rawValue: UInt16) { self.rawValue = rawValue }
+
+  /// A protocol family in the byte order of the machine that captured.
+  package static let null = LinkType(rawValue: 0)
+  package static let ethernet = LinkType(rawValue: 1)
+  /// IPv4 or IPv6 at once; two systems wrote other numbers into files.
+  package static let raw = LinkType(rawValue: 101)
+  package static let rawBSD = LinkType(rawValue: 12)
+  package static let rawOpenBSD = LinkType(rawValue: 14)
+  /// As `null`, in network order.
+  package static let loop = LinkType(rawValue: 108)
+  /// What `-i any` gives on Linux ("cooked").
+  package static let linuxCooked = LinkType(rawValue: 113)
+  package static let ipv4 = LinkType(rawValue: 228)
+  package static let ipv6 = LinkType(rawValue: 229)
+  /// The same of newer versions, with the interface.
+  package static let linuxCooked2 = LinkType(rawValue: 276)
+  /// PPP, with its address or without; on a serial line; with the direction in front; as pppd of
+  /// Linux has it; and a session of PPPoE without Ethernet.
+  package static let ppp = LinkType(rawValue: 9)
+  package static let pppInHDLC = LinkType(rawValue: 50)
+  package static let pppoe = LinkType(rawValue: 51)
+  package static let pppOfDaemon = LinkType(rawValue: 166)
+  package static let pppWithDirection = LinkType(rawValue: 204)
+  package static let ciscoHDLC = LinkType(rawValue: 104)
+  /// 802.2 in ATM (RFC 2684).
+  package static let llcATM = LinkType(rawValue: 100)
+  /// What a tunnel of IPsec holds, and what a packet filter logs, on BSD.
+  package static let enc = LinkType(rawValue: 109)
+  package static let packetFilterLog = LinkType(rawValue: 117)
+  package static let mpls = LinkType(rawValue: 219)
+  /// 802.11, alone and behind what the radio says of the frame.
+  package static let wireless = LinkType(rawValue: 105)
+  package static let wirelessPrism = LinkType(rawValue: 119)
+  package static let wirelessRadiotap = LinkType(rawValue: 127)
+  package static let wirelessAVS = LinkType(rawValue: 163)
+  package static let perPacketInformation = LinkType(rawValue: 192)
+  /// Frames of any kind with their process, of macOS; the second is what older files have.
+  package static let packetTap = LinkType(rawValue: 258)
+  package static let packetTapOfUser = LinkType(rawValue: 149)
+  /// What a rule of netfilter logs.
+  package static let netfilterLog = LinkType(rawValue: 239)
+}
+
+/// A frame of a capture: its head, and where its bytes stand in the parser that gave it.
+package struct CapturedFrame: Sendable {
+  /// When it was captured; that of the frame before for one that has no time of its own.
+  package var unixNanoseconds: Int64
+  package var linkType: LinkType
+  /// The number of the interface in its section; 0 in pcap.
+  package var interface: Int
+  /// Where the captured bytes stand; ask the parser for them before it goes on.
+  package var bytes: Range<Int>
+  /// How many bytes the frame had on the wire.
+  package var originalLength: Int
+  /// How many bytes at the end of the frame are its checksum.
+  package var checksumLength: Int = 0
+  /// Where the texts stand that somebody wrote on this frame.
+  package var comments: [Range<Int>] = []
+}
+
+/// What a capture holds, in the order of the file.
+package enum CaptureRecord: Sendable {
+  case frame(CapturedFrame)
+  /// Secrets to decrypt with, and where they stand (pcapng Decryption Secrets Block).
+  case secrets(SecretsType, Range<Int>)
+  /// A text on the whole capture, or on an interface.
+  case comment(String)
+  /// How many frames the system lost that captured, as far as it told since the last such record.
+  case dropped(UInt64)
+}
+
+/// What a Decryption Secrets Block holds.
+package struct SecretsType: RawRepresentable, Hashable, Sendable {
+  package var rawValue: UInt32
+  package init(rawValue: UInt32) { self.rawValue = rawValue }
+
+  /// Lines of an NSS key log.
+  package static let tlsKeyLog = SecretsType(rawValue: 0x544c_534b)
+}
+
+// MARK: - PcapFormat
+
+/// The format of libpcap (draft-ietf-opsawg-pcap): a header, then frames with their times and
+/// lengths.
+struct PcapFormat: Sendable {
+  static let headerLength = 24
+
+  private static let microseconds: UInt32 = 0xa1b2_c3d4
+  private static let nanoseconds: UInt32 = 0xa1b2_3c4d
+  /// A format of old Linux systems whose records have eight bytes more.
+  private static let patched: UInt32 = 0xa1b2_cd34
+
+  private let order: FieldOrder
+  private let linkType: LinkType
+  private let checksumLength: Int
+  /// How many nanoseconds a fraction counts.
+  private let unit: Int64
+  private let recordLength: Int
+  /// The longest frame that a record may hold, in bytes: of what a network carries, and what the
+  /// header says was captured at most.
+  private let lengthMaximum: Int
+  private static let usualMaximum = 262_144
+
+  /// Whether a capture begins with this number, in either byte order.
+  static func isMagic(_ value: UInt32) -> Bool {
+    let known = [microseconds, nanoseconds, patched]
+    return known.contains(value) || known.contains(value.byteSwapped)
+  }
+
+  /// Reads the header, whose bytes must be there.
+  init(header: RawSpan) throws(CaptureError) {
+    let magic = header.uint32(at: 0)
+    let isSwapped = magic & 0xff00_0000 != 0xa100_0000
+    order = FieldOrder(isSwapped: isSwapped)
+    let kind = isSwapped ? magic.byteSwapped : magic
+    unit = kind == Self.nanoseconds ? 1 : 1000
+    recordLength = kind == Self.patched ? 24 : 16
+    let major = order.uint16(header, at: 4)
+    guard major == 2 else { throw .version(major: major, minor: order.uint16(header, at: 6)) }
+    // Bits 28 to 31 say with how many words of a checksum frames end, when bit 26 is set.
+    let network = order.uint32(header, at: 20)
+    linkType = LinkType(rawValue: UInt16(truncatingIfNeeded: network))
+    checksumLength = network & 0x0400_0000 != 0 ? Int(network >> 28) * 2 : 0
+    let snapLength = Int(order.uint32(header, at: 16))
+    lengthMaximum = min(max(snapLength, Self.usualMaximum), CaptureParser.lengthMaximum)
+  }
+
+  /// The frame at a place; nil until all of it is there.
+  func next(in bytes: RawSpan, at start: inout Int, offset: Int) throws(CaptureError)
+    -> CaptureRecord?
+  {
+    guard bytes.byteCount - start >= recordLength else { return nil }
+    let captured = Int(order.uint32(bytes, at: start + 8))
+    guard captured <= lengthMaximum else {
+      throw .badLength(captured, offset: offset + start)
+    }
+    let begin = start + recordLength
+    guard bytes.byteCount - begin >= captured else { return nil }
+    let seconds = Int64(order.uint32(bytes, at: start))
+    let fraction = Int64(order.uint32(bytes, at: start + 4)) * unit
+    let frame = CapturedFrame(
+      unixNanoseconds: seconds * 1_000_000_000 + fraction, linkType: linkType, interface: 0,
+      bytes: begin..<begin + captured,
+      originalLength: max(captured, Int(order.uint32(bytes, at: start + 12))),
+      checksumLength: checksumLength)
+    start = begin + captured
+    return .frame(frame)
+  }
+
+  // MARK: Damage
+
+  /// How far the time of a record that follows damage may lie before and after the last good one,
+  /// in seconds.
+  private static let secondsAround = -10...3600
+
+  /// Moves on to the next place where a record may begin, or as far as the bytes reach; true when
+  /// one does.
+  ///
+  /// A head has a time near to the last one, a fraction of a second and two lengths of frames:
+  /// other bytes have that once in 10^15 places.
+  func findRecord(in bytes: RawSpan, at start: inout Int, after last: Int64) -> Bool {
+    let near = last / 1_000_000_000
+    while bytes.byteCount - start >= recordLength {
+      let seconds = Int64(order.uint32(bytes, at: start)) - near
+      if Self.secondsAround.contains(Int(seconds)) {
+        let fraction = Int64(order.uint32(bytes, at: start + 4)) * unit
+        let captured = Int(order.uint32(bytes, at: start + 8))
+        let original = Int(order.uint32(bytes, at: start + 12))
+        if fraction < 1_000_000_000, captured >= 14, captured <= original,
+          original <= Self.usualMaximum
+        {
+          return true
+        }
+      }
+      start += 1
+    }
+    return false
+  }
+}
+
+/// Why bytes are no packet capture, or where one goes bad.
+package enum CaptureError: Error, Hashable, Sendable {
+  /// The first bytes are those of no format that is read here.
+  case notACapture
+  /// A version of the format that nobody defined.
+  case version(major: UInt16, minor: UInt16)
+  /// A length that cannot be right, with the offset of its record or block in the file.
+  case badLength(Int, offset: Int)
+  /// A packet of an interface that was not described, with the offset of its block.
+  case unknownInterface(Int, offset: Int)
+}
+
+extension CaptureError: CustomStringConvertible {
+  /// One sentence without the name of the file.
+  package var description: String {
+    switch self {
+    case .notACapture: "it is neither a pcap nor a pcapng file"
+    case .version(let major, let minor):
+      "it is of version \(major).\(minor), which is not known"
+    case .badLength(let length, let offset):
+      "it is damaged at byte \(offset): a length of \(length) cannot be right"
+    case .unknownInterface(let number, let offset):
+      "it is damaged at byte \(offset): interface \(number) was not described"
+    }
+  }
+}

@@ -1,7 +1,8 @@
+public import Foundation
 import Live
 import RetakeRTC
 import Room
-import RoomClient
+public import RoomClient
 import Synchronization
 
 /// A room: its participants, and what they publish and receive.
@@ -244,4 +245,64 @@ public final class Room: Sendable {
     let told = Handed(completion)
     return { result in ConnectLive.calls.call { told.value(result) } }
   }
+}
+
+// MARK: - Published
+
+/// An observable property, in place of Combine's wrapper.
+///
+/// It may be set and read on any thread.
+@propertyWrapper public final class Published<Value: Sendable>: Sendable {
+  private struct State {
+    var value: Value
+    var readers: [Int: AsyncStream<Value>.Continuation] = [:]
+    var last = 0
+  }
+
+  private let state: Mutex<State>
+
+  /// Creates the property with an initial value.
+  public init(wrappedValue: Value) { state = Mutex(State(value: wrappedValue)) }
+
+  deinit { for reader in state.withLock({ $0.readers.values.map(\.self) }) { reader.finish() } }
+
+  /// The value.
+  public var wrappedValue: Value {
+    get { state.withLock { $0.value } }
+    set {
+      let readers = state.withLock { state in
+        state.value = newValue
+        return Array(state.readers.values)
+      }
+      for reader in readers { reader.yield(newValue) }
+    }
+  }
+
+  /// The current value and every later one; each access returns a stream of its own.
+  public var projectedValue: AsyncStream<Value> {
+    AsyncStream { continuation in
+      state.withLock { state in
+        state.last += 1
+        let id = state.last
+        state.readers[id] = continuation
+        continuation.onTermination = { [weak self] _ in
+          // Not within this call, which holds the lock.
+          Task { self?.state.withLock { $0.readers[id] = nil } }
+        }
+        continuation.yield(state.value)
+      }
+    }
+  }
+}
+
+// MARK: - RoomError: Foundation
+
+// For applications that handle only Foundation's errors.
+extension RoomError: LocalizedError, CustomNSError {
+  /// A description of the error.
+  public var errorDescription: String? { message }
+  /// The domain of the error codes.
+  public static var errorDomain: String { "Retake.RoomError" }
+  /// The error code.
+  public var errorCode: Int { code.rawValue }
 }

@@ -1,4 +1,5 @@
 import Live
+import Media
 public import RetakeRTC
 import Room
 import RoomClient
@@ -145,5 +146,173 @@ public final class MediaChannel: Sendable {
   public func setAudioHardMute(_ isMuted: Bool) async throws {
     let audio = state.withLock { $0.audio }
     if isMuted { try audio?.pauseRecording() } else { try audio?.resumeRecording() }
+  }
+}
+
+// MARK: - MediaChannelHandlers
+
+/// How a channel ended; not on the page.
+public enum SoraCloseEvent: Sendable {
+  /// Properly: the server's code and reason.
+  case ok(code: Int, reason: String)
+  /// With an error.
+  case error(any Error)
+}
+
+/// The handlers of a channel's events; those that are nil are not called.
+///
+/// They are called one at a time on the callback queue.
+public final class MediaChannelHandlers: Sendable {
+  private struct State {
+    var onConnect: Handed<((any Error)?) -> Void>?
+    var onAddStream: Handed<(MediaStream) -> Void>?
+    var onDisconnect: Handed<(SoraCloseEvent) -> Void>?
+    var onRemoveStream: Handed<(MediaStream) -> Void>?
+    var onReceiveSignaling: Handed<(String) -> Void>?
+  }
+
+  private let state = Mutex(State())
+
+  /// Creates handlers that do nothing.
+  public init() {}
+
+  private func value<Value>(_ path: any KeyPath<State, Handed<Value>?> & Sendable) -> Value? {
+    state.withLock { $0[keyPath: path] }?.value
+  }
+
+  private func set<Value>(
+    _ path: any WritableKeyPath<State, Handed<Value>?> & Sendable, _ value: Value?
+  ) {
+    let handed = value.map { Handed($0) }
+    state.withLock { $0[keyPath: path] = handed }
+  }
+
+  /// Connecting succeeded, or failed with an error.
+  public var onConnect: (((any Error)?) -> Void)? {
+    get { value(\.onConnect) }
+    set { set(\.onConnect, newValue) }
+  }
+  /// A stream was added: the local one, with the identifier `publisherStreamId`, or a received one,
+  /// with the identifier of its connection.
+  public var onAddStream: ((MediaStream) -> Void)? {
+    get { value(\.onAddStream) }
+    set { set(\.onAddStream, newValue) }
+  }
+  /// The channel ended; not on the page.
+  public var onDisconnect: ((SoraCloseEvent) -> Void)? {
+    get { value(\.onDisconnect) }
+    set { set(\.onDisconnect, newValue) }
+  }
+  /// A stream was removed; not on the page.
+  public var onRemoveStream: ((MediaStream) -> Void)? {
+    get { value(\.onRemoveStream) }
+    set { set(\.onRemoveStream, newValue) }
+  }
+  /// A message arrived from the server, as JSON; not on the page.
+  public var onReceiveSignaling: ((String) -> Void)? {
+    get { value(\.onReceiveSignaling) }
+    set { set(\.onReceiveSignaling, newValue) }
+  }
+
+  /// Forwards the handlers of a room to these.
+  func follow(_ core: RoomClient.MediaChannelHandlers, _ channel: MediaChannel) {
+    core.onConnect = { channel.answer($0) }
+    core.onAddStream = { [weak channel] stream in
+      guard let channel else { return }
+      let stream = channel.added(stream)
+      channel.calls.call { self.onAddStream?(stream) }
+    }
+    core.onRemoveStream = { [weak channel] stream in
+      guard let channel, let stream = channel.removed(stream) else { return }
+      channel.calls.call { self.onRemoveStream?(stream) }
+    }
+    core.onReceiveSignaling = { [weak channel] text in
+      channel?.calls.call { self.onReceiveSignaling?(text) }
+    }
+    core.onDisconnect = { [weak channel] event in
+      let told: SoraCloseEvent
+      switch event {
+      case .ok(let code, let reason): told = .ok(code: code, reason: reason)
+      case .error(let error): told = .error(error)
+      }
+      channel?.calls.call { self.onDisconnect?(told) }
+    }
+  }
+}
+
+// MARK: - MediaStream
+
+/// A stream of a channel: the local one, or a received one.
+public final class MediaStream: Sendable {
+  let core: Live.MediaStream
+  /// The local media; nil for a received stream.
+  private let media: LocalMedia?
+  private let shown = Mutex<ShownFrames?>(nil)
+  private let isFilled = Mutex(false)
+
+  init(_ core: Live.MediaStream, _ media: LocalMedia?) {
+    (self.core, self.media) = (core, media)
+  }
+
+  /// The identifier of the stream: `publisherStreamId`, or that of its connection.
+  public var streamId: String { core.id }
+
+  /// Whether the audio is enabled; false if there is none.
+  ///
+  /// While disabled, the local stream sends silence, and the microphone continues.
+  public var audioEnabled: Bool {
+    get { core.audioEnabled }
+    set { core.audioEnabled = newValue }
+  }
+
+  /// The volume of received audio, 0 to 10; nil for the local stream, whose volume cannot be
+  /// changed.
+  ///
+  /// 0 is silent, 1 is unchanged; other values are clamped.
+  public var remoteAudioVolume: Double? {
+    get { core.remoteAudioVolume }
+    set { core.remoteAudioVolume = newValue }
+  }
+
+  // MARK: Beyond the page
+
+  /// Whether the video is enabled; otherwise it is black; not on the page.
+  public var videoEnabled: Bool {
+    get { core.videoEnabled }
+    set { core.videoEnabled = newValue }
+  }
+
+  /// Displays the video in a renderer with libwebrtc's interface from now on; not on the page.
+  ///
+  /// It replaces the previous one; nil removes it.
+  public func setVideoRenderer(_ renderer: (any RTCVideoRenderer)?) {
+    let next = renderer.map { ShownFrames($0) }
+    let former = shown.withLock { shown in
+      defer { shown = next }
+      return shown
+    }
+    for track in core.videoTracks {
+      if let track = track as? RemoteVideoTrack {
+        former.map { track.remove($0) }
+        next.map { track.add($0) }
+      } else if let track = track as? LocalVideoTrack {
+        former.map { track.remove($0) }
+        next.map { track.add($0) }
+      }
+    }
+  }
+
+  /// Sends a video frame of the application on the local stream, with its timestamp; not on the
+  /// page.
+  ///
+  /// The camera stops with the first of them.
+  public func send(videoFrame: RTCVideoFrame?) {
+    guard let frame = videoFrame?.native else { return }
+    let isFirst = isFilled.withLock { isFilled in
+      defer { isFilled = true }
+      return !isFilled
+    }
+    if isFirst { media?.endCapturing() }
+    media?.video?.source.capture(frame)
   }
 }

@@ -213,3 +213,150 @@ extension AudioRoute {
     "\(input) (\(captureFormat?.text ?? "none")) and \(output) (\(renderFormat?.text ?? "none"))"
   }
 }
+
+/// Counts activations of the session; the last deactivation ends it.
+struct SessionActivations {
+  private(set) var count = 0
+  /// Whether initialising the device activated the session.
+  private var isHeldByUnit = false
+
+  /// Whether there is exactly one.
+  var isLast: Bool { count == 1 }
+  /// Whether the device's activation is the only one.
+  var isLastOfUnit: Bool { isHeldByUnit && isLast }
+
+  mutating func add() { count += 1 }
+
+  /// Removes one; ignored if there is none.
+  mutating func remove() { count = max(0, count - 1) }
+
+  /// Records that the device was initialised; counts once.
+  mutating func addUnit() {
+    if !isHeldByUnit { add() }
+    isHeldByUnit = true
+  }
+
+  /// Records that the device was released.
+  mutating func removeUnit() {
+    if isHeldByUnit { remove() }
+    isHeldByUnit = false
+  }
+}
+
+/// The connections that use the session's audio.
+struct SessionConnections {
+  struct Connection {
+    var id: UInt32
+    var sends: Bool
+    var receives: Bool
+  }
+
+  private static let most = 1_024
+
+  private var connections: [Connection] = []
+  /// Whether the delegate already knows that audio is running.
+  private var reportedRunning = false
+
+  var isEmpty: Bool { connections.isEmpty }
+  var isFull: Bool { connections.count >= SessionConnections.most }
+  var sends: Bool { connections.contains { $0.sends } }
+  var receives: Bool { connections.contains { $0.receives } }
+
+  /// Whether a connection is open and sends.
+  func sends(_ id: UInt32) -> Bool { connections.contains { $0.id == id && $0.sends } }
+
+  /// Registers a connection, replacing one with the same id.
+  mutating func open(_ connection: Connection) {
+    close(connection.id)
+    connections.append(connection)
+  }
+
+  mutating func close(_ id: UInt32) { connections.removeAll { $0.id == id } }
+
+  /// Returns whether audio is running, if that changed since the last call.
+  mutating func consumeChange(runs: Bool) -> Bool? {
+    guard runs != reportedRunning else { return nil }
+    reportedRunning = runs
+    return runs
+  }
+}
+
+/// Whether the application controls when the device may run, and its decision.
+struct ManualAudio {
+  private(set) var isManual = false
+  private(set) var isEnabled = false
+  /// The value last reported.
+  private var reported = true
+
+  var canPlayOrRecord: Bool { !isManual || isEnabled }
+
+  mutating func setManual(_ isManual: Bool) { self.isManual = isManual }
+  mutating func setEnabled(_ isEnabled: Bool) { self.isEnabled = isEnabled }
+
+  /// Returns whether the device may run, if that changed since the last call.
+  mutating func consumeChange() -> Bool? {
+    guard canPlayOrRecord != reported else { return nil }
+    reported = canPlayOrRecord
+    return reported
+  }
+}
+
+/// Whether the microphone may be used, and whether it is paused.
+struct SessionInput {
+  /// Whether permission was granted.
+  private(set) var isAllowed = false
+  private(set) var isPaused = false
+
+  /// Records the user's decision.
+  mutating func allow(_ isAllowed: Bool) { self.isAllowed = isAllowed }
+
+  mutating func pause(_ isPaused: Bool) { self.isPaused = isPaused }
+}
+
+// MARK: - AudioUnitPlan
+
+/// How far a device is initialised.
+package enum AudioUnitState: String, Hashable, Sendable {
+  case uninitialized
+  case initialized
+  case started
+}
+
+/// The conditions for running a device.
+package struct AudioUnitConditions: Hashable, Sendable {
+  /// Whether a connection needs the device.
+  package var isNeeded = false
+  /// Automatic, or enabled manually.
+  package var canPlayOrRecord = false
+  package var isPlaying = false
+  package var isRecording = false
+  package var isInterrupted = false
+  /// Whether the system's audio server is available.
+  package var hasServer = true
+
+  package init() {}
+}
+
+/// A state change of a device.
+package enum AudioUnitChange: Hashable, Sendable {
+  case initialize
+  case start
+  case stop
+  case uninitialize
+}
+
+extension AudioUnitState {
+  /// The changes needed, in order.
+  ///
+  /// During an interruption there are none; otherwise each state needs one decision.
+  package func changes(_ conditions: AudioUnitConditions) -> [AudioUnitChange] {
+    guard !conditions.isInterrupted, conditions.hasServer else { return [] }
+    let runs = conditions.isPlaying || conditions.isRecording
+    let may = conditions.canPlayOrRecord && conditions.isNeeded
+    switch self {
+    case .uninitialized: return may ? (runs ? [.initialize, .start] : [.initialize]) : []
+    case .initialized: return may ? (runs ? [.start] : []) : [.uninitialize]
+    case .started: return may ? (runs ? [] : [.stop]) : [.stop, .uninitialize]
+    }
+  }
+}

@@ -1,4 +1,5 @@
 import COpenSSL
+import CXXHash
 import Wire
 
 /// An incremental SHA-256 (FIPS 180-4) over OpenSSL.
@@ -99,4 +100,98 @@ package func certificateHash(_ algorithm: String, _ bytes: [UInt8]) -> [UInt8]? 
 package func equalInConstantTime(_ left: [UInt8], _ right: [UInt8]) -> Bool {
   guard left.count == right.count else { return false }
   return zip(left, right).reduce(0) { $0 | ($1.0 ^ $1.1) } == 0
+}
+
+// MARK: - HashFunction
+
+/// A hash function of a cipher suite (FIPS 180-4).
+package enum HashFunction: Hashable, Sendable {
+  case sha256, sha384
+
+  /// The length of a digest in bytes.
+  package var length: Int { self == .sha256 ? 32 : 48 }
+
+  private var method: OpaquePointer? { self == .sha256 ? EVP_sha256() : EVP_sha384() }
+
+  package func hash(_ message: [UInt8]) -> [UInt8] {
+    var digest = [UInt8](repeating: 0, count: length)
+    var count: UInt32 = 0
+    _ = message.withUnsafeBytes { message in
+      digest.withUnsafeMutableBufferPointer { digest in
+        EVP_Digest(message.baseAddress, message.count, digest.baseAddress, &count, method, nil)
+      }
+    }
+    return digest
+  }
+
+  /// HMAC (RFC 2104).
+  package func hmac(key: [UInt8], _ message: [UInt8]) -> [UInt8] {
+    var digest = [UInt8](repeating: 0, count: length)
+    var count: UInt32 = 0
+    _ = HMAC(method, key, Int32(key.count), message, message.count, &digest, &count)
+    return digest
+  }
+
+  /// HKDF-Expand (RFC 5869 section 2.3).
+  package func expand(_ key: [UInt8], _ info: [UInt8], count: Int) -> [UInt8] {
+    var material: [UInt8] = []
+    var block: [UInt8] = []
+    var number: UInt8 = 1
+    while material.count < count, number < .max {
+      block = hmac(key: key, block + info + [number])
+      material += block
+      number += 1
+    }
+    return Array(material.prefix(count))
+  }
+}
+
+/// 128-bit XXH3 in its canonical form: 16 bytes, high byte first.
+///
+/// It detects accidental changes at the speed of memory; it does not resist somebody who looks for
+/// collisions.
+package enum XXH3 {
+  /// The length of a digest in bytes.
+  package static let length = 16
+
+  /// A digest as two words, for comparing only: half the memory of an array.
+  package struct Mark: Hashable, Sendable {
+    private let high: UInt64
+    private let low: UInt64
+
+    fileprivate init(_ hash: XXH128_hash_t) { (high, low) = (hash.high64, hash.low64) }
+  }
+
+  package static func hash(_ message: RawSpan) -> [UInt8] {
+    var canonical = XXH128_canonical_t()
+    XXH128_canonicalFromHash(&canonical, digest(message))
+    return withUnsafeBytes(of: canonical.digest) { [UInt8]($0) }
+  }
+
+  /// Returns the digest of a message for comparing only.
+  package static func mark(_ message: RawSpan) -> Mark { Mark(digest(message)) }
+
+  private static func digest(_ message: RawSpan) -> XXH128_hash_t {
+    message.withUnsafeBytes { bytes in
+      #if arch(x86_64)
+        XXH3_128bits_dispatch(bytes.baseAddress, bytes.count)
+      #else
+        XXH3_128bits(bytes.baseAddress, bytes.count)
+      #endif
+    }
+  }
+}
+
+/// The CRC-32 of ITU V.42 over bytes, as STUN's FINGERPRINT uses it (RFC 8489 section 14.7).
+package func crc32(_ bytes: RawSpan) -> UInt32 {
+  var crc: UInt32 = 0xffff_ffff
+  for offset in 0..<bytes.byteCount {
+    crc = table[Int(UInt8(truncatingIfNeeded: crc) ^ bytes.byte(at: offset))] ^ crc >> 8
+  }
+  return ~crc
+}
+
+private let table: [UInt32] = (0..<256).map { index in
+  (0..<8).reduce(UInt32(index)) { value, _ in value & 1 == 1 ? 0xedb8_8320 ^ value >> 1 : value >> 1
+  }
 }

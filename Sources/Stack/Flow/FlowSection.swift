@@ -107,3 +107,111 @@ package struct FlowSection: Hashable, Sendable {
     self.reducedSizeRTCP = reducedSizeRTCP
   }
 }
+
+// MARK: - FlowAgreement
+
+/// What the m-sections of a transport negotiated, with lookups that every packet needs; immutable
+/// until the next negotiation.
+struct FlowAgreement {
+  let sections: [SectionState]
+  /// The header extensions of all sections, which share one space of identifiers (RFC 9143).
+  let extensions: HeaderExtensionMap
+  /// Whether arrival times are reported to the peer, rather than a bit rate (REMB).
+  let reportsArrivals: Bool
+  let reportsBitrate: Bool
+  /// Whether feedback may be sent in reduced size (RFC 5506).
+  let usesReducedSize: Bool
+
+  init(_ sections: [FlowSection] = []) {
+    let states = sections.map { SectionState($0) }
+    var map = HeaderExtensionMap()
+    for section in sections {
+      for agreed in section.extensions { map.add(uri: agreed.uri, id: agreed.id) }
+    }
+    self.sections = states
+    extensions = map
+    reportsArrivals = states.contains { $0.reportsArrivals }
+    reportsBitrate =
+      !reportsArrivals && states.contains { $0.receives(feedback: "goog-remb") }
+    // A compound goes to all sections, so all of them have to agree.
+    usesReducedSize = !sections.isEmpty && sections.allSatisfy(\.reducedSizeRTCP)
+  }
+
+  func section(_ mid: String) -> SectionState? { sections.first { $0.mid == mid } }
+
+  /// Finds the section of a packet from an unknown source: by MID, by announced SSRC, or by payload
+  /// type (RFC 9143 section 9.2).
+  func section(of header: RTPHeader, mid: ArraySlice<UInt8>?) -> SectionState? {
+    if let mid { return sections.first { $0.midBytes.elementsEqual(mid) } }
+    if let announced = sections.first(where: {
+      guard let receiving = $0.section.receiving else { return false }
+      return receiving.ssrcs.contains(header.ssrc) || receiving.rtxSSRCs.contains(header.ssrc)
+    }) {
+      return announced
+    }
+    var found: SectionState?
+    for section in sections where section.payload(header.payloadType) != nil {
+      // A payload type that two sections use identifies neither.
+      if found != nil { return nil }
+      found = section
+    }
+    return found
+  }
+}
+
+// MARK: - SectionState
+
+/// A negotiated m-section with lookups that every packet needs.
+///
+/// A class, because every packet picks one from several and it is large to copy.
+final class SectionState: Sendable {
+  let section: FlowSection
+  let midBytes: [UInt8]
+  let extensions: HeaderExtensionMap
+
+  init(_ section: FlowSection) {
+    self.section = section
+    midBytes = Array(section.mid.utf8)
+    var map = HeaderExtensionMap()
+    for agreed in section.extensions { map.add(uri: agreed.uri, id: agreed.id) }
+    extensions = map
+  }
+
+  var mid: String { section.mid }
+  var kind: MediaKind { section.kind }
+
+  /// The meaning of a payload type in the received direction.
+  enum Payload {
+    case media(FlowSection.Codec)
+    /// Retransmission of a codec's packets (RFC 4588).
+    case retransmission(FlowSection.Codec)
+  }
+
+  func payload(_ type: UInt8) -> Payload? {
+    guard let receiving = section.receiving else { return nil }
+    for codec in receiving.codecs {
+      if codec.payloadType == type { return .media(codec) }
+      if codec.rtxPayloadType == type { return .retransmission(codec) }
+    }
+    return nil
+  }
+
+  /// The codec of a payload type, media or RTX.
+  func codec(_ type: UInt8, isRetransmission: Bool) -> FlowSection.Codec? {
+    switch payload(type) {
+    case .media(let codec): isRetransmission ? nil : codec
+    case .retransmission(let codec): isRetransmission ? codec : nil
+    case nil: nil
+    }
+  }
+
+  /// Whether transport-wide feedback was negotiated for what is received.
+  var reportsArrivals: Bool {
+    extensions.transportSequence != 0 && receives(feedback: "transport-cc")
+  }
+
+  /// Whether any received codec negotiated a kind of feedback.
+  func receives(feedback: String) -> Bool {
+    section.receiving?.codecs.contains { $0.feedback.contains(feedback) } ?? false
+  }
+}

@@ -1,4 +1,228 @@
+package import RTP
 package import Wire
+
+extension MediaFlow {
+  package enum Input {
+    /// Sets or changes the sections; streams that stay keep their counters.
+    case configure([FlowSection])
+    /// The start, maximum and minimum rate of all video together, in bits per second; nil leaves
+    /// the minimum to the congestion control.
+    case bitrateLimits(start: UInt64, maximum: UInt64, minimum: UInt64? = nil)
+    /// The capacity to assume for the path, in bits per second, until reports say otherwise.
+    case estimate(UInt64)
+    /// Whether the transport can carry packets.
+    case writable(Bool)
+    /// A decrypted RTP packet, the kernel's receive time, and the ECN mark where it is known.
+    case rtp([UInt8], arrival: Instant, ecn: ECNMark? = nil)
+    /// A decrypted RTCP compound packet and the kernel's receive time.
+    case rtcp([UInt8], arrival: Instant)
+    /// A frame to send in a section, on the layer `rid` if there are several.
+    case frame(mid: String, rid: String? = nil, EncodedFrame)
+    /// The decoder of a section needs a key frame; PLI or FIR follows, rate-limited.
+    case requestKeyframe(mid: String)
+    case deadline
+    /// Sends BYE for every stream and stops.
+    case close
+  }
+
+  package enum Output {
+    /// A packet to protect and send now, with spare capacity for SRTP.
+    case rtp([UInt8])
+    case rtcp([UInt8])
+    /// An audio payload in arrival order, or a video frame in decoding order.
+    case received(ReceivedFrame)
+    /// The peer requests a key frame of this section and layer (PLI or FIR).
+    case keyframeRequested(mid: String, rid: String? = nil)
+    /// The target of all video encoders together, in bits per second.
+    case targetBitrate(UInt64)
+    /// The share of sent packets that the peer reported lost, 0 to 255 (for in-band FEC).
+    case lossReported(mid: String, UInt8)
+    /// An RTCP block in the clear, in either direction, for the take.
+    case rtcpBlock(RTCPRecord)
+    /// The first packet of a media SSRC arrived and was mapped to a section.
+    case streamBegan(mid: String, ssrc: UInt32)
+    /// The stream ended by BYE or was replaced.
+    case streamEnded(mid: String, ssrc: UInt32)
+  }
+}
+
+// MARK: - StreamCounters
+
+/// The counters of one sent stream (W3C outbound-rtp), retransmissions included.
+package struct OutboundStreamCounters: Hashable, Sendable {
+  package var mid: String
+  package var kind: MediaKind
+  package var ssrc: UInt32
+  package var rtxSSRC: UInt32?
+  /// The simulcast layer; nil for the only stream of its section.
+  package var rid: String?
+  package var codec: CodecName
+  package var payloadType: UInt8
+  /// Whether the section currently sends.
+  package var isActive = true
+  package var packetsSent: UInt64 = 0
+  /// Payload bytes, without headers and padding.
+  package var bytesSent: UInt64 = 0
+  /// Bytes of RTP headers with their extensions.
+  package var headerBytesSent: UInt64 = 0
+  package var retransmittedPacketsSent: UInt64 = 0
+  package var retransmittedBytesSent: UInt64 = 0
+  package var framesSent: UInt64 = 0
+  package var keyFramesSent: UInt64 = 0
+  /// Frames of at least 2.5 times the average size.
+  package var hugeFramesSent: UInt64 = 0
+  /// Frames that were not sent because the transport was not writable.
+  package var framesDiscarded: UInt64 = 0
+  /// The total time that packets waited in the pacer.
+  package var totalPacketSendDelay = Interval.zero
+  package var nackCount: UInt64 = 0
+  package var pliCount: UInt64 = 0
+  package var firCount: UInt64 = 0
+  /// The peer's report blocks; nil before the first.
+  package var remote: RemoteInboundCounters?
+
+  package init(
+    mid: String, kind: MediaKind, ssrc: UInt32, rtxSSRC: UInt32?, codec: CodecName,
+    payloadType: UInt8
+  ) {
+    self.mid = mid
+    self.kind = kind
+    self.ssrc = ssrc
+    self.rtxSSRC = rtxSSRC
+    self.codec = codec
+    self.payloadType = payloadType
+  }
+
+  /// Whether no part is more than its sum; asserted after each step in debug builds.
+  var isConsistent: Bool {
+    retransmittedPacketsSent <= packetsSent && retransmittedBytesSent <= bytesSent
+      && keyFramesSent <= framesSent && hugeFramesSent <= framesSent
+  }
+}
+
+/// The contents of the peer's report blocks on a sent stream (W3C remote-inbound-rtp).
+package struct RemoteInboundCounters: Hashable, Sendable {
+  /// When the last report block arrived.
+  package var reportedAt = Instant.zero
+  package var packetsReceived: Int64 = 0
+  /// May be negative after duplicates (RFC 3550 section 6.4.1).
+  package var packetsLost: Int64 = 0
+  /// The share of packets lost between the last two reports, 0 to 1.
+  package var fractionLost: Double = 0
+  /// The jitter in seconds.
+  package var jitter: Double = 0
+  /// The last round trip in seconds; nil until the peer has answered a sender report.
+  package var roundTripTime: Double?
+  package var totalRoundTripTime: Double = 0
+  package var roundTripTimeMeasurements: UInt64 = 0
+
+  init() {}
+}
+
+/// The counters of one received stream (W3C inbound-rtp), retransmissions included.
+package struct InboundStreamCounters: Hashable, Sendable {
+  package var mid: String
+  package var kind: MediaKind
+  package var ssrc: UInt32
+  package var rtxSSRC: UInt32?
+  /// The simulcast layer that its packets name.
+  package var rid: String?
+  /// The codec of the last packet; nil before the first with a known payload type.
+  package var codec: CodecName?
+  package var payloadType: UInt8?
+  /// When the first packet was mapped to the section.
+  package var beganAt: Instant
+  /// Whether the stream ended, by BYE or by being replaced.
+  package var hasEnded = false
+  package var packetsReceived: UInt64 = 0
+  /// Payload bytes, without headers and padding.
+  package var bytesReceived: UInt64 = 0
+  /// Bytes of RTP headers with their extensions, and padding.
+  package var headerBytesReceived: UInt64 = 0
+  /// As in RFC 3550 appendix A.3: a retransmission does not undo a loss, a duplicate does.
+  package var packetsLost: Int64 = 0
+  /// The jitter in seconds (RFC 3550 appendix A.8).
+  package var jitter: Double = 0
+  package var lastPacketReceived: Instant?
+  /// Duplicate packets.
+  package var packetsDuplicated: UInt64 = 0
+  /// Packets that were too late or unusable.
+  package var packetsDiscarded: UInt64 = 0
+  package var retransmittedPacketsReceived: UInt64 = 0
+  package var retransmittedBytesReceived: UInt64 = 0
+  /// Packets of the retransmission source that repeat nothing, and only probe the path.
+  package var probesReceived: UInt64 = 0
+  /// How many came with which ECN marks; nil before one whose mark is known.
+  package var ecn: ECNCounts?
+  /// Lost packets that a retransmission brought back.
+  package var packetsRecovered: UInt64 = 0
+  /// FEC packets and their payload bytes; counted for observed calls only.
+  package var fecPacketsReceived: UInt64 = 0
+  package var fecBytesReceived: UInt64 = 0
+  /// The source of FlexFEC that repairs the stream.
+  package var fecSSRC: UInt32?
+  package var nackCount: UInt64 = 0
+  package var pliCount: UInt64 = 0
+  package var firCount: UInt64 = 0
+  /// Complete frames; for audio, packets with a payload.
+  package var framesReceived: UInt64 = 0
+  package var keyFramesReceived: UInt64 = 0
+  /// Complete frames not delivered because an earlier one is missing.
+  package var framesDropped: UInt64 = 0
+  package var framesAssembledFromMultiplePackets: UInt64 = 0
+  /// The total time from the first to the last packet of those frames.
+  package var totalAssemblyTime = Interval.zero
+  /// The peer's sender reports; nil before the first.
+  package var remote: RemoteOutboundCounters?
+
+  init(mid: String, kind: MediaKind, ssrc: UInt32, beganAt: Instant) {
+    self.mid = mid
+    self.kind = kind
+    self.ssrc = ssrc
+    self.beganAt = beganAt
+  }
+
+  /// Whether no part is more than its sum; asserted after each step in debug builds.
+  var isConsistent: Bool {
+    retransmittedPacketsReceived <= packetsReceived && packetsDuplicated <= packetsReceived
+      && packetsRecovered <= retransmittedPacketsReceived
+      && retransmittedBytesReceived <= bytesReceived && keyFramesReceived <= framesReceived
+      && framesAssembledFromMultiplePackets <= framesReceived
+  }
+}
+
+/// The contents of the peer's sender reports on a received stream (W3C remote-outbound-rtp).
+package struct RemoteOutboundCounters: Hashable, Sendable {
+  /// When the last sender report arrived.
+  package var reportedAt = Instant.zero
+  package var packetsSent: UInt64 = 0
+  package var bytesSent: UInt64 = 0
+  /// The sender's wall clock in the report, Unix time in nanoseconds.
+  package var remoteUnixNanoseconds: Int64 = 0
+  /// The same instant as an RTP timestamp.
+  package var remoteRTPTime: UInt32 = 0
+  package var reportsSent: UInt64 = 0
+  /// The last round trip in seconds from extended reports; nil if the peer does not answer them.
+  package var roundTripTime: Double?
+  package var totalRoundTripTime: Double = 0
+  package var roundTripTimeMeasurements: UInt64 = 0
+
+  init() {}
+}
+
+/// Packets dropped by a transport, by reason.
+package struct RefusedPackets: Hashable, Sendable {
+  /// RTP that is malformed, or RTCP of which a part is.
+  package var malformed: UInt64 = 0
+  /// RTP that no section receives.
+  package var unroutable: UInt64 = 0
+  /// RTP whose payload type was not negotiated, or whose payload is malformed.
+  package var unusablePayload: UInt64 = 0
+
+  init() {}
+}
+
+// MARK: - FlowSnapshot
 
 /// The state of a transport's streams and feedback as plain data, for debugging.
 package struct FlowSnapshot: Sendable {

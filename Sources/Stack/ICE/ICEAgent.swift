@@ -152,3 +152,218 @@ package struct ICEAgent: Machine {
     emit(.connectionState(.closed))
   }
 }
+
+// MARK: - Interface
+
+/// The username fragment and password of one side (RFC 8445 section 5.3).
+package struct ICECredentials: Hashable, Sendable {
+  package var usernameFragment: String
+  package var password: String
+
+  package init(usernameFragment: String, password: String) {
+    self.usernameFragment = usernameFragment
+    self.password = password
+  }
+
+  /// Draws fresh credentials: 8 and 24 ice-chars, above the minima of RFC 8839 section 5.4.
+  package init(from entropy: EntropyStream) {
+    self.init(usernameFragment: entropy.iceString(8), password: entropy.iceString(24))
+  }
+}
+
+/// W3C RTCIceConnectionState.
+public enum ICEConnectionState: String, Hashable, Sendable {
+  /// Nothing to check yet.
+  case new
+  /// Checks are under way.
+  case checking
+  /// A pair works; checks may continue.
+  case connected
+  /// Checks are over and a pair works.
+  case completed
+  /// The selected pair no longer answers; it may recover.
+  case disconnected
+  /// No pair works, or consent expired.
+  case failed
+  /// The connection was closed.
+  case closed
+}
+
+/// W3C RTCIceGatheringState.
+public enum ICEGatheringState: String, Hashable, Sendable {
+  /// Gathering has not begun.
+  case new
+  /// Candidates are being gathered.
+  case gathering
+  /// All candidates are known.
+  case complete
+}
+
+/// Which side chooses the pair (RFC 8445 section 6.1.1).
+package enum ICERole: String, Sendable {
+  case controlling, controlled
+}
+
+/// A STUN or TURN server by address or name.
+package struct ICEServer: Hashable, Sendable {
+  /// How a server is spoken to.
+  package enum Transport: String, Hashable, Sendable {
+    case udp, tcp, tls
+  }
+
+  package var host: ICECandidate.Host
+  package var port: UInt16
+  package var transport: Transport
+  /// What a TURN server knows this client by; nil for a STUN server.
+  package var credentials: TURNCredentials?
+
+  package init(
+    host: ICECandidate.Host, port: UInt16, transport: Transport = .udp,
+    credentials: TURNCredentials? = nil
+  ) {
+    self.host = host
+    self.port = port
+    self.transport = transport
+    self.credentials = credentials
+  }
+
+  /// The server's URI (RFC 7064 section 3.1, RFC 7065 section 3.1), with all that has a usual
+  /// value written out.
+  package var url: String {
+    var text = "\(host)"
+    if case .address(let address) = host, !address.isIPv4 { text = "[\(text)]" }
+    guard credentials != nil else { return "stun:\(text):\(port)" }
+    let scheme = transport == .tls ? "turns" : "turn"
+    return "\(scheme):\(text):\(port)?transport=\(transport == .udp ? "udp" : "tcp")"
+  }
+}
+
+/// Why a server gave no candidate.
+package struct ICEServerFailure: Hashable, Sendable {
+  package var server: ICEServer?
+  /// What the server answered; 0 when it did not.
+  package var code: UInt16
+  package var reason: String
+  /// The own end that asked; nil when nobody did.
+  package var base: SocketAddress?
+
+  package init(server: ICEServer?, code: UInt16, reason: String, base: SocketAddress?) {
+    self.server = server
+    self.code = code
+    self.reason = reason
+    self.base = base
+  }
+}
+
+/// A candidate pair as it stands, for events, stats and the take.
+package struct ICEPairReport: Hashable, Sendable {
+  /// The states of RFC 8445 section 6.1.2.6, spelled as W3C stats do.
+  package enum State: String, Sendable {
+    case frozen, waiting
+    case inProgress = "in-progress"
+    case failed, succeeded
+  }
+
+  /// A number that names the pair inside its agent and is never used again.
+  package var id: UInt32
+  package var local: ICECandidate
+  package var remote: ICECandidate
+  /// The socket that the pair sends from.
+  package var base: SocketAddress
+  package var state: State
+  package var nominated: Bool
+  package var selected: Bool
+  package var priority: UInt64
+  package var requestsSent: UInt64 = 0
+  package var requestsReceived: UInt64 = 0
+  package var responsesSent: UInt64 = 0
+  package var responsesReceived: UInt64 = 0
+  package var consentRequestsSent: UInt64 = 0
+  package var currentRoundTrip: Interval?
+  package var totalRoundTrip: Interval = .zero
+
+  package init(
+    id: UInt32, local: ICECandidate, remote: ICECandidate, base: SocketAddress, state: State,
+    nominated: Bool, selected: Bool, priority: UInt64
+  ) {
+    self.id = id
+    self.local = local
+    self.remote = remote
+    self.base = base
+    self.state = state
+    self.nominated = nominated
+    self.selected = selected
+    self.priority = priority
+  }
+}
+
+extension ICEAgent {
+  /// What can happen to an agent.
+  package enum Input {
+    /// Uses these servers, and perhaps nothing else, from the next gathering on.
+    case use([ICEServer], relayOnly: Bool)
+    /// Begins gathering on these local addresses, one socket each.
+    case gather([IPAddress])
+    /// The addresses that the host has now, after gathering has begun.
+    case interfaces([IPAddress])
+    /// The system answers a request, or somebody connected.
+    case answer(SystemAnswer)
+    /// Sets or changes the role before checks begin.
+    case role(ICERole)
+    /// The peer's credentials and whether it is a lite agent.
+    case remoteCredentials(ICECredentials, lite: Bool)
+    /// A candidate of the peer.
+    case remoteCandidate(ICECandidate)
+    /// A candidate of the peer that is not to be used any more.
+    case removedRemoteCandidate(ICECandidate)
+    /// The peer has no more candidates.
+    case remoteEndOfCandidates
+    /// New local credentials: an ICE restart (RFC 8445 section 9).
+    ///
+    /// Gathering begins again with `gather`. New ones of the peer may come before or after.
+    case restart(ICECredentials)
+    /// A STUN datagram, or channel data of a TURN server.
+    case datagram(local: SocketAddress, remote: SocketAddress, bytes: [UInt8])
+    /// Sends anything on a path that begins at a relayed address.
+    case relay(local: SocketAddress, remote: SocketAddress, bytes: [UInt8])
+    /// Other traffic went out or came in on the selected pair (for keep-alives and liveness).
+    case trafficSent
+    case trafficReceived(local: SocketAddress, remote: SocketAddress)
+    /// The system refused to send from here to there.
+    case sendFailed(local: SocketAddress, remote: SocketAddress)
+    /// The deadline was reached.
+    case deadline
+    /// Stops everything.
+    case close
+  }
+
+  /// A request or an event of an agent.
+  package enum Output {
+    /// The system is to do something; it answers with `answer`.
+    case request(SystemRequest)
+    /// Send a datagram.
+    case datagram(local: SocketAddress, remote: SocketAddress, bytes: [UInt8])
+    /// A TURN server brought this, which is not STUN, to a relayed address.
+    case relayed(local: SocketAddress, remote: SocketAddress, bytes: [UInt8])
+    /// A TURN server gave no allocation or took it back, and why.
+    case serverFailed(SocketAddress, code: UInt16, reason: String)
+    /// Local candidates are gone, with the sockets, allocations or addresses that they began at.
+    case candidatesRemoved([ICECandidate])
+    /// A server gave no candidate while candidates were gathered.
+    case gatheringFailed(ICEServerFailure)
+    case gatheringState(ICEGatheringState)
+    case connectionState(ICEConnectionState)
+    /// A new local candidate to be signaled; nil when there are no more.
+    case localCandidate(ICECandidate?)
+    /// A local candidate that became known after that: the peer learns it from checks.
+    case unsignaledCandidate(ICECandidate)
+    /// A remote candidate became known: signaled, resolved, or peer-reflexive.
+    case remoteCandidate(ICECandidate)
+    /// A pair was made or changed its state, nomination or selection.
+    indirect case pair(ICEPairReport)
+    /// Media goes this way from now on. The first one may come before nomination.
+    case selected(local: SocketAddress, remote: SocketAddress)
+    /// The role changed by a conflict (RFC 8445 section 7.3.1.1).
+    case role(ICERole)
+  }
+}

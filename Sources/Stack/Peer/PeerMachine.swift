@@ -1,4 +1,7 @@
+import Flow
+import JSEP
 package import Media
+import RTP
 package import Secure
 package import Wire
 
@@ -45,4 +48,189 @@ package final class PeerMachine: Machine {
 
   /// Label and number of bytes drawn of every random stream.
   package var entropyLedger: [(label: String, drawn: UInt64)] { stack?.entropy.ledger ?? [] }
+}
+
+// MARK: - PeerStack
+
+/// The layers of a peer and what connects them.
+///
+///     calls ──▶ Negotiation ──▶ sections, transport parameters
+///     datagrams ◀──▶ PeerTransport ◀── RTP ──▶ MediaFlow ◀──▶ captures and playouts
+///                                  ◀── SCTP ─▶ DataTransport ◀──▶ data channels
+///
+/// Sections that are not bundled have a transport and a flow of their own.
+///
+/// Each part is a type with the data that it owns. The stack holds one of each, and its extensions
+/// do no more than to carry calls, inputs and outputs between them; a folder for each concern:
+///
+/// - Calls: what applications ask for, and what an exchange of descriptions sets in motion.
+/// - Transport: `BundleTable`, the transports with the flows over them.
+/// - Media: `TrackTable`, what is captured and played, with `SenderTable` and `ReceiverTable`, what
+///   applications set on senders and on received tracks; `LayerAllocation` and `LayerChoice`, the
+///   layers of a simulcast that are sent and shown; `SpeakerWatch`, who speaks.
+/// - Data: `DataTransport`, the association with its channels.
+/// - States: `ConnectionStates`, and `ConnectionLife` with what follows from them.
+/// - Stats: `StatsCollector`, which reads the others.
+final class PeerStack {
+  let genesis: Genesis
+  let entropy: Entropy
+
+  var negotiation: Negotiation {
+    didSet {
+      life.negotiationChanged()
+      agreed = AgreedParts(negotiation)
+    }
+  }
+  private(set) var agreed = AgreedParts()
+  /// The transports, each with the flow over it.
+  var bundles: BundleTable
+  var tracks: TrackTable
+  var remoteStreams = RemoteStreams()
+  var data: DataTransport
+  var speakers = SpeakerWatch()
+  var marks = PacketMarks()
+
+  var states = ConnectionStates()
+  var life: ConnectionLife
+  private(set) var refusals = RefusalLedger()
+  let statsNames: StatsNames
+
+  var dataOutputs = Outbox<DataTransport.Output>()
+  /// The outputs of the current step.
+  private var outbox = Outbox<PeerOutput>()
+  /// The instant of the current step.
+  private(set) var now = Instant.zero
+
+  init(_ genesis: Genesis, codecs: any CodecFactory, security: any SecurityFactory) {
+    self.genesis = genesis
+    let entropy = Entropy(seed: genesis.seed)
+    self.entropy = entropy
+    let cname = entropy.stream("cname").iceString(16)
+    negotiation = Negotiation(
+      entropy: entropy.stream("jsep"), cname: cname,
+      bundlePolicy: genesis.configuration.bundlePolicy,
+      answersAsDTLSClient: genesis.configuration.answersAsDTLSClient,
+      capabilities: Capabilities(
+        codecs: genesis.configuration.codecs, extensions: genesis.configuration.headerExtensions,
+        encoders: genesis.configuration.encoders ?? [],
+        acceptsOfferedLayers: genesis.configuration.takesOfferedLayers ?? false,
+        receivesAllOffered: genesis.configuration.receivesAllOffered ?? false))
+    let transport = PeerTransport(
+      entropy: entropy, wallClock: genesis.wallClock,
+      ice: genesis.configuration.iceSettings, certificates: genesis.configuration.certificates,
+      profiles: genesis.configuration.srtpProtections, security: security)
+    let flow = MediaFlow(
+      entropy: entropy.stream("rtp"), wallClock: genesis.wallClock, cname: cname,
+      reportsWithDemands: genesis.configuration.reportsWithKeyframeDemands ?? false,
+      countsProbes: genesis.configuration.hasCompleteStatistics ?? false)
+    bundles = BundleTable(Bundle(transport: transport, flow: flow))
+    data = DataTransport(entropy: entropy.stream("sctp"))
+    tracks = TrackTable(genesis.configuration, codecs: codecs)
+    life = ConnectionLife(genesis.configuration)
+    statsNames = StatsNames(entropy: entropy.stream("stats"))
+  }
+
+  /// Applies an input and moves all outputs into the caller's outbox.
+  func step(_ input: PeerInput, at now: Instant, into outbox: inout Outbox<PeerOutput>) {
+    self.now = now
+    swap(&self.outbox, &outbox)
+    apply(input)
+    settleStates()
+    swap(&self.outbox, &outbox)
+  }
+
+  private func apply(_ input: PeerInput) {
+    switch input {
+    case .genesis: begin(bundles.first)
+    case .interfaces(let addresses, let types): learn(addresses, types)
+    case .datagram(let datagram, let arrival):
+      drive(bundles.bound(to: datagram.local), .datagram(datagram, arrival: arrival))
+    case .deadline: reachDeadline()
+    case .call(let id, let call): emit(.reply(id: id, perform(call)))
+    case .send(let id, let message): drive(.send(message, call: id))
+    case .captured(let transceiver, let media): capture(media, for: transceiver)
+    case .answer(let answer): handle(answer)
+    case .sendFailed(let failure):
+      drive(
+        bundles.bound(to: failure.local),
+        .sendFailed(
+          local: failure.local, remote: failure.remote, packets: failure.packets,
+          bytes: failure.bytes))
+    case .signaling: break
+    }
+  }
+
+  /// The earliest deadline of any layer.
+  var deadline: Instant? {
+    var first = data.deadline
+    for bundle in bundles.all {
+      first = earliest(first, bundle.transport.deadline)
+      first = earliest(first, bundle.flow.deadline)
+    }
+    first = earliest(first, life.deadline)
+    first = earliest(first, speakers.deadline)
+    return earliest(first, tracks.deadline)
+  }
+
+  private func reachDeadline() {
+    reachTransportDeadlines()
+    if let due = data.deadline, due <= now { drive(DataTransport.Input.deadline) }
+    reachTrackDeadlines()
+    if let due = speakers.deadline, due <= now {
+      for event in speakers.reachDeadline(at: now) { emit(event) }
+    }
+    reachFlowDeadlines()
+  }
+
+  /// The negotiated sections.
+  var sections: [NegotiatedSection] { agreed.sections }
+
+  func emit(_ output: consuming PeerOutput) { outbox.append(output) }
+
+  func emit(_ event: PeerEvent) { outbox.append(.event(event)) }
+
+  /// Counts a refusal and reports it whenever its count reaches a power of two.
+  func refuse(layer: StaticString, _ reason: String) {
+    if refusals.count(layer: layer.description, reason: reason) {
+      emit(.refused(layer: layer.description, reason: reason))
+    }
+  }
+}
+
+/// What packets and frames need of the negotiation; a copy, because the negotiation is large.
+struct AgreedParts {
+  /// The negotiated sections.
+  private(set) var sections: [NegotiatedSection] = []
+  /// The transport of the data channels, once negotiated.
+  private(set) var dataTransport: Int?
+  /// Whether data may already arrive.
+  private(set) var mayHaveData = false
+
+  init() {}
+
+  init(_ negotiation: Negotiation) {
+    sections = negotiation.sections
+    dataTransport = negotiation.data?.transport
+    mayHaveData = negotiation.mayHaveData
+  }
+}
+
+/// The count of each kind of refusal; a flood of bad packets must not flood the take.
+struct RefusalLedger {
+  private var counts: [(key: String, count: UInt64)] = []
+  /// Every kind with its count, in order of appearance.
+  var all: [(key: String, count: UInt64)] { counts }
+  private static let kindsMaximum = 64
+
+  /// Counts a refusal; returns whether the count is a power of two, so that it should be reported.
+  mutating func count(layer: String, reason: String) -> Bool {
+    let key = "\(layer): \(reason)"
+    guard let index = counts.firstIndex(where: { $0.key == key }) else {
+      guard counts.count < RefusalLedger.kindsMaximum else { return false }
+      counts.append((key, 1))
+      return true
+    }
+    counts[index].count += 1
+    return counts[index].count.nonzeroBitCount == 1
+  }
 }

@@ -1,4 +1,4 @@
-import Wire
+package import Wire
 
 /// The state of the transport (W3C RTCSctpTransportState).
 public enum SCTPState: String, Hashable, Sendable {
@@ -84,4 +84,107 @@ enum SCTPLimits {
   /// Channels that a peer may have open.
   static let channels = 4096
   static let streams: UInt16 = 65535
+}
+
+// MARK: - SCTPAction
+
+/// A chunk that carries no data: its type, its flags and what follows its header.
+struct ControlChunk: Hashable {
+  var type: ChunkType
+  var flags: UInt8 = 0
+  var body: [UInt8] = []
+
+  /// An ERROR chunk with one cause (RFC 9260 section 3.3.10).
+  static func error(_ cause: ErrorCause, _ details: [UInt8]) -> ControlChunk {
+    causes(.error, cause, details)
+  }
+
+  /// An ABORT chunk with one cause (RFC 9260 section 3.3.7).
+  static func abort(_ cause: ErrorCause, _ details: [UInt8] = []) -> ControlChunk {
+    causes(.abort, cause, details)
+  }
+
+  /// An ERROR chunk that reports an unknown chunk, complete if it fits (RFC 9260 section 3.3.10.6).
+  static func unrecognized(
+    _ type: ChunkType, _ flags: UInt8, _ body: RawSpan, capacity: Int
+  ) -> ControlChunk {
+    var chunk = ByteWriter()
+    chunk.uint8(type.rawValue)
+    chunk.uint8(flags)
+    chunk.uint16(UInt16(truncatingIfNeeded: body.byteCount + 4))
+    chunk.append(body.extracting(0..<min(body.byteCount, (capacity - 12) & ~3)))
+    return error(.unrecognizedChunk, chunk.bytes)
+  }
+
+  private static func causes(
+    _ type: ChunkType, _ cause: ErrorCause, _ details: [UInt8]
+  ) -> ControlChunk {
+    var body = ByteWriter()
+    body.parameter(cause.rawValue, details)
+    return ControlChunk(type: type, body: body.bytes)
+  }
+}
+
+/// Why this side ends an association with an ABORT.
+struct SCTPFailure: Hashable {
+  var cause: ErrorCause
+  /// In words, for the application and, where the cause takes words, for the peer.
+  var reason: String
+  /// What the cause has to say beside words.
+  var details: [UInt8] = []
+}
+
+/// What a part of an association asks of the others; a list of these is done in its order.
+enum SCTPAction: Hashable {
+  /// A chunk for the packet under way.
+  case append(ControlChunk)
+  /// A packet of its own, which always has its checksum (RFC 9653 section 5.2).
+  case packet([ControlChunk], tag: UInt32)
+  /// The packet under way goes out before what follows.
+  case emit
+  /// The timer passes after the retransmission timeout.
+  case arm(SCTPTimer)
+  case cancel(SCTPTimer)
+  /// The retransmission timeout doubles (RFC 9260 section 6.3.3, rule E2).
+  case backOff
+  /// The message cannot be used.
+  case drop
+  /// Data can flow.
+  case establish
+  case fail(SCTPFailure)
+  case end(String?)
+}
+
+/// What an association did, and the state of its path (W3C RTCSctpTransportStats and more).
+package struct SCTPStatistics: Hashable, Sendable {
+  package var packetsSent: UInt64 = 0
+  package var packetsReceived: UInt64 = 0
+  /// Packets and chunks that were of no use: malformed, of another association, out of place.
+  package var dropped: UInt64 = 0
+  /// DATA chunks sent for the first time.
+  package var chunksSent: UInt64 = 0
+  /// DATA chunks sent again.
+  package var chunksRetransmitted: UInt64 = 0
+  /// DATA chunks received, without duplicates.
+  package var chunksReceived: UInt64 = 0
+  /// Duplicate DATA chunks received.
+  package var duplicates: UInt64 = 0
+  /// How often the retransmission timer ran out.
+  package var timeouts: UInt64 = 0
+  /// How often losses were seen in acknowledgements.
+  package var fastRecoveries: UInt64 = 0
+  /// The smoothed round-trip time; nil before a measurement.
+  package var smoothedRoundTripTime: Interval?
+  /// The retransmission timeout.
+  package var retransmissionTimeout = SCTPLimits.initialTimeout
+  /// The congestion window in bytes.
+  package var congestionWindow = 0
+  /// The receive window that the peer last advertised, in bytes.
+  package var receiverWindow = 0
+  /// The largest packet in bytes.
+  package var maximumPacketSize = 0
+  /// Chunks that the peer has not acknowledged.
+  package var unacknowledgedChunks = 0
+  /// Bytes of chunks that are on their way, with chunk headers.
+  package var bytesInFlight = 0
 }

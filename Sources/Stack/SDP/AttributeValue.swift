@@ -140,3 +140,216 @@ extension SDPSection {
     value(.maximumMessageSize).flatMap { UInt64(decimal: $0) }
   }
 }
+
+// MARK: - AttributeName
+
+/// The name of an attribute; names that are not listed here survive as they are.
+package struct AttributeName: RawRepresentable, Hashable, Sendable {
+  package var rawValue: String
+
+  package init(rawValue: String) { self.rawValue = rawValue }
+
+  // Grouping and identification.
+  package static let group = AttributeName(rawValue: "group")
+  package static let mid = AttributeName(rawValue: "mid")
+  package static let bundleOnly = AttributeName(rawValue: "bundle-only")
+  package static let msid = AttributeName(rawValue: "msid")
+  package static let msidSemantic = AttributeName(rawValue: "msid-semantic")
+
+  // ICE (RFC 8839, 8840).
+  package static let iceUsernameFragment = AttributeName(rawValue: "ice-ufrag")
+  package static let icePassword = AttributeName(rawValue: "ice-pwd")
+  package static let iceOptions = AttributeName(rawValue: "ice-options")
+  package static let iceLite = AttributeName(rawValue: "ice-lite")
+  package static let candidate = AttributeName(rawValue: "candidate")
+  package static let endOfCandidates = AttributeName(rawValue: "end-of-candidates")
+
+  // DTLS (RFC 8842).
+  package static let fingerprint = AttributeName(rawValue: "fingerprint")
+  package static let setup = AttributeName(rawValue: "setup")
+  package static let tlsID = AttributeName(rawValue: "tls-id")
+
+  // RTP and RTCP.
+  package static let rtcp = AttributeName(rawValue: "rtcp")
+  package static let rtcpMux = AttributeName(rawValue: "rtcp-mux")
+  package static let rtcpMuxOnly = AttributeName(rawValue: "rtcp-mux-only")
+  package static let rtcpReducedSize = AttributeName(rawValue: "rtcp-rsize")
+  package static let rtcpExtendedReports = AttributeName(rawValue: "rtcp-xr")
+  package static let rtcpFeedback = AttributeName(rawValue: "rtcp-fb")
+  package static let extensionMap = AttributeName(rawValue: "extmap")
+  package static let extensionMapAllowMixed = AttributeName(rawValue: "extmap-allow-mixed")
+  package static let rtpMap = AttributeName(rawValue: "rtpmap")
+  package static let formatParameters = AttributeName(rawValue: "fmtp")
+  package static let ssrc = AttributeName(rawValue: "ssrc")
+  package static let ssrcGroup = AttributeName(rawValue: "ssrc-group")
+  package static let rid = AttributeName(rawValue: "rid")
+  package static let simulcast = AttributeName(rawValue: "simulcast")
+
+  // Directions (RFC 8866 section 6.7).
+  package static let sendrecv = AttributeName(rawValue: "sendrecv")
+  package static let sendonly = AttributeName(rawValue: "sendonly")
+  package static let recvonly = AttributeName(rawValue: "recvonly")
+  package static let inactive = AttributeName(rawValue: "inactive")
+
+  // Data channels (RFC 8841).
+  package static let sctpPort = AttributeName(rawValue: "sctp-port")
+  /// From drafts before RFC 8841: port, protocol and number of streams.
+  package static let sctpMap = AttributeName(rawValue: "sctpmap")
+  package static let maximumMessageSize = AttributeName(rawValue: "max-message-size")
+}
+
+// MARK: - AttributeRule
+
+/// The parser's rule for an attribute: its syntax, and whether it may occur only once.
+struct AttributeRule: Sendable {
+  /// What a scope may have only one of, as a noun for error messages.
+  var loner: String?
+  /// The syntax, for error messages.
+  var syntax: String?
+  /// Whether a value is valid.
+  var accepts: @Sendable (String) -> Bool = { _ in true }
+
+  /// The rule of an attribute, if it is known.
+  static func rule(for name: AttributeName) -> AttributeRule? { rules[name.rawValue] }
+
+  /// What is wrong with an attribute; nil if it is valid.
+  func complaint(about attribute: SDPAttribute) -> String? {
+    guard let syntax, !accepts(attribute.value ?? "") else { return nil }
+    return "a=\(attribute.name.rawValue) must \(syntax)"
+  }
+
+  private static let rules: [String: AttributeRule] = {
+    var rules: [String: AttributeRule] = [
+      AttributeName.tlsID.rawValue: AttributeRule(loner: "a=tls-id"),
+      AttributeName.mid.rawValue: AttributeRule(
+        loner: "a=mid", syntax: "name the section", accepts: { $0.isVisible }),
+      AttributeName.candidate.rawValue: AttributeRule(
+        syntax: "describe a candidate", accepts: { !$0.isEmpty }),
+      // The lengths of RFC 8839 section 5.4.
+      AttributeName.iceUsernameFragment.rawValue: AttributeRule(
+        loner: "a=ice-ufrag", syntax: "have 4 to 256 characters",
+        accepts: { $0.isVisible && (4...256).contains($0.utf8.count) }),
+      AttributeName.icePassword.rawValue: AttributeRule(
+        loner: "a=ice-pwd", syntax: "have 22 to 256 characters",
+        accepts: { $0.isVisible && (22...256).contains($0.utf8.count) }),
+      AttributeName.sctpPort.rawValue: AttributeRule(
+        loner: "a=sctp-port", syntax: "be a port", accepts: { UInt16(decimal: $0) != nil }),
+      AttributeName.maximumMessageSize.rawValue: AttributeRule(
+        loner: "a=max-message-size", syntax: "be a number of bytes",
+        accepts: { UInt64(decimal: $0) != nil }),
+    ]
+    for direction in MediaDirection.allCases {
+      rules[direction.rawValue] = AttributeRule(loner: "direction")
+    }
+    func add<Value: AttributeValue>(_: Value.Type, isLoner: Bool = false) {
+      let name = Value.attributeName.rawValue
+      rules[name] = AttributeRule(
+        loner: isLoner ? "a=" + name : nil, syntax: "read " + Value.syntax,
+        accepts: { Value($0) != nil })
+    }
+    add(RTPMap.self)
+    add(FormatParameters.self)
+    add(RTCPFeedback.self)
+    add(ExtensionMap.self)
+    add(SSRCAttribute.self)
+    add(SSRCGroup.self)
+    add(MSID.self)
+    add(RestrictionID.self)
+    add(Simulcast.self, isLoner: true)
+    add(SectionGroup.self)
+    add(CertificateFingerprint.self)
+    add(SetupRole.self, isLoner: true)
+    add(RTCPAddress.self, isLoner: true)
+    add(SCTPMap.self)
+    return rules
+  }()
+}
+
+// MARK: - Fields
+
+// Descriptions are split by bytes: a space followed by a combining mark is one Swift character, but
+// still a space to every other parser.
+
+extension Substring {
+  /// The parts between spaces, empty ones left out.
+  var fields: [Substring] { split(on: UInt8(ascii: " ")) }
+
+  /// The parts between occurrences of an ASCII character, empty ones left out.
+  func split(on separator: UInt8) -> [Substring] {
+    var parts: [Substring] = []
+    var rest = self
+    while let end = rest.utf8.firstIndex(of: separator) {
+      if end != rest.startIndex { parts.append(rest[..<end]) }
+      rest = rest[rest.utf8.index(after: end)...]
+    }
+    if !rest.isEmpty { parts.append(rest) }
+    return parts
+  }
+
+  /// The parts before and after the first occurrence of an ASCII character; nil when it is absent.
+  func cut(at separator: UInt8) -> (head: Substring, tail: Substring)? {
+    guard let index = utf8.firstIndex(of: separator) else { return nil }
+    return (self[..<index], self[utf8.index(after: index)...])
+  }
+
+  /// Whether this is a token of RFC 8866 section 9: visible ASCII without a few separators.
+  var isToken: Bool {
+    for byte in utf8 {
+      switch byte {
+      case 0x21, 0x23...0x27, 0x2a...0x2b, 0x2d...0x2e, 0x30...0x39, 0x41...0x5a, 0x5e...0x7e:
+        continue
+      default: return false
+      }
+    }
+    return !isEmpty
+  }
+
+  /// Whether this is visible ASCII text without spaces.
+  var isVisible: Bool {
+    for byte in utf8 where byte < 0x21 || byte > 0x7e { return false }
+    return !isEmpty
+  }
+
+  /// Whether this is a decimal number of any length.
+  var isNumber: Bool {
+    for byte in utf8 where byte < 0x30 || byte > 0x39 { return false }
+    return !isEmpty
+  }
+}
+
+extension String {
+  /// The parts between spaces, empty ones left out.
+  var fields: [Substring] { self[...].fields }
+
+  /// The parts between occurrences of an ASCII character, empty ones left out.
+  func split(on separator: UInt8) -> [Substring] { self[...].split(on: separator) }
+
+  /// The parts before and after the first occurrence of an ASCII character; nil when it is absent.
+  func cut(at separator: UInt8) -> (head: Substring, tail: Substring)? {
+    self[...].cut(at: separator)
+  }
+
+  /// The text without spaces and tabs at either end.
+  var withoutSpacesAround: String {
+    let isSpace: (UInt8) -> Bool = { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }
+    let rest = utf8.drop(while: isSpace).reversed().drop(while: isSpace).reversed()
+    return String(decoding: Array(rest), as: UTF8.self)
+  }
+
+  /// Whether this is a token of RFC 8866 section 9: visible ASCII without a few separators.
+  package var isToken: Bool { self[...].isToken }
+
+  /// Whether this is visible ASCII text without spaces.
+  var isVisible: Bool { self[...].isVisible }
+}
+
+extension FixedWidthInteger {
+  /// Reads decimal digits only: no sign, no spaces, no overflow.
+  init?(decimal text: Substring) {
+    guard text.isNumber else { return nil }
+    self.init(text)
+  }
+
+  /// Reads decimal digits only: no sign, no spaces, no overflow.
+  package init?(decimal text: String) { self.init(decimal: text[...]) }
+}

@@ -272,3 +272,62 @@ private struct SDPParser {
     return attribute
   }
 }
+
+// MARK: - Printing
+
+extension SDPDocument {
+  /// The text of the description; every line ends with CRLF (RFC 8866 section 5).
+  package var text: String {
+    var text = "v=0\r\no=\(origin.text)\r\ns=\(sessionName)\r\n"
+    for line in lines { text += line.text + "\r\n" }
+    for section in sections { text += section.text }
+    return text
+  }
+}
+
+extension SDPDocument {
+  /// The line number, counted from 1, where an m-section starts; that of the last line if there is
+  /// no such section.
+  ///
+  /// Skipped lines count, so the number refers to the parsed text.
+  package func line(ofSection index: Int) -> Int {
+    // The v=, o= and s= lines, the session's lines and those of earlier sections.
+    let head = 3 + lines.count
+    var number =
+      sections.indices.contains(index)
+      ? sections[..<index].reduce(head + 1) { $0 + 1 + $1.lines.count }
+      : sections.reduce(head) { $0 + 1 + $1.lines.count }
+    for omitted in omittedLines where omitted <= number { number += 1 }
+    return number
+  }
+}
+
+extension SDPSection {
+  /// The text of the section; every line ends with CRLF.
+  package var text: String {
+    let count = portCount.map { "/\($0)" } ?? ""
+    let list = formats.joined(separator: " ")
+    var text = "m=\(kind.rawValue) \(port)\(count) \(transport) \(list)\r\n"
+    for line in lines { text += line.text + "\r\n" }
+    return text
+  }
+}
+
+/// Why a session description is invalid.
+public struct SDPError: Error, Hashable, Sendable {
+  /// The line, counted from 1; 0 for the whole text.
+  public var line: Int
+  /// What is wrong, in words.
+  public var reason: String
+
+  /// Creates an error about a line.
+  public init(line: Int, reason: String) {
+    self.line = line
+    self.reason = reason
+  }
+}
+
+extension SDPError: CustomStringConvertible {
+  /// `line 7: ...`, or only the reason for the whole text.
+  public var description: String { line > 0 ? "line \(line): \(reason)" : reason }
+}

@@ -1,3 +1,5 @@
+package import Wire
+
 /// A session description (RFC 8866) as WebRTC uses it.
 ///
 /// Unknown lines are kept in place: printing a parsed description gives the same lines. Typed
@@ -116,4 +118,184 @@ package struct SectionKind: RawRepresentable, Hashable, Sendable {
   package static let video = SectionKind(rawValue: "video")
   /// Data channels (RFC 8841).
   package static let application = SectionKind(rawValue: "application")
+}
+
+// MARK: - SDPLine
+
+/// A line of a description other than the `v=`, `o=`, `s=` and `m=` lines.
+package enum SDPLine: Hashable, Sendable {
+  /// An `a=` line.
+  case attribute(SDPAttribute)
+  /// Any other line: the type as ASCII, and everything after the equals sign.
+  case other(type: UInt8, value: String)
+
+  /// Creates a line from a typed attribute value.
+  package init(_ value: some AttributeValue) {
+    self = .attribute(SDPAttribute(Swift.type(of: value).attributeName, value.text))
+  }
+
+  package init(_ name: AttributeName, _ value: String? = nil) {
+    self = .attribute(SDPAttribute(name, value))
+  }
+
+  /// The character before the equals sign, as ASCII.
+  package var type: UInt8 {
+    switch self {
+    case .attribute: UInt8(ascii: "a")
+    case .other(let type, _): type
+    }
+  }
+
+  /// The line without its line end.
+  package var text: String {
+    switch self {
+    case .attribute(let attribute): "a=" + attribute.text
+    case .other(let type, let value): String(UnicodeScalar(type)) + "=" + value
+    }
+  }
+}
+
+/// An attribute: a name, and a value unless it is only a property (RFC 8866 section 5.13).
+package struct SDPAttribute: Hashable, Sendable {
+  package var name: AttributeName
+  /// The text after the colon; nil when there is no colon.
+  package var value: String?
+
+  package init(_ name: AttributeName, _ value: String? = nil) {
+    self.name = name
+    self.value = value
+  }
+
+  /// The text after `a=`.
+  package var text: String { value.map { name.rawValue + ":" + $0 } ?? name.rawValue }
+}
+
+// MARK: - SDPSection: Bandwidth
+
+/// The `b=` lines of an m-section (RFC 8866 section 5.8): limits on what the writer receives.
+extension SDPSection {
+  /// The most that the peer may send, in bits per second of payload without the headers of RTP and
+  /// below; nil if there is no limit.
+  ///
+  /// That is `TIAS` (RFC 3890), or else `AS` reduced as in RFC 9429 section 5.10. A negative
+  /// number, which libwebrtc once wrote for "no limit", is ignored.
+  package var receiveBitrateLimit: UInt64? {
+    if let bits = bandwidth("TIAS") { return bits }
+    guard let kilobits = bandwidth("AS") else { return nil }
+    // 5 % are for RTCP, and 50 packets per second have headers of 40 bytes each.
+    let (bits, overflows) = kilobits.multipliedReportingOverflow(by: 950)
+    let headers: UInt64 = 50 * 40 * 8
+    return overflows ? nil : bits - min(bits, headers)
+  }
+
+  /// The value of the first line of a type.
+  private func bandwidth(_ type: String) -> UInt64? {
+    for case .other(UInt8(ascii: "b"), let value) in lines {
+      guard let (name, number) = value.cut(at: UInt8(ascii: ":")), name == type else { continue }
+      return UInt64(decimal: number)
+    }
+    return nil
+  }
+}
+
+// MARK: - Origin
+
+/// The session's originator and version: the `o=` line (RFC 8866 section 5.2).
+package struct Origin: Hashable, Sendable {
+  package var username: String
+  /// A decimal number; kept as text because peers may exceed 64 bits.
+  package var sessionID: String
+  /// A decimal number that grows with every changed description.
+  package var sessionVersion: String
+  package var address: ConnectionData
+
+  /// The syntax, for error messages.
+  static let syntax = "USERNAME SESSION-ID VERSION IN IP4|IP6 ADDRESS"
+
+  /// Creates the origin that WebRTC endpoints use (RFC 9429 section 5.2.1): no name, no address.
+  package init(sessionID: UInt64, sessionVersion: UInt64) {
+    username = "-"
+    self.sessionID = String(sessionID)
+    self.sessionVersion = String(sessionVersion)
+    address = ConnectionData(addressType: "IP4", address: "127.0.0.1")
+  }
+
+  /// Parses the text after `o=`.
+  init?(_ text: String) {
+    let fields = text.fields
+    guard fields.count == 6, fields[1].isNumber, fields[2].isNumber,
+      let address = ConnectionData(fields[3...].joined(separator: " "))
+    else { return nil }
+    username = String(fields[0])
+    sessionID = String(fields[1])
+    sessionVersion = String(fields[2])
+    self.address = address
+  }
+
+  /// The text after `o=`.
+  package var text: String { "\(username) \(sessionID) \(sessionVersion) \(address.text)" }
+}
+
+/// The value of a `c=` line (RFC 8866 section 5.7).
+package struct ConnectionData: Hashable, Sendable {
+  /// `IP4` or `IP6`.
+  package var addressType: String
+  /// An address or a host name.
+  package var address: String
+
+  /// The syntax, for error messages.
+  static let syntax = "IN IP4|IP6 ADDRESS"
+
+  /// The value while the address is not known (RFC 9429 section 5.2.1).
+  package static let unknown = ConnectionData(addressType: "IP4", address: "0.0.0.0")
+
+  package init(addressType: String, address: String) {
+    self.addressType = addressType
+    self.address = address
+  }
+
+  package init(_ address: IPAddress) {
+    addressType = address.isIPv4 ? "IP4" : "IP6"
+    self.address = address.description
+  }
+
+  /// Parses the text after `c=`.
+  init?(_ text: String) {
+    let fields = text.fields
+    guard fields.count == 3, fields[0] == "IN", fields[1] == "IP4" || fields[1] == "IP6" else {
+      return nil
+    }
+    addressType = String(fields[1])
+    address = String(fields[2])
+  }
+
+  /// The text after `c=`.
+  package var text: String { "IN \(addressType) \(address)" }
+}
+
+/// The direction of media in a section, seen from the side that wrote it (RFC 8866 section 6.7).
+package enum MediaDirection: String, Hashable, Sendable, CaseIterable {
+  case sendrecv
+  case sendonly
+  case recvonly
+  case inactive
+
+  package init(sends: Bool, receives: Bool) {
+    self = sends ? (receives ? .sendrecv : .sendonly) : (receives ? .recvonly : .inactive)
+  }
+
+  package var sends: Bool { self == .sendrecv || self == .sendonly }
+
+  package var receives: Bool { self == .sendrecv || self == .recvonly }
+
+  /// The same flow seen from the peer.
+  package var reversed: MediaDirection { MediaDirection(sends: receives, receives: sends) }
+
+  /// What both directions allow.
+  package func intersected(with other: MediaDirection) -> MediaDirection {
+    MediaDirection(sends: sends && other.sends, receives: receives && other.receives)
+  }
+
+  /// The attribute for this direction.
+  package var attributeName: AttributeName { AttributeName(rawValue: rawValue) }
 }

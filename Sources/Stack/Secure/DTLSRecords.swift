@@ -1,3 +1,5 @@
+import COpenSSL
+import Crypto
 import Wire
 
 /// A record of DTLS 1.2 (RFC 6347 section 4.1).
@@ -151,5 +153,157 @@ package struct DTLSRecordProtection {
   private func nonce(_ record: DTLSRecord, _ prefix: [UInt8]) -> [UInt8] {
     guard !isExplicit else { return salt + prefix }
     return zip(salt, [0, 0, 0, 0] + record.numbered).map { $0 ^ $1 }
+  }
+}
+
+// MARK: - DTLSSecrets
+
+/// The secrets from which all keys of a DTLS 1.2 association are derived (RFC 5246 sections 6.3 and
+/// 8.1).
+///
+/// A take stores them, as key logs do, so that its packets can be decrypted if another OpenSSL
+/// negotiates other keys.
+package struct DTLSSecrets: Hashable, Sendable {
+  package var clientRandom: [UInt8]
+  package var serverRandom: [UInt8]
+  package var masterSecret: [UInt8]
+
+  package init(clientRandom: [UInt8], serverRandom: [UInt8], masterSecret: [UInt8]) {
+    self.clientRandom = clientRandom
+    self.serverRandom = serverRandom
+    self.masterSecret = masterSecret
+  }
+
+  /// The SRTP keys and salts of both directions (RFC 5764 section 4.2); nil if the profile is not
+  /// supported.
+  package func srtpKeys(_ profile: SRTPProfile, cipherSuite: String, role: DTLSRole)
+    -> (send: [UInt8], receive: [UInt8])?
+  {
+    guard let count = profile.keyingMaterialLength else { return nil }
+    // An exporter without a context (RFC 5705 section 4).
+    let material = expanded(
+      "EXTRACTOR-dtls_srtp", clientRandom + serverRandom, count: count, cipherSuite)
+    return profile.keys(in: material, role: role)
+  }
+
+  /// The record protection keys of client and server, in the order of the key block.
+  func keyBlock(count: Int, cipherSuite: String) -> [UInt8] {
+    expanded("key expansion", serverRandom + clientRandom, count: count, cipherSuite)
+  }
+
+  /// The pseudorandom function of TLS 1.2 (RFC 5246 section 5) with the hash of the cipher suite.
+  private func expanded(_ label: String, _ seed: [UInt8], count: Int, _ cipherSuite: String)
+    -> [UInt8]
+  {
+    let hash = cipherSuite.hasSuffix("_SHA384") ? HashFunction.sha384 : .sha256
+    let seed = Array(label.utf8) + seed
+    var chained = seed
+    var material: [UInt8] = []
+    while material.count < count {
+      chained = hash.hmac(key: masterSecret, chained)
+      material += hash.hmac(key: masterSecret, chained + seed)
+    }
+    return Array(material.prefix(count))
+  }
+}
+
+extension SRTPProfile {
+  /// The total length of keys and salts of both directions; nil if the profile is not supported.
+  package var keyingMaterialLength: Int? {
+    guard let keyLength, let saltLength else { return nil }
+    return 2 * (keyLength + saltLength)
+  }
+
+  /// Splits exported bytes into a key with its salt for each direction.
+  package func keys(in material: [UInt8], role: DTLSRole) -> (send: [UInt8], receive: [UInt8])? {
+    guard let length = keyLength, let salt = saltLength, material.count == 2 * (length + salt)
+    else { return nil }
+    // Order: client key, server key, client salt, server salt (RFC 5764 section 4.2).
+    let client = material[..<length] + material[(2 * length)..<(2 * length + salt)]
+    let server = material[length..<(2 * length)] + material[(2 * length + salt)...]
+    return role == .client ? (Array(client), Array(server)) : (Array(server), Array(client))
+  }
+}
+
+// MARK: - AEADCipher
+
+/// An authenticated cipher with tags of 16 bytes (RFC 5116, RFC 7905).
+package enum AEADCipher: Hashable, Sendable {
+  case aes128GCM, aes256GCM, chaCha20Poly1305
+
+  package static let tagLength = 16
+  /// The length of a nonce in bytes.
+  package static let nonceLength = 12
+
+  /// The length of a key in bytes.
+  package var keyLength: Int { self == .aes128GCM ? 16 : 32 }
+
+  private var method: OpaquePointer? {
+    switch self {
+    case .aes128GCM: EVP_aes_128_gcm()
+    case .aes256GCM: EVP_aes_256_gcm()
+    case .chaCha20Poly1305: EVP_chacha20_poly1305()
+    }
+  }
+
+  /// Returns the plaintext; nil if the tag is wrong.
+  package func open(
+    _ sealed: [UInt8], tag: [UInt8], key: [UInt8], nonce: [UInt8], additional: [UInt8]
+  ) -> [UInt8]? {
+    var tag = tag
+    return crypt(sealed, key, nonce, additional, tag: &tag, seals: false)
+  }
+
+  /// Returns the ciphertext and its tag.
+  package func seal(
+    _ text: [UInt8], key: [UInt8], nonce: [UInt8], additional: [UInt8]
+  ) -> (sealed: [UInt8], tag: [UInt8])? {
+    var tag = [UInt8](repeating: 0, count: Self.tagLength)
+    return crypt(text, key, nonce, additional, tag: &tag, seals: true).map { ($0, tag) }
+  }
+
+  private func crypt(
+    _ text: [UInt8], _ key: [UInt8], _ nonce: [UInt8], _ additional: [UInt8], tag: inout [UInt8],
+    seals: Bool
+  ) -> [UInt8]? {
+    guard key.count == keyLength, nonce.count == Self.nonceLength, tag.count == Self.tagLength
+    else { return nil }
+    let context = EVP_CIPHER_CTX_new()
+    defer { EVP_CIPHER_CTX_free(context) }
+    let count = Int32(Self.tagLength)
+    var length: Int32 = 0
+    guard EVP_CipherInit_ex(context, method, nil, key, nonce, seals ? 1 : 0) == 1,
+      EVP_CipherUpdate(context, nil, &length, additional, Int32(additional.count)) == 1,
+      seals || EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, count, &tag) == 1
+    else { return nil }
+    var result = [UInt8](repeating: 0, count: text.count + Self.tagLength)
+    guard EVP_CipherUpdate(context, &result, &length, text, Int32(text.count)) == 1 else {
+      return nil
+    }
+    var rest = [UInt8](repeating: 0, count: 32)
+    guard EVP_CipherFinal_ex(context, &rest, &length) == 1 else { return nil }
+    if seals, EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, count, &tag) != 1 { return nil }
+    return Array(result.prefix(text.count))
+  }
+
+  /// At least five bytes that encrypt record numbers (RFC 9147 section 4.2.3): AES of a 16-byte
+  /// sample, or ChaCha20 with the sample as counter and nonce.
+  package func mask(key: [UInt8], sample: [UInt8]) -> [UInt8]? {
+    guard key.count == keyLength, sample.count == 16 else { return nil }
+    let context = EVP_CIPHER_CTX_new()
+    defer { EVP_CIPHER_CTX_free(context) }
+    let (method, vector, text): (OpaquePointer?, [UInt8]?, [UInt8]) =
+      switch self {
+      case .aes128GCM: (EVP_aes_128_ecb(), nil, sample)
+      case .aes256GCM: (EVP_aes_256_ecb(), nil, sample)
+      case .chaCha20Poly1305: (EVP_chacha20(), sample, [UInt8](repeating: 0, count: 16))
+      }
+    guard EVP_EncryptInit_ex(context, method, nil, key, vector) == 1 else { return nil }
+    EVP_CIPHER_CTX_set_padding(context, 0)
+    var result = [UInt8](repeating: 0, count: 32)
+    var length: Int32 = 0
+    guard EVP_EncryptUpdate(context, &result, &length, text, Int32(text.count)) == 1, length == 16
+    else { return nil }
+    return Array(result.prefix(16))
   }
 }

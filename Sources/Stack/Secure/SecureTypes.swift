@@ -1,3 +1,6 @@
+import Crypto
+package import Wire
+
 /// W3C RTCDtlsTransportState.
 public enum DTLSTransportState: String, Hashable, Sendable {
   /// The handshake has not begun.
@@ -63,5 +66,198 @@ package struct DTLSResult: Sendable {
     self.remoteCertificate = remoteCertificate
     self.localCertificate = localCertificate
     self.secrets = secrets
+  }
+}
+
+/// A failure inside one of the cryptographic libraries.
+package struct SecureError: Error, Hashable, Sendable {
+  /// What failed, as a sentence, with the library's error code if it has one.
+  package var reason: String
+  package init(reason: String) { self.reason = reason }
+}
+
+// MARK: - SecurityFactory
+
+/// A DTLS implementation: OpenSSL's, or a substitute.
+package protocol DTLSTransporting: AnyObject {
+  /// The fingerprints of the local certificates, sha-256.
+  var fingerprints: [CertificateFingerprint] { get }
+  /// The local certificates in DER.
+  var certificates: [[UInt8]] { get }
+  var state: DTLSTransportState { get }
+  /// When the transport wants its deadline input.
+  var deadline: Instant? { get }
+  /// Creates another transport of the same peer with the same certificates.
+  func another(entropy: EntropyStream) throws(SecureError) -> any DTLSTransporting
+  /// Applies one input at an instant and appends the outputs.
+  func step(
+    _ input: DTLSTransport.Input, at now: Instant, into outbox: inout Outbox<DTLSTransport.Output>)
+}
+
+extension DTLSTransport: DTLSTransporting {}
+
+/// Creates DTLS transports and SRTP contexts for a peer.
+package protocol SecurityFactory {
+  func transport(
+    entropy: EntropyStream, wallClock: WallClock, certificates: [PeerCertificate],
+    profiles: [SRTPProtection]
+  ) throws(SecureError) -> any DTLSTransporting
+
+  /// Creates the SRTP context with the keys of a DTLS association; nil if it negotiated none.
+  func protection(_ result: DTLSResult) throws(SecureError) -> SRTPContext?
+}
+
+/// The libraries: OpenSSL and libsrtp2.
+package struct LibrarySecurity: SecurityFactory {
+  package init() {}
+
+  package func transport(
+    entropy: EntropyStream, wallClock: WallClock, certificates: [PeerCertificate],
+    profiles: [SRTPProtection]
+  ) throws(SecureError) -> any DTLSTransporting {
+    try DTLSTransport(
+      entropy: entropy, wallClock: wallClock, certificates: certificates, profiles: profiles)
+  }
+
+  package func protection(_ result: DTLSResult) throws(SecureError) -> SRTPContext? {
+    guard let profile = result.profile else { return nil }
+    return try SRTPContext(
+      profile: profile, sendKey: result.sendKey, receiveKey: result.receiveKey)
+  }
+}
+
+// MARK: - PeerCertificate
+
+/// The key type of a certificate (W3C generateCertificate).
+public enum CertificateAlgorithm: String, Hashable, Sendable, Codable, CaseIterable {
+  /// ECDSA on P-256, the default.
+  case ecdsaP256 = "ECDSA-P-256"
+  /// RSA with 2048 bits; generating such a key takes up to a second.
+  case rsa2048 = "RSA-2048"
+}
+
+/// A certificate for one or several connections (W3C RTCCertificate).
+///
+/// Stored as the seed that its key and everything else is derived from, so that a take naming it
+/// can be replayed. The same seed gives the same bytes with the same version of OpenSSL.
+public struct PeerCertificate: Hashable, Sendable, Codable {
+  /// The key type.
+  public let algorithm: CertificateAlgorithm
+  /// 64 hexadecimal digits; as secret as the key itself.
+  let seed: String
+  /// When it was created, as Unix time in seconds.
+  public let createdUnixSeconds: Int64
+  /// When it expires, as Unix time in seconds (W3C expires).
+  public let expiresUnixSeconds: Int64
+
+  /// The default lifetime: 30 days, in seconds.
+  public static let defaultLifetimeSeconds: Int64 = 30 * 86_400
+  /// The longest lifetime: 365 days, in seconds (W3C generateCertificate).
+  public static let lifetimeMaximumSeconds: Int64 = 365 * 86_400
+
+  /// Creates a certificate from 32 secret bytes; fewer are padded with zeros.
+  package init(
+    algorithm: CertificateAlgorithm, seed: [UInt8], createdUnixSeconds: Int64,
+    lifetimeSeconds: Int64
+  ) {
+    self.algorithm = algorithm
+    let seed = (seed + [UInt8](repeating: 0, count: Entropy.seedLength)).prefix(Entropy.seedLength)
+    self.seed = hexadecimal(seed)
+    self.createdUnixSeconds = createdUnixSeconds
+    let lifetime = min(max(lifetimeSeconds, 0), PeerCertificate.lifetimeMaximumSeconds)
+    expiresUnixSeconds = createdUnixSeconds + lifetime
+  }
+
+  /// Whether it has expired at a Unix time in seconds.
+  package func hasExpired(atUnixSeconds now: Int64) -> Bool { expiresUnixSeconds <= now }
+
+  /// The random stream that everything in the certificate is drawn from.
+  func entropy() throws(SecureError) -> EntropyStream {
+    let digits = seed.utf8.compactMap { digit -> UInt8? in
+      switch digit {
+      case UInt8(ascii: "0")...UInt8(ascii: "9"): digit - UInt8(ascii: "0")
+      case UInt8(ascii: "a")...UInt8(ascii: "f"): digit - UInt8(ascii: "a") + 10
+      default: nil
+      }
+    }
+    guard digits.count == 2 * Entropy.seedLength, digits.count == seed.utf8.count else {
+      throw SecureError(reason: "the seed of a certificate is not 64 hexadecimal digits")
+    }
+    let bytes = (0..<Entropy.seedLength).map { digits[2 * $0] << 4 | digits[2 * $0 + 1] }
+    return switch algorithm {
+    case .ecdsaP256: Entropy(seed: bytes).stream("cert-ecdsa")
+    case .rsa2048: Entropy(seed: bytes).stream("cert-rsa")
+    }
+  }
+
+  /// The certificate in DER.
+  package func bytes() throws(SecureError) -> [UInt8] {
+    let association = try DTLSAssociation(
+      entropy: try entropy(), certificates: [self], profiles: SRTPProtection.preferred)
+    return association.certificates.first ?? []
+  }
+}
+
+// MARK: - CertificateVerifier
+
+/// Compares the peer's certificate with the fingerprints of its description (RFC 8122 section 5).
+final class CertificateVerifier {
+  /// The fingerprints from the peer's description.
+  var expected: [CertificateFingerprint] = []
+  /// The certificate that matched, in DER.
+  private(set) var accepted: [UInt8]?
+  /// Why the certificate was refused, as a sentence.
+  private(set) var refusal: String?
+
+  func forget() {
+    accepted = nil
+    refusal = nil
+  }
+
+  /// Returns whether a certificate in DER matches, and stores it or the reason why it does not.
+  ///
+  /// Of several hash functions only the strongest supported one counts, so that a weak one cannot
+  /// bypass a strong one.
+  func accepts(_ certificate: [UInt8]) -> Bool {
+    accepted = nil
+    let known = expected.filter { Self.strength.contains($0.algorithm) }
+    let strongest = known.max { left, right in rank(left) < rank(right) }
+    guard let strongest else {
+      refusal = "the peer's description has no fingerprint with a known hash function"
+      return false
+    }
+    let actual = CertificateFingerprint(algorithm: strongest.algorithm, certificate: certificate)
+    guard let actual, expected.contains(actual) else {
+      refusal =
+        "the peer's certificate does not match its description: "
+        + "\(strongest.algorithm) is \(actual?.value ?? "unknown")"
+      return false
+    }
+    accepted = certificate
+    refusal = nil
+    return true
+  }
+
+  /// The supported hash functions of RFC 8122, weakest first.
+  private static let strength = ["sha-1", "sha-224", "sha-256", "sha-384", "sha-512"]
+
+  private func rank(_ fingerprint: CertificateFingerprint) -> Int {
+    Self.strength.firstIndex(of: fingerprint.algorithm) ?? -1
+  }
+}
+
+extension CertificateFingerprint {
+  /// Computes the fingerprint of a certificate in DER; nil if the hash function is unknown.
+  package init?(algorithm: String, certificate: [UInt8]) {
+    guard let hash = certificateHash(algorithm, certificate) else { return nil }
+    let digits = Array("0123456789ABCDEF".utf8)
+    var text: [UInt8] = []
+    text.reserveCapacity(3 * hash.count)
+    for byte in hash {
+      if !text.isEmpty { text.append(UInt8(ascii: ":")) }
+      text.append(digits[Int(byte >> 4)])
+      text.append(digits[Int(byte & 15)])
+    }
+    self.init(algorithm: algorithm, value: String(decoding: text, as: UTF8.self))
   }
 }

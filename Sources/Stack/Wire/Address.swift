@@ -176,3 +176,171 @@ public struct SocketAddress: Hashable, Sendable, CustomStringConvertible {
     self.init(ip, port: port)
   }
 }
+
+/// The transport protocol between two ends.
+package enum TransportProtocol: UInt8, Hashable, Sendable {
+  case tcp = 6
+  case udp = 17
+}
+
+/// The two ends of a flow and its transport protocol, in one direction.
+package struct FiveTuple: Hashable, Sendable, CustomStringConvertible {
+  package var transport: TransportProtocol
+  package var source: SocketAddress
+  package var destination: SocketAddress
+
+  package init(
+    _ transport: TransportProtocol = .udp, from source: SocketAddress, to destination: SocketAddress
+  ) {
+    self.transport = transport
+    self.source = source
+    self.destination = destination
+  }
+
+  /// The opposite direction.
+  package var reversed: FiveTuple { FiveTuple(transport, from: destination, to: source) }
+
+  /// `udp 192.0.2.1:5000 > 192.0.2.2:6000`.
+  package var description: String { "\(transport) \(source) > \(destination)" }
+}
+
+/// The remote end of a connection, and what it carries.
+package struct StreamTarget: Hashable, Sendable {
+  /// The kind of the remote end, which decides how messages are framed.
+  package enum Kind: Hashable, Sendable {
+    /// A TURN server (RFC 8656 section 12.5).
+    case server
+    /// A TURN server over TLS; the take has the plain messages.
+    case secureServer
+    /// The peer of the call (RFC 6544 section 3, RFC 4571).
+    case peer
+  }
+
+  package var local: IPAddress
+  package var remote: SocketAddress
+  package var kind: Kind
+  /// The name or address that the server's certificate must state.
+  package var name: String
+
+  package init(local: IPAddress, remote: SocketAddress, kind: Kind, name: String) {
+    self.local = local
+    self.remote = remote
+    self.kind = kind
+    self.name = name
+  }
+}
+
+// MARK: - Datagram
+
+/// A UDP datagram on a path, or a message on a connection.
+package struct Datagram: Hashable, Sendable {
+  package var local: SocketAddress
+  package var remote: SocketAddress
+  package var bytes: [UInt8]
+  /// The DSCP value (RFC 2474), 0 to 63; 0 for best effort.
+  ///
+  /// Not stored in takes: it follows from the configuration and the calls.
+  package var codePoint: UInt8
+  /// What its IP header said of congestion when it came; nil for what is sent, and where nobody
+  /// read that header.
+  package var ecn: ECNMark?
+
+  package init(
+    local: SocketAddress, remote: SocketAddress, bytes: [UInt8], codePoint: UInt8 = 0,
+    ecn: ECNMark? = nil
+  ) {
+    self.local = local
+    self.remote = remote
+    self.bytes = bytes
+    self.codePoint = codePoint
+    self.ecn = ecn
+  }
+}
+
+/// The ECN field of an IP header (RFC 3168 section 5).
+///
+/// Any number may stand in a file, so that a replay writes the same number again.
+package struct ECNMark: RawRepresentable, Hashable, Sendable {
+  package let rawValue: UInt8
+
+  package init(rawValue: UInt8) { self.rawValue = rawValue }
+
+  /// Not ECN-capable.
+  package static let notCapable = ECNMark(rawValue: 0)
+  /// ECT(1), which senders of L4S use (RFC 9331 section 4).
+  package static let ect1 = ECNMark(rawValue: 1)
+  package static let ect0 = ECNMark(rawValue: 2)
+  /// A router on the way was congested.
+  package static let congestionExperienced = ECNMark(rawValue: 3)
+}
+
+/// How many packets of a stream came with which ECN marks (W3C packetsReceivedWithEct1 and
+/// packetsReceivedWithCe).
+package struct ECNCounts: Hashable, Sendable {
+  package private(set) var ect1: UInt64 = 0
+  package private(set) var congestionExperienced: UInt64 = 0
+
+  package init() {}
+
+  package mutating func count(_ mark: ECNMark) {
+    switch mark {
+    case .ect1: ect1 += 1
+    case .congestionExperienced: congestionExperienced += 1
+    default: break
+    }
+  }
+}
+
+extension ECNCounts? {
+  /// Counts a packet; the first one whose mark is known begins the counters.
+  package mutating func count(_ mark: ECNMark?) {
+    guard let mark else { return }
+    var counts = self ?? ECNCounts()
+    counts.count(mark)
+    self = counts
+  }
+}
+
+/// The protocol of a datagram on a shared transport, by its first bytes (RFC 7983).
+///
+/// There is only this one rule: the stack demultiplexes by it, rows and texts name packets by it,
+/// and so does the observer.
+package enum DatagramClass: Hashable, Sendable {
+  case stun
+  case dtls
+  case rtp
+  case rtcp
+  /// A TURN channel message (RFC 8656 section 12.4).
+  case channelData
+  /// ZRTP or unknown.
+  case other
+
+  /// Classifies a datagram; one of fewer than two bytes is `other`.
+  @inlinable
+  package init(_ bytes: RawSpan) {
+    guard bytes.byteCount >= 2 else {
+      self = .other
+      return
+    }
+    self.init(first: bytes.byte(at: 0), second: bytes.byte(at: 1))
+  }
+
+  /// Classifies by the first two bytes; the payload type separates RTP from RTCP (RFC 5761 section
+  /// 4).
+  @inlinable
+  package init(first: UInt8, second: UInt8) {
+    switch first {
+    case 0...3: self = .stun
+    case 20...63: self = .dtls
+    case 64...79: self = .channelData
+    case 128...191: self = (64...95).contains(second & 0x7f) ? .rtcp : .rtp
+    default: self = .other
+    }
+  }
+}
+
+/// What a track carries.
+public enum MediaKind: String, Hashable, Sendable, Codable {
+  case audio
+  case video
+}

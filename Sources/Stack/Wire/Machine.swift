@@ -1,3 +1,5 @@
+import HeapModule
+
 /// A deterministic state machine: the shape of the client stack and of each of its layers.
 ///
 /// A machine has no clock, sockets, threads or randomness of its own. Everything that could differ
@@ -97,4 +99,124 @@ package func earliest(_ left: Instant?, _ right: Instant?) -> Instant? {
   guard let left else { return right }
   guard let right else { return left }
   return min(left, right)
+}
+
+// MARK: - SystemRequest
+
+/// A request of a peer to the system, in the same form from the layer that makes it to the driver,
+/// and in the take.
+package enum SystemRequest: Hashable, Sendable {
+  /// Open a UDP socket on this address, at any port.
+  case bindSocket(id: UInt32, IPAddress)
+  /// Listen for connections on this address, at any port; answered like a UDP socket.
+  ///
+  /// Each connection is reported by `streamAccepted`.
+  case listen(id: UInt32, IPAddress)
+  /// Connect; answered like a UDP socket.
+  ///
+  /// Messages are datagrams between the connection's local and remote end; one that is lost is a
+  /// failed send.
+  case openStream(id: UInt32, StreamTarget)
+  /// Close a socket, or the connection to a server.
+  case closeSocket(SocketAddress)
+  /// Close a connection to the peer, opened or accepted.
+  case closeStream(local: SocketAddress, remote: SocketAddress)
+  /// Resolve a name.
+  case resolveName(id: UInt32, String)
+  /// Answer multicast queries for a name (RFC 6762) with an address, until the peer is closed.
+  case publishName(String, IPAddress)
+}
+
+/// The system's answer to a `SystemRequest`, by its number, or an event.
+package enum SystemAnswer: Hashable, Sendable {
+  /// The socket is open at this endpoint.
+  case socketBound(id: UInt32, SocketAddress)
+  /// The socket could not be opened, or failed later; `code` is the errno.
+  case socketFailed(id: UInt32, code: Int32)
+  /// A connection was accepted by the socket that listens at the local end.
+  case streamAccepted(local: SocketAddress, remote: SocketAddress)
+  /// The addresses of the name; empty if there are none.
+  case nameResolved(id: UInt32, [IPAddress])
+}
+
+/// The kind of network that an interface leads to, by the names of W3C (networkType of the
+/// provisional statistics); any text may stand in a file.
+package struct NetworkType: RawRepresentable, Hashable, Sendable {
+  package let rawValue: String
+
+  package init(rawValue: String) { self.rawValue = rawValue }
+
+  package static let ethernet = NetworkType(rawValue: "ethernet")
+  package static let wifi = NetworkType(rawValue: "wifi")
+  package static let cellular = NetworkType(rawValue: "cellular")
+  package static let bluetooth = NetworkType(rawValue: "bluetooth")
+  package static let vpn = NetworkType(rawValue: "vpn")
+  /// Loopback, and what the system does not tell.
+  package static let unknown = NetworkType(rawValue: "unknown")
+}
+
+// MARK: - DueQueue
+
+/// Deadlines of many items: a change costs the logarithm of their number instead of a pass over
+/// all.
+///
+/// The owner knows when each item is due and reports every change to an earlier time. A later time
+/// need not be reported, because it is queried when the earlier one is reached.
+package struct DueQueue: Sendable {
+  private struct Entry: Comparable, Sendable {
+    var at: Instant
+    var index: Int
+
+    static func < (left: Entry, right: Entry) -> Bool {
+      left.at != right.at ? left.at < right.at : left.index < right.index
+    }
+  }
+
+  private var entries = Heap<Entry>()
+  /// The valid entry of each item; its other entries in the heap are void.
+  private var queued: [Instant?] = []
+
+  package init() {}
+
+  /// Records when an item is due.
+  package mutating func schedule(_ index: Int, at due: Instant?) {
+    guard let due else { return }
+    while queued.count <= index { queued.append(nil) }
+    if let earlier = queued[index], earlier <= due { return }
+    queued[index] = due
+    entries.insert(Entry(at: due, index: index))
+  }
+
+  /// Removes the items due at an instant and returns them in the order of their indices.
+  /// - Parameter current: returns when an item is due now.
+  package mutating func removeDue(until now: Instant, _ current: (Int) -> Instant?) -> [Int] {
+    var due: [Int] = []
+    while let first = entries.min, first.at <= now {
+      guard remove(first) else { continue }
+      guard let at = current(first.index) else { continue }
+      if at <= now { due.append(first.index) } else { schedule(first.index, at: at) }
+    }
+    due.sort()
+    return due
+  }
+
+  /// When the first item is due.
+  package mutating func first(_ current: (Int) -> Instant?) -> Instant? {
+    while let first = entries.min {
+      let isVoid = queued[first.index] != first.at
+      let at = isVoid ? nil : current(first.index)
+      if at == first.at { return at }
+      _ = remove(first)
+      if !isVoid { schedule(first.index, at: at) }
+    }
+    return nil
+  }
+
+  /// Removes the first entry; false if it was void.
+  private mutating func remove(_ first: Entry) -> Bool {
+    _ = entries.popMin()
+    guard queued[first.index] == first.at else { return false }
+    queued[first.index] = nil
+    return true
+  }
 }

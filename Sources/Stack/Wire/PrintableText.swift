@@ -136,3 +136,200 @@ package enum ShellText {
     0x25, 0x2b, 0x2c, 0x2d, 0x2e, 0x2f, 0x3a, 0x3d, 0x40, 0x5f,
   ]
 }
+
+// MARK: - SecretText
+
+/// Replaces secrets in text.
+///
+/// Takes contain the passwords of TURN servers and the tokens of rooms. What is printed ends up in
+/// reports and on shared screens; only a query shows everything.
+package enum SecretText {
+  /// The replacement for a secret.
+  package static let hidden = "(hidden)"
+
+  /// The names of secret fields: W3C's `credential`, and those of signaling protocols.
+  private static let names: [[UInt8]] = [
+    "credential", "password", "apisecret", "secret", "token", "pin",
+  ].map { Array($0.utf8) }
+
+  /// Whether a field is secret, by the last part of its name.
+  package static func isSecret(field name: String) -> Bool {
+    guard let last = name.split(separator: ".").last else { return false }
+    return names.contains(Array(last.lowercased().utf8))
+  }
+
+  private static let bearer = Array("bearer ".utf8)
+
+  /// Hides the values of secrets: members of JSON, also of JSON inside a string; parameters such as
+  /// `credential="..."` (RFC 8288); and bearer tokens (RFC 6750).
+  package static func hidden(in text: String) -> String {
+    let bytes = Array(text.utf8)
+    var output: [UInt8] = []
+    var copied = 0
+    var index = 0
+    while index < bytes.count {
+      guard index == 0 || !isLetter(bytes[index - 1]),
+        let value = secret(in: bytes, at: index), !value.isEmpty
+      else {
+        index += 1
+        continue
+      }
+      output += bytes[copied..<value.lowerBound] + hidden.utf8
+      copied = value.upperBound
+      index = value.upperBound
+    }
+    guard copied > 0 else { return text }
+    return String(decoding: output + bytes[copied...], as: UTF8.self)
+  }
+
+  /// The range of a secret's value if its name starts here.
+  private static func secret(in bytes: [UInt8], at start: Int) -> Range<Int>? {
+    if begins(bearer, in: bytes, at: start) {
+      let value = start + bearer.count
+      return value..<(bytes[value...].firstIndex { !isOfToken($0) } ?? bytes.count)
+    }
+    guard let name = names.first(where: { begins($0, in: bytes, at: start) }) else { return nil }
+    var place = start + name.count
+    func skip(_ which: (UInt8) -> Bool) {
+      while place < bytes.count, which(bytes[place]) { place += 1 }
+    }
+    skip { $0 == backslash }
+    if place < bytes.count, bytes[place] == quote { place += 1 }
+    skip { $0 == space }
+    guard place < bytes.count, bytes[place] == colon || bytes[place] == equals else { return nil }
+    place += 1
+    skip { $0 == space }
+    let slashes = place
+    skip { $0 == backslash }
+    let depth = place - slashes
+    guard place < bytes.count, bytes[place] == quote else { return nil }
+    let value = place + 1
+    // The closing quote has as many backslashes as the opening one; escaped backslashes at the end
+    // of the value do not count.
+    let escaped = 2 * (depth + 1)
+    var run = 0
+    for index in value..<bytes.count {
+      switch bytes[index] {
+      case backslash: run += 1
+      case quote where run >= depth && (run - depth) % escaped == 0:
+        return value..<(index - depth)
+      case lineFeed: return value..<index
+      default: run = 0
+      }
+    }
+    return value..<bytes.count
+  }
+
+  private static func begins(_ name: [UInt8], in bytes: [UInt8], at start: Int) -> Bool {
+    guard bytes.count - start >= name.count else { return false }
+    for offset in name.indices where bytes[start + offset] | 0x20 != name[offset] { return false }
+    return true
+  }
+
+  private static let (quote, backslash, space): (UInt8, UInt8, UInt8) = (0x22, 0x5c, 0x20)
+  private static let (colon, equals, lineFeed): (UInt8, UInt8, UInt8) = (0x3a, 0x3d, 0x0a)
+
+  private static func isLetter(_ byte: UInt8) -> Bool { (0x61...0x7a).contains(byte | 0x20) }
+
+  /// Whether a byte is allowed in a bearer token (RFC 6750 section 2.1).
+  private static func isOfToken(_ byte: UInt8) -> Bool {
+    isLetter(byte) || (0x30...0x39).contains(byte) || Array("-._~+/=".utf8).contains(byte)
+  }
+}
+
+// MARK: - SystemPath
+
+/// File names as bytes, which need not be UTF-8.
+///
+/// A string cannot hold invalid UTF-8. Each such byte becomes one character of a private-use plane
+/// and is converted back for system calls. Names that contain these characters themselves are
+/// encoded byte by byte, so that the conversion is always reversible.
+package enum SystemPath {
+  /// The character for the byte 0x80 is this one plus 0x80.
+  private static let base: UInt32 = 0x10fe00
+
+  /// The byte that a character stands for, if any.
+  package static func byte(of scalar: Unicode.Scalar) -> UInt8? {
+    guard scalar.value >= base + 0x80, scalar.value <= base + 0xff else { return nil }
+    return UInt8(truncatingIfNeeded: scalar.value)
+  }
+
+  /// Creates a name from bytes, without the NUL at the end.
+  package static func name(_ bytes: some Sequence<UInt8>) -> String {
+    let all = Array(bytes)
+    var name = ""
+    var parser = Unicode.UTF8.ForwardParser()
+    var rest = all.makeIterator()
+    var offset = 0
+    while true {
+      switch parser.parseScalar(from: &rest) {
+      case .valid(let encoded):
+        let scalar = Unicode.UTF8.decode(encoded)
+        if byte(of: scalar) == nil {
+          name.unicodeScalars.append(scalar)
+        } else {
+          for byte in all[offset..<offset + encoded.count] { append(byte, to: &name) }
+        }
+        offset += encoded.count
+      case .error(let length):
+        for byte in all[offset..<min(offset + length, all.count)] { append(byte, to: &name) }
+        offset += length
+      case .emptyInput: return name
+      }
+    }
+  }
+
+  private static func append(_ byte: UInt8, to name: inout String) {
+    if let scalar = Unicode.Scalar(byte < 0x80 ? UInt32(byte) : base + UInt32(byte)) {
+      name.unicodeScalars.append(scalar)
+    }
+  }
+
+  /// The bytes of a name, without a NUL at the end.
+  package static func bytes(of name: String) -> [UInt8] {
+    if isText(name) { return Array(name.utf8) }
+    var bytes: [UInt8] = []
+    for scalar in name.unicodeScalars {
+      if let byte = byte(of: scalar) {
+        bytes.append(byte)
+      } else {
+        bytes += Array(String(scalar).utf8)
+      }
+    }
+    return bytes
+  }
+
+  /// Whether a name is valid UTF-8.
+  private static func isText(_ name: String) -> Bool {
+    // The UTF-8 encoding of the stand-in characters begins with this byte.
+    name.utf8.allSatisfy { $0 != 0xf4 }
+  }
+}
+
+extension String {
+  /// The name of a file for system calls: bytes with a NUL at the end.
+  package var systemPath: [CChar] {
+    (SystemPath.bytes(of: self) + [0]).map { CChar(bitPattern: $0) }
+  }
+}
+
+/// A number with its noun: `1 call`, `2 calls`, `0 calls`.
+/// - Parameter plural: the plural if it is not the noun with an `s`.
+package func counted(
+  _ count: some BinaryInteger, _ noun: String, _ plural: String? = nil
+) -> String {
+  count == 1 ? "1 \(noun)" : "\(count) \(plural ?? noun + "s")"
+}
+
+extension StringProtocol {
+  /// The text without white space at either end.
+  package var trimmed: String { trimming(where: \.isWhitespace) }
+
+  /// The text without unwanted characters at either end.
+  package func trimming(where isUnwanted: (Character) -> Bool) -> String {
+    var text = self[...]
+    while let first = text.first, isUnwanted(first) { text.removeFirst() }
+    while let last = text.last, isUnwanted(last) { text.removeLast() }
+    return String(text)
+  }
+}

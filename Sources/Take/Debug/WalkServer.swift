@@ -6,6 +6,144 @@ import Stats
 import Tape
 import Wire
 
+/// What a debugger asks of a process that walks through a take.
+enum WalkRequest: Codable {
+  /// Goes on until one of the conditions holds, or for some steps.
+  case run(WalkOrder)
+  /// Looks for the last step before `step` after which the condition holds.
+  case findLast(condition: String, before: Int)
+  /// Looks around without moving.
+  case look(LookOrder)
+  /// Creates a copy of the process, whose channel comes with the reply.
+  case copy
+}
+
+/// How far to go.
+struct WalkOrder: Codable {
+  /// Conditions as texts; the number of the one that held comes back.
+  var conditions: [String] = []
+  /// At most so many steps.
+  var steps: Int?
+  /// Stop before this step, whatever else.
+  var before: Int?
+  /// Stop before the first step that is later than this, whatever else.
+  var notAfterNanoseconds: Int64?
+  /// Copies that serve as checkpoints are made beyond this step, so many steps apart.
+  var checkpointsBeyond: Int?
+  var checkpointSteps = 1
+  /// Stop where the stack does something else than the recording.
+  var stopsAtDivergence = true
+}
+
+/// What to tell about the place.
+struct LookOrder: Codable {
+  /// Whose state is wanted; empty for nobody's.
+  var states = false
+  var stats = false
+  /// How many of the last steps are wanted.
+  var recent = 0
+}
+
+/// Where a walk stands, and what was asked for.
+struct WalkReply: Codable {
+  /// What kind of message this is: only the last one ends a request.
+  enum Kind: String, Codable {
+    case done, progress, checkpoint
+  }
+
+  /// A step that was executed.
+  struct Step: Codable, Hashable {
+    var number: Int
+    var lines: [String]
+    var json: String
+  }
+
+  /// The state of a peer.
+  struct State: Codable {
+    var peer: UInt32
+    var label: String
+    var tree: SnapshotTree
+  }
+
+  var kind = Kind.done
+  /// The step that was executed last, and its time.
+  var step = 0
+  var atNanoseconds: Int64 = 0
+  var isAtEnd = false
+  /// The number of the condition that held.
+  var hit: Int?
+  /// The step that was looked for.
+  var found: Int?
+  var recent: [Step] = []
+  var states: [State] = []
+  var stats: [String] = []
+  /// The difference to the recording, once there is one.
+  var divergence: String?
+  /// Why nothing came of it.
+  var error: String?
+}
+
+// MARK: - WalkChannel
+
+/// One end of the connection between a debugger and a process that walks.
+final class WalkChannel {
+  /// The other side is gone.
+  struct Gone: Error {}
+
+  private let descriptor: Int32
+
+  /// Messages longer than this are not from a walker.
+  private static let longest: Int64 = 256 << 20
+
+  init(_ descriptor: Int32) { self.descriptor = descriptor }
+
+  deinit { close(descriptor) }
+
+  /// Sends a message, and a channel with it.
+  func send(_ message: some Encodable, passing channel: WalkChannel? = nil) throws {
+    let data = try JSONEncoder().encode(message)
+    let status = data.withUnsafeBytes {
+      cprocess_send(
+        descriptor, $0.baseAddress, UInt32(clamping: data.count), channel?.descriptor ?? -1)
+    }
+    if status != 0 { throw Gone() }
+  }
+
+  /// Waits for a message and for the channel that comes with it.
+  func receive<Message: Decodable>(_: Message.Type) throws -> (Message, WalkChannel?) {
+    var passed: Int32 = -1
+    let length = cprocess_receive_length(descriptor, &passed)
+    let channel = passed >= 0 ? WalkChannel(passed) : nil
+    guard (0...WalkChannel.longest).contains(length) else { throw Gone() }
+    var data = Data(count: Int(length))
+    let status = data.withUnsafeMutableBytes {
+      cprocess_receive(descriptor, $0.baseAddress, UInt32(clamping: length))
+    }
+    if status != 0 { throw Gone() }
+    return (try JSONDecoder().decode(Message.self, from: data), channel)
+  }
+
+  /// Forks: gives the channel to the copy, or in the copy nil and the channel to serve.
+  static func fork() throws(WalkFailure) -> (toCopy: WalkChannel?, inCopy: WalkChannel?) {
+    TapeWalk.prepareForCopy()
+    var end: Int32 = -1
+    let process = cprocess_fork(&end)
+    guard process >= 0 else {
+      throw WalkFailure("the process cannot be copied: \(String(cString: strerror(-process)))")
+    }
+    return process == 0 ? (nil, WalkChannel(end)) : (WalkChannel(end), nil)
+  }
+}
+
+/// Why a walk cannot continue, in one sentence.
+package struct WalkFailure: Error, Hashable, Sendable, CustomStringConvertible {
+  package let description: String
+
+  init(_ description: String) { self.description = description }
+}
+
+// MARK: - WalkServer
+
 /// A walk that does what a debugger on the other side of a channel asks for.
 ///
 /// It lives in a process of its own. A copy of that process is a checkpoint: it has the whole

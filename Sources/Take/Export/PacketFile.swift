@@ -1,5 +1,6 @@
+import Glibc
 import Tape
-import Wire
+package import Wire
 
 /// A packet capture that is written from what peers sent and received.
 struct PacketFile {
@@ -77,4 +78,230 @@ struct PacketFile {
 
   /// Writes out what is buffered and gives the file its name.
   func finish() throws(ExportFailure) { try file.finish() }
+}
+
+// MARK: - CaptureFile
+
+/// A packet capture with nanosecond times that begins at the IP headers (pcap,
+/// draft-ietf-opsawg-pcap sections 4 and 5).
+///
+/// Nothing is made before the first packet is there, so that an export without packets leaves
+/// nothing behind and tells no reader that it was one.
+final class CaptureFile {
+  private let path: String
+  /// What gets its name when it is complete; nil for standard output.
+  private let whole: WholeFile?
+  private var descriptor: Int32 = -1
+  private var writer = ByteWriter()
+  private var failure: ExportFailure?
+
+  private static let nanosecondMagic: UInt32 = 0xa1b2_3c4d
+  private static let longestPacket: UInt32 = 262_144
+  private static let linkTypeRaw: UInt32 = 101
+  private static let flushCount = 1 << 20
+
+  /// Chooses the file, readable by its owner alone.
+  ///
+  /// - Parameter path: the file; `-` is standard output.
+  init(_ path: String, _ present: WholeFile.Present) throws(ExportFailure) {
+    self.path = path
+    if path == "-" {
+      whole = nil
+    } else {
+      whole = try ExportFailure.writing { () throws(WholeFile.Failure) in
+        try WholeFile(path, present)
+      }
+    }
+  }
+
+  deinit {
+    if descriptor >= 0 { close(descriptor) }
+  }
+
+  private func begin() throws(ExportFailure) {
+    if let whole {
+      descriptor = try ExportFailure.writing { () throws(WholeFile.Failure) in try whole.open() }
+    } else {
+      descriptor = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0)
+      guard descriptor >= 0 else {
+        throw .file(WholeFile.Failure(path: path, code: errno))
+      }
+    }
+    // Version 2.4, no offset to UTC, no word on how precise times are.
+    word(Self.nanosecondMagic)
+    word(4 << 16 | 2)
+    writer.zeros(8)
+    word(Self.longestPacket)
+    word(Self.linkTypeRaw)
+  }
+
+  /// Lowest byte first; readers tell the order by the magic number.
+  private func word(_ value: UInt32) { writer.uint32(value.byteSwapped) }
+
+  /// Appends a packet with its Unix time; a time that the format cannot hold, before 1970 or after
+  /// 2106, is written as the nearest that it can.
+  func append(_ packet: [UInt8], unixNanoseconds: Int64) {
+    guard failure == nil else { return }
+    do throws(ExportFailure) {
+      if descriptor < 0 { try begin() }
+      let time = max(0, unixNanoseconds)
+      word(UInt32(clamping: time / 1_000_000_000))
+      word(UInt32(clamping: time % 1_000_000_000))
+      word(UInt32(clamping: packet.count))
+      word(UInt32(clamping: packet.count))
+      writer.append(packet)
+      if writer.count >= Self.flushCount { try flush() }
+    } catch {
+      failure = error
+    }
+  }
+
+  /// Writes out what is buffered.
+  func flush() throws(ExportFailure) {
+    if let failure { throw failure }
+    guard writer.count > 0 else { return }
+    let bytes = writer.bytes
+    writer = ByteWriter(capacity: Self.flushCount + Int(Self.longestPacket))
+    let code = WholeFile.write(bytes, into: descriptor)
+    guard code == 0 else { throw .file(WholeFile.Failure(path: path, code: code)) }
+  }
+
+  /// Writes out what is buffered and gives the file its name.
+  func finish() throws(ExportFailure) {
+    try flush()
+    guard descriptor >= 0, let whole else { return }
+    let code = close(descriptor) == 0 ? 0 : errno
+    descriptor = -1
+    guard code == 0 else { throw .file(WholeFile.Failure(path: path, code: code)) }
+    try ExportFailure.writing { () throws(WholeFile.Failure) in try whole.finish() }
+  }
+}
+
+// MARK: - IPPacket
+
+/// A packet with the headers that it had on the wire, as far as a take knows them.
+package enum IPPacket {
+  /// The largest payload that a UDP datagram over IPv4 can have.
+  package static let payloadMaximum = 65_507
+
+  /// The largest part of a TCP stream that is written as one segment.
+  package static let segmentMaximum = 65_000
+
+  private static let udp: UInt8 = 17
+  private static let tcp: UInt8 = 6
+  private static let sctp: UInt8 = 132
+  private static let hopLimit: UInt8 = 64
+
+  /// The bytes of a datagram: IPv4 (RFC 791) or IPv6 (RFC 8200), UDP (RFC 768), payload.
+  ///
+  /// The addresses must be of one family and the payload no longer than `payloadMaximum`.
+  package static func datagram(
+    from source: SocketAddress, to destination: SocketAddress, payload: [UInt8],
+    identification: UInt16, ecn: ECNMark = .notCapable
+  ) -> [UInt8] {
+    let length = UInt16(clamping: 8 + payload.count)
+    var writer = ByteWriter(capacity: 48 + payload.count)
+    writer.append(header(udp, source.ip, destination.ip, length, identification, ecn))
+    let begin = writer.count
+    writer.uint16(source.port)
+    writer.uint16(destination.port)
+    writer.uint16(length)
+    writer.uint16(0)
+    writer.append(payload)
+    // Zero means that there is no checksum, so a sum of zero is sent as its complement.
+    let checksum = checksum(udp, source.ip, destination.ip, writer.bytes[begin...])
+    writer.patch(uint16: checksum == 0 ? 0xffff : checksum, at: begin + 6)
+    return writer.bytes
+  }
+
+  /// The bytes of a TCP segment (RFC 9293 section 3.1) that acknowledges nothing.
+  ///
+  /// The addresses must be of one family and the payload no longer than `segmentMaximum`.
+  package static func segment(
+    from source: SocketAddress, to destination: SocketAddress, payload: ArraySlice<UInt8>,
+    sequence: UInt32, isEnd: Bool, identification: UInt16
+  ) -> [UInt8] {
+    let length = UInt16(clamping: 20 + payload.count)
+    var writer = ByteWriter(capacity: 60 + payload.count)
+    writer.append(header(tcp, source.ip, destination.ip, length, identification))
+    let begin = writer.count
+    writer.uint16(source.port)
+    writer.uint16(destination.port)
+    writer.uint32(sequence)
+    writer.uint32(0)
+    // Five words of header; PSH, and FIN at the end.
+    writer.uint16(5 << 12 | 0x08 | (isEnd ? 0x01 : 0))
+    writer.uint16(.max)
+    writer.uint16(0)
+    writer.uint16(0)
+    writer.append(Array(payload))
+    let checksum = checksum(tcp, source.ip, destination.ip, writer.bytes[begin...])
+    writer.patch(uint16: checksum, at: begin + 16)
+    return writer.bytes
+  }
+
+  /// The checksum over a payload and the pseudo header of its addresses (RFC 8200 section 8.1).
+  private static func checksum(
+    _ number: UInt8, _ source: IPAddress, _ destination: IPAddress, _ payload: ArraySlice<UInt8>
+  ) -> UInt16 {
+    var sum = UInt64(number) + UInt64(payload.count)
+    add(source.bytes[...], to: &sum)
+    add(destination.bytes[...], to: &sum)
+    add(payload, to: &sum)
+    return folded(sum)
+  }
+
+  /// The bytes of an SCTP packet that travels without DTLS and UDP (RFC 9260).
+  static func association(
+    from source: IPAddress, to destination: IPAddress, packet: [UInt8], identification: UInt16
+  ) -> [UInt8] {
+    header(sctp, source, destination, UInt16(clamping: packet.count), identification) + packet
+  }
+
+  private static func header(
+    _ number: UInt8, _ source: IPAddress, _ destination: IPAddress, _ length: UInt16,
+    _ identification: UInt16, _ ecn: ECNMark = .notCapable
+  ) -> [UInt8] {
+    var writer = ByteWriter(capacity: 40)
+    let mark = ecn.rawValue & 3
+    guard source.isIPv4 else {
+      writer.uint32(6 << 28 | UInt32(mark) << 20)
+      writer.uint16(length)
+      writer.uint8(number)
+      writer.uint8(hopLimit)
+      writer.append(source.bytes)
+      writer.append(destination.bytes)
+      return writer.bytes
+    }
+    writer.uint16(0x4500 | UInt16(mark))
+    writer.uint16(20 + length)
+    writer.uint16(identification)
+    writer.uint16(0x4000)  // not to be fragmented
+    writer.uint8(hopLimit)
+    writer.uint8(number)
+    writer.uint16(0)
+    writer.append(source.bytes)
+    writer.append(destination.bytes)
+    var sum: UInt64 = 0
+    add(writer.bytes[...], to: &sum)
+    writer.patch(uint16: folded(sum), at: 10)
+    return writer.bytes
+  }
+
+  // MARK: Checksum (RFC 1071)
+
+  private static func add(_ bytes: ArraySlice<UInt8>, to sum: inout UInt64) {
+    var index = bytes.startIndex
+    while index + 1 < bytes.endIndex {
+      sum += UInt64(bytes[index]) << 8 | UInt64(bytes[index + 1])
+      index += 2
+    }
+    if index < bytes.endIndex { sum += UInt64(bytes[index]) << 8 }
+  }
+
+  private static func folded(_ sum: UInt64) -> UInt16 {
+    var sum = sum
+    while sum > 0xffff { sum = sum >> 16 + sum & 0xffff }
+    return ~UInt16(sum)
+  }
 }

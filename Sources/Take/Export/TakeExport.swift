@@ -1,3 +1,4 @@
+import Crypto
 import Media
 package import MediaFiles
 package import Replay
@@ -133,5 +134,73 @@ package struct TakeExport: Sendable {
   /// The same as a budget.
   package static var usualGaps: GapBudget {
     GapBudget(nanoseconds: Int64(usualGapSeconds) * 1_000_000_000)
+  }
+}
+
+// MARK: - ExportFailure
+
+/// Why an export ended early, in one sentence.
+package enum ExportFailure: Error, Hashable, Sendable, CustomStringConvertible {
+  /// The take cannot be read.
+  case take(TapeError)
+  /// A file cannot be written.
+  case file(WholeFile.Failure)
+  /// The file of a track cannot be written; in the words of the format's writer.
+  case media(String)
+  /// The folder for media cannot be made.
+  case folder(path: String)
+  /// The take has no peer of that number; it has these.
+  case noSuchPeer(take: String, number: Int64, known: String)
+
+  /// The sentence.
+  package var description: String {
+    switch self {
+    case .take(let error): error.description
+    case .file(let failure): failure.description
+    case .media(let words): words
+    case .folder(let path): "\(path): the folder cannot be made; choose another"
+    case .noSuchPeer(let take, let number, let known):
+      "\(take): there is no peer \(number); the take has \(known)"
+    }
+  }
+
+  /// Runs what reads a take.
+  static func reading<Value>(_ body: () throws(TapeError) -> Value) throws(ExportFailure) -> Value {
+    do throws(TapeError) {
+      return try body()
+    } catch {
+      throw .take(error)
+    }
+  }
+
+  /// Runs what writes a file as a whole.
+  static func writing<Value>(
+    _ body: () throws(WholeFile.Failure) -> Value
+  ) throws(ExportFailure) -> Value {
+    do throws(WholeFile.Failure) {
+      return try body()
+    } catch {
+      throw .file(error)
+    }
+  }
+}
+
+/// A part of the name of a file, made of a text that others wrote.
+enum FileNamePart {
+  /// How long it is at most, in bytes.
+  ///
+  /// Names of files have up to 255 on all common systems, and other parts stand beside it.
+  static let longest = 64
+
+  /// Letters and digits of ASCII as they are, everything else as hyphens.
+  ///
+  /// Of a long text the beginning stays, with a digest of all of it behind that, so that two which
+  /// begin alike are told apart.
+  static func plain(_ text: String) -> String {
+    let plain = String(
+      text.prefix(longest + 1).map { $0.isASCII && ($0.isLetter || $0.isNumber) ? $0 : "-" })
+    guard plain.utf8.count > longest else { return plain }
+    let digest = hexadecimal(SHA256.hash(Array(text.utf8)).prefix(8))
+    return plain.prefix(longest - digest.utf8.count - 1) + "-" + digest
   }
 }

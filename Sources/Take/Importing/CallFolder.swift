@@ -145,3 +145,160 @@ package struct CallFolder {
     try CaptureFeed.read(capture, what, isAgain: isAgain, reports, each)
   }
 }
+
+// MARK: - CallSurvey
+
+/// Looks through a capture to find out which of its packets belong to which call.
+final class CallSurvey {
+  /// A call, and what is told of it alone.
+  struct Call {
+    var addresses: [SocketAddress]
+    /// The client randoms of its DTLS associations, by which key logs name them.
+    var associations: Set<String> = []
+    var descriptions: Set<String> = []
+    var signaling: [String] = []
+  }
+
+  private(set) var calls: [Call] = []
+  /// What stands at the head of the capture, and secrets further on.
+  private(set) var notes = CaptureNotes()
+  private var observer: Observer
+  private var gate: CallGate
+  private var outbox = Outbox<Observer.Output>()
+  private var began: Int64?
+  private var now = Instant.zero
+  /// The call of each transport, which may turn out to be an older one.
+  private var callOfTransport: [Int: Int] = [:]
+  /// The transports that packets between two addresses told of.
+  private var transports: [FiveTuple: Set<Int>] = [:]
+  private var atAddress: [SocketAddress: Set<Int>] = [:]
+  private var associations: [(transport: Int, name: String)] = []
+  private var descriptions: [(transport: Int, text: String, how: Knowledge)] = []
+
+  /// Nothing needs to be opened to tell calls apart.
+  private static func settings(_ pathsMaximum: Int) -> ObserverSettings {
+    var settings = ObserverSettings()
+    settings.awaitsKeys = false
+    settings.pathsMaximum = pathsMaximum
+    return settings
+  }
+
+  init(descriptions: [String], pathsMaximum: Int = ObserverSettings.usualPathsMaximum) {
+    observer = Observer(CallSurvey.settings(pathsMaximum))
+    gate = CallGate(pathsMaximum: pathsMaximum)
+    for text in descriptions { step(.description(text), nil) }
+  }
+
+  /// Looks at an event.
+  func look(at event: CaptureEvent, of reader: borrowing CaptureReader) {
+    switch event {
+    case .datagram(let datagram):
+      pass(to: datagram.unixNanoseconds)
+      look(datagram, [UInt8](reader.bytes(datagram.payload)))
+    case .stream(let piece):
+      pass(to: piece.unixNanoseconds)
+      look(piece, [UInt8](reader.bytes(piece.payload)))
+    default: notes.read(event, of: reader)
+    }
+  }
+
+  private func pass(to unixNanoseconds: Int64) {
+    let began = began ?? unixNanoseconds
+    self.began = began
+    now = max(now, Instant(nanoseconds: unixNanoseconds -| began))
+    if let due = observer.deadline, due <= now { step(.deadline, nil) }
+  }
+
+  private func look(_ datagram: CapturedDatagram, _ bytes: [UInt8]) {
+    let tuple = datagram.tuple
+    for text in SignalingText.descriptions(in: bytes) { step(.description(text, .wire), nil) }
+    let verdict = gate.take(
+      tuple, bytes, isTruncated: datagram.isTruncated, at: now, isKnown: observer.knows(tuple),
+      isRelay: observer.knowsRelay(tuple), isFull: observer.isFull)
+    switch verdict {
+    case .refused, .waiting: break
+    case .admitted:
+      step(.datagram(tuple, bytes, isTruncated: datagram.isTruncated), tuple)
+    case .admittedWith(let packets):
+      for packet in packets {
+        step(.datagram(packet.tuple, packet.bytes, isTruncated: packet.isTruncated), packet.tuple)
+      }
+    }
+  }
+
+  private func look(_ piece: CapturedStreamPiece, _ bytes: [UInt8]) {
+    let verdict = gate.take(piece.tuple, bytes, lost: piece.lost, isEnd: piece.isEnd)
+    for text in verdict.descriptions { step(.description(text, .wire), nil) }
+    guard let bytes = verdict.bytes else { return }
+    step(.stream(piece.tuple, bytes, lost: piece.lost, isEnd: piece.isEnd), piece.tuple)
+  }
+
+  private func step(_ input: Observer.Input, _ tuple: FiveTuple?) {
+    observer.step(input, at: now, into: &outbox)
+    while let output = outbox.next() {
+      if let tuple, let transport = output.transport {
+        transports[tuple, default: []].insert(transport)
+      }
+      switch output {
+      case .transport(let transport): callOfTransport[transport.number] = transport.call
+      case .candidate(let candidate):
+        atAddress[candidate.address, default: []].insert(candidate.transport)
+      case .handshake(let transport, let facts): associations.append((transport, facts.name))
+      case .description(let description):
+        descriptions.append((description.transport, description.text, description.how))
+      default: break
+      }
+    }
+  }
+
+  // MARK: What was found
+
+  /// Ends the survey.
+  func finish() {
+    step(.end, nil)
+    calls = observer.calls.map { Call(addresses: $0.addresses) }
+    for pair in observer.pairs {
+      let tuple = FiveTuple(
+        pair.transportProtocol, from: pair.addresses[0], to: pair.addresses[1])
+      transports[tuple, default: []].insert(pair.transport)
+      for address in pair.addresses { atAddress[address, default: []].insert(pair.transport) }
+    }
+    for (transport, name) in associations {
+      if let call = place(transport) { calls[call].associations.insert(name) }
+    }
+    for (transport, text, how) in descriptions {
+      guard let call = place(transport) else { continue }
+      if how == .wire {
+        if !calls[call].signaling.contains(text) { calls[call].signaling.append(text) }
+      } else {
+        calls[call].descriptions.insert(text)
+      }
+    }
+  }
+
+  /// The calls that a packet is for; those of its addresses when it leads to a call without being
+  /// of one, as what goes to a STUN server.
+  func calls(of tuple: FiveTuple) -> Set<Int> {
+    var found = transports[tuple, default: []].union(transports[tuple.reversed, default: []])
+    if found.isEmpty {
+      found = atAddress[tuple.source, default: []].union(atAddress[tuple.destination, default: []])
+    }
+    return Set(found.compactMap { place($0) })
+  }
+
+  /// The lines of key logs that are about a call.
+  func keyLogs(_ logs: [String], for call: Int) -> [String] {
+    let names = calls[call].associations
+    return logs.compactMap { log in
+      let lines = log.split(separator: "\n").filter { line in
+        let words = line.split(separator: " ")
+        return words.count > 1 && names.contains(words[1].lowercased())
+      }
+      return lines.isEmpty ? nil : lines.joined(separator: "\n") + "\n"
+    }
+  }
+
+  private func place(_ transport: Int) -> Int? {
+    callOfTransport[transport].map { $0 - 1 }.flatMap { calls.indices.contains($0) ? $0 : nil }
+  }
+}

@@ -75,3 +75,75 @@ public struct CaptureImporter {
     }
   }
 }
+
+// MARK: - ImportSettings
+
+/// What is known of calls between others beside their packets, and how their takes are made.
+public struct ImportSettings: Sendable {
+  /// What the take is called.
+  public var label = ""
+  /// Whether encoded frames are kept in the clear.
+  public var keepsMedia = true
+  /// What payload types stand for, as in `96=vp8,97=rtx`; nil for what a capture's head says.
+  public var payloadTypes: String?
+  /// Whether media without keys is in the clear, whatever it looks like.
+  public var isClear = false
+  /// Whether what the ends receive is decoded, for levels and digests.
+  public var decodes = false
+  /// The texts of key logs in the format of NSS.
+  public var keyLogs: [String] = []
+  /// SRTP keys with their salts, in hexadecimal or base64.
+  public var srtpKeys: [String] = []
+  /// Session descriptions of the ends.
+  public var descriptions: [String] = []
+  /// How many paths are told apart.
+  public var pathsMaximum = ObserverSettings.usualPathsMaximum
+  /// Whether what waits for keys is kept until they come.
+  package var awaitsKeys = true
+  /// Whether a take that cannot be written any further stays as it is.
+  package var keepsIncomplete = true
+  /// Whether key logs are read while the capture goes on.
+  package var followsKeyLogs = false
+  /// What ends are called.
+  package var names: [ObserverGenesis.EndName] = []
+  /// Descriptions that stood in signaling of the same capture.
+  var signaling: [String] = []
+
+  /// Creates the settings of a capture of which nothing more is known.
+  public init() {}
+}
+
+/// Where an import reports to while it works.
+package struct ImportReports {
+  /// Gets a sentence for each kind of damage in the capture.
+  package var notice: (String) -> Void
+  /// Gets what is done, and how many bytes of the capture are read.
+  package var progress: (_ what: String, _ bytes: Int) -> Void
+  /// The capture is read to its end, or given up.
+  package var end: () -> Void
+
+  /// Creates reports; without arguments nobody hears of them.
+  package init(
+    notice: @escaping (String) -> Void = { _ in },
+    progress: @escaping (String, Int) -> Void = { _, _ in }, end: @escaping () -> Void = {}
+  ) {
+    self.notice = notice
+    self.progress = progress
+    self.end = end
+  }
+}
+
+/// What comments of a capture begin with that an export of Retake put there, and an import
+/// understands.
+package enum CaptureMark: String, CaseIterable {
+  case observer = "Retake observer "
+  case description = "Retake description "
+  case srtpKey = "Retake SRTP key "
+  case signaling = "Retake signaling "
+  case notSeen = "Retake not seen "
+
+  /// The content of a comment under this mark.
+  func content(of comment: String) -> String? {
+    comment.hasPrefix(rawValue) ? String(comment.dropFirst(rawValue.count)) : nil
+  }
+}

@@ -106,3 +106,126 @@ extension CaptureEvent {
     }
   }
 }
+
+// MARK: - KeyLogGate
+
+/// Lets through those lines of key logs that are about calls of a capture.
+///
+/// A browser logs the secrets of all that it opens; a take has only those that open its packets.
+/// Lines may come before their association or after it.
+package struct KeyLogGate {
+  private var associations: Set<String> = []
+  /// Lines whose association was not seen, by the client random that they name.
+  private var held: [String: [Substring]] = [:]
+  private var heldBytes = 0
+  /// How many texts of key logs came, how many of their lines are secrets, and how many of these
+  /// are of associations that were seen.
+  private(set) var logs = 0
+  private(set) var secrets: UInt64 = 0
+  private(set) var fitting: UInt64 = 0
+
+  /// More than the logs of days have; what comes beyond is let go of.
+  private static let heldMaximum = 64 << 20
+
+  /// Receives whole lines, and returns those that are about associations that were seen.
+  mutating func receive(_ lines: String) -> String? {
+    var known: [Substring] = []
+    logs += 1
+    for line in lines.split(whereSeparator: \.isNewline) {
+      let words = line.split(separator: " ", maxSplits: 2)
+      guard words.count == 3, !line.hasPrefix("#") else { continue }
+      let name = words[1].lowercased()
+      if KeyLogGate.isSecret(words) { secrets += 1 }
+      if associations.contains(name) {
+        fitting += 1
+        known.append(line)
+      } else if heldBytes + line.utf8.count <= Self.heldMaximum {
+        heldBytes += line.utf8.count
+        held[name, default: []].append(line)
+      }
+    }
+    return KeyLogGate.text(known)
+  }
+
+  /// Records an association by its client random; returns the lines that waited for it.
+  mutating func open(_ name: String) -> String? {
+    guard associations.insert(name).inserted, let lines = held.removeValue(forKey: name) else {
+      return nil
+    }
+    fitting += UInt64(lines.count)
+    heldBytes -= lines.reduce(0) { $0 + $1.utf8.count }
+    return KeyLogGate.text(lines)
+  }
+
+  /// Whether a text has a line of a key log.
+  package static func hasSecrets(_ text: String) -> Bool {
+    text.split(whereSeparator: \.isNewline).contains {
+      !$0.hasPrefix("#") && isSecret($0.split(separator: " ", maxSplits: 2))
+    }
+  }
+
+  /// A label, the 32 bytes of a client random, and a secret, both in hexadecimal.
+  private static func isSecret(_ words: [Substring]) -> Bool {
+    words.count == 3 && words[1].utf8.count == 64 && words[1].allSatisfy(\.isHexDigit)
+      && words[2].drop { $0.isHexDigit }.allSatisfy { $0 == " " }
+  }
+
+  private static func text(_ lines: [Substring]) -> String? {
+    lines.isEmpty ? nil : lines.map { "\($0)\n" }.joined()
+  }
+}
+
+// MARK: - KeyLogFollower
+
+/// Follows a key log that another program writes to while its secrets are wanted already.
+package struct KeyLogFollower {
+  private let path: String
+  private var offset: UInt64 = 0
+  /// The beginning of a line whose end is not written yet.
+  private var rest: [UInt8] = []
+
+  /// Longer lines are of no key log.
+  private static let lineMaximum = 1 << 16
+  /// How much is read at once.
+  private static let pieceMaximum = 4 << 20
+
+  package init(_ path: String) { self.path = path }
+
+  /// The lines that came since the last time; nil for none.
+  ///
+  /// A file that is not there yet has none, one that became shorter is another one.
+  ///
+  /// - Parameter isLast: whether a last line counts that has no end.
+  package mutating func news(isLast: Bool = false) -> String? {
+    var lines: [UInt8] = []
+    while let bytes = read(), !bytes.isEmpty { lines += whole(bytes) }
+    if isLast {
+      lines += rest
+      rest = []
+    }
+    return lines.isEmpty ? nil : String(decoding: lines, as: UTF8.self)
+  }
+
+  private mutating func read() -> [UInt8]? {
+    guard case .success(let descriptor) = FileBytes.open(path) else { return nil }
+    let file = FileDescriptor(descriptor)
+    guard let size = file.size else { return nil }
+    if size < offset { (offset, rest) = (0, []) }
+    guard size > offset else { return nil }
+    let bytes = file.read(atMost: Self.pieceMaximum, from: offset)
+    offset += UInt64(bytes.count)
+    return bytes
+  }
+
+  /// The whole lines of what waited and what came.
+  private mutating func whole(_ bytes: [UInt8]) -> [UInt8] {
+    let all = rest + bytes
+    guard let end = all.lastIndex(of: UInt8(ascii: "\n")) else {
+      rest = all.count > Self.lineMaximum ? [] : all
+      return []
+    }
+    rest = Array(all[(end + 1)...])
+    if rest.count > Self.lineMaximum { rest = [] }
+    return Array(all[...end])
+  }
+}

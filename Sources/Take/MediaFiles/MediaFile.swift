@@ -1,5 +1,6 @@
 import Glibc
-import Wire
+public import Media
+public import Wire
 
 /// Why a media file cannot be used: one sentence that names the file, and the place in it.
 public struct MediaFileError: Error, Hashable, Sendable, CustomStringConvertible {
@@ -143,4 +144,43 @@ extension MediaFileError {
       path: path, reason: String(cString: strerror(code)),
       cause: code == ENOENT ? .missing : .system, byteOffset: byteOffset)
   }
+}
+
+/// The formats of files that can be sent.
+public enum MediaFileFormat: String, CaseIterable, Hashable, Sendable {
+  /// Video frames without compression (YUV4MPEG2).
+  case y4m
+  /// A byte stream of H.264 (annex B), which is sent as it is.
+  case h264
+  /// Audio (RIFF WAVE).
+  case wav
+
+  /// The format of a file by the end of its name; nil for an unknown one.
+  public init?(path: String) {
+    let name = path.split(separator: "/").last ?? ""
+    guard let dot = name.lastIndex(of: ".") else { return nil }
+    switch name[name.index(after: dot)...].lowercased() {
+    case "y4m": self = .y4m
+    case "h264", "264": self = .h264
+    case "wav": self = .wav
+    default: return nil
+    }
+  }
+
+  /// Audio or video frames.
+  public var kind: MediaKind { self == .wav ? .audio : .video }
+}
+
+/// Media in the order of time, ready to be sent.
+public protocol TimedMedia: SendableMetatype {
+  /// The next video frame or block and its time in nanoseconds from the first one; nil at the end.
+  mutating func next() throws(MediaFileError) -> (media: MediaContent, nanoseconds: Int64)?
+  /// The next video frame that a decoder can begin with, to be sent in the place of the one that
+  /// `next` gave last; nil when there is none, or when any will do.
+  mutating func nextKeyFrame() throws(MediaFileError) -> MediaContent?
+}
+
+extension TimedMedia {
+  /// Nil: what is encoded only when it is sent can become a key frame then.
+  public mutating func nextKeyFrame() -> MediaContent? { nil }
 }

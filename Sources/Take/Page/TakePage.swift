@@ -1,4 +1,9 @@
+import CFiles
+import CZlib
+import Crypto
+import Dispatch
 import FoundationEssentials
+import Synchronization
 package import Tape
 
 /// A take as one web page that needs no server and no network: what `retake page` writes.
@@ -77,5 +82,261 @@ package struct TakePage: Sendable {
     } catch {
       throw TapeError(path: path, error)
     }
+  }
+}
+
+// MARK: - PageDocument
+
+/// The page without a take: its markup, its style and its script, which allow each other and nobody
+/// else.
+enum PageDocument {
+  /// One script out of all modules.
+  static let script = PageScript.page.text
+
+  private static let style = String(cString: cfiles_page_css())
+
+  /// What the page may do (Content Security Policy level 3): run its own script, look like its own
+  /// style, show pictures and play media that are inside of it; and ask its own server, where it
+  /// has one.
+  static func policy(isServed: Bool) -> String {
+    """
+    default-src 'none'; script-src '\(hash(script))'; style-src '\(hash(style))'; \
+    img-src data: blob:; media-src blob:; connect-src \(isServed ? "'self'" : "'none'"); \
+    base-uri 'none'; form-action 'none'
+    """
+  }
+
+  private static func hash(_ text: String) -> String {
+    "sha256-" + Data(SHA256.hash(Array(text.utf8))).base64EncodedString()
+  }
+
+  /// The whole page.
+  ///
+  /// - Parameters:
+  ///   - data: JSON, which may hold anything in its strings.
+  ///   - series: the columns, compressed, in base64.
+  ///   - media: files in base64.
+  static func html(
+    title: String, data: String, series: String, media: [String] = [], isServed: Bool
+  ) -> String {
+    let values = [
+      "title": escaped(title), "policy": policy(isServed: isServed), "style": style,
+      "script": script, "data": inert(data), "series": series,
+      "media": media.enumerated().map { index, file in
+        "<script type=\"text/plain\" id=\"media-\(index)\">\(file)</script>\n"
+      }.joined(),
+    ]
+    // The pieces between marks are the document's own, so that nothing in a value is taken for one.
+    var html = ""
+    for (index, piece) in String(cString: cfiles_page_html())
+      .split(separator: "{{", omittingEmptySubsequences: false).enumerated()
+    {
+      guard index > 0, let end = piece.firstRange(of: "}}") else {
+        html += piece
+        continue
+      }
+      html += values[String(piece[..<end.lowerBound])] ?? ""
+      html += piece[end.upperBound...]
+    }
+    return html
+  }
+
+  /// JSON that cannot end the element that it stands in.
+  private static func inert(_ json: String) -> String {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(json.utf8.count + 1024)
+    for byte in json.utf8 {
+      if byte == UInt8(ascii: "<") {
+        bytes += #"\u003c"#.utf8
+      } else {
+        bytes.append(byte)
+      }
+    }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
+  private static func escaped(_ text: String) -> String {
+    text.replacing("&", with: "&amp;").replacing("<", with: "&lt;")
+  }
+}
+
+/// The page of `retake open`: it asks its server for everything.
+package enum ServedPage {
+  package static let html = PageDocument.html(
+    title: "Retake", data: "{\"form\":\"served\"}", series: "", isServed: true)
+
+  /// The content policy, which is sent with the page as well.
+  package static let policy = PageDocument.policy(isServed: true)
+}
+
+/// Work on a take that another thread does at the same time.
+final class Aside<Value: Sendable>: Sendable {
+  private let work: @Sendable () throws(TapeError) -> Value
+  private let group = DispatchGroup()
+  private let result = Mutex<Result<Value, TapeError>?>(nil)
+
+  /// Begins the work.
+  init(_ work: @escaping @Sendable () throws(TapeError) -> Value) {
+    self.work = work
+    // A queue of its own has a thread of its own, also while all others of the pool wait.
+    DispatchQueue(label: "aside").async(group: group) { [self] in
+      let result = Result { () throws(TapeError) in try work() }
+      self.result.withLock { $0 = result }
+    }
+  }
+
+  /// Waits for what comes of it.
+  func value() throws(TapeError) -> Value {
+    group.wait()
+    guard let result = result.withLock({ $0 }) else { return try work() }
+    return try result.get()
+  }
+}
+
+/// Compression that every browser can undo (RFC 1951).
+enum Deflate {
+  /// The bytes as a raw stream; nil when there is no memory for it.
+  static func compressed(_ bytes: [UInt8]) -> [UInt8]? {
+    var stream = z_stream()
+    // The longest window without a header, and the usual memory.
+    guard
+      deflateInit2_(
+        &stream, 6, Z_DEFLATED, -15, 8, Z_DEFAULT_STRATEGY, ZLIB_VERSION,
+        Int32(MemoryLayout<z_stream>.size)) == Z_OK
+    else { return nil }
+    defer { deflateEnd(&stream) }
+    guard let length = UInt32(exactly: bytes.count) else { return nil }
+    let room = Int(deflateBound(&stream, UInt(length)))
+    var isWhole = false
+    var input = bytes
+    let output = [UInt8](unsafeUninitializedCapacity: room) { buffer, count in
+      input.withUnsafeMutableBufferPointer { input in
+        stream.next_in = input.baseAddress
+        stream.avail_in = length
+        stream.next_out = buffer.baseAddress
+        stream.avail_out = UInt32(clamping: room)
+        isWhole = deflate(&stream, Z_FINISH) == Z_STREAM_END
+        count = buffer.count - Int(stream.avail_out)
+      }
+    }
+    return isWhole ? output : nil
+  }
+}
+
+// MARK: - PageScript
+
+/// ES modules joined into one script, which needs no server to be loaded from.
+///
+/// Each module stays a scope of its own: a function that is called once and returns what the module
+/// exports; its imports become constants. Modules keep to forms that are simple to join: imports of
+/// names from relative paths, and exports where a function, a class or a constant is declared.
+/// Constants do not follow an export that changes, and no module imports one that imports it.
+/// Lines of comments alone are left out: whoever reads them reads the modules.
+struct PageScript {
+  /// The texts of modules by their paths, such as `board/strip.js`.
+  private let texts: [String: String]
+  /// The number of each module that stands in the script already.
+  private var numbers: [String: Int] = [:]
+  private var isUnderWay: Set<String> = []
+  private(set) var text = ""
+  /// What cannot be joined: a person who changes modules reads it in a test.
+  private(set) var problems: [String] = []
+
+  /// Joins a module with all that it imports, in the order in which they need each other.
+  init(of entry: String, in texts: [String: String]) {
+    self.texts = texts
+    add(entry)
+  }
+
+  /// The script of the page.
+  static let page = PageScript(of: "main.js", in: modules)
+
+  /// All modules of the page.
+  static let modules: [String: String] = {
+    var found: [String: String] = [:]
+    var index: UInt32 = 0
+    while let name = cfiles_page_module_name(index), let text = cfiles_page_module(index) {
+      found[String(cString: name)] = String(cString: text)
+      index += 1
+    }
+    return found
+  }()
+
+  private mutating func add(_ path: String) {
+    guard numbers[path] == nil else { return }
+    guard let source = texts[path] else { return problems.append("there is no module \(path)") }
+    guard isUnderWay.insert(path).inserted else {
+      return problems.append("\(path) imports what imports it")
+    }
+    var body = ""
+    var exports: [String] = []
+    var statement = ""
+    var isComment = false
+    for line in source.split(separator: "\n", omittingEmptySubsequences: false) {
+      let words = line.drop { $0 == " " }
+      // What a comment in the middle of a line is about stands behind it.
+      let isWhole = !line.contains("*/") || line.hasSuffix("*/")
+      isComment = isComment || (words.hasPrefix("/*") && isWhole)
+      if isComment || words.hasPrefix("//") || words.isEmpty {
+        if line.hasSuffix("*/") { isComment = false }
+      } else if !statement.isEmpty || line.hasPrefix("import ") {
+        statement += line
+        guard line.hasSuffix(";") else { continue }
+        body += imported(by: statement, in: path)
+        statement = ""
+      } else if line.hasPrefix("export ") {
+        let declaration = line.dropFirst("export ".count)
+        if let name = Self.name(declaredBy: declaration) {
+          exports.append(name)
+        } else {
+          problems.append("\(path) exports in another form: \(line)")
+        }
+        body += declaration + "\n"
+      } else {
+        body += line + "\n"
+      }
+    }
+    let number = numbers.count
+    numbers[path] = number
+    let result = exports.isEmpty ? "" : "return { \(exports.joined(separator: ", ")) };\n"
+    text += "const module\(number) = (() => {\n\(body)\(result)})();\n"
+  }
+
+  /// An import as a constant: `import { a, b as c } from "../x.js";`.
+  private mutating func imported(by statement: String, in path: String) -> String {
+    let parts = statement.split(separator: "\"", omittingEmptySubsequences: false)
+    guard parts.count == 3, let begin = parts[0].firstIndex(of: "{"),
+      let end = parts[0].lastIndex(of: "}")
+    else {
+      problems.append("\(path) imports in another form: \(statement)")
+      return ""
+    }
+    let target = Self.path(String(parts[1]), from: path)
+    add(target)
+    guard let number = numbers[target] else { return "" }
+    let names = parts[0][begin...end].split(separator: " as ").joined(separator: ": ")
+    return "const \(names) = module\(number);\n"
+  }
+
+  /// The name after `function`, `const` or `class`; nil for a variable: its changes would be lost.
+  private static func name(declaredBy declaration: Substring) -> String? {
+    let words = declaration.split { !($0.isLetter || $0.isNumber || $0 == "_" || $0 == "$") }
+    let place = words.first == "async" ? 1 : 0
+    guard words.count > place + 1, ["function", "const", "class"].contains(words[place]) else {
+      return nil
+    }
+    let name = String(words[place + 1])
+    // A list of names in brackets is not one name.
+    return declaration.contains("\(words[place])* \(name)")
+      || declaration.contains("\(words[place]) \(name)") ? name : nil
+  }
+
+  /// A path as it is seen from a module.
+  private static func path(_ relative: String, from module: String) -> String {
+    var folders = module.split(separator: "/").dropLast()
+    for part in relative.split(separator: "/") where part != "." {
+      if part == ".." { folders = folders.dropLast() } else { folders.append(part) }
+    }
+    return folders.joined(separator: "/")
   }
 }

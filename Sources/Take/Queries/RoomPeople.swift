@@ -1,4 +1,4 @@
-import Tape
+package import Tape
 import Wire
 
 /// Somebody in a room, as the room's own rows tell.
@@ -83,4 +83,54 @@ struct RoomPeople: Sendable {
     let rest = found.count - RoomPeople.namesMaximum
     return rest > 0 ? "\(named) or \(rest) more" : named
   }
+}
+
+/// What the peers of a take are called.
+struct PeerLabels: Sendable {
+  /// In the order of the take.
+  private(set) var entries: [(peer: Int64, label: String)] = []
+
+  init() {}
+
+  /// Reads the labels.
+  init(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
+    let rows = try connection.prepare("SELECT peer, label FROM peer ORDER BY row")
+    while try rows.step() { entries.append(rows.values(Int64.self, String.self)) }
+  }
+
+  /// The label of a peer; nil when the take has no such peer.
+  subscript(peer: Int64) -> String? { entries.first { $0.peer == peer }?.label }
+}
+
+/// The peers of a take.
+package enum TakePeers {
+  /// The numbers and labels of all peers, in their order.
+  package static func all(in path: String) throws(TapeError) -> [(number: Int64, label: String)] {
+    let connection = try TakeFile.open(path)
+    do throws(SQLiteError) {
+      return try PeerLabels(connection).entries.map { (number: $0.peer, label: $0.label) }
+    } catch {
+      throw TapeError(path: path, error)
+    }
+  }
+}
+
+/// Which part of a take is looked at: what concerns some of its peers, from a time to another.
+package struct TakeSelection: Sendable, Hashable {
+  /// The numbers of the peers; nil for all.
+  package var peers: Set<Int64>?
+  /// Both ends belong to it.
+  package var fromNanoseconds = Int64.min
+  package var toNanoseconds = Int64.max
+
+  /// All of a take.
+  package init() {}
+
+  /// Whether something of a peer that lasted from a time to another touches the selection.
+  package func holds(peer: Int64, from: Int64, to: Int64) -> Bool {
+    peers?.contains(peer) ?? true && from <= toNanoseconds && to >= fromNanoseconds
+  }
+
+  /// Whether something of a peer at a time is selected.
+  package func holds(peer: Int64, at: Int64) -> Bool { holds(peer: peer, from: at, to: at) }
 }

@@ -217,3 +217,179 @@ package struct SpeakerTimeline: Sendable, Codable {
     }
   }
 }
+
+// MARK: - Text
+
+// The speakers as people and programs read them.
+extension SpeakerTimeline {
+  /// Each person's time as bars, what was said and by whom, then the levels, as aligned columns.
+  package func text(_ look: TableLook = TableLook()) -> String {
+    guard !participants.isEmpty else {
+      return unheard.map { "Nobody can say who spoke: \($0).\n" }
+        ?? "There is no audio in this take.\n"
+    }
+    let times = TextTable(
+      columns: ["from", "to", "seconds", "who", "what", "dBov"],
+      rows: entries.map { entry in
+        [
+          seconds(entry.from), seconds(entry.to), seconds(entry.to - entry.from),
+          participants[entry.participant].title, entry.what,
+          entry.mean.map(tenths) ?? "",
+        ]
+      }, alignsRight: [true, true, true, false, false, true], wraps: true)
+    let levels = TextTable(
+      columns: ["who", "speaks", "dominates", "dBov", "loudest", "of 100", "silent"],
+      rows: participants.map { participant in
+        [
+          participant.title, seconds(participant.speakingNanoseconds),
+          seconds(participant.dominantNanoseconds),
+          participant.meanTenthsOfDecibels.map(tenths) ?? "", String(participant.loudestDecibels),
+          String(participant.loudestPercent),
+          "\(seconds(participant.silentNanoseconds)) of \(seconds(participant.heardNanoseconds))",
+        ]
+      }, alignsRight: [false, true, true, true, true, true, true], wraps: true)
+    guard !entries.isEmpty else { return "Nobody spoke.\n\n" + levels.text(look) }
+    let chart = talk.chart(look)
+    return (chart.isEmpty ? "" : chart + "\n") + times.text(look) + "\n" + levels.text(look)
+  }
+
+  /// The same as a JSON object.
+  package var json: String {
+    let who = participants.map { participant in
+      JSONText.object([
+        ("participant", .text(participant.name)), ("person", participant.person.map { .text($0) }),
+        ("peer", .integer(participant.peer)),
+        ("track", .integer(participant.track)), ("direction", .text(participant.direction)),
+        ("contributor", participant.contributor.map { .integer($0) }),
+        ("speaking_ns", .integer(participant.speakingNanoseconds)),
+        ("dominant_ns", .integer(participant.dominantNanoseconds)),
+        ("dbov", participant.meanTenthsOfDecibels.map { .number(Double($0) / 10) }),
+        ("loudest_dbov", .integer(Int64(participant.loudestDecibels))),
+        ("loudest_percent", .integer(Int64(participant.loudestPercent))),
+        ("heard_ns", .integer(participant.heardNanoseconds)),
+        ("silent_ns", .integer(participant.silentNanoseconds)),
+      ])
+    }
+    let what = entries.map { entry in
+      JSONText.object([
+        ("participant", .text(participants[entry.participant].name)), ("what", .text(entry.what)),
+        ("from_ns", .integer(entry.from)), ("to_ns", .integer(entry.to)),
+        ("dbov", entry.mean.map { .number(Double($0) / 10) }),
+      ])
+    }
+    // One on a line, for people who look into the file.
+    let lists = [
+      ("participants", JSONText.list(who, separator: ",\n")),
+      ("times", JSONText.list(what, separator: ",\n")),
+    ]
+    let members = lists + talk.members
+    return "{" + members.map { "\"\($0.0)\":\($0.1.text)" }.joined(separator: ",\n") + "}"
+  }
+
+  private typealias Entry = (from: Int64, to: Int64, participant: Int, what: String, mean: Int?)
+
+  /// Speech and dominance in the order of their beginnings.
+  private var entries: [Entry] {
+    var entries: [Entry] = speeches.map {
+      ($0.fromNanoseconds, $0.toNanoseconds, $0.participant, "speaks", $0.meanTenthsOfDecibels)
+    }
+    entries += dominances.map {
+      ($0.fromNanoseconds, $0.toNanoseconds, $0.participant, "dominates", nil)
+    }
+    return entries.sorted {
+      ($0.from, $0.participant, $1.what) < ($1.from, $1.participant, $0.what)
+    }
+  }
+
+  private func seconds(_ nanoseconds: Int64) -> String { thousandths(nanoseconds / 1_000_000) }
+
+  private func tenths(_ value: Int) -> String {
+    "\(value < 0 ? "-" : "")\(value.magnitude / 10).\(value.magnitude % 10)"
+  }
+}
+
+// MARK: - UnheardMedia
+
+/// Why received media is not there although a take has its packets.
+package enum UnheardMedia {
+  /// A sentence on media of a kind that was not opened or not decoded; nil where there was none.
+  ///
+  /// - Parameter kind: `audio` or `video`; nil for both.
+  package static func reason(in path: String, kind: String?) throws(TapeError) -> String? {
+    let connection = try TakeFile.openForQueries(path)
+    do throws(SQLiteError) {
+      return try reason(connection, kind: kind)
+    } catch {
+      throw TapeError(path: path, error)
+    }
+  }
+
+  static func reason(_ connection: borrowing SQLiteConnection, kind: String?) throws(SQLiteError)
+    -> String?
+  {
+    let kinds = kind.map { "kind = '\($0)'" } ?? "kind IN ('audio', 'video')"
+    let codecs = try connection.prepare(
+      """
+      SELECT group_concat(codec, ', ') FROM (
+        SELECT DISTINCT codec FROM format
+        WHERE \(kinds) AND outcome IN ('not decoded', 'passed on') ORDER BY codec)
+      """)
+    if try codecs.step(), let names = codecs.text(0) {
+      return "there is \(kind ?? "media") in it that was not decoded (\(names)); retake upgrade "
+        + "--decode makes a take with what can be decoded here"
+    }
+    let closed = try connection.prepare(
+      """
+      SELECT what, reason FROM coverage WHERE row IN (SELECT max(row) FROM coverage GROUP BY what)
+        AND what IN ('no-keys', 'not-opened', 'waiting-overflow', 'unsupported')
+      ORDER BY row LIMIT 1
+      """)
+    if try closed.step() {
+      let (what, reason) = closed.values(String.self, String.self)
+      guard let words = CoverageText.text(what: what, reason: reason) else { return nil }
+      return "\(words), so nobody knows what is in them; import the capture with its keys"
+    }
+    let agreed = try connection.integer("SELECT count(*) FROM track WHERE \(kinds)") ?? 0
+    guard agreed > 0 else { return nil }
+    return "there is a track of \(kind ?? "media") in it, and nothing of it was decoded"
+  }
+}
+
+/// What could not be seen, in words; the page has the same.
+enum CoverageText {
+  private static let words = [
+    "no-keys": "not opened, as there is no key", "not-opened": "not opened by the keys there are",
+    "waiting-overflow": "given up while they waited for keys",
+    "truncated": "captured in part",
+    "cryptex": "with encrypted header extensions",
+    "unsupported": "under a protection that is not read",
+    "unknown-peer": "over a relay whose other end was not seen", "tls": "under TLS",
+    "stream-gap": "after a gap in their stream",
+    "data-not-opened": "of data channels that were not opened",
+    "redundancy": "with older payloads that were not used", "dropped": "lost while capturing",
+    "outside-of-time": "of a date that no take can have",
+    "unread-layer": "in layers that are not opened",
+  ]
+
+  /// The sentence of a row of `coverage`, without its end; nil for what weakens no answer, such as
+  /// packets of no call.
+  ///
+  /// - Parameter reason: a number of packets, and after a colon more in words.
+  static func text(what: String, reason: String) -> String? {
+    if what == "late-start" { return "what was before the capture began" }
+    if what == "one-direction" { return "the packets of one direction" }
+    if what == "unknown-clock" { return "the jitter of streams whose clock nothing tells" }
+    if what == "damaged-capture" { return "what is damaged in the capture" }
+    if what == "cut-capture" { return "what followed where the capture is cut off" }
+    if what == "unused-key" { return "what the SRTP keys are for, which open no packet" }
+    if what == "unused-key-log" { return "the calls that the key log is of" }
+    if what == "reported" { return "packets and media, as another stack reported what it counted" }
+    if ["no-clock", "report-times", "strange-lines"].contains(what) { return reason }
+    let weakensNothing = ["ignored", "relayed-twice", "description", "deduced", "unannounced"]
+    guard !weakensNothing.contains(what) else { return nil }
+    guard let words = words[what] else { return "\(what): \(reason)" }
+    let count = reason.prefix { $0.isNumber }
+    return count.isEmpty
+      ? "packets \(words)" : "\(counted(Int64(count) ?? .max, "packet")) \(words)"
+  }
+}

@@ -1,4 +1,8 @@
+import DequeModule
+import Dispatch
+import FoundationEssentials
 package import Media
+import Synchronization
 package import Tape
 package import Wire
 
@@ -204,5 +208,193 @@ package final class Replayer {
     let divergence = divergence(finding)
     return "\(divergence.what), \(divergence.field): the file has \(divergence.recorded), "
       + "a replay gives \(divergence.replayed)"
+  }
+}
+
+// MARK: - StepFeed
+
+/// Reads a take ahead of its replay on a thread of its own: reading and hashing take about as long
+/// as stepping the stack.
+final class StepFeed: Sendable {
+  /// Held by the thread that reads, from its beginning to its end.
+  private let reader: Mutex<TapeReader>
+  private let queue = BoundedQueue<Result<TapeChunk, TapeFault>>(depth: StepFeed.depth)
+  /// Chunks that nobody needs any more, to be read into again.
+  private let spare = Mutex<[TapeChunk]>([])
+
+  /// How many steps are handed over at once, and how many of these chunks may be read ahead: few
+  /// enough to stay in the cache.
+  private static let chunkSteps = 128
+  private static let depth = 8
+
+  init(_ reader: sending TapeReader) {
+    self.reader = Mutex(reader)
+    startWorker(named: "take reader") { [self] in self.reader.withLock { read($0) } }
+  }
+
+  private func read(_ reader: TapeReader) {
+    while queue.waitForRoom() {
+      do throws(TapeFault) {
+        let warm = spare.withLock { $0.popLast() } ?? TapeChunk()
+        guard let chunk = try reader.next(steps: StepFeed.chunkSteps, reusing: warm) else {
+          return queue.finish()
+        }
+        queue.add(.success(chunk))
+      } catch {
+        return queue.add(.failure(error))
+      }
+    }
+  }
+
+  /// The next steps; nil at the end of the take.
+  func next() throws(TapeFault) -> TapeChunk? { try queue.dequeue()?.get() }
+
+  /// Takes a chunk back that nobody needs any more: its memory is warm, and new memory is not.
+  func recycle(_ chunk: consuming TapeChunk) {
+    let chunk = chunk
+    spare.withLock { if $0.count < StepFeed.depth { $0.append(chunk) } }
+  }
+
+  /// Ends the reading; nothing more must be asked for.
+  func cancel() { queue.cancel() }
+}
+
+/// The steps of a take in their order, of which some can be looked at before it is their turn.
+final class StepSource {
+  private let read: () throws(TapeFault) -> TapeChunk?
+  private var ahead = Deque<TapeChunk>()
+  /// How the take ended for whoever reads; nil while it continues.
+  private var end: Result<Void, TapeFault>?
+  /// Sees every chunk when it is read, before somebody gets it.
+  var onlooker: ((TapeChunk) -> Void)?
+
+  /// - Parameter read: gives the next steps; it is not asked any more once it gave none.
+  init(_ read: @escaping () throws(TapeFault) -> TapeChunk?) { self.read = read }
+
+  /// The next steps; nil at the end of the take.
+  func next() throws(TapeFault) -> TapeChunk? {
+    if ahead.isEmpty { pull() }
+    if let chunk = ahead.popFirst() { return chunk }
+    try end?.get()
+    return nil
+  }
+
+  /// Reads on; false when there is nothing more to be looked at.
+  func lookAhead() -> Bool {
+    let count = ahead.count
+    pull()
+    return ahead.count > count
+  }
+
+  private func pull() {
+    guard end == nil else { return }
+    do throws(TapeFault) {
+      guard let chunk = try read() else { return end = .success(()) }
+      onlooker?(chunk)
+      ahead.append(chunk)
+    } catch {
+      end = .failure(error)
+    }
+  }
+}
+
+// MARK: - BoundedQueue
+
+/// A queue of few elements from one thread to another: who gives waits for room, who takes waits
+/// for an element.
+///
+/// Waking a thread costs more than what some elements cost, so whoever waits for room sleeps until
+/// half of the queue is free.
+final class BoundedQueue<Element: Sendable>: Sendable {
+  private struct State {
+    var waiting = Deque<Element>()
+    var isCancelled = false
+    var isFinished = false
+    /// Who sleeps, or is about to, and has to be woken once.
+    var giverSleeps = false
+    var takerSleeps = false
+
+    mutating func wakeGiver() -> Bool {
+      defer { giverSleeps = false }
+      return giverSleeps
+    }
+
+    mutating func wakeTaker() -> Bool {
+      defer { takerSleeps = false }
+      return takerSleeps
+    }
+  }
+
+  private let depth: Int
+  private let state = Mutex(State())
+  private let filled = DispatchSemaphore(value: 0)
+  private let free = DispatchSemaphore(value: 0)
+
+  /// - Parameter depth: how many elements may wait.
+  init(depth: Int) { self.depth = depth }
+
+  /// Waits for room and hands an element over; false, and not handed over, when nobody wants more.
+  func put(_ element: Element) -> Bool {
+    guard waitForRoom() else { return false }
+    add(element)
+    return true
+  }
+
+  /// Waits for the room of an element that is made only then; false when nobody wants more.
+  func waitForRoom() -> Bool {
+    while true {
+      let hasRoom = state.withLock { state -> Bool? in
+        if state.isCancelled { return false }
+        if state.waiting.count < depth { return true }
+        state.giverSleeps = true
+        return nil
+      }
+      if let hasRoom { return hasRoom }
+      free.wait()
+    }
+  }
+
+  /// Hands the element over that room was waited for.
+  func add(_ element: Element) {
+    let wakes = state.withLock { state in
+      state.waiting.append(element)
+      return state.wakeTaker()
+    }
+    if wakes { filled.signal() }
+  }
+
+  /// Ends what is given: after what waits comes nothing.
+  func finish() {
+    let wakes = state.withLock { state in
+      state.isFinished = true
+      return state.wakeTaker()
+    }
+    if wakes { filled.signal() }
+  }
+
+  /// Waits for the next element; nil at the end.
+  func dequeue() -> Element? {
+    while true {
+      let (next, isOver, wakes) = state.withLock { state in
+        guard let next = state.waiting.popFirst() else {
+          state.takerSleeps = !state.isFinished
+          return (nil as Element?, state.isFinished, false)
+        }
+        let wakes = state.waiting.count <= depth / 2 && state.wakeGiver()
+        return (next, false, wakes)
+      }
+      if wakes { free.signal() }
+      if next != nil || isOver { return next }
+      filled.wait()
+    }
+  }
+
+  /// Wants nothing more: whoever waits for room continues without it.
+  func cancel() {
+    let wakes = state.withLock { state in
+      state.isCancelled = true
+      return state.wakeGiver()
+    }
+    if wakes { free.signal() }
   }
 }

@@ -1,3 +1,6 @@
+import CDTLS
+import Media
+import Secure
 import Wire
 
 /// The `take` row: what a file is, before any of its steps.
@@ -178,4 +181,111 @@ package func utcText(unixNanoseconds: Int64) -> String {
 private func floored(_ value: Int64, by divisor: Int64) -> (quotient: Int64, rest: Int64) {
   let rest = value % divisor
   return rest < 0 ? (value / divisor - 1, rest + divisor) : (value / divisor, rest)
+}
+
+// MARK: - Toolchain
+
+/// What bit-exactness depends on besides Retake itself: the libraries and the CPU's features.
+public struct Toolchain: Hashable, Sendable, Codable {
+  /// The version of OpenSSL and the fingerprint of its behaviour, as the start-up check gives them.
+  public var openssl: String
+  /// The version of libsrtp2.
+  public var srtp: String
+  /// The version of libopus.
+  public var opus: String
+  /// The version of libvpx.
+  public var vpx: String
+  /// The version of OpenH264; nil if H.264 is neither encoded nor decoded.
+  public var openh264: String?
+  /// The version of dav1d; nil if AV1 is not decoded.
+  public var dav1d: String?
+  /// The processor architecture and the features that codecs choose their code by.
+  public var cpu: String
+
+  /// Creates a description from its parts.
+  public init(
+    openssl: String = "", srtp: String = "", opus: String = "", vpx: String = "", cpu: String = "",
+    openh264: String? = nil, dav1d: String? = nil
+  ) {
+    self.openh264 = openh264
+    self.dav1d = dav1d
+    self.openssl = openssl
+    self.srtp = srtp
+    self.opus = opus
+    self.vpx = vpx
+    self.cpu = cpu
+  }
+
+  /// The parts that differ from another toolchain's in what they make of equal inputs: name, here,
+  /// there.
+  ///
+  /// Of OpenSSL the fingerprint of its behaviour decides, not the number of its version. A decoder
+  /// that the other one does not have makes no difference.
+  public func differences(from other: Toolchain) -> [(part: String, here: String, there: String)] {
+    let decoders = [("openh264", openh264, other.openh264), ("dav1d", dav1d, other.dav1d)]
+      .compactMap { decoder in
+        decoder.2.map { (decoder.0, decoder.1 ?? "none in this build", $0) }
+      }
+    return
+      ([
+        ("openssl", openssl, other.openssl), ("srtp", srtp, other.srtp), ("opus", opus, other.opus),
+        ("vpx", vpx, other.vpx), ("cpu", cpu, other.cpu),
+      ] + decoders).filter { Toolchain.behaviour($0.1) != Toolchain.behaviour($0.2) }.map {
+        (part: $0.0, here: $0.1, there: $0.2)
+      }
+  }
+
+  /// What of a part's text says how it behaves: a fingerprint where it has one, else all of it.
+  private static func behaviour(_ text: String) -> Substring {
+    guard let comma = text.lastIndex(of: ","), text[comma...].hasPrefix(engineMark) else {
+      return text[...]
+    }
+    return text[comma...]
+  }
+
+  /// What stands between the version of OpenSSL and the fingerprint of its behaviour.
+  static let engineMark = ", engine "
+}
+
+// MARK: - Toolchain: Current
+
+extension Toolchain {
+  /// What this process runs on; the error about a take tells that OpenSSL cannot be driven
+  /// deterministically here.
+  package static func current(for path: String) throws(TapeError) -> Toolchain {
+    let engine: String
+    do throws(SecureError) {
+      engine = try DTLSTransport.engineFingerprint()
+    } catch {
+      throw TapeError(path: path, place: "", reason: error.reason)
+    }
+    return Toolchain(
+      openssl: DTLSTransport.opensslVersion + Toolchain.engineMark + engine.prefix(16),
+      srtp: SRTPContext.libraryVersion, opus: LibraryCodecs.opusVersion,
+      vpx: LibraryCodecs.vpxVersion, cpu: String(cString: cdtls_cpu_features()),
+      openh264: LibraryCodecs.openH264Version, dav1d: LibraryCodecs.dav1dVersion)
+  }
+}
+
+// MARK: - Toolchain: Use
+
+extension Toolchain {
+  /// Leaves out the codecs that had no frame of a take: whether they are here, and which ones,
+  /// makes no difference to it.
+  mutating func leaveOutUnused(in connection: borrowing SQLiteConnection) {
+    if openh264 != nil, !Toolchain.hasUsed("h264", connection) { openh264 = nil }
+    if dav1d != nil, !Toolchain.hasUsed("av1", connection) { dav1d = nil }
+  }
+
+  private static func hasUsed(_ codec: String, _ connection: borrowing SQLiteConnection)
+    -> Bool
+  {
+    // Whoever cannot read the table fails where it is needed.
+    let found = try? connection.integer(
+      """
+      SELECT EXISTS (SELECT 1 FROM format WHERE codec = '\(codec)'
+        AND outcome IN ('decoded', 'undecodable', 'encoded'))
+      """)
+    return found != 0
+  }
 }

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Debug
 import FoundationEssentials
+import Live
 import Media
 import Peer
 import Replay
@@ -215,5 +216,106 @@ struct WhatIfCommand: ParsableCommand {
       }
       return (outcomes, run.changed, run.others)
     }
+  }
+}
+
+// MARK: - ConfigurationChange
+
+/// Another value of one setting of a peer: `--set videoBitrateMaximum=300000`.
+struct ConfigurationChange: Hashable, Sendable, CustomStringConvertible {
+  var name: String
+  var value: String
+
+  var description: String { "\(name)=\(value)" }
+
+  /// Reads `name=value`; throws what is wanted instead.
+  static func read(_ word: String) throws -> ConfigurationChange {
+    let parts = word.split(separator: "=", maxSplits: 1).map { String($0) }
+    guard parts.count == 2, word.utf8.count <= Taking.textLimit, !word.utf8.contains(0) else {
+      throw Taking.Refusal(
+        "a setting is NAME=VALUE of 3 to \(Taking.textLimit) bytes, as in "
+          + "videoBitrateMaximum=300000")
+    }
+    let change = ConfigurationChange(name: parts[0], value: parts[1])
+    guard names.contains(change.name) else {
+      throw Taking.Refusal(
+        "there is no setting \(CommandReading.shown(change.name))"
+          + Nearest.hint(change.name, among: names))
+    }
+    guard apply([change], to: PeerConfiguration()) != nil else {
+      throw Taking.Refusal(
+        "\(CommandReading.shown(change.value)) is no value of the setting \(change.name)")
+    }
+    return change
+  }
+
+  /// The settings that there are.
+  static var names: [String] {
+    Mirror(reflecting: PeerConfiguration()).children.compactMap(\.label)
+  }
+
+  /// Replaces members of a configuration by their names; nil when a value does not fit.
+  static func apply(
+    _ changes: [ConfigurationChange], to configuration: PeerConfiguration
+  ) -> PeerConfiguration? {
+    guard let data = try? JSONEncoder().encode(configuration),
+      var members = try? JSONValue(parsing: String(decoding: data, as: UTF8.self)).members
+    else { return nil }
+    for change in changes {
+      members.removeAll { $0.name == change.name }
+      let value = (try? JSONValue(parsing: change.value)) ?? .text(change.value)
+      members.append(JSONValue.Member(change.name, value))
+    }
+    return try? JSONDecoder().decode(
+      PeerConfiguration.self, from: Data(JSONValue.object(members).json.utf8))
+  }
+}
+
+// MARK: - OtherBuild
+
+/// Another build of this tool, asked what its stack makes of a take.
+struct OtherBuild {
+  /// What it answers.
+  struct Answer: Codable {
+    var outcomes: [PeerOutcome]
+    var counts: [Int]
+  }
+
+  let path: String
+
+  /// Runs `whatif` there with the same changes.
+  func run(_ take: String, _ changes: [String]) throws -> (outcomes: [PeerOutcome], counts: [Int]) {
+    guard FileManager.default.fileExists(atPath: path) else {
+      throw CommandFailure(.noSuchFile, "\(path): there is no such executable")
+    }
+    guard FileBytes.kind(of: path) != .folder, FileManager.default.isExecutableFile(atPath: path)
+    else {
+      throw CommandFailure(
+        .usage,
+        "\(path): it is no executable; give the retake of another build, as in "
+          + ".build/release/retake")
+    }
+    let output: ChildPipe
+    let process: ChildProcess
+    do throws(SystemError) {
+      output = try ChildPipe()
+      process = try ChildProcess(
+        path, ["whatif", take, "--outcomes"] + changes, input: .inherited,
+        output: .pipe(output.writing))
+      output.closeWriting()
+    } catch {
+      throw CommandFailure(.noSuchFile, "\(path): it cannot be started: \(error.description)")
+    }
+    let text = output.readAll(atMost: 64 << 20)
+    process.end()
+    guard process.waitUntilExit().status == 0,
+      let answer = CanonicalJSON.value(Answer.self, from: text)
+    else {
+      throw CommandFailure(
+        .inputOutput,
+        "\(path): it did not say what becomes of \(take); give the retake of another build that "
+          + "knows whatif --outcomes")
+    }
+    return (answer.outcomes, answer.counts)
   }
 }

@@ -1,6 +1,10 @@
 import ArgumentParser
+import FoundationEssentials
+import Page
 import Queries
+import Synchronization
 import Tape
+import Wire
 
 /// What a take holds, at a glance.
 struct InfoCommand: ParsableCommand {
@@ -60,4 +64,174 @@ struct InfoCommand: ParsableCommand {
 
   /// Where the values begin.
   private static let margin = 14
+}
+
+/// Signaling and state changes of all peers in one listing.
+struct TimelineCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "timeline",
+    abstract: "List the signaling, states, candidates and tracks of all peers in order of time.",
+    discussion: """
+      The lanes are \(Timeline.lanes.joined(separator: ", ")).
+
+      Examples:
+        retake timeline call.take
+        retake timeline call.take --peer caller --lane state --lane pair
+        retake timeline call.take --from 2s --to 3.5s
+      """)
+
+  @OptionGroup var options: TakeOptions
+  @OptionGroup var part: SelectionOptions
+
+  @Option(
+    help: ArgumentHelp("Only this lane; may be given several times.", valueName: "lane"),
+    completion: .list(Timeline.lanes),
+    transform: LaneName.read)
+  var lane: [String] = []
+
+  @OptionGroup var pager: PagerOptions
+
+  func run() throws {
+    noteEndings(of: options.take)
+    let selection = try part.selection(in: options.take)
+    let timeline = try Progress("reading").follow {
+      try reading { () throws(TapeError) in
+        try Timeline(path: options.take, selection: selection, lanes: lane)
+      }
+    }
+    if options.json { return try Output.json(SecretText.hidden(in: timeline.json)) }
+    try pager.show(SecretText.hidden(in: timeline.text(pager.look)))
+  }
+}
+
+// MARK: - SpeakersCommand
+
+/// Who spoke when in a take.
+struct SpeakersCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "speakers",
+    abstract: "Show who spoke when and how much, who dominated, and how loud everybody was.",
+    discussion: """
+      A participant is an audio track of a peer: label/out/track for what the peer sends, \
+      label/in/track for what it hears. Speech is audio of -47 dBov or more with pauses of up to \
+      half a second; steady audio never dominates, only what stands out from its own background. \
+      With --from and --to, speech is cut at those times and the totals are those between them. Of \
+      several takes, or of a folder, it is how much each participant of each take spoke.
+
+      The bars are of people: somebody on several tracks or connections is one. A cell is full \
+      where somebody speaks for half of its time or more. Somebody interrupts who begins while \
+      another has been speaking for half a second, who goes on for a quarter of a second to three \
+      seconds and then falls silent, and who speaks for at least a second after that.
+
+      Examples:
+        retake speakers call.take
+        retake speakers takes/
+        retake speakers call.take --peer caller --from 10s --to 1min
+        retake sql call.take "SELECT * FROM talk_share"
+        retake sql call.take "SELECT * FROM interruption"
+      """)
+
+  @OptionGroup var options: TakesOptions
+  @OptionGroup var part: SelectionOptions
+  @OptionGroup var pager: PagerOptions
+
+  func run() throws {
+    if options.areMany {
+      let look = try FolderLook(
+        options.takes, CatalogueReading(selection: part.ofEachTake))
+      return try look.show("speakers", options, pager) { (look) throws(TapeError) in
+        try look.catalogue.speakersText(pager.look)
+      }
+    }
+    noteEndings(of: options.take)
+    let selection = try part.selection(in: options.take)
+    let timeline = try Progress("reading").follow {
+      try reading { () throws(TapeError) in
+        try SpeakerTimeline(path: options.take, selection: selection)
+      }
+    }
+    if options.json { return try Output.json(timeline.json) }
+    try pager.show(timeline.text(pager.look))
+  }
+}
+
+// MARK: - PageCommand
+
+/// A take as a web page.
+struct PageCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "page",
+    abstract: "Draw a take as one web page: the call on one clock, with what went wrong first.",
+    discussion: """
+      The page needs no server and loads nothing. It tells the query behind each drawing, and the \
+      command that goes to each place. It has no keys, but all signaling with its addresses and \
+      ICE passwords, and audio and video up to 24 MB: keep it as you keep the take, or leave that \
+      out. `retake open` shows the same page with all packets and media of any length.
+
+      Examples:
+        retake page call.take
+        retake page call.take --out /tmp/call.html
+        retake page call.take --no-media --no-messages --no-addresses
+      """)
+
+  @Argument(
+    help: "The take.", completion: .file(extensions: ["take"]), transform: Taking.path)
+  var take: String
+
+  @Option(
+    name: [.short, .long],
+    help: "The file to write; else the take's name with .html in the present folder.",
+    completion: .file(extensions: ["html"]), transform: Taking.path)
+  var out: String?
+
+  @Flag(name: .customLong("no-media"), help: "Leave out audio and video.")
+  var leavesMedia = false
+
+  @Flag(name: .customLong("no-messages"), help: "Leave out the texts of signaling messages.")
+  var leavesMessages = false
+
+  @Flag(
+    name: .customLong("no-addresses"),
+    help: "Put a name in the place of each IP address, the same one everywhere.")
+  var leavesAddresses = false
+
+  @OptionGroup var overwrite: OverwriteOption
+
+  @Flag(help: "Print JSON for programs.")
+  var json = false
+
+  func run() throws {
+    noteEndings(of: take)
+    var options = TakePage.Options()
+    options.keepsMedia = !leavesMedia
+    options.keepsMessages = !leavesMessages
+    options.keepsAddresses = !leavesAddresses
+    let step = Mutex("")
+    let wanted = options
+    let name = FileBytes.stem(of: take)
+    let file = out ?? name + ".html"
+    try overwrite.check(file, reading: take)
+    // What cannot be written is said before the work.
+    _ = try WritingWhole.file(file, overwrite.present)
+    let page = try Progress("drawing").follow(telling: { step.withLock { $0 } }) {
+      try reading { () throws(TapeError) in
+        try TakePage(path: take, options: wanted) { text in step.withLock { $0 = text } }
+      }
+    }
+    // As secret as the take.
+    try WritingWhole.text(page.html, to: file, overwrite.present)
+    if json {
+      return try Output.json(
+        JSONText.object([
+          ("take", .text(take)), ("page", .text(file)), ("bytes", .integer(page.html.utf8.count)),
+          ("omitted_media_bytes", .integer(page.omittedMediaBytes)),
+        ]).text)
+    }
+    try Output.line("\(file): \(page.html.utf8.count / 1000) kB; open it in a browser")
+    if page.omittedMediaBytes > 0 {
+      printError(
+        "its \(page.omittedMediaBytes / 1_000_000) MB of media are left out; "
+          + "\(ShellText.command("retake", "open", take)) plays them")
+    }
+  }
 }

@@ -1,6 +1,13 @@
 public import ArgumentParser
 import CallRecording
+import FoundationEssentials
+import ICE
+import Live
+import Peer
+import SDP
+import Secure
 public import Signaling
+import Tape
 
 /// Retake publishes to a WHIP endpoint.
 struct RecordWHIP: AsyncParsableCommand {
@@ -92,4 +99,245 @@ extension BearerToken: ExpressibleByArgument {
 
   /// Reads a token from the command line.
   public init?(argument: String) { self.init(argument) }
+}
+
+// MARK: - SessionRecording
+
+/// A recorded session of a WHIP or WHEP client, from the offer to the end.
+struct SessionRecording {
+  private let client: SessionClient
+  private let options: RecordOptions
+  private let session: SessionOptions
+  private let plan: SendPlan
+
+  init(
+    _ kind: SessionProtocol, url: String, options: RecordOptions, session: SessionOptions,
+    plan: SendPlan
+  ) throws {
+    guard let parts = URLComponents(string: url), ["http", "https"].contains(parts.scheme),
+      parts.host?.isEmpty == false
+    else {
+      throw CommandFailure(.usage, "\(url) is no http:// or https:// address of an endpoint")
+    }
+    client = SessionClient(kind, endpoint: url, token: session.token)
+    self.options = options
+    self.session = session
+    self.plan = plan
+  }
+
+  /// Records the session and says what was recorded.
+  func run() async throws {
+    let name = client.kind.rawValue
+    let path = try options.takePath(prefix: name)
+    let stop = StopSignal()
+    let take = try openSession(options.sessionOptions(take: path))
+    var configuration = options.peerConfiguration
+    let named = try await stop.interrupting { await namedICEServers() }
+    configuration.iceServers += named ?? []
+    let connection = take.makePeer(
+      label: "retake", role: "\(name) client", configuration: configuration)
+    let failures = SendFailures.onTerminal()
+    let peer = CallPeer(
+      connection, in: take, sending: plan,
+      devices: plan.devices.isEmpty ? nil : LocalDevices(plan.devices, telling: failures),
+      transport: name, preferring: options.videoCodec,
+      telling: failures)
+    var failure: CommandFailure?
+    let call = SessionCall(client, peer)
+    do {
+      let begun: Void? = try await stop.interrupting {
+        try await call.begin(trickles: session.trickle)
+      }
+      if begun != nil, await !call.hasFailed {
+        let progress = Progress("recording", seconds: options.seconds)
+        await stop.wait(seconds: options.seconds) {
+          await withTaskGroup(of: Void.self) { group in
+            group.addTask { await peer.waitUntilGone() }
+            group.addTask { await progress.run { peer.progress } }
+            group.addTask { await call.keepConnected(restartingAfter: session.restartSeconds) }
+            _ = await group.next()
+            group.cancelAll()
+          }
+        }
+        progress.clear()
+      }
+      failure = await call.end().map { CommandFailure(.inputOutput, $0) }
+    } catch {
+      failure = CommandFailure(.inputOutput, Self.sentence(of: error, client.endpoint))
+    }
+    let media = peer.mediaSummary
+    peer.endDevices()
+    let summary = try await finish(take, path)
+    if let failure {
+      if await !call.hasBegun { discard(path) }
+      throw failure
+    }
+    var report = RecordingReport()
+    report.add(summary, [RecordingReport.Peer(connection)], media: media)
+    try report.conclude(with: failures, json: options.json)
+  }
+
+  /// The servers that the endpoint names and that can be used.
+  ///
+  /// An endpoint that cannot be asked will fail the offer too, with a better reason.
+  private func namedICEServers() async -> [ICEServerConfiguration] {
+    let servers = (try? await client.iceServers()) ?? []
+    return servers.compactMap { server in
+      var trial = PeerConfiguration()
+      trial.iceServers = [
+        ICEServerConfiguration(
+          urls: [server.uri], username: server.username, credential: server.credential)
+      ]
+      return trial.firstUnusableICEServer == nil ? trial.iceServers.first : nil
+    }
+  }
+
+  private static func sentence(of error: any Error, _ url: String) -> String {
+    switch error {
+    case let error as HTTPError: error.reason
+    case let error as PeerError: "\(url): the session failed: \(error.message)"
+    case let error as SDPError: "\(url): the server's description: \(error.description)"
+    case let error as CommandFailure: error.message
+    default: "\(url): \(error)"
+    }
+  }
+}
+
+/// One session as its client sees it: everything that is said to the server.
+private actor SessionCall {
+  private let client: SessionClient
+  private let peer: CallPeer
+  private var session: SessionClient.Session?
+  /// The server's description as it would read after the last ICE restart.
+  private var remote: SDPDocument?
+  private var candidates: Task<Void, Never>?
+  /// What went wrong after the session began.
+  private var failure: String?
+  var hasFailed: Bool { failure != nil }
+  /// Whether the server took the offer.
+  var hasBegun: Bool { session != nil }
+  private var isRestarting = false
+
+  init(_ client: SessionClient, _ peer: CallPeer) {
+    self.client = client
+    self.peer = peer
+  }
+
+  // MARK: Beginning and end
+
+  func begin(trickles: Bool) async throws {
+    try await peer.prepareOffer(client.kind)
+    let found = peer.connection.events
+    let offer: SessionDescription
+    if trickles {
+      offer = try await peer.bareOffer()
+    } else {
+      try await peer.connection.setLocalDescription()
+      offer = try await peer.gatheredDescription()
+    }
+    let begun = try await client.open(offer: offer.sdp)
+    session = begun
+    if begun.isCounterOffer {
+      try await answer(begun)
+    } else {
+      remote = try SDPDocument(parsing: begun.description)
+      let answer = SessionDescription(type: .answer, sdp: begun.description)
+      do {
+        try await peer.accept(answer)
+      } catch let refusal as CallRefusal {
+        failure = "\(client.endpoint): \(refusal.reason)"
+      }
+    }
+    if trickles {
+      candidates = Task { await self.tell(found, of: offer) }
+    }
+  }
+
+  /// Handles a server's own offer instead of an answer (draft-ietf-wish-whep section 4.2).
+  private func answer(_ begun: SessionClient.Session) async throws {
+    try await peer.connection.setLocalDescription(SessionDescription(type: .rollback, sdp: ""))
+    let offer = SessionDescription(type: .offer, sdp: begun.description)
+    peer.note(offer, isInbound: true)
+    try await peer.connection.setRemoteDescription(offer)
+    try await peer.connection.setLocalDescription()
+    let answer = try await peer.gatheredDescription()
+    try await client.answer(answer.sdp, in: begun)
+  }
+
+  /// Ends the session at the server; returns what went wrong on the way, if anything.
+  func end() async -> String? {
+    candidates?.cancel()
+    guard let session else { return failure }
+    // A server that has hung up itself no longer knows the session.
+    let states = peer.connection.states
+    guard states.dtls != .closed, states.dtls != .failed, states.connection != .failed else {
+      return failure
+    }
+    peer.note(CallPeer.byeType, "", isInbound: false)
+    do throws(HTTPError) {
+      try await client.close(session)
+    } catch {
+      return failure ?? error.reason
+    }
+    return failure
+  }
+
+  // MARK: Candidates
+
+  /// Tells the server of candidates as they are found.
+  private func tell(_ found: AsyncStream<PeerConnectionEvent>, of offer: SessionDescription) async {
+    guard let session, let document = try? SDPDocument(parsing: offer.sdp) else { return }
+    for await case .iceCandidate(let candidate) in found {
+      let texts = (candidate?.candidate).map { [$0] } ?? []
+      let fragment = document.fragment(candidates: texts, hasEnded: candidate == nil).text
+      peer.note(CallPeer.candidateType, fragment, isInbound: false)
+      do throws(HTTPError) {
+        guard try await client.add(fragment: fragment, to: session) else { return }
+      } catch {
+        failure = failure ?? error.reason
+        return
+      }
+      if candidate == nil { return }
+    }
+  }
+
+  // MARK: ICE restarts
+
+  /// Restarts ICE whenever the connection is lost, and once after a time if that is wanted.
+  func keepConnected(restartingAfter seconds: Double?) async {
+    if let seconds {
+      try? await Task.sleep(for: .seconds(seconds))
+      guard !Task.isCancelled else { return }
+      await restart()
+    }
+    var was = ICEConnectionState.new
+    for await states in peer.connection.stateChanges {
+      if states.iceConnection == .disconnected, was != .disconnected { await restart() }
+      was = states.iceConnection
+    }
+  }
+
+  private func restart() async {
+    guard !isRestarting, var next = session, next.entityTag != nil, let before = remote else {
+      return
+    }
+    isRestarting = true
+    defer { isRestarting = false }
+    do {
+      let fragment = try await peer.restartOffer()
+      peer.note(CallPeer.restartType, fragment.text, isInbound: false)
+      let answered = try await client.restart(fragment: fragment.text, of: &next)
+      peer.note(CallPeer.restartType, answered, isInbound: true)
+      let parsed = try SDPFragment(parsing: answered)
+      guard let answer = before.restarted(by: parsed) else {
+        throw HTTPError(reason: "\(next.url) answered an ICE restart without ICE parameters")
+      }
+      try await peer.connection.setRemoteDescription(
+        SessionDescription(type: .answer, sdp: answer.text))
+      session = next
+      remote = answer
+    } catch {
+      failure = failure ?? "the ICE restart failed: \((error as? PeerError)?.message ?? "\(error)")"
+    }
+  }
 }

@@ -1,6 +1,10 @@
+import CallRecording
 import FoundationEssentials
 import Glibc
+package import Live
+import MediaFiles
 import Synchronization
+import Tape
 
 /// Waits for Ctrl-C or a polite kill; a second one ends the process at once.
 final class StopSignal: Sendable {
@@ -79,5 +83,82 @@ final class StopSignal: Sendable {
     }
     guard !isRequested else { return }
     for await _ in stream {}
+  }
+}
+
+/// Begins a session, on a loop that it shares or on one of its own, or fails with one sentence.
+func openSession(_ options: Session.Options, on loop: MediaLoop? = nil) throws -> Session {
+  do throws(TapeError) {
+    return try Session.recording(options, on: loop)
+  } catch {
+    throw CommandFailure(.inputOutput, error.description)
+  }
+}
+
+/// Ends a session and its take, or fails with one sentence.
+package func finish(_ session: Session, _ path: String) async throws -> TakeSummary {
+  do throws(TapeError) {
+    return try await session.finished(path)
+  } catch {
+    throw CommandFailure(.inputOutput, error.description)
+  }
+}
+
+/// Takes away the take of a call that never was one: nobody took its offer.
+func discard(_ path: String) {
+  for ending in ["", "-wal", "-shm"] { FileBytes.remove(path + ending) }
+}
+
+/// Turns a failure to write a take into one of the command.
+func finished<Value>(_ body: () throws(TapeError) -> Value) throws -> Value {
+  do throws(TapeError) {
+    return try body()
+  } catch {
+    throw CommandFailure(.inputOutput, error.description)
+  }
+}
+
+// MARK: - RecordingReport: Output
+
+extension RecordingReport {
+  /// Prints the report with what went wrong with files, and ends the command with the status that
+  /// belongs to the first of them, if there was one.
+  ///
+  /// What went wrong was said when it happened, so that it is not said again to people.
+  mutating func conclude(with failures: SendFailures, json: Bool) throws {
+    let failed = failures.all
+    sendFailures = failed.map { Failure($0) }
+    try show(json: json)
+    if let first = failed.first { throw CommandFailure(first.status, "") }
+  }
+
+  /// Prints the report.
+  func show(json: Bool) throws(CommandFailure) {
+    guard json else {
+      return try Output.line(
+        lines.isEmpty ? "nobody called; nothing was recorded" : lines.joined(separator: "\n"))
+    }
+    try Output.json(CanonicalJSON.text(self), in: .record)
+  }
+}
+
+extension MediaFileError {
+  /// The exit status of a command that could not use the file.
+  var status: ExitStatus {
+    switch cause {
+    case .content: .invalidTake
+    case .missing: .noSuchFile
+    case .system: .inputOutput
+    }
+  }
+}
+
+extension SendFailures {
+  /// Failures that are said on standard error; a line of progress that may stand there makes room.
+  static func onTerminal() -> SendFailures {
+    SendFailures {
+      Progress.clearLine()
+      printError("retake: \($0)")
+    }
   }
 }

@@ -1,4 +1,5 @@
 import ArgumentParser
+import CProcess
 import FoundationEssentials
 import Glibc
 import Synchronization
@@ -128,5 +129,72 @@ extension CommandFailure {
       ? "\(failure.path) exists already: choose another name, or replace it with --force"
       : failure.description
     self.init(.inputOutput, CommandReading.oneLine(words))
+  }
+}
+
+/// Ctrl-C for work that can be left in the middle: it is noticed, and the process continues.
+enum Interruption {
+  private static let wasAsked = Atomic(false)
+  private static let noticed = Atomic(false)
+
+  /// Whether Ctrl-C came since it was last forgotten.
+  static var isAsked: Bool { wasAsked.load(ordering: .relaxed) }
+
+  /// Whether Ctrl-C is noticed at all.
+  static var isNoticed: Bool { noticed.load(ordering: .relaxed) }
+
+  /// Notices Ctrl-C from now on.
+  static func notice() {
+    // What the handler needs is made before it is in place.
+    noticed.store(true, ordering: .relaxed)
+    forget()
+    signal(SIGINT) { _ in Interruption.wasAsked.store(true, ordering: .relaxed) }
+  }
+
+  /// Lets signals reach the thread of the caller: a process inherits those that were blocked in the
+  /// thread that started it, and Ctrl-C would wait for ever.
+  static func unblock(_ numbers: [Int32]) {
+    var signals = sigset_t()
+    sigemptyset(&signals)
+    for number in numbers { sigaddset(&signals, number) }
+    pthread_sigmask(SIG_UNBLOCK, &signals, nil)
+  }
+
+  /// Forgets that Ctrl-C came.
+  static func forget() { wasAsked.store(false, ordering: .relaxed) }
+}
+
+/// Tells what asks for them of signals, on a thread of its own.
+///
+/// Handlers are in place when this returns. A source of Dispatch has its own a moment later, and
+/// takes signals only while its threads do.
+enum SignalWatch {
+  private struct State {
+    var watched: Set<Int32> = []
+    var reactions: [(numbers: [Int32], react: @Sendable (Int32) -> Void)] = []
+  }
+
+  private static let state = Mutex(State())
+
+  /// Has something done at each signal among these numbers, besides what was asked for before.
+  static func on(_ numbers: [Int32], do react: @escaping @Sendable (Int32) -> Void) {
+    let isFirst = state.withLock { state in
+      let isFirst = state.reactions.isEmpty
+      state.reactions.append((numbers, react))
+      for number in numbers where state.watched.insert(number).inserted {
+        cprocess_signal_watch(number)
+      }
+      return isFirst
+    }
+    if isFirst { startWorker(named: "signals") { follow() } }
+  }
+
+  private static func follow() {
+    while true {
+      let number = cprocess_signal_next()
+      guard number > 0 else { return }
+      let reactions = state.withLock { $0.reactions }
+      for reaction in reactions where reaction.numbers.contains(number) { reaction.react(number) }
+    }
   }
 }

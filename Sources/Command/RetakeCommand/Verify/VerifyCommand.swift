@@ -1,6 +1,7 @@
 import ArgumentParser
 import FoundationEssentials
 import Glibc
+import Media
 import Queries
 import Replay
 import Synchronization
@@ -158,5 +159,187 @@ enum VerifyMode: String, ExpressibleByArgument, CaseIterable {
     case .exact: .exact
     case .meaning: .meaning
     }
+  }
+}
+
+// MARK: - PinCommand
+
+/// Writes down what a session has to come to.
+struct PinCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "pin",
+    abstract: "Write down what a take came to, as checks for retake verify.",
+    discussion: """
+      Makes call.pin.json beside call.take: states, the time to connect, frames, freezes, bit \
+      rates, loss, requests, levels, each with a tolerance. Read it, change the tolerances, and \
+      take out the lines that do not matter. Only a take that replays as it was recorded, or that \
+      comes to the same by meaning, can be pinned.
+
+      Examples:
+        retake pin call.take
+        retake pin call.take --mode exact --note "the freeze of June"
+      """)
+
+  @OptionGroup var options: TakeOptions
+
+  @Option(help: "How retake verify compares the take from now on: exact or meaning.")
+  var mode: VerifyMode = .meaning
+
+  @Option(help: "Free text in the pin: what the take is kept for.", transform: Taking.text())
+  var note = ""
+
+  @OptionGroup var overwrite: OverwriteOption
+
+  func run() throws {
+    noteEndings(of: options.take)
+    let take = options.take
+    let path = Pin.path(ofTake: take)
+    if !overwrite.force, FileBytes.kind(of: path) != nil {
+      throw CommandFailure(
+        .inputOutput, "\(path) exists already: edit this pin, or replace it with --force")
+    }
+    let good = Progress("verifying").follow {
+      let exact = TakeVerification.run(path: take, mode: .exact)
+      // A take of another stack need not be the same to the byte to be worth keeping.
+      guard case .diverged = exact.outcome, mode.mode == .meaning else { return exact }
+      return TakeVerification.run(path: take, mode: .meaning)
+    }
+    if case .unreadable(let error) = good.outcome { throw CommandFailure(error) }
+    guard good.isPassed else {
+      throw CommandFailure(
+        .difference, "\(take): only a good run can be pinned, and this one differs: \(good.summary)"
+      )
+    }
+    WritingWhole.cleanUpOnSignals()
+    let pin = try reading { () throws(TapeError) in
+      let pin = Pin(mode: mode.mode, note: note, measures: try Measures(path: take, isForPin: true))
+      try pin.write(forTake: take)
+      return pin
+    }
+    if options.json {
+      try Output.write(pin.text, as: .json)
+    } else {
+      try Output.line(
+        "\(path): \(counted(pin.checks.count, "check")), compared \(described(pin.mode))")
+    }
+  }
+
+  private func described(_ mode: Pin.Mode) -> String {
+    mode == .exact ? "exactly" : "by meaning"
+  }
+}
+
+// MARK: - MinimiseCommand
+
+/// Shortens a failing take.
+struct MinimiseCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "minimise",
+    abstract: "Shorten a take that fails to the shortest one that still fails in the same way.",
+    discussion: """
+      Leaves out everything after the step that differs and all peers but the one that differs. \
+      The short take is replayed to see that it shows the same difference. The exit status is 1 \
+      when the take does not fail, because then there is nothing to shorten.
+
+      Example:
+        retake minimise call.take --out short.take
+      """,
+    aliases: ["minimize"])
+
+  @OptionGroup var options: TakeOptions
+
+  @Option(
+    help: "The short take. Default: call.short.take for call.take.",
+    completion: .file(extensions: ["take"]), transform: Taking.path)
+  var out: String?
+
+  @OptionGroup var overwrite: OverwriteOption
+
+  func run() throws {
+    noteEndings(of: options.take)
+    let take = options.take
+    let stem = take.hasSuffix(".take") ? String(take.dropLast(5)) : take
+    let out = out ?? stem + ".short.take"
+    try overwrite.check(out, reading: take)
+    var summary = try WritingWhole.take(out, overwrite.present) { output in
+      try Progress("shortening").follow { try shortened(output) }
+    }
+    summary.output = out
+    if options.json {
+      return try Output.json(CanonicalJSON.text(summary), in: .upgrade)
+    }
+    try Output.line(
+      "\(summary.output): \(summary.steps) of \(counted(summary.recordedSteps, "step")), "
+        + "\(summary.bytes) of \(counted(summary.recordedBytes, "byte")), differs in the same way:")
+    try Output.line(summary.divergence.description)
+  }
+
+  private func shortened(_ output: String) throws -> Minimiser.Summary {
+    let take = options.take
+    do throws(Minimiser.Refusal) {
+      return try Minimiser.run(path: take, output: output)
+    } catch {
+      switch error {
+      case .unreadable(let reason): throw CommandFailure(reason)
+      case .identical:
+        throw CommandFailure(
+          .difference, "\(take): it replays as it was recorded; there is nothing to shorten")
+      case .altered(let alteration):
+        throw CommandFailure(
+          .difference, "\(take): \(alteration); restore the file, or record the call again")
+      case .different(let reason):
+        throw CommandFailure(.difference, "\(take): it cannot be shortened: \(reason)")
+      }
+    }
+  }
+}
+
+// MARK: - UpgradeCommand
+
+/// Takes that outlive the libraries they were made with.
+struct UpgradeCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "upgrade",
+    abstract: "Make a take anew with this build's stack, libraries and schema; tell what changed.",
+    discussion: """
+      The inputs of the take are driven through the stack of this build on its own terms, and what \
+      it does is written into a new take, which replays here bit for bit. The old one is left as \
+      it is. The exit status is 1 when the session no longer comes to the same: states, frames, \
+      bit rates and the like, within the tolerances of retake pin.
+
+      With --decode, what was only carried through is decoded: the audio and video frames of calls \
+      between others that were recorded without, and video frames of H.264 and AV1.
+
+      Examples:
+        retake upgrade old.take --out new.take
+        retake upgrade seen.take --decode --out decoded.take
+      """)
+
+  @OptionGroup var options: TakeOptions
+
+  @Option(help: "The new take.", completion: .file(extensions: ["take"]), transform: Taking.path)
+  var out: String
+
+  @Flag(help: "Decode whatever this build can decode.")
+  var decode = false
+
+  @OptionGroup var overwrite: OverwriteOption
+
+  func run() throws {
+    if decode { LibraryCodecs.missingDecoders.forEach { printError("retake: \($0)") } }
+    noteEndings(of: options.take)
+    try overwrite.check(out, reading: options.take)
+    var upgrade = try WritingWhole.take(out, overwrite.present) { temporary in
+      try Progress("upgrading").follow {
+        try reading { () throws(TapeError) in
+          try Upgrade(path: options.take, output: temporary, decodes: decode)
+        }
+      }
+    }
+    upgrade.output = out
+    try Output.verdict {
+      try options.json ? Output.json(upgrade.json, in: .upgrade) : Output.line(upgrade.text)
+    }
+    if !upgrade.misses.isEmpty { throw CommandFailure(.difference, "") }
   }
 }

@@ -1,5 +1,8 @@
+public import AudioSession
 import FoundationEssentials
-import Media
+public import Media
+import Synchronization
+import Wire
 
 /// The position of a camera; on Linux a label that selects the default device.
 public enum CameraPosition: String, CaseIterable, Hashable, Sendable, Codable {
@@ -81,5 +84,146 @@ extension ProcessVideoCapturer {
           "-video_size", "\(format.width)x\(format.height)", "-i", display,
         ]
       })
+  }
+}
+
+/// The cameras of the system (V4L2), in the order of their numbers.
+///
+/// Many cameras have a second node for metadata; the system numbers the nodes of a device, and the
+/// first one is the camera.
+package enum CameraList {
+  /// The device files of the cameras: the first is the front one, the second the back one.
+  /// - Parameters:
+  ///   - system: the folder in which the system lists its devices.
+  ///   - devices: the folder of their files.
+  package static func paths(
+    system: String = "/sys/class/video4linux", devices: String = "/dev"
+  ) -> [String] {
+    let names = (try? FileManager.default.contentsOfDirectory(atPath: system)) ?? []
+    let numbered = names.compactMap { name -> (number: Int, name: String)? in
+      guard name.hasPrefix("video"), let number = Int(name.dropFirst(5)) else { return nil }
+      return (number, name)
+    }
+    return numbered.sorted { $0.number < $1.number }.compactMap { entry in
+      let index = try? String(contentsOfFile: "\(system)/\(entry.name)/index", encoding: .utf8)
+      let isFirst = index.map { $0.trimmed == "0" } ?? true
+      let path = "\(devices)/\(entry.name)"
+      return isFirst && FileManager.default.fileExists(atPath: path) ? path : nil
+    }
+  }
+
+  /// The device file for a position; the conventional one if the system lists none.
+  package static func path(of position: CameraPosition, in paths: [String]) -> String {
+    let number = position == .front ? 0 : 1
+    return number < paths.count ? paths[number] : "/dev/video\(number)"
+  }
+}
+
+// MARK: - CameraPermissions
+
+/// The user's permission for the camera; nobody is asked twice.
+///
+/// On Linux the right to open the device decides. An application that has to ask its user, and a
+/// test of one, provides the answer here; `VideoCaptureSession` asks before it starts.
+public final class CameraPermissions: Sendable {
+  private struct State {
+    var status: AudioPermission
+    var asked: Task<AudioPermission, Never>?
+  }
+
+  /// Whether the application declares its use of the camera; otherwise it is refused without
+  /// asking.
+  public let declaresCameraUse: Bool
+  private let state: Mutex<State>
+  private let answer: @Sendable () async -> Bool
+
+  /// Creates permissions.
+  /// - Parameters:
+  ///   - status: the decision if known.
+  ///   - declaresCameraUse: whether the application declares its use of the camera.
+  ///   - answer: asks the user, if not decided yet.
+  public init(
+    _ status: AudioPermission = .undetermined, declaresCameraUse: Bool = true,
+    answer: @escaping @Sendable () async -> Bool
+  ) {
+    self.declaresCameraUse = declaresCameraUse
+    state = Mutex(State(status: status))
+    self.answer = answer
+  }
+
+  /// The decision so far.
+  public var status: AudioPermission {
+    declaresCameraUse ? state.withLock { $0.status } : .denied
+  }
+
+  /// Returns the user's decision, asking if there is none.
+  public func request() async -> AudioPermission {
+    guard declaresCameraUse else { return .denied }
+    let asked = state.withLock { state -> Task<AudioPermission, Never>? in
+      guard state.status == .undetermined else { return nil }
+      if let asked = state.asked { return asked }
+      let asked = Task { [answer] in await answer() ? AudioPermission.granted : .denied }
+      state.asked = asked
+      return asked
+    }
+    guard let asked else { return status }
+    let said = await asked.value
+    state.withLock { $0.status = said }
+    return said
+  }
+}
+
+// MARK: - DeviceOrientation
+
+/// The orientation of a device and of its application.
+///
+/// On Linux no sensor reports it, so the application or a test sets it.
+public final class DeviceOrientation: Sendable {
+  private let state = Mutex((device: VideoRotation.none, application: VideoRotation.none))
+
+  /// Creates an upright orientation.
+  public init() {}
+
+  /// The rotation that makes the device's frames upright.
+  public var device: VideoRotation {
+    get { state.withLock { $0.device } }
+    set { state.withLock { $0.device = newValue } }
+  }
+  /// The rotation of the application's display.
+  public var application: VideoRotation {
+    get { state.withLock { $0.application } }
+    set { state.withLock { $0.application = newValue } }
+  }
+
+  /// The rotation of frames.
+  public func rotation(by type: LocalMediaOptions.RotationType) -> VideoRotation {
+    switch type {
+    case .notAvailable: .none
+    case .deviceOrientation: device
+    case .appOrientation: application
+    }
+  }
+}
+
+/// Rotates frames according to the orientation of the device or the application.
+///
+/// Only the frame's rotation is changed; its pixels are rotated once, when it is sent.
+public struct OrientationFilter: VideoFilter {
+  private let orientation: DeviceOrientation
+  private let type: LocalMediaOptions.RotationType
+
+  /// Creates a filter.
+  public init(_ orientation: DeviceOrientation, by type: LocalMediaOptions.RotationType) {
+    self.orientation = orientation
+    self.type = type
+  }
+
+  /// Adds the current rotation to the frame's own.
+  public func process(_ frame: VideoFrame) -> VideoFrame? {
+    let turned = frame.rotation.rawValue + orientation.rotation(by: type).rawValue
+    return try? VideoFrame(
+      buffer: frame.buffer, visibleRect: frame.visibleRect,
+      rotation: VideoRotation(rawValue: turned % 360) ?? .none,
+      timestampNanoseconds: frame.timestampNanoseconds)
   }
 }

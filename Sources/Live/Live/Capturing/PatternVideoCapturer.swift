@@ -1,4 +1,5 @@
-import Media
+import Dispatch
+public import Media
 import Synchronization
 
 /// A capturer of the moving test pattern, for calls without a camera.
@@ -53,5 +54,85 @@ extension VideoFormat {
   /// The formats of common cameras: 640x480, 1280x720 and 320x240 at 30 frames per second.
   public static let usual = [(640, 480), (1_280, 720), (640, 360), (320, 240)].map {
     VideoFormat(width: $0.0, height: $0.1, framesPerSecond: 30)
+  }
+}
+
+/// A capturer whose frames the application pushes: a game, a decoder, something that draws.
+public final class PushedVideoCapturer: VideoCapturer {
+  /// The formats that the application declares.
+  public let supportedFormats: [VideoFormat]
+  /// Whether the application declares its frames a screen.
+  public let isScreencast: Bool
+  private let run = CaptureRun()
+
+  /// Creates a capturer.
+  public init(supportedFormats: [VideoFormat], isScreencast: Bool = false) {
+    self.supportedFormats = supportedFormats
+    self.isScreencast = isScreencast
+  }
+
+  /// Starts passing frames on; fails for a format that was not declared.
+  public func startCapture(_ format: VideoFormat, consumer: any VideoConsumer) {
+    let number = run.begin(consumer)
+    run.didStart(supportedFormats.contains(format), number)
+  }
+
+  /// Stops passing frames on.
+  public func stopCapture() { run.end() }
+
+  /// Passes a frame to the consumer; false if nobody captures.
+  @discardableResult
+  public func push(_ frame: VideoFrame) -> Bool {
+    guard let number = run.number else { return false }
+    return run.deliver(frame, number)
+  }
+}
+
+// MARK: - CaptureTimer
+
+/// A periodic timer: the vertical sync of a screen, or the pace of a file.
+///
+/// A test can use one that it advances manually.
+public protocol CaptureTimer: Sendable {
+  /// Starts calling with the current time in nanoseconds, immediately and then after each interval.
+  ///
+  /// A late call is not made up for, and calls do not overlap.
+  func start(everyNanoseconds interval: Int64, _ tick: @escaping @Sendable (Int64) -> Void)
+  /// Stops the calls; one that is running may still return.
+  func stop()
+}
+
+/// A timer on the system's monotonic clock, with its own thread.
+public final class SystemCaptureTimer: CaptureTimer {
+  private let timer = Mutex<(any DispatchSourceTimer)?>(nil)
+  private let queue = DispatchQueue(label: "retake.capture", qos: .userInitiated)
+
+  /// Creates a stopped timer.
+  public init() {}
+
+  deinit { stop() }
+
+  /// Starts the calls.
+  public func start(
+    everyNanoseconds interval: Int64, _ tick: @escaping @Sendable (Int64) -> Void
+  ) {
+    timer.withLock { timer in
+      timer?.cancel()
+      let source = DispatchSource.makeTimerSource(flags: .strict, queue: queue)
+      source.schedule(
+        deadline: .now(), repeating: .nanoseconds(Int(clamping: max(1, interval))),
+        leeway: .milliseconds(1))
+      source.setEventHandler { tick(Int64(clamping: DispatchTime.now().uptimeNanoseconds)) }
+      source.resume()
+      timer = source
+    }
+  }
+
+  /// Stops the calls.
+  public func stop() {
+    timer.withLock { timer in
+      timer?.cancel()
+      timer = nil
+    }
   }
 }

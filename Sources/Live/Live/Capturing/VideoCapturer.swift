@@ -137,3 +137,119 @@ final class CaptureRun: Sendable {
     state.withLock { $0.number == number && $0.isStarted ? $0.consumer : nil }
   }
 }
+
+// MARK: - VideoConstraints
+
+/// An application's limits on the format of a capturer.
+///
+/// The names are those of W3C constraints; nil means no limit.
+public struct VideoConstraints: Hashable, Sendable, Codable {
+  /// The minimum width in pixels.
+  public var minWidth: Int?
+  /// The maximum width in pixels.
+  public var maxWidth: Int?
+  /// The minimum height in pixels.
+  public var minHeight: Int?
+  /// The maximum height in pixels.
+  public var maxHeight: Int?
+  /// The minimum frame rate.
+  public var minFrameRate: Double?
+  /// The maximum frame rate.
+  public var maxFrameRate: Double?
+
+  /// Creates constraints without limits.
+  public init() {}
+
+  /// From 360 to 720 rows, as usual for cameras of phones.
+  public static var usual: VideoConstraints {
+    var constraints = VideoConstraints()
+    (constraints.minHeight, constraints.maxHeight) = (360, 720)
+    return constraints
+  }
+
+  /// Whether a format satisfies the constraints.
+  public func admits(_ format: VideoFormat) -> Bool {
+    func isWithin<Value: Comparable>(_ value: Value, _ least: Value?, _ most: Value?) -> Bool {
+      (least.map { value >= $0 } ?? true) && (most.map { value <= $0 } ?? true)
+    }
+    return isWithin(format.width, minWidth, maxWidth)
+      && isWithin(format.height, minHeight, maxHeight)
+      && isWithin(format.framesPerSecond, minFrameRate, maxFrameRate)
+  }
+}
+
+extension VideoCapturer {
+  /// The first supported format that satisfies constraints, if any.
+  public func supportedFormat(within constraints: VideoConstraints) -> VideoFormat? {
+    supportedFormats.first { constraints.admits($0) }
+  }
+}
+
+extension VideoCaptureSession {
+  /// Starts capturing in the first supported format that satisfies constraints.
+  /// - Returns: whether the capturer started; false if no format does.
+  @discardableResult
+  public func start(within constraints: VideoConstraints) async -> Bool {
+    guard let format = capturer.supportedFormat(within: constraints) else { return false }
+    return await start(format)
+  }
+}
+
+// MARK: - VideoFilter
+
+/// Changes frames on their way: blurs a background, mirrors, draws a name.
+public protocol VideoFilter: Sendable {
+  /// Returns the processed frame; nil drops it.
+  func process(_ frame: VideoFrame) -> VideoFrame?
+}
+
+/// A capturer whose frames pass through filters in order.
+public final class FilteredVideoCapturer: VideoCapturer {
+  /// The unfiltered capturer.
+  public let capturer: any VideoCapturer
+  private let filters: [any VideoFilter]
+
+  /// Applies filters to a capturer, in order.
+  public init(_ capturer: any VideoCapturer, filters: [any VideoFilter]) {
+    self.capturer = capturer
+    self.filters = filters
+  }
+
+  /// The formats of the unfiltered capturer.
+  public var supportedFormats: [VideoFormat] { capturer.supportedFormats }
+  /// Whether the unfiltered capturer's frames are a screen's.
+  public var isScreencast: Bool { capturer.isScreencast }
+
+  /// Starts capturing; see `VideoCapturer`.
+  public func startCapture(_ format: VideoFormat, consumer: any VideoConsumer) {
+    capturer.startCapture(format, consumer: VideoFilterChain(filters, consumer: consumer))
+  }
+
+  /// Stops capturing.
+  public func stopCapture() { capturer.stopCapture() }
+}
+
+/// A consumer that passes frames through filters.
+public struct VideoFilterChain: VideoConsumer {
+  private let filters: [any VideoFilter]
+  private let consumer: any VideoConsumer
+
+  /// Creates a chain in front of a consumer.
+  public init(_ filters: [any VideoFilter], consumer: any VideoConsumer) {
+    self.filters = filters
+    self.consumer = consumer
+  }
+
+  /// Notifies the consumer.
+  public func captureDidStart(_ isStarted: Bool) { consumer.captureDidStart(isStarted) }
+
+  /// Passes the filtered frame to the consumer.
+  public func consumeCapturedFrame(_ frame: VideoFrame) {
+    var frame = frame
+    for filter in filters {
+      guard let next = filter.process(frame) else { return }
+      frame = next
+    }
+    consumer.consumeCapturedFrame(frame)
+  }
+}

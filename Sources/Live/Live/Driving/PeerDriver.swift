@@ -259,3 +259,126 @@ extension PeerError {
   /// The reply to a call whose peer is gone.
   static let ended = PeerError(name: "InvalidStateError", message: "the session has ended")
 }
+
+/// Unanswered API calls of a peer, and replies not delivered to their callers yet.
+struct PendingCalls {
+  typealias Completion = @Sendable (PeerReply) -> Void
+
+  private var waiting: [(id: UInt32, complete: Completion)] = []
+  /// Replies of the current step; delivered after everything else in it.
+  private(set) var completed: [(complete: Completion, reply: PeerReply)] = []
+  private var lastID: UInt32 = 0
+
+  /// Records a call whose reply goes to the closure; returns its number.
+  mutating func begin(_ complete: @escaping Completion) -> UInt32 {
+    lastID &+= 1
+    waiting.append((lastID, complete))
+    return lastID
+  }
+
+  /// Records the reply to a call; dropped if nobody waits for it.
+  mutating func complete(_ reply: PeerReply, to id: UInt32) {
+    guard let index = waiting.firstIndex(where: { $0.id == id }) else { return }
+    completed.append((waiting.remove(at: index).complete, reply))
+  }
+
+  /// Clears delivered replies.
+  mutating func forgetGiven() { completed.removeAll(keepingCapacity: true) }
+
+  /// Removes all unanswered calls; returns their closures, oldest first.
+  mutating func abandon() -> [Completion] {
+    defer { waiting = [] }
+    return waiting.map(\.complete)
+  }
+}
+
+/// Inputs caused by a peer's outputs, in order, until the step that caused them is complete.
+struct InputQueue {
+  private var inputs: [PeerInput] = []
+  private var head = 0
+
+  var isEmpty: Bool { head == inputs.count }
+
+  mutating func append(_ input: PeerInput) { inputs.append(input) }
+
+  /// Removes and returns the oldest input.
+  mutating func popFirst() -> PeerInput? {
+    guard head < inputs.count else { return nil }
+    let input = inputs[head]
+    head += 1
+    if head == inputs.count {
+      inputs.removeAll(keepingCapacity: true)
+      head = 0
+    }
+    return input
+  }
+
+  /// Queues a failed path once, until the peer has handled it.
+  mutating func append(_ failure: SendFailure) {
+    for index in inputs.indices[head...] {
+      guard case .sendFailed(var told) = inputs[index], told.local == failure.local,
+        told.remote == failure.remote
+      else { continue }
+      told.packets += failure.packets
+      told.bytes += failure.bytes
+      inputs[index] = .sendFailed(told)
+      return
+    }
+    inputs.append(.sendFailed(failure))
+  }
+}
+
+// MARK: - StrayFilter
+
+/// Filters stray datagrams: from ends that were never sent anything, and without the peer's
+/// credentials.
+///
+/// A peer gets a few of them, because they help explain a failing call. The rest is counted and
+/// dropped before it becomes an input. So nobody who knows a port can inflate a take, and a replay
+/// needs no record of them.
+struct StrayFilter {
+  /// How many stray datagrams a peer gets, and how many bytes.
+  static let most = 500
+  static let mostBytes = 256 << 10
+  /// The most ends remembered; ICE has fewer pairs.
+  private static let endsMaximum = 4_096
+
+  private var known: Set<SocketAddress> = []
+  private var lastKnown: SocketAddress?
+  private var admitted = 0
+  private var admittedBytes = 0
+  /// The number of dropped datagrams.
+  private(set) var dropped: UInt64 = 0
+
+  /// Records that something was sent to an end.
+  mutating func sent(_ datagram: Datagram) {
+    guard lastKnown != datagram.remote, !StrayFilter.isRefusal(datagram.bytes) else { return }
+    lastKnown = datagram.remote
+    if known.count < StrayFilter.endsMaximum { known.insert(datagram.remote) }
+  }
+
+  /// Decides about a datagram.
+  /// - Parameter isRecognized: whether it carries the peer's credentials.
+  mutating func admits(_ datagram: Datagram, isRecognized: () -> Bool) -> Bool {
+    if lastKnown == datagram.remote { return true }
+    if known.contains(datagram.remote) {
+      lastKnown = datagram.remote
+      return true
+    }
+    if isRecognized() { return true }
+    guard admitted < StrayFilter.most, admittedBytes + datagram.bytes.count <= StrayFilter.mostBytes
+    else {
+      dropped += 1
+      return false
+    }
+    admitted += 1
+    admittedBytes += datagram.bytes.count
+    return true
+  }
+
+  /// Whether it is an error response to a Binding request (RFC 8489 section 5), sent to unknown
+  /// peers.
+  private static func isRefusal(_ bytes: [UInt8]) -> Bool {
+    bytes.count >= 2 && bytes[0] == 0x01 && bytes[1] == 0x11
+  }
+}

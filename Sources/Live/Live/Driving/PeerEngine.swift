@@ -1,4 +1,7 @@
+import Media
 package import Peer
+import RTP
+import Synchronization
 package import Tape
 package import Wire
 
@@ -34,3 +37,191 @@ package protocol StepSink: Sendable {
 }
 
 extension TapeWriter: StepSink {}
+
+/// What a loop needs to create a peer.
+struct PeerSetup: Sendable {
+  var key: MediaLoop.PeerKey
+  /// Creates the engine on the loop's thread, where it stays.
+  var makeEngine: @Sendable () -> any PeerEngine
+  var genesis: Genesis
+  var bind: BindPolicy
+  var clock: TakeClock
+  var recorder: (any StepSink)?
+  /// The peer's actor number in the take.
+  var actor: UInt32
+  var statsInterval: Interval?
+  var observer: PeerDriver.Observer
+}
+
+/// Limits the application media that waits for a loop busy encoding.
+///
+/// Excess is refused immediately: late media is worth less than none, and memory stays bounded.
+final class CaptureBudget: Sendable {
+  private let waiting = Atomic<Int>(0)
+  private let maximum: Int
+
+  init(maximum: Int) { self.maximum = maximum }
+
+  /// Acquires a place; false if there is none.
+  func acquire() -> Bool {
+    if waiting.add(1, ordering: .relaxed).newValue <= maximum { return true }
+    release()
+    return false
+  }
+
+  /// Releases a place.
+  func release() { waiting.subtract(1, ordering: .relaxed) }
+}
+
+// MARK: - TimedCodecs
+
+/// Codecs that measure their processing time, for the stats that need a clock.
+///
+/// The stack has no clock: measured times are part of each getStats input, so that they are
+/// recorded and a replay reports the same.
+final class TimedCodecs: CodecFactory {
+  private let codecs: any CodecFactory
+  private var watches: [CodecWatch] = []
+
+  init(_ codecs: any CodecFactory) { self.codecs = codecs }
+
+  var applicationCodecs: [OwnCodec] { codecs.applicationCodecs }
+  /// The processing times of each track's codecs so far.
+  var times: [CodecTime] { watches.map(\.time) }
+
+  func audioEncoder(track: String, _ settings: OpusSettings) throws(CodecError)
+    -> any AudioEncoding
+  {
+    try codecs.audioEncoder(track: track, settings)
+  }
+
+  func audioDecoder(track: String, _ codec: CodecName, channels: Int) throws(CodecError)
+    -> any AudioDecoding
+  {
+    TimedAudioDecoder(
+      try codecs.audioDecoder(track: track, codec, channels: channels),
+      watch(track, isInbound: true))
+  }
+
+  func videoEncoder(track: String, _ settings: VideoSettings) throws(CodecError)
+    -> any VideoEncoding
+  {
+    TimedVideoEncoder(
+      try codecs.videoEncoder(track: track, settings), watch(track, isInbound: false))
+  }
+
+  func videoDecoder(track: String, _ codec: CodecName) throws(CodecError)
+    -> any VideoDecoding
+  {
+    TimedVideoDecoder(try codecs.videoDecoder(track: track, codec), watch(track, isInbound: true))
+  }
+
+  /// The stopwatch of one direction of a track; a codec's successor continues with it.
+  private func watch(_ track: String, isInbound: Bool) -> CodecWatch {
+    let transceiver = UInt32(track) ?? 0
+    if let known = watches.first(where: {
+      $0.time.transceiver == transceiver && $0.time.isInbound == isInbound
+    }) {
+      return known
+    }
+    let watch = CodecWatch(
+      CodecTime(transceiver: transceiver, isInbound: isInbound, nanoseconds: 0))
+    watches.append(watch)
+    return watch
+  }
+}
+
+/// Sums up a codec's processing time.
+private final class CodecWatch {
+  private(set) var time: CodecTime
+
+  init(_ time: CodecTime) { self.time = time }
+
+  /// Adds the time since an instant, once per sample.
+  func add(since begin: ContinuousClock.Instant, samples: Int = 1) {
+    let length = begin.duration(to: .now).components
+    let nanoseconds = length.seconds * 1_000_000_000 + length.attoseconds / 1_000_000_000
+    time.nanoseconds += nanoseconds * Int64(samples)
+  }
+}
+
+private final class TimedAudioDecoder: AudioDecoding {
+  private let decoder: any AudioDecoding
+  private let watch: CodecWatch
+
+  init(_ decoder: any AudioDecoding, _ watch: CodecWatch) {
+    self.decoder = decoder
+    self.watch = watch
+  }
+
+  func decode(_ request: AudioDecodeRequest) throws(CodecError) -> DecodedAudio {
+    guard case .payload = request else { return try decoder.decode(request) }
+    let begin = ContinuousClock.now
+    let decoded = try decoder.decode(request)
+    watch.add(since: begin, samples: decoded.block.frameCount)
+    return decoded
+  }
+}
+
+private final class TimedVideoEncoder: VideoEncoding {
+  private let encoder: any VideoEncoding
+  private let watch: CodecWatch
+
+  init(_ encoder: any VideoEncoding, _ watch: CodecWatch) {
+    self.encoder = encoder
+    self.watch = watch
+  }
+
+  var wantsPixels: Bool { encoder.wantsPixels }
+
+  func encode(_ videoFrame: I420Buffer, mediaTime: UInt32, forceKey: Bool) throws(CodecError)
+    -> EncodedVideo?
+  {
+    let begin = ContinuousClock.now
+    defer { watch.add(since: begin) }
+    return try encoder.encode(videoFrame, mediaTime: mediaTime, forceKey: forceKey)
+  }
+
+  func setBitrate(_ bitsPerSecond: UInt64) { encoder.setBitrate(bitsPerSecond) }
+
+  func begin(_ step: TemporalPattern.Step) { encoder.begin(step) }
+}
+
+private final class TimedVideoDecoder: VideoDecoding {
+  private let decoder: any VideoDecoding
+  private let watch: CodecWatch
+
+  init(_ decoder: any VideoDecoding, _ watch: CodecWatch) {
+    self.decoder = decoder
+    self.watch = watch
+  }
+
+  func decode(_ bytes: [UInt8]) throws(CodecError) -> DecodedVideo {
+    let begin = ContinuousClock.now
+    defer { watch.add(since: begin) }
+    return try decoder.decode(bytes)
+  }
+}
+
+/// The full client stack of a live peer, with codecs that measure their time.
+final class TimedPeer: PeerEngine {
+  private let codecs: TimedCodecs
+  private let machine: PeerMachine
+
+  /// Creates a peer with its own codecs.
+  init(codecs: any CodecFactory = LibraryCodecs()) {
+    self.codecs = TimedCodecs(codecs)
+    let codecs = self.codecs
+    machine = PeerMachine(codecs: codecs)
+  }
+
+  func step(_ input: PeerInput, at now: Instant, into outbox: inout Outbox<PeerOutput>) {
+    machine.step(input, at: now, into: &outbox)
+  }
+
+  var deadline: Instant? { machine.deadline }
+  var entropyDrawn: UInt64 { machine.entropyDrawn }
+  var codecTimes: [CodecTime] { codecs.times }
+
+  func recognizes(_ datagram: Datagram) -> Bool { machine.recognizes(datagram) }
+}

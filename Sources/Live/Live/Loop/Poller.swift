@@ -1,5 +1,7 @@
 import CSockets
+import HeapModule
 import Tape
+import Wire
 
 /// Waits for sockets, one timer and one wake-up (epoll).
 final class Poller {
@@ -76,5 +78,196 @@ final class WakeTimer {
   func clear() {
     armedNanoseconds = nil
     _ = csockets_timer_clear(descriptor)
+  }
+}
+
+// MARK: - OpenSockets
+
+/// A UDP socket of a peer.
+struct OpenSocket {
+  let socket: UDPSocket
+  let resident: Resident
+}
+
+/// A connection of a peer, and the number of its request.
+struct OpenStream {
+  let stream: StreamSocket
+  let resident: Resident
+  let port: SocketSet
+  /// Nil for one that the peer opened.
+  let id: UInt32?
+}
+
+/// A socket that listens for connections to a peer.
+struct OpenListener {
+  let socket: ListenSocket
+  let resident: Resident
+  let port: SocketSet
+}
+
+/// A loop's open sockets, by their poller tags.
+struct OpenSockets {
+  private let poller: Poller
+  private var sockets: [Poller.Tag: OpenSocket] = [:]
+  private var streams: [Poller.Tag: OpenStream] = [:]
+  private var listeners: [Poller.Tag: OpenListener] = [:]
+  private var lastTag: Poller.Tag
+
+  /// - Parameter tag: the last tag in use elsewhere.
+  init(_ poller: Poller, after tag: Poller.Tag) {
+    self.poller = poller
+    lastTag = tag
+  }
+
+  func socket(_ tag: Poller.Tag) -> OpenSocket? { sockets[tag] }
+  func stream(_ tag: Poller.Tag) -> OpenStream? { streams[tag] }
+  func listener(_ tag: Poller.Tag) -> OpenListener? { listeners[tag] }
+
+  /// A new tag.
+  mutating func nextTag() -> Poller.Tag {
+    lastTag += 1
+    return lastTag
+  }
+
+  // MARK: Opening
+
+  /// Adds and watches a socket of a peer.
+  mutating func add(_ entry: OpenSocket) throws(SystemError) -> Poller.Tag {
+    let tag = try watch(entry.socket.descriptor)
+    sockets[tag] = entry
+    return tag
+  }
+
+  /// Adds and watches a connection of a peer.
+  mutating func add(_ entry: OpenStream) throws(SystemError) -> Poller.Tag {
+    let tag = try watch(entry.stream.descriptor)
+    streams[tag] = entry
+    return tag
+  }
+
+  /// Adds and watches a listening socket of a peer.
+  mutating func add(_ entry: OpenListener) throws(SystemError) -> Poller.Tag {
+    let tag = try watch(entry.socket.descriptor)
+    listeners[tag] = entry
+    return tag
+  }
+
+  private mutating func watch(_ descriptor: Int32) throws(SystemError) -> Poller.Tag {
+    let tag = nextTag()
+    try poller.add(descriptor, tag: tag)
+    return tag
+  }
+
+  // MARK: Closing
+
+  /// Forgets a socket, which closes it.
+  mutating func closeSocket(_ tag: Poller.Tag) {
+    guard let entry = sockets.removeValue(forKey: tag) else { return }
+    poller.remove(entry.socket.descriptor)
+  }
+
+  /// Forgets a connection, which closes it.
+  mutating func closeStream(_ tag: Poller.Tag) {
+    guard let entry = streams.removeValue(forKey: tag) else { return }
+    poller.remove(entry.stream.descriptor)
+  }
+
+  /// Forgets a listener, which closes it; accepted connections stay.
+  mutating func closeListener(_ tag: Poller.Tag) {
+    guard let entry = listeners.removeValue(forKey: tag) else { return }
+    poller.remove(entry.socket.descriptor)
+  }
+}
+
+// MARK: - TurnTable
+
+/// A peer on a loop, with the loop's data for it.
+final class Resident {
+  let key: MediaLoop.PeerKey
+  let driver: PeerDriver
+  let port: SocketSet
+  let bind: BindPolicy
+  private let clock: TakeClock
+  /// The interface addresses last reported to the peer.
+  var interfaces: [IPAddress]
+  /// When the table next checks the peer, on the monotonic clock; nil for never.
+  fileprivate var lookNanoseconds: Int64?
+  fileprivate var isTouched = false
+
+  init(
+    key: MediaLoop.PeerKey, driver: PeerDriver, port: SocketSet, bind: BindPolicy,
+    clock: TakeClock, interfaces: [IPAddress]
+  ) {
+    self.key = key
+    self.driver = driver
+    self.port = port
+    self.bind = bind
+    self.clock = clock
+    self.interfaces = interfaces
+  }
+
+  /// When the peer needs a turn, on the monotonic clock; nil without an input.
+  fileprivate var wantsNanoseconds: Int64? {
+    driver.nextTurn.map { clock.monotonicNanoseconds(at: $0) }
+  }
+}
+
+/// Which peers of a loop need a turn, and when; the cost does not grow with the number of idle
+/// peers.
+struct TurnTable {
+  private struct Look: Comparable {
+    var nanoseconds: Int64
+    var key: MediaLoop.PeerKey
+
+    static func < (left: Look, right: Look) -> Bool {
+      (left.nanoseconds, left.key) < (right.nanoseconds, right.key)
+    }
+  }
+
+  /// One entry per waiting peer, and some that were superseded by an earlier one.
+  private var looks = Heap<Look>()
+  private var touched: [MediaLoop.PeerKey] = []
+
+  /// When the next peer has to be checked; nil if none waits.
+  var earliestNanoseconds: Int64? { touched.isEmpty ? looks.min?.nanoseconds : 0 }
+
+  /// Records that a peer got an input and needs a turn.
+  mutating func touch(_ resident: Resident) {
+    guard !resident.isTouched else { return }
+    resident.isTouched = true
+    touched.append(resident.key)
+  }
+
+  /// Runs a turn of every peer that was touched or is due, in that order.
+  mutating func runTurns(of peers: [MediaLoop.PeerKey: Resident], until nowNanoseconds: Int64) {
+    var turns: [Resident] = []
+    for key in touched {
+      guard let resident = peers[key] else { continue }
+      resident.isTouched = false
+      turns.append(resident)
+    }
+    touched.removeAll(keepingCapacity: true)
+    while let look = looks.min, look.nanoseconds <= nowNanoseconds {
+      looks.removeMin()
+      guard let resident = peers[look.key], resident.lookNanoseconds == look.nanoseconds else {
+        continue
+      }
+      resident.lookNanoseconds = nil
+      turns.append(resident)
+    }
+    for resident in turns {
+      resident.driver.runTurn()
+      schedule(resident)
+    }
+  }
+
+  /// Deadlines move with nearly every packet; checking too early once is cheaper than a new heap
+  /// entry for each.
+  private mutating func schedule(_ resident: Resident) {
+    guard let wanted = resident.wantsNanoseconds, wanted < resident.lookNanoseconds ?? .max else {
+      return
+    }
+    resident.lookNanoseconds = wanted
+    looks.insert(Look(nanoseconds: wanted, key: resident.key))
   }
 }

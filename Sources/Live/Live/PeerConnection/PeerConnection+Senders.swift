@@ -1,7 +1,13 @@
+import Dispatch
+import ICE
 public import JSEP
 public import Media
 public import Peer
+public import SCTP
 public import SDP
+import Secure
+import Synchronization
+import Wire
 
 // Senders, streams and other descriptions than `localDescription`.
 extension PeerConnection {
@@ -113,5 +119,188 @@ extension PeerConnection {
       guard let text = try await remoteDescription?.sdp else { return nil }
       return try? SDPDocument(parsing: text).trickles
     }
+  }
+}
+
+// MARK: - Data
+
+// Data channels of a connection.
+extension PeerConnection {
+  /// Creates a data channel (W3C createDataChannel); the first one needs negotiation.
+  ///
+  /// It may be created before the connection is established and opens with it; wait with
+  /// `waitUntilOpen`.
+  /// - Throws: `InvalidStateError` on a closed connection, `TypeError` for contradictory options,
+  ///   `OperationError` if the stream is in use or none is free.
+  public func createDataChannel(_ label: String, _ options: DataChannelInit = DataChannelInit())
+    async throws(PeerError) -> DataChannel
+  {
+    var options = options
+    options.label = label
+    guard case .dataChannel(let info) = try await perform(.createDataChannel(options)),
+      let channel = dataChannel(info.number)
+    else {
+      throw PeerError(name: "OperationError", message: "the data channel was closed at once")
+    }
+    return channel
+  }
+
+  /// The channels of both sides that are not closed, oldest first.
+  public var dataChannels: [DataChannel] { observers.channels }
+
+  /// A channel by its number; nil if it is closed.
+  func dataChannel(_ number: UInt32) -> DataChannel? { observers.channel(number) }
+
+  /// Calls a closure with every channel that the peer creates (W3C ondatachannel), existing ones
+  /// first.
+  ///
+  /// Ends when the connection is closed.
+  public func forEachRemoteDataChannel(
+    _ body: @escaping @Sendable (DataChannel) async -> Void
+  ) async {
+    let events = events
+    await withTaskGroup { group in
+      var known: Set<UInt32> = []
+      for channel in dataChannels where channel.isRemote {
+        known.insert(channel.number)
+        group.addTask { await body(channel) }
+      }
+      for await event in events {
+        guard case .dataChannel(let channel) = event, known.insert(channel.number).inserted else {
+          continue
+        }
+        group.addTask { await body(channel) }
+      }
+    }
+  }
+}
+
+// MARK: - Speakers
+
+// Audio levels and slots. Speech and dominant speakers are reported by `PeerConnectionEvent`.
+extension PeerConnection {
+  /// The level of each audio track over the last 100 ms, sent and received, and of the voices in
+  /// them whose level a mixer reported.
+  public var audioLevels: [TrackLevel] { observers.audioLevels }
+
+  /// The levels of the received tracks with an audio slot, in the order of the slots: a track that
+  /// is missing has no slot, one at 0 is silent.
+  ///
+  /// Empty before `limitAudioSlots`.
+  public var occupantLevels: [TrackLevel] { observers.occupantLevels }
+
+  /// Limits the received tracks that are played at once: a speaker takes a free slot, or that of
+  /// the track silent for longest.
+  ///
+  /// Nil disables slots. Changes are reported by `PeerConnectionEvent.audioSubscribed` and
+  /// `audioUnsubscribed`.
+  public func limitAudioSlots(_ count: Int? = 4) async throws(PeerError) {
+    try await perform(.limitAudioSlots(count))
+  }
+
+  /// Sets whether a transceiver's audio is played without a slot.
+  public func exemptFromAudioSlots(_ transceiver: UInt32, _ isExempt: Bool = true)
+    async throws(PeerError)
+  {
+    try await perform(.exemptFromAudioSlots(transceiver: transceiver, isExempt))
+  }
+
+  /// Starts reporting the loudest tracks by `PeerConnectionEvent.loudestSpeakers`; nil stops.
+  public func observeLoudest(_ settings: LoudestSettings?) async throws(PeerError) {
+    try await perform(.observeLoudest(settings))
+  }
+
+  /// W3C getSynchronizationSources and getContributingSources of a receiver.
+  public func sources(of transceiver: UInt32) async throws(PeerError) -> ReceivedSources {
+    guard case .sources(let sources) = try await perform(.sources(transceiver: transceiver)) else {
+      throw PeerError(name: "OperationError", message: "there are no sources")
+    }
+    return sources
+  }
+}
+
+// MARK: - Blocking
+
+/// Something reported to a listener, in order.
+package enum PeerConnectionNews: Sendable {
+  /// An event, as in the event streams.
+  case event(PeerConnectionEvent)
+  /// A message of a data channel; while there is a listener, none waits in `DataChannel.messages`.
+  case message(DataChannel, DataChannelMessage)
+}
+
+// The connection for an interface whose methods do not await: calls that block, replies and news
+// through closures. All closures run on the loop's thread and must return at once.
+extension PeerConnection {
+  /// Makes a call and blocks the calling thread until the reply.
+  ///
+  /// The loop's thread never waits for the caller, so the wait ends. Closures that run on the
+  /// loop's thread must not call this: the loop would wait for itself.
+  /// - Parameter replied: runs on the loop's thread before anything that follows from later steps.
+  @discardableResult
+  package func performAndWait(
+    _ call: PeerCall, replied: @escaping @Sendable (PeerReply) -> Void = { _ in }
+  ) throws(PeerError) -> PeerReply {
+    let answer = BlockingReply()
+    perform(call) { reply in
+      replied(reply)
+      answer.complete(reply)
+    }
+    let reply = answer.wait()
+    if case .failure(let error) = reply { throw error }
+    return reply
+  }
+
+  /// Makes a call; its reply goes to the closure, after all other outputs of the call's step.
+  package func perform(_ call: PeerCall, complete: @escaping @Sendable (PeerReply) -> Void) {
+    if !loop.mailbox.post(.call(key, call, complete)) { complete(.failure(.ended)) }
+  }
+
+  /// Sends a message; the reply is delayed while much is buffered.
+  package func send(_ message: DataMessage, complete: @escaping @Sendable (PeerReply) -> Void) {
+    if !loop.mailbox.post(.send(key, message, complete)) { complete(.failure(.ended)) }
+  }
+
+  /// A closed connection without a loop: all its calls fail.
+  package static var ended: PeerConnection {
+    let observers = PeerObservers()
+    for (machine, state) in [
+      ("signaling", SignalingState.closed.rawValue),
+      ("ice-connection", ICEConnectionState.closed.rawValue),
+      ("connection", ConnectionState.closed.rawValue),
+    ] {
+      observers.observe(
+        .state(StateTransition(machine: machine, from: "new", to: state)), at: .zero)
+    }
+    observers.finish()
+    return PeerConnection(
+      label: "", number: 0, loop: MediaLoop(mailbox: .closed), key: 0, observers: observers)
+  }
+
+  /// Closes the connection like `close`, and blocks until that is done.
+  package func closeAndWait() {
+    _ = try? performAndWait(.close)
+    observers.finish()
+  }
+
+  /// Calls a closure with all news until the connection is closed, after existing listeners.
+  package func listen(_ listener: @escaping @Sendable (PeerConnectionNews) -> Void) {
+    observers.listen(listener)
+  }
+}
+
+/// A reply that one thread sets and another waits for.
+private final class BlockingReply: Sendable {
+  private let reply = Mutex<PeerReply?>(nil)
+  private let isGiven = DispatchSemaphore(value: 0)
+
+  func complete(_ reply: PeerReply) {
+    self.reply.withLock { $0 = reply }
+    isGiven.signal()
+  }
+
+  func wait() -> PeerReply {
+    isGiven.wait()
+    return reply.withLock { $0 } ?? .failure(.ended)
   }
 }

@@ -168,3 +168,65 @@ public struct MediaCounters: Hashable, Sendable {
     }
   }
 }
+
+/// All states of a connection at one moment.
+public struct PeerConnectionStates: Hashable, Sendable {
+  /// The offer/answer exchange.
+  public internal(set) var signaling = SignalingState.stable
+  /// The checks of candidate pairs.
+  public internal(set) var iceConnection = ICEConnectionState.new
+  /// The gathering of local candidates.
+  public internal(set) var iceGathering = ICEGatheringState.new
+  /// The DTLS handshake.
+  public internal(set) var dtls = DTLSTransportState.new
+  /// Whether the call is established.
+  public internal(set) var establishment = EstablishmentState.new
+  /// The association of the data channels; `connecting` also if there is none.
+  public internal(set) var sctp = SCTPState.connecting
+  /// All transports combined.
+  public internal(set) var connection = ConnectionState.new
+
+  /// The states of a new connection.
+  public init() {}
+
+  /// Applies a transition; ignores one unknown to this version.
+  mutating func apply(_ transition: StateTransition) {
+    let to = transition.to
+    switch transition.machine {
+    case "signaling": signaling = SignalingState(rawValue: to) ?? signaling
+    case "ice-connection": iceConnection = ICEConnectionState(rawValue: to) ?? iceConnection
+    case "ice-gathering": iceGathering = ICEGatheringState(rawValue: to) ?? iceGathering
+    case "dtls": dtls = DTLSTransportState(rawValue: to) ?? dtls
+    case "establishment":
+      establishment = EstablishmentState(rawValue: to) ?? establishment
+    case "sctp": sctp = SCTPState(rawValue: to) ?? sctp
+    case "connection": connection = ConnectionState(rawValue: to) ?? connection
+    default: break
+    }
+  }
+}
+
+// MARK: - PeerCertificate: Generating
+
+extension PeerCertificate {
+  /// Creates a certificate for `PeerConfiguration.certificates` (W3C generateCertificate).
+  ///
+  /// Connections with it have the same fingerprints, in this process and in later ones that store
+  /// it. It contains a secret.
+  public static func generate(
+    _ algorithm: CertificateAlgorithm = .ecdsaP256,
+    lifetimeSeconds: Int64 = PeerCertificate.defaultLifetimeSeconds
+  ) -> PeerCertificate {
+    PeerCertificate(
+      algorithm: algorithm, seed: drawSeed(),
+      createdUnixSeconds: TakeClock().wallClock.unixNanosecondsAtZero / 1_000_000_000,
+      lifetimeSeconds: lifetimeSeconds)
+  }
+
+  /// The sha-256 fingerprint in descriptions (W3C RTCCertificate.getFingerprints); nil if OpenSSL
+  /// cannot create the certificate.
+  public var fingerprint: CertificateFingerprint? {
+    guard let bytes = try? bytes() else { return nil }
+    return CertificateFingerprint(algorithm: "sha-256", certificate: bytes)
+  }
+}

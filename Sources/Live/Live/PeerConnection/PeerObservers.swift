@@ -1,3 +1,4 @@
+import Flow
 import Peer
 import SCTP
 import Synchronization
@@ -214,4 +215,77 @@ final class PeerObservers: Sendable {
   }
 
   func removeMediaSink(_ id: Int) { state.withLock { $0.media[id] = nil } }
+}
+
+/// Counts the peer's key frame requests per sending transceiver.
+struct KeyframeDemand {
+  private var streams: [(transceiver: UInt32, ssrc: UInt32, count: Int)] = []
+
+  /// Learns from sent frames which stream belongs to which transceiver.
+  mutating func observe(_ frame: FrameRecord) {
+    guard frame.kind == .video, !frame.isInbound else { return }
+    guard let index = streams.firstIndex(where: { $0.transceiver == frame.transceiver }) else {
+      streams.append((frame.transceiver, frame.ssrc, 0))
+      return
+    }
+    streams[index].ssrc = frame.ssrc
+  }
+
+  /// Counts received PLI and FIR (RFC 4585 section 6.3.1, RFC 5104 section 4.3.1).
+  mutating func observe(_ block: RTCPRecord) {
+    guard block.isInbound, block.type == "pli" || block.type == "fir",
+      let index = streams.firstIndex(where: { $0.ssrc == block.ssrc })
+    else { return }
+    streams[index].count += 1
+  }
+
+  /// The number of requests; nil before the first frame was sent.
+  func count(on transceiver: UInt32) -> Int? {
+    streams.first { $0.transceiver == transceiver }?.count
+  }
+}
+
+// MARK: - Readers
+
+/// Distributes events to any number of streams.
+///
+/// The owner keeps it under a lock, so that all readers get everything in the same order.
+/// Cancelling a reader's task calls `onTermination` while the task's record is locked, and yielding
+/// takes that lock while the owner's is held: so `onTermination` must take no lock. It only marks
+/// the reader, who is removed later.
+struct Readers<Element: Sendable>: Sendable {
+  private final class Reader: Sendable {
+    let continuation: AsyncStream<Element>.Continuation
+    private let isGone = Atomic(false)
+
+    init(_ continuation: AsyncStream<Element>.Continuation) { self.continuation = continuation }
+
+    var isHere: Bool { !isGone.load(ordering: .relaxed) }
+    func leave() { isGone.store(true, ordering: .relaxed) }
+  }
+
+  private var readers: [Reader] = []
+
+  /// The number of readers; one that has gone counts until the next event or reader.
+  var count: Int { readers.count }
+
+  /// Adds a reader.
+  mutating func add(_ continuation: AsyncStream<Element>.Continuation) {
+    readers.removeAll { !$0.isHere }
+    let reader = Reader(continuation)
+    readers.append(reader)
+    continuation.onTermination = { [weak reader] _ in reader?.leave() }
+  }
+
+  /// Passes an element to all readers.
+  mutating func yield(_ element: Element) {
+    for reader in readers { reader.continuation.yield(element) }
+    readers.removeAll { !$0.isHere }
+  }
+
+  /// Ends all streams.
+  mutating func finish() {
+    for reader in readers { reader.continuation.finish() }
+    readers = []
+  }
 }

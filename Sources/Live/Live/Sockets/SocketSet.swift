@@ -1,7 +1,7 @@
 import Glibc
-import Peer
-import Tape
-import Wire
+package import Peer
+package import Tape
+package import Wire
 
 /// The sockets of one peer; few enough for a linear search.
 final class SocketSet: DatagramPort {
@@ -135,4 +135,47 @@ final class SocketSet: DatagramPort {
   func resolve(_ name: String, id: UInt32) { thread.resolve(name, id: id, for: key) }
 
   func publish(_ name: String, _ ip: IPAddress) { thread.publish(name, ip, for: key) }
+}
+
+/// A driver's access to the outside world for its peer.
+package protocol DatagramPort: AnyObject {
+  /// Opens a UDP socket on an address and a free port.
+  func bind(_ ip: IPAddress) throws(SystemError) -> SocketAddress
+  /// Starts connecting; the outcome is an input with this number.
+  func openStream(_ target: StreamTarget, id: UInt32) throws(SystemError)
+  /// Listens for connections on an address and a free port.
+  func listen(_ ip: IPAddress) throws(SystemError) -> SocketAddress
+  /// Closes one of the connections that share a local end point.
+  func closeStream(_ local: SocketAddress, _ remote: SocketAddress)
+  /// Closes the socket or connection bound to an end point.
+  func close(_ local: SocketAddress)
+  /// Queues a datagram, which is sent immediately or with the next `flush`.
+  func send(_ datagram: Datagram)
+  /// Sends queued datagrams, and returns the failures since the last time, oldest first.
+  func flush() -> [SendFailure]
+  /// Resolves a name; the answer is an input.
+  func resolve(_ name: String, id: UInt32)
+  /// Answers mDNS queries for a name with an address for the life of the peer.
+  func publish(_ name: String, _ ip: IPAddress)
+}
+
+/// A burst of inputs, during which datagrams wait briefly for more on the same path.
+struct DatagramBurst {
+  /// The longest time that a datagram waits.
+  static let most = Interval.microseconds(300)
+
+  private var begun: Instant?
+
+  /// Whether a burst is under way.
+  var isOpen: Bool { begun != nil }
+
+  mutating func begin(at now: Instant) { begun = now }
+  mutating func end() { begun = nil }
+
+  /// Returns whether waiting datagrams have to be sent now; restarts the time.
+  mutating func consumeDue(at now: Instant) -> Bool {
+    guard let begun, now - begun > DatagramBurst.most else { return false }
+    self.begun = now
+    return true
+  }
 }

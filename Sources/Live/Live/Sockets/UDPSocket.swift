@@ -1,5 +1,6 @@
 import CSockets
 import Glibc
+import Peer
 import Tape
 import Wire
 
@@ -111,5 +112,137 @@ extension SocketAddress {
     case 6: self.init(IPAddress(ipv6High: high, low: low), port: address.port)
     default: return nil
     }
+  }
+}
+
+// MARK: - ReceiveBatch
+
+/// Buffers for the datagrams of one receive call, allocated once per loop.
+final class ReceiveBatch {
+  /// A received datagram.
+  struct Entry {
+    var source: SocketAddress
+    var bytes: [UInt8]
+    /// The kernel's receive time on CLOCK_MONOTONIC.
+    var arrivalMonotonicNanoseconds: Int64
+    /// Its DSCP (RFC 2474).
+    var codePoint: UInt8
+    /// Its ECN mark (RFC 3168 section 5).
+    var ecn: ECNMark
+  }
+
+  /// The most datagrams read from a socket per wake-up.
+  static let datagramsMaximum = 32
+  /// Longer datagrams are truncated by the kernel and dropped here: no WebRTC packet is as long.
+  static let bytesMaximum = 9216
+
+  private let storage: UnsafeMutablePointer<UInt8>
+  private let datagrams: UnsafeMutablePointer<csockets_datagram>
+  /// The number of datagrams dropped because they were too long.
+  private(set) var oversized: UInt64 = 0
+
+  init() {
+    let count = ReceiveBatch.datagramsMaximum
+    storage = .allocate(capacity: count * ReceiveBatch.bytesMaximum)
+    datagrams = .allocate(capacity: count)
+    for index in 0..<count {
+      var datagram = csockets_datagram()
+      datagram.bytes = storage + index * ReceiveBatch.bytesMaximum
+      datagram.capacity = ReceiveBatch.bytesMaximum
+      (datagrams + index).initialize(to: datagram)
+    }
+  }
+
+  deinit {
+    storage.deallocate()
+    datagrams.deallocate()
+  }
+
+  /// Reads what waits in a socket; returns the number of datagrams, 0 also after an error.
+  ///
+  /// An error of a UDP socket concerns something sent earlier; reading it clears it.
+  func receive(from descriptor: Int32) -> Int {
+    let count = csockets_udp_receive(
+      descriptor, datagrams, Int32(ReceiveBatch.datagramsMaximum))
+    return Int(max(0, count))
+  }
+
+  /// Copies a datagram of the last receive call; nil if it was too long.
+  func entry(at index: Int) -> Entry? {
+    precondition((0..<ReceiveBatch.datagramsMaximum).contains(index))
+    let datagram = datagrams[index]
+    guard datagram.is_truncated == 0, let source = SocketAddress(datagram.source) else {
+      oversized += 1
+      return nil
+    }
+    let bytes = UnsafeBufferPointer(start: datagram.bytes, count: datagram.length)
+    return Entry(
+      source: source, bytes: Array(bytes), arrivalMonotonicNanoseconds: datagram.monotonic_ns,
+      codePoint: datagram.code_point, ecn: ECNMark(rawValue: datagram.ecn))
+  }
+}
+
+// MARK: - SendBatch
+
+/// Datagrams of one path that go to the kernel in one call, since most of the cost is the call.
+///
+/// The kernel splits the bytes into datagrams of one length; only the last may be shorter.
+final class SendBatch {
+  /// The most that one call accepts (`UDP_MAX_SEGMENTS`, and the length of an IP packet).
+  private static let datagramsMaximum = 64
+  private static let bytesMaximum = 65_000
+
+  private var socket: UDPSocket?
+  private var remote = SocketAddress(IPAddress(ipv4: 0), port: 0)
+  private var bytes: [UInt8] = []
+  /// The DSCP of all of them (RFC 2474).
+  private var codePoint: UInt8 = 0
+  /// The length of all datagrams but the last.
+  private var segment = 0
+  private var count = 0
+  private var refusals: [SendFailure] = []
+
+  /// Adds a datagram; sends the others first if they do not fit together.
+  func add(
+    _ datagram: [UInt8], to remote: SocketAddress, over socket: UDPSocket, codePoint: UInt8 = 0
+  ) {
+    if !accepts(datagram.count, to: remote, over: socket) || codePoint != self.codePoint {
+      send()
+      self.socket = socket
+      self.remote = remote
+      self.codePoint = codePoint
+      segment = datagram.count
+    }
+    bytes.append(contentsOf: datagram)
+    count += 1
+  }
+
+  private func accepts(_ length: Int, to remote: SocketAddress, over socket: UDPSocket) -> Bool {
+    // If the last datagram was shorter, the total shows it.
+    self.socket === socket && self.remote == remote && length <= segment && length > 0
+      && bytes.count == count * segment && count < SendBatch.datagramsMaximum
+      && bytes.count + length <= SendBatch.bytesMaximum
+  }
+
+  /// Sends what is queued, and returns the failures since the last time.
+  func flush() -> [SendFailure] {
+    send()
+    guard !refusals.isEmpty else { return [] }
+    defer { refusals = [] }
+    return refusals
+  }
+
+  /// Sends what is queued; failures are returned by the next `flush`.
+  func send() {
+    guard let socket, count > 0 else { return }
+    let code = socket.send(bytes, inDatagramsOf: segment, to: remote, codePoint: codePoint)
+    if code != 0 {
+      refusals.append(
+        SendFailure(
+          local: socket.local, remote: remote, code: code, packets: count, bytes: bytes.count))
+    }
+    self.socket = nil
+    bytes.removeAll(keepingCapacity: true)
+    count = 0
   }
 }

@@ -1,6 +1,8 @@
+import Media
 import NIOCore
 import NIOPosix
 import Synchronization
+import Wire
 
 /// A local socket between a room and the process that shares a screen.
 final class ShareChannel: Sendable {
@@ -94,4 +96,104 @@ private final class ShareReader: ChannelInboundHandler {
   func channelInactive(context: ChannelHandlerContext) { continuation.finish() }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
+}
+
+// MARK: - ShareMessage
+
+/// The messages between a room and the process that shares a screen.
+///
+/// A byte for the kind, four bytes for the length of the rest (little-endian), and the rest.
+enum ShareMessage: Hashable, Sendable {
+  // From the sharing process.
+  case hello
+  case started(width: Int, height: Int)
+  /// I420: the planes Y, U and V without padding; the time in nanoseconds of the helper's clock.
+  case frame(width: Int, height: Int, time: Int64, samples: [UInt8])
+  case paused, resumed, finished
+  // From the room.
+  case accept
+  case stop(isLeaving: Bool)
+  /// There is no room for it.
+  case refused
+
+  /// Room for a frame of 4096x4096.
+  static let bytesMaximum = 26 << 20
+  static let headBytes = 5
+  private static let largestSide = 4_096
+
+  private var kind: UInt8 {
+    switch self {
+    case .hello: 1
+    case .started: 2
+    case .frame: 3
+    case .paused: 4
+    case .resumed: 5
+    case .finished: 6
+    case .accept: 16
+    case .stop: 17
+    case .refused: 18
+    }
+  }
+
+  /// The encoded message.
+  var bytes: [UInt8] {
+    var body: [UInt8] = []
+    switch self {
+    case .started(let width, let height): body = littleEndian(UInt16(width), UInt16(height))
+    case .frame(let width, let height, let time, let samples):
+      body.reserveCapacity(12 + samples.count)
+      body = littleEndian(UInt16(width), UInt16(height))
+      for shift in 0..<8 { body.append(UInt8(truncatingIfNeeded: time >> (8 * Int64(shift)))) }
+      body += samples
+    case .stop(let isLeaving): body = [isLeaving ? 1 : 0]
+    default: break
+    }
+    var bytes = [kind]
+    bytes.reserveCapacity(ShareMessage.headBytes + body.count)
+    for shift in 0..<4 { bytes.append(UInt8(truncatingIfNeeded: body.count >> (8 * shift))) }
+    return bytes + body
+  }
+
+  private func littleEndian(_ numbers: UInt16...) -> [UInt8] {
+    numbers.flatMap { [UInt8(truncatingIfNeeded: $0), UInt8(truncatingIfNeeded: $0 >> 8)] }
+  }
+
+  /// The length of the rest, from the head; nil if it is invalid.
+  static func bodyCount(_ head: [UInt8]) -> Int? {
+    guard head.count >= headBytes else { return nil }
+    let count = (1...4).reduce(0) { $0 | Int(head[$1]) << (8 * ($1 - 1)) }
+    return count <= bytesMaximum ? count : nil
+  }
+
+  /// Parses a message; nil if it is invalid.
+  init?(kind: UInt8, body: [UInt8]) {
+    switch (kind, body.count) {
+    case (1, 0): self = .hello
+    case (2, 4):
+      guard let size = ShareMessage.size(body) else { return nil }
+      self = .started(width: size.width, height: size.height)
+    case (3, 12...):
+      guard let size = ShareMessage.size(body),
+        body.count == 12 + I420Buffer.byteCount(width: size.width, height: size.height)
+      else { return nil }
+      let time = (0..<8).reduce(Int64(0)) { $0 | Int64(body[4 + $1]) << (8 * Int64($1)) }
+      self = .frame(
+        width: size.width, height: size.height, time: time, samples: Array(body[12...]))
+    case (4, 0): self = .paused
+    case (5, 0): self = .resumed
+    case (6, 0): self = .finished
+    case (16, 0): self = .accept
+    case (17, 1): self = .stop(isLeaving: body[0] != 0)
+    case (18, 0): self = .refused
+    default: return nil
+    }
+  }
+
+  private static func size(_ body: [UInt8]) -> (width: Int, height: Int)? {
+    let (width, height) = (
+      Int(body[0]) | Int(body[1]) << 8, Int(body[2]) | Int(body[3]) << 8
+    )
+    guard (2...largestSide).contains(width), (2...largestSide).contains(height) else { return nil }
+    return (width, height)
+  }
 }

@@ -1,5 +1,6 @@
 import NIOCore
 package import Room
+import Synchronization
 
 /// An open WebSocket of a client or server (RFC 6455).
 ///
@@ -62,4 +63,229 @@ package final class WebSocket: Sendable {
 
   /// Waits until the connection is closed, which eventually happens.
   package func closed() async -> WebSocketClosure { await inbox.ending() }
+}
+
+// MARK: - WebSocketInbox
+
+/// The unread messages of a WebSocket.
+///
+/// Bounded by the handler, which stops reading from the socket while the inbox is full.
+final class WebSocketInbox: Sendable {
+  private struct Waiter {
+    let number: Int
+    let continuation: CheckedContinuation<SignalingFrame?, Never>
+  }
+
+  private struct State {
+    var messages = CircularBuffer<SignalingFrame>()
+    var byteCount = 0
+    var waiters: [Waiter] = []
+    var waiterCount = 0
+    var cancelled: Set<Int> = []
+    var closure: WebSocketClosure?
+    var endings: [CheckedContinuation<WebSocketClosure, Never>] = []
+    /// Whether the handler has stopped reading.
+    var isHeld = false
+  }
+
+  private let state = Mutex(State())
+  private let byteMaximum: Int
+  private let messageMaximum: Int
+
+  init(_ limits: WebSocketLimits) {
+    byteMaximum = limits.unreadBytes
+    messageMaximum = limits.unreadMessages
+  }
+
+  /// How the connection ended; nil while it is open.
+  var closure: WebSocketClosure? { state.withLock { $0.closure } }
+
+  /// Adds a message, or passes it to a waiting reader.
+  func put(_ message: SignalingFrame) {
+    let waiter = state.withLock { state -> Waiter? in
+      guard state.closure == nil else { return nil }
+      if !state.waiters.isEmpty { return state.waiters.removeFirst() }
+      state.messages.append(message)
+      state.byteCount += message.byteCount
+      return nil
+    }
+    waiter?.continuation.resume(returning: message)
+  }
+
+  /// Whether reading has to stop; a reader will resume it.
+  func holdIfFull() -> Bool {
+    state.withLock { state in
+      state.isHeld = state.byteCount >= byteMaximum || state.messages.count >= messageMaximum
+      return state.isHeld
+    }
+  }
+
+  /// Ends the messages; unread ones can still be received.
+  func end(_ closure: WebSocketClosure) {
+    let (waiters, endings) = state.withLock { state in
+      guard state.closure == nil else {
+        return ([Waiter](), [CheckedContinuation<WebSocketClosure, Never>]())
+      }
+      state.closure = closure
+      defer { (state.waiters, state.endings) = ([], []) }
+      return (state.waiters, state.endings)
+    }
+    for waiter in waiters { waiter.continuation.resume(returning: nil) }
+    for ending in endings { ending.resume(returning: closure) }
+  }
+
+  /// The next message; nil after the last one, or if the task is cancelled.
+  /// - Parameter resume: is called when a full inbox has room again.
+  func next(resume: () -> Void) async -> SignalingFrame? {
+    let number = state.withLock { state in
+      state.waiterCount += 1
+      return state.waiterCount
+    }
+    let message = await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        let (isSettled, message, isRoomy) = receive(number, continuation)
+        if isRoomy { resume() }
+        if isSettled { continuation.resume(returning: message) }
+      }
+    } onCancel: {
+      cancel(number)
+    }
+    // A wait that was cancelled after it got its message left its number here.
+    state.withLock { _ = $0.cancelled.remove(number) }
+    return message
+  }
+
+  private func receive(_ number: Int, _ continuation: CheckedContinuation<SignalingFrame?, Never>)
+    -> (isSettled: Bool, message: SignalingFrame?, isRoomy: Bool)
+  {
+    state.withLock { state in
+      if state.cancelled.remove(number) != nil { return (true, nil, false) }
+      guard let message = state.messages.popFirst() else {
+        if state.closure != nil { return (true, nil, false) }
+        state.waiters.append(Waiter(number: number, continuation: continuation))
+        return (false, nil, false)
+      }
+      state.byteCount -= message.byteCount
+      let isRoomy =
+        state.isHeld && state.byteCount <= byteMaximum / 2
+        && state.messages.count <= messageMaximum / 2
+      if isRoomy { state.isHeld = false }
+      return (true, message, isRoomy)
+    }
+  }
+
+  private func cancel(_ number: Int) {
+    let waiter = state.withLock { state -> Waiter? in
+      guard let index = state.waiters.firstIndex(where: { $0.number == number }) else {
+        // It was cancelled before it started waiting, or already has its message.
+        state.cancelled.insert(number)
+        return nil
+      }
+      return state.waiters.remove(at: index)
+    }
+    waiter?.continuation.resume(returning: nil)
+  }
+
+  /// Waits for the end of the connection.
+  func ending() async -> WebSocketClosure {
+    await withCheckedContinuation { continuation in
+      let closure = state.withLock { state -> WebSocketClosure? in
+        if state.closure == nil { state.endings.append(continuation) }
+        return state.closure
+      }
+      if let closure { continuation.resume(returning: closure) }
+    }
+  }
+}
+
+// MARK: - WebSocketClosure
+
+extension SignalingFrame {
+  /// Its length on the wire without frame headers.
+  var byteCount: Int {
+    switch self {
+    case .text(let text): text.utf8.count
+    case .binary(let bytes): bytes.count
+    }
+  }
+}
+
+/// The close code of a WebSocket (RFC 6455 section 7.4 and the IANA registry).
+package struct WebSocketCloseCode: RawRepresentable, Hashable, Sendable {
+  package var rawValue: UInt16
+
+  package init(rawValue: UInt16) { self.rawValue = rawValue }
+
+  package static let normal = WebSocketCloseCode(rawValue: 1000)
+  package static let goingAway = WebSocketCloseCode(rawValue: 1001)
+  package static let protocolError = WebSocketCloseCode(rawValue: 1002)
+  package static let unsupportedData = WebSocketCloseCode(rawValue: 1003)
+  /// The peer stated none; never on the wire.
+  package static let noStatus = WebSocketCloseCode(rawValue: 1005)
+  /// The connection ended without a close frame; never on the wire.
+  package static let abnormal = WebSocketCloseCode(rawValue: 1006)
+  package static let invalidPayload = WebSocketCloseCode(rawValue: 1007)
+  package static let policyViolation = WebSocketCloseCode(rawValue: 1008)
+  package static let messageTooBig = WebSocketCloseCode(rawValue: 1009)
+  package static let internalError = WebSocketCloseCode(rawValue: 1011)
+  package static let tryAgainLater = WebSocketCloseCode(rawValue: 1013)
+
+  /// Whether a close frame may contain the code.
+  var isSendable: Bool {
+    switch rawValue {
+    case 1000...1003, 1007...1014, 3000...4999: true
+    default: false
+    }
+  }
+}
+
+/// How a WebSocket ended.
+package struct WebSocketClosure: Hashable, Sendable {
+  /// The code of the side that closed first.
+  package var code: WebSocketCloseCode
+  /// Its reason, or what broke the connection.
+  package var reason: String
+  /// Whether both sides sent close frames.
+  package var isClean: Bool
+
+  package init(_ code: WebSocketCloseCode, _ reason: String = "", isClean: Bool) {
+    self.code = code
+    self.reason = reason
+    self.isClean = isClean
+  }
+}
+
+/// The limits of a WebSocket.
+package struct WebSocketLimits: Hashable, Sendable {
+  /// The longest message in bytes, in any number of frames; longer ones end the connection.
+  package var messageBytes = 1 << 20
+  /// The most bytes of unread messages before reading stops.
+  package var unreadBytes = 1 << 20
+  /// The most unread messages before reading stops.
+  package var unreadMessages = 256
+  /// The most unsent bytes; more end the connection.
+  package var unsentBytes = 4 << 20
+  /// The time limit of the handshake in seconds.
+  package var handshakeSeconds: Int64 = 10
+  /// After this much silence of the peer, in seconds, a ping is sent; after as much again the
+  /// connection ends.
+  package var pingSeconds: Int64 = 20
+  /// How long the peer may take to agree to a close, in seconds.
+  package var closeSeconds: Int64 = 5
+
+  package init() {}
+}
+
+/// Why a WebSocket could not be opened or a message not sent, as a sentence.
+package struct WebSocketError: Error, Hashable, Sendable, CustomStringConvertible {
+  package var reason: String
+  /// The status of the response that refused a connection; nil for other reasons.
+  package var status: Int?
+
+  package init(reason: String, status: Int? = nil) {
+    self.reason = reason
+    self.status = status
+  }
+
+  package var description: String { reason }
 }

@@ -4,6 +4,7 @@ import JSEP
 import Live
 import Peer
 import Synchronization
+import Wire
 
 /// A connection with the methods of the Objective-C class, over a `PeerConnection`.
 ///
@@ -145,4 +146,174 @@ extension RTCPeerConnection: Hashable {
 
   /// Hashes the identity.
   public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
+}
+
+// MARK: - Tracks
+
+// Tracks, transceivers, and the stream API that preceded them.
+extension RTCPeerConnection {
+  // MARK: Transceivers
+
+  /// The transceivers in order of creation, with the same objects each time.
+  public var transceivers: [RTCRtpTransceiver] { infos.map { transceiver($0) } }
+  /// Their senders.
+  public var senders: [RTCRtpSender] { transceivers.map(\.sender) }
+  /// Their receivers.
+  public var receivers: [RTCRtpReceiver] { transceivers.map(\.receiver) }
+
+  /// Adds a transceiver that sends a track and receives; nil when the connection is closed, or for
+  /// a remote track.
+  @discardableResult
+  public func addTransceiver(with track: RTCMediaStreamTrack) -> RTCRtpTransceiver? {
+    addTransceiver(with: track, init: RTCRtpTransceiverInit())
+  }
+
+  /// Adds a transceiver that sends a track; nil when the connection is closed, or for a remote
+  /// track.
+  @discardableResult
+  public func addTransceiver(
+    with track: RTCMediaStreamTrack, init: RTCRtpTransceiverInit
+  ) -> RTCRtpTransceiver? {
+    guard track.core.source != nil else { return nil }
+    let made = addTransceiver(track.core.kind, `init`, track.core)
+    made?.sender.attach(track)
+    return made
+  }
+
+  /// Adds a transceiver without a track; nil when the connection is closed, or for a media type
+  /// without transceivers.
+  @discardableResult
+  public func addTransceiver(of mediaType: RTCRtpMediaType) -> RTCRtpTransceiver? {
+    addTransceiver(of: mediaType, init: RTCRtpTransceiverInit())
+  }
+
+  /// Adds a transceiver without a track; nil when the connection is closed, or for a media type
+  /// without transceivers.
+  @discardableResult
+  public func addTransceiver(
+    of mediaType: RTCRtpMediaType, init: RTCRtpTransceiverInit
+  ) -> RTCRtpTransceiver? {
+    mediaType.native.flatMap { addTransceiver($0, `init`, nil) }
+  }
+
+  private func addTransceiver(
+    _ kind: MediaKind, _ options: RTCRtpTransceiverInit, _ track: TrackCore?
+  ) -> RTCRtpTransceiver? {
+    let encodings = options.sendEncodings.map(\.native)
+    let call = PeerCall.addTransceiver(
+      kind: kind, direction: options.direction.native, streamIDs: options.streamIds,
+      source: track?.source, sendEncodings: encodings.isEmpty ? nil : encodings,
+      isEnabled: track?.initiallyEnabled)
+    guard case .transceiver(let info) = try? connection.performAndWait(call) else { return nil }
+    return transceiver(info)
+  }
+
+  // MARK: Tracks
+
+  /// Sends a track, on an unused transceiver or a new one; nil when the track is already sent, when
+  /// it is remote, or when the connection is closed.
+  @discardableResult
+  public func add(
+    _ track: RTCMediaStreamTrack, streamIds: [String]
+  ) -> RTCRtpSender? {
+    guard let source = track.core.source, !track.core.isSent(by: connection) else { return nil }
+    let call = PeerCall.addTrack(
+      kind: track.core.kind, streamIDs: streamIds, source: source, trackID: track.trackId,
+      isEnabled: track.core.initiallyEnabled)
+    guard case .transceiver(let info) = try? connection.performAndWait(call) else { return nil }
+    let sender = transceiver(info).sender
+    sender.attach(track)
+    return sender
+  }
+
+  /// Stops sending a track; negotiation is needed.
+  /// - Returns: false when the sender belongs to another connection or the connection is closed.
+  @discardableResult
+  public func removeTrack(_ sender: RTCRtpSender) -> Bool {
+    guard senders.contains(sender) else { return false }
+    return end(sender)
+  }
+
+  private func end(_ sender: RTCRtpSender) -> Bool {
+    let call = PeerCall.removeTrack(transceiver: sender.transceiver)
+    guard (try? connection.performAndWait(call)) != nil else { return false }
+    sender.attach(nil)
+    return true
+  }
+
+  // MARK: Streams
+
+  /// The streams that were added and not removed.
+  public var localStreams: [RTCMediaStream] { state.withLock { $0.localStreams } }
+
+  /// Sends all tracks of a stream, or none when one of them cannot be sent.
+  ///
+  /// Tracks that are added to or removed from the stream later are followed.
+  public func add(_ stream: RTCMediaStream) {
+    let tracks = stream.localTracks
+    let described = tracks.compactMap { track in
+      track.core.source.map {
+        MediaStreamInit.Track(
+          id: track.trackId, kind: track.core.kind, source: $0,
+          isEnabled: track.core.initiallyEnabled)
+      }
+    }
+    let call = PeerCall.addStream(MediaStreamInit(id: stream.streamId, tracks: described))
+    if !tracks.isEmpty {
+      guard case .streams(let streams) = try? connection.performAndWait(call),
+        let added = streams.local.first(where: { $0.id == stream.streamId })
+      else { return }
+      for track in tracks {
+        guard let carrier = added.tracks.first(where: { $0.id == track.trackId })?.transceiver
+        else { continue }
+        transceiver(carrier)?.sender.attach(track)
+      }
+    }
+    state.withLock { $0.localStreams.append(stream) }
+    stream.follow(self)
+  }
+
+  /// Stops sending the tracks of a stream.
+  public func remove(_ stream: RTCMediaStream) {
+    state.withLock { state in state.localStreams.removeAll { $0 === stream } }
+    stream.leave(self)
+    guard (try? connection.performAndWait(.removeStream(stream.streamId))) != nil else { return }
+    for track in stream.localTracks {
+      for sender in known where sender.track === track { sender.attach(nil) }
+    }
+  }
+
+  /// A track was added to a stream of this connection.
+  func stream(_ stream: RTCMediaStream, got track: RTCMediaStreamTrack) {
+    add(track, streamIds: [stream.streamId])
+  }
+
+  /// A track was removed from a stream of this connection.
+  func stream(_ stream: RTCMediaStream, lost track: RTCMediaStreamTrack) {
+    for sender in known where sender.track === track { _ = end(sender) }
+  }
+
+  private var known: [RTCRtpSender] {
+    state.withLock { $0.transceivers.values.map(\.sender) }
+  }
+
+  // MARK: Objects
+
+  var infos: [TransceiverInfo] { connection.infos }
+
+  /// The object for a transceiver, created if it is new.
+  func transceiver(_ info: TransceiverInfo) -> RTCRtpTransceiver {
+    state.withLock { state in
+      if let known = state.transceivers[info.id] { return known }
+      let made = RTCRtpTransceiver(info, of: connection)
+      state.transceivers[info.id] = made
+      return made
+    }
+  }
+
+  /// The object for a transceiver by its number; nil when there is none.
+  func transceiver(_ number: UInt32) -> RTCRtpTransceiver? {
+    if let known = state.withLock({ $0.transceivers[number] }) { return known }
+    return infos.first { $0.id == number }.map { transceiver($0) }
+  }
 }

@@ -1,3 +1,5 @@
+public import Foundation
+import JSEP
 import Live
 import Peer
 import Synchronization
@@ -96,6 +98,115 @@ public final class RTCRtpSender: Sendable {
 extension RTCRtpSender: Hashable {
   /// Whether both are the same object.
   public static func == (left: RTCRtpSender, right: RTCRtpSender) -> Bool { left === right }
+
+  /// Hashes the identity.
+  public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
+}
+
+// MARK: - RTCDtmfSender
+
+/// Sends telephone events in place of the audio of a sender (RFC 4733).
+public final class RTCDtmfSender: Sendable {
+  private let transceiver: UInt32
+  private let connection: PeerConnection
+
+  init(_ transceiver: UInt32, of connection: PeerConnection) {
+    self.transceiver = transceiver
+    self.connection = connection
+  }
+
+  /// Whether the peer accepts telephone events beside the audio codec.
+  public var canInsertDtmf: Bool {
+    let call = PeerCall.getParameters(transceiver: transceiver)
+    guard case .parameters(let parameters) = try? connection.performAndWait(call) else {
+      return false
+    }
+    let audio = parameters.codecs.first { !$0.isEvent }
+    return parameters.codecs.contains {
+      $0.isEvent && $0.codec.clockRate == audio?.codec.clockRate
+    }
+  }
+
+  /// Sends tones one after the other, replacing those still queued.
+  /// - Parameters:
+  ///   - tones: digits, `*`, `#`, `A` to `D`, and commas, each of which is a pause of two seconds.
+  ///   - duration: of each tone, in seconds: 0.04 to 6.
+  ///   - interToneGap: the pause between two tones, in seconds: 0.03 to 6.
+  /// - Returns: whether they are sent; false for other characters, and when `canInsertDtmf` is
+  ///   false.
+  public func insertDtmf(
+    _ tones: String, duration: TimeInterval, interToneGap: TimeInterval
+  ) -> Bool {
+    let call = PeerCall.insertDTMF(
+      transceiver: transceiver, tones: tones, duration: milliseconds(duration),
+      gap: milliseconds(interToneGap))
+    return (try? connection.performAndWait(call)) != nil
+  }
+
+  private func milliseconds(_ seconds: TimeInterval) -> UInt32 {
+    UInt32(min(max(seconds.isFinite ? seconds * 1_000 : 0, 0), 60_000))
+  }
+}
+
+extension RTPSendParameters.Codec {
+  fileprivate var isEvent: Bool { codec.mimeType.lowercased() == "audio/telephone-event" }
+}
+
+// MARK: - RTCRtpReceiver
+
+/// The receiver of a transceiver.
+public final class RTCRtpReceiver: Sendable {
+  let transceiver: UInt32
+  private let kind: MediaKind
+  private let connection: PeerConnection
+  private let received: Mutex<RTCMediaStreamTrack?>
+
+  init(_ info: TransceiverInfo, of connection: PeerConnection) {
+    transceiver = info.id
+    kind = info.kind
+    self.connection = connection
+    received = Mutex(nil)
+  }
+
+  /// The identifier of the receiver in its connection.
+  public var receiverId: String { "receiver\(transceiver)" }
+
+  /// The received track: the same for the life of the transceiver, whether the peer sends or not.
+  public var track: RTCMediaStreamTrack? { present }
+
+  /// The receiver stopped for good.
+  func ended() { received.withLock { $0 }?.core.end() }
+
+  /// The track, with the peer's identifier unless it already has one.
+  func named(_ id: String?) -> RTCMediaStreamTrack { track(named: id) }
+
+  private var present: RTCMediaStreamTrack {
+    if let known = received.withLock({ $0 }) { return known }
+    var name: String?
+    if case .streams(let streams) = try? connection.performAndWait(.streams) {
+      name =
+        streams.remote.lazy.flatMap(\.tracks).first { $0.transceiver == self.transceiver }?.id
+    }
+    return track(named: name)
+  }
+
+  private func track(named id: String?) -> RTCMediaStreamTrack {
+    received.withLock { received in
+      if let received { return received }
+      let id = id ?? receiverId
+      let inlet = TrackCore.Place(connection: connection, transceiver: transceiver)
+      let made: RTCMediaStreamTrack =
+        kind == .audio
+        ? RTCAudioTrack(received: id, at: inlet) : RTCVideoTrack(received: id, at: inlet)
+      received = made
+      return made
+    }
+  }
+}
+
+extension RTCRtpReceiver: Hashable {
+  /// Whether both are the same object.
+  public static func == (left: RTCRtpReceiver, right: RTCRtpReceiver) -> Bool { left === right }
 
   /// Hashes the identity.
   public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }

@@ -84,3 +84,95 @@ public final class RTCVideoFrame: Sendable {
     }
   }
 }
+
+// MARK: - RTCVideoFrameBuffer
+
+/// The pixels of a frame.
+public protocol RTCVideoFrameBuffer: AnyObject, Sendable {
+  /// The width in pixels.
+  var width: Int32 { get }
+  /// The height in pixels.
+  var height: Int32 { get }
+  /// Converts to I420; unreadable pixels are black.
+  func toI420() -> RTCI420Buffer
+}
+
+/// A buffer of this module.
+protocol NativeBuffer: RTCVideoFrameBuffer {
+  /// The pixels; nil when the bytes do not match the size.
+  var native: VideoFrameBuffer? { get }
+}
+
+/// Pixels in I420: the planes Y, U and V, without row padding.
+public final class RTCI420Buffer: NativeBuffer {
+  private let videoFrame: I420Buffer
+
+  /// Creates a black buffer.
+  public convenience init(width: Int32, height: Int32) {
+    let (width, height) = (max(1, Int(width)), max(1, Int(height)))
+    let luma = Array(repeating: UInt8(16), count: width * height)
+    let chroma = I420Buffer.byteCount(width: width, height: height) - luma.count
+    self.init(
+      I420Buffer(
+        width: width, height: height, samples: luma + Array(repeating: 128, count: chroma)))
+  }
+
+  init(_ videoFrame: I420Buffer) { self.videoFrame = videoFrame }
+
+  /// The width in pixels.
+  public var width: Int32 { Int32(videoFrame.width) }
+  /// The height in pixels.
+  public var height: Int32 { Int32(videoFrame.height) }
+  /// The width of U and V: half, rounded up.
+  public var chromaWidth: Int32 { (width + 1) / 2 }
+  /// The height of U and V: half, rounded up.
+  public var chromaHeight: Int32 { (height + 1) / 2 }
+  /// The bytes from one row of Y to the next.
+  public var strideY: Int32 { width }
+  /// The bytes from one row of U to the next.
+  public var strideU: Int32 { chromaWidth }
+  /// The bytes from one row of V to the next.
+  public var strideV: Int32 { chromaWidth }
+  /// The Y plane; a copy, not a pointer as in Objective-C.
+  public var dataY: [UInt8] { plane(0, lumaCount) }
+  /// The U plane; a copy.
+  public var dataU: [UInt8] { plane(lumaCount, chromaCount) }
+  /// The V plane; a copy.
+  public var dataV: [UInt8] { plane(lumaCount + chromaCount, chromaCount) }
+  /// The buffer itself.
+  public func toI420() -> RTCI420Buffer { self }
+
+  var native: VideoFrameBuffer? { try? VideoFrameBuffer(videoFrame) }
+
+  private var lumaCount: Int { videoFrame.width * videoFrame.height }
+  private var chromaCount: Int { Int(chromaWidth * chromaHeight) }
+
+  private func plane(_ start: Int, _ count: Int) -> [UInt8] {
+    guard videoFrame.samples.count >= start + count else { return [] }
+    return Array(videoFrame.samples[start..<start + count])
+  }
+}
+
+/// Pixels of a `CVPixelBuffer`.
+public final class RTCCVPixelBuffer: NativeBuffer {
+  /// The pixels.
+  public let pixelBuffer: CVPixelBuffer
+
+  /// Creates a buffer that shares the pixels.
+  public init(pixelBuffer: CVPixelBuffer) { self.pixelBuffer = pixelBuffer }
+
+  /// The width in pixels.
+  public var width: Int32 { Int32(clamping: pixelBuffer.width) }
+  /// The height in pixels.
+  public var height: Int32 { Int32(clamping: pixelBuffer.height) }
+
+  /// Converts to I420; unreadable pixels are black.
+  public func toI420() -> RTCI420Buffer {
+    guard let native, let frame = try? VideoFrame(buffer: native, timestampNanoseconds: 0) else {
+      return RTCI420Buffer(width: width, height: height)
+    }
+    return RTCI420Buffer(frame.videoFrame())
+  }
+
+  var native: VideoFrameBuffer? { pixelBuffer.native }
+}

@@ -1,5 +1,6 @@
 public import Foundation
-import Media
+import Live
+package import Media
 import Synchronization
 
 /// Displays frames; called one call at a time, on the thread that delivers the frames.
@@ -58,5 +59,143 @@ final class RendererList: Sendable {
       if isNewSize, let size { renderer.value.setSize(size) }
       renderer.value.renderFrame(frame)
     }
+  }
+}
+
+// MARK: - RTCMTLVideoView
+
+/// UIKit's name, for the signatures of views.
+public enum UIView {
+  /// How a video frame is fitted into its view, numbered as in UIKit.
+  public enum ContentMode: Int, Sendable {
+    /// The frame is stretched to the view.
+    case scaleToFill
+    /// The whole frame is visible, with bars at two sides.
+    case scaleAspectFit
+    /// The whole view is filled, and the excess is cropped.
+    case scaleAspectFill
+  }
+}
+
+/// Is notified when a view displays frames of another size.
+public protocol RTCVideoViewDelegate: AnyObject {
+  /// The size of the displayed frames changed, in pixels.
+  func videoView(_ videoView: any RTCVideoRenderer, didChangeVideoSize size: CGSize)
+}
+
+/// A view that displays a track, without a screen: it holds the displayed frame and computes its
+/// position in the view.
+public final class RTCMTLVideoView: RTCVideoRenderer, Sendable {
+  private struct State {
+    var delegate = WeakDelegate<any RTCVideoViewDelegate> { nil }
+    var contentMode = UIView.ContentMode.scaleAspectFill
+    var isEnabled = true
+    var rotationOverride: RTCVideoRotation?
+    var frame: CGRect
+    var shown: RTCVideoFrame?
+  }
+
+  private let state: Mutex<State>
+
+  /// Creates a view with a frame in pixels.
+  public init(frame: CGRect = .zero) { state = Mutex(State(frame: frame)) }
+
+  /// Whether views can be created; always true.
+  public static func isMetalAvailable() -> Bool { true }
+
+  /// Is notified of size changes; held weakly.
+  public var delegate: (any RTCVideoViewDelegate)? {
+    get { state.withLock { $0.delegate }.value }
+    set {
+      let delegate = WeakDelegate { [weak newValue] in newValue }
+      state.withLock { $0.delegate = delegate }
+    }
+  }
+  /// How a video frame is fitted into the view.
+  public var videoContentMode: UIView.ContentMode {
+    get { state.withLock { $0.contentMode } }
+    set { state.withLock { $0.contentMode = newValue } }
+  }
+  /// Whether frames are accepted; otherwise the last one stays.
+  public var isEnabled: Bool {
+    get { state.withLock { $0.isEnabled } }
+    set { state.withLock { $0.isEnabled = newValue } }
+  }
+  /// The rotation of all frames; nil uses the rotation of each.
+  public var rotationOverride: RTCVideoRotation? {
+    get { state.withLock { $0.rotationOverride } }
+    set { state.withLock { $0.rotationOverride = newValue } }
+  }
+  /// The position and size of the view, in pixels.
+  public var frame: CGRect {
+    get { state.withLock { $0.frame } }
+    set { state.withLock { $0.frame = newValue } }
+  }
+
+  // MARK: Displayed frame
+
+  /// The displayed frame; nil before the first.
+  public var videoFrame: RTCVideoFrame? { state.withLock { $0.shown } }
+
+  /// The rectangle of the displayed frame in the view, whose origin is the upper left corner; nil
+  /// before the first frame.
+  public var videoRect: CGRect? {
+    let (shown, view, mode, override) = state.withLock { state in
+      (state.shown, state.frame.size, state.contentMode, state.rotationOverride)
+    }
+    guard let shown else { return nil }
+    let size = Self.size(of: shown, override)
+    let scale = (view.width / size.width, view.height / size.height)
+    let factor: CGFloat
+    switch mode {
+    case .scaleToFill: return CGRect(origin: .zero, size: view)
+    case .scaleAspectFit: factor = min(scale.0, scale.1)
+    case .scaleAspectFill: factor = max(scale.0, scale.1)
+    }
+    let (width, height) = (size.width * factor, size.height * factor)
+    return CGRect(
+      x: (view.width - width) / 2, y: (view.height - height) / 2, width: width, height: height)
+  }
+
+  private static func size(of frame: RTCVideoFrame, _ override: RTCVideoRotation?) -> CGSize {
+    let (width, height) = (max(1, Int(frame.width)), max(1, Int(frame.height)))
+    switch override ?? frame.rotation {
+    case ._0, ._180: return CGSize(width: width, height: height)
+    case ._90, ._270: return CGSize(width: height, height: width)
+    }
+  }
+
+  // MARK: RTCVideoRenderer
+
+  /// Notifies the delegate.
+  public func setSize(_ size: CGSize) {
+    delegate?.videoView(self, didChangeVideoSize: size)
+  }
+
+  /// Displays a frame; nil keeps the last one.
+  public func renderFrame(_ frame: RTCVideoFrame?) {
+    guard let frame else { return }
+    state.withLock { if $0.isEnabled { $0.shown = frame } }
+  }
+}
+
+/// The older name of `RTCMTLVideoView`.
+public typealias RTCEAGLVideoView = RTCMTLVideoView
+
+/// Displays the stack's frames in a renderer of the application.
+package final class ShownFrames: VideoRenderer {
+  private let renderer: Handed<any RTCVideoRenderer>
+
+  /// Displays them on the thread that delivers them, one call at a time.
+  package init(_ renderer: any RTCVideoRenderer) { self.renderer = Handed(renderer) }
+
+  /// The size of the frames from the next one on.
+  package func setSize(width: Int, height: Int) {
+    renderer.value.setSize(CGSize(width: width, height: height))
+  }
+
+  /// Displays a frame; its pixels are shared.
+  package func renderFrame(_ frame: VideoFrame?) {
+    renderer.value.renderFrame(frame.map { RTCVideoFrame($0) })
   }
 }

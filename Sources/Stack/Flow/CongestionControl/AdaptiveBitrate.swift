@@ -1,3 +1,4 @@
+import DequeModule
 package import RTP
 package import Wire
 
@@ -113,5 +114,171 @@ package struct AdaptiveBitrate: CongestionController {
     // Traffic that is not being sent does not prove that the path would carry more.
     let proven = arrivalRate.map { 1.5 * $0 + 10_000 } ?? grown
     estimate = max(estimate, min(grown, proven))
+  }
+}
+
+/// Estimates the capacity of a path from the peer's reports.
+///
+/// Implementations are interchangeable.
+package protocol CongestionController: Sendable {
+  /// The total rate that may be sent, in bits per second.
+  var target: UInt64 { get }
+  /// Whether the target is based on the peer's reports and not only on the start value.
+  var isEstimated: Bool { get }
+
+  /// Sets the start, maximum and minimum rate in bits per second; the default minimum is the least
+  /// at which video is useful.
+  mutating func setLimits(start: UInt64, maximum: UInt64, minimum: UInt64?)
+  /// Assumes this capacity, in bits per second, until reports say otherwise.
+  mutating func setEstimate(_ bitrate: UInt64)
+  /// Records a packet sent with a transport-wide sequence number (extended to 64 bits).
+  mutating func packetSent(_ transportSequence: Int64, bytes: Int, at now: Instant)
+  /// Handles the peer's arrival times.
+  mutating func receive(_ feedback: TransportFeedback, at now: Instant)
+  /// Handles the peer's own estimate (REMB), in bits per second.
+  mutating func receive(maximumBitrate: UInt64, at now: Instant)
+  /// Handles the share of packets lost since the last report, in 1/256.
+  mutating func receive(fractionLost: UInt8, at now: Instant)
+}
+
+// MARK: - BitrateBounds
+
+/// The range of bit rates that may be tried and the peer's limit, in bits per second.
+struct BitrateBounds: Sendable {
+  /// Below this rate video is useless.
+  private static let usefulMinimum = 50_000.0
+  /// The floor for any application setting: the pacer needs some rate.
+  private static let leastMinimum = 5_000.0
+  /// Far above any real rate; keeps sums from overflowing.
+  private static let most: UInt64 = 1 << 40
+
+  private(set) var minimum = BitrateBounds.usefulMinimum
+  private(set) var maximum = 2_500_000.0
+  /// The peer's own estimate (REMB); nil until it sent one.
+  private(set) var remoteMaximum: Double?
+
+  /// Whether the peer's limit is below the maximum.
+  var isLimitedByPeer: Bool { remoteMaximum.map { $0 < maximum } ?? false }
+
+  /// Sets the bounds; the default minimum is the least rate at which video is useful.
+  mutating func set(maximum: UInt64, minimum: UInt64?) {
+    self.minimum =
+      minimum.map { max(BitrateBounds.bounded($0), BitrateBounds.leastMinimum) }
+      ?? BitrateBounds.usefulMinimum
+    self.maximum = max(BitrateBounds.bounded(maximum), self.minimum)
+  }
+
+  mutating func set(remoteMaximum: UInt64) { self.remoteMaximum = Double(remoteMaximum) }
+
+  /// Clamps a rate to the bounds.
+  func clamp(_ rate: Double) -> Double { min(max(rate, minimum), maximum) }
+
+  /// Clamps a rate to the peer's limit.
+  func clampToPeer(_ rate: Double) -> Double { remoteMaximum.map { min(rate, $0) } ?? rate }
+
+  /// Whether a rate is at its minimum or maximum.
+  func isBound(_ rate: Double) -> Bool {
+    rate <= minimum || rate >= maximum || rate == remoteMaximum
+  }
+
+  /// Converts a requested rate, clamped to the supported range.
+  static func bounded(_ rate: UInt64) -> Double { Double(min(rate, most)) }
+}
+
+/// The rate at which packets recently arrived at the peer, by the peer's clock.
+struct ArrivalRate: Sendable {
+  /// The time over which the rate is measured, in units of 250 µs.
+  private static let windowTicks: Int64 = 2000
+  /// Too short a time to compute a rate from.
+  private static let leastTicks: Int64 = 600
+
+  private var arrivals = Deque<(ticks: Int64, bytes: Int)>()
+  private var bytes = 0
+  private var newest: Int64 = .min
+
+  /// The rate in bits per second; nil until enough packets arrived.
+  var bitrate: Double? {
+    guard let first = arrivals.first, newest - first.ticks >= ArrivalRate.leastTicks else {
+      return nil
+    }
+    return Double(bytes) * 8 / (Double(newest - first.ticks) * 0.000_25)
+  }
+
+  mutating func receive(_ packet: SentLog.Acknowledged) {
+    newest = max(newest, packet.arrivalTicks)
+    arrivals.append((packet.arrivalTicks, packet.bytes))
+    bytes += packet.bytes
+    while let first = arrivals.first, newest - first.ticks > ArrivalRate.windowTicks {
+      arrivals.removeFirst()
+      bytes -= first.bytes
+    }
+  }
+}
+
+/// The share of packets recently lost on the path.
+struct LossFraction: Sendable {
+  /// The share counts only after this many packets were reported.
+  private static let fewest = 20
+
+  /// The share, 0 to 1.
+  private(set) var value = 0.0
+  private var arrived = 0
+  private var missing = 0
+
+  /// Counts packets reported by transport-wide feedback.
+  mutating func receive(arrived: Int, missing: Int) {
+    self.arrived += arrived
+    self.missing += missing
+    guard self.arrived + self.missing >= LossFraction.fewest else { return }
+    value = Double(self.missing) / Double(self.arrived + self.missing)
+    self.arrived = 0
+    self.missing = 0
+  }
+
+  /// Handles the share in a receiver report, in 1/256 (RFC 3550 section 6.4.1).
+  mutating func receive(_ fraction: UInt8) { value = Double(fraction) / 256 }
+}
+
+// MARK: - PathCapacity
+
+/// The rate that a path carried when it was last full, in bits per second.
+struct PathCapacity: Sendable {
+  /// Another cut would come before the effect of the last one can be seen.
+  private static let cutSpacing = Interval.milliseconds(250)
+  /// How long a full path is assumed to stay near its capacity.
+  private static let memory = Interval.seconds(10)
+  /// The share of the arrival rate to send at, so that the queue can drain.
+  static let drainingShare = 0.85
+
+  /// When the path was last full; nil if it never was.
+  private(set) var cutAt: Instant?
+  /// The estimated rate at which it was last full.
+  private(set) var fullAt: Double?
+  /// The rate that arrived then, less what the queue needs to drain.
+  private(set) var carriedAtCut: Double?
+
+  /// Whether the effect of the last cut is visible, so that another one may follow.
+  func mayCut(at now: Instant) -> Bool {
+    cutAt.map { now - $0 >= PathCapacity.cutSpacing } ?? true
+  }
+
+  /// Records that the path is full.
+  /// - Parameters:
+  ///   - estimate: its assumed capacity.
+  ///   - arrivalRate: the rate that arrives, if known.
+  mutating func cut(from estimate: Double, arrivalRate: Double?, at now: Instant) {
+    fullAt = min(arrivalRate ?? estimate, estimate)
+    carriedAtCut = PathCapacity.drainingShare * (arrivalRate ?? estimate)
+    cutAt = now
+  }
+
+  /// Whether the path was full so recently that its rate still counts.
+  func isRecent(at now: Instant) -> Bool { now - (cutAt ?? now) < PathCapacity.memory }
+
+  /// The factor by which a rate may grow in a second.
+  func growth(of rate: Double, at now: Instant) -> Double {
+    // Before the first cut the rate doubles each second.
+    guard let fullAt else { return 1 }
+    return rate > PathCapacity.drainingShare * fullAt && isRecent(at: now) ? 0.04 : 0.25
   }
 }

@@ -73,3 +73,131 @@ struct RTCPComposer {
     return bytes
   }
 }
+
+/// When reports are sent: only while media is sent or received, and early at the start (RFC 3550
+/// section 6.2).
+struct ReportSchedule {
+  /// How long a due report waits for a step that happens anyway.
+  private static let slack = Interval.milliseconds(50)
+
+  private(set) var due: Instant?
+  private var hasReported = false
+  private let entropy: EntropyStream
+
+  init(_ entropy: EntropyStream) { self.entropy = entropy }
+
+  /// When a report needs a step of its own.
+  var deadline: Instant? { due.map { $0 + Self.slack } }
+
+  /// Schedules the first report once media is sent or received.
+  mutating func begin(at now: Instant) {
+    guard due == nil else { return }
+    let random = Int64(entropy.integer(below: 1_000_000_000))
+    let interval = Interval(nanoseconds: 500_000_000 + random)
+    due = now + (hasReported ? interval : interval / 2)
+  }
+
+  /// Returns whether a report is due, and clears the schedule if so.
+  mutating func consumeDue(at now: Instant) -> Bool {
+    guard let due, due <= now else { return false }
+    self.due = nil
+    hasReported = true
+    return true
+  }
+}
+
+// MARK: - RoundTripMeter
+
+/// The round trip to the peer, and the receivers' reference times that are still to be answered
+/// (RFC 3611 section 4.4).
+struct RoundTripMeter {
+  private struct ReferenceTime {
+    let ssrc: UInt32
+    let compactNTP: UInt32
+    let arrival: Instant
+  }
+
+  /// Longer round trips are taken for errors.
+  private static let longest = Interval.seconds(30)
+  /// The most reference times that are answered in one report.
+  private static let referencesMaximum = 8
+
+  /// The latest round trip; nil before the first measurement.
+  private(set) var newest: Interval?
+  private var references: [ReferenceTime] = []
+
+  /// Measures a round trip, less the delay at the peer (RFC 3550 section 6.4.1); nil if there is no
+  /// report to answer or the result is implausible.
+  /// - Parameter arrival: the middle 32 bits of the NTP time at which the answer arrived.
+  mutating func measure(lastReport: UInt32, delay: UInt32, arrival: UInt32) -> Interval? {
+    guard lastReport != 0 else { return nil }
+    let units = arrival &- lastReport &- delay
+    // Rounding may make it slightly negative.
+    let isNothing = Int32(bitPattern: units) <= 0 && Int32(bitPattern: units) > -65
+    let length = Interval(compactUnits: isNothing ? 1 : units)
+    guard length < Self.longest else { return nil }
+    newest = length
+    return length
+  }
+
+  /// The minimum time between two requests for the same packet.
+  var requestSpacing: Interval {
+    guard let newest else { return .milliseconds(100) }
+    return max(newest * 5 / 4, .milliseconds(20))
+  }
+
+  /// The minimum time between two retransmissions of the same packet.
+  var resendSpacing: Interval {
+    min(max(newest ?? .milliseconds(20), .milliseconds(5)), .milliseconds(500))
+  }
+
+  /// Stores a receiver's reference time until the next report answers it.
+  mutating func recordReference(_ ntpTime: UInt64, of ssrc: UInt32, arrival: Instant) {
+    references.removeAll { $0.ssrc == ssrc }
+    if references.count == Self.referencesMaximum { references.removeFirst() }
+    references.append(
+      ReferenceTime(
+        ssrc: ssrc, compactNTP: UInt32(truncatingIfNeeded: ntpTime >> 16), arrival: arrival))
+  }
+
+  /// Returns the answers to the stored reference times and clears them.
+  mutating func makeAnswers(at now: Instant) -> [ExtendedReport.DelayBlock] {
+    defer { references.removeAll() }
+    return references.map {
+      ExtendedReport.DelayBlock(
+        ssrc: $0.ssrc, lastReport: $0.compactNTP,
+        delaySinceLastReport: (now - $0.arrival).compactUnits)
+    }
+  }
+}
+
+// Times in the units of reports.
+
+extension Interval {
+  /// The length in units of 1/65536 s; 0 if negative.
+  var compactUnits: UInt32 {
+    let length = max(0, nanoseconds)
+    let seconds = UInt64(length / 1_000_000_000)
+    let rest = UInt64(length % 1_000_000_000)
+    return UInt32(truncatingIfNeeded: seconds << 16 | (rest << 16) / 1_000_000_000)
+  }
+
+  /// Creates an interval from units of 1/65536 s.
+  init(compactUnits: UInt32) {
+    self.init(nanoseconds: Int64((UInt64(compactUnits) * 1_000_000_000) >> 16))
+  }
+}
+
+extension WallClock {
+  /// The instant as in abs-send-time: seconds as a 6.18 fixed point number.
+  func absoluteSendTime(at now: Instant) -> UInt32 {
+    UInt32(truncatingIfNeeded: ntp(at: now) >> 14) & 0xff_ffff
+  }
+
+  /// Converts an NTP time to Unix time in nanoseconds (RFC 5905 section 6).
+  static func unixNanoseconds(ntp: UInt64) -> Int64 {
+    let seconds = Int64(ntp >> 32) - 2_208_988_800
+    let fraction = Int64(((ntp & 0xffff_ffff) * 1_000_000_000) >> 32)
+    return seconds * 1_000_000_000 + fraction
+  }
+}

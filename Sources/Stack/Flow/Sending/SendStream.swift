@@ -226,3 +226,153 @@ struct SendStream {
     return taking == .passedOn
   }
 }
+
+// MARK: - SendNumbers
+
+/// The sequence numbers of a sent stream.
+///
+/// They survive renegotiation, because SRTP would reject a restart as replay (RFC 3711 section
+/// 3.3.2).
+struct SendNumbers {
+  /// The initial sequence number.
+  let first: UInt16
+  /// The random offset of RTP timestamps (RFC 3550 section 5.1).
+  let timestampOffset: UInt32
+  /// The picture ID of the next video frame (RFC 7741 section 4.2).
+  private(set) var pictureID: UInt16
+  /// TL0PICIDX of the last base layer frame (RFC 7741 section 4.2).
+  private(set) var baseIndex: UInt8 = 0
+  private var sequence: UInt16
+  private var rtxSequence: UInt16
+
+  init(_ entropy: EntropyStream) {
+    // The top bit is clear, so that an early loss cannot confuse the SRTP rollover counter.
+    sequence = entropy.integer(UInt16.self) & 0x7fff
+    timestampOffset = entropy.integer(UInt32.self)
+    rtxSequence = entropy.integer(UInt16.self) & 0x7fff
+    pictureID = entropy.integer(UInt16.self) & 0x7fff
+    first = sequence
+  }
+
+  /// Returns the next sequence number and advances it.
+  mutating func nextSequence() -> UInt16 {
+    defer { sequence &+= 1 }
+    return sequence
+  }
+
+  /// Returns the next RTX sequence number and advances it.
+  mutating func nextRTXSequence() -> UInt16 {
+    defer { rtxSequence &+= 1 }
+    return rtxSequence
+  }
+
+  /// Records that a base layer frame begins.
+  mutating func beginBase() { baseIndex &+= 1 }
+
+  /// Records that the current picture ID is used up.
+  mutating func endFrame() { pictureID = (pictureID + 1) & 0x7fff }
+}
+
+/// Decides how long packets and RTX packets carry the MID and the layer: until the peer reports on
+/// them and so has mapped them (RFC 9143 section 9.2, RFC 8852 section 3.3).
+struct SectionNaming {
+  private let mid: [UInt8]
+  /// The layer; nil for the only stream of a section.
+  private var rid: [UInt8]?
+  private var isKnown = false
+  private var isRTXKnown = false
+
+  init(_ mid: [UInt8], rid: [UInt8]? = nil) {
+    self.mid = mid
+    self.rid = rid
+  }
+
+  /// The MID that a packet has to carry.
+  var name: [UInt8]? { isKnown ? nil : mid }
+  /// The MID that an RTX packet has to carry.
+  var rtxName: [UInt8]? { isRTXKnown ? nil : mid }
+  /// The layer that a packet has to name.
+  var streamID: [UInt8]? { isKnown ? nil : rid }
+  /// The layer that an RTX packet has to name.
+  var repairedStreamID: [UInt8]? { isRTXKnown ? nil : rid }
+
+  /// Records that the peer reported on the stream or its RTX.
+  mutating func recordReport(isRTX: Bool) {
+    if isRTX { isRTXKnown = true } else { isKnown = true }
+  }
+
+  /// Applies a renegotiated layer.
+  mutating func rename(rid: [UInt8]?) { self.rid = rid }
+
+  /// Records that the RTX SSRC changed.
+  mutating func forgetRTX() { isRTXKnown = false }
+}
+
+/// Decides which of the peer's key frame requests reach the encoder.
+struct KeyframeDemands {
+  /// The kind of a request.
+  enum Verdict {
+    /// A repetition in case the first was lost (RFC 5104 section 4.3.1.2).
+    case repeated
+    /// So soon after the last one that the same key frame serves both.
+    case served
+    case passedOn
+  }
+
+  /// The minimum time between requests passed on.
+  private static let spacing = Interval.milliseconds(300)
+
+  /// When a key frame was last requested from the encoder.
+  private(set) var passedOnAt: Instant?
+  private var lastNumber: UInt8?
+
+  /// Classifies a request: FIR has a number (RFC 5104 section 4.3.1), PLI has none (RFC 4585
+  /// section 6.3.1).
+  mutating func classify(_ number: UInt8?, at now: Instant) -> Verdict {
+    if let number {
+      guard lastNumber != number else { return .repeated }
+      lastNumber = number
+    }
+    if let passedOnAt, now - passedOnAt < Self.spacing { return .served }
+    passedOnAt = now
+    return .passedOn
+  }
+}
+
+/// The newest packets of a stream, for retransmission (RFC 4588).
+struct PacketHistory {
+  /// A packet that was sent.
+  struct Entry {
+    var sequence: UInt16
+    var part: PayloadPart
+    /// The whole packet, kept only if it has to be repeated byte for byte.
+    var packet: [UInt8]?
+    /// When it was last retransmitted.
+    var resentAt: Instant?
+  }
+
+  static let capacity = 2048
+  private var entries: [Entry?] = []
+
+  /// Adds a packet, overwriting the one `capacity` before it.
+  mutating func append(_ entry: Entry) {
+    if entries.isEmpty { entries = [Entry?](repeating: nil, count: PacketHistory.capacity) }
+    entries[place(entry.sequence)] = entry
+  }
+
+  func entry(_ sequence: UInt16) -> Entry? {
+    guard !entries.isEmpty, let entry = entries[place(sequence)], entry.sequence == sequence
+    else { return nil }
+    return entry
+  }
+
+  /// Whether a packet may be retransmitted now: it is known, and the last time is long enough ago.
+  mutating func mayResend(_ sequence: UInt16, at now: Instant, spacing: Interval) -> Bool {
+    guard let entry = entry(sequence) else { return false }
+    if let resentAt = entry.resentAt, now - resentAt < spacing { return false }
+    entries[place(sequence)]?.resentAt = now
+    return true
+  }
+
+  private func place(_ sequence: UInt16) -> Int { Int(sequence) & (PacketHistory.capacity - 1) }
+}

@@ -1,4 +1,5 @@
-import Wire
+import Crypto
+package import Wire
 
 /// Why bytes are not a STUN message.
 package enum STUNError: Error, Hashable, Sendable {
@@ -72,4 +73,302 @@ package struct STUNMessage: Sendable {
   }
 
   package static func padded(_ length: Int) -> Int { (length + 3) & ~3 }
+}
+
+/// The 96 bits that tie a response to its request (RFC 8489 section 5).
+package struct STUNTransactionID: Hashable, Sendable {
+  package var high: UInt32
+  package var low: UInt64
+
+  package init(high: UInt32, low: UInt64) {
+    self.high = high
+    self.low = low
+  }
+
+  /// Draws a fresh identifier.
+  package init(from entropy: EntropyStream) {
+    high = entropy.integer(UInt32.self)
+    low = entropy.integer(UInt64.self)
+  }
+}
+
+// MARK: - Attributes
+
+/// Where one attribute stands in its message.
+package struct STUNAttribute: Hashable, Sendable {
+  package var type: STUNAttributeType
+  /// The place of the value in the message's bytes, without padding.
+  package var range: Range<Int>
+}
+
+/// The attributes of a message, in order.
+package struct STUNAttributes: Sequence, IteratorProtocol, Sendable {
+  private let bytes: [UInt8]
+  private var offset = STUNMessage.headerLength
+  private let end: Int
+
+  init(_ bytes: [UInt8], end: Int) {
+    self.bytes = bytes
+    self.end = end
+  }
+
+  /// The attributes of bytes that are perhaps no whole message: as far as their headers are there,
+  /// the last one maybe cut.
+  package init(found bytes: [UInt8]) { self.init(bytes, end: bytes.count) }
+
+  package mutating func next() -> STUNAttribute? {
+    guard offset + 4 <= end else { return nil }
+    let start = offset + 4
+    let (type, length) = header(at: offset)
+    offset = start + STUNMessage.padded(length)
+    return STUNAttribute(type: type, range: start..<Swift.min(start + length, end))
+  }
+
+  private func header(at offset: Int) -> (type: STUNAttributeType, length: Int) {
+    let span = bytes.span.bytes
+    let type = STUNAttributeType(rawValue: span.uint16(at: offset))
+    return (type, Int(span.uint16(at: offset + 2)))
+  }
+}
+
+extension STUNMessage {
+  /// All attributes, known or not, in order.
+  package var attributes: STUNAttributes { STUNAttributes(bytes, end: bytes.count) }
+
+  /// The attributes that MESSAGE-INTEGRITY covers; what follows it does not count (section 14.5).
+  private var coveredAttributes: STUNAttributes {
+    STUNAttributes(bytes, end: integrityOffset ?? bytes.count)
+  }
+
+  /// The bytes of an attribute's value.
+  @_lifetime(borrow self)
+  package func value(_ attribute: STUNAttribute) -> RawSpan {
+    bytes.span.bytes.extracting(attribute.range)
+  }
+
+  /// The first attribute of a type that MESSAGE-INTEGRITY covers, if there is one.
+  package func attribute(_ type: STUNAttributeType) -> STUNAttribute? {
+    for attribute in coveredAttributes where attribute.type == type { return attribute }
+    return nil
+  }
+
+  /// USERNAME (section 14.3).
+  package var username: String? { text(.username) }
+
+  /// SOFTWARE (section 14.14).
+  package var software: String? { text(.software) }
+
+  /// PRIORITY: the priority that a peer-reflexive candidate would have (RFC 8445 section 7.1.1).
+  package var priority: UInt32? {
+    guard let attribute = attribute(.priority), attribute.range.count == 4 else { return nil }
+    return value(attribute).uint32(at: 0)
+  }
+
+  /// Whether USE-CANDIDATE is there (RFC 8445 section 7.1.2).
+  package var usesCandidate: Bool { attribute(.useCandidate) != nil }
+
+  /// The tie-breaker of ICE-CONTROLLING (RFC 8445 section 7.1.3).
+  package var iceControlling: UInt64? { number(.iceControlling) }
+
+  /// The tie-breaker of ICE-CONTROLLED (RFC 8445 section 7.1.3).
+  package var iceControlled: UInt64? { number(.iceControlled) }
+
+  /// XOR-MAPPED-ADDRESS, or else MAPPED-ADDRESS as old servers send it (sections 14.1 and 14.2).
+  package var mappedAddress: SocketAddress? {
+    if let attribute = attribute(.xorMappedAddress) { return address(attribute, isMasked: true) }
+    if let attribute = attribute(.mappedAddress) { return address(attribute, isMasked: false) }
+    return nil
+  }
+
+  /// REALM (section 14.9).
+  package var realm: String? { text(.realm) }
+
+  /// NONCE as its bytes, which are only ever sent back.
+  package var nonce: [UInt8]? { attribute(.nonce).map { Array(bytes[$0.range]) } }
+
+  /// XOR-RELAYED-ADDRESS (RFC 8656 section 18.5).
+  package var relayedAddress: SocketAddress? {
+    attribute(.xorRelayedAddress).flatMap { address($0, isMasked: true) }
+  }
+
+  /// The first XOR-PEER-ADDRESS (RFC 8656 section 18.3).
+  package var peerAddress: SocketAddress? {
+    attribute(.xorPeerAddress).flatMap { address($0, isMasked: true) }
+  }
+
+  /// Every XOR-PEER-ADDRESS, in order.
+  package var peerAddresses: [SocketAddress] {
+    coveredAttributes.compactMap {
+      $0.type == .xorPeerAddress ? address($0, isMasked: true) : nil
+    }
+  }
+
+  /// ALTERNATE-SERVER (RFC 8489 section 14.15).
+  package var alternateServer: SocketAddress? {
+    attribute(.alternateServer).flatMap { address($0, isMasked: false) }
+  }
+
+  /// LIFETIME in seconds (RFC 8656 section 18.2).
+  package var lifetime: UInt32? {
+    guard let attribute = attribute(.lifetime), attribute.range.count == 4 else { return nil }
+    return value(attribute).uint32(at: 0)
+  }
+
+  /// CHANNEL-NUMBER (RFC 8656 section 18.1).
+  package var channelNumber: UInt16? {
+    guard let attribute = attribute(.channelNumber), attribute.range.count == 4 else { return nil }
+    return value(attribute).uint16(at: 0)
+  }
+
+  /// The protocol number of REQUESTED-TRANSPORT, 17 for UDP (RFC 8656 section 18.7).
+  package var requestedTransport: UInt8? { firstByte(.requestedTransport) }
+
+  /// The family of REQUESTED-ADDRESS-FAMILY, 1 for IPv4 and 2 for IPv6 (RFC 8656 section 18.6).
+  package var requestedFamily: UInt8? { firstByte(.requestedAddressFamily) }
+
+  /// DATA (RFC 8656 section 18.4).
+  package var data: [UInt8]? { attribute(.data).map { Array(bytes[$0.range]) } }
+
+  /// ERROR-CODE (section 14.8).
+  package var errorCode: STUNErrorCode? {
+    guard let attribute = attribute(.errorCode), attribute.range.count >= 4 else { return nil }
+    let value = value(attribute)
+    let hundreds = UInt16(value.byte(at: 2) & 7)
+    let rest = UInt16(value.byte(at: 3))
+    guard (3...6).contains(hundreds), rest < 100 else { return nil }
+    let reason = String(decoding: bytes[attribute.range.dropFirst(4)], as: UTF8.self)
+    return STUNErrorCode(code: hundreds * 100 + rest, reason: reason)
+  }
+
+  /// UNKNOWN-ATTRIBUTES (section 14.13), empty when it is not there.
+  package var unknownAttributes: [STUNAttributeType] {
+    guard let attribute = attribute(.unknownAttributes) else { return [] }
+    let value = value(attribute)
+    return (0..<value.byteCount / 2).map { STUNAttributeType(rawValue: value.uint16(at: 2 * $0)) }
+  }
+
+  /// The first few types that a receiver must know and this one does not: reason for a 420.
+  package var notUnderstood: [STUNAttributeType] {
+    var types: [STUNAttributeType] = []
+    for attribute in coveredAttributes
+    where attribute.type.isComprehensionRequired && !attribute.type.isKnown {
+      if !types.contains(attribute.type) { types.append(attribute.type) }
+      if types.count == 8 { break }
+    }
+    return types
+  }
+
+  private func text(_ type: STUNAttributeType) -> String? {
+    guard let attribute = attribute(type) else { return nil }
+    return String(decoding: bytes[attribute.range], as: UTF8.self)
+  }
+
+  private func firstByte(_ type: STUNAttributeType) -> UInt8? {
+    guard let attribute = attribute(type), attribute.range.count == 4 else { return nil }
+    return value(attribute).byte(at: 0)
+  }
+
+  private func number(_ type: STUNAttributeType) -> UInt64? {
+    guard let attribute = attribute(type), attribute.range.count == 8 else { return nil }
+    return value(attribute).uint64(at: 0)
+  }
+
+  private func address(_ attribute: STUNAttribute, isMasked: Bool) -> SocketAddress? {
+    SocketAddress(stun: value(attribute), maskedBy: isMasked ? transactionID : nil)
+  }
+}
+
+extension SocketAddress {
+  /// Reads the value of MAPPED-ADDRESS, or of an attribute that is masked as XOR-MAPPED-ADDRESS is
+  /// (RFC 8489 sections 14.1 and 14.2).
+  package init?(stun value: RawSpan, maskedBy transaction: STUNTransactionID?) {
+    guard value.byteCount >= 8 else { return nil }
+    let mask = transaction.map { AddressMask($0) } ?? AddressMask.none
+    let port = value.uint16(at: 2) ^ mask.port
+    switch (value.byte(at: 1), value.byteCount) {
+    case (1, 8): self.init(IPAddress(ipv4: value.uint32(at: 4) ^ mask.ipv4), port: port)
+    case (2, 20):
+      let high = value.uint64(at: 4) ^ mask.high
+      let low = value.uint64(at: 12) ^ mask.low
+      self.init(IPAddress(ipv6High: high, low: low), port: port)
+    default: return nil
+    }
+  }
+}
+
+/// What XOR-MAPPED-ADDRESS is masked with: the magic cookie, then the transaction (section 14.2).
+struct AddressMask {
+  let port: UInt16
+  let ipv4: UInt32
+  let high: UInt64
+  let low: UInt64
+
+  static let none = AddressMask(port: 0, ipv4: 0, high: 0, low: 0)
+
+  private init(port: UInt16, ipv4: UInt32, high: UInt64, low: UInt64) {
+    self.port = port
+    self.ipv4 = ipv4
+    self.high = high
+    self.low = low
+  }
+
+  init(_ transaction: STUNTransactionID) {
+    port = UInt16(STUNMessage.magicCookie >> 16)
+    ipv4 = STUNMessage.magicCookie
+    high = UInt64(STUNMessage.magicCookie) << 32 | UInt64(transaction.high)
+    low = transaction.low
+  }
+}
+
+// MARK: - Integrity
+
+extension STUNMessage {
+  /// How many bytes an HMAC-SHA1 has.
+  static let integrityLength = 20
+  /// What the CRC-32 of FINGERPRINT is masked with (section 14.7).
+  static let fingerprintMask: UInt32 = 0x5354_554e
+
+  /// Whether the message carries MESSAGE-INTEGRITY at all.
+  package var hasIntegrity: Bool { integrityOffset != nil }
+
+  /// Whether MESSAGE-INTEGRITY is there and right for a key, over the bytes as received.
+  ///
+  /// Section 14.5: the HMAC covers what stands before the attribute, with a length in the header
+  /// that ends with the attribute. The key of short-term credentials is the password
+  /// (section 9.1.1).
+  package func verifiesIntegrity(key: [UInt8]) -> Bool {
+    guard let offset = integrityOffset else { return false }
+    let start = offset + 4
+    guard Int(bytes.span.bytes.uint16(at: offset + 2)) == STUNMessage.integrityLength else {
+      return false
+    }
+    let end = start + STUNMessage.integrityLength
+    let received = Array(bytes[start..<end])
+    if end == bytes.count {
+      let expected = hmacSHA1(key: key, bytes.span.bytes.extracting(0..<offset))
+      return equalInConstantTime(expected, received)
+    }
+    var covered = Array(bytes[..<offset])
+    let length = UInt16(truncatingIfNeeded: end - STUNMessage.headerLength)
+    covered[2] = UInt8(length >> 8)
+    covered[3] = UInt8(truncatingIfNeeded: length)
+    return equalInConstantTime(hmacSHA1(key: key, covered.span.bytes), received)
+  }
+
+  /// Whether FINGERPRINT is right; nil when there is none (section 14.7).
+  package var hasValidFingerprint: Bool? {
+    guard let offset = fingerprintOffset else { return nil }
+    let span = bytes.span.bytes
+    guard span.uint16(at: offset + 2) == 4, offset + 8 == bytes.count else { return false }
+    let expected = crc32(span.extracting(0..<offset)) ^ STUNMessage.fingerprintMask
+    return span.uint32(at: offset + 4) == expected
+  }
+}
+
+/// The key of long-term credentials: a hash over name, realm and password (RFC 8489 section 9.2.2).
+///
+/// The name, realm and password are taken as they are; what OpaqueString preparation (RFC 8265)
+/// changes beyond ASCII is left to whoever gives them.
+package func stunLongTermKey(username: String, realm: String, password: String) -> [UInt8] {
+  md5(Array("\(username):\(realm):\(password)".utf8))
 }

@@ -1,4 +1,4 @@
-import Wire
+package import Wire
 
 /// The allocation itself: whether it exists, its address, and when it is refreshed (RFC 8656
 /// sections 7 and 8).
@@ -70,5 +70,280 @@ struct Allocation {
     state = .over
     relayed = nil
     refreshAt = nil
+  }
+}
+
+// MARK: - Permissions
+
+/// Decides which addresses the server lets send to the allocation, and what waits for that (RFC
+/// 8656 sections 9 and 10).
+struct Permissions {
+  /// What is done with data for an address.
+  enum Passage {
+    /// The server lets the address in.
+    case granted
+    /// The data waits, or was dropped because too much waits.
+    case waiting
+    case refused
+  }
+
+  /// An address whose traffic the server lets in.
+  private struct Permission {
+    let ip: IPAddress
+    var isGranted = false
+    var isRefused = false
+    /// When it is asked for again, if it is in use.
+    var refreshAt: Instant?
+    var usedAt: Instant
+    /// Data that waits until the server has agreed.
+    var waiting: [(bytes: [UInt8], peer: SocketAddress)] = []
+  }
+
+  static let maximum = 100
+  private static let waitingMaximum = 8
+
+  private var all: [Permission] = []
+
+  /// When one is asked for again.
+  var deadline: Instant? {
+    var deadline: Instant?
+    for permission in all { deadline = earliest(deadline, permission.refreshAt) }
+    return deadline
+  }
+
+  /// Whether there is one for an address, whatever the server says of it.
+  func has(_ ip: IPAddress) -> Bool { all.contains { $0.ip == ip } }
+
+  /// Adds one that is asked for now; false when there is no room.
+  mutating func add(_ ip: IPAddress, at now: Instant) -> Bool {
+    guard all.count < Self.maximum else { return false }
+    all.append(Permission(ip: ip, usedAt: now))
+    return true
+  }
+
+  /// Records that data goes to an address; it waits until the server has agreed.
+  mutating func send(_ bytes: [UInt8], to peer: SocketAddress, at now: Instant) -> Passage {
+    guard let index = index(of: peer.ip), !all[index].isRefused else { return .refused }
+    all[index].usedAt = now
+    if all[index].isGranted { return .granted }
+    if all[index].waiting.count < Self.waitingMaximum {
+      all[index].waiting.append((bytes, peer))
+    }
+    return .waiting
+  }
+
+  /// Records data from an address; false when it has no permission.
+  mutating func receive(from ip: IPAddress, at now: Instant) -> Bool {
+    guard let index = index(of: ip), !all[index].isRefused else { return false }
+    all[index].usedAt = now
+    return true
+  }
+
+  /// Records that an address is in use.
+  mutating func use(_ ip: IPAddress, at now: Instant) {
+    if let index = index(of: ip) { all[index].usedAt = now }
+  }
+
+  /// Records that the server permits an address; returns what waited for that.
+  mutating func grant(_ ip: IPAddress, at now: Instant) -> [(bytes: [UInt8], peer: SocketAddress)] {
+    guard let index = index(of: ip) else { return [] }
+    all[index].isGranted = true
+    all[index].refreshAt = now + TURNTiming.permissionRefresh
+    defer { all[index].waiting = [] }
+    return all[index].waiting
+  }
+
+  /// Records that the server refuses an address; false when nothing waits for it any more.
+  mutating func refuse(_ ip: IPAddress) -> Bool {
+    guard let index = index(of: ip) else { return false }
+    all[index].isGranted = false
+    all[index].isRefused = true
+    all[index].refreshAt = nil
+    all[index].waiting = []
+    return true
+  }
+
+  /// Returns those that are to be prolonged now, which are those in use; the others lapse, and are
+  /// asked for again when needed.
+  mutating func refreshDue(at now: Instant, hasChannel: (IPAddress) -> Bool) -> [IPAddress] {
+    let limit = now - TURNTiming.permissionRefresh
+    all.removeAll { permission in
+      guard let due = permission.refreshAt, due <= now else { return false }
+      return permission.usedAt <= limit && !hasChannel(permission.ip)
+    }
+    var due: [IPAddress] = []
+    for index in all.indices {
+      guard let at = all[index].refreshAt, at <= now else { continue }
+      all[index].refreshAt = nil
+      due.append(all[index].ip)
+    }
+    return due
+  }
+
+  mutating func removeAll() { all = [] }
+
+  private func index(of ip: IPAddress) -> Int? { all.firstIndex { $0.ip == ip } }
+}
+
+// MARK: - Channels
+
+/// The channels to peers: their numbers, and when they are refreshed (RFC 8656 section 12).
+struct Channels {
+  /// A channel to a peer.
+  private struct Channel {
+    let number: UInt16
+    let peer: SocketAddress
+    var isBound = false
+    var refreshAt: Instant?
+  }
+
+  static let maximum = 64
+
+  private var all: [Channel] = []
+
+  /// When one is prolonged.
+  var deadline: Instant? {
+    var deadline: Instant?
+    for channel in all { deadline = earliest(deadline, channel.refreshAt) }
+    return deadline
+  }
+
+  /// Whether a peer may get one: it has none, and there is room.
+  func mayAdd(_ peer: SocketAddress) -> Bool {
+    all.count < Self.maximum && !all.contains { $0.peer == peer }
+  }
+
+  /// The number of the channel to a peer, once data can go through it.
+  func bound(to peer: SocketAddress) -> UInt16? {
+    for channel in all where channel.isBound && channel.peer == peer { return channel.number }
+    return nil
+  }
+
+  /// The peer of a channel.
+  func peer(of number: UInt16) -> SocketAddress? {
+    for channel in all where channel.number == number { return channel.peer }
+    return nil
+  }
+
+  /// Whether a host has a channel.
+  func reach(_ ip: IPAddress) -> Bool { all.contains { $0.peer.ip == ip } }
+
+  /// Adds a channel that is asked for now; returns its number.
+  mutating func add(_ peer: SocketAddress) -> UInt16 {
+    // A number is used for one peer only, for as long as the allocation lasts.
+    let number = (all.map(\.number).max() ?? ChannelData.numbers.lowerBound - 1) + 1
+    all.append(Channel(number: number, peer: peer))
+    return number
+  }
+
+  /// Records that the server knows a channel; returns its peer.
+  mutating func bind(_ number: UInt16, at now: Instant) -> SocketAddress? {
+    guard let index = all.firstIndex(where: { $0.number == number }) else { return nil }
+    all[index].isBound = true
+    all[index].refreshAt = now + TURNTiming.permissionRefresh
+    return all[index].peer
+  }
+
+  /// Records that the server refused a channel or its refresh; indications still work.
+  mutating func refuse(_ number: UInt16) {
+    all.removeAll { $0.number == number && !$0.isBound }
+    for index in all.indices where all[index].number == number {
+      all[index].isBound = false
+      all[index].refreshAt = nil
+    }
+  }
+
+  /// Returns those that are to be prolonged now.
+  mutating func refreshDue(at now: Instant) -> [UInt16] {
+    var due: [UInt16] = []
+    for index in all.indices {
+      guard let at = all[index].refreshAt, at <= now else { continue }
+      all[index].refreshAt = nil
+      due.append(all[index].number)
+    }
+    return due
+  }
+
+  mutating func removeAll() { all = [] }
+}
+
+// MARK: - ChannelData
+
+/// The frame of TURN channel data: a channel number and a length before the data (RFC 8656 section
+/// 12.4).
+package enum ChannelData {
+  /// How many bytes stand before the data.
+  package static let headerLength = 4
+  /// The numbers that a client may bind (RFC 8656 section 12).
+  package static let numbers: ClosedRange<UInt16> = 0x4000...0x4fff
+
+  /// Whether bytes look like channel data rather than any other protocol (RFC 7983 section 7).
+  package static func matches(_ bytes: RawSpan) -> Bool {
+    bytes.byteCount >= headerLength && (0x40...0x4f).contains(bytes.byte(at: 0))
+  }
+
+  /// The channel and where its data stands; nil when there are fewer bytes than the frame says.
+  ///
+  /// What follows the data is padding.
+  package static func read(_ bytes: RawSpan) -> (channel: UInt16, data: Range<Int>)? {
+    guard matches(bytes) else { return nil }
+    let end = headerLength + Int(bytes.uint16(at: 2))
+    guard end <= bytes.byteCount else { return nil }
+    return (bytes.uint16(at: 0), headerLength..<end)
+  }
+
+  /// The same for the channels of RFC 5766 section 11 as well, up to 0x7FFF, and only where the
+  /// frame has no more bytes than it says, padded to fours at most.
+  ///
+  /// - Parameter isTruncated: whether only the beginning of the frame is there.
+  package static func readAny(_ bytes: RawSpan, isTruncated: Bool = false)
+    -> (channel: UInt16, data: Range<Int>)?
+  {
+    guard bytes.byteCount >= headerLength, (0x40...0x7f).contains(bytes.byte(at: 0)) else {
+      return nil
+    }
+    let end = headerLength + Int(bytes.uint16(at: 2))
+    guard end <= bytes.byteCount ? bytes.byteCount - end < 4 : isTruncated else { return nil }
+    return (bytes.uint16(at: 0), headerLength..<min(end, bytes.byteCount))
+  }
+
+  /// The frame of some data, without padding.
+  package static func frame(_ data: [UInt8], channel: UInt16) -> [UInt8] {
+    var frame: [UInt8] = []
+    frame.reserveCapacity(headerLength + data.count)
+    let count = UInt16(truncatingIfNeeded: data.count)
+    frame.append(UInt8(channel >> 8))
+    frame.append(UInt8(truncatingIfNeeded: channel))
+    frame.append(UInt8(count >> 8))
+    frame.append(UInt8(truncatingIfNeeded: count))
+    frame.append(contentsOf: data)
+    return frame
+  }
+}
+
+/// The messages on a connection to a TURN server: STUN, and channel data with padding (RFC 8656
+/// section 12.5).
+package enum TURNFraming: MessageFraming {
+  package static func first(in bytes: RawSpan) throws(FramingError)
+    -> (message: Range<Int>, next: Int)?
+  {
+    guard bytes.byteCount >= 4 else { return nil }
+    let length = Int(bytes.uint16(at: 2))
+    let count: Int
+    switch bytes.byte(at: 0) {
+    case 0...3:
+      // STUN says so in four further bytes, and counts in fours.
+      guard length % 4 == 0 else { throw FramingError() }
+      count = STUNMessage.headerLength + length
+    case 0x40...0x4f: count = ChannelData.headerLength + length
+    default: throw FramingError()
+    }
+    let padded = STUNMessage.padded(count)
+    return padded <= bytes.byteCount ? (0..<count, padded) : nil
+  }
+
+  package static func framed(_ message: [UInt8]) -> [UInt8] {
+    let missing = STUNMessage.padded(message.count) - message.count
+    return missing == 0 ? message : message + [UInt8](repeating: 0, count: missing)
   }
 }

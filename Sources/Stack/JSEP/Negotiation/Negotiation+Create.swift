@@ -148,3 +148,140 @@ extension [LocalTransport] {
     first { $0.number == slot.transportNumber } ?? self[0]
   }
 }
+
+// MARK: - OfferPlan
+
+/// The m-sections of the next offer: existing ones, then new ones, which reuse sections that are
+/// off where possible (RFC 9429 section 5.2.2).
+struct OfferPlan {
+  private(set) var slots: [SectionSlot]
+  private(set) var bundling: Bundling
+  private let sections: SectionTable
+  private let transceivers: TransceiverTable
+  /// The MIDs of new sections.
+  private var new: [String] = []
+
+  /// - Parameter needsData: whether an association is needed.
+  init(
+    _ sections: SectionTable, _ transceivers: TransceiverTable, _ bundling: Bundling,
+    _ capabilities: Capabilities, needsData: Bool
+  ) {
+    slots = sections.slots
+    self.sections = sections
+    self.transceivers = transceivers
+    self.bundling = bundling
+    let wantsData = needsData && !sections.carryData
+    addMedia(capabilities, wantsData: wantsData)
+    if wantsData { addData() }
+    assignTransports()
+  }
+
+  private mutating func addMedia(_ capabilities: Capabilities, wantsData: Bool) {
+    var waiting = transceivers.all.filter { $0.mid == nil && !$0.isStopping }
+    while !waiting.isEmpty {
+      let transceiver = waiting.removeFirst()
+      let kind = SectionKind(transceiver.kind)
+      let mid = sections.freeMID(besides: Set(new))
+      new.append(mid)
+      let slot = SectionSlot(
+        kind: kind, mid: mid, transceiverID: transceiver.id, transport: LocalSection.profile,
+        formats: capabilities.codecs(transceiver.kind).map { String($0.payloadType) })
+      // Any section that is off may be reused (RFC 9429 section 5.2.2): preferably of the same
+      // kind, and none that another kind needs.
+      let wanted = waiting.map { SectionKind($0.kind) } + (wantsData ? [.application] : [])
+      place(slot) { !wanted.contains($0) }
+    }
+  }
+
+  private mutating func addData() {
+    let mid = sections.freeMID(besides: Set(new))
+    new.append(mid)
+    var slot = SectionSlot(
+      kind: .application, mid: mid, transport: DataSection.profile,
+      formats: [DataSection.format])
+    slot.isData = true
+    place(slot) { _ in true }
+  }
+
+  /// Puts a section in place of one that is off, of its kind or of another that may be reused.
+  private mutating func place(_ slot: SectionSlot, where mayTake: (SectionKind) -> Bool) {
+    if let place = slots.firstIndex(where: { $0.isDead && $0.kind == slot.kind })
+      ?? slots.firstIndex(where: { $0.isDead && mayTake($0.kind) })
+    {
+      slots[place] = slot
+    } else {
+      slots.append(slot)
+    }
+  }
+
+  private mutating func assignTransports() {
+    var kinds: [SectionKind] = []
+    for index in slots.indices where !slots[index].isDead {
+      if new.contains(slots[index].mid) {
+        let taken = slots.filter { !$0.isDead && !new.contains($0.mid) }.map(\.transportNumber)
+        slots[index].transportNumber = bundling.offered(
+          slots[index].kind, after: kinds, beside: taken)
+        new.removeAll { $0 == slots[index].mid }
+      }
+      // A section rejected by the offer itself cannot carry the bundle's transport.
+      if slots[index].isData || transceivers.live(in: slots[index]) != nil {
+        kinds.append(slots[index].kind)
+      }
+    }
+  }
+}
+
+// MARK: - Local
+
+extension Negotiation {
+  /// Applies a local description.
+  ///
+  /// Only the last created offer or answer is accepted, or an empty text that stands for it.
+  package mutating func setLocal(_ description: SessionDescription) throws(JSEPError) -> [Change] {
+    try checkNotClosed()
+    if description.type == .rollback { return try rollBack() }
+    let made = try created.created(for: description, signalingState)
+    let applied = SessionDescription(type: description.type, sdp: made.description.sdp)
+    switch description.type {
+    case .offer: return apply(localOffer: applied, made)
+    case .pranswer: return apply(localPranswer: applied, made)
+    case .answer, .rollback: return apply(localAnswer: applied, made)
+    }
+  }
+
+  private mutating func apply(
+    localOffer offer: SessionDescription, _ made: CreatedDescriptions.Created
+  ) -> [Change] {
+    var changes = enter(.haveLocalOffer)
+    leaveStable()
+    sectionTable.apply(made.slots)
+    bundling.commit(made.bundling)
+    changes += returnOrphans()
+    transceiverTable.associate(made.slots)
+    descriptions.pend(local: offer, made.document)
+    return changes + [.localDescriptionSet]
+  }
+
+  private mutating func apply(
+    localPranswer answer: SessionDescription, _ made: CreatedDescriptions.Created
+  ) -> [Change] {
+    var changes = enter(.haveLocalPranswer)
+    descriptions.pend(local: answer, made.document)
+    changes += remoteSides.settleRoles(bySetupOf: made.document, sectionTable.slots)
+    if let offer = descriptions.pendingRemote?.document {
+      changes += agreeProvisionally(offer: offer, answer: made.document, peerAnswered: false)
+    }
+    return changes + [.localDescriptionSet]
+  }
+
+  private mutating func apply(
+    localAnswer answer: SessionDescription, _ made: CreatedDescriptions.Created
+  ) -> [Change] {
+    guard let offer = descriptions.pendingRemote?.document else { return [] }
+    var changes = enter(.stable)
+    descriptions.complete(local: answer, made.document)
+    changes += remoteSides.settleRoles(bySetupOf: made.document, sectionTable.slots)
+    changes += complete(offer: offer, answer: made.document, peerAnswered: false)
+    return changes + [.localDescriptionSet]
+  }
+}

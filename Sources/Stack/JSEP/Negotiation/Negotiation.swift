@@ -244,3 +244,80 @@ package struct Negotiation {
     }
   }
 }
+
+// MARK: - Change
+
+extension Negotiation {
+  /// A change caused by a description, in the order in which applications must be notified.
+  package enum Change: Hashable, Sendable {
+    case signalingState(from: SignalingState, to: SignalingState)
+    /// A transceiver was created for a remote m-section.
+    case transceiverAdded(id: UInt32)
+    /// The peer began to send on a transceiver (the W3C track event).
+    case trackAdded(transceiver: UInt32, streamIDs: [String])
+    /// The peer stopped sending on it.
+    case trackRemoved(transceiver: UInt32)
+    /// A transceiver was stopped and removed.
+    case transceiverStopped(id: UInt32)
+    /// `sections` is new: an offer/answer exchange completed.
+    case sectionsAgreed
+    /// The peer's side of a transport was added, changed or removed.
+    case remoteTransport(Int)
+    /// A local description was set; gathering may start.
+    case localDescriptionSet
+  }
+}
+
+/// The result of the last exchange; immutable until the next one.
+struct AgreedSession {
+  /// In the order of the m-sections, without rejected ones.
+  let sections: [NegotiatedSection]
+  /// The result for data channels.
+  let data: NegotiatedData?
+
+  init(_ sections: [NegotiatedSection] = [], data: NegotiatedData? = nil) {
+    self.sections = sections
+    self.data = data
+  }
+
+  func section(_ mid: String) -> NegotiatedSection? { sections.first { $0.mid == mid } }
+
+  func has(_ mid: String) -> Bool { mid == data?.mid || section(mid) != nil }
+}
+
+/// W3C RTCSignalingState.
+public enum SignalingState: String, Hashable, Sendable {
+  /// No exchange is under way.
+  case stable
+  /// A local offer waits for its answer.
+  case haveLocalOffer = "have-local-offer"
+  /// A remote offer waits for its answer.
+  case haveRemoteOffer = "have-remote-offer"
+  /// A local provisional answer was set.
+  case haveLocalPranswer = "have-local-pranswer"
+  /// A remote provisional answer was set.
+  case haveRemotePranswer = "have-remote-pranswer"
+  /// The connection was closed.
+  case closed
+}
+
+/// A refused call, with the exception that W3C prescribes.
+package struct JSEPError: Error, Hashable, Sendable {
+  /// The exception names that W3C prescribes.
+  package enum Kind: String, Sendable {
+    case invalidState = "InvalidStateError"
+    case invalidAccess = "InvalidAccessError"
+    case syntax = "RTCError"
+    case invalidModification = "InvalidModificationError"
+    case operation = "OperationError"
+    case type = "TypeError"
+    /// The identifier of a stream or track is already in use; not a W3C name.
+    case duplicateID = "DuplicateIDError"
+  }
+  package var kind: Kind
+  package var reason: String
+  package init(_ kind: Kind, _ reason: String) {
+    self.kind = kind
+    self.reason = reason
+  }
+}

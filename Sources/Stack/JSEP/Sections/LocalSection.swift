@@ -1,5 +1,26 @@
 import SDP
-import Wire
+package import Wire
+
+/// An m-section of the session, whose index never changes.
+struct SectionSlot: Hashable {
+  var kind: SectionKind
+  /// The section's MID, generated if the peer stated none.
+  var mid: String
+  /// Whether descriptions state the MID.
+  var midIsSignaled = true
+  var transceiverID: UInt32?
+  /// Whether the section carries data channels.
+  var isData = false
+  /// Whether the section is off, so that its index may be reused.
+  var isDead = false
+  /// The number of the section's transport; bundled sections share one.
+  var transportNumber = 0
+  /// The protocol and formats of the `m=` line, repeated while the section is off.
+  var transport: String
+  var formats: [String]
+}
+
+// MARK: - LocalSection
 
 /// An m-section of a local description, before it is written.
 struct LocalSection {
@@ -120,5 +141,179 @@ extension SDPSection {
     append(SDPLine(.iceOptions, own.iceOptions.joined(separator: " ")))
     for print in own.fingerprints { append(print) }
     append(setup)
+  }
+}
+
+// MARK: - NegotiatedSection
+
+/// The result of negotiating one m-section.
+package struct NegotiatedSection: Hashable, Sendable {
+  package var mid: String
+  package var transceiverID: UInt32
+  /// The number of the section's transport.
+  package var transport: Int
+  package var kind: MediaKind
+  package var direction: TransceiverDirection
+  /// In the answer's order of preference; RTX is part of its codec.
+  package var codecs: [NegotiatedCodec]
+  /// The codecs of the own offer that the answer leaves out and that are received all the same.
+  package var unansweredCodecs: [NegotiatedCodec] = []
+  /// URI and identifier, in the order of the answer.
+  package var extensions: [(uri: String, id: UInt8)]
+  package var remoteSSRCs: [UInt32]
+  package var remoteRTXSSRCs: [UInt32?]
+  package var reducedSizeRTCP: Bool
+  /// The peer's limit for what is sent, in bits per second of payload; nil if none.
+  package var sendBitrateLimit: UInt64?
+  /// The simulcast layers that are sent, in the order of the local description; empty for a single
+  /// stream.
+  package var sentLayers: [NegotiatedLayer]
+
+  package init(
+    mid: String, transceiverID: UInt32, transport: Int = 0, kind: MediaKind,
+    direction: TransceiverDirection, codecs: [NegotiatedCodec],
+    extensions: [(uri: String, id: UInt8)], remoteSSRCs: [UInt32], remoteRTXSSRCs: [UInt32?],
+    reducedSizeRTCP: Bool, sendBitrateLimit: UInt64? = nil, sentLayers: [NegotiatedLayer] = []
+  ) {
+    self.mid = mid
+    self.transceiverID = transceiverID
+    self.transport = transport
+    self.kind = kind
+    self.direction = direction
+    self.codecs = codecs
+    self.extensions = extensions
+    self.remoteSSRCs = remoteSSRCs
+    self.remoteRTXSSRCs = remoteRTXSSRCs
+    self.reducedSizeRTCP = reducedSizeRTCP
+    self.sendBitrateLimit = sendBitrateLimit
+    self.sentLayers = sentLayers
+  }
+
+  /// The codec to send with: the first that can be encoded, or else the first.
+  package var sentCodec: NegotiatedCodec? {
+    codecs.first { $0.isEncoded && $0.carriesMedia } ?? codecs.first
+  }
+
+  /// The telephone events that can be sent beside the audio; they share its clock rate (RFC 7874
+  /// section 3).
+  package var sentEvents: NegotiatedCodec? {
+    let clockRate = sentCodec?.clockRate
+    return codecs.first { !$0.carriesMedia && $0.clockRate == clockRate }
+  }
+
+  /// The codec that the peer most likely sends.
+  package var receivedCodec: NegotiatedCodec? {
+    codecs.first(where: \.carriesMedia) ?? codecs.first
+  }
+
+  package static func == (left: Self, right: Self) -> Bool {
+    left.mid == right.mid && left.transceiverID == right.transceiverID
+      && left.transport == right.transport && left.kind == right.kind
+      && left.direction == right.direction && left.codecs == right.codecs
+      && left.unansweredCodecs == right.unansweredCodecs
+      && left.remoteSSRCs == right.remoteSSRCs && left.remoteRTXSSRCs == right.remoteRTXSSRCs
+      && left.reducedSizeRTCP == right.reducedSizeRTCP
+      && left.sendBitrateLimit == right.sendBitrateLimit && left.sentLayers == right.sentLayers
+      && left.extensions.elementsEqual(right.extensions, by: ==)
+  }
+
+  package func hash(into hasher: inout Hasher) { hasher.combine(mid) }
+}
+
+// MARK: - DataSection
+
+/// The negotiated data channel transport: one SCTP association over DTLS (RFC 8841).
+package struct NegotiatedData: Hashable, Sendable {
+  package var mid: String
+  /// The number of its transport.
+  package var transport: Int
+  package var remotePort: UInt16
+  /// The largest message that the peer accepts, in bytes; 0 for any size (RFC 8841 section 6.1).
+  package var remoteMaximumMessageSize: UInt64
+
+  package init(
+    mid: String, transport: Int = 0, remotePort: UInt16, remoteMaximumMessageSize: UInt64
+  ) {
+    self.mid = mid
+    self.transport = transport
+    self.remotePort = remotePort
+    self.remoteMaximumMessageSize = remoteMaximumMessageSize
+  }
+}
+
+/// Writes the m-section of data channels, and parses the peer's.
+package enum DataSection {
+  /// The local SCTP port, the same in all stacks.
+  package static let port: UInt16 = 5000
+  /// The largest message that local descriptions allow, in bytes.
+  package static let maximumMessageSize = 1 << 20
+  /// The default if the peer states no limit, in bytes (RFC 8841 section 6.1).
+  package static let defaultMaximumMessageSize: UInt64 = 65_536
+
+  static let profile = "UDP/DTLS/SCTP"
+  static let format = "webrtc-datachannel"
+  /// The profiles of RFC 8841 section 4.1.
+  static let profiles = [profile, "TCP/DTLS/SCTP"]
+  /// The profile from before RFC 8841, whose format is the SCTP port.
+  static let formerProfile = "DTLS/SCTP"
+  /// The number of streams in the older form, as browsers stated it.
+  private static let formerStreams: UInt32 = 1024
+
+  /// The lines of a local section.
+  /// - Parameters:
+  ///   - formats: those of the peer's section, which tell its form; a local section has the same.
+  ///   - isLeftToBundle: whether a peer that does not know BUNDLE must reject the section (RFC 9143
+  ///     section 6).
+  static func section(
+    mid: String?, profile: String, formats: [String], transport own: LocalTransport,
+    setup: SetupRole, isLeftToBundle: Bool = false
+  ) -> SDPSection {
+    let isFormer = !formats.contains(format)
+    var section = SDPSection(
+      kind: .application, port: isLeftToBundle ? 0 : LocalSection.unknownPort, transport: profile,
+      formats: [isFormer ? String(port) : format])
+    section.connection = .unknown
+    section.append(own, setup)
+    if let mid { section.append(SDPLine(.mid, mid)) }
+    if isLeftToBundle { section.append(.bundleOnly) }
+    if isFormer {
+      section.append(SCTPMap(port: port, application: format, streams: formerStreams))
+    } else {
+      section.append(SDPLine(.sctpPort, String(port)))
+    }
+    section.append(SDPLine(.maximumMessageSize, String(maximumMessageSize)))
+    return section
+  }
+}
+
+extension SDPSection {
+  /// Whether the section offers or accepts data channels.
+  ///
+  /// Port 0 means no association (RFC 8841 section 5.2); without a port it is the default, as in
+  /// browsers.
+  var carriesData: Bool {
+    guard kind == .application else { return false }
+    if formats.contains(DataSection.format) {
+      return DataSection.profiles.contains(transport) && sctpPort != 0
+    }
+    return formerDataPort ?? 0 != 0
+  }
+
+  /// The SCTP port in the form from before RFC 8841: the format, or what `sctpmap` says of it.
+  private var formerDataPort: UInt16? {
+    guard transport == DataSection.formerProfile || DataSection.profiles.contains(transport),
+      let port = formats.first.flatMap({ UInt16(decimal: $0) })
+    else { return nil }
+    let map = values(SCTPMap.self).first { $0.port == port }
+    guard let map else { return transport == DataSection.formerProfile ? port : nil }
+    return map.application == DataSection.format ? port : nil
+  }
+
+  /// Returns the association that the peer's section describes.
+  func agreedData(_ slot: SectionSlot) -> NegotiatedData {
+    NegotiatedData(
+      mid: slot.mid, transport: slot.transportNumber,
+      remotePort: sctpPort ?? formerDataPort ?? DataSection.port,
+      remoteMaximumMessageSize: maximumMessageSize ?? DataSection.defaultMaximumMessageSize)
   }
 }

@@ -238,3 +238,155 @@ package struct AudioCapture: Machine {
     outbox.append(.failure(error.reason))
   }
 }
+
+// MARK: - BlockCutter
+
+/// Cuts audio of any length into blocks of 20 ms and converts it to the encoder's channels.
+struct BlockCutter {
+  /// Samples per channel and block.
+  static let blockLength = 960
+  /// The longest accepted input: ten seconds.
+  private static let longestInput = 480_000
+
+  private let channels: Int
+  /// Whether samples are kept, rather than only their number.
+  private let keepsSamples: Bool
+  private var samples: [Int16] = []
+  /// Samples per channel that wait for a full block.
+  private(set) var pendingCount = 0
+
+  init(channels: Int, keepsSamples: Bool) {
+    self.channels = channels
+    self.keepsSamples = keepsSamples
+  }
+
+  mutating func removeAll() {
+    samples.removeAll(keepingCapacity: true)
+    pendingCount = 0
+  }
+
+  /// Appends audio and returns the blocks that are now full, oldest first.
+  mutating func append(_ block: AudioBlock) -> [AudioBlock] {
+    let length = BlockCutter.blockLength
+    let count = min(max(block.frameCount, 0), BlockCutter.longestInput)
+    if count == length, pendingCount == 0, block.channels == channels {
+      return [keepsSamples ? block : AudioBlock(blank: length, channels: channels)]
+    }
+    if keepsSamples { store(block, count) }
+    pendingCount += count
+    var blocks: [AudioBlock] = []
+    var start = 0
+    while pendingCount >= length {
+      pendingCount -= length
+      guard keepsSamples else {
+        blocks.append(AudioBlock(blank: length, channels: channels))
+        continue
+      }
+      let end = start + length * channels
+      blocks.append(AudioBlock(samples: Array(samples[start..<end]), channels: channels))
+      start = end
+    }
+    samples.removeFirst(start)
+    return blocks
+  }
+
+  /// Appends a block's samples in the encoder's channels; a block without content is silence.
+  private mutating func store(_ block: AudioBlock, _ count: Int) {
+    let stride = block.channels
+    guard stride > 0, block.samples.count / stride >= count else {
+      samples.append(contentsOf: repeatElement(0, count: count * channels))
+      return
+    }
+    switch (stride, channels) {
+    case (channels, _):
+      samples.append(contentsOf: block.samples[..<(count * channels)])
+    case (1, _):
+      for index in 0..<count {
+        for _ in 0..<channels { samples.append(block.samples[index]) }
+      }
+    default:
+      // With other channel counts, the first two are mixed.
+      for index in 0..<count {
+        let sum = Int32(block.samples[index * stride]) + Int32(block.samples[index * stride + 1])
+        for _ in 0..<channels { samples.append(Int16(sum >> 1)) }
+      }
+    }
+  }
+}
+
+// MARK: - MutedSpeech
+
+/// Detects that somebody speaks into a disabled track, so that an application can say "you are
+/// muted".
+struct MutedSpeech {
+  /// How much voice counts as speech; a cough is shorter.
+  private static let onset = Interval.milliseconds(300)
+  /// A pause of this length ends speech, or its beginning.
+  private static let pause = Interval.milliseconds(1_000)
+
+  private var voiced = Interval.zero
+  private var lastVoice: Instant?
+  private(set) var isSpeaking = false
+
+  /// Handles a block from the microphone.
+  /// - Returns: whether speech began or ended with it; nil if neither did.
+  mutating func observe(_ block: AudioBlock, at now: Instant) -> Bool? {
+    let loudness = Loudness(samples: block.samples, channels: block.channels)
+    let level = AudioMeter.level(energy: loudness.energy, frameCount: block.frameCount)
+    let hasPaused = lastVoice.map { now - $0 >= Self.pause } ?? true
+    if hasPaused { voiced = .zero }
+    if !block.samples.isEmpty, AudioMeter.isVoice(level) {
+      lastVoice = now
+      voiced =
+        voiced
+        + Interval(
+          nanoseconds: Int64(block.frameCount) * 1_000_000_000 / Int64(AudioBlock.sampleRate))
+    }
+    switch (isSpeaking, voiced >= Self.onset) {
+    case (false, true): isSpeaking = true
+    case (true, false): isSpeaking = false
+    default: return nil
+    }
+    return isSpeaking
+  }
+
+  /// Resets the detector because the track was enabled or stopped.
+  /// - Returns: false if speech ends with it, otherwise nil.
+  mutating func end() -> Bool? {
+    defer { self = MutedSpeech() }
+    return isSpeaking ? false : nil
+  }
+}
+
+/// Counters of an audio source for W3C media-source and outbound-rtp statistics.
+///
+/// They derive from the energies that the encoder reports, so that a replay without samples counts
+/// the same.
+package struct AudioCaptureCounters: Hashable, Sendable {
+  /// Blocks skipped because the clock was late.
+  package var blocksSkipped: UInt64 = 0
+  /// Blocks encoded and sent; with DTX fewer than were captured.
+  package var framesEncoded: UInt64 = 0
+  /// Samples per channel that were captured.
+  package var samplesCaptured: UInt64 = 0
+
+  package init() {}
+
+  private var loudness = LoudnessWindow()
+
+  /// The root mean square of the last 100 ms, 0 to 1 (W3C audioLevel); nil before the first.
+  package var audioLevel: Double? { loudness.level }
+  /// The level as Chromium takes it, from the loudest samples; nil before the first 100 ms.
+  package var peakAudioLevel: Double? { loudness.peakLevel }
+  /// The sum of squared loudness times duration, in seconds (W3C totalAudioEnergy).
+  package var totalAudioEnergy: Double { loudness.totalEnergy }
+  /// Duration of captured audio in seconds (W3C totalSamplesDuration).
+  package var totalSamplesDuration: Double {
+    Double(samplesCaptured) / Double(AudioBlock.sampleRate)
+  }
+
+  mutating func count(energy: UInt64, peak: UInt16, frameCount: Int) {
+    samplesCaptured &+= UInt64(frameCount)
+    loudness.add(energy: energy, peak: peak, frameCount: frameCount)
+  }
+}

@@ -1,3 +1,42 @@
+package import RTP
+
+/// Maps the timestamps of a source's own clock to the media time of its track.
+///
+/// Frames keep the distance of their timestamps, so that one delayed on its way is still shown at
+/// the right time. The source's clock may differ from ours: it is anchored at the first frame, and
+/// again after a jump or drift.
+struct FrameClock {
+  private var anchor: (timestamp: Int64, mediaTime: Int64)?
+  private var last: Int64 = 0
+
+  /// How far the media time may be from a frame's arrival, in the 90 kHz clock.
+  private static let largestDistance: Int64 = 45_000
+
+  /// Returns the media time of a frame, which never decreases.
+  /// - Parameters:
+  ///   - timestamp: in nanoseconds.
+  ///   - arrival: the media time at which the frame arrived.
+  mutating func mediaTime(of timestamp: Int64, arrival: Int64) -> Int64 {
+    last = max(last, placed(timestamp, arrival))
+    return last
+  }
+
+  private mutating func placed(_ timestamp: Int64, _ arrival: Int64) -> Int64 {
+    if let anchor {
+      let (elapsed, overflows) = timestamp.subtractingReportingOverflow(anchor.timestamp)
+      if !overflows, elapsed >= 0 {
+        let ticks = elapsed / 100_000 * 9 + elapsed % 100_000 * 9 / 100_000
+        let (mediaTime, isTooFar) = anchor.mediaTime.addingReportingOverflow(ticks)
+        if !isTooFar, (mediaTime - arrival).magnitude <= FrameClock.largestDistance.magnitude {
+          return mediaTime
+        }
+      }
+    }
+    anchor = (timestamp, arrival)
+    return arrival
+  }
+}
+
 /// Drops frames evenly to stay below a rate.
 package struct FrameThinner {
   /// The minimum mean distance of frames, in the 90 kHz clock; nil for no limit.
@@ -28,5 +67,112 @@ package struct FrameThinner {
     // After a pause counting restarts; otherwise late frames are caught up on.
     self.next = max(next + interval, mediaTime + interval - max(interval, 9_000))
     return true
+  }
+}
+
+// MARK: - TemporalPattern
+
+/// Assigns video frames to temporal layers with their references: the base layer only, except that
+/// every second frame of the third layer also refers to the middle one.
+package struct TemporalPattern: Hashable, Sendable {
+  /// How to encode one frame.
+  package struct Step: Hashable, Sendable {
+    /// The layer; 0 is the base.
+    package var layer: UInt8
+    /// Whether it also refers to the last frame of the middle layer.
+    package var refersToMiddle: Bool
+    /// Whether later frames refer to it.
+    package var isKept: Bool
+  }
+
+  /// The supported numbers of layers.
+  package static let counts = 1...3
+
+  private let steps: [Step]
+  private var place = 0
+
+  /// - Parameter count: the number of layers, each doubling the frame rate: 2 or 3.
+  package init(count: Int) {
+    let base = Step(layer: 0, refersToMiddle: false, isKept: true)
+    let top = UInt8(max(1, count - 1))
+    let free = Step(layer: top, refersToMiddle: false, isKept: false)
+    steps =
+      count < 3
+      ? [base, free]
+      : [
+        base, free, Step(layer: 1, refersToMiddle: false, isKept: true),
+        Step(layer: top, refersToMiddle: true, isKept: false),
+      ]
+  }
+
+  /// Returns the step of the next frame; a key frame is on the base layer.
+  package func next(isKey: Bool) -> Step { isKey ? steps[0] : steps[place] }
+
+  /// Records an encoded frame; returns its layer.
+  package mutating func record(_ step: Step, isKey: Bool) -> TemporalLayer {
+    // The pattern restarts with every key frame, including those the encoder decides on.
+    place = isKey ? 1 : (place + 1) % steps.count
+    if isKey { return TemporalLayer(id: 0, isSync: true, isReference: true) }
+    return TemporalLayer(
+      id: step.layer, isSync: step.layer > 0 && !step.refersToMiddle, isReference: step.isKept)
+  }
+}
+
+// MARK: - VideoScaler
+
+/// Scales I420 frames in integer arithmetic: down by averaging the pixels that are merged, up by
+/// the nearest pixel.
+package enum VideoScaler {
+  /// The size when both sides are divided by a factor, rounded down; at least 1.
+  static func size(width: Int, height: Int, dividedBy factor: Double) -> (width: Int, height: Int) {
+    guard factor > 1 else { return (width, height) }
+    // Larger factors would overflow the conversion; one pixel remains anyway.
+    let factor = min(factor, 65_536)
+    return (
+      max(1, Int(Double(width) / factor)), max(1, Int(Double(height) / factor))
+    )
+  }
+
+  /// Scales a frame to at least one pixel; a blank frame stays blank.
+  package static func scaled(_ videoFrame: I420Buffer, width: Int, height: Int) -> I420Buffer {
+    guard width != videoFrame.width || height != videoFrame.height else { return videoFrame }
+    guard !videoFrame.samples.isEmpty, videoFrame.width > 0, videoFrame.height > 0, width > 0,
+      height > 0
+    else { return I420Buffer(width: width, height: height, samples: []) }
+    let pixels = videoFrame.samples
+    var samples: [UInt8] = []
+    samples.reserveCapacity(I420Buffer.byteCount(width: width, height: height))
+    let luma = videoFrame.width * videoFrame.height
+    let (columns, rows) = ((videoFrame.width + 1) / 2, (videoFrame.height + 1) / 2)
+    let planes = [
+      (0, videoFrame.width, videoFrame.height, width, height),
+      (luma, columns, rows, (width + 1) / 2, (height + 1) / 2),
+      (luma + columns * rows, columns, rows, (width + 1) / 2, (height + 1) / 2),
+    ]
+    for (start, columns, rows, width, height) in planes {
+      append(
+        pixels.span, start, columns, rows, width, height, to: &samples)
+    }
+    return I420Buffer(width: width, height: height, samples: samples)
+  }
+
+  private static func append(
+    _ planes: borrowing Span<UInt8>, _ start: Int, _ columns: Int, _ rows: Int, _ width: Int,
+    _ height: Int, to samples: inout [UInt8]
+  ) {
+    for y in 0..<height {
+      let top = y * rows / height
+      let bottom = max(top + 1, (y + 1) * rows / height)
+      for x in 0..<width {
+        let left = x * columns / width
+        let right = max(left + 1, (x + 1) * columns / width)
+        var sum = 0
+        for row in top..<bottom {
+          for column in left..<right { sum += Int(planes[start + row * columns + column]) }
+        }
+        let count = (bottom - top) * (right - left)
+        samples.append(UInt8(truncatingIfNeeded: (sum + count / 2) / count))
+      }
+    }
   }
 }

@@ -1,4 +1,4 @@
-import RTP
+package import RTP
 
 /// An encoder of G.711 (ITU-T G.711, RFC 3551 section 4.5.14): 160 bytes for each block of 20 ms.
 final class G711Encoder: AudioEncoding {
@@ -188,5 +188,182 @@ struct NarrowbandConcealment {
       if score > best.score { best = (length, score) }
     }
     return best.length
+  }
+}
+
+// MARK: - G711Law
+
+/// The two companding laws of G.711 between 16-bit and 8-bit samples (ITU-T G.711 tables 1 and 2).
+package enum G711Law: Hashable, Sendable {
+  /// The mu law: PCMU.
+  case mu
+  /// The A law: PCMA.
+  case a
+
+  /// The law of a codec; nil if it is not G.711.
+  package init?(_ codec: CodecName) {
+    switch codec {
+    case .pcmu: self = .mu
+    case .pcma: self = .a
+    default: return nil
+    }
+  }
+
+  /// The code of silence.
+  package var silence: UInt8 { encode(0) }
+
+  /// The sample of each code.
+  var samples: [Int16] { self == .mu ? G711Law.muSamples : G711Law.aSamples }
+
+  private static let muSamples = (UInt8.min...UInt8.max).map { decodeMu($0) }
+  private static let aSamples = (UInt8.min...UInt8.max).map { decodeA($0) }
+
+  package func encode(_ sample: Int16) -> UInt8 {
+    self == .mu ? G711Law.encodeMu(sample) : G711Law.encodeA(sample)
+  }
+
+  package func decode(_ code: UInt8) -> Int16 { samples[Int(code)] }
+
+  // MARK: The mu law
+
+  /// Added to a magnitude, so that each segment starts at a power of two.
+  private static let bias = 0x84
+  /// The largest magnitude that has a code.
+  private static let largest = 32_635
+
+  private static func encodeMu(_ sample: Int16) -> UInt8 {
+    let magnitude = min(abs(Int(sample)), largest) + bias
+    // The segment is the position of the highest set bit, at least 7.
+    let segment = magnitude.bitWidth - 1 - magnitude.leadingZeroBitCount - 7
+    let mantissa = magnitude >> (segment + 3) & 0x0f
+    // All bits are inverted, so that quiet lines have many ones.
+    return ~UInt8(truncatingIfNeeded: (sample < 0 ? 0x80 : 0) | segment << 4 | mantissa)
+  }
+
+  private static func decodeMu(_ code: UInt8) -> Int16 {
+    let bits = Int(~code)
+    let magnitude = ((bits & 0x0f) << 3 + bias) << (bits >> 4 & 7) - bias
+    return Int16(clamping: bits & 0x80 == 0 ? magnitude : -magnitude)
+  }
+
+  // MARK: The A law
+
+  private static func encodeA(_ sample: Int16) -> UInt8 {
+    // Negative values count down from -1, so that both halves have the same number of codes.
+    let magnitude = (sample >= 0 ? Int(sample) : -1 - Int(sample)) >> 4
+    let sign = sample >= 0 ? 0x80 : 0
+    // The two lowest segments have steps of the same size.
+    guard magnitude >= 32 else { return UInt8(truncatingIfNeeded: sign | magnitude) ^ 0x55 }
+    let segment = magnitude.bitWidth - 1 - magnitude.leadingZeroBitCount - 3
+    let mantissa = magnitude >> (segment - 1) & 0x0f
+    return UInt8(truncatingIfNeeded: sign | segment << 4 | mantissa) ^ 0x55
+  }
+
+  private static func decodeA(_ code: UInt8) -> Int16 {
+    let bits = Int(code ^ 0x55)
+    let segment = bits >> 4 & 7
+    let mantissa = (bits & 0x0f) << 4 + 8
+    let magnitude = segment == 0 ? mantissa : (mantissa + 0x100) << (segment - 1)
+    return Int16(clamping: bits & 0x80 == 0 ? -magnitude : magnitude)
+  }
+}
+
+// MARK: - NarrowbandFilter
+
+/// A low-pass filter between 48 kHz and the 8 kHz of G.711, in integer arithmetic.
+///
+/// A sinc with a Hann window of 3 ms: flat to 3.2 kHz, nothing above 4.6 kHz, and a delay of 1.5 ms
+/// in each direction. Each sample at 8 kHz corresponds to exactly six.
+enum NarrowbandFilter {
+  /// 48 kHz over 8 kHz.
+  static let ratio = 6
+  /// The window in samples at 8 kHz.
+  private static let span = 24
+  /// The coefficients of an output add up to 2 to this power.
+  private static let upShift = 13
+  private static let downShift = 14
+
+  /// Upsamples by six from 8 kHz.
+  struct Up {
+    private var history = [Int32](repeating: 0, count: span - 1)
+
+    mutating func append(_ input: [Int16], into output: inout [Int16]) {
+      let samples = history + input.map { Int32($0) }
+      output.reserveCapacity(output.count + input.count * ratio)
+      unsafe samples.withUnsafeBufferPointer { samples in
+        unsafe phases.withUnsafeBufferPointer { phases in
+          for first in 0..<input.count {
+            for phase in 0..<ratio {
+              var sum: Int32 = 1 << Int32(upShift - 1)
+              for tap in 0..<span {
+                sum &+= unsafe samples[first &+ tap] &* phases[phase &* span &+ tap]
+              }
+              output.append(Int16(clamping: sum >> Int32(upShift)))
+            }
+          }
+        }
+      }
+      history = Array(samples.suffix(span - 1))
+    }
+  }
+
+  /// Downsamples by six to 8 kHz.
+  struct Down {
+    private var history = [Int32](repeating: 0, count: (span - 1) * ratio)
+
+    /// Filters whole groups of six samples; a remainder is dropped.
+    mutating func append(_ input: [Int16], into output: inout [Int16]) {
+      let count = input.count / ratio
+      let samples = history + input.prefix(count * ratio).map { Int32($0) }
+      unsafe samples.withUnsafeBufferPointer { samples in
+        unsafe lowPass.withUnsafeBufferPointer { taps in
+          for place in 0..<count {
+            var sum: Int32 = 1 << Int32(downShift - 1)
+            for tap in 0..<taps.count {
+              sum &+= unsafe samples[place &* ratio &+ tap] &* taps[tap]
+            }
+            output.append(Int16(clamping: sum >> Int32(downShift)))
+          }
+        }
+      }
+      history = Array(samples.suffix((span - 1) * ratio))
+    }
+  }
+
+  // MARK: Coefficients
+
+  /// The frequency at which half of the amplitude is left, relative to 48 kHz.
+  private static let cutoff = 3_800.0 / 48_000
+
+  private static let window: [Double] = {
+    let length = span * ratio
+    return (0..<length).map { place in
+      // The centre is on a sample, so that the delay is a whole number of samples.
+      let distance = Double(place - length / 2)
+      // cos(x) is sin(x + a quarter turn).
+      let hann = 0.5 + 0.5 * Sine.ofTurns(distance / Double(length) + 0.25)
+      guard distance != 0 else { return hann * 2 * cutoff }
+      return hann * Sine.ofTurns(distance * cutoff) / (.pi * distance)
+    }
+  }()
+
+  /// The window for one output at 8 kHz, oldest sample first.
+  private static let lowPass = scaled(window, to: 1 << downShift)
+
+  /// For each of six outputs at 48 kHz the taps on the samples at 8 kHz, oldest first; every row
+  /// has the same sum, so that a constant stays constant.
+  private static let phases: [Int32] = (0..<ratio).flatMap { phase in
+    scaled(
+      (0..<span).map { window[phase + ratio * (span - 1 - $0)] }, to: 1 << upShift)
+  }
+
+  /// Rounds weights to integers with an exact sum; the largest one absorbs the rounding error.
+  private static func scaled(_ weights: [Double], to sum: Int32) -> [Int32] {
+    let whole = weights.reduce(0, +)
+    var taps = weights.map { Int32(($0 * Double(sum) / whole).rounded()) }
+    if let largest = taps.indices.max(by: { taps[$0] < taps[$1] }) {
+      taps[largest] += sum - taps.reduce(0, +)
+    }
+    return taps
   }
 }

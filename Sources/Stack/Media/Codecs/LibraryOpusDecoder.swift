@@ -1,5 +1,95 @@
 import COpus
 
+/// An Opus encoder by libopus for blocks of 20 ms (RFC 6716, RFC 7587).
+///
+/// Configured for voice over IP with constrained variable bit rate. Its bytes depend only on
+/// settings and samples, because libopus reads no clock.
+final class LibraryOpusEncoder: AudioEncoding {
+  /// Samples per channel and block: 20 ms.
+  static let blockLength = 960
+  /// More than the longest packet with one frame.
+  private static let packetCapacity = 1_500
+
+  private let encoder: OpaquePointer
+  private let settings: OpusSettings
+  private let silence: [Int16]
+
+  init(_ settings: OpusSettings) throws(CodecError) {
+    var code: Int32 = 0
+    let made = unsafe opus_encoder_create(
+      Int32(AudioBlock.sampleRate), Int32(clamping: settings.channels), OPUS_APPLICATION_VOIP,
+      &code)
+    guard let made = unsafe made, code == OPUS_OK else {
+      throw CodecError(reason: "cannot create an Opus encoder: \(opusReason(code))")
+    }
+    unsafe encoder = made
+    self.settings = settings
+    silence = Array(repeating: 0, count: LibraryOpusEncoder.blockLength * settings.channels)
+    try set(OPUS_SET_BITRATE_REQUEST, settings.bitrate, "bit rate")
+    try set(OPUS_SET_COMPLEXITY_REQUEST, settings.complexity, "complexity")
+    try set(OPUS_SET_INBAND_FEC_REQUEST, settings.usesInbandFEC ? 1 : 0, "in-band FEC")
+    try set(OPUS_SET_DTX_REQUEST, settings.usesDTX ? 1 : 0, "DTX")
+    try set(OPUS_SET_VBR_REQUEST, 1, "variable bit rate")
+    try set(OPUS_SET_VBR_CONSTRAINT_REQUEST, 1, "constrained bit rate")
+    try set(OPUS_SET_LSB_DEPTH_REQUEST, 16, "sample depth")
+  }
+
+  deinit { unsafe opus_encoder_destroy(encoder) }
+
+  private func set(_ request: Int32, _ value: Int32, _ name: String) throws(CodecError) {
+    let code = unsafe copus_encoder_set(encoder, request, value)
+    guard code == OPUS_OK else {
+      throw CodecError(reason: "Opus refuses the \(name) \(value): \(opusReason(code))")
+    }
+  }
+
+  var wantsSamples: Bool { true }
+
+  func setPacketLoss(percent: Int32) {
+    // After a refused value the previous one stays in force, which is harmless.
+    _ = unsafe copus_encoder_set(
+      encoder, OPUS_SET_PACKET_LOSS_PERC_REQUEST, min(max(percent, 0), 100))
+  }
+
+  func encode(_ block: AudioBlock) throws(CodecError) -> EncodedAudio {
+    let length = LibraryOpusEncoder.blockLength
+    guard block.frameCount == length, block.channels == settings.channels else {
+      throw CodecError(
+        reason: "an Opus block has \(length) samples in \(settings.channels) channels, "
+          + "not \(block.frameCount) in \(block.channels)")
+    }
+    // A block without content is silence.
+    let samples = block.samples.count == silence.count ? block.samples : silence
+    var code: Int32 = 0
+    let bytes = unsafe [UInt8](
+      unsafeUninitializedCapacity: LibraryOpusEncoder.packetCapacity
+    ) { packet, initialized in
+      code = unsafe samples.withUnsafeBufferPointer { pcm in
+        guard let first = pcm.baseAddress, let start = packet.baseAddress else {
+          return OPUS_BAD_ARG
+        }
+        return unsafe opus_encode(encoder, first, Int32(length), start, Int32(packet.count))
+      }
+      initialized = max(0, Int(code))
+    }
+    guard code >= 0 else {
+      throw CodecError(reason: "Opus cannot encode: \(opusReason(code))")
+    }
+    let loudness = Loudness(samples: samples, channels: block.channels)
+    let level = AudioMeter.level(energy: loudness.energy, frameCount: length)
+    return EncodedAudio(
+      bytes: bytes, isVoice: AudioMeter.isVoice(level), level: level, peak: loudness.peak,
+      energy: loudness.energy)
+  }
+}
+
+/// libopus's text for an error code.
+func opusReason(_ code: Int32) -> String {
+  unsafe opus_strerror(code).map { unsafe String(cString: $0) } ?? "error \(code)"
+}
+
+// MARK: - LibraryOpusDecoder
+
 /// An Opus decoder by libopus, to 48 kHz in one or two channels.
 final class LibraryOpusDecoder: AudioDecoding {
   private let decoder: OpaquePointer

@@ -1,3 +1,34 @@
+/// Sines from a polynomial: the C library's differ between versions and machines.
+enum Sine {
+  /// The sine of an angle in turns (1 is the full circle); exact to about 1e-11.
+  static func ofTurns(_ turns: Double) -> Double {
+    var rest = turns - turns.rounded(.down)
+    var sign = 1.0
+    if rest >= 0.5 {
+      rest -= 0.5
+      sign = -1
+    }
+    if rest > 0.25 { rest = 0.5 - rest }
+    return sign * firstQuarter(rest * 2 * .pi)
+  }
+
+  /// The Taylor series to the 15th power, for 0 to half pi.
+  private static func firstQuarter(_ angle: Double) -> Double {
+    let square = angle * angle
+    var term = angle
+    var sum = angle
+    var power = 1.0
+    for _ in 0..<7 {
+      term *= -square / ((power + 1) * (power + 2))
+      sum += term
+      power += 2
+    }
+    return sum
+  }
+}
+
+// MARK: - ToneGenerator
+
 /// A sine tone with pauses as a pure function of the position.
 package struct ToneGenerator {
   /// The peak of the tone, 12 dB below full scale.
@@ -63,5 +94,129 @@ package struct ToneGenerator {
     let audioLength = period - Int64(AudioBlock.sampleRate)
     guard place < audioLength else { return 0 }
     return min(place, audioLength - place, fade)
+  }
+}
+
+// MARK: - KeyTones
+
+/// Telephone keys pressed one after the other, each replacing blocks of audio (RFC 4733, W3C
+/// RTCDTMFSender).
+package struct KeyTones: Hashable, Sendable {
+  /// The contents of one telephone event packet.
+  struct Event: Hashable {
+    /// 0 to 15: the digits, the star, the hash and four letters (RFC 4733 section 3.2).
+    var code: UInt8
+    /// The start of the event, or of the segment that fits the duration field (section 2.5.1.3),
+    /// and its duration so far, in samples at 48 kHz.
+    var start: Int64
+    var duration: Int64
+    var isFirst: Bool
+    var isEnd: Bool
+  }
+
+  /// The durations W3C allows, in milliseconds; others are clamped.
+  private static let durations: ClosedRange<UInt32> = 40...6_000
+  private static let gaps: ClosedRange<UInt32> = 30...6_000
+  /// A comma waits two seconds.
+  private static let commaSamples: Int64 = 96_000
+  private static let blockLength = Int64(BlockCutter.blockLength)
+  private static let keys = Array("0123456789*#ABCD")
+  /// A limit on the number of keys.
+  private static let keysMaximum = 256
+  /// The end of an event is sent three times (RFC 4733 section 2.5.1.4).
+  private static let endPackets = 3
+  /// The largest duration in one packet, in ticks.
+  private static let longestPart: Int64 = 0xffff
+
+  /// The keys not pressed yet, next one first; nil is a pause.
+  private var codes: [UInt8?]
+  private let duration: Int64
+  private let gap: Int64
+  /// Samples at 48 kHz per tick of the audio's clock.
+  private var ticks: Int64 = 1
+  private var pressed: (code: UInt8, began: Int64, part: Int64)?
+  private var waitsUntil: Int64 = .min
+
+  /// Parses keys, ignoring case; nil if there are others or too many.
+  /// - Parameters:
+  ///   - duration: of each key, in milliseconds.
+  ///   - gap: between two keys, in milliseconds.
+  package init?(_ text: String, duration: UInt32, gap: UInt32) {
+    guard text.utf8.count <= KeyTones.keysMaximum else { return nil }
+    codes = []
+    for character in text.uppercased() {
+      if character == "," {
+        codes.append(nil)
+      } else if let code = KeyTones.keys.firstIndex(of: character) {
+        codes.append(UInt8(code))
+      } else {
+        return nil
+      }
+    }
+    func samples(_ milliseconds: UInt32, _ range: ClosedRange<UInt32>) -> Int64 {
+      48 * Int64(min(max(milliseconds, range.lowerBound), range.upperBound))
+    }
+    self.duration = samples(duration, KeyTones.durations)
+    self.gap = samples(gap, KeyTones.gaps)
+  }
+
+  package static func == (left: Self, right: Self) -> Bool {
+    left.codes == right.codes && left.duration == right.duration && left.gap == right.gap
+  }
+
+  package func hash(into hasher: inout Hasher) { hasher.combine(codes) }
+
+  /// Whether all keys were pressed and released.
+  var isOver: Bool { codes.isEmpty && pressed == nil }
+
+  /// Returns the keys with ticks of a codec's clock.
+  func counted(in ticks: Int64) -> KeyTones {
+    var tones = self
+    tones.ticks = max(1, ticks)
+    return tones
+  }
+
+  /// Returns the packets that replace the audio block at a media time; empty to send the audio
+  /// itself.
+  mutating func next(at time: Int64) -> [Event] {
+    if pressed == nil {
+      guard time >= waitsUntil, let code = codes.first else { return [] }
+      codes.removeFirst()
+      guard let code else {
+        waitsUntil = time + KeyTones.commaSamples
+        return []
+      }
+      pressed = (code, time, time)
+    }
+    guard let key = pressed else { return [] }
+    let end = time + KeyTones.blockLength
+    let isEnd = end - key.began >= duration
+    let event = Event(
+      code: key.code, start: key.part, duration: end - key.part, isFirst: time == key.began,
+      isEnd: isEnd)
+    if isEnd {
+      pressed = nil
+      waitsUntil = end + gap
+      return Array(repeating: event, count: KeyTones.endPackets)
+    }
+    if (end - key.part + KeyTones.blockLength) / ticks > KeyTones.longestPart {
+      pressed?.part = end
+    }
+    return [event]
+  }
+}
+
+extension KeyTones.Event {
+  /// -10 dBm0, the usual level of telephone tones.
+  private static let volume: UInt8 = 10
+
+  /// The four-byte payload of RFC 4733 section 2.3.
+  /// - Parameter ticks: samples at 48 kHz per tick.
+  func payload(ticks: Int64) -> [UInt8] {
+    let length = UInt16(clamping: duration / max(1, ticks))
+    return [
+      code, (isEnd ? 0x80 : 0) | Self.volume, UInt8(length >> 8),
+      UInt8(truncatingIfNeeded: length),
+    ]
   }
 }

@@ -1,4 +1,5 @@
-import RTP
+import DequeModule
+package import RTP
 import Wire
 
 /// The position of playout in the stream, and how much was concealed since.
@@ -116,5 +117,219 @@ struct AudioPlace {
     // Less than 2.5 ms cannot be concealed.
     if head.frame.extendedTime &- playhead < 120 { playhead = head.frame.extendedTime }
     return head.frame.extendedTime &- playhead
+  }
+}
+
+// MARK: - AudioDelay
+
+/// The delay of audio playout: what arrivals require, what was requested, and what other tracks of
+/// the stream need; decides when to insert or remove a block.
+struct AudioDelay {
+  /// Added to the spread of the transits.
+  private static let margin = Interval.milliseconds(10)
+  /// Blocks of at most this level, in -dBov, can be repeated or removed without being noticed.
+  private static let quietLevel: UInt8 = 45
+
+  /// The requested minimum.
+  private let minimum: Interval
+  /// The minimum for audio to stay in sync with the stream's video.
+  private(set) var aligned = Interval.zero
+  private var timing = ArrivalSpread(clockRate: AudioBlock.sampleRate)
+  /// Ticks since the delay was last changed.
+  private var ticksSinceAdjustment = 0
+  /// Whether the last block was quiet, so that a change would not be noticed.
+  private(set) var isQuiet = true
+
+  /// The minimum is limited to 5 s.
+  init(minimum: Interval) { self.minimum = min(minimum, .seconds(5)) }
+
+  // Accessed with every block: computed in place, because a call would copy the whole measurement.
+
+  /// The delay that recent arrivals require.
+  @inline(__always)
+  var network: Interval {
+    min(max(timing.spread + AudioDelay.margin, AudioPlayout.leastDelay), AudioPlayout.mostDelay)
+  }
+
+  /// The delay of this track without regard to others of its stream.
+  @inline(__always)
+  var independent: Interval { max(minimum, network) }
+
+  /// The delay that is aimed at.
+  @inline(__always)
+  var target: Interval { max(independent, aligned) }
+
+  /// When the sample of a media time should be played with the target delay.
+  @inline(__always)
+  func dueTime(of time: Int64) -> Instant { timing.fastestArrival(of: time) + target }
+
+  /// When a sample would be played without regard to other tracks; nil before the first packet.
+  /// - Parameter ticks: ticks of 48 kHz per tick of the RTP clock.
+  func independentPlayout(ofRTPTime time: UInt32, lasting ticks: Int64) -> Instant? {
+    timing.fastestArrival(ofRTPTime: time, lasting: ticks).map { $0 + independent }
+  }
+
+  mutating func align(to delay: Interval) { aligned = delay }
+
+  mutating func observe(_ frame: ReceivedFrame) -> ArrivalSpread.Observation {
+    timing.observe(
+      time: frame.extendedTime, sequence: frame.firstSequence, arrival: frame.firstArrival)
+  }
+
+  /// Resets the measurement for another stream.
+  mutating func reset() { timing.reset() }
+
+  // MARK: Changes of the delay
+
+  mutating func tick() { ticksSinceAdjustment += 1 }
+
+  mutating func recordAdjustment() { ticksSinceAdjustment = 0 }
+
+  /// Records the level of a block that is played.
+  mutating func record(level: UInt8) { isQuiet = level >= AudioDelay.quietLevel }
+
+  /// Whether a concealed block is as good as silent.
+  func isSilent(level: UInt8) -> Bool { isQuiet || level >= AudioDelay.quietLevel }
+
+  /// Whether the delay is so much too short that a block should be inserted; earlier during quiet.
+  func shouldInsert(_ excess: Interval, block: Interval) -> Bool {
+    ticksSinceAdjustment >= 5 && excess <= (isQuiet ? .milliseconds(-5) : block / -2)
+  }
+
+  /// Whether the delay is too long by more than a block.
+  func shouldRemove(_ excess: Interval, block: Interval) -> Bool {
+    guard ticksSinceAdjustment >= 5, excess >= block + .milliseconds(10) else { return false }
+    return isQuiet || ticksSinceAdjustment >= (excess >= block * 3 ? 10 : 100)
+  }
+}
+
+// MARK: - AudioPacketBuffer
+
+/// Packets waiting for playout, ordered by media time.
+struct AudioPacketBuffer {
+  struct Entry {
+    var frame: ReceivedFrame
+    var packet: AudioPacket
+
+    /// The media time at which the packet ends.
+    var end: Int64 { frame.extendedTime &+ Int64(packet.duration) }
+  }
+
+  /// More than any delay needs: 5 s of 20 ms packets.
+  static let capacity = 250
+
+  private(set) var entries = Deque<Entry>()
+
+  var first: Entry? { entries.first }
+  var isEmpty: Bool { entries.isEmpty }
+  var isFull: Bool { entries.count >= AudioPacketBuffer.capacity }
+
+  /// Whether the second packet follows the first without a gap.
+  var firstIsFollowed: Bool {
+    entries.count > 1 && entries[1].frame.extendedTime == entries[0].end
+  }
+
+  /// Inserts a packet; false if it is a duplicate.
+  mutating func insert(_ entry: Entry) -> Bool {
+    var place = entries.count
+    while place > 0, entries[place - 1].frame.extendedTime > entry.frame.extendedTime {
+      place -= 1
+    }
+    if place > 0, entries[place - 1].frame.extendedTime == entry.frame.extendedTime {
+      return false
+    }
+    entries.insert(entry, at: place)
+    return true
+  }
+
+  mutating func removeFirst() { entries.removeFirst() }
+
+  mutating func removeAll() { entries.removeAll(keepingCapacity: true) }
+}
+
+/// A block of audio for output, and its origin.
+package struct PlayedAudio: Sendable {
+  /// The origin of a block.
+  package enum Origin: String, Sendable {
+    /// Decoded from its own packet.
+    case packet
+    /// Recovered from the next packet's in-band FEC.
+    case recovered
+    /// Concealed by the decoder.
+    case concealed
+  }
+  package var origin: Origin
+  /// The packet that was decoded or that carried the FEC.
+  package var frame: ReceivedFrame?
+  package var decoded: DecodedAudio
+  /// The codec that decoded or concealed the block.
+  package var codec: CodecName
+
+  package init(
+    origin: Origin, frame: ReceivedFrame?, decoded: DecodedAudio, codec: CodecName = .opus
+  ) {
+    self.origin = origin
+    self.frame = frame
+    self.decoded = decoded
+    self.codec = codec
+  }
+}
+
+// MARK: - PlayoutGain
+
+/// The volume of a received track, as an integer factor.
+package struct PlayoutGain: Hashable, Sendable {
+  /// Unchanged audio.
+  package static let unity = PlayoutGain(volume: 1)
+  /// No audio.
+  package static let silence = PlayoutGain(volume: 0)
+  /// The range of volumes; others are clamped.
+  package static let volumes = 0.0...10.0
+  /// Volumes too close to 1 to be heard; multiplication is skipped.
+  private static let unheard = 0.99...1.01
+  /// The factor 1.
+  private static let one = 65_536.0
+
+  private let factor: Int64
+
+  /// Whether samples stay as they are.
+  package let isUnity: Bool
+
+  /// Creates the gain for a finite volume.
+  package init(volume: Double) {
+    let volume = min(max(volume, PlayoutGain.volumes.lowerBound), PlayoutGain.volumes.upperBound)
+    isUnity = PlayoutGain.unheard.contains(volume)
+    factor = Int64((volume * PlayoutGain.one).rounded())
+  }
+
+  /// Applies the gain to a block, clipping samples.
+  ///
+  /// A block without content comes from a recording, whose loudness already includes the gain.
+  package func applied(to decoded: DecodedAudio) -> DecodedAudio {
+    guard !isUnity, !decoded.block.samples.isEmpty else { return decoded }
+    var block = decoded.block
+    block.samples = block.samples.map { sample in
+      Int16(clamping: (Int64(sample) * factor + 32_768) >> 16)
+    }
+    return PlayoutGain.measured(block)
+  }
+
+  /// Applies a ramp from the previous gain to this one.
+  package func applied(to decoded: DecodedAudio, from former: PlayoutGain) -> DecodedAudio {
+    var block = decoded.block
+    guard !block.samples.isEmpty, block.frameCount > 0 else { return decoded }
+    for frame in 0..<block.frameCount {
+      let step = (factor - former.factor) * Int64(frame + 1) / Int64(block.frameCount)
+      for index in (frame * block.channels)..<((frame + 1) * block.channels) {
+        let scaled = (Int64(block.samples[index]) * (former.factor + step) + 32_768) >> 16
+        block.samples[index] = Int16(clamping: scaled)
+      }
+    }
+    return PlayoutGain.measured(block)
+  }
+
+  private static func measured(_ block: AudioBlock) -> DecodedAudio {
+    let loudness = Loudness(samples: block.samples, channels: block.channels)
+    return DecodedAudio(block: block, peak: loudness.peak, energy: loudness.energy)
   }
 }

@@ -185,3 +185,121 @@ package struct DominantSpeaker: Machine {
     return best
   }
 }
+
+// MARK: - SpeechHistory
+
+/// A participant's levels of the last second and their scores.
+struct SpeechHistory {
+  /// The number of levels: a second of 20 ms packets.
+  static let length = 50
+
+  /// A level, in tenths of its range, above this is loud.
+  private static let loudAbove: UInt8 = 7
+  /// A tenth of a second with more loud levels than this is loud.
+  private static let busyAbove: UInt8 = 4
+  /// The noise floor rises only after this many levels above it: 15 s.
+  private static let floorWindow = 750
+  /// How far above the noise floor a level must be to count.
+  private static let floorMargin = 10
+  private static let levelsPerMedium = 5
+
+  /// Loudness from 0 to 127, newest first.
+  private var levels = [UInt8](repeating: 0, count: SpeechHistory.length)
+  /// The quietest level above silence; 0 before there is one.
+  private var floor: UInt8 = 0
+  private var nextFloor: UInt8 = 0
+  private var nextFloorCount = 0
+
+  /// The scores of the latest level, tenth of a second, and whole second.
+  private(set) var immediateScore = SpeechScore.least
+  private(set) var mediumScore = SpeechScore.least
+  private(set) var longScore = SpeechScore.least
+  /// Consecutive silent levels, at most `length`.
+  private var silentCount = SpeechHistory.length
+
+  /// Whether all levels are silent, so that another one changes nothing.
+  var isSilent: Bool { silentCount >= SpeechHistory.length }
+
+  mutating func add(_ loudness: UInt8) {
+    levels.removeLast()
+    levels.insert(loudness, at: 0)
+    silentCount = loudness == 0 ? min(silentCount + 1, SpeechHistory.length) : 0
+    follow(loudness)
+  }
+
+  /// The noise floor falls immediately and rises slowly, to the geometric mean of itself and the
+  /// quietest recent level.
+  private mutating func follow(_ loudness: UInt8) {
+    guard loudness > 0 else { return }
+    if floor == 0 || floor > loudness {
+      floor = loudness
+      (nextFloor, nextFloorCount) = (0, 0)
+      return
+    }
+    nextFloor = nextFloor == 0 ? loudness : min(nextFloor, loudness)
+    nextFloorCount += 1
+    if nextFloorCount >= SpeechHistory.floorWindow {
+      floor = UInt8((Double(floor) * Double(nextFloor)).squareRoot())
+      (nextFloor, nextFloorCount) = (0, 0)
+    }
+  }
+
+  /// Updates the scores.
+  mutating func evaluate() {
+    let least = Int(floor) + SpeechHistory.floorMargin
+    var newestInstant: UInt8 = 0
+    var newestTenth: UInt8 = 0
+    var loudInTenth: UInt8 = 0
+    var busyTenths: UInt8 = 0
+    for (index, level) in levels.enumerated() {
+      let instant = Int(level) < least ? 0 : level / 10
+      if index == 0 { newestInstant = instant }
+      if instant > SpeechHistory.loudAbove { loudInTenth += 1 }
+      guard index % SpeechHistory.levelsPerMedium == SpeechHistory.levelsPerMedium - 1 else {
+        continue
+      }
+      if index < SpeechHistory.levelsPerMedium { newestTenth = loudInTenth }
+      if loudInTenth > SpeechHistory.busyAbove { busyTenths += 1 }
+      loudInTenth = 0
+    }
+    immediateScore = SpeechScore.score(newestInstant, in: SpeechScore.immediate)
+    mediumScore = SpeechScore.score(newestTenth, in: SpeechScore.medium)
+    longScore = SpeechScore.score(busyTenths, in: SpeechScore.long)
+  }
+}
+
+/// How strongly the activity of a window indicates speech: the scores of Volfin & Cohen.
+///
+/// The score of `v` active parts of `n` is ln C(n, v) + n ln p - ln λ + λ v with p = 1/2, at least
+/// `least`. Only few values of `v` exist, so they are constants here: logarithms of different
+/// libraries differ in the last bit, and speakers must not depend on the machine.
+package enum SpeechScore {
+  /// The score of a window without activity.
+  package static let least = 1e-10
+
+  /// The scores of a level by its loudness in tenths: n = 13, λ = 0.78.
+  package static let immediate: [Double] = [
+    least, least, least, least, 0.929_830_554_713_218_8, 2.297_617_219_615_338_6,
+    3.365_299_292_067_118_8, 4.145_299_292_067_119, 4.637_617_219_615_338,
+    4.829_830_554_713_219, 4.693_539_822_839_064, 4.174_256_838_708_803,
+    3.162_497_369_480_746_6, 1.377_548_012_019_211_4,
+  ]
+
+  /// The scores of a tenth of a second by its loud levels: n = 5, λ = 24.
+  package static let medium: [Double] = [
+    least, 18.965_648_179_286_43, 43.658_795_359_846_37, 67.658_795_359_846_38,
+    90.965_648_179_286_43, 113.356_210_266_852_33,
+  ]
+
+  /// The scores of a second by its loud tenths: n = 10, λ = 47.
+  package static let long: [Double] = [
+    least, 38.520_965_685_684_53, 87.025_043_082_460_81, 135.005_872_335_472_53,
+    182.565_488_123_407_96, 229.747_809_680_201_93, 276.565_488_123_407_93,
+    323.005_872_335_472_53, 369.025_043_082_460_8, 414.520_965_685_684_53, 459.218_380_592_690_5,
+  ]
+
+  /// The score of a count, clamped to the window.
+  static func score(_ count: UInt8, in scores: [Double]) -> Double {
+    scores[min(Int(count), scores.count - 1)]
+  }
+}

@@ -1,5 +1,7 @@
+import Flow
 import ICE
 import JSEP
+import RTP
 import SDP
 import Wire
 
@@ -103,5 +105,200 @@ extension PeerStack {
     }
     reportStreams()
     closeUnusedBundles()
+  }
+}
+
+// MARK: - Sections
+
+// Applies the result of an offer/answer exchange to the layers below.
+extension PeerStack {
+  func applySections() {
+    settleLayers()
+    configureFlows()
+    let changed = tracks.announce(negotiation.sections, of: negotiation.transceivers)
+    for record in changed { emit(.trackNegotiated(record)) }
+    endPlayouts(besides: negotiation.sections)
+    settleData()
+    updateCaptures()
+  }
+
+  /// Adapts the senders' encodings to the layers of their transceivers, after a remote offer
+  /// requested a simulcast or was rolled back.
+  func followLayers() {
+    for transceiver in negotiation.transceivers {
+      let rids = transceiver.layers.map(\.rid)
+      guard tracks.senders.follow(rids, of: transceiver.id, transceiver.kind) else { continue }
+      let indices = tracks.sendingIndices(of: transceiver.id)
+      guard let first = indices.first, let source = tracks.sending[first].source else { continue }
+      let isEnabled = tracks.sending[first].isEnabled
+      for index in indices { drive(sending: index, .stop) }
+      tracks.removeSending(of: transceiver.id)
+      addTracks(source, of: transceiver.id, transceiver.kind, isEnabled: isEnabled)
+    }
+  }
+
+  /// Drops the layers that the peer refused.
+  private func settleLayers() {
+    for transceiver in negotiation.transceivers where !transceiver.layers.isEmpty {
+      let rids = transceiver.layers.map(\.rid)
+      tracks.senders.restrictLayers(rids, of: transceiver.id)
+      for index in tracks.sendingIndices(of: transceiver.id) {
+        guard let rid = tracks.sending[index].rid, !rids.contains(rid) else { continue }
+        drive(sending: index, .stop)
+      }
+      tracks.restrictLayers(rids, of: transceiver.id)
+    }
+  }
+
+  private func configureFlows() {
+    for bundle in bundles.all {
+      bundle.carry(
+        negotiation.sections.filter { $0.transport == bundle.number }.map(\.mid))
+    }
+    let senders = bundles.all.filter { bundle in
+      negotiation.sections.contains {
+        $0.transport == bundle.number && $0.kind == .video && $0.direction.sends
+      }
+    }
+    for bundle in bundles.all {
+      if bundle.share(among: UInt64(max(senders.count, 1))) { limitBitrate(of: bundle) }
+      let sections = negotiation.sections.filter { $0.transport == bundle.number }
+      drive(bundle, .configure(sections.map(flowSection)))
+    }
+  }
+
+  private func flowSection(_ section: NegotiatedSection) -> FlowSection {
+    let codecs = section.codecs.map { FlowSection.Codec($0) }
+    let transceiver = negotiation.transceivers.first { $0.id == section.transceiverID }
+    var sending: FlowSection.Sending?
+    if section.direction.sends, let codec = section.sentCodec.map({ FlowSection.Codec($0) }),
+      let transceiver
+    {
+      sending = FlowSection.Sending(
+        transceiver.sources(in: section).map { source in
+          FlowSection.Sending.Source(
+            rid: source.rid, ssrc: source.ssrc,
+            rtxSSRC: codec.rtxPayloadType == nil ? nil : source.rtxSSRC)
+        }, codec: codec, events: section.sentEvents.map { FlowSection.Codec($0) })
+    }
+    var receiving: FlowSection.Receiving?
+    if section.direction.receives {
+      receiving = FlowSection.Receiving(
+        codecs: codecs + section.unansweredCodecs.map { FlowSection.Codec($0) },
+        ssrcs: section.remoteSSRCs, rtxSSRCs: section.remoteRTXSSRCs)
+    }
+    return FlowSection(
+      mid: section.mid, kind: section.kind, sending: sending, receiving: receiving,
+      extensions: section.extensions.map { .init(uri: $0.uri, id: $0.id) },
+      reducedSizeRTCP: section.reducedSizeRTCP)
+  }
+}
+
+extension Transceiver {
+  /// The streams to send in a section, as negotiated.
+  func sources(in section: NegotiatedSection) -> [(rid: String?, ssrc: UInt32, rtxSSRC: UInt32)] {
+    let agreed = layers.filter { layer in section.sentLayers.contains { $0.rid == layer.rid } }
+    guard agreed.isEmpty else { return agreed.map { ($0.rid, $0.ssrc, $0.rtxSSRC) } }
+    return [(nil, onlySource.ssrc, onlySource.rtxSSRC)]
+  }
+}
+
+extension FlowSection.Codec {
+  fileprivate init(_ codec: NegotiatedCodec) {
+    self.init(
+      payloadType: codec.payloadType, name: CodecName(rawValue: codec.name),
+      clockRate: codec.clockRate, rtxPayloadType: codec.rtxPayloadType, feedback: codec.feedback,
+      fragments: codec.format?.acceptsFragments ?? true)
+  }
+}
+
+// MARK: - Candidates
+
+// Remote candidates (W3C addIceCandidate).
+extension PeerStack {
+  func addRemote(_ candidate: CandidateInit?) throws(PeerError) {
+    let text = candidate?.candidate ?? ""
+    guard text.isEmpty || candidate?.sdpMid != nil || candidate?.sdpMLineIndex != nil else {
+      throw PeerError(name: "TypeError", message: "the candidate names no m-section")
+    }
+    guard negotiation.hasRemoteDescription else {
+      throw PeerError(name: "InvalidStateError", message: "there is no remote description")
+    }
+    var index: Int?
+    if let candidate { index = try mLineIndex(of: candidate) }
+    let mid = index.flatMap(negotiation.mid(atMLine:))
+    let number = mid.flatMap { negotiation.transportNumber(ofMID: $0) }
+    if let index, negotiation.isOff(mLine: index) { return }
+    if let fragment = candidate?.usernameFragment,
+      !negotiation.remoteUsernameFragments(atMLine: index).contains(fragment)
+    {
+      throw PeerError(
+        name: "OperationError",
+        message: "no remote description has the username fragment \(fragment) there")
+    }
+    guard !text.isEmpty else {
+      for bundle in bundles.all where index == nil || bundle.number == number {
+        if bundle.isOfPresentGeneration(candidate) { drive(bundle, .remoteEndOfCandidates) }
+      }
+      return
+    }
+    let parsed: ICECandidate
+    do throws(ICECandidateError) {
+      parsed = try ICECandidate(attribute: text)
+    } catch {
+      throw PeerError(name: "OperationError", message: error.description)
+    }
+    // Sections after a bundle's first one have candidates of their own until they are bundled.
+    guard let index, let bundle = number.flatMap({ bundles[$0] }),
+      bundle.isOfPresentGeneration(candidate)
+    else { return }
+    if let fragment = bundle.transport.remoteUsernameFragment {
+      negotiation.add(remoteCandidate: text, atMLine: index, of: fragment)
+    }
+    drive(bundle, .remoteCandidate(text, parsed))
+  }
+
+  /// Removes a withdrawn candidate; those of earlier generations are gone already.
+  func removeRemote(_ candidate: CandidateInit) throws(PeerError) {
+    guard let index = try mLineIndex(of: candidate) else {
+      throw PeerError(name: "TypeError", message: "the candidate names no m-section")
+    }
+    let parsed: ICECandidate
+    do throws(ICECandidateError) {
+      parsed = try ICECandidate(attribute: candidate.candidate)
+    } catch {
+      throw PeerError(name: "OperationError", message: error.description)
+    }
+    negotiation.remove(remoteCandidate: candidate.candidate, atMLine: index)
+    guard
+      let number = negotiation.mid(atMLine: index).flatMap({
+        negotiation.transportNumber(ofMID: $0)
+      }), let bundle = bundles[number], bundle.isOfPresentGeneration(candidate)
+    else { return }
+    drive(bundle, .removedRemoteCandidate(candidate.candidate, parsed))
+  }
+
+  /// The m-line index that a candidate names, by MID if present; nil if it names none.
+  private func mLineIndex(of candidate: CandidateInit) throws(PeerError) -> Int? {
+    if let mid = candidate.sdpMid {
+      guard let index = negotiation.remoteMLineIndex(ofMID: mid) else {
+        throw PeerError(name: "OperationError", message: "no m-section has the mid \(mid)")
+      }
+      return index
+    }
+    guard let index = candidate.sdpMLineIndex else { return nil }
+    let count = negotiation.remoteSectionCount
+    guard (0..<count).contains(index) else {
+      throw PeerError(
+        name: "OperationError", message: "there is no m-section \(index), only \(count)")
+    }
+    return index
+  }
+}
+
+extension Bundle {
+  /// Whether a candidate belongs to the peer's current ICE generation.
+  fileprivate func isOfPresentGeneration(_ candidate: CandidateInit?) -> Bool {
+    candidate?.usernameFragment.map { $0 == transport.remoteUsernameFragment } ?? true
   }
 }

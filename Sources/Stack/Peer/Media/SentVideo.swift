@@ -2,6 +2,123 @@ import Media
 import RTP
 import Wire
 
+/// The stream that a sending track feeds: section, layer, SSRC and limits, which are kept when it
+/// is no longer fed.
+struct SentStream {
+  /// The section it currently feeds.
+  private(set) var mid: String?
+  /// The section it would feed if the path carried it.
+  private(set) var heldMID: String?
+  /// The layer that frames are sent as.
+  private(set) var rid: String?
+  private(set) var codec = ""
+  private(set) var ssrc: UInt32 = 0
+  private(set) var encoding = RTPEncoding()
+  /// The largest unit of H.264 in bytes; nil if the peer accepts fragments.
+  private(set) var unitLimit: Int?
+
+  var isFed: Bool { mid != nil }
+
+  mutating func begin(_ start: SendingTrack.Start) {
+    (mid, heldMID, rid) = (start.mid, nil, start.rid)
+    (codec, ssrc, encoding) = (start.codec, start.ssrc, start.encoding)
+    unitLimit = start.unitLimit
+  }
+
+  /// Stops feeding; a paused track feeds it again once the path carries it.
+  mutating func end(isHeld: Bool) {
+    heldMID = isHeld ? mid : nil
+    mid = nil
+  }
+
+  /// Sets other limits; false if they are unchanged, or nothing is fed.
+  mutating func limit(to encoding: RTPEncoding) -> Bool {
+    guard isFed, encoding != self.encoding else { return false }
+    self.encoding = encoding
+    return true
+  }
+
+  /// The record of a sent frame.
+  /// - Parameter outcome: where its bytes are from: encoded here, or passed on.
+  func record(
+    of frame: EncodedFrame, from transceiver: UInt32, outcome: String, quantiser: UInt8 = 0
+  ) -> FrameRecord {
+    var record = FrameRecord(
+      transceiver: transceiver, kind: frame.kind, isInbound: false, codec: frame.codec, ssrc: ssrc,
+      rtpTime: frame.mediaTime, isKey: frame.isKey, width: Int(frame.width),
+      height: Int(frame.height), bytes: frame.bytes, outcome: outcome, decoded: .none,
+      quantiser: quantiser)
+    record.audioLevel = frame.audioLevel
+    record.isVoice = frame.isVoice
+    record.peak = frame.peak
+    record.energy = frame.energy
+    record.contributors = frame.contributors
+    return record
+  }
+}
+
+// MARK: - SentAudio
+
+/// The audio of a sending track: the running capture, and the counters of its source.
+struct SentAudio {
+  /// The limit in bits per second.
+  private let bitrateMaximum: UInt32
+  /// The running encoder's bit rate; an audio encoder keeps it.
+  private var bitrate: UInt32 = 0
+  private var capture: AudioCapture?
+  /// The counters of earlier captures of the current source.
+  private var earlier = AudioCaptureCounters()
+  /// Empty between inputs; kept to reuse the memory.
+  private var outputs = Outbox<AudioCapture.Output>()
+
+  init(bitrateMaximum: UInt32) { self.bitrateMaximum = bitrateMaximum }
+
+  var isRunning: Bool { capture != nil }
+  var deadline: Instant? { capture?.deadline }
+  /// The instant of media time 0 of the running capture.
+  var origin: Instant? { capture?.origin }
+  /// The counters of the current source.
+  var counters: AudioCaptureCounters { capture?.counters ?? earlier }
+
+  /// Replaces the source; counters restart from 0.
+  mutating func replaceSource() { earlier = AudioCaptureCounters() }
+
+  mutating func start(
+    track: UInt32, _ source: MediaSource, as codec: CodecName = .opus, within encoding: RTPEncoding,
+    codecs: any CodecFactory, origin: Instant?, isEnabled: Bool, at now: Instant
+  ) {
+    bitrate = encoding.audioBitrate(upTo: bitrateMaximum)
+    var settings = OpusSettings()
+    if codec.isG711 { settings.codec = codec }
+    settings.bitrate = Int32(clamping: bitrate)
+    capture = AudioCapture(
+      track: String(track), source: source, settings: settings, codecs: codecs, origin: origin,
+      counters: earlier, isEnabled: isEnabled)
+    drive(.start, at: now)
+  }
+
+  /// Ends the capture; its last outputs follow.
+  mutating func stop(at now: Instant) {
+    drive(.stop, at: now)
+    earlier = counters
+    capture = nil
+  }
+
+  mutating func drive(_ input: AudioCapture.Input, at now: Instant) {
+    capture?.step(input, at: now, into: &outputs)
+  }
+
+  /// The capture's next output; call until nil.
+  mutating func next() -> AudioCapture.Output? { outputs.next() }
+
+  /// Whether new limits need another encoder.
+  func needsRestart(within encoding: RTPEncoding) -> Bool {
+    bitrate != encoding.audioBitrate(upTo: bitrateMaximum)
+  }
+}
+
+// MARK: - SentVideo
+
 /// The video of a sending track: the running capture or stream of encoded frames, its reductions,
 /// and the counters of its source.
 struct SentVideo {

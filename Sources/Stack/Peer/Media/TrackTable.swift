@@ -1,3 +1,4 @@
+import Flow
 import JSEP
 import Media
 import RTP
@@ -147,4 +148,183 @@ extension TrackRecord {
       codec: codec.name, payloadType: codec.payloadType, clockRate: codec.clockRate,
       transportSequenceID: sequenceID?.id ?? 0)
   }
+}
+
+// MARK: - Alignment
+
+// Plays audio and video together that were captured together.
+extension TrackTable {
+  /// Synchronises the tracks of each of the peer's streams (W3C: the tracks of a MediaStream are
+  /// synchronized) by the sender's clock in its reports (RFC 3550 section 6.4.1).
+  /// - Parameter streams: the stream identifiers that a transceiver receives.
+  mutating func alignPlayouts(
+    _ inbound: [InboundStreamCounters], streams: (_ transceiver: UInt32) -> [String]
+  ) {
+    receiving.alignPlayouts(inbound, streams: streams)
+  }
+}
+
+extension [ReceivingTrack] {
+  /// The most that one track waits for another; larger offsets cannot be right.
+  private static var mostAlignment: UInt64 { 1_000_000_000 }
+
+  /// Synchronises the tracks of each stream.
+  mutating func alignPlayouts(
+    _ inbound: [InboundStreamCounters], streams: (_ track: UInt32) -> [String]
+  ) {
+    for index in indices { self[index].align(by: 0) }
+    for video in indices where self[video].kind == .video {
+      let names = streams(self[video].transceiver)
+      guard
+        let audio = firstIndex(where: { track in
+          track.kind == .audio && streams(track.transceiver).contains { names.contains($0) }
+        }), let videoLag = self[video].lag(inbound), let audioLag = self[audio].lag(inbound)
+      else { continue }
+      let (distance, overflow) = videoLag.subtractingReportingOverflow(audioLag)
+      guard !overflow, distance.magnitude <= Self.mostAlignment else { continue }
+      self[distance > 0 ? audio : video].align(by: abs(distance))
+    }
+  }
+}
+
+extension ReceivingTrack {
+  /// The track's own playout delay in nanoseconds after capture by the sender's clock.
+  ///
+  /// The clocks are unrelated, so only differences are meaningful.
+  fileprivate func lag(_ inbound: [InboundStreamCounters]) -> Int64? {
+    guard let remote = inbound.last(where: { $0.mid == mid && $0.remote != nil })?.remote,
+      let playout = independentPlayout(ofRTPTime: remote.remoteRTPTime)
+    else { return nil }
+    return playout.nanoseconds &- remote.remoteUnixNanoseconds
+  }
+
+  private func independentPlayout(ofRTPTime time: UInt32) -> Instant? {
+    audio?.independentPlayout(ofRTPTime: time) ?? video?.independentPlayout(ofRTPTime: time)
+  }
+}
+
+// MARK: - TrackChange
+
+/// An application's settings of a track, and whether it currently carries media.
+public struct TrackState: Hashable, Sendable, Codable {
+  /// Whether the track is enabled; otherwise it is silent or black (W3C enabled).
+  public var isEnabled: Bool
+  /// The volume of received audio, 0 to 10; 1 is unchanged.
+  public var volume: Double
+  /// Whether nothing currently arrives from the peer (W3C muted); false for sent tracks.
+  public var isMuted: Bool
+
+  /// Creates the state of a new track.
+  public init(isEnabled: Bool = true, volume: Double = 1, isMuted: Bool = false) {
+    self.isEnabled = isEnabled
+    self.volume = volume
+    self.isMuted = isMuted
+  }
+}
+
+/// A change of a track's state, with its reason if there is one.
+public struct TrackChange: Hashable, Sendable {
+  /// The kind of change; the last three are events of the W3C's MediaStreamTrack.
+  public enum Kind: String, Hashable, Sendable {
+    /// The application enabled the track.
+    case enabled
+    /// The application disabled the track, which is now silent or black.
+    case disabled
+    /// Media stopped arriving.
+    case mute
+    /// Media arrives.
+    case unmute
+    /// The track has ended.
+    case ended
+  }
+
+  /// The reason for a change.
+  public enum Reason: String, Hashable, Sendable {
+    /// The first frame arrived, or the first after a pause.
+    case media
+    /// The peer's description no longer sends the track.
+    case removed
+    /// The peer sent BYE for the track's stream.
+    case goodbye
+    /// The transceiver was stopped, or the application stopped the track.
+    case stopped
+    /// The connection was closed.
+    case closed
+  }
+
+  /// The transceiver of the track.
+  public var transceiver: UInt32
+  /// Whether the track is received rather than sent.
+  public var isInbound: Bool
+  /// What changed.
+  public var kind: Kind
+  /// The reason; nil if the application requested it.
+  public var reason: Reason?
+
+  /// Creates a change.
+  public init(transceiver: UInt32, isInbound: Bool, kind: Kind, reason: Reason? = nil) {
+    self.transceiver = transceiver
+    self.isInbound = isInbound
+    self.kind = kind
+    self.reason = reason
+  }
+}
+
+// MARK: - LayerChoice
+
+/// Decides which layer of a received simulcast is shown: the largest one that arrives.
+struct LayerChoice {
+  /// What to do with a frame.
+  enum Fate {
+    case shown
+    case passedOver
+    /// Nothing is shown, and only a key frame of another layer can change that.
+    case needsKey
+  }
+
+  /// The layer of a section that is shown.
+  private struct Shown {
+    var mid: String
+    var ssrc: UInt32
+    var pixels: Int
+    var lastArrival: Instant
+  }
+
+  /// A layer without frames for this long is replaced by a smaller one.
+  private static let patience = Interval.seconds(1)
+
+  private var shown: [Shown] = []
+
+  func shows(_ ssrc: UInt32, of mid: String) -> Bool {
+    shown.first { $0.mid == mid }.map { $0.ssrc == ssrc } ?? true
+  }
+
+  /// Decides about a frame; one that is not of a simulcast is always shown.
+  mutating func decide(_ frame: ReceivedFrame) -> Fate {
+    guard frame.rid != nil else { return .shown }
+    let place = shown.firstIndex { $0.mid == frame.mid }
+    if let place, shown[place].ssrc == frame.ssrc {
+      shown[place].lastArrival = frame.lastArrival
+      if frame.isKey { shown[place].pixels = frame.pixels }
+      return .shown
+    }
+    let isSilent =
+      place.map { frame.lastArrival - shown[$0].lastArrival > LayerChoice.patience } ?? true
+    guard frame.isKey else { return isSilent ? .needsKey : .passedOver }
+    guard isSilent || place.map({ frame.pixels > shown[$0].pixels }) ?? true else {
+      return .passedOver
+    }
+    let next = Shown(
+      mid: frame.mid, ssrc: frame.ssrc, pixels: frame.pixels, lastArrival: frame.lastArrival)
+    if let place { shown[place] = next } else { shown.append(next) }
+    return .shown
+  }
+
+  /// Forgets sections that are no longer received.
+  mutating func retain(_ mids: [String]) { shown.removeAll { !mids.contains($0.mid) } }
+}
+
+extension ReceivedFrame {
+  /// The number of pixels, if the key frame states its size.
+  fileprivate var pixels: Int { codedSize.map { $0.width * $0.height } ?? 0 }
 }

@@ -1,4 +1,5 @@
 package import Flow
+import Media
 package import RTP
 package import Wire
 
@@ -173,5 +174,194 @@ extension ObservedTrack {
   /// What its packets carry that are no wrappers.
   fileprivate var media: FlowSection.Codec? {
     codecs.first { $0.name != .redundant && $0.name != .errorCorrection }
+  }
+}
+
+// MARK: - EarlyPackets
+
+/// Packets of an observed stream whose contents are not known yet: they are counted, which needs no
+/// clock rate, and the first ones wait to be parsed once the codec is known.
+struct EarlyPackets<Counters: Sendable>: Sendable {
+  struct Packet {
+    var packet: SeenPacket
+    var arrival: Instant
+  }
+
+  /// The most packets that wait, and the most bytes: that many full-size packets.
+  private static var countMaximum: Int { 450 }
+  private static var bytesMaximum: Int { 1 << 20 }
+
+  private var packets: [Packet] = []
+  private(set) var bytes = 0
+  /// The counters of packets that no longer wait.
+  private(set) var forgotten: Counters?
+
+  /// Stores a packet after counting it.
+  /// - Parameter counted: the counters including this packet.
+  mutating func hold(_ packet: SeenPacket, at arrival: Instant, counted: Counters?) {
+    packets.append(Packet(packet: packet, arrival: arrival))
+    bytes += packet.bytes.count
+    if packets.count > Self.countMaximum || bytes > Self.bytesMaximum { forget(counted) }
+  }
+
+  /// Drops the waiting packets; their counters are kept.
+  mutating func forget(_ counted: Counters?) {
+    (packets, bytes) = ([], 0)
+    forgotten = counted ?? forgotten
+  }
+
+  /// Returns and removes the waiting packets in order of arrival.
+  mutating func removeAll() -> [Packet] {
+    defer { (packets, bytes) = ([], 0) }
+    return packets
+  }
+}
+
+extension InboundStreamCounters {
+  /// The sum with the counters of earlier packets of the stream.
+  func adding(_ earlier: InboundStreamCounters?) -> InboundStreamCounters {
+    guard let earlier else { return self }
+    var sum = self
+    sum.packetsReceived += earlier.packetsReceived
+    sum.bytesReceived += earlier.bytesReceived
+    sum.headerBytesReceived += earlier.headerBytesReceived
+    sum.packetsLost += earlier.packetsLost
+    sum.packetsDuplicated += earlier.packetsDuplicated
+    sum.packetsDiscarded += earlier.packetsDiscarded
+    sum.lastPacketReceived = lastPacketReceived ?? earlier.lastPacketReceived
+    return sum
+  }
+}
+
+extension OutboundStreamCounters {
+  /// The sum with the counters of earlier packets of the stream.
+  func adding(_ earlier: OutboundStreamCounters?) -> OutboundStreamCounters {
+    guard let earlier else { return self }
+    var sum = self
+    sum.packetsSent += earlier.packetsSent
+    sum.bytesSent += earlier.bytesSent
+    sum.headerBytesSent += earlier.headerBytesSent
+    sum.retransmittedPacketsSent += earlier.retransmittedPacketsSent
+    sum.retransmittedBytesSent += earlier.retransmittedBytesSent
+    return sum
+  }
+
+  /// Counts a packet by its header alone.
+  mutating func count(_ header: RTPHeader) {
+    packetsSent += 1
+    bytesSent += UInt64(header.payload.count)
+    headerBytesSent += UInt64(header.headerLength + header.paddingLength)
+    payloadType = header.payloadType
+  }
+}
+
+// MARK: - UndecodedCodecs
+
+/// Codecs for streams that are not decoded: audio becomes silence of the right length, so that
+/// playouts wait and conceal as usual; video is never decoded.
+///
+/// G.711 is decoded anyway: it needs no library and almost no time.
+final class UndecodedCodecs: CodecFactory {
+  func audioDecoder(track: String, _ codec: CodecName, channels: Int) throws(CodecError)
+    -> any AudioDecoding
+  {
+    if let law = G711Law(codec) { return G711Decoder(law, channels: channels) }
+    return SilentDecoder(channels: channels)
+  }
+
+  func audioEncoder(track: String, _ settings: OpusSettings) throws(CodecError)
+    -> any AudioEncoding
+  {
+    throw CodecError(reason: "nothing is encoded")
+  }
+
+  func videoEncoder(track: String, _ settings: VideoSettings) throws(CodecError)
+    -> any VideoEncoding
+  {
+    throw CodecError(reason: "nothing is encoded")
+  }
+
+  func videoDecoder(track: String, _ codec: CodecName) throws(CodecError) -> any VideoDecoding {
+    throw CodecError(reason: "nothing is decoded")
+  }
+}
+
+private final class SilentDecoder: AudioDecoding {
+  private let channels: Int
+
+  init(channels: Int) { self.channels = channels }
+
+  func decode(_ request: AudioDecodeRequest) throws(CodecError) -> DecodedAudio {
+    let frameCount =
+      switch request {
+      case .payload(let bytes): OpusPacket(bytes)?.duration ?? 960
+      case .recoverPrevious(_, let count), .conceal(let count): count
+      }
+    return DecodedAudio(
+      block: AudioBlock(blank: frameCount, channels: channels), peak: 0, energy: 0)
+  }
+}
+
+extension ReceivedFrame {
+  /// The size of a key frame in pixels, if its bytes contain it.
+  var codedSize: (width: Int, height: Int)? { codec.size(ofKeyFrame: bytes) }
+}
+
+extension CodecName {
+  /// The size of a key frame in pixels, given its first bytes.
+  func size(ofKeyFrame bytes: [UInt8]) -> (width: Int, height: Int)? {
+    switch self {
+    case .vp8: return VP8BitstreamHeader(bytes.span.bytes).map { ($0.width, $0.height) }
+    case .vp9:
+      guard let header = try? VP9FrameHeader(parsing: bytes.span.bytes) else { return nil }
+      return (header.width, header.height)
+    default: return codec?.look?(bytes.span.bytes).size
+    }
+  }
+}
+
+// MARK: - Departures
+
+/// The last packets that an observed peer sent, by their transport-wide sequence numbers, which
+/// feedback on arrivals refers to.
+struct Departures {
+  struct Packet {
+    /// The stream that it is of, or that it repeats a packet of.
+    var place: Int
+    var sequence: UInt16
+    var isRepeated: Bool
+  }
+
+  /// How many packets are remembered: feedback comes within a second.
+  private static let capacity = 2048
+
+  /// Each at its number modulo the capacity; empty as long as no packet has one.
+  private var packets: [(number: UInt16, packet: Packet)?] = []
+
+  mutating func record(_ number: UInt16, _ packet: Packet) {
+    if packets.isEmpty { packets = Array(repeating: nil, count: Departures.capacity) }
+    packets[Int(number) % Departures.capacity] = (number, packet)
+  }
+
+  /// The packets that feedback shows to be lost, of each stream those after the last one that
+  /// arrived or was sent again.
+  func lostLast(_ feedback: TransportFeedback) -> [Packet] {
+    guard !packets.isEmpty else { return [] }
+    var lost: [Packet] = []
+    var arrivals = feedback.arrivals[...]
+    for offset in 0..<min(feedback.count, UInt16(Departures.capacity)) {
+      let hasArrived = arrivals.first?.offset == offset
+      if hasArrived { arrivals.removeFirst() }
+      let number = feedback.base &+ offset
+      guard let known = packets[Int(number) % Departures.capacity], known.number == number else {
+        continue
+      }
+      if hasArrived || known.packet.isRepeated {
+        lost.removeAll { $0.place == known.packet.place }
+      } else {
+        lost.append(known.packet)
+      }
+    }
+    return lost
   }
 }

@@ -1,3 +1,4 @@
+import Flow
 import RTP
 import Wire
 
@@ -104,4 +105,153 @@ struct OutboundTracks {
   }
 
   private func place(of ssrc: UInt32) -> Int? { all.lastIndex { $0.track.ssrc == ssrc } }
+}
+
+// MARK: - OutboundTrack
+
+/// A stream that an observed peer sends, as far as the wire shows it.
+struct OutboundTrack {
+  private(set) var track: ObservedTrack
+  /// How many RTX packets wait for the first packet of the stream.
+  private static let earlyMaximum = 450
+
+  private var emission: StreamEmission?
+  private var early = EarlyPackets<OutboundStreamCounters>()
+  /// The counters while the stream's codec is unknown.
+  private var unknown: OutboundStreamCounters?
+  private var earlyProbes: [RTPHeader] = []
+
+  private let countsEarlyRepeats: Bool
+
+  /// Whether sizes are read of AV1, and of all layers of VP9.
+  private let readsAllSizes: Bool
+
+  init(_ track: ObservedTrack, countsEarlyRepeats: Bool = false, readsAllSizes: Bool = false) {
+    self.track = track
+    self.readsAllSizes = readsAllSizes
+    self.countsEarlyRepeats = countsEarlyRepeats
+  }
+
+  /// The counters; nil before the first packet.
+  ///
+  /// While the kind of the track is unknown, that of the counters is meaningless.
+  var counters: OutboundStreamCounters? { emission?.counters.adding(early.forgotten) ?? unknown }
+
+  /// Applies new knowledge; returns the packets that waited for it.
+  mutating func learn(_ track: ObservedTrack) -> [SeenPacket] {
+    if let former = self.track.kind, let kind = track.kind, kind != former {
+      // Its kind was wrong: the counters are kept.
+      early.forget(counters)
+      emission = nil
+    }
+    self.track = track
+    return track.kind == nil ? [] : early.removeAll().map(\.packet)
+  }
+
+  /// Counts and stores a packet whose codec is unknown; false if it is known.
+  mutating func hold(_ packet: SeenPacket) -> Bool {
+    guard track.kind == nil else { return false }
+    var counted =
+      unknown
+      ?? OutboundStreamCounters(
+        mid: track.key, kind: .audio, ssrc: track.ssrc, rtxSSRC: nil,
+        codec: CodecName(rawValue: ""), payloadType: packet.header.payloadType)
+    counted.count(packet.header)
+    unknown = counted
+    early.hold(packet, at: .zero, counted: counted)
+    return true
+  }
+
+  /// Whether packets were decrypted and of a known codec.
+  private(set) var isReadable = false
+
+  /// The frame size in a key frame.
+  var frameSize: (width: Int, height: Int)? { emission?.size }
+
+  mutating func send(_ packet: SeenPacket) {
+    let header = packet.header
+    let content = content(of: packet)
+    if content != nil { isReadable = true }
+    if emission == nil, let kind = track.kind {
+      let codec = content?.codec ?? track.codec(of: header.payloadType)
+      emission = StreamEmission(
+        mid: track.key, kind: kind, ssrc: track.ssrc,
+        codec: codec?.name ?? CodecName(rawValue: ""), payloadType: header.payloadType,
+        clockRate: codec?.clockRate ?? (kind == .video ? 90_000 : 48_000),
+        countsEarlyRepeats: countsEarlyRepeats)
+      for probe in earlyProbes { emission?.repeatPacket(probe, of: nil) }
+      earlyProbes = []
+    }
+    emission?.send(header, content)
+  }
+
+  /// Receives a packet of the source that sends the stream's packets again; returns whether it is
+  /// a retransmission.
+  @discardableResult
+  mutating func repeatPacket(_ packet: SeenPacket) -> Bool {
+    guard emission != nil else {
+      if earlyProbes.count < OutboundTrack.earlyMaximum { earlyProbes.append(packet.header) }
+      return false
+    }
+    let original =
+      packet.isClear ? RTX.unwrap(packet.bytes.span.bytes, header: packet.header)?.sequence : nil
+    return emission?.repeatPacket(packet.header, of: original) ?? false
+  }
+
+  /// Receives what arrival feedback shows to be lost.
+  mutating func receive(lost sequence: UInt16) { emission?.receive(lost: sequence) }
+
+  /// Counts a packet of the source that corrects errors of it (FlexFEC).
+  mutating func sendCorrection(_ packet: SeenPacket) { emission?.sendCorrection(packet.header) }
+
+  private func content(of packet: SeenPacket) -> StreamEmission.Content? {
+    guard packet.isClear, let codec = track.codec(of: packet.header.payloadType),
+      let opened = packet.unwrapped(codec, track)
+    else { return nil }
+    var content = StreamEmission.Content(codec: opened.codec, isMedia: opened.correction == nil)
+    guard track.kind == .video, content.isMedia,
+      opened.header.payload.upperBound <= opened.bytes.count
+    else { return content }
+    let payload = opened.bytes.span.bytes.extracting(opened.header.payload)
+    guard let read = VideoPacket(payload, codec: opened.codec.name), read.isKey else {
+      return content
+    }
+    content.isKey = true
+    let begin: [UInt8]
+    switch read.content {
+    case .slice(let range):
+      let start = opened.header.payload.lowerBound
+      let slice = opened.bytes[start + range.lowerBound..<start + range.upperBound]
+      let join = readsAllSizes ? opened.codec.name.payloadFormat?.join : nil
+      begin = join?([slice]) ?? Array(slice)
+    case .bytes(let bytes): begin = bytes
+    }
+    content.size =
+      layerSize(payload, opened.codec.name) ?? opened.codec.name.size(ofKeyFrame: begin)
+    return content
+  }
+
+  /// The size of the highest spatial layer, where a key frame states those of all (VP9).
+  private func layerSize(_ payload: RawSpan, _ codec: CodecName) -> (width: Int, height: Int)? {
+    guard readsAllSizes, codec == .vp9 else { return nil }
+    var reader = ByteReader(payload)
+    let sizes = (try? VP9Descriptor(parsing: &reader))?.structure?.sizes ?? []
+    return sizes.max { $0.width < $1.width }.map { (Int($0.width), Int($0.height)) }
+  }
+
+  mutating func report(_ report: SenderReport, at arrival: Instant) {
+    emission?.report(report, at: arrival)
+  }
+
+  /// Receives a block of the receiver; returns the round trip that it shows.
+  @discardableResult
+  mutating func receive(_ block: ReportBlock, at arrival: Instant) -> Interval? {
+    emission?.receive(block, at: arrival) ?? nil
+  }
+
+  mutating func receive(_ nack: GenericNACK) { emission?.receive(nack) }
+
+  mutating func countKeyframeRequest(isFIR: Bool) {
+    emission?.countKeyframeRequest(isFIR: isFIR)
+  }
 }

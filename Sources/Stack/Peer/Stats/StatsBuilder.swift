@@ -1,6 +1,36 @@
 import Crypto
+import Flow
 package import Stats
 package import Wire
+
+/// A sender or receiver whose stats are requested (the argument of W3C getStats).
+public enum StatsSelector: Hashable, Sendable, Codable {
+  /// What a transceiver sends, with everything that its stats refer to.
+  case sender(transceiver: UInt32)
+  /// What a transceiver receives, with everything that its stats refer to.
+  case receiver(transceiver: UInt32)
+}
+
+/// The processing time of a track's codecs.
+///
+/// It is real time and not a function of the inputs, so the caller of getStats measures it. It is
+/// recorded with the call, and a replay reports the recorded value.
+package struct CodecTime: Hashable, Sendable, Codable {
+  package var transceiver: UInt32
+  /// Whether it is the decoder's time rather than the encoder's.
+  package var isInbound: Bool
+  /// The total time for video; for audio weighted by the samples of each packet, as the standard
+  /// sums up audio delays.
+  package var nanoseconds: Int64
+
+  package init(transceiver: UInt32, isInbound: Bool, nanoseconds: Int64) {
+    self.transceiver = transceiver
+    self.isInbound = isInbound
+    self.nanoseconds = nanoseconds
+  }
+}
+
+// MARK: - StatsBuilder
 
 /// Collects the members of one stats object; nil values are left out.
 package struct StatsBuilder {
@@ -79,5 +109,77 @@ final class StatsNames {
     if known.count == StatsNames.limit { known.removeAll() }
     known[thing] = id
     return id
+  }
+}
+
+// MARK: - Streams
+
+// RTP stream counters under their W3C names.
+extension StatsBuilder {
+  /// Adds what was counted of a received stream.
+  ///
+  /// - Parameters:
+  ///   - lastPacket: when its last packet came, in milliseconds of Unix time.
+  ///   - isComplete: whether packets that only probe the path count as retransmitted, which
+  ///     libwebrtc cannot tell from others, and audio without RTX has none.
+  mutating func add(
+    _ stream: InboundStreamCounters, lastPacket: Double?, isComplete: Bool = false
+  ) {
+    set("packetsReceived", stream.packetsReceived)
+    set("packetsReceivedWithEct1", stream.ecn?.ect1)
+    set("packetsReceivedWithCe", stream.ecn?.congestionExperienced)
+    set("packetsLost", stream.packetsLost)
+    set("jitter", stream.jitter)
+    set("bytesReceived", stream.bytesReceived)
+    set("headerBytesReceived", stream.headerBytesReceived)
+    if !isComplete || stream.rtxSSRC != nil {
+      let probes = isComplete ? stream.probesReceived : 0
+      set("retransmittedPacketsReceived", stream.retransmittedPacketsReceived + probes)
+      set("retransmittedBytesReceived", stream.retransmittedBytesReceived)
+    }
+    set("rtxSsrc", stream.rtxSSRC)
+    set("lastPacketReceivedTimestamp", lastPacket)
+    set("nackCount", stream.nackCount)
+  }
+
+  /// Adds what was counted of a sent stream.
+  ///
+  /// - Parameters:
+  ///   - sendDelay: how long its packets waited to be sent; nil where that is not known.
+  ///   - withECT1: how many were sent with ECT(1); nil where that is not known.
+  mutating func add(
+    _ stream: OutboundStreamCounters, sendDelay: Interval?, withECT1: UInt64? = nil
+  ) {
+    set("packetsSent", stream.packetsSent)
+    set("packetsSentWithEct1", withECT1)
+    set("bytesSent", stream.bytesSent)
+    set("headerBytesSent", stream.headerBytesSent)
+    set("retransmittedPacketsSent", stream.retransmittedPacketsSent)
+    set("retransmittedBytesSent", stream.retransmittedBytesSent)
+    set("rtxSsrc", stream.rtxSSRC)
+    set("totalPacketSendDelay", sendDelay)
+    set("nackCount", stream.nackCount)
+  }
+
+  /// Adds the peer's reports on a sent stream.
+  mutating func add(_ remote: RemoteInboundCounters) {
+    set("packetsReceived", remote.packetsReceived)
+    set("packetsLost", remote.packetsLost)
+    set("jitter", remote.jitter)
+    set("fractionLost", remote.fractionLost)
+    set("roundTripTime", remote.roundTripTime)
+    set("totalRoundTripTime", remote.totalRoundTripTime)
+    set("roundTripTimeMeasurements", remote.roundTripTimeMeasurements)
+  }
+
+  /// Adds the peer's reports on its own stream.
+  mutating func add(_ remote: RemoteOutboundCounters) {
+    set("packetsSent", remote.packetsSent)
+    set("bytesSent", remote.bytesSent)
+    set("remoteTimestamp", Double(remote.remoteUnixNanoseconds / 1000) / 1000)
+    set("reportsSent", remote.reportsSent)
+    set("roundTripTime", remote.roundTripTime)
+    set("totalRoundTripTime", remote.totalRoundTripTime)
+    set("roundTripTimeMeasurements", remote.roundTripTimeMeasurements)
   }
 }

@@ -1,5 +1,8 @@
 import Flow
 import JSEP
+import Media
+import RTP
+import SCTP
 import Stats
 package import Wire
 
@@ -116,5 +119,173 @@ extension WallClock {
   /// Unix time in milliseconds, as for all instants in W3C.
   package func milliseconds(at instant: Instant) -> Double {
     Double(unixNanoseconds(at: instant) / 1000) / 1000
+  }
+}
+
+// MARK: - Codecs
+
+// Codec objects: those that a stream in this report uses.
+extension StatsCollector {
+  /// A codec in one direction; its fmtp line depends on who receives.
+  private struct CodecUse: Equatable {
+    var transport: Int
+    var payloadType: UInt8
+    var parameters: String
+  }
+
+  func codecStats() -> [StatsObject] {
+    var objects: [StatsObject] = []
+    var known: [CodecUse] = []
+    for (mid, payloadType, isInbound) in codecUses {
+      guard let (section, codec) = negotiated(payloadType, mid) else { continue }
+      let use = use(of: codec, in: section, isInbound: isInbound)
+      guard !known.contains(use) else { continue }
+      known.append(use)
+      var stats = builder("codec", id(of: use))
+      stats.set("payloadType", codec.payloadType)
+      stats.set("transportId", transportID(use.transport))
+      stats.set("mimeType", "\(section.kind.rawValue)/\(codec.displayName)")
+      stats.set("clockRate", codec.clockRate)
+      stats.set("channels", codec.channels)
+      if !use.parameters.isEmpty { stats.set("sdpFmtpLine", use.parameters) }
+      objects.append(stats.build())
+    }
+    return objects
+  }
+
+  /// The id of a stream's codec; nil if it is no longer negotiated.
+  func codecID(_ payloadType: UInt8?, mid: String, isInbound: Bool) -> String? {
+    guard let payloadType, let (section, codec) = negotiated(payloadType, mid)
+    else { return nil }
+    return id(of: use(of: codec, in: section, isInbound: isInbound))
+  }
+
+  /// The codecs used by the report's streams, in their order.
+  private var codecUses: [(mid: String, payloadType: UInt8, isInbound: Bool)] {
+    let sent = bundles.outboundStreams.map { ($0.mid, $0.payloadType, false) }
+    let received = bundles.inboundStreams.compactMap { stream in
+      stream.payloadType.map { (stream.mid, $0, true) }
+    }
+    return sent + received
+  }
+
+  private func negotiated(_ payloadType: UInt8, _ mid: String)
+    -> (NegotiatedSection, NegotiatedCodec)?
+  {
+    guard let section = sections.first(where: { $0.mid == mid }),
+      let codec = (section.codecs + section.unansweredCodecs).first(where: {
+        $0.payloadType == payloadType
+      })
+    else { return nil }
+    return (section, codec)
+  }
+
+  private func use(
+    of codec: NegotiatedCodec, in section: NegotiatedSection, isInbound: Bool
+  ) -> CodecUse {
+    CodecUse(
+      transport: section.transport,
+      payloadType: codec.payloadType,
+      parameters: isInbound ? codec.localParameters : codec.parameters)
+  }
+
+  private func id(of use: CodecUse) -> String {
+    names.id("C", "\(use.payloadType) \(use.parameters)", of: use.transport)
+  }
+}
+
+// MARK: - Data
+
+// W3C RTCDataChannelStats.
+extension StatsCollector {
+  /// The channels that are not closed, oldest first.
+  func dataChannelStats() -> [StatsObject] {
+    data.channels.map { channel in
+      let association = data.association
+      let options = association.options(of: channel.number) ?? channel.options
+      let counters = association.counters(of: channel.number) ?? DataChannelCounters()
+      var stats = builder("data-channel", names.id("D", "\(channel.number)"))
+      stats.set("label", options.label)
+      stats.set("protocol", options.protocol)
+      stats.set("dataChannelIdentifier", options.id)
+      stats.set("state", association.state(of: channel.number).rawValue)
+      stats.set("messagesSent", counters.messagesSent)
+      stats.set("bytesSent", counters.bytesSent)
+      stats.set("messagesReceived", counters.messagesReceived)
+      stats.set("bytesReceived", counters.bytesReceived)
+      return stats.build()
+    }
+  }
+}
+
+// MARK: - Sources
+
+// Stats objects of sources and playouts.
+extension StatsCollector {
+  /// One object per attached source; a replaced source is another object that counts from 0.
+  func mediaSourceStats() -> [StatsObject] {
+    tracks.firstOfEachSender.compactMap { track in
+      guard let id = mediaSourceID(of: track) else { return nil }
+      var stats = builder("media-source", id)
+      stats.set("trackIdentifier", trackIdentifier(track.transceiver))
+      stats.set("kind", track.kind.rawValue)
+      switch track.kind {
+      case .audio: add(track.audio.counters, to: &stats)
+      case .video: add(track.video.counters, of: track, to: &stats)
+      }
+      return stats.build()
+    }
+  }
+
+  /// The id of a sender's source, if any.
+  func mediaSourceID(of track: SendingTrack) -> String? {
+    track.source == nil ? nil : names.id("S", "\(track.transceiver) \(track.attachment)")
+  }
+
+  private func trackIdentifier(_ transceiver: UInt32) -> String? {
+    transceivers.first { $0.id == transceiver }?.trackID
+  }
+
+  private func add(_ counters: AudioCaptureCounters, to stats: inout StatsBuilder) {
+    stats.set("audioLevel", counters.audioLevel)
+    if isComplete { stats.set("peakAudioLevel", counters.peakAudioLevel) }
+    stats.set("totalAudioEnergy", counters.totalAudioEnergy)
+    stats.set("totalSamplesDuration", counters.totalSamplesDuration)
+  }
+
+  private func add(
+    _ counters: VideoCaptureCounters, of track: SendingTrack, to stats: inout StatsBuilder
+  ) {
+    if counters.width > 0 {
+      stats.set("width", counters.width)
+      stats.set("height", counters.height)
+    }
+    stats.set("frames", counters.frames)
+    guard let origin = track.video.origin else { return }
+    stats.set(
+      "framesPerSecond",
+      counters.framesPerSecond(atMediaTime: RTPClock.ticks(from: origin, to: now)))
+  }
+
+  /// One object per audio track that is played.
+  ///
+  /// The playout outputs audio as it is produced: no device delays it, and missing audio is
+  /// concealed earlier, so nothing is synthesized.
+  func mediaPlayoutStats() -> [StatsObject] {
+    tracks.receiving.compactMap { track in
+      guard let counters = track.audio?.counters else { return nil }
+      var stats = builder("media-playout", mediaPlayoutID(of: track))
+      stats.set("kind", track.kind.rawValue)
+      stats.set("synthesizedSamplesDuration", 0.0)
+      stats.set("synthesizedSamplesEvents", 0)
+      stats.set("totalSamplesDuration", counters.totalSamplesDuration)
+      stats.set("totalPlayoutDelay", 0.0)
+      stats.set("totalSamplesCount", counters.totalSamplesReceived)
+      return stats.build()
+    }
+  }
+
+  func mediaPlayoutID(of track: ReceivingTrack) -> String {
+    names.id("Y", String(track.transceiver))
   }
 }

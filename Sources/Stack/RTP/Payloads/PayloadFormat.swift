@@ -1,4 +1,4 @@
-import Wire
+package import Wire
 
 /// How frames of a codec are split into packets and reassembled.
 package struct PayloadFormat: Sendable {
@@ -84,6 +84,259 @@ extension PayloadFormat.Frame {
     let split = PayloadSplit(length: frame.bytes.count, limit: limit - prefix(true, true).length)
     return (0..<split.count).map { index in
       PayloadShare(prefix: prefix(index == 0, index == split.count - 1), range: split[index])
+    }
+  }
+}
+
+// MARK: - PayloadShare
+
+/// One packet's share of a frame: the payload descriptor and a range of the frame's bytes.
+package struct PayloadShare: Hashable, Sendable {
+  package var prefix: PayloadPrefix
+  package var range: Range<Int>
+
+  package init(prefix: PayloadPrefix, range: Range<Int>) {
+    self.prefix = prefix
+    self.range = range
+  }
+
+  /// Packetizes a frame; empty if it cannot be sent in packets of this size.
+  /// - Parameters:
+  ///   - pictureID: 15 bits.
+  ///   - baseIndex: the TL0PICIDX.
+  ///   - limit: the largest payload in bytes.
+  ///   - fragments: whether units of H.264 may be fragmented (packetization mode 1).
+  package static func all(
+    of frame: EncodedFrame, pictureID: UInt16, baseIndex: UInt8 = 0, limit: Int,
+    fragments: Bool = true
+  ) -> [PayloadShare] {
+    let format = frame.codec.payloadFormat ?? .whole
+    return format.split(
+      PayloadFormat.Frame(
+        frame, pictureID: pictureID, baseIndex: baseIndex, limit: limit, fragments: fragments))
+  }
+}
+
+/// The bytes that a payload format puts before a share of a frame.
+package struct PayloadPrefix: Hashable, Sendable {
+  /// The length in bytes.
+  package private(set) var length = 0
+  /// Up to eight bytes in one word, the first in the low byte, to save an allocation per packet.
+  private var few: UInt64 = 0
+  /// The bytes if there are more than eight.
+  private var many: [UInt8] = []
+
+  private static let fewMaximum = 8
+
+  package init(_ bytes: [UInt8]) {
+    length = bytes.count
+    guard length <= PayloadPrefix.fewMaximum else {
+      many = bytes
+      return
+    }
+    for byte in bytes.reversed() { few = few << 8 | UInt64(byte) }
+  }
+
+  private init(_ write: (inout ByteWriter) -> Void) {
+    var writer = ByteWriter(capacity: PayloadPrefix.fewMaximum)
+    write(&writer)
+    self.init(writer.bytes)
+  }
+
+  package func write(into writer: inout ByteWriter) {
+    guard many.isEmpty else { return writer.append(many) }
+    var rest = few
+    for _ in 0..<length {
+      writer.uint8(UInt8(truncatingIfNeeded: rest))
+      rest >>= 8
+    }
+  }
+
+  package static let none = PayloadPrefix([])
+
+  static func vp8(
+    pictureID: UInt16, isFirst: Bool, temporal: (layer: TemporalLayer, baseIndex: UInt8)?
+  ) -> PayloadPrefix {
+    var descriptor = VP8Descriptor(beginsPartition: isFirst, pictureID: PictureID(pictureID))
+    if let temporal {
+      descriptor.isNonReference = !temporal.layer.isReference
+      descriptor.baseLayerIndex = temporal.baseIndex
+      descriptor.temporalLayer = temporal.layer.id
+      descriptor.isLayerSync = temporal.layer.isSync
+    }
+    return PayloadPrefix { descriptor.write(into: &$0) }
+  }
+
+  /// Flexible mode: every frame names the one before it, so no pattern has to be signaled.
+  static func vp9(pictureID: UInt16, isKey: Bool, isFirst: Bool, isLast: Bool) -> PayloadPrefix {
+    var descriptor = VP9Descriptor()
+    descriptor.pictureID = PictureID(pictureID)
+    descriptor.isFlexible = true
+    descriptor.isInterPredicted = !isKey
+    descriptor.beginsFrame = isFirst
+    descriptor.endsFrame = isLast
+    if !isKey { descriptor.references = [1] }
+    return PayloadPrefix { descriptor.write(into: &$0) }
+  }
+
+  /// The header of an FU-A fragment (RFC 6184 section 5.8).
+  static func h264Fragment(unitHeader: UInt8, isFirst: Bool, isLast: Bool) -> PayloadPrefix {
+    PayloadPrefix([
+      unitHeader & 0xe0 | H264UnitType.fragment.rawValue,
+      (isFirst ? 0x80 : 0) | (isLast ? 0x40 : 0) | unitHeader & 0x1f,
+    ])
+  }
+
+  static let fragmentLength = 2
+}
+
+/// Splits a frame's bytes into packets of nearly equal size.
+///
+/// Equal sizes keep a small last packet from overtaking the others.
+package struct PayloadSplit: Hashable, Sendable {
+  /// The length of the frame in bytes.
+  package let length: Int
+  /// The number of packets.
+  package let count: Int
+
+  /// Splits `length` bytes into the fewest parts of at most `limit` bytes.
+  package init(length: Int, limit: Int) {
+    self.length = max(0, length)
+    let limit = max(1, limit)
+    count = self.length / limit + (self.length % limit == 0 ? 0 : 1)
+  }
+
+  package subscript(part: Int) -> Range<Int> {
+    let small = count == 0 ? 0 : length / count
+    let larger = length - small * count
+    let start = part * small + min(part, larger)
+    return start..<start + small + (part < larger ? 1 : 0)
+  }
+}
+
+// MARK: - VideoPacket
+
+/// A packet's contribution to its frame, whatever the codec.
+package struct VideoPacket: Hashable, Sendable {
+  /// What a packet shows about the start of a frame.
+  package enum Beginning: Hashable, Sendable {
+    /// It continues a frame.
+    case no
+    /// It is the first if the previous packet ended a frame.
+    case possible
+    /// It is the first, unless the previous packet belongs to the same frame.
+    case certain
+  }
+
+  /// The bytes that it adds to the frame.
+  package enum Content: Hashable, Sendable {
+    /// A range of the payload.
+    case slice(Range<Int>)
+    /// Bytes converted from the payload.
+    case bytes([UInt8])
+  }
+
+  package var beginning = Beginning.no
+  /// Whether this packet shows that a decoder can start with the frame.
+  package var isKey = false
+  /// What the frame depends on, if the payload descriptor says so.
+  package enum Dependency: Hashable, Sendable {
+    /// The temporal layer and TL0PICIDX; a sync frame depends on the base layer alone (RFC 7741
+    /// section 4.2, RFC 9628 section 4.2).
+    case layer(temporal: UInt8, base: UInt8, isSync: Bool)
+    /// The frames it depends on, as distances back (RFC 9628 section 4.2).
+    case pictures([UInt8])
+  }
+
+  /// The picture ID, if the payload format has one.
+  package var pictureID: PictureID?
+  package var dependency: Dependency?
+  package var content: Content
+
+  /// Parses a payload; nil if it is malformed, empty, or not of a video codec.
+  package init?(_ payload: RawSpan, codec: CodecName) {
+    guard let read = codec.payloadFormat?.read(payload) else { return nil }
+    self = read
+  }
+
+  init(_ content: Content) { self.content = content }
+
+  init?(vp8 payload: RawSpan) {
+    var reader = ByteReader(payload)
+    guard let descriptor = try? VP8Descriptor(parsing: &reader), !reader.isAtEnd else { return nil }
+    content = .slice(reader.offset..<payload.byteCount)
+    pictureID = descriptor.pictureID
+    if let temporal = descriptor.temporalLayer, let base = descriptor.baseLayerIndex {
+      dependency = .layer(temporal: temporal, base: base, isSync: descriptor.isLayerSync)
+    }
+    guard descriptor.beginsFrame else { return }
+    beginning = .certain
+    isKey = payload.byte(at: reader.offset) & 1 == 0
+  }
+
+  /// All layers of a frame are one frame here, because libvpx decodes them one after the other.
+  init?(vp9 payload: RawSpan) {
+    var reader = ByteReader(payload)
+    guard let descriptor = try? VP9Descriptor(parsing: &reader), !reader.isAtEnd else { return nil }
+    content = .slice(reader.offset..<payload.byteCount)
+    pictureID = descriptor.pictureID
+    if descriptor.isFlexible, descriptor.isInterPredicted {
+      dependency = .pictures(descriptor.references)
+    } else if let layer = descriptor.layer, let base = descriptor.baseLayerIndex {
+      dependency = .layer(
+        temporal: layer.temporal, base: base, isSync: layer.isSwitchingPoint)
+    }
+    guard descriptor.beginsFrame else { return }
+    // An SFU may drop lower layers that nothing depends on.
+    beginning = descriptor.beginsVideoFrame ? .certain : .possible
+    guard descriptor.beginsVideoFrame, !descriptor.isInterPredicted else { return }
+    isKey = (try? VP9FrameHeader(parsing: reader.rest()))?.isKey ?? false
+  }
+
+  init?(h264 payload: RawSpan) {
+    guard let read = H264Payload(payload) else { return nil }
+    content = .bytes(read.bytes)
+    isKey = read.isKey
+    guard let first = read.firstUnit else { return }
+    // Only these units, which come before all others, mark the first packet of a frame.
+    let isFirst = first == .sequenceParameters || first == .accessUnitDelimiter
+    beginning = isFirst ? .certain : .possible
+  }
+}
+
+/// A picture ID, which has the same form in VP8 and VP9 (RFC 7741 section 4.2, RFC 9628 section
+/// 4.2).
+package struct PictureID: Hashable, Sendable {
+  package var number: UInt16
+  /// Whether the number has 15 bits instead of 7.
+  package var isLong: Bool
+
+  package init(_ number: UInt16, isLong: Bool = true) {
+    self.number = number
+    self.isLong = isLong
+  }
+
+  /// The length in bytes.
+  package var length: Int { isLong ? 2 : 1 }
+
+  /// Whether the frame comes directly after another one, across wrap-arounds.
+  package func follows(_ other: PictureID) -> Bool {
+    let mask: UInt16 = isLong ? 0x7fff : 0x7f
+    return number & mask == (other.number &+ 1) & mask
+  }
+
+  init(parsing reader: inout ByteReader) throws(ReadError) {
+    let high = try reader.uint8()
+    isLong = high & 0x80 != 0
+    number = UInt16(high & 0x7f)
+    if isLong { number = number << 8 | UInt16(try reader.uint8()) }
+  }
+
+  func write(into writer: inout ByteWriter) {
+    if isLong {
+      writer.uint16(number | 0x8000)
+    } else {
+      writer.uint8(UInt8(truncatingIfNeeded: number) & 0x7f)
     }
   }
 }

@@ -155,3 +155,182 @@ package struct MaximumBitrate: Hashable, Sendable {
     writer.endRTCP(start)
   }
 }
+
+// MARK: - TransportFeedback
+
+/// Arrival times of packets with transport-wide sequence numbers
+/// (draft-holmer-rmcat-transport-wide-cc-extensions-01 section 3.1).
+package struct TransportFeedback: Hashable, Sendable {
+  /// A packet that arrived.
+  package struct Arrival: Hashable, Sendable {
+    /// The packet's number relative to the base.
+    package var offset: UInt16
+    /// The time since the reference time in units of 250 µs.
+    package var ticks: Int32
+
+    package init(offset: UInt16, ticks: Int32) {
+      self.offset = offset
+      self.ticks = ticks
+    }
+  }
+
+  /// Ticks of 250 µs in the 64 ms unit of the reference time.
+  package static let ticksPerReference: Int64 = 256
+
+  package var senderSSRC: UInt32
+  package var mediaSSRC: UInt32
+  /// The transport-wide sequence number of the first packet reported.
+  package var base: UInt16
+  /// The number of packets reported, whether they arrived or not.
+  package var count: UInt16
+  /// The reference time in units of 64 ms, a 24-bit signed number that wraps around.
+  package var reference: Int32
+  /// The feedback packet count.
+  package var number: UInt8
+  /// The packets that arrived, by ascending offset.
+  package var arrivals: [Arrival]
+
+  package init(
+    senderSSRC: UInt32, mediaSSRC: UInt32, base: UInt16, count: UInt16, reference: Int32,
+    number: UInt8, arrivals: [Arrival]
+  ) {
+    self.senderSSRC = senderSSRC
+    self.mediaSSRC = mediaSSRC
+    self.base = base
+    self.count = count
+    self.reference = reference
+    self.number = number
+    self.arrivals = arrivals
+  }
+
+  init(parsing reader: inout ByteReader) throws(ReadError) {
+    senderSSRC = try reader.uint32()
+    mediaSSRC = try reader.uint32()
+    base = try reader.uint16()
+    count = try reader.uint16()
+    reference = Int32(bitPattern: try reader.uint24() << 8) >> 8
+    number = try reader.uint8()
+    arrivals = []
+    // The deltas come after all chunks: a first pass finds them, a second one reads both.
+    var deltas = ByteReader(reader.rest())
+    var seen = 0
+    while seen < Int(count) {
+      let chunk = StatusChunk(rawValue: try deltas.uint16())
+      guard chunk.count > 0 else { throw .malformed }
+      seen += chunk.count
+    }
+    var index = 0
+    var ticks: Int32 = 0
+    while index < Int(count) {
+      let chunk = StatusChunk(rawValue: try reader.uint16())
+      let used = min(chunk.count, Int(count) - index)
+      if chunk.isRunOfMissing {
+        index += used
+        continue
+      }
+      for position in 0..<used {
+        switch chunk.status(at: position) {
+        case .missing: break
+        case .smallDelta: ticks &+= Int32(try deltas.uint8())
+        case .largeDelta: ticks &+= Int32(Int16(bitPattern: try deltas.uint16()))
+        default: throw .malformed
+        }
+        if chunk.status(at: position) != .missing {
+          arrivals.append(Arrival(offset: UInt16(index + position), ticks: ticks))
+        }
+      }
+      index += used
+    }
+  }
+
+  func write(into writer: inout ByteWriter) {
+    let start = writer.beginRTCP(.transportFeedback, format: .transportWide)
+    writer.uint32(senderSSRC)
+    writer.uint32(mediaSSRC)
+    writer.uint16(base)
+    writer.uint16(count)
+    writer.uint24(UInt32(bitPattern: reference))
+    writer.uint8(number)
+    var statuses = [PacketStatus](repeating: .missing, count: Int(count))
+    var deltas: [Int32] = []
+    deltas.reserveCapacity(arrivals.count)
+    var last: Int32 = 0
+    for arrival in arrivals where arrival.offset < count {
+      let delta = arrival.ticks &- last
+      statuses[Int(arrival.offset)] = (0...255).contains(delta) ? .smallDelta : .largeDelta
+      deltas.append(delta)
+      last = arrival.ticks
+    }
+    StatusChunk.write(statuses, into: &writer)
+    for delta in deltas {
+      if (0...255).contains(delta) {
+        writer.uint8(UInt8(delta))
+      } else {
+        writer.uint16(UInt16(bitPattern: Int16(clamping: delta)))
+      }
+    }
+    writer.endRTCP(start)
+  }
+}
+
+/// Whether a packet arrived, and how its arrival time is coded.
+struct PacketStatus: RawRepresentable, Hashable {
+  var rawValue: UInt8
+  init(rawValue: UInt8) { self.rawValue = rawValue }
+
+  static let missing = PacketStatus(rawValue: 0)
+  static let smallDelta = PacketStatus(rawValue: 1)
+  static let largeDelta = PacketStatus(rawValue: 2)
+}
+
+/// A run or a vector of packet statuses in 16 bits (section 3.1.2 to 3.1.4 of the draft).
+struct StatusChunk {
+  var rawValue: UInt16
+
+  private var isVector: Bool { rawValue & 0x8000 != 0 }
+  private var hasTwoBitSymbols: Bool { rawValue & 0x4000 != 0 }
+
+  var count: Int { isVector ? hasTwoBitSymbols ? 7 : 14 : Int(rawValue & 0x1fff) }
+
+  /// Whether the chunk is a run of missing packets.
+  var isRunOfMissing: Bool { rawValue & 0xe000 == 0 }
+
+  func status(at position: Int) -> PacketStatus {
+    let symbol =
+      if !isVector {
+        rawValue >> 13 & 3
+      } else if hasTwoBitSymbols {
+        rawValue >> UInt16(12 - 2 * position) & 3
+      } else {
+        rawValue >> UInt16(13 - position) & 1
+      }
+    return PacketStatus(rawValue: UInt8(symbol))
+  }
+
+  /// Writes the statuses, each time as the kind of chunk that covers the most of them.
+  static func write(_ statuses: [PacketStatus], into writer: inout ByteWriter) {
+    var index = 0
+    while index < statuses.count {
+      let first = statuses[index]
+      var run = 1
+      while run < 0x1fff, index + run < statuses.count, statuses[index + run] == first { run += 1 }
+      let window = statuses[index..<min(index + 14, statuses.count)]
+      let narrow = window.firstIndex(of: .largeDelta).map { $0 - index } ?? window.count
+      if run >= max(narrow, 7) || index + run == statuses.count {
+        writer.uint16(UInt16(first.rawValue) << 13 | UInt16(run))
+        index += run
+        continue
+      }
+      // A vector chunk covers a fixed number of packets, so only the last one may be short.
+      let isNarrow = narrow == 14 || index + narrow == statuses.count
+      let used = isNarrow ? narrow : min(7, statuses.count - index)
+      var chunk: UInt16 = isNarrow ? 0x8000 : 0xc000
+      for position in 0..<used {
+        let place = isNarrow ? 13 - position : 12 - 2 * position
+        chunk |= UInt16(statuses[index + position].rawValue) << UInt16(place)
+      }
+      writer.uint16(chunk)
+      index += used
+    }
+  }
+}

@@ -206,3 +206,178 @@ struct ChannelTable {
   /// sides.
   mutating func recordIncomingReset(_ place: Int) -> Bool { slots[place].recordIncomingReset() }
 }
+
+// MARK: - Channel
+
+/// A data channel: what it was made with, its state and what it carried.
+struct Channel {
+  /// How far the reset of the stream to the peer is (RFC 8831 section 6.7).
+  enum OutgoingReset {
+    case none, wanted, asked, done
+  }
+
+  /// The outcome of a message.
+  enum Arrival {
+    /// A part of a message, or of no use.
+    case nothing
+    case useless
+    case tooLarge
+    case message(binary: Bool, [UInt8])
+  }
+
+  let number: DataChannelNumber
+  private(set) var options: DataChannelInit
+  private(set) var state: DataChannelState
+  private(set) var counters = DataChannelCounters()
+  /// Whether the peer knows of the channel, so that messages may overtake the announcement.
+  private(set) var isConfirmed = false
+  private(set) var outgoingReset = OutgoingReset.none
+  /// Whether the peer reset the stream to this side.
+  private(set) var isIncomingReset = false
+  /// The outcome of a message in deprecated parts.
+  private var parts: [UInt8] = []
+
+  init(number: DataChannelNumber, options: DataChannelInit, state: DataChannelState) {
+    self.number = number
+    self.options = options
+    self.state = state
+  }
+
+  mutating func assign(_ stream: UInt16?) { options.id = stream }
+
+  /// Records that the peer knows of the channel (RFC 8832 section 6).
+  mutating func confirm() { isConfirmed = true }
+
+  mutating func open() { state = .open }
+
+  /// Starts to close the channel; false when it is not open.
+  mutating func beginClosing() -> Bool {
+    guard state == .open else { return false }
+    state = .closing
+    return true
+  }
+
+  /// Requests a reset of the outgoing stream once the channel closes; false when that was done
+  /// before.
+  mutating func wantReset() -> Bool {
+    guard state == .closing, outgoingReset == .none else { return false }
+    outgoingReset = .wanted
+    return true
+  }
+
+  mutating func recordResetRequest() { outgoingReset = .asked }
+
+  /// Records the response to the reset request; returns whether the channel is closed on both
+  /// sides.
+  mutating func recordResetResponse() -> Bool {
+    guard outgoingReset == .asked else { return false }
+    outgoingReset = .done
+    return isIncomingReset
+  }
+
+  /// Records that the peer reset its stream; returns whether the channel is closed on both sides.
+  mutating func recordIncomingReset() -> Bool {
+    isIncomingReset = true
+    return outgoingReset == .done
+  }
+
+  /// Counts a message passed to `send`.
+  mutating func countSent(_ bytes: Int) {
+    counters.messagesSent += 1
+    counters.bytesSent += UInt64(bytes)
+  }
+
+  /// Handles a message from the peer, which shows that it knows the channel (RFC 8832 section 6).
+  mutating func receive(
+    _ kind: PayloadProtocol, _ bytes: [UInt8], most: Int
+  ) -> Arrival {
+    isConfirmed = true
+    switch kind {
+    case .string: return hand(bytes, binary: false)
+    case .binary: return hand(bytes, binary: true)
+    case .emptyString: return hand([], binary: false)
+    case .emptyBinary: return hand([], binary: true)
+    case .stringPart, .binaryPart:
+      guard parts.count + bytes.count <= most else { return .tooLarge }
+      parts += bytes
+      return .nothing
+    default: return .useless
+    }
+  }
+
+  private mutating func hand(_ bytes: [UInt8], binary: Bool) -> Arrival {
+    var whole = bytes
+    if !parts.isEmpty {
+      whole = parts + bytes
+      parts = []
+    }
+    counters.messagesReceived += 1
+    counters.bytesReceived += UInt64(whole.count)
+    return .message(binary: binary, whole)
+  }
+}
+
+// MARK: - ChannelMessage
+
+/// A message of the protocol that opens channels (RFC 8832 section 5).
+enum ChannelMessage: Hashable {
+  case open(DataChannelInit)
+  case acknowledgement
+
+  private static let openType: UInt8 = 3
+  private static let acknowledgementType: UInt8 = 2
+  /// The bit of the channel type that means unordered delivery.
+  private static let unordered: UInt8 = 0x80
+
+  /// The message as it goes over the wire.
+  var bytes: [UInt8] {
+    guard case .open(let channel) = self else { return [Self.acknowledgementType] }
+    var type: UInt8 = 0
+    var limit: UInt32 = 0
+    if let count = channel.maxRetransmits {
+      type = 1
+      limit = UInt32(count)
+    } else if let time = channel.maxPacketLifeTime {
+      type = 2
+      limit = UInt32(time)
+    }
+    let label = Array(channel.label.utf8.prefix(65535))
+    let name = Array(channel.protocol.utf8.prefix(65535))
+    var writer = ByteWriter(capacity: 12 + label.count + name.count)
+    writer.uint8(Self.openType)
+    writer.uint8(channel.ordered ? type : type | Self.unordered)
+    writer.uint16(channel.priority.rawValue)
+    writer.uint32(limit)
+    writer.uint16(UInt16(truncatingIfNeeded: label.count))
+    writer.uint16(UInt16(truncatingIfNeeded: name.count))
+    writer.append(label)
+    writer.append(name)
+    return writer.bytes
+  }
+
+  /// Reads a message; a limit above 65,535 becomes that.
+  init(_ bytes: RawSpan) throws(ReadError) {
+    var reader = ByteReader(bytes)
+    switch try reader.uint8() {
+    case Self.acknowledgementType: self = .acknowledgement
+    case Self.openType:
+      var channel = DataChannelInit()
+      let type = try reader.uint8()
+      channel.ordered = type & Self.unordered == 0
+      channel.priority = DataChannelPriority(weight: try reader.uint16())
+      let limit = UInt16(clamping: try reader.uint32())
+      switch type & ~Self.unordered {
+      case 0: break
+      case 1: channel.maxRetransmits = limit
+      case 2: channel.maxPacketLifeTime = limit
+      default: throw .malformed
+      }
+      let labelLength = Int(try reader.uint16())
+      let protocolLength = Int(try reader.uint16())
+      channel.label = String(decoding: try reader.array(labelLength), as: UTF8.self)
+      channel.protocol = String(decoding: try reader.array(protocolLength), as: UTF8.self)
+      self = .open(channel)
+    default: throw .malformed
+    }
+  }
+}

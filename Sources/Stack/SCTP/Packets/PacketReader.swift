@@ -90,3 +90,139 @@ struct ChunkReader: ~Escapable {
     return body
   }
 }
+
+// MARK: - PacketHeader
+
+/// What a whole and unaltered packet says before its chunks are read: whose it is (RFC 9260
+/// sections 8.4 and 8.5).
+struct PacketHeader: Hashable {
+  /// The verification tag.
+  let tag: UInt32
+  /// The type of the first chunk.
+  let first: ChunkType
+  /// Whether the first chunk says that the tag is the sender's, of a packet that it answers.
+  let isReflected: Bool
+
+  /// Reads the header; nil unless the packet is long enough, between the two ports, and unaltered.
+  init?(_ bytes: [UInt8], _ parameters: SCTPParameters) {
+    guard bytes.count >= PacketBuilder.header + 4, bytes.count <= 65536 else { return nil }
+    var reader = ByteReader(bytes.span.bytes)
+    guard let source = try? reader.uint16(), let destination = try? reader.uint16(),
+      source == parameters.remotePort, destination == parameters.localPort,
+      let tag = try? reader.uint32(), let checksum = try? reader.uint32()
+    else { return nil }
+    self.tag = tag
+    first = ChunkType(rawValue: bytes[PacketBuilder.header])
+    isReflected = bytes[PacketBuilder.header + 1] & 1 == 1
+    // INIT and COOKIE ECHO always have their checksum (RFC 9653 section 5.2).
+    let mayLackChecksum = first != .initiation && first != .cookieEcho
+    if checksum == 0, parameters.offersZeroChecksum, mayLackChecksum { return }
+    guard CRC32C.checksum(of: bytes.span.bytes).byteSwapped == checksum else { return nil }
+  }
+
+  /// Whether a packet belongs to the association (RFC 9260 section 8.5).
+  func belongs(localTag: UInt32, remoteTag: UInt32) -> Bool {
+    switch first {
+    case .initiation: return tag == 0
+    case .abort: return tag == (isReflected ? remoteTag : localTag) && tag != 0
+    case .shutdownComplete where isReflected: return tag == remoteTag && tag != 0
+    // The cookie of a restarted peer comes with the tag that the answer offered.
+    case .cookieEcho: return tag != 0
+    default: return tag == localTag
+    }
+  }
+
+  /// The answer to a packet of another time, with its tag: the end of an older association while a
+  /// new one begins (section 9.2), and anything once the association is over (section 8.4).
+  func answerOutOfTheBlue(_ phase: AssociationPhase, _ bytes: [UInt8]) -> ControlChunk? {
+    guard phase == .ended || phase.isHandshake, tag != 0, !Self.hasAbort(bytes) else { return nil }
+    switch first {
+    case .shutdownAcknowledgement: return ControlChunk(type: .shutdownComplete, flags: 1)
+    // A packet without a tag begins another association, for which there is no place here.
+    case .initiation, .shutdownComplete, .cookieAcknowledgement, .error: return nil
+    default: return phase == .ended ? ControlChunk(type: .abort, flags: 1) : nil
+    }
+  }
+
+  /// Whether a packet ends an association itself, or its chunks are not whole.
+  private static func hasAbort(_ bytes: [UInt8]) -> Bool {
+    var reader = ByteReader(bytes.span.bytes)
+    guard (try? reader.skip(PacketBuilder.header)) != nil else { return true }
+    while reader.remaining >= 4 {
+      guard let type = try? reader.uint8(), (try? reader.uint8()) != nil,
+        let length = try? reader.uint16(), length >= 4,
+        (try? reader.skip(Int(length) - 4)) != nil
+      else { return true }
+      if type == ChunkType.abort.rawValue { return true }
+      try? reader.skip(min(-Int(length) & 3, reader.remaining))
+    }
+    return false
+  }
+}
+
+// MARK: - CRC32C
+
+/// The checksum of SCTP packets: CRC32c, eight bytes at a time (RFC 9260 appendix A).
+enum CRC32C {
+  /// Where the checksum stands in the common header.
+  private static let field = 8..<12
+
+  /// Eight tables of 256 words: table `k` advances a byte over `k` more bytes.
+  private static let tables: [UInt32] = {
+    var tables = [UInt32](repeating: 0, count: 8 * 256)
+    for byte in 0..<256 {
+      var word = UInt32(byte)
+      for _ in 0..<8 { word = word & 1 == 1 ? word >> 1 ^ 0x82f6_3b78 : word >> 1 }
+      tables[byte] = word
+    }
+    for index in 256..<tables.count {
+      let before = tables[index - 256]
+      tables[index] = before >> 8 ^ tables[Int(before & 0xff)]
+    }
+    return tables
+  }()
+
+  /// The checksum of a packet whose checksum field counts as zero; it stands there little-endian.
+  static func checksum(of packet: RawSpan) -> UInt32 {
+    guard packet.byteCount >= field.upperBound else { return 0 }
+    var remainder: UInt32 = .max
+    remainder = advance(remainder, over: packet.extracting(0..<field.lowerBound))
+    for _ in field { remainder = remainder >> 8 ^ tables[Int(remainder & 0xff)] }
+    remainder = advance(remainder, over: packet.extracting(field.upperBound..<packet.byteCount))
+    return ~remainder
+  }
+
+  /// The CRC32c of any bytes.
+  static func value(of bytes: RawSpan) -> UInt32 { ~advance(.max, over: bytes) }
+
+  private static func advance(_ start: UInt32, over bytes: RawSpan) -> UInt32 {
+    let table = tables.span
+    var remainder = start
+    var offset = 0
+    // The indices into the tables are bytes plus a multiple of 256 below 2048.
+    while offset + 8 <= bytes.byteCount {
+      let eight = UInt64(
+        littleEndian: unsafe bytes.unsafeLoadUnaligned(
+          fromUncheckedByteOffset: offset, as: UInt64.self))
+      let word = eight ^ UInt64(remainder)
+      var next: UInt32 = 0
+      next = unsafe table[unchecked: 1792 + Int(word & 0xff)]
+      next ^= unsafe table[unchecked: 1536 + Int(word >> 8 & 0xff)]
+      next ^= unsafe table[unchecked: 1280 + Int(word >> 16 & 0xff)]
+      next ^= unsafe table[unchecked: 1024 + Int(word >> 24 & 0xff)]
+      next ^= unsafe table[unchecked: 768 + Int(word >> 32 & 0xff)]
+      next ^= unsafe table[unchecked: 512 + Int(word >> 40 & 0xff)]
+      next ^= unsafe table[unchecked: 256 + Int(word >> 48 & 0xff)]
+      next ^= unsafe table[unchecked: Int(word >> 56)]
+      remainder = next
+      offset += 8
+    }
+    while offset < bytes.byteCount {
+      let byte = unsafe bytes.unsafeLoad(fromUncheckedByteOffset: offset, as: UInt8.self)
+      let entry = unsafe table[unchecked: Int((remainder ^ UInt32(byte)) & 0xff)]
+      remainder = remainder >> 8 ^ entry
+      offset += 1
+    }
+    return remainder
+  }
+}

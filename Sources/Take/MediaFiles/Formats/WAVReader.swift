@@ -1,5 +1,66 @@
-package import Media
+public import Media
 import Wire
+
+/// Why a WAV file cannot be read.
+package enum WAVError: Error, Hashable, Sendable, CustomStringConvertible {
+  /// The file does not begin with RIFF and WAVE.
+  case notWAV
+  /// The data begin before the format is known, or the format chunk is too short.
+  case malformedFormat
+  /// Samples that are not 16-bit PCM: the format tag and the bits per sample.
+  case unsupportedSamples(format: UInt16, bits: UInt16)
+  /// Not one or two channels.
+  case unsupportedChannels(UInt16)
+  /// A sampling rate below 8 kHz or above 192 kHz.
+  case unsupportedRate(UInt32)
+  /// The file ended before the audio began.
+  case truncated
+
+  package var description: String {
+    switch self {
+    case .notWAV:
+      "the file is no WAV file: convert it, as ffmpeg does with -c:a pcm_s16le NAME.wav"
+    case .malformedFormat:
+      "the WAV file has no usable format chunk before its data: convert it anew"
+    case .unsupportedSamples(let format, let bits):
+      "WAV samples of \(bits) bits\(WAVError.name(ofFormat: format)) are not supported; convert"
+        + " them to 16-bit PCM"
+    case .unsupportedChannels(let count):
+      "WAV files with \(count) channels are not supported; convert the file to one or two"
+    case .unsupportedRate(let rate):
+      "the WAV sampling rate \(rate) Hz is not supported; convert the file to 8000 to 192000 Hz"
+    case .truncated: "the WAV file ends before its audio begins: convert it anew"
+    }
+  }
+}
+
+extension WAVError {
+  /// What people call a format tag of WAVEFORMATEX, to stand behind a number of bits.
+  private static func name(ofFormat tag: UInt16) -> String {
+    switch tag {
+    case 1: ""
+    case 3: " in floating point"
+    case 6: " in A-law"
+    case 7: " in µ-law"
+    default: " in format \(tag)"
+    }
+  }
+}
+
+/// The format of a WAV file of 16-bit PCM.
+package struct WAVFormat: Hashable, Sendable {
+  /// 1 or 2.
+  package var channels: Int
+  /// In Hz.
+  package var sampleRate: Int
+
+  package init(channels: Int, sampleRate: Int) {
+    self.channels = channels
+    self.sampleRate = sampleRate
+  }
+}
+
+// MARK: - WAVReader
 
 /// Reads 16-bit PCM WAV from pieces of any size and gives it at 48 kHz: give bytes with `append`,
 /// then take blocks with `next` until there is none; after `finish` take the rest.
@@ -165,5 +226,140 @@ package struct WAVReader {
 
   private func number(_ bytes: [UInt8], at offset: Int, count: Int) -> UInt64 {
     (0..<count).reduce(0) { $0 | UInt64(bytes[offset + $1]) << UInt64(8 * $1) }
+  }
+}
+
+// MARK: - WAVWriter
+
+/// Writes 16-bit PCM WAV: the header, then samples.
+package enum WAVWriter {
+  /// The header of a file.
+  ///
+  /// - Parameter dataByteCount: how many bytes of samples follow; nil when that is not known yet.
+  package static func header(_ format: WAVFormat, dataByteCount: Int?) -> [UInt8] {
+    let size = dataByteCount.map { UInt32(clamping: $0) } ?? .max
+    let width = UInt32(2 * format.channels)
+    let rate = UInt32(clamping: format.sampleRate)
+    var bytes = Array("RIFF".utf8)
+    append(size > .max - 36 ? .max : size + 36, 4, to: &bytes)
+    bytes.append(contentsOf: "WAVEfmt ".utf8)
+    append(16, 4, to: &bytes)
+    append(1, 2, to: &bytes)
+    append(UInt32(clamping: format.channels), 2, to: &bytes)
+    append(rate, 4, to: &bytes)
+    append(rate &* width, 4, to: &bytes)
+    append(width, 2, to: &bytes)
+    append(16, 2, to: &bytes)
+    bytes.append(contentsOf: "data".utf8)
+    append(size, 4, to: &bytes)
+    return bytes
+  }
+
+  /// Samples as bytes; a block without content is silence.
+  package static func samples(_ block: AudioBlock) -> [UInt8] {
+    guard !block.samples.isEmpty else {
+      return Array(repeating: 0, count: 2 * max(0, block.frameCount) * block.channels)
+    }
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(2 * block.samples.count)
+    for sample in block.samples {
+      bytes.append(UInt8(truncatingIfNeeded: sample))
+      bytes.append(UInt8(truncatingIfNeeded: sample >> 8))
+    }
+    return bytes
+  }
+
+  private static func append(_ value: UInt32, _ count: Int, to bytes: inout [UInt8]) {
+    for index in 0..<count {
+      bytes.append(UInt8(truncatingIfNeeded: value >> UInt32(8 * index)))
+    }
+  }
+}
+
+// MARK: - G711WAVWriter
+
+/// A WAV file of G.711 as received (WAVE_FORMAT_MULAW and WAVE_FORMAT_ALAW), 8 kHz in one channel,
+/// with silence where nothing was played.
+package struct G711WAVWriter {
+  /// How much silence all pauses have together at most, in samples: ten minutes.
+  private static let silenceMaximum = 4_800_000
+  /// Blocks that are played a little later than the ones before end leave no pause.
+  private static let pauseMinimum = 800
+  private static let rate = 8_000
+
+  private let isALaw: Bool
+  private var samples: [UInt8] = []
+  private var silence = 0
+
+  package init(isALaw: Bool) { self.isALaw = isALaw }
+
+  /// Appends a payload that was played at a time, in milliseconds from the first one on.
+  package mutating func add(_ payload: [UInt8], at milliseconds: Int64) {
+    let place = Int(clamping: milliseconds).multipliedReportingOverflow(by: 8).partialValue
+    let pause = place.subtractingReportingOverflow(samples.count).partialValue
+    if pause >= G711WAVWriter.pauseMinimum {
+      let length = min(pause, G711WAVWriter.silenceMaximum - silence)
+      silence += length
+      samples.append(contentsOf: repeatElement(isALaw ? 0xd5 : 0xff, count: length))
+    }
+    samples.append(contentsOf: payload)
+  }
+
+  /// The whole file; nil when it has nothing.
+  package func file() -> [UInt8]? {
+    guard !samples.isEmpty, let size = UInt32(exactly: samples.count + 50) else { return nil }
+    var bytes = Array("RIFF".utf8)
+    func append(_ value: UInt32, _ count: Int = 4) {
+      for place in 0..<count { bytes.append(UInt8(truncatingIfNeeded: value >> (8 * place))) }
+    }
+    append(size)
+    bytes += Array("WAVEfmt ".utf8)
+    append(18)
+    append(isALaw ? 6 : 7, 2)
+    append(1, 2)
+    append(UInt32(G711WAVWriter.rate))
+    append(UInt32(G711WAVWriter.rate))
+    append(1, 2)
+    append(8, 2)
+    append(0, 2)
+    // What is compressed states how many samples it has.
+    bytes += Array("fact".utf8)
+    append(4)
+    append(UInt32(samples.count))
+    bytes += Array("data".utf8)
+    append(UInt32(samples.count))
+    return bytes + samples
+  }
+}
+
+/// Audio out of a WAV file in blocks of 20 ms at 48 kHz, over and over when wanted.
+public struct WAVFileSource: TimedMedia {
+  private var file: RepeatedFile<WAVReader>
+  private var frameCount: Int64 = 0
+
+  /// Opens a file and reads its first block, so that a file without audio is refused at once.
+  public init(path: String, loops: Bool) throws(MediaFileError) {
+    file = try RepeatedFile(path: path, loops: loops)
+  }
+
+  /// The next block and its time.
+  public mutating func next() throws(MediaFileError) -> (
+    media: MediaContent, nanoseconds: Int64
+  )? {
+    guard let block = try file.next() else { return nil }
+    defer { frameCount += Int64(block.frameCount) }
+    return (.audio(block), frameCount * 1_000_000 / (Int64(AudioBlock.sampleRate) / 1_000))
+  }
+}
+
+extension WAVReader: PieceReader {
+  typealias Fault = WAVError
+
+  static var emptiness: String { "the file holds no audio: record it anew" }
+
+  mutating func next() -> AudioBlock? { next(frameCount: AudioBlock.sampleRate / 50) }
+
+  func place(of fault: WAVError, after count: Int) -> (videoFrame: Int?, byteOffset: Int?) {
+    (nil, fault == .malformedFormat || fault == .truncated ? partPosition : nil)
   }
 }

@@ -1,5 +1,60 @@
-package import Media
+public import Media
 import Wire
+
+/// The stream header of a YUV4MPEG2 file.
+package struct Y4MHeader: Hashable, Sendable {
+  /// The size in pixels.
+  package var width: Int
+  package var height: Int
+  /// The frame rate as a fraction; 0:0 in a file means unknown and is read as 30:1.
+  package var rateNumerator: Int
+  package var rateDenominator: Int
+
+  package init(width: Int, height: Int, rateNumerator: Int, rateDenominator: Int = 1) {
+    self.width = width
+    self.height = height
+    self.rateNumerator = rateNumerator
+    self.rateDenominator = rateDenominator
+  }
+
+  /// The frame rate as a whole number, at least 1.
+  package var framesPerSecond: Int {
+    guard rateDenominator > 0 else { return 30 }
+    return max(1, (rateNumerator + rateDenominator / 2) / rateDenominator)
+  }
+}
+
+/// Why a YUV4MPEG2 file cannot be read.
+package enum Y4MError: Error, Hashable, Sendable, CustomStringConvertible {
+  /// The file does not begin with the magic word.
+  case notY4M
+  /// A header line does not end, or a parameter has no value that makes sense.
+  case malformedHeader(String)
+  /// Samples of another shape than 8-bit 4:2:0; the value of the parameter C.
+  case unsupportedColourSpace(String)
+  /// A frame does not begin with the word FRAME; its number from 0.
+  case malformedFrame(Int)
+  /// The file ended inside a header or a frame; the number of whole frames before.
+  case truncated(afterFrames: Int)
+
+  package var description: String {
+    switch self {
+    case .notY4M:
+      "the file is no YUV4MPEG2 file: convert it, as ffmpeg does with -pix_fmt yuv420p NAME.y4m"
+    case .malformedHeader(let what):
+      "the YUV4MPEG2 header is malformed: \(what); convert the file anew"
+    case .unsupportedColourSpace(let name):
+      "the colour space \(name) is not supported; convert the file to 8-bit 4:2:0 (C420)"
+    case .malformedFrame(let number):
+      "frame \(number) of the YUV4MPEG2 file has no FRAME header: convert the file anew"
+    case .truncated(let count):
+      "the YUV4MPEG2 file ends in the middle of a video frame, after \(count) whole ones:"
+        + " convert it anew"
+    }
+  }
+}
+
+// MARK: - Y4MReader
 
 /// Reads YUV4MPEG2 from pieces of any size: give bytes with `append`, then take video frames with
 /// `next` until there is none.
@@ -142,5 +197,77 @@ package struct Y4MReader {
     guard ["420", "420jpeg", "420mpeg2", "420paldv"].contains(value) else {
       throw .unsupportedColourSpace(String(value))
     }
+  }
+}
+
+/// Writes YUV4MPEG2: the header, then each video frame.
+package enum Y4MWriter {
+  /// The stream header.
+  package static func header(_ header: Y4MHeader) -> [UInt8] {
+    let rate = "F\(header.rateNumerator):\(header.rateDenominator)"
+    let line = "YUV4MPEG2 W\(header.width) H\(header.height) \(rate) Ip A1:1 C420jpeg\n"
+    return Array(line.utf8)
+  }
+
+  /// One video frame; a blank one is grey.
+  package static func frame(_ videoFrame: I420Buffer) -> [UInt8] {
+    let size = I420Buffer.byteCount(width: videoFrame.width, height: videoFrame.height)
+    var bytes = Array("FRAME\n".utf8)
+    bytes.reserveCapacity(bytes.count + size)
+    if videoFrame.samples.isEmpty {
+      bytes.append(contentsOf: repeatElement(128, count: size))
+    } else {
+      bytes.append(contentsOf: videoFrame.samples)
+    }
+    return bytes
+  }
+}
+
+// MARK: - Y4MFileSource
+
+/// Video frames out of a YUV4MPEG2 file, over and over when wanted.
+public struct Y4MFileSource: TimedMedia {
+  private var file: RepeatedFile<Y4MReader>
+  private let secondsPerFrame: Double
+  private var count: Int64 = 0
+
+  /// The size of the video frames.
+  public let width: Int
+  /// The size of the video frames.
+  public let height: Int
+  /// How many video frames a second has.
+  public var framesPerSecond: Double { 1 / secondsPerFrame }
+
+  /// Opens a file and reads its first video frame, so that a file without any is refused at once.
+  public init(path: String, loops: Bool) throws(MediaFileError) {
+    file = try RepeatedFile(path: path, loops: loops)
+    guard let header = file.reader.header else { throw file.emptiness }
+    width = header.width
+    height = header.height
+    let isKnown = header.rateNumerator > 0 && header.rateDenominator > 0
+    let seconds = Double(header.rateDenominator) / Double(header.rateNumerator)
+    // A file may claim any rate; a thousand video frames per second is more than any screen shows.
+    secondsPerFrame = max(isKnown ? seconds : 1 / 30, 0.001)
+  }
+
+  /// The next video frame and its time.
+  public mutating func next() throws(MediaFileError) -> (
+    media: MediaContent, nanoseconds: Int64
+  )? {
+    guard let videoFrame = try file.next() else { return nil }
+    let seconds = Double(count) * secondsPerFrame
+    count += 1
+    return (.videoFrame(videoFrame), Int64(min(seconds * 1e9, 9e18)))
+  }
+}
+
+extension Y4MReader: PieceReader {
+  typealias Fault = Y4MError
+
+  static var emptiness: String { "the file holds no video frame: convert it anew" }
+
+  func place(of fault: Y4MError, after count: Int) -> (videoFrame: Int?, byteOffset: Int?) {
+    // A header that cannot be read has no video frame yet.
+    header == nil ? (nil, nil) : (count + 1, partPosition)
   }
 }

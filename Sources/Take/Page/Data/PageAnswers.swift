@@ -1,3 +1,4 @@
+import Queries
 import Stats
 import Tape
 import Wire
@@ -136,5 +137,65 @@ extension Value {
     case .real(let value): .number(value)
     case .text(let value): .text(value)
     }
+  }
+}
+
+/// How far a take has come: what is read through several connections is of one moment when each of
+/// them finds the same.
+struct PageMoment: Equatable, Sendable {
+  /// The last packet that belongs to it.
+  let lastPacket: Int64
+  private let ends: [Int64]
+
+  /// The moment that a snapshot is of, which begins with this.
+  init(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
+    var ends: [Int64] = []
+    for query in Self.queries { ends.append(try connection.integer(query) ?? 0) }
+    self.ends = ends
+    lastPacket = ends[0]
+  }
+
+  private static let queries = [
+    "SELECT max(row) FROM packet_store", "SELECT max(row) FROM frame_store",
+    "SELECT max(row) FROM rtcp", "SELECT max(row) FROM stat",
+    "SELECT max(first_step) FROM tape", "SELECT count(*) FROM ending",
+  ]
+}
+
+/// What went wrong, as the page and a catalogue of takes show it: the same list, words and
+/// severities that `retake findings` prints.
+struct PageFindings {
+  private let found: TakeFindings
+
+  /// How many spans of a finding are drawn.
+  private static let spanMaximum = 500
+
+  init(_ found: TakeFindings) { self.found = found }
+
+  /// The findings as a JSON array; `spans` has seconds and the evidence, longest first.
+  var json: String { "[" + found.findings.map { json($0) }.joined(separator: ",\n") + "]" }
+
+  private func json(_ finding: Finding) -> String {
+    // The longest first, wherever one stands for all.
+    let sorted = finding.detections.sorted {
+      ($0.length, $1.fromNanoseconds) > ($1.length, $0.fromNanoseconds)
+    }
+    let spans = sorted.prefix(Self.spanMaximum).map { span in
+      "[\(seconds(span.fromNanoseconds)),\(seconds(span.toNanoseconds)),"
+        + "\(jsonString(span.evidence))]"
+    }
+    let sql = found.rules.first { $0.id == finding.id }?.sql ?? ""
+    let symptoms = finding.symptoms.map { json($0) }.joined(separator: ",")
+    return """
+      {"rule":\(jsonString(finding.id)),"peer":\(finding.worst?.peer ?? 0),\
+      "severity":\(finding.severity.rawValue),"level":\(jsonString(finding.severity.name)),\
+      "text":\(jsonString(finding.text)),"count":\(finding.detections.count),\
+      "seconds":\(seconds(finding.lengthNanoseconds)),"spans":[\(spans.joined(separator: ","))],\
+      "symptoms":[\(symptoms)],"sql":\(jsonString(sql))}
+      """
+  }
+
+  private func seconds(_ nanoseconds: Int64) -> String {
+    StatsValue.number((Double(nanoseconds) / 1e4).rounded() / 1e5).json
   }
 }

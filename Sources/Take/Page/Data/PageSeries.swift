@@ -87,3 +87,145 @@ struct PageSeriesList {
     return "{" + members.joined(separator: ",") + "}"
   }
 }
+
+// MARK: - PageBins
+
+/// What a stream carried, by bins of half a second: the bytes of each bin that has any.
+struct PacketBins: Sendable {
+  private var bin: Int64 = 0
+  private var sum: Int64 = 0
+  private var bins = PageColumn(.steps)
+  private var bytes = PageColumn(.values)
+
+  mutating func add(_ size: Int64, at units: Int64) {
+    let now = PageTime.bin(units)
+    if now != bin { close(before: now) }
+    sum &+= size
+  }
+
+  private mutating func close(before next: Int64) {
+    if sum != 0 {
+      bins.append(bin)
+      bytes.append(sum)
+    }
+    (bin, sum) = (next, 0)
+  }
+
+  /// What there is so far; what follows begins a list of its own.
+  mutating func drain() -> PageSeries.Columns {
+    close(before: bin)
+    defer { self = PacketBins() }
+    return [("bin", bins), ("bytes", bytes)]
+  }
+}
+
+/// What became of the frames of a track, by bins of half a second.
+struct FrameBins: Sendable {
+  /// Of one bin that has frames.
+  private struct Bin {
+    var number: Int64 = 0
+    var frames: Int64 = 0
+    var shown: Int64 = 0
+    var peak: Int64 = 0
+    var concealed: Int64 = 0
+    var recovered: Int64 = 0
+  }
+
+  private var open = Bin()
+  private var bins = PageColumn(.steps)
+  private var shown = PageColumn(.values)
+  private var peak = PageColumn(.values)
+  private var concealed = PageColumn(.values)
+  private var recovered = PageColumn(.values)
+
+  /// - Parameters:
+  ///   - outcome: its number.
+  ///   - measure: the peak of sound.
+  mutating func add(outcome: Int64, measure: Int64, at units: Int64) {
+    let now = PageTime.bin(units)
+    if now != open.number { close(before: now) }
+    open.frames += 1
+    open.peak = max(open.peak, measure)
+    switch outcome {
+    case 0, 1, 5, 6: open.shown += 1
+    case 2: open.recovered += 1
+    case 3, 9: open.concealed += 1
+    default: break
+    }
+  }
+
+  private mutating func close(before next: Int64) {
+    if open.frames > 0 {
+      bins.append(open.number)
+      shown.append(open.shown)
+      peak.append(open.peak)
+      concealed.append(open.concealed)
+      recovered.append(open.recovered)
+    }
+    open = Bin(number: next)
+  }
+
+  /// What there is so far; what follows begins a list of its own.
+  mutating func drain() -> PageSeries.Columns {
+    close(before: open.number)
+    defer { self = FrameBins() }
+    return [
+      ("bin", bins), ("shown", shown), ("peak", peak), ("concealed", concealed),
+      ("recovered", recovered),
+    ]
+  }
+}
+
+// MARK: - PageColumn
+
+/// Whole numbers in as few bytes as a page needs: one list of a series, such as the times of its
+/// packets.
+///
+/// Each number is a zigzag varint: sign in the lowest bit, then seven bits to a byte, low ones
+/// first, with the highest bit set in all bytes but the last. `columns.js` reads them.
+struct PageColumn: Sendable {
+  /// What the varints are.
+  enum Coding: Int, Sendable {
+    /// The numbers themselves.
+    case values = 0
+    /// The difference of each number to the one before; the first to 0.
+    case steps = 1
+  }
+
+  let coding: Coding
+  private(set) var bytes: [UInt8] = []
+  private(set) var count = 0
+  private var last: Int64 = 0
+
+  init(_ coding: Coding) { self.coding = coding }
+
+  mutating func append(_ value: Int64) {
+    var number = value
+    if coding == .steps {
+      number = value &- last
+      last = value
+    }
+    var rest = UInt64(bitPattern: (number << 1) ^ (number >> 63))
+    while rest >= 0x80 {
+      bytes.append(UInt8(truncatingIfNeeded: rest) | 0x80)
+      rest >>= 7
+    }
+    bytes.append(UInt8(truncatingIfNeeded: rest))
+    count += 1
+  }
+
+  /// The list so far; what follows begins a list of its own.
+  mutating func drain() -> PageColumn {
+    let whole = self
+    self = PageColumn(coding)
+    return whole
+  }
+}
+
+/// How a page counts time: in units of 10 µs since the take began, as integers.
+enum PageTime {
+  static func units(_ nanoseconds: Int64) -> Int64 { nanoseconds / 10_000 }
+
+  /// Which half second of the take units are in.
+  static func bin(_ units: Int64) -> Int64 { units / 50_000 }
+}

@@ -10,7 +10,8 @@ extension CallFacts {
       let (peer, label, role, actor) = rows.values(
         Int64.self, String.self, String.self, Int64.self)
       peers.append(
-        Peer(number: peer, label: label, isObserved: role == "observed",
+        Peer(
+          number: peer, label: label, isObserved: role == "observed",
           isReported: role == "reported", actor: actor))
     }
   }

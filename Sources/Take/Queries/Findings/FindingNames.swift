@@ -1,4 +1,5 @@
 import Tape
+import Wire
 
 /// What people call peers, ways and streams.
 package struct FindingNames: Sendable {
@@ -88,5 +89,136 @@ package struct FindingNames: Sendable {
       return worst.direction.map { "from \(way(worst.peer, $0))" } ?? "at \(end(worst.peer))"
     case .stream: return media(of: worst)
     }
+  }
+}
+
+// MARK: - FindingEnds
+
+/// Which things detections are about, whoever of both ends saw them.
+struct FindingEnds: Sendable {
+  /// What detections of one finding have in common.
+  struct Subject: Hashable, Sendable {
+    /// Who sends, and who receives; negative where the take has only the other end of it.
+    var from: Int64
+    var to: Int64
+    /// The stream, by its number among those of the facts; -1 for all.
+    var stream: Int64
+  }
+
+  private var others: [Int64: Int64] = [:]
+  /// The number of a stream, by SSRC and by transceiver: the same at both ends.
+  private var bySource: [Source: Int64] = [:]
+  private var byTrack: [Source: Int64] = [:]
+
+  private struct Source: Hashable {
+    var peer: Int64
+    var direction: WireDirection
+    /// An SSRC or a transceiver.
+    var number: Int64
+  }
+
+  init(_ facts: CallFacts) {
+    for peer in facts.peers { others[peer.number] = peer.other }
+    // Layers of one transceiver and repairs are of one stream; whoever sends names it.
+    let sorted = facts.streams.sorted {
+      ($0.direction == .outbound ? 0 : 1, $0.role == .media ? 0 : 1, $0.first)
+        < ($1.direction == .outbound ? 0 : 1, $1.role == .media ? 0 : 1, $1.first)
+    }
+    for (place, stream) in sorted.enumerated() {
+      let way = (stream.peer, stream.direction)
+      let track = stream.track.map { Source(peer: way.0, direction: way.1, number: $0) }
+      let source = Source(peer: way.0, direction: way.1, number: stream.ssrc)
+      var number = track.flatMap { byTrack[$0] }
+      if number == nil, let original = stream.original {
+        number = bySource[Source(peer: way.0, direction: way.1, number: original)]
+      }
+      if number == nil, let other = others[stream.peer] {
+        number =
+          bySource[
+            Source(
+              peer: other, direction: way.1 == .inbound ? .outbound : .inbound,
+              number: stream.ssrc)]
+      }
+      let chosen = number ?? Int64(place)
+      bySource[source] = chosen
+      if let track { byTrack[track] = chosen }
+    }
+  }
+
+  /// The stream that a detection is about; nil for none, or one that is not known.
+  func stream(of detection: Detection) -> Int64? {
+    guard let direction = detection.direction else { return nil }
+    if let ssrc = detection.ssrc,
+      let found = bySource[
+        Source(peer: detection.peer, direction: direction, number: ssrc & 0xffff_ffff)]
+    {
+      return found
+    }
+    guard let track = detection.track else { return nil }
+    return byTrack[Source(peer: detection.peer, direction: direction, number: track)]
+  }
+
+  /// Who sends and who receives what a detection is about; 0 for an unknown end.
+  func flow(of detection: Detection) -> (from: Int64, to: Int64)? {
+    guard let direction = detection.direction else { return nil }
+    let other = others[detection.peer] ?? -detection.peer
+    return direction == .inbound ? (other, detection.peer) : (detection.peer, other)
+  }
+
+  /// The lower of the numbers of both ends.
+  func connection(of peer: Int64) -> Int64 { min(peer, others[peer] ?? peer) }
+
+  func subject(of detection: Detection, _ scope: FindingRule.Scope) -> Subject {
+    let connection = connection(of: detection.peer)
+    switch scope {
+    case .call: return Subject(from: 0, to: 0, stream: -1)
+    case .end: return Subject(from: detection.peer, to: detection.peer, stream: -1)
+    case .connection: return Subject(from: connection, to: connection, stream: -1)
+    case .flow:
+      let flow = flow(of: detection) ?? (connection, connection)
+      return Subject(from: flow.from, to: flow.to, stream: -1)
+    case .stream:
+      let flow = flow(of: detection) ?? (detection.peer, detection.peer)
+      let stream = stream(of: detection) ?? -2 -| (detection.ssrc ?? detection.track ?? 0)
+      return Subject(from: flow.from, to: flow.to, stream: stream)
+    }
+  }
+
+  /// Whether what a cause is about holds what a symptom is about.
+  func isAbout(_ cause: Detection, _ scope: FindingRule.Scope, _ symptom: Detection) -> Bool {
+    if scope == .call { return true }
+    guard connection(of: cause.peer) == connection(of: symptom.peer) else { return false }
+    if scope == .end || scope == .connection { return true }
+    if let one = flow(of: cause), let other = flow(of: symptom), one != other { return false }
+    if let one = stream(of: cause), let other = stream(of: symptom) { return one == other }
+    return scope == .flow || cause.kind.isEmpty || cause.kind == symptom.kind
+  }
+
+  /// What detections cost together; seconds of one stream at one time count once.
+  func impact(of detections: [Detection]) -> FindingImpact {
+    var impact = FindingImpact()
+    func seconds(_ member: KeyPath<FindingImpact, Double>) -> Double {
+      var spans: [Subject: (sum: Double, spans: [(from: Int64, to: Int64)])] = [:]
+      var order: [Subject] = []
+      for one in detections where one.impact[keyPath: member] > 0 {
+        let subject = subject(of: one, .stream)
+        if spans[subject] == nil { order.append(subject) }
+        spans[subject, default: (0, [])].sum += one.impact[keyPath: member]
+        spans[subject, default: (0, [])].spans.append((one.fromNanoseconds, one.toNanoseconds))
+      }
+      return order.reduce(0) { total, subject in
+        guard let found = spans[subject] else { return total }
+        return total + min(found.sum, Double(Finding.union(found.spans)) / 1e9)
+      }
+    }
+    impact.frozenSeconds = seconds(\.frozenSeconds)
+    impact.concealedSeconds = seconds(\.concealedSeconds)
+    impact.withoutMediaSeconds = seconds(\.withoutMediaSeconds)
+    for one in detections {
+      impact.delayMilliseconds = max(impact.delayMilliseconds, one.impact.delayMilliseconds)
+      impact.share = max(impact.share, one.impact.share)
+      impact.count = max(impact.count, one.impact.count)
+    }
+    return impact
   }
 }

@@ -1,3 +1,5 @@
+import Dispatch
+import FoundationEssentials
 import Synchronization
 import Tape
 import Wire
@@ -170,4 +172,129 @@ private struct Comparison {
     }
     history += last
   }
+}
+
+// MARK: - CheckLine
+
+/// Runs a check on a thread of its own where codecs run: digesting video frames takes time that
+/// they would otherwise wait for.
+///
+/// Where none run, rows are made and compared right where the outputs are still in the processor's
+/// caches, and their memory is free for the next ones at once.
+final class CheckLine: Sendable {
+  private let check: StepCheck
+  private let recycle: @Sendable (consuming TapeChunk) -> Void
+  /// What waits for the thread; nil without one.
+  private let queue: BoundedQueue<ExecutedChunk>?
+  private let hasFinding = Mutex(false)
+  private let done = DispatchSemaphore(value: 0)
+
+  /// How many chunks may wait: their decoded video frames are held until they are compared.
+  private static let depth = 8
+
+  /// - Parameters:
+  ///   - isThread: whether it compares on a thread of its own.
+  ///   - recycle: gets each chunk once it is compared.
+  init(
+    _ check: StepCheck, isThread: Bool,
+    recycle: @escaping @Sendable (consuming TapeChunk) -> Void
+  ) {
+    self.check = check
+    self.recycle = recycle
+    queue = isThread ? BoundedQueue(depth: CheckLine.depth) : nil
+    guard let queue else { return }
+    startWorker(named: "take check") { [self] in run(queue) }
+  }
+
+  private func run(_ queue: BoundedQueue<ExecutedChunk>) {
+    while let chunk = compareNext(queue) { recycle(chunk) }
+    done.signal()
+  }
+
+  /// Compares the next chunk and gives it away; nil at the end.
+  private func compareNext(_ queue: BoundedQueue<ExecutedChunk>) -> TapeChunk? {
+    guard let next = queue.dequeue() else { return nil }
+    check.compare(next)
+    if check.isDone { hasFinding.withLock { $0 = true } }
+    return next.chunk
+  }
+
+  /// Hands a chunk over; false when a difference was found in an earlier one, or in this one.
+  func put(_ executed: consuming ExecutedChunk) -> Bool {
+    guard let queue else {
+      check.compare(executed)
+      let chunk = executed.chunk
+      // The chunk alone has its memory then, which is needed to use it again.
+      _ = consume executed
+      recycle(chunk)
+      return !check.isDone
+    }
+    return queue.put(executed) && !hasFinding.withLock { $0 }
+  }
+
+  /// Waits until everything that was handed over is compared; called once.
+  func finish() {
+    guard let queue else { return }
+    queue.finish()
+    done.wait()
+  }
+}
+
+// MARK: - StepDifference
+
+/// The first thing in which a re-executed step differs from its recording.
+enum StepDifference {
+  /// A column of two rows of one table; row numbers are those of the two lists.
+  case value(recorded: Int, replayed: Int, column: Int)
+  /// Rows of different tables, or a row that only one side has.
+  case row(recorded: Int?, replayed: Int?)
+  case deadline(recorded: Instant?, replayed: Instant?)
+  case entropy(recorded: UInt64, replayed: UInt64)
+
+  /// Whether the difference is inside of the machine and shows in no output yet.
+  var isInside: Bool {
+    switch self {
+    case .deadline, .entropy: true
+    case .value, .row: false
+    }
+  }
+
+  /// Compares the rows of a step; nil when they are equal.
+  init?(
+    recorded: borrowing RowList, _ range: Range<Int>, replayed: borrowing RowList,
+    comparesMedia: Bool
+  ) {
+    let count = replayed.count
+    if recorded.equals(range, replayed, 0..<count) { return nil }
+    for index in 0..<max(range.count, count) {
+      let row = range.lowerBound + index
+      guard index < count, index < range.count, recorded.table(row) == replayed.table(index) else {
+        self = .row(
+          recorded: index < range.count ? row : nil, replayed: index < count ? index : nil)
+        return
+      }
+      let ignored =
+        comparesMedia ? nil : StepDifference.codecColumns[Int(replayed.table(index).rawValue)]
+      if let column = recorded.firstDifference(row, replayed, index, ignoring: ignored) {
+        self = .value(recorded: row, replayed: index, column: column)
+        return
+      }
+    }
+    return nil
+  }
+
+  /// Compares what is told of the machine after the step; nil when it is equal.
+  init?(head: StepHead, deadline: Instant?, entropyDrawn: UInt64) {
+    if head.deadline != deadline {
+      self = .deadline(recorded: head.deadline, replayed: deadline)
+    } else if head.entropyDrawn != entropyDrawn {
+      self = .entropy(recorded: head.entropyDrawn, replayed: entropyDrawn)
+    } else {
+      return nil
+    }
+  }
+
+  /// The column of each table that only a codec can tell, by the table's number.
+  private static let codecColumns: [Int?] =
+    [nil] + Table.allCases.map { table in table.columns.firstIndex(where: \.needsCodec) }
 }

@@ -1,4 +1,5 @@
 package import Stats
+import Tape
 
 // Conditions about members of stats objects.
 extension StepCondition {
@@ -107,5 +108,146 @@ extension StepCondition.Test {
     case "!=": return actual != value
     default: return false
     }
+  }
+}
+
+// MARK: - Completion
+
+// What may follow the words of a condition.
+extension StepCondition {
+  /// The words that may come after some words of a condition, and in place of the one that is being
+  /// typed: what it may be about, then what rows of that kind have.
+  package static func completions(after words: [String], _ last: String) -> [String] {
+    guard let subject = words.first else {
+      return Table.allCases.map(\.name) + subjects
+    }
+    if subject == "stat" {
+      let members = Set(StatsMembers.all.flatMap(\.given)).sorted()
+      let kinds = words.count > 1 ? ["kind=audio", "kind=video", "peer=", "type="] : []
+      return kinds + members.map { $0 + ">" }
+    }
+    var rest = Array(words.dropFirst())
+    guard let tables = try? Self.tables(subject, words: &rest, tests: []) else { return [] }
+    if let field = last.firstIndex(of: "=").map({ last[..<$0] }) {
+      return values(of: String(field), tables).map { "\(field)=\($0)" }
+    }
+    return vocabulary(of: tables, after: words).filter { !rest.contains($0) }
+      + Self.fields(of: tables).map { $0 + "=" }
+  }
+
+  /// Plain words that describe rows of a table.
+  private static func vocabulary(of tables: [Table], after words: [String]) -> [String] {
+    let directions = ["in", "out"]
+    return tables.flatMap { table -> [String] in
+      switch table {
+      case .state: words.lazy.compactMap { stateNames[$0] }.first ?? states
+      case .packet where words.contains("rtcp"): directions + reports
+      case .packet where words.contains(where: protocols.contains): directions
+      case .packet: directions + protocols
+      case .rtcp: directions + reports
+      case .frame:
+        directions + ["audio", "video", "key", "decoded", "encoded", "concealed", "recovered"]
+      case .track: directions + ["audio", "video"]
+      case .candidate: ["host", "srflx", "prflx", "relay", "udp", "tcp"]
+      case .signaling: directions + ["offer", "pranswer", "answer", "rollback", "candidate"]
+      case .channel: ["connecting", "open", "closing", "closed"]
+      default: []
+      }
+    }
+  }
+
+  private static let protocols = ["stun", "dtls", "rtp", "rtcp"]
+
+  /// The types of RTCP, as rows name them.
+  private static let reports = [
+    "sr", "rr", "sdes", "bye", "nack", "pli", "fir", "remb", "transport-cc", "xr",
+  ]
+
+  /// The states of each machine, as W3C and RFC 9429 name them.
+  private static let stateNames = [
+    "signaling": [
+      "stable", "have-local-offer", "have-remote-offer", "have-local-pranswer",
+      "have-remote-pranswer", "closed",
+    ],
+    "ice-connection": [
+      "new", "checking", "connected", "completed", "disconnected", "failed", "closed",
+    ],
+    "ice-gathering": ["new", "gathering", "complete"],
+    "connection": ["new", "connecting", "connected", "disconnected", "failed", "closed"],
+    "dtls": ["new", "connecting", "connected", "closed", "failed"],
+    "sctp": ["connecting", "connected", "closed"],
+    "establishment": ["establishing", "established", "timed-out"],
+  ]
+
+  private static func values(of field: String, _ tables: [Table]) -> [String] {
+    switch field {
+    case "machine": stateNames.keys.sorted()
+    case "from_state", "to_state": Set(stateNames.values.joined()).sorted()
+    case "direction": ["in", "out"]
+    case "kind": ["audio", "video"]
+    case "protocol": protocols
+    case "type" where tables.contains(.rtcp): reports
+    default: []
+    }
+  }
+}
+
+// MARK: - Nearest
+
+/// What somebody may have meant who misspelt a word.
+package enum Nearest {
+  /// The words of a list that are near to one, the nearest first; at most three.
+  ///
+  /// A word is near that begins with it or with which it begins, and one that is told apart from it
+  /// by few letters that are missing, added, others or swapped with the next.
+  package static func words(to word: String, among known: some Sequence<String>) -> [String] {
+    let wanted = Array(word.lowercased().unicodeScalars.prefix(longest + 1))
+    guard (1...longest).contains(wanted.count) else { return [] }
+    var found: [(distance: Int, word: String)] = []
+    var seen: Set<String> = []
+    for candidate in known where seen.insert(candidate).inserted {
+      let letters = Array(candidate.lowercased().unicodeScalars)
+      let limit = max(1, min(wanted.count, letters.count) / 3)
+      let distance = distance(wanted, letters)
+      if distance <= limit {
+        found.append((distance, candidate))
+      } else if wanted.count > 2, letters.starts(with: wanted) || wanted.starts(with: letters) {
+        found.append((limit + 1, candidate))
+      }
+    }
+    // Equal distances stay in the order of the list.
+    return found.enumerated().sorted {
+      ($0.element.distance, $0.offset) < ($1.element.distance, $1.offset)
+    }.prefix(3).map(\.element.word)
+  }
+
+  /// The end of a sentence that refuses a word: `; did you mean a or b?`, or all words when none is
+  /// near.
+  package static func hint(_ word: String, among known: some Sequence<String>) -> String {
+    let near = words(to: word, among: known)
+    return near.isEmpty
+      ? "; there is \(known.joined(separator: ", "))"
+      : "; did you mean \(near.joined(separator: " or "))?"
+  }
+
+  /// The longest word that is compared.
+  private static let longest = 40
+
+  /// By how many changes of a letter two words differ (optimal string alignment).
+  private static func distance(_ left: [Unicode.Scalar], _ right: [Unicode.Scalar]) -> Int {
+    var rows = [Array(0...right.count)]
+    for (i, letter) in left.enumerated() {
+      var row = [i + 1]
+      for (j, other) in right.enumerated() {
+        var least = min(rows[i][j + 1], row[j]) + 1
+        least = min(least, rows[i][j] + (letter == other ? 0 : 1))
+        if i > 0, j > 0, letter == right[j - 1], left[i - 1] == other {
+          least = min(least, rows[i - 1][j - 1] + 1)
+        }
+        row.append(least)
+      }
+      rows.append(row)
+    }
+    return rows[left.count][right.count]
   }
 }

@@ -68,3 +68,237 @@ package struct Measures: Hashable, Sendable {
   /// The value of a measure; nil when the take has none of it.
   package subscript(name: String) -> MeasuredValue? { all.first { $0.name == name }?.value }
 }
+
+// MARK: - Measure
+
+/// The outcome of a session in one respect: a number, or words.
+package enum MeasuredValue: Hashable, Sendable, Codable, CustomStringConvertible {
+  case number(Double)
+  case words(String)
+
+  /// Reads a JSON number or string.
+  package init(from decoder: any Decoder) throws {
+    let container = try decoder.singleValueContainer()
+    if let number = try? container.decode(Double.self) {
+      self = .number(number)
+    } else {
+      self = .words(try container.decode(String.self))
+    }
+  }
+
+  /// Writes a JSON number or string.
+  package func encode(to encoder: any Encoder) throws {
+    var container = encoder.singleValueContainer()
+    switch self {
+    case .number(let number):
+      if let whole = Int64(exactly: number) {
+        try container.encode(whole)
+      } else {
+        try container.encode(number)
+      }
+    case .words(let words): try container.encode(words)
+    }
+  }
+
+  /// The value for people.
+  package var description: String {
+    switch self {
+    case .number(let number): Int64(exactly: number).map { String($0) } ?? String(number)
+    case .words(let words): words
+    }
+  }
+}
+
+/// A measured value of a take with what it is called.
+package struct Measure: Hashable, Sendable, Codable {
+  /// `peer 1 track 2 video in: frames`.
+  package var name: String
+  package var value: MeasuredValue
+  /// By how much a number may differ and mean the same; nil for words.
+  package var tolerance: Double?
+}
+
+// MARK: - MeasureRule
+
+/// Something that is measured in every take, as the SQL that does it.
+///
+/// Every query gives the peer, what else it is about (or nothing), and the value.
+struct MeasureRule: Sendable {
+  let name: String
+  let sql: String
+  /// How far a number may be off by default: absolutely, and as a part of the value.
+  let least: Double
+  let part: Double
+  /// Whether a better rule took its place: it is measured for pins that have it, and not pinned
+  /// any more.
+  let isSuperseded: Bool
+
+  init(
+    _ name: String, least: Double = 0, part: Double = 0, isSuperseded: Bool = false, _ sql: String
+  ) {
+    self.name = name
+    self.isSuperseded = isSuperseded
+    self.sql = sql
+    self.least = least
+    self.part = part
+  }
+
+  /// The tolerance that is pinned for a value.
+  func tolerance(of value: Double) -> Double {
+    let tolerance = max(least, value.magnitude * part)
+    // Three digits are enough for a bound that a person reads.
+    return (tolerance * 1_000).rounded() / 1_000
+  }
+
+  /// All rules in the order in which a session goes.
+  static let all: [MeasureRule] = [
+    states, connectedAfter, pair, streams, bitrate("in"), bitrate("out"), sumOfBitrates("in"),
+    sumOfBitrates("out"), lost, nacks, keyFrameRequests,
+    frames, firstFrame, concealed, freezes, frozen, pictureSize, level, messages, refused,
+  ]
+
+  private static let states = MeasureRule(
+    "states",
+    """
+    SELECT peer, machine, group_concat(to_state, ' > ')
+    FROM (SELECT * FROM state ORDER BY row)
+    WHERE machine <> 'signaling'
+    GROUP BY peer, machine ORDER BY peer, min(row)
+    """)
+
+  private static let connectedAfter = MeasureRule(
+    "connected after, ms", least: 100, part: 0.2,
+    """
+    SELECT state.peer, '', round((min(state.at_ns) - peer.at_ns) / 1e6, 1)
+    FROM state JOIN peer USING (peer)
+    WHERE machine = 'connection' AND to_state = 'connected'
+    GROUP BY state.peer
+    """)
+
+  private static let pair = MeasureRule(
+    "selected pair",
+    """
+    SELECT peer, '', local_type || ' to ' || remote_type FROM (
+      SELECT peer, local_type, remote_type, max(from_ns) FROM selected_pair GROUP BY peer)
+    """)
+
+  private static let streams = MeasureRule(
+    "codecs",
+    """
+    SELECT peer, '', group_concat(what, ', ') FROM (
+      SELECT DISTINCT peer, track || ' ' || kind || ' ' || direction || ' ' || codec AS what
+      FROM track ORDER BY peer, track, direction)
+    GROUP BY peer
+    """)
+
+  /// Of what was sent or received from the first to the last packet of a peer.
+  private static func bitrate(_ direction: String) -> MeasureRule {
+    MeasureRule(
+      "bit rate \(direction), bit/s", least: 8_000, part: 0.1,
+      """
+      SELECT peer, '', round(sum(bytes) * 8e9 / nullif(max(last_ns) - min(first_ns), 0))
+      FROM stream WHERE direction = '\(direction)' GROUP BY peer HAVING sum(packets) > 20
+      """)
+  }
+
+  /// The rates of all streams added up, each from its first to its last packet: too much where
+  /// streams follow each other.
+  private static func sumOfBitrates(_ direction: String) -> MeasureRule {
+    MeasureRule(
+      "bits per second \(direction)", least: 8_000, part: 0.1, isSuperseded: true,
+      """
+      SELECT peer, '', round(sum(bits_per_second)) FROM stream
+      WHERE direction = '\(direction)' AND packets > 20 GROUP BY peer
+      """)
+  }
+
+  private static let lost = MeasureRule(
+    "lost in, %", least: 1,
+    """
+    SELECT peer, '', round(100.0 * sum(lost) / sum(expected), 2) FROM loss
+    WHERE direction = 'in' GROUP BY peer
+    """)
+
+  private static let nacks = MeasureRule(
+    "packets asked for again", least: 5, part: 0.25,
+    "SELECT peer, '', count(*) FROM rtcp WHERE type = 'nack' AND direction = 'out' GROUP BY peer")
+
+  private static let keyFrameRequests = MeasureRule(
+    "key frames asked for", least: 1, part: 0.25,
+    """
+    SELECT peer, '', count(*) FROM rtcp
+    WHERE type IN ('pli', 'fir') AND direction = 'out' GROUP BY peer
+    """)
+
+  private static let frames = MeasureRule(
+    "frames", least: 2, part: 0.03,
+    """
+    SELECT peer, \(track), count(*) FROM frame
+    WHERE outcome IN ('encoded', 'decoded', 'recovered', 'not decoded', 'passed on')
+    GROUP BY peer, track, direction
+    """)
+
+  private static let firstFrame = MeasureRule(
+    "first frame after, ms", least: 150, part: 0.25,
+    """
+    SELECT peer, 'track ' || track || ' ' || kind || ' in', round(since_genesis_ms, 1)
+    FROM first_frame
+    """)
+
+  private static let concealed = MeasureRule(
+    "made up, ms", least: 60, part: 0.2,
+    """
+    SELECT peer, \(track), round(sum(CASE outcome WHEN 'concealed' THEN samples END) / 48.0, 1)
+    FROM frame WHERE kind = 'audio' AND direction = 'in' GROUP BY peer, track
+    """)
+
+  private static let freezes = MeasureRule(
+    "freezes", part: 0.2,
+    """
+    SELECT shown.peer, \(track), count(freeze.step) FROM (
+      SELECT DISTINCT peer, track, kind, direction FROM frame
+      WHERE kind = 'video' AND direction = 'in') AS shown
+    LEFT JOIN freeze ON freeze.peer = shown.peer AND freeze.track = shown.track
+    GROUP BY shown.peer, shown.track
+    """.replacing("track ' || track", with: "track ' || shown.track"))
+
+  private static let frozen = MeasureRule(
+    "frozen, ms", least: 100, part: 0.2,
+    """
+    SELECT peer, 'track ' || track || ' video in', round(sum(gap_ms), 1) FROM freeze
+    GROUP BY peer, track
+    """)
+
+  private static let pictureSize = MeasureRule(
+    "picture size",
+    """
+    SELECT peer, \(track), width || 'x' || height FROM (
+      SELECT peer, track, kind, direction, width, height, max(row) FROM frame
+      WHERE kind = 'video' AND width > 0 GROUP BY peer, track, direction)
+    """)
+
+  private static let level = MeasureRule(
+    "mean level, dBov", least: 2,
+    """
+    SELECT peer, 'track ' || track || ' audio ' || direction, round(avg(dbov), 1)
+    FROM audio_level GROUP BY peer, track, direction
+    """)
+
+  private static let messages = MeasureRule(
+    "messages",
+    """
+    SELECT peer, 'data channel ' || channel || ' ' || direction, count(*) FROM message
+    GROUP BY peer, channel, direction
+    """)
+
+  private static let refused = MeasureRule(
+    "refused",
+    """
+    SELECT peer, '', group_concat(what, ', ') FROM (
+      SELECT DISTINCT peer, detail ->> '$.layer' || ': ' || (detail ->> '$.reason') AS what
+      FROM event WHERE type = 'refused' ORDER BY peer, what)
+    GROUP BY peer
+    """)
+
+  private static let track = "'track ' || track || ' ' || kind || ' ' || direction"
+}

@@ -1,7 +1,11 @@
+import Crypto
 import FoundationEssentials
 import Media
 package import Peer
 import RTP
+import SCTP
+import SDP
+import Stats
 import Wire
 
 // The rows of what came in. `EndpointDecoder` is the inverse of this file.
@@ -174,4 +178,140 @@ struct CallText {
   }
 
   private var jsonName: String { CanonicalJSON.text(name) }
+}
+
+// MARK: - Data
+
+// The rows of data channels and their messages.
+extension Transcript {
+  mutating func append(_ record: DataChannelRecord) {
+    let options = record.options
+    let counters = record.counters
+    add(
+      ChannelRow(
+        channel: record.channel, state: record.state.rawValue, isRemote: record.isRemote,
+        label: options.label, protocol: options.protocol, id: options.id,
+        ordered: options.ordered, maxPacketLifeTime: options.maxPacketLifeTime,
+        maxRetransmits: options.maxRetransmits, negotiated: options.negotiated,
+        priority: options.priority.rawValue, messagesSent: counters.messagesSent,
+        bytesSent: counters.bytesSent, messagesReceived: counters.messagesReceived,
+        bytesReceived: counters.bytesReceived))
+  }
+
+  /// Adds a message; one that was given to `send` has the number of the call.
+  ///
+  /// A replay needs what the application sent, so its bytes are always kept. What the peer sent
+  /// comes again out of its packets; a take that keeps no media has only its digest.
+  mutating func append(_ message: DataMessage, call: UInt32?) {
+    append(message, call: call, isInbound: call == nil)
+  }
+
+  /// Adds a message that somebody else was seen to send.
+  mutating func append(seen message: DataMessage) {
+    append(message, call: nil, isInbound: false)
+  }
+
+  private mutating func append(_ message: DataMessage, call: UInt32?, isInbound: Bool) {
+    let keepsBytes = keepsMedia || call != nil
+    add(
+      MessageRow(
+        direction: Direction(isInbound: isInbound), channel: message.channel, call: call,
+        isBinary: message.isBinary, size: message.bytes.count,
+        digest: keepsBytes ? nil : SHA256.hash(message.bytes),
+        bytes: keepsBytes ? message.bytes : nil))
+  }
+}
+
+// MARK: - Notices
+
+// What is told of tracks, candidates and ends, with reasons.
+extension Transcript {
+  /// Adds the row of what a peer told as a notice, or of a track that was muted.
+  mutating func appendNotice(_ event: PeerEvent) {
+    switch event {
+    case .trackChanged(let change):
+      detail(
+        change.kind.rawValue,
+        [
+          ("transceiver", .integer(Int64(change.transceiver))),
+          ("direction", .text(Direction(isInbound: change.isInbound).rawValue)),
+          ("reason", change.reason.map { .text($0.rawValue) }),
+        ])
+    case .candidatesRemoved(let candidates):
+      for candidate in candidates {
+        detail(
+          "candidateremoved",
+          [
+            ("candidate", .text(candidate.candidate)),
+            ("sdpMLineIndex", candidate.sdpMLineIndex.map { .integer(Int64($0)) }),
+            ("sdpMid", candidate.sdpMid.map { .text($0) }),
+            ("usernameFragment", candidate.usernameFragment.map { .text($0) }),
+          ])
+      }
+    case .gatheringError(let error):
+      add(EventRow(type: "icecandidateerror", detail: CanonicalJSON.text(error)))
+    case .selectedPair(let change):
+      add(EventRow(type: "selectedcandidatepairchange", detail: CanonicalJSON.text(change)))
+    case .mutedSpeech(let transceiver, let isSpeaking):
+      detail(
+        "mutedspeech",
+        [
+          ("phase", .text(isSpeaking ? "began" : "ended")),
+          ("transceiver", .integer(Int64(transceiver))),
+        ])
+    case .connectionEnded(let reason):
+      detail("connectionend", [("reason", .text(reason.rawValue))])
+    default: break
+    }
+  }
+}
+
+// MARK: - Speakers
+
+// The rows of how loud it was and who spoke.
+extension Transcript {
+  /// Takes a block of audio into the sums of its track; adds the row of a full tenth of a second.
+  mutating func appendLevel(_ frame: borrowing FrameRecord, samples: Int) {
+    let notes = notes(EndpointNotes.init)
+    guard let sum = notes.meter.add(frame, samples: samples, at: at) else { return }
+    let direction = Direction(isInbound: frame.isInbound)
+    add(
+      LevelRow(
+        track: frame.transceiver, direction: direction, energy: sum.energy, samples: sum.samples,
+        peak: sum.peak, meter: sum.meter, senderLevel: sum.senderLevel, isVoice: sum.isVoice))
+    for contributor in sum.contributors {
+      add(
+        ContributionRow(
+          track: frame.transceiver, direction: direction, contributor: contributor.source,
+          level: contributor.level.map { -Int($0) }))
+    }
+  }
+
+  /// The loudest voices, and how loud they are.
+  mutating func appendLoudest(_ volumes: [SpeakerVolume]) {
+    let list = volumes.map { volume in
+      JSONText.object(members(of: volume.track) + [("dbov", .integer(volume.decibels))])
+    }
+    add(EventRow(type: "loudest", detail: JSONText.object([("speakers", .list(list))]).text))
+  }
+
+  /// The name of a voice.
+  func members(of track: SpeakingTrack) -> [(String, JSONText?)] {
+    [
+      ("contributor", track.contributor.map { .integer(Int64($0)) }),
+      ("direction", .text(directionName(track.isInbound))),
+      ("track", .integer(Int64(track.transceiver))),
+    ]
+  }
+
+  mutating func append(_ speech: SpeechRecord) {
+    // Here alone a peer tells its own time.
+    let clock = words.clock
+    add(
+      SpeechRow(
+        track: speech.track.transceiver,
+        direction: Direction(isInbound: speech.track.isInbound),
+        contributor: speech.track.contributor, phase: speech.phase, from: speech.from + clock,
+        to: speech.to + clock, blocks: speech.blocks, decibels: speech.decibels))
+  }
 }

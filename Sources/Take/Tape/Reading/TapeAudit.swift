@@ -1,3 +1,5 @@
+import FoundationEssentials
+import Glibc
 package import Wire
 
 /// Checks that a file is what was recorded, without replaying it.
@@ -32,5 +34,226 @@ package struct TapeAudit: Sendable {
       }
     }
     return audit
+  }
+}
+
+// MARK: - Alteration
+
+/// Where a take stopped being what was recorded: found by the digest chain, before any replay.
+package struct Alteration: Error, Hashable, Sendable, Codable, CustomStringConvertible {
+  /// The step, counted from 1; the first one that is not as it was recorded.
+  package var step: Int
+  /// The time of the step, as far as it can still be read.
+  package var atNanoseconds: Int64
+  /// The table, or `tape` for the steps themselves; empty when several come into question.
+  package var table: String
+  /// What is wrong, in words.
+  package var reason: String
+  /// What a replay of the steps before it says should stand there; nil when that could not be told.
+  package var expectation: String?
+
+  init(step: Int, atNanoseconds: Int64, table: String = "", reason: String) {
+    self.step = step
+    self.atNanoseconds = atNanoseconds
+    self.table = table
+    self.reason = reason
+  }
+
+  package var description: String {
+    let place = table.isEmpty ? "" : ", table \(table)"
+    let more = expectation.map { " (\($0))" } ?? ""
+    return "the file was altered after the recording at step \(step)\(place): \(reason)\(more)"
+  }
+}
+
+/// Why reading steps ended early.
+package enum TapeFault: Error, Sendable {
+  /// The file cannot be read.
+  case unreadable(TapeError)
+  /// The file can be read and is not what was recorded; with the altered step, when it has a form.
+  case altered(Alteration, TapeChunk?)
+
+  /// The same as an error like another, for whoever only reads.
+  package func reason(_ path: String) -> TapeError {
+    switch self {
+    case .unreadable(let reason): reason
+    case .altered(let alteration, _):
+      TapeError(
+        path: path, place: "step \(alteration.step)",
+        reason: "the file was altered: \(alteration.reason)")
+    }
+  }
+}
+
+// MARK: - TakeEnding
+
+/// How a recording ended, by what stands in the take and beside it.
+package enum TakeEnding: Hashable, Sendable {
+  /// In order.
+  case complete
+  /// Not yet: a process has it open for writing.
+  case beingRecorded(process: Int32)
+  /// Its recorder was killed; what it had handed over is there.
+  case cutShort
+  /// Without an end and without the log in which the last of it stood when it was recorded.
+  case withoutLog(String)
+
+  /// Looks at a take.
+  package static func of(_ path: String) throws(TapeError) -> TakeEnding {
+    let connection = try TakeFile.open(path, cacheKilobytes: 100)
+    do throws(SQLiteError) {
+      if try connection.integer("SELECT count(*) FROM ending") == 1 { return .complete }
+    } catch {
+      throw TapeError(path: path, error)
+    }
+    if let process = writer(of: path) { return .beingRecorded(process: process) }
+    return missingLog(of: path).map { .withoutLog($0) } ?? .cutShort
+  }
+
+  /// What there is to say about it; nil when it ended in order.
+  package var words: String? {
+    switch self {
+    case .complete: nil
+    case .beingRecorded(let process):
+      "it is still being recorded, by process \(process), and replays as far as it got"
+    case .cutShort: "the recording was cut short and replays to its end"
+    case .withoutLog(let log):
+      "the recording was cut short and replays to its end; if it was copied, then without "
+        + "\(log), which holds the last of it: copy both"
+    }
+  }
+
+  // MARK: Files beside it
+
+  /// The name of the write-ahead log that a file says it has and that is not there.
+  static func missingLog(of path: String) -> String? {
+    let head = (try? FileBytes.read(path, atMost: 20).get()) ?? []
+    // The versions for reading and writing, 2 with a log (SQLite file format section 1.3).
+    guard head.count == 20, head[18] == 2 else { return nil }
+    var status = stat()
+    let log = path + "-wal"
+    guard stat(log.systemPath, &status) != 0 || status.st_size == 0 else { return nil }
+    return log
+  }
+
+  // MARK: Processes
+
+  /// Another process that has the file open for writing and holds SQLite's lock on it.
+  ///
+  /// Asking the kernel's list opens no file: closing one would drop this process's own locks.
+  private static func writer(of path: String) -> Int32? {
+    var status = stat()
+    guard stat(path.systemPath, &status) == 0,
+      let list = try? String(contentsOfFile: "/proc/locks", encoding: .utf8)
+    else { return nil }
+    for line in list.split(separator: "\n") {
+      // 1: POSIX  ADVISORY  READ 4711 fe:01:123456 1073741826 1073742335
+      let words = line.split(separator: " ")
+      guard words.count == 8, words[1] == "POSIX", words[6] == sharedLockStart,
+        words[5].split(separator: ":").last == "\(status.st_ino)",
+        let process = Int32(words[4]), process != getpid(), writes(process, status)
+      else { continue }
+      return process
+    }
+    return nil
+  }
+
+  /// SHARED_FIRST of SQLite: whoever has a take open for recording holds a lock there.
+  private static let sharedLockStart = "1073741826"
+
+  /// Whether a process has a file open for writing; so it is taken to be where nobody may look.
+  private static func writes(_ process: Int32, _ file: stat) -> Bool {
+    let folder = "/proc/\(process)"
+    guard let names = try? FileManager.default.contentsOfDirectory(atPath: folder + "/fd") else {
+      return true
+    }
+    return names.contains { name in
+      var status = stat()
+      guard stat("\(folder)/fd/\(name)", &status) == 0, status.st_ino == file.st_ino,
+        status.st_dev == file.st_dev,
+        let text = try? String(contentsOfFile: "\(folder)/fdinfo/\(name)", encoding: .utf8),
+        let line = text.split(separator: "\n").first(where: { $0.hasPrefix("flags:") }),
+        let flags = Int32(line.dropFirst(6).trimmed, radix: 8)
+      else { return false }
+      return flags & O_ACCMODE != O_RDONLY
+    }
+  }
+}
+
+// MARK: - StepTimes
+
+/// The times of the steps of a take, out of the heads on its tape.
+package enum StepTimes {
+  /// The time of the last step of a take; nil when it has none.
+  package static func end(of path: String) throws(TapeError) -> Instant? {
+    let count = try find(1, in: path).count
+    return try find(count, in: path).at
+  }
+
+  /// How many steps a take has, and when one of them was; nil when it has no such step.
+  package static func find(_ step: Int, in path: String) throws(TapeError) -> (
+    at: Instant?, count: Int
+  ) {
+    let connection = try TakeFile.open(path)
+    do throws(SQLiteError) {
+      let last = try connection.integer(
+        "SELECT first_step + steps - 1 FROM tape ORDER BY first_step DESC LIMIT 1")
+      let count = Int(last ?? 0)
+      let rows = try connection.prepare(
+        """
+        SELECT first_step, steps, at_ns, body FROM tape WHERE first_step <= ?1
+        ORDER BY first_step DESC LIMIT 1
+        """)
+      rows.bind(Int64(step), at: 1)
+      guard (1...max(1, count)).contains(step), try rows.step() else { return (nil, count) }
+      let (first, steps, start) = rows.values(Int.self, Int.self, Int64.self)
+      let bytes = rows.bytes(3)
+      let heads: [StepHead]
+      do throws(ReadError) {
+        heads = try TapeBody.heads(bytes.span.bytes, first: first, count: steps, start: start)
+      } catch {
+        throw SQLiteError(code: .corrupt, message: "the heads of step \(first) and later")
+      }
+      return (heads.first { $0.number == step }?.at, count)
+    } catch {
+      throw TapeError(path: path, place: "tape", error)
+    }
+  }
+
+  /// A step that ran later than its machine asked for.
+  package struct Late: Sendable, Hashable {
+    package var actor: Int64
+    /// When the machine wanted to be called.
+    package var due: Int64
+    package var at: Int64
+  }
+
+  /// The steps that ran later than their machine asked for: its process did not get to it.
+  package static func late(
+    by bound: Int64, atMost limit: Int, in connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Late] {
+    var deadlines: [UInt32: Instant] = [:]
+    var late: [Late] = []
+    let rows = try connection.prepare(
+      "SELECT first_step, steps, at_ns, body FROM tape ORDER BY first_step")
+    while late.count < limit, try rows.step() {
+      let (first, steps, start) = rows.values(Int.self, Int.self, Int64.self)
+      let bytes = rows.bytes(3)
+      let heads: [StepHead]
+      do throws(ReadError) {
+        heads = try TapeBody.heads(bytes.span.bytes, first: first, count: steps, start: start)
+      } catch {
+        // What is altered says nothing; `verify` names it.
+        return late
+      }
+      for head in heads {
+        if let due = deadlines[head.actor], head.at.nanoseconds &- due.nanoseconds >= bound {
+          late.append(
+            Late(actor: Int64(head.actor), due: due.nanoseconds, at: head.at.nanoseconds))
+        }
+        deadlines[head.actor] = head.deadline
+      }
+    }
+    return late
   }
 }

@@ -137,3 +137,152 @@ package final class SQLiteWatch {
 
   package init(_ goesOn: @escaping () -> Bool) { self.goesOn = goesOn }
 }
+
+/// A failure that SQLite reported: its extended result code and its words.
+package struct SQLiteError: Error, Hashable, Sendable, CustomStringConvertible {
+  /// A result code; primary codes match their extended ones in `switch`.
+  package struct Code: RawRepresentable, Hashable, Sendable {
+    package var rawValue: Int32
+    package init(rawValue: Int32) { self.rawValue = rawValue }
+
+    /// The code without its extension.
+    package var primary: Code { Code(rawValue: rawValue & 0xff) }
+
+    package static let full = Code(rawValue: SQLITE_FULL)
+    package static let cannotOpen = Code(rawValue: SQLITE_CANTOPEN)
+    package static let notADatabase = Code(rawValue: SQLITE_NOTADB)
+    package static let corrupt = Code(rawValue: SQLITE_CORRUPT)
+    package static let readOnly = Code(rawValue: SQLITE_READONLY)
+    package static let busy = Code(rawValue: SQLITE_BUSY)
+    package static let misuse = Code(rawValue: SQLITE_MISUSE)
+    package static let constraint = Code(rawValue: SQLITE_CONSTRAINT)
+    package static let inputOutput = Code(rawValue: SQLITE_IOERR)
+    package static let interrupted = Code(rawValue: SQLITE_INTERRUPT)
+    package static let permission = Code(rawValue: SQLITE_PERM)
+    package static let unauthorised = Code(rawValue: SQLITE_AUTH)
+    package static let tooBig = Code(rawValue: SQLITE_TOOBIG)
+    package static let noMemory = Code(rawValue: SQLITE_NOMEM)
+  }
+
+  package var code: Code
+  package var message: String
+
+  package init(code: Code, message: String) {
+    self.code = code
+    self.message = message
+  }
+
+  package var description: String { "\(message) (SQLite \(code.rawValue))" }
+}
+
+/// What holds for all of SQLite in a process.
+package enum SQLiteLibrary {
+  /// Has SQLite keep no count of its memory, for which all threads wait for one lock at each
+  /// allocation; nobody here asks for it.
+  ///
+  /// For programs, before they open a database: an application that uses the library decides for
+  /// itself.
+  package static func countNoMemory() { _ = csqlite_count_no_memory() }
+
+  /// Has SQLite refuse what would take more memory than that in the whole process.
+  ///
+  /// For processes that do nothing else but answer a query, before they open a database.
+  package static func limitMemory(toBytes count: Int64) {
+    _ = csqlite_count_memory()
+    sqlite3_hard_heap_limit64(count)
+  }
+}
+
+// MARK: - SQLiteReading
+
+/// What a query that somebody else has written may ask for.
+package struct SQLiteReadLimits: Sendable {
+  /// The longest cell, whether it is in the file or made on the way, in bytes.
+  package var cellBytes: Int32
+
+  package init(cellBytes: Int32) { self.cellBytes = cellBytes }
+}
+
+extension SQLiteConnection {
+  /// Lets statements that are compiled from here on read the database, and do nothing else: they
+  /// open no other file, load no extension, and set nothing.
+  package func restrict(_ limits: SQLiteReadLimits) throws(SQLiteError) {
+    for (limit, value) in [
+      (SQLITE_LIMIT_LENGTH, limits.cellBytes), (SQLITE_LIMIT_SQL_LENGTH, 100_000),
+      (SQLITE_LIMIT_ATTACHED, 0), (SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1_000),
+      (SQLITE_LIMIT_TRIGGER_DEPTH, 1), (SQLITE_LIMIT_WORKER_THREADS, 0),
+    ] {
+      sqlite3_limit(handle, limit, value)
+    }
+    // SQLite makes the table of such a function when it is first named, which is not reading.
+    for function in Self.tableFunctions { _ = try prepare("SELECT 1 FROM \(function) LIMIT 0") }
+    sqlite3_set_authorizer(
+      handle,
+      { _, action, first, second, _, _ in
+        SQLitePermission.allows(
+          action, first.map { String(cString: $0) }, second.map { String(cString: $0) })
+          ? SQLITE_OK : SQLITE_DENY
+      }, nil)
+  }
+
+  /// The functions that stand for tables.
+  private static let tableFunctions = [
+    "json_each('[]')", "json_tree('[]')", "pragma_compile_options", "pragma_foreign_key_list('')",
+    "pragma_function_list", "pragma_index_info('')", "pragma_index_list('')",
+    "pragma_table_info('')", "pragma_table_list", "pragma_table_xinfo('')",
+  ]
+
+  /// Ends the statements that run with the code `interrupted`; may be called from any thread while
+  /// the connection is open.
+  package func interrupt() { sqlite3_interrupt(handle) }
+}
+
+/// What statements may do that only read.
+enum SQLitePermission {
+  /// Decides on one action of a statement (`sqlite3_set_authorizer`).
+  static func allows(_ action: Int32, _ first: String?, _ second: String?) -> Bool {
+    switch action {
+    case SQLITE_SELECT, SQLITE_READ, SQLITE_RECURSIVE: true
+    case SQLITE_FUNCTION: !outwardFunctions.contains(second?.lowercased() ?? "")
+    case SQLITE_PRAGMA: allows(pragma: first?.lowercased() ?? "", argument: second)
+    default: false
+    }
+  }
+
+  /// Functions that do something else than compute.
+  private static let outwardFunctions: Set = [
+    "load_extension", "fts3_tokenizer", "readfile", "writefile", "edit", "sqlite_log", "eval",
+  ]
+
+  /// Pragmas that tell something, and set it when they have an argument.
+  private static let tellingPragmas: Set = [
+    "application_id", "auto_vacuum", "cache_size", "cell_size_check", "collation_list",
+    "compile_options", "data_version", "database_list", "encoding", "freelist_count",
+    "function_list", "journal_mode", "module_list", "page_count", "page_size", "pragma_list",
+    "query_only", "schema_version", "temp_store", "trusted_schema", "user_version",
+  ]
+
+  /// Pragmas whose argument says what they are about.
+  private static let askingPragmas: Set = [
+    "foreign_key_check", "foreign_key_list", "index_info", "index_list", "index_xinfo",
+    "integrity_check", "quick_check", "table_info", "table_list", "table_xinfo",
+  ]
+
+  private static func allows(pragma name: String, argument: String?) -> Bool {
+    askingPragmas.contains(name) || (argument == nil && tellingPragmas.contains(name))
+  }
+}
+
+extension SQLiteError {
+  /// Why a statement is not run that does something else than read; nil for another error.
+  package var refusal: String? {
+    switch code.primary {
+    case .unauthorised:
+      "a take is only read, never written: a query opens no other file, loads nothing and sets "
+        + "nothing"
+    case .tooBig: "a value is longer than a query may have: \(message)"
+    case .noMemory: "the query needs more memory than it may have"
+    default: nil
+    }
+  }
+}

@@ -2,6 +2,102 @@ import Peer
 import SDP
 import Wire
 
+/// Shared state of the WHIP and WHEP machines: unanswered requests and outputs.
+struct HTTPDesk: Sendable {
+  /// The purpose of a request.
+  enum Purpose: Hashable, Sendable {
+    case options, open, answer, candidates, restart, close
+  }
+
+  private struct Waiting: Sendable {
+    var id: RequestID
+    var purpose: Purpose
+    var request: SessionRequest
+    var due: Instant
+  }
+
+  /// The result of a request.
+  enum News: Hashable, Sendable {
+    case answered(Purpose, SessionResponse)
+    case failed(Purpose, String)
+  }
+
+  static let answerSeconds: Int64 = 15
+
+  private(set) var now = Instant.zero
+  private(set) var outputs: [SignalingOutput] = []
+  private var waiting: [Waiting] = []
+  private var requestCount: UInt32 = 0
+  private var connectionCount: UInt32 = 0
+
+  var deadline: Instant? { waiting.map(\.due).min() }
+  var waitingCount: Int { waiting.count }
+
+  mutating func begin(at now: Instant) { self.now = now }
+
+  mutating func end(into outbox: inout Outbox<SignalingOutput>) {
+    for output in outputs { outbox.append(output) }
+    outputs = []
+  }
+
+  mutating func emit(_ event: SignalingEvent) { outputs.append(.event(event)) }
+  mutating func emit(_ events: [SignalingEvent]) { for event in events { emit(event) } }
+  mutating func emit(_ action: ActionID, _ failure: SignalingFailure? = nil) {
+    emit(.result(action, failure))
+  }
+
+  func isWaiting(for purpose: Purpose) -> Bool { waiting.contains { $0.purpose == purpose } }
+
+  mutating func send(
+    _ request: SessionRequest, _ purpose: Purpose, within seconds: Int64 = answerSeconds
+  ) {
+    requestCount += 1
+    let id = RequestID(requestCount)
+    waiting.append(
+      Waiting(id: id, purpose: purpose, request: request, due: now + .seconds(seconds)))
+    outputs.append(.request(id, request.http))
+  }
+
+  /// Returns the result of a response; nil for a redirect, or if nothing waits for it.
+  mutating func handle(_ id: RequestID, _ result: HTTPResult) -> News? {
+    guard let index = waiting.firstIndex(where: { $0.id == id }) else { return nil }
+    let request = waiting.remove(at: index)
+    switch result {
+    case .failed(let reason): return .failed(request.purpose, reason)
+    case .answered(let status, let fields, let body):
+      switch request.request.follow(status: status, fields: fields, body: body) {
+      case .again(let next):
+        send(next, request.purpose)
+        return nil
+      case .answered(let response): return .answered(request.purpose, response)
+      case .failed(let reason): return .failed(request.purpose, reason)
+      }
+    }
+  }
+
+  /// Returns the requests that timed out.
+  mutating func expire() -> [News] {
+    let late = waiting.filter { $0.due <= now }
+    waiting.removeAll { $0.due <= now }
+    return late.map { .failed($0.purpose, "\($0.request.url): no answer in time") }
+  }
+
+  mutating func forget() { waiting = [] }
+
+  mutating func connect(_ role: ConnectionRole, _ servers: ICEServers) -> ConnectionID {
+    connectionCount += 1
+    let id = ConnectionID(connectionCount)
+    request(id, .open(role, servers))
+    return id
+  }
+
+  mutating func request(_ connection: ConnectionID, _ request: ConnectionRequest) {
+    outputs.append(.connection(connection, request))
+  }
+}
+
+// MARK: - HTTPSession
+
 /// A session on a server, after its `201 Created`: candidates, one request after the other, and ICE
 /// restarts.
 struct HTTPSession: Sendable {

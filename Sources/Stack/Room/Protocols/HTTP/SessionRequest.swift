@@ -1,3 +1,6 @@
+package import Peer
+import Wire
+
 /// One request of a WHIP or WHEP client (RFC 9725, draft-ietf-wish-whep), with its redirects.
 package struct SessionRequest: Hashable, Sendable {
   /// The result of a response.
@@ -102,5 +105,123 @@ package struct SessionAccess: Hashable, Sendable {
   /// Ends the session.
   package func close(session: String) -> SessionRequest {
     SessionRequest("DELETE", session, self)
+  }
+}
+
+// MARK: - SessionResponse
+
+/// A response to a WHIP or WHEP client.
+package struct SessionResponse: Hashable, Sendable {
+  package var status: Int
+  package var fields: [HTTPField]
+  package var body: [UInt8]
+  /// The URL that responded.
+  package var url: String
+
+  package init(status: Int, fields: [HTTPField], body: [UInt8], url: String) {
+    self.status = status
+    self.fields = fields
+    self.body = body
+    self.url = url
+  }
+
+  /// A session that the server created.
+  package struct Opening: Hashable, Sendable {
+    /// Its URL.
+    package var session: String
+    /// The entity tag of the ICE session, with quotes; nil if the server does not support
+    /// fragments.
+    package var entityTag: String?
+    /// The server's answer, or its own offer.
+    package var description: String
+    package var isCounterOffer: Bool
+  }
+
+  package var isGood: Bool { (200..<300).contains(status) }
+  package var text: String { String(decoding: body, as: UTF8.self) }
+  package var entityTag: String? { field("ETag") }
+  package var iceServers: [ICEServerConfiguration] { LinkField.iceServers(field("Link") ?? "") }
+
+  /// The URL in the `Location` field (RFC 9110 section 10.2.2), if valid.
+  package var location: String? {
+    field("Location").flatMap { URLReference(url).resolving($0)?.text }
+  }
+
+  /// Whether the server does not accept candidates (RFC 9725 section 4.3.1).
+  ///
+  /// That is no failure, because it also learns addresses from checks.
+  package var refusesCandidates: Bool { [405, 415, 422, 501].contains(status) }
+
+  /// After how many seconds to retry (RFC 9110 section 10.2.3), if the server says so.
+  package var retrySeconds: Int64? {
+    status == 503 || status == 429 ? field("Retry-After").flatMap { Int64($0) } : nil
+  }
+
+  /// The value of a field; several are joined as a list.
+  package func field(_ name: String) -> String? {
+    let values = fields.filter { $0.name.lowercased() == name.lowercased() }.map(\.value)
+    return values.isEmpty ? nil : values.joined(separator: ", ")
+  }
+
+  private var isDescription: Bool {
+    let type = (field("Content-Type") ?? "").prefix { $0 != ";" && $0 != " " }
+    return type.lowercased() == SessionRequest.descriptionType && !body.isEmpty
+  }
+
+  /// Returns the session that an offer created.
+  /// - Parameter takesOffers: whether the server may offer instead (WHEP only).
+  /// - Throws: `SessionRefusal` if there is none.
+  package func opening(takesOffers: Bool, hasToken: Bool) throws(SessionRefusal) -> Opening {
+    let isCounterOffer = takesOffers && status == 406 && isDescription
+    guard status == 201 || isCounterOffer else { throw refusal(hasToken: hasToken) }
+    guard isDescription else {
+      throw SessionRefusal(
+        "\(url) answered with status 201 but without application/sdp", status: status)
+    }
+    guard let location else {
+      throw SessionRefusal("\(url) gave no usable Location of the session", status: status)
+    }
+    return Opening(
+      session: location, entityTag: entityTag, description: text, isCounterOffer: isCounterOffer)
+  }
+
+  /// Returns the fragment that answers an ICE restart.
+  package func restart(hasToken: Bool) throws(SessionRefusal) -> String {
+    guard status == 200, !body.isEmpty else { throw refusal(hasToken: hasToken) }
+    return text
+  }
+
+  /// Why a request was refused, as a sentence.
+  package func refusal(hasToken: Bool) -> SessionRefusal {
+    let hint =
+      switch status {
+      case 401, 403: hasToken ? "; check --token" : "; give a token with --token"
+      default: ""
+      }
+    let told = sentence.map { ": \($0)" } ?? ""
+    return SessionRefusal("\(url) answered with status \(status)\(told)\(hint)", status: status)
+  }
+
+  /// The server's explanation: a problem's detail or title (RFC 9457), an error, or the text.
+  package var sentence: String? {
+    if let words = JSONValue(text: text), case .object = words {
+      for name in ["detail", "title", "error"] {
+        if let text = words[name]?.text { return text }
+      }
+    }
+    let line = text.prefix(200).split(whereSeparator: \.isNewline).joined(separator: " ")
+    let isPage = (field("Content-Type") ?? "").lowercased().hasPrefix("text/html")
+    return line.isEmpty || isPage ? nil : line
+  }
+}
+
+/// Why a server refused a request of a WHIP or WHEP client.
+package struct SessionRefusal: Error, Hashable, Sendable {
+  package var reason: String
+  package var status: Int
+
+  init(_ reason: String, status: Int) {
+    self.reason = reason
+    self.status = status
   }
 }

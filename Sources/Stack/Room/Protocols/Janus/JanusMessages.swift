@@ -144,3 +144,172 @@ struct JanusDescription: Hashable, Sendable {
       : extraValue.isEmpty ? JanusDescription.mark : extraValue + " " + JanusDescription.mark
   }
 }
+
+// MARK: - JanusDesk
+
+/// Shared state of the plugins: the session, the participants, and outputs.
+struct JanusDesk: Sendable {
+  var session: JanusSession
+  var roster = Roster()
+  var join = RoomJoin(room: "")
+  /// The local participant's identifier; nil before joining.
+  var participant: String?
+  /// Whether the current session has joined the room.
+  private(set) var isEntered = false
+  private var wasJoined = false
+  let options: [String: String]
+  private(set) var now = Instant.zero
+  private(set) var outputs: [SignalingOutput] = []
+  private var connectionCount: UInt32 = 0
+
+  init(_ configuration: SignalingConfiguration, prefix: String) {
+    session = JanusSession(configuration, prefix: prefix)
+    options = configuration.options
+  }
+
+  mutating func begin(at now: Instant) { self.now = now }
+
+  /// Moves the outputs of the step into an outbox.
+  mutating func end(into outbox: inout Outbox<SignalingOutput>) {
+    for output in outputs { outbox.append(output) }
+    outputs = []
+  }
+
+  mutating func emit(_ event: SignalingEvent) { outputs.append(.event(event)) }
+
+  mutating func emit(_ events: [SignalingEvent]) { for event in events { emit(event) } }
+
+  /// Reports the result of an action.
+  mutating func emit(_ action: ActionID, _ failure: SignalingFailure? = nil) {
+    emit(.result(action, failure))
+  }
+
+  /// Answers the actions of a lost transport or session.
+  mutating func answerAbandoned() {
+    for (action, setting) in session.removeAbandoned() {
+      emit(
+        action,
+        SignalingFailure(
+          setting == .pause ? .pauseFailed : .profileFailed, "the way to the server was lost"))
+    }
+  }
+
+  // MARK: The session
+
+  mutating func attach(_ plugin: String, as role: JanusRole) {
+    session.attach(plugin, as: role, at: now, into: &outputs)
+  }
+
+  mutating func detach(_ role: JanusRole) {
+    session.detach(role, at: now, into: &outputs)
+  }
+
+  mutating func ask(
+    _ ask: JanusAsk, of role: JanusRole = .main, _ body: JSONValue,
+    _ description: SessionDescription? = nil
+  ) {
+    session.message(body, description, ask, to: role, at: now, into: &outputs)
+  }
+
+  mutating func trickle(_ candidate: CandidateInit?, to role: JanusRole) {
+    session.trickle(candidate, to: role, at: now, into: &outputs)
+  }
+
+  mutating func open() { session.open(at: now, into: &outputs) }
+  mutating func retry() { session.link.retry(at: now) }
+  mutating func dropLink() { session.dropLink(into: &outputs) }
+  mutating func create() { session.create(at: now, into: &outputs) }
+
+  /// Records that the server no longer has the session.
+  mutating func forget() {
+    session.forget()
+    isEntered = false
+  }
+
+  /// Records that the current session is not in the room.
+  mutating func left() { isEntered = false }
+
+  mutating func leave() -> Bool { session.leave(at: now, into: &outputs) }
+
+  mutating func handle(_ transport: TransportID, _ event: TransportEvent) -> [JanusSession.News] {
+    session.handle(transport, event, at: now, into: &outputs)
+  }
+
+  mutating func pass() -> [JanusSession.News] { session.pass(at: now, into: &outputs) }
+
+  // MARK: Connections
+
+  mutating func connect(_ role: ConnectionRole) -> ConnectionID {
+    connectionCount += 1
+    let id = ConnectionID(connectionCount)
+    request(id, .open(role, ICEServers()))
+    return id
+  }
+
+  mutating func request(_ connection: ConnectionID, _ request: ConnectionRequest) {
+    outputs.append(.connection(connection, request))
+  }
+
+  // MARK: Entering
+
+  /// Records that the room was joined, or rejoined after a loss of the session.
+  mutating func entered(_ id: String, session name: String?) {
+    participant = id
+    isEntered = true
+    if wasJoined { return }
+    wasJoined = true
+    emit(.joined(JoinedRoom(participant: id, session: name, participants: roster.participants)))
+  }
+}
+
+/// The specific part of a Janus plugin.
+protocol JanusPlugin: Sendable {
+  /// As in `janus.plugin.videoroom`.
+  static var name: String { get }
+  var abilities: SignalingAbilities { get }
+  var status: [(name: String, value: String)] { get }
+
+  init(options: [String: String])
+  /// A handle was attached.
+  mutating func attached(_ role: JanusRole, _ desk: inout JanusDesk)
+  /// A message was answered.
+  mutating func handle(
+    _ reply: JanusReply, to ask: JanusAsk, of role: JanusRole, _ desk: inout JanusDesk)
+  /// The server sent an event.
+  mutating func handle(_ event: JanusEvent, of role: JanusRole, _ desk: inout JanusDesk)
+  /// Handles an intent of the room; each action is eventually answered by a result.
+  mutating func handle(_ intent: RoomIntent, _ desk: inout JanusDesk)
+  mutating func handle(
+    _ report: ConnectionReport, of connection: ConnectionID, _ desk: inout JanusDesk)
+  /// The session continues over another transport: repeat what was under way.
+  mutating func resume(_ desk: inout JanusDesk)
+  /// The session and its connections are gone; what the room wants is kept.
+  mutating func reset(_ desk: inout JanusDesk)
+  /// The room is over: fail all actions.
+  mutating func abandon(_ failure: SignalingFailure, _ desk: inout JanusDesk)
+}
+
+extension JanusDesk {
+  /// Handles events about a handle that are common to all plugins.
+  mutating func record(_ type: String, _ whole: JSONValue) {
+    // Media flow is observed on the connection itself.
+    guard !["webrtcup", "media"].contains(type) else { return }
+    emit(.notification(type: type, whole.json))
+  }
+}
+
+extension SignalingFailure {
+  /// Maps the error of a Janus server to a room's error.
+  init(
+    _ usual: RoomErrorCode, janus code: Int?, _ reason: String, isCritical: Bool = false,
+    media: MediaID? = nil
+  ) {
+    let number: RoomErrorCode =
+      switch code {
+      case 428: .noSuchMedia
+      case 403, 433, 470: .joinRefused
+      default: usual
+      }
+    self.init(number, reason, isCritical: isCritical, serverCode: code, media: media)
+  }
+}

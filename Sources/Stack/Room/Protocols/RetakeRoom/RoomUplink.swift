@@ -154,3 +154,157 @@ extension RoomLocalMedia {
       isAlwaysOn: info.isAlwaysOn, extraValue: info.extraValue, layers: info.layers)
   }
 }
+
+// MARK: - RoomDownlink
+
+/// The receiving side in Retake's own rooms: the server offers when something changes.
+struct RoomDownlink: Sendable {
+  private struct Stream: Hashable, Sendable {
+    var media: MediaID
+    var mid: String
+  }
+
+  private var connection: ConnectionID?
+  private var isAnswering = false
+  /// An offer that arrived while the previous one was being answered.
+  private var nextOffer: (sdp: String, places: [RoomPlace])?
+  private var wanted: [MediaID] = []
+  private var streams: [Stream] = []
+
+  var status: [(name: String, value: String)] { [("received", String(streams.count))] }
+
+  mutating func subscribe(_ action: ActionID, _ media: [MediaID], _ desk: inout RoomDesk) {
+    guard let numbers = numbers(media, desk), !numbers.isEmpty else {
+      let missing = media.first { desk.roster.media($0) == nil }
+      return desk.emit(
+        action, SignalingFailure(.noSuchMedia, "nobody publishes such media", media: missing))
+    }
+    wanted += media.filter { !wanted.contains($0) }
+    desk.ask(.action(action, .subscribeFailed, media.first)) {
+      .subscribe(request: $0, numbers)
+    }
+  }
+
+  mutating func unsubscribe(_ action: ActionID, _ media: [MediaID], _ desk: inout RoomDesk) {
+    wanted.removeAll { media.contains($0) }
+    // What nobody publishes any more is not received either.
+    let numbers = media.compactMap { self.numbers([$0], desk)?.first }
+    guard !numbers.isEmpty else { return desk.emit(action) }
+    desk.ask(.action(action, .unsubscribeFailed, media.first)) {
+      .unsubscribe(request: $0, numbers)
+    }
+  }
+
+  /// The server's numbers of media; nil if one is missing.
+  private func numbers(_ media: [MediaID], _ desk: RoomDesk) -> [UInt32]? {
+    var numbers: [UInt32] = []
+    for id in media {
+      guard let number = desk.roster.media(id).flatMap({ UInt32($0.key) }) else { return nil }
+      numbers.append(number)
+    }
+    return numbers
+  }
+
+  func set(
+    _ profile: VideoProfile, _ action: ActionID, _ media: MediaID, _ desk: inout RoomDesk
+  ) {
+    guard let number = numbers([media], desk)?.first else {
+      return desk.emit(
+        action, SignalingFailure(.notSubscribed, "the media is not received", media: media))
+    }
+    desk.ask(.action(action, .profileFailed, media)) {
+      .profile(request: $0, media: number, profile)
+    }
+  }
+
+  func pause(
+    _ isPaused: Bool, _ action: ActionID, _ media: MediaID, _ desk: inout RoomDesk
+  ) {
+    guard let number = numbers([media], desk)?.first else {
+      return desk.emit(
+        action, SignalingFailure(.notSubscribed, "the media is not received", media: media))
+    }
+    desk.ask(.action(action, .pauseFailed, media)) {
+      .pause(request: $0, media: number, isPaused: isPaused)
+    }
+  }
+
+  func restart(_ connection: ConnectionID, _ desk: inout RoomDesk) {
+    if connection == self.connection { desk.send(.restart) }
+  }
+
+  // MARK: The server's offers
+
+  mutating func handle(offer sdp: String, _ places: [RoomPlace], _ desk: inout RoomDesk) {
+    guard !isAnswering else {
+      nextOffer = (sdp, places)
+      return
+    }
+    let connection = connection ?? desk.connect(.down)
+    self.connection = connection
+    isAnswering = true
+    assign(places, connection, &desk)
+    desk.request(connection, .setRemote(SessionDescription(type: .offer, sdp: sdp)))
+  }
+
+  private mutating func assign(
+    _ places: [RoomPlace], _ connection: ConnectionID, _ desk: inout RoomDesk
+  ) {
+    var now: [Stream] = []
+    for place in places {
+      guard let media = desk.roster.media(key: String(place.number)),
+        !now.contains(where: { $0.media == media })
+      else { continue }
+      now.append(Stream(media: media, mid: place.mid))
+    }
+    for old in streams where !now.contains(old) { desk.emit(.unassigned(old.media)) }
+    for new in now where !streams.contains(new) {
+      desk.emit(.assigned(new.media, connection, mid: new.mid))
+    }
+    streams = now
+  }
+
+  mutating func handle(
+    _ report: ConnectionReport, of connection: ConnectionID, _ desk: inout RoomDesk
+  ) {
+    guard connection == self.connection else { return }
+    switch report {
+    case .description(let answer, _) where isAnswering && answer.type == .answer:
+      desk.send(.answer(sdp: answer.sdp))
+      proceed(&desk)
+    case .refused(let error):
+      guard isAnswering else { return }
+      desk.emit(.failed(SignalingFailure(.answerFailed, error.message)))
+      proceed(&desk)
+    case .candidate(let candidate): desk.send(.candidate(.down, candidate))
+    default: break
+    }
+  }
+
+  private mutating func proceed(_ desk: inout RoomDesk) {
+    isAnswering = false
+    if let next = nextOffer.take() { handle(offer: next.sdp, next.places, &desk) }
+  }
+
+  mutating func handle(_ candidate: CandidateInit?, _ desk: inout RoomDesk) {
+    if let connection { desk.request(connection, .addCandidate(candidate)) }
+  }
+
+  // MARK: Losses
+
+  /// Requests what is wanted and still published after rejoining with another session.
+  mutating func entered(_ desk: inout RoomDesk) {
+    wanted.removeAll { desk.roster.media($0) == nil }
+    guard let numbers = numbers(wanted, desk), !numbers.isEmpty else { return }
+    desk.ask(.subscription) { .subscribe(request: $0, numbers) }
+  }
+
+  mutating func close(_ desk: inout RoomDesk) {
+    isAnswering = false
+    nextOffer = nil
+    for stream in streams { desk.emit(.unassigned(stream.media)) }
+    streams = []
+    if let connection { desk.request(connection, .close) }
+    connection = nil
+  }
+}

@@ -2,6 +2,158 @@ import Peer
 import SDP
 import Wire
 
+/// The parameters for joining a channel of WebRTC SFU Sora, with the names and defaults of the
+/// service's own SDKs.
+public struct SoraConfiguration: Hashable, Sendable {
+  /// The direction of media.
+  public enum Role: String, Hashable, Sendable, CaseIterable {
+    /// Sending only.
+    case sendonly
+    /// Receiving only.
+    case recvonly
+    /// Both.
+    case sendrecv
+  }
+
+  /// Whose media a spotlight channel sends in full quality.
+  public enum Spotlight: Hashable, Sendable {
+    /// Everybody's.
+    case disabled
+    /// That of the last speakers; nil leaves their number to the server.
+    case enabled(number: Int?)
+  }
+
+  /// The signaling URLs, `wss://host/signaling`, tried in order.
+  public var urlCandidates: [String]
+  /// The channel.
+  public var channelId: String
+  /// The direction of media.
+  public var role: Role
+  /// Whether several may send in the channel; nil means yes, the servers' current default.
+  public var multistreamEnabled: Bool?
+  /// The identifier of the local stream, which distinguishes it from received ones.
+  public var publisherStreamId = "mainStream"
+  /// Whether the camera is on initially; otherwise it is not started, and the local video is black.
+  public var initialCameraEnabled = true
+  /// Whether the microphone is on initially; otherwise it is stopped, and the local audio is
+  /// silent.
+  public var initialMicrophoneEnabled = true
+  /// The time limit for joining in seconds, 1 to 3600.
+  public var connectionTimeout = 30
+  /// The client's name for others, if any.
+  public var clientId: String?
+  /// What connections of one participant share, if any.
+  public var bundleId: String?
+  /// Metadata for the service's authentication, as JSON, if any.
+  public var signalingConnectMetadata: String?
+  /// Metadata for other participants, as JSON, if any.
+  public var signalingNotifyMetadata: String?
+  /// Whether there is video.
+  public var videoEnabled = true
+  /// Whether there is audio.
+  public var audioEnabled = true
+  /// The codec of video by its name in Sora (`VP8`, `VP9`, ...); nil leaves it to the server.
+  public var videoCodec: String?
+  /// The bit rate of video in kbit/s; nil leaves it to the server.
+  public var videoBitRate: Int?
+  /// Whether video is sent as simulcast.
+  public var simulcastEnabled = false
+  /// The received layer: `r0`, `r1` or `r2`; nil leaves it to the server.
+  public var simulcastRid: String?
+  /// Whether the channel is a spotlight.
+  public var spotlightEnabled = Spotlight.disabled
+  /// Whether signaling moves to data channels; nil leaves it to the server.
+  public var dataChannelSignaling: Bool?
+  /// Whether the session then continues without its WebSocket; nil leaves it to the server.
+  public var ignoreDisconnectWebSocket: Bool?
+  /// Labels of data channels for messages in both directions; each starts with `#`.
+  public var messagingLabels: [String] = []
+
+  /// An object that a layer above stores here: its handlers.
+  package var attachment: SoraAttachment?
+
+  /// Creates a configuration with one URL.
+  public init(url: String, channelId: String, role: Role, multistreamEnabled: Bool? = nil) {
+    self.init(
+      urlCandidates: [url], channelId: channelId, role: role,
+      multistreamEnabled: multistreamEnabled)
+  }
+
+  /// Creates a configuration with several URLs, of which the first that answers is used.
+  public init(
+    urlCandidates: [String], channelId: String, role: Role, multistreamEnabled: Bool? = nil
+  ) {
+    self.urlCandidates = urlCandidates
+    self.channelId = channelId
+    self.role = role
+    self.multistreamEnabled = multistreamEnabled
+  }
+
+  /// The room protocol's configuration.
+  package var signaling: SignalingConfiguration {
+    SignalingConfiguration(
+      protocolName: SoraMachine.name, urls: urlCandidates, options: options)
+  }
+
+  /// The intent that joins the channel.
+  package var join: RoomJoin {
+    let role: ConnectionRole =
+      switch role {
+      case .sendonly: .up
+      case .recvonly: .down
+      case .sendrecv: .both
+      }
+    return RoomJoin(room: channelId, role: role, metadata: signalingConnectMetadata)
+  }
+
+  private var options: [String: String] {
+    var options = ["connection_timeout": String(connectionTimeout)]
+    options["multistream"] = multistreamEnabled.map { $0 ? "true" : "false" }
+    options["client_id"] = clientId
+    options["bundle_id"] = bundleId
+    options["signaling_notify_metadata"] = signalingNotifyMetadata
+    if !audioEnabled { options["audio"] = "false" }
+    options["video"] = video
+    if simulcastEnabled { options["simulcast"] = "true" }
+    options["simulcast_rid"] = simulcastRid
+    if case .enabled(let number) = spotlightEnabled {
+      options["spotlight"] = "true"
+      options["spotlight_number"] = number.map { String($0) }
+    }
+    options["data_channel_signaling"] = dataChannelSignaling.map { $0 ? "true" : "false" }
+    options["ignore_disconnect_websocket"] = ignoreDisconnectWebSocket.map { $0 ? "true" : "false" }
+    if !messagingLabels.isEmpty {
+      let channels = messagingLabels.map {
+        JSONValue.members(("label", .text($0)), ("direction", "sendrecv"))
+      }
+      options["data_channels"] = JSONValue.list(channels).json
+    }
+    return options
+  }
+
+  /// `false`, or the requested parameters; nil if there are none.
+  private var video: String? {
+    guard videoEnabled else { return "false" }
+    guard videoCodec != nil || videoBitRate != nil else { return nil }
+    return JSONValue.members(
+      ("codec_type", videoCodec.map { .text($0) }),
+      ("bit_rate", videoBitRate.map { .integer(Int64($0)) })
+    ).json
+  }
+}
+
+/// An object that a layer above stores with a configuration; ignored by comparison.
+package struct SoraAttachment: Hashable, Sendable {
+  package let object: any Sendable
+
+  package init(_ object: any Sendable) { self.object = object }
+
+  package static func == (left: SoraAttachment, right: SoraAttachment) -> Bool { true }
+  package func hash(into hasher: inout Hasher) {}
+}
+
+// MARK: - SoraMessages
+
 /// An offer of a Sora server (`type: offer`).
 struct SoraOffer {
   var connection: String

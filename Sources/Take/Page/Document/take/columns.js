@@ -1,4 +1,4 @@
-// Columns of numbers as the page carries them: see PageColumn.swift for the encoding.
+// Columns of numbers as the page carries them: see PageSeries.swift for the encoding.
 
 /** How many units of the times in columns make a second. */
 export const unitsPerSecond = 1e5;

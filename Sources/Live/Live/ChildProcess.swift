@@ -1,0 +1,197 @@
+import CProcess
+import Dispatch
+import Glibc
+import Synchronization
+package import Tape
+
+/// A child process: started by its initialiser and reaped by a thread, so that it leaves no zombie.
+///
+/// It has the three standard streams and no other descriptor, no blocked or ignored signals, and
+/// its own process group: passing on an interrupt at the terminal is up to its parent.
+package final class ChildProcess: Sendable {
+  /// The target of a standard stream.
+  package enum Stream: Sendable {
+    /// `/dev/null`.
+    case nothing
+    /// As in this process.
+    case inherited
+    case pipe(FileDescriptor)
+  }
+
+  /// How it ended.
+  package enum Ending: Hashable, Sendable {
+    case exited(status: Int32)
+    case killed(signal: Int32)
+
+    /// Its exit status; nil if a signal ended it.
+    package var status: Int32? {
+      guard case .exited(let status) = self else { return nil }
+      return status
+    }
+  }
+
+  /// Its process number.
+  package let identifier: Int32
+  private let ending = Mutex<Ending?>(nil)
+  private let running = DispatchGroup()
+
+  /// Starts a program.
+  /// - Parameters:
+  ///   - program: the path of an executable.
+  ///   - arguments: without the program's name.
+  ///   - environment: replaces that of this process.
+  ///   - whenEnded: called once, on another thread.
+  /// - Throws: `SystemError` if it cannot be started.
+  package init(
+    _ program: String, _ arguments: [String] = [], environment: [String: String]? = nil,
+    input: Stream = .nothing, output: Stream = .inherited, errors: Stream = .inherited,
+    whenEnded: (@Sendable (Ending) -> Void)? = nil
+  ) throws(SystemError) {
+    let words = Self.copies([program] + arguments)
+    defer { words.forEach { free($0) } }
+    let variables = environment.map { Self.copies($0.map { "\($0)=\($1)" }.sorted()) }
+    defer { variables?.forEach { free($0) } }
+    let streams = [input, output, errors].enumerated().map { number, stream in
+      switch stream {
+      case .nothing: Int32(-1)
+      case .inherited: Int32(number)
+      case .pipe(let end): end.number
+      }
+    }
+    // Keep the pipe ends open until the child has them.
+    let code = withExtendedLifetime([input, output, errors]) {
+      if let variables {
+        cprocess_spawn(program, words + [nil], variables + [nil], streams)
+      } else {
+        cprocess_spawn(program, words + [nil], nil, streams)
+      }
+    }
+    identifier = try checked("start \(program)", code)
+    running.enter()
+    startWorker(named: "child") { [self] in
+      let ending = awaitEnding()
+      running.leave()
+      whenEnded?(ending)
+    }
+  }
+
+  /// Kills it (SIGKILL).
+  package func end() {
+    ending.withLock { if $0 == nil { kill(identifier, SIGKILL) } }
+  }
+
+  /// Asks it to end (SIGTERM).
+  package func terminate() {
+    ending.withLock { if $0 == nil { kill(identifier, SIGTERM) } }
+  }
+
+  /// Waits until it has ended.
+  @discardableResult
+  package func waitUntilExit() -> Ending {
+    running.wait()
+    return ending.withLock { $0 } ?? .exited(status: 0)
+  }
+
+  private func awaitEnding() -> Ending {
+    var information = siginfo_t()
+    // Its number stays valid until it is reaped, which must not happen during a kill.
+    while waitid(P_PID, id_t(identifier), &information, WEXITED | WNOWAIT) < 0, errno == EINTR {}
+    return ending.withLock { ending in
+      var status: Int32 = 0
+      while waitpid(identifier, &status, 0) < 0, errno == EINTR {}
+      // The layout of a status is the same on all of Linux (wait(2)); Swift cannot import the
+      // macros.
+      let signal = status & 0x7f
+      let result: Ending =
+        signal == 0 ? .exited(status: status >> 8 & 0xff) : .killed(signal: signal)
+      ending = result
+      return result
+    }
+  }
+
+  private static func copies(_ texts: [String]) -> [UnsafeMutablePointer<CChar>?] {
+    texts.map { strdup($0) }
+  }
+}
+
+/// A pipe between this process and a child.
+package struct ChildPipe {
+  package let reading: FileDescriptor
+  package let writing: FileDescriptor
+
+  /// - Throws: `SystemError` if there is no descriptor left.
+  package init() throws(SystemError) {
+    var ends: [Int32] = [-1, -1]
+    try checked("make a pipe", cprocess_pipe(&ends))
+    (reading, writing) = (FileDescriptor(ends[0]), FileDescriptor(ends[1]))
+  }
+
+  /// Closes the child's end in this process, so that reading ends with the child.
+  package func closeWriting() { writing.close() }
+
+  /// Closes the child's reading end in this process.
+  package func closeReading() { reading.close() }
+
+  /// Reads until the child has closed its end, or has written this much.
+  package func readAll(atMost maximum: Int) -> String {
+    var bytes: [UInt8] = []
+    while bytes.count < maximum {
+      let more = reading.read(atMost: 1 << 16)
+      if more.isEmpty { break }
+      bytes += more
+    }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
+  /// Reads until the child has closed its end, and returns the last bytes.
+  package func readLast(_ count: Int) -> String {
+    var bytes: [UInt8] = []
+    while true {
+      let more = reading.read(atMost: 1 << 12)
+      if more.isEmpty { return String(decoding: bytes, as: UTF8.self) }
+      bytes = (bytes + more).suffix(count)
+    }
+  }
+}
+
+/// The memory of the process.
+public enum ProcessMemory {
+  /// Returns free memory to the system.
+  ///
+  /// The C library keeps freed memory for later, scattered over the threads' arenas; a recorder
+  /// that had many calls at once would look as if it still had them.
+  public static func trim() { cprocess_memory_trim() }
+}
+
+/// The limit on open file descriptors of the process.
+public enum DescriptorLimit {
+  /// Raises the limit as far as the system permits, and returns it.
+  ///
+  /// The usual one is 1,024, because of programs that use bit sets of descriptors (`select`);
+  /// nothing here does.
+  @discardableResult
+  public static func raise() -> Int {
+    var limit = rlimit()
+    let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+    guard getrlimit(resource, &limit) == 0 else { return 0 }
+    let before = limit.rlim_cur
+    limit.rlim_cur = limit.rlim_max
+    if setrlimit(resource, &limit) != 0 { limit.rlim_cur = before }
+    return Int(min(limit.rlim_cur, rlim_t(Int32.max)))
+  }
+
+  /// How many more descriptors the process may open, up to a maximum of interest.
+  package static func spare(upTo maximum: Int) -> Int {
+    var limit = rlimit()
+    guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else {
+      return maximum
+    }
+    var count = 0
+    var descriptor: Int32 = 0
+    while count < maximum, descriptor < min(limit.rlim_cur, rlim_t(Int32.max)) {
+      if fcntl(descriptor, F_GETFD) < 0 { count += 1 }
+      descriptor += 1
+    }
+    return count
+  }
+}

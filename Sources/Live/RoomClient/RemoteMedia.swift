@@ -1,0 +1,350 @@
+public import Live
+public import Media
+public import Room
+import Synchronization
+import Wire
+
+/// Another participant of a room.
+///
+/// The object keeps what it published after it has left.
+public final class RemoteParticipant: Sendable {
+  private struct State {
+    var videos: [Int: RemoteVideo] = [:]
+    var audios: [Int: RemoteAudio] = [:]
+  }
+
+  /// The identifier in the room.
+  public let id: String
+  /// The display name; empty for none.
+  public let name: String
+  private let state = Mutex(State())
+
+  init(id: String, name: String) {
+    self.id = id
+    self.name = name
+  }
+
+  /// Its published videos by number: a camera and a screen, for example.
+  public var videos: [Int: RemoteVideo] { state.withLock { $0.videos } }
+  /// Its published audio by number.
+  public var audios: [Int: RemoteAudio] { state.withLock { $0.audios } }
+  /// Whether one of its videos is subscribed to.
+  public var isVideoSubscribed: Bool { videos.values.contains { $0.isSubscribed } }
+
+  func add(_ video: RemoteVideo) { state.withLock { $0.videos[video.id] = video } }
+  func add(_ audio: RemoteAudio) { state.withLock { $0.audios[audio.id] = audio } }
+  func remove(_ id: Int) {
+    state.withLock { state in
+      state.videos[id] = nil
+      state.audios[id] = nil
+    }
+  }
+}
+
+/// This client as a participant of a room.
+public final class LocalParticipant: Sendable {
+  private struct State {
+    var id = ""
+    var media: [LocalMedia] = []
+  }
+  private let state = Mutex(State())
+
+  init() {}
+
+  /// The identifier in the room; empty before joining.
+  public var id: String { state.withLock { $0.id } }
+  /// The published media.
+  public var media: [LocalMedia] { state.withLock { $0.media } }
+
+  /// The published videos by number in the room.
+  public var videos: [Int: LocalVideo] {
+    let videos = media.compactMap(\.video).filter { $0.part.isPublished }
+    return Dictionary(videos.map { ($0.id, $0) }) { first, _ in first }
+  }
+  /// The published audio by number in the room.
+  public var audios: [Int: LocalAudio] {
+    let audios = media.compactMap(\.audio).filter { $0.part.isPublished }
+    return Dictionary(audios.map { ($0.id, $0) }) { first, _ in first }
+  }
+
+  func setID(_ id: String) { state.withLock { $0.id = id } }
+  func add(_ media: LocalMedia) { state.withLock { $0.media.append(media) } }
+  func remove(_ media: LocalMedia) {
+    state.withLock { state in state.media.removeAll { $0 === media } }
+  }
+}
+
+// MARK: - RemoteMedia
+
+/// Video published by another participant.
+public final class RemoteVideo: Sendable {
+  private struct State {
+    var media: PublishedMedia
+    var track: RemoteVideoTrack?
+    var view: RenderView?
+    var isSubscribed = false
+    var isPaused = false
+    var profile = VideoProfile.empty
+  }
+
+  /// The number of the video in its room.
+  public let id: Int
+  /// The identifier of its owner.
+  public let owner: String
+  private let state: Mutex<State>
+  private let driver: WeakDriver
+
+  init(_ media: PublishedMedia, driver: RoomDriver?) {
+    id = Int(media.id.number)
+    owner = media.owner
+    state = Mutex(State(media: media))
+    self.driver = WeakDriver(driver)
+  }
+
+  /// Whether its owner has it switched on.
+  public var active: Bool { state.withLock { $0.media.isActive } }
+  /// Its owner's label: `screen`, ...
+  public var extraValue: String { state.withLock { $0.media.extraValue } }
+  /// The layers to choose from; empty if there is no choice.
+  public var profiles: [VideoProfile] { state.withLock { $0.media.profiles } }
+  /// The selected layer; `empty` if there is no choice, or none was selected.
+  public var profile: VideoProfile { state.withLock { $0.profile } }
+  /// Whether it is paused.
+  ///
+  /// Setting it asks the service; if it refuses, the value is reset and the room reports the error.
+  /// `setPaused` waits for the answer.
+  public var pause: Bool {
+    get { state.withLock { $0.isPaused } }
+    set {
+      let former = state.withLock { state in
+        defer { state.isPaused = newValue }
+        return state.isPaused
+      }
+      guard former != newValue else { return }
+      Task {
+        do throws(RoomError) {
+          try await setPaused(newValue)
+        } catch {
+          state.withLock { $0.isPaused = former }
+          driver.driver?.report(error)
+        }
+      }
+    }
+  }
+  /// Whether it is subscribed to.
+  public var isSubscribed: Bool { state.withLock { $0.isSubscribed } }
+  /// The view that shows it, if any.
+  public var viewId: Int? { state.withLock { $0.view?.id } }
+  /// Its track; nil while it is not received.
+  public var track: RemoteVideoTrack? { state.withLock { $0.track } }
+
+  /// Shows it in a view, replacing what the view showed.
+  public func attach(_ view: RenderView) {
+    detach()
+    view.attach { [weak self, weak view] in if let view { self?.letGo(of: view) } }
+    let track = state.withLock { state in
+      state.view = view
+      return state.track
+    }
+    track?.add(view)
+  }
+
+  /// Stops showing it.
+  public func detach() {
+    let view = state.withLock { $0.view }
+    guard let view else { return }
+    view.release()
+    letGo(of: view)
+  }
+
+  private func letGo(of view: RenderView) {
+    let track = state.withLock { state in
+      if state.view === view { state.view = nil }
+      return state.track
+    }
+    track?.remove(view)
+    view.renderFrame(nil)
+  }
+
+  /// Pauses or resumes it.
+  /// - Throws: `RoomError` 1327 if it is not subscribed to, 1353 or 1354 otherwise.
+  public func setPaused(_ isPaused: Bool) async throws(RoomError) {
+    try await driver.call(.setPaused(MediaID(UInt32(id)), isPaused))
+    state.withLock { $0.isPaused = isPaused }
+  }
+
+  /// Selects a layer.
+  /// - Throws: `RoomError` 1327 if it is not subscribed to, 1351 or 1352 otherwise.
+  public func setProfile(_ profile: VideoProfile) async throws(RoomError) {
+    try await driver.call(.setProfile(MediaID(UInt32(id)), profile))
+    state.withLock { $0.profile = profile }
+  }
+
+  /// Pauses or resumes it without waiting; a later refusal is an error of the room.
+  /// - Throws: `RoomError` 1327 if it is not subscribed to, 1353 if it cannot be paused.
+  package func beginPausing(_ isPaused: Bool) throws(RoomError) {
+    try begin(.setPaused(MediaID(UInt32(id)), isPaused)) { $0.isPaused = isPaused }
+  }
+
+  /// Selects a layer without waiting; a later refusal is an error of the room.
+  /// - Throws: `RoomError` 1327 if it is not subscribed to, 1351 if it has no such layer.
+  package func beginChoosing(_ profile: VideoProfile) throws(RoomError) {
+    try begin(.setProfile(MediaID(UInt32(id)), profile)) { $0.profile = profile }
+  }
+
+  private func begin(
+    _ call: RoomCall, _ change: @escaping @Sendable (inout State) -> Void
+  ) throws(RoomError) {
+    guard let room = driver.driver else { throw RoomError(.invalidState, "the room is over") }
+    try room.begin(call) { [weak self, weak room] error in
+      if let error { room?.report(error) } else { self?.state.withLock { change(&$0) } }
+    }
+  }
+
+  // MARK: The room's side
+
+  func change(_ media: PublishedMedia) { state.withLock { $0.media = media } }
+
+  func setSubscribed(_ isSubscribed: Bool) {
+    state.withLock { $0.isSubscribed = isSubscribed }
+  }
+
+  func setTrack(_ track: RemoteVideoTrack?, isSubscribed: Bool) {
+    let (view, former) = state.withLock { state in
+      defer { (state.track, state.isSubscribed) = (track, isSubscribed) }
+      return (state.view, state.track)
+    }
+    guard let view, former !== track else { return }
+    former?.remove(view)
+    track?.add(view)
+  }
+}
+
+/// Audio published by another participant.
+public final class RemoteAudio: Sendable {
+  private struct State {
+    var media: PublishedMedia
+    var track: RemoteAudioTrack?
+    var isOccupant = false
+  }
+
+  /// The number of the audio in its room.
+  public let id: Int
+  /// The identifier of its owner.
+  public let owner: String
+  private let state: Mutex<State>
+  private let driver: WeakDriver
+
+  init(_ media: PublishedMedia, driver: RoomDriver?) {
+    id = Int(media.id.number)
+    owner = media.owner
+    state = Mutex(State(media: media))
+    self.driver = WeakDriver(driver)
+  }
+
+  /// Whether its owner has it switched on.
+  public var active: Bool { state.withLock { $0.media.isActive } }
+  /// Its owner's label.
+  public var extraValue: String { state.withLock { $0.media.extraValue } }
+  /// Whether it is played whoever else speaks.
+  public var alwaysOn: Bool { state.withLock { $0.media.isAlwaysOn } }
+  /// Whether it is among the voices that are played.
+  public var isOccupant: Bool { state.withLock { $0.isOccupant } }
+  /// Its track; nil while it is not received.
+  public var track: RemoteAudioTrack? { state.withLock { $0.track } }
+
+  /// Mutes or unmutes this audio, independently of the whole room.
+  /// - Throws: `RoomError` 1327 if it is not received.
+  public func setMuted(_ isMuted: Bool) async throws(RoomError) {
+    try await driver.call(.setMediaMuted(MediaID(UInt32(id)), isMuted))
+  }
+
+  // MARK: The room's side
+
+  func change(_ media: PublishedMedia) { state.withLock { $0.media = media } }
+  func setTrack(_ track: RemoteAudioTrack?) { state.withLock { $0.track = track } }
+  func setOccupant(_ isOccupant: Bool) { state.withLock { $0.isOccupant = isOccupant } }
+}
+
+/// The driver of a room, held weakly.
+final class WeakDriver: Sendable {
+  private struct Box {
+    weak var driver: RoomDriver?
+  }
+  private let box: Mutex<Box>
+
+  init(_ driver: RoomDriver?) { box = Mutex(Box(driver: driver)) }
+
+  var driver: RoomDriver? { box.withLock { $0.driver } }
+
+  func call(_ call: RoomCall) async throws(RoomError) {
+    guard let driver else { throw RoomError(.invalidState, "the room is over") }
+    if case .failed(let failure) = await driver.call(call) { throw RoomError(failure) }
+  }
+}
+
+// MARK: - RenderView
+
+/// A place that shows one video at a time.
+///
+/// Attaching another video replaces the previous one.
+public final class RenderView: VideoRenderer {
+  /// Distinguishes views.
+  public let id: Int
+  private let renderer: any VideoRenderer
+  private let detachOwner = Mutex<(@Sendable () -> Void)?>(nil)
+  private let mirrors = Mutex(false)
+  private static let last = Atomic(0)
+
+  /// Creates a view that shows frames by a renderer.
+  public init(_ renderer: any VideoRenderer) {
+    self.renderer = renderer
+    id = RenderView.last.wrappingAdd(1, ordering: .relaxed).newValue
+  }
+
+  /// Sets the size of the frames from the next one on.
+  public func setSize(width: Int, height: Int) { renderer.setSize(width: width, height: height) }
+  /// Shows a frame, on the loop's thread; nil clears the view.
+  public func renderFrame(_ frame: VideoFrame?) {
+    let isMirrored = mirrors.withLock { $0 }
+    renderer.renderFrame(isMirrored ? frame.map(\.mirrored) : frame)
+  }
+
+  /// Whether frames are mirrored.
+  var isMirrored: Bool {
+    get { mirrors.withLock { $0 } }
+    set { mirrors.withLock { $0 = newValue } }
+  }
+
+  /// Attaches another owner, after detaching the previous one.
+  func attach(_ detach: @escaping @Sendable () -> Void) {
+    let former = detachOwner.withLock { owner in
+      defer { owner = detach }
+      return owner
+    }
+    former?()
+  }
+
+  /// Releases the view on behalf of its owner.
+  func release() { detachOwner.withLock { $0 = nil } }
+}
+
+extension VideoFrame {
+  /// The frame upright and mirrored; itself if it is blank.
+  var mirrored: VideoFrame {
+    let upright = videoFrame()
+    guard !upright.samples.isEmpty else { return self }
+    let (width, height) = (upright.width, upright.height)
+    let (halfWidth, halfHeight) = ((width + 1) / 2, (height + 1) / 2)
+    var samples = upright.samples
+    var start = 0
+    for (columns, rows) in [(width, height), (halfWidth, halfHeight), (halfWidth, halfHeight)] {
+      for row in 0..<rows {
+        samples[(start + row * columns)..<(start + (row + 1) * columns)].reverse()
+      }
+      start += columns * rows
+    }
+    let turned = I420Buffer(width: width, height: height, samples: samples)
+    return (try? VideoFrame(turned, timestampNanoseconds: timestampNanoseconds)) ?? self
+  }
+}

@@ -1,0 +1,127 @@
+package import Dispatch
+package import Live
+import Synchronization
+
+/// What the products over rooms share: a session for all rooms of a process, with the machine's
+/// microphone, loudspeaker and cameras.
+package final class MachineSession: Sendable {
+  private struct State {
+    var session: Session?
+    var audio: AudioSession?
+  }
+
+  private let state = Mutex(State())
+
+  package init() {}
+
+  /// Sets the session of future rooms; nil: one that is not recorded.
+  package func use(_ session: Session?) {
+    state.withLock { $0 = State(session: session) }
+  }
+
+  /// Starts a recorded session.
+  /// - Throws: `SessionError` when the take cannot be written.
+  package func record(to path: String) throws {
+    var options = Session.Options()
+    options.takePath = path
+    use(try Session(options))
+  }
+
+  /// The session and its audio, both created with the first room.
+  /// - Throws: `SessionError` when no thread can be created.
+  package func begin() throws(SessionError) -> (session: Session, audio: AudioSession?) {
+    let present = state.withLock { $0 }
+    if let session = present.session, present.audio != nil { return (session, present.audio) }
+    var options = Session.Options()
+    options.statsInterval = nil
+    let session: Session
+    if let known = present.session { session = known } else { session = try Session(options) }
+    let module = RTCAudioDeviceModule()
+    module.begin(in: session)
+    let audio = module.audioSession
+    return state.withLock { state in
+      // A concurrent caller may have created them.
+      if let session = state.session, state.audio != nil { return (session, state.audio) }
+      state = State(session: session, audio: audio)
+      return (session, audio)
+    }
+  }
+
+  /// The audio session; nil before the first room.
+  package var audio: AudioSession? { state.withLock { $0.audio } }
+
+  /// Closes all connections and completes the take of a recorded session.
+  /// - Throws: `TapeError` when something could not be written; what was written stays valid.
+  package func finish() async throws {
+    let session = state.withLock { state in
+      defer { state = State() }
+      return state.session
+    }
+    try await session?.finish()
+  }
+}
+
+extension AVCaptureDevice {
+  /// A camera of the machine by position, or its replacement.
+  package static func capturer(_ position: CameraPosition) -> (any VideoCapturer)? {
+    let wanted: Position = position == .back ? .back : .front
+    return all.first { $0.position == wanted }?.capturer
+  }
+
+  /// The permissions that are checked before a camera starts: those of `requestAccess`.
+  package static var permissions: CameraPermissions {
+    CameraPermissions(declaresCameraUse: CaptureAccess.shared.isDeclared(.video)) {
+      CaptureAccess.shared.isAllowed(.video)
+    }
+  }
+}
+
+/// The serial queue on which a product calls its application, which may set another one.
+package final class CallbackQueue: Sendable {
+  private let chosen: Mutex<DispatchQueue>
+
+  /// Creates a queue with a label.
+  package init(label: String) { chosen = Mutex(DispatchQueue(label: label)) }
+
+  /// The queue.
+  package var queue: DispatchQueue {
+    get { chosen.withLock { $0 } }
+    set { chosen.withLock { $0 = newValue } }
+  }
+
+  /// Calls a closure on the queue, after all earlier ones.
+  package func call(_ body: @escaping @Sendable () -> Void) { queue.async(execute: body) }
+}
+
+// Delegates, renderers, factories and completion handlers are ordinary classes and closures of the
+// application, as in libwebrtc; they are not required to be Sendable. Only the types here carry
+// them to another thread.
+
+/// A closure or an object of the application that is passed to the thread that calls it.
+///
+/// The compiler cannot verify what the interface guarantees: it is stored and passed on, and called
+/// one call at a time, on the factory's queue or on the documented thread.
+package struct Handed<Value>: @unchecked Sendable {
+  package let value: Value
+
+  package init(_ value: Value) { self.value = value }
+}
+
+/// A delegate of the application, held weakly, with the same guarantee as `Handed`.
+///
+/// It is never cast: a class may conform on the main actor only, and a cast checks the isolation
+/// where it happens.
+package struct WeakDelegate<Delegate>: @unchecked Sendable {
+  private let find: () -> Delegate?
+
+  /// - Parameter find: holds the delegate weakly.
+  package init(_ find: @escaping () -> Delegate?) { self.find = find }
+
+  /// The delegate; nil once it is deallocated.
+  package var value: Delegate? { find() }
+
+  func refers(toSameAs other: WeakDelegate) -> Bool {
+    guard let own = find(), let other = other.find() else { return false }
+    return (own as AnyObject) === (other as AnyObject)
+  }
+}

@@ -1,0 +1,223 @@
+import DequeModule
+import RTP
+import Wire
+
+/// The sending rate: the path estimate, the share of retransmissions, and the target announced to
+/// encoders.
+struct RateControl {
+  /// The minimum time between announcements of the target.
+  private static let targetSpacing = Interval.milliseconds(150)
+
+  private(set) var congestion = AdaptiveBitrate()
+  private var resends = ResendBudget()
+  private var transportSequence: Int64 = 0
+  private var announced: (bitrate: UInt64, at: Instant)?
+
+  /// The total rate that may be sent, in bits per second.
+  var target: UInt64 { congestion.target }
+
+  var nextSequence: UInt16 { UInt16(truncatingIfNeeded: transportSequence) }
+
+  // MARK: Packets
+
+  /// Records a packet with the next transport-wide sequence number.
+  mutating func sendNumbered(_ bytes: Int, at now: Instant) {
+    congestion.packetSent(transportSequence, bytes: bytes, at: now)
+    transportSequence += 1
+  }
+
+  /// Records a video packet sent for the first time.
+  mutating func earn(bytes: Int) { resends.earn(bytes: bytes) }
+
+  mutating func mayResend(at now: Instant) -> Bool {
+    resends.mayResend(at: now, targetBitrate: congestion.target)
+  }
+
+  mutating func spend(bytes: Int, at now: Instant) { resends.spend(bytes: bytes, at: now) }
+
+  // MARK: What the peer tells
+
+  mutating func setLimits(start: UInt64, maximum: UInt64, minimum: UInt64? = nil) {
+    congestion.setLimits(start: start, maximum: maximum, minimum: minimum)
+  }
+
+  mutating func setEstimate(_ bitrate: UInt64) { congestion.setEstimate(bitrate) }
+
+  mutating func receive(_ feedback: TransportFeedback, at now: Instant) {
+    congestion.receive(feedback, at: now)
+  }
+
+  mutating func receive(maximumBitrate: UInt64, at now: Instant) {
+    congestion.receive(maximumBitrate: maximumBitrate, at: now)
+  }
+
+  mutating func receive(fractionLost: UInt8, at now: Instant) {
+    congestion.receive(fractionLost: fractionLost, at: now)
+  }
+
+  // MARK: Encoders
+
+  /// Returns the target for encoders if it changed by more than a twentieth or reached a bound.
+  mutating func announce(at now: Instant) -> UInt64? {
+    let target = encoderTarget(at: now)
+    if let announced {
+      let change = max(target, announced.bitrate) - min(target, announced.bitrate)
+      let isBound = congestion.isBound && target == congestion.target && change > 0
+      guard change * 20 > announced.bitrate || isBound,
+        now - announced.at >= Self.targetSpacing
+      else { return nil }
+    }
+    announced = (target, now)
+    return target
+  }
+
+  /// The target less the rate of recent retransmissions, in bits per second.
+  ///
+  /// Computed in place, because passing the estimate along would copy it.
+  @inline(__always)
+  private func encoderTarget(at now: Instant) -> UInt64 {
+    let total = Double(congestion.target)
+    let rest = max(total - resends.rate(at: now), total / 2)
+    return UInt64(max(rest, min(total, congestion.bounds.minimum)))
+  }
+}
+
+/// Limits retransmissions to three quarters of the first-time traffic, so that a congested path is
+/// not congested further by repairing its losses.
+struct ResendBudget {
+  /// A budget that is always available, in bits per second.
+  private static let baseRate = 20_000.0
+  private static let smallestLimit = 128_000.0
+
+  private var credit = ResendBudget.smallestLimit
+  private var creditedAt = Instant.zero
+  /// Bits of retransmissions, decaying over a second.
+  private var spent = 0.0
+  private var spentAt = Instant.zero
+
+  /// Adds a share of a packet sent for the first time.
+  mutating func earn(bytes: Int) { credit += Double(bytes) * 6 }
+
+  /// Whether a retransmission may be sent; up to half a second of the target bit rate can be saved.
+  mutating func mayResend(at now: Instant, targetBitrate: UInt64) -> Bool {
+    credit += ResendBudget.baseRate * (now - creditedAt).seconds
+    credit = min(credit, max(Double(targetBitrate) / 2, ResendBudget.smallestLimit))
+    creditedAt = now
+    return credit > 0
+  }
+
+  /// Deducts a retransmission.
+  mutating func spend(bytes: Int, at now: Instant) {
+    credit -= Double(bytes) * 8
+    spent = rate(at: now) + Double(bytes) * 8
+    spentAt = now
+  }
+
+  /// Bit rate of recent retransmissions, in bits per second.
+  func rate(at now: Instant) -> Double { spent * max(0, 1 - (now - spentAt).seconds) }
+}
+
+// MARK: - Pacer
+
+/// One packet's share of a frame that is queued, or was sent and may be requested again.
+///
+/// The frame's bytes are shared, not copied; the packet is built when it is sent.
+struct PayloadPart {
+  var frame: [UInt8]
+  var range: Range<Int>
+  /// The payload descriptor.
+  var prefix: PayloadPrefix
+  /// The codec's payload types when the frame was encoded; the codec may have been renegotiated
+  /// since.
+  var payloadType: UInt8
+  var rtxPayloadType: UInt8?
+  var timestamp: UInt32
+  var marker: Bool
+  var audioLevel: UInt8?
+  var isVoice = false
+  var contributors: [Contributor] = []
+  var queuedAt: Instant
+
+  var payloadLength: Int { range.count + prefix.length }
+}
+
+/// Spreads video packets over time, so that a large frame does not fill queues on the path: a leaky
+/// bucket emptied at a multiple of the target bit rate.
+struct Pacer {
+  /// A packet that waits.
+  enum Item {
+    case part(ssrc: UInt32, PayloadPart)
+    /// The sequence number of a stream's packet to retransmit.
+    case resend(ssrc: UInt32, sequence: UInt16)
+  }
+
+  /// The minimum time between wake-ups, and the longest burst after a pause.
+  static let burst = Interval.milliseconds(5)
+  /// How much time a late wake-up may make up for.
+  static let arrears = Interval.milliseconds(40)
+  /// The queue is sent within this time, even if the encoder overshoots its target.
+  static let longestQueueMilliseconds: UInt64 = 500
+  /// The most queued retransmissions.
+  static let resendLimit = 1024
+
+  private var parts = Deque<(ssrc: UInt32, part: PayloadPart)>()
+  private var resends = Deque<(ssrc: UInt32, sequence: UInt16)>()
+  private(set) var queuedBytes: UInt64 = 0
+  /// When the bucket is empty again.
+  private var emptyAt = Instant.zero
+  private var lastBurst = Instant.zero
+
+  /// The number of queued packets and of queued retransmissions.
+  var partCount: Int { parts.count }
+  var resendCount: Int { resends.count }
+
+  var isEmpty: Bool { parts.isEmpty && resends.isEmpty }
+
+  /// When the next packet may leave; nil if none is queued.
+  var due: Instant? { isEmpty ? nil : max(emptyAt, lastBurst + Pacer.burst) }
+
+  mutating func append(_ part: PayloadPart, ssrc: UInt32, at now: Instant) {
+    if isEmpty { emptyAt = max(emptyAt, now - Pacer.burst) }
+    queuedBytes += UInt64(part.range.count)
+    parts.append((ssrc, part))
+  }
+
+  /// Queues a retransmission ahead of frames; false if too many are queued.
+  mutating func resend(_ sequence: UInt16, ssrc: UInt32, at now: Instant) -> Bool {
+    guard resends.count < Pacer.resendLimit else { return false }
+    if isEmpty { emptyAt = max(emptyAt, now - Pacer.burst) }
+    resends.append((ssrc, sequence))
+    return true
+  }
+
+  /// Returns the next packet if it may leave now.
+  mutating func next(at now: Instant) -> Item? {
+    guard emptyAt <= now else { return nil }
+    if let resend = resends.popFirst() {
+      return .resend(ssrc: resend.ssrc, sequence: resend.sequence)
+    }
+    guard let (ssrc, part) = parts.popFirst() else { return nil }
+    queuedBytes -= UInt64(part.range.count)
+    return .part(ssrc: ssrc, part)
+  }
+
+  mutating func sent(bytes: Int, at now: Instant, targetBitrate: UInt64) {
+    let drain = queuedBytes * 8000 / Pacer.longestQueueMilliseconds
+    let rate = max(targetBitrate / 2 * 5, drain, 100_000)
+    let nanoseconds = UInt64(max(0, bytes)) * 8_000_000_000 / rate
+    emptyAt = max(emptyAt, now - Pacer.arrears) + Interval(nanoseconds: Int64(nanoseconds))
+    lastBurst = now
+  }
+
+  mutating func removeAll() {
+    parts.removeAll()
+    resends.removeAll()
+    queuedBytes = 0
+  }
+
+  /// Whether the sum equals its parts; asserted after each step in debug builds.
+  var isConsistent: Bool {
+    queuedBytes == parts.reduce(0) { $0 + UInt64($1.part.range.count) }
+      && resends.count <= Pacer.resendLimit
+  }
+}

@@ -1,0 +1,207 @@
+package import Wire
+
+/// The connections between the two sides (RFC 6544), those of unknown peers among them.
+struct PeerConnections {
+  /// An open connection to the peer, or to whoever connected to a listener.
+  struct Connection: Equatable {
+    let local: SocketAddress
+    let remote: SocketAddress
+    let openedAt: Instant
+  }
+
+  /// How many connections without a valid check are kept open.
+  static let strangersMaximum = 16
+
+  private(set) var all: [Connection] = []
+
+  func contains(_ local: SocketAddress, _ remote: SocketAddress) -> Bool {
+    all.contains { $0.local == local && $0.remote == remote }
+  }
+
+  mutating func open(_ local: SocketAddress, _ remote: SocketAddress, at now: Instant) {
+    all.append(Connection(local: local, remote: remote, openedAt: now))
+  }
+
+  /// Whether another unknown peer may connect.
+  func admitsStrangers(_ checklist: Checklist) -> Bool {
+    all.count { checklist.index($0.local, $0.remote) == nil } < Self.strangersMaximum
+  }
+
+  /// Forgets a connection that is gone; false when there is none.
+  mutating func lose(_ local: SocketAddress, _ remote: SocketAddress) -> Bool {
+    guard let place = all.firstIndex(where: { $0.local == local && $0.remote == remote }) else {
+      return false
+    }
+    all.remove(at: place)
+    return true
+  }
+
+  /// Forgets the connections that no pair can use any more, or never came to.
+  mutating func removeUnused(_ checklist: inout Checklist, at now: Instant) -> [Connection] {
+    guard !all.isEmpty else { return [] }
+    var unused: [Connection] = []
+    var kept: [Connection] = []
+    for connection in all {
+      if let index = checklist.index(connection.local, connection.remote) {
+        if checklist[index].state != .failed {
+          kept.append(connection)
+          continue
+        }
+        checklist.change(index) { $0.disconnect() }
+      } else if connection.openedAt + ICETiming.connectWait > now {
+        kept.append(connection)
+        continue
+      }
+      unused.append(connection)
+    }
+    all = kept
+    return unused
+  }
+
+  /// Forgets all connections.
+  mutating func removeAll() -> [Connection] {
+    defer { all = [] }
+    return all
+  }
+
+  /// When a connection without a valid check is closed.
+  func deadline(_ checklist: Checklist) -> Instant? {
+    var next: Instant?
+    for connection in all where checklist.index(connection.local, connection.remote) == nil {
+      next = earliest(next, connection.openedAt + ICETiming.connectWait)
+    }
+    return next
+  }
+}
+
+// MARK: - ICEAgent: Streams
+
+// Connections between the two sides (RFC 6544). The edge carries whole messages on them (RFC 4571),
+// so that to the rest of the agent a connection is a path like any other; only how it begins and
+// ends is different.
+extension ICEAgent {
+  /// Creates the candidates of an address that connections can begin at and come to.
+  ///
+  /// The active one is known at once; where others may connect to is only known when the system has
+  /// given a port.
+  mutating func gatherTCP(_ ip: IPAddress, localPreference: UInt16) {
+    let base = SocketAddress(ip, port: 0)
+    addTCP(.active, base, port: ICECandidate.activePort, localPreference: localPreference)
+    for remote in remoteSide.candidates { addPair(base: base, remote: remote) }
+  }
+
+  /// Adds the candidate of one side of the connections that an address can have.
+  mutating func addTCP(
+    _ type: ICETCPType, _ base: SocketAddress, port: UInt16, localPreference: UInt16
+  ) {
+    let foundation = gatherer.candidates.foundation(
+      .init(kind: .host, base: base.ip, server: nil, isTCP: true))
+    let preference = ICEPriority.localPreference(type, of: localPreference)
+    let priority = ICEPriority.candidate(.host, isTCP: true, localPreference: preference)
+    addLocal(
+      ICECandidate(
+        foundation: foundation, transport: "tcp", priority: priority, host: shown(base.ip),
+        port: port, kind: .host, extensions: [ICECandidate.tcpType(type), fragmentExtension]),
+      base: base)
+  }
+
+  // MARK: Beginning
+
+  /// Asks for the connection of a pair whose turn has come (RFC 6544 section 7.1).
+  mutating func connect(_ index: Int) {
+    let id = numbers.next()
+    let end = now + ICETiming.connectWait
+    checklist.change(index) { $0.round.connect(id, until: end) }
+    emit(
+      .request(
+        .openStream(
+          id: id,
+          StreamTarget(from: checklist[index].base.ip, to: checklist[index].target, server: nil))))
+  }
+
+  /// Begins with a connection to the peer; false when no pair asked for it.
+  mutating func peerConnected(_ id: UInt32, _ local: SocketAddress) -> Bool {
+    guard let index = checklist.index(connection: id) else { return false }
+    checklist.change(index) { $0.connected(at: local) }
+    gatherer.connections.open(local, checklist[index].target, at: now)
+    sendCheck(on: index)
+    return true
+  }
+
+  mutating func peerConnectionFailed(_ id: UInt32) {
+    guard let index = checklist.index(connection: id) else { return }
+    checklist.change(index) { $0.fail() }
+  }
+
+  /// Somebody connected; who that is will show in the first check.
+  mutating func streamAccepted(_ local: SocketAddress, _ remote: SocketAddress) {
+    guard gatherer.sockets.socket(at: local)?.isListener == true,
+      gatherer.connections.admitsStrangers(checklist)
+    else {
+      counters.count(.overflows)
+      return emit(.request(.closeStream(local: local, remote: remote)))
+    }
+    gatherer.connections.open(local, remote, at: now)
+  }
+
+  // MARK: Ending
+
+  /// A connection is gone; false when the path is none.
+  ///
+  /// One that worked is made again by the side that made it; the other one is found by its checks.
+  mutating func streamLost(_ local: SocketAddress, _ remote: SocketAddress) -> Bool {
+    guard gatherer.connections.lose(local, remote) else { return false }
+    guard let index = checklist.index(local, remote) else { return true }
+    let isPresent = checklist.isPresent(index)
+    checklist.change(index) { pair in
+      pair.disconnect()
+      if pair.isActive, pair.state == .succeeded, isPresent {
+        pair.restartChecks()
+      } else {
+        pair.fail()
+      }
+    }
+    return true
+  }
+
+  /// Closes the connections that no pair can use any more, or never came to.
+  mutating func closeStreams() {
+    for connection in gatherer.connections.removeUnused(&checklist, at: now) {
+      emit(.request(.closeStream(local: connection.local, remote: connection.remote)))
+    }
+  }
+}
+
+/// The messages on a connection between the two sides: each follows its length in two bytes
+/// (RFC 4571 section 2, RFC 6544 section 3).
+package enum ICEFraming: MessageFraming {
+  package static func first(in bytes: RawSpan) throws(FramingError)
+    -> (message: Range<Int>, next: Int)?
+  {
+    guard bytes.byteCount >= 2 else { return nil }
+    let end = 2 + Int(bytes.uint16(at: 0))
+    return end <= bytes.byteCount ? (2..<end, end) : nil
+  }
+
+  /// A message as it goes onto the stream; empty when it is too long for one.
+  package static func framed(_ message: [UInt8]) -> [UInt8] {
+    guard let count = UInt16(exactly: message.count) else { return [] }
+    return [UInt8(count >> 8), UInt8(truncatingIfNeeded: count)] + message
+  }
+}
+
+// MARK: - StreamTarget: Server
+
+extension StreamTarget {
+  /// A connection to a server, or to the peer when there is none.
+  init(from local: IPAddress, to remote: SocketAddress, server: ICEServer?) {
+    let kind: Kind =
+      switch server?.transport {
+      case nil: .peer
+      case .tls: .secureServer
+      case .tcp, .udp: .server
+      }
+    self.init(
+      local: local, remote: remote, kind: kind, name: server?.host.description ?? "")
+  }
+}

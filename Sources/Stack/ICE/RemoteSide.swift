@@ -1,0 +1,311 @@
+import Wire
+
+/// What is known of the peer within one ICE generation: its candidates, names that are being
+/// resolved, and what came before its credentials.
+struct RemoteSide {
+  /// A check that came before the peer's credentials were known.
+  struct EarlyCheck {
+    let local: SocketAddress
+    let remote: SocketAddress
+    /// The peer's username fragment as the check names it.
+    let fragment: String
+    var priority: UInt32
+    var usesCandidate: Bool
+    var count: UInt64 = 1
+  }
+
+  /// A candidate whose name is being resolved.
+  private struct UnresolvedName {
+    let id: UInt32
+    let candidate: ICECandidate
+  }
+
+  /// The result of learning a candidate.
+  enum Learning {
+    case new
+    /// It was learned from a check before and has its real name now.
+    case renamed
+    case known
+    case full
+  }
+
+  /// The result of receiving a candidate with a name.
+  enum Naming: Equatable {
+    /// The name is to be resolved under a number.
+    case asked(UInt32)
+    case known
+    case full
+  }
+
+  static let candidatesMaximum = 60
+  static let namesMaximum = 32
+  static let earlyChecksMaximum = 32
+
+  /// Candidates that can be paired, or could but for their transport; no two with the same address.
+  private(set) var candidates: [ICECandidate] = []
+  private(set) var hasEnded = false
+  /// Candidates that wait for the credentials they belong to.
+  private var held: [ICECandidate] = []
+  private var names: [UnresolvedName] = []
+  private var earlyChecks: [EarlyCheck] = []
+  /// How many peer-reflexive candidates were learned; names their foundations.
+  private var reflexiveCount = 0
+
+  /// Whether no candidate can come any more.
+  var isComplete: Bool { hasEnded && names.isEmpty }
+
+  /// Whether there is something to check, or the news that nothing will come.
+  var hasChanges: Bool { !candidates.isEmpty || !names.isEmpty || hasEnded }
+
+  /// Records that the peer has no more candidates.
+  mutating func end() { hasEnded = true }
+
+  // MARK: Before the credentials
+
+  /// Holds a candidate that came before the credentials; false when there are too many.
+  mutating func hold(_ candidate: ICECandidate) -> Bool {
+    guard held.count < Self.candidatesMaximum else { return false }
+    held.append(candidate)
+    return true
+  }
+
+  /// Holds a check that came before the credentials; false when there are too many.
+  mutating func hold(_ check: EarlyCheck) -> Bool {
+    for index in earlyChecks.indices
+    where earlyChecks[index].remote == check.remote && earlyChecks[index].local == check.local
+      && earlyChecks[index].fragment == check.fragment
+    {
+      earlyChecks[index].usesCandidate = earlyChecks[index].usesCandidate || check.usesCandidate
+      earlyChecks[index].count += 1
+      return true
+    }
+    guard earlyChecks.count < Self.earlyChecksMaximum else { return false }
+    earlyChecks.append(check)
+    return true
+  }
+
+  /// Removes and returns what waited for the credentials.
+  mutating func removeHeld() -> (candidates: [ICECandidate], checks: [EarlyCheck]) {
+    defer {
+      held = []
+      earlyChecks = []
+    }
+    return (held, earlyChecks)
+  }
+
+  // MARK: Candidates
+
+  /// Adds a candidate.
+  mutating func learn(_ candidate: ICECandidate) -> Learning {
+    for index in candidates.indices {
+      let known = candidates[index]
+      guard known.host == candidate.host, known.port == candidate.port,
+        known.transport == candidate.transport
+      else { continue }
+      guard known.kind == .peerReflexive, candidate.kind != .peerReflexive else { return .known }
+      candidates[index] = candidate
+      return .renamed
+    }
+    guard candidates.count < Self.candidatesMaximum else { return .full }
+    candidates.append(candidate)
+    return .new
+  }
+
+  /// Forgets a candidate wherever it stands.
+  mutating func forget(_ candidate: ICECandidate) {
+    func isIt(_ known: ICECandidate) -> Bool {
+      known.host == candidate.host && known.port == candidate.port
+        && known.transport == candidate.transport
+    }
+    candidates.removeAll(where: isIt)
+    held.removeAll(where: isIt)
+    names.removeAll { isIt($0.candidate) }
+  }
+
+  /// The peer-reflexive candidate of a check (RFC 8445 section 7.3.1.3).
+  mutating func reflexive(
+    _ address: SocketAddress, priority: UInt32, isTCP: Bool
+  ) -> ICECandidate {
+    reflexiveCount += 1
+    return ICECandidate(
+      foundation: "prflx\(reflexiveCount)", transport: isTCP ? "tcp" : "udp",
+      priority: priority, host: .address(address.ip), port: address.port, kind: .peerReflexive,
+      // Whoever connected here is the active side (RFC 6544 section 7.2).
+      extensions: isTCP ? [ICECandidate.tcpType(.active)] : [])
+  }
+
+  /// The candidate over UDP at an address.
+  func candidate(at address: SocketAddress) -> ICECandidate? {
+    candidates.first { $0.transport == "udp" && $0.address == address }
+  }
+
+  // MARK: Names
+
+  /// Keeps a candidate until its name is resolved.
+  mutating func resolve(_ candidate: ICECandidate, _ numbers: inout RequestNumbers) -> Naming {
+    if names.contains(where: { $0.candidate == candidate }) { return .known }
+    guard names.count < Self.namesMaximum else { return .full }
+    let id = numbers.next()
+    names.append(UnresolvedName(id: id, candidate: candidate))
+    return .asked(id)
+  }
+
+  /// Removes and returns the candidate whose name was requested under a number.
+  mutating func removeNamed(_ id: UInt32) -> ICECandidate? {
+    guard let index = names.firstIndex(where: { $0.id == id }) else { return nil }
+    return names.remove(at: index).candidate
+  }
+}
+
+// MARK: - ICEAgent: Remote
+
+// What the peer signals, and restarts.
+extension ICEAgent {
+  /// Applies the peer's credentials, or holds them for the restart that they announce.
+  mutating func setRemote(_ credentials: ICECredentials, lite: Bool) {
+    switch generations.apply(credentials, lite: lite) {
+    case .unusable: counters.count(.unusable)
+    case .upcoming: break
+    case .present(let isNew):
+      // A lite agent never checks, so that only this side can choose (RFC 8445 section 6.1.1).
+      if lite, roles.role != .controlling {
+        changeRole(to: .controlling)
+        emit(.role(.controlling))
+      }
+      if isNew { applyHeld(credentials.usernameFragment) }
+    }
+  }
+
+  /// Applies what waited for the peer's credentials.
+  private mutating func applyHeld(_ fragment: String) {
+    let (candidates, checks) = remoteSide.removeHeld()
+    for candidate in candidates { receiveRemoteCandidate(candidate) }
+    for check in checks {
+      guard check.fragment == fragment else {
+        counters.count(.foreignFragment, check.count)
+        continue
+      }
+      recordCheck(
+        check.local, check.remote, priority: check.priority, usesCandidate: check.usesCandidate,
+        count: check.count)
+    }
+  }
+
+  /// Handles a signaled candidate, for the generation that it names or else the newest one.
+  mutating func receiveRemoteCandidate(_ candidate: ICECandidate) {
+    let fragment = candidate.value(ofExtension: "ufrag")
+    if generations.isUpcoming(fragment) {
+      if !generations.hold(candidate) { counters.count(.overflows) }
+      return
+    }
+    guard let remote = generations.present.remote else {
+      if !remoteSide.hold(candidate) { counters.count(.overflows) }
+      return
+    }
+    guard fragment == nil || fragment == remote.usernameFragment else {
+      return counters.count(.foreignFragment)
+    }
+    addRemote(candidate)
+  }
+
+  /// Forgets a candidate of the peer; pairs of it that work continue.
+  mutating func removeRemote(_ candidate: ICECandidate) {
+    remoteSide.forget(candidate)
+    guard let address = candidate.address else { return }
+    let number = generations.present.number
+    checklist.fail {
+      $0.generation == number && $0.target == address && $0.state != .succeeded
+        && $0.remote.transport == candidate.transport
+    }
+  }
+
+  mutating func endRemoteCandidates() {
+    if !generations.endUpcoming() { remoteSide.end() }
+  }
+
+  mutating func nameResolved(_ id: UInt32, _ addresses: [IPAddress]) {
+    if serverResolved(id, addresses) { return }
+    guard var candidate = remoteSide.removeNamed(id) else { return }
+    // One address stands for the name: the first that a socket can send to.
+    let sockets = gatherer.sockets
+    guard let ip = addresses.first(where: { sockets.reaches($0) }) ?? addresses.first else {
+      return
+    }
+    candidate.host = .address(ip)
+    addRemote(candidate)
+  }
+
+  /// Begins a new generation; the selected pair continues until the new one has a pair that works.
+  mutating func restart(_ credentials: ICECredentials) {
+    let selected = selectedIndex
+    let kept = selected.map { checklist[$0] }
+    checklist.restart(keeping: selected)
+    let keptRelay = kept.flatMap { relays.index(at: $0.base) }.map { relays[$0] }
+    closeRelays { $0.id != keptRelay?.id }
+    let keptSocket = keptRelay?.base ?? kept?.base
+    closeSockets { $0.address == nil || $0.address != keptSocket }
+    let upcoming = generations.restart(credentials, keeping: kept?.generation)
+    gatherer.restart()
+    remoteSide = RemoteSide()
+    progress.restart()
+    nomination.restart()
+    guard let upcoming else { return }
+    setRemote(upcoming.credentials, lite: upcoming.isLite)
+    for candidate in upcoming.candidates { receiveRemoteCandidate(candidate) }
+    if upcoming.hasEnded { remoteSide.end() }
+  }
+
+  /// Gives up what a restart left behind, once it is due.
+  mutating func retire() {
+    guard generations.retire(at: now) else { return }
+    let number = generations.present.number
+    checklist.retire()
+    closeRelays { $0.generation != number }
+    closeSockets { $0.generation != number }
+  }
+
+  /// Adds a candidate; a signaled one replaces the peer-reflexive one learned from a check.
+  mutating func learnRemote(_ candidate: ICECandidate) -> RemoteSide.Learning {
+    let learning = remoteSide.learn(candidate)
+    switch learning {
+    case .new: emit(.remoteCandidate(candidate))
+    case .renamed:
+      emit(.remoteCandidate(candidate))
+      let candidates = gatherer.candidates
+      checklist.rename(to: candidate, roles.role) { candidates.priority(of: $0) }
+    case .known, .full: break
+    }
+    return learning
+  }
+
+  /// Sorts a signaled candidate: to be paired, to be resolved, or only to be known.
+  private mutating func addRemote(_ candidate: ICECandidate) {
+    guard candidate.component == 1, candidate.port != 0 else { return counters.count(.unusable) }
+    switch candidate.host {
+    case .address(let ip):
+      guard !ip.isUnspecified else { return counters.count(.unusable) }
+      learnSignaled(candidate)
+    case .name(let name):
+      guard candidate.isTCP ? settings.usesTCP : candidate.transport == "udp" else { return }
+      switch remoteSide.resolve(candidate, &numbers) {
+      case .known: counters.count(.duplicates)
+      case .full: counters.count(.overflows)
+      case .asked(let id): emit(.request(.resolveName(id: id, name)))
+      }
+    }
+  }
+
+  /// Pairs a new candidate with every socket.
+  private mutating func learnSignaled(_ candidate: ICECandidate) {
+    switch learnRemote(candidate) {
+    case .full: counters.count(.overflows)
+    case .known: counters.count(.duplicates)
+    case .new, .renamed:
+      let number = generations.present.number
+      let bases =
+        gatherer.sockets.bases(of: number) + relays.bases(of: number)
+        + gatherer.candidates.activeBases
+      for base in bases { addPair(base: base, remote: candidate) }
+    }
+  }
+}

@@ -1,0 +1,230 @@
+import RTP
+public import Wire
+
+/// A codec as in the W3C API (RTCRtpCodec).
+public struct RTPCodec: Hashable, Sendable, Codable {
+  /// `audio/opus`, `video/VP8`, `video/rtx`, ...
+  public var mimeType: String
+  /// In Hz.
+  public var clockRate: UInt32
+  /// The number of audio channels, if more than one.
+  public var channels: UInt8?
+  /// The fmtp parameters, if any.
+  public var sdpFmtpLine: String?
+
+  /// Creates a codec.
+  public init(
+    mimeType: String, clockRate: UInt32, channels: UInt8? = nil, sdpFmtpLine: String? = nil
+  ) {
+    self.mimeType = mimeType
+    self.clockRate = clockRate
+    self.channels = channels
+    self.sdpFmtpLine = sdpFmtpLine
+  }
+
+  /// All codecs of a kind that can be sent and received, RTX last (W3C
+  /// RTCRtpSender.getCapabilities).
+  /// - Parameter names: the codecs in the connection's configuration; nil for the default.
+  public static func capabilities(_ kind: MediaKind, offering names: [String]? = nil)
+    -> [RTPCodec]
+  {
+    capabilities(kind, of: names == nil ? .offered : Capabilities(codecs: names))
+  }
+
+  /// All codecs of a kind that a peer with these capabilities can send and receive.
+  static func capabilities(_ kind: MediaKind, of capabilities: Capabilities) -> [RTPCodec] {
+    let known = capabilities.codecs(kind)
+    var codecs = known.map { RTPCodec($0) }
+    if let repaired = known.first(where: { $0.rtxPayloadType != nil }) {
+      codecs.append(
+        RTPCodec(mimeType: "\(kind.rawValue)/rtx", clockRate: repaired.clockRate))
+    }
+    return codecs
+  }
+
+  package init(_ capability: CodecCapability) {
+    self.init(
+      mimeType: "\(capability.kind.rawValue)/\(capability.name)", clockRate: capability.clockRate,
+      channels: capability.channels,
+      sdpFmtpLine: capability.parameters.isEmpty ? nil : capability.parameters)
+  }
+
+  /// Creates the codec from a negotiated one, as it is received here.
+  package init(_ codec: NegotiatedCodec, _ kind: MediaKind) {
+    self.init(
+      mimeType: "\(kind.rawValue)/\(codec.displayName)", clockRate: codec.clockRate,
+      channels: codec.channels,
+      sdpFmtpLine: codec.localParameters.isEmpty ? nil : codec.localParameters)
+  }
+
+  /// What distinguishes the codec's formats; nil if the parameters are invalid.
+  var format: CodecFormat? {
+    mimeType.split(separator: "/").last.flatMap {
+      CodecFormat(name: String($0), parameters: sdpFmtpLine ?? "", clockRate: clockRate)
+    }
+  }
+
+  /// Whether it carries media, unlike RTX and telephone events.
+  var carriesMedia: Bool {
+    !isRetransmission && format.map { CodecName(rawValue: $0.name).carriesMedia } ?? true
+  }
+
+  /// Whether two codecs are the same; MIME types are compared ignoring case.
+  func isSame(as other: RTPCodec) -> Bool {
+    mimeType.lowercased() == other.mimeType.lowercased() && clockRate == other.clockRate
+      && channels == other.channels && sdpFmtpLine == other.sdpFmtpLine
+  }
+
+  /// Whether it is RTX (RFC 4588).
+  var isRetransmission: Bool { mimeType.lowercased().hasSuffix("/rtx") }
+}
+
+// MARK: - H264
+
+extension RTPCodec {
+  /// The variants of H.264 that can carry a stream of a profile, the closest one first, with RTX at
+  /// the end; empty if no known variant's decoder accepts it.
+  /// - Parameter profileLevelID: six hexadecimal digits from the stream itself (RFC 6184 section
+  ///   8.1). The level is not compared: the peer's is only the one it receives best.
+  public static func h264(carrying profileLevelID: String) -> [RTPCodec] {
+    guard let stream = H264ProfileLevelID(profileLevelID)?.profile else { return [] }
+    let all = capabilities(.video)
+    var found: [RTPCodec] = []
+    for isExact in [true, false] {
+      for codec in all {
+        guard case .h264(_, let profile) = codec.format?.variant, stream.isDecoded(by: profile),
+          (profile == stream) == isExact
+        else { continue }
+        found.append(codec)
+      }
+    }
+    return found.isEmpty ? [] : found + all.filter(\.isRetransmission)
+  }
+}
+
+extension H264Profile {
+  /// Whether decoders of another profile can decode this one (H.264 section A.2).
+  ///
+  /// All baseline streams here are constrained, since slices arrive in order.
+  func isDecoded(by other: H264Profile) -> Bool {
+    if self == other { return true }
+    return switch self {
+    case .constrainedBaseline, .baseline:
+      [.constrainedBaseline, .baseline, .main, .high, .constrainedHigh, .extended].contains(other)
+    case .main, .constrainedHigh: other == .high
+    default: false
+    }
+  }
+}
+
+// MARK: - H264Reception
+
+/// A stream of H.264, to be compared with what a peer accepts.
+package struct H264Stream: Hashable, Sendable {
+  /// Six hexadecimal digits, from its sequence parameter set (RFC 6184 section 8.1).
+  package var profileLevelID: String
+  /// The size in pixels.
+  package var width: Int
+  package var height: Int
+  package var framesPerSecond: Double
+
+  package init(profileLevelID: String, width: Int, height: Int, framesPerSecond: Double) {
+    self.profileLevelID = profileLevelID
+    self.width = width
+    self.height = height
+    self.framesPerSecond = framesPerSecond
+  }
+
+  /// The level; nil if the digits are invalid.
+  package var level: H264Level? { H264Level(profileLevelID: profileLevelID) }
+
+  /// The frame size in macroblocks of 16 × 16 pixels.
+  fileprivate var blocks: Double { Double((width + 15) / 16 * ((height + 15) / 16)) }
+}
+
+/// A level of H.264: limits of frame size and rate (H.264 table A-1).
+package struct H264Level: Hashable, Comparable, Sendable, CustomStringConvertible {
+  /// Ten times the level; level 1b is 9 and ranks between 1 and 1.1.
+  private let number: UInt8
+
+  /// Parses the level from six hexadecimal digits.
+  package init?(profileLevelID: String) {
+    guard profileLevelID.utf8.count == 6, let digits = UInt32(profileLevelID, radix: 16) else {
+      return nil
+    }
+    self.init(
+      profile: UInt8(digits >> 16), constraints: UInt8(truncatingIfNeeded: digits >> 8),
+      number: UInt8(truncatingIfNeeded: digits))
+  }
+
+  fileprivate init(profile: UInt8, constraints: UInt8, number: UInt8) {
+    // The older profiles encode 1b as 1.1 with a constraint bit (H.264 section 7.4.2.1.1).
+    let isOld = [66, 77, 88].contains(profile)
+    self.number = isOld && number == 11 && constraints & 0x10 != 0 ? 9 : number
+  }
+
+  private var rank: Int { number == 9 ? 21 : 2 * Int(number) }
+
+  package static func < (left: Self, right: Self) -> Bool { left.rank < right.rank }
+
+  package var description: String {
+    if number == 9 { return "1b" }
+    return number % 10 == 0 ? "\(number / 10)" : "\(number / 10).\(number % 10)"
+  }
+}
+
+/// What a peer accepts of H.264, as negotiated (RFC 6184 sections 8.1, 8.2.2).
+package struct H264Reception: Hashable, Sendable {
+  /// The highest level.
+  package private(set) var level: H264Level
+  /// What it accepts beyond the level: macroblocks per frame and per second; nil if nothing.
+  private var blocksMaximum: Double?
+  private var blocksPerSecondMaximum: Double?
+
+  /// Parses both sides' parameters of the sent format; nil if there is no valid level.
+  /// - Parameters:
+  ///   - own: the fmtp value of the local description.
+  ///   - peer: the fmtp value of the peer's description.
+  package init?(own: String, peer: String) {
+    func value(_ name: String, _ parameters: String) -> String? {
+      CodecFormat.value(of: name, in: parameters)
+    }
+    // The default is level 1 (RFC 6184 section 8.1), but browsers mean 3.1 by leaving it out, so it
+    // is read as that.
+    let digits = value("profile-level-id", peer) ?? H264ProfileLevelID.usual
+    guard var level = H264Level(profileLevelID: digits) else { return nil }
+    // `max-recv-level`: the other two bytes of the level, for peers that receive more than they
+    // send.
+    if let more = value("max-recv-level", peer), more.utf8.count == 4,
+      let profile = UInt8(digits.prefix(2), radix: 16), let bytes = UInt16(more, radix: 16)
+    {
+      level = max(
+        level,
+        H264Level(
+          profile: profile, constraints: UInt8(bytes >> 8),
+          number: UInt8(truncatingIfNeeded: bytes)))
+    }
+    // Unless both sides allow asymmetric levels, the lower one applies in both directions.
+    let isAsymmetric = [own, peer].allSatisfy { value("level-asymmetry-allowed", $0) == "1" }
+    if !isAsymmetric,
+      let other = H264Level(
+        profileLevelID: value("profile-level-id", own) ?? H264ProfileLevelID.usual)
+    {
+      level = min(level, other)
+    }
+    self.level = level
+    // RFC 7742 section 6.2: a sender should respect these limits.
+    blocksMaximum = value("max-fs", peer).flatMap(Double.init)
+    blocksPerSecondMaximum = value("max-mbps", peer).flatMap(Double.init)
+  }
+
+  /// Whether a stream is within the limits.
+  ///
+  /// A higher level is, too, if the peer accepts frames of that size and rate.
+  package func accepts(_ stream: H264Stream) -> Bool {
+    guard let wanted = stream.level, wanted > level else { return true }
+    guard let blocksMaximum, let blocksPerSecondMaximum else { return false }
+    return stream.blocks <= blocksMaximum
+      && stream.blocks * stream.framesPerSecond <= blocksPerSecondMaximum
+  }
+}

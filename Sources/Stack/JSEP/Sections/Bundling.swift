@@ -1,0 +1,324 @@
+import SDP
+package import Wire
+
+/// Which transport carries which m-section: bundled sections share one (RFC 9143), and what is
+/// offered to a peer without BUNDLE depends on the policy (RFC 9429 section 4.1.1).
+struct Bundling {
+  /// Whether the peer bundles, as far as known.
+  enum Peer {
+    case unknown, bundles, separates
+  }
+
+  /// The most transports that remote descriptions may ask for at once; further sections are
+  /// rejected.
+  static let transportsMaximum = 16
+
+  let policy: BundlePolicy
+  private(set) var peer = Peer.unknown
+  /// The transport of the bundle, or else of the first section; it always exists.
+  private(set) var shared = 0
+  /// The next transport number.
+  private var next = 1
+
+  init(_ policy: BundlePolicy) { self.policy = policy }
+
+  /// The transport of a section that a local offer adds after sections of these kinds and
+  /// transports.
+  mutating func offered(_ kind: SectionKind, after kinds: [SectionKind], beside taken: [Int]) -> Int
+  {
+    // Once the peer bundles, new sections join the bundle immediately (RFC 9143 section 7.5.3).
+    let isShared = peer == .bundles || policy.leavesToBundle(kind, after: kinds)
+    return isShared || !taken.contains(shared) ? shared : fresh()
+  }
+
+  /// The transports for the groups of a remote offer: those that their sections had before, if any.
+  mutating func numbers(of groups: [[Int]], before slots: [SectionSlot]) -> [Int] {
+    var numbers: [Int?] = []
+    for group in groups {
+      let known = group.lazy.filter { slots.indices.contains($0) && !slots[$0].isDead }
+        .map { slots[$0].transportNumber }
+      numbers.append(known.first { !numbers.contains($0) })
+    }
+    for index in numbers.indices where numbers[index] == nil {
+      numbers[index] = numbers.contains(shared) ? fresh() : shared
+    }
+    return numbers.compactMap(\.self)
+  }
+
+  /// Reserves the numbers that an offer uses.
+  mutating func commit(_ offered: Bundling) { next = max(next, offered.next) }
+
+  /// Learns from a final answer whether the peer bundles.
+  mutating func settle(_ slots: [SectionSlot], _ answer: SDPDocument) {
+    let alive = slots.indices.filter { !slots[$0].isDead }
+    let grouped = alive.filter { index in
+      guard let mid = answer.sections[index].mid else { return false }
+      return answer.bundles.contains { $0.contains(mid) }
+    }
+    if !grouped.isEmpty { peer = .bundles } else if alive.count > 1 { peer = .separates }
+    if let first = grouped.first ?? alive.first { shared = slots[first].transportNumber }
+  }
+
+  private mutating func fresh() -> Int {
+    defer { next += 1 }
+    return next
+  }
+}
+
+extension SectionSlot {
+  /// Whether the section is on and uses a transport.
+  func uses(_ number: Int) -> Bool { !isDead && transportNumber == number }
+}
+
+// MARK: - BundlePolicy
+
+/// W3C RTCBundlePolicy: what to offer a peer that may not support BUNDLE (RFC 9429 section 4.1.1).
+///
+/// Decides which new m-sections of an offer have their own transport until the peer bundles them,
+/// and which are marked `bundle-only` and so rejected by such a peer; also which of the peer's
+/// m-sections an answer accepts.
+public enum BundlePolicy: String, Hashable, Sendable, Codable, CaseIterable {
+  /// The first section of each kind (audio, video, data) has its own transport, further ones of
+  /// that kind do not.
+  case balanced
+  /// Every section has its own transport.
+  case maxCompat = "max-compat"
+  /// Only the first section has its own transport.
+  case maxBundle = "max-bundle"
+
+  /// Whether a new section is `bundle-only` when sections of these kinds come before it (RFC 9429
+  /// section 5.2.1).
+  func leavesToBundle<Kind: Equatable>(_ kind: Kind, after others: [Kind]) -> Bool {
+    switch self {
+    case .balanced: others.contains(kind)
+    case .maxCompat: false
+    case .maxBundle: !others.isEmpty
+    }
+  }
+
+  /// Which sections of a remote offer may be accepted: those with their own transport under this
+  /// policy, and those that share a BUNDLE group with one of them (RFC 9429 section 5.3.1).
+  func admits(_ offer: SDPDocument) -> [Bool] {
+    guard self != .maxCompat else { return offer.sections.map { _ in true } }
+    let bundles = offer.bundles.map { Set($0) }
+    var leading: [SectionKind: Int?] = [:]
+    return offer.sections.map { section in
+      guard !section.isRejected else { return false }
+      let bundle = section.mid.flatMap { mid in bundles.firstIndex { $0.contains(mid) } }
+      // With max-bundle, all kinds count as one.
+      let kind = self == .balanced ? section.kind : .audio
+      guard let first = leading[kind] else {
+        leading[kind] = .some(bundle)
+        return true
+      }
+      return bundle != nil && bundle == first
+    }
+  }
+}
+
+/// The local side of a transport, as descriptions state it.
+package struct LocalTransport: Hashable, Sendable {
+  /// Identifies the transport in this peer; never reused.
+  package var number: Int
+  package var usernameFragment: String
+  package var password: String
+  /// The fingerprint of every certificate.
+  package var fingerprints: [CertificateFingerprint]
+  /// The candidates gathered so far, each as the text after `a=` (`candidate:...`).
+  package var candidates: [String]
+  package var gatheringIsComplete: Bool
+  /// The default destination for `c=` and `m=`, once a candidate is known.
+  package var defaultAddress: SocketAddress?
+  /// The ICE options beyond the basics (RFC 9429 section 5.2.1).
+  var iceOptions = ["trickle", "ice2"]
+
+  package init(
+    number: Int = 0, usernameFragment: String, password: String,
+    fingerprints: [CertificateFingerprint],
+    candidates: [String] = [], gatheringIsComplete: Bool = false,
+    defaultAddress: SocketAddress? = nil
+  ) {
+    self.number = number
+    self.usernameFragment = usernameFragment
+    self.password = password
+    self.fingerprints = fingerprints
+    self.candidates = candidates
+    self.gatheringIsComplete = gatheringIsComplete
+    self.defaultAddress = defaultAddress
+  }
+}
+
+/// The peer's side of a transport, from its description.
+package struct RemoteTransport: Hashable, Sendable {
+  /// The number of the transport, as on the local side.
+  package var number: Int
+  package var usernameFragment: String
+  package var password: String
+  package var isLite: Bool
+  package var fingerprints: [CertificateFingerprint]
+  /// Whether this side is the DTLS client; nil until an answer decides.
+  package var localIsDTLSClient: Bool?
+  /// The candidates in the description, each as the text after `a=`.
+  package var candidates: [String]
+  package var endOfCandidates: Bool
+
+  package init(
+    number: Int = 0, usernameFragment: String, password: String, isLite: Bool,
+    fingerprints: [CertificateFingerprint], localIsDTLSClient: Bool?,
+    candidates: [String], endOfCandidates: Bool
+  ) {
+    self.number = number
+    self.usernameFragment = usernameFragment
+    self.password = password
+    self.isLite = isLite
+    self.fingerprints = fingerprints
+    self.localIsDTLSClient = localIsDTLSClient
+    self.candidates = candidates
+    self.endOfCandidates = endOfCandidates
+  }
+}
+
+// MARK: - RemoteTransport: Reading
+
+/// The transport of a bundle or a single section, parsed from a remote description.
+struct TransportReading {
+  var usernameFragment: String
+  var password: String
+  var isLite: Bool
+  var fingerprints: [CertificateFingerprint]
+  var setup: SetupRole?
+  var candidates: [String]
+  var endOfCandidates: Bool
+
+  /// The most fingerprints stored: peers state one per hash function they support.
+  static let fingerprintLimit = 16
+
+  /// Parses the transport of the first accepted section.
+  ///
+  /// Missing attributes come from the session level, as Firefox writes them, or from the other
+  /// sections of the bundle, which need not all repeat them (RFC 9143 section 7.1.3).
+  init(_ document: SDPDocument, section index: Int, bundle: [Int]) throws(JSEPError) {
+    let sections = ([index] + bundle.filter { $0 != index }).map { document.sections[$0] }
+    let place = JSEPError.place(in: document, at: index)
+    var credentials: (usernameFragment: String, password: String, section: SDPSection)?
+    for section in sections {
+      guard let fragment = section.iceUsernameFragment ?? document.iceUsernameFragment,
+        let password = section.icePassword ?? document.icePassword
+      else { continue }
+      credentials = (fragment, password, section)
+      break
+    }
+    guard let credentials else {
+      throw JSEPError(.invalidAccess, "\(place) has no a=ice-ufrag and a=ice-pwd")
+    }
+    usernameFragment = credentials.usernameFragment
+    password = credentials.password
+    isLite = document.isICELite
+    var prints: [CertificateFingerprint] = []
+    for section in sections {
+      for print in section.fingerprints + document.fingerprints
+      where prints.count < TransportReading.fingerprintLimit && !prints.contains(print) {
+        prints.append(print)
+      }
+      if !prints.isEmpty { break }
+    }
+    guard !prints.isEmpty else {
+      throw JSEPError(.invalidAccess, "\(place) has no a=fingerprint: only DTLS-SRTP is supported")
+    }
+    fingerprints = prints
+    setup = sections.lazy.compactMap { $0.setup ?? document.setup }.first
+    guard setup != .holdconn else {
+      throw JSEPError(.invalidAccess, "\(place) says a=setup:holdconn")
+    }
+    candidates = credentials.section.candidates
+    endOfCandidates = credentials.section.endOfCandidates || document.endOfCandidates
+  }
+}
+
+extension RemoteTransport {
+  init(_ reading: TransportReading, number: Int, localIsDTLSClient: Bool?) {
+    self.init(
+      number: number, usernameFragment: reading.usernameFragment, password: reading.password,
+      isLite: reading.isLite, fingerprints: reading.fingerprints,
+      localIsDTLSClient: localIsDTLSClient, candidates: reading.candidates,
+      endOfCandidates: reading.endOfCandidates)
+  }
+
+  /// Returns the role of a DTLS association that continues under a new description.
+  ///
+  /// Other fingerprints mean a new association (RFC 8842 section 5.5).
+  func establishedRole(for reading: TransportReading) -> Bool? {
+    fingerprints == reading.fingerprints ? localIsDTLSClient : nil
+  }
+}
+
+extension JSEPError {
+  /// How errors name an m-section of a parsed description: with its line.
+  static func place(in document: SDPDocument, at index: Int) -> String {
+    "line \(document.line(ofSection: index)), \(place(of: document.sections[index], at: index))"
+  }
+
+  /// How errors name an m-section.
+  static func place(of section: SDPSection, at index: Int) -> String {
+    "m-section \(index) (\(section.kind.rawValue)\(section.mid.map { ", mid \($0)" } ?? ""))"
+  }
+}
+
+// MARK: - RemoteTransports
+
+/// The peer's side of each transport in its descriptions, in the order of the sections.
+struct RemoteTransports {
+  typealias Change = Negotiation.Change
+
+  private(set) var all: [RemoteTransport] = []
+
+  subscript(number: Int) -> RemoteTransport? { all.first { $0.number == number } }
+
+  /// Applies the peer's side of a transport from a description; returns what changed.
+  mutating func adopt(_ transport: RemoteTransport) -> [Change] {
+    if let place = all.firstIndex(where: { $0.number == transport.number }) {
+      guard transport != all[place] else { return [] }
+      all[place] = transport
+    } else {
+      all.append(transport)
+    }
+    return [.remoteTransport(transport.number)]
+  }
+
+  /// Sets the DTLS roles according to a local answer.
+  mutating func settleRoles(bySetupOf answer: SDPDocument, _ slots: [SectionSlot]) -> [Change] {
+    var changes: [Change] = []
+    for var transport in all {
+      let place = slots.indices.first {
+        slots[$0].uses(transport.number) && !answer.sections[$0].isRejected
+      }
+      guard let place, let setup = answer.sections[place].setup else { continue }
+      transport.localIsDTLSClient = setup == .active
+      changes += adopt(transport)
+    }
+    return changes
+  }
+
+  /// Removes transports that no section uses.
+  mutating func removeAll(besides numbers: [Int]) {
+    all.removeAll { !numbers.contains($0.number) }
+  }
+
+  /// Restores those of a stable state.
+  mutating func roll(backTo stable: RemoteTransports) -> [Change] {
+    let before = self
+    self = stable
+    let numbers = before.all.map(\.number).distinct(after: [])
+    return all.map(\.number).distinct(after: numbers).filter { before[$0] != self[$0] }
+      .map { .remoteTransport($0) }
+  }
+}
+
+extension [Int] {
+  /// The numbers without duplicates, after others.
+  func distinct(after others: [Int]) -> [Int] {
+    reduce(into: others) { known, number in
+      if !known.contains(number) { known.append(number) }
+    }
+  }
+}

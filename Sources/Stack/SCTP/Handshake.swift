@@ -1,0 +1,411 @@
+import Wire
+
+/// The state of an association and what both sides know of each other: the four-way handshake with
+/// its tags and cookies (RFC 9260 section 5) and the orderly end (section 9.2).
+///
+/// It departs from section 5.2.4.1 on purpose: a peer that restarts ends the association, because
+/// channels do not outlive it.
+struct Handshake {
+  private(set) var phase = AssociationPhase.idle
+  /// What the peer said of itself.
+  private(set) var peer = Initiation()
+  private var identity = AssociationIdentity(
+    cookieKey: CookieKey(first: 0, second: 0), tag: 0, firstNumber: 0)
+  private var parameters = SCTPParameters(isClient: true)
+  private var cookie: [UInt8] = []
+  /// Parameters of the peer's answer that are to be reported.
+  private var unreported: [[UInt8]] = []
+  private var tries = 0
+  private var shutdownTries = 0
+
+  /// The tag that packets to this side carry.
+  var localTag: UInt32 { identity.tag }
+
+  /// Whether messages interleave: both sides said so (RFC 8260 section 2.2.1).
+  var interleaves: Bool {
+    parameters.offersInterleaving && peer.features.contains(.interleaving)
+  }
+
+  /// Where packets go; they need no checksum when both sides said so (RFC 9653 section 5.2).
+  var destination: PacketDestination {
+    let omitsChecksum = parameters.offersZeroChecksum && peer.features.contains(.zeroChecksum)
+    return PacketDestination(tag: peer.tag, needsChecksum: !omitsChecksum)
+  }
+
+  /// How many streams to the peer there are.
+  var streamCount: Int {
+    phase.isEstablished
+      ? Int(min(SCTPLimits.streams, peer.incomingStreams)) : Int(SCTPLimits.streams)
+  }
+
+  /// Whether there is a peer that can be told of the end.
+  var canAbort: Bool { peer.tag != 0 && phase != .ended }
+
+  /// Ends the association; false when it is over already.
+  mutating func end() -> Bool {
+    guard phase != .ended else { return false }
+    phase = .ended
+    return true
+  }
+
+  // MARK: INIT
+
+  /// Begins the handshake; `offer` goes out next.
+  mutating func start(_ parameters: SCTPParameters, _ identity: AssociationIdentity) {
+    self.parameters = parameters
+    self.identity = identity
+    phase = .cookieWait
+  }
+
+  /// The INIT.
+  func offer() -> [SCTPAction] {
+    let chunk = ControlChunk(type: .initiation, body: localInitiation(tag: localTag).body())
+    return [.packet([chunk], tag: 0), .arm(.initiation)]
+  }
+
+  private func localInitiation(tag: UInt32) -> Initiation {
+    var own = Initiation()
+    own.tag = tag
+    own.window = UInt32(clamping: parameters.receiveWindow)
+    own.outgoingStreams = SCTPLimits.streams
+    own.incomingStreams = SCTPLimits.streams
+    own.firstNumber = identity.firstNumber
+    own.features = [.forward, .reconfiguration]
+    if parameters.offersInterleaving { own.features.insert(.interleaving) }
+    if parameters.offersZeroChecksum { own.features.insert(.zeroChecksum) }
+    return own
+  }
+
+  /// Sends INIT or COOKIE ECHO again (section 4, rules 2 and 3).
+  mutating func retry() -> [SCTPAction] {
+    tries += 1
+    guard tries <= SCTPLimits.initiationRetries else { return [.end("the peer does not answer")] }
+    return switch phase {
+    case .cookieWait: [.backOff] + offer()
+    case .cookieEchoed: [.backOff] + echo()
+    case .idle, .established, .shutdownPending, .shutdownSent, .shutdownReceived,
+      .shutdownAcknowledgementSent, .ended:
+      [.backOff, .cancel(.initiation)]
+    }
+  }
+
+  /// Answers an INIT without remembering it (sections 5.1 and 5.2).
+  func receiveInitiation(
+    _ body: RawSpan, _ entropy: EntropyStream, at now: Instant
+  ) -> [SCTPAction] {
+    // After the end of data only the end is said again (section 9.2).
+    if phase == .shutdownAcknowledgementSent { return shutdownAcknowledgement }
+    var ignored: [UInt8] = []
+    var unrecognized: [[UInt8]] = []
+    guard let offer = try? Initiation(body, cookie: &ignored, unrecognized: &unrecognized),
+      offer.tag != 0
+    else { return [.drop] }
+    guard offer.isAcceptable else { return refusal(of: offer) }
+    // While both sides still shake hands, the tag stays; later it would be another association.
+    let tag = phase.isHandshake ? localTag : AssociationIdentity.newTag(entropy)
+    // Once the peer's tag is known, the tie tags say which association this is about.
+    let isKnown = phase != .cookieWait
+    let sealed = StateCookie(
+      made: now, localTag: tag, localTieTag: isKnown ? localTag : 0,
+      remoteTieTag: isKnown ? peer.tag : 0, peer: offer
+    ).sealed(identity.cookieKey)
+    let answer = localInitiation(tag: tag).body(cookie: sealed, unrecognized: unrecognized)
+    return [
+      .packet([ControlChunk(type: .initiationAcknowledgement, body: answer)], tag: offer.tag)
+    ]
+  }
+
+  /// Tells the sender of values that no association can have, and changes nothing.
+  private func refusal(of offer: Initiation) -> [SCTPAction] {
+    [.drop, .packet([.abort(.invalidParameter)], tag: offer.tag)]
+  }
+
+  /// Handles the response to the local INIT (section 5.1, rule C).
+  mutating func receiveInitiationAcknowledgement(_ body: RawSpan) -> [SCTPAction] {
+    guard phase == .cookieWait else { return [.drop] }
+    var cookie: [UInt8] = []
+    var unrecognized: [[UInt8]] = []
+    guard let answer = try? Initiation(body, cookie: &cookie, unrecognized: &unrecognized) else {
+      return [.drop]
+    }
+    guard answer.tag != 0 else {
+      return [
+        .packet([ControlChunk(type: .abort, flags: 1)], tag: localTag),
+        .end("the peer's answer has no tag"),
+      ]
+    }
+    guard answer.isAcceptable || answer.window < 1500 else {
+      peer = answer
+      return [.fail(Self.noStreams)]
+    }
+    // Another answer may be a better one.
+    guard answer.isAcceptable else { return refusal(of: answer) }
+    guard !cookie.isEmpty else {
+      peer = answer
+      return [.fail(Self.noCookie)]
+    }
+    guard cookie.count <= parameters.maximumPacketSize - 16 else { return [.drop] }
+    peer = answer
+    self.cookie = cookie
+    unreported = unrecognized
+    phase = .cookieEchoed
+    tries = 0
+    return echo()
+  }
+
+  // MARK: COOKIE
+
+  /// The COOKIE ECHO; what the answer had that is not known here is reported along (section 3.2.2).
+  private func echo() -> [SCTPAction] {
+    var chunks = [ControlChunk(type: .cookieEcho, body: cookie)]
+    if !unreported.isEmpty {
+      let report = ControlChunk.error(.unrecognizedParameters, Array(unreported.joined()))
+      if cookie.count + report.body.count + 24 <= parameters.maximumPacketSize {
+        chunks.append(report)
+      }
+    }
+    return [.packet(chunks, tag: peer.tag), .arm(.initiation)]
+  }
+
+  /// Makes or confirms the association from a cookie (section 5.2.4).
+  mutating func receiveCookie(_ body: RawSpan, at now: Instant) -> [SCTPAction] {
+    guard let opened = try? StateCookie(body, identity.cookieKey) else { return [.drop] }
+    if opened.localTag != localTag { return receiveForeignCookie(opened) }
+    let isSame = opened.peer.tag == peer.tag
+    if now - opened.made > SCTPLimits.cookieLife, !(isSame && phase.isEstablished) {
+      return [.packet([.error(.staleCookie, [0, 0, 0, 0])], tag: opened.peer.tag)]
+    }
+    let confirmation = SCTPAction.append(ControlChunk(type: .cookieAcknowledgement))
+    switch phase {
+    case .cookieWait, .cookieEchoed:
+      peer = opened.peer
+      return [establish(), confirmation]
+    case .idle, .established, .shutdownPending, .shutdownSent, .shutdownReceived,
+      .shutdownAcknowledgementSent, .ended:
+      return isSame ? [confirmation] : [.drop]
+    }
+  }
+
+  /// Handles a cookie of another association.
+  private func receiveForeignCookie(_ opened: StateCookie) -> [SCTPAction] {
+    guard opened.localTieTag == localTag, opened.remoteTieTag == peer.tag else { return [.drop] }
+    if phase == .shutdownAcknowledgementSent {
+      return shutdownAcknowledgement + [.append(.error(.cookieWhileShuttingDown, []))]
+    }
+    // The peer lost its state. Channels do not outlive that, so the association ends.
+    return [
+      .fail(SCTPFailure(cause: .userInitiated, reason: "the peer began a new association"))
+    ]
+  }
+
+  /// Handles the response to the local cookie.
+  mutating func receiveCookieAcknowledgement() -> [SCTPAction] {
+    phase == .cookieEchoed ? [establish()] : [.drop]
+  }
+
+  private mutating func establish() -> SCTPAction {
+    phase = .established
+    cookie = []
+    return .establish
+  }
+
+  /// Handles an ERROR chunk: a stale cookie is asked for again when the timer passes (section
+  /// 5.2.6).
+  mutating func receiveError(_ body: RawSpan) {
+    var reader = ByteReader(body)
+    var cause: UInt16 = 0
+    guard reader.parameter(&cause) != nil, cause == ErrorCause.staleCookie.rawValue,
+      phase == .cookieEchoed
+    else { return }
+    phase = .cookieWait
+  }
+
+  /// Passes over a chunk whose type is not known, and reports it where the type says so
+  /// (section 3.2).
+  func answerUnknown(
+    _ type: ChunkType, _ flags: UInt8, _ body: RawSpan, capacity: Int
+  ) -> [SCTPAction] {
+    guard type.isReportedWhenUnknown, phase.isEstablished else { return [.drop] }
+    return [.drop, .append(.unrecognized(type, flags, body, capacity: capacity))]
+  }
+
+  // MARK: SHUTDOWN
+
+  /// Ends the association when everything that was sent is acknowledged.
+  mutating func shutdown() -> [SCTPAction] {
+    switch phase {
+    case .established: phase = .shutdownPending
+    case .idle, .cookieWait, .cookieEchoed: return [.end(nil)]
+    case .shutdownPending, .shutdownSent, .shutdownReceived, .shutdownAcknowledgementSent, .ended:
+      break
+    }
+    return []
+  }
+
+  /// Goes on once everything is acknowledged.
+  ///
+  /// - Parameter received: the cumulative number of what the peer sent.
+  mutating func continueShutdown(_ received: UInt32) -> [SCTPAction] {
+    switch phase {
+    case .shutdownPending: phase = .shutdownSent
+    case .shutdownReceived: phase = .shutdownAcknowledgementSent
+    case .idle, .cookieWait, .cookieEchoed, .established, .shutdownSent,
+      .shutdownAcknowledgementSent, .ended:
+      return []
+    }
+    return shutdownChunk(received)
+  }
+
+  /// SHUTDOWN or its acknowledgement, whichever the phase wants.
+  private func shutdownChunk(_ received: UInt32) -> [SCTPAction] {
+    guard phase == .shutdownSent else { return shutdownAcknowledgement }
+    var body = ByteWriter()
+    body.uint32(received)
+    return [.append(ControlChunk(type: .shutdown, body: body.bytes)), .arm(.shutdown)]
+  }
+
+  /// The end of data in both directions (section 9.2): an acknowledgement that still waits for a
+  /// second packet has nobody left to tell.
+  private var shutdownAcknowledgement: [SCTPAction] {
+    [
+      .append(ControlChunk(type: .shutdownAcknowledgement)), .arm(.shutdown),
+      .cancel(.acknowledgement),
+    ]
+  }
+
+  mutating func retryShutdown(_ received: UInt32) -> [SCTPAction] {
+    shutdownTries += 1
+    guard shutdownTries <= SCTPLimits.associationRetries else {
+      return [
+        .fail(
+          SCTPFailure(cause: .userInitiated, reason: "the peer does not answer the shutdown"))
+      ]
+    }
+    return [.backOff] + shutdownChunk(received)
+  }
+
+  /// Answers data that comes after the local SHUTDOWN: the peer gets the time to send all that it
+  /// has queued.
+  mutating func prolongShutdown(_ received: UInt32) -> [SCTPAction] {
+    guard phase == .shutdownSent else { return [] }
+    shutdownTries = 0
+    return shutdownChunk(received)
+  }
+
+  /// Handles the SHUTDOWN of the peer, whose cumulative number was handled before.
+  mutating func receiveShutdown() -> [SCTPAction] {
+    switch phase {
+    case .established, .shutdownPending, .shutdownReceived: phase = .shutdownReceived
+    case .shutdownSent:
+      // Both sides end the association at once.
+      phase = .shutdownAcknowledgementSent
+      return shutdownAcknowledgement
+    case .shutdownAcknowledgementSent: return shutdownAcknowledgement
+    case .idle, .cookieWait, .cookieEchoed, .ended: return [.drop]
+    }
+    return []
+  }
+
+  func receiveShutdownAcknowledgement() -> [SCTPAction] {
+    switch phase {
+    case .shutdownSent, .shutdownAcknowledgementSent:
+      [.append(ControlChunk(type: .shutdownComplete)), .emit, .end(nil)]
+    case .idle, .cookieWait, .cookieEchoed, .established, .shutdownPending, .shutdownReceived,
+      .ended:
+      [.drop]
+    }
+  }
+
+  func receiveShutdownComplete() -> SCTPAction {
+    phase == .shutdownAcknowledgementSent ? .end(nil) : .drop
+  }
+
+  /// Handles an ABORT; peers that close without a shutdown give that cause or none.
+  static func receiveAbort(_ body: RawSpan) -> SCTPAction {
+    var reader = ByteReader(body)
+    var cause: UInt16 = 0
+    _ = reader.parameter(&cause)
+    let isUsual = cause == 0 || cause == ErrorCause.userInitiated.rawValue
+    return .end(isUsual ? nil : "the peer aborted the association (cause \(cause))")
+  }
+
+  // MARK: Failures
+
+  private static let noStreams = SCTPFailure(
+    cause: .invalidParameter, reason: "the peer's answer has no streams")
+
+  private static let noCookie = SCTPFailure(
+    cause: .missingParameter, reason: "the peer's answer has no cookie",
+    details: [0, 0, 0, 1, 0, UInt8(ParameterType.stateCookie.rawValue)])
+}
+
+// MARK: - AssociationPhase
+
+/// Where the handshake and the shutdown are (RFC 9260 section 4).
+enum AssociationPhase: Hashable, CaseIterable {
+  case idle, cookieWait, cookieEchoed, established, shutdownPending, shutdownSent
+  case shutdownReceived, shutdownAcknowledgementSent, ended
+
+  /// Whether data may be sent.
+  var isEstablished: Bool {
+    switch self {
+    case .established, .shutdownPending, .shutdownReceived: true
+    case .idle, .cookieWait, .cookieEchoed, .shutdownSent, .shutdownAcknowledgementSent, .ended:
+      false
+    }
+  }
+
+  /// Whether data from the peer is taken in (RFC 9260 section 9.2).
+  var receivesData: Bool {
+    switch self {
+    case .established, .shutdownPending, .shutdownSent: true
+    case .idle, .cookieWait, .cookieEchoed, .shutdownReceived, .shutdownAcknowledgementSent,
+      .ended:
+      false
+    }
+  }
+
+  /// Whether received data and what was sent are acknowledged.
+  var acknowledges: Bool { isEstablished || self == .shutdownSent }
+
+  /// Whether both sides still shake hands.
+  var isHandshake: Bool { self == .cookieWait || self == .cookieEchoed }
+
+  /// The state of the transport.
+  var state: SCTPState {
+    switch self {
+    case .idle, .cookieWait, .cookieEchoed: .connecting
+    case .established, .shutdownPending, .shutdownSent, .shutdownReceived,
+      .shutdownAcknowledgementSent:
+      .connected
+    case .ended: .closed
+    }
+  }
+}
+
+/// What an association draws when it starts.
+struct AssociationIdentity {
+  /// The key of the digests of its cookies.
+  var cookieKey: CookieKey
+  /// The tag that packets to it carry (RFC 9260 section 5.3.1).
+  var tag: UInt32
+  /// The number of its first chunk of data.
+  var firstNumber: UInt32
+
+  /// Draws an identity.
+  init(_ entropy: EntropyStream) {
+    cookieKey = CookieKey(entropy)
+    tag = Self.newTag(entropy)
+    firstNumber = entropy.integer(UInt32.self)
+  }
+
+  /// Creates an identity of its parts.
+  init(cookieKey: CookieKey, tag: UInt32, firstNumber: UInt32) {
+    self.cookieKey = cookieKey
+    self.tag = tag
+    self.firstNumber = firstNumber
+  }
+
+  /// Draws a tag, which is never zero.
+  static func newTag(_ entropy: EntropyStream) -> UInt32 { max(1, entropy.integer(UInt32.self)) }
+}

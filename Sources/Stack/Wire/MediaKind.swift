@@ -1,5 +1,0 @@
-/// What a track carries.
-public enum MediaKind: String, Hashable, Sendable, Codable {
-  case audio
-  case video
-}

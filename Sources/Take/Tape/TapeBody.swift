@@ -1,0 +1,332 @@
+import Crypto
+package import Peer
+package import Wire
+
+/// A step without its rows: what the `tape` table keeps of it.
+package struct StepHead: Hashable, Sendable {
+  /// The number of the step, counted from 1 over all actors.
+  package var number: Int
+  package var kind: StepKind
+  /// The number of the actor, counted from 1.
+  package var actor: UInt32
+  package var at: Instant
+  /// The machine's deadline after the step.
+  package var deadline: Instant?
+  /// The random bytes drawn by the actor since its genesis, after the step.
+  package var entropyDrawn: UInt64
+  /// How many rows the step has in the other tables.
+  package var rowCount: Int
+  /// The first four bytes of the chained digest after the step.
+  package var check: UInt32 = 0
+
+  package init(
+    number: Int, kind: StepKind, actor: UInt32, at: Instant, deadline: Instant?,
+    entropyDrawn: UInt64, rowCount: Int
+  ) {
+    self.number = number
+    self.kind = kind
+    self.actor = actor
+    self.at = at
+    self.deadline = deadline
+    self.entropyDrawn = entropyDrawn
+    self.rowCount = rowCount
+  }
+}
+
+/// One step of one actor: what came in, when, and everything that followed.
+package struct StepRecord: Sendable {
+  /// The number of the actor in its take, counted from 1.
+  package var actor: UInt32
+  package var at: Instant
+  package var input: any RecordedInput
+  package var outputs: any RecordedOutputs
+  /// The machine's deadline after the step.
+  package var deadline: Instant?
+  /// The random bytes drawn by the actor since its genesis, after the step.
+  package var entropyDrawn: UInt64
+
+  package init(
+    actor: UInt32, at: Instant, input: any RecordedInput, outputs: any RecordedOutputs,
+    deadline: Instant?, entropyDrawn: UInt64
+  ) {
+    self.actor = actor
+    self.at = at
+    self.input = input
+    self.outputs = outputs
+    self.deadline = deadline
+    self.entropyDrawn = entropyDrawn
+  }
+}
+
+// MARK: - StepChain
+
+/// The digest that is chained from step to step over everything a take says.
+///
+/// The digest after a step is the SHA-256 of the digest before it, the step's head and all its rows
+/// in order, each value with its type and length. So whatever is changed, removed or added in a
+/// file shows at its step, before any replay.
+struct StepChain: ~Copyable {
+  private(set) var digest: [UInt8]
+  private var sha = SHA256()
+  private var message = ValueBytes()
+
+  /// Begins with the digest of the `take` row.
+  init(takeDigest: [UInt8]) { digest = takeDigest }
+
+  /// Takes in a step and gives the first four bytes of the new digest.
+  mutating func advance(_ head: borrowing StepHead, _ rows: borrowing RowList, _ range: Range<Int>)
+    -> UInt32
+  {
+    message.removeAll()
+    digest.withUnsafeBytes { message.append($0) }
+    message.append(word: UInt64(head.number))
+    message.append(byte: head.kind.rawValue)
+    message.append(word: UInt64(head.actor))
+    message.append(word: UInt64(bitPattern: head.at.nanoseconds))
+    message.append(byte: head.deadline == nil ? 0 : 1)
+    message.append(word: UInt64(bitPattern: head.deadline?.nanoseconds ?? 0))
+    message.append(word: head.entropyDrawn)
+    message.append(word: UInt64(range.count))
+    message.update(&sha, 0..<message.count)
+    // Rows go into the digest from where they are, in the form that they have there.
+    rows.bytes.update(&sha, rows.range(range))
+    sha.finish(into: &digest)
+    return UInt32(digest[0]) << 24 | UInt32(digest[1]) << 16 | UInt32(digest[2]) << 8
+      | UInt32(digest[3])
+  }
+}
+
+extension [UInt8] {
+  /// The digest of a list of values.
+  static func digest(of values: [Value]) -> [UInt8] {
+    var sha = SHA256()
+    let message = ValueBytes(values)
+    message.update(&sha, 0..<message.count)
+    return sha.finish()
+  }
+}
+
+// MARK: - TapeBody
+
+/// The compact form of the heads of consecutive steps: `tape.body`.
+///
+/// Per step: one byte of kind (low 4 bits) and flags, then the actor when it is not that of the
+/// step before, the time since the step before, the deadline after that time when it changed, the
+/// newly drawn random bytes when there are any, the number of rows, and 4 bytes of the chained
+/// digest. Numbers are LEB128, signed ones in zigzag form. Nothing is carried over from one body to
+/// the next.
+struct TapeBody {
+  private static let otherActor: UInt8 = 0x10
+  private static let newDeadline: UInt8 = 0x20
+  private static let noDeadline: UInt8 = 0x40
+  private static let moreEntropy: UInt8 = 0x80
+
+  /// How many steps and actors a body may have; a writer begins a new one long before.
+  static let stepLimit = 65_536
+  private static let actorLimit = 4_096
+
+  /// What the next step is told relative to.
+  private struct Memory {
+    var actor: UInt32 = 0
+    var at: Int64
+    var actors: [(actor: UInt32, deadline: Instant?, entropyDrawn: UInt64)] = []
+
+    /// Where an actor's last deadline and counter stand.
+    mutating func index(of actor: UInt32) -> Int {
+      if let known = actors.firstIndex(where: { $0.actor == actor }) { return known }
+      actors.append((actor, nil, 0))
+      return actors.count - 1
+    }
+  }
+
+  // MARK: Writing
+
+  private(set) var count = 0
+  private var writer = ByteWriter()
+  private var memory: Memory
+  /// The time that the first step is told relative to.
+  let start: Int64
+
+  init(start: Int64) {
+    self.start = start
+    memory = Memory(at: start)
+  }
+
+  var bytes: [UInt8] { writer.bytes }
+
+  mutating func append(_ head: StepHead) {
+    let index = memory.index(of: head.actor)
+    let last = memory.actors[index]
+    var flags = head.kind.rawValue
+    if head.actor != memory.actor { flags |= TapeBody.otherActor }
+    if head.deadline != last.deadline {
+      flags |= head.deadline == nil ? TapeBody.noDeadline : TapeBody.newDeadline
+    }
+    if head.entropyDrawn != last.entropyDrawn { flags |= TapeBody.moreEntropy }
+    writer.uint8(flags)
+    if flags & TapeBody.otherActor != 0 { writer.variable(UInt64(head.actor)) }
+    writer.variable(zigzag(head.at.nanoseconds &- memory.at))
+    if flags & TapeBody.newDeadline != 0, let deadline = head.deadline {
+      writer.variable(zigzag(deadline.nanoseconds &- head.at.nanoseconds))
+    }
+    if flags & TapeBody.moreEntropy != 0 {
+      writer.variable(head.entropyDrawn &- last.entropyDrawn)
+    }
+    writer.variable(UInt64(head.rowCount))
+    writer.uint32(head.check)
+    memory.actor = head.actor
+    memory.at = head.at.nanoseconds
+    memory.actors[index] = (head.actor, head.deadline, head.entropyDrawn)
+    count += 1
+  }
+
+  // MARK: Reading
+
+  /// Reads the heads of a body; throws when it does not hold exactly so many.
+  static func heads(_ bytes: RawSpan, first: Int, count: Int, start: Int64) throws(ReadError)
+    -> [StepHead]
+  {
+    // A step takes at least 7 bytes, so a body cannot claim more steps than it can hold.
+    guard count >= 0, count <= min(stepLimit, bytes.byteCount / 7) else { throw .malformed }
+    var reader = ByteReader(bytes)
+    var memory = Memory(at: start)
+    var heads: [StepHead] = []
+    heads.reserveCapacity(count)
+    for offset in 0..<count {
+      heads.append(try head(&reader, number: first + offset, &memory))
+      guard memory.actors.count <= actorLimit else { throw .malformed }
+    }
+    guard reader.isAtEnd else { throw .malformed }
+    return heads
+  }
+
+  private static func head(_ reader: inout ByteReader, number: Int, _ memory: inout Memory)
+    throws(ReadError) -> StepHead
+  {
+    let flags = try reader.uint8()
+    guard let kind = StepKind(rawValue: flags & 0x0f) else { throw .malformed }
+    let actor =
+      flags & otherActor != 0
+      ? UInt32(truncatingIfNeeded: try reader.variable()) : memory.actor
+    let index = memory.index(of: actor)
+    let at = memory.at &+ unzigzag(try reader.variable())
+    var deadline = memory.actors[index].deadline
+    if flags & noDeadline != 0 { deadline = nil }
+    if flags & newDeadline != 0 {
+      deadline = Instant(nanoseconds: at &+ unzigzag(try reader.variable()))
+    }
+    var drawn = memory.actors[index].entropyDrawn
+    if flags & moreEntropy != 0 { drawn &+= try reader.variable() }
+    let rows = try reader.variable()
+    guard rows <= UInt64(RowNumber.perStep) else { throw .malformed }
+    var head = StepHead(
+      number: number, kind: kind, actor: actor, at: Instant(nanoseconds: at), deadline: deadline,
+      entropyDrawn: drawn, rowCount: Int(rows))
+    head.check = try reader.uint32()
+    memory.actor = actor
+    memory.at = at
+    memory.actors[index] = (actor, deadline, drawn)
+    return head
+  }
+}
+
+private func zigzag(_ value: Int64) -> UInt64 { UInt64(bitPattern: value << 1 ^ value >> 63) }
+
+private func unzigzag(_ value: UInt64) -> Int64 {
+  Int64(bitPattern: value >> 1) ^ -Int64(bitPattern: value & 1)
+}
+
+extension ByteReader {
+  /// Reads an unsigned integer in 7-bit groups, lowest first (LEB128).
+  fileprivate mutating func variable() throws(ReadError) -> UInt64 {
+    var value: UInt64 = 0
+    var shift: UInt64 = 0
+    while true {
+      let byte = try uint8()
+      guard shift < 64 else { throw .malformed }
+      value |= UInt64(byte & 0x7f) << shift
+      if byte & 0x80 == 0 { return value }
+      shift += 7
+    }
+  }
+}
+
+// MARK: - TapeChunk
+
+/// Some consecutive steps with the rows that were recorded for them.
+package struct TapeChunk: Sendable {
+  /// A step as it was recorded.
+  package struct Step: Sendable {
+    package var head: StepHead
+    /// The number of the peer that the step's actor is; nil when it is none.
+    package var peer: UInt32?
+    /// The input of an endpoint; nil for another machine.
+    ///
+    /// It stands in the step itself: nearly all inputs are those of endpoints, and each would have
+    /// memory of its own otherwise.
+    package private(set) var peerInput: PeerInput?
+    private var otherInput: (any RecordedInput)?
+    /// The step's rows in `rows`: first those of the input, then those of the outputs.
+    package var rows: Range<Int>
+    /// How many of them are the input's.
+    package var inputRowCount: Int
+
+    /// A step of an endpoint.
+    init(
+      head: StepHead, peer: UInt32?, input: consuming PeerInput, rows: Range<Int>,
+      inputRowCount: Int
+    ) {
+      (self.head, self.peer, self.rows, self.inputRowCount) = (head, peer, rows, inputRowCount)
+      peerInput = input
+    }
+
+    /// A step of another machine.
+    init(
+      head: StepHead, peer: UInt32?, other input: any RecordedInput, rows: Range<Int>,
+      inputRowCount: Int
+    ) {
+      (self.head, self.peer, self.rows, self.inputRowCount) = (head, peer, rows, inputRowCount)
+      otherInput = input
+    }
+
+    /// The input, of whatever machine.
+    package var input: any RecordedInput {
+      get {
+        if let peerInput { return peerInput }
+        return otherInput ?? UnknownInput(stepKind: head.kind)
+      }
+      set {
+        peerInput = newValue as? PeerInput
+        otherInput = peerInput == nil ? newValue : nil
+      }
+    }
+
+    /// Adds the rows of the input.
+    package func writeInput(to transcript: inout Transcript) {
+      if let peerInput {
+        transcript.append(peerInput)
+      } else {
+        otherInput?.write(to: &transcript)
+      }
+    }
+
+    /// How the actor is called: `peer 1`, or `actor 2`.
+    package var actorName: String { ActorWords.name(actor: head.actor, peer: peer) }
+
+    /// The rows of the outputs.
+    package var outputRows: Range<Int> { rows.lowerBound + inputRowCount..<rows.upperBound }
+    /// The rows of the input.
+    package var inputRows: Range<Int> { rows.lowerBound..<rows.lowerBound + inputRowCount }
+  }
+
+  package internal(set) var steps: [Step] = []
+  package internal(set) var rows = RowList()
+
+  package init() {}
+
+  /// Forgets all steps and keeps the memory.
+  mutating func removeAll() {
+    steps.removeAll(keepingCapacity: true)
+    rows.removeAll()
+  }
+}
