@@ -5,7 +5,8 @@ import Testing
 struct ReportedImportTests {
   private static let sdp = "v=0\\r\\ns=-\\r\\nm=audio 9 UDP/TLS/RTP/SAVPF 111\\r\\na=mid:0\\r\\n"
 
-  /// Five seconds of an rtcstats dump with numbers for names and changes alone, in which two seconds
+  /// Five seconds of an rtcstats dump with numbers for names and changes alone, in which two
+  /// seconds
   /// lose a tenth of the packets and one freezes.
   private static var rtcstats: String {
     var lines = [
@@ -15,16 +16,20 @@ struct ReportedImportTests {
       #"[3,"PC_0",{"type":"offer","sdp":"\#(sdp)"},"1-0",5.5]"#,
       #"[6,"PC_0",{"type":"offer","sdp":"v=\r\nm=\r\n"},"2-0",1]"#,
       #"[23,"PC_0","have-local-offer",1]"#, #"[7,"PC_0",null,"2-0",1]"#,
-      #"[20,"PC_0",{"candidate":"candidate:1 1 udp 2122260223 192.0.2.7 50000 typ host","sdpMid":"0"},1]"#,
+      #"[20,"PC_0",{"candidate":"candidate:1 1 udp 2122260223 192.0.2.7 50000 typ "#
+        + #"host","sdpMid":"0"},1]"#,
       #"[8,"PC_0",{"type":"answer","sdp":"\#(sdp)"},"3-0",20]"#, #"[9,"PC_0",null,"3-0",1]"#,
-      #"[10,"PC_0",{"candidate":"candidate:2 1 udp 2122260223 192.0.2.8 50001 typ host","sdpMid":"0"},"4-0",1]"#,
+      #"[10,"PC_0",{"candidate":"candidate:2 1 udp 2122260223 192.0.2.8 50001 typ "#
+        + #"host","sdpMid":"0"},"4-0",1]"#,
       #"[16,"PC_0","OperationError: no","4-0",1]"#,
       #"[23,"PC_0","stable",0]"#, #"[24,"PC_0","connected",30]"#, #"[25,"PC_0","connected",1]"#,
       #"["dominant speaker","PC_0","somebody",1]"#, ":custom is no JSON",
     ]
     let first =
-      #"{"t":1700000001000,"0":{"type":1,"10":77,"11":"video","18":"1","14":0,"15":0,"41":0,"12":"1","#
-      + #""20":0,"32":0,"33":0,"23":640,"24":480},"1":{"type":14,"6":"video/VP8","4":96,"7":90000},"#
+      #"{"t":1700000001000,"0":{"type":1,"10":77,"11":"video","18":"1","14":0,"15":0,"41":0,"#
+      + #""12":"1","#
+      + #""20":0,"32":0,"33":0,"23":640,"24":480},"1":{"type":14,"6":"video/VP8","4":96,"#
+      + #""7":90000},"#
       + #""2":{"type":1,"10":78,"11":"audio","18":"0","14":0,"58":0,"59":0,"57":0.5},"#
       + #""3":{"type":6,"118":"succeeded","150":true,"148":"4","149":"5","152":0.02},"#
       + #""4":{"type":7,"134":"192.0.2.7","135":50000,"136":"host","116":"udp"},"#
@@ -75,7 +80,8 @@ struct ReportedImportTests {
     // What the description left out stands in it again.
     #expect(
       try number(
-        "SELECT count(*) FROM signaling WHERE direction = 'out' AND type = 'offer' AND message LIKE '%m=audio 9%a=mid:0%'"
+        "SELECT count(*) FROM signaling WHERE direction = 'out' AND type = 'offer' AND "
+          + "message LIKE '%m=audio 9%a=mid:0%'"
       ) == 1)
     // Members that did not change are there, the names are W3C's, and objects inside are merged.
     #expect(
@@ -100,7 +106,8 @@ struct ReportedImportTests {
     #expect(try number("SELECT count(*) FROM candidate") == 2)
     #expect(
       try number(
-        "SELECT count(*) FROM selected_pair WHERE local = '192.0.2.7:50000' AND remote_type = 'host'"
+        "SELECT count(*) FROM selected_pair WHERE local = '192.0.2.7:50000' AND "
+          + "remote_type = 'host'"
       ) == 1)
     #expect(try number("SELECT count(*) FROM track WHERE codec = 'vp8' AND payload_type = 96") == 1)
     // -20 dBov in the first two seconds, and silence then.
@@ -134,9 +141,12 @@ struct ReportedImportTests {
         #"["create","PC_0",{},1700000000000]"#,
         #"["oniceconnectionstatechange","PC_0","checking",1700000000100]"#,
         #"["create","PC_1",{},1699999999000]"#,
-        #"["getstats","PC_0",{"A":{"timestamp":0,"type":"inbound-rtp","ssrc":5,"packetsReceived":1},"B":{"timestamp":0,"type":"codec"},"timestamp":1700000001000},1700000001000]"#,
+        #"["getstats","PC_0",{"A":{"timestamp":0,"type":"inbound-rtp","ssrc":5,"#
+          + #""packetsReceived":1},"B":{"timestamp":0,"type":"codec"},"#
+          + #""timestamp":1700000001000},1700000001000]"#,
         #"["oniceconnectionstatechange","PC_0","connected",1700000000900]"#,
-        #"["getstats","PC_0",{"A":{"timestamp":0,"packetsReceived":2},"timestamp":1700000002000},1700000002000]"#,
+        #"["getstats","PC_0",{"A":{"timestamp":0,"packetsReceived":2},"#
+          + #""timestamp":1700000002000},1700000002000]"#,
       ].joined(separator: "\n"), "jitsi.jsonl", folder)
     #expect(try Takes.number(take, "SELECT start_unix_ns FROM take") == 1_699_999_999_000_000_000)
     #expect(try Takes.number(take, "SELECT at_ns FROM ending") == 3_000_000_000)
@@ -144,7 +154,8 @@ struct ReportedImportTests {
     #expect(
       try Takes.number(
         take,
-        "SELECT count(*) FROM stat WHERE id = 'A' AND members ->> '$.ssrc' = 5 AND members ->> '$.packetsReceived' = 2"
+        "SELECT count(*) FROM stat WHERE id = 'A' AND members ->> '$.ssrc' = 5 AND members "
+          + "->> '$.packetsReceived' = 2"
       )
         == 1)
     // An object that a report does not have is gone.
@@ -157,7 +168,8 @@ struct ReportedImportTests {
     func series(_ name: String, _ type: String, _ values: String) -> String {
       let kind = isNew ? #""statsType":"\#(type)","# : ""
       return
-        #""\#(name)":{"startTime":"2026-06-03T09:00:01.000Z","endTime":"2026-06-03T09:00:03.000Z",\#(kind)"values":"\#(values)"}"#
+        #""\#(name)":{"startTime":"2026-06-03T09:00:01.000Z","#
+        + #""endTime":"2026-06-03T09:00:03.000Z",\#(kind)"values":"\#(values)"}"#
     }
     let id = isNew ? "IT01V77" : "RTCInboundRTPVideoStream_77"
     var stats = [
@@ -174,15 +186,22 @@ struct ReportedImportTests {
     }
     let log =
       isNew
-      ? #"{"type":"onsignalingstatechange","value":"\"have-local-offer\"","timestamp":1780477200500},"#
-        + #"{"type":"setLocalDescription","value":"{\"type\":\"offer\",\"sdp\":\"v=0\\r\\n\"}","timestamp":1780477200400}"#
+      ? #"{"type":"onsignalingstatechange","value":"\"have-local-offer\"","#
+        + #""timestamp":1780477200500},"#
+        + #"{"type":"setLocalDescription","value":"{\"type\":\"offer\","#
+        + #"\"sdp\":\"v=0\\r\\n\"}","timestamp":1780477200400}"#
         // The user's clock on the wall, two hours ahead.
-      : #"{"time":"03/06/2026, 11:00:03","type":"legacyIceConnectionStateChange","value":"completed"},"#
-        + #"{"time":"03/06/2026, 11:00:03","type":"setLocalDescription","value":"type: offer, sdp: v=0\r\n"}"#
+      : #"{"time":"03/06/2026, "#
+        + #"11:00:03","type":"legacyIceConnectionStateChange","value":"completed"},"#
+        + #"{"time":"03/06/2026, 11:00:03","type":"setLocalDescription","value":"type: offer, "#
+        + #"sdp: v=0\r\n"}"#
     let dump = #"""
-      {"getUserMedia":[{"rid":1,"pid":2,"request_id":3,"request_type":"getUserMedia","timestamp":1780477200000,"video":""},
-      {"rid":1,"pid":2,"request_id":3,"request_type":"getUserMedia","timestamp":1780477200100,"error":"NotAllowedError"}],
-      "UserAgent":"x","PeerConnections":{"7-1":{"rtcConfiguration":"{ iceServers: [] }","url":"https://a.example",
+      {"getUserMedia":[{"rid":1,"pid":2,"request_id":3,"request_type":"getUserMedia",
+      "timestamp":1780477200000,"video":""},
+      {"rid":1,"pid":2,"request_id":3,"request_type":"getUserMedia",
+      "timestamp":1780477200100,"error":"NotAllowedError"}],
+      "UserAgent":"x","PeerConnections":{"7-1":{"rtcConfiguration":"{ iceServers: [] }",
+      "url":"https://a.example",
       "stats":{\#(stats.joined(separator: ","))},"updateLog":[\#(log)]}}}
       """#
     let folder = try Folder()
@@ -211,10 +230,13 @@ struct ReportedImportTests {
   }
 
   @Test(arguments: [
-    #"{"A":{"id":"A","type":"inbound-rtp","timestamp":1700000000000,"ssrc":5,"packetsReceived":9}}"#,
+    #"{"A":{"id":"A","type":"inbound-rtp","timestamp":1700000000000,"ssrc":5,"#
+      + #""packetsReceived":9}}"#,
     #"[{"id":"A","type":"inbound-rtp","timestamp":1700000000000,"ssrc":5,"packetsReceived":9}]"#,
-    #"[["A",{"id":"A","type":"inbound-rtp","timestamp":1700000000000,"ssrc":5,"packetsReceived":9}]]"#,
-    #"{"mine":{"stats":{"A":{"type":"inbound-rtp","timestamp":1700000000000,"ssrc":5,"packetsReceived":9}}}}"#,
+    #"[["A",{"id":"A","type":"inbound-rtp","timestamp":1700000000000,"ssrc":5,"#
+      + #""packetsReceived":9}]]"#,
+    #"{"mine":{"stats":{"A":{"type":"inbound-rtp","timestamp":1700000000000,"ssrc":5,"#
+      + #""packetsReceived":9}}}}"#,
   ])
   func reportsAsPeoplePasteThem(text: String) async throws {
     let folder = try Folder()

@@ -109,7 +109,8 @@ struct SQLCommandTests {
         "{\"n\":1,\"t\":\"a|b\",\"x\":null,\"b\":\"00ff\"}\n"
         + "{\"n\":2.5,\"t\":\"c\",\"x\":3,\"b\":null}\n",
       "markdown":
-        "| n | t | x | b |\n| --- | --- | --- | --- |\n| 1 | a\\|b |  | 00ff |\n| 2.5 | c | 3 |  |\n",
+        "| n | t | x | b |\n| --- | --- | --- | --- |\n| 1 | a\\|b |  | 00ff |\n| 2.5 | c "
+        + "| 3 |  |\n",
     ]
     for (form, wanted) in forms {
       let outcome = try await Tool.run("sql", Self.lossy, sql, "--format", form)

@@ -14,10 +14,12 @@ struct AnyReportsTests {
     #"["getstats","PC_0",{"A":{"timestamp":0,"x":{"y":[1]}},"timestamp":-1e300},1e300]"#,
   ]
   private static let document = """
-    {"getUserMedia":[{"rid":1,"request_type":"getUserMedia","timestamp":-1}],"PeerConnections":{"1-1":\
+    {"getUserMedia":[{"rid":1,"request_type":"getUserMedia","timestamp":-1}],\
+    "PeerConnections":{"1-1":\
     {"rtcConfiguration":"{","stats":{"a-b-timestamp":{"startTime":"2026-06-03T09:00:01.000Z",\
     "endTime":"0000-99-99T99:99:99Z","values":"[1e300,-1e300,2]"},"a-b-[c/s]":{"values":[1,2]},\
-    "-x":{"values":"[]"}},"updateLog":[{"type":"icecandidate","value":"sdpMid: 0, candidate: candidate:",\
+    "-x":{"values":"[]"}},"updateLog":[{"type":"icecandidate",\
+    "value":"sdpMid: 0, candidate: candidate:",\
     "time":"99/99/9999, 99:99:99 PM"}]}}}
     """
 

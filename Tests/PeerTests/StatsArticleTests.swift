@@ -170,7 +170,7 @@ struct StatsArticleTests {
     Issue.record("the article has no such lines: \(missing.joined(separator: "\n"))")
   }
 
-  @Test func nothingIsToldTwice() {
+  @Test func nothingIsSaidTwice() {
     for entry in StatsMembers.all {
       let names = entry.members.map(\.name)
       #expect(Set(names).count == names.count, "\(entry.title)")

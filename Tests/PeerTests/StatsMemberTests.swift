@@ -129,7 +129,7 @@ struct StatsMemberTests {
     return call
   }
 
-  @Test func aChainOfCertificatesIsToldLinkByLink() throws {
+  @Test func aChainOfCertificatesIsReportedLinkByLink() throws {
     guard case .stats(let report) = issuedCall().call(0, .getStats()) else { return }
     let transport = try #require(report.objects.first { $0.type == "transport" })
     var chain: [StatsObject] = []

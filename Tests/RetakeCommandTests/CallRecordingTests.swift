@@ -80,15 +80,15 @@ struct CallRecordingTests {
   @Test func whatTheSharedTakeHoldsIsReportedInWords() {
     var tally = CallTally()
     #expect(tally.shared.media == "nobody called")
-    tally.note(guests: 1)
+    tally.record(guests: 1)
     #expect(tally.shared.media == "1 participant in rooms")
-    tally.note(guests: 2)
+    tally.record(guests: 2)
     #expect(tally.shared.media == "2 participants in rooms")
-    tally.note(peer("a"), media: "3 frames")
+    tally.record(peer("a"), media: "3 frames")
     tally.countEnd()
-    tally.note(guests: 2)
+    tally.record(guests: 2)
     #expect(tally.shared.media == "3 frames")
-    tally.note(peer("b"), media: "5 frames")
+    tally.record(peer("b"), media: "5 frames")
     tally.countEnd()
     #expect(tally.shared.media == "2 calls")
     #expect(tally.shared.peers.map(\.label) == ["a", "b"])
@@ -96,7 +96,7 @@ struct CallRecordingTests {
 
   @Test func theFirstPeersOfManyAreListed() {
     var tally = CallTally()
-    for number in 0...RecordingReport.takesMaximum { tally.note(peer("\(number)"), media: "") }
+    for number in 0...RecordingReport.takesMaximum { tally.record(peer("\(number)"), media: "") }
     #expect(tally.shared.peers.count == RecordingReport.takesMaximum)
     #expect(tally.shared.peers.first?.label == "0")
   }

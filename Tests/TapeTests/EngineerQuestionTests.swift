@@ -8,7 +8,8 @@ import Wire
 @testable import Queries
 @testable import Tape
 
-/// Questions that an engineer puts who has the schema alone: each query of `QueryExample` gives what
+/// Questions that an engineer puts who has the schema alone: each query of `QueryExample` gives
+/// what
 /// is known of the call from the way it was made, counted here without the views.
 struct EngineerQuestionTests {
   private static let captures = FileManager.default.currentDirectoryPath + "/Captures/"
@@ -150,7 +151,8 @@ struct EngineerQuestionTests {
     // It could not be shown before its last packet was there.
     #expect((number(freeze[3]) ?? .infinity) <= (number(freeze[1]) ?? 0) + 0.001)
     let frame = try rows(
-      "SELECT peer, direction, kind FROM frame WHERE row = \(number(freeze[2]).map { Int64($0) } ?? 0)",
+      "SELECT peer, direction, kind FROM frame WHERE row = "
+        + "\(number(freeze[2]).map { Int64($0) } ?? 0)",
       call.path)
     #expect(frame == [[.integer(2), .text("in"), .text("video")]])
   }

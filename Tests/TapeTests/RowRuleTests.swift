@@ -97,7 +97,7 @@ struct RowRuleTests {
               9, 99 FROM n;
           \(numbers(500))
           INSERT INTO packet_store
-            SELECT (1000 + i) << 16, i * 20000000, 1, 7, 111, i, i * 960, NULL, 9, 0 FROM n
+            SELECT (1000 + i) << 16, i * 20000000, 1, 7, 111, i, i * 960, NULL, 9, 0, NULL FROM n
             WHERE NOT (i BETWEEN 100 AND 129 OR $X AND i BETWEEN 250 AND 289);
           """),
     Case(
@@ -108,7 +108,7 @@ struct RowRuleTests {
           || 'a=rtpmap:126 telephone-event/8000\r\n');
         \(numbers(9))
         INSERT INTO packet_store
-          SELECT (1000 + i) << 16, i * 20000000, 1, 7, $X, i, 960, NULL, 9, 0 FROM n;
+          SELECT (1000 + i) << 16, i * 20000000, 1, 7, $X, i, 960, NULL, 9, 0, NULL FROM n;
         """),
     // A level that stays for 70 s, or one that swings by a fifth.
     Case(
@@ -149,7 +149,7 @@ struct RowRuleTests {
                 row_number() OVER (ORDER BY i, place) AS number FROM part
             )
           INSERT INTO packet_store
-            SELECT (1000 + number) << 16, at_ns, 1, 7, 96, number, i * 3000, NULL, 1000, 0
+            SELECT (1000 + number) << 16, at_ns, 1, 7, 96, number, i * 3000, NULL, 1000, 0, NULL
             FROM placed;
           """),
     // Pictures that come 200 ms later from the sixth second on, after a packet that came late, or
@@ -165,7 +165,8 @@ struct RowRuleTests {
             ),
             sorted AS (SELECT *, row_number() OVER (ORDER BY at_ns) AS number FROM placed)
           INSERT INTO packet_store
-            SELECT (1000 + number) << 16, at_ns, 1, 7, 96, i, i * 3000, NULL, 1000, 0 FROM sorted;
+            SELECT (1000 + number) << 16, at_ns, 1, 7, 96, i, i * 3000, NULL, 1000, 0, NULL
+            FROM sorted;
           """),
   ]
 

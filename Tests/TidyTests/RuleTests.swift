@@ -8,14 +8,14 @@ struct RuleTests {
   /// which it does not; a test that has both stands twice.
   private static let tests: [(rule: String, fires: String, silent: String)] = [
     (
-      "concealed-audio", "FindingTests/audioThatIsMadeUpIsTold",
+      "concealed-audio", "FindingTests/concealedAudioIsReported",
       "FindingEvidenceTests/pausesOfTheSenderAreNotConcealment"
     ),
     both("silent-audio", "FindingEvidenceTests/whatIsNotDecodedIsNotSilent"),
-    both("silent-while-speaking", "FindingTests/speechThatIsNotHeardIsTold"),
-    both("speech-while-muted", "FindingTests/speechIntoADisabledTrackIsTold"),
+    both("silent-while-speaking", "FindingTests/speechThatIsNotHeardIsReported"),
+    both("speech-while-muted", "FindingTests/speechIntoADisabledTrackIsReported"),
     (
-      "never-connected", "FindingTests/aCallThatNeverConnectsIsTold",
+      "never-connected", "FindingTests/aCallThatNeverConnectsIsReported",
       "FindingEvidenceTests/anEndThatWasOnlySeenNeverConnects"
     ),
     (
@@ -23,18 +23,18 @@ struct RuleTests {
       "FindingTests/aDeadPathIsNoPathThatGoesOneWay"
     ),
     good("srtp-refused"), good("payload-type-unknown"),
-    both("ice-flapping", "FindingTests/aRelayInUseAndAPairThatFlapsAreTold"),
+    both("ice-flapping", "FindingTests/aRelayInUseAndAPairThatFlapsAreReported"),
     (
-      "relay-in-use", "FindingTests/aRelayInUseAndAPairThatFlapsAreTold",
+      "relay-in-use", "FindingTests/aRelayInUseAndAPairThatFlapsAreReported",
       "FindingTests/aGoodCallHasNoProblems"
     ),
-    both("high-round-trip", "FindingTests/aPathThatBecomesLongIsTold"),
+    both("high-round-trip", "FindingTests/aPathThatBecomesLongIsReported"),
     both("loss", "FindingTests/aPartOfATakeHasThePacketsOfThatPart"),
     (
       "loss-burst", "FindingTests/aGapIsABurstAndAFreezeForWhoHearsIt",
       "FindingEvidenceTests/aRestartOfNumbersIsNoBurstThatEndsBeforeItBegins"
     ),
-    both("loss-at-peer", "FindingTests/lossAndItsShareAreTold"),
+    both("loss-at-peer", "FindingTests/lossAndItsShareAreReported"),
     both("encoder-limited", "FindingEvidenceTests/aTargetThatFallsIsALimitWhateverTheEncoderSays"),
     (
       "refused-section", "RefusedSectionTests/aSectionWithoutACommonCodecIsNamedWithItsCodecs",
@@ -63,12 +63,12 @@ struct RuleTests {
     both("rtcp-other-ssrc", "StreamImportTests/reportsOfAnotherSourceAreNamed"),
     both("uneven-timestamps", "StreamImportTests/unevenTimestampsAreNamed"),
     (
-      "no-key-frame", "FindingTests/aKeyFrameThatDoesNotComeIsTold",
+      "no-key-frame", "FindingTests/aMissingKeyFrameIsReported",
       "FindingTests/aGoodCallHasNoProblems"
     ),
     both("freeze", "FindingEvidenceTests/aScreenOnWhichNothingChangesIsNoFreeze"),
-    both("video-stopped", "FindingEvidenceTests/videoThatDiesIsToldWithWhoLetItDie"),
-    both("late-first-frame", "FindingEvidenceTests/aLateFirstPictureIsTold"),
+    both("video-stopped", "FindingEvidenceTests/videoThatDiesIsReportedWithWhoLetItDie"),
+    both("late-first-frame", "FindingEvidenceTests/aLateFirstPictureIsReported"),
   ]
 
   private static func both(_ rule: String, _ test: String) -> (String, String, String) {

@@ -53,16 +53,16 @@ struct BenchTakesCommand: ParsableCommand {
     var table = try BenchTable(seconds: seconds, show: json ? nil : { try Output.line($0) })
     do {
       try measureCall(folder, &table)
-      say("the executable and a page")
+      announce("the executable and a page")
       try FrontDoorBench(path: folder.appendingPathComponent("call.take").path).measure(&table)
       try measureReceiver(folder, &table)
       try measureWithoutCodecs(folder, &table)
       try measureRecording(folder, &table)
-      say("the stats of a call of \(StatsBench.seconds) s")
+      announce("the stats of a call of \(StatsBench.seconds) s")
       try StatsBench(path: folder.appendingPathComponent("stats.take").path).measure(&table)
-      say("audio of a device")
+      announce("audio of a device")
       try AudioBench().measure(&table)
-      say("frames of a camera")
+      announce("frames of a camera")
       try VideoBench(path: folder.appendingPathComponent("camera.take").path).measure(&table)
     } catch let error as TapeError {
       throw CommandFailure(error)
@@ -81,7 +81,7 @@ struct BenchTakesCommand: ParsableCommand {
   /// Seconds.
   private static let longEnough = 60.0
 
-  private func say(_ text: String) {
+  private func announce(_ text: String) {
     if isatty(STDERR_FILENO) != 0 { printError("bench: \(text)") }
   }
 
@@ -89,7 +89,7 @@ struct BenchTakesCommand: ParsableCommand {
 
   /// A call in which both sides send: the replay's time, and the size of its takes.
   private func measureCall(_ folder: URL, _ table: inout BenchTable) throws {
-    say("a call of \(seconds) s, both ways")
+    announce("a call of \(seconds) s, both ways")
     let whole = folder.appendingPathComponent("call.take").path
     let bare = folder.appendingPathComponent("bare.take").path
     try BenchCall(senders: [0, 1], seconds: seconds).run([
@@ -118,7 +118,7 @@ struct BenchTakesCommand: ParsableCommand {
 
   /// A peer that only receives, alone in its take.
   private func measureReceiver(_ folder: URL, _ table: inout BenchTable) throws {
-    say("a peer that only receives")
+    announce("a peer that only receives")
     let path = folder.appendingPathComponent("receiver.take").path
     try BenchCall(senders: [0], seconds: seconds).run([
       BenchCall.Recording(path: path, peers: [1])
@@ -137,7 +137,7 @@ struct BenchTakesCommand: ParsableCommand {
 
   /// A call over a lossy path in which both sides send, replayed without the codecs.
   private func measureWithoutCodecs(_ folder: URL, _ table: inout BenchTable) throws {
-    say("a call of \(seconds) s over a lossy path")
+    announce("a call of \(seconds) s over a lossy path")
     let path = folder.appendingPathComponent("lossy.take").path
     try BenchCall(senders: [0, 1], seconds: seconds, lossPerMille: 10).run([
       BenchCall.Recording(path: path)
@@ -194,7 +194,7 @@ struct BenchTakesCommand: ParsableCommand {
     var plain = Double.infinity
     var recorded = Double.infinity
     try repeated(pairs) { pair in
-      say("recording overhead, \(pair + 1) of \(pairs)")
+      announce("recording overhead, \(pair + 1) of \(pairs)")
       let path = folder.appendingPathComponent("overhead\(pair).take").path
       let first = Stopwatch()
       try call.run()
@@ -252,7 +252,7 @@ struct BenchPageCommand: ParsableCommand {
       seconds: seconds, show: json ? nil : { try Output.line($0) })
     do {
       if !FileManager.default.fileExists(atPath: path) {
-        say("a call of \(seconds) s, both ways")
+        announce("a call of \(seconds) s, both ways")
         try BenchCall(senders: [0, 1], seconds: seconds).run([BenchCall.Recording(path: path)])
       }
       try measure(path, &table)
@@ -270,7 +270,7 @@ struct BenchPageCommand: ParsableCommand {
     var size = 0
     var packets = 0
     for round in 1...Self.rounds {
-      say("its page, \(round) of \(Self.rounds)")
+      announce("its page, \(round) of \(Self.rounds)")
       let watch = Stopwatch()
       size = try TakePage(path: path, options: options).html.utf8.count
       making = min(making, watch.elapsed.wall)
@@ -288,7 +288,7 @@ struct BenchPageCommand: ParsableCommand {
       "reading them for an open page", reading, floor: Self.readingGoal, "s", .atMost, 1)
   }
 
-  private func say(_ text: String) {
+  private func announce(_ text: String) {
     if isatty(STDERR_FILENO) != 0 { printError("bench: \(text)") }
   }
 }
@@ -354,7 +354,7 @@ struct BenchFolderCommand: ParsableCommand {
       let path = folder.appendingPathComponent("call-\(number).take").path
       let source = folder.appendingPathComponent("call-\(number % Self.calls).take").path
       if number < Self.calls {
-        say("a call of \(seconds) s, \(number + 1) of \(Self.calls)")
+        announce("a call of \(seconds) s, \(number + 1) of \(Self.calls)")
         try reading { () throws(TapeError) in
           try BenchCall(
             senders: [0, 1], seconds: seconds, lossPerMille: UInt64(number % 4) * 20
@@ -374,10 +374,10 @@ struct BenchFolderCommand: ParsableCommand {
     let count = "\(takes) takes"
     let catalogued = "SELECT id, count(DISTINCT take) FROM finding GROUP BY id"
     func forget() { FileBytes.remove(whole + "/.retake.catalogue") }
-    say("findings of \(takes / 4) takes")
+    announce("findings of \(takes / 4) takes")
     _ = try Child.seconds(program, ["findings", part])
     let memory = Child.largestMemory
-    say("findings of \(count)")
+    announce("findings of \(count)")
     let findings = try Child.seconds(program, ["findings", whole])
     try table.add(
       "findings of \(count)", findings, floor: Self.findingsGoal, "s", .atMost, 1)
@@ -385,7 +385,7 @@ struct BenchFolderCommand: ParsableCommand {
       "memory of that, of a quarter of the takes", Child.largestMemory, floor: memory, "MB",
       .atMost, Self.memoryGoal)
     forget()
-    say("a query over \(count)")
+    announce("a query over \(count)")
     let first = try Child.seconds(program, ["sql", whole, catalogued])
     try table.add("a query, the first time", first, floor: Self.firstGoal, "s", .atMost, 1)
     let later = try Child.seconds(program, ["sql", whole, catalogued])
@@ -399,7 +399,7 @@ struct BenchFolderCommand: ParsableCommand {
     try table.add("summaries from the catalogue", summary, floor: Self.laterGoal, "s", .atMost, 1)
   }
 
-  private func say(_ text: String) {
+  private func announce(_ text: String) {
     if isatty(STDERR_FILENO) != 0 { printError("bench: \(text)") }
   }
 }

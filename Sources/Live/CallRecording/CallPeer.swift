@@ -68,7 +68,7 @@ package final class CallPeer: Sendable {
   /// Answers an offer, the first or a later one: every track that the peer can receive is sent
   /// something.
   package func answer(_ offer: SessionDescription) async throws -> SessionDescription {
-    note(offer, isInbound: true)
+    record(offer, isInbound: true)
     try await connection.setRemoteDescription(offer)
     for transceiver in try await connection.transceivers where transceiver.direction != .stopped {
       guard !sending.withLock({ $0.contains(transceiver.id) }) else { continue }
@@ -149,7 +149,7 @@ package final class CallPeer: Sendable {
   /// Handles the peer's answer.
   /// - Throws: a refusal when the peer cannot be sent the file that it should be sent.
   package func accept(_ answer: SessionDescription) async throws {
-    note(answer, isInbound: true)
+    record(answer, isInbound: true)
     let offer = try await connection.localDescription
     try await connection.setRemoteDescription(answer)
     guard let offer else { return }
@@ -179,16 +179,16 @@ package final class CallPeer: Sendable {
     guard let description = try await connection.localDescription else {
       throw PeerError(name: "OperationError", message: "no local description was made")
     }
-    note(description, isInbound: false)
+    record(description, isInbound: false)
     return description
   }
 
-  package func note(_ description: SessionDescription, isInbound: Bool) {
-    note(description.type.rawValue, description.sdp, isInbound: isInbound)
+  package func record(_ description: SessionDescription, isInbound: Bool) {
+    record(description.type.rawValue, description.sdp, isInbound: isInbound)
   }
 
   /// Keeps a signaling message in the take.
-  package func note(_ type: String, _ message: String, isInbound: Bool) {
+  package func record(_ type: String, _ message: String, isInbound: Bool) {
     connection.recordSignaling(
       SignalingMessage(
         isInbound: isInbound, transport: transport, type: type, message: message))
@@ -289,7 +289,7 @@ extension CallPeer {
   package func bareOffer() async throws -> SessionDescription {
     let offer = try await connection.createOffer()
     try await connection.setLocalDescription(offer)
-    note(offer, isInbound: false)
+    record(offer, isInbound: false)
     return offer
   }
 
@@ -305,7 +305,7 @@ extension CallPeer {
   func answer(_ offer: SessionDescription, _ kind: SessionProtocol) async throws
     -> SessionDescription
   {
-    note(offer, isInbound: true)
+    record(offer, isInbound: true)
     try await connection.setRemoteDescription(offer)
     if kind == .whep {
       for transceiver in try await connection.transceivers where transceiver.direction != .stopped {

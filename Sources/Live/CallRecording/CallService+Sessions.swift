@@ -58,7 +58,7 @@ extension CallService: SessionHandling {
     guard !fragment.candidates.isEmpty || fragment.hasEnded else {
       throw CallRefusal(.unprocessable, "the fragment has neither candidates nor ICE parameters")
     }
-    call.peer.note(CallPeer.candidateType, text, isInbound: true)
+    call.peer.record(CallPeer.candidateType, text, isInbound: true)
     do {
       try await call.peer.addCandidates(of: fragment)
     } catch {
@@ -69,7 +69,7 @@ extension CallService: SessionHandling {
 
   package func close(_ id: String, of kind: SessionProtocol) async throws(CallRefusal) {
     let (call, _) = try session(id, kind)
-    call.peer.note(CallPeer.byeType, "", isInbound: true)
+    call.peer.record(CallPeer.byeType, "", isInbound: true)
     await end(id)
   }
 
@@ -84,12 +84,12 @@ extension CallService: SessionHandling {
     }
     update(call.id) { $0.isRestarting = true }
     defer { update(call.id) { $0.isRestarting = false } }
-    call.peer.note(CallPeer.restartType, text, isInbound: true)
+    call.peer.record(CallPeer.restartType, text, isInbound: true)
     do {
       let answer = try await call.peer.followRestart(
         SessionDescription(type: .offer, sdp: offer.text))
       let tag = answer.credentials?.usernameFragment ?? exchange.entityTag
-      call.peer.note(CallPeer.restartType, answer.text, isInbound: false)
+      call.peer.record(CallPeer.restartType, answer.text, isInbound: false)
       update(call.id) { state in
         state.offer = offer
         state.entityTag = tag
@@ -175,13 +175,13 @@ struct CallTally {
   }
 
   /// What is said when nobody called: how many took part in rooms.
-  mutating func note(guests: Int) {
+  mutating func record(guests: Int) {
     guard endedCount == 0 else { return }
     lastMedia = "\(guests) \(guests == 1 ? "participant" : "participants") in rooms"
   }
 
   /// Handles what a call in the shared take sent.
-  mutating func note(_ peer: RecordingReport.Peer, media: String) {
+  mutating func record(_ peer: RecordingReport.Peer, media: String) {
     // A recorder that runs for weeks lists the first of its peers, and the take has all of them.
     if peers.count < RecordingReport.takesMaximum { peers.append(peer) }
     lastMedia = media

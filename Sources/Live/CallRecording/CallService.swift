@@ -72,7 +72,7 @@ package actor CallService: CallHandling {
   }
 
   /// What the summary says when nobody called: how many took part in rooms.
-  package func note(guests: Int) { tally.note(guests: guests) }
+  package func record(guests: Int) { tally.record(guests: guests) }
 
   /// Whether a session is that of all calls.
   package func isShared(_ session: Session) -> Bool { takes.shared?.session === session }
@@ -149,7 +149,7 @@ package actor CallService: CallHandling {
   }
 
   package func end(call id: String) async throws(CallRefusal) {
-    try call(id).peer.note(CallPeer.byeType, "", isInbound: true)
+    try call(id).peer.record(CallPeer.byeType, "", isInbound: true)
     await end(id)
   }
 
@@ -259,7 +259,7 @@ package actor CallService: CallHandling {
     if !isRefused { ended.yield() }
   }
 
-  /// Closes a call and gives back all that it held.
+  /// Closes a call and frees all that it held.
   private func conclude(_ call: Call) async {
     call.peer.endDevices()
     await call.peer.connection.close()
@@ -268,7 +268,7 @@ package actor CallService: CallHandling {
     if takes.shared == nil {
       await complete(call.session, call.path, [peer], call.peer.mediaSummary)
     } else {
-      tally.note(peer, media: call.peer.mediaSummary)
+      tally.record(peer, media: call.peer.mediaSummary)
     }
     tally.countEnd()
     if calls.isEmpty || tally.isTrimDue { ProcessMemory.trim() }

@@ -11,7 +11,7 @@ import Wire
 /// Queries of pages, each answered by a process of its own.
 ///
 /// SQLite asks nobody while one of its functions runs, and those can be made to run for hours; a
-/// process can be ended at any moment, and gives back all of its memory.
+/// process can be ended at any moment, which frees all of its memory.
 struct QueryProcess: Sendable {
   /// The executable `retake`, which answers; nil where there is none.
   var tool: String?

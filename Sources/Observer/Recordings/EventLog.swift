@@ -315,15 +315,15 @@ struct DeltaReader {
   /// Bodies whose lengths stand before them all.
   static func blobs(_ bytes: ArraySlice<UInt8>, count: Int) -> [ArraySlice<UInt8>] {
     var rest = bytes
-    var lengths: [Int] = []
+    var sizes: [Int] = []
     for _ in 0..<count {
       guard let length = ProtobufReader.varint(&rest), length <= UInt64(rest.count) else {
         return []
       }
-      lengths.append(Int(length))
+      sizes.append(Int(length))
     }
     var blobs: [ArraySlice<UInt8>] = []
-    for length in lengths {
+    for length in sizes {
       guard rest.count >= length else { break }
       blobs.append(rest.prefix(length))
       rest = rest.dropFirst(length)

@@ -125,7 +125,8 @@ extension PacketRecording {
 
   // MARK: Lines of logs
 
-  /// `I 12:34:56.789000 000000 80 60 ... # RTP_DUMP`, wherever in a line it begins; text2pcap's form.
+  /// `I 12:34:56.789000 000000 80 60 ... # RTP_DUMP`, wherever in a line it begins; text2pcap's
+  /// form.
   mutating func readDumpLines(_ file: [UInt8]) {
     var midnight: Int64 = 0
     var last: Int64 = 0

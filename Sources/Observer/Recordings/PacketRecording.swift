@@ -5,6 +5,7 @@ package import Wire
 ///
 /// The packets become a capture between two made-up addresses, which is read like any other.
 package struct PacketRecording: Sendable {
+  /// The formats in which such packets are stored.
   package enum Format: String, Hashable, Sendable, CaseIterable {
     /// Recordings of Janus, of today and of before 2015.
     case mjr

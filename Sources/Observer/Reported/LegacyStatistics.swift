@@ -1,6 +1,7 @@
 package import Wire
 
-/// Statistics of before the W3C names: what they are in today's words, beside what they were called.
+/// Statistics of before the W3C names: what they are in today's words, beside what they were
+/// called.
 ///
 /// Chromium's `goog...` of the callback form of getStats (until 2022) has all values as texts.
 package enum LegacyStatistics {
@@ -57,7 +58,7 @@ package enum LegacyStatistics {
     ] {
       object.makeNumber(name)
     }
-    let numbers = [
+    let renamed = [
       ("googNacksReceived", "nackCount"), ("googNacksSent", "nackCount"),
       ("googPlisReceived", "pliCount"), ("googPlisSent", "pliCount"),
       ("googFirsReceived", "firCount"), ("googFirsSent", "firCount"),
@@ -65,7 +66,7 @@ package enum LegacyStatistics {
       ("googFrameWidthSent", "frameWidth"), ("googFrameHeightSent", "frameHeight"),
       ("googFrameRateDecoded", "framesPerSecond"), ("googFrameRateSent", "framesPerSecond"),
     ]
-    for (from, to) in numbers { object.copyNumber(from, to: to) }
+    for (from, to) in renamed { object.copyNumber(from, to: to) }
     object.copyNumber("googJitterReceived", to: "jitter", times: 0.001)
     object.copyNumber("audioOutputLevel", to: "audioLevel", times: 1 / 32767)
     object.copyNumber("audioInputLevel", to: "audioLevel", times: 1 / 32767)

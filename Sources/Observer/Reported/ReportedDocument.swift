@@ -1,7 +1,7 @@
-import FoundationEssentials
 package import Wire
 
-/// Reads files that are one JSON document: dumps of chrome://webrtc-internals of all years, what the
+/// Reads files that are one JSON document: dumps of chrome://webrtc-internals of all years, what
+/// the
 /// rtcstats server of 2016 stored, and reports of getStats as people paste them.
 package struct ReportedDocument: Sendable {
   /// What kind of document it is, in words.
@@ -161,7 +161,8 @@ package struct ReportedDocument: Sendable {
     while let report = reports.next(before: .infinity) { add(report, name) }
   }
 
-  /// Takes the zone out of the times of an old log, which are those of its user's clock on the wall:
+  /// Takes the zone out of the times of an old log, which are those of its user's clock on the
+  /// wall:
   /// by as many quarters of an hour as bring its last entry nearest to the statistics.
   private func moveFromLocalTime(_ log: inout [ReportedEvent], _ reports: [Double]) {
     guard let last = log.compactMap(\.unixMilliseconds).max(), let report = reports.last,

@@ -136,7 +136,7 @@ package struct ReportedLines: Sendable {
           ReportedStats.Object(id: member.name, members: members.compactMap(Self.named)))
       case .null: report.objects.append(ReportedStats.Object(id: member.name, members: nil))
       default:
-        if ReportedNames.members[member.name] == "timestamp" || member.name == "timestamp" {
+        if ReportedNames.memberNames[member.name] == "timestamp" || member.name == "timestamp" {
           report.timestamp = member.value.number
         }
       }
@@ -153,7 +153,7 @@ package struct ReportedLines: Sendable {
     {
       member.value = .text(ReportedNames.types[Int(number) - 1])
     }
-    if let name = ReportedNames.members[member.name] { member.name = name }
+    if let name = ReportedNames.memberNames[member.name] { member.name = name }
     return member
   }
 

@@ -85,7 +85,7 @@ enum ReportedNames {
   ]
 
   /// The members of statistics that rtcstats writes as numbers; `t` is the time.
-  static let members: [String: String] = {
+  static let memberNames: [String: String] = {
     var names = ["t": "timestamp"]
     for (first, list) in numberedMembers {
       for (place, name) in list.split(separator: " ").enumerated() {

@@ -19,7 +19,7 @@ package struct CallFolder {
   private let capture: String
   private let folder: String
   private let settings: ImportSettings
-  /// What becomes of takes that are there.
+  /// Whether takes that are there are replaced.
   private let present: WholeFile.Present
   private let reports: ImportReports
 
@@ -150,7 +150,7 @@ package struct CallFolder {
 
 /// Looks through a capture to find out which of its packets belong to which call.
 final class CallSurvey {
-  /// A call, and what is told of it alone.
+  /// A call, with what stands in the capture about it alone.
   struct Call {
     var addresses: [SocketAddress]
     /// The client randoms of its DTLS associations, by which key logs name them.

@@ -164,7 +164,7 @@ package final class CaptureImport {
   private func show(_ piece: CapturedStreamPiece, _ bytes: [UInt8]) {
     let verdict = gate.take(piece.tuple, bytes, lost: piece.lost, isEnd: piece.isEnd)
     if let (kind, detail) = verdict.obstacle {
-      note(kind, detail)
+      count(kind, detail)
     } else if verdict.isRefused {
       summary.ofNoCall += 1
     }
@@ -178,7 +178,7 @@ package final class CaptureImport {
         bytes: Data(bytes), lost: piece.lost, isEnd: piece.isEnd))
   }
 
-  private func note(_ kind: CoverageKind, _ detail: String) {
+  private func count(_ kind: CoverageKind, _ detail: String) {
     if let known = obstacles.firstIndex(where: { $0.kind == kind }) {
       obstacles[known].count += 1
     } else {
@@ -250,7 +250,7 @@ struct CaptureNotes {
   private var bytes = 0
 
   /// Whether there is room for one more text.
-  private mutating func keeps(_ text: String, _ count: Int) -> Bool {
+  private mutating func hasRoom(for text: String, _ count: Int) -> Bool {
     guard count < CaptureNotes.textsMaximum, bytes + text.utf8.count <= CaptureNotes.bytesMaximum
     else { return false }
     bytes += text.utf8.count
@@ -262,19 +262,19 @@ struct CaptureNotes {
     switch event {
     case .secrets(.tlsKeyLog, let place):
       let lines = String(decoding: [UInt8](reader.bytes(place)), as: UTF8.self)
-      if keeps(lines, keyLogs.count) { keyLogs.append(lines) }
+      if hasRoom(for: lines, keyLogs.count) { keyLogs.append(lines) }
     case .comment(let text):
       if let description = CaptureMark.description.content(of: text) {
-        if keeps(description, descriptions.count) { descriptions.append(description) }
+        if hasRoom(for: description, descriptions.count) { descriptions.append(description) }
       } else if let key = CaptureMark.srtpKey.content(of: text) {
-        if keeps(key, srtpKeys.count) { srtpKeys.append(key) }
+        if hasRoom(for: key, srtpKeys.count) { srtpKeys.append(key) }
       } else if let description = CaptureMark.signaling.content(of: text) {
-        if keeps(description, signaling.count) { signaling.append(description) }
+        if hasRoom(for: description, signaling.count) { signaling.append(description) }
       } else if let arguments = CaptureMark.notSeen.content(of: text) {
         if let call = CanonicalJSON.value(
           ObserverCall.self, from: "{\"notSeen\":\(arguments)}")
         {
-          if keeps(arguments, notSeen.count) { notSeen.append(call) }
+          if hasRoom(for: arguments, notSeen.count) { notSeen.append(call) }
         }
       } else if let configuration = CaptureMark.observer.content(of: text) {
         genesis = CanonicalJSON.value(ObserverGenesis.self, from: configuration)?.ofAFile

@@ -26,7 +26,9 @@ package struct ReportedImport {
       ]
       return
         ([
-          "\(take): a \(format), \(parts.joined(separator: ", ")), \(counted(UInt64(bytes), "byte"))"
+
+          "\(take): a \(format), \(parts.joined(separator: ", ")), "
+            + counted(UInt64(bytes), "byte")
         ]
         + notes).joined(separator: "\n")
     }

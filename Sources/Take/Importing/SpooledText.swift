@@ -49,7 +49,9 @@ package final class SpooledText {
       throw TapeError(
         path: name, place: "",
         reason:
-          "\(size >> 20) MB of JSON in one value are more than the \(Self.valueMaximum >> 20) MB that are read; an rtcstats dump of the same call has no such limit"
+          "\(size >> 20) MB of JSON in one value are more than the "
+          + "\(Self.valueMaximum >> 20) MB that are read; an rtcstats dump of the same call "
+          + "has no such limit"
       )
     }
     return try bytes(at: 0, count: size)
@@ -136,17 +138,7 @@ package final class SpooledText {
           path: name, place: "",
           reason: "it holds more than \(sizeMaximum >> 30) GB when it is decompressed")
       }
-      var rest = bytes[...]
-      while !rest.isEmpty {
-        let count = rest.withUnsafeBytes { write(file.number, $0.baseAddress, $0.count) }
-        if count < 0, errno == EINTR { continue }
-        guard count > 0 else {
-          throw TapeError(
-            path: folder, place: "",
-            reason: "a temporary file: \(String(cString: strerror(errno)))", kind: .failed)
-        }
-        rest = rest.dropFirst(count)
-      }
+      try write(bytes, to: file, in: folder)
     }
     var decompression: Decompression?
     var isFirst = true
@@ -185,5 +177,19 @@ package final class SpooledText {
       notice("\(name): the compressed data end early; what came before the end is used")
     }
     return (file, written)
+  }
+
+  private static func write(_ bytes: [UInt8], to file: FileDescriptor, in folder: String) throws {
+    var rest = bytes[...]
+    while !rest.isEmpty {
+      let count = rest.withUnsafeBytes { Glibc.write(file.number, $0.baseAddress, $0.count) }
+      if count < 0, errno == EINTR { continue }
+      guard count > 0 else {
+        throw TapeError(
+          path: folder, place: "", reason: "a temporary file: \(String(cString: strerror(errno)))",
+          kind: .failed)
+      }
+      rest = rest.dropFirst(count)
+    }
   }
 }

@@ -1,4 +1,5 @@
-/// Questions that engineers put to a call, each with a query that answers it: shown by the prompt of
+/// Questions that engineers put to a call, each with a query that answers it: shown by the prompt
+/// of
 /// `retake sql` and beside the queries of `retake open`, and held by tests.
 package struct QueryExample: Sendable, Hashable {
   package var question: String

@@ -108,7 +108,8 @@ extension ReplayReport: CustomStringConvertible {
   private var reportedText: String {
     reported == 0
       ? ""
-      : "\n  another stack reported this, and nothing of it is executed again: the chain is whole, and "
+      : "\n  another stack reported this, and nothing of it is executed again: the chain is "
+        + "whole, and "
         + "its reports fold into the same rows"
   }
 

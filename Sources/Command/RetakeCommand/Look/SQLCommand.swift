@@ -29,7 +29,8 @@ struct SQLCommand: ParsableCommand {
       runs on every take by itself, and its rows are united behind a column take: what it sums up \
       is summed up by take. --over is a second query over those rows, as the table rows. The \
       catalogue is kept beside the takes (.retake.catalogue), or in the user's cache. finding, \
-      quality, connection and voice_total can be named beside the tables of a take, and of one take too.
+      quality, connection and voice_total can be named beside the tables of a take, and of one
+      take too.
 
       Examples:
         retake sql call.take "SELECT at_ns, machine, from_state, to_state FROM state"

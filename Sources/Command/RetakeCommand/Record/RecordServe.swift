@@ -155,7 +155,7 @@ struct RecordServe: AsyncParsableCommand {
     await stop.wait(seconds: options.seconds) {
       for await _ in service.endedCalls where endsWithCall { return }
     }
-    if hasRooms { await service.note(guests: await rooms.close()) }
+    if hasRooms { await service.record(guests: await rooms.close()) }
     await server.shutdown()
     var report: RecordingReport
     if let room, await !service.isShared(room.session) {

@@ -257,7 +257,7 @@ private actor SessionCall {
   private func answer(_ begun: SessionClient.Session) async throws {
     try await peer.connection.setLocalDescription(SessionDescription(type: .rollback, sdp: ""))
     let offer = SessionDescription(type: .offer, sdp: begun.description)
-    peer.note(offer, isInbound: true)
+    peer.record(offer, isInbound: true)
     try await peer.connection.setRemoteDescription(offer)
     try await peer.connection.setLocalDescription()
     let answer = try await peer.gatheredDescription()
@@ -273,7 +273,7 @@ private actor SessionCall {
     guard states.dtls != .closed, states.dtls != .failed, states.connection != .failed else {
       return failure
     }
-    peer.note(CallPeer.byeType, "", isInbound: false)
+    peer.record(CallPeer.byeType, "", isInbound: false)
     do throws(HTTPError) {
       try await client.close(session)
     } catch {
@@ -290,7 +290,7 @@ private actor SessionCall {
     for await case .iceCandidate(let candidate) in found {
       let texts = (candidate?.candidate).map { [$0] } ?? []
       let fragment = document.fragment(candidates: texts, hasEnded: candidate == nil).text
-      peer.note(CallPeer.candidateType, fragment, isInbound: false)
+      peer.record(CallPeer.candidateType, fragment, isInbound: false)
       do throws(HTTPError) {
         guard try await client.add(fragment: fragment, to: session) else { return }
       } catch {
@@ -325,9 +325,9 @@ private actor SessionCall {
     defer { isRestarting = false }
     do {
       let fragment = try await peer.restartOffer()
-      peer.note(CallPeer.restartType, fragment.text, isInbound: false)
+      peer.record(CallPeer.restartType, fragment.text, isInbound: false)
       let answered = try await client.restart(fragment: fragment.text, of: &next)
-      peer.note(CallPeer.restartType, answered, isInbound: true)
+      peer.record(CallPeer.restartType, answered, isInbound: true)
       let parsed = try SDPFragment(parsing: answered)
       guard let answer = before.restarted(by: parsed) else {
         throw HTTPError(reason: "\(next.url) answered an ICE restart without ICE parameters")

@@ -237,7 +237,7 @@ struct ReceiveStreams {
     earlyProbes.removeAll { $0.header.ssrc == rtx }
   }
 
-  /// Takes note of a packet with a payload type that was not agreed on.
+  /// Counts a packet with a payload type that was not agreed on.
   mutating func receiveUnusable(
     _ header: RTPHeader, _ place: Place, arrival: Instant, at now: Instant
   ) {

@@ -39,7 +39,7 @@ package enum PageSchema {
   private static func columns(
     of relation: SchemaComments.Relation, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [JSONText] {
-    let statement = try connection.prepare("SELECT * FROM \(relation.name) LIMIT 0")
+    let statement = try connection.prepare("SELECT * FROM \"\(relation.name)\" LIMIT 0")
     return (0..<statement.columnCount).map { column in
       let name = statement.columnName(column)
       return .object([
@@ -96,7 +96,9 @@ struct SchemaComments {
   private func begun(by line: Substring) -> Relation? {
     for (start, isView) in [("CREATE TABLE ", false), ("CREATE VIEW ", true)] {
       guard line.hasPrefix(start) else { continue }
-      let name = line.dropFirst(start.count).prefix { $0.isLetter || $0.isNumber || $0 == "_" }
+      // A name that other dialects take for a word of theirs is quoted.
+      let name = line.dropFirst(start.count).drop { $0 == "\"" }
+        .prefix { $0.isLetter || $0.isNumber || $0 == "_" }
       return Relation(name: String(name), isView: isView, comment: joined(before))
     }
     return nil

@@ -39,10 +39,11 @@ enum ReportedDetectors {
       guard let now = after.freezes, let then = before.freezes, now > then else { return nil }
       let seconds = max(0, (after.frozenSeconds ?? 0) - (before.frozenSeconds ?? 0))
       let from = max(before.at, after.at -| Int64(saturating: seconds * 1e9))
+      let length = thousandths(Int64(saturating: seconds * 1e3))
       return detection(
         "freeze", stream, seconds > 0 ? from : before.at, after.at,
-        "\(counted(now -| then, "freeze")) of \(thousandths(Int64(saturating: seconds * 1e3))) s in "
-          + "all, as its receiver counted", FindingImpact(frozen: seconds, count: now -| then))
+        "\(counted(now -| then, "freeze")) of \(length) s in all, as its receiver counted",
+        FindingImpact(frozen: seconds, count: now -| then))
     }
   }
 

@@ -16,7 +16,8 @@ package struct CountedStream: Sendable {
   var id = ""
 }
 
-/// A sample of a stream's counters, as another stack gave it; counters that it did not give are nil.
+/// A sample of a stream's counters, as another stack gave it; counters that it did not give are
+/// nil.
 struct CountedSample {
   var peer: Int64
   var at: Int64

@@ -270,7 +270,7 @@ struct RowFacts {
   }
 
   private var bytes: [UInt8] {
-    if case .blob(let bytes)? = rows.row(row).last { return bytes }
+    if case .blob(let bytes) = rows[row, column: "bytes"] { return bytes }
     return []
   }
 

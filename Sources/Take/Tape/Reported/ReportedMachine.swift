@@ -3,7 +3,8 @@ package import Wire
 
 /// What another stack reported about itself, as a machine on the tape.
 ///
-/// It folds reports: changes of statistics into whole objects, states into transitions, objects into
+/// It folds reports: changes of statistics into whole objects, states into transitions, objects
+/// into
 /// pairs, tracks and levels. A replay folds them again; what the other stack did is not executed.
 package final class ReportedMachine: RecordedMachine {
   package static var machineKind: MachineKind { .reported }
@@ -53,6 +54,7 @@ package enum ReportedOutput: RecordedOutput {
   case row(Row, peer: UInt32, at: Instant)
   case coverage(what: String, reason: String)
 
+  /// A row of any of the tables that reports fill.
   package enum Row: Sendable {
     case peer(PeerRow)
     case state(StateRow)

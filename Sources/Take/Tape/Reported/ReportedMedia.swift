@@ -87,13 +87,13 @@ struct ReportedMedia {
     for stream in objects.all("outbound-rtp") { add(stream, objects, isInbound: false, emit) }
     for stream in objects.all("inbound-rtp") {
       add(stream, objects, isInbound: true, emit)
-      if kind(of: stream) == "audio" { hear(stream, stream, isInbound: true, at, emit) }
+      if kind(of: stream) == "audio" { observe(stream, stream, isInbound: true, at, emit) }
     }
     for stream in objects.all("outbound-rtp") where kind(of: stream) == "audio" {
       let source = stream["mediaSourceId"]?.text.flatMap { objects[$0] }
       // Before there were sources, the stream itself had the level.
       if let source = source ?? (stream["audioLevel"] == nil ? nil : stream) {
-        hear(source, stream, isInbound: false, at, emit)
+        observe(source, stream, isInbound: false, at, emit)
       }
     }
   }
@@ -144,7 +144,7 @@ struct ReportedMedia {
   /// Takes the level of a stream's audio since the report before.
   ///
   /// - Parameter source: the object that has it.
-  private mutating func hear(
+  private mutating func observe(
     _ source: ReportedObject, _ stream: ReportedObject, isInbound: Bool, _ at: Instant,
     _ emit: ReportedPeer.Emit
   ) {
@@ -222,7 +222,8 @@ struct ReportedMedia {
     }
   }
 
-  /// Whole dBov of a power of at most 1, at least -127: by halvings and a table of the rest, since a
+  /// Whole dBov of a power of at most 1, at least -127: by halvings and a table of the rest, since
+  /// a
   /// replay must not depend on the logarithm of a C library.
   private static func decibels(_ power: Double) -> Int {
     var (rest, decibels) = (power, 0)

@@ -5,7 +5,8 @@ import Wire
 
 /// What stands under the encryption of a take's packets and is no row of it.
 ///
-/// That is feedback on single packets, and the numbers of retransmitted ones, read with the keys that
+/// That is feedback on single packets, and the numbers of retransmitted ones, read with the keys
+/// that
 /// the take has.
 struct ClearFacts {
   /// Feedback with the row of `rtcp` that it stands in.

@@ -34,7 +34,8 @@ struct ComputedView: Sendable {
   }
 }
 
-/// What the computed views of a connection share: each pass over the packets is made once, and again
+/// What the computed views of a connection share: each pass over the packets is made once, and
+/// again
 /// when a take has grown.
 final class ViewFacts {
   /// The connection, which outlives its virtual tables.

@@ -227,7 +227,8 @@ struct StreamFacts {
     }
   }
 
-  /// Whether a sender begins its numbers anew: not where it was silent for about as long as it takes
+  /// Whether a sender begins its numbers anew: not where it was silent for about as long as it
+  /// takes
   /// to send as many packets as the numbers tell.
   private static func begins(
     _ stepSize: Int64, _ ticks: Int64, pause: Int64, lasted: Int64, packets: Double

@@ -1,6 +1,7 @@
 import CSQLite
 
-/// Computed views as virtual tables of SQLite: `CREATE VIRTUAL TABLE temp.loss USING retake (loss)`.
+/// Computed views as virtual tables of SQLite: `CREATE VIRTUAL TABLE temp.loss USING retake
+/// (loss)`.
 enum ViewModule {
   static let name = "retake"
 
