@@ -30,7 +30,16 @@ struct BadFileTests {
     let folder = try Folder()
     let path = folder.file("a.take")
     try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-    try await expectRefusal(path, "not a file")
+    for verb in ["replay", "timeline", "stats"] {
+      let outcome = try await Tool.run(verb, path)
+      #expect(outcome.status == 65 && outcome.errors.contains("not a file"), "\(outcome.errors)")
+    }
+    // These answer for a folder of takes, whatever it is called.
+    for verb in [["info", path], ["speakers", path], ["sql", path, "SELECT * FROM packet"]] {
+      let outcome = try await Tool.run(verb)
+      #expect(outcome.status == 66 && outcome.errors.contains("there is no take in it"))
+      #expect(outcome.errorLines.count == 1 && outcome.output.isEmpty)
+    }
   }
 
   @Test func anEmptyFileIsNoTake() async throws {

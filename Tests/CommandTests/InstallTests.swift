@@ -14,7 +14,7 @@ struct InstallTests {
     for (verb, words) in [
       (["replay"], ["\\-\\-until", "retake replay call.take", "64"]),
       (["record", "serve"], ["\\-\\-listen", "127.0.0.1:8080", "\\-\\-out"]),
-      (["export"], ["\\-\\-out"]), ([], ["retake\\-record"]),
+      (["export"], ["\\-\\-pcap"]), ([], ["retake\\-record"]),
     ] as [([String], [String])] {
       let name = (["retake"] + verb).joined(separator: "-") + ".1"
       let page = try String(contentsOfFile: folder.file(name), encoding: .utf8)

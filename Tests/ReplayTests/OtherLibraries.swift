@@ -79,10 +79,12 @@ struct ForeignTake {
             if let event = EventRow(chunk.rows, row), event.type == "keylog" {
               let role: DTLSRole = step.head.actor == 1 ? .client : .server
               sealers[step.head.actor] = try Sealer(event.detail, role)
-            } else if chunk.rows.table(row) == .packet, case .blob(let bytes)? = values.last,
+            } else if chunk.rows.table(row) == .packet,
+              case .blob(let bytes) = chunk.rows[row, column: "bytes"],
               bytes.count > 8, bytes[0] >= 128, (192..<224).contains(bytes[1])
             {
-              values[values.count - 1] = .blob(try sealers[step.head.actor]?.next(bytes) ?? bytes)
+              let place = values.firstIndex { if case .blob = $0 { true } else { false } }
+              values[place ?? 0] = .blob(try sealers[step.head.actor]?.next(bytes) ?? bytes)
             }
           }
           rows.append(chunk.rows.table(row), values)

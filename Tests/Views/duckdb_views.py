@@ -1,7 +1,7 @@
 """Reads every view of takes through DuckDB's SQLite scanner and compares the rows with SQLite's.
 
-The captures carry the views of the versions that recorded them, so their copies get those of Schema/
-first, as a take has them that is recorded now.
+The captures carry the views of the versions that recorded them, so their copies get those of
+Schema/ first, as a take has them that is recorded now.
 
     make views
 """

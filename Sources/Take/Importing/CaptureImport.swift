@@ -17,7 +17,7 @@ package final class CaptureImport {
   private var now = Instant.zero
   private let began: Int64
   package private(set) var summary: CaptureSummary
-  /// What is told of at the end.
+  /// What is reported at the end.
   private var obstacles: [(kind: CoverageKind, count: UInt64, detail: String)] = []
 
   /// Begins with the genesis of the observer.

@@ -174,14 +174,14 @@ package enum CatalogueSchema {
   package static var text: String {
     var text = "-- What a query over a folder, or over several takes, can name besides.\n"
     for relation in relations {
-      text += "\n-- \(relation.purpose)\n\(relation.name): take"
+      text += "--\n-- \(relation.purpose)\n-- \(relation.name): take"
       guard !relation.isOfTakes else {
         text += ", \(relation.columns.joined(separator: ", "))\n"
         continue
       }
       text += "\n"
       for (column, meaning) in zip(relation.columns, relation.meanings) {
-        text += "  \(column)" + String(repeating: " ", count: max(1, 23 - column.utf8.count))
+        text += "--   \(column)" + String(repeating: " ", count: max(1, 23 - column.utf8.count))
         text += "-- \(meaning)\n"
       }
     }
