@@ -243,27 +243,34 @@ WITH
       AND rtp.direction = 'out'
     GROUP BY rtp.rtp_time, rtp.ssrc, rtp.sequence
   ),
+  -- The first of those that are alike stands for all of them.
+  alike AS (
+    SELECT again.*, min("row") OVER (PARTITION BY rtp_time, ssrc, sequence) AS first_row
+    FROM again
+  ),
   numbered AS (
-    SELECT rtp_time, ssrc, sequence,
-      row_number() OVER (PARTITION BY rtp_time ORDER BY min("row")) AS place
-    FROM again GROUP BY rtp_time, ssrc, sequence
+    SELECT alike.*, dense_rank() OVER (PARTITION BY rtp_time ORDER BY first_row) AS place
+    FROM alike
   )
 SELECT
-  again."row" AS "row", again.step AS step, again.peer AS peer, again.at_ns AS at_ns,
-  again.direction AS direction,
-  again.ssrc AS ssrc, again.payload_type AS payload_type, again.sequence AS sequence,
-  again.rtp_time AS rtp_time, again.size AS size,
+  numbered."row" AS "row", numbered.step AS step, numbered.peer AS peer, numbered.at_ns AS at_ns,
+  numbered.direction AS direction,
+  numbered.ssrc AS ssrc, numbered.payload_type AS payload_type, numbered.sequence AS sequence,
+  numbered.rtp_time AS rtp_time, numbered.size AS size,
   original.ssrc AS original_ssrc,                        -- NULL: not known
   original.sequence AS original_sequence
-FROM again
-JOIN numbered ON numbered.rtp_time = again.rtp_time AND numbered.ssrc = again.ssrc
-  AND numbered.sequence = again.sequence
-LEFT JOIN original ON original.rtp_time = again.rtp_time
+FROM numbered
+LEFT JOIN original ON original.rtp_time = numbered.rtp_time
   AND original.place = (numbered.place - 1) % original.places + 1;
 
 -- The missing packets of `loss_burst` one by one: when they were missed, asked for and repaired.
 CREATE VIEW lost_packet AS
 WITH RECURSIVE
+  -- A copy, which SQLite finds rows in by an index of its own.
+  sent_again AS MATERIALIZED (
+    SELECT "row", peer, direction, at_ns, ssrc, sequence, original_ssrc, original_sequence
+    FROM repair WHERE original_ssrc IS NOT NULL
+  ),
   missing ("row", peer, direction, ssrc, from_ns, to_ns, sequence, remaining) AS (
     SELECT "row", peer, direction, ssrc, from_ns, to_ns, first_sequence, packets - 1
     FROM loss_burst
@@ -281,11 +288,11 @@ WITH RECURSIVE
     GROUP BY missing."row", missing.sequence
   ),
   repaired AS (
-    SELECT missing."row" AS "row", missing.sequence AS sequence, min(repair."row") AS repair_row
-    FROM missing JOIN repair ON repair.peer = missing.peer
-      AND repair.direction = missing.direction AND repair.original_ssrc = missing.ssrc
-      AND repair.original_sequence = missing.sequence
-      AND repair.at_ns BETWEEN missing.to_ns - 10000000000 AND missing.to_ns + 10000000000
+    SELECT missing."row" AS "row", missing.sequence AS sequence, min(sent_again."row") AS repair_row
+    FROM missing JOIN sent_again ON sent_again.peer = missing.peer
+      AND sent_again.direction = missing.direction AND sent_again.original_ssrc = missing.ssrc
+      AND sent_again.original_sequence = missing.sequence
+      AND sent_again.at_ns BETWEEN missing.to_ns - 10000000000 AND missing.to_ns + 10000000000
     GROUP BY missing."row", missing.sequence
   )
 SELECT
@@ -295,14 +302,14 @@ SELECT
   missing.to_ns AS to_ns,                                -- the packet after it, which shows the gap
   asked.asked_ns AS asked_ns,                            -- NULL: nobody asked
   coalesce(asked.requests, 0) AS requests,
-  repair.at_ns AS repaired_ns,                           -- NULL: it never came
-  repair.ssrc AS repair_ssrc, repair.sequence AS repair_sequence,
-  (repair.at_ns - missing.to_ns) / 1e6 AS repair_ms
+  sent_again.at_ns AS repaired_ns,                       -- NULL: it never came
+  sent_again.ssrc AS repair_ssrc, sent_again.sequence AS repair_sequence,
+  (sent_again.at_ns - missing.to_ns) / 1e6 AS repair_ms
 FROM missing
 LEFT JOIN asked ON asked."row" = missing."row" AND asked.sequence = missing.sequence
 LEFT JOIN repaired ON repaired."row" = missing."row" AND repaired.sequence = missing.sequence
-LEFT JOIN packet_store AS stored ON stored."row" = repaired.repair_row
-LEFT JOIN repair ON repair."row" = repaired.repair_row AND repair.peer = missing.peer;
+LEFT JOIN sent_again ON sent_again."row" = repaired.repair_row
+  AND sent_again.peer = missing.peer;
 
 -- Times in which nothing of an RTP stream came by: at least 200 ms, and three times as long as the
 -- frames of the stream usually are apart.

@@ -82,12 +82,6 @@ struct GrowthTests {
     return withExtendedLifetime(watch) { count.asked }
   }
 
-  /// Views that take the square of packets of a payload type that was never agreed on, which the
-  /// call of this test has: without keys, each may repeat any of its time.
-  private let slow: Set<String> = [
-    "arrival", "frame_journey", "frame_packet", "lost_packet", "packet_life", "repair",
-  ]
-
   @Test func viewsAndRulesGrowWithTheTakeAndNotFaster() throws {
     let folder = try TakeFolder()
     let short = try TakeFile.openForQueries(try take(folder, 1_500))
@@ -95,7 +89,7 @@ struct GrowthTests {
     let queries =
       TakeSchema.views.map { ($0.name, "SELECT * FROM \($0.name)") }
       + FindingRule.all.filter { $0.detector == nil }.map { ($0.id, $0.sql) }
-    for (name, query) in queries where !slow.contains(name) {
+    for (name, query) in queries {
       guard let few = try? work(query, short), let many = try? work(query, long) else {
         Issue.record("\(name): it takes too long")
         continue
