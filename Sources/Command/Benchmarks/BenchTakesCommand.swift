@@ -329,7 +329,7 @@ struct BenchFolderCommand: ParsableCommand {
 
   /// How many calls are held; the other takes are copies of theirs.
   private static let calls = 8
-  /// Takes that are longer, in seconds, are links to one file.
+  /// Longer takes, in seconds, are hard links to one file instead of copies.
   private static let longestCopied = 5
   /// In seconds.
   private static let (firstGoal, laterGoal, findingsGoal) = (10.0, 1.0, 60.0)

@@ -216,7 +216,7 @@ struct AudioBench {
     try audio.call(.closeConnection(1))
     withExtendedLifetime(subscription) {}
     guard captured.withLock({ $0 }) >= Self.rounds * Self.blocks * Self.blockLength else {
-      throw CommandFailure(.difference, "bench: captured audio did not come to the senders")
+      throw CommandFailure(.difference, "bench: the senders received no captured audio")
     }
     try table.add(
       "10 ms of audio from a device to the senders", best * 1e6 / Double(Self.blocks),

@@ -49,7 +49,7 @@ extension Take {
     }
   }
 
-  /// All rows of a type, in the order of its query: that of their steps.
+  /// All rows of a type, ordered by step.
   public func rows<Record: TakeRecord>(of type: Record.Type) throws(TakeError)
     -> TakeReader<Record>
   {

@@ -160,7 +160,7 @@ struct ClearSession {
   var source: SocketAddress
   var destination: SocketAddress
   var formats: [Format]
-  /// Tells the sessions of one file apart.
+  /// Distinguishes the sessions of one file.
   var number: Int
 
   private static let port: UInt16 = 5060

@@ -128,7 +128,7 @@ final class FolderWork: Sendable {
     return try result.get()
   }
 
-  /// Takes the line away for good, as text comes in its place.
+  /// Removes the line for good, before text is printed in its place.
   func clear() { line.end() }
 }
 

@@ -13,7 +13,7 @@ struct MergeCommand: ParsableCommand {
     discussion: """
       Datagrams that both takes hold, as sent and as received, tell how far the clocks of the two \
       machines are apart: the fastest ones are taken to need equally long both ways. The rest of \
-      every datagram's time is its one-way delay, and what did not come was lost on the way. \
+      every datagram's time is its one-way delay, and what never arrived was lost. \
       --json also gives the delays in each second. With --out both ends go into one take on \
       the clock of the first, which replays like any other; its view one_way_delay has the time \
       of every packet. There the second end is moved by one number, since each peer keeps its own \
@@ -116,7 +116,7 @@ struct MergeCommand: ParsableCommand {
 
 // MARK: - DiffCommand
 
-/// Tells how two takes differ.
+/// Prints how two takes differ.
 struct DiffCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "diff",

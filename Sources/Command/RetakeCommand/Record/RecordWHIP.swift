@@ -249,7 +249,7 @@ private actor SessionCall {
       }
     }
     if trickles {
-      candidates = Task { await self.tell(found, of: offer) }
+      candidates = Task { await self.sendCandidates(found, of: offer) }
     }
   }
 
@@ -284,8 +284,10 @@ private actor SessionCall {
 
   // MARK: Candidates
 
-  /// Tells the server of candidates as they are found.
-  private func tell(_ found: AsyncStream<PeerConnectionEvent>, of offer: SessionDescription) async {
+  /// Sends candidates to the server as they are found.
+  private func sendCandidates(
+    _ found: AsyncStream<PeerConnectionEvent>, of offer: SessionDescription
+  ) async {
     guard let session, let document = try? SDPDocument(parsing: offer.sdp) else { return }
     for await case .iceCandidate(let candidate) in found {
       let texts = (candidate?.candidate).map { [$0] } ?? []

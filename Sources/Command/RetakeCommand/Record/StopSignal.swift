@@ -104,7 +104,7 @@ package func finish(_ session: Session, _ path: String) async throws -> TakeSumm
   }
 }
 
-/// Takes away the take of a call that never was one: nobody took its offer.
+/// Removes the take of a call whose offer nobody answered.
 func discard(_ path: String) {
   for ending in ["", "-wal", "-shm"] { FileBytes.remove(path + ending) }
 }

@@ -168,7 +168,7 @@ struct RoomRecording {
 
 // MARK: - RoomVisitor
 
-/// Takes part in a room on behalf of the command line: subscribes, counts, and does what is typed.
+/// A participant driven by the command line: subscribes, counts, and does what is typed.
 final class RoomVisitor: Sendable {
   private struct State {
     var room: Room?
@@ -211,7 +211,7 @@ final class RoomVisitor: Sendable {
     state.withLock { $0.enter(room, media) }
     let updates = room.updates
     Task { [weak self] in
-      for await update in updates { await self?.take(update, room, subscribes) }
+      for await update in updates { await self?.apply(update, room, subscribes) }
       self?.end()
     }
   }
@@ -225,7 +225,7 @@ final class RoomVisitor: Sendable {
     for continuation in waiting { continuation.finish() }
   }
 
-  private func take(_ update: RoomUpdate, _ room: Room, _ subscribes: Bool) async {
+  private func apply(_ update: RoomUpdate, _ room: Room, _ subscribes: Bool) async {
     switch update {
     case .connected(let ids):
       state.withLock { state in
@@ -237,17 +237,17 @@ final class RoomVisitor: Sendable {
         state.people += 1
         state.met.insert(who.id)
       }
-      tell("\(who.title) entered")
+      show("\(who.title) entered")
     case .participantLeft(let who):
       state.withLock { $0.people -= 1 }
-      tell("\(who.title) left")
+      show("\(who.title) left")
     case .remoteVideoPublished(_, let video):
       guard subscribes else { break }
       do throws(RoomError) {
         try await room.subscribe(videoId: video.id)
       } catch {
         // It was taken back meanwhile, or there are too many; the take has it.
-        note(error)
+        record(error)
       }
     case .remoteVideoSubscribed:
       state.withLock { state in
@@ -256,21 +256,21 @@ final class RoomVisitor: Sendable {
       }
     case .remoteVideoUnsubscribed: state.withLock { $0.videos -= 1 }
     case .userMessage(let sender, let message, _):
-      tell("\(room.remoteParticipants[sender]?.title ?? sender): \(message)")
-    case .error(let error): note(error)
+      show("\(room.remoteParticipants[sender]?.title ?? sender): \(message)")
+    case .error(let error): record(error)
     default: break
     }
   }
 
-  private func note(_ error: RoomError) {
+  private func record(_ error: RoomError) {
     state.withLock { state in
       if error.isCritical { state.failure = error.message }
     }
     if !error.isCritical { printError("\(error)") }
   }
 
-  /// Tells who types commands what happens in the room.
-  private func tell(_ words: String) {
+  /// Prints what happens in the room, for whoever types commands.
+  private func show(_ words: String) {
     if readsCommands { printError(words) }
   }
 

@@ -195,12 +195,12 @@ final class Progress: Sendable {
     }
   }
 
-  /// Takes the line away.
+  /// Removes the line.
   func clear() {
     above {}
   }
 
-  /// Takes the line away for good.
+  /// Removes the line for good.
   func end() {
     clear()
     state.withLock { $0.isOver = true }
@@ -215,7 +215,7 @@ final class Progress: Sendable {
     }
   }
 
-  /// Takes away whatever line stands on the terminal.
+  /// Removes whatever line stands on the terminal.
   static func clearLine() {
     if isatty(STDERR_FILENO) != 0 { Output.replaceLine(with: "") }
   }

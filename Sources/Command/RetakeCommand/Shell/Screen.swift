@@ -188,7 +188,7 @@ struct Terminal: Sendable {
   /// How tables look on it.
   var look: TableLook { TableLook(columns: size?.columns, isColoured: hasColours) }
 
-  /// A text in a colour, where there are colours.
+  /// The text in a colour if the terminal has colours, else as it is.
   func paint(_ text: String, _ ink: Ink?) -> String {
     hasColours ? ink?.paint(text) ?? text : text
   }

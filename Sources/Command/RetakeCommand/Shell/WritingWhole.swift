@@ -164,7 +164,7 @@ enum Interruption {
   static func forget() { wasAsked.store(false, ordering: .relaxed) }
 }
 
-/// Tells what asks for them of signals, on a thread of its own.
+/// Delivers signals to their handlers, on a thread of its own.
 ///
 /// Handlers are in place when this returns. A source of Dispatch has its own a moment later, and
 /// takes signals only while its threads do.

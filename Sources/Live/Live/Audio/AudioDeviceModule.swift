@@ -100,7 +100,7 @@ public final class ManualAudioDevice: AudioDeviceModule {
     /// Whether returning to the default mode leaves no output, as in one release of a platform.
     public var losesOutputAfterDefaultMode = false
 
-    /// Creates a behaviour without failures.
+    /// Creates the behaviour of a device that never fails.
     public init() {}
   }
 

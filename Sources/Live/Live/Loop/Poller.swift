@@ -206,7 +206,7 @@ final class Resident {
     self.interfaces = interfaces
   }
 
-  /// When the peer needs a turn, on the monotonic clock; nil without an input.
+  /// When the peer has to be stepped next, on the monotonic clock; nil if nothing is due.
   fileprivate var wantsNanoseconds: Int64? {
     driver.nextTurn.map { clock.monotonicNanoseconds(at: $0) }
   }

@@ -31,7 +31,7 @@ package struct DominantSpeaker: Machine {
   package struct Settings: Hashable, Sendable {
     /// The time between decisions, 100 ms to 5 s.
     package var decisionInterval = Interval.milliseconds(300)
-    /// After this much silence there is no dominant speaker; nil to keep it.
+    /// The silence after which nobody is dominant; nil keeps the last speaker.
     package var silenceTimeout: Interval?
 
     package init() {}
