@@ -117,7 +117,7 @@ struct ExportCommand: ParsableCommand {
     try Output.json(JSONText.object([("take", .text(take)), ("files", .list(written))]).text)
   }
 
-  private func show(_ line: String) throws(CommandFailure) {
+  private func tell(_ line: String) throws(CommandFailure) {
     if json { return }
     // Standard output may be the packet capture.
     if pcap == "-" { printError(line) } else { try Output.line(line) }
@@ -149,14 +149,14 @@ struct ExportCommand: ParsableCommand {
       }
       progress.clear()
       guard count > 0 else { throw nothing("no packet", path, peer) }
-      try show("\(path): \(counted(count, "packet"))")
+      try tell("\(path): \(counted(count, "packet"))")
       return capture(path, count)
     }
     let result = try exporting { () throws(ExportFailure) in
       try export.clearPackets(to: path, progress: show)
     }
     progress.clear()
-    if result.written > 0 { try show("\(path): \(counted(result.written, "packet"))") }
+    if result.written > 0 { try tell("\(path): \(counted(result.written, "packet"))") }
     try check(result.report, "packets")
     guard result.written > 0 else { throw nothing("no packet", path, peer) }
     return capture(path, result.written, inClear: result.written)
@@ -167,7 +167,7 @@ struct ExportCommand: ParsableCommand {
     let export = try PcapngExport(take: take, only: peer, to: path, overwrite.present)
     let (report, counts) = try export.run()
     let isEmpty = counts.allSatisfy { $0 == 0 }
-    if !isEmpty { try show("\(path): \(counted(counts[0], "packet")), \(counts[1]) in the clear") }
+    if !isEmpty { try tell("\(path): \(counted(counts[0], "packet")), \(counts[1]) in the clear") }
     try check(report, "packets")
     guard !isEmpty else { throw nothing("no packet", path, peer) }
     return capture(path, counts[0], inClear: counts[1])
@@ -222,7 +222,7 @@ struct ExportCommand: ParsableCommand {
         gaps > 0
         ? "; \(decimal(Double(gaps) / 1e9, 1)) s without anything new are left out (--gap)"
         : ""
-      try show("\(file.path): \(frames), from \(begin) s of the take on\(left)")
+      try tell("\(file.path): \(frames), from \(begin) s of the take on\(left)")
     }
     try check(result.report, "media")
     if result.written.isEmpty {
