@@ -12,36 +12,26 @@ package struct WHEPMachine: SignalingMachine {
     case idle, asking, offering, opening, answering, open, leaving, over
   }
 
-  private var desk = HTTPDesk()
-  private var access: SessionAccess
-  private let token: String?
+  private var link: SessionLink
   private var phase = Phase.idle
   private var roster = Roster()
   private var connection: ConnectionID?
-  private var session: HTTPSession?
-  private var offer = ""
-  private var retryDue: Instant?
-  private var retryCount = 0
   private var assigned: [MediaID] = []
-  private var candidates: [CandidateInit?] = []
   /// Whether the current offer restarts ICE.
   private var isRestarting = false
 
   package init(_ configuration: SignalingConfiguration, entropy: Entropy) {
-    access = SessionAccess(endpoint: configuration.urls.first ?? "")
-    token = configuration.options["token"]
+    link = SessionLink(configuration)
   }
 
   package var abilities: SignalingAbilities { [] }
 
-  package var deadline: Instant? {
-    phase == .over ? nil : earliest(desk.deadline, retryDue)
-  }
+  package var deadline: Instant? { phase == .over ? nil : link.deadline }
 
   package var status: [(name: String, value: String)] {
     [
-      ("phase", phase.rawValue), ("session", session?.url ?? ""),
-      ("received", String(assigned.count)), ("waiting", String(desk.waitingCount)),
+      ("phase", phase.rawValue), ("session", link.url ?? ""),
+      ("received", String(assigned.count)), ("waiting", String(link.desk.waitingCount)),
     ]
   }
 
@@ -50,23 +40,20 @@ package struct WHEPMachine: SignalingMachine {
   ) {
     // There are no events after the end.
     guard phase != .over else { return }
-    desk.begin(at: now)
+    link.desk.begin(at: now)
     switch input {
     case .deadline: pass()
-    case .response(let id, let result): if let news = desk.handle(id, result) { handle(news) }
+    case .response(let id, let result): if let news = link.desk.handle(id, result) { handle(news) }
     case .intent(let intent): handle(intent)
     case .connection(let id, let report): if id == connection { handle(report) }
     case .transport: break
     }
-    desk.end(into: &outbox)
+    link.desk.end(into: &outbox)
   }
 
   private mutating func pass() {
-    for news in desk.expire() where phase != .over { handle(news) }
-    if let due = retryDue, due <= desk.now {
-      retryDue = nil
-      desk.send(access.open(offer: offer), .open)
-    }
+    for news in link.expire() where phase != .over { handle(news) }
+    link.retry()
   }
 
   // MARK: What the room wants
@@ -76,22 +63,18 @@ package struct WHEPMachine: SignalingMachine {
     case .join(let join):
       guard phase == .idle else { return }
       phase = .asking
-      access.token = join.token ?? token
-      guard !access.endpoint.isEmpty else {
-        return end(
-          SignalingFailure(.unreachable, "no address of an endpoint is given", isCritical: true))
-      }
-      desk.send(access.options, .options)
+      if !link.join(join) { end(.noEndpoint) }
     case .leave: leave()
     case .restartICE(let wanted):
-      guard wanted == connection, phase == .open, session?.canRestart == true else { return }
+      guard wanted == connection, phase == .open, link.canRestart else { return }
       isRestarting = true
-      desk.request(wanted, .makeOffer(iceRestart: true))
-    case .renewToken(let token): access.token = token
+      link.desk.request(wanted, .makeOffer(iceRestart: true))
+    case .renewToken(let token): link.renew(token)
     case .updateLocal, .networkChanged: break
     default:
       guard let action = intent.action else { return }
-      desk.emit(action, SignalingFailure(.notSupported, "WHEP only plays, and all that there is"))
+      link.desk.emit(
+        action, SignalingFailure(.notSupported, "WHEP only plays, and all that there is"))
     }
   }
 
@@ -102,15 +85,10 @@ package struct WHEPMachine: SignalingMachine {
     case .description(let description, _): handle(description)
     case .refused(let error):
       guard phase != .open else {
-        return desk.emit(.failed(SignalingFailure(.remoteDescriptionFailed, error.message)))
+        return link.desk.emit(.failed(SignalingFailure(.remoteDescriptionFailed, error.message)))
       }
       end(SignalingFailure(.remoteDescriptionFailed, error.message, isCritical: true))
-    case .candidate(let candidate):
-      guard session != nil else {
-        candidates.append(candidate)
-        return
-      }
-      session?.add(candidate, &desk)
+    case .candidate(let candidate): link.add(candidate)
     default: break
     }
   }
@@ -119,14 +97,11 @@ package struct WHEPMachine: SignalingMachine {
     switch (phase, description.type) {
     case (.offering, .offer):
       phase = .opening
-      offer = description.sdp
-      desk.send(access.open(offer: offer), .open)
-    case (.answering, .answer):
-      guard let session else { return }
-      desk.send(session.answer(description.sdp), .answer)
+      link.open(description.sdp)
+    case (.answering, .answer): link.answer(description.sdp)
     case (.open, .offer) where isRestarting:
       isRestarting = false
-      session?.restart(description.sdp, &desk)
+      link.restart(description.sdp)
     default: break
     }
   }
@@ -144,50 +119,41 @@ package struct WHEPMachine: SignalingMachine {
     switch purpose {
     case .options:
       phase = .offering
-      desk.emit([.progress(.opened), .progress(.attached)])
+      link.desk.emit([.progress(.opened), .progress(.attached)])
       let servers = response.isGood ? response.iceServers : []
-      let connection = desk.connect(.down, ICEServers(servers))
+      let connection = link.desk.connect(.down, ICEServers(servers))
       self.connection = connection
-      desk.request(connection, .makeOffer(iceRestart: false))
+      link.desk.request(connection, .makeOffer(iceRestart: false))
     case .open: opened(response)
     case .answer:
       guard response.isGood else {
-        let refusal = response.refusal(hasToken: access.token != nil)
+        let refusal = link.refusal(response)
         return fail(.answer, refusal.reason, refusal.status)
       }
       phase = .open
-    case .candidates: session?.handle(response, &desk)
+    case .candidates: link.handleCandidates(response)
     case .restart:
-      guard let connection, let answer = session?.restarted(response, &desk) else {
-        let refusal = response.refusal(hasToken: access.token != nil)
+      guard let connection, let answer = link.restarted(by: response) else {
+        let refusal = link.refusal(response)
         return fail(.restart, refusal.reason, refusal.status)
       }
-      desk.request(connection, .setRemote(answer))
+      link.desk.request(connection, .setRemote(answer))
     case .close: if phase == .leaving { end(nil) }
     }
   }
 
   private mutating func opened(_ response: SessionResponse) {
-    guard phase == .opening, let connection else { return }
-    if let seconds = response.retrySeconds, retryCount < WHIPMachine.retriesMaximum,
-      (0...WHIPMachine.retrySecondsMaximum).contains(seconds)
-    {
-      retryCount += 1
-      retryDue = desk.now + .seconds(max(seconds, 1))
-      return
-    }
+    guard phase == .opening, let connection, !link.isPutOff(by: response) else { return }
     do throws(SessionRefusal) {
-      let opening = try response.opening(takesOffers: true, hasToken: access.token != nil)
-      session = HTTPSession(opening, access, local: offer)
+      let opening = try link.opened(by: response, takesOffers: true)
       phase = opening.isCounterOffer ? .answering : .open
       join(opening.description, connection)
-      desk.request(
+      link.desk.request(
         connection,
         .setRemote(
           SessionDescription(
             type: opening.isCounterOffer ? .offer : .answer, sdp: opening.description)))
-      for candidate in candidates { session?.add(candidate, &desk) }
-      candidates = []
+      link.sendCandidates()
     } catch {
       fail(.open, error.reason, error.status)
     }
@@ -204,14 +170,14 @@ package struct WHEPMachine: SignalingMachine {
       return Roster.Offer(key: mid, kind: kind)
     }
     _ = roster.set(offers, of: WHEPMachine.owner)
-    desk.emit(.progress(.joining))
-    desk.emit(
+    link.desk.emit(.progress(.joining))
+    link.desk.emit(
       .joined(
         JoinedRoom(participant: WHIPMachine.participant, participants: roster.participants)))
     for offer in offers {
       guard let media = roster.media(owner: WHEPMachine.owner, key: offer.key) else { continue }
       assigned.append(media.id)
-      desk.emit(.assigned(media.id, connection, mid: offer.key))
+      link.desk.emit(.assigned(media.id, connection, mid: offer.key))
     }
   }
 
@@ -220,10 +186,10 @@ package struct WHEPMachine: SignalingMachine {
     case .options: end(SignalingFailure(.unreachable, reason, isCritical: true))
     case .open, .answer:
       end(SignalingFailure(.joinRefused, reason, isCritical: true, serverCode: status))
-    case .candidates: session?.handle(nil, &desk)
+    case .candidates: link.handleCandidates(nil)
     case .restart:
-      session?.restartFailed()
-      desk.emit(.failed(SignalingFailure(.pathLost, reason, serverCode: status)))
+      link.restartFailed()
+      link.desk.emit(.failed(SignalingFailure(.pathLost, reason, serverCode: status)))
     case .close: if phase == .leaving { end(nil) }
     }
   }
@@ -232,22 +198,20 @@ package struct WHEPMachine: SignalingMachine {
 
   private mutating func leave() {
     guard phase != .leaving else { return }
-    guard let session else { return end(nil) }
+    guard link.leave() else { return end(nil) }
     phase = .leaving
-    desk.forget()
-    desk.send(session.closing, .close, within: WHIPMachine.leaveSeconds)
   }
 
   private mutating func end(_ failure: SignalingFailure?) {
     guard phase != .over else { return }
     // End the server's session, if there is one.
-    if phase != .leaving, let session { desk.send(session.closing, .close) }
+    if phase != .leaving { link.close() }
     phase = .over
-    desk.forget()
-    for media in assigned { desk.emit(.unassigned(media)) }
-    if let connection { desk.request(connection, .close) }
-    if let failure { desk.emit(.failed(failure)) }
-    desk.emit(
+    link.desk.forget()
+    for media in assigned { link.desk.emit(.unassigned(media)) }
+    if let connection { link.desk.request(connection, .close) }
+    if let failure { link.desk.emit(.failed(failure)) }
+    link.desk.emit(
       .ended(
         RoomEnding(.disconnected, code: failure?.serverCode, message: failure?.message ?? "")))
   }

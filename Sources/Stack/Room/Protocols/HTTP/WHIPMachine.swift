@@ -6,42 +6,27 @@ package import Wire
 package struct WHIPMachine: SignalingMachine {
   package static let name = "whip"
   static let participant = "self"
-  static let retriesMaximum = 3
-  static let retrySecondsMaximum: Int64 = 30
-  static let leaveSeconds: Int64 = 3
 
   private enum Phase: String { case idle, asking, joined, leaving, over }
 
-  private var desk = HTTPDesk()
-  private var access: SessionAccess
-  private let token: String?
+  private var link: SessionLink
   private var phase = Phase.idle
   private var publication = Publication()
-  private var session: HTTPSession?
   private var servers = ICEServers()
-  /// The current offer, and when it is sent again to a busy server.
-  private var offer = ""
-  private var retryDue: Instant?
-  private var retryCount = 0
   private var mediaCount: UInt32 = 0
-  /// Candidates from before the session was created.
-  private var candidates: [CandidateInit?] = []
 
   package init(_ configuration: SignalingConfiguration, entropy: Entropy) {
-    access = SessionAccess(endpoint: configuration.urls.first ?? "")
-    token = configuration.options["token"]
+    link = SessionLink(configuration)
   }
 
   package var abilities: SignalingAbilities { [] }
 
-  package var deadline: Instant? {
-    phase == .over ? nil : earliest(desk.deadline, retryDue)
-  }
+  package var deadline: Instant? { phase == .over ? nil : link.deadline }
 
   package var status: [(name: String, value: String)] {
     [
-      ("phase", phase.rawValue), ("session", session?.url ?? ""),
-      ("waiting", String(desk.waitingCount)),
+      ("phase", phase.rawValue), ("session", link.url ?? ""),
+      ("waiting", String(link.desk.waitingCount)),
     ] + publication.status
   }
 
@@ -50,23 +35,20 @@ package struct WHIPMachine: SignalingMachine {
   ) {
     // There are no events after the end.
     guard phase != .over else { return }
-    desk.begin(at: now)
+    link.desk.begin(at: now)
     switch input {
     case .deadline: pass()
-    case .response(let id, let result): if let news = desk.handle(id, result) { handle(news) }
+    case .response(let id, let result): if let news = link.desk.handle(id, result) { handle(news) }
     case .intent(let intent): handle(intent)
     case .connection(let id, let report): if id == publication.connection { handle(report) }
     case .transport: break
     }
-    desk.end(into: &outbox)
+    link.desk.end(into: &outbox)
   }
 
   private mutating func pass() {
-    for news in desk.expire() where phase != .over { handle(news) }
-    if let due = retryDue, due <= desk.now {
-      retryDue = nil
-      desk.send(access.open(offer: offer), .open)
-    }
+    for news in link.expire() where phase != .over { handle(news) }
+    link.retry()
   }
 
   // MARK: What the room wants
@@ -76,32 +58,27 @@ package struct WHIPMachine: SignalingMachine {
     case .join(let join):
       guard phase == .idle else { return }
       phase = .asking
-      access.token = join.token ?? token
-      guard !access.endpoint.isEmpty else {
-        return end(
-          SignalingFailure(.unreachable, "no address of an endpoint is given", isCritical: true))
-      }
-      desk.send(access.options, .options)
+      if !link.join(join) { end(.noEndpoint) }
     case .leave: leave()
     case .publish(let request): publish(request)
     case .unpublish(let action, let media):
       publication.remove(action, media)
       guard publication.wanted.isEmpty else {
-        return desk.emit(
+        return link.desk.emit(
           publication.finish(SignalingFailure(.notSupported, WHIPMachine.onceReason)))
       }
-      desk.emit(publication.finish(nil))
+      link.desk.emit(publication.finish(nil))
       closeSession()
     case .restartICE(let connection):
-      guard connection == publication.connection, session?.canRestart == true else { return }
+      guard connection == publication.connection, link.canRestart else { return }
       publication.restartICE()
       makeOffer()
-    case .renewToken(let token): access.token = token
+    case .renewToken(let token): link.renew(token)
     case .updateLocal(let media): _ = publication.update(media)
     case .networkChanged: break
     default:
       guard let action = intent.action else { return }
-      desk.emit(action, SignalingFailure(.notSupported, "WHIP only publishes"))
+      link.desk.emit(action, SignalingFailure(.notSupported, "WHIP only publishes"))
     }
   }
 
@@ -109,7 +86,7 @@ package struct WHIPMachine: SignalingMachine {
 
   private mutating func publish(_ request: PublicationRequest) {
     guard phase == .idle || phase == .asking || phase == .joined, publication.isEmpty else {
-      return desk.emit(
+      return link.desk.emit(
         request.action, SignalingFailure(.publishFailed, WHIPMachine.onceReason))
     }
     publication.add(request)
@@ -118,9 +95,9 @@ package struct WHIPMachine: SignalingMachine {
 
   private mutating func makeOffer() {
     guard let restartsICE = publication.begin() else { return }
-    let connection = publication.connection ?? desk.connect(.up, servers)
+    let connection = publication.connection ?? link.desk.connect(.up, servers)
     publication.connection = connection
-    desk.request(connection, .makeOffer(iceRestart: restartsICE))
+    link.desk.request(connection, .makeOffer(iceRestart: restartsICE))
   }
 
   // MARK: What the connection tells
@@ -129,23 +106,12 @@ package struct WHIPMachine: SignalingMachine {
     switch report {
     case .description(let description, let places) where description.type == .offer:
       guard publication.offer(places) else { return }
-      if session != nil {
-        session?.restart(description.sdp, &desk)
-      } else {
-        offer = description.sdp
-        retryCount = 0
-        desk.send(access.open(offer: offer), .open)
-      }
+      if link.isOpen { link.restart(description.sdp) } else { link.open(description.sdp) }
     case .refused(let error):
       let code: RoomErrorCode =
         publication.phase == .offering ? .offerFailed : .remoteDescriptionFailed
-      desk.emit(publication.fail(SignalingFailure(code, error.message)))
-    case .candidate(let candidate):
-      guard session != nil else {
-        candidates.append(candidate)
-        return
-      }
-      session?.add(candidate, &desk)
+      link.desk.emit(publication.fail(SignalingFailure(code, error.message)))
+    case .candidate(let candidate): link.add(candidate)
     default: break
     }
   }
@@ -164,20 +130,20 @@ package struct WHIPMachine: SignalingMachine {
     case .options:
       if response.isGood { servers = ICEServers(response.iceServers) }
       phase = .joined
-      desk.emit([.progress(.opened), .progress(.attached), .progress(.joining)])
-      desk.emit(.joined(JoinedRoom(participant: WHIPMachine.participant)))
+      link.desk.emit([.progress(.opened), .progress(.attached), .progress(.joining)])
+      link.desk.emit(.joined(JoinedRoom(participant: WHIPMachine.participant)))
       if !publication.wanted.isEmpty { makeOffer() }
     case .open: opened(response)
-    case .candidates: session?.handle(response, &desk)
+    case .candidates: link.handleCandidates(response)
     case .restart:
       guard let connection = publication.connection,
-        let answer = session?.restarted(response, &desk)
+        let answer = link.restarted(by: response)
       else {
-        let refusal = response.refusal(hasToken: access.token != nil)
-        return desk.emit(
+        let refusal = link.refusal(response)
+        return link.desk.emit(
           publication.fail(SignalingFailure(.pathLost, refusal.reason, serverCode: refusal.status)))
       }
-      desk.request(connection, .setRemote(answer))
+      link.desk.request(connection, .setRemote(answer))
       settle()
     case .close: if phase == .leaving { end(nil) }
     case .answer: break
@@ -185,24 +151,17 @@ package struct WHIPMachine: SignalingMachine {
   }
 
   private mutating func opened(_ response: SessionResponse) {
-    if let seconds = response.retrySeconds, retryCount < WHIPMachine.retriesMaximum,
-      (0...WHIPMachine.retrySecondsMaximum).contains(seconds)
-    {
-      retryCount += 1
-      retryDue = desk.now + .seconds(max(seconds, 1))
-      return
-    }
-    guard let connection = publication.connection, publication.phase == .offered else { return }
+    guard !link.isPutOff(by: response), let connection = publication.connection,
+      publication.phase == .offered
+    else { return }
     do throws(SessionRefusal) {
-      let opening = try response.opening(takesOffers: false, hasToken: access.token != nil)
-      session = HTTPSession(opening, access, local: offer)
-      desk.request(
+      let opening = try link.opened(by: response, takesOffers: false)
+      link.desk.request(
         connection, .setRemote(SessionDescription(type: .answer, sdp: opening.description)))
       settle()
-      for candidate in candidates { session?.add(candidate, &desk) }
-      candidates = []
+      link.sendCandidates()
     } catch {
-      desk.emit(
+      link.desk.emit(
         publication.fail(SignalingFailure(.publishFailed, error.reason, serverCode: error.status)))
       closeConnection()
     }
@@ -215,19 +174,19 @@ package struct WHIPMachine: SignalingMachine {
       return MediaID(count)
     }
     mediaCount = count
-    desk.emit(events)
+    link.desk.emit(events)
   }
 
   private mutating func fail(_ purpose: HTTPDesk.Purpose, _ reason: String) {
     switch purpose {
     case .options: end(SignalingFailure(.unreachable, reason, isCritical: true))
     case .open:
-      desk.emit(publication.fail(SignalingFailure(.publishFailed, reason)))
+      link.desk.emit(publication.fail(SignalingFailure(.publishFailed, reason)))
       closeConnection()
-    case .candidates: session?.handle(nil, &desk)
+    case .candidates: link.handleCandidates(nil)
     case .restart:
-      session?.restartFailed()
-      desk.emit(publication.fail(SignalingFailure(.pathLost, reason)))
+      link.restartFailed()
+      link.desk.emit(publication.fail(SignalingFailure(.pathLost, reason)))
     case .close: if phase == .leaving { end(nil) }
     case .answer: break
     }
@@ -236,34 +195,30 @@ package struct WHIPMachine: SignalingMachine {
   // MARK: The end
 
   private mutating func closeSession() {
-    if let session { desk.send(session.closing, .close) }
+    link.close()
     closeConnection()
   }
 
   private mutating func closeConnection() {
-    session = nil
-    candidates = []
-    retryDue = nil
+    link.reset()
     let connection = publication.connection
-    desk.emit(publication.close())
-    if let connection { desk.request(connection, .close) }
+    link.desk.emit(publication.close())
+    if let connection { link.desk.request(connection, .close) }
   }
 
   private mutating func leave() {
     guard phase != .leaving else { return }
-    guard let session else { return end(nil) }
+    guard link.leave() else { return end(nil) }
     phase = .leaving
-    desk.forget()
-    desk.send(session.closing, .close, within: WHIPMachine.leaveSeconds)
   }
 
   private mutating func end(_ failure: SignalingFailure?) {
     guard phase != .over else { return }
     phase = .over
-    desk.forget()
-    desk.emit(publication.finish(SignalingFailure(.invalidState, "the session is over")))
+    link.desk.forget()
+    link.desk.emit(publication.finish(SignalingFailure(.invalidState, "the session is over")))
     closeConnection()
-    if let failure { desk.emit(.failed(failure)) }
-    desk.emit(.ended(RoomEnding(.disconnected, message: failure?.message ?? "")))
+    if let failure { link.desk.emit(.failed(failure)) }
+    link.desk.emit(.ended(RoomEnding(.disconnected, message: failure?.message ?? "")))
   }
 }
