@@ -3,7 +3,7 @@ import SDP
 import Wire
 
 /// Shared state of the WHIP and WHEP machines: unanswered requests and outputs.
-struct HTTPDesk: Sendable {
+struct HTTPDesk: SignalingDesk {
   /// The purpose of a request.
   enum Purpose: Hashable, Sendable {
     case options, open, answer, candidates, restart, close
@@ -24,27 +24,12 @@ struct HTTPDesk: Sendable {
 
   static let answerSeconds: Int64 = 15
 
-  private(set) var now = Instant.zero
-  private(set) var outputs: [SignalingOutput] = []
+  var step = SignalingStep()
   private var waiting: [Waiting] = []
   private var requestCount: UInt32 = 0
-  private var connectionCount: UInt32 = 0
 
   var deadline: Instant? { waiting.map(\.due).min() }
   var waitingCount: Int { waiting.count }
-
-  mutating func begin(at now: Instant) { self.now = now }
-
-  mutating func end(into outbox: inout Outbox<SignalingOutput>) {
-    for output in outputs { outbox.append(output) }
-    outputs = []
-  }
-
-  mutating func emit(_ event: SignalingEvent) { outputs.append(.event(event)) }
-  mutating func emit(_ events: [SignalingEvent]) { for event in events { emit(event) } }
-  mutating func emit(_ action: ActionID, _ failure: SignalingFailure? = nil) {
-    emit(.result(action, failure))
-  }
 
   func isWaiting(for purpose: Purpose) -> Bool { waiting.contains { $0.purpose == purpose } }
 
@@ -55,7 +40,7 @@ struct HTTPDesk: Sendable {
     let id = RequestID(requestCount)
     waiting.append(
       Waiting(id: id, purpose: purpose, request: request, due: now + .seconds(seconds)))
-    outputs.append(.request(id, request.http))
+    step.outputs.append(.request(id, request.http))
   }
 
   /// Returns the result of a response; nil for a redirect, or if nothing waits for it.
@@ -77,23 +62,13 @@ struct HTTPDesk: Sendable {
 
   /// Returns the requests that timed out.
   mutating func expire() -> [News] {
+    let now = now
     let late = waiting.filter { $0.due <= now }
     waiting.removeAll { $0.due <= now }
     return late.map { .failed($0.purpose, "\($0.request.url): no answer in time") }
   }
 
   mutating func forget() { waiting = [] }
-
-  mutating func connect(_ role: ConnectionRole, _ servers: ICEServers) -> ConnectionID {
-    connectionCount += 1
-    let id = ConnectionID(connectionCount)
-    request(id, .open(role, servers))
-    return id
-  }
-
-  mutating func request(_ connection: ConnectionID, _ request: ConnectionRequest) {
-    outputs.append(.connection(connection, request))
-  }
 }
 
 // MARK: - HTTPSession

@@ -121,7 +121,7 @@ package struct WHEPMachine: SignalingMachine {
       phase = .offering
       link.desk.emit([.progress(.opened), .progress(.attached)])
       let servers = response.isGood ? response.iceServers : []
-      let connection = link.desk.connect(.down, ICEServers(servers))
+      let connection = link.desk.openConnection(.down, ICEServers(servers))
       self.connection = connection
       link.desk.request(connection, .makeOffer(iceRestart: false))
     case .open: opened(response)

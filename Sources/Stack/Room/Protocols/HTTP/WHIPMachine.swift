@@ -95,7 +95,7 @@ package struct WHIPMachine: SignalingMachine {
 
   private mutating func makeOffer() {
     guard let restartsICE = publication.begin() else { return }
-    let connection = publication.connection ?? link.desk.connect(.up, servers)
+    let connection = publication.connection ?? link.desk.openConnection(.up, servers)
     publication.connection = connection
     link.desk.request(connection, .makeOffer(iceRestart: restartsICE))
   }

@@ -148,7 +148,7 @@ struct JanusDescription: Hashable, Sendable {
 // MARK: - JanusDesk
 
 /// Shared state of the plugins: the session, the participants, and outputs.
-struct JanusDesk: Sendable {
+struct JanusDesk: SignalingDesk {
   var session: JanusSession
   var roster = Roster()
   var join = RoomJoin(room: "")
@@ -158,30 +158,11 @@ struct JanusDesk: Sendable {
   private(set) var isEntered = false
   private var wasJoined = false
   let options: [String: String]
-  private(set) var now = Instant.zero
-  private(set) var outputs: [SignalingOutput] = []
-  private var connectionCount: UInt32 = 0
+  var step = SignalingStep()
 
   init(_ configuration: SignalingConfiguration, prefix: String) {
     session = JanusSession(configuration, prefix: prefix)
     options = configuration.options
-  }
-
-  mutating func begin(at now: Instant) { self.now = now }
-
-  /// Moves the outputs of the step into an outbox.
-  mutating func end(into outbox: inout Outbox<SignalingOutput>) {
-    for output in outputs { outbox.append(output) }
-    outputs = []
-  }
-
-  mutating func emit(_ event: SignalingEvent) { outputs.append(.event(event)) }
-
-  mutating func emit(_ events: [SignalingEvent]) { for event in events { emit(event) } }
-
-  /// Reports the result of an action.
-  mutating func emit(_ action: ActionID, _ failure: SignalingFailure? = nil) {
-    emit(.result(action, failure))
   }
 
   /// Answers the actions of a lost transport or session.
@@ -197,28 +178,28 @@ struct JanusDesk: Sendable {
   // MARK: The session
 
   mutating func attach(_ plugin: String, as role: JanusRole) {
-    session.attach(plugin, as: role, at: now, into: &outputs)
+    session.attach(plugin, as: role, at: now, into: &step.outputs)
   }
 
   mutating func detach(_ role: JanusRole) {
-    session.detach(role, at: now, into: &outputs)
+    session.detach(role, at: now, into: &step.outputs)
   }
 
   mutating func ask(
     _ ask: JanusAsk, of role: JanusRole = .main, _ body: JSONValue,
     _ description: SessionDescription? = nil
   ) {
-    session.message(body, description, ask, to: role, at: now, into: &outputs)
+    session.message(body, description, ask, to: role, at: now, into: &step.outputs)
   }
 
   mutating func trickle(_ candidate: CandidateInit?, to role: JanusRole) {
-    session.trickle(candidate, to: role, at: now, into: &outputs)
+    session.trickle(candidate, to: role, at: now, into: &step.outputs)
   }
 
-  mutating func open() { session.open(at: now, into: &outputs) }
+  mutating func open() { session.open(at: now, into: &step.outputs) }
   mutating func retry() { session.link.retry(at: now) }
-  mutating func dropLink() { session.dropLink(into: &outputs) }
-  mutating func create() { session.create(at: now, into: &outputs) }
+  mutating func dropLink() { session.dropLink(into: &step.outputs) }
+  mutating func create() { session.create(at: now, into: &step.outputs) }
 
   /// Records that the server no longer has the session.
   mutating func forget() {
@@ -229,25 +210,18 @@ struct JanusDesk: Sendable {
   /// Records that the current session is not in the room.
   mutating func left() { isEntered = false }
 
-  mutating func leave() -> Bool { session.leave(at: now, into: &outputs) }
+  mutating func leave() -> Bool { session.leave(at: now, into: &step.outputs) }
 
   mutating func handle(_ transport: TransportID, _ event: TransportEvent) -> [JanusSession.News] {
-    session.handle(transport, event, at: now, into: &outputs)
+    session.handle(transport, event, at: now, into: &step.outputs)
   }
 
-  mutating func pass() -> [JanusSession.News] { session.pass(at: now, into: &outputs) }
+  mutating func pass() -> [JanusSession.News] { session.pass(at: now, into: &step.outputs) }
 
   // MARK: Connections
 
   mutating func connect(_ role: ConnectionRole) -> ConnectionID {
-    connectionCount += 1
-    let id = ConnectionID(connectionCount)
-    request(id, .open(role, ICEServers()))
-    return id
-  }
-
-  mutating func request(_ connection: ConnectionID, _ request: ConnectionRequest) {
-    outputs.append(.connection(connection, request))
+    openConnection(role, ICEServers())
   }
 
   // MARK: Entering

@@ -1,0 +1,47 @@
+import Wire
+
+/// The current step of a protocol of rooms: its instant, its outputs, and how many connections there
+/// were.
+struct SignalingStep: Sendable {
+  fileprivate(set) var now = Instant.zero
+  var outputs: [SignalingOutput] = []
+  fileprivate var connectionCount: UInt32 = 0
+}
+
+/// The state that the parts of a protocol share; through it they emit events and open connections.
+protocol SignalingDesk: Sendable {
+  var step: SignalingStep { get set }
+}
+
+extension SignalingDesk {
+  var now: Instant { step.now }
+
+  mutating func begin(at now: Instant) { step.now = now }
+
+  /// Moves the outputs of the step into an outbox.
+  mutating func end(into outbox: inout Outbox<SignalingOutput>) {
+    for output in step.outputs { outbox.append(output) }
+    step.outputs = []
+  }
+
+  mutating func emit(_ event: SignalingEvent) { step.outputs.append(.event(event)) }
+
+  mutating func emit(_ events: [SignalingEvent]) { for event in events { emit(event) } }
+
+  /// Reports the result of an action.
+  mutating func emit(_ action: ActionID, _ failure: SignalingFailure? = nil) {
+    emit(.result(action, failure))
+  }
+
+  /// Opens a connection; they are numbered from 1.
+  mutating func openConnection(_ role: ConnectionRole, _ servers: ICEServers) -> ConnectionID {
+    step.connectionCount += 1
+    let id = ConnectionID(step.connectionCount)
+    request(id, .open(role, servers))
+    return id
+  }
+
+  mutating func request(_ connection: ConnectionID, _ request: ConnectionRequest) {
+    step.outputs.append(.connection(connection, request))
+  }
+}
