@@ -1,0 +1,597 @@
+import Foundation
+import Testing
+
+@testable import Tape
+
+/// `retake export --format`: what other tools read of a take, and what an import gives back.
+struct FormatExportTests {
+  private static func capture(_ name: String) -> String {
+    DebugTests.root.appending(path: "Captures/\(name).take").path
+  }
+
+  /// The first column of all rows.
+  private static func rows(_ path: String, _ sql: String) throws -> [String] {
+    let connection = try SQLiteConnection(path: path, mode: .readOnly)
+    let statement = try connection.prepare(sql)
+    var found: [String] = []
+    while try statement.step() { found.append(statement.text(0) ?? "") }
+    return found
+  }
+
+  private static func export(_ arguments: String...) async throws -> Tool.Outcome {
+    let outcome = try await Tool.run(["export"] + arguments)
+    try #require(outcome.status == 0, "\(arguments) \(outcome.errors)")
+    return outcome
+  }
+
+  private static func imported(_ path: String) async throws -> String {
+    let outcome = try await Tool.run("import", path, "--out", path + ".take")
+    try #require(outcome.status == 0, "\(outcome.errors)")
+    return path + ".take"
+  }
+
+  private static func json(_ data: Data) throws -> [String: Any] {
+    try #require(try JSONSerialization.jsonObject(with: data) as? [String: Any])
+  }
+
+  // MARK: Media
+
+  /// The pages of an Ogg file: granule position, flags, and the packets that end on it.
+  private static func pages(_ file: [UInt8]) throws -> [(
+    end: Int64, flags: UInt8, packets: [[UInt8]]
+  )] {
+    var pages: [(end: Int64, flags: UInt8, packets: [[UInt8]])] = []
+    var place = 0
+    while place < file.count {
+      try #require(file[place...].starts(with: Array("OggS".utf8)))
+      let end = (0..<8).reduce(Int64(0)) { $0 | Int64(file[place + 6 + $1]) << Int64(8 * $1) }
+      let lengths = file[(place + 27)..<(place + 27 + Int(file[place + 26]))]
+      var packets: [[UInt8]] = []
+      var packet: [UInt8] = []
+      var body = place + 27 + lengths.count
+      for length in lengths {
+        packet += file[body..<(body + Int(length))]
+        body += Int(length)
+        if length < 255 {
+          packets.append(packet)
+          packet = []
+        }
+      }
+      var page = Array(file[place..<body])
+      let stated = (0..<4).reduce(UInt32(0)) { $0 | UInt32(page[22 + $1]) << UInt32(8 * $1) }
+      for index in 22..<26 { page[index] = 0 }
+      var check: UInt32 = 0
+      for byte in page {
+        check ^= UInt32(byte) << 24
+        for _ in 0..<8 { check = check & 0x8000_0000 == 0 ? check << 1 : check << 1 ^ 0x04c1_1db7 }
+      }
+      #expect(check == stated)
+      pages.append((end, file[place + 5], packets))
+      place = body
+    }
+    return pages
+  }
+
+  @Test func receivedOpusIsInAnOggFileWithItsLossesConcealed() async throws {
+    let made = try await Takes.lossyCall()
+    let folder = try Folder()
+    let outcome = try await Self.export(
+      made.path, "--format", "ogg", "--peer", "1", "--out", folder.file("m"), "--json")
+    let files = try #require(try Self.json(Data(outcome.output.utf8))["files"] as? [[String: Any]])
+    let audio = try #require(files.first { $0["kind"] as? String == "ogg" })
+    let file = try [UInt8](Data(contentsOf: URL(filePath: #require(audio["file"] as? String))))
+    let pages = try Self.pages(file)
+    #expect(pages[0].flags == 2 && pages[0].packets[0].starts(with: Array("OpusHead".utf8)))
+    #expect(pages[1].packets[0].starts(with: Array("OpusTags".utf8)))
+    #expect(pages.last?.flags == 4)
+    // Each packet that came is there as it came, and as long as the sender's clock says.
+    let came = try Self.rows(
+      made.path,
+      """
+      SELECT hex(bytes) FROM frame WHERE peer = 1 AND kind = 'audio' AND direction = 'in'
+        AND outcome = 'decoded' ORDER BY row
+      """)
+    let packets = pages.dropFirst(2).flatMap(\.packets)
+    let whole = packets.filter { $0.count > 1 }.map { packet in
+      packet.map { String(format: "%02X", $0) }.joined()
+    }
+    #expect(whole == came)
+    let ticks = try Takes.number(
+      made.path,
+      """
+      SELECT max(rtp_time) - min(rtp_time) + 960 FROM frame
+      WHERE peer = 1 AND kind = 'audio' AND direction = 'in' AND outcome = 'decoded'
+      """)
+    #expect(pages.last?.end == ticks)
+    #expect(packets.count == Int(ticks / 960) && packets.count > came.count)
+    let concealed = try #require(audio["concealed_ns"] as? Int64)
+    #expect(concealed == Int64(packets.count - came.count) * 20_000_000)
+  }
+
+  /// The elements of a part of a Matroska file.
+  private static func elements(_ bytes: ArraySlice<UInt8>) -> [(
+    id: UInt32, body: ArraySlice<UInt8>
+  )] {
+    var found: [(id: UInt32, body: ArraySlice<UInt8>)] = []
+    var rest = bytes
+    while let first = rest.first {
+      let width = first.leadingZeroBitCount + 1
+      let id = rest.prefix(width).reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
+      rest = rest.dropFirst(width)
+      guard let mark = rest.first else { break }
+      let count = mark.leadingZeroBitCount + 1
+      let length = rest.dropFirst().prefix(count - 1).reduce(Int(mark) & (0xff >> count)) {
+        $0 << 8 | Int($1)
+      }
+      rest = rest.dropFirst(count)
+      found.append((id, rest.prefix(length)))
+      rest = rest.dropFirst(length)
+    }
+    return found
+  }
+
+  private static func number(_ bytes: ArraySlice<UInt8>) -> Int {
+    bytes.reduce(0) { $0 << 8 | Int($1) }
+  }
+
+  @Test func recordedFramesAreInAWebMFileThatPlayersCanSeekIn() async throws {
+    let made = try await Takes.lossyCall()
+    let folder = try Folder()
+    _ = try await Self.export(
+      made.path, "--format", "webm", "--out", folder.file("m"), "--peer", "caller")
+    let names = try FileManager.default.contentsOfDirectory(atPath: folder.file("m")).sorted()
+    #expect(names.count == 3 && names.last == "tracks.json", "\(names)")
+    let name = try #require(names.first { $0.hasSuffix("-video.webm") })
+    let file = try [UInt8](Data(contentsOf: folder.url("m/\(name)")))
+    let top = Self.elements(file[...])
+    #expect(top.map(\.id) == [0x1a45_dfa3, 0x1853_8067])
+    let segment = top[1].body
+    let parts = Self.elements(segment)
+    let clusters = parts.filter { $0.id == 0x1f43_b675 }
+    let blocks = clusters.flatMap { cluster in Self.elements(cluster.body).filter { $0.id == 0xa3 }
+    }
+    let came = try Self.rows(
+      made.path,
+      """
+      SELECT hex(bytes) FROM frame WHERE peer = 1 AND kind = 'video' AND direction = 'in'
+        AND outcome = 'decoded' ORDER BY row
+      """)
+    #expect(blocks.map { $0.body.dropFirst(4).map { String(format: "%02X", $0) }.joined() } == came)
+    // Each entry of the index leads to a cluster that begins with a key frame.
+    let cues = try #require(parts.first { $0.id == 0x1c53_bb6b })
+    let points = Self.elements(cues.body)
+    #expect(!points.isEmpty)
+    for point in points {
+      let places = try #require(Self.elements(point.body).first { $0.id == 0xb7 })
+      let position = Self.number(
+        try #require(Self.elements(places.body).first { $0.id == 0xf1 }).body)
+      let cluster = try #require(Self.elements(segment.dropFirst(position)).first)
+      #expect(cluster.id == 0x1f43_b675)
+      let block = try #require(Self.elements(cluster.body).first { $0.id == 0xa3 })
+      #expect(block.body[block.body.startIndex + 3] == 0x80)
+    }
+    // The head says where the index is, and how long the file lasts.
+    let seek = Self.elements(try #require(parts.first { $0.id == 0x114d_9b74 }).body)
+    let last = Self.number(
+      try #require(Self.elements(try #require(seek.last).body).first { $0.id == 0x53ac }).body)
+    #expect(segment.dropFirst(last).starts(with: [0x1c, 0x53, 0xbb, 0x6b]))
+    let head = Self.elements(try #require(parts.first { $0.id == 0x1549_a966 }).body)
+    let duration = Double(
+      bitPattern: UInt64(Self.number(try #require(head.first { $0.id == 0x4489 }).body)))
+    let span = try Takes.number(
+      made.path,
+      """
+      SELECT max(at_ns) - min(at_ns) FROM frame
+      WHERE peer = 1 AND kind = 'video' AND direction = 'in' AND outcome = 'decoded'
+      """)
+    #expect(abs(duration - Double(span) / 1e6) < 400, "\(duration)")
+  }
+
+  @Test func aPartOfATakeBeginsWithAKeyFrame() async throws {
+    let made = try await Takes.lossyCall()
+    let folder = try Folder()
+    let outcome = try await Self.export(
+      made.path, "--format", "ivf", "--from", "2s", "--to", "2.5s", "--out", folder.file("m"),
+      "--json", "--peer", "2")
+    let files = try #require(try Self.json(Data(outcome.output.utf8))["files"] as? [[String: Any]])
+    let video = try #require(files.first { $0["kind"] as? String == "ivf" })
+    let file = try [UInt8](Data(contentsOf: URL(filePath: #require(video["file"] as? String))))
+    #expect(file.starts(with: Array("DKIF".utf8)) && file[8..<12].elementsEqual(Array("VP80".utf8)))
+    #expect(file[32 + 12] & 1 == 0, "VP8's first bit is 0 in a key frame")
+    let from = try #require(video["from_ns"] as? Int64)
+    let key = try Takes.number(
+      made.path,
+      """
+      SELECT max(at_ns) FROM frame WHERE peer = 2 AND kind = 'video' AND direction = 'in'
+        AND key = 1 AND at_ns <= 2000000000 AND outcome = 'decoded'
+      """)
+    #expect(from == key)
+    let count = try Takes.number(
+      made.path,
+      """
+      SELECT count(*) FROM frame WHERE peer = 2 AND kind = 'video' AND direction = 'in'
+        AND at_ns BETWEEN \(key) AND 2500000000 AND outcome = 'decoded'
+      """)
+    #expect(video["frames"] as? Int64 == count)
+  }
+
+  @Test func tracksSayWhoIsInWhichFileAndSpokeWhen() async throws {
+    let made = try await Takes.lossyCall()
+    let folder = try Folder()
+    _ = try await Self.export(
+      made.path, "--format", "webm", "--format", "ogg", "--out", folder.file("m"))
+    let list = try Self.json(Data(contentsOf: folder.url("m/tracks.json")))
+    let tracks = try #require(list["tracks"] as? [[String: Any]])
+    let received = tracks.filter { $0["direction"] as? String == "in" }
+    #expect(received.count == 4)
+    for track in received {
+      let files = try #require(track["files"] as? [[String: Any]])
+      #expect(files.count == (track["kind"] as? String == "audio" ? 2 : 1))
+      for file in files {
+        let name = try #require(file["file"] as? String)
+        #expect(FileManager.default.fileExists(atPath: folder.file("m/\(name)")))
+        #expect((file["from_ns"] as? Int64 ?? 0) > 0)
+      }
+    }
+    let speech = try #require(list["speech"] as? [[String: Any]])
+    #expect(Int64(speech.count) == (try Takes.number(made.path, "SELECT count(*) FROM speaker")))
+    #expect(speech.allSatisfy { $0["person"] is String })
+  }
+
+  @Test func h264GoesIntoMP4ByFfmpegOrSaysThatItIsMissing() async throws {
+    let folder = try Folder()
+    let take = Self.capture("observed-clear-h264")
+    let without = try await Tool.run(
+      ["export", take, "--format", "mp4", "--out", folder.file("none")],
+      environment: ["PATH": "/nonexistent"])
+    #expect(without.status == 74 && without.errorLines.count == 1)
+    #expect(without.errors.contains("install the package ffmpeg"))
+    #expect(!FileManager.default.fileExists(atPath: folder.file("none")))
+    guard Tool.has("ffmpeg") else { return }
+    let outcome = try await Self.export(
+      take, "--format", "mp4", "--format", "ivf", "--out", folder.file("m"))
+    let names = try FileManager.default.contentsOfDirectory(atPath: folder.file("m")).sorted()
+    #expect(names.map { $0.suffix(4) } == [".ivf", ".mp4", "json"], "\(names) \(outcome.output)")
+    let file = try Data(contentsOf: folder.url("m/\(names[1])"))
+    #expect(file.dropFirst(4).starts(with: Data("ftyp".utf8)))
+    // The frames are those of the take, with their sizes before them in place of start codes.
+    let frame = try Takes.bytes(
+      take,
+      """
+      SELECT bytes FROM frame WHERE kind = 'video' AND direction = 'in' AND key = 0 AND size > 0
+      ORDER BY row LIMIT 1
+      """)
+    #expect(file.range(of: Data(frame.suffix(frame.count / 2))) != nil)
+  }
+
+  // MARK: Packets
+
+  private static let packets = """
+    SELECT ssrc || ' ' || sequence || ' ' || rtp_time || ' ' || marker || ' ' || payload_type
+    FROM rtp
+    """
+
+  @Test func whatRtptoolsReadIsWhatAPeerReceived() async throws {
+    let made = try await Takes.lossyCall()
+    let folder = try Folder()
+    let path = folder.file("call.rtpdump")
+    _ = try await Self.export(made.path, "--format", "rtpdump", "--peer", "1", "--out", path)
+    let file = try [UInt8](Data(contentsOf: URL(filePath: path)))
+    let line = try #require(file.firstIndex(of: 10))
+    #expect(String(decoding: file[..<line], as: UTF8.self).hasPrefix("#!rtpplay1.0 "))
+    // Each record says its length and that of the packet, 0 for RTCP.
+    var place = line + 17
+    var kinds = [0, 0]
+    while place + 8 <= file.count {
+      let length = Int(file[place]) << 8 | Int(file[place + 1])
+      let original = Int(file[place + 2]) << 8 | Int(file[place + 3])
+      let type = file[place + 9]
+      #expect(original == ((192...223).contains(type) ? 0 : length - 8))
+      kinds[original == 0 ? 0 : 1] += 1
+      place += length
+    }
+    #expect(place == file.count && kinds[0] > 0)
+    let take = try await Self.imported(path)
+    let came = Self.packets + " WHERE direction = 'in' AND peer = "
+    #expect(
+      try Self.rows(take, came + "(SELECT peer FROM peer WHERE label LIKE '%recorder%')").sorted()
+        == Self.rows(made.path, came + "1").sorted())
+    // Sizes are those without the tag of SRTP, times those of the take but for milliseconds.
+    let sizes = "SELECT sum(size) FROM rtp WHERE direction = 'in' AND peer = "
+    let count = try Takes.number(
+      made.path, "SELECT count(*) FROM rtp WHERE direction = 'in' AND peer = 1")
+    let before = try Takes.number(made.path, sizes + "1")
+    let after = try Takes.number(
+      take, sizes + "(SELECT peer FROM peer WHERE label LIKE '%recorder%')")
+    #expect((before - after) % count == 0 && [10, 16].contains((before - after) / count))
+  }
+
+  @Test func recordingsOfJanusGiveTheSameFrames() async throws {
+    let made = try await Takes.lossyCall()
+    let folder = try Folder()
+    _ = try await Self.export(
+      made.path, "--format", "mjr", "--peer", "2", "--out", folder.file("m"))
+    let names = try FileManager.default.contentsOfDirectory(atPath: folder.file("m")).sorted()
+    #expect(names.filter { $0.hasSuffix(".mjr") }.count == 2 && names.contains("tracks.json"))
+    let list = try #require(names.first { $0.hasSuffix(".nfo") })
+    let take = try await Self.imported(folder.file("m/\(list)"))
+    let frames = """
+      SELECT kind || ' ' || rtp_time || ' ' || hex(bytes) FROM frame
+      WHERE direction = 'in' AND outcome NOT IN ('concealed', 'recovered', 'undecodable')
+      """
+    let before = try Self.rows(made.path, frames + " AND peer = 2")
+    let after = Set(try Self.rows(take, frames))
+    // The other jitter buffer waits otherwise: what it has is the same, and it has nearly all.
+    let shared = before.count { after.contains($0) }
+    #expect(shared * 10 >= before.count * 9, "\(shared) of \(before.count)")
+    let media =
+      "SELECT DISTINCT ssrc FROM track WHERE direction = 'in' AND peer = 2 AND codec <> 'rtx'"
+    let sources = try Self.rows(made.path, media).joined(separator: ", ")
+    let choice = Self.packets + " WHERE direction = 'in' AND ssrc IN (\(sources))"
+    #expect(
+      try Self.rows(take, choice).sorted()
+        == Self.rows(made.path, choice + " AND peer = 2").sorted())
+  }
+
+  // MARK: Reports
+
+  /// The members that each object of statistics had, one after the other.
+  private static func statistics(_ path: String) throws -> [String: [[String: NSObject]]] {
+    let connection = try SQLiteConnection(path: path, mode: .readOnly)
+    let rows = try connection.prepare(
+      "SELECT peer || ' ' || type || ' ' || id, members FROM stat ORDER BY row")
+    var found: [String: [[String: NSObject]]] = [:]
+    while try rows.step() {
+      let members = try JSONSerialization.jsonObject(with: Data(rows.bytes(1)))
+      let object = try #require(members as? [String: NSObject])
+      let name = rows.text(0) ?? ""
+      if found[name]?.last != object { found[name, default: []].append(object) }
+    }
+    return found
+  }
+
+  @Test(arguments: ["webrtc-internals", "rtcstats"])
+  func aDumpGivesTheSameStatistics(_ format: String) async throws {
+    for name in ["chromium-negotiates", "live-loopback"] {
+      let folder = try Folder()
+      let take = Self.capture(name)
+      let dump = folder.file("dump")
+      _ = try await Self.export(take, "--format", format, "--out", dump)
+      let again = try await Self.imported(dump)
+      let (before, after) = (try Self.statistics(take), try Self.statistics(again))
+      #expect(Set(before.keys) == Set(after.keys))
+      for (object, samples) in before { #expect(after[object] == samples, "\(object)") }
+      let states = """
+        SELECT peer || machine || to_state FROM state
+        WHERE machine IN ('signaling', 'ice-connection', 'connection') ORDER BY row
+        """
+      #expect(try Self.rows(take, states).sorted() == Self.rows(again, states).sorted())
+      let told = "SELECT DISTINCT peer || direction || type FROM description"
+      #expect(try Self.rows(take, told).sorted() == Self.rows(again, told).sorted())
+    }
+  }
+
+  @Test func aDumpOfADumpIsTheSame() async throws {
+    let folder = try Folder()
+    let first = folder.file("one")
+    _ = try await Self.export(
+      Self.capture("chromium-peer-offers"), "--format", "rtcstats", "--out", first)
+    let take = try await Self.imported(first)
+    _ = try await Self.export(take, "--format", "rtcstats", "--out", folder.file("two"))
+    let (one, two) = try (
+      String(contentsOfFile: first, encoding: .utf8),
+      String(contentsOfFile: folder.file("two"), encoding: .utf8)
+    )
+    func calls(_ text: String) -> [String] {
+      text.split(separator: "\n").dropFirst(2).map { String($0.split(separator: ",")[0]) }
+    }
+    #expect(calls(one) == calls(two))
+  }
+
+  /// What rtcstats' importer of 2026 asks of a dump of webrtc-internals.
+  @Test func aDumpOfInternalsHasWhatImportersAskFor() async throws {
+    let folder = try Folder()
+    let path = folder.file("dump")
+    _ = try await Self.export(
+      Self.capture("chromium-peer-offers"), "--format", "webrtc-internals", "--out", path)
+    let dump = try Self.json(Data(contentsOf: URL(filePath: path)))
+    #expect(dump["UserAgentData"] is [[String: Any]] && dump["getUserMedia"] is [Any])
+    let connections = try #require(dump["PeerConnections"] as? [String: [String: Any]])
+    for connection in connections.values {
+      #expect(connection["url"] is String && connection["rtcConfiguration"] is String)
+      let log = try #require(connection["updateLog"] as? [[String: Any]])
+      #expect(log.count > 5)
+      for entry in log {
+        let value = try #require(entry["value"] as? String, "\(entry)")
+        #expect(entry["timestamp"] is NSNumber && entry["type"] is String)
+        // Readers know descriptions by how they begin.
+        if value.contains("sdp") { #expect(value.hasPrefix("{\"type\":")) }
+        if value.hasPrefix("{") { _ = try Self.json(Data(value.utf8)) }
+      }
+      let stats = try #require(connection["stats"] as? [String: [String: Any]])
+      for (key, series) in stats {
+        let id = key.split(separator: "-", omittingEmptySubsequences: false).dropLast()
+        let times = try #require(stats[id.joined(separator: "-") + "-timestamp"], "\(key)")
+        func list(_ series: [String: Any]) throws -> [Any] {
+          let text = try #require(series["values"] as? String)
+          return try #require(try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [Any])
+        }
+        #expect(try list(series).count <= list(times).count)
+        #expect(series["statsType"] is String && series["startTime"] is String)
+      }
+    }
+  }
+
+  @Test func passwordsAreInADumpOnlyWhenAskedFor() async throws {
+    let folder = try Folder()
+    let take = Self.capture("chromium-peer-offers")
+    let sdp = try Self.rows(take, "SELECT sdp FROM description")
+    let passwords = sdp.flatMap { $0.split(whereSeparator: \.isNewline) }
+      .filter { $0.hasPrefix("a=ice-pwd:") }.map { $0.dropFirst(10) }
+    try #require(!passwords.isEmpty)
+    for format in ["webrtc-internals", "rtcstats"] {
+      let path = folder.file(format)
+      _ = try await Self.export(take, "--format", format, "--out", path)
+      let plain = try String(contentsOfFile: path, encoding: .utf8)
+      #expect(!passwords.contains { plain.contains($0) })
+      _ = try await Self.export(take, "--format", format, "--out", path, "--force", "--secrets")
+      let whole = try String(contentsOfFile: path, encoding: .utf8)
+      #expect(passwords.allSatisfy { whole.contains($0) })
+    }
+  }
+
+  // MARK: Traces
+
+  /// The fields of a message of Protocol Buffers.
+  private static func fields(_ bytes: ArraySlice<UInt8>) throws -> [(
+    Int, UInt64, ArraySlice<UInt8>
+  )] {
+    var found: [(Int, UInt64, ArraySlice<UInt8>)] = []
+    var rest = bytes
+    func variable() throws -> UInt64 {
+      var value: UInt64 = 0
+      for shift in stride(from: 0, to: 64, by: 7) {
+        let byte = try #require(rest.popFirst())
+        value |= UInt64(byte & 0x7f) << UInt64(shift)
+        if byte < 0x80 { break }
+      }
+      return value
+    }
+    while !rest.isEmpty {
+      let tag = try variable()
+      switch tag & 7 {
+      case 0: found.append((Int(tag >> 3), try variable(), []))
+      case 1:
+        let value = rest.prefix(8).reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+        rest = rest.dropFirst(8)
+        found.append((Int(tag >> 3), value, []))
+      case 2:
+        let length = Int(try variable())
+        try #require(length <= rest.count)
+        found.append((Int(tag >> 3), 0, rest.prefix(length)))
+        rest = rest.dropFirst(length)
+      default: Issue.record("wire type \(tag & 7)"); return found
+      }
+    }
+    return found
+  }
+
+  @Test func aTraceFollowsAPacketFromTheCameraToTheScreen() async throws {
+    let made = try await Takes.lossyCall()
+    let folder = try Folder()
+    _ = try await Self.export(
+      made.path, "--format", "perfetto", "--out", folder.file("call.pftrace"))
+    let file = try [UInt8](Data(contentsOf: folder.url("call.pftrace")))
+    var tracks: [UInt64: String] = [:]
+    var depth: [UInt64: Int] = [:]
+    var stations: [UInt64: Set<String>] = [:]
+    for (field, _, packet) in try Self.fields(file[...]) {
+      #expect(field == 1)
+      let parts = try Self.fields(packet)
+      #expect(parts.contains { $0.0 == 10 && $0.1 == 1 } && parts.contains { $0.0 == 13 })
+      for (field, _, body) in parts where field == 60 {
+        let descriptor = try Self.fields(body)
+        let name = descriptor.first { $0.0 == 2 }.map { String(decoding: $0.2, as: UTF8.self) }
+        tracks[try #require(descriptor.first { $0.0 == 1 }?.1)] = name ?? "process"
+      }
+      for (field, _, body) in parts where field == 11 {
+        #expect(parts.contains { $0.0 == 8 })
+        let event = try Self.fields(body)
+        let track = try #require(event.first { $0.0 == 11 }?.1)
+        let name = try #require(tracks[track])
+        let type = try #require(event.first { $0.0 == 9 }?.1)
+        if type == 1 { depth[track, default: 0] += 1 }
+        if type == 2 { depth[track, default: 0] -= 1 }
+        #expect((0...1).contains(depth[track] ?? 0), "\(name): slices that overlap")
+        let station = name.split(separator: " ").prefix(name.hasPrefix("jitter") ? 2 : 1)
+          .joined(separator: " ")
+        for (field, flow, _) in event where field == 47 || field == 48 {
+          stations[flow, default: []].insert(
+            station == "SRTP" || station == "socket" ? name : station)
+        }
+      }
+    }
+    #expect(depth.values.allSatisfy { $0 == 0 })
+    let whole: Set<String> = [
+      "capture", "encoder", "SRTP out", "socket out", "socket in", "SRTP in", "jitter buffer",
+      "decoder", "screen",
+    ]
+    #expect(stations.values.contains { whole.isSubset(of: $0) })
+    let decoded = try Takes.number(
+      made.path, "SELECT count(*) FROM rtp WHERE direction = 'in'")
+    #expect(stations.values.count { $0.contains("socket in") } == Int(decoded))
+    #expect(stations.values.contains { $0.contains("lost on the way") || $0.contains("lost") })
+  }
+
+  // MARK: Rows
+
+  @Test func rowsOfAViewOrAQueryGoIntoAFile() async throws {
+    let made = try await Takes.lossyCall()
+    let folder = try Folder()
+    let path = folder.file("rows")
+    _ = try await Self.export(
+      made.path, "--format", "csv", "--query", "state", "--peer", "1", "--to", "1s", "--out", path)
+    let printed = try await Tool.run(
+      "sql", made.path, "SELECT * FROM state WHERE peer = 1 AND at_ns <= 1000000000", "--csv")
+    #expect(try String(contentsOfFile: path, encoding: .utf8) == printed.output)
+    let lines = try await Self.export(
+      made.path, "--format", "jsonl", "--query", "SELECT peer, label FROM peer", "--out", "-")
+    #expect(
+      lines.output == "{\"peer\":1,\"label\":\"caller\"}\n{\"peer\":2,\"label\":\"callee\"}\n")
+    let wrong = try await Tool.run(
+      "export", made.path, "--format", "csv", "--query", "take", "--peer", "1", "--out",
+      folder.file("x"))
+    #expect(wrong.status == 64 && wrong.errors.contains("no column peer"))
+  }
+
+  // MARK: What is refused
+
+  @Test func filesThatAreThereStay() async throws {
+    let made = try await Takes.lossyCall()
+    let folder = try Folder()
+    for arguments in [
+      ["--format", "tracks", "--out", folder.file("t")],
+      ["--format", "ogg", "--out", folder.file("m")],
+    ] {
+      let first = try await Tool.run(["export", made.path] + arguments)
+      #expect(first.status == 0, "\(first.errors)")
+      let again = try await Tool.run(["export", made.path] + arguments)
+      #expect(again.status == 74 && again.errors.contains("exists already"), "\(again.errors)")
+      let forced = try await Tool.run(["export", made.path] + arguments + ["--force"])
+      #expect(forced.status == 0, "\(forced.errors)")
+    }
+    let itself = try await Tool.run(
+      "export", made.path, "--format", "tracks", "--out", made.path, "--force")
+    #expect(itself.status == 64)
+  }
+
+  @Test func nothingIsWrittenWhereThereIsNothing() async throws {
+    let folder = try Folder()
+    let take = Self.capture("observed-firefox-no-keys")
+    for format in ["webm", "rtpdump", "mjr"] {
+      let outcome = try await Tool.run(
+        "export", take, "--format", format, "--out", folder.file(format))
+      #expect(outcome.status == 2 && outcome.errorLines.count == 1, "\(outcome.errors)")
+      #expect(!FileManager.default.fileExists(atPath: folder.file(format)))
+    }
+  }
+
+  @Test func optionsThatDoNotBelongTogetherAreRefused() async throws {
+    let made = try await Takes.lossyCall()
+    for (arguments, word) in [
+      (["--format", "ogg"], "--out"), (["--out", "x"], "--format"),
+      (["--format", "ogg", "--out", "-"], "folder"),
+      (["--format", "csv", "--out", "x"], "--query"),
+      (["--format", "tracks", "--query", "peer", "--out", "x"], "--query"),
+      (["--format", "rtpdump", "--format", "tracks", "--out", "x"], "one --format"),
+      (["--format", "tracks", "--sent", "--out", "x"], "--sent"),
+      (["--format", "tracks", "--secrets", "--out", "x"], "--secrets"),
+      (["--format", "webmm", "--out", "x"], "webm"),
+      (["--format", "csv", "--query", "SELECT 1", "--peer", "1", "--out", "x"], "whole query"),
+    ] {
+      let outcome = try await Tool.run(["export", made.path] + arguments)
+      #expect(
+        outcome.status == 64 && outcome.errors.contains(word), "\(arguments) \(outcome.errors)")
+    }
+  }
+}
