@@ -171,13 +171,14 @@ struct FormatExportTests {
       #expect(block.body[block.body.startIndex + 3] == 0x80)
     }
     // The head says where the index is, and how long the file lasts.
-    let seek = Self.elements(try #require(parts.first { $0.id == 0x114d_9b74 }).body)
-    let last = Self.number(
-      try #require(Self.elements(try #require(seek.last).body).first { $0.id == 0x53ac }).body)
-    #expect(segment.dropFirst(last).starts(with: [0x1c, 0x53, 0xbb, 0x6b]))
-    let head = Self.elements(try #require(parts.first { $0.id == 0x1549_a966 }).body)
-    let duration = Double(
-      bitPattern: UInt64(Self.number(try #require(head.first { $0.id == 0x4489 }).body)))
+    let seek = try #require(parts.first { $0.id == 0x114d_9b74 })
+    let entry = try #require(Self.elements(seek.body).last)
+    let place = try #require(Self.elements(entry.body).first { $0.id == 0x53ac })
+    #expect(
+      segment.dropFirst(Self.number(place.body)).starts(with: [0x1c, 0x53, 0xbb, 0x6b]))
+    let head = try #require(parts.first { $0.id == 0x1549_a966 })
+    let length = try #require(Self.elements(head.body).first { $0.id == 0x4489 })
+    let duration = Double(bitPattern: UInt64(Self.number(length.body)))
     let span = try Takes.number(
       made.path,
       """
@@ -451,7 +452,8 @@ struct FormatExportTests {
     func variable() throws -> UInt64 {
       var value: UInt64 = 0
       for shift in stride(from: 0, to: 64, by: 7) {
-        let byte = try #require(rest.popFirst())
+        let first = rest.popFirst()
+        let byte = try #require(first)
         value |= UInt64(byte & 0x7f) << UInt64(shift)
         if byte < 0x80 { break }
       }
