@@ -29,10 +29,7 @@ struct ReportReader {
   func reporters(_ connection: borrowing SQLiteConnection) throws(SQLiteError) -> [Reporter] {
     let rows = try connection.prepare(
       "SELECT peer, label, role, at_ns, configuration FROM peer WHERE peer > 0 ORDER BY row")
-    var found = [
-      Reporter(
-        number: 0, name: "", label: "", role: "reported", at: .min, configuration: .null)
-    ]
+    var found: [Reporter] = []
     while try rows.step() {
       let (number, label, role, at, configuration) = rows.values(
         Int64.self, String.self, String.self, Int64.self, String.self)
@@ -41,6 +38,12 @@ struct ReportReader {
         Reporter(
           number: number, name: role == "reported" ? label : "1-\(number)", label: label,
           role: role, at: at, configuration: json(configuration)))
+    }
+    // Rooms and audio sessions have rows of no peer as well, which are about no page.
+    if found.contains(where: { $0.role == "reported" }) {
+      found.append(
+        Reporter(
+          number: 0, name: "", label: "", role: "reported", at: .min, configuration: .null))
     }
     return found
   }
@@ -267,7 +270,7 @@ struct ReportReader {
     _ connection: borrowing SQLiteConnection, _ reporters: [Reporter],
     to events: inout [ReportEvent]
   ) throws(SQLiteError) {
-    guard reporters.contains(where: { $0.role == "reported" && $0.number > 0 }) else { return }
+    guard reporters.contains(where: { $0.number == 0 }) else { return }
     let rows = try connection.prepare("SELECT row, peer, at_ns, type, detail FROM event")
     while try rows.step() {
       let (row, number, at, type, detail) = rows.values(
