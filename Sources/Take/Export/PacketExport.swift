@@ -6,7 +6,7 @@ import Wire
 /// Writes received packets as they are without SRTP into files of rtptools and of Janus.
 ///
 /// A replay opens them, up to the end of what is asked for; codecs stay out of it.
-package struct PacketExport: ~Copyable {
+package struct PacketExport {
   /// A file that was written.
   package struct Written: Sendable {
     package var path: String
@@ -34,34 +34,40 @@ package struct PacketExport: ~Copyable {
   private let peer: Int64?
   private let window: ClosedRange<Int64>
   private let present: WholeFile.Present
-  private let start: Int64
-  private let connection: SQLiteConnection
 
   package init(
     take: String, peer: Int64?, window: ClosedRange<Int64>, present: WholeFile.Present
-  ) throws(ExportFailure) {
+  ) {
     self.take = take
     self.peer = peer
     self.window = window
     self.present = present
-    connection = try ExportFailure.reading { () throws(TapeError) in
-      try TakeFile.openForQueries(take)
-    }
-    do throws(TapeError) {
-      start = try TakeHeader.read(from: connection, path: take).startUnixNanoseconds
-    } catch {
-      throw .take(error)
+  }
+
+  private func open() throws(ExportFailure) -> SQLiteConnection {
+    try ExportFailure.reading { () throws(TapeError) in try TakeFile.openForQueries(take) }
+  }
+
+  /// Unix time in nanoseconds at which the times of the take begin.
+  private func start() throws(ExportFailure) -> Int64 {
+    let connection = try open()
+    return try ExportFailure.reading { () throws(TapeError) in
+      try TakeHeader.read(from: connection, path: take).startUnixNanoseconds
     }
   }
 
   /// Whether a peer is an end of a call between others.
-  private func isObserved(_ peer: Int64) throws(SQLiteError) -> Bool {
+  private func isObserved(
+    _ peer: Int64, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> Bool {
     try connection.integer(
       "SELECT count(*) FROM peer WHERE peer = \(peer) AND role = 'observed'") == 1
   }
 
   /// Where a peer received: its local addresses.
-  private func addresses(of peer: Int64) throws(SQLiteError) -> Set<String> {
+  private func addresses(
+    of peer: Int64, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> Set<String> {
     let rows = try connection.prepare(
       """
       SELECT local FROM path_end WHERE peer = \(peer)
@@ -77,9 +83,10 @@ package struct PacketExport: ~Copyable {
     _ progress: (String) -> Void,
     _ use: @escaping ([UInt8], ClearPacket.Kind, SocketAddress, Int64) -> Void
   ) throws(ExportFailure) -> ReplayReport {
+    let connection = try open()
     let (isObserved, addresses) = try ExportFailure.asking(take) { () throws(SQLiteError) in
-      guard let peer, try self.isObserved(peer) else { return (false, Set<String>()) }
-      return (true, try self.addresses(of: peer))
+      guard let peer, try self.isObserved(peer, connection) else { return (false, Set<String>()) }
+      return (true, try self.addresses(of: peer, connection))
     }
     let window = window
     return try ExportFailure.reading { () throws(TapeError) in
@@ -103,7 +110,7 @@ package struct PacketExport: ~Copyable {
   package func writeDump(
     to path: String, progress: (String) -> Void
   ) throws(ExportFailure) -> TakeExport.Replayed<Written?> {
-    let dump = Dump(try TextFile(path, present), start: start)
+    let dump = Dump(try TextFile(path, present), start: try start())
     let report = try replay(progress) { bytes, kind, source, at in
       dump.add(bytes, isRTCP: kind == .rtcp, from: source, at: at)
     }
@@ -164,7 +171,11 @@ package struct PacketExport: ~Copyable {
   package func writeRecordings(
     into folder: String, progress: (String) -> Void
   ) throws(ExportFailure) -> TakeExport.Replayed<[Written]> {
-    let streams = try ExportFailure.asking(take) { () throws(SQLiteError) in try self.streams() }
+    let connection = try open()
+    let start = try start()
+    let streams = try ExportFailure.asking(take) { () throws(SQLiteError) in
+      try self.streams(connection)
+    }
     let recordings = Recordings(
       folder: folder, present: present, start: start, streams: streams.map { ($0.stream, $0.head) })
     let report = try replay(progress) { bytes, kind, _, at in
@@ -173,12 +184,14 @@ package struct PacketExport: ~Copyable {
     if let failure = recordings.failure { throw failure }
     let written = try recordings.finish()
     for peer in Set(written.compactMap(\.stream?.peer)).sorted() {
-      try writeList(of: written.filter { $0.stream?.peer == peer }, into: folder)
+      try writeList(of: written.filter { $0.stream?.peer == peer }, into: folder, start: start)
     }
     return TakeExport.Replayed(written: written, report: report)
   }
 
-  private func streams() throws(SQLiteError) -> [(stream: Stream, head: [(String, JSONText?)])] {
+  private func streams(
+    _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [(stream: Stream, head: [(String, JSONText?)])] {
     let rows = try connection.prepare(
       """
       SELECT peer, label, track, coalesce(mid, ''), kind = 'video', codec, ssrc, payload_type
@@ -200,13 +213,15 @@ package struct PacketExport: ~Copyable {
           ssrc: ssrc, payloadType: payloadType))
     }
     var all: [(stream: Stream, head: [(String, JSONText?)])] = []
-    for stream in found { all.append((stream, try head(of: stream))) }
+    for stream in found { all.append((stream, try head(of: stream, connection))) }
     return all
   }
 
   /// What a recording says of its stream, but for times: format and header extensions are those of
   /// the newest description of its section.
-  private func head(of stream: Stream) throws(SQLiteError) -> [(String, JSONText?)] {
+  private func head(
+    of stream: Stream, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [(String, JSONText?)] {
     let lines = try connection.prepare(
       """
       SELECT attribute, value, mid FROM sdp_line
@@ -236,7 +251,9 @@ package struct PacketExport: ~Copyable {
   }
 
   /// Writes the list by which Janus and importers find the files of a peer.
-  private func writeList(of written: [Written], into folder: String) throws(ExportFailure) {
+  private func writeList(
+    of written: [Written], into folder: String, start: Int64
+  ) throws(ExportFailure) {
     let audio = written.filter { $0.stream?.isVideo == false }
     let video = written.filter { $0.stream?.isVideo == true }
     guard let stream = written.first?.stream else { return }
