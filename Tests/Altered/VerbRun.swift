@@ -66,6 +66,9 @@ struct VerbRun {
       ["export", take, "--pcap", "\(out).pcap"],
       ["export", take, "--pcap", "\(out)-2.pcap", "--clear"],
       ["export", take, "--pcapng", "\(out).pcapng"], ["export", take, "--media", "\(out)-media"],
+      ["export", take, "--format", "webm", "--format", "ogg", "--out", "\(out)-tracks"],
+      ["export", take, "--format", "webrtc-internals", "--out", "\(out)-dump"],
+      ["export", take, "--format", "perfetto", "--out", "\(out)-trace"],
     ]
   }
 

@@ -61,6 +61,8 @@ struct JSONFormTests {
     ("rows", "sql FOLDER --json|SELECT * FROM frame LIMIT 5"),
     ("diff_folders", "diff FOLDER FOLDER --json"),
     ("export", "export TAKE --pcap NEW --json"), ("export", "export TAKE --media NEW --json"),
+    ("export", "export TAKE --format webm --out NEW --json"),
+    ("export", "export TAKE --format rtcstats --out NEW --json"),
     ("page", "page TAKE --no-media --json --out NEW"),
   ])
   func aResultHasTheFormOfItsVerb(definition: String, line: String) async throws {

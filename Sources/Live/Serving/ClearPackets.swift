@@ -37,7 +37,7 @@ struct ClearPackets: Sendable {
     let found = Found()
     _ = try FollowedReplay(take: path, only: nil).run(progress: { _, _ in }) {
       sight, source, destination, time in
-      guard case .clear(let bytes, let kind) = sight, span.contains(time.nanoseconds),
+      guard case .clear(let bytes, let kind, _) = sight, span.contains(time.nanoseconds),
         found.byteCount + bytes.count <= Self.byteMaximum
       else { return }
       found.byteCount += bytes.count

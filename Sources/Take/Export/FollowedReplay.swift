@@ -16,8 +16,10 @@ package struct FollowedReplay {
   package enum Sight {
     /// A datagram as it was on the wire; of a truncated one only the beginning is known.
     case datagram([UInt8], isTruncated: Bool)
-    /// RTP, RTCP or SCTP in the clear.
-    case clear([UInt8], ClearPacket.Kind)
+    /// RTP, RTCP or SCTP in the clear. What an endpoint sent is told apart from what it received:
+    /// of a call between two of one take both have it. Of calls between others each packet comes
+    /// once, as received.
+    case clear([UInt8], ClearPacket.Kind, isSent: Bool)
     /// What one side of a TCP connection sent next, after `lost` bytes that nobody saw.
     case segment([UInt8], lost: Int, isEnd: Bool)
   }
@@ -52,11 +54,15 @@ package struct FollowedReplay {
   }
 
   /// Replays the take to its end or to the first difference; once only.
+  ///
+  /// - Parameter until: the replay stops at the first step that is later.
   package func run(
-    progress: (_ at: Instant, _ end: Instant) -> Void, _ follow: @escaping Follower
+    until: Instant? = nil, progress: (_ at: Instant, _ end: Instant) -> Void,
+    _ follow: @escaping Follower
   ) throws(TapeError) -> ReplayReport {
     var made = 0
     var options = Replayer.Options()
+    options.until = until.map { .time($0) }
     options.skipsCodecs = keepsMedia
     let watch = FollowedWatch(follow)
     let replayer = try Replayer(
@@ -115,7 +121,7 @@ private final class FollowedWatch {
         }
         guard let ends = pairs[packet.pair] else { continue }
         follow(
-          .clear(packet.bytes, ClearPacket.Kind(packet.kind)), ends[packet.from],
+          .clear(packet.bytes, ClearPacket.Kind(packet.kind), isSent: false), ends[packet.from],
           ends[1 - packet.from], packet.at)
       default: break
       }
@@ -158,7 +164,8 @@ private final class FollowedPeer: ReplayedPeer {
     machine.onlooker = { packet in
       let ends =
         packet.isInbound ? (packet.remote, packet.local) : (packet.local, packet.remote)
-      follow(.clear(packet.bytes, packet.kind), ends.0, ends.1, packet.at)
+      follow(
+        .clear(packet.bytes, packet.kind, isSent: !packet.isInbound), ends.0, ends.1, packet.at)
     }
   }
 
@@ -223,9 +230,9 @@ private final class Notes {
     _ at: Instant
   ) {
     switch sight {
-    case .clear(let bytes, .rtp), .clear(let bytes, .rtcp):
+    case .clear(let bytes, .rtp, _), .clear(let bytes, .rtcp, _):
       file.datagram(from: source, to: destination, bytes, atNanoseconds: at.nanoseconds)
-    case .clear(let bytes, .sctp):
+    case .clear(let bytes, .sctp, _):
       file.association(
         from: source.ip, to: destination.ip, bytes, atNanoseconds: at.nanoseconds)
     case .datagram(let bytes, _):

@@ -14,6 +14,8 @@ struct MediaPart {
   let peers: [(number: Int64, label: String)]
   /// The number of the peer whose media is wanted; nil for all.
   let only: Int64?
+  /// Whether only audio or only video is wanted.
+  var kind: MediaKind?
   let window: ClosedRange<Int64>
 
   private struct Track {
@@ -44,7 +46,7 @@ struct MediaPart {
   /// - Returns: false where they do not tell that, and the take has to be replayed: it keeps no
   ///   media, somebody set volumes, or a frame comes out otherwise than it was recorded.
   func write(into tracks: TrackFiles, progress: (String) -> Void) throws(ExportFailure) -> Bool {
-    guard only != nil || window != .min ... .max else { return false }
+    guard only != nil || kind != nil || window != .min ... .max else { return false }
     return try ExportFailure.reading { () throws(TapeError) in
       let connection = try TakeFile.openForQueries(take)
       guard try TakeHeader.read(from: connection, path: take).keepsMedia else { return false }
@@ -80,7 +82,9 @@ struct MediaPart {
     var found: [Track] = []
     while try rows.step() {
       let (peer, track, isVideo) = rows.values(Int64.self, UInt32.self, Int64.self)
-      guard only == nil || only == peer else { continue }
+      guard only == nil || only == peer, kind == nil || (kind == .video) == (isVideo == 1) else {
+        continue
+      }
       let label = peers.first { $0.number == peer }?.label ?? ""
       found.append(Track(peer: (peer, label), number: track, isVideo: isVideo == 1))
     }

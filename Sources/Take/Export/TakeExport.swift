@@ -3,7 +3,7 @@ import Media
 package import MediaFiles
 package import Replay
 package import Tape
-import Wire
+package import Wire
 
 /// A take as the files of other tools: packet captures, and received media.
 package struct TakeExport: Sendable {
@@ -97,10 +97,11 @@ package struct TakeExport: Sendable {
   ///
   /// - Parameters:
   ///   - folder: where to; it is made when it is not there, and not for nothing.
+  ///   - kind: whether only audio or only video is written.
   ///   - gaps: for how long a file may show or play nothing new.
   package func media(
-    into folder: String, framesPerSecond: Int, gaps: GapBudget = TakeExport.usualGaps,
-    progress: (String) -> Void = { _ in }
+    into folder: String, only kind: MediaKind? = nil, framesPerSecond: Int,
+    gaps: GapBudget = TakeExport.usualGaps, progress: (String) -> Void = { _ in }
   ) throws(ExportFailure) -> Replayed<[TrackFiles.Written]> {
     let peers = try history().peers
     let isNew: Bool
@@ -110,12 +111,12 @@ package struct TakeExport: Sendable {
     }
     func files() -> TrackFiles {
       TrackFiles(
-        folder: folder, present: present, framesPerSecond: framesPerSecond, window: window,
-        gaps: gaps)
+        folder: folder, present: present, only: kind, framesPerSecond: framesPerSecond,
+        window: window, gaps: gaps)
     }
     var tracks = files()
     var report: ReplayReport?
-    let part = MediaPart(take: take, peers: peers, only: peer, window: window)
+    let part = MediaPart(take: take, peers: peers, only: peer, kind: kind, window: window)
     if try !part.write(into: tracks, progress: progress) {
       // What was begun is removed with its files.
       tracks = files()
@@ -149,6 +150,8 @@ package enum ExportFailure: Error, Hashable, Sendable, CustomStringConvertible {
   case media(String)
   /// The folder for media cannot be made.
   case folder(path: String)
+  /// There is nothing to write, and why.
+  case nothing(take: String, reason: String)
   /// The take has no peer of that number; it has these.
   case noSuchPeer(take: String, number: Int64, known: String)
 
@@ -159,13 +162,16 @@ package enum ExportFailure: Error, Hashable, Sendable, CustomStringConvertible {
     case .file(let failure): failure.description
     case .media(let words): words
     case .folder(let path): "\(path): the folder cannot be made; choose another"
+    case .nothing(let take, let reason): "\(take): \(reason)"
     case .noSuchPeer(let take, let number, let known):
       "\(take): there is no peer \(number); the take has \(known)"
     }
   }
 
   /// Runs what reads a take.
-  static func reading<Value>(_ body: () throws(TapeError) -> Value) throws(ExportFailure) -> Value {
+  static func reading<Value: ~Copyable>(
+    _ body: () throws(TapeError) -> Value
+  ) throws(ExportFailure) -> Value {
     do throws(TapeError) {
       return try body()
     } catch {

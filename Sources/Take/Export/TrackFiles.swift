@@ -26,6 +26,9 @@ package final class TrackFiles {
     package var begin: Instant
     /// How much of pauses, in which nothing new came, was left out.
     package var leftOut: Interval
+    /// The number of its peer and of its track.
+    package var peer: Int64?
+    package var track: Int64?
   }
 
   private struct Track {
@@ -42,6 +45,8 @@ package final class TrackFiles {
   private let folder: String
   /// What becomes of files that are there.
   private let present: WholeFile.Present
+  /// Whether only audio or only video is written.
+  private let only: MediaKind?
   private let framesPerSecond: Int
   /// The times of the take whose frames are wanted.
   private let window: ClosedRange<Int64>
@@ -54,20 +59,23 @@ package final class TrackFiles {
   private(set) var count = 0
 
   init(
-    folder: String, present: WholeFile.Present, framesPerSecond: Int,
+    folder: String, present: WholeFile.Present, only: MediaKind? = nil, framesPerSecond: Int,
     window: ClosedRange<Int64> = .min ... .max,
     gaps: GapBudget = GapBudget()
   ) {
     self.gaps = gaps
     self.present = present
     self.folder = folder
+    self.only = only
     self.window = window
     self.framesPerSecond = framesPerSecond
   }
 
   /// Writes a video frame or block of audio; after a failure nothing more is written.
   func write(_ media: ReceivedMedia, _ kind: MediaKind, of peer: (number: Int64, label: String)) {
-    guard failure == nil, window.contains(media.at.nanoseconds) else { return }
+    guard failure == nil, only == nil || only == kind, window.contains(media.at.nanoseconds) else {
+      return
+    }
     count += 1
     let ending =
       switch media.content {
@@ -137,7 +145,7 @@ package final class TrackFiles {
       written.append(
         Written(
           path: track.file.path, kind: track.kind, frames: frames, begin: track.begin,
-          leftOut: track.writer.leftOut))
+          leftOut: track.writer.leftOut, peer: track.peer, track: Int64(track.transceiver)))
     }
     return written
   }

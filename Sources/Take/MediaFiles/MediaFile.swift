@@ -122,6 +122,21 @@ package final class MediaFile {
     try check("the file became empty while it was sent: leave it as it is until the end")
   }
 
+  /// Writes bytes over those that stand at an offset from the beginning.
+  package func write(_ bytes: [UInt8], at offset: Int) throws(MediaFileError) {
+    var written = 0
+    while written < bytes.count {
+      let count = bytes.withUnsafeBytes {
+        pwrite(
+          descriptor, $0.baseAddress.map { $0 + written }, bytes.count - written, offset + written)
+      }
+      let code = count < 0 ? errno : 0
+      if code == EINTR { continue }
+      guard count > 0 else { throw MediaFileError(path: path, code: code == 0 ? EIO : code) }
+      written += count
+    }
+  }
+
   /// Writes all bytes where the file stands.
   package func write(_ bytes: [UInt8]) throws(MediaFileError) {
     var written = 0

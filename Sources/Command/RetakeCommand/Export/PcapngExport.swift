@@ -58,8 +58,8 @@ final class PcapngExport {
     switch sight {
     case .datagram(let bytes, let isTruncated):
       wire(source, destination, bytes, isTruncated: isTruncated, at)
-    case .clear(_, .sctp): break
-    case .clear(let bytes, let kind):
+    case .clear(_, .sctp, _): break
+    case .clear(let bytes, let kind, _):
       guard bytes.count >= 12 || kind == .rtcp else { break }
       let ssrc = kind == .rtp ? bytes.span.bytes.uint32(at: 8) : nil
       let ends = ports.ends(from: source, to: destination, ssrc: ssrc)

@@ -142,9 +142,8 @@ struct SQLCommand: ParsableCommand {
       let pieces = OutputPieces([.json, .jsonl].contains(chosen) ? .json : .text)
       let run = QueryRun(
         take: take, query: query, format: chosen, look: pager.look, limit: timeLimit)
-      return try run.answer {
-        (text) throws(CommandFailure) in try pieces.write(text)
-      }
+      try run.answer { (text) throws(CommandFailure) in try pieces.write(text) }
+      return
     }
     try pager.show { screen in
       let run = QueryRun(
@@ -192,7 +191,8 @@ struct QueryRun {
   let limit: Double?
 
   /// Answers the query; the text goes out in pieces.
-  func answer(_ write: @escaping (String) throws(CommandFailure) -> Void) throws {
+  @discardableResult
+  func answer(_ write: @escaping (String) throws(CommandFailure) -> Void) throws -> Int {
     let begin = ContinuousClock.now
     let progress = Progress("querying")
     defer { progress.clear() }
@@ -233,6 +233,7 @@ struct QueryRun {
       throw CommandFailure(.interrupted, "\(take): the query was interrupted; \(rows)")
     }
     if state.isLate { throw late(rows) }
+    return count
   }
 
   private func late(_ rows: String) -> CommandFailure {

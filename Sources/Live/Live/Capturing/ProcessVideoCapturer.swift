@@ -201,14 +201,14 @@ public struct MediaProgram: Hashable, Sendable {
   }
 
   /// The executable file; nil if there is none.
-  var path: String? {
+  package var path: String? {
     let folders = searchPath ?? ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"
     let candidates = file.map { [$0] } ?? folders.split(separator: ":").map { "\($0)/ffmpeg" }
     return candidates.first { FileManager.default.isExecutableFile(atPath: $0) }
   }
 
   /// Why there is none, with the way out.
-  var missing: String {
+  package var missing: String {
     file.map { "\($0) is no program that may be run" }
       ?? "there is no ffmpeg: install the package ffmpeg"
   }

@@ -220,6 +220,31 @@ package enum StepTimes {
     }
   }
 
+  /// Hands on the steps of a take up to a time, each with its number and its time.
+  package static func each(
+    in path: String, until end: Instant, _ use: (Int, Instant) -> Void
+  ) throws(TapeError) {
+    let connection = try TakeFile.open(path)
+    do throws(SQLiteError) {
+      let rows = try connection.prepare(
+        "SELECT first_step, steps, at_ns, body FROM tape WHERE at_ns <= ?1 ORDER BY first_step")
+      rows.bind(end.nanoseconds, at: 1)
+      while try rows.step() {
+        let (first, steps, start) = rows.values(Int.self, Int.self, Int64.self)
+        let bytes = rows.bytes(3)
+        do throws(ReadError) {
+          let heads = try TapeBody.heads(
+            bytes.span.bytes, first: first, count: steps, start: start)
+          for head in heads { use(head.number, head.at) }
+        } catch {
+          throw SQLiteError(code: .corrupt, message: "the heads of step \(first) and later")
+        }
+      }
+    } catch {
+      throw TapeError(path: path, place: "tape", error)
+    }
+  }
+
   /// A step that ran later than its machine asked for.
   package struct Late: Sendable, Hashable {
     package var actor: Int64
