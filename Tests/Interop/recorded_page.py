@@ -152,8 +152,10 @@ class Site:
         if path == "own.html":
             return self._page(_OWN_PAGE.read_text(), "<!-- recorder -->")
         if path == "demos/settings.js":
+            text = (_DEMOS / "settings.js").read_text(encoding="utf-8")
             return web.Response(
-                text=f"var server = {json.dumps(self.janus)}; var iceServers = null;",
+                # The demos name these two, and Debian's settings do not have them.
+                text=f"{text}\nserver = {json.dumps(self.janus)}; var token, apisecret;\n",
                 content_type="text/javascript",
             )
         if path.startswith("demos/javascript/"):
@@ -176,13 +178,15 @@ class Site:
 class Browser:
     """A browser with a tab for pages that are recorded."""
 
-    def __init__(self, child, page):
+    def __init__(self, child, page, address):
         self._child = child
         self.page = page
+        # That of the browser itself, for further tabs.
+        self.address = address
 
     @classmethod
-    async def start(cls, name, folder, extension=None):
-        """Starts it with a fresh profile, and with an extension (Chromium)."""
+    async def start(cls, name, folder, extension=None, more=()):
+        """Starts it with a fresh profile, and with an extension and flags (Chromium)."""
         profile = tempfile.mkdtemp(prefix="retake-recorded-")
         log = folder / f"{name}.log"
         if name == "firefox":
@@ -196,8 +200,8 @@ class Browser:
                  "--remote-debugging-port", "0"], log, {"HOME": profile})
             found = await child.line(
                 r"WebDriver BiDi listening on (ws://\S+)", _START_SECONDS, errors=True)
-            return cls(child, await BidiPage.open(found.group(1)))
-        flags = [*chromium.FLAGS, *chromium.DEVICES, *chromium.LOOPBACK]
+            return cls(child, await BidiPage.open(found.group(1)), found.group(1))
+        flags = [*chromium.FLAGS, *chromium.DEVICES, *chromium.LOOPBACK, *more]
         if extension:
             flags += [
                 f"--load-extension={extension}",
@@ -207,7 +211,7 @@ class Browser:
             [chromium.binary(), *flags, f"--user-data-dir={profile}", "about:blank"], log,
             {"HOME": profile})
         found = await child.line(r"DevTools listening on (ws://\S+)", _START_SECONDS, errors=True)
-        return cls(child, await Page.open(found.group(1)))
+        return cls(child, await Page.open(found.group(1)), found.group(1))
 
     async def end(self):
         """Ends the browser."""
@@ -334,7 +338,7 @@ async def run_own(program, folder, name, seconds, media):
             f'<script{kind} src="http://127.0.0.1:{gate.port}/{file}?token={recorder.token}{query}">'
             "</script>")
         await browser.page.load(
-            f"{site.address}/own.html", ready="window.call && window.retakeRecorder")
+            f"{site.address}/own.html", ready="Boolean(window.call && window.retakeRecorder)")
         await browser.page.evaluate(f"call({{seconds: {seconds / 2}}})")
         # What is reported while there is no connection comes when there is one again.
         gate.shut()
@@ -351,7 +355,7 @@ async def run_own(program, folder, name, seconds, media):
         await browser.page.evaluate("void pair.forEach(each => each.close())")
         # The page is loaded again, and what it does then is of the same session.
         await browser.page.load(
-            f"{site.address}/own.html", ready="window.call && window.retakeRecorder")
+            f"{site.address}/own.html", ready="Boolean(window.call && window.retakeRecorder)")
         await browser.page.evaluate("call({seconds: 1})")
         again = await browser.page.evaluate(_connections("pair"))
         if again["session"] != reports["session"]:

@@ -161,6 +161,12 @@ async def _main(options, folder):
         found = await viewing.run(options.retake, folder / name, peer)
         problems += _tell(name, found, "pages of takes, moved through, kept safe, served and live")
     problems += await _recorded_pages(options, folder)
+    if "chromium" in options.peers and options.only in "files-agree":
+        import files_agree
+
+        found = await files_agree.run(
+            options.retake, folder / "files-agree", 8 if options.brief else 20)
+        problems += _tell("files-agree", *found)
     if "janus" in options.peers and options.only in "janus-room":
         found = await rooms.run_short(options.retake, folder / "janus-room")
         problems += _tell("janus-room", found, "entered, published, subscribed and left")

@@ -23,7 +23,7 @@ final class PageBudget: Sendable {
 
 /// One session: what a tab of a browser reports, over reloads and lost connections, in one take.
 actor PageSession {
-  /// What becomes of a message.
+  /// What a message leads to.
   enum Outcome {
     case nothing
     /// The client is told this.
@@ -120,9 +120,9 @@ actor PageSession {
 
   /// Completes the take; nil where nothing was reported.
   func finish() throws(TapeError) -> ReportedImport.Summary? {
+    if ending == nil { ending = "the recording has ended" }
     guard let recorder else { return nil }
     self.recorder = nil
-    if ending == nil { ending = "the recording has ended" }
     let count = strangeLines + lines.strangeLines
     if count > 0 {
       recorder.report(
