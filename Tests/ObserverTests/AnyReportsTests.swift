@@ -77,6 +77,25 @@ struct AnyReportsTests {
     }
   }
 
+  @Test func savedPages() {
+    let page = """
+      <html><!-- about-webrtc- --><div id="pc-heading: {a} 99999999999999999999">\
+      <br class=x y='&quot;'/><span data-l10n-args="{&quot;packets&quot;:1e99}" \
+      data-l10n-id="about-webrtc-sent-label"></span><h5>audio/opus - SSRC 9223372036854775807</h5>\
+      <span data-l10n-id="about-webrtc-type-local"></span><span>1 outbound-rtp</span><span \
+      data-l10n-id="about-webrtc-sent-label">x</span><span> (1e308 Kb</span>\
+      <table><tr><th data-l10n-id="about-webrtc-ice-state"></th></tr><tr><td>a<td>b<td>c\
+      <td>1:2/udp(host)<td>[::]:3/tcp<td>1<td>nan<td>-1<td>inf</tr></table><pre>v=0</pre></html
+      """
+    var dice = Dice(state: 5)
+    for round in 0..<600 {
+      let bytes = round == 0 ? Array(page.utf8) : dice.altered(Array(page.utf8))
+      _ = SavedPage.begins(bytes)
+      let events = SavedPage(String(decoding: bytes, as: UTF8.self)).events
+      if round == 0 { #expect(events.count == 2) }
+    }
+  }
+
   @Test func messagesOfTheScript() {
     let name = String(repeating: "0a", count: 16)
     let text =

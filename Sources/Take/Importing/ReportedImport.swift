@@ -61,6 +61,7 @@ package struct ReportedImport {
     switch format {
     case .rtcstats, .jitsi: try writeLines(to: path)
     case .internals, .getstats: try writeDocument(to: path)
+    case .aboutwebrtc: try writePage(to: path)
     }
   }
 
@@ -86,14 +87,8 @@ package struct ReportedImport {
         reason: "it is neither a packet capture nor whole JSON: \(error.reason); a dump that was "
           + "cut off while it was saved cannot be read")
     }
-    guard let found = ReportedDocument(document), !found.events.isEmpty else { throw none() }
-    var keys = found.events.map { (connection: $0.connection, milliseconds: $0.unixMilliseconds) }
-    let order = ReportedEvent.order(&keys)
-    let times = keys.compactMap(\.milliseconds)
-    let writing = try ReportedRecorder(
-      path, format: found.format, head: found.head, options: .importing(label),
-      start: times.min(), latest: times.max())
-    for place in order { writing.add(found.events[place], at: keys[place].milliseconds) }
+    guard let found = ReportedDocument(document) else { throw none() }
+    let writing = try write(found.events, of: found.format, head: found.head, to: path)
     if found.hasSpreadTimes {
       writing.report(
         missing: "report-times",
@@ -101,6 +96,31 @@ package struct ReportedImport {
       )
     }
     return try writing.finish()
+  }
+
+  private func writePage(to path: String) throws -> Summary {
+    let page = SavedPage(String(decoding: try text.all(), as: UTF8.self))
+    let writing = try write(page.events, of: format.words, head: page.head, to: path)
+    writing.report(
+      missing: "one-report",
+      "the page has the statistics of the instant when it was saved, and sizes in hundredths of a "
+        + "kilobyte")
+    return try writing.finish()
+  }
+
+  /// Writes events that were read as a whole, in the order of time.
+  private func write(
+    _ events: [ReportedEvent], of format: String, head: JSONValue?, to path: String
+  ) throws -> ReportedRecorder {
+    guard !events.isEmpty else { throw none() }
+    var keys = events.map { (connection: $0.connection, milliseconds: $0.unixMilliseconds) }
+    let order = ReportedEvent.order(&keys)
+    let times = keys.compactMap(\.milliseconds)
+    let writing = try ReportedRecorder(
+      path, format: format, head: head, options: .importing(label), start: times.min(),
+      latest: times.max())
+    for place in order { writing.add(events[place], at: keys[place].milliseconds) }
+    return writing
   }
 
   // MARK: Lines
