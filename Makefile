@@ -11,7 +11,7 @@ TESTING = faketime sqlite3 python3 curl openssl gdb tshark
 # What the calls with real peers need: the peers, Python's virtual environments, network namespaces.
 GSTREAMER = gstreamer1.0-plugins-base gstreamer1.0-plugins-good gstreamer1.0-plugins-bad \
 	gstreamer1.0-nice python3-gst-1.0 gir1.2-gst-plugins-base-1.0 gir1.2-gst-plugins-bad-1.0
-PEERS = chromium firefox-esr janus coturn $(GSTREAMER) \
+PEERS = chromium firefox-esr janus janus-demos coturn $(GSTREAMER) \
 	python3 python3-venv iproute2 util-linux faketime espeak-ng tshark
 
 PYTHON ?= python3
@@ -21,7 +21,8 @@ TAKE ?= .build/demo.take
 INTEROP ?=
 
 # The modules of the page of a take, and of the page that browsers call with.
-PAGES = Sources/Take/Page/Document/jsconfig.json Sources/Live/Signaling/CallPage/jsconfig.json
+PAGES = Sources/Take/Page/Document/jsconfig.json Sources/Live/Signaling/CallPage/jsconfig.json \
+	Sources/Live/PageRecording/Script/jsconfig.json
 
 VENV = .build/interop-venv
 RETAKE = .build/release/retake

@@ -210,6 +210,11 @@ let package = Package(
         "Wire", "ICE", "RTP", "SCTP", "SDP", "JSEP", "Secure", "Media", "MediaFiles",
         "AudioSession", "Stats", "Peer", "Tape", "Page", "Replay", "Live", "Signaling",
       ]),
+    // A recorder of what pages report about their own calls, and the script that reports it.
+    module(
+      "Live/PageRecording",
+      ["Wire", "Observer", "Room", "Tape", "Page", "Importing", "Signaling", "CFiles"],
+      exclude: ["Script", "Extension"]),
     // Rooms of services, live: participants and media as objects, over the connections of a session.
     module(
       "Live/RoomClient",
@@ -244,7 +249,8 @@ let package = Package(
       "Command/RetakeCommand",
       [
         "Wire", "ICE", "SDP", "JSEP", "Observer", "Live", "Tape", "Queries", "Page", "Replay",
-        "Debug", "Lab", "TLS", "Signaling", "Serving", "CallRecording", "Room", "RoomClient",
+        "Debug", "Lab", "TLS", "Signaling", "Serving", "CallRecording", "PageRecording", "Room",
+        "RoomClient",
         "Stats", "CProcess",
         "Export", "Importing", "CEdit", "CPcap", "Media", "MediaFiles", "AudioSession",
         "Peer", "RTP", "SCTP", "Secure",
@@ -406,7 +412,7 @@ let package = Package(
       "RetakeCommandTests",
       [
         "RetakeCommand", "Live", "Media", "Tape", "Importing", "Signaling", "Serving",
-        "CallRecording", "TsharkTables",
+        "CallRecording", "PageRecording", "TsharkTables",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
     // Drives the executable, which is built with the tests. It does not depend on it, so that the

@@ -19,6 +19,12 @@ public struct AccessRules: Sendable {
   package var token: BearerToken?
   /// Whether all requests on loopback need a created token, too.
   package var wantsToken = false
+  /// Whether a token may stand in the query, as `?token=`: pages load scripts and open WebSockets
+  /// without fields of their own.
+  package var readsTokenFromQuery = false
+  /// Paths from which pages of other origins may load scripts, if they have the token; responses to
+  /// such requests cannot be read by the pages (Fetch, mode no-cors).
+  package var scriptPaths: Set<String> = []
   /// Paths readable without a token: a browser loads the page before it can send one.
   public var openPaths: Set<String> = ["/"]
 
@@ -132,6 +138,11 @@ struct AccessGate {
   /// The secret in a request: a bearer token, or else the cookie of the server's page.
   private func secret(of request: HTTPRequest) -> Substring? {
     if let token = BearerToken.given(by: request) { return token }
+    if keeper.rules.readsTokenFromQuery,
+      let token = request.query("token") ?? request.query("rtcstats-token")
+    {
+      return token[...]
+    }
     for pair in (request.header("Cookie") ?? "").split(separator: ";") {
       let sides = pair.trimmed.split(separator: "=", maxSplits: 1)
       if sides.count == 2, sides[0] == cookieName { return sides[1] }
@@ -170,6 +181,10 @@ struct AccessGate {
     ["GET", "HEAD"].contains(request.method) && keeper.rules.openPaths.contains(request.path)
   }
 
+  private func isScript(_ request: HTTPRequest) -> Bool {
+    ["GET", "HEAD"].contains(request.method) && keeper.rules.scriptPaths.contains(request.path)
+  }
+
   private func originRefusal(of request: HTTPRequest, _ authority: Authority) -> HTTPResponse? {
     if let origin = request.header("Origin") {
       guard !isOwn(origin, authority), !isAllowed(origin) else { return nil }
@@ -181,7 +196,8 @@ struct AccessGate {
     // Simple requests of other pages have no Origin, but current browsers state their site (Fetch
     // Metadata). Such a request may do no more than follow a link to the page.
     guard let site = request.header("Sec-Fetch-Site"), site != "same-origin", site != "none",
-      !(request.header("Sec-Fetch-Mode") == "navigate" && isOpen(request))
+      !(request.header("Sec-Fetch-Mode") == "navigate" && isOpen(request)),
+      !(request.header("Sec-Fetch-Dest") == "script" && isScript(request))
     else { return nil }
     return .refusal(403, "pages of other origins may not call this server")
   }

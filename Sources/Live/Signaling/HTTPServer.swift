@@ -154,7 +154,7 @@ public final class HTTPServer: Sendable {
         HTTPExchange(limits: limits, connections: connections, gate: gate, memory: memory) {
           request in
           if let response = gate.cookieResponse(to: request) { return response }
-          if let socket = sockets.first(where: { $0.path == request.path }) {
+          if let socket = sockets.first(where: { $0.matches(request) }) {
             return socket.refusal(of: request)
           }
           return await handler(request)

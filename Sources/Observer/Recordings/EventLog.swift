@@ -1,6 +1,7 @@
 import Wire
 
-// RTC event logs of libwebrtc, version 2 (rtc_event_log2.proto): packets by their headers.
+// RTC event logs of libwebrtc: packets by their headers, of version 2 (rtc_event_log2.proto) and of
+// the version before it (rtc_event_log.proto), in which each event stands alone.
 
 extension PacketRecording {
   mutating func readEventLog(_ file: [UInt8]) {
@@ -11,9 +12,12 @@ extension PacketRecording {
       let milliseconds = log.beganMilliseconds.map { packet.milliseconds &- $0 } ?? 0
       let distance = max(-86_400_000_000, min(milliseconds, 86_400_000_000))
       add(
-        packet.bytes, at: (max(0, min(began, 4_000_000_000_000)) + distance) * 1_000_000,
+        packet.bytes,
+        at: (max(0, min(began, 4_000_000_000_000)) + distance) * 1_000_000
+          + packet.microseconds * 1000,
         isOutgoing: packet.isOutgoing, originalLength: packet.length)
     }
+    if log.isVersion1 { notes.append("it does not say its date: the take begins in 1970") }
     if log.hasNoExtensionIDs {
       notes.append("it does not say the ids of header extensions: those here are made up")
     }
@@ -32,6 +36,8 @@ extension PacketRecording {
 struct EventLog {
   struct Packet {
     var milliseconds: Int64
+    /// Beyond the milliseconds, from 0 to 999.
+    var microseconds: Int64 = 0
     var isOutgoing: Bool
     var bytes: [UInt8]
     var length: Int
@@ -42,6 +48,7 @@ struct EventLog {
   private(set) var beganUnixMilliseconds: Int64 = 0
   private(set) var damagedBytes = 0
   private(set) var hasNoExtensionIDs = false
+  private(set) var isVersion1 = false
   /// Events of other kinds, by their names, in the order in which they came up.
   private(set) var others: [(what: String, count: UInt64)] = []
 
@@ -58,6 +65,7 @@ struct EventLog {
     while let field = reader.next() {
       guard case .bytes(let body) = field.value else { continue }
       switch field.number {
+      case 1: readEvent(ProtobufMessage(body))
       case 2, 3: readPackets(ProtobufMessage(body), isOutgoing: field.number == 3)
       case 4, 5: readControl(ProtobufMessage(body), isOutgoing: field.number == 5)
       case 16:
@@ -66,11 +74,7 @@ struct EventLog {
         if beganUnixMilliseconds == 0 { beganUnixMilliseconds = begin.integer(3) ?? 0 }
       default:
         guard let what = Self.otherNames[field.number] else { continue }
-        if let place = others.firstIndex(where: { $0.what == what }) {
-          others[place].count += 1
-        } else {
-          others.append((what, 1))
-        }
+        count(what)
       }
       if packets.count > Self.packetsMaximum { break }
     }
@@ -79,6 +83,60 @@ struct EventLog {
 
   /// A log has at most 250 MB; a batch may claim any number.
   private static let packetsMaximum = 20_000_000
+
+  // MARK: Version 1
+
+  /// Whether a file begins with an event of version 1: its length, its time, and its kind.
+  static func beginsLikeVersion1(_ head: [UInt8]) -> Bool {
+    var reader = ProtobufReader(head[...])
+    guard head.first == 0x0a, let field = reader.next(), case .bytes(let body) = field.value else {
+      return false
+    }
+    let event = ProtobufMessage(body)
+    guard body.first == 0x08, let kind = event.integer(2), (1...18).contains(kind) else {
+      return false
+    }
+    return event.integer(1) != nil
+  }
+
+  /// The kinds of events of version 1 that are no packets.
+  private static let version1Names: [Int64: String] = [
+    5: "audio playout event", 6: "loss-based estimate", 7: "delay-based estimate",
+    8: "stream configuration", 9: "stream configuration", 10: "stream configuration",
+    11: "stream configuration", 16: "audio adaptation", 17: "probe cluster", 18: "probe result",
+  ]
+
+  /// An event of version 1.
+  private mutating func readEvent(_ event: ProtobufMessage) {
+    isVersion1 = true
+    guard let time = event.integer(1), let kind = event.integer(2) else { return }
+    let milliseconds = time / 1000
+    beganMilliseconds = min(beganMilliseconds ?? milliseconds, milliseconds)
+    let body = ProtobufMessage(event.bytes(kind == 3 ? 3 : 4) ?? [])
+    let bytes: ArraySlice<UInt8>?
+    switch kind {
+    case 3: bytes = body.bytes(4)
+    case 4: bytes = body.bytes(3)
+    default:
+      if let what = Self.version1Names[kind] { count(what) }
+      return
+    }
+    guard let bytes, bytes.count >= 4, let isIncoming = body.integer(1) else { return }
+    let length = kind == 3 ? Int(clamping: body.integer(3) ?? 0) : bytes.count
+    packets.append(
+      Packet(
+        milliseconds: milliseconds, microseconds: max(0, time % 1000),
+        isOutgoing: isIncoming == 0, bytes: Array(bytes),
+        length: max(bytes.count, min(length, 65_000))))
+  }
+
+  private mutating func count(_ what: String) {
+    if let place = others.firstIndex(where: { $0.what == what }) {
+      others[place].count += 1
+    } else {
+      others.append((what, 1))
+    }
+  }
 
   // MARK: Packets
 

@@ -123,6 +123,22 @@ extension PacketRecording {
     if began == 0 { notes.append("it does not say when it was made") }
   }
 
+  // MARK: rtpproxy
+
+  /// Records of rtpproxy, one after another.
+  mutating func readProxy(_ file: [UInt8]) {
+    var place = 0
+    while let record = ProxyRecord(file, at: place), record.end <= file.count {
+      // What is no packet is passed over, as extractaudio does.
+      if record.packet.count >= 12 {
+        add(file[record.packet], at: record.unixNanoseconds, isOutgoing: false)
+      }
+      place = record.end
+    }
+    if place < file.count { noteCut(file.count - place) }
+    notes.append("it has one side of a call: that of the other side is another file")
+  }
+
   // MARK: Lines of logs
 
   /// `I 12:34:56.789000 000000 80 60 ... # RTP_DUMP`, wherever in a line it begins; text2pcap's
@@ -171,5 +187,42 @@ extension PacketRecording {
       seconds >= 0, seconds < 62
     else { return nil }
     return (hours * 3600 + minutes * 60) * 1_000_000_000 + Int64(seconds * 1e9)
+  }
+}
+
+/// The head of a packet in a recording of rtpproxy (`struct pkt_hdr_adhoc`), in the byte order of
+/// the machine that recorded, which is taken to be little-endian: the source's address in 20 bytes,
+/// the Unix time in seconds as a double, and the packet's length in two bytes, without gaps.
+struct ProxyRecord {
+  private(set) var unixNanoseconds: Int64
+  private(set) var packet: Range<Int>
+  var end: Int { packet.upperBound }
+
+  private static let headBytes = 30
+  /// AF_INET, and AF_INET6 of Linux and of FreeBSD; of FreeBSD's a byte alone counts.
+  private static let families: Set<UInt8> = [2, 10, 28]
+
+  /// Reads the head at a place; nil where none can be.
+  init?(_ bytes: [UInt8], at place: Int) {
+    guard place + Self.headBytes <= bytes.count, Self.families.contains(bytes[place]),
+      bytes[place + 1] == 0
+    else { return nil }
+    let bits = bytes[(place + 20)..<(place + 28)].reversed().reduce(0 as UInt64) {
+      $0 << 8 | UInt64($1)
+    }
+    let seconds = Double(bitPattern: bits)
+    // From 2001 to 2096; a number that is none is no time either.
+    guard seconds > 1e9, seconds < 4e9 else { return nil }
+    unixNanoseconds = Int64(seconds * 1e9)
+    let length = Int(bytes[place + 28]) | Int(bytes[place + 29]) << 8
+    packet = (place + Self.headBytes)..<(place + Self.headBytes + length)
+  }
+
+  /// Whether a file begins with a record of an RTP packet, and goes on with one as far as it goes.
+  static func areAt(theBeginOf head: [UInt8]) -> Bool {
+    guard let first = ProxyRecord(head, at: 0), first.packet.count >= 12,
+      first.packet.lowerBound < head.count, head[first.packet.lowerBound] >> 6 == 2
+    else { return false }
+    return first.end + headBytes > head.count || ProxyRecord(head, at: first.end) != nil
   }
 }

@@ -13,8 +13,10 @@ package struct PacketRecording: Sendable {
     case rtpdump
     /// Lines with packets in hexadecimal digits in the logs of browsers and servers.
     case rtpdumptext
-    /// RTC event logs of libwebrtc, version 2: headers of packets alone.
+    /// RTC event logs of libwebrtc, of today and of before 2019: headers of packets alone.
     case eventlog
+    /// What rtpproxy records without `-P`: packets behind the address that each came from.
+    case rtpproxy
 
     /// The format that a file begins like; nil for none of these.
     package init?(head: [UInt8]) {
@@ -26,6 +28,10 @@ package struct PacketRecording: Sendable {
       } else if head.starts(with: [0x82, 0x01]), head.count > 4, head[3] == 0x08 {
         // BeginLogEvent, whose first field is its time.
         self = .eventlog
+      } else if EventLog.beginsLikeVersion1(head) {
+        self = .eventlog
+      } else if ProxyRecord.areAt(theBeginOf: head) {
+        self = .rtpproxy
       } else if String(decoding: head.prefix(64 << 10), as: UTF8.self).contains("RTP_DUMP") {
         self = .rtpdumptext
       } else {
@@ -40,6 +46,7 @@ package struct PacketRecording: Sendable {
       case .rtpdump: "file of rtptools"
       case .rtpdumptext: "log with RTP_DUMP lines"
       case .eventlog: "RTC event log"
+      case .rtpproxy: "recording of rtpproxy"
       }
     }
   }
@@ -71,7 +78,7 @@ package struct PacketRecording: Sendable {
     let names =
       switch format {
       case .mjr: ("publisher", "recorder")
-      case .rtpdump: ("recorder", "sender")
+      case .rtpdump, .rtpproxy: ("recorder", "sender")
       case .rtpdumptext, .eventlog: ("this side", "other side")
       }
     return [(Self.text(Self.local), names.0), (Self.text(Self.remote), names.1)]
@@ -93,6 +100,7 @@ package struct PacketRecording: Sendable {
     case .rtpdump: readRTPDump(file)
     case .rtpdumptext: readDumpLines(file)
     case .eventlog: readEventLog(file)
+    case .rtpproxy: readProxy(file)
     }
     sort()
     fill(atMost: (64 << 20) + 128 * file.count)

@@ -10,6 +10,8 @@ package enum ReportedFormat: String, Hashable, Sendable, CaseIterable {
   case internals
   /// Reports of getStats as JSON.
   case getstats
+  /// The page about:webrtc of Firefox, saved.
+  case aboutwebrtc
 
   /// The format that a file begins like; nil for none of these.
   ///
@@ -17,6 +19,10 @@ package enum ReportedFormat: String, Hashable, Sendable, CaseIterable {
   package init?(head: [UInt8]) {
     if head.starts(with: Array("RTCStatsDump".utf8)) {
       self = .rtcstats
+      return
+    }
+    if SavedPage.begins(head) {
+      self = .aboutwebrtc
       return
     }
     // A byte order mark may stand before JSON.
@@ -50,6 +56,7 @@ package enum ReportedFormat: String, Hashable, Sendable, CaseIterable {
     case .jitsi: "log of Jitsi"
     case .internals: "dump of webrtc-internals"
     case .getstats: "report of getStats"
+    case .aboutwebrtc: "saved page about:webrtc"
     }
   }
 }

@@ -22,6 +22,8 @@ struct MediaPart {
     var peer: (number: Int64, label: String)
     var number: UInt32
     var isVideo: Bool
+    /// Whether another stack received and decoded it: what its frames show is found out here.
+    var isReported: Bool
   }
 
   /// A row of `frame` without its peer and track.
@@ -46,11 +48,16 @@ struct MediaPart {
   /// - Returns: false where they do not tell that, and the take has to be replayed: it keeps no
   ///   media, somebody set volumes, or a frame comes out otherwise than it was recorded.
   func write(into tracks: TrackFiles, progress: (String) -> Void) throws(ExportFailure) -> Bool {
-    guard only != nil || kind != nil || window != .min ... .max else { return false }
     return try ExportFailure.reading { () throws(TapeError) in
       let connection = try TakeFile.openForQueries(take)
       guard try TakeHeader.read(from: connection, path: take).keepsMedia else { return false }
       do throws(SQLiteError) {
+        // Of what other stacks reported nothing is executed again: their frames are all there is.
+        let isReported =
+          try connection.integer("SELECT count(*) > 0 AND min(role = 'reported') FROM peer") == 1
+        guard only != nil || kind != nil || window != .min ... .max || isReported else {
+          return false
+        }
         let isChanged = try connection.integer(
           """
           SELECT EXISTS (
@@ -61,9 +68,11 @@ struct MediaPart {
         for track in try list(connection) {
           progress("track \(track.number) of peer \(track.peer.number)")
           let isWhole =
-            try track.isVideo
-            ? writeVideo(track, connection, into: tracks)
-            : writeAudio(track, connection, into: tracks)
+            try track.isReported
+            ? writeReported(track, connection, into: tracks)
+            : track.isVideo
+              ? writeVideo(track, connection, into: tracks)
+              : writeAudio(track, connection, into: tracks)
           guard isWhole else { return false }
         }
         return true
@@ -76,17 +85,21 @@ struct MediaPart {
   private func list(_ connection: borrowing SQLiteConnection) throws(SQLiteError) -> [Track] {
     let rows = try connection.prepare(
       """
-      SELECT DISTINCT peer, track, kind = 'video' FROM format
-      WHERE direction = 'in' AND kind IN ('audio', 'video') ORDER BY peer, track
+      SELECT DISTINCT format.peer, track, kind = 'video', peer.role = 'reported'
+      FROM format JOIN peer USING (peer)
+      WHERE direction = 'in' AND kind IN ('audio', 'video') ORDER BY format.peer, track
       """)
     var found: [Track] = []
     while try rows.step() {
-      let (peer, track, isVideo) = rows.values(Int64.self, UInt32.self, Int64.self)
+      let (peer, track, isVideo, isReported) = rows.values(
+        Int64.self, UInt32.self, Int64.self, Int64.self)
       guard only == nil || only == peer, kind == nil || (kind == .video) == (isVideo == 1) else {
         continue
       }
       let label = peers.first { $0.number == peer }?.label ?? ""
-      found.append(Track(peer: (peer, label), number: track, isVideo: isVideo == 1))
+      found.append(
+        Track(
+          peer: (peer, label), number: track, isVideo: isVideo == 1, isReported: isReported == 1))
     }
     return found
   }
@@ -159,6 +172,41 @@ struct MediaPart {
       return true
     }
   }
+
+  /// Decodes what another stack received; a codec without a library comes out as it is.
+  private func writeReported(
+    _ track: Track, _ connection: borrowing SQLiteConnection, into tracks: TrackFiles
+  ) throws(SQLiteError) -> Bool {
+    var video: (any VideoDecoding)?
+    var audio: (codec: CodecName, decoder: any AudioDecoding)?
+    // Without the key frame before it, the first one would show nothing.
+    let begin = window.lowerBound == .min ? .min : window.lowerBound &- Self.reportedPreroll
+    return try each(of: track, from: "at_ns >= \(begin)", connection) { frame in
+      if track.isVideo {
+        video = video ?? (try? LibraryCodecs().videoDecoder(track: "\(track.number)", frame.codec))
+        guard let video else {
+          put(frame, .none, of: track, into: tracks)
+          return true
+        }
+        guard let picture = try? video.decode(frame.bytes).videoFrame else { return true }
+        put(frame, .videoFrame(picture), of: track, into: tracks)
+      } else {
+        if audio?.codec != frame.codec {
+          let made = try? LibraryCodecs().audioDecoder(
+            track: "\(track.number)", frame.codec, channels: frame.codec == .opus ? 2 : 1)
+          audio = made.map { (frame.codec, $0) }
+        }
+        guard let block = try? audio?.decoder.decode(.payload(frame.bytes)).block else {
+          return true
+        }
+        put(frame, .audio(block), of: track, into: tracks)
+      }
+      return true
+    }
+  }
+
+  /// Browsers are asked for key frames when they lose one, and send others rarely.
+  private static let reportedPreroll: Int64 = 30_000_000_000
 
   private func writeAudio(
     _ track: Track, _ connection: borrowing SQLiteConnection, into tracks: TrackFiles

@@ -232,18 +232,18 @@ enum Deflate {
 /// names from relative paths, and exports where a function, a class or a constant is declared.
 /// Constants do not follow an export that changes, and no module imports one that imports it.
 /// Lines of comments alone are left out: whoever reads them reads the modules.
-struct PageScript {
+package struct PageScript: Sendable {
   /// The texts of modules by their paths, such as `board/strip.js`.
   private let texts: [String: String]
   /// The number of each module that stands in the script already.
   private var numbers: [String: Int] = [:]
   private var isUnderWay: Set<String> = []
-  private(set) var text = ""
+  package private(set) var text = ""
   /// What cannot be joined: a person who changes modules reads it in a test.
-  private(set) var problems: [String] = []
+  package private(set) var problems: [String] = []
 
   /// Joins a module with all that it imports, in the order in which they need each other.
-  init(of entry: String, in texts: [String: String]) {
+  package init(of entry: String, in texts: [String: String]) {
     self.texts = texts
     add(entry)
   }

@@ -23,10 +23,11 @@ struct Record: AsyncParsableCommand {
         retake record sora wss://sora.example/signaling --channel test --publish pattern
         retake record room ws://127.0.0.1:8080/rooms --room talk --publish pattern
         retake record pcap -i any --keys keys.log --out call.take
+        retake record page --origin https://app.example --out calls/
       """,
     subcommands: [
       RecordDemo.self, RecordServe.self, RecordCall.self, RecordWHIP.self, RecordWHEP.self,
-      RecordJanus.self, RecordSora.self, RecordRoom.self, RecordPcap.self,
+      RecordJanus.self, RecordSora.self, RecordRoom.self, RecordPcap.self, RecordPage.self,
     ])
 }
 

@@ -224,7 +224,7 @@ struct ListenOptions: ParsableArguments {
   var allowedHosts: [HostChoice] = []
 
   @Option(
-    name: .customLong("allow-origin"),
+    name: [.customLong("allow-origin"), .customLong("origin")],
     help: """
       An origin whose pages may call, like https://app.example; may be given several times. \
       Default: only the recorder's own page.
@@ -254,16 +254,20 @@ struct ListenOptions: ParsableArguments {
 
   /// Listens, or fails with one sentence.
   ///
-  /// - Parameter sockets: where WebSockets are taken, too.
-  func server(sockets: [WebSocketRoute] = [], _ handler: @escaping HTTPServer.Handler)
-    async throws -> HTTPServer
-  {
+  /// - Parameters:
+  ///   - sockets: where WebSockets are taken, too.
+  ///   - adjust: changes who may call.
+  func server(
+    sockets: [WebSocketRoute] = [], access adjust: (inout AccessRules) -> Void = { _ in },
+    _ handler: @escaping HTTPServer.Handler
+  ) async throws -> HTTPServer {
+    var access = AccessRules(
+      hosts: allowedHosts.map(\.name), origins: allowedOrigins.map(\.text), token: token)
+    adjust(&access)
     do throws(HTTPError) {
       return try await HTTPServer.listen(
-        host: listen.host, port: listen.port,
-        access: AccessRules(
-          hosts: allowedHosts.map(\.name), origins: allowedOrigins.map(\.text), token: token),
-        identity: identity, sockets: sockets, notice: { printError($0) }, handler: handler)
+        host: listen.host, port: listen.port, access: access, identity: identity, sockets: sockets,
+        notice: { printError($0) }, handler: handler)
     } catch {
       throw CommandFailure(.inputOutput, error.reason)
     }

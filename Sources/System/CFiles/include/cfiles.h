@@ -16,6 +16,13 @@ const char *cfiles_call_html(void);
 const char *cfiles_call_css(void);
 const char *cfiles_call_script(void);
 
+/// The script that records pages, as modules, NULL after the last one; and the extension that brings
+/// it into pages.
+const char *cfiles_recorder_module_name(unsigned int index);
+const char *cfiles_recorder_module(unsigned int index);
+const char *cfiles_recorder_manifest(void);
+const char *cfiles_recorder_relay(void);
+
 /// A file of the schema of takes, oldest first; NULL after the last one.
 const char *cfiles_schema(unsigned int index);
 

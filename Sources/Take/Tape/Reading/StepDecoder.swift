@@ -58,7 +58,7 @@ struct StepDecoder {
     if head.kind == .deadline { return 0 }
     for row in range {
       switch rows.table(row) {
-      case .path, .content, .clock: continue
+      case .path, .content, .clock, .format: continue
       default: return row - range.lowerBound + 1
       }
     }

@@ -11,9 +11,18 @@ package final class ReportedMachine: RecordedMachine {
   package static func decoder(_ contents: ContentSource) -> ReportedDecoder { ReportedDecoder() }
 
   private var peers: [UInt32: ReportedPeer] = [:]
+  private var readsResults = false
   package var deadline: Instant? { nil }
 
   package init() {}
+
+  /// The number of the track of an m-section; nil before a report or an event has named it.
+  package func track(of peer: UInt32, mid: String) -> UInt32? {
+    peers[peer]?.track(mid: mid)
+  }
+
+  /// The name of the event that names the track of an m-section before its first frame.
+  package static let framesEvent = "encodedframes"
 
   /// A file may claim any number of connections.
   package static let peersMaximum = 10_000
@@ -23,6 +32,7 @@ package final class ReportedMachine: RecordedMachine {
   ) {
     switch input {
     case .genesis(let genesis):
+      readsResults = genesis.readsResults ?? false
       outbox.append(
         .coverage(
           what: "reported",
@@ -33,8 +43,10 @@ package final class ReportedMachine: RecordedMachine {
       var row = PeerRow(label: label, role: "reported")
       row.configuration = configuration
       outbox.append(.row(.peer(row), peer: peer, at: at))
-    case .call(let peer, let at, _, let name, let arguments):
-      peers[peer]?.call(name, arguments) { outbox.append(.row($0, peer: peer, at: at)) }
+    case .call(let peer, let at, let id, let name, let arguments):
+      peers[peer]?.call(readsResults ? id : nil, name, arguments) {
+        outbox.append(.row($0, peer: peer, at: at))
+      }
     case .event(let peer, let at, let name, let detail):
       peers[peer]?.event(name, detail) { outbox.append(.row($0, peer: peer, at: at)) }
     case .stats(let peer, let at, let id, let text):
@@ -44,7 +56,10 @@ package final class ReportedMachine: RecordedMachine {
       peers[peer]?.sample(report, at, id) { outbox.append(.row($0, peer: peer, at: at)) }
     case .notSeen(let what, let reason):
       outbox.append(.coverage(what: what, reason: reason))
-    case .reply, .deadline: break
+    case .reply(let peer, let at, let id, let reply, _):
+      guard readsResults else { return }
+      peers[peer]?.result(of: id, reply) { outbox.append(.row($0, peer: peer, at: at)) }
+    case .frame, .deadline: break
     }
   }
 }

@@ -116,6 +116,16 @@ struct ReportedMedia {
     return number
   }
 
+  /// The number of the track of an m-section, if it is known.
+  func track(mid: String) -> UInt32? { numbers["mid \(mid)"] }
+
+  /// Numbers the track of an m-section of which there is no report yet.
+  mutating func add(mid: String) {
+    let name = "mid \(mid)"
+    guard numbers[name] == nil, numbers.count < ReportedPeer.most else { return }
+    numbers[name] = UInt32(numbers.count + 1)
+  }
+
   private mutating func add(
     _ stream: ReportedObject, _ objects: ReportedObjects, isInbound: Bool,
     _ emit: ReportedPeer.Emit

@@ -17,23 +17,30 @@ struct ReportedPeer {
   private var media = ReportedMedia()
   private var pairs = ReportedPairs()
   private var channels: [String: (number: UInt32, state: String)] = [:]
+  /// The calls of setLocalDescription that left it to the browser to make the description.
+  private var implicit: Set<UInt32> = []
 
   /// Of each kind, how much is remembered: a file may claim any number.
   static let most = 20_000
 
   // MARK: Calls and events
 
-  mutating func call(_ name: String, _ arguments: String, _ emit: Emit) {
+  /// - Parameter id: nil where results of calls are not read.
+  mutating func call(_ id: UInt32?, _ name: String, _ arguments: String, _ emit: Emit) {
     switch name {
     case "setLocalDescription", "setRemoteDescription":
-      guard let value = value(arguments), let type = value["type"]?.text,
-        let sdp = value["sdp"]?.text
-      else { return }
-      emit(
-        .signaling(
-          SignalingRow(
-            direction: Direction(isInbound: name == "setRemoteDescription"),
-            transport: "reported", type: type, message: sdp)))
+      let isInbound = name == "setRemoteDescription"
+      guard let id, !isInbound else {
+        describe(arguments, isInbound: isInbound, emit)
+        return
+      }
+      let isStated = value(arguments).map { $0["sdp"]?.text?.isEmpty == false } ?? false
+      let isRollback = value(arguments)?["type"]?.text == "rollback"
+      if isStated || isRollback {
+        describe(arguments, isInbound: false, emit)
+      } else if implicit.count < Self.most {
+        implicit.insert(id)
+      }
     case "addIceCandidate": add(candidate: arguments, isLocal: false, emit)
     case "close":
       move("signaling", "closed", emit)
@@ -41,6 +48,26 @@ struct ReportedPeer {
     default: break
     }
   }
+
+  /// The description that a browser made by itself stands in the result of the call alone.
+  mutating func result(of id: UInt32, _ reply: String?, _ emit: Emit) {
+    guard implicit.remove(id) != nil, let reply else { return }
+    describe(reply, isInbound: false, emit)
+  }
+
+  /// Emits the description in a value, if there is one.
+  private func describe(_ text: String, isInbound: Bool, _ emit: Emit) {
+    guard let value = value(text), let type = value["type"]?.text, let sdp = value["sdp"]?.text
+    else { return }
+    emit(
+      .signaling(
+        SignalingRow(
+          direction: Direction(isInbound: isInbound), transport: "reported", type: type,
+          message: sdp)))
+  }
+
+  /// The number of the track of an m-section, if it is known.
+  func track(mid: String) -> UInt32? { media.track(mid: mid) }
 
   private static let machines = [
     "signalingstatechange": "signaling", "iceconnectionstatechange": "ice-connection",
@@ -54,6 +81,8 @@ struct ReportedPeer {
       if let state = value.text ?? value["state"]?.text { move(machine, state, emit) }
     } else if name == "icecandidate" {
       add(candidate: detail, isLocal: true, emit)
+    } else if name == ReportedMachine.framesEvent {
+      if let mid = value(detail)?["mid"]?.text { media.add(mid: mid) }
     } else if name == "datachannel", remoteChannels.count < Self.most,
       let value = value(detail)
     {
