@@ -38,18 +38,22 @@ package struct ReportedImport {
   private let name: String
   private let format: ReportedFormat
   private let label: String
+  private let tags: [String: String]
   private let reports: ImportReports
 
   /// - Parameters:
   ///   - path: the file; `-` is standard input.
   ///   - label: what the take is called.
+  ///   - tags: what is said of it by keys.
   package init(
-    _ path: String, _ format: ReportedFormat, label: String, reports: ImportReports
+    _ path: String, _ format: ReportedFormat, label: String, tags: [String: String] = [:],
+    reports: ImportReports
   ) throws {
     text = try SpooledText(path, notice: reports.notice)
     name = PrintableText.line(path)
     self.format = format
     self.label = label
+    self.tags = tags
     self.reports = reports
   }
 
@@ -88,7 +92,7 @@ package struct ReportedImport {
     let order = ReportedEvent.order(&keys)
     let times = keys.compactMap(\.milliseconds)
     let writing = try ReportedWriting(
-      path, format: found.format, head: found.head, label: label,
+      path, format: found.format, head: found.head, label: label, tags: tags,
       start: times.min(), latest: times.max())
     for place in order { writing.add(found.events[place], at: keys[place].milliseconds) }
     if found.hasSpreadTimes {
@@ -127,8 +131,8 @@ package struct ReportedImport {
     let order = ReportedEvent.order(&keys)
     let times = keys.compactMap(\.milliseconds)
     let writing = try ReportedWriting(
-      path, format: format.words, head: survey.head, label: label, start: times.min(),
-      latest: times.max())
+      path, format: format.words, head: survey.head, label: label, tags: tags,
+      start: times.min(), latest: times.max())
     var reader = ReportedLines(dialect)
     if dialect == .rtcstats {
       try text.eachLine { bytes, offset in
@@ -172,7 +176,8 @@ private final class ReportedWriting {
   private var summary: ReportedImport.Summary
 
   init(
-    _ path: String, format: String, head: JSONValue?, label: String, start: Double?, latest: Double?
+    _ path: String, format: String, head: JSONValue?, label: String, tags: [String: String],
+    start: Double?, latest: Double?
   ) throws(TapeError) {
     self.start = start ?? 0
     lastMilliseconds = self.start
@@ -180,6 +185,7 @@ private final class ReportedWriting {
     do {
       var options = TapeWriter.Options()
       options.label = label
+      options.tags = tags
       options.startUnixNanoseconds = Self.nanoseconds(self.start)
       options.toolVersion = retakeVersion
       options.waitsForDisk = true
