@@ -141,7 +141,7 @@ def verify(
     executable: PathLike | None = None,
 ) -> VerifyResult:
     """Runs takes, or folders of them, as tests."""
-    words = ["verify", *map(os.fspath, paths)]
+    words = ["verify", *(os.fspath(path) for path in paths)]
     words += ["--jobs", str(jobs)] if jobs else []
     words += ["--reports", os.fspath(reports), "--force"] if reports else []
     _, data = _json(words, executable, good=(0, 1))

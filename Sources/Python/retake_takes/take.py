@@ -11,8 +11,8 @@ from . import views
 from .views import NoTake
 
 if TYPE_CHECKING:
-    import pandas
-    import polars
+    from pandas import DataFrame as PandasFrame
+    from polars import DataFrame as PolarsFrame
 
 __all__ = ["Frame", "NoTake", "Packet", "Take", "open"]
 
@@ -139,7 +139,7 @@ class Take:
         for row in cursor:
             yield dict(zip(names, row))
 
-    def pandas(self, query: str, parameters: Sequence[Any] = ()) -> "pandas.DataFrame":
+    def pandas(self, query: str, parameters: Sequence[Any] = ()) -> "PandasFrame":
         """A view by its name, or the rows of a query, as a data frame of pandas."""
         import pandas
 
@@ -147,7 +147,7 @@ class Take:
         names = [column[0] for column in cursor.description]
         return pandas.DataFrame.from_records(cursor.fetchall(), columns=names)
 
-    def polars(self, query: str, parameters: Sequence[Any] = ()) -> "polars.DataFrame":
+    def polars(self, query: str, parameters: Sequence[Any] = ()) -> "PolarsFrame":
         """A view by its name, or the rows of a query, as a data frame of polars."""
         import polars
 
@@ -162,7 +162,7 @@ class Take:
 
     # Statistics
 
-    def statistics(self, type: str | None = None, peer: int | None = None) -> "pandas.DataFrame":
+    def statistics(self, type: str | None = None, peer: int | None = None) -> "PandasFrame":
         """The samples of getStats as a data frame of pandas: a column for each member (W3C)."""
         import pandas
 
@@ -170,7 +170,7 @@ class Take:
 
     def statistics_polars(
         self, type: str | None = None, peer: int | None = None
-    ) -> "polars.DataFrame":
+    ) -> "PolarsFrame":
         """The same as a data frame of polars."""
         import polars
 
@@ -200,8 +200,9 @@ class Take:
             f"sequence, rtp_time, marker, bytes FROM packet WHERE {where} ORDER BY row",
             parameters)
         for row in rows:
-            marker = None if row[11] is None else bool(row[11])
-            yield Packet(*row[:11], marker, row[12])
+            values = list(row)
+            values[11] = None if row[11] is None else bool(row[11])
+            yield Packet(*values)
 
     def frames(self, where: str = "1", parameters: Sequence[Any] = ()) -> Iterator[Frame]:
         """The encoded frames that meet a condition of SQL, in their order."""
@@ -209,7 +210,9 @@ class Take:
             "SELECT peer, at_ns, track, kind, direction, codec, ssrc, rtp_time, key, width, "
             f"height, outcome, size, bytes FROM frame WHERE {where} ORDER BY row", parameters)
         for row in rows:
-            yield Frame(*row[:8], bool(row[8]), *row[9:])
+            values = list(row)
+            values[8] = bool(row[8])
+            yield Frame(*values)
 
 
 def open(path: str | os.PathLike[str]) -> Take:

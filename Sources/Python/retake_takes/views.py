@@ -17,6 +17,9 @@ NEWEST_FORMAT = 7
 """The newest format that this package was written for; a newer one is read as far as it goes."""
 OLDEST_FORMAT = 2
 
+_BEFORE = {("peer", "actor"): "peer"}
+"""What stands for a column in a take of before there was one: each peer was its own actor."""
+
 _FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "sql")
 
 
@@ -127,15 +130,15 @@ class Attachment:
         }
         for name, statement in known.tables.items():
             if name not in present:
-                # A generated column has no place in a temporary table of the same statement only
-                # where it refers to others; those of the schema refer to their own row.
                 self.base.execute(statement.replace("CREATE TABLE", "CREATE TEMP TABLE", 1))
                 self._made.append(f"DROP TABLE temp.{quoted(name)}")
                 continue
             there = _columns(self.base, "source", name)
             missing = [column for column in known.columns[name] if column not in there]
             if missing:
-                nothing = ", ".join(f"NULL AS {quoted(column)}" for column in missing)
+                nothing = ", ".join(
+                    f"{_BEFORE.get((name, column), 'NULL')} AS {quoted(column)}"
+                    for column in missing)
                 self.base.execute(
                     f"CREATE TEMP VIEW {quoted(name)} AS "
                     f"SELECT *, {nothing} FROM source.{quoted(name)}")

@@ -382,10 +382,10 @@ def _findings(options: argparse.Namespace) -> int:
     counts: dict[tuple[str, str], set[str]] = {}
     for row in causes:
         counts.setdefault((row["id"], row["severity"]), set()).add(row["take"])
-    lines = sorted(
-        ([len(takes), 100 * len(takes) / len(sources), *key] for key, takes in counts.items()),
-        key=lambda line: (-line[0], line[2], line[3]))
-    print(table(("takes", "percent", "finding", "severity"), lines))
+    ordered = sorted(counts.items(), key=lambda one: (-len(one[1]), one[0]))
+    print(table(
+        ("takes", "percent", "finding", "severity"),
+        [[len(takes), 100 * len(takes) / len(sources), *key] for key, takes in ordered]))
     print(f"{len(sources)} takes, {len({row['take'] for row in causes})} with findings, "
           f"{seconds:.1f} s")
     return 1 if total.failures else 0

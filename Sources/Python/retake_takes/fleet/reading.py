@@ -32,7 +32,7 @@ _SECRETS = re.compile(
     ''')
 
 
-def hidden(text: object) -> object:
+def hidden(text: str | int | float | bytes | None) -> str | int | float | bytes | None:
     """A text without the secrets in it: passwords of ICE, keys of SDES, tokens, credentials."""
     if not isinstance(text, str):
         return text
