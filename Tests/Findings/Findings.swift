@@ -11,8 +11,8 @@ import Foundation
 /// first finding names the fault in fewer than nine of ten calls, where a fault is not named, or
 /// where a good call has a finding that is worse than "low".
 ///
-/// With `--fleet N` it makes takes of N short calls of all kinds instead, dated over thirty days and
-/// tagged, and judges nothing; `--shard 1/2` makes half of them.
+/// With `--fleet N` it makes takes of N short calls of all kinds instead, dated over thirty days
+/// and tagged, and judges nothing; `--shard 1/2` makes half of them.
 @main
 struct Findings {
   private var seed: UInt64 = 1

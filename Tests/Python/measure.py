@@ -132,7 +132,8 @@ def asking_what_if(takes: Path, count: int, program: str) -> None:
         words = ("whatif", folder, "--jitter-buffer", "60,120,200,400")
         one, seconds, used = fleet(*words, program=program)
         say(f"what-if over {one['takes']} takes, 4 settings", f"{seconds:.0f} s")
-        say("  a take and setting", f"{1000 * used / max(one['takes'], 1) / 4:.0f} ms of processors")
+        share = 1000 * used / max(one["takes"], 1) / 4
+        say("  a take and setting", f"{share:.0f} ms of processors")
         other, _, _ = fleet(*words, program=program)
         say("  again", "the same" if one == other else "ANOTHER")
         for line in one["lines"]:

@@ -1,7 +1,8 @@
 """Fifty queries of a take, which have to give the same rows from published tables."""
 
 QUERIES = [
-    "SELECT label, start_utc, start_unix_ns, format, tool_version, redaction, keeps_media FROM take",
+    "SELECT label, start_utc, start_unix_ns, format, tool_version, redaction, keeps_media "
+    "FROM take",
     "SELECT key, value FROM tag",
     "SELECT peer, label, role, at_ns, actor FROM peer",
     "SELECT actor, kind, label, at_ns FROM actor",

@@ -356,7 +356,8 @@ def test_postgresql_may_be_the_catalogue_of_a_lake(
     words = ("publish", corpus, "--to", tmp_path / "lake", "--catalogue", postgres)
     assert fleet(*words)["added"] == 11
     assert fleet(*words)["added"] == 0
-    rows = fleet("sql", tmp_path / "lake", "--catalogue", postgres, "SELECT count(*) AS n FROM take")
+    rows = fleet(
+        "sql", tmp_path / "lake", "--catalogue", postgres, "SELECT count(*) AS n FROM take")
     assert rows == [{"n": 11}]
 
 

@@ -29,8 +29,8 @@ package struct TakeHeader: Hashable, Sendable {
   /// The JSON of `toolchain` as it stands in the file, which a newer version may have written.
   package var toolchainText: String
   package var label: String
-  /// What whoever recorded says of the take, by keys such as `site`; they stand beside the toolchain
-  /// in its JSON, which needs no column and no format of its own.
+  /// What whoever recorded says of the take, by keys such as `site`; they stand beside the
+  /// toolchain in its JSON, which needs no column and no format of its own.
   package private(set) var tags: [String: String] = [:]
   package var redaction: Int64 = 0
   package var keepsMedia: Bool

@@ -4,7 +4,9 @@ A batch is a task of some seconds. A task that is lost, because a process or a m
 done again; what counts of it is the result that comes back, once.
 """
 
+import contextlib
 import os
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -150,7 +152,9 @@ class RayFarm:
         elif jobs:
             settings["num_cpus"] = jobs
         try:
-            context = ray.init(**settings)
+            # What it says of itself is no result.
+            with contextlib.redirect_stdout(sys.stderr):
+                context = ray.init(**settings)
         except ConnectionError as error:
             raise FleetError(
                 f"--ray {address}: no cluster answers there ({str(error).splitlines()[0]}); "

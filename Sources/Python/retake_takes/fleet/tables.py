@@ -1,6 +1,7 @@
 """The tables that are published: those of a take under the same names, and what verbs say of it.
 
-Every one of them has `take` (the id of the take) and `day` (the UTC day on which it began) in front.
+Every one of them has `take` (the id of the take) and `day` (the UTC day on which it began) in
+front.
 Columns are only ever added; `VERSION` counts what else changes.
 """
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..command import CommandError, WhatIf, whatif_of
+from ..take import NoTake, Take
 from .bootstrap import Bootstrap, Interval, median
 from .storage import FleetError, Source, local
 
@@ -40,7 +41,8 @@ def settings_of(
             f"{option} {selector}", (f"--{option}", selector, "--seed", str(seed))))
     if builds:
         if len(builds) < 2:
-            raise FleetError("--build: name two builds or more; the first is compared with the rest")
+            raise FleetError(
+                "--build: name two builds or more; the first is compared with the rest")
         first = os.path.abspath(builds[0])
         for build in builds[1:]:
             path = os.path.abspath(build)
@@ -125,13 +127,21 @@ def run(
         for source, path in zip(sources, paths):
             one = TakeRun(source.name)
             try:
+                with Take(path) as take:
+                    kinds = {row[0] for row in take.rows("SELECT kind FROM actor")}
+                if "endpoint" not in kinds:
+                    one.left_out = [
+                        f"no endpoint is in it, whose stack would run: {kind}"
+                        for kind in sorted(kinds) or ["nothing"]]
+                    runs.append(one)
+                    continue
                 for setting in settings:
                     result = whatif_of(
                         ["whatif", path, *setting.words], setting.program or executable)
                     one.measures[setting.name] = measures_of(result)
                     one.left_out = list(result.left_out)
                     one.not_counted += sum(peer.freezes_not_counted for peer in result.peers)
-            except CommandError as error:
+            except (CommandError, NoTake) as error:
                 one.failure = str(error).replace(path, source.name)
             runs.append(one)
     return runs
@@ -188,8 +198,6 @@ def report(runs: Iterable[TakeRun], settings: Sequence[Setting], seed: int) -> R
     found = Report(
         takes=len(good), failures=[(one.take, one.failure) for one in ordered if one.failure])
     for one in good:
-        if not any(one.measures.values()):
-            _count(found.left_out, "nothing of it is run by the stack")
         for reason in sorted({kind_of(text) for text in one.left_out}):
             _count(found.left_out, reason)
         if one.not_counted:
