@@ -8,6 +8,7 @@ Prints each figure as it was measured, with the load of the machine beside it.
 import argparse
 import json
 import os
+import secrets
 import shutil
 import subprocess
 import sys
@@ -18,7 +19,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "Sources/Python"))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 os.environ["PYTHONPATH"] = str(Path(__file__).resolve().parents[2] / "Sources/Python")
-os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+os.environ.update({
+    "RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "token",
+    "RAY_AUTH_TOKEN": secrets.token_hex(32)})
 
 from queries import FLEET_QUERIES  # noqa: E402
 from retake_takes.fleet.lake import Lake  # noqa: E402
