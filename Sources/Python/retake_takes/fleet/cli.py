@@ -20,6 +20,7 @@ from . import work
 from .farm import Done, make_farm
 from .lake import Lake, database, literal
 from .postgres import Postgres
+from .reading import join
 from .storage import FleetError, Source, listing, shard_of
 
 _DESCRIPTION = """\
@@ -301,7 +302,7 @@ def _publish(options: argparse.Namespace) -> int:
         failures: list[tuple[str, str]] = []
         added, read, waiting = 0, 0, 0
         with tempfile.TemporaryDirectory(prefix="retake-fleet-") as folder:
-            files: list[str] = []
+            staged = os.path.join(folder, "staged.sqlite")
             for done, _ in _run(options, new, task):
                 if done.result is None:
                     failures += [(source.name, done.reason) for source in done.sources]
@@ -311,15 +312,16 @@ def _publish(options: argparse.Namespace) -> int:
                     continue
                 read += done.result.reading.bytes
                 waiting += len(done.result.reading.takes)
-                path = os.path.join(folder, f"{len(files)}-{added}.sqlite")
+                path = os.path.join(folder, "read.sqlite")
                 with open(path, "wb") as file:
                     file.write(zlib.decompress(done.result.file))
-                files.append(path)
+                join(staged, path)
                 if waiting >= options.commit_takes:
-                    added += target.append(files)
-                    _remove(files)
+                    added += target.append([staged])
+                    os.unlink(staged)
                     waiting = 0
-            added += target.append(files)
+            if waiting:
+                added += target.append([staged])
         if options.compact and isinstance(target, Lake):
             target.compact()
     _say_failures(sorted(failures))
@@ -334,12 +336,6 @@ def _publish(options: argparse.Namespace) -> int:
         print(f"{options.to}: {added} takes added, {result['present']} were there, "
               f"{len(failures)} failed, {result['elapsed_seconds']:.1f} s")
     return 1 if failures else 0
-
-
-def _remove(files: list[str]) -> None:
-    for path in files:
-        os.unlink(path)
-    files.clear()
 
 
 def _verify(options: argparse.Namespace) -> int:

@@ -4,7 +4,6 @@ A batch is a task of some seconds. A task that is lost, because a process or a m
 done again; what counts of it is the result that comes back, once.
 """
 
-import contextlib
 import os
 import sys
 import time
@@ -151,11 +150,12 @@ class RayFarm:
             settings["address"] = address
         elif jobs:
             settings["num_cpus"] = jobs
+        # What it says of itself and of its nodes is no result, and comes at any time.
+        self._output, sys.stdout = sys.stdout, sys.stderr
         try:
-            # What it says of itself is no result.
-            with contextlib.redirect_stdout(sys.stderr):
-                context = ray.init(**settings)
+            context = ray.init(**settings)
         except ConnectionError as error:
+            sys.stdout = self._output
             raise FleetError(
                 f"--ray {address}: no cluster answers there ({str(error).splitlines()[0]}); "
                 "ray start --head starts one") from None
@@ -202,6 +202,7 @@ class RayFarm:
                     yield Done(batch.sources, result)
         finally:
             ray.shutdown()
+            sys.stdout = self._output
 
 
 Farm = LocalFarm | RayFarm

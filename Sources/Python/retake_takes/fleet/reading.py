@@ -74,7 +74,6 @@ def read(
         tables = published(packets)
         for table in tables:
             base.execute(f"CREATE TABLE published_{table.name} ({staging_columns(table)}) STRICT")
-        base.execute("CREATE TABLE published_version (version INTEGER) STRICT")
         with local(sources) as (folder, paths):
             said, reasons = _catalogue(folder, [t for t in tables if t.of_catalogue], executable)
             for source, place in zip(sources, paths):
@@ -135,6 +134,34 @@ def _take(
                 f"FROM {views.quoted(table.name)}{where}", front)
         base.execute("COMMIT")
     return id
+
+
+def join(path: str, other: str) -> None:
+    """Moves what was read into another file into this one; a take that both have stays once."""
+    if not os.path.exists(path):
+        os.rename(other, path)
+        return
+    base = sqlite3.connect(path, isolation_level=None)
+    try:
+        base.execute("PRAGMA journal_mode = OFF")
+        base.execute("PRAGMA synchronous = OFF")
+        base.execute("ATTACH ? AS other", (other,))
+        names = [
+            row[0] for row in
+            base.execute("SELECT name FROM other.sqlite_schema WHERE name LIKE 'published_%'")
+        ]
+        base.execute("BEGIN")
+        base.execute(
+            "CREATE TEMP TABLE fresh AS SELECT take FROM other.published_take "
+            "WHERE take NOT IN (SELECT take FROM main.published_take)")
+        for name in names:
+            base.execute(
+                f"INSERT INTO main.{views.quoted(name)} SELECT * FROM other.{views.quoted(name)} "
+                "WHERE take IN (SELECT take FROM fresh)")
+        base.execute("COMMIT")
+    finally:
+        base.close()
+    os.unlink(other)
 
 
 def day_of(nanoseconds: int) -> str:
