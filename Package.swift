@@ -405,7 +405,8 @@ let package = Package(
       path: "Tests/FaultyCalls", swiftSettings: settings),
     // A developers' program: makes calls with known faults and judges what is found in them.
     .executableTarget(
-      name: "findings", dependencies: ["FaultyCalls", "Queries", "Tape", "Wire"],
+      name: "findings",
+      dependencies: ["FaultyCalls", "Lab", "Media", "Peer", "Queries", "Tape", "Wire"],
       path: "Tests/Findings", swiftSettings: settings),
     // What can be asked of commands within a process.
     tests(

@@ -618,3 +618,10 @@ SELECT
   NULL, NULL, coalesce(turn.seconds, 0), coalesce(turn.turns, 0)
 FROM participant LEFT JOIN turn
   ON turn.actor = participant.actor AND turn.participant = participant.participant;
+
+-- What whoever recorded says of the take (--tag KEY=VALUE): the site, the build, the customer.
+CREATE VIEW tag AS
+SELECT said."key" AS "key", said.value AS value
+FROM take, json_each(
+  CASE WHEN json_valid(take.toolchain) THEN take.toolchain ELSE '{}' END, '$.tags') AS said
+WHERE said.type = 'text';

@@ -30,6 +30,10 @@ package struct CallSetup {
   package var isConversation = true
   /// Layers that the offerer sends in the place of its camera; the receiver takes `layers`.
   package var encodings: [RTPEncoding] = []
+  /// What the take is called, what is said of it by keys, and when the call began.
+  package var label = ""
+  package var tags: [String: String] = [:]
+  package var unixNanoseconds = labEpoch
 
   package init(_ chance: Chance) {
     for index in 0..<2 {
@@ -71,7 +75,8 @@ package final class DrivenCall {
     self.chance = chance
     recorded = try RecordedVirtualCall(
       path: path, seed: seed, links: setup.links, labels: ["alice", "bob"],
-      configurations: setup.configurations, only: setup.recorded)
+      label: setup.label, tags: setup.tags, configurations: setup.configurations,
+      only: setup.recorded, unixNanoseconds: setup.unixNanoseconds)
     let box = Middlebox(
       addresses: [IPAddress(ipv4: 0x0a00_0001), IPAddress(ipv4: 0x0a00_0002)],
       chance: Chance(seed, "box"))

@@ -109,11 +109,11 @@ enum Finder {
 
 /// Makes the take of an end into that of somebody who saw its packets and has the keys.
 enum WireSight {
-  static func replace(_ path: String, with retake: String) throws {
+  static func replace(_ path: String, with retake: String, options: [String] = []) throws {
     let capture = path + ".pcapng"
     let descriptions = try descriptions(of: path)
     try run(retake, ["export", path, "--pcapng", capture, "--force"])
-    let options = descriptions.flatMap { ["--sdp", $0] }
+    let options = options + descriptions.flatMap { ["--sdp", $0] }
     try run(retake, ["import", capture, "--out", path, "--decode", "--force"] + options)
     for file in descriptions + [capture] { try FileManager.default.removeItem(atPath: file) }
   }

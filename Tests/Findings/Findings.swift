@@ -10,6 +10,9 @@ import Foundation
 /// `--keep` the takes stay, and `--show` prints all findings of each. It ends with 1 where the
 /// first finding names the fault in fewer than nine of ten calls, where a fault is not named, or
 /// where a good call has a finding that is worse than "low".
+///
+/// With `--fleet N` it makes takes of N short calls of all kinds instead, dated over thirty days
+/// and tagged, and judges nothing; `--shard 1/2` makes half of them.
 @main
 struct Findings {
   private var seed: UInt64 = 1
@@ -21,6 +24,8 @@ struct Findings {
   private var shows = false
   private var sight: FaultSight?
   private var retake = ".build/debug/retake"
+  private var fleet = 0
+  private var shard = (number: 1, count: 1)
 
   static func main() throws {
     var findings = Findings()
@@ -35,15 +40,26 @@ struct Findings {
         let names = (words.popFirst() ?? "").split(separator: ",")
         findings.only = names.compactMap { FaultKind(rawValue: String($0)) }
       case "--keep": findings.keeps = true
+      case "--fleet": findings.fleet = words.popFirst().flatMap { Int($0) } ?? 0
+      case "--shard":
+        let parts = (words.popFirst() ?? "").split(separator: "/").compactMap { Int($0) }
+        if parts.count == 2, parts[1] > 0 { findings.shard = (parts[0], parts[1]) }
       case "--show": findings.shows = true
       case "--seen": findings.sight = words.popFirst().flatMap { FaultSight(rawValue: $0) }
       case "--retake": findings.retake = words.popFirst() ?? ""
       default:
         print(
-          "findings: \(word) is none of --seed --faults --good --folder --only --seen --keep --show"
+          "findings: \(word) is none of --seed --faults --good --folder --only --seen --keep "
+            + "--show --fleet --shard"
         )
         exit(2)
       }
+    }
+    if findings.fleet > 0 {
+      try FleetTakes(
+        folder: findings.folder, seed: findings.seed, retake: findings.retake
+      ).make(findings.fleet, shard: findings.shard)
+      exit(0)
     }
     exit(try findings.run() ? 0 : 1)
   }

@@ -82,6 +82,8 @@ public struct CaptureImporter {
 public struct ImportSettings: Sendable {
   /// What the take is called.
   public var label = ""
+  /// What is said of the take by keys, such as the site or the build.
+  public var tags: [String: String] = [:]
   /// Whether encoded frames are kept in the clear.
   public var keepsMedia = true
   /// What payload types stand for, as in `96=vp8,97=rtx`; nil for what a capture's head says.

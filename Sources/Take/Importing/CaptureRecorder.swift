@@ -71,6 +71,7 @@ package final class CaptureRecorder {
   private func begun(_ began: Int64) throws(TapeError) -> CaptureImport {
     var options = TapeWriter.Options()
     options.label = settings.label
+    options.tags = settings.tags
     options.startUnixNanoseconds = began
     options.toolVersion = retakeVersion
     options.waitsForDisk = true

@@ -41,18 +41,22 @@ package struct ReportedImport {
   private let name: String
   private let format: ReportedFormat
   private let label: String
+  private let tags: [String: String]
   private let reports: ImportReports
 
   /// - Parameters:
   ///   - path: the file; `-` is standard input.
   ///   - label: what the take is called.
+  ///   - tags: what is said of it by keys.
   package init(
-    _ path: String, _ format: ReportedFormat, label: String, reports: ImportReports
+    _ path: String, _ format: ReportedFormat, label: String, tags: [String: String] = [:],
+    reports: ImportReports
   ) throws {
     text = try SpooledText(path, notice: reports.notice)
     name = PrintableText.line(path)
     self.format = format
     self.label = label
+    self.tags = tags
     self.reports = reports
   }
 
@@ -117,7 +121,7 @@ package struct ReportedImport {
     let order = ReportedEvent.order(&keys)
     let times = keys.compactMap(\.milliseconds)
     let writing = try ReportedRecorder(
-      path, format: format, head: head, options: .importing(label), start: times.min(),
+      path, format: format, head: head, options: .importing(label, tags), start: times.min(),
       latest: times.max())
     for place in order { writing.add(events[place], at: keys[place].milliseconds) }
     return writing
@@ -150,7 +154,7 @@ package struct ReportedImport {
     let order = ReportedEvent.order(&keys)
     let times = keys.compactMap(\.milliseconds)
     let writing = try ReportedRecorder(
-      path, format: format.words, head: survey.head, options: .importing(label),
+      path, format: format.words, head: survey.head, options: .importing(label, tags),
       start: times.min(), latest: times.max())
     var reader = ReportedLines(dialect)
     if dialect == .rtcstats {

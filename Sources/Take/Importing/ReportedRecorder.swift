@@ -7,6 +7,8 @@ package final class ReportedRecorder {
   /// How the take is written.
   package struct Options: Sendable {
     package var label = ""
+    /// What is said of the take by keys.
+    package var tags: [String: String] = [:]
     package var keepsMedia = true
     /// Whether whoever reports waits for the disk; else a disk that is too slow ends the take.
     package var waitsForDisk = true
@@ -17,7 +19,11 @@ package final class ReportedRecorder {
       self.waitsForDisk = waitsForDisk
     }
 
-    static func importing(_ label: String) -> Options { Options(label: label) }
+    static func importing(_ label: String, _ tags: [String: String]) -> Options {
+      var options = Options(label: label)
+      options.tags = tags
+      return options
+    }
   }
 
   private let writer: TapeWriter
@@ -50,6 +56,7 @@ package final class ReportedRecorder {
     do {
       var settings = TapeWriter.Options()
       settings.label = options.label
+      settings.tags = options.tags
       settings.keepsMedia = options.keepsMedia
       settings.startUnixNanoseconds = Self.nanoseconds(self.start)
       settings.toolVersion = retakeVersion

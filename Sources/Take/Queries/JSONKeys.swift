@@ -43,6 +43,7 @@ package struct JSONKey: Sendable, Hashable {
     take.toolchain * vpx | version of libvpx
     take.toolchain * openh264 | version of OpenH264, where it is installed
     take.toolchain * dav1d | version of dav1d, where it is installed
+    take.toolchain * tags | what whoever recorded says of the take, by keys; see the view tag
     peer.configuration * answersAsDTLSClient | whether an answer makes the peer the DTLS client
     peer.configuration * audioBitrate | bits per second of an Opus encoder
     peer.configuration * bundlePolicy | as in W3C's RTCConfiguration

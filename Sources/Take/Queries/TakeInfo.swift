@@ -54,6 +54,8 @@ package struct TakeInfo: Sendable, Codable {
 
   package var path: String
   package var label: String
+  /// What whoever recorded says of it by keys; nil where nothing is said.
+  package var tags: [String: String]?
   package var start: String
   package var format: Int64
   package var toolVersion: String
@@ -112,6 +114,7 @@ package struct TakeInfo: Sendable, Codable {
     let header = try TakeHeader.read(from: connection, path: path)
     self.path = path
     label = header.label
+    tags = header.tags.isEmpty ? nil : header.tags
     start = header.startText
     format = header.format
     toolVersion = header.toolVersion
@@ -275,6 +278,10 @@ extension TakeInfo: CustomStringConvertible {
     add("start", start)
     add("duration", "\(thousandths(durationNanoseconds / 1_000_000)) s, \(counted(steps, "step"))")
     add("recording", ending ?? "complete")
+    if let tags {
+      let words = tags.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }
+      add("tags", words.joined(separator: ", "))
+    }
     let share =
       captureBytes > 24 ? " (\(fileBytes *| 100 / captureBytes) % of a packet capture)" : ""
     add(

@@ -29,6 +29,9 @@ package struct TakeHeader: Hashable, Sendable {
   /// The JSON of `toolchain` as it stands in the file, which a newer version may have written.
   package var toolchainText: String
   package var label: String
+  /// What whoever recorded says of the take, by keys such as `site`; they stand beside the
+  /// toolchain in its JSON, which needs no column and no format of its own.
+  package private(set) var tags: [String: String] = [:]
   package var redaction: Int64 = 0
   package var keepsMedia: Bool
   /// The revision of the stack that made it; nil if the take does not say.
@@ -42,10 +45,12 @@ package struct TakeHeader: Hashable, Sendable {
     startText = utcText(unixNanoseconds: options.startUnixNanoseconds)
     toolVersion = options.toolVersion
     toolchain = options.toolchain
-    toolchainText = CanonicalJSON.text(options.toolchain)
+    tags = options.tags
+    toolchainText = ""
     label = options.label
     keepsMedia = options.keepsMedia
     revision = stackRevision
+    toolchainText = HeaderText(toolchain, tags: tags).json
     digest = [UInt8].digest(of: values)
   }
 
@@ -56,6 +61,7 @@ package struct TakeHeader: Hashable, Sendable {
     (toolchainText, label, redaction, keepsMedia, digest) = statement.values(
       from: 4, String.self, String.self, Int64.self, Bool.self, [UInt8].self)
     toolchain = CanonicalJSON.value(Toolchain.self, from: toolchainText) ?? Toolchain()
+    tags = HeaderText.tags(in: toolchainText)
     if statement.columnCount > TakeHeader.firstColumns {
       revision = statement.values(from: TakeHeader.firstColumns, Int64?.self)
     }
@@ -70,8 +76,13 @@ package struct TakeHeader: Hashable, Sendable {
     joint.openh264 = joint.openh264 ?? other.openh264
     joint.dav1d = joint.dav1d ?? other.dav1d
     guard joint != toolchain else { return }
-    toolchain = joint
-    toolchainText = CanonicalJSON.text(joint)
+    change(toolchain: joint)
+  }
+
+  /// Names another toolchain; the tags stay.
+  package mutating func change(toolchain: Toolchain) {
+    self.toolchain = toolchain
+    toolchainText = HeaderText(toolchain, tags: tags).json
   }
 
   /// The same with its digest made anew, after values were changed.
@@ -154,6 +165,36 @@ extension TakeHeader {
     return classes == [
       .integer, .text, .integer, .text, .text, .text, .integer, .integer, .blob,
     ] && (0...1).contains(statement.integer(7))
+  }
+}
+
+/// The JSON of `take.toolchain`: the toolchain, and beside it the tags where there are some.
+private struct HeaderText: Encodable {
+  private enum Key: String, CodingKey { case tags }
+  private struct Tags: Decodable {
+    var tags: [String: String]
+  }
+
+  private let toolchain: Toolchain
+  private let tags: [String: String]
+
+  init(_ toolchain: Toolchain, tags: [String: String]) {
+    self.toolchain = toolchain
+    self.tags = tags
+  }
+
+  var json: String { CanonicalJSON.text(self) }
+
+  func encode(to encoder: any Encoder) throws {
+    try toolchain.encode(to: encoder)
+    guard !tags.isEmpty else { return }
+    var container = encoder.container(keyedBy: Key.self)
+    try container.encode(tags, forKey: .tags)
+  }
+
+  /// Reads the tags; none where the text has something else under their name.
+  static func tags(in text: String) -> [String: String] {
+    CanonicalJSON.value(Tags.self, from: text)?.tags ?? [:]
   }
 }
 

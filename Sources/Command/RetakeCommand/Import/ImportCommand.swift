@@ -140,7 +140,8 @@ struct ImportCommand: ParsableCommand {
     let summary = try WritingWhole.take(path, overwrite.present) { temporary in
       try importing {
         var summary = try ReportedImport(
-          capture, format, label: observing.label, reports: .onTerminal()
+          capture, format, label: observing.label, tags: observing.tagging.tags,
+          reports: .onTerminal()
         ).write(to: temporary)
         summary.take = path
         return summary
@@ -261,6 +262,8 @@ struct ObservingOptions: ParsableArguments {
   @Option(help: "A name for the take.", transform: Taking.text())
   var label = ""
 
+  @OptionGroup var tagging: TagOption
+
   @Option(
     help: ArgumentHelp(
       "What the end at an address is called, as in 192.0.2.1=alice or 192.0.2.1:5000=bob; may be "
@@ -307,6 +310,7 @@ struct ObservingOptions: ParsableArguments {
   func settings() throws(CommandFailure) -> ImportSettings {
     var settings = ImportSettings()
     settings.label = label
+    settings.tags = tagging.tags
     settings.keepsMedia = !noMediaCopy
     settings.payloadTypes = map
     settings.isClear = clear

@@ -202,7 +202,7 @@ struct RecordDemo: AsyncParsableCommand {
     let call = try finished { () throws(TapeError) in
       try RecordedVirtualCall(
         path: path, seed: seed ?? 1, links: [link, link], labels: ["caller", "callee"],
-        label: options.label, keepsMedia: !options.omitsMedia,
+        label: options.label, tags: options.tagging.tags, keepsMedia: !options.omitsMedia,
         configurations: [configuration, configuration])
     }
     // The take has all of it.

@@ -25,6 +25,8 @@ struct RecordOptions: ParsableArguments {
   @Option(help: "Free text that the take carries.", transform: Taking.text())
   var label = ""
 
+  @OptionGroup var tagging: TagOption
+
   @Flag(name: .customLong("no-media-copy"), help: "Leave out the encoded media in the clear.")
   var omitsMedia = false
 
@@ -108,6 +110,7 @@ struct RecordOptions: ParsableArguments {
     var options = Session.Options()
     options.takePath = take
     options.label = label
+    options.tags = tagging.tags
     options.keepsMedia = !omitsMedia
     options.bind = bind.isEmpty ? .automatic : .addresses(bind)
     return options
@@ -209,3 +212,67 @@ extension ICETransportPolicy: ExpressibleByArgument {}
 extension ICETCPPolicy: ExpressibleByArgument {}
 
 extension BundlePolicy: ExpressibleByArgument {}
+
+// MARK: - TagOption
+
+/// What is said of a take by keys.
+struct TagOption: ParsableArguments {
+  @Option(
+    name: .customLong("tag"),
+    help: ArgumentHelp(
+      "Say something of the take by a key, as in site=berlin; may be given several times. The view "
+        + "tag has it, and published takes have a column for it.",
+      valueName: "key=value"),
+    transform: TagOption.reader)
+  var list: [Tag] = []
+
+  /// One key with its value.
+  struct Tag: Sendable, Hashable {
+    var key: String
+    var value: String
+  }
+
+  private static let keyLimit = 64
+  private static let valueLimit = 200
+  private static let countLimit = 32
+
+  /// The tags by their keys.
+  var tags: [String: String] {
+    Dictionary(list.map { ($0.key, $0.value) }) { first, _ in first }
+  }
+
+  private static let reader: Taking.Reader<Tag> = { word in
+    let parts = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+    let key = parts[0]
+    guard parts.count == 2, (1...keyLimit).contains(key.utf8.count),
+      key.utf8.allSatisfy({ isPartOfKey($0) }), key.utf8.first.map(isDigit) == false
+    else {
+      throw Taking.Refusal(
+        "it is KEY=VALUE, as in site=berlin; a key has from 1 to \(keyLimit) letters of a to z, "
+          + "digits and underscores, and no digit first")
+    }
+    guard (1...valueLimit).contains(parts[1].utf8.count),
+      !parts[1].unicodeScalars.contains(where: { $0.value < 32 })
+    else {
+      throw Taking.Refusal(
+        "the value of \(key) has from 1 to \(valueLimit) bytes, none of them a control character")
+    }
+    return Tag(key: String(key), value: String(parts[1]))
+  }
+
+  private static func isDigit(_ byte: UInt8) -> Bool { (0x30...0x39).contains(byte) }
+
+  private static func isPartOfKey(_ byte: UInt8) -> Bool {
+    (0x61...0x7a).contains(byte) || isDigit(byte) || byte == 0x5f
+  }
+
+  func validate() throws {
+    guard list.count <= Self.countLimit else {
+      throw ValidationError("--tag: a take has from 0 to \(Self.countLimit) tags.")
+    }
+    var seen: Set<String> = []
+    for tag in list where !seen.insert(tag.key).inserted {
+      throw ValidationError("--tag \(tag.key): the key is given twice; a take has one value of it.")
+    }
+  }
+}

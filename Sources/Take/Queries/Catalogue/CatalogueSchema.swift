@@ -25,7 +25,7 @@ package enum CatalogueSchema {
   /// Those that this version's schema does not have are left out.
   private static let kept = [
     "peer", "actor", "state", "track", "selected_pair", "stream", "participant",
-    "participant_track", "speaker", "coverage", "first_frame", "milestone", "gap",
+    "participant_track", "speaker", "coverage", "first_frame", "milestone", "gap", "tag",
   ]
 
   /// How many rows of a table a catalogue keeps of one take; what is cut is said with each answer.

@@ -42,15 +42,15 @@ package struct Upgrade: Sendable, Codable {
     header.toolVersion = retakeVersion
     header.revision = stackRevision
     let substitution = try Substitution(of: path, before, by: present)
-    header.toolchain = present
+    var toolchain = present
     // The flights and keys stay those of the library that made them.
-    if substitution.security.contains(.dtls) { header.toolchain.openssl = before.toolchain.openssl }
-    if substitution.security.contains(.srtp) { header.toolchain.srtp = before.toolchain.srtp }
-    header.toolchainText = CanonicalJSON.text(header.toolchain)
+    if substitution.security.contains(.dtls) { toolchain.openssl = before.toolchain.openssl }
+    if substitution.security.contains(.srtp) { toolchain.srtp = before.toolchain.srtp }
+    header.change(toolchain: toolchain)
     substituted = substitution.notes.filter { !$0.contains("frames") }
     (formatBefore, format) = (before.format, header.format)
     (toolVersionBefore, toolVersion) = (before.toolVersion, header.toolVersion)
-    toolchain = present.differences(from: before.toolchain).map {
+    self.toolchain = present.differences(from: before.toolchain).map {
       ToolchainDifference(part: $0.part, recorded: $0.there, present: $0.here)
     }
     var options = Redrive.Options()

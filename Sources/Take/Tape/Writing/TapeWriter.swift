@@ -8,6 +8,8 @@ package final class TapeWriter: Sendable {
   package struct Options: Sendable {
     /// Free text in the `take` row.
     package var label = ""
+    /// What is said of the take by keys, for the view `tag`.
+    package var tags: [String: String] = [:]
     /// Whether encoded frames are kept in the clear.
     package var keepsMedia = true
     /// The UTC time at the take's zero instant, nanoseconds since 1970.
