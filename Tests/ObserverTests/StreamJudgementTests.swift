@@ -152,8 +152,9 @@ struct StreamJudgementTests {
     var stream = MadeUpStream(type: 102)
     let packets = (0..<80).map { number in
       defer { stream.timestamp &+= 3000 }
-      let units = [stream.random(40), stream.random(50)].flatMap { unit in
-        [0, UInt8(unit.count + (isWhole ? 1 : 7)), 0x41] + unit
+      let units = [stream.random(40), stream.random(50)].flatMap { unit -> [UInt8] in
+        let length: [UInt8] = [0, UInt8(unit.count + (isWhole ? 1 : 7)), 0x41]
+        return length + unit
       }
       return (stream.packet([0x78] + units), Int64(number) * 33)
     }
