@@ -319,6 +319,7 @@ extension Observer {
       for path in table.paths.indices {
         let known = table.paths[path]
         guard let end = known.relayedEnd, known.pair.bases[end] == turned.server else { continue }
+        relays.forget(relayed: known.pair.addresses[end], of: turned.server)
         turn(path, end, client: turned.client)
       }
     }

@@ -87,6 +87,11 @@ struct RelayTable {
     clients[relayed] = clients[relayed] ?? client
   }
 
+  /// Takes back that an address is the relayed one of a client: that end of its path is the peer.
+  mutating func forget(relayed: SocketAddress, of client: SocketAddress) {
+    if clients[relayed] == client { clients[relayed] = nil }
+  }
+
   /// Takes a message that is no Binding.
   mutating func take(_ message: STUNMessage, _ tuple: FiveTuple) -> Content {
     switch (message.method, message.messageClass) {
@@ -179,7 +184,6 @@ struct RelayTable {
     guard client == server else { return }
     (relays[place].client, relays[place].server) = (server, former)
     bareClients.remove(former)
-    for relayed in clients.keys.filter({ clients[$0] == former }) { clients[relayed] = nil }
     if relays[place].relayed == former {
       relays[place].relayed = server
       bareClients.insert(server)

@@ -2,7 +2,7 @@
 /// the numbers alone looks like packets that came late (RFC 3550 appendix A.1).
 ///
 /// The sign is a number that comes again with another timestamp. A late packet has a number that
-/// did not come yet; a repeated or replayed one has the timestamp that it had before, and so has
+/// was not there yet; a repeated or replayed one has the timestamp that it had before, and so has
 /// one that is sent again. One packet alone begins nothing: the one after it has to go on from
 /// there. The view `loss` has the same rule.
 package struct NearRestarts: Sendable {
