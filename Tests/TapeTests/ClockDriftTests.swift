@@ -124,6 +124,29 @@ struct ClockDriftTests {
     }
   }
 
+  /// A sentence that begins later by its clock than its packets come is no longer way, where the
+  /// sender was silent before; in the middle of a sentence it is one.
+  @Test(arguments: [true, false]) func aSentenceThatBeginsLateIsNoLongerWay(_ isSilent: Bool) {
+    var timing = StreamTiming(clockRate: 48_000)
+    var (at, media, number) = (Int64(0), Int64(0), Int64(0))
+    func add(_ count: Int, every milliseconds: Int64) {
+      for _ in 0..<count {
+        _ = timing.add(at * 1_000_000, number & 0xffff, media * 48)
+        number += 1
+        (at, media) = (at + milliseconds, media + milliseconds)
+      }
+    }
+    add(150, every: 20)
+    if isSilent { add(6, every: 400) }
+    at += 160
+    if isSilent { media -= 380 }
+    at -= isSilent ? 380 : 0
+    add(200, every: 20)
+    timing.finish()
+    let waits = timing.excess.suffix(3)
+    #expect(waits.allSatisfy { ($0 < 40_000) == isSilent }, "\(timing.excess)")
+  }
+
   /// Seconds in which the recorder had no processor, and too few of them, say nothing.
   @Test func whatWasNotSeenSaysNothing() {
     let call = seconds(40, ppm: 800, Conditions(), seed: 3)
