@@ -713,24 +713,41 @@ GROUP BY peer, direction, second, protocol, ssrc;
 -- Packets missing from RTP streams as they passed the recorder; duplicates count once. A sender that
 -- begins its sequence numbers anew begins a part of its own, and what lies between the numbers of two
 -- parts is not lost: a step of 3,000 and more, or of 100 back while time goes forwards, unless the
--- stream was silent for about as long as it takes to send as many packets.
+-- stream was silent for about as long as it takes to send as many packets; a step of fewer back to a
+-- number that another of the last 128 packets had, with another time, when the next one goes on there.
 CREATE VIEW loss AS
 WITH
+  numbered AS (
+    SELECT peer, direction, ssrc, row, at_ns, sequence, rtp_time,
+      row_number() OVER (PARTITION BY peer, direction, ssrc ORDER BY row) AS number
+    FROM rtp
+  ),
+  met AS (
+    SELECT peer, direction, ssrc, row, at_ns, sequence, rtp_time, number,
+      CASE WHEN number - lag(number) OVER again <= 128
+        AND rtp_time <> lag(rtp_time) OVER again THEN 1 ELSE 0 END AS is_reused
+    FROM numbered
+    WINDOW again AS (PARTITION BY peer, direction, ssrc, sequence ORDER BY row)
+  ),
   spaced AS (
-    SELECT peer, direction, ssrc, row,
+    SELECT peer, direction, ssrc, row, is_reused,
+      lag(is_reused) OVER stream AS was_reused,
       ((sequence - lag(sequence) OVER stream + 32768) & 65535) - 32768 AS step_size,
+      ((lead(sequence) OVER stream - sequence + 32768) & 65535) - 32768 AS next_step,
       ((rtp_time - lag(rtp_time) OVER stream + 2147483648) & 4294967295) - 2147483648 AS ticks,
       at_ns - lag(at_ns) OVER stream AS pause,
       lag(at_ns) OVER stream - first_value(at_ns) OVER stream AS lasted,
-      row_number() OVER stream - 1.0 AS packets
-    FROM rtp
+      number - 1.0 AS packets
+    FROM met
     WINDOW stream AS (PARTITION BY peer, direction, ssrc ORDER BY row)
   ),
   marked AS (
     SELECT peer, direction, ssrc, row, coalesce(step_size, 0) AS step_size,
       coalesce((abs(step_size) >= 3000 OR step_size <= -100 AND ticks > 0) AND NOT (
         step_size > 0
-        AND step_size * 1.0 * lasted BETWEEN packets * pause / 2 AND packets * pause * 2), 0)
+        AND step_size * 1.0 * lasted BETWEEN packets * pause / 2 AND packets * pause * 2)
+        OR is_reused = 1 AND step_size BETWEEN -99 AND 0 AND (ticks > 0 OR was_reused = 0)
+          AND (next_step = 1 OR next_step BETWEEN -99 AND -step_size), 0)
         AS begins
     FROM spaced
   ),

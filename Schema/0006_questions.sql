@@ -163,20 +163,36 @@ FROM happened JOIN peer ON peer.peer = happened.peer;
 -- their numbers anew are cut there, as in `loss`.
 CREATE VIEW loss_burst AS
 WITH
+  numbered AS (
+    SELECT "row", peer, direction, ssrc, sequence, rtp_time, at_ns,
+      row_number() OVER (PARTITION BY peer, direction, ssrc ORDER BY "row") AS number
+    FROM rtp
+  ),
+  again AS (
+    SELECT "row", peer, direction, ssrc, sequence, rtp_time, at_ns, number,
+      CASE WHEN number - lag(number) OVER same_number <= 128
+        AND rtp_time <> lag(rtp_time) OVER same_number THEN 1 ELSE 0 END AS is_reused
+    FROM numbered
+    WINDOW same_number AS (PARTITION BY peer, direction, ssrc, sequence ORDER BY "row")
+  ),
   spaced AS (
-    SELECT "row", peer, direction, ssrc, sequence, at_ns,
+    SELECT "row", peer, direction, ssrc, sequence, at_ns, is_reused,
+      lag(is_reused) OVER stream AS was_reused,
       ((sequence - lag(sequence) OVER stream + 32768) & 65535) - 32768 AS step_size,
+      ((lead(sequence) OVER stream - sequence + 32768) & 65535) - 32768 AS next_step,
       ((rtp_time - lag(rtp_time) OVER stream + 2147483648) & 4294967295) - 2147483648 AS ticks,
       at_ns - lag(at_ns) OVER stream AS pause,
       lag(at_ns) OVER stream - first_value(at_ns) OVER stream AS lasted,
-      row_number() OVER stream - 1.0 AS packets
-    FROM rtp
+      number - 1.0 AS packets
+    FROM again
     WINDOW stream AS (PARTITION BY peer, direction, ssrc ORDER BY "row")
   ),
   marked AS (
     SELECT "row", peer, direction, ssrc, sequence, at_ns, coalesce(step_size, 0) AS step_size,
       CASE
         WHEN step_size IS NULL THEN 0
+        WHEN is_reused = 1 AND step_size BETWEEN -99 AND 0 AND (ticks > 0 OR was_reused = 0)
+          AND (next_step = 1 OR next_step BETWEEN -99 AND -step_size) THEN 1
         WHEN abs(step_size) < 3000 AND (step_size > -100 OR ticks <= 0) THEN 0
         WHEN step_size > 0 AND step_size * 1.0 * lasted >= packets * pause / 2
           AND step_size * 1.0 * lasted <= packets * pause * 2 THEN 0

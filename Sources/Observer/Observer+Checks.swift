@@ -11,7 +11,9 @@ extension Observer {
       return
     }
     guard message.method == .binding else {
-      _ = receive(relays.take(message, tuple), of: bytes, in: tuple, false)
+      let content = relays.take(message, tuple)
+      turnRelays()
+      _ = receive(content, of: bytes, in: tuple, false)
       return
     }
     switch message.messageClass {
@@ -303,7 +305,43 @@ extension Observer {
   /// An answer tells under which address its sender sees the other end: the one that was not seen
   /// where the check came out of a relay (RFC 8445 section 7.3.1.2).
   mutating func learnAddress(_ mapped: SocketAddress, of end: Int, on path: Int) {
+    if let relayed = table.paths[path].relayedEnd {
+      let client = table.paths[path].pair.bases[relayed]
+      relays.see(mapped, client: client, isOfClient: end == relayed)
+      turnRelays()
+    }
     if table.paths[path].isUnknown[end] { rename(path, end, to: mapped) }
+  }
+
+  /// Turns the paths of relays around that turned out to be at the other end.
+  mutating func turnRelays() {
+    for turned in relays.removeCorrections() {
+      for path in table.paths.indices {
+        let known = table.paths[path]
+        guard let end = known.relayedEnd, known.pair.bases[end] == turned.server else { continue }
+        relays.forget(relayed: known.pair.addresses[end], of: turned.server)
+        turn(path, end, client: turned.client)
+      }
+    }
+  }
+
+  /// Makes the client of a relay the end that was taken for its peer, whose address is as unknown.
+  private mutating func turn(_ path: Int, _ end: Int, client: SocketAddress) {
+    let known = table.paths[path]
+    let channel = known.pair.addresses[1 - end]
+    let areUnknown = known.isUnknown[1 - end] && known.isUnknown[end]
+    table.update(path) { $0.relayedEnd = nil }
+    if areUnknown {
+      rename(path, 1 - end, to: client)
+      rename(path, end, to: channel)
+    }
+    table.update(path) { path in
+      path.relayedEnd = 1 - end
+      path.pair.bases[1 - end] = client
+      path.pair.bases[end] = path.pair.addresses[end]
+      path.isUnknown = known.isUnknown
+    }
+    emitPair(path)
   }
 
   /// Gives an end of a path the address that shows to be its candidate's.

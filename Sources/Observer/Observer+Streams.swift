@@ -184,10 +184,15 @@ extension Observer {
   ) {
     let at = packet.at
     let (former, deduced) = streamTable.update(place) { entry in
-      let former = entry.deduction.meaning
-      return (
-        former, entry.deduction.take(header, packet.bytes.span.bytes, isClear: isClear, at: at)
-      )
+      let (former, inner) = (entry.deduction.meaning, entry.deduction.inner)
+      let deduced = entry.deduction.take(
+        header, packet.bytes.span.bytes, isClear: isClear, at: at)
+      // What RED carries is known together with it: packets that waited are read at once.
+      if entry.deduction.inner != inner {
+        entry.stream.payloads.removeAll { $0 == inner }
+        if let inner = entry.deduction.inner { entry.stream.payloads.append(inner) }
+      }
+      return (former, deduced)
     }
     if let deduced { return learn(deduced, place, insteadOf: former) }
     guard isClear, let original = RTX.unwrap(packet.bytes.span.bytes, header: header)?.sequence
@@ -228,7 +233,9 @@ extension Observer {
       stream.repairsHow = source.repairs == nil ? nil : .description
       learnProtection(source, index, of: &stream)
     }
-    guard let place = streamTable.begin(stream) else { return nil }
+    guard let place = streamTable.begin(stream, judgesClosely: settings.judgesClosely) else {
+      return nil
+    }
     transports[index].add(stream: place)
     learnPayloadType(header.payloadType, place, index)
     emit(.stream(streamTable.entries[place].stream))

@@ -48,6 +48,7 @@ package struct Observer: Machine, ~Copyable {
 
   package init(_ settings: ObserverSettings = ObserverSettings()) {
     self.settings = settings
+    relays = RelayTable(corrects: settings.judgesClosely)
     keys = KeyRing(
       awaitsKeys: settings.awaitsKeys, waitingBytesMaximum: settings.waitingBytesMaximum)
   }
@@ -105,6 +106,7 @@ package struct Observer: Machine, ~Copyable {
         return tryChannel(tuple, bytes, isTruncated)
       }
       guard relays.assume(tuple) else { return ignore() }
+      turnRelays()
     }
     let content = relays.take(channelData: bytes.span.bytes, tuple, isTruncated: isTruncated)
     if !receive(content, of: bytes, in: tuple, isTruncated) { ignore() }
@@ -116,6 +118,7 @@ package struct Observer: Machine, ~Copyable {
     guard case .call(let packets) = channelTrials.consider(packet), relays.assume(tuple) else {
       return ignore()
     }
+    turnRelays()
     receive(waited: packets, isRelayed: false)
   }
 
@@ -290,7 +293,10 @@ extension Observer {
       switch message {
       case .datagram(let bytes):
         // The framing shows that it is one of a relay, whatever the ports.
-        if bytes.first.map({ (0x40...0x7f).contains($0) }) == true { _ = relays.assume(tuple) }
+        if bytes.first.map({ (0x40...0x7f).contains($0) }) == true {
+          _ = relays.assume(tuple)
+          turnRelays()
+        }
         receive(tuple, bytes, isTruncated: false)
       case .text(let text):
         for description in DescriptionSearch.descriptions(in: text) {

@@ -331,6 +331,9 @@ package struct ObserverSettings: Hashable, Sendable {
   package var isClear = false
   /// Whether streams of FlexFEC are told from those that they repair; not so in older takes.
   package var repairsFully = true
+  /// Whether a relay is found at the other end when more than ports shows it, and video inside of
+  /// RED is; not so in older takes.
+  package var judgesClosely = true
 
   package init() {}
 

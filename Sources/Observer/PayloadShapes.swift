@@ -79,6 +79,7 @@ struct PayloadShapes {
   private static let packetsMinimum = 16
   private static let passingPercent = 95
   private static let typesMaximum = 4
+  private static let innerMaximum = 3
   /// Some senders take times from a clock of their own, which is a few ticks off.
   private static let opusTolerance = 60
 
@@ -117,6 +118,24 @@ struct PayloadShapes {
     var redundant = 0
     var innerType: UInt8?
     var startCode: String?
+    /// What single blocks of RED would carry, and whether they are of too many types for that.
+    var inner: [Inner] = []
+    var isMixed = false
+
+    /// What single blocks of RED carry, where it is video; surely so with a start code.
+    var innerVideo: (type: UInt8, codec: String, isSure: Bool)? {
+      let all = inner.reduce(0) { $0 + $1.packets }
+      guard !isMixed, let main = inner.max(by: { $0.packets < $1.packets }),
+        all * 100 >= packets * PayloadShapes.passingPercent
+      else { return nil }
+      if let code = main.startCode, code.hasPrefix("vp") { return (main.type, code, true) }
+      guard main.packets >= PayloadShapes.packetsMinimum else { return nil }
+      for (place, (codec, _)) in PayloadShapes.tests.enumerated()
+      where main.passed[place] * 100 >= main.packets * PayloadShapes.passingPercent {
+        return (main.type, codec, false)
+      }
+      return nil
+    }
 
     /// Whether a payload of RED is about the same type as those before it; counts it if so.
     mutating func isOfOneType(_ payload: RawSpan) -> Bool {
@@ -128,7 +147,19 @@ struct PayloadShapes {
     }
   }
 
+  /// What is counted of one payload type inside of RED, of which video has one and that of FEC.
+  private struct Inner {
+    let type: UInt8
+    var packets = 0
+    var passed = [Int](repeating: 0, count: PayloadShapes.tests.count)
+    var startCode: String?
+  }
+
   private var counts: [Counts] = []
+  /// Whether aggregates have to be whole, and RED is looked into; not so in older takes.
+  private let isClose: Bool
+
+  init(isClose: Bool = true) { self.isClose = isClose }
 
   /// Whether payloads could be read at all.
   var isReadable: Bool { !counts.isEmpty }
@@ -148,6 +179,7 @@ struct PayloadShapes {
   func codec(isVideo: Bool) -> String? {
     guard let main else { return nil }
     if let startCode = main.startCode, isVideo || startCode.hasPrefix("vp") { return startCode }
+    if main.innerVideo?.isSure == true { return "red" }
     guard main.packets >= Self.packetsMinimum else { return nil }
     for (place, (codec, _)) in Self.tests.enumerated()
     where main.passed[place] * 100 >= main.packets * Self.passingPercent {
@@ -160,7 +192,12 @@ struct PayloadShapes {
       default: if isVideo { return codec }
       }
     }
-    return nil
+    return isVideo && main.innerVideo != nil ? "red" : nil
+  }
+
+  /// The payload type and the codec of video inside of RED.
+  var innerVideo: (type: UInt8, codec: String)? {
+    main?.innerVideo.map { ($0.type, $0.codec) }
   }
 
   /// Looks at a packet in the clear.
@@ -178,6 +215,7 @@ struct PayloadShapes {
     counts[place].packets += 1
     for (index, (codec, test)) in Self.tests.enumerated()
     where test(payload, sample, counts[place].duration) {
+      if isClose, !Self.isWhole(payload, codec) { continue }
       if codec == "red", !counts[place].isOfOneType(payload) { continue }
       counts[place].passed[index] += 1
     }
@@ -190,9 +228,51 @@ struct PayloadShapes {
     if counts[place].startCode == nil {
       counts[place].startCode = StreamDeduction.videoFrame(payload)
     }
+    if isClose { Self.lookInside(&counts[place], payload, sample) }
+  }
+
+  /// Looks at the only block of RED as which a payload may be read.
+  private static func lookInside(_ counts: inout Counts, _ payload: RawSpan, _ sample: Sample) {
+    guard let block = RED.primary(payload, in: 0..<payload.byteCount), block.redundantBlocks == 0,
+      block.payload.count > 2
+    else { return }
+    var place = counts.inner.firstIndex { $0.type == block.payloadType }
+    if place == nil {
+      guard counts.inner.count < innerMaximum else { return counts.isMixed = true }
+      counts.inner.append(Inner(type: block.payloadType))
+      place = counts.inner.count - 1
+    }
+    guard let place else { return }
+    let content = payload.extracting(block.payload)
+    counts.inner[place].packets += 1
+    for (index, (codec, test)) in tests.enumerated()
+    where codec != "opus" && codec != "red" && test(content, sample, 0) && isWhole(content, codec) {
+      counts.inner[place].passed[index] += 1
+    }
+    if counts.inner[place].startCode == nil {
+      counts.inner[place].startCode = StreamDeduction.videoFrame(content)
+    }
   }
 
   // MARK: Tests
+
+  /// Whether the lengths in an aggregate come to that of the payload (RFC 6184 section 5.7.1,
+  /// RFC 7798 section 4.4.2); of all else nothing is asked.
+  private static func isWhole(_ payload: RawSpan, _ codec: String) -> Bool {
+    let first = payload.byte(at: 0)
+    var place: Int
+    switch codec {
+    case "h264" where first & 0x1f == 24: place = 1
+    case "h265" where first >> 1 == 48: place = 2
+    default: return true
+    }
+    while place + 2 < payload.byteCount {
+      let size = Int(payload.uint16(at: place))
+      guard size > 0 else { return false }
+      place += 2 + size
+    }
+    return place == payload.byteCount
+  }
 
   /// The descriptor of VP8: reserved bits are 0, and the first packet of a frame begins a partition
   /// (RFC 7741 section 4.2).

@@ -27,6 +27,14 @@ struct RelayTable {
     var channels: [UInt16: SocketAddress] = [:]
     /// Channels that were asked for and not granted yet.
     var asked: [(transaction: STUNTransactionID, channel: UInt16, peer: SocketAddress)] = []
+    /// Whether addresses and ports alone say which of the two relays.
+    var isGuessed = false
+  }
+
+  /// A relay that turned out to be where the client was taken to be.
+  struct Correction {
+    var client: SocketAddress
+    var server: SocketAddress
   }
 
   private static let relaysMaximum = 4096
@@ -39,6 +47,18 @@ struct RelayTable {
   private var bareClients: Set<SocketAddress> = []
   /// The hosts that relay.
   private var servers: Set<IPAddress> = []
+  /// Whether a wrong guess which end relays is corrected; not so in older takes.
+  private let corrects: Bool
+  private var corrections: [Correction] = []
+
+  init(corrects: Bool = true) { self.corrects = corrects }
+
+  /// Returns the corrections since the last call.
+  mutating func removeCorrections() -> [Correction] {
+    guard !corrections.isEmpty else { return [] }
+    defer { corrections = [] }
+    return corrections
+  }
 
   /// Whether a server gave this address to a client that was seen.
   func isRelayed(_ address: SocketAddress) -> Bool { clients[address] != nil }
@@ -65,6 +85,11 @@ struct RelayTable {
   mutating func record(relayed: SocketAddress, of client: SocketAddress) {
     guard clients.count < 4 * Self.relaysMaximum else { return }
     clients[relayed] = clients[relayed] ?? client
+  }
+
+  /// Takes back that an address is the relayed one of a client: that end of its path is the peer.
+  mutating func forget(relayed: SocketAddress, of client: SocketAddress) {
+    if clients[relayed] == client { clients[relayed] = nil }
   }
 
   /// Takes a message that is no Binding.
@@ -126,10 +151,67 @@ struct RelayTable {
   /// are too many.
   mutating func assume(_ tuple: FiveTuple) -> Bool {
     if isRelayPath(tuple) { return true }
-    let isToServer = Self.serverIsDestination(tuple, servers)
-    let (client, server) =
-      isToServer ? (tuple.source, tuple.destination) : (tuple.destination, tuple.source)
-    return index(client: client, server: server, tuple.transport) != nil
+    let shared = corrects ? sharedEnd(tuple) : nil
+    let (isToServer, isSure) = Self.serverIsDestination(tuple, servers)
+    let server = shared ?? (isToServer ? tuple.destination : tuple.source)
+    let client = server == tuple.destination ? tuple.source : tuple.destination
+    guard let place = index(client: client, server: server, tuple.transport) else { return false }
+    relays[place].isGuessed = corrects && shared == nil && !isSure
+    return true
+  }
+
+  /// The end of a connection that has another one with somebody else: a client has a port for each.
+  ///
+  /// Over UDP it may have one port for several servers. Where the end was taken for a client, that
+  /// was wrong.
+  private mutating func sharedEnd(_ tuple: FiveTuple) -> SocketAddress? {
+    guard tuple.transport == .tcp, tuple.source != tuple.destination else { return nil }
+    for place in relays.indices where relays[place].transport == .tcp {
+      let (client, server) = (relays[place].client, relays[place].server)
+      for end in [tuple.source, tuple.destination] where end == client || end == server {
+        if relays[place].isGuessed { settle(place, client: end == client ? server : client) }
+        return relays[place].server == end ? end : nil
+      }
+    }
+    return nil
+  }
+
+  /// Records who is the client of a relay, which only a guess said until now.
+  private mutating func settle(_ place: Int, client: SocketAddress) {
+    guard relays[place].isGuessed else { return }
+    relays[place].isGuessed = false
+    let (former, server) = (relays[place].client, relays[place].server)
+    guard client == server else { return }
+    (relays[place].client, relays[place].server) = (server, former)
+    bareClients.remove(former)
+    if relays[place].relayed == former {
+      relays[place].relayed = server
+      bareClients.insert(server)
+    }
+    servers.insert(former.ip)
+    if !relays.contains(where: { $0.server.ip == server.ip }) { servers.remove(server.ip) }
+    corrections.append(Correction(client: server, server: former))
+  }
+
+  /// Takes the address at which the other end of a relayed path sees one of its ends.
+  ///
+  /// The relayed address is one of the server's host. So a client that is seen at its own address
+  /// has relayed nothing, and neither has a peer whose address is that of the client's host.
+  ///
+  /// - Parameters:
+  ///   - client: the client of the relay, as far as is known.
+  ///   - isOfClient: whether the address is that of the client's end; else that of its peer.
+  mutating func see(_ mapped: SocketAddress, client: SocketAddress, isOfClient: Bool) {
+    guard
+      let place = relays.firstIndex(where: {
+        $0.isGuessed && $0.client == client && $0.client.ip != $0.server.ip
+      })
+    else { return }
+    if isOfClient, mapped.ip == relays[place].server.ip {
+      relays[place].isGuessed = false
+    } else if !isOfClient, mapped.ip == client.ip {
+      settle(place, client: relays[place].server)
+    }
   }
 
   /// Whether channel data with contents of a call goes to or from a well-known port of relays,
@@ -145,14 +227,19 @@ struct RelayTable {
   /// Which of two hosts relays: one that did before, the one at a well-known port (RFC 8656 section
   /// 4, and what lets it through firewalls), the one with an address of the internet, the one at
   /// the lower port.
-  private static func serverIsDestination(_ tuple: FiveTuple, _ servers: Set<IPAddress>) -> Bool {
+  ///
+  /// The last two are guesses: what the relay carries may show that it is the other one.
+  private static func serverIsDestination(
+    _ tuple: FiveTuple, _ servers: Set<IPAddress>
+  ) -> (Bool, isSure: Bool) {
     let (source, destination) = (tuple.source, tuple.destination)
-    for rule in [
-      { servers.contains($0.ip) }, { isServer($0.port) }, { !$0.ip.isOfPrivateNetwork },
-    ] as [(SocketAddress) -> Bool] where rule(source) != rule(destination) {
-      return rule(destination)
+    for (rule, isSure) in [
+      ({ servers.contains($0.ip) }, true), ({ isServer($0.port) }, true),
+      ({ !$0.ip.isOfPrivateNetwork }, false),
+    ] as [((SocketAddress) -> Bool, Bool)] where rule(source) != rule(destination) {
+      return (rule(destination), isSure)
     }
-    return destination.port <= source.port
+    return (destination.port <= source.port, false)
   }
 
   private static func isServer(_ port: UInt16) -> Bool { [3478, 5349, 80, 443].contains(port) }
@@ -180,7 +267,10 @@ struct RelayTable {
     client: SocketAddress, server: SocketAddress, _ transport: TransportProtocol
   ) -> Int? {
     let key = PathKey.of(FiveTuple(transport, from: client, to: server)).key
-    if let known = places[key] { return known }
+    if let known = places[key] {
+      settle(known, client: client)
+      return known
+    }
     guard relays.count < Self.relaysMaximum else { return nil }
     relays.append(Relay(client: client, server: server, transport: transport, relayed: client))
     places[key] = relays.count - 1

@@ -16,13 +16,18 @@ struct StreamDeduction {
   private var packets = 0
   private var nextJudgement = packetsMinimum
   private var clock = StreamClock()
-  private var shapes = PayloadShapes()
+  private var shapes: PayloadShapes
   private var repairs: [(ssrc: UInt32, count: Int)] = []
   /// What was concluded last.
   private(set) var meaning: PayloadMeaning?
   /// Whether payloads show the codec; else its clock alone is known, and what mostly has it.
   private(set) var isSure = false
   private(set) var isOver = false
+  /// What RED carries, where that is video.
+  private(set) var inner: PayloadMeaning?
+
+  /// - Parameter isClose: whether payloads are looked at as closely as in takes of today.
+  init(isClose: Bool = true) { shapes = PayloadShapes(isClose: isClose) }
 
   /// Ends it: something else tells.
   mutating func stop() { isOver = true }
@@ -49,6 +54,11 @@ struct StreamDeduction {
     if let codec = shapes.codec(isVideo: clock.isVideo) {
       isSure = true
       let kind = StaticPayloadTypes.kind(of: codec) ?? .audio
+      inner = codec == "red" ? innerVideo : nil
+      if inner != nil {
+        return PayloadMeaning(
+          payloadType: type, codec: codec, clockRate: 90_000, kind: .video, how: .deduced)
+      }
       return PayloadMeaning(
         payloadType: type, codec: codec, clockRate: StaticPayloadTypes.usualClockRate(of: codec),
         kind: codec == "red" && clock.rate == 90_000 ? .video : kind, how: .deduced)
@@ -59,6 +69,13 @@ struct StreamDeduction {
     return PayloadMeaning(
       payloadType: type, codec: isOpus ? "opus" : "", clockRate: rate,
       kind: rate == 90_000 ? .video : .audio, how: .deduced)
+  }
+
+  private var innerVideo: PayloadMeaning? {
+    shapes.innerVideo.map { type, codec in
+      PayloadMeaning(
+        payloadType: type, codec: codec, clockRate: 90_000, kind: .video, how: .deduced)
+    }
   }
 
   /// Takes a packet that would send another one again; gives its stream once that is clear.

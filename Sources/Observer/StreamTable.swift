@@ -58,7 +58,7 @@ struct StreamTable {
     /// The payload type whose packets have others inside (RFC 2198).
     private(set) var redundantType: UInt8?
     var statistics = SourceReception()
-    var deduction = StreamDeduction()
+    var deduction: StreamDeduction
     /// The payload type of the last packet, whose meaning was looked up already.
     var lastPayloadType: UInt8?
     var clockRate: UInt32 = 0
@@ -71,7 +71,10 @@ struct StreamTable {
     /// Packets that no key opened.
     var sealedPackets: UInt64 = 0
 
-    init(_ stream: ObservedStream) { self.stream = stream }
+    init(_ stream: ObservedStream, judgesClosely: Bool) {
+      self.stream = stream
+      deduction = StreamDeduction(isClose: judgesClosely)
+    }
   }
 
   /// How many streams are told apart; a call has some dozens.
@@ -96,13 +99,13 @@ struct StreamTable {
   }
 
   /// Begins a stream; nil when there are too many.
-  mutating func begin(_ stream: ObservedStream) -> Int? {
+  mutating func begin(_ stream: ObservedStream, judgesClosely: Bool) -> Int? {
     guard entries.count < Self.streamsMaximum else { return nil }
     var stream = stream
     stream.number = entries.count + 1
     places[Key(transport: stream.transport, from: stream.from, ssrc: stream.ssrc)] = entries.count
     bySource[stream.ssrc, default: []].append(entries.count)
-    entries.append(Entry(stream))
+    entries.append(Entry(stream, judgesClosely: judgesClosely))
     return entries.count - 1
   }
 
@@ -226,7 +229,8 @@ struct UnprovenStreams {
 ///
 /// A sender that begins its sequence numbers anew (appendix A.1) begins a part of its own; what the
 /// numbers of two parts are apart is no loss. A silence after which as many packets are missing as
-/// it would have had is one.
+/// it would have had is one. A beginning by fewer numbers than reordering could explain shows by
+/// numbers that come again for other packets.
 package struct SourceReception: Sendable {
   /// From how many numbers on a step may be a new beginning, and how many backwards when time goes
   /// forwards: what comes late has the time at which it was sent.
@@ -255,6 +259,9 @@ package struct SourceReception: Sendable {
   /// packet from elsewhere begins no part.
   private var partPackets: UInt64 = 0
   private var before: (base: Int64, highest: Int64)?
+  private var nearRestarts = NearRestarts()
+  /// The packet before, where numbers may begin anew with it: its number, and its step to that.
+  private var doubtful: (number: Int64, step: Int)?
   /// The packet before: its number, without the wrap of its 16 bits, its time and its arrival.
   private var lastNumber: Int64 = 0
   private var times = TimestampUnwrapper()
@@ -281,12 +288,15 @@ package struct SourceReception: Sendable {
     let step = Int16(bitPattern: sequence &- UInt16(truncatingIfNeeded: lastNumber))
     let number = packets == 0 ? Int64(sequence) : lastNumber + Int64(step)
     let rtpTime = times.unwrap(timestamp)
+    let mayBegin = nearRestarts.mayBegin(sequence, timestamp)
     defer { (lastNumber, lastRTPTime, lastArrival) = (number, rtpTime, arrival) }
     guard let first else {
       first = arrival
       (base, highest, partPackets) = (number, number, 1)
       return count(size, at: arrival)
     }
+    settleDoubt(step: Int(step))
+    if mayBegin { doubtful = (number, Int(step)) }
     if let before, partPackets == 1, (1..<Int64(Self.jump)).contains(number - before.highest) {
       // The packet from elsewhere was alone.
       expectedBefore -= UInt64(before.highest - before.base + 1)
@@ -307,7 +317,18 @@ package struct SourceReception: Sendable {
     highest = max(highest, number)
     count(size, at: arrival)
     // A new beginning has times of its own, too.
-    if partPackets > 1 { addJitter(rtpTime, arrival, clockRate) }
+    if partPackets > 1, !mayBegin { addJitter(rtpTime, arrival, clockRate) }
+  }
+
+  /// Decides whether numbers began anew with the packet before, by the step from it to the next.
+  private mutating func settleDoubt(step: Int) {
+    guard let former = doubtful else { return }
+    doubtful = nil
+    guard NearRestarts.isBorneOut(step: former.step, next: step) else { return }
+    expectedBefore += UInt64(highest - base + 1)
+    before = nil
+    (base, highest, partPackets) = (former.number, former.number, 1)
+    restarts += 1
   }
 
   private mutating func count(_ size: Int, at arrival: Instant) {

@@ -63,7 +63,7 @@ struct JSONFormTests {
     ("export", "export TAKE --pcap NEW --json"), ("export", "export TAKE --media NEW --json"),
     ("export", "export TAKE --format webm --out NEW --json"),
     ("export", "export TAKE --format rtcstats --out NEW --json"),
-    ("page", "page TAKE --no-media --json --out NEW"),
+    ("page", "page TAKE --no-media --json --out NEW"), ("sdk", "sdk --json"),
   ])
   func aResultHasTheFormOfItsVerb(definition: String, line: String) async throws {
     let folder = try Folder()
@@ -125,7 +125,17 @@ struct JSONFormTests {
     let take = try await Takes.lossyCall().path
     let other = Self.capture("virtual-loss")
     try expect(try await values(["diff", take, take, "--json"]), "diff")
-    try expect(try await values(["diff", take, other, "--json"], status: 1), "diff")
+    let different = try await values(["diff", take, other, "--json"], status: 1)
+    try expect(different, "diff")
+    // Sums over a session have no time.
+    let differences = (different.first as? [String: Any])?["differences"] as? [[String: Any]] ?? []
+    #expect(differences.contains { $0["kind"] as? String == "frames" })
+    for difference in differences {
+      #expect((difference["at_ns"] as? Int64 ?? 0) < 60_000_000_000, "\(difference)")
+    }
+    let pinned = folder.file("pinned.take")
+    try FileManager.default.copyItem(atPath: other, toPath: pinned)
+    try expect(try await values(["pin", pinned, "--json"]), "pin")
     // A byte of a datagram is another one, and so is what the stack answers.
     let altered = folder.file("altered.take")
     try FileManager.default.copyItem(atPath: take, toPath: altered)

@@ -209,7 +209,16 @@ struct SDKCommand: ParsableCommand {
         retake sdk
       """)
 
+  @Flag(help: "Print JSON for programs.")
+  var json = false
+
   func run() throws {
+    if json {
+      return try Output.json(
+        JSONText.object([
+          ("command", .text("swift run sdk-table")), ("article", .text("Client SDKs")),
+        ]).text)
+    }
     try Output.write(
       "The table is printed by swift run sdk-table in a checkout of Retake, and stands in the"
         + " article Client SDKs of the documentation.\n")

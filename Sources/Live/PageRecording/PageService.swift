@@ -13,6 +13,8 @@ package actor PageService {
   /// What a recorder of pages allows.
   package struct Settings: Sendable {
     package var label = ""
+    /// What is said of the takes by keys.
+    package var tags: [String: String] = [:]
     package var keepsMedia = true
     /// How many sessions run at once at the most.
     package var sessionsMaximum = 100

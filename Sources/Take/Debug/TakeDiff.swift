@@ -27,6 +27,21 @@ package struct TakeDiff: Sendable {
     package var what: String
     package var left: String
     package var right: String
+
+    /// Where sums over a whole session stand in the order of time.
+    static let endOfSession = Int64.max / 2
+    /// Whether it is one of sums, which have no time.
+    var isTotal: Bool { atNanoseconds >= Self.endOfSession / 2 }
+
+    package func encode(to encoder: any Encoder) throws {
+      var container = encoder.container(keyedBy: CodingKeys.self)
+      if !isTotal { try container.encode(atNanoseconds, forKey: .atNanoseconds) }
+      try container.encode(peer, forKey: .peer)
+      try container.encode(kind, forKey: .kind)
+      try container.encode(what, forKey: .what)
+      try container.encode(left, forKey: .left)
+      try container.encode(right, forKey: .right)
+    }
   }
 
   package let paths: [String]
@@ -194,7 +209,7 @@ package struct TakeDiff: Sendable {
 
   /// A sum stands at the end of its session; everything else at its beginning.
   private func time(_ fact: SessionFacts.Fact) -> Int64 {
-    fact.kind == "frames" ? .max / 2 : fact.atNanoseconds
+    fact.kind == "frames" ? Difference.endOfSession : fact.atNanoseconds
   }
 
   private func isClose(_ left: SessionFacts.Fact, _ right: SessionFacts.Fact) -> Bool {
@@ -238,7 +253,7 @@ package struct TakeDiff: Sendable {
     }
     let rows = differences.map { difference in
       [
-        difference.atNanoseconds >= .max / 4 ? "total" : seconds(difference.atNanoseconds),
+        difference.isTotal ? "total" : seconds(difference.atNanoseconds),
         difference.peer == 0 ? "" : String(difference.peer), difference.kind, difference.what,
         difference.left, difference.right,
       ]

@@ -23,7 +23,8 @@ struct DebugCommand: ParsableCommand {
       Examples:
         retake debug call.take
         retake debug call.take -c 'seek 12.3s' -c 'show 1 flow.receiving[1]'
-        retake debug call.take -c 'seek state ice-connection failed' -c 'back packet in stun'
+        retake debug call.take -c 'seek state ice-connection failed' \\
+          -c 'back packet in stun'
         echo 'next packet rtcp pli' | retake debug call.take --json
       """)
 

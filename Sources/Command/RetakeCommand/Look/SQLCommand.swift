@@ -39,7 +39,8 @@ struct SQLCommand: ParsableCommand {
         retake sql call.take --file questions.sql --format markdown
         echo "SELECT * FROM lost_packet" | retake sql call.take --format jsonl
         retake sql takes/ "SELECT id, count(DISTINCT take) FROM finding GROUP BY id"
-        retake sql takes/ "SELECT count(*) AS n FROM packet" --over "SELECT sum(n) FROM rows"
+        retake sql takes/ "SELECT count(*) AS n FROM packet" \\
+          --over "SELECT sum(n) FROM rows"
         retake sql --schema
       """)
 

@@ -19,7 +19,8 @@ struct StatsCommand: ParsableCommand {
       Examples:
         retake stats call.take
         retake stats call.take --at 12.5 --type inbound-rtp --json
-        retake stats call.take --series --type inbound-rtp --csv --peer caller --from 2s --to 5s
+        retake stats call.take --series --type inbound-rtp --csv \\
+          --peer caller --from 2s --to 5s
         retake stats call.take --sdk
         retake stats call.take --problems
       """)
@@ -196,11 +197,14 @@ struct StatsCommand: ParsableCommand {
     return lines.joined(separator: "\n")
   }
 
-  /// A JSON value for people: a text without its quotes, shortened when it is long.
+  /// A JSON value for people: a text without its quotes, shortened when it is longer than the line
+  /// of a terminal.
   private func plain(_ value: String) -> String {
     guard value.hasPrefix("\"") else { return value }
     let text = TextTable.plain(String(value.dropFirst().dropLast()))
-    return text.count > 80 ? "\(text.prefix(77))..." : text
+    guard let columns = pager.look.columns else { return text }
+    let room = max(20, columns - 44)
+    return text.count > room ? "\(text.prefix(room - 3))..." : text
   }
 
   // MARK: Other forms

@@ -20,7 +20,8 @@ struct Record: AsyncParsableCommand {
         retake record whip https://live.example/whip --token SECRET
         retake record whep https://live.example/whep --token SECRET
         retake record janus ws://127.0.0.1:8188 --room 1234 --publish pattern
-        retake record sora wss://sora.example/signaling --channel test --publish pattern
+        retake record sora wss://sora.example/signaling \\
+          --channel test --publish pattern
         retake record room ws://127.0.0.1:8080/rooms --room talk --publish pattern
         retake record pcap -i any --keys keys.log --out call.take
         retake record page --origin https://app.example --out calls/
@@ -44,7 +45,8 @@ struct RecordCall: AsyncParsableCommand {
 
       Examples:
         retake record call http://127.0.0.1:8081/offer --seconds 30 --out call.take
-        retake record call http://127.0.0.1:8081/offer --send clip.h264 --send clip.wav
+        retake record call http://127.0.0.1:8081/offer \\
+          --send clip.h264 --send clip.wav
         retake record call http://127.0.0.1:8081/offer --send microphone,camera --play
       """)
 

@@ -45,6 +45,8 @@ struct RecordPage: AsyncParsableCommand {
   @Option(help: "Free text that the takes carry.", transform: Taking.text())
   var label = ""
 
+  @OptionGroup var tagging: TagOption
+
   @OptionGroup var listening: ListenOptions
 
   /// Which media scripts hand over.
@@ -123,6 +125,7 @@ struct RecordPage: AsyncParsableCommand {
   private var settings: PageService.Settings {
     var settings = PageService.Settings()
     settings.label = label
+    settings.tags = tagging.tags
     settings.keepsMedia = !omitsMedia
     settings.sessionsMaximum = sessions
     settings.sessionBytes = sessionMegabytes * 1_000_000

@@ -21,9 +21,11 @@ struct RecordPcap: AsyncParsableCommand {
 
       Examples:
         retake record pcap -i any --keys keys.log --out call.take
-        retake record pcap -i eth0 --filter 'udp portrange 10000-20000' --seconds 60 --out sfu.take
+        retake record pcap -i eth0 --filter 'udp portrange 10000-20000' \\
+          --seconds 60 --out sfu.take
         retake record pcap -i eth0 --filter 'udp portrange 10000-20000' --out calls/
-        ssh server tcpdump -i any -s 0 -U -w - udp | retake record pcap -r - --out call.take
+        ssh server tcpdump -i any -s 0 -U -w - udp |
+          retake record pcap -r - --out call.take
       """)
 
   @Option(

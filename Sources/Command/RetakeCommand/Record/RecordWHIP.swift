@@ -20,7 +20,8 @@ struct RecordWHIP: AsyncParsableCommand {
 
       Examples:
         retake record whip https://live.example/whip/room --token @token --seconds 30
-        retake record whip http://127.0.0.1:8080/whip --send clip.y4m --out publish.take
+        retake record whip http://127.0.0.1:8080/whip --send clip.y4m \\
+          --out publish.take
       """)
 
   @Argument(help: "The URL of the endpoint.", transform: Taking.url(["http", "https"]))

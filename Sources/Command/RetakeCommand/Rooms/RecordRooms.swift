@@ -13,9 +13,12 @@ struct RecordJanus: AsyncParsableCommand {
 
       Examples:
         retake record janus ws://127.0.0.1:8188 --room 1234 --publish pattern
-        retake record janus wss://janus.example/ --room 1234 --publish talk.wav --seconds 60
-        retake record janus ws://127.0.0.1:8188 --plugin audiobridge --room 1234 --publish pattern
-        retake record janus ws://127.0.0.1:8188 --plugin echotest --publish pattern --seconds 10
+        retake record janus wss://janus.example/ --room 1234 \\
+          --publish talk.wav --seconds 60
+        retake record janus ws://127.0.0.1:8188 --plugin audiobridge \\
+          --room 1234 --publish pattern
+        retake record janus ws://127.0.0.1:8188 --plugin echotest \\
+          --publish pattern --seconds 10
       """)
 
   @Argument(help: "The address of the WebSocket.", transform: Taking.url(["ws", "wss"]))
@@ -75,10 +78,13 @@ struct RecordSora: AsyncParsableCommand {
       the server switches to them) and its connection; all of them replay.
 
       Examples:
-        retake record sora wss://sora.example/signaling --channel test --publish pattern
+        retake record sora wss://sora.example/signaling \\
+          --channel test --publish pattern
         retake record sora wss://sora.example/signaling --channel test --role recvonly
-        retake record sora wss://sora.example/signaling --channel test --set spotlight=true
-        retake record sora wss://sora.example/signaling --channel test --publish pattern --simulcast
+        retake record sora wss://sora.example/signaling \\
+          --channel test --set spotlight=true
+        retake record sora wss://sora.example/signaling \\
+          --channel test --publish pattern --simulcast
       """)
 
   @Argument(
@@ -146,7 +152,8 @@ struct RecordRoom: AsyncParsableCommand {
 
       Examples:
         retake record serve --rooms --out server.take
-        retake record room ws://127.0.0.1:8080/rooms --room talk --publish pattern --out a.take
+        retake record room ws://127.0.0.1:8080/rooms --room talk \\
+          --publish pattern --out a.take
         retake record room ws://127.0.0.1:8080/rooms --room talk --secret @room.secret
       """)
 

@@ -75,6 +75,12 @@ struct ReceiveStream {
     reports.acceptJump()
   }
 
+  /// Begins the sequence numbers anew with the packet before.
+  mutating func beginAnew(with sequence: UInt16) {
+    window = SequenceWindow()
+    reports.beginAnew(with: sequence)
+  }
+
   /// Records that the source stopped.
   mutating func end() {
     hasEnded = true

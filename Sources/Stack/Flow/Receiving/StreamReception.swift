@@ -58,13 +58,21 @@ package struct StreamReception {
   private var repeated = (packets: UInt64(0), bytes: UInt64(0), headers: UInt64(0))
   private var recovery = PacketRecovery()
   private var jitter = ReceiverJitter()
+  /// Where the sender begins its numbers anew by few of them; nil in older takes, which count such
+  /// packets as repeated ones.
+  private var nearRestarts: NearRestarts?
+  /// The number of the packet before, and its step to that, where numbers may begin anew with it.
+  private var doubtful: (sequence: UInt16, step: Int)?
+  private var lastSequence: UInt16 = 0
   private var clockRate: UInt32 = 0
 
   /// Begins with the first packet of a stream.
   package init(
-    mid: String, kind: MediaKind, ssrc: UInt32, repairsFully: Bool = true, at now: Instant
+    mid: String, kind: MediaKind, ssrc: UInt32, repairsFully: Bool = true,
+    followsRestarts: Bool = true, at now: Instant
   ) {
     self.repairsFully = repairsFully
+    nearRestarts = followsRestarts ? NearRestarts() : nil
     stream = ReceiveStream(
       mid: mid, kind: kind, ssrc: ssrc, rtxSSRC: nil, isWatched: true,
       awaitsBeginning: repairsFully, at: now)
@@ -119,6 +127,7 @@ package struct StreamReception {
     if stream.hasEnded { stream.resume() }
     countRED(packet, isRetransmission)
     if !isRetransmission {
+      findRestart(packet.wire)
       clockRate = packet.codec.clockRate
       jitter.receive(packet.wire, clockRate: clockRate, arrival: arrival)
     }
@@ -169,8 +178,21 @@ package struct StreamReception {
   ) {
     if stream.hasEnded { stream.resume() }
     self.clockRate = clockRate
+    findRestart(header)
     jitter.receive(header, clockRate: clockRate, arrival: arrival)
     stream.receiveSealed(header, clockRate: clockRate, arrival: arrival)
+  }
+
+  /// Begins the numbers anew with the packet before, where this one bears that out.
+  private mutating func findRestart(_ header: RTPHeader) {
+    guard let mayBegin = nearRestarts?.mayBegin(header.sequence, header.timestamp) else { return }
+    let step = Int(Int16(bitPattern: header.sequence &- lastSequence))
+    lastSequence = header.sequence
+    if let former = doubtful, NearRestarts.isBorneOut(step: former.step, next: step) {
+      stream.beginAnew(with: former.sequence)
+      jitter.beginAnew()
+    }
+    doubtful = mayBegin ? (header.sequence, step) : nil
   }
 
   /// Counts an RTX packet that cannot be read, or that arrived before the stream's first packet.
@@ -323,6 +345,9 @@ struct ReceiverJitter {
     guard size < ReceiverJitter.longestJump * Int64(clockRate) else { return }
     sixteenths += size - ((sixteenths + 8) >> 4)
   }
+
+  /// Begins with new numbers: what they are from those before is no jitter.
+  mutating func beginAnew() { last = nil }
 
   /// Continues from the jitter that the receiver reported, in timestamp units.
   mutating func correct(_ jitter: UInt32) { sixteenths = Int64(jitter) << 4 }

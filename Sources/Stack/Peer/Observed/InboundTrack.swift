@@ -31,13 +31,16 @@ struct InboundTrack {
   /// Whether a source of FlexFEC protects it.
   private var isProtected = false
   private let repairsFully: Bool
+  private let followsRestarts: Bool
   /// How long a retransmission takes, as far as reports show it.
   private var roundTrip: Interval?
 
   init(
     _ track: ObservedTrack, codecs: any CodecFactory, decodes: Bool,
-    furtherDecoders: [CodecName], playsG711: Bool = false, repairsFully: Bool = true
+    furtherDecoders: [CodecName], playsG711: Bool = false, repairsFully: Bool = true,
+    followsRestarts: Bool = true
   ) {
+    self.followsRestarts = followsRestarts
     self.track = track
     isProtected = track.protectedBy != nil
     self.repairsFully = repairsFully
@@ -115,7 +118,9 @@ struct InboundTrack {
     guard let kind = track.kind else {
       // What waits too long is dropped but stays counted.
       if unknown == nil {
-        unknown = StreamReception(mid: track.key, kind: .audio, ssrc: track.ssrc, at: arrival)
+        unknown = StreamReception(
+          mid: track.key, kind: .audio, ssrc: track.ssrc, followsRestarts: followsRestarts,
+          at: arrival)
       }
       unknown?.receiveSealed(packet.header, clockRate: 0, arrival: arrival)
       early.hold(packet, at: arrival, counted: unknown?.counters)
@@ -157,7 +162,8 @@ struct InboundTrack {
   private mutating func begin(_ kind: MediaKind, at arrival: Instant) {
     guard reception == nil else { return }
     reception = StreamReception(
-      mid: track.key, kind: kind, ssrc: track.ssrc, repairsFully: repairsFully, at: arrival)
+      mid: track.key, kind: kind, ssrc: track.ssrc, repairsFully: repairsFully,
+      followsRestarts: followsRestarts, at: arrival)
     if isProtected { reception?.protect(by: track.protectedBy) }
     if repairsFully { reception?.codecs = track.mediaCodecs }
     if !repairsFully {

@@ -32,13 +32,15 @@ struct InboundTracks {
   private var earlyProbes: [(ssrc: UInt32, packet: SeenPacket, type: UInt8?, arrival: Instant)] = []
   private static let earlyProbesMaximum = 450
   private let repairsFully: Bool
+  private let followsRestarts: Bool
   private var roundTrip: Interval?
 
   init(
     codecs: (any CodecFactory)?, furtherDecoders: [CodecName], playsG711: Bool = false,
-    repairsFully: Bool = true
+    repairsFully: Bool = true, followsRestarts: Bool = true
   ) {
     self.playsG711 = playsG711
+    self.followsRestarts = followsRestarts
     self.repairsFully = repairsFully
     self.codecs = codecs
     self.furtherDecoders = furtherDecoders
@@ -71,7 +73,8 @@ struct InboundTracks {
     let decoders = all.count < InboundTracks.decodersMaximum ? codecs : nil
     var begun = InboundTrack(
       track, codecs: decoders ?? silentCodecs, decodes: decoders != nil,
-      furtherDecoders: furtherDecoders, playsG711: playsG711, repairsFully: repairsFully)
+      furtherDecoders: furtherDecoders, playsG711: playsG711, repairsFully: repairsFully,
+      followsRestarts: followsRestarts)
     begun.setExtensions(extensions)
     if let roundTrip { begun.awaitRepairs(taking: roundTrip) }
     if let other = all.first(where: { $0.track.protects == track.ssrc }) {

@@ -1,3 +1,4 @@
+import RTP
 import Stats
 import Tape
 
@@ -283,6 +284,10 @@ struct LossLog {
   private var missing: [Int64: Int] = [:]
   private var highest: Int64?
   private var lastTime: Int64 = 0
+  private var lastSequence: Int64 = 0
+  private var nearRestarts = NearRestarts()
+  /// The step to the packet before, where numbers may begin anew with that.
+  private var doubtfulStep: Int?
 
   /// A jump by more is another beginning (RFC 3550 appendix A.1).
   private static let jumpMaximum: Int64 = 3_000
@@ -293,14 +298,18 @@ struct LossLog {
 
   /// Handles the number and the timestamp of the next packet that came.
   mutating func came(sequence: Int64, rtpTime: Int64, at: Int64) {
-    defer { lastTime = rtpTime }
+    findRestart(sequence, rtpTime)
+    defer { (lastTime, lastSequence) = (rtpTime, sequence) }
     guard let highest else {
       self.highest = sequence
       return
     }
     let difference = Int64(Int16(truncatingIfNeeded: sequence &- highest))
     if difference <= 0 {
-      if let place = missing.removeValue(forKey: highest &+ difference) {
+      if difference <= -100, Int32(truncatingIfNeeded: rtpTime &- lastTime) > 0 {
+        self.highest = sequence
+        missing.removeAll()
+      } else if let place = missing.removeValue(forKey: highest &+ difference) {
         entries[place].fate = .late
       } else if difference < -Self.jumpMaximum {
         self.highest = sequence
@@ -315,6 +324,18 @@ struct LossLog {
       }
     }
     self.highest = highest &+ difference
+  }
+
+  /// Begins with the packet before where this one bears out that numbers began anew with it.
+  private mutating func findRestart(_ sequence: Int64, _ rtpTime: Int64) {
+    let mayBegin = nearRestarts.mayBegin(
+      UInt16(truncatingIfNeeded: sequence), UInt32(truncatingIfNeeded: rtpTime))
+    let step = Int(Int16(truncatingIfNeeded: sequence &- lastSequence))
+    if let former = doubtfulStep, NearRestarts.isBorneOut(step: former, next: step) {
+      highest = lastSequence
+      missing.removeAll()
+    }
+    doubtfulStep = mayBegin ? step : nil
   }
 
   /// Handles a retransmission of some stream (RFC 4588: it has the timestamp of what it repeats);

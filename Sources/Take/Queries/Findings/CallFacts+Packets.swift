@@ -1,3 +1,4 @@
+import RTP
 import Tape
 import Wire
 
@@ -84,7 +85,7 @@ extension CallFacts {
         perception.add(sight, place)
       }
     }
-    for place in streams.indices { streams[place].finish(end) }
+    for place in streams.indices { streams[place].finish(end, interval: intervalNanoseconds) }
     for place in ways.indices { ways[place].finish() }
   }
 
@@ -187,16 +188,15 @@ extension CallFacts.Stream {
   /// Adds a packet.
   mutating func add(_ sight: PacketSight, interval: Int64) {
     count(sight)
+    let mayBegin = tail.nearRestarts.mayBegin(
+      UInt16(truncatingIfNeeded: sight.sequence), UInt32(truncatingIfNeeded: sight.rtpTime))
     if packets == 1 { return enter(sight, interval, begins: true) }
-    guard let pending = tail.pending else {
-      if beginsAnew(sight, after: tail) {
-        tail.pending = sight
-      } else {
-        enter(sight, interval, begins: false)
-      }
-      return
-    }
+    guard let pending = tail.pending else { return consider(sight, mayBegin, interval) }
     tail.pending = nil
+    if tail.pendingIsNear {
+      settle(pending, next: sight, interval)
+      return consider(sight, mayBegin, interval)
+    }
     if !beginsAnew(sight, after: tail) {
       // The one before was astray: single packets begin nothing.
       return enter(sight, interval, begins: false)
@@ -206,11 +206,38 @@ extension CallFacts.Stream {
       tail.pending = sight
       return
     }
-    if restarts.count < CallFacts.most {
-      restarts.append((pending.at, tail.sequence, pending.sequence))
-    }
-    enter(pending, interval, begins: true)
+    restart(with: pending, interval)
     enter(sight, interval, begins: false)
+  }
+
+  /// Enters a packet, or lets it wait for the next one where numbers may begin anew with it.
+  private mutating func consider(_ sight: PacketSight, _ mayBegin: Bool, _ interval: Int64) {
+    let isFar = beginsAnew(sight, after: tail)
+    guard isFar || mayBegin else { return enter(sight, interval, begins: false) }
+    tail.pending = sight
+    tail.pendingIsNear = !isFar
+  }
+
+  /// Enters a packet that may begin numbers by few of them, which the next packet shows.
+  private mutating func settle(_ pending: PacketSight, next: PacketSight?, _ interval: Int64) {
+    func step(_ from: Int64, _ to: Int64) -> Int {
+      Int(((to &- from &+ 32_768) & 65_535) &- 32_768)
+    }
+    if let next,
+      NearRestarts.isBorneOut(
+        step: step(tail.sequence, pending.sequence), next: step(pending.sequence, next.sequence))
+    {
+      restart(with: pending, interval)
+    } else {
+      enter(pending, interval, begins: false)
+    }
+  }
+
+  private mutating func restart(with sight: PacketSight, _ interval: Int64) {
+    if restarts.count < CallFacts.most {
+      restarts.append((sight.at, tail.sequence, sight.sequence))
+    }
+    enter(sight, interval, begins: true)
   }
 
   private mutating func enter(_ sight: PacketSight, _ interval: Int64, begins: Bool) {
@@ -322,7 +349,8 @@ extension CallFacts.Stream {
   }
 
   /// Adds what the end of the take says.
-  mutating func finish(_ end: Int64) {
+  mutating func finish(_ end: Int64, interval: Int64) {
+    if let pending = tail.pending, tail.pendingIsNear { settle(pending, next: nil, interval) }
     if end &- last >= CallFacts.leastGap, gaps.count < CallFacts.most {
       gaps.append(
         CallFacts.Gap(from: last, to: nil, missing: 0, ticks: 0, payloadType: tail.payloadType))

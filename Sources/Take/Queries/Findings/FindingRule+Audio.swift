@@ -53,7 +53,9 @@ extension FindingRule {
             -- block that was recovered has the time of the packet after it.
             ((next.rtp_time - former.rtp_time) & 0xffffffff) / usual.ticks - 1
               - (next.outcome = 'recovered') AS missing,
-            ((arrival.sequence - past.sequence) & 65535) - 1 - (next.outcome = 'recovered') AS lost,
+            -- Numbers that began anew say nothing.
+            max(0, ((arrival.sequence - past.sequence + 32768) & 65535) - 32769)
+              - (next.outcome = 'recovered') AS lost,
             arrival.row < made.row AS has_come, next.row IS NULL AS is_end
           FROM block AS made
           LEFT JOIN block AS former ON former.peer = made.peer AND former.track = made.track

@@ -187,6 +187,7 @@ extension FindingRule {
       Threshold("medium_ms", 350, "ms", "longer than a jitter buffer hides; own choice"),
       Threshold(
         "least_lateness_ms", 40, "ms", "of the first packets after it, or a burst; own choice"),
+      Threshold("least_burst", 1.5, "", "times the usual packets in 60 ms after it; own choice"),
     ],
     causes: ["process-starved"], silentUnder: ["path-dead"],
     sql: """
@@ -260,12 +261,14 @@ extension FindingRule {
       }
       for silence in way.silences where silence.length >= least && live.contains(silence.from) {
         let expected = Double(silence.pace) * Double(silence.length) / 1e9
-        // A pause of the sender ends without a burst, and so does a way that became longer.
+        // A pause of the sender ends without a burst, and so does a way that became longer. A hold
+        // goes on in time as well, where what a process did not get to comes late by its clock.
         let usual = Double(silence.pace) * 0.06
         let isBurst = Double(silence.burst) >= limits["least_burst"] * usual + 2
-        guard expected >= 5, Double(silence.missing) <= max(1, expected * 0.1), isBurst else {
-          continue
-        }
+        let lateness = limits["least_lateness_ms"] * 1e6
+        let isLate = lateness > 0 && silence.burst >= 2 && Double(silence.lateness) >= lateness
+        guard expected >= 5, Double(silence.missing) <= max(1, expected * 0.1), isBurst || isLate
+        else { continue }
         held.append((peer.number, silence, silencer(of: silence, to: peer, facts)))
       }
     }

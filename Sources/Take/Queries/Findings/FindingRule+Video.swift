@@ -167,7 +167,7 @@ extension FindingRule {
           END AS evidence
       FROM gap
       WHERE (to_ns - from_ns > 5000000000
-          OR is_last AND to_ns - from_ns > 2000000000
+          OR is_last AND to_ns - from_ns > iif(missing > 0, 1000000000, 2000000000)
             AND packets * 1e9 >= 5.0 * (to_ns - from_ns))
         -- A sender that had nothing to send, as of a still screen, and went on where it was.
         AND (is_last OR missing > 0 OR coalesce(paused_ns, 0) < 0.8 * (to_ns - from_ns))

@@ -1,3 +1,4 @@
+import RTP
 import Tape
 import Wire
 
@@ -18,6 +19,9 @@ struct StreamTail: Sendable {
   var leastDelay = Int64.max
   /// A packet whose numbers are elsewhere: the beginning of new ones, or astray.
   var pending: PacketSight?
+  /// Whether that one goes back by so few numbers that it may as well be late.
+  var pendingIsNear = false
+  var nearRestarts = NearRestarts()
   /// Whether its timestamps go on by lengths of packets, so that others are judged.
   var judgesSteps = false
   var steps: [StepLength] = []

@@ -54,6 +54,8 @@ package struct StreamTiming: Sendable {
   private var firstDelay: Int64 = 0
   private var jitter: Int64 = 0
   private var part: Int32 = 0
+  /// Whether the last packet followed a silence of its sender.
+  private var wasSilent = false
   private var current: (second: Int64, swings: Int32, leap: Int64) = (.min, 0, 0)
   private var delays: [Int64] = []
 
@@ -61,6 +63,9 @@ package struct StreamTiming: Sendable {
   private static let pause: Int64 = 1_000_000_000
   private static let swing: Int64 = 15_000_000
   private static let leap: Int64 = 150_000_000
+  /// Packets of silence are farther apart (DTX), and speech after it may begin later by its clock.
+  private static let silence: Int64 = 150_000_000
+  private static let shift: Int64 = 40_000_000
   private static let most = 200_000
 
   init(clockRate: Int64) { self.clockRate = clockRate }
@@ -92,7 +97,9 @@ package struct StreamTiming: Sendable {
     }
     // Packets that waited come one after another, each by its own length nearer at most: one that
     // is farther ahead has another time of its sender's clock, which stood still or lost samples.
-    let isAnew = numbers == 1 && late <= -Self.leap
+    // So has one that begins to talk out of silence, when the application was late with it.
+    let isAnew = numbers == 1 && (late <= -Self.leap || wasSilent && late >= Self.shift)
+    wasSilent = numbers == 1 && media >= Self.silence && clockRate != 90_000
     if passed >= Self.pause || abs(numbers) >= 3000 || isAnew {
       begin(at)
       return Step(numbers: numbers, lateness: max(0, late))

@@ -27,8 +27,9 @@ extension FindingRule {
     var found: [Detection] = []
     for gap in facts.pictureGaps {
       let hasPackets = Double(gap.packets) >= 5 * gap.seconds
-      guard gap.length > PictureGap.longestFreeze || gap.isLast && gap.seconds > 2 && hasPackets,
-        gap.isLast || !gap.isPause
+      // What was lost shortly before the end may be under way once more.
+      let isOver = gap.isLast && hasPackets && gap.seconds > (gap.missing > 0 ? 1 : 2)
+      guard gap.length > PictureGap.longestFreeze || isOver, gap.isLast || !gap.isPause
       else { continue }
       guard try !wasAgreed(gap, connection), try !saidGoodbye(gap, connection) else { continue }
       var text =

@@ -186,7 +186,10 @@ struct VoiceFacts: Sendable {
         }
         let past = self.arrival(of: former, Name(peer: track.peer, source: former.source))
         if let arrival, let past {
-          lost = Int64(arrival.sequence &- past.sequence) -| 1 -| recovered
+          let step = Int64(Int16(bitPattern: arrival.sequence &- past.sequence))
+          // Numbers that began anew say nothing of what is missing between.
+          let isAnew = step <= 0 || step >= 3000 && step / 2 > missing ?? step
+          lost = isAnew ? 0 : step -| 1 -| recovered
         }
       }
     }

@@ -85,6 +85,7 @@ package struct Upgrade: Sendable, Codable {
       genesis.playsG711 = true
       genesis.countsEarlyRepeats = true
       genesis.repairsFully = true
+      genesis.judgesClosely = true
       if decodes { genesis.decodeAll() }
       return ObserverInput.genesis(genesis)
     case PeerInput.genesis(var genesis) where decodes:

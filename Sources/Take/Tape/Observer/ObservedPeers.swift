@@ -24,6 +24,7 @@ struct ObservedPeers {
   private let playsG711: Bool
   private let countsEarlyRepeats: Bool
   private let repairsFully: Bool
+  private let followsRestarts: Bool
   private var ends: [End] = []
   /// The streams as they are known, and the first peer of the call that they were given to.
   private var streams: [Int: (stream: ObservedStream, given: UInt32)] = [:]
@@ -54,6 +55,7 @@ struct ObservedPeers {
     playsG711 = genesis.playsG711 ?? false
     countsEarlyRepeats = genesis.countsEarlyRepeats ?? false
     repairsFully = genesis.repairsFully ?? false
+    followsRestarts = genesis.judgesClosely ?? false
     transports = genesis.tellsTransports == true ? ObservedTransports() : nil
   }
 
@@ -126,7 +128,8 @@ struct ObservedPeers {
           peer: ObservedPeer(
             number: number, wallClock: wallClock, codecs: codecs,
             furtherDecoders: furtherDecoders, playsG711: playsG711,
-            countsEarlyRepeats: countsEarlyRepeats, repairsFully: repairsFully)))
+            countsEarlyRepeats: countsEarlyRepeats, repairsFully: repairsFully,
+            followsRestarts: followsRestarts)))
     }
   }
 

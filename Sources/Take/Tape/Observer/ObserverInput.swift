@@ -46,6 +46,11 @@ package struct ObserverGenesis: Codable, Hashable, Sendable {
   /// and video frames waited for no repairs. Nor was the size of AV1 read of what is sent, or that
   /// of the highest layer of VP9.
   package var repairsFully: Bool?
+  /// Whether streams and relays are judged by all that they show; nil, in takes of before, is not.
+  ///
+  /// Then packets whose numbers begin anew by less than a hundred counted as repeated ones, a relay
+  /// stayed where its port let it be guessed, and video inside of RED was taken for H.264.
+  package var judgesClosely: Bool?
   /// What ends are called, by address with or without a port; nil for none.
   package var names: [EndName]?
   /// The revision of the observer that the take was made with; nil in takes of revision 1.
@@ -86,6 +91,7 @@ package struct ObserverGenesis: Codable, Hashable, Sendable {
     genesis.playsG711 = true
     genesis.countsEarlyRepeats = true
     genesis.repairsFully = true
+    genesis.judgesClosely = true
     return genesis
   }
 
@@ -106,6 +112,7 @@ package struct ObserverGenesis: Codable, Hashable, Sendable {
     genesis.playsG711 = usual.playsG711
     genesis.countsEarlyRepeats = usual.countsEarlyRepeats
     genesis.repairsFully = usual.repairsFully
+    genesis.judgesClosely = usual.judgesClosely
     genesis.names = names.map { Array($0.prefix(1000)) }
     return genesis
   }
@@ -126,6 +133,7 @@ package struct ObserverGenesis: Codable, Hashable, Sendable {
     settings.waitingPacketsMaximum = waitingPacketsMaximum
     settings.waitingBytesMaximum = waitingBytesMaximum
     settings.repairsFully = repairsFully ?? false
+    settings.judgesClosely = judgesClosely ?? false
     settings.pathsMaximum = pathsMaximum ?? ObserverSettings.formerPathsMaximum
     settings.payloadTypes = PayloadTypeMapping.list(parsing: payloadTypes) ?? []
     return settings

@@ -1,3 +1,5 @@
+import RTP
+
 /// Weight by second, loss, jitter and gaps of each RTP stream, from one pass over the packets.
 ///
 /// The rules are those of the views `loss`, `jitter` and `gap`.
@@ -55,6 +57,9 @@ struct StreamFacts {
     fileprivate var rtpTime: Int64 = 0
     fileprivate var part = 0
     fileprivate var place: Int64 = 0
+    fileprivate var nearRestarts = NearRestarts()
+    /// Where numbers may begin anew with the packet before: its step to that.
+    fileprivate var doubtfulStep: Int?
     // The packet before whose clock is known.
     fileprivate var clockedAt: Int64?
     fileprivate var clockedTime: Int64 = 0
@@ -117,7 +122,7 @@ struct StreamFacts {
     }
   }
 
-  private struct Packet {
+  fileprivate struct Packet {
     var row: Int64
     var at: Int64
     var size: Int64
@@ -159,6 +164,7 @@ struct StreamFacts {
       numbers[key] = number
       var stream = Stream(end: end, ssrc: ssrc)
       (stream.beganAt, stream.frames) = (packet.at, 1)
+      _ = stream.nearRestarts.mayBegin(packet)
       streams.append(stream)
     }
     let share = share(of: packet.payloadType, in: number)
@@ -206,6 +212,7 @@ struct StreamFacts {
 
   /// Lays a packet behind those before it: its place in the stream, and whether the stream paused.
   private mutating func advance(_ number: Int, _ packet: Packet) {
+    Self.findNearRestart(&streams[number], packet)
     let stream = streams[number]
     let stepSize = ((packet.sequence - stream.sequence + 32_768) & 0xffff) - 32_768
     let ticks =
@@ -225,6 +232,20 @@ struct StreamFacts {
       streams[number].pauses.append(
         Pause(row: packet.row, from: stream.at, to: packet.at, stepSize: stepSize))
     }
+  }
+
+  /// Begins a part with the packet before where this one bears out that numbers began anew with it.
+  private static func findNearRestart(_ stream: inout Stream, _ packet: Packet) {
+    let mayBegin = stream.nearRestarts.mayBegin(packet)
+    let step = Int(((packet.sequence - stream.sequence + 32_768) & 0xffff) - 32_768)
+    if let former = stream.doubtfulStep, let last = stream.places.indices.last,
+      NearRestarts.isBorneOut(step: former, next: step)
+    {
+      stream.part += 1
+      stream.place = 0
+      (stream.places[last].part, stream.places[last].place) = (stream.part, 0)
+    }
+    stream.doubtfulStep = mayBegin ? step : nil
   }
 
   /// Whether a sender begins its numbers anew: not where it was silent for about as long as it
@@ -250,5 +271,12 @@ struct StreamFacts {
     let ticks =
       ((packet.rtpTime - streams[number].clockedTime + 0x8000_0000) & 0xffff_ffff) - 0x8000_0000
     return abs(Double(packet.at - before) / 1e6 - Double(ticks) * 1e3 / Double(rate))
+  }
+}
+
+extension NearRestarts {
+  fileprivate mutating func mayBegin(_ packet: StreamFacts.Packet) -> Bool {
+    mayBegin(
+      UInt16(truncatingIfNeeded: packet.sequence), UInt32(truncatingIfNeeded: packet.rtpTime))
   }
 }
