@@ -25,6 +25,16 @@ package enum AcceptedFindings {
     .consentLost: ["consent-lost", "consent-nearly-lost"],
     .rtcpLost: ["rtcp-silence"],
     .dataBehindLoss: ["data-behind-loss"],
+    // Who is behind the block gets nothing; who sends through it has checks without answers.
+    .blockedOneWay: [
+      "path-dead", "one-way-media", "sent-not-arriving", "consent-lost", "consent-nearly-lost",
+    ],
+    .addressChanges: ["address-changed"],
+    .largePacketsLost: ["large-packets-lost"],
+    .corruptPackets: ["srtp-refused"],
+    .shortOutages: ["loss-burst", "loss", "loss-at-peer"],
+    .delayOneWay: ["high-round-trip", "path-became-longer"],
+    .channelStaysClosed: ["channel-not-open"],
   ]
 
   private static let connection: [FaultKind: Set<String>] = [
@@ -42,6 +52,14 @@ package enum AcceptedFindings {
     .clockSkew: ["clock-drift"],
     .sequenceRestart: ["sequence-restart"],
     .unevenTimes: ["uneven-timestamps"],
+    .mediaClockJumps: ["media-clock-jump"],
+    .wallClockJumps: ["wall-clock-jump"],
+    .wrongRoles: ["dtls-roles-clash"],
+    .wrongMapping: ["payload-types-crossed", "video-undecodable"],
+    .wrongPassword: ["ice-password-wrong"],
+    .candidatesLost: ["no-remote-candidates"],
+    .relayExpires: ["turn-refused", "turn-refused-seen"],
+    .serverSilent: ["turn-unreachable"],
   ]
 
   private static let media: [FaultKind: Set<String>] = [
@@ -60,5 +78,9 @@ package enum AcceptedFindings {
     ],
     .audioVideoApart: ["audio-video-apart"],
     .requestsUnanswered: ["key-frame-requests-unanswered"],
+    .tinyBitrate: ["encoder-capped"],
+    .quietMicrophone: ["microphone-quiet"],
+    .brokenMicrophone: ["microphone-gaps"],
+    .encoderStops: ["encoder-stopped"],
   ]
 }

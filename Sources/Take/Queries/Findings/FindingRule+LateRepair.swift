@@ -9,11 +9,12 @@ extension FindingRule {
   ///
   /// Known of libwebrtc's video jitter estimator, and measured on it.
   static let lateRepairDelay = FindingRule(
-    id: "late-repair-delay", severity: .medium, title: "A late repair moved the delay",
+    id: "late-repair-delay", severity: .medium, title: "Delay raised by a late repair",
     scope: .stream,
     thresholds: [
       Threshold("least_step", 80, "ms", "or a round trip; what people notice beside sound"),
       Threshold("least_time", 4, "s", "for which the delay stays"),
+      Threshold("medium_step", 200, "ms", "more than sound may be early (ITU-R BT.1359)"),
       Threshold("most_lateness", 0.5, "", "of the step: what packets themselves are later by"),
     ], causes: ["late-repair", "loss", "loss-burst", "reordering"],
     silentUnder: ["standing-queue", "path-became-longer"],
@@ -69,7 +70,8 @@ extension FindingRule {
               "pictures came \(whole(Double(lowest - before) / 1e6)) ms later for more than "
                 + "\(hold) s after a repair, though packets came as before",
               ssrc: media.ssrc, track: track.track, direction: .inbound, kind: "video",
-              impact: FindingImpact(delay: Double(lowest -| before) / 1e6)))
+              impact: FindingImpact(delay: Double(lowest -| before) / 1e6),
+              severity: Double(lowest -| before) / 1e6 >= limits["medium_step"] ? .medium : .low))
         }
         place +|= hold
       }
@@ -159,7 +161,7 @@ extension FindingRule {
   ///
   /// Where its sender paused, nothing is missing.
   static let streamGap = FindingRule(
-    id: "stream-gap", severity: .high, title: "Interruption",
+    id: "stream-gap", severity: .high, title: "Stream interrupted",
     causes: ["disconnected", "one-way-media", "sequence-restart"],
     sql: """
       WITH

@@ -92,7 +92,9 @@ extension FindingRule {
   private static func waits(to peer: CallFacts.Peer, _ facts: CallFacts) -> [Wait] {
     var waits: [Int64: Wait] = [:]
     for (place, stream) in facts.streams.enumerated()
-    where stream.peer == peer.number && stream.direction == .inbound && stream.role == .media {
+    where stream.peer == peer.number && stream.direction == .inbound && stream.role == .media
+      && slowRuns(place, facts).isEmpty
+    {
       let timing = facts.network.timings[place]
       var held: [Int64: Int64] = [:]
       if let other = peer.other, !peer.isObserved,
@@ -187,7 +189,7 @@ extension FindingRule {
       let runs = waitRuns(
         waits(to: peer, facts), on: Int64(saturating: limits["least_ms"] * 1000),
         off: Int64(saturating: limits["off_ms"] * 1000))
-      for run in runs where !run.isStep {
+      for run in runs where !run.isStep || isOverflowing(run.part, peer.number, facts) {
         guard let first = run.part.first, let last = run.part.last,
           Double(last.second -| first.second + 1) >= limits["least_seconds"]
         else { continue }
@@ -205,6 +207,21 @@ extension FindingRule {
       }
     }
     return found + findOutboundQueues(facts, limits)
+  }
+
+  /// Whether packets are lost as of a queue that is full from its first second to its last: one
+  /// large frame fills it, and then each packet waits as long as every other one.
+  private static func isOverflowing(
+    _ part: ArraySlice<Wait>, _ peer: Int64, _ facts: CallFacts
+  ) -> Bool {
+    guard let first = part.first, let last = part.last else { return false }
+    let (from, to) = (first.second *| 1_000_000_000, (last.second +| 1) *| 1_000_000_000)
+    let inside = packets(to: peer, from, to, facts)
+    let before = packets(to: peer, 0, from -| 1, facts)
+    // What was lost before, too, is not lost for the queue.
+    let usual = Double(before.lost) / Double(max(1, before.lost +| before.packets))
+    let share = Double(inside.lost) / Double(max(1, inside.lost +| inside.packets))
+    return inside.lost >= 4 && share >= 0.02 + 1.5 * usual
   }
 
   /// How much longer than at its best the way to a peer took, by the second, in microseconds.
@@ -231,7 +248,7 @@ extension FindingRule {
 
   /// Another route, or a handover: every packet takes as much longer, from one to the next.
   static let longerPath = FindingRule(
-    id: "path-became-longer", severity: .low, title: "The way became longer",
+    id: "path-became-longer", severity: .low, title: "Path became longer",
     scope: .connection,
     thresholds: [
       Threshold("least_ms", 80, "ms", "own choice"),
@@ -244,6 +261,15 @@ extension FindingRule {
       """,
     detector: findLongerPaths)
 
+  /// From when on each packet to a peer took as much longer as every other one, and how much, in
+  /// microseconds.
+  static func steps(to peer: CallFacts.Peer, _ facts: CallFacts) -> [(from: Int64, wait: Int64)] {
+    waitRuns(waits(to: peer, facts), on: 80_000, off: 40_000).compactMap { run in
+      guard run.isStep, let first = run.part.first else { return nil }
+      return (first.second *| 1_000_000_000, run.part.map(\.median).sorted()[run.part.count / 2])
+    }
+  }
+
   private static func findLongerPaths(
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
@@ -252,14 +278,19 @@ extension FindingRule {
       let runs = waitRuns(
         waits(to: peer, facts), on: Int64(saturating: limits["least_ms"] * 1000),
         off: Int64(saturating: limits["off_ms"] * 1000))
-      for run in runs where run.isStep {
+      for run in runs where run.isStep && !isOverflowing(run.part, peer.number, facts) {
         guard let first = run.part.first, let last = run.part.last,
           Double(last.second - first.second + 1) >= limits["least_seconds"]
         else { continue }
         let middle = run.part.map(\.median).sorted()[run.part.count / 2]
+        // It begins with the packets that are missing for as long.
+        let second = first.second *| 1_000_000_000
+        let silence = facts.network.way(peer.number, .inbound)?.silences.last {
+          $0.length *| 2 >= middle *| 1_000 && abs($0.to &- second) <= 1_100_000_000
+        }
         found.append(
           Detection(
-            "path-became-longer", peer: peer.number, from: first.second *| 1_000_000_000,
+            "path-became-longer", peer: peer.number, from: min(second, silence?.from ?? second),
             to: min((last.second +| 1) *| 1_000_000_000, facts.end),
             "every packet took \(middle / 1000) ms more than before", direction: .inbound,
             impact: FindingImpact(delay: Double(middle) / 1000),
