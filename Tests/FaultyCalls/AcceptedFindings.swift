@@ -6,8 +6,18 @@ package enum AcceptedFindings {
     if kind == .ownProcess || kind == .peerProcess {
       return recorded == nil || recorded == culprit ? ["process-starved"] : ["peer-starved"]
     }
+    if let recorded, recorded != culprit, let ids = byVictim[kind] { return ids }
     return connection[kind] ?? path[kind] ?? media[kind] ?? []
   }
+
+  /// What whoever is at the other end can know: not what a server answered, and not why an encoder
+  /// gives nothing.
+  private static let byVictim: [FaultKind: Set<String>] = [
+    .encoderStops: ["video-paused"], .cameraStops: ["video-paused", "camera-stopped"],
+    .serverSilent: ["no-remote-candidates"],
+    .turnRefused: ["no-remote-candidates", "turn-refused", "turn-refused-seen"],
+    .relayExpires: ["sent-not-arriving", "consent-lost", "path-dead"],
+  ]
 
   private static let path: [FaultKind: Set<String>] = [
     .audioLoss: ["loss", "loss-at-peer", "loss-burst"],

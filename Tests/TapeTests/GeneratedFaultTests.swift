@@ -1,5 +1,6 @@
 import FaultyCalls
 import Foundation
+import Lab
 import Media
 import Testing
 import Wire

@@ -200,11 +200,17 @@ extension FindingRule {
     unassembled(facts, limits)
       + facts.tracks.compactMap { track -> Detection? in
         guard track.kind == "video", track.direction == .inbound,
-          !track.pictures.contains(where: \.isGood), let first = track.pictures.first?.at,
+          !track.pictures.contains(where: \.isGood), let shown = track.pictures.first?.at,
           let last = track.pictures.last?.at,
           Double(track.pictures.count) >= limits["least_frames"],
-          Double(last &- first) / 1e6 >= limits["least_ms"]
+          Double(last &- shown) / 1e6 >= limits["least_ms"]
         else { return nil }
+        // From the first packet on: what is of another codec makes no frame for a while.
+        let came = facts.streams.first {
+          $0.peer == track.peer && $0.track == track.track && $0.direction == .inbound
+            && $0.role == .media
+        }?.first
+        let first = min(shown, came ?? shown)
         return Detection(
           "video-undecodable", peer: track.peer, from: first, to: last,
           "none of \(counted(Int64(track.pictures.count), "frame")) that came could be decoded as "

@@ -40,7 +40,9 @@ extension FindingRule {
       let (least, hold) = (limits["least_step"], Int(saturating: limits["least_time"]))
       var place = 4
       while place +| hold < delays.count {
-        let before = median(delays[max(0, place -| 5)..<place].compactMap { $0 })
+        let earlier = delays[max(0, place -| 5)..<place].compactMap { $0 }
+        // Before the first picture there is nothing to compare with.
+        let before = earlier.count >= 3 ? median(earlier) : Int64.max / 2
         let after = delays[(place +| 1)...(place +| hold)].compactMap { $0 }
         guard let lowest = after.min(), after.count == hold,
           Double(lowest -| before) / 1e6 >= least
@@ -53,7 +55,7 @@ extension FindingRule {
         let lateness = facts.sum(
           of: media, from: second +| 1_500_000_000, to: second +| Int64(hold) *| 1_000_000_000
         ).latenessMicroseconds
-        let earlier = facts.sum(of: media, from: max(0, from -| 4_000_000_000), to: from)
+        let former = facts.sum(of: media, from: max(0, from -| 4_000_000_000), to: from)
           .latenessMicroseconds
         let isRepaired =
           repairs.contains {
@@ -61,7 +63,7 @@ extension FindingRule {
           }
           || facts.sum(of: media, from: from, to: second +| 1_200_000_000).reordered > 0
         if isRepaired,
-          Double(lateness - earlier) * 1000 < limits["most_lateness"] * Double(lowest - before)
+          Double(lateness - former) * 1000 < limits["most_lateness"] * Double(lowest - before)
         {
           found.append(
             Detection(

@@ -264,7 +264,11 @@ extension FindingRule {
         let usual = Double(silence.pace) * 0.06
         let isBurst = Double(silence.burst) >= limits["least_burst"] * usual + 2
         guard expected >= 5, Double(silence.missing) <= max(1, expected * 0.1), isBurst,
-          !staysLate(silence, peer.number, facts)
+          !staysLate(silence, peer.number, facts),
+          // A hold ends with a negotiation.
+          !facts.perception.negotiations.contains(where: {
+            $0.peer == peer.number && abs($0.at &- silence.to) <= 1_000_000_000
+          })
         else { continue }
         held.append((peer.number, silence, silencer(of: silence, to: peer, facts)))
       }
