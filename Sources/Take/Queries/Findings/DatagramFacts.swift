@@ -63,7 +63,7 @@ package struct DatagramFacts: Sendable {
   package private(set) var incoming: [(peer: Int64, count: Int64, first: Int64, last: Int64)] = []
   package private(set) var refusals: [Refusal] = []
   /// Those that a peer itself answered with.
-  package private(set) var ownRefusals: [Refusal] = []
+  package private(set) var localRefusals: [Refusal] = []
   package private(set) var messages: [Message] = []
   package private(set) var alerts: [Alert] = []
   package private(set) var records: [Records] = []
@@ -128,8 +128,8 @@ package struct DatagramFacts: Sendable {
         checks[place].answered = at
       }
     case (0x0110, .outbound):
-      guard let code = errorCode(bytes), ownRefusals.count < Self.most else { return }
-      ownRefusals.append(Refusal(peer: peer, at: at, method: method, code: code))
+      guard let code = errorCode(bytes), localRefusals.count < Self.most else { return }
+      localRefusals.append(Refusal(peer: peer, at: at, method: method, code: code))
     case (0x0110, .inbound):
       if let place = transactions[name], checks[place].answered == nil {
         (checks[place].answered, checks[place].isRefused) = (at, true)

@@ -101,7 +101,7 @@ extension FindingRule {
     var found: [Detection] = []
     for peer in facts.peers {
       for direction in [WireDirection.inbound, .outbound] {
-        let refused = (direction == .inbound ? datagrams.refusals : datagrams.ownRefusals)
+        let refused = (direction == .inbound ? datagrams.refusals : datagrams.localRefusals)
           .filter { $0.peer == peer.number && $0.method == 1 && $0.code == 401 }
         guard let first = refused.first, let last = refused.last,
           Double(refused.count) >= limits["least_checks"],

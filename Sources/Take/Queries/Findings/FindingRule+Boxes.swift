@@ -64,7 +64,7 @@ extension FindingRule {
   /// Whether a negotiation, such as one that restarts ICE, came just before.
   private static func wasNegotiated(_ peer: Int64, _ at: Int64, _ facts: CallFacts) -> Bool {
     facts.perception.negotiations.contains {
-      $0.peer == peer && at &- $0.at <= 3_000_000_000 && $0.at &- at <= 500_000_000
+      $0.peer == peer && at -| $0.at <= 3_000_000_000 && $0.at -| at <= 500_000_000
     }
   }
 

@@ -147,7 +147,7 @@ extension FindingRule {
     _ queue: OutboundQueue, _ peer: CallFacts.Peer, _ facts: CallFacts
   ) -> Bool {
     steps(to: peer, facts).contains {
-      abs($0.from &- queue.from) <= 3_000_000_000 && $0.wait *| 10 >= queue.wait *| 6
+      ($0.from &- queue.from).magnitude <= 3_000_000_000 && $0.wait *| 10 >= queue.wait *| 6
         && $0.wait *| 6 <= queue.wait *| 10
     }
   }
@@ -300,7 +300,8 @@ extension FindingRule {
           let sent = Int64(facts.sum(of: stream, from: before.at, to: after.at).packets)
           // Reports of one interval are of packets before it, too; a wrap of the numbers is 65,536.
           let grown = after.highest &- before.highest
-          guard abs(grown) >= 3_000 &+ 4 *| sent, abs(grown) < 60_000 else { continue }
+          guard grown.magnitude >= UInt64(3_000 +| 4 *| max(0, sent)), grown.magnitude < 60_000
+          else { continue }
           found.append(
             Detection(
               "sequence-restart", peer: peer.number, from: before.at, to: after.at,

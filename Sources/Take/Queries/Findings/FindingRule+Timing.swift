@@ -245,7 +245,7 @@ extension FindingRule {
       if stream.role == .media { sum.lost +|= max(0, Int64(part.lost)) }
       bytes +|= Int64(part.bytes)
     }
-    sum.bits = Int64(saturating: Double(bytes) * 8e9 / Double(max(1, to - from)))
+    sum.bits = Int64(saturating: Double(bytes) * 8e9 / Double(max(1, to &- from)))
     return sum
   }
 
@@ -289,7 +289,7 @@ extension FindingRule {
         // It begins with the packets that are missing for as long.
         let second = first.second *| 1_000_000_000
         let silence = facts.network.way(peer.number, .inbound)?.silences.last {
-          $0.length *| 2 >= middle *| 1_000 && abs($0.to &- second) <= 1_100_000_000
+          $0.length *| 2 >= middle *| 1_000 && ($0.to &- second).magnitude <= 1_100_000_000
         }
         found.append(
           Detection(

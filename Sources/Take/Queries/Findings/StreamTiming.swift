@@ -59,7 +59,7 @@ package struct StreamTiming: Sendable {
   /// The least delay of this part, and when the last pause of a stream that goes on ended, in
   /// nanoseconds.
   private var leastDelay: Int64 = 0
-  private var resumed = Int64.min
+  private var resumed = Int64.min / 2
   private var ranAhead = false
 
   /// A stream that pauses this long may have delays that do not compare.
