@@ -184,10 +184,10 @@ extension FindingRule {
       var before: [Int64] = []
       var since: [Int64] = []
       while try rows.step() {
-        // Of a frame from which a packet is missing the first ones came before it.
+        // A loss shows with the packet after it, and what came just before it may be large.
         if rows.integer(0) < first &- 100_000_000 {
           before.append(rows.integer(1))
-        } else if rows.integer(0) <= last {
+        } else if rows.integer(0) > first &+ 200_000_000, rows.integer(0) <= last {
           since.append(rows.integer(1))
         }
       }

@@ -259,7 +259,7 @@ extension FindingRule {
     "nack-storm": ["large-packets-lost", "high-jitter"],
     "encoder-behind-source": ["encoder-stopped"],
     "video-paused": ["encoder-stopped"],
-    "frames-dropped": ["video-undecodable", "payload-types-crossed"],
+    "frames-dropped": ["video-undecodable", "payload-types-crossed", "large-packets-lost"],
     "audio-stretched": ["microphone-gaps"],
     "audio-late": ["microphone-gaps"],
     "audio-interrupted": ["microphone-gaps"],
