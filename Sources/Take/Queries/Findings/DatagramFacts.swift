@@ -9,6 +9,8 @@ package struct DatagramFacts: Sendable {
     package var path: Int64
     /// When the answer came; nil: none did.
     package var answered: Int64?
+    /// Whether that was an error.
+    package var isRefused = false
   }
 
   /// An error that a STUN or TURN server, or the other side, answered with.
@@ -60,6 +62,8 @@ package struct DatagramFacts: Sendable {
   /// How many checks of the other side came to each peer, and the first and the last of them.
   package private(set) var incoming: [(peer: Int64, count: Int64, first: Int64, last: Int64)] = []
   package private(set) var refusals: [Refusal] = []
+  /// Those that a peer itself answered with.
+  package private(set) var localRefusals: [Refusal] = []
   package private(set) var messages: [Message] = []
   package private(set) var alerts: [Alert] = []
   package private(set) var records: [Records] = []
@@ -123,9 +127,12 @@ package struct DatagramFacts: Sendable {
       if let place = transactions[name], checks[place].answered == nil {
         checks[place].answered = at
       }
+    case (0x0110, .outbound):
+      guard let code = errorCode(bytes), localRefusals.count < Self.most else { return }
+      localRefusals.append(Refusal(peer: peer, at: at, method: method, code: code))
     case (0x0110, .inbound):
       if let place = transactions[name], checks[place].answered == nil {
-        checks[place].answered = at
+        (checks[place].answered, checks[place].isRefused) = (at, true)
       }
       guard let code = errorCode(bytes), refusals.count < Self.most else { return }
       refusals.append(Refusal(peer: peer, at: at, method: method, code: code))

@@ -75,16 +75,20 @@ package struct FindingNames: Sendable {
     return "\(sender)'s \(kind.isEmpty ? "media" : isScreen ? "screen" : kind)"
   }
 
+  /// Rules that a peer's packets fire and that are about whoever sent them.
+  private static let aboutSender: Set = ["peer-starved", "wall-clock-jump", "address-changed"]
+
   func subject(of finding: Finding, _ scope: FindingRule.Scope, _ ends: FindingEnds) -> String {
     guard let worst = finding.worst else { return "" }
+    if Self.aboutSender.contains(finding.id) { return "at \(otherEnd(of: worst.peer))" }
     switch scope {
     case .call: return ""
     case .end: return "at \(end(worst.peer))"
     case .connection:
-      return others[worst.peer].map {
-        "between \(end(min(worst.peer, $0))) and \(end(max(worst.peer, $0)))"
-      }
-        ?? "at \(end(worst.peer))"
+      guard let other = others[worst.peer] else { return "at \(end(worst.peer))" }
+      let peers = Set(finding.detections.map(\.peer))
+      return "between \(end(min(worst.peer, other))) and \(end(max(worst.peer, other)))"
+        + (peers.count == 1 ? ", seen at \(end(worst.peer))" : "")
     case .flow:
       return worst.direction.map { "from \(way(worst.peer, $0))" } ?? "at \(end(worst.peer))"
     case .stream: return media(of: worst)
@@ -191,7 +195,8 @@ struct FindingEnds: Sendable {
     if scope == .end || scope == .connection { return true }
     if let one = flow(of: cause), let other = flow(of: symptom), one != other { return false }
     if let one = stream(of: cause), let other = stream(of: symptom) { return one == other }
-    return scope == .flow || cause.kind.isEmpty || cause.kind == symptom.kind
+    return scope == .flow || cause.kind.isEmpty || symptom.kind.isEmpty
+      || cause.kind == symptom.kind
   }
 
   /// What detections cost together; seconds of one stream at one time count once.

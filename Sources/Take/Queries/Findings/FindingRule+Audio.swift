@@ -2,7 +2,7 @@
 
 extension FindingRule {
   static let concealed = FindingRule(
-    id: "concealed-audio", severity: .medium, title: "Concealment",
+    id: "concealed-audio", severity: .medium, title: "Audio concealed",
     thresholds: [
       .init("least_share", 20, "%", "of a second; Webex calls more than 5 % a severe second"),
       .init("least_blocks", 20, "blocks", "of fewer in a second no share is stated"),

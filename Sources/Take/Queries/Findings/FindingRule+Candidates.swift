@@ -37,12 +37,20 @@ extension FindingRule {
     ],
     causes: ["description-refused", "no-candidates", "name-unresolved"],
     sql: """
-      WITH
-      \(unconnected)
+      -- Without a candidate ICE has nothing to check, and may never say that it does.
+      WITH waiting AS (
+        SELECT peer, min(at_ns) AS from_ns,
+          coalesce(min(iif(to_state = 'closed', at_ns, NULL)), \(end)) AS to_ns
+        FROM state WHERE machine IN ('ice-connection', 'connection')
+        GROUP BY peer HAVING sum(to_state IN ('connected', 'completed')) = 0
+          AND peer NOT IN (
+            SELECT path_end.peer FROM packet_store JOIN path_end USING (path)
+            WHERE marker_type IS NOT NULL AND path_end.direction = 'in')
+      )
       SELECT peer, from_ns, to_ns,
         'no candidate of the other side came in ' || round((to_ns - from_ns) / 1e9, 1) || ' s'
           AS evidence
-      FROM unconnected
+      FROM waiting
       WHERE to_ns - from_ns >= :least_ms * 1000000
         AND peer NOT IN (SELECT peer FROM candidate WHERE type = 'remote-candidate')
         AND peer NOT IN (SELECT peer FROM network WHERE kind = 'resolve' AND address LIKE '%.local')

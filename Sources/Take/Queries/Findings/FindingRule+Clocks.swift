@@ -20,7 +20,7 @@ extension FindingRule {
       Threshold("least_ms", 3, "ms", "of drift in all, and four times what is off its line"),
       Threshold("stop_s", 5, "s", "between stops of a sender: then it lacks processor time"),
     ],
-    silentUnder: ["standing-queue", "path-became-longer", "high-jitter"],
+    silentUnder: ["standing-queue", "path-became-longer", "high-jitter", "microphone-gaps"],
     sql: """
       SELECT peer, direction, ssrc, min(at_ns) AS first_ns, max(at_ns) AS last_ns,
         min(rtp_time) AS first_time, max(rtp_time) AS last_time
@@ -115,7 +115,7 @@ extension FindingRule {
 
   /// rtcstats-features' `clockSkew`: a machine that slept, or whose clock was set.
   static let wallClockJump = FindingRule(
-    id: "wall-clock-jump", severity: .low, title: "Wall clock of the other side set",
+    id: "wall-clock-jump", severity: .low, title: "Wall clock set",
     scope: .connection,
     thresholds: [
       Threshold("least_ms", 1_000, "ms", "own choice; rtcstats-features gives the value alone")

@@ -42,7 +42,7 @@ extension FindingRule {
 
   /// The peer at the end of the path is not the one that was described (RFC 8827 section 6.5).
   static let fingerprintMismatch = FindingRule(
-    id: "fingerprint-mismatch", severity: .high, title: "Certificate other than described",
+    id: "fingerprint-mismatch", severity: .high, title: "Certificate differs from its fingerprint",
     scope: .connection,
     sql: """
       SELECT peer, min(at_ns) AS from_ns, max(at_ns) AS to_ns,

@@ -9,11 +9,12 @@ extension FindingRule {
   ///
   /// Known of libwebrtc's video jitter estimator, and measured on it.
   static let lateRepairDelay = FindingRule(
-    id: "late-repair-delay", severity: .medium, title: "A late repair moved the delay",
+    id: "late-repair-delay", severity: .medium, title: "Delay raised by a late repair",
     scope: .stream,
     thresholds: [
       Threshold("least_step", 80, "ms", "or a round trip; what people notice beside sound"),
       Threshold("least_time", 4, "s", "for which the delay stays"),
+      Threshold("medium_step", 200, "ms", "more than sound may be early (ITU-R BT.1359)"),
       Threshold("most_lateness", 0.5, "", "of the step: what packets themselves are later by"),
     ], causes: ["late-repair", "loss", "loss-burst", "reordering"],
     silentUnder: ["standing-queue", "path-became-longer"],
@@ -39,7 +40,9 @@ extension FindingRule {
       let (least, hold) = (limits["least_step"], Int(saturating: limits["least_time"]))
       var place = 4
       while place +| hold < delays.count {
-        let before = median(delays[max(0, place -| 5)..<place].compactMap { $0 })
+        let earlier = delays[max(0, place -| 5)..<place].compactMap { $0 }
+        // Before the first picture there is nothing to compare with.
+        let before = earlier.count >= 3 ? median(earlier) : Int64.max / 2
         let after = delays[(place +| 1)...(place +| hold)].compactMap { $0 }
         guard let lowest = after.min(), after.count == hold,
           Double(lowest -| before) / 1e6 >= least
@@ -52,7 +55,7 @@ extension FindingRule {
         let lateness = facts.sum(
           of: media, from: second +| 1_500_000_000, to: second +| Int64(hold) *| 1_000_000_000
         ).latenessMicroseconds
-        let earlier = facts.sum(of: media, from: max(0, from -| 4_000_000_000), to: from)
+        let former = facts.sum(of: media, from: max(0, from -| 4_000_000_000), to: from)
           .latenessMicroseconds
         let isRepaired =
           repairs.contains {
@@ -60,7 +63,7 @@ extension FindingRule {
           }
           || facts.sum(of: media, from: from, to: second +| 1_200_000_000).reordered > 0
         if isRepaired,
-          Double(lateness - earlier) * 1000 < limits["most_lateness"] * Double(lowest - before)
+          Double(lateness - former) * 1000 < limits["most_lateness"] * Double(lowest - before)
         {
           found.append(
             Detection(
@@ -69,7 +72,8 @@ extension FindingRule {
               "pictures came \(whole(Double(lowest - before) / 1e6)) ms later for more than "
                 + "\(hold) s after a repair, though packets came as before",
               ssrc: media.ssrc, track: track.track, direction: .inbound, kind: "video",
-              impact: FindingImpact(delay: Double(lowest -| before) / 1e6)))
+              impact: FindingImpact(delay: Double(lowest -| before) / 1e6),
+              severity: Double(lowest -| before) / 1e6 >= limits["medium_step"] ? .medium : .low))
         }
         place +|= hold
       }
@@ -159,7 +163,7 @@ extension FindingRule {
   ///
   /// Where its sender paused, nothing is missing.
   static let streamGap = FindingRule(
-    id: "stream-gap", severity: .high, title: "Interruption",
+    id: "stream-gap", severity: .high, title: "Stream interrupted",
     causes: ["disconnected", "one-way-media", "sequence-restart"],
     sql: """
       WITH

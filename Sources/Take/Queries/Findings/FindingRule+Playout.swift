@@ -250,7 +250,7 @@ extension FindingRule {
       Threshold("most_early_sound", 140, "ms", "BT.1359: 90 is acceptable; reports cost 50"),
       Threshold("most_late_sound", 235, "ms", "BT.1359: 185 is acceptable; reports cost 50"),
       Threshold("least_time", 3, "s", "the playouts need as long to meet"),
-    ], causes: buffering + ["late-repair-delay"],
+    ], causes: ["wall-clock-jump", "media-clock-jump"] + buffering + ["late-repair-delay"],
     silentUnder: ["camera-stopped"],
     sql: """
       SELECT peer, at_ns, members ->> '$.kind' AS kind,
@@ -289,8 +289,7 @@ extension FindingRule {
               "audio-video-apart", peer: peer, from: run.from, to: run.to,
               "the \(sign < 0 ? "picture" : "sound") was \(whole(run.mean)) ms later for "
                 + "\(tenths(run.to - run.from)) s",
-              ssrc: video[0].ssrc, direction: .inbound, kind: "video",
-              impact: FindingImpact(delay: run.peak)))
+              direction: .inbound, impact: FindingImpact(delay: run.peak)))
         }
       }
     }
@@ -309,7 +308,10 @@ extension FindingRule {
         let before = previous, before.at < sample.at
       else { continue }
       // A picture that stands still is not played; what its time would be says nothing.
-      if let frames = sample[.framesDecoded], let former = before.frames, frames <= former {
+      // A screen that changes now and then has no picture for most of the sound.
+      if let frames = sample[.framesDecoded], let former = before.frames,
+        frames - former < 4 * Double(sample.at &- before.at) / 1e9
+      {
         continue
       }
       let distance = playout - sound

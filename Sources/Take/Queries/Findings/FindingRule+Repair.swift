@@ -56,7 +56,7 @@ extension FindingRule {
 
   /// Wireshark marks each duplicate; SRTP's replay protection drops them.
   static let duplicates = FindingRule(
-    id: "duplicates", severity: .low, title: "Packets that came twice", scope: .flow,
+    id: "duplicates", severity: .low, title: "Duplicate packets", scope: .flow,
     thresholds: [
       Threshold("least_share", 0.01, "", "of the packets; own choice"),
       Threshold("least_packets", 10, "packets", "own choice"),
@@ -373,7 +373,10 @@ extension FindingRule {
     sql: """
       SELECT peer, min(at_ns) AS from_ns, max(at_ns) AS to_ns,
         'at least ' || (1 << (count(*) - 1)) || ' packets were refused: '
-          || min(detail ->> '$.reason') AS evidence,
+          || min(detail ->> '$.reason')
+          || iif(detail ->> '$.reason' LIKE 'authentication%',
+            ', so that they were changed on the way or protected with another key', '')
+          AS evidence,
         'in' AS direction,
         CASE WHEN detail ->> '$.reason' LIKE '%replay%' THEN 'low'
           WHEN detail ->> '$.reason' LIKE 'packet before%' THEN 'low' ELSE 'high' END AS severity,

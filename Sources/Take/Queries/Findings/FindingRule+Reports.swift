@@ -69,7 +69,7 @@ extension FindingRule {
 
   /// What this side sends, and the other side's reports say that none of it comes.
   static let sentNotArriving = FindingRule(
-    id: "sent-not-arriving", severity: .high, title: "Sent and not arriving",
+    id: "sent-not-arriving", severity: .high, title: "Sent but not arriving",
     thresholds: [
       Threshold("least_ms", 2_000, "ms", "of reports that stand still; as `one-way-media`"),
       Threshold("least_packets", 20, "packets", "sent meanwhile; own choice"),

@@ -80,7 +80,7 @@ extension FindingRule {
   ///
   /// A hold is not this: there, media was agreed on before.
   static let directionRefused = FindingRule(
-    id: "direction-refused", severity: .high, title: "Direction that leaves media out",
+    id: "direction-refused", severity: .high, title: "Media left out by its direction",
     scope: .connection, silentUnder: ["section-rejected"],
     sql: "SELECT peer, at_ns, direction, type, message FROM signaling",
     detector: findRefusedDirections)

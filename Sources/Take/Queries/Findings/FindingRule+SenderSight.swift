@@ -65,10 +65,16 @@ extension FindingRule {
     let trips = facts.network.sending.roundTrips[peer.number] ?? []
     guard let best = trips.map(\.nanoseconds).min() else { return [] }
     let back = inboundWaits(to: peer, facts)
+    // Who stands still answers late, and so does what is held up on its way back.
+    let silences = facts.network.way(peer.number, .inbound)?.silences ?? []
     return trips.map { trip in
       let second = trip.at / 1_000_000_000
-      let wait = (trip.nanoseconds &- best) / 1000 &- (back[second] ?? 0)
-      return OutboundWait(from: trip.at &- trip.nanoseconds, to: trip.at, low: wait, wait: wait)
+      let from = trip.at &- trip.nanoseconds
+      let silent = silences.reduce(Int64(0)) {
+        $0 &+ max(0, min($1.to, trip.at) &- max($1.from, from))
+      }
+      let wait = (trip.nanoseconds &- best &- silent) / 1000 &- (back[second] ?? 0)
+      return OutboundWait(from: from, to: trip.at, low: wait, wait: wait)
     }
   }
 
@@ -118,7 +124,7 @@ extension FindingRule {
         guard Double(queue.to &- queue.from) >= limits["least_seconds"] * 1e9 else { continue }
         let (lost, expected) = facts.lossAtPeer(of: peer.number, queue.from, queue.to)
         let isLossy = lost >= 4 && lost *| 50 >= expected
-        guard !queue.isStep || isLossy,
+        guard !queue.isStep || isLossy, isLossy || !followsInboundStep(queue, peer, facts),
           !isByFeedback || isConfirmed(queue, of: peer, on: limits["feedback_ms"] * 1e6, facts),
           !isJitter(queue, of: peer.number, facts)
         else { continue }
@@ -133,6 +139,17 @@ extension FindingRule {
       }
     }
     return found
+  }
+
+  /// Whether the way to this side became longer by as much at about the time at which a queue seems
+  /// to begin: another route is longer both ways.
+  private static func followsInboundStep(
+    _ queue: OutboundQueue, _ peer: CallFacts.Peer, _ facts: CallFacts
+  ) -> Bool {
+    steps(to: peer, facts).contains {
+      ($0.from &- queue.from).magnitude <= 3_000_000_000 && $0.wait *| 10 >= queue.wait *| 6
+        && $0.wait *| 6 <= queue.wait *| 10
+    }
   }
 
   /// Whether round trips of that time, if there are some, are longer too.
@@ -264,6 +281,34 @@ extension FindingRule {
                 + "other side, while media did",
               direction: .outbound, impact: FindingImpact(count: Int64(missed.count)),
               severity: .medium))
+        }
+      }
+    }
+    return found
+  }
+
+  /// Reports whose numbers go on by far more than was sent: somebody on the way numbers anew.
+  static func findRestartsAtPeer(_ facts: CallFacts) -> [Detection] {
+    var found: [Detection] = []
+    for peer in lonelySenders(facts) {
+      for stream in facts.streams
+      where stream.peer == peer.number && stream.direction == .outbound && stream.role == .media {
+        let reports = facts.reports.filter {
+          $0.peer == peer.number && $0.direction == .inbound && $0.ssrc == stream.ssrc
+        }
+        for (before, after) in zip(reports, reports.dropFirst()) where after.at > before.at {
+          let sent = Int64(facts.sum(of: stream, from: before.at, to: after.at).packets)
+          // Reports of one interval are of packets before it, too; a wrap of the numbers is 65,536.
+          let grown = after.highest &- before.highest
+          guard grown.magnitude >= UInt64(3_000 +| 4 *| max(0, sent)), grown.magnitude < 60_000
+          else { continue }
+          found.append(
+            Detection(
+              "sequence-restart", peer: peer.number, from: before.at, to: after.at,
+              "the receiver's reports went from \(before.highest & 0xffff) to "
+                + "\(after.highest & 0xffff) while \(sent) packets were sent: somebody on the way "
+                + "changes the numbers",
+              ssrc: stream.ssrc, track: stream.track, direction: .outbound, kind: stream.kind))
         }
       }
     }

@@ -25,15 +25,35 @@ extension FindingRule {
     id: "turn-refused", severity: .medium, title: "TURN server refused", scope: .connection,
     sql: """
       WITH
-      \(serverFailures)
-      SELECT peer, min(at_ns) AS from_ns, max(at_ns) AS to_ns,
-        'it answered ' || group_concat(DISTINCT reason) AS evidence, count(*) AS count,
+      \(serverFailures),
+        relayed AS (
+          SELECT peer, min(from_ns) AS from_ns, max(to_ns) AS to_ns FROM selected_pair
+          WHERE local_type = 'relay' GROUP BY peer
+        ),
+        -- Who loses the relay that carries the call loses the call when its lifetime is over.
+        lost AS (
+          SELECT failure.peer AS peer, max(state_time.to_ns) AS to_ns
+          FROM failure JOIN relayed ON relayed.peer = failure.peer
+            AND failure.at_ns >= relayed.from_ns
+          JOIN state_time ON state_time.peer = failure.peer AND machine = 'ice-connection'
+            AND state IN ('disconnected', 'failed')
+            AND state_time.from_ns >= failure.at_ns - 1000000000
+          WHERE NOT is_gone GROUP BY failure.peer
+        )
+      SELECT failure.peer AS peer, min(at_ns) AS from_ns,
+        max(max(at_ns), coalesce(max(lost.to_ns), 0)) AS to_ns,
+        group_concat(DISTINCT iif(instr(reason, ': ') > 0,
+          substr(reason, 1, instr(reason, ': ') - 1) || ' answered '
+            || substr(reason, instr(reason, ': ') + 2), reason))
+          || iif(max(lost.peer) IS NULL, '', ', while the call went over it') AS evidence,
+        count(*) AS count,
         -- Without a relay the call may do well.
-        iif(peer IN (
+        iif(max(lost.peer) IS NULL AND failure.peer IN (
           SELECT peer FROM state
           WHERE machine = 'ice-connection' AND to_state IN ('connected', 'completed')
         ), 'low', 'high') AS severity
-      FROM failure WHERE NOT is_gone GROUP BY peer
+      FROM failure LEFT JOIN lost ON lost.peer = failure.peer
+      WHERE NOT is_gone GROUP BY failure.peer
       """)
 
   /// The same of calls between others: the answers of servers are in the clear.

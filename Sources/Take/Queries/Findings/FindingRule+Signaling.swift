@@ -64,7 +64,7 @@ extension FindingRule {
 
   /// More than a second is what rtcstats calls high; a person who has to accept takes longer.
   static let slowSignaling = FindingRule(
-    id: "slow-signaling", severity: .low, title: "Slow answer", scope: .connection,
+    id: "slow-signaling", severity: .low, title: "Slow answer to an offer", scope: .connection,
     thresholds: [
       Threshold("least_ms", 1_000, "ms", "rtcstats highsignalingtime")
     ],
@@ -283,7 +283,7 @@ extension FindingRule {
 
   /// VL's webrtc-issue-detector: less than audio and a little video need.
   static let estimateLow = FindingRule(
-    id: "estimate-low", severity: .low, title: "Little bit rate available", scope: .flow,
+    id: "estimate-low", severity: .low, title: "Low bandwidth estimate", scope: .flow,
     thresholds: [
       Threshold("most_kbps", 100, "kbit/s", "webrtc-issue-detector, with video"),
       Threshold("least_seconds", 2, "s", "of samples; own choice"),

@@ -8,7 +8,7 @@ extension FindingRule {
   ///
   /// Missing sequence numbers tell a dead path from a sender that sent nothing.
   static let pathDead = FindingRule(
-    id: "path-dead", severity: .high, title: "Path dead for every protocol", scope: .connection,
+    id: "path-dead", severity: .high, title: "Path dead", scope: .connection,
     thresholds: [
       Threshold(
         "least_ms", 1_000, "ms", "own choice; Chromium's event log viewer has 500 ms for RTP"),
@@ -180,7 +180,7 @@ extension FindingRule {
 
   /// Everything stops and goes on with a burst, and nothing is missing: it was not sent.
   static let peerStarved = FindingRule(
-    id: "peer-starved", severity: .low, title: "The other side's process stood still",
+    id: "peer-starved", severity: .low, title: "Process stood still",
     scope: .flow,
     thresholds: [
       Threshold("least_ms", 200, "ms", "of no protocol; own choice"),
@@ -267,12 +267,41 @@ extension FindingRule {
         let isBurst = Double(silence.burst) >= limits["least_burst"] * usual + 2
         let lateness = limits["least_lateness_ms"] * 1e6
         let isLate = lateness > 0 && silence.burst >= 2 && Double(silence.lateness) >= lateness
-        guard expected >= 5, Double(silence.missing) <= max(1, expected * 0.1), isBurst || isLate
+        guard expected >= 5, Double(silence.missing) <= max(1, expected * 0.1), isBurst || isLate,
+          !staysLate(silence, peer.number, facts),
+          // A hold ends with a negotiation.
+          !facts.perception.negotiations.contains(where: {
+            $0.peer == peer.number && ($0.at &- silence.to).magnitude <= 1_000_000_000
+          })
         else { continue }
         held.append((peer.number, silence, silencer(of: silence, to: peer, facts)))
       }
     }
     return held
+  }
+
+  /// Whether what came long after a silence was as late as what came right after it: then nothing
+  /// stood still, the way became longer.
+  private static func staysLate(
+    _ silence: NetworkFacts.Silence, _ peer: Int64, _ facts: CallFacts
+  ) -> Bool {
+    var rises: [Int64] = []
+    for (place, stream) in facts.streams.enumerated()
+    where stream.peer == peer && stream.direction == .inbound && stream.role == .media {
+      let seconds = facts.network.timings[place].seconds
+      guard
+        let before = seconds.last(where: {
+          ($0.second +| 1) *| 1_000_000_000 <= silence.from && $0.packets >= 5
+        }),
+        let after = seconds.first(where: {
+          $0.second *| 1_000_000_000 >= silence.to +| 1_000_000_000 && $0.packets >= 5
+        }), before.part == after.part, after.second -| before.second <= 5
+      else { continue }
+      rises.append((after.low -| before.low) *| 1_000)
+    }
+    // What a microphone lost meanwhile makes its own stream late, and no other one.
+    guard let least = rises.min() else { return false }
+    return least *| 10 > silence.length *| 6
   }
 
   private static func silencer(

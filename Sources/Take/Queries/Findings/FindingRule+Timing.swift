@@ -92,7 +92,9 @@ extension FindingRule {
   private static func waits(to peer: CallFacts.Peer, _ facts: CallFacts) -> [Wait] {
     var waits: [Int64: Wait] = [:]
     for (place, stream) in facts.streams.enumerated()
-    where stream.peer == peer.number && stream.direction == .inbound && stream.role == .media {
+    where stream.peer == peer.number && stream.direction == .inbound && stream.role == .media
+      && slowRuns(place, facts).isEmpty
+    {
       let timing = facts.network.timings[place]
       var held: [Int64: Int64] = [:]
       if let other = peer.other, !peer.isObserved,
@@ -142,7 +144,10 @@ extension FindingRule {
         waits[max(0, begin -| 1)...min(begin +| 1, waits.count - 1)].map(\.leap).max() ?? 0
       let inner = part.count > 2 ? part.dropFirst().dropLast() : part
       let spreads = inner.map(\.spread).sorted()
-      let isFlat = spreads[spreads.count / 2] < 25_000
+      // As flat as the way was before: a busy machine or a radio moves packets by itself.
+      let usual = waits[max(0, begin -| 10)..<begin].map(\.spread).sorted()
+      let usualSpread = usual.count >= 3 ? usual[usual.count / 2] : 0
+      let isFlat = spreads[spreads.count / 2] < max(25_000, min(usualSpread, 80_000) *| 3 / 2)
       let levels = inner.map(\.median)
       let isLevel = (levels.max() ?? 0) -| (levels.min() ?? 0) < max(30_000, middle / 5)
       runs.append((part, isFlat && isLevel && leap *| 10 > middle *| 6))
@@ -187,7 +192,7 @@ extension FindingRule {
       let runs = waitRuns(
         waits(to: peer, facts), on: Int64(saturating: limits["least_ms"] * 1000),
         off: Int64(saturating: limits["off_ms"] * 1000))
-      for run in runs where !run.isStep {
+      for run in runs where !run.isStep || isOverflowing(run.part, peer.number, facts) {
         guard let first = run.part.first, let last = run.part.last,
           Double(last.second -| first.second + 1) >= limits["least_seconds"]
         else { continue }
@@ -205,6 +210,21 @@ extension FindingRule {
       }
     }
     return found + findOutboundQueues(facts, limits)
+  }
+
+  /// Whether packets are lost as of a queue that is full from its first second to its last: one
+  /// large frame fills it, and then each packet waits as long as every other one.
+  private static func isOverflowing(
+    _ part: ArraySlice<Wait>, _ peer: Int64, _ facts: CallFacts
+  ) -> Bool {
+    guard let first = part.first, let last = part.last else { return false }
+    let (from, to) = (first.second *| 1_000_000_000, (last.second +| 1) *| 1_000_000_000)
+    let inside = packets(to: peer, from, to, facts)
+    let before = packets(to: peer, 0, from -| 1, facts)
+    // What was lost before, too, is not lost for the queue.
+    let usual = Double(before.lost) / Double(max(1, before.lost +| before.packets))
+    let share = Double(inside.lost) / Double(max(1, inside.lost +| inside.packets))
+    return inside.lost >= 4 && share >= 0.02 + 1.5 * usual
   }
 
   /// How much longer than at its best the way to a peer took, by the second, in microseconds.
@@ -225,13 +245,13 @@ extension FindingRule {
       if stream.role == .media { sum.lost +|= max(0, Int64(part.lost)) }
       bytes +|= Int64(part.bytes)
     }
-    sum.bits = Int64(saturating: Double(bytes) * 8e9 / Double(max(1, to - from)))
+    sum.bits = Int64(saturating: Double(bytes) * 8e9 / Double(max(1, to &- from)))
     return sum
   }
 
   /// Another route, or a handover: every packet takes as much longer, from one to the next.
   static let longerPath = FindingRule(
-    id: "path-became-longer", severity: .low, title: "The way became longer",
+    id: "path-became-longer", severity: .low, title: "Path became longer",
     scope: .connection,
     thresholds: [
       Threshold("least_ms", 80, "ms", "own choice"),
@@ -244,6 +264,15 @@ extension FindingRule {
       """,
     detector: findLongerPaths)
 
+  /// From when on each packet to a peer took as much longer as every other one, and how much, in
+  /// microseconds.
+  static func steps(to peer: CallFacts.Peer, _ facts: CallFacts) -> [(from: Int64, wait: Int64)] {
+    waitRuns(waits(to: peer, facts), on: 80_000, off: 40_000).compactMap { run in
+      guard run.isStep, let first = run.part.first else { return nil }
+      return (first.second *| 1_000_000_000, run.part.map(\.median).sorted()[run.part.count / 2])
+    }
+  }
+
   private static func findLongerPaths(
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
@@ -252,14 +281,19 @@ extension FindingRule {
       let runs = waitRuns(
         waits(to: peer, facts), on: Int64(saturating: limits["least_ms"] * 1000),
         off: Int64(saturating: limits["off_ms"] * 1000))
-      for run in runs where run.isStep {
+      for run in runs where run.isStep && !isOverflowing(run.part, peer.number, facts) {
         guard let first = run.part.first, let last = run.part.last,
           Double(last.second - first.second + 1) >= limits["least_seconds"]
         else { continue }
         let middle = run.part.map(\.median).sorted()[run.part.count / 2]
+        // It begins with the packets that are missing for as long.
+        let second = first.second *| 1_000_000_000
+        let silence = facts.network.way(peer.number, .inbound)?.silences.last {
+          $0.length *| 2 >= middle *| 1_000 && ($0.to &- second).magnitude <= 1_100_000_000
+        }
         found.append(
           Detection(
-            "path-became-longer", peer: peer.number, from: first.second *| 1_000_000_000,
+            "path-became-longer", peer: peer.number, from: min(second, silence?.from ?? second),
             to: min((last.second +| 1) *| 1_000_000_000, facts.end),
             "every packet took \(middle / 1000) ms more than before", direction: .inbound,
             impact: FindingImpact(delay: Double(middle) / 1000),

@@ -8,7 +8,8 @@ extension FindingRule {
   ///
   /// Of received audio nobody knows whether its sender is muted: there it is worth knowing only.
   static let silentMicrophone = FindingRule(
-    id: "microphone-without-signal", severity: .medium, title: "No signal", scope: .stream,
+    id: "microphone-without-signal", severity: .medium, title: "Microphone without a signal",
+    scope: .stream,
     thresholds: [
       Threshold(
         "most_level", 0.001, "", "of full scale; ORC and TX: at most 0.001 is no microphone"),
@@ -241,10 +242,10 @@ extension FindingRule {
   static let perceptionRules: [FindingRule] = [
     // What is put in.
     stoppedCamera, stuckCamera, blackCamera, slowCamera, silentMicrophone, clippedMicrophone,
-    constantMicrophone,
+    quietMicrophone, microphoneGaps, constantMicrophone,
     // What encoders make of it.
-    cappedEncoder, processorLimit, slowEncoder, encoderBehind, layerEnded, poorPicture,
-    huntingResolution, codecChanged, dialTones,
+    cappedEncoder, processorLimit, slowEncoder, stoppedEncoder, encoderBehind, layerEnded,
+    poorPicture, huntingResolution, codecChanged, dialTones,
     // What receivers make of it.
     unansweredRequests, requestStorm, stuckDecoder, slowDecoder, droppedFrames, nullDecoder,
     corruptPicture, unsteadyRate, lateRepairDelay, largeKeyFrame, stretchedAudio, lateAudio,

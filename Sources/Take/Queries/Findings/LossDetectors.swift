@@ -168,15 +168,16 @@ extension FindingRule {
   static func findRestarts(
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
-    facts.streams.filter { $0.direction == .inbound }.flatMap { stream in
-      stream.restarts.prefix(1000).map {
-        Detection(
-          "sequence-restart", peer: stream.peer, from: $0.at, to: $0.at,
-          "its sequence numbers went from \($0.before) to \($0.after); a receiver of SRTP may "
-            + "refuse such packets as repeated ones", ssrc: stream.ssrc, track: stream.track,
-          direction: .inbound, kind: stream.kind)
+    findRestartsAtPeer(facts)
+      + facts.streams.filter { $0.direction == .inbound }.flatMap { stream in
+        stream.restarts.prefix(1000).map {
+          Detection(
+            "sequence-restart", peer: stream.peer, from: $0.at, to: $0.at,
+            "its sequence numbers went from \($0.before) to \($0.after); a receiver of SRTP may "
+              + "refuse such packets as repeated ones", ssrc: stream.ssrc, track: stream.track,
+            direction: .inbound, kind: stream.kind)
+        }
       }
-    }
   }
 
   static func findForeignReports(

@@ -39,9 +39,23 @@ package struct NetworkFacts: Sendable {
     package var length: Int64 { to -| from }
   }
 
+  /// Packets of media over one path, seen from one end.
+  package struct PathUse: Sendable {
+    package var path: Int64
+    package var peer: Int64
+    package var direction: WireDirection
+    package var local: String
+    package var remote: String
+    /// How many packets of RTP, and when the first and the last of them passed.
+    package var media: Int64 = 0
+    package var firstMedia: Int64 = 0
+    package var lastMedia: Int64 = 0
+  }
+
   /// How late packets of the streams were, each at its place in `CallFacts.streams`.
   package private(set) var timings: [StreamTiming] = []
   package private(set) var ways: [Way] = []
+  package private(set) var pathUses: [PathUse] = []
   package internal(set) var datagrams = DatagramFacts()
   /// What senders know of the way from them.
   package private(set) var sending = SenderFacts()
@@ -85,6 +99,8 @@ package struct NetworkFacts: Sendable {
   /// One end of a path.
   private struct End {
     var way: Int
+    /// Its place among `pathUses`; nil beyond the most of them.
+    var use: Int?
     /// The places of its streams.
     var streams: [Int64: Int]
   }
@@ -107,6 +123,7 @@ package struct NetworkFacts: Sendable {
       if rows.integer(3) != 0 {
         let (ssrc, sequence, rtpTime) = (rows.integer(2), rows.integer(4), rows.integer(5))
         for end in ends {
+          if let use = end.use { pathUses[use].add(at) }
           guard let stream = end.streams[ssrc] else { continue }
           addMedia(end.way, stream, at, sequence, rtpTime)
         }
@@ -139,9 +156,10 @@ package struct NetworkFacts: Sendable {
   {
     var ends: [Int64: [End]] = [:]
     let paths = try connection.prepare(
-      "SELECT path, peer, direction FROM path_end ORDER BY path, peer, direction")
+      "SELECT path, peer, direction, local, remote FROM path_end ORDER BY path, peer, direction")
     while try paths.step() {
-      let (path, peer, direction) = paths.values(Int64.self, Int64.self, String.self)
+      let (path, peer, direction, local, remote) = paths.values(
+        Int64.self, Int64.self, String.self, String.self, String.self)
       guard let direction = WireDirection(rawValue: direction) else { continue }
       var way = ways.firstIndex { $0.peer == peer && $0.direction == direction } ?? ways.count
       if way == ways.count {
@@ -154,7 +172,12 @@ package struct NetworkFacts: Sendable {
       where stream.peer == peer && stream.direction == direction {
         streams[stream.ssrc] = place
       }
-      ends[path, default: []].append(End(way: way, streams: streams))
+      let use = pathUses.count < Self.most ? pathUses.count : nil
+      if use != nil {
+        pathUses.append(
+          PathUse(path: path, peer: peer, direction: direction, local: local, remote: remote))
+      }
+      ends[path, default: []].append(End(way: way, use: use, streams: streams))
     }
     return ends
   }
@@ -199,6 +222,14 @@ package struct NetworkFacts: Sendable {
   /// The descriptions of a peer.
   package func descriptions(of peer: Int64) -> [SignaledDescription] {
     descriptions.filter { $0.peer == peer }
+  }
+}
+
+extension NetworkFacts.PathUse {
+  fileprivate mutating func add(_ at: Int64) {
+    if media == 0 { firstMedia = at }
+    media +|= 1
+    lastMedia = max(lastMedia, at)
   }
 }
 

@@ -40,6 +40,8 @@ package struct SignaledDescription: Sendable {
   package var namedCandidates = 0
   /// The first `a=ice-pwd` in it, which nobody else has.
   package var password = ""
+  /// The first `a=setup` in it: `actpass`, `active`, `passive`; empty without one.
+  package var setup = ""
   /// The lines but for those that change with each one: o=, candidates.
   package var fingerprint: UInt64 = 0
 
@@ -64,6 +66,7 @@ package struct SignaledDescription: Sendable {
     fingerprint = 0xcbf2_9ce4_8422_2325
     for line in text.split(whereSeparator: \.isNewline) {
       if password.isEmpty, line.hasPrefix("a=ice-pwd:") { password = String(line) }
+      if setup.isEmpty, line.hasPrefix("a=setup:") { setup = String(line.dropFirst(8)) }
       if line.hasPrefix("m=") {
         guard sections.count < 1000 else { break }
         seen = []

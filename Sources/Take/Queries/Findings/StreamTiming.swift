@@ -58,6 +58,11 @@ package struct StreamTiming: Sendable {
   private var wasSilent = false
   private var current: (second: Int64, swings: Int32, leap: Int64) = (.min, 0, 0)
   private var delays: [Int64] = []
+  /// The least delay of this part, and when the last pause of a stream that goes on ended, in
+  /// nanoseconds.
+  private var leastDelay: Int64 = 0
+  private var resumed = Int64.min / 2
+  private var ranAhead = false
 
   /// A stream that pauses this long may have delays that do not compare.
   private static let pause: Int64 = 1_000_000_000
@@ -66,6 +71,9 @@ package struct StreamTiming: Sendable {
   /// Packets of silence are farther apart (DTX), and speech after it may begin later by its clock.
   private static let silence: Int64 = 150_000_000
   private static let shift: Int64 = 40_000_000
+  /// What was captured meanwhile comes at once after a pause of this length, within that time.
+  private static let halt: Int64 = 150_000_000
+  private static let burst: Int64 = 60_000_000
   private static let most = 200_000
 
   init(clockRate: Int64) { self.clockRate = clockRate }
@@ -104,8 +112,20 @@ package struct StreamTiming: Sendable {
       begin(at)
       return Step(numbers: numbers, lateness: max(0, late))
     }
+    // Who stood still and hands in what its device kept may count that twice: no way gets shorter
+    // like this.
+    if ranAhead, at &- resumed > Self.burst {
+      begin(at)
+      return Step(numbers: numbers, lateness: max(0, late))
+    }
+    if passed >= Self.halt { resumed = at }
     // Packets of one video frame leave one after another: only the first one counts.
     delay &+= late
+    if at &- resumed <= Self.burst, delay < leastDelay &- 100_000_000 {
+      ranAhead = true
+      return Step(numbers: numbers, lateness: late)
+    }
+    leastDelay = min(leastDelay, delay)
     guard ticks != 0 else { return Step(numbers: numbers, lateness: 0) }
     collect(at, spread(to: delay))
     return Step(numbers: numbers, lateness: late)
@@ -136,7 +156,7 @@ package struct StreamTiming: Sendable {
   private mutating func begin(_ at: Int64) {
     flush()
     part &+= 1
-    (delay, firstDelay) = (0, 0)
+    (delay, firstDelay, leastDelay, ranAhead) = (0, 0, 0, false)
     current = (.min, 0, 0)
     collect(at, 0)
   }

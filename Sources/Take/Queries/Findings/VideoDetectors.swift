@@ -8,7 +8,10 @@ extension FindingRule {
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
     facts.pictureGaps.compactMap { gap in
-      guard let mean = gap.freezeMean, !gap.isPause else { return nil }
+      // Of a screen that did not change for a part of it, only the rest was too long.
+      guard let mean = gap.freezeMean, !gap.isPause,
+        Double(gap.length &- gap.paused) >= max(3 * mean, mean + 150e6)
+      else { return nil }
       let length = Int64((Double(gap.length) / 1e6).rounded())
       return Detection(
         "freeze", peer: gap.peer, from: gap.from, to: gap.to,
