@@ -190,7 +190,8 @@ actor PageSession {
         try path(), format: dialect == .script ? "recorded page" : "session of rtcstats-js",
         head: head,
         options: ReportedRecorder.Options(
-          label: settings.label, keepsMedia: settings.keepsMedia, waitsForDisk: false),
+          label: settings.label, tags: settings.tags, keepsMedia: settings.keepsMedia,
+          waitsForDisk: false),
         start: milliseconds, latest: nil)
     }
     recorder?.add(event, at: milliseconds)

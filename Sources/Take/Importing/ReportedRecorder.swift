@@ -13,16 +13,18 @@ package final class ReportedRecorder {
     /// Whether whoever reports waits for the disk; else a disk that is too slow ends the take.
     package var waitsForDisk = true
 
-    package init(label: String = "", keepsMedia: Bool = true, waitsForDisk: Bool = true) {
+    package init(
+      label: String = "", tags: [String: String] = [:], keepsMedia: Bool = true,
+      waitsForDisk: Bool = true
+    ) {
       self.label = label
+      self.tags = tags
       self.keepsMedia = keepsMedia
       self.waitsForDisk = waitsForDisk
     }
 
     static func importing(_ label: String, _ tags: [String: String]) -> Options {
-      var options = Options(label: label)
-      options.tags = tags
-      return options
+      Options(label: label, tags: tags)
     }
   }
 

@@ -20,13 +20,7 @@ package enum TakeFile {
     let isEmpty: Bool
     do throws(SQLiteError) {
       let connection = try connect(path)
-      try connection.execute(
-        """
-        PRAGMA query_only = ON;
-        PRAGMA trusted_schema = OFF;
-        PRAGMA cell_size_check = ON;
-        PRAGMA cache_size = -\(cacheKilobytes);
-        """)
+      try connection.execute(settings(cacheKilobytes: cacheKilobytes))
       application = try connection.integer("PRAGMA application_id") ?? 0
       format = try connection.integer("PRAGMA user_version") ?? 0
       isEmpty = try connection.integer("SELECT count(*) FROM sqlite_schema") == 0
@@ -44,6 +38,16 @@ package enum TakeFile {
     _ = try SchemaCheck(opened, path: path, format: format)
     try checkLog(of: path, opened)
     return opened
+  }
+
+  /// Settings of a connection, before anything of a take is read.
+  static func settings(cacheKilobytes: Int) -> String {
+    """
+    PRAGMA query_only = ON;
+    PRAGMA trusted_schema = OFF;
+    PRAGMA cell_size_check = ON;
+    PRAGMA cache_size = -\(cacheKilobytes);
+    """
   }
 
   /// Opens a take for queries: with the views of this version, whatever the file has.

@@ -49,21 +49,42 @@ struct CatalogueEntry: Sendable {
   private(set) var cut: [String] = []
 
   /// Reads a take; nil where nothing of it is wanted.
-  init?(path: String, reading: CatalogueReading, isWanted: @escaping @Sendable () -> Bool)
-    throws(TapeError)
-  {
+  ///
+  /// - Parameter short: reads one take after the other; nil where there is but one.
+  init?(
+    path: String, reading: CatalogueReading, through short: ShortTakes? = nil,
+    isWanted: @escaping @Sendable () -> Bool
+  ) throws(TapeError) {
     var part = TakeSelection()
     if let selection = reading.selection {
       guard let chosen = selection(path) else { return nil }
       part = chosen
     }
-    let connection = try TakeFile.openForQueries(path, largestValue: TakeFile.largestOnPage)
+    let limit = TakeFile.largestOnPage
+    // Parts of takes, and rules of others, leave a connection as another one than it was.
+    if let short, reading.isUsual {
+      self = try short.read(path, largestValue: limit) { (connection) throws(TapeError) in
+        try Self(path, connection, reading, part, isWanted)
+      }
+    } else {
+      let connection = try TakeFile.openForQueries(path, largestValue: limit)
+      try self.init(path, connection, reading, part, isWanted)
+    }
+  }
+
+  private init(
+    _ path: String, _ connection: borrowing SQLiteConnection, _ reading: CatalogueReading,
+    _ part: TakeSelection, _ isWanted: @escaping @Sendable () -> Bool
+  ) throws(TapeError) {
     let begin = ContinuousClock.now
     let watch = SQLiteWatch {
       isWanted() && ContinuousClock.now - begin < .seconds(Self.secondsMaximum)
     }
     connection.setWatch(watch)
-    defer { withExtendedLifetime(watch) {} }
+    defer {
+      connection.setWatch(nil)
+      withExtendedLifetime(watch) {}
+    }
     do throws(TapeError) {
       if reading.isUsual { try readRelations(path, connection) }
       try readSpeakers(try SpeakerTimeline(path: path, connection, part))

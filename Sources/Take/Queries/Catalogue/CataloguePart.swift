@@ -147,13 +147,13 @@ struct CataloguePart {
   ) throws(SQLiteError) {
     let writer = try EntryWriter(database)
     var next = first
-    try ParallelTakes.run(takes.count, jobs: jobs) {
-      (index: Int, post: (Outcome) -> Void) in
+    try ParallelTakes.run(takes.count, jobs: jobs, tool: ShortTakes.init) {
+      (short: ShortTakes, index: Int, post: (Outcome) -> Void) in
       guard progress.isWanted() else { return post(.leftOut) }
       let path = takes[index].entry.path
       do throws(TapeError) {
         let entry = try CatalogueEntry(
-          path: path, reading: reading, isWanted: progress.isWanted)
+          path: path, reading: reading, through: short, isWanted: progress.isWanted)
         post(entry.map { .read($0) } ?? .leftOut)
       } catch {
         post(.failed(error))

@@ -20,12 +20,27 @@ package enum ParallelTakes {
     work: @escaping @Sendable (_ index: Int, _ post: (Value) -> Void) -> Void,
     deliver: (_ index: Int, Value) throws(Failure) -> Void
   ) throws(Failure) {
+    try run(
+      count, jobs: jobs, discard: discard, tool: {}, work: { _, index, post in work(index, post) },
+      deliver: deliver)
+  }
+
+  /// The same, where each thread has something of its own that it works with.
+  ///
+  /// - Parameter tool: makes that, once on each thread.
+  static func run<Tool, Value: Sendable, Failure: Error>(
+    _ count: Int, jobs: Int, discard: @escaping @Sendable (Value) -> Void = { _ in },
+    tool: @escaping @Sendable () -> Tool,
+    work: @escaping @Sendable (_ tool: Tool, _ index: Int, _ post: (Value) -> Void) -> Void,
+    deliver: (_ index: Int, Value) throws(Failure) -> Void
+  ) throws(Failure) {
     let threads = max(1, min(jobs, count))
     let board = Board<Value>(count: count, room: threads * ahead, discard: discard)
     let done = DispatchSemaphore(value: 0)
     for _ in 0..<threads {
       startWorker(named: "takes") {
-        while let index = board.next() { work(index) { board.post($0, at: index) } }
+        let own = tool()
+        while let index = board.next() { work(own, index) { board.post($0, at: index) } }
         done.signal()
       }
     }

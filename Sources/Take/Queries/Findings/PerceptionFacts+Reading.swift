@@ -54,17 +54,32 @@ extension PerceptionFacts {
 
   /// What a description allows of video, in bits per second (RFC 8866 section 5.8, RFC 3890).
   private static func videoLimit(_ description: String) -> Int64? {
-    guard let section = description.firstRange(of: "m=video ") else { return nil }
-    var rest = description[section.upperBound...]
-    if let next = rest.firstRange(of: "\r\nm=") ?? rest.firstRange(of: "\nm=")
-      ?? rest.firstRange(of: "\\nm=")
-    {
-      rest = rest[..<next.lowerBound]
+    let bytes = Array(description.utf8)
+    guard let section = place(behind: "m=video ", in: bytes[...]) else { return nil }
+    var rest = bytes[section...]
+    for ending in ["\r\nm=", "\nm=", "\\nm="] {
+      guard let next = place(behind: ending, in: rest) else { continue }
+      rest = rest[..<(next - ending.utf8.count)]
+      break
     }
     for (name, factor) in [("b=TIAS:", Int64(1)), ("b=AS:", Int64(1000))] {
-      guard let place = rest.firstRange(of: name) else { continue }
-      let digits = rest[place.upperBound...].prefix { $0.isASCII && $0.isNumber }
-      if let value = Int64(digits), value < 1 << 40 { return value *| factor }
+      guard let place = place(behind: name, in: rest) else { continue }
+      let digits = rest[place...].prefix { (0x30...0x39).contains($0) }
+      let value = Int64(String(decoding: digits, as: UTF8.self))
+      if let value, value < 1 << 40 { return value *| factor }
+    }
+    return nil
+  }
+
+  /// Where a text ends that stands first in some bytes.
+  private static func place(behind text: String, in bytes: ArraySlice<UInt8>) -> Int? {
+    let wanted = Array(text.utf8)
+    var place = bytes.startIndex
+    while place + wanted.count <= bytes.endIndex {
+      if bytes[place] == wanted[0], bytes[place..<place + wanted.count].elementsEqual(wanted) {
+        return place + wanted.count
+      }
+      place += 1
     }
     return nil
   }

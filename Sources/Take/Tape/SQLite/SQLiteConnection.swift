@@ -14,6 +14,8 @@ package struct SQLiteConnection: ~Copyable {
   }
 
   let handle: OpaquePointer
+  /// Has compiled statements between their uses; nil where each is used once.
+  let statements: StatementStore?
 
   /// Opens a database by path or, when it begins with `file:///`, by URI.
   package init(path: String, mode: Mode) throws(SQLiteError) {
@@ -28,11 +30,44 @@ package struct SQLiteConnection: ~Copyable {
       throw error
     }
     handle = opened
+    statements = nil
     sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, SQLiteConnection.lengthLimit)
     sqlite3_busy_timeout(handle, 2_000)
   }
 
-  deinit { sqlite3_close_v2(handle) }
+  /// Opens memory as a database that is only read, and keeps the statements that are compiled.
+  ///
+  /// - Parameter memory: comes from `sqlite3_malloc64`, and goes with the connection, or with the
+  ///   error. While no statement is in use, other pages may be written into it: with another file
+  ///   change counter, SQLite reads them anew (SQLite file format section 1.3.7).
+  init(memory: UnsafeMutableRawBufferPointer) throws(SQLiteError) {
+    var opened: OpaquePointer?
+    let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
+    var code = sqlite3_open_v2("", &opened, flags, nil)
+    guard code == SQLITE_OK, let opened else {
+      let error = SQLiteConnection.error(code, of: opened)
+      sqlite3_close_v2(opened)
+      sqlite3_free(memory.baseAddress)
+      throw error
+    }
+    code = sqlite3_deserialize(
+      opened, "main", memory.baseAddress?.assumingMemoryBound(to: UInt8.self),
+      sqlite3_int64(memory.count), sqlite3_int64(memory.count),
+      UInt32(SQLITE_DESERIALIZE_FREEONCLOSE | SQLITE_DESERIALIZE_READONLY))
+    guard code == SQLITE_OK else {
+      let error = SQLiteConnection.error(code, of: opened)
+      sqlite3_close_v2(opened)
+      throw error
+    }
+    handle = opened
+    statements = StatementStore()
+    sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, SQLiteConnection.lengthLimit)
+  }
+
+  deinit {
+    statements?.close()
+    sqlite3_close_v2(handle)
+  }
 
   /// The longest row that is written or read, so that a hostile file cannot ask for gigabytes.
   private static let lengthLimit: Int32 = 256 << 20
@@ -69,13 +104,16 @@ package struct SQLiteConnection: ~Copyable {
 
   /// Compiles one statement; text after it is refused, so that nothing is silently left out.
   package func prepare(_ sql: String) throws(SQLiteError) -> SQLiteStatement {
-    try SQLiteConnection.prepare(sql, on: handle)
+    try SQLiteConnection.prepare(sql, on: handle, statements)
   }
 
   /// The same for a connection that somebody else keeps open.
   static func prepare(
-    _ sql: String, on handle: OpaquePointer
+    _ sql: String, on handle: OpaquePointer, _ store: StatementStore?
   ) throws(SQLiteError) -> SQLiteStatement {
+    if let store, let kept = store.remove(sql) {
+      return SQLiteStatement(kept, of: handle, store.home(of: sql))
+    }
     var compiled: OpaquePointer?
     var rest = 0
     let code = sql.withCString { text in
@@ -89,11 +127,11 @@ package struct SQLiteConnection: ~Copyable {
     guard let compiled else {
       throw SQLiteError(code: .misuse, message: "an empty statement")
     }
-    let statement = SQLiteStatement(compiled, of: handle)
     guard rest == 0 else {
+      sqlite3_finalize(compiled)
       throw SQLiteError(code: .misuse, message: "more than one statement; give one at a time")
     }
-    return statement
+    return SQLiteStatement(compiled, of: handle, store?.home(of: sql))
   }
 
   /// The first column of the first row as an integer; nil when there is no row.
@@ -121,7 +159,7 @@ package struct SQLiteConnection: ~Copyable {
 
   /// Makes the module of computed views and the functions of queries known.
   func addViewModule() throws(SQLiteError) {
-    try ViewModule.install(on: handle)
+    try ViewModule.install(on: handle, statements)
     try SQLiteFunctions.install(on: handle)
   }
 

@@ -5,6 +5,8 @@ import Glibc
 package struct SQLiteStatement: ~Copyable {
   private let statement: OpaquePointer
   private let connection: OpaquePointer
+  /// Where it goes after its use; nil: nowhere.
+  private let home: StatementStore.Home?
   private let binding = Binding()
 
   /// What became of the values that were bound one by one.
@@ -12,12 +14,17 @@ package struct SQLiteStatement: ~Copyable {
     var code = SQLITE_OK
   }
 
-  init(_ statement: OpaquePointer, of connection: OpaquePointer) {
+  init(
+    _ statement: OpaquePointer, of connection: OpaquePointer, _ home: StatementStore.Home? = nil
+  ) {
     self.statement = statement
     self.connection = connection
+    self.home = home
   }
 
-  deinit { sqlite3_finalize(statement) }
+  deinit {
+    if let home { home.receive(statement) } else { sqlite3_finalize(statement) }
+  }
 
   /// Goes to the next row; false when there is none.
   ///

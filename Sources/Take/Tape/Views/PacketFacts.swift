@@ -15,13 +15,8 @@ struct PacketFacts {
     var transportSequence: UInt32
 
     var direction: Int { Int(end) }
-  }
-
-  /// What the packets of a frame have in common.
-  struct Time: Hashable {
-    var end: Int32
-    var ssrc: UInt32
-    var rtpTime: UInt32
+    /// Its stream, for tables.
+    var stream: UInt64 { PacketFacts.stream(end, ssrc) }
   }
 
   /// A retransmission, and what it repeats.
@@ -33,21 +28,23 @@ struct PacketFacts {
 
   private(set) var ends: [ViewFacts.End] = []
   private(set) var packets: [Packet] = []
-  /// Which payload types are of media, by end.
-  private(set) var mediaTypes: [Int32: Set<UInt8>] = [:]
+  /// Whether each of the 128 payload types of an end is of media.
+  private var mediaTypes: [Bool]
   /// The packets of each RTP time: the first, and from each the next.
-  private(set) var firstOfTime: [Time: Int32] = [:]
-  private(set) var nextOfTime: [Int32] = []
+  private var firstOfTime = PlaceTable()
+  private var nextOfTime: [Int32] = []
 
   init(_ facts: ViewFacts) throws(SQLiteError) {
-    let (ends, byPath) = try facts.ends()
-    self.ends = ends
+    let paths = try facts.ends()
+    ends = paths.ends
+    mediaTypes = [Bool](repeating: false, count: ends.count * 128)
     let tracks = try facts.prepare(
       "SELECT DISTINCT peer, direction, payload_type FROM track WHERE codec <> 'rtx'")
     while try tracks.step() {
       let end = ViewFacts.End(peer: tracks.integer(0), direction: tracks.text(1) ?? "")
       guard let place = ends.firstIndex(of: end) else { continue }
-      mediaTypes[Int32(place), default: []].insert(UInt8(truncatingIfNeeded: tracks.integer(2)))
+      let type = UInt8(truncatingIfNeeded: tracks.integer(2))
+      if type < 128 { mediaTypes[place * 128 + Int(type)] = true }
     }
     let rows = try facts.prepare(
       """
@@ -56,7 +53,7 @@ struct PacketFacts {
       """)
     while try rows.step() {
       let kind = UInt8(truncatingIfNeeded: rows.integer(5))
-      for end in byPath[rows.integer(2)] ?? [] {
+      for end in paths[rows.integer(2)] {
         packets.append(
           Packet(
             row: rows.integer(0), at: rows.integer(1), end: Int32(end),
@@ -73,27 +70,30 @@ struct PacketFacts {
 
   private mutating func linkTimes() {
     nextOfTime = [Int32](repeating: -1, count: packets.count)
-    firstOfTime.reserveCapacity(packets.count / 2)
+    firstOfTime = PlaceTable(capacity: packets.count / 2)
     // From the last to the first, so that the chain is in the order of the rows.
     for place in packets.indices.reversed() {
       let packet = packets[place]
-      let time = Time(end: packet.end, ssrc: packet.ssrc, rtpTime: packet.rtpTime)
-      nextOfTime[place] = firstOfTime.updateValue(Int32(place), forKey: time) ?? -1
+      let later = firstOfTime.update(packet.stream, UInt64(packet.rtpTime), to: place)
+      nextOfTime[place] = Int32(later ?? -1)
     }
+  }
+
+  /// A stream of an end, for tables.
+  static func stream(_ end: Int32, _ ssrc: UInt32) -> UInt64 {
+    UInt64(UInt32(truncatingIfNeeded: end)) << 32 | UInt64(ssrc)
   }
 
   func isMedia(_ packet: Packet) -> Bool {
-    mediaTypes[packet.end]?.contains(packet.payloadType) ?? false
+    mediaTypes[packet.direction * 128 + Int(packet.payloadType)]
   }
 
-  /// The places of the packets of a frame.
-  func places(of time: Time) -> [Int] {
-    var found: [Int] = []
-    var place = firstOfTime[time] ?? -1
+  /// Goes through the packets of a stream that have an RTP time.
+  func forEach(ofStream stream: UInt64, rtpTime: UInt32, _ body: (Packet) -> Void) {
+    var place = firstOfTime[stream, UInt64(rtpTime)] ?? -1
     while place >= 0 {
-      found.append(Int(place))
-      place = nextOfTime[Int(place)]
+      body(packets[place])
+      place = Int(nextOfTime[place])
     }
-    return found
   }
 }

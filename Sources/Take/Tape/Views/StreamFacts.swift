@@ -39,6 +39,9 @@ struct StreamFacts {
     var isRetransmission: Bool
     /// Ticks a second; 0: not known, or not received.
     var clockRate: Int64
+    /// The second of its last packet, and the weight of that so far.
+    fileprivate var second: Int64?
+    fileprivate var weight = Weight()
   }
 
   struct Stream {
@@ -84,13 +87,13 @@ struct StreamFacts {
   private(set) var streams: [Stream] = []
   private(set) var weights: [Moment: Weight] = [:]
   private(set) var others: [Other: Weight] = [:]
-  private var numbers: [UInt64: Int] = [:]
+  private var numbers = PlaceTable()
   /// Which payload types of which end are of a track, and its clock.
   private var tracks: [Int: [Int64: Int64]] = [:]
 
   init(_ facts: ViewFacts) throws(SQLiteError) {
-    let (ends, byPath) = try facts.ends()
-    self.ends = ends
+    let paths = try facts.ends()
+    ends = paths.ends
     try readTracks(facts)
     let packets = try facts.prepare(
       """
@@ -101,7 +104,8 @@ struct StreamFacts {
       FROM packet_store ORDER BY row
       """)
     while try packets.step() {
-      guard let places = byPath[packets.integer(2)] else { continue }
+      let places = paths[packets.integer(2)]
+      guard !places.isEmpty else { continue }
       let (row, at, size) = (packets.integer(0), packets.integer(1), packets.integer(3))
       let ssrc = packets.isNull(4) ? nil : Optional(packets.integer(4) & 0xffff_ffff)
       guard !packets.isNull(5) else {
@@ -119,6 +123,9 @@ struct StreamFacts {
         row: row, at: at, size: size, payloadType: packets.integer(5) & 127,
         sequence: packets.integer(6) & 0xffff, rtpTime: packets.integer(7) & 0xffff_ffff)
       for end in places { add(packet, ssrc: ssrc ?? 0, end: end) }
+    }
+    for stream in streams.indices {
+      for share in streams[stream].shares.indices { storeWeight(ofStream: stream, share) }
     }
   }
 
@@ -156,22 +163,36 @@ struct StreamFacts {
   private mutating func add(_ packet: Packet, ssrc: Int64, end: Int) {
     let key = UInt64(truncatingIfNeeded: end) << 32 | UInt64(truncatingIfNeeded: ssrc)
     let number: Int
-    if let known = numbers[key] {
+    if let known = numbers[key, 0] {
       number = known
       advance(number, packet)
     } else {
       number = streams.count
-      numbers[key] = number
+      numbers.update(key, 0, to: number)
       var stream = Stream(end: end, ssrc: ssrc)
       (stream.beganAt, stream.frames) = (packet.at, 1)
       _ = stream.nearRestarts.mayBegin(packet)
       streams.append(stream)
     }
     let share = share(of: packet.payloadType, in: number)
-    let moment = Moment(stream: number, share: share, second: packet.at / 1_000_000_000)
     let jitter = measureJitter(packet, number, share)
-    Self.update(&weights[moment, default: Weight()], packet, jitter)
+    let second = packet.at / 1_000_000_000
+    if streams[number].shares[share].second != second {
+      storeWeight(ofStream: number, share)
+      let moment = Moment(stream: number, share: share, second: second)
+      streams[number].shares[share].second = second
+      streams[number].shares[share].weight = weights[moment] ?? Weight()
+    }
+    Self.update(&streams[number].shares[share].weight, packet, jitter)
     Self.update(&streams[number], share, packet)
+  }
+
+  /// Stores the weight of the present second of a share beside those of all others: a look-up for
+  /// each packet would take most of the time.
+  private mutating func storeWeight(ofStream stream: Int, _ share: Int) {
+    let one = streams[stream].shares[share]
+    guard let second = one.second else { return }
+    weights[Moment(stream: stream, share: share, second: second)] = one.weight
   }
 
   // Not of the value itself, which would be copied for it with all of its lists.
@@ -213,14 +234,16 @@ struct StreamFacts {
   /// Lays a packet behind those before it: its place in the stream, and whether the stream paused.
   private mutating func advance(_ number: Int, _ packet: Packet) {
     Self.findNearRestart(&streams[number], packet)
-    let stream = streams[number]
-    let stepSize = ((packet.sequence - stream.sequence + 32_768) & 0xffff) - 32_768
-    let ticks =
-      ((packet.rtpTime - stream.rtpTime + 0x8000_0000) & 0xffff_ffff) - 0x8000_0000
-    let pause = packet.at - stream.at
+    // The numbers alone: with a copy of the lists, each that grows would be copied.
+    let (at, sequence, rtpTime) = (
+      streams[number].at, streams[number].sequence, streams[number].rtpTime
+    )
+    let stepSize = ((packet.sequence - sequence + 32_768) & 0xffff) - 32_768
+    let ticks = ((packet.rtpTime - rtpTime + 0x8000_0000) & 0xffff_ffff) - 0x8000_0000
+    let pause = packet.at - at
     if Self.begins(
-      stepSize, ticks, pause: pause, lasted: stream.at - stream.beganAt,
-      packets: Double(stream.places.count))
+      stepSize, ticks, pause: pause, lasted: at - streams[number].beganAt,
+      packets: Double(streams[number].places.count))
     {
       streams[number].part += 1
       streams[number].place = 0
@@ -230,7 +253,7 @@ struct StreamFacts {
     if ticks != 0 { streams[number].frames += 1 }
     if pause >= 200_000_000 {
       streams[number].pauses.append(
-        Pause(row: packet.row, from: stream.at, to: packet.at, stepSize: stepSize))
+        Pause(row: packet.row, from: at, to: packet.at, stepSize: stepSize))
     }
   }
 

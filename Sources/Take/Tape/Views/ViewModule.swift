@@ -6,7 +6,9 @@ enum ViewModule {
   static let name = "retake"
 
   /// Makes the module known to a connection.
-  static func install(on handle: OpaquePointer) throws(SQLiteError) {
+  static func install(
+    on handle: OpaquePointer, _ statements: StatementStore?
+  ) throws(SQLiteError) {
     var module = sqlite3_module()
     module.xCreate = connect
     module.xConnect = connect
@@ -26,7 +28,7 @@ enum ViewModule {
       row?.pointee = ViewModule.cursor(cursor)?.pointee.place ?? 0
       return SQLITE_OK
     }
-    let facts = Unmanaged.passRetained(ViewFacts(handle: handle))
+    let facts = Unmanaged.passRetained(ViewFacts(handle: handle, statements))
     let code = csqlite_create_module(handle, name, module, facts.toOpaque()) { owner in
       guard let owner else { return }
       Unmanaged<ViewFacts>.fromOpaque(owner).release()
@@ -41,7 +43,7 @@ enum ViewModule {
     let view: ComputedView
     let facts: ViewFacts
     private var made: ComputedRows?
-    private var stamp: Int64 = -1
+    private var stamp: ViewFacts.Stamp?
     /// Where the rows with a value of a column are.
     private var indexes: [Int: [Int64: [Int]]] = [:]
 
