@@ -86,6 +86,9 @@ package final class Redrive {
     }
   }
 
+  /// The actors as far as they were driven.
+  var drivenActors: [DrivenActor] { actors.all }
+
   /// Drives all inputs; throws when the take cannot be read or the new one cannot be written.
   package func run(progress: (Instant) -> Void = { _ in }) throws(TapeError) -> Summary {
     let isComplete = reader.ending != nil

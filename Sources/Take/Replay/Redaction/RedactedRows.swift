@@ -72,6 +72,7 @@ final class RedactedRows {
     case (.callRequest, "arguments"), (.callReply, "reply"), (.event, "detail"),
       (.peer, "configuration"), (.actor, "configuration"), (.stat, "members"), (.rtcp, "fields"):
       return arguments(old, rows, row)
+    case (.callReply, "error") where author == .anybody: return text.value(old, key: "error")
     case (.callReply, "error"), (.coverage, "reason"), (.stat, "id"): return text.free(old)
     case (.capture, "kind"): return old
     default: return text.standIns.known(old).map { Vocabulary.isCommon(old) ? old : $0 } ?? old

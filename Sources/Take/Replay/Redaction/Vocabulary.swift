@@ -105,6 +105,9 @@ enum Vocabulary {
     """
 
   private static let statistics = """
+    operationerror notallowederror notfounderror invalidstateerror invalidaccesserror typeerror \
+    overconstrainederror aborterror notreadableerror rtcerror notsupportederror permission denied \
+    dismissed requested device \
     rtp inboundrtp outboundrtp remoteinboundrtp remoteoutboundrtp mediasource mediaplayout playout \
     codec candidatepair localcandidate remotecandidate peerconnection datachannel streams \
     timestamp kind mimetype libvpx libopus openh264 libaom dav1d ffmpeg libgav1 simulcastencoder \
