@@ -9,7 +9,7 @@ package struct ZipFile {
 
   package init() {}
 
-  /// Adds a file, compressed where that makes it smaller; false when it is too large for the format.
+  /// Adds a file, compressed where that makes it smaller; false when it is too large.
   package mutating func add(_ name: String, _ content: [UInt8]) -> Bool {
     guard let size = UInt32(exactly: content.count), let offset = UInt32(exactly: bytes.count),
       count < .max

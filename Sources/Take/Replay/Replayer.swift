@@ -114,7 +114,7 @@ package final class Replayer {
       stoppedEarly: stoppedEarly, toolchainDifferences: toolchainDifferences)
   }
 
-  /// The report on a take of which nothing can be executed any more: whether it is what was written.
+  /// The report on a take of which nothing can be executed: whether it is what was written.
   private func audited(since start: ContinuousClock.Instant, _ isComplete: Bool) throws(TapeError)
     -> ReplayReport
   {

@@ -132,7 +132,7 @@ struct BundleCommand: ParsableCommand {
     A WebRTC session, recorded by Retake and put together by version \(retakeVersion).
 
     \(name) is the take (SQLite); \(made?.sentence ?? "nothing was taken out of it").
-    findings.txt says what went wrong, and \(name.dropLast(5)).html draws the call: open it in a browser.
+    findings.txt says what went wrong. \(name.dropLast(5)).html draws the call in a browser.
 
     To repeat this:
 

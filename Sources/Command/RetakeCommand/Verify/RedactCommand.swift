@@ -50,9 +50,9 @@ struct RedactCommand: ParsableCommand {
       replaced, the same thing by the same everywhere and at the same length; media keeps its \
       sizes and times. Packets are protected again with other keys. Then the stack is driven with \
       the new inputs, so that the new take replays: recorded DTLS results stand in where the keys \
-      went, recorded frames where the media went. Where that cannot be, its rows are kept as facts, \
-      of which nothing is executed, and this is said. At the end the file is searched for all that \
-      was replaced; with something found there is no file.
+      went, recorded frames where the media went. Where that cannot be, its rows are kept as \
+      facts, of which nothing is executed, and this is said. At the end the file is searched for \
+      all that was replaced; with something found there is no file.
 
       Examples:
         retake redact call.take --out public.take
@@ -87,9 +87,10 @@ struct RedactCommand: ParsableCommand {
           ("reason", made.reason.map { .text($0) }), ("promise", .text(made.sentence)),
         ]).text)
     }
+    let replaced =
+      "\(counted(made.words, "name")) and \(counted(made.addresses, "address", "addresses"))"
     try Output.line(
-      "\(out): \(counted(made.words, "name")) and \(counted(made.addresses, "address", "addresses"))"
-        + " replaced, and none of \(counted(made.searched, "text")) found in it")
+      "\(out): \(replaced) replaced, and none of \(counted(made.searched, "text")) found in it")
     try Output.line("  \(made.sentence)")
     if let reason = made.reason { try Output.line("  nothing is executed because \(reason)") }
   }

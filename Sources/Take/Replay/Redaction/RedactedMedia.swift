@@ -6,8 +6,8 @@ import Wire
 
 /// Replaces what RTP, RTCP and SCTP carry in the clear, at the same length.
 ///
-/// Of media nothing stays but the heads that say where a frame begins, whether it is a key frame and
-/// how large its picture is: the same in packets and in the frames that they make up.
+/// Of media nothing stays but the heads that say where a frame begins, whether it is a key frame
+/// and how large its picture is: the same in packets and in the frames that they make up.
 final class RedactedMedia {
   private let text: RedactedText
   private let types: PayloadTypeNames

@@ -77,7 +77,8 @@ enum Vocabulary {
     onicecandidate ontrack onsignalingstatechange onconnectionstatechange negotiationneeded \
     onicegatheringstatechange onnegotiationneeded ondatachannel onsuccess onfailure create \
     signalingstatechange iceconnectionstatechange connectionstatechange icegatheringstatechange \
-    icecandidate setconfiguration restartice caller callee offerer answerer observed up down uplink \
+    icecandidate setconfiguration restartice caller callee \
+    offerer answerer observed up down uplink \
     downlink initial default auto disable enable yes no on off default echo tone pattern counter \
     ecdsa rsa encoded decoded recovered concealed undecodable timer began lasts
     """
@@ -91,9 +92,11 @@ enum Vocabulary {
     sha256 sha384 sha512 aes128 aes256 x25519 secp256r1 prime256v1 p256 suite b feff fefd fefc \
     urn ietf params hdrext rtpstream id repaired sdes mid rid http https www org experiments \
     rtphdrext abs send time transport wide cc extensions draft holmer rmcat toffset ssrc level \
-    orientation gpp 3gpp playout delay content type timing color space capture absolute inband csrc \
+    orientation gpp 3gpp playout delay content type \
+    timing color space capture absolute inband csrc \
     minptime useinbandfec stereo sprop usedtx cbr maxaveragebitrate maxplaybackrate ptime maxptime \
-    apt profile level asymmetry allowed packetization mode tier idx rate goog remb ccm fir nack pli \
+    apt profile level asymmetry allowed packetization mode tier \
+    idx rate goog remb ccm fir nack pli \
     sli rpsi ack rrtr lrr transportcc transportcc xgooglestartbitrate google start min bitrate fec \
     usrsctp app webrtcdatachannel datachannel extmap allow mixed msid semantic wms group bundle ls \
     lip sync fid sim fecfr fr cname mslabel label setup fingerprint ufrag pwd options trickle \
@@ -118,10 +121,12 @@ enum Vocabulary {
   private static let signaling = """
     janus plugin videoroom audiobridge echotest textroom videocall streaming sip publisher \
     publishers subscriber subscribers attached joined join joinandconfigure configure configured \
-    publish published unpublish unpublished start started stop update updated subscribe unsubscribe \
+    publish published unpublish unpublished start \
+    started stop update updated subscribe unsubscribe \
     leave leaving left keepalive trickle detach detached destroy destroyed create created webrtcup \
     hangup media slowlink event ack result ok server info session timeout message jsep ptype \
-    request body websocket retake http whip whep sora connect redirect ping pong notify push switched \
+    request body websocket retake http whip whep \
+    sora connect redirect ping pong notify push switched \
     switch reoffer reanswer sendrecv connected disconnect destroyed talking stopped talking \
     participants audiolevel opened frame application json sdp trickleicesdpfrag plain charset utf \
     get post put patch delete options content length type location etag link keep alive gzip \
