@@ -53,7 +53,7 @@ DEB ?= .build/retake.deb
 # The Swift runtime is linked in, so that what is built runs where Swift is not, and starts sooner.
 RELEASE = swift build -c release --static-swift-stdlib
 
-.PHONY: install deb docs demo one test page-test test-main test-sockets test-long fuzz altered findings hostile sweep sample changes rows determinism lint interop views test-python fleet captures bench bench-folder soak release deps deps-test deps-python deps-lint deps-interop
+.PHONY: install deb docs demo one test page-test test-main test-sockets test-long fuzz altered findings hostile sweep sample changes rows redactions determinism lint interop views test-python fleet captures bench bench-folder soak release deps deps-test deps-python deps-lint deps-interop
 
 # Two full stacks call each other over loopback; the take is replayed and looked into. Nothing is
 # optimised, because what a call of three seconds needs is there in half of the time then; where the
@@ -156,6 +156,12 @@ sample: deps deps-test
 # Fourteen deliberate one-line changes of the stack, each of which the captures have to catch.
 changes: deps deps-test
 	BUILD='$(BUILD)' $(PYTHON) Tests/Changes/run.py
+
+# Every capture redacted in each way (media, keys, addresses, names, messages, and all), and each new
+# take replayed as it promises: two seconds a capture and way.
+redactions: deps
+	$(BUILD) --product retake
+	$(PYTHON) Tests/Redactions/run.py --retake .build/debug/retake
 
 # Rows of the table of client SDKs (sdk-table), the behaviour of each of them taken out: its test has
 # to fail. ROWS=KA5,TW7 chooses some, ROWS=turn a tenth of them, another one with each commit.

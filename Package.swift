@@ -160,8 +160,8 @@ let package = Package(
     module(
       "Take/Replay",
       [
-        "Wire", "Crypto", "SDP", "RTP", "SCTP", "ICE", "Secure", "Flow", "Peer", "Media", "Tape",
-        "Queries", "Stats",
+        "Wire", "Crypto", "SDP", "RTP", "SCTP", "ICE", "Secure", "Flow", "Peer", "Media", "Room",
+        "Tape", "Queries", "Stats",
       ], containers: ["DequeModule"]),
     module(
       "Take/Debug",

@@ -62,6 +62,7 @@ struct VerbRun {
       ["diff", other, take], ["merge", take, other], ["merge", take, take],
       ["verify", take, "--reports", "\(out)-reports"], ["pin", take, "--out", "\(out).json"],
       ["upgrade", take, "--out", "\(out).take"],
+      ["redact", take, "--out", "\(out)-3.take"], ["bundle", take, "--out", "\(out).zip"],
       ["minimise", take, "--out", "\(out)-2.take"],
       ["export", take, "--pcap", "\(out).pcap"],
       ["export", take, "--pcap", "\(out)-2.pcap", "--clear"],

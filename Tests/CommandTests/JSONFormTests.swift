@@ -52,6 +52,7 @@ struct JSONFormTests {
     ("replay", "replay ROOM --skip-codecs --json --until 1s"),
     ("whatif", "whatif TAKE --jitter-buffer 300 --json"), ("verify", "verify TAKE SEEN --json"),
     ("upgrade", "upgrade SEEN --out NEW --json"),
+    ("redact", "redact SEEN --out NEW --json"), ("bundle", "bundle SEEN --out NEW --json"),
     ("merge", "merge TAKE TAKE --first-peer 1 --second-peer 2 --json"),
     ("record", "record demo --seed 1 --seconds 0.2 --size 32x32 --json --out NEW"),
     ("record", "record demo --seconds 0.2 --size 32x32 --json --out NEW"),

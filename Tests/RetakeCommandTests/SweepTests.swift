@@ -96,7 +96,7 @@ struct SweepTests {
   private static func more(_ path: [String], with option: String = "") -> [String] {
     let words: [String] =
       switch (path.last, option) {
-      case ("upgrade", _), ("import", _): ["--out", "/nonexistent/new.take"]
+      case ("upgrade", _), ("import", _), ("redact", _): ["--out", "/nonexistent/new.take"]
       case ("export", _): ["--pcap", "/nonexistent/new.pcap"]
       case ("janus", _), ("room", _): ["--room", "1"]
       case ("sora", _): ["--channel", "1"]

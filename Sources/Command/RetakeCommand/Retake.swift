@@ -44,6 +44,7 @@ struct Retake: AsyncParsableCommand {
       DebugCommand.self,
       WhatIfCommand.self, DiffCommand.self, VerifyCommand.self,
       PinCommand.self, MinimiseCommand.self, UpgradeCommand.self, MergeCommand.self,
+      RedactCommand.self, BundleCommand.self,
       SDKCommand.self, ShareScreen.self, AnswerQueryCommand.self,
     ])
 }

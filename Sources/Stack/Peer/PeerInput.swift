@@ -183,6 +183,13 @@ public struct PeerConfiguration: Hashable, Sendable, Codable {
   /// older takes nil means none.
   public var encoders: [String]?
 
+  /// What the streams of randomness begin with, by label in hexadecimal; nil in takes that were not
+  /// redacted.
+  ///
+  /// A take without its keys has another seed, and numbers that the other side repeats (SSRCs, tags
+  /// of SCTP, transactions of STUN) stay what they were.
+  package var drawnBytes: [String: String]?
+
   /// Creates the default configuration.
   public init() {}
 }

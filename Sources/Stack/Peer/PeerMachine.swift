@@ -103,7 +103,8 @@ final class PeerStack {
 
   init(_ genesis: Genesis, codecs: any CodecFactory, security: any SecurityFactory) {
     self.genesis = genesis
-    let entropy = Entropy(seed: genesis.seed)
+    let entropy = Entropy(
+      seed: genesis.seed, scripts: genesis.configuration.drawnBytes ?? [:])
     self.entropy = entropy
     let cname = entropy.stream("cname").iceString(16)
     negotiation = Negotiation(

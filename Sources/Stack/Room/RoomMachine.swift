@@ -56,7 +56,7 @@ package struct RoomMachine: Machine {
 
   private mutating func begin(_ configuration: RoomConfiguration, _ seed: [UInt8]) {
     self.configuration = configuration
-    let entropy = Entropy(seed: seed)
+    let entropy = Entropy(seed: seed, scripts: configuration.drawnBytes ?? [:])
     self.entropy = entropy
     signaling = protocols.machine(configuration.signaling, entropy: entropy)
     pool = ReceiverPool(

@@ -194,9 +194,9 @@ final class Aside<Value: Sendable>: Sendable {
 }
 
 /// Compression that every browser can undo (RFC 1951).
-enum Deflate {
+package enum Deflate {
   /// The bytes as a raw stream; nil when there is no memory for it.
-  static func compressed(_ bytes: [UInt8]) -> [UInt8]? {
+  package static func compressed(_ bytes: [UInt8]) -> [UInt8]? {
     var stream = z_stream()
     // The longest window without a header, and the usual memory.
     guard

@@ -49,6 +49,7 @@ package struct JSONKey: Sendable, Hashable {
     peer.configuration * bundlePolicy | as in W3C's RTCConfiguration
     peer.configuration * certificates | certificates that the application gave
     peer.configuration * decoders | codecs that this build could decode beside those that all can
+    peer.configuration * drawnBytes | what streams of randomness gave, where the seed was redacted
     peer.configuration * establishmentNeedsAllCandidates | whether the time for a connection \
     begins with the last candidate
     peer.configuration * establishmentTimeoutMilliseconds | how long a connection may take; 0: \
@@ -78,6 +79,8 @@ package struct JSONKey: Sendable, Hashable {
     actor.configuration room checksRoomID | whether names of rooms are checked before they are \
     sent
     actor.configuration room connectTimeoutMilliseconds | how long it may take to enter
+    actor.configuration room drawnBytes | what streams of randomness gave, where the seed was \
+    redacted
     actor.configuration room needsToken | whether the service wants a token
     actor.configuration room restartDelayMilliseconds | how long a connection is waited for \
     before ICE restarts

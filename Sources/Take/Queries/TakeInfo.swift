@@ -137,6 +137,13 @@ package struct TakeInfo: Sendable, Codable {
           "SELECT max(coalesce(configuration ->> '$.revision', 1)) FROM actor_store WHERE kind = 1")
       }
       coverage = try TakeInfo.coverage(connection)
+      if let redacted = header.redacted {
+        // It is missing from all of the take, and so it comes first.
+        coverage.insert(
+          Coverage(
+            actor: 0, peer: nil, fromNanoseconds: 0, toNanoseconds: durationNanoseconds,
+            what: "redacted", reason: redacted.sentence), at: 0)
+      }
       var counts: [TableCount] = []
       for table in Table.allCases where countsRows {
         let rows = try connection.integer("SELECT count(*) FROM \(table.storageName)") ?? 0

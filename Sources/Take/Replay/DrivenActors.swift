@@ -105,6 +105,9 @@ struct DrivenActors {
   /// What stands in for the codecs; nil when they run.
   let script: FrameScript?
 
+  /// Whether recorded frames stand in for the codecs of observers too: their media is gone.
+  var scriptsObservers = false
+
   private let parts: RecordedSecurity.Parts
   private let kinds: MachineKinds
   private let makeCodecs: () -> any CodecFactory
@@ -201,6 +204,11 @@ struct DrivenActors {
 
   private mutating func machine(_ words: ActorWords, _ actor: UInt32) -> any DrivenMachine {
     guard words.kind == .endpoint else {
+      if words.kind == .observer, scriptsObservers, let script {
+        return Driven(
+          ObserverMachine(codecs: { ScriptedCodecs(peer: $0, script: script) }),
+          deadline: .deadline)
+      }
       if let machine = kinds.machine(of: words.kind) { return machine }
       if unknown == nil { unknown = (actor, words.kind) }
       return UnknownMachine()

@@ -61,6 +61,10 @@ package final class Redrive {
     var options = options
     let reader = try TapeReader(path: path, kinds: kinds)
     if try OwnCodecCheck.needsFrames(reader, codecs: codecs) { options.skipsCodecs = true }
+    if let redacted = reader.header.redacted {
+      options.security.formUnion(redacted.security)
+      options.skipsCodecs = options.skipsCodecs || redacted.parts.contains(.media)
+    }
     adapt = options.adapt
     self.reader = reader
     source = StepSource { () throws(TapeFault) in try reader.next() }
@@ -69,6 +73,7 @@ package final class Redrive {
       ? try FrameScript(path: path, keepsMedia: reader.header.keepsMedia) : nil
     actors = DrivenActors(
       script: script, security: options.security, kinds: kinds, codecs: codecs, peer: peer)
+    actors.scriptsObservers = reader.header.redacted?.parts.contains(.media) ?? false
     script?.follow(source)
     copy = try TakeCopy(path: output, header: options.header ?? reader.header)
     let format = (options.header ?? reader.header).format
@@ -80,6 +85,9 @@ package final class Redrive {
         format: reader.header.format)
     }
   }
+
+  /// The actors as far as they were driven.
+  var drivenActors: [DrivenActor] { actors.all }
 
   /// Drives all inputs; throws when the take cannot be read or the new one cannot be written.
   package func run(progress: (Instant) -> Void = { _ in }) throws(TapeError) -> Summary {

@@ -59,6 +59,10 @@ package final class Replayer {
     var options = options
     reader = try TapeReader(path: path, kinds: kinds)
     if try OwnCodecCheck.needsFrames(reader, codecs: codecs) { options.skipsCodecs = true }
+    if let redacted = reader.header.redacted {
+      options.security.formUnion(redacted.security)
+      options.skipsCodecs = options.skipsCodecs || redacted.parts.contains(.media)
+    }
     self.options = options
     self.kinds = kinds
     header = reader.header
@@ -70,6 +74,7 @@ package final class Replayer {
       options.skipsCodecs ? try FrameScript(path: path, keepsMedia: header.keepsMedia) : nil
     actors = DrivenActors(
       script: script, security: options.security, kinds: kinds, codecs: codecs, peer: peer)
+    actors.scriptsObservers = header.redacted?.parts.contains(.media) ?? false
     check = StepCheck(reader.header, comparesMedia: !options.skipsCodecs)
   }
 
@@ -81,6 +86,7 @@ package final class Replayer {
     let clock = ContinuousClock()
     let start = clock.now
     let isComplete = reader.ending != nil
+    if header.redacted?.isFactsOnly == true { return try audited(since: start, isComplete) }
     let fault = drive(progress)
     let (steps, at) = (check.steps, check.at)
     let verdict: Verdict
@@ -104,8 +110,22 @@ package final class Replayer {
       framesNotSent: actors.script?.unsent?.count ?? 0,
       firstFrameNotSent: actors.script?.unsent?.step,
       substituted: actors.substituted?.words(options.security) ?? [],
-      reported: actors.all.count { $0.words.kind == .reported }, stoppedEarly: stoppedEarly,
-      toolchainDifferences: toolchainDifferences)
+      reported: actors.all.count { $0.words.kind == .reported }, redaction: header.redacted,
+      stoppedEarly: stoppedEarly, toolchainDifferences: toolchainDifferences)
+  }
+
+  /// The report on a take of which nothing can be executed: whether it is what was written.
+  private func audited(since start: ContinuousClock.Instant, _ isComplete: Bool) throws(TapeError)
+    -> ReplayReport
+  {
+    let audit = try TapeAudit.run(path: path)
+    let elapsed = (ContinuousClock().now - start).components
+    return ReplayReport(
+      path: path, verdict: audit.alteration.map { .altered($0) } ?? .identical, steps: audit.steps,
+      durationNanoseconds: audit.at.nanoseconds,
+      elapsedSeconds: Double(elapsed.seconds) + Double(elapsed.attoseconds) / 1e18, peers: [],
+      isComplete: isComplete, skippedCodecs: true, substituted: [], redaction: header.redacted,
+      stoppedEarly: false, toolchainDifferences: [])
   }
 
   private var stoppedEarly = false

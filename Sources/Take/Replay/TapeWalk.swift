@@ -55,6 +55,17 @@ package final class TapeWalk {
     var skipsCodecs = skipsCodecs
     let reader = try TapeReader(path: path, kinds: kinds)
     if try OwnCodecCheck.needsFrames(reader, codecs: codecs) { skipsCodecs = true }
+    var security = security
+    if let redacted = reader.header.redacted {
+      guard !redacted.isFactsOnly else {
+        throw TapeError(
+          path: path, place: "",
+          reason: "it was redacted so that nothing of it can be executed; look into it with "
+            + "retake timeline, stats or sql")
+      }
+      security.formUnion(redacted.security)
+      skipsCodecs = skipsCodecs || redacted.parts.contains(.media)
+    }
     source = StepSource { () throws(TapeFault) in try reader.next(steps: TapeWalk.chunkSteps) }
     header = reader.header
     end = try reader.lastTime() ?? .zero
@@ -69,6 +80,7 @@ package final class TapeWalk {
       machine.onlooker = { if $0.kind == .sctp { overheard.data.append($0) } }
       return machine
     }
+    actors.scriptsObservers = header.redacted?.parts.contains(.media) ?? false
     check = StepCheck(header, comparesMedia: !skipsCodecs)
     script?.follow(source)
   }

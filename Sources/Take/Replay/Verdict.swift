@@ -68,6 +68,8 @@ package struct ReplayReport: Sendable {
   package var substituted: [String]
   /// How many machines only hold what another stack reported, of which nothing is executed.
   package var reported = 0
+  /// What was taken out of the take; nil for nothing.
+  package var redaction: Redaction?
   /// Whether the replay ended where it was asked to, before the end of the take.
   package var stoppedEarly: Bool
   package var toolchainDifferences: [ToolchainDifference]
@@ -82,6 +84,8 @@ extension ReplayReport: CustomStringConvertible {
   /// The report for people: one line when all is well.
   package var description: String {
     switch verdict {
+    case .identical where redaction?.isFactsOnly == true:
+      return "\(path): whole: \(counted(steps, "step")), checked by their digests" + redactedText
     case .identical:
       let end =
         stoppedEarly
@@ -91,6 +95,7 @@ extension ReplayReport: CustomStringConvertible {
         + "\(decimal(Double(durationNanoseconds) / 1e9, 3)) s replayed in "
         + "\(decimal(elapsedSeconds, 3)) s (\(decimal(speed, 0))x)"
         + (skippedCodecs ? ", codecs skipped" : "") + end + cpuText + notSentText + reportedText
+        + redactedText
         + substituted.map { "\n  \($0)" }.joined()
     case .diverged(let divergence): return divergence.description + toolchainText
     case .altered(let alteration): return "\(path): \(alteration)"
@@ -111,6 +116,10 @@ extension ReplayReport: CustomStringConvertible {
       : "\n  another stack reported this, and nothing of it is executed again: the chain is "
         + "whole, and "
         + "its reports fold into the same rows"
+  }
+
+  private var redactedText: String {
+    redaction.map { "\n  redacted: \($0.sentence)" } ?? ""
   }
 
   /// Why the take has no end.
@@ -148,7 +157,8 @@ extension ReplayReport: CustomStringConvertible {
       path: path, result: result, steps: steps, durationSeconds: Double(durationNanoseconds) / 1e9,
       elapsedSeconds: elapsedSeconds, peers: peers, complete: isComplete,
       skippedCodecs: skippedCodecs, framesNotSent: framesNotSent,
-      firstFrameNotSent: firstFrameNotSent, substituted: substituted, stoppedEarly: stoppedEarly,
+      firstFrameNotSent: firstFrameNotSent, substituted: substituted,
+      redacted: redaction?.sentence, stoppedEarly: stoppedEarly,
       toolchainDifferences: toolchainDifferences, divergence: divergence, alteration: alteration
     ).text
   }
@@ -167,6 +177,7 @@ private struct ReportJSON: Encodable {
   var framesNotSent: Int
   var firstFrameNotSent: Int?
   var substituted: [String]
+  var redacted: String?
   var stoppedEarly: Bool
   var toolchainDifferences: [ToolchainDifference]
   var divergence: Divergence?

@@ -150,6 +150,9 @@ package enum TakeSchema {
     return connection.serialized()
   }
 
+  /// The same; nil when SQLite cannot make it.
+  package static var emptyBytes: [UInt8]? { try? emptyFile.get() }
+
   /// How many bytes a page of the file has.
   static let pageSize = 8_192
 }

@@ -87,13 +87,23 @@ package struct Substitution: Hashable, Sendable {
   }
 
   private init(of path: String, _ header: TakeHeader, parts: [String]) throws(TapeError) {
+    if let redacted = header.redacted {
+      guard !redacted.isFactsOnly else {
+        isReplayable = false
+        notes.append("redacted: only its digests are checked")
+        return
+      }
+      skipsCodecs = redacted.parts.contains(.media)
+      security = redacted.security
+      notes.append(redacted.sentence)
+    }
     guard !parts.isEmpty else { return }
     let names = parts.joined(separator: ", ")
     // Features of the processor change the results of codecs only.
     if parts.contains(where: { ["opus", "vpx", "openh264", "dav1d", "cpu"].contains($0) }) {
       isReplayable = header.keepsMedia
-      skipsCodecs = header.keepsMedia
-      if skipsCodecs {
+      skipsCodecs = skipsCodecs || header.keepsMedia
+      if header.keepsMedia {
         notes.append("made with other \(names): its frames stand in for the codecs")
       } else {
         notes.append("made with other \(names) and without media: only its digests are checked")
@@ -128,6 +138,11 @@ package struct Substitution: Hashable, Sendable {
       throw TapeError(path: path, place: "event", error)
     }
   }
+}
+
+extension Redaction {
+  /// What of DTLS and SRTP has to be taken from a take that has its seeds no more.
+  var security: RecordedSecurity.Parts { parts.contains(.keys) ? [.dtls] : [] }
 }
 
 // MARK: - ScriptedCodecs

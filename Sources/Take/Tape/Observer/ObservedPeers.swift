@@ -19,7 +19,8 @@ struct ObservedPeers {
 
   private let firstPeer: UInt32
   private let wallClock: WallClock
-  private let codecs: (any CodecFactory)?
+  /// Makes the codecs of an end; nil where nothing is decoded.
+  private let makeCodecs: ((UInt32) -> any CodecFactory)?
   private let furtherDecoders: [CodecName]
   private let playsG711: Bool
   private let countsEarlyRepeats: Bool
@@ -46,11 +47,12 @@ struct ObservedPeers {
     return Instant(nanoseconds: deadline.nanoseconds -| rest +| wakeInterval)
   }
 
-  init(_ genesis: ObserverGenesis) {
+  /// - Parameter codecs: stands in for the libraries, by the number of the peer.
+  init(_ genesis: ObserverGenesis, codecs: ((UInt32) -> any CodecFactory)? = nil) {
     firstPeer = min(genesis.firstPeer, ObserverGenesis.firstPeerMaximum)
     wakeInterval = min(max(genesis.wakeMilliseconds ?? 0, 0), 1_000) * 1_000_000
     wallClock = WallClock(unixNanosecondsAtZero: genesis.startUnixNanoseconds)
-    codecs = genesis.decodes ? LibraryCodecs() : nil
+    makeCodecs = genesis.decodes ? codecs ?? { _ in LibraryCodecs() } : nil
     furtherDecoders = (genesis.decoders ?? []).map { CodecName(rawValue: $0) }
     playsG711 = genesis.playsG711 ?? false
     countsEarlyRepeats = genesis.countsEarlyRepeats ?? false
@@ -126,7 +128,7 @@ struct ObservedPeers {
       ends.append(
         End(
           peer: ObservedPeer(
-            number: number, wallClock: wallClock, codecs: codecs,
+            number: number, wallClock: wallClock, codecs: makeCodecs?(number),
             furtherDecoders: furtherDecoders, playsG711: playsG711,
             countsEarlyRepeats: countsEarlyRepeats, repairsFully: repairsFully,
             followsRestarts: followsRestarts)))

@@ -1,6 +1,7 @@
 import Flow
 import FoundationEssentials
 import ICE
+package import Media
 package import Observer
 package import Peer
 import RTP
@@ -35,8 +36,14 @@ package final class ObserverMachine: RecordedMachine {
     _ input: ObserverInput, _ outputs: [ObserverOutput], _ at: Instant
   ) -> Void
 
+  /// What decodes in place of the libraries, by the number of the peer; nil for the libraries.
+  private let codecs: ((UInt32) -> any CodecFactory)?
+
   /// Creates an observer that waits for its genesis.
-  package init(onlooker: Onlooker? = nil) { self.onlooker = onlooker }
+  package init(onlooker: Onlooker? = nil, codecs: ((UInt32) -> any CodecFactory)? = nil) {
+    self.onlooker = onlooker
+    self.codecs = codecs
+  }
 
   package var deadline: Instant? {
     isBehind ? now : earliest(observer.deadline, receivers.wake)
@@ -104,7 +111,7 @@ package final class ObserverMachine: RecordedMachine {
       self.genesis = genesis
       observer = Observer(genesis.settings)
       firstPeer = min(genesis.firstPeer, ObserverGenesis.firstPeerMaximum)
-      receivers = ObservedPeers(genesis)
+      receivers = ObservedPeers(genesis, codecs: codecs)
     case .datagram(let datagram, let isTruncated, let arrival):
       let tuple = FiveTuple(.udp, from: datagram.local, to: datagram.remote)
       observer.step(
