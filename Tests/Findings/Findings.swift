@@ -43,8 +43,8 @@ struct Findings {
       case "--retake": findings.retake = words.popFirst() ?? ""
       default:
         print(
-          "findings: \(word) is none of --seed --faults --good --folder --only --seen --plan --keep "
-            + "--show"
+          "findings: \(word) is none of --seed --faults --good --folder --only --seen --plan "
+            + "--keep --show"
         )
         exit(2)
       }
