@@ -52,8 +52,8 @@ struct Findings {
       case "--retake": findings.retake = words.popFirst() ?? ""
       default:
         print(
-          "findings: \(word) is none of --seed --faults --good --folder --only --seen --plan --keep "
-            + "--show --fleet --shard"
+          "findings: \(word) is none of --seed --faults --good --folder --only --seen --plan "
+            + "--keep --show --fleet --shard"
         )
         exit(2)
       }

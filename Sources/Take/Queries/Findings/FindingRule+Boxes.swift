@@ -300,8 +300,8 @@ extension FindingRule {
     return Detection(
       "large-packets-lost", peer: peer, from: from, to: min(to, facts.end),
       "none of \(large.count) packets of \(smallest) bytes and more arrived, and "
-        + "\(small.count - smallLost) of \(small.count) smaller ones did\(source): a link on the way "
-        + "carries no larger ones",
+        + "\(small.count - smallLost) of \(small.count) smaller ones did\(source): a link on the "
+        + "way carries no larger ones",
       direction: .outbound,
       impact: FindingImpact(
         share: Double(large.count) / Double(max(1, time.count)), count: Int64(large.count)))

@@ -57,7 +57,7 @@ extension FindingRule {
 
   /// Blocks of sound that never reached the application: an overloaded audio thread, or a driver.
   ///
-  /// What an application holds back while nobody speaks are whole pauses; these are many short ones.
+  /// What an application holds back while nobody speaks are whole pauses; these are short and many.
   static let microphoneGaps = FindingRule(
     id: "microphone-gaps", severity: .medium, title: "Microphone that loses samples",
     scope: .stream,
@@ -120,8 +120,8 @@ extension FindingRule {
           let share = run.share
           return Detection(
             "microphone-gaps", peer: name.peer, from: run.from, to: min(run.to, facts.end),
-            "\(shareText(share)) of the sound of \(tenths(run.to - run.from)) s never came from the "
-              + "microphone, in \(run.gaps) gaps",
+            "\(shareText(share)) of the sound of \(tenths(run.to - run.from)) s never came from "
+              + "the microphone, in \(run.gaps) gaps",
             track: name.track, direction: .outbound, kind: "audio",
             impact: FindingImpact(share: share, count: run.gaps))
         }
@@ -148,7 +148,7 @@ extension FindingRule {
 
   /// Times in which a received voice came more slowly than it is played, and by which share.
   ///
-  /// What waits in a queue is later by parts of a packet, and in time again when the queue is empty.
+  /// What waits in a queue is later by parts of a packet, and in time again when that is empty.
   static func slowRuns(_ place: Int, _ facts: CallFacts)
     -> [(from: Int64, to: Int64, share: Double)]
   {
