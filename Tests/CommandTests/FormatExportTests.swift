@@ -214,7 +214,7 @@ struct FormatExportTests {
 
   @Test func h264GoesIntoMP4ByFfmpegOrSaysThatItIsMissing() async throws {
     let folder = try Folder()
-    let take = Exports.capture("observed-clear-h264")
+    let take = Exports.capture("chromium-retake-offers-h264")
     let without = try await Tool.run(
       ["export", take, "--format", "mp4", "--out", folder.file("none")],
       environment: ["PATH": "/nonexistent"])
