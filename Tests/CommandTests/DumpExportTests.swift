@@ -166,7 +166,7 @@ struct DumpExportTests {
     return found
   }
 
-  @Test func aTraceFollowsAPacketFromTheCameraToTheScreen() async throws {
+  @Test func aTraceFollowsAPacketFromTheEncoderToTheScreen() async throws {
     let made = try await Takes.lossyCall()
     let folder = try Folder()
     _ = try await Exports.export(
@@ -203,7 +203,7 @@ struct DumpExportTests {
     }
     #expect(depth.values.allSatisfy { $0 == 0 })
     let whole: Set<String> = [
-      "capture", "encoder", "SRTP out", "socket out", "socket in", "SRTP in", "jitter buffer",
+      "encoder", "SRTP out", "socket out", "socket in", "SRTP in", "jitter buffer",
       "decoder", "screen",
     ]
     #expect(stations.values.contains { whole.isSubset(of: $0) })
