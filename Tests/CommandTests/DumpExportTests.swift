@@ -22,6 +22,17 @@ struct DumpExportTests {
     return found
   }
 
+  private static func withVanishedMembers(
+    _ samples: [[String: NSObject]]
+  ) -> [[String: NSObject]] {
+    var found: [[String: NSObject]] = []
+    for sample in samples {
+      let whole = (found.last ?? [:]).merging(sample) { $1 }
+      if found.last != whole { found.append(whole) }
+    }
+    return found
+  }
+
   @Test(arguments: ["webrtc-internals", "rtcstats"])
   func aDumpGivesTheSameStatistics(_ format: String) async throws {
     for name in ["chromium-negotiates", "live-loopback"] {
@@ -30,7 +41,10 @@ struct DumpExportTests {
       let dump = folder.file("dump")
       _ = try await Exports.export(take, "--format", format, "--out", dump)
       let again = try await Exports.imported(dump)
-      let (before, after) = (try Self.statistics(take), try Self.statistics(again))
+      var before = try Self.statistics(take)
+      // A change has no way to say that a member vanished from an object that stays.
+      if format == "rtcstats" { before = before.mapValues(Self.withVanishedMembers) }
+      let after = try Self.statistics(again)
       #expect(Set(before.keys) == Set(after.keys))
       for (object, samples) in before { #expect(after[object] == samples, "\(object)") }
       let states = """
@@ -38,8 +52,11 @@ struct DumpExportTests {
         WHERE machine IN ('signaling', 'ice-connection', 'connection') ORDER BY row
         """
       #expect(try Exports.rows(take, states).sorted() == Exports.rows(again, states).sorted())
-      let told = "SELECT DISTINCT peer || direction || type FROM description"
-      #expect(try Exports.rows(take, told).sorted() == Exports.rows(again, told).sorted())
+      let calls = """
+        SELECT peer || name FROM call_request
+        WHERE name IN ('setLocalDescription', 'setRemoteDescription') ORDER BY row
+        """
+      #expect(try Exports.rows(take, calls) == Exports.rows(again, calls))
     }
   }
 
@@ -149,7 +166,7 @@ struct DumpExportTests {
     return found
   }
 
-  @Test func aTraceFollowsAPacketFromTheCameraToTheScreen() async throws {
+  @Test func aTraceFollowsAPacketFromTheEncoderToTheScreen() async throws {
     let made = try await Takes.lossyCall()
     let folder = try Folder()
     _ = try await Exports.export(
@@ -186,7 +203,7 @@ struct DumpExportTests {
     }
     #expect(depth.values.allSatisfy { $0 == 0 })
     let whole: Set<String> = [
-      "capture", "encoder", "SRTP out", "socket out", "socket in", "SRTP in", "jitter buffer",
+      "encoder", "SRTP out", "socket out", "socket in", "SRTP in", "jitter buffer",
       "decoder", "screen",
     ]
     #expect(stations.values.contains { whole.isSubset(of: $0) })

@@ -10,7 +10,7 @@ from visit import CAPTURES
 _EXPORTS = {
     "chromium-peer-offers": ("webm", "ogg"),
     "chromium-peer-offers-vp9": ("webm",),
-    "observed-clear-h264": ("mp4",),
+    "chromium-retake-offers-h264": ("mp4",),
 }
 
 # Plays a file for a moment, goes to its middle, and plays it to its end.

@@ -433,10 +433,13 @@ private struct IVFFile {
     self.size = size
   }
 
+  /// Where libvpx writes the number of frames, ffmpeg writes and reads how long the file lasts, in
+  /// ticks; others read neither.
   private var header: [UInt8] {
-    IVFWriter.header(
+    let length = frameCount > 1 ? last + last / Int64(frameCount - 1) : Int64(frameCount)
+    return IVFWriter.header(
       fourCC: fourCC, width: size.width, height: size.height, ticksPerSecond: 90_000,
-      frameCount: frameCount)
+      frameCount: Int(clamping: length))
   }
 
   mutating func add(_ frame: [UInt8], atNanoseconds nanoseconds: Int64) throws(MediaFileError) {
