@@ -1,5 +1,4 @@
-/// The RTP packets of a take in memory, with what finds them by stream, sequence number and RTP
-/// time.
+/// The RTP packets of a take in memory, indexed by stream, sequence number and RTP time.
 struct PacketFacts {
   struct Packet {
     var row: Int64
@@ -11,20 +10,20 @@ struct PacketFacts {
     var payloadType: UInt8
     var marker: UInt8
     var size: Int64
-    /// 65,536 and more: none.
+    /// 65,536 or more means none.
     var transportSequence: UInt32
 
     var direction: Int { Int(end) }
   }
 
-  /// What the packets of a frame have in common.
+  /// The properties that the packets of a frame share.
   struct Time: Hashable {
     var end: Int32
     var ssrc: UInt32
     var rtpTime: UInt32
   }
 
-  /// A retransmission, and what it repeats.
+  /// A retransmission and the packet that it repeats.
   struct Repair {
     var packet: Int
     var originalSSRC: UInt32?
@@ -33,9 +32,9 @@ struct PacketFacts {
 
   private(set) var ends: [ViewFacts.End] = []
   private(set) var packets: [Packet] = []
-  /// Which payload types are of media, by end.
+  /// The payload types of media, by end.
   private(set) var mediaTypes: [Int32: Set<UInt8>] = [:]
-  /// The packets of each RTP time: the first, and from each the next.
+  /// Linked lists of packets with equal RTP time: the first packet, and the next after each.
   private(set) var firstOfTime: [Time: Int32] = [:]
   private(set) var nextOfTime: [Int32] = []
 
@@ -74,7 +73,7 @@ struct PacketFacts {
   private mutating func linkTimes() {
     nextOfTime = [Int32](repeating: -1, count: packets.count)
     firstOfTime.reserveCapacity(packets.count / 2)
-    // From the last to the first, so that the chain is in the order of the rows.
+    // Backwards, so that each list is in row order.
     for place in packets.indices.reversed() {
       let packet = packets[place]
       let time = Time(end: packet.end, ssrc: packet.ssrc, rtpTime: packet.rtpTime)
@@ -86,7 +85,7 @@ struct PacketFacts {
     mediaTypes[packet.end]?.contains(packet.payloadType) ?? false
   }
 
-  /// The places of the packets of a frame.
+  /// The indexes of the packets of a frame.
   func places(of time: Time) -> [Int] {
     var found: [Int] = []
     var place = firstOfTime[time] ?? -1

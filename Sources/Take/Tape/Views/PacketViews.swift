@@ -1,10 +1,10 @@
-/// The views that follow single packets.
+/// Views that follow single packets.
 enum PacketViews {
   static let all = [oneWayDelay, packetLife]
 
   // MARK: One-way delay
 
-  /// By what the two ends of a packet are the same one.
+  /// Identifies a packet at both of its ends.
   private struct Wire: Hashable {
     var ssrc: UInt32
     var rtpTime: UInt32
@@ -33,7 +33,7 @@ enum PacketViews {
     let columns = "row, at_ns, size, ssrc, marker_type, sequence, rtp_time, path"
     let query =
       "SELECT \(columns) FROM packet_store WHERE marker_type IS NOT NULL ORDER BY row"
-    // The last arrival of each packet, and from each the one before it.
+    // Linked lists of arrivals per packet: the last arrival, and the one before each.
     var came: [Wire: Int32] = [:]
     var arrivals: [(peer: Int64, at: Int64, before: Int32)] = []
     let first = try facts.prepare(query)
@@ -62,7 +62,7 @@ enum PacketViews {
     return rows
   }
 
-  /// Adds a packet on its way to another end; nil: it did not come.
+  /// Adds a packet on its way to the other end; nil arrival means lost.
   private static func add(
     _ row: borrowing SQLiteStatement, _ peer: Int64, _ at: Int64,
     _ end: (peer: Int64, at: Int64)?, to rows: inout ComputedRows
@@ -90,7 +90,7 @@ enum PacketViews {
   }
 }
 
-/// What becomes of each packet of media.
+/// Follows each media packet from sending to decoding.
 private struct PacketLives {
   /// A packet of a peer.
   private struct Key: Hashable {
@@ -100,7 +100,7 @@ private struct PacketLives {
     var rtpTime: UInt32
   }
 
-  /// A sequence number that a peer asks for, or is asked for.
+  /// A sequence number in a NACK that a peer sends or receives.
   private struct Asked: Hashable {
     var peer: Int64
     var isOut: Bool
@@ -218,7 +218,7 @@ private struct PacketLives {
     }
   }
 
-  /// One packet on one way.
+  /// One transmission of a packet.
   private struct Way {
     var peer: Int64?
     var toPeer: Int64?
@@ -261,7 +261,7 @@ private struct PacketLives {
     senders[ssrc]?.contains { $0 != peer } ?? false
   }
 
-  /// Packets that never came, from somebody who is not in the take.
+  /// Adds lost packets whose sender is not in the take.
   private func addLost(to rows: inout ComputedRows, _ facts: ViewFacts) throws(SQLiteError) {
     let lost = try facts.prepare(
       """
@@ -290,7 +290,7 @@ private struct PacketLives {
       return Key(peer: peer, ssrc: way.ssrc, sequence: way.sequence, rtpTime: time)
     }
     let arrival = key(way.toPeer).flatMap { came[$0] }
-    // A number comes again after 65,536 packets; what is asked for within 10 s is this one.
+    // Sequence numbers recur after 65,536 packets; a NACK within 10 s means this one.
     let moment = way.sentAt ?? arrival?.at ?? way.noticedAt ?? 0
     let requests =
       (way.toPeer ?? way.peer).flatMap { peer in
