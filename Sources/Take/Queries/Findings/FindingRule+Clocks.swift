@@ -1,13 +1,12 @@
 import Tape
 import Wire
 
-// Rules about clocks: those of media, and those of machines.
+// Rules about media clocks and wall clocks.
 
 extension FindingRule {
-  /// A microphone's clock against this side's: its samples come faster or slower than they are
-  /// played.
+  /// A sender's sample clock that runs faster or slower than the local one.
   ///
-  /// Receivers stretch audio for it, up to some 200 ppm without anybody noticing.
+  /// Receivers stretch audio to compensate, up to some 200 ppm without an audible effect.
   static let clockDrift = FindingRule(
     id: "clock-drift", severity: .low, title: "Media clock that drifts",
     thresholds: [
@@ -30,7 +29,7 @@ extension FindingRule {
     var found: [Detection] = []
     for (place, stream) in facts.streams.enumerated()
     where stream.role == .media && stream.kind == "audio" {
-      // A sender's own clock shows in what it sends, too; an observer has both ends of each packet.
+      // The sender's clock also shows in what it sends; an observer has both ends of each packet.
       guard stream.direction == .inbound || facts.peer(stream.peer)?.isObserved != true else {
         continue
       }
@@ -71,8 +70,8 @@ extension FindingRule {
     return parts.max { $0.count < $1.count }
   }
 
-  /// The slope between the middles of the first and the last third, and how far off that line nine
-  /// in ten of the seconds are.
+  /// The slope between the medians of the first and the last third, and the deviation from that
+  /// line that nine in ten seconds stay within.
   private static func drift(_ part: [StreamTiming.Second]) -> (slope: Double, off: Double) {
     let third = max(1, part.count / 3)
     func middle(_ some: ArraySlice<StreamTiming.Second>) -> (at: Double, delay: Double) {
@@ -89,7 +88,7 @@ extension FindingRule {
     return (slope, off[off.count *| 9 / 10])
   }
 
-  /// Chromium's event log viewer has ten seconds; no queue and no pause explains three.
+  /// Chromium's event log viewer uses ten seconds; no queue and no pause explains three.
   static let mediaClockJump = FindingRule(
     id: "media-clock-jump", severity: .medium, title: "Timestamps that jump",
     thresholds: [
@@ -121,7 +120,7 @@ extension FindingRule {
     return found
   }
 
-  /// rtcstats-features' `clockSkew`: a machine that slept, or whose clock was set.
+  /// rtcstats-features' `clockSkew`: the machine slept, or its clock was set.
   static let wallClockJump = FindingRule(
     id: "wall-clock-jump", severity: .low, title: "Wall clock of the other side set",
     scope: .connection,
@@ -146,7 +145,7 @@ extension FindingRule {
       guard let last = former[name] else { continue }
       let passed = (report.at -| last.at) / 1000
       let jump = report.unixMicroseconds &- last.unixMicroseconds &- passed
-      // Each source says the same of one clock.
+      // All sources of a peer share one clock.
       guard Double(abs(jump)) / 1000 >= limits["least_ms"],
         report.at -| (told[report.peer] ?? .min / 2) > 10_000_000_000
       else { continue }
@@ -164,11 +163,11 @@ extension FindingRule {
 
 // MARK: - Streams
 
-// Rules about RTP streams: their numbers, their times, and the reports on them.
+// Rules about RTP streams: sequence numbers, timestamps and reports.
 
 extension FindingRule {
-  /// The packets that came, with the part of their stream that they are of: a sender that begins
-  /// its sequence numbers anew begins a part, as in the view `loss`.
+  /// Received packets with the part of their stream that they belong to: a restart of the sequence
+  /// numbers begins a part, as in the view `loss`.
   static let sequenceParts = """
       spaced AS (
         SELECT peer, ssrc, row, at_ns, sequence,
@@ -194,7 +193,7 @@ extension FindingRule {
       )
     """
 
-  /// A part of a single packet is no beginning: it came from elsewhere.
+  /// A part of a single packet is not a restart but a stray packet.
   static let sequenceRestart = FindingRule(
     id: "sequence-restart", severity: .medium, title: "Sequence numbers began anew",
     sql: """
@@ -210,7 +209,7 @@ extension FindingRule {
       WHERE begins AND size > 1 AND former_size > 1
       """, detector: findRestarts)
 
-  /// A stream that is paused has reports without packets, too; those say that nothing is sent.
+  /// A paused stream also has reports without packets, but their counters stand still.
   static let rtcpOfOtherSource = FindingRule(
     id: "rtcp-other-ssrc", severity: .low, title: "Sender reports of another source",
     sql: """
@@ -242,7 +241,7 @@ extension FindingRule {
 
   /// Packets of these codecs last multiples of 2.5 ms.
   ///
-  /// A longer step is a pause where the packet came later by as much.
+  /// A longer step is a pause if the packet arrived later by as much.
   static let unevenTimestamps = FindingRule(
     id: "uneven-timestamps", severity: .medium, title: "Uneven timestamps",
     thresholds: [
