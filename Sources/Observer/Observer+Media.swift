@@ -2,9 +2,9 @@ import RTP
 import Secure
 import Wire
 
-// RTP and RTCP, in the clear or not.
+// Handles RTP and RTCP, encrypted or not.
 extension Observer {
-  /// A packet of RTP or RTCP.
+  /// Handles an RTP or RTCP packet.
   mutating func receiveMedia(
     _ tuple: FiveTuple, _ bytes: consuming [UInt8], _ isTruncated: Bool, isRTCP: Bool,
     _ isRelayed: Bool
@@ -25,8 +25,8 @@ extension Observer {
     receive(packet, index)
   }
 
-  /// Connects ends that make checks when media flows both ways, or over a path whose check was
-  /// answered.
+  /// Connects ends that send checks if media flows in both directions, or on a path with a
+  /// successful check.
   private mutating func connectByMedia(_ index: Int, _ path: Int, _ from: Int) {
     transports[index].hasSentMedia[from] = true
     guard transports[index].checks.isChecking else { return }
@@ -36,7 +36,7 @@ extension Observer {
     emit(transports[index].checks.connectByMedia(at: now), index)
   }
 
-  /// Lets packets of an unknown path show whether they are RTP.
+  /// Examines packets on an unknown path until they prove to be RTP.
   private mutating func tryOut(
     _ tuple: FiveTuple, _ bytes: [UInt8], _ isTruncated: Bool, _ isRelayed: Bool
   ) {
@@ -58,7 +58,7 @@ extension Observer {
     }
   }
 
-  /// Receives packets that waited, each at the time at which it came.
+  /// Processes packets that waited, each at its capture time.
   mutating func receive(_ packets: [Probation.Packet], _ isRelayed: Bool) {
     let present = (now, mark)
     for packet in packets {
@@ -70,12 +70,12 @@ extension Observer {
     mark = present.1
   }
 
-  /// Opens a packet, or lets it wait for what opens it.
+  /// Decrypts a packet, or queues it until its key is known.
   private mutating func receive(_ packet: consuming WaitingPacket, _ index: Int) {
     if transports[index].media.hasKeys(packet.from) {
       return open(packet, index)
     }
-    // Who agreed on keys by DTLS uses them (RFC 5764 section 4.1).
+    // Keys negotiated by DTLS are used (RFC 5764 section 4.1).
     let isOpen = !packet.isRTCP || transports[index].media.protection == .unknown
     if isOpen, transports[index].media.mayBeClear, transports[index].dtls.facts == nil {
       let shown = transports[index].media.look(
@@ -90,7 +90,7 @@ extension Observer {
     case .unknown, .protected:
       probe(packet, index)
       if transports[index].media.hasKeys(packet.from) { return open(packet, index) }
-      // What may be in the clear shows that soon.
+      // Unencrypted media is recognized soon.
       guard keys.areAwaited || transports[index].media.isUndecided else {
         if transports[index].media.waiting.count > 0 { releaseWaiting(index, isOver: true) }
         return give(packet, index, isClear: false)
@@ -108,21 +108,21 @@ extension Observer {
     }
   }
 
-  /// Settles whether a transport's media is protected, unless keys showed it already.
+  /// Sets whether a transport's media is encrypted, unless a key proved it already.
   mutating func settle(_ index: Int, _ protection: MediaOpener.Protection) {
     guard transports[index].media.protection == .unknown else { return }
     transports[index].media.settle(protection)
     if protection == .clear { releaseWaiting(index) }
   }
 
-  /// The packets show that they are in the clear, whatever a description says.
+  /// Handles packets that prove to be unencrypted, whatever descriptions say.
   private mutating func showClear(_ index: Int) {
     guard transports[index].media.mayBeClear else { return }
     transports[index].media.showClear()
     releaseWaiting(index)
   }
 
-  /// Opens a packet with the keys that there are.
+  /// Decrypts a packet with the available keys.
   private mutating func open(_ packet: consuming WaitingPacket, _ index: Int) {
     var packet = packet
     let size = packet.bytes.count
@@ -138,15 +138,15 @@ extension Observer {
     }
   }
 
-  /// Whether a packet is one that no key opens here: libsrtp2 authenticates it as it should, and
-  /// then decrypts what means nothing (RFC 9335 section 6.2).
+  /// Whether header extensions are encrypted in a way that libsrtp2 does not support: it
+  /// authenticates the packet and then decrypts it wrongly (RFC 9335 section 6.2).
   static func isCryptex(_ packet: borrowing WaitingPacket) -> Bool {
     guard !packet.isRTCP else { return false }
     let header = try? RTPHeader(parsing: packet.bytes.span.bytes, isProtected: true)
     return header?.hasEncryptedElements == true
   }
 
-  /// Gives those packets on that wait and can be opened now, or need not be.
+  /// Processes waiting packets that can be decrypted now, or that need no key.
   mutating func releaseWaiting(_ index: Int, isOver: Bool = false) {
     var waiting = transports[index].media.takeWaiting()
     while let packet = waiting.popFirst() {
@@ -168,7 +168,7 @@ extension Observer {
 }
 
 extension RTPHeader {
-  /// Whether the header extensions are encrypted, which two profiles tell (RFC 9335 section 5).
+  /// Whether the header extensions are encrypted, as two profiles indicate (RFC 9335 section 5).
   var hasEncryptedElements: Bool {
     extensionProfile == 0xc0de || extensionProfile == 0xc2de
   }
@@ -176,7 +176,7 @@ extension RTPHeader {
 
 // MARK: - DTLS
 
-// DTLS: associations, their states, and the keys and SCTP packets that come of them.
+// DTLS: associations, their states, and the keys and SCTP packets from them.
 extension Observer {
   /// Whether a datagram begins with a ClientHello or a fragment of one (RFC 6347 section 4.2).
   static func beginsAssociation(_ bytes: [UInt8]) -> Bool {
@@ -188,7 +188,7 @@ extension Observer {
   ) {
     var found = table.find(tuple)
     if found == nil {
-      // A ClientHello begins a call where checks were not captured, if it offers SRTP.
+      // If checks were not captured, a ClientHello that offers SRTP begins a call.
       guard Self.beginsAssociation(bytes), !isTruncated else { return ignore() }
       let packet = CallGate.Admitted(
         tuple: tuple, bytes: bytes, isTruncated: false, at: now, ecn: mark)
@@ -210,7 +210,7 @@ extension Observer {
     handleDTLSEvents(index, path)
   }
 
-  /// Tells what DTLS brought.
+  /// Handles the results of DTLS.
   mutating func handleDTLSEvents(_ index: Int, _ path: Int) {
     var events: [DTLSFollower.Event] = []
     swap(&events, &dtlsEvents)
@@ -238,7 +238,8 @@ extension Observer {
     }
   }
 
-  /// An alert: close_notify, or anything else, which ends the association (RFC 8446 section 6).
+  /// Handles an alert: close_notify, or another one, which ends the association (RFC 8446 section
+  /// 6).
   private mutating func receiveAlert(_ description: UInt8?, _ index: Int, _ end: Int) {
     let state = transports[index].dtlsStates.state(after: description, of: end)
     moveDTLS(index, end, to: state)
@@ -257,9 +258,9 @@ extension Observer {
 
 // MARK: - Keys
 
-// Keys, whenever they come.
+// Keys, which may arrive at any time.
 extension Observer {
-  /// Takes further bytes of a key log: whatever waits for its secrets goes on.
+  /// Adds bytes of a key log and processes what waits for its secrets.
   mutating func take(keyLog bytes: [UInt8]) {
     let news = Set(keys.append(bytes))
     guard !news.isEmpty else { return }
@@ -275,7 +276,7 @@ extension Observer {
     }
   }
 
-  /// Takes a key that somebody gave.
+  /// Adds a supplied key.
   mutating func take(_ key: SRTPKey) {
     guard keys.add(key) else { return }
     for index in transports.indices {
@@ -284,19 +285,19 @@ extension Observer {
     }
   }
 
-  /// Gives on all that waits: no more keys will come.
+  /// Releases all waiting packets, because no more keys will arrive.
   mutating func stopWaiting() {
     keys.stopWaiting()
     for index in transports.indices { releaseWaiting(index, isOver: true) }
   }
 
-  /// Tells of keys that were given and fit nothing, unless others opened what there is.
+  /// Reports supplied keys that decrypted nothing, unless there were keys from elsewhere.
   mutating func reportUnusedKeys() {
     guard keys.unusedCount > 0, !keys.hasOthers else { return }
     tell(.unusedKey, by: UInt64(keys.unusedCount), detail: "SRTP keys that open no packet")
   }
 
-  /// Opens what both ends send from now on with what DTLS agreed on.
+  /// Decrypts packets of both ends from now on with the keys negotiated by DTLS.
   mutating func install(_ profile: SRTPProfile, _ keys: [[UInt8]], _ index: Int) {
     guard let suite = SRTPSuite(profile), keys.count == 2 else { return }
     for end in 0..<2 {
@@ -312,10 +313,10 @@ extension Observer {
     releaseWaiting(index)
   }
 
-  /// Tries the keys that may be for a packet.
+  /// Tries the keys whose scope includes a packet.
   mutating func probe(_ packet: borrowing WaitingPacket, _ index: Int) {
     guard transports[index].media.mayProbe(packet.from) else { return }
-    // Where the server's choice was not seen, it is one of the client's offers.
+    // If the server's choice was not seen, it is one of the client's offers.
     if let facts = transports[index].dtls.facts, !facts.profileIsKnown {
       for profile in facts.offeredProfiles {
         guard let suite = SRTPSuite(profile),
@@ -361,7 +362,7 @@ extension Observer {
     }
   }
 
-  /// Tries keys on the packets that wait, the first of each source.
+  /// Samples of waiting packets for trying keys, the first of each source.
   func waitingSamples(_ index: Int) -> [WaitingPacket] {
     transports[index].media.waiting.firstOfEachSource(limit: 16)
   }

@@ -2,18 +2,18 @@ import RTP
 import Secure
 import Wire
 
-// Streams: which packets are of one, and what they carry.
+// Streams: their packets and contents.
 extension Observer {
-  /// How many streams a transport may have; more sources than that are made up.
+  /// The maximum number of streams per transport; more sources are spoofed.
   private static let streamsMaximum = 1024
-  /// How many sources of one packet a transport may have that are taken for streams.
+  /// The number of sources with a single packet that are accepted as streams per transport.
   private static let singlesMaximum = 4
-  /// What is said of packets of which nothing tells whether they are protected.
+  /// The hint for packets that may or may not be encrypted.
   package static let clearHint = "if they are not encrypted, --clear reads them"
-  /// With how many streams a retransmission is compared.
+  /// The number of streams that a retransmission is compared with.
   private static let repairedMaximum = 64
 
-  /// Tells of a packet, with the stream that it belongs to.
+  /// Reports a packet with its stream.
   mutating func give(
     _ packet: consuming WaitingPacket, _ index: Int, isClear: Bool, wireSize: Int? = nil
   ) {
@@ -38,8 +38,8 @@ extension Observer {
     give(packet, header, index, isClear: isClear, size: size)
   }
 
-  /// Whether a packet is of a known stream, or its stream needs no second packet: it was
-  /// authenticated, announced, or goes on what another transport did.
+  /// Whether a packet belongs to a known stream, or its stream needs no second packet: it was
+  /// authenticated, announced, or continues a stream of another transport.
   private mutating func isProven(_ header: RTPHeader, _ index: Int, _ from: Int, isClear: Bool)
     -> Bool
   {
@@ -51,15 +51,15 @@ extension Observer {
     return joinedStream(index, from: from, ssrc: header.ssrc, sequence: header.sequence) != nil
   }
 
-  /// Tells of a packet that waited for the second one of its source.
+  /// Reports a packet that waited for the second one of its source.
   private mutating func give(_ waiting: UnprovenStreams.Packet) {
     give(
       waiting.packet, waiting.header, waiting.transport - 1, isClear: waiting.isClear,
       size: waiting.size)
   }
 
-  /// Ends the wait for second packets: single ones are streams where their payload type is one of
-  /// their transport, and few of them came.
+  /// Ends the wait for second packets: single ones become streams if their payload type is used on
+  /// the transport, and if there are few.
   mutating func releaseUnproven() {
     let waiting = unproven.removeAll()
     for first in waiting {
@@ -86,7 +86,8 @@ extension Observer {
     size: Int
   ) {
     if !isClear, !(transports[index].media.hasKeys(packet.from) && Observer.isCryptex(packet)) {
-      // Where DTLS or a description says that there are keys, they are missing; else it is a guess.
+      // If DTLS or a description proves that there are keys, they are missing; otherwise encryption
+      // is a guess.
       let isGuess =
         transports[index].dtls.facts == nil && !transports[index].hasProtectedDescription
       tell(.noKeys, transport: index + 1, detail: isGuess ? Observer.clearHint : "")
@@ -99,7 +100,7 @@ extension Observer {
           isClear: isClear, wireSize: size, ecn: packet.ecn)))
   }
 
-  /// Counts a packet for its stream, which may begin with it.
+  /// Counts a packet in its stream, creating the stream if necessary.
   private mutating func note(
     _ header: RTPHeader, _ packet: borrowing WaitingPacket, _ index: Int, isClear: Bool, size: Int
   ) -> Int? {
@@ -143,7 +144,7 @@ extension Observer {
     return place
   }
 
-  /// Finds out what a redundant payload carries (RFC 2198).
+  /// Determines the contents of a redundant payload (RFC 2198).
   private mutating func lookInside(
     _ header: RTPHeader, _ packet: borrowing WaitingPacket, _ place: Int, _ index: Int
   ) {
@@ -156,7 +157,7 @@ extension Observer {
     let known = stream.payloads.first { $0.payloadType == type }
     var found = known ?? meaning(of: type, index, from: stream.from)
     if found == nil, stream.kind == .audio, stream.clockRate == 48_000 {
-      // Redundant audio of browsers is Opus where nothing says something else.
+      // Redundant audio of browsers is Opus unless something else is stated.
       found = PayloadMeaning(
         payloadType: type, codec: "opus", clockRate: 48_000, kind: .audio, how: .deduced)
     }
@@ -165,7 +166,7 @@ extension Observer {
     learn(meaning, place)
   }
 
-  /// Lets packets show which header extensions they have, which are in the clear as headers are.
+  /// Infers header extensions from packets, since headers are not encrypted.
   private mutating func deduceExtensions(
     _ header: RTPHeader, _ packet: borrowing WaitingPacket, _ place: Int, _ index: Int
   ) {
@@ -177,7 +178,7 @@ extension Observer {
     emit(.extensions(transport: index + 1, map, .deduced))
   }
 
-  /// Lets a packet show what its stream carries, where nothing else tells.
+  /// Infers the contents of a stream from a packet if nothing else determines it.
   private mutating func deduce(
     _ header: RTPHeader, _ packet: borrowing WaitingPacket, _ place: Int, _ index: Int,
     isClear: Bool
@@ -235,7 +236,7 @@ extension Observer {
     return place
   }
 
-  /// Looks up what a payload type of a stream stands for.
+  /// Looks up the encoding of a payload type.
   private mutating func learnPayloadType(_ type: UInt8, _ place: Int, _ index: Int) {
     let from = streamTable.entries[place].stream.from
     let meaning = meaning(of: type, index, from: from)
@@ -271,7 +272,7 @@ extension Observer {
     }
   }
 
-  /// Takes the names of sources out of RTCP (RFC 3550 section 6.5.1).
+  /// Reads CNAMEs from RTCP (RFC 3550 section 6.5.1).
   private mutating func readControl(_ bytes: RawSpan, _ index: Int, _ from: Int) {
     for case .sourceDescription(let description) in RTCPCompound(parsing: bytes).packets {
       for chunk in description.chunks {

@@ -1,17 +1,17 @@
 import RTP
 package import Wire
 
-/// Sees the packets of calls between others, and tells what went on in them.
+/// Observes the packets of calls between other endpoints and reports what happened in them.
 ///
 ///     packets ──▶ paths ──▶ ICE checks ──▶ calls, pairs, states
 ///                  │  └──▶ TURN ──▶ packets inside, as if on a path of their own
 ///                  ├──▶ DTLS ──▶ keys ──▶ SRTP ──▶ streams, RTP, RTCP
 ///     key logs ────┘          └──▶ SCTP
-///     descriptions ──▶ what payload types stand for
+///     descriptions ──▶ encodings of payload types
 ///
-/// It sends nothing and has no clock; the same inputs give the same outputs. Whatever comes from
-/// the network may have any bytes, and is counted where it cannot be used. The extensions hold one
-/// concern each: checks, media, keys, calls, descriptions, connections.
+/// It is passive and has no clock; equal inputs produce equal outputs. Network contents may be any
+/// bytes; what cannot be used is counted. Each extension handles one concern: checks, media, keys,
+/// calls, descriptions, connections.
 package struct Observer: Machine, ~Copyable {
   package let settings: ObserverSettings
 
@@ -26,9 +26,9 @@ package struct Observer: Machine, ~Copyable {
   var channelTrials = PathTrials<ContentEvidence>()
   var helloTrials = PathTrials<ClientHelloReader>()
   var relays = RelayTable()
-  /// Between which addresses the datagram went whose inside is read at present.
+  /// The addresses of the datagram whose contents are being processed.
   private var carrier: PathKey?
-  /// The ECN mark of the datagram that is read at present.
+  /// The ECN field of the datagram being processed.
   var mark: ECNMark?
   var streamTable = StreamTable()
   var unproven = UnprovenStreams()
@@ -37,10 +37,10 @@ package struct Observer: Machine, ~Copyable {
 
   private var report = ObserverReport()
   var time = ObserverTime()
-  /// When silence or missing answers change a transport next, for each of them.
+  /// The next time at which silence or a missing response changes each transport.
   var silences = DueQueue()
   var budget = ReportBudget()
-  /// Reused for what a DTLS datagram tells.
+  /// Reused for the events of a DTLS datagram.
   var dtlsEvents: [DTLSFollower.Event] = []
 
   var now: Instant { time.now }
@@ -59,7 +59,7 @@ package struct Observer: Machine, ~Copyable {
     report.exchange(&outbox)
     switch consume input {
     case .datagram(let tuple, let bytes, let isTruncated, let arrival, let ecn):
-      // One that waited to be admitted came earlier.
+      // A datagram that waited for admission arrived earlier.
       if let arrival { time.moveBack(to: arrival) }
       mark = ecn
       receive(tuple, bytes, isTruncated: isTruncated)
@@ -80,7 +80,7 @@ package struct Observer: Machine, ~Copyable {
 
   // MARK: Datagrams
 
-  /// Sorts a datagram by its first bytes.
+  /// Dispatches a datagram by its first bytes.
   mutating func receive(
     _ tuple: FiveTuple, _ bytes: consuming [UInt8], isTruncated: Bool, isRelayed: Bool = false
   ) {
@@ -90,13 +90,13 @@ package struct Observer: Machine, ~Copyable {
     case .dtls: receiveDTLS(tuple, bytes, isTruncated, isRelayed)
     case .stun: receiveSTUN(tuple, bytes, isTruncated, isRelayed)
     case .channelData: receiveChannelData(tuple, bytes, isTruncated)
-    // Channels of RFC 5766 have numbers that are no longer given.
+    // RFC 5766 allowed channel numbers that are no longer assigned.
     case .other:
       relays.isRelayPath(tuple) ? receiveChannelData(tuple, bytes, isTruncated) : ignore()
     }
   }
 
-  /// Reads what a relay carries in a channel, also where nothing else of the relay was seen.
+  /// Processes the contents of channel data, even if nothing else of the relay was seen.
   private mutating func receiveChannelData(
     _ tuple: FiveTuple, _ bytes: [UInt8], _ isTruncated: Bool
   ) {
@@ -119,7 +119,7 @@ package struct Observer: Machine, ~Copyable {
     receive(waited: packets, isRelayed: false)
   }
 
-  /// Receives datagrams that waited until they showed to be of a call.
+  /// Processes datagrams that waited until they proved to be of a call.
   mutating func receive(waited packets: [CallGate.Admitted], isRelayed: Bool) {
     let present = (now, mark)
     for packet in packets {
@@ -131,7 +131,7 @@ package struct Observer: Machine, ~Copyable {
     mark = present.1
   }
 
-  /// Reads what a relay carries between two addresses; false when there is no relay.
+  /// Processes relayed contents between two addresses; returns false if there is no relay.
   mutating func receive(
     _ content: RelayTable.Content, of bytes: [UInt8], in outer: FiveTuple, _ isTruncated: Bool
   ) -> Bool {
@@ -147,7 +147,7 @@ package struct Observer: Machine, ~Copyable {
         let channel = RelayTable.isPlaceholder(tuple.source) ? tuple.source : tuple.destination
         tell(.unknownPeer, detail: "channel \(channel.port)")
       }
-      // Relays do not stand inside of each other on one path.
+      // Relays are not nested on one path.
       guard DatagramClass(bytes.span.bytes.extracting(range)) != .channelData else { return true }
       carrier = PathKey.of(outer).key
       receive(tuple, Array(bytes[range]), isTruncated: isTruncated, isRelayed: true)
@@ -156,7 +156,7 @@ package struct Observer: Machine, ~Copyable {
     }
   }
 
-  /// Counts a datagram for its path; false when it came before, by another way.
+  /// Counts a datagram on its path; returns false if it was already seen on another one.
   mutating func count(_ bytes: [UInt8], on path: Int, from end: Int, isRelayed: Bool) -> Bool {
     let (now, carrier) = (now, carrier)
     let isRepeated = table.update(path) { path in
@@ -171,7 +171,7 @@ package struct Observer: Machine, ~Copyable {
       return false
     }
     let index = table.paths[path].transportIndex
-    // What is seen beside the relay as well has its row by that.
+    // A datagram that was also seen outside of the relay has its own row.
     if !isRepeated, isRelayed && !table.paths[path].isSeenDirectly[end] || isOfTCP(path) {
       emit(
         .carried(
@@ -214,7 +214,7 @@ package struct Observer: Machine, ~Copyable {
 
   mutating func emit(_ output: consuming Output) { report.emit(output) }
 
-  /// Counts what could not be seen.
+  /// Counts something that could not be seen.
   mutating func tell(
     _ kind: CoverageReport.Kind, transport: Int? = nil, by count: UInt64 = 1,
     detail: @autoclosure () -> String = ""
@@ -222,7 +222,7 @@ package struct Observer: Machine, ~Copyable {
     report.count(kind, transport: transport, by: count, detail: detail())
   }
 
-  /// Ends the capture: what waits is told as it is, and so is what was missing.
+  /// Ends the capture: reports waiting packets as they are, and what was missing.
   private mutating func finish() {
     stopWaiting()
     releaseUnproven()
@@ -244,10 +244,10 @@ package struct Observer: Machine, ~Copyable {
 
   // MARK: What is known
 
-  /// Whether packets between two addresses are those of a call.
+  /// Whether packets between two addresses belong to a call.
   package mutating func knows(_ tuple: FiveTuple) -> Bool { table.find(tuple) != nil }
 
-  /// Whether no further paths are told apart.
+  /// Whether the limit of paths is reached.
   package var isFull: Bool { table.paths.count >= settings.pathsMaximum }
 
   /// Whether packets go between a client and its TURN server.
@@ -255,25 +255,25 @@ package struct Observer: Machine, ~Copyable {
 
   // MARK: What was counted
 
-  /// The calls, in the order in which they were found.
+  /// The calls in order of discovery.
   package var calls: [ObservedCall] { callTable.calls }
 
-  /// The streams, in the order in which they were found.
+  /// The streams in order of discovery.
   package var streams: [ObservedStream] { streamTable.entries.map(\.stream) }
 
-  /// What RFC 3550 counts of a stream.
+  /// The RFC 3550 statistics of a stream.
   package func statistics(of stream: Int) -> SourceReception? {
     guard stream > 0, stream <= streamTable.entries.count else { return nil }
     return streamTable.entries[stream - 1].statistics
   }
 
-  /// The pairs, in the order in which they were found.
+  /// The pairs in order of discovery.
   package var pairs: [ObservedPair] { table.paths.map(\.pair) }
 
-  /// How many packets wait for keys.
+  /// The number of packets that wait for keys.
   package var waitingPackets: Int { transports.reduce(0) { $0 + $1.media.waiting.count } }
 
-  /// How much of something could not be seen.
+  /// The count of something that could not be seen.
   package func coverage(_ kind: CoverageReport.Kind, transport: Int? = nil) -> UInt64 {
     report.count(of: kind, transport: transport)
   }
@@ -281,15 +281,15 @@ package struct Observer: Machine, ~Copyable {
 
 // MARK: - Connections
 
-// What comes over TCP.
+// Handles TCP.
 extension Observer {
-  /// The next bytes of one direction of a connection.
+  /// Handles the next bytes of one direction of a connection.
   mutating func receiveStream(_ tuple: FiveTuple, _ bytes: [UInt8], lost: Int, isEnd: Bool) {
     let outcome = connections.take(tuple, bytes, lost: lost, isEnd: isEnd)
     for message in outcome.messages {
       switch message {
       case .datagram(let bytes):
-        // The framing shows that it is one of a relay, whatever the ports.
+        // The framing proves that it is a connection to a relay, whatever the ports.
         if bytes.first.map({ (0x40...0x7f).contains($0) }) == true { _ = relays.assume(tuple) }
         receive(tuple, bytes, isTruncated: false)
       case .text(let text):
@@ -304,13 +304,13 @@ extension Observer {
 
 // MARK: - Unseen
 
-// What is said at the end of streams of which not all is known.
+// Final remarks about streams that are only partly known.
 extension Observer {
-  /// How many streams a row of coverage names.
+  /// The maximum number of streams that a row of coverage names.
   private static let namedMaximum = 6
 
-  /// Tells of streams without a clock, of those that were judged by their packets, and of those
-  /// that no description announces.
+  /// Reports streams without a known clock, streams whose contents were inferred, and streams that
+  /// no description announces.
   mutating func tellDeductions() {
     var unknown: [String] = []
     var deduced: [String] = []
@@ -333,8 +333,8 @@ extension Observer {
     tell(.unannounced, unannounced, "")
   }
 
-  /// Whether the description of a stream's end names sources, and not this one, and its packets
-  /// name no section.
+  /// Whether the description of a stream's end names sources but not this one, and its packets have
+  /// no mid.
   private func isUnannounced(_ entry: StreamTable.Entry) -> Bool {
     let (stream, index) = (entry.stream, entry.stream.transport - 1)
     guard !entry.hasExtensions, stream.repairs == nil, transports.indices.contains(index),
@@ -351,8 +351,8 @@ extension Observer {
     tell(kind, by: UInt64(names.count), detail: list + more + hint)
   }
 
-  /// Whether something says that the media of a transport is in the clear: who looks on, or the
-  /// descriptions that were given, whatever addresses they have.
+  /// Whether the user or the supplied descriptions state that the media of a transport is
+  /// unencrypted.
   func isClearBySettings(_ index: Int) -> Bool {
     guard transports[index].dtls.facts == nil else { return false }
     if settings.isClear { return true }
