@@ -9,7 +9,7 @@ import Replay
 import Tape
 import Wire
 
-/// Turns a take into the formats of other tools.
+/// Converts a take to formats of other tools.
 struct ExportCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "export",
@@ -119,11 +119,11 @@ struct ExportCommand: ParsableCommand {
 
   private func tell(_ line: String) throws(CommandFailure) {
     if json { return }
-    // Standard output may be the packet capture.
+    // The packet capture may go to standard output.
     if pcap == "-" { printError(line) } else { try Output.line(line) }
   }
 
-  /// A capture that was written, for programs.
+  /// The JSON members for a written capture.
   private func capture(_ path: String, _ packets: Int, inClear: Int? = nil) -> [JSONText] {
     [
       .object([
@@ -173,7 +173,7 @@ struct ExportCommand: ParsableCommand {
     return capture(path, counts[0], inClear: counts[1])
   }
 
-  /// The failure of an export that has nothing to write, and has written nothing.
+  /// The failure of an export that found nothing to write.
   private func nothing(_ what: String, _ path: String, _ peer: Int64?) -> CommandFailure {
     let isPart = !part.span.isEmpty
     let whose = peer.map { " of peer \($0)" } ?? ""
@@ -184,7 +184,7 @@ struct ExportCommand: ParsableCommand {
     return CommandFailure(.unmet, "\(take): \(path) is not written: \(what)\(whose) is \(way)")
   }
 
-  /// Says where an export ends that a difference cut short.
+  /// Reports where a divergence cut an export short.
   private func check(_ report: ReplayReport?, _ what: String) throws {
     guard let report else { return }
     guard case .identical = report.verdict else {
@@ -241,7 +241,7 @@ struct ExportCommand: ParsableCommand {
     }
   }
 
-  /// Runs an export; its failure gets the status of its kind.
+  /// Runs an export, converting errors to command failures.
   private func exporting<Value>(_ body: () throws(ExportFailure) -> Value) throws -> Value {
     WritingWhole.cleanUpOnSignals()
     do throws(ExportFailure) {

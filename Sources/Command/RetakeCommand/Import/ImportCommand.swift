@@ -6,7 +6,7 @@ import Observer
 import Tape
 import Wire
 
-/// Creates a take of calls between others that a packet capture holds.
+/// Imports the calls in a packet capture as takes.
 struct ImportCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "import",
@@ -75,7 +75,7 @@ struct ImportCommand: ParsableCommand {
     case .recording(let format): return try importRecording(format)
     }
     var settings = try observing.settings()
-    // What is not whole gets no name.
+    // An incomplete take is not kept.
     settings.keepsIncomplete = false
     var notes: [String] = []
     for path in keys {
@@ -103,7 +103,7 @@ struct ImportCommand: ParsableCommand {
       : Output.line(summary.words)
   }
 
-  /// The take of a file that holds one call; a folder gets it under the name of the file.
+  /// The take for a file with a single call; in a folder, it is named after the file.
   private func onlyTake() throws -> String {
     var path = out
     if RecordOptions.isFolder(out) {
@@ -118,7 +118,7 @@ struct ImportCommand: ParsableCommand {
     return path
   }
 
-  /// Makes a take of packets that were stored without the network around them.
+  /// Imports packets stored without the network around them.
   private func importRecording(_ format: PacketRecording.Format) throws {
     let path = try onlyTake()
     let settings = try observing.settings()
@@ -134,7 +134,7 @@ struct ImportCommand: ParsableCommand {
       : Output.line(summary.words)
   }
 
-  /// Makes a take of what another stack reported.
+  /// Imports reports of another stack.
   private func importReports(_ format: ReportedFormat) throws {
     let path = try onlyTake()
     let summary = try WritingWhole.take(path, overwrite.present) { temporary in
@@ -151,7 +151,7 @@ struct ImportCommand: ParsableCommand {
       : Output.line(summary.words)
   }
 
-  /// Makes a take of each call.
+  /// Creates a take for each call.
   private func importCalls(_ settings: ImportSettings) throws {
     guard capture != "-" else {
       throw CommandFailure(
@@ -170,7 +170,7 @@ struct ImportCommand: ParsableCommand {
   }
 }
 
-/// Imports something, or fails with one sentence and the right status.
+/// Runs an import, converting errors to command failures.
 func importing<Value>(_ body: () throws -> Value) throws -> Value {
   do {
     return try body()
@@ -182,7 +182,7 @@ func importing<Value>(_ body: () throws -> Value) throws -> Value {
 }
 
 extension ImportReports {
-  /// Reports of damage on standard error, and a line there that follows the reading.
+  /// Reports damage and progress on standard error.
   static func onTerminal() -> ImportReports {
     let line = ProgressLine()
     return ImportReports(
@@ -190,7 +190,7 @@ extension ImportReports {
       progress: { what, bytes in line.show(what, bytes) }, end: { line.clear() })
   }
 
-  /// The line of what is done now.
+  /// The progress line of the current work.
   private final class ProgressLine {
     private var current: (what: String, progress: Progress)?
 
@@ -209,7 +209,7 @@ extension ImportReports {
 }
 
 extension ImportedFormat: ExpressibleByArgument {
-  /// Reads the name of a format.
+  /// Creates a format from its name.
   public init?(argument: String) { self.init(name: argument) }
   /// The names of all formats, for help and completion.
   public static var allValueStrings: [String] { names }
@@ -217,7 +217,7 @@ extension ImportedFormat: ExpressibleByArgument {
 
 // MARK: - ObservingOptions
 
-/// What is told of calls between others beside their packets, and what is kept of them.
+/// Options for observing calls between others: additional knowledge, and what to keep.
 struct ObservingOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
@@ -303,7 +303,7 @@ struct ObservingOptions: ParsableArguments {
     return word
   }
 
-  /// How a take is made with these.
+  /// The settings for creating a take.
   func settings() throws(CommandFailure) -> ImportSettings {
     var settings = ImportSettings()
     settings.label = label
@@ -319,7 +319,7 @@ struct ObservingOptions: ParsableArguments {
     return settings
   }
 
-  /// The text in a file.
+  /// Reads the text of a file.
   static func text(_ path: String) throws(CommandFailure) -> String {
     switch FileBytes.read(path) {
     case .success(let bytes): return String(decoding: bytes, as: UTF8.self)

@@ -6,7 +6,7 @@ import Replay
 import Tape
 import Wire
 
-/// Which rules are asked, and what counts as a failure.
+/// The rules to apply, and what counts as a failure.
 struct FindingOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
@@ -23,13 +23,13 @@ struct FindingOptions: ParsableArguments {
     transform: Taking.text(1...100))
   var failOn: [String] = []
 
-  /// All rules as they are asked.
+  /// The selected rules.
   func chosen() throws -> [FindingRule] {
     guard let rules else { return FindingRule.all }
     return try reading { () throws(TapeError) in try FindingRuleFile.rules(path: rules) }
   }
 
-  /// Refuses words of `--fail-on` that are neither a severity nor a rule.
+  /// Refuses words of `--fail-on` that are neither severities nor rules.
   func check(_ rules: [FindingRule]) throws {
     let known = FindingSeverity.allCases.map(\.name) + rules.map(\.id)
     for word in failOn where !known.contains(word) {
@@ -40,7 +40,7 @@ struct FindingOptions: ParsableArguments {
     }
   }
 
-  /// Ends with status 1 where a finding is one that fails.
+  /// Exits with status 1 if there is a finding that fails.
   func fail(on found: TakeFindings, take: String) throws {
     func isBad(_ finding: Finding) -> Bool {
       failOn.contains { word in
@@ -57,7 +57,7 @@ struct FindingOptions: ParsableArguments {
   }
 }
 
-/// What went wrong in a take: causes with their symptoms.
+/// Lists what went wrong in a take: causes with their symptoms.
 struct FindingsCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "findings",
@@ -124,7 +124,8 @@ struct FindingsCommand: ParsableCommand {
     try findings.fail(on: found, take: options.take)
   }
 
-  /// The findings of several takes: from the catalogue, unless something else is asked than it has.
+  /// Shows the findings of several takes: from the catalogue, unless it does not have what is
+  /// asked.
   private func showMany(_ rules: [FindingRule]) throws {
     var explanation: CatalogueReading.Explanation?
     if explain {
@@ -154,7 +155,7 @@ struct FindingsCommand: ParsableCommand {
   }
 }
 
-/// A call on one screen.
+/// Shows a call on one screen.
 struct SummaryCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "summary",

@@ -6,7 +6,7 @@ import Synchronization
 import Tape
 import Wire
 
-/// What a take holds, at a glance.
+/// Shows the contents of a take.
 struct InfoCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "info",
@@ -37,13 +37,13 @@ struct InfoCommand: ParsableCommand {
     try pager.show(head.text(pager.look) + "\n" + rows(of: info))
   }
 
-  /// The lines of what the take holds, wrapped.
+  /// The lines about the contents, wrapped.
   private func rows(of info: TakeInfo) -> String {
     let lines = info.description.split(separator: "\n", omittingEmptySubsequences: false)
     return lines.map { wrapped($0) + "\n" }.joined()
   }
 
-  /// A line in as many as the terminal needs for it, those after the first below its value.
+  /// Wraps a line to the terminal; continuation lines are indented to the value.
   private func wrapped(_ line: Substring) -> String {
     guard let columns = pager.look.columns, columns > 2 * Self.margin else { return String(line) }
     var text = ""
@@ -62,11 +62,11 @@ struct InfoCommand: ParsableCommand {
     return text
   }
 
-  /// Where the values begin.
+  /// The column of the values.
   private static let margin = 14
 }
 
-/// Signaling and state changes of all peers in one listing.
+/// Lists signaling and state changes of all peers.
 struct TimelineCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "timeline",
@@ -106,7 +106,7 @@ struct TimelineCommand: ParsableCommand {
 
 // MARK: - SpeakersCommand
 
-/// Who spoke when in a take.
+/// Shows who spoke when in a take.
 struct SpeakersCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "speakers",
@@ -157,7 +157,7 @@ struct SpeakersCommand: ParsableCommand {
 
 // MARK: - PageCommand
 
-/// A take as a web page.
+/// Writes a take as a web page.
 struct PageCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "page",
@@ -211,14 +211,14 @@ struct PageCommand: ParsableCommand {
     let name = FileBytes.stem(of: take)
     let file = out ?? name + ".html"
     try overwrite.check(file, reading: take)
-    // What cannot be written is said before the work.
+    // An unwritable file is reported before the work.
     _ = try WritingWhole.file(file, overwrite.present)
     let page = try Progress("drawing").follow(telling: { step.withLock { $0 } }) {
       try reading { () throws(TapeError) in
         try TakePage(path: take, options: wanted) { text in step.withLock { $0 = text } }
       }
     }
-    // As secret as the take.
+    // As private as the take.
     try WritingWhole.text(page.html, to: file, overwrite.present)
     if json {
       return try Output.json(

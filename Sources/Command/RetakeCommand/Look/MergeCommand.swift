@@ -5,7 +5,7 @@ import Queries
 import Tape
 import Wire
 
-/// Two ends of a call on one clock.
+/// Compares the two ends of a call on a common clock.
 struct MergeCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "merge",
@@ -65,7 +65,7 @@ struct MergeCommand: ParsableCommand {
 
   func run() throws {
     noteEndings(of: first, second)
-    // What cannot be written is said before the work.
+    // An unwritable file is reported before the work.
     if let out {
       try overwrite.check(out, reading: first, second)
       _ = try WritingWhole.file(out, overwrite.present, isTake: true)
@@ -116,7 +116,7 @@ struct MergeCommand: ParsableCommand {
 
 // MARK: - DiffCommand
 
-/// Prints how two takes differ.
+/// Prints the differences between two takes.
 struct DiffCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "diff",
@@ -171,7 +171,7 @@ struct DiffCommand: ParsableCommand {
     if !diff.isEmpty { throw CommandFailure(.difference, "") }
   }
 
-  /// Compares what all takes of two folders came to.
+  /// Compares the outcomes of all takes in two folders.
   private func compareFolders(_ kinds: [FileBytes.Kind?]) throws {
     guard align == nil else {
       throw CommandFailure(.usage, "--align sets the clocks of two takes; leave it out for folders")

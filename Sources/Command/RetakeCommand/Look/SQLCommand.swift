@@ -8,7 +8,7 @@ import Stats
 import Tape
 import Wire
 
-/// SQL over a take.
+/// Runs SQL on a take.
 struct SQLCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "sql",
@@ -117,7 +117,7 @@ struct SQLCommand: ParsableCommand {
         throw CommandFailure(
           .usage, "\(CommandReading.oneLine(take)) is a folder: give a query over its takes")
       }
-      // The last word is the query.
+      // The last argument is the query.
       let words = [take, query] + more
       return try answer(words[words.count - 1], ofTakes: Array(words.dropLast()))
     }
@@ -136,7 +136,7 @@ struct SQLCommand: ParsableCommand {
     for statement in statements { try answer(statement, take, chosen) }
   }
 
-  /// Answers one query on one take.
+  /// Runs one query on one take.
   private func answer(_ query: String, _ take: String, _ chosen: SQLConsole.Format) throws {
     if chosen != .table {
       let pieces = OutputPieces([.json, .jsonl].contains(chosen) ? .json : .text)
@@ -166,7 +166,7 @@ struct SQLCommand: ParsableCommand {
     try pager.show(text + "\n" + CatalogueSchema.text)
   }
 
-  /// Answers a query over several takes.
+  /// Runs a query over several takes.
   private func answer(_ query: String, ofTakes paths: [String]) throws {
     let chosen: SQLConsole.Format = json ? .json : csv ? .csv : format.format
     let question = FolderQuestion(
@@ -182,7 +182,7 @@ struct SQLCommand: ParsableCommand {
   }
 }
 
-/// A query that is being answered: it can be interrupted and has a limit.
+/// A running query that can be interrupted and has a time limit.
 struct QueryRun {
   let take: String
   let query: String
@@ -191,7 +191,7 @@ struct QueryRun {
   /// In seconds.
   let limit: Double?
 
-  /// Answers the query; the text goes out in pieces.
+  /// Runs the query; its text is written in pieces.
   func answer(_ write: @escaping (String) throws(CommandFailure) -> Void) throws {
     let begin = ContinuousClock.now
     let progress = Progress("querying")
@@ -242,8 +242,8 @@ struct QueryRun {
         + "\(StatsValue.number(limit ?? 0).json) s; \(rows)")
   }
 
-  /// Ends the process where a query is not ended by its limit: SQLite asks nobody while one of its
-  /// functions runs.
+  /// Ends the process if the time limit does not stop the query: SQLite does not poll while one of
+  /// its functions runs.
   private func endWhenLate(_ limit: Double) -> DispatchWorkItem {
     let failure = late("a function in it did not end")
     let end = DispatchWorkItem {
@@ -261,7 +261,7 @@ struct QueryRun {
   }
 }
 
-/// The formats by their names on the command line.
+/// The output formats by their names on the command line.
 enum OutputFormat: String, ExpressibleByArgument, CaseIterable {
   case table, csv, json, jsonl, markdown
 

@@ -5,7 +5,7 @@ import Signaling
 import Tape
 import Wire
 
-/// A take, or a folder of them, in a browser with everything in reach.
+/// Opens a take or a folder of takes in a browser.
 struct OpenCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "open",
@@ -51,14 +51,14 @@ struct OpenCommand: AsyncParsableCommand {
       try Output.line("open \(server.pageURL) in a browser; Ctrl-C ends this")
     }
     await stop.wait(seconds: nil) {
-      // Nothing else ends it.
+      // Runs until a signal.
       for await _ in AsyncStream<Never>.makeStream().stream {}
     }
     await server.shutdown()
   }
 }
 
-/// The process that answers a query for a page of `retake open`.
+/// The process that runs a query for a page of `retake open`.
 struct AnswerQueryCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "answer-query",
@@ -80,7 +80,7 @@ struct AnswerQueryCommand: ParsableCommand {
     do throws(TapeError) {
       text = try AnswerQuery(take: take).run()
     } catch {
-      // Whoever started this reads one stream.
+      // The parent process reads one stream.
       try Output.write(error.reason)
       throw CommandFailure(error.kind == .failed ? .usage : .invalidTake, "")
     }

@@ -8,7 +8,7 @@ import Signaling
 import Synchronization
 import Wire
 
-/// Everything that makes a take.
+/// The parent of all commands that record.
 struct Record: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Record a live session into a take.",
@@ -32,7 +32,7 @@ struct Record: AsyncParsableCommand {
 
 // MARK: - RecordCall
 
-/// Retake offers to a peer that answers over HTTP.
+/// Calls a peer that answers offers over HTTP.
 struct RecordCall: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "call",

@@ -9,7 +9,7 @@ public import Peer
 import Tape
 public import Wire
 
-/// What every way to record takes.
+/// The options of all commands that record.
 struct RecordOptions: ParsableArguments {
   @Option(
     name: .shortAndLong,
@@ -72,8 +72,8 @@ struct RecordOptions: ParsableArguments {
       What an own offer allows a peer that does not bundle: max-bundle offers one transport for \
       all sections, balanced one for the first section of each kind, max-compat one for each.
       """)
-  // Not the default of PeerConfiguration, which is W3C's: GStreamer refuses bundles whose sections
-  // have credentials of their own, as RFC 9429 section 5.2.1 has them, and every peer bundles.
+  // Differs from the W3C default in PeerConfiguration: GStreamer refuses bundles whose sections
+  // have separate credentials, as RFC 9429 section 5.2.1 has them, and all peers support bundling.
   var bundlePolicy = BundlePolicy.maxBundle
 
   @Flag(
@@ -103,7 +103,7 @@ struct RecordOptions: ParsableArguments {
     }
   }
 
-  /// The options of a session that writes a take.
+  /// The options of a session that records a take.
   func sessionOptions(take: String?) -> Session.Options {
     var options = Session.Options()
     options.takePath = take
@@ -113,7 +113,7 @@ struct RecordOptions: ParsableArguments {
     return options
   }
 
-  /// How the peers of the recording behave.
+  /// The configuration of the recorded peers.
   var peerConfiguration: PeerConfiguration {
     var configuration = PeerConfiguration()
     configuration.iceServers = iceServers.map(\.server)
@@ -128,10 +128,10 @@ struct RecordOptions: ParsableArguments {
   /// Whether `--out` names a folder.
   var isFolder: Bool { Self.isFolder(out) }
 
-  /// Whether a path names a folder: one that is there, or one that ends in a slash.
+  /// Whether a path names a folder: an existing one, or a path that ends in a slash.
   static func isFolder(_ out: String?) -> Bool { TakeNames.isFolder(out) }
 
-  /// Where calls are recorded, and how.
+  /// The options of recording calls.
   var recording: CallRecordingOptions {
     CallRecordingOptions(
       out: out, peer: peerConfiguration, videoCodec: videoCodec,
@@ -146,12 +146,12 @@ struct RecordOptions: ParsableArguments {
       })
   }
 
-  /// The path of a new take; in a folder, one with the time and a number that is free.
+  /// The path of a new take; in a folder, its name has the time and a free number.
   func takePath(prefix: String) throws -> String {
     try Self.takePath(out, prefix: prefix, overwrite)
   }
 
-  /// The path of a new take where `--out` says so.
+  /// The path of a new take according to `--out`.
   static func takePath(
     _ out: String?, prefix: String, _ overwrite: OverwriteOption
   ) throws -> String {
@@ -171,15 +171,15 @@ struct RecordOptions: ParsableArguments {
 }
 
 extension IPAddress: ExpressibleByArgument {
-  /// Reads an address from the command line.
+  /// Parses an address.
   public init?(argument: String) { self.init(argument) }
 }
 
-/// A server on the command line: its URI, with name and password before the host when it is TURN.
+/// An ICE server: its URI, with name and password before the host for TURN.
 struct ICEServerChoice: ExpressibleByArgument {
   let server: ICEServerConfiguration
 
-  /// What is wanted, for who gave something else.
+  /// The hint in errors about other values.
   static let wanted =
     "a server is stun:HOST[:PORT], or turn:NAME:PASSWORD@HOST[:PORT], with ports from 1 to 65535"
 
@@ -187,7 +187,7 @@ struct ICEServerChoice: ExpressibleByArgument {
     guard let colon = argument.firstIndex(of: ":") else { return nil }
     let scheme = argument[..<colon]
     let rest = argument[argument.index(after: colon)...]
-    // The last @ ends the password, which may hold others; hosts have none.
+    // The password ends at the last @, since hosts contain none.
     if let at = rest.lastIndex(of: "@") {
       let words = rest[..<at].split(
         separator: ":", maxSplits: 1, omittingEmptySubsequences: false)

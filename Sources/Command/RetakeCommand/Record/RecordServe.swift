@@ -7,7 +7,7 @@ import Signaling
 import TLS
 import Tape
 
-/// A page and HTTP signaling; whoever connects is recorded.
+/// Serves a page with HTTP signaling, and records everyone who connects.
 struct RecordServe: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "serve",
@@ -94,7 +94,7 @@ struct RecordServe: AsyncParsableCommand {
     for server in toldICEServers {
       let server = server.server
       for text in server.urls + [server.username ?? "", server.credential ?? ""] {
-        // They go into a field of HTTP, where nothing else can stand.
+        // The servers are sent in an HTTP header field, which limits their characters.
         guard text.utf8.allSatisfy({ (0x20..<0x7f).contains($0) && $0 != 0x3c && $0 != 0x3e })
         else {
           throw ValidationError(
@@ -168,10 +168,10 @@ struct RecordServe: AsyncParsableCommand {
     try report.conclude(with: service.failures, json: options.json)
   }
 
-  /// Makes room for the sockets and files of as many calls as are allowed.
+  /// Raises the limit of file descriptors for the allowed number of calls.
   private func raiseDescriptorLimit() throws {
     let limit = DescriptorLimit.raise()
-    // What one sends and what one receives in a room are two connections.
+    // A guest of a room has two connections, for sending and receiving.
     let guests = hosting.rooms ? hosting.guests : 0
     let needed = RecordServe.ownDescriptors + (calls + 2 * guests) * RecordServe.callDescriptors
     guard limit < needed else { return }
@@ -185,15 +185,16 @@ struct RecordServe: AsyncParsableCommand {
         + "hard limit of `ulimit -n`, or lower \(lowered)")
   }
 
-  /// What the recorder itself and the connections of HTTP may have open.
+  /// The number of descriptors for the recorder itself and HTTP connections.
   private static let ownDescriptors = 1_200
-  /// What a call may have open: a socket on each of a few addresses, and the files of its take.
+  /// The number of descriptors per call: a socket for each of a few addresses, and the files of its
+  /// take.
   private static let callDescriptors = 8
 }
 
 // MARK: - ListenOptions
 
-/// Where a command listens and whom it lets in: every command that listens does it through this.
+/// The listening address and access rules, for every command that listens.
 struct ListenOptions: ParsableArguments {
   @Option(
     help: """
@@ -252,9 +253,9 @@ struct ListenOptions: ParsableArguments {
     return TLSIdentity(certificate: certificate, key: key)
   }
 
-  /// Listens, or fails with one sentence.
+  /// Starts listening, or throws a command failure.
   ///
-  /// - Parameter sockets: where WebSockets are taken, too.
+  /// - Parameter sockets: the routes that accept WebSockets.
   func server(sockets: [WebSocketRoute] = [], _ handler: @escaping HTTPServer.Handler)
     async throws -> HTTPServer
   {
@@ -280,7 +281,7 @@ struct ListenAddress: ExpressibleByArgument, CustomStringConvertible {
     self.port = port
   }
 
-  /// What is wanted, for who gave something else.
+  /// The hint in errors about other values.
   static let wanted =
     "an address is HOST:PORT with a port from 0 to 65535, as in 127.0.0.1:8080 or [::1]:8080"
 
@@ -301,7 +302,7 @@ struct ListenAddress: ExpressibleByArgument, CustomStringConvertible {
 struct HostChoice: ExpressibleByArgument {
   var name: String
 
-  /// What is wanted, for who gave something else.
+  /// The hint in errors about other values.
   static let wanted = "a host is a name or address without scheme and port, as in recorder.example"
 
   init?(argument: String) {
@@ -318,11 +319,11 @@ struct HostChoice: ExpressibleByArgument {
   }
 }
 
-/// An origin as browsers write it: `SCHEME://HOST`, with the port where it is not the usual one.
+/// An origin as browsers send it: `SCHEME://HOST`, with the port unless it is the default.
 struct OriginChoice: ExpressibleByArgument {
   var text: String
 
-  /// What is wanted, for who gave something else.
+  /// The hint in errors about other values.
   static let wanted = "an origin is SCHEME://HOST[:PORT], as in https://app.example, or null"
 
   init?(argument: String) {

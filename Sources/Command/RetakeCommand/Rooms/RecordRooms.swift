@@ -2,7 +2,7 @@ import ArgumentParser
 import FoundationEssentials
 import RoomClient
 
-/// Retake takes part in a room of a Janus server.
+/// Joins a room of a Janus server.
 struct RecordJanus: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "janus",
@@ -65,7 +65,7 @@ struct RecordJanus: AsyncParsableCommand {
   }
 }
 
-/// Retake takes part in a channel of a Sora server.
+/// Joins a channel of a Sora server.
 struct RecordSora: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "sora",
@@ -125,7 +125,7 @@ struct RecordSora: AsyncParsableCommand {
       let parts = field.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
       words[String(parts[0])] = String(parts[1])
     }
-    // The server offers the layers, where it is asked for them.
+    // The server offers the layers if it is asked to.
     if taking.simulcast, words["simulcast"] == nil { words["simulcast"] = "true" }
     try await RoomRecording(
       server: .sora(urls, options: words), roomID: channel, name: "sora", options: options,
@@ -135,7 +135,7 @@ struct RecordSora: AsyncParsableCommand {
   }
 }
 
-/// Retake takes part in a room of its own kind.
+/// Joins a room of Retake's own protocol.
 struct RecordRoom: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "room",

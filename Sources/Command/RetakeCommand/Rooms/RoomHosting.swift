@@ -5,7 +5,7 @@ import RoomClient
 import Signaling
 import Synchronization
 
-/// Whether a recorder has rooms, and who may enter them.
+/// Whether a recorder hosts rooms, and who may enter.
 struct RoomHostingOptions: ParsableArguments {
   @Flag(
     help: """
@@ -40,16 +40,16 @@ struct RoomHostingOptions: ParsableArguments {
   }
 }
 
-/// The rooms of a recorder, from the moment when its session is there.
+/// The rooms of a recorder, once its session is open.
 final class RoomHosting: Sendable {
   private let host = Mutex<RoomHost?>(nil)
 
   static let path = "/rooms"
 
-  /// Where the rooms are entered.
+  /// The WebSocket route of the rooms.
   var route: WebSocketRoute {
     var limits = WebSocketLimits()
-    // A description of all that one may publish, and more.
+    // More than a description with the maximum number of published tracks.
     limits.messageBytes = 256 << 10
     limits.unreadBytes = 256 << 10
     limits.unsentBytes = 1 << 20
@@ -70,13 +70,13 @@ final class RoomHosting: Sendable {
     host.withLock { $0 = made }
   }
 
-  /// Answers what is asked about the rooms over HTTP; nil for anything else.
+  /// Responds to HTTP requests about rooms; nil for other requests.
   func respond(to request: HTTPRequest) async -> HTTPResponse? {
     guard request.path == RoomHosting.path + "/token", request.method == "POST" else { return nil }
     return await host.withLock { $0 }?.token(request.body)
   }
 
-  /// Ends the rooms, and gives how many took part.
+  /// Closes the rooms; returns the number of guests.
   func close() async -> Int {
     guard let host = host.withLock({ $0 }) else { return 0 }
     await host.close()
@@ -86,7 +86,7 @@ final class RoomHosting: Sendable {
 
 // MARK: - ShareScreen
 
-/// The process that shares a screen in the room of another one.
+/// The process that shares a screen in the room of another process.
 struct ShareScreen: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "share-screen",
@@ -155,7 +155,7 @@ private final class SharedFrames: VideoConsumer {
   }
 
   func consumeCapturedFrame(_ frame: VideoFrame) {
-    // When sharing is over the command ends; until then a frame more or less does not count.
+    // The command ends when sharing stops; until then a lost frame does not matter.
     try? share.sendVideoFrame(frame)
   }
 }

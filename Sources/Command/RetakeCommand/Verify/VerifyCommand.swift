@@ -8,7 +8,7 @@ import Synchronization
 import Tape
 import Wire
 
-/// Takes as regression tests.
+/// Runs takes as regression tests.
 struct VerifyCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "verify",
@@ -76,7 +76,7 @@ struct VerifyCommand: ParsableCommand {
         jobs: jobs
       ) { done, latest in
         count.set(done)
-        // Whole lines in one write, so that those of several threads stay whole.
+        // Complete lines are written at once, so that those of several threads do not mix.
         if !json { progress.above { pieces.take(Self.painted(latest) + "\n") } }
       }
     }
@@ -89,7 +89,7 @@ struct VerifyCommand: ParsableCommand {
       for report in written { try Output.line("report: \(report)") }
     }
     guard let first = run.failures.first else { return }
-    // Files that are no takes are no differences; each has its line above.
+    // Unreadable files are not divergences; each was reported above.
     var status = ExitStatus.difference
     let areAllUnreadable = run.failures.allSatisfy { failure in
       if case .unreadable = failure.outcome { true } else { false }
@@ -100,7 +100,7 @@ struct VerifyCommand: ParsableCommand {
     throw CommandFailure(status, "")
   }
 
-  /// The line of a take, its verdict in colour.
+  /// The line of a take with its verdict coloured.
   private static func painted(_ result: TakeVerification) -> String {
     let line = result.line
     let verdict = line.prefix { $0 != " " }
@@ -108,7 +108,7 @@ struct VerifyCommand: ParsableCommand {
       + line.dropFirst(verdict.count)
   }
 
-  /// Refuses to replace what is not the report of an earlier run: those are made anew every time.
+  /// Refuses to replace a file that is not an earlier report; reports are replaced every time.
   private func checkReport() throws {
     guard let junit, !overwrite.force, FileBytes.kind(of: junit) == .file else { return }
     let head = (try? FileBytes.read(junit, atMost: 5).get()) ?? []
@@ -136,12 +136,12 @@ struct VerifyCommand: ParsableCommand {
       throw CommandFailure(
         .inputOutput, "\(path): its folder cannot be made: \(code); choose another")
     }
-    // Programs of CI read them, whoever they run as.
+    // CI programs read the report, perhaps as another user.
     try WritingWhole.text(text, to: path, .replaced, mode: 0o644)
   }
 }
 
-/// How many takes are through.
+/// The number of finished takes.
 private final class FinishedCount: Sendable {
   private let count = Atomic(0)
 
@@ -164,7 +164,7 @@ enum VerifyMode: String, ExpressibleByArgument, CaseIterable {
 
 // MARK: - PinCommand
 
-/// Writes down what a session has to come to.
+/// Stores the expected outcome of a session.
 struct PinCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "pin",
@@ -200,7 +200,7 @@ struct PinCommand: ParsableCommand {
     }
     let good = Progress("verifying").follow {
       let exact = TakeVerification.run(path: take, mode: .exact)
-      // A take of another stack need not be the same to the byte to be worth keeping.
+      // A take of another stack can be useful even if its bytes differ.
       guard case .diverged = exact.outcome, mode.mode == .meaning else { return exact }
       return TakeVerification.run(path: take, mode: .meaning)
     }
@@ -231,7 +231,7 @@ struct PinCommand: ParsableCommand {
 
 // MARK: - MinimiseCommand
 
-/// Shortens a failing take.
+/// Shortens a diverging take.
 struct MinimiseCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "minimise",
@@ -296,7 +296,7 @@ struct MinimiseCommand: ParsableCommand {
 
 // MARK: - UpgradeCommand
 
-/// Takes that outlive the libraries they were made with.
+/// Re-creates takes with the current libraries.
 struct UpgradeCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "upgrade",
