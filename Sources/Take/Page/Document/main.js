@@ -1,4 +1,4 @@
-// Brings everything up, and switches between the views.
+// Starts the page and switches between its views.
 import { choosePeer, findLane, makeBoard, updateBoard } from "./board/board.js";
 import { drawingTime, readAhead, readFurtherAhead, redraw, soon } from "./board/redraw.js";
 import { board } from "./board/state.js";

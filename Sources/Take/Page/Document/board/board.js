@@ -1,4 +1,4 @@
-// The lanes in their groups under one clock.
+// The groups of lanes under one clock.
 import { listen, markLane } from "./pointer.js";
 import { recolour, redraw, soon } from "./redraw.js";
 import { board, kept, parts } from "./state.js";
@@ -66,7 +66,7 @@ export function updateBoard() {
   }
   for (const lane of groups.flatMap((group) => group.lanes)) {
     const known = former.get(lane.id);
-    // Listeners hold the lane, so the object stays and its values change.
+    // Listeners retain the lane object, so its values are replaced instead.
     if (known) Object.defineProperties(known, Object.getOwnPropertyDescriptors(lane));
   }
   soon();
@@ -100,7 +100,7 @@ const hasWords = (group, lane) =>
     (word) => `${group.name} ${group.kind} ${lane.label}`.toLowerCase().includes(word));
 
 function groupElement(group) {
-  // Groups of a large room begin folded.
+  // Groups of a large room are initially folded.
   const isFolded = !kept.isAll && kept.folded.has(group.id) !== Boolean(group.isFolded);
   const isOpen = kept.isAll || kept.open.has(group.id) || Boolean(kept.words);
   const shown = isFolded ? [] : group.lanes.filter(

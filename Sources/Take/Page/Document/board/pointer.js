@@ -1,4 +1,4 @@
-// What wheel, pointer and fingers do over a lane.
+// Mouse, touch and wheel events on a lane.
 import { board } from "./state.js";
 import { setAddressPart } from "../clock/address.js";
 import { clock, pan, point, select, show, showAll, zoom } from "../clock/clock.js";

@@ -1,4 +1,4 @@
-// When lanes are drawn: with the next picture of the display, those in sight first.
+// Schedules drawing: in the next animation frame, visible lanes first.
 import { board, kept, parts } from "./state.js";
 import { drawAxis, drawStrip, placeMarks } from "./strip.js";
 import { clock } from "../clock/clock.js";

@@ -1,4 +1,4 @@
-// The takes of a folder: who, when, how long, and what is worst in each.
+// The takes of a folder: participants, date, length, and the worst finding of each.
 import { button, make, place } from "../shared/elements.js";
 import { askJSON, currentToken } from "../shared/server.js";
 import { byteCount, counted, duration, percent } from "../shared/words.js";

@@ -1,4 +1,4 @@
-// What a catalogue can be narrowed down by. Nothing here touches the document.
+// The facets of a catalogue. Nothing here touches the document.
 
 /**
  * Values in bands: the first band that a value is below.

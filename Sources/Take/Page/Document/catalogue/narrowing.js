@@ -1,4 +1,4 @@
-// The menus above a catalogue: one for each facet, with how many takes each choice would leave.
+// The menus above a catalogue: one per facet, with the number of takes for each choice.
 import { button, make } from "../shared/elements.js";
 import { countsOf, facets } from "./facets.js";
 

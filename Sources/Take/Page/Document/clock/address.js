@@ -1,4 +1,4 @@
-// The part of the address that leads to what is in sight.
+// The part of the address that stores the current view.
 import { clock, point, select, show, onClock } from "./clock.js";
 import { decimals } from "./times.js";
 import { take } from "../take/take.js";

@@ -1,4 +1,4 @@
-// The clock that all lanes share: what is shown, pointed at and selected.
+// The clock of all lanes: visible range, cursor and selection.
 import { recordMove } from "../shared/pieces.js";
 import { take } from "../take/take.js";
 

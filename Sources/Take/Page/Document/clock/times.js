@@ -1,4 +1,4 @@
-// Times in words, and round times for an axis.
+// Formatted times, and round times for an axis.
 import { clock } from "./clock.js";
 import { take } from "../take/take.js";
 

@@ -1,4 +1,4 @@
-// The lanes of a connection: its states, its paths, what congestion control estimates.
+// The lanes of a connection: states, paths, congestion control.
 import { curvesOf, spansOf } from "./curves.js";
 import { curveLane, spanLane, tickLane, toneOf } from "./kinds.js";
 import { rateLane } from "./mediakinds.js";

@@ -22,7 +22,7 @@ const gapWords = {
 export function coverageGaps() {
   const found = new Map();
   for (const gap of take.coverage) {
-    // Values deduced from packets are no gap.
+    // Values inferred from packets are not a gap.
     if (gap.what === "deduced") continue;
     const key = `${gap.actor} ${gap.peer} ${gap.what}`;
     const former = found.get(key);

@@ -1,4 +1,4 @@
-// Curves and spans of the take in the form of lanes.
+// Curves and spans of the take as lanes.
 import { grid } from "./draw.js";
 import { curveLane, stillToCome } from "./kinds.js";
 import { readPeaks } from "../measures/peaks.js";

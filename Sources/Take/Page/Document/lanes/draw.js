@@ -1,5 +1,5 @@
-// Drawing on a canvas: the grid of the clock, curves, ticks, spans. What is drawn comes as numbers;
-// nothing here knows what they mean.
+// Drawing on a canvas: the grid of the clock, curves, ticks, spans. Values come as numbers; nothing
+// here knows their meaning.
 import { clock } from "../clock/clock.js";
 import { ticks } from "../clock/times.js";
 import { peaksOf } from "../measures/peaks.js";
@@ -147,7 +147,7 @@ export function line(view, at, value, { low = 0, top, colour, dash = [], hasStep
   }
   context.stroke();
   context.setLineDash([]);
-  // A single value is a dot, as is the end of steps before the edge.
+  // A single value is drawn as a dot, and so is the last step before the edge.
   const end = last > first ? x(at[last - 1]) : Infinity;
   if (last - first === 1 || (hasSteps && end < width - 6)) {
     context.fillRect(Math.max(end - 2, 0), y(value[last - 1]) - 2, 4, 4);

@@ -1,4 +1,4 @@
-// Small pictures of what was seen along a lane: the browser decodes them, each from its time.
+// Thumbnails of video along a lane, decoded by the browser.
 import { make } from "../shared/elements.js";
 import { beginning, blobOf, isAtHand, keyOf, mediaOf } from "../views/media.js";
 
@@ -22,7 +22,7 @@ export function filmLane(way, redrawn) {
       film.view = `${from} ${to} ${all}`;
       film.queue.length = 0;
       const step = width + 4;
-      // How late a picture may be without looking wrong between its neighbours.
+      // The maximum lateness of a thumbnail that does not look wrong between its neighbours.
       film.near = Math.max((step * (to - from)) / all / 4, latest);
       for (let left = 0; left < all; left += step) {
         const time = from + ((left + width / 2) / all) * (to - from);
@@ -36,7 +36,7 @@ export function filmLane(way, redrawn) {
         context.globalAlpha = 1;
         if (!isGood(film, place) && time > way.frames.at[0]) film.queue.push([place, time]);
       }
-      // Media of a server are loaded only when they are wanted.
+      // A server's media is loaded only on demand.
       if (!isAtHand(way)) film.queue.length = 0;
       if (film.queue.length && !film.isBusy) makePictures(film, way, height, (wide) => {
         film.width = wide;
@@ -96,7 +96,7 @@ async function makePictures(film, way, height, redrawn) {
       element.addEventListener("error", () => done(false), { once: true });
       element.src = URL.createObjectURL(blob);
     });
-    // Once it failed it is not tried again.
+    // After a failure it is not tried again.
     if (!isGood) return;
     film.player = { element, begin: beginning(way) };
   }
@@ -131,7 +131,7 @@ async function makePictures(film, way, height, redrawn) {
     } else {
       const { length } = wanted;
       await runOver(element, wanted, { keep, pace, near, isStale });
-      // If playing made no progress, seek.
+      // If playback made no progress, seek instead.
       if (wanted.length === length) pace.isLate = true;
     }
   }

@@ -1,4 +1,4 @@
-// All groups of lanes, in the order in which a call is understood.
+// All groups of lanes, ordered from the connection to its media.
 import { audioGroup } from "./audio.js";
 import { dataGroup } from "./channels.js";
 import { connectionGroup } from "./connection.js";
@@ -59,7 +59,7 @@ export function allGroups(redrawn) {
     ...take.peers.flatMap(dataGroup),
   ];
   const machines = machineGroups();
-  // Participants stand before their media; gaps of coverage stand last.
+  // Participants precede their media; gaps of coverage come last.
   const isFirst = ({ kind }) => kind === "room" || (kind === "audio" && !take.flows.length);
   groups.splice(groups.findIndex(({ kind }) => kind !== "signaling") >>> 0, 0,
     ...machines.filter(isFirst));

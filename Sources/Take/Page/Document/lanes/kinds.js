@@ -1,9 +1,8 @@
-// Kinds of lanes: what each draws, says at the cursor, and lasts from when to when. A lane is
+// Kinds of lanes, with their drawing, their text at the cursor, and their spans. A lane is
 //   {label, unit, height, draw(view), at(time) -> text, tone, spans, marks, query, isExtra}
-// where `isWaiting()` tells whether values are still to come, `prepare()` works out what drawing
-// needs, a piece at a time, as soon as values can be read and before they are drawn, `isReady()`
-// tells whether that is there, `spans` can be selected, `marks` are times to step to, and `query`
-// names its SQL.
+// where `isWaiting()` returns whether values are still loading, `prepare()` computes in pieces what
+// drawing needs, as soon as values can be read, `isReady()` returns whether that is done, `spans`
+// can be selected, `marks` are times to step to, and `query` names its SQL.
 import { clock } from "../clock/clock.js";
 import { grid, ink, line, roundTop, spanMarks, tickMarks, topValue } from "./draw.js";
 import { extent, readPeaks } from "../measures/peaks.js";

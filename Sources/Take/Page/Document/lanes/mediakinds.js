@@ -1,4 +1,4 @@
-// Kinds of lanes that are drawn from packets and frames.
+// Kinds of lanes that draw packets and frames.
 import { clock } from "../clock/clock.js";
 import { area, eachPixel, grid, ink, line, roundTop, topValue } from "./draw.js";
 import { stillToCome } from "./kinds.js";

@@ -1,4 +1,4 @@
-// The lanes of a room and of its participants.
+// The lanes of a room and its participants.
 import { grid, ink, spanMarks } from "./draw.js";
 import { spanLane } from "./kinds.js";
 import { isOfRoom, labelOf, stateLane } from "./states.js";

@@ -1,4 +1,4 @@
-// States of machines that are no peers.
+// States of machines that are not peers.
 import { spanLane, toneOf } from "./kinds.js";
 import { take, takeNumber } from "../take/take.js";
 

@@ -1,4 +1,4 @@
-// How long packets were on their way, and how long frames waited for their decoder.
+// Delays of packets, and how long frames waited for their decoder.
 import { outcomeOf } from "./frames.js";
 
 /** How many packets or frames make a piece of work. */
@@ -12,7 +12,7 @@ function* firstArrivals(packets) {
     const time = yield* series.reading("rtpTime");
     for (let index = 0; index < at.length; index += 1) {
       if (index % delaysInPiece === delaysInPiece - 1) yield;
-      // The packets of a frame mostly follow each other.
+      // The packets of a frame are mostly consecutive.
       if (index && time[index] === time[index - 1]) continue;
       if (!first.has(time[index])) first.set(time[index], at[index]);
     }
@@ -50,7 +50,7 @@ function unwrapper(bits) {
   let last = null;
   let whole = 0;
   return (value) => {
-    // The lowest bits with their sign.
+    // Sign-extends the lowest bits.
     if (last !== null) whole += ((value - last) << unused) >> unused;
     last = value;
     return whole;
@@ -64,7 +64,7 @@ function* sendTimes({ at, count }, sequence) {
   let [low, high] = [Infinity, -Infinity];
   for (let index = 0; index < count; index += 1) {
     if (index % delaysInPiece === delaysInPiece - 1) yield;
-    // Both sides count from the first number of the sender.
+    // Both sides count from the first sequence number of the sender.
     numbers[index] = unwrapped(sequence[index]) + sequence[0];
     low = Math.min(low, numbers[index]);
     high = Math.max(high, numbers[index]);

@@ -1,4 +1,4 @@
-// The greatest and the least of many values.
+// Minima and maxima of many values.
 import { lowerBound, upperBound } from "../shared/search.js";
 import { finished } from "../take/columns.js";
 

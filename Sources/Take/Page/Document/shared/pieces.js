@@ -1,4 +1,4 @@
-// Long work in pieces of a few milliseconds, so that moving through the page never waits for it.
+// Splits long work into pieces of a few milliseconds, so that navigation never waits for it.
 
 /** The least length of a piece, in milliseconds. */
 const pieceMilliseconds = 4;
@@ -34,7 +34,7 @@ export function inPieces(work) {
         let step;
         do step = work.next();
         while (!step.done && performance.now() < end);
-        // Work that waited too long goes on, although the view still moves.
+        // Work that has waited too long continues even while the view is moving.
         if (now - movedAt >= restMilliseconds) restedAt = now;
         if (step.done) done(step.value);
         else requestIdleCallback(go, { timeout: patience });

@@ -1,4 +1,4 @@
-// A list of many lines, of which the browser holds those in sight.
+// A list of many lines, of which only the visible ones are in the document.
 import { make } from "./elements.js";
 
 /** The height up to which browsers lay out an element, in pixels. */

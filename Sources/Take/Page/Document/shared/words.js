@@ -1,4 +1,4 @@
-// Numbers and times in the words of a person. Nothing here touches the document.
+// Formatted numbers and times. Nothing here touches the document.
 
 /** A number with so many significant digits, and a thin space between thousands. */
 export function digits(value, significant = 3) {

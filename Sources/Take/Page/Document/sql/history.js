@@ -1,5 +1,5 @@
-// Queries that were asked before. They stay in the browser: for the address of this server, which
-// has another port each time unless `--port` says which.
+// The history of queries. It is stored in the browser for the address of this server, whose port
+// changes each time unless `--port` is given.
 
 const key = "retake.queries";
 const most = 50;
@@ -39,7 +39,7 @@ export function createHistory(storage) {
     /** The query before or after the one that is shown; null where there is none. */
     step(by, shown) {
       if (at < 0) typed = shown;
-      // What was run just now is shown already.
+      // The query that was just run is already shown.
       const next = at < 0 && by > 0 && queries[0] === shown.trim() ? 1 : at + by;
       if (next < -1 || next >= queries.length) return null;
       at = next;

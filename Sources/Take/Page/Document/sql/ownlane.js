@@ -1,4 +1,4 @@
-// The answer of a query as a lane.
+// The result of a query as a lane.
 import { curveLane, spanLane, tickLane } from "../lanes/kinds.js";
 
 /** Columns that say when and of whom; the others say what. */

@@ -1,4 +1,4 @@
-// The SQL tab: a query, its answer as a table, as a file, or as a lane that stays in the address.
+// The SQL tab: a query, and its result as a table, a file, or a lane that is stored in the address.
 import { addOwnLane, fillBoard } from "../board/board.js";
 import { setAddressPart } from "../clock/address.js";
 import { button, make, place } from "../shared/elements.js";
@@ -158,7 +158,7 @@ async function runQuery() {
     showAnswer(found);
   } catch (error) {
     if (number !== asked) return;
-    // What stood there answered another question.
+    // The previous result belongs to another query.
     tab.result.replaceChildren();
     tab.note.textContent = error.message;
   }

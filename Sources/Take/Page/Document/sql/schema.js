@@ -1,5 +1,5 @@
-// The schema beside a query: tables and views with what their columns mean. A click on a name puts
-// it into the query.
+// The schema beside a query: tables and views with descriptions of their columns. Clicking a name
+// inserts it into the query.
 import { button, make } from "../shared/elements.js";
 import { askJSON } from "../shared/server.js";
 import { take } from "../take/take.js";

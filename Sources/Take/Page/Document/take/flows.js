@@ -1,4 +1,4 @@
-// What flows between the peers: one direction of a track, from its sender to its receiver.
+// Flows between peers: one direction of a track, from its sender to its receiver.
 import { possessive } from "../shared/words.js";
 import { carriersOf, extraOf } from "./people.js";
 import { otherSide, peerName, seriesOf, take, takeNumber, thisSide } from "./take.js";
@@ -81,7 +81,7 @@ function nameFlow(flow, counts) {
   const base = `${flow.from} ${what} ${flow.to}`;
   const count = (counts.get(base) ?? 0) + 1;
   counts.set(base, count);
-  // An observer sees one passage of each packet, which is both sent and received.
+  // An observer sees each packet once, as both sent and received.
   flow.isSeenOnce = take.actors.some((actor) => actor.kind === "observer");
   flow.name = `${possessive(flow.from)} ${what}${count > 1 ? ` ${count}` : ""}`;
   flow.id = `${flow.sent ? `${flow.sent.peer}.${flow.sent.track}` : "-"}`
@@ -117,7 +117,7 @@ export function repairsOf(way) {
       && [flow.sent, flow.received].some(
         (each) => each && each.peer === way.peer && each.direction === way.direction)).length === 1;
   if (alone && way.kind === "video") return others;
-  // It is not known yet.
+  // Not known yet.
   if ([...others, ...way.packets].some((series) => series.isWaiting)) return [];
   // A retransmission has the timestamp of what it repeats (RFC 4588 section 4).
   return others.filter((series) => {

@@ -1,4 +1,4 @@
-// Participants of rooms, and which tracks carried their media.
+// Participants of rooms, and the tracks that carried their media.
 import { peerName, take, thisSide } from "./take.js";
 
 /** Participants of the take's rooms, in the order in which they came. */

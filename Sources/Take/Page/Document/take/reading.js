@@ -1,5 +1,5 @@
-// Reading a take: from the page itself, or from its server, at once or as it grows.
-// This is the one place that knows the shape of the data: see PageContent.swift and the article.
+// Reads a take from the page itself or from its server, once or repeatedly while it grows. Only
+// this module knows the shape of the data: see PageContent.swift and the article.
 import { place } from "../shared/elements.js";
 import { inPieces } from "../shared/pieces.js";
 import { askBytes, askJSON, askReading, chosenTake } from "../shared/server.js";
@@ -20,7 +20,7 @@ export async function loadTake() {
   if (!chosenTake && catalogue.isFolder) return false;
   const name = chosenTake || catalogue.takes[0].name;
   const reading = await askReading("take", { name, overview: 1 });
-  // Findings come later: they take longest.
+  // Findings arrive later, because they take longest.
   take.reading = {
     data: { ...reading.data, name, findings: [], isExamined: false }, bytes: reading.bytes,
   };
@@ -159,7 +159,7 @@ function joined(former, later, isBrief = false) {
   }
   const others = later.filter((series) => !grows(series));
   if (!isBrief) return [...kept.values(), ...others];
-  // A brief reading has the losses again and leaves out the rest.
+  // A brief reading contains all losses again and omits the rest.
   return [...kept.values(), ...others,
     ...former.filter((series) => !grows(series) && series.what !== "lost")];
 }

@@ -1,4 +1,4 @@
-// The take as the other modules see it. Nothing here asks a server or touches the document.
+// The take as the other modules use it. Nothing here contacts a server or touches the document.
 import { counted, shellWord } from "../shared/words.js";
 
 /**

@@ -1,4 +1,4 @@
-// Beside the lanes: the values at the cursor, the selection, and the command that goes there.
+// The panel beside the lanes: values at the cursor, the selection, and the corresponding command.
 import { board } from "../board/state.js";
 import { clock, onClock, release, select, showAround } from "../clock/clock.js";
 import { timeText } from "../clock/times.js";

@@ -1,4 +1,4 @@
-// Two takes under each other, and what differs between them.
+// Two takes below each other, and their differences.
 import { make, place } from "../shared/elements.js";
 import { askJSON, askReading } from "../shared/server.js";
 import { adopt, adoptBeside } from "../take/reading.js";

@@ -1,4 +1,4 @@
-// How the peers reached each other: candidates, their pairs as a grid, and what secures the path.
+// How the peers are connected: candidates, a grid of their pairs, and the security of the path.
 import { timeText } from "../clock/times.js";
 import { coverageGaps } from "../lanes/coverage.js";
 import { toneOf } from "../lanes/kinds.js";

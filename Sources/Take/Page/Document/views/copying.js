@@ -1,4 +1,4 @@
-// What can be copied: links, commands, a summary in Markdown, a picture.
+// Copying: links, commands, a summary in Markdown, a picture.
 import { addressText } from "../clock/address.js";
 import { clock } from "../clock/clock.js";
 import { timeText } from "../clock/times.js";

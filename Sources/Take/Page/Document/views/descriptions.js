@@ -1,4 +1,4 @@
-// Descriptions of sessions (SDP) in messages: their sections, and what differs between two.
+// Session descriptions (SDP) in messages: their sections, and differences between two.
 
 /** Parses a message as JSON; undefined when it is something else. */
 export function parsed(text) {
@@ -47,7 +47,7 @@ export function sectionsOf(sdp) {
 
 /** Compares two lists of lines: each is `same`, `added` or `gone`, with the fewest changes. */
 export function differences(before, after) {
-  // Descriptions are short enough for the plain table of common subsequences.
+  // Descriptions are short enough for the quadratic algorithm.
   const [rows, columns] = [before.length, after.length];
   if (rows * columns > 250_000) return after.map((line) =>
     ({ line, change: before.includes(line) ? "same" : "added" }));

@@ -1,4 +1,4 @@
-// What went wrong in the call, worst first, and the cards above it.
+// The findings, worst first, and the cards above them.
 import { clock, point, select, showAround } from "../clock/clock.js";
 import { timeText } from "../clock/times.js";
 import { coverageLines } from "../lanes/coverage.js";

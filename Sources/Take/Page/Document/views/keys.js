@@ -1,4 +1,4 @@
-// The keyboard: everything that the pointer does, and more.
+// Keyboard control: everything that the mouse can do, and more.
 import { markLane } from "../board/pointer.js";
 import { recolour } from "../board/redraw.js";
 import { board } from "../board/state.js";
@@ -29,7 +29,7 @@ let shownSpan = null;
 /** Goes through all findings from the worst one on. */
 function nextFinding(by) {
   const spans = findingSpans();
-  // A take that grew has other spans: go on from the same place.
+  // A take that has grown has other spans: continue from the same one.
   const at = shownSpan === null ? -1
     : spans.findIndex(({ finding, from, to }) => finding.rule === shownSpan.rule
       && finding.peer === shownSpan.peer && from === shownSpan.from && to === shownSpan.to);

@@ -1,4 +1,4 @@
-// Audio and video in step with the cursor.
+// Audio and video synchronized with the cursor.
 import { clock, onClock, point, show } from "../clock/clock.js";
 import { announce, button, make, place } from "../shared/elements.js";
 import { ask } from "../shared/server.js";
@@ -119,7 +119,7 @@ export function makeMedia(redraw) {
       audios.slice(0, 4).map(voice)));
   media.section = section;
   place("selected").before(section);
-  // Media in the page load at once; media of a server load when they are wanted.
+  // Media in the page is loaded at once; a server's media is loaded on demand.
   if (take.form !== "served") setTimeout(loadMedia, 800);
   onClock("cursor", follow);
   onClock("view", follow);

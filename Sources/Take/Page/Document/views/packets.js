@@ -1,4 +1,4 @@
-// The list of packets, and one of them down to its fields.
+// The list of packets, and the dissection of one of them.
 import { setAddressPart } from "../clock/address.js";
 import { clock, visit } from "../clock/clock.js";
 import { timeText } from "../clock/times.js";

@@ -1,4 +1,4 @@
-// The page on paper: light, with every lane of every group.
+// The printed page: in light colours, with every lane of every group.
 import { showAllLanes } from "../board/board.js";
 import { canvases } from "../lanes/draw.js";
 

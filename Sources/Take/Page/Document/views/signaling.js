@@ -1,4 +1,4 @@
-// The exchange of descriptions, each folded to what differs from the one before.
+// The exchange of descriptions, each folded to its differences from the previous one.
 import { setAddressPart } from "../clock/address.js";
 import { visit } from "../clock/clock.js";
 import { timeText } from "../clock/times.js";
@@ -67,7 +67,7 @@ function counterpart(row, index) {
   const earlier = take.signaling.slice(0, index).reverse().filter(
     (each) => each.peer === row.peer && description(each) !== null
       && (exchange.against === "before") === isSame(each));
-  // An offer differs from an answer in much that means nothing.
+  // An offer and an answer have many insignificant differences.
   return earlier.find((each) => exchange.against !== "before" || each.type === row.type)
     ?? earlier[0];
 }

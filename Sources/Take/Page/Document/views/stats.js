@@ -1,5 +1,5 @@
-// The statistics of the W3C as getStats gave them: at the end of the take, or at the cursor where a
-// server can be asked; every number of them can be drawn as a lane.
+// The W3C statistics as getStats returned them: at the end of the take, or at the cursor if there
+// is a server. Every number can be drawn as a lane.
 import { clock } from "../clock/clock.js";
 import { timeText } from "../clock/times.js";
 import { button, make, place } from "../shared/elements.js";
