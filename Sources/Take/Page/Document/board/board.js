@@ -49,13 +49,13 @@ export function choosePeer(peer) {
   fillBoard();
 }
 
-/** Adds a lane made from a query, in a group at the top. */
+/** Adds a query's lane to a group at the top. */
 export function addOwnLane(lane) {
   lane.id = `sql${ownLanes.length}`;
   ownLanes.push(lane);
 }
 
-/** Updates the lanes of a take that grows; where there are other lanes now, it makes all again. */
+/** Updates the lanes of a growing take, or rebuilds them if the set of lanes has changed. */
 export function updateBoard() {
   const former = new Map(board.lanes.map((lane) => [lane.id, lane]));
   const groups = allGroups(soon);
@@ -72,7 +72,7 @@ export function updateBoard() {
   soon();
 }
 
-/** Makes all groups and lanes again and applies the user's choices. */
+/** Rebuilds all groups and lanes and applies the user's choices. */
 export function fillBoard() {
   board.groups = allGroups(soon);
   if (ownLanes.length) {
@@ -131,7 +131,7 @@ function groupElement(group) {
     make("div", { class: "beginning" }, head, axis, first), others);
 }
 
-/** Unfolds and draws all lanes, or restores the former choice. */
+/** Unfolds and draws all lanes, or restores the previous choice. */
 export function showAllLanes(isAll) {
   kept.isAll = isAll;
   readColours();
@@ -163,7 +163,7 @@ function laneElement(lane) {
   return lane.element;
 }
 
-/** Scrolls to a lane, and unfolds it where needed. */
+/** Scrolls to a lane, unfolding it if necessary. */
 export function findLane(id) {
   const group = board.groups.find((each) => each.lanes.some((lane) => lane.id === id));
   const lane = group?.lanes.find((each) => each.id === id);

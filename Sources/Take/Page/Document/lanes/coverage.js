@@ -18,7 +18,7 @@ const gapWords = {
   "unread-layer": "in layers that are not opened",
 };
 
-/** Gaps of coverage: one for each kind, as it was last. */
+/** Gaps of coverage: the last row of each kind. */
 export function coverageGaps() {
   const found = new Map();
   for (const gap of take.coverage) {
@@ -49,7 +49,7 @@ function gapText({ what, reason }) {
   return more && !noun.includes(more) ? `${noun}: ${more}` : noun;
 }
 
-/** Each as a sentence. */
+/** The gaps as sentences. */
 export const coverageLines = () => coverageGaps().map(({ text }) => `${text}.`);
 
 export function coverageGroups() {

@@ -12,7 +12,7 @@ import { isOfAudio, isOfRoom, machineStates, stateLane } from "./states.js";
 import { videoGroup } from "./video.js";
 import { take } from "../take/take.js";
 
-/** Machines of kinds that the page does not know. */
+/** Machines of unknown kinds. */
 function otherGroups(states) {
   const others = states.filter((each) => !isOfAudio(each) && !isOfRoom(each));
   if (!others.length) return [];
@@ -23,18 +23,18 @@ function otherGroups(states) {
   }];
 }
 
-/** The groups of machines that are no peers, and of gaps of coverage. */
+/** The groups of machines that are not peers, and of gaps of coverage. */
 function machineGroups() {
   const states = machineStates();
   return [...roomGroups(states), ...audioGroups(states), ...otherGroups(states),
     ...coverageGroups()];
 }
 
-/** The numbers of rooms and audio sessions, as cards. */
+/** Cards about rooms and audio sessions. */
 export const machineCards = () =>
   [roomCard(), interruptionCard(), routeCard(), silenceCard()].filter(Boolean);
 
-/** How many flows of a room are unfolded at first. */
+/** The number of flows in a room that are initially unfolded. */
 const flowsShown = 8;
 
 /** Flows: video, then audio; in a room, participant by participant. */
@@ -48,7 +48,7 @@ function mediaGroups(redrawn) {
   return groups;
 }
 
-/** All groups of the take, in the order in which a call is understood. */
+/** All groups of the take, from the connection to its media. */
 export function allGroups(redrawn) {
   onPrepared(redrawn);
   const groups = [

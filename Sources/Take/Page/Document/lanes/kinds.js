@@ -28,11 +28,11 @@ const tones = {
 export const toneOf = (state) =>
   Object.keys(tones).find((tone) => tones[tone].includes(state)) ?? "off";
 
-/** Shown in place of values that still load. */
+/** Shown instead of values that are still loading. */
 export const stillToCome = "is being read";
 
 /**
- * A lane of what lasted.
+ * A lane of spans.
  * @param {string} label
  * @param {Span[]} list
  * @param {Partial<Lane>} more
@@ -54,7 +54,7 @@ export function spanLane(label, list, more = {}) {
 }
 
 /**
- * A lane of one or more curves with one scale.
+ * A lane of curves with a common scale.
  * @param {string} label
  * @param {string} unit
  * @param {Curve[]} curves
@@ -87,7 +87,7 @@ export function curveLane(label, unit, curves, more = {}) {
   };
 }
 
-/** How many ticks make a piece of work. */
+/** The number of ticks per piece of work. */
 const heightsInPiece = 16_384;
 
 /** Computes the heights of all ticks of a list, a piece at a time. */
@@ -105,8 +105,8 @@ function* readHeights(list) {
 }
 
 /**
- * Something that happened at times: `lists` has `{at, height, tone, name, text(index)}`, and where
- * values are still to come or heights need some, the `series` and what `prepare()` computes.
+ * A lane of events: `lists` has `{at, height, tone, name, text(index)}`, and, if values are still
+ * loading or heights are expensive, the `series` and what `prepare()` computes.
  * @param {string} label
  * @param {any[]} lists
  * @param {Partial<Lane>} more

@@ -6,13 +6,12 @@ const most = 50;
 const longest = 20_000;
 
 /**
- * The history in a storage of the browser; without one, as where cookies are refused, that of this
- * page alone.
+ * The history in the browser's storage, or in memory if storage is refused.
  * @param {Pick<Storage, "getItem" | "setItem" | "removeItem"> | undefined} storage
  */
 export function createHistory(storage) {
   let queries = stored(storage);
-  /** The index that the keys reached: -1 is the typed text. */
+  /** The index selected by keys; -1 is the typed text. */
   let at = -1;
   let typed = "";
   const keep = () => {
@@ -24,10 +23,10 @@ export function createHistory(storage) {
     }
   };
   return {
-    /** All of them, newest first. */
+    /** All queries, newest first. */
     list: () => [...queries],
 
-    /** Adds a query, which leaves its former place. */
+    /** Adds a query, or moves it to the front. */
     add(sql) {
       const text = sql.trim();
       at = -1;
@@ -36,7 +35,7 @@ export function createHistory(storage) {
       keep();
     },
 
-    /** The query before or after the one that is shown; null where there is none. */
+    /** The query before or after the one shown; null if there is none. */
     step(by, shown) {
       if (at < 0) typed = shown;
       // The query that was just run is already shown.
@@ -54,7 +53,7 @@ export function createHistory(storage) {
   };
 }
 
-/** The stored queries, whatever else is stored there. */
+/** The stored queries, ignoring invalid contents of the storage. */
 function stored(storage) {
   try {
     const list = JSON.parse(storage?.getItem(key) ?? "[]");

@@ -8,13 +8,13 @@ import { sideName } from "../take/people.js";
 import { allFindings, onWire, seriesOf, take } from "../take/take.js";
 import { readMembers } from "./stats.js";
 
-/** The cards; a number that the take does not have is left out. */
+/** The cards; those without data are omitted. */
 export function cards() {
   return [setUp(), frozen(), concealed(), missing(), roundTrip(), ...machineCards(), data(),
     spoken(), traffic()].filter(Boolean).slice(0, cardsShown);
 }
 
-/** One row of them. */
+/** The number of cards in a row. */
 const cardsShown = 6;
 
 /** When a machine began and when it reached a state: `[from, to]`. */

@@ -5,7 +5,7 @@ import { adopt, adoptBeside } from "../take/reading.js";
 import { take } from "../take/take.js";
 import { cards } from "./cards.js";
 
-/** The cards and findings of each take alone. */
+/** The cards and findings of each take. */
 const sides = [];
 
 const side = () => ({

@@ -15,7 +15,7 @@ import { togglePlaying } from "./media.js";
 
 const now = () => clock.cursor ?? clock.from;
 
-/** The next or the former one of some times, seen from the cursor. */
+/** The next or previous of some times, from the cursor. */
 function neighbour(times, by) {
   const sorted = [...new Set(times)].sort((a, b) => a - b);
   const at = now();
@@ -23,10 +23,10 @@ function neighbour(times, by) {
     : sorted.findLast((time) => time < at - 1e-6);
 }
 
-/** The span that was shown last, of all spans of findings. */
+/** The span last shown, among those of all findings. */
 let shownSpan = null;
 
-/** Goes through all findings from the worst one on. */
+/** Steps through all findings, starting with the worst. */
 function nextFinding(by) {
   const spans = findingSpans();
   // A take that has grown has other spans: continue from the same one.

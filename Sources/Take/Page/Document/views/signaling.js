@@ -61,7 +61,7 @@ export function chooseMessage(index) {
   fillMessage();
 }
 
-/** The message that the chosen one is compared with. */
+/** The message that the selected one is compared with. */
 function counterpart(row, index) {
   const isSame = (each) => each.direction === row.direction;
   const earlier = take.signaling.slice(0, index).reverse().filter(
@@ -99,13 +99,13 @@ function fillMessage() {
       sectionElement(section, former, index, Boolean(other))));
 }
 
-/** JSON with a line for each member; other texts as they are. */
+/** JSON with a member per line; other texts unchanged. */
 function readableText(message) {
   const value = parsed(message);
   return typeof value === "object" ? JSON.stringify(value, null, 2) : message;
 }
 
-/** A message that is no description; a candidate is explained. */
+/** A message without a description; a candidate is explained. */
 function candidateText(message) {
   const found = /candidate:\S+ \d+ (\w+) \d+ (\S+) (\d+) typ (\w+)/.exec(message);
   const what = { host: "an address of its own", srflx: "its address as a STUN server sees it",

@@ -30,7 +30,7 @@ export function makeStats() {
     ({ ...object, members: readMembers(object.members) }));
 }
 
-/** Parses the members of an object; empty when a take has something else there. */
+/** Parses the members of an object; empty if the take has something else. */
 export function readMembers(text) {
   try {
     return Object(JSON.parse(text));
@@ -74,7 +74,7 @@ function objectElement({ peer, id, type, members }) {
         ? button("draw", () => drawMember(peer, id, name)) : ""))))));
 }
 
-/** Draws a member of an object over the whole take. */
+/** Draws a member of an object as a lane over the whole take. */
 function drawMember(peer, id, name) {
   const quoted = (text) => `'${text.replaceAll("'", "''")}'`;
   drawQuery(`SELECT at_ns, members ->> ${quoted(`$.${name}`)} AS ${name} FROM stat `
