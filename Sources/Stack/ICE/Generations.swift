@@ -11,7 +11,7 @@ struct Generations {
     fileprivate(set) var hasEnded = false
   }
 
-  /// What credentials of the peer are.
+  /// The generation that credentials of the peer belong to.
   enum CredentialUse: Equatable {
     case unusable
     /// Those of the current generation, and whether it had none.

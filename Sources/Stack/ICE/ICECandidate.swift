@@ -92,7 +92,7 @@ public struct ICECandidate: Hashable, Sendable {
 
 /// How a TCP candidate takes part in making a connection (RFC 6544 section 4.5).
 public enum ICETCPType: String, Hashable, Sendable {
-  /// It opens connections to passive candidates; its port says nothing.
+  /// It opens connections to passive candidates; its port is meaningless.
   case active
   /// It waits for connections of active candidates.
   case passive
@@ -107,8 +107,7 @@ extension ICECandidate {
   /// Whether a connection carries its traffic.
   package var isTCP: Bool { transport == "tcp" }
 
-  /// Its part in making a connection; nil for UDP, and where the attribute says nothing that is
-  /// known.
+  /// Its role in opening a connection; nil for UDP, and for an unknown attribute value.
   public var tcpType: ICETCPType? {
     isTCP ? value(ofExtension: "tcptype").flatMap { ICETCPType(rawValue: $0) } : nil
   }
@@ -124,7 +123,7 @@ extension ICECandidate {
     switch (tcpType, remote.tcpType) {
     case (nil, nil): return !isTCP
     case (.active, .passive): return true
-    // Whoever connected here is known by where it came from.
+    // An incoming connection is known by its source address.
     case (.passive, .active): return remote.kind == .peerReflexive
     default: return false
     }
@@ -139,7 +138,7 @@ extension ICECandidate {
 
 /// Why a text is not a candidate attribute that can be used.
 public struct ICECandidateError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// What is wrong, in words.
+  /// The error as a sentence.
   public var description: String
 
   /// Creates an error from its words.

@@ -1,6 +1,6 @@
 package import Wire
 
-/// What an agent may use.
+/// The settings of an agent.
 package struct ICESettings: Hashable, Sendable {
   package var servers: [ICEServer]
   /// Whether nothing but TURN servers is spoken to (W3C iceTransportPolicy `relay`).
@@ -12,7 +12,7 @@ package struct ICESettings: Hashable, Sendable {
   /// Whether names stand for the local addresses in candidates
   /// (draft-ietf-mmusic-mdns-ice-candidates section 3.1.1).
   package var hidesAddresses: Bool
-  /// How long the peer may not be heard before the path counts as disconnected; nil: 7 s.
+  /// The silence after which the path counts as disconnected; nil: 7 s.
   package var silence: Interval?
 
   package init(
@@ -41,9 +41,9 @@ enum ICETiming {
   /// How long each request of a round waits for a response; the round fails after the last wait.
   ///
   /// The first waits are shorter than the 500 ms of RFC 8445 section 14.3, as in other stacks,
-  /// because every request is a transaction of its own: an early retry costs one datagram and
-  /// confuses no measurement. With 30 % loss on both ways it is what connects within 2 s. The last
-  /// waits are long, for a peer whose user is slow to answer.
+  /// because every request is a separate transaction: an early retry costs one datagram and
+  /// confuses no measurement. With 30 % loss in both directions this still connects within 2 s. The
+  /// last waits are long, for a peer whose user is slow to answer.
   static let checkWaits: [Interval] = {
     let milliseconds: [Int64] =
       [50, 100, 100, 100, 100, 100] + [Int64](repeating: 150, count: 10)
@@ -62,14 +62,14 @@ enum ICETiming {
   /// The bounds between two consent checks (RFC 7675 section 5.1: 5 s, 20 % either way).
   static let consentIntervalMinimum = Interval.seconds(4)
   static let consentIntervalSpread = Interval.seconds(2)
-  /// Between two checks while the peer is not heard.
+  /// The interval of checks during silence.
   static let probeInterval = Interval.milliseconds(500)
   /// Without consent for so long, nothing may be sent any more (RFC 7675 section 5.1).
   static let consentLifetime = Interval.seconds(30)
   /// Not hearing the peer for so long means disconnected; one second above the longest pause
   /// between two consent checks.
   static let silence = Interval.seconds(7)
-  /// How much longer a silent pair may recover before another that works takes its place.
+  /// How long a silent pair may take to recover before another working one replaces it.
   static let silenceGrace = Interval.seconds(1)
 
   /// How long checks may continue without any success.
@@ -146,7 +146,7 @@ package struct ICECounters: Hashable, Sendable {
 
   package init() {}
 
-  /// What is counted; the names are those of the counters.
+  /// The counted events; the names are those of the counters.
   enum Kind {
     case malformed, unknownSocket, unauthenticated, unknownUsername, foreignFragment, badIntegrity
     case notUnderstood, unexpected, unmatchedResponses, asymmetricResponses, errorResponses

@@ -3,7 +3,7 @@ import Wire
 /// What is known of the peer within one ICE generation: its candidates, names that are being
 /// resolved, and what came before its credentials.
 struct RemoteSide {
-  /// A check that came before the peer's credentials were known.
+  /// A check that arrived before the peer's credentials were known.
   struct EarlyCheck {
     let local: SocketAddress
     let remote: SocketAddress
@@ -62,14 +62,14 @@ struct RemoteSide {
 
   // MARK: Before the credentials
 
-  /// Holds a candidate that came before the credentials; false when there are too many.
+  /// Stores a candidate that arrived before the credentials; false when there are too many.
   mutating func hold(_ candidate: ICECandidate) -> Bool {
     guard held.count < Self.candidatesMaximum else { return false }
     held.append(candidate)
     return true
   }
 
-  /// Holds a check that came before the credentials; false when there are too many.
+  /// Stores a check that arrived before the credentials; false when there are too many.
   mutating func hold(_ check: EarlyCheck) -> Bool {
     for index in earlyChecks.indices
     where earlyChecks[index].remote == check.remote && earlyChecks[index].local == check.local
@@ -130,7 +130,7 @@ struct RemoteSide {
     return ICECandidate(
       foundation: "prflx\(reflexiveCount)", transport: isTCP ? "tcp" : "udp",
       priority: priority, host: .address(address.ip), port: address.port, kind: .peerReflexive,
-      // Whoever connected here is the active side (RFC 6544 section 7.2).
+      // The side that connected is the active one (RFC 6544 section 7.2).
       extensions: isTCP ? [ICECandidate.tcpType(.active)] : [])
   }
 
@@ -159,7 +159,7 @@ struct RemoteSide {
 
 // MARK: - ICEAgent: Remote
 
-// What the peer signals, and restarts.
+// The peer's signaled credentials and candidates, and restarts.
 extension ICEAgent {
   /// Applies the peer's credentials, or holds them for the restart that they announce.
   mutating func setRemote(_ credentials: ICECredentials, lite: Bool) {
@@ -208,7 +208,7 @@ extension ICEAgent {
     addRemote(candidate)
   }
 
-  /// Forgets a candidate of the peer; pairs of it that work continue.
+  /// Removes a candidate of the peer; its pairs that work continue.
   mutating func removeRemote(_ candidate: ICECandidate) {
     remoteSide.forget(candidate)
     guard let address = candidate.address else { return }
@@ -255,7 +255,7 @@ extension ICEAgent {
     if upcoming.hasEnded { remoteSide.end() }
   }
 
-  /// Gives up what a restart left behind, once it is due.
+  /// Drops the generation that a restart replaced, once that is due.
   mutating func retire() {
     guard generations.retire(at: now) else { return }
     let number = generations.present.number

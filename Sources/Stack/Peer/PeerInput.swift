@@ -9,8 +9,8 @@ package import Wire
 package enum PeerInput: Sendable {
   /// The first input of every peer; indirect, because it would enlarge every input.
   indirect case genesis(Genesis)
-  /// The addresses that may be gathered on, and of what kinds of networks they are, in the same
-  /// order; none where nobody knows.
+  /// The addresses that may be gathered on, and their kinds of networks in the same order; no kinds
+  /// if unknown.
   case interfaces([IPAddress], types: [NetworkType] = [])
   /// A datagram and the kernel's receive time, which is not after the step.
   case datagram(Datagram, arrival: Instant)

@@ -1,10 +1,10 @@
 import Wire
 
-/// Moves data once there is an association (RFC 9260 section 6): joins the sender, the receiver,
-/// the channels, liveness and the timers that these need, and writes the packets.
+/// Transfers data once there is an association (RFC 9260 section 6): joins the sender, the
+/// receiver, the channels, liveness and the timers that these need, and writes the packets.
 ///
-/// It decides nothing of its own and routes between its parts. Where one of these finds that the
-/// association is to end, the failure is handed out; the association does the rest.
+/// It decides nothing itself and routes between its parts. If one of these finds that the
+/// association must end, it returns the failure; the association does the rest.
 struct DataTransfer {
   typealias Output = SCTPAssociation.Output
 
@@ -75,7 +75,7 @@ struct DataTransfer {
     packets.emit(to: handshake.destination, into: &outbox)
   }
 
-  /// Sends a packet of its own.
+  /// Sends a separate packet.
   mutating func emit(
     _ chunks: [ControlChunk], tag: UInt32, _ handshake: Handshake,
     into outbox: inout Outbox<Output>
@@ -112,7 +112,7 @@ struct DataTransfer {
   ) {
     switch step {
     case .chunk(let chunk, let number, let restartsTimer, let change):
-      // An acknowledgement that waits goes along when it costs no packet of its own.
+      // A waiting acknowledgement is added if that needs no further packet.
       if packets.space.isEmpty, receiver.mayGoAlong(with: chunk.size, capacity: packets.capacity) {
         sendAcknowledgement(handshake, into: &outbox)
       }
@@ -287,7 +287,7 @@ struct DataTransfer {
     }
   }
 
-  /// Gives channels their streams once the role is known.
+  /// Assigns channels their streams once the role is known.
   mutating func assignStreams(_ handshake: Handshake, into outbox: inout Outbox<Output>) {
     channels.assignStreams(
       isEven: parameters.isClient, below: handshake.streamCount, &sender, into: &outbox)

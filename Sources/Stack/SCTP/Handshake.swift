@@ -7,7 +7,7 @@ import Wire
 /// channels do not outlive it.
 struct Handshake {
   private(set) var phase = AssociationPhase.idle
-  /// What the peer said of itself.
+  /// The peer's INIT or INIT ACK.
   private(set) var peer = Initiation()
   private var identity = AssociationIdentity(
     cookieKey: CookieKey(first: 0, second: 0), tag: 0, firstNumber: 0)
@@ -26,7 +26,8 @@ struct Handshake {
     parameters.offersInterleaving && peer.features.contains(.interleaving)
   }
 
-  /// Where packets go; they need no checksum when both sides said so (RFC 9653 section 5.2).
+  /// The destination of packets; they need no checksum when both sides announced that (RFC 9653
+  /// section 5.2).
   var destination: PacketDestination {
     let omitsChecksum = parameters.offersZeroChecksum && peer.features.contains(.zeroChecksum)
     return PacketDestination(tag: peer.tag, needsChecksum: !omitsChecksum)
@@ -38,7 +39,7 @@ struct Handshake {
       ? Int(min(SCTPLimits.streams, peer.incomingStreams)) : Int(SCTPLimits.streams)
   }
 
-  /// Whether there is a peer that can be told of the end.
+  /// Whether there is a peer to send an ABORT to.
   var canAbort: Bool { peer.tag != 0 && phase != .ended }
 
   /// Ends the association; false when it is over already.
@@ -103,7 +104,7 @@ struct Handshake {
     guard offer.isAcceptable else { return refusal(of: offer) }
     // While both sides still shake hands, the tag stays; later it would be another association.
     let tag = phase.isHandshake ? localTag : AssociationIdentity.newTag(entropy)
-    // Once the peer's tag is known, the tie tags say which association this is about.
+    // Once the peer's tag is known, the tie tags identify the association.
     let isKnown = phase != .cookieWait
     let sealed = StateCookie(
       made: now, localTag: tag, localTieTag: isKnown ? localTag : 0,
@@ -115,7 +116,7 @@ struct Handshake {
     ]
   }
 
-  /// Tells the sender of values that no association can have, and changes nothing.
+  /// Refuses values that no association can have, and changes nothing.
   private func refusal(of offer: Initiation) -> [SCTPAction] {
     [.drop, .packet([.abort(.invalidParameter)], tag: offer.tag)]
   }
@@ -220,8 +221,7 @@ struct Handshake {
     phase = .cookieWait
   }
 
-  /// Passes over a chunk whose type is not known, and reports it where the type says so
-  /// (section 3.2).
+  /// Skips a chunk of an unknown type, and reports it if the type demands that (section 3.2).
   func answerUnknown(
     _ type: ChunkType, _ flags: UInt8, _ body: RawSpan, capacity: Int
   ) -> [SCTPAction] {
@@ -265,7 +265,7 @@ struct Handshake {
   }
 
   /// The end of data in both directions (section 9.2): an acknowledgement that still waits for a
-  /// second packet has nobody left to tell.
+  /// second packet is no longer needed.
   private var shutdownAcknowledgement: [SCTPAction] {
     [
       .append(ControlChunk(type: .shutdownAcknowledgement)), .arm(.shutdown),
@@ -341,7 +341,7 @@ struct Handshake {
 
 // MARK: - AssociationPhase
 
-/// Where the handshake and the shutdown are (RFC 9260 section 4).
+/// The states of handshake and shutdown (RFC 9260 section 4).
 enum AssociationPhase: Hashable, CaseIterable {
   case idle, cookieWait, cookieEchoed, established, shutdownPending, shutdownSent
   case shutdownReceived, shutdownAcknowledgementSent, ended
@@ -383,7 +383,7 @@ enum AssociationPhase: Hashable, CaseIterable {
   }
 }
 
-/// What an association draws when it starts.
+/// The random values that an association draws when it starts.
 struct AssociationIdentity {
   /// The key of the digests of its cookies.
   var cookieKey: CookieKey

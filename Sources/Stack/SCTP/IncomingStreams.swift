@@ -14,7 +14,6 @@ struct IncomingStreams {
   /// The places of streams in which fragments of unordered messages wait.
   private(set) var unorderedPlaces: Set<Int> = []
 
-  /// The place of a stream.
   mutating func place(of stream: UInt16) -> Int {
     let number = Int(stream)
     if number >= places.count {
@@ -60,7 +59,7 @@ struct IncomingStreams {
 struct IncomingStream {
   /// The number on the wire.
   let identifier: UInt16
-  /// Messages that came complete and wait to be taken, oldest first.
+  /// Complete messages that wait to be delivered, oldest first.
   private(set) var messages: [ReceivedMessage] = []
   /// How many bytes and fragments wait for others.
   var heldBytes: Int { orderedBytes + unordered.heldBytes }
@@ -93,7 +92,7 @@ struct IncomingStream {
     return base + Int64(Int32(truncatingIfNeeded: Int64(identifier) &- base))
   }
 
-  /// The messages that came complete; the stream forgets them.
+  /// Returns the complete messages and removes them.
   mutating func removeComplete() -> [ReceivedMessage] {
     var taken: [ReceivedMessage] = []
     swap(&taken, &messages)
@@ -131,7 +130,7 @@ struct IncomingStream {
       run = 0
       runBytes = 0
       extendRun()
-      // What is left of this message is not complete.
+      // The rest of this message is incomplete.
       while let rest = ordered.first, rest.message == front.message { drop(rest) }
     }
     run = 0
@@ -146,8 +145,8 @@ struct IncomingStream {
     expected = message
   }
 
-  /// Passes over what is missing before the fragments that came up to a key, those of the first
-  /// message that waits where keys tell nothing.
+  /// Skips missing fragments before those that arrived, up to a key; if keys are meaningless, up to
+  /// the first message that waits.
   mutating func pass(through key: Int64?) {
     var last = key == nil ? ordered.first?.message : nil
     if let key {
@@ -155,8 +154,8 @@ struct IncomingStream {
       unordered.forget(through: key)
     }
     guard let last else { return }
-    // What is not whole yet may continue behind the key; where keys tell nothing, what is expected
-    // is what lacks something.
+    // An incomplete message may continue behind the key; if keys are meaningless, the expected
+    // message is the incomplete one.
     let goesOn =
       key.map { key in ordered.last { $0.message == last }?.key == key } ?? (last != expected)
     forward(message: goesOn ? last - 1 : last)
@@ -246,7 +245,7 @@ extension IncomingStream {
     return bytes
   }
 
-  /// Where a fragment belongs; mostly at the end.
+  /// The position of a fragment; mostly at the end.
   private static func place(of key: Int64, in fragments: borrowing Deque<Fragment>) -> Int {
     var low = 0
     var high = fragments.count
@@ -375,7 +374,7 @@ struct UnorderedFragments {
   }
 }
 
-/// A part of a message that came in one DATA or I-DATA chunk.
+/// A part of a message: the contents of one DATA or I-DATA chunk.
 struct Fragment {
   /// The place among the fragments of its stream: the next fragment of a message has the next key.
   ///

@@ -38,7 +38,7 @@ struct Liveness {
     return .append(ControlChunk(type: .heartbeat, body: body.bytes))
   }
 
-  /// Answers the peer's heartbeat with what it says, if that fits into a packet.
+  /// Answers the peer's heartbeat with its own contents, if they fit into a packet.
   static func answer(
     to body: RawSpan, capacity: Int, _ phase: AssociationPhase
   ) -> SCTPAction {
@@ -60,7 +60,7 @@ struct Liveness {
 
 // MARK: - TimerTable
 
-/// What an association waits for, in the order in which timers that are due together are served.
+/// The timers of an association, in the order in which simultaneous ones are served.
 enum SCTPTimer: Int, CaseIterable {
   /// INIT or COOKIE ECHO is sent again (T1, RFC 9260 sections 5.1 and 4).
   case initiation

@@ -2,7 +2,7 @@ import Wire
 
 /// The outcome of a chunk of data, or of one that passes over data.
 enum ReceiverOutcome {
-  /// Nothing is to be handed out.
+  /// Nothing is delivered.
   case nothing
   case useless
   /// The peer has no such stream; the data counts as received (RFC 9260 section 6.5).
@@ -16,7 +16,7 @@ enum ReceiverOutcome {
 /// delay (RFC 9260 section 6.2), and messages that are put together (section 6.9, RFC 8260 section
 /// 2).
 struct Receiver {
-  /// What was counted.
+  /// The receiver's counters.
   struct Counters: Hashable {
     var chunks: UInt64 = 0
     var duplicates: UInt64 = 0
@@ -60,7 +60,7 @@ struct Receiver {
     streams.removeAll()
   }
 
-  /// Lets the peer have more streams, if there are so many (RFC 6525 section 5.2.5).
+  /// Lets the peer add outgoing streams, if enough are left (RFC 6525 section 5.2.5).
   mutating func addStreams(_ more: UInt16) -> Bool {
     guard Int(streamCount) + Int(more) <= Int(SCTPLimits.streams) else { return false }
     streamCount += more
@@ -91,7 +91,8 @@ struct Receiver {
       let identifier = interleaved ? try reader.uint32() : 0
       let word = try reader.uint32()
       guard !reader.isAtEnd else { return .failed(Self.noUserData(number)) }
-      // The first part of an interleaved message says what it is, the others their place instead.
+      // The first part of an interleaved message has its payload protocol here, the others their
+      // number.
       let part = interleaved && !flags.contains(.beginning) ? word : 0
       guard part < 1 << 24, !interleaved || (part == 0) == flags.contains(.beginning) else {
         return .useless
@@ -129,7 +130,8 @@ struct Receiver {
       || streams.heldFragments >= SCTPLimits.fragmentsHeld
     if isFull, extended > numbers.cumulative {
       acknowledgement = .due
-      // What fills the gap may free everything behind it, so it has a reserve of the same size.
+      // A chunk that fills the gap may release everything after it, so it has a reserve of the same
+      // size.
       guard isNext else { return .useless }
       guard streams.heldBytes + size <= 2 * limits.receiveWindow,
         streams.heldFragments < 2 * SCTPLimits.fragmentsHeld
@@ -171,7 +173,7 @@ struct Receiver {
         guard let value = try? reader.uint32() else { break }
         identifier = value
       }
-      // The peer has no such stream, whatever it gives up on it (RFC 9260 section 6.5).
+      // The peer has no such stream, so it cannot skip anything on it (RFC 9260 section 6.5).
       guard stream < streamCount else { continue }
       // One that was never used still has to expect a later message.
       let place = streams.place(of: stream)
@@ -260,7 +262,8 @@ struct Receiver {
       && 16 + 4 * (duplicates.count + numbers.ranges.count) + size <= capacity
   }
 
-  /// A SACK for all that came, with as many gaps as fit into a packet (RFC 9260 section 3.3.4).
+  /// A SACK for all received chunks, with as many gaps as fit into a packet (RFC 9260 section
+  /// 3.3.4).
   mutating func makeAcknowledgement(capacity: Int) -> ControlChunk {
     let most = max(0, (capacity - 4 - 16) / 4)
     let repeated = duplicates.prefix(most)
@@ -304,7 +307,7 @@ extension Receiver {
   private static let overfull = SCTPFailure(
     cause: .outOfResource, reason: "the peer sent more than the window")
 
-  /// Tells the peer that it has no such stream (RFC 9260 section 3.3.10.1).
+  /// An error: the peer sent on a stream that does not exist (RFC 9260 section 3.3.10.1).
   private static func invalid(_ stream: UInt16) -> ControlChunk {
     .error(.invalidStream, [UInt8(stream >> 8), UInt8(stream & 0xff), 0, 0])
   }
@@ -322,7 +325,7 @@ extension Receiver {
 
 /// The transmission sequence numbers received: all up to one, and ranges above it.
 struct ReceivedNumbers {
-  /// What a number is to the numbers before.
+  /// The relation of a number to those before.
   enum Arrival: Hashable {
     case new
     case duplicate

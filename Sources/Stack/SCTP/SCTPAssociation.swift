@@ -72,7 +72,7 @@ package struct SCTPAssociation: Machine {
     assert(transfer.isConsistent, "sums are not those of their parts")
   }
 
-  /// Begins the handshake, and handles packets that came before.
+  /// Begins the handshake, and handles packets that arrived before.
   mutating func start(
     _ parameters: SCTPParameters, _ identity: AssociationIdentity, at now: Instant,
     into outbox: inout Outbox<Output>
@@ -133,7 +133,7 @@ package struct SCTPAssociation: Machine {
     }
   }
 
-  /// Tells the peer why and ends the association, if there is a failure.
+  /// Sends the failure to the peer and ends the association, if there is a failure.
   private mutating func fail(_ failure: SCTPFailure?, into outbox: inout Outbox<Output>) {
     guard let failure else { return }
     let words = Array(failure.reason.utf8.prefix(128))
@@ -141,7 +141,7 @@ package struct SCTPAssociation: Machine {
     end(failure.reason, into: &outbox)
   }
 
-  /// Sends an ABORT once there is a peer to tell.
+  /// Sends an ABORT if there is a peer to receive it.
   private mutating func sendAbort(
     _ cause: ErrorCause, _ details: [UInt8], into outbox: inout Outbox<Output>
   ) {
@@ -180,14 +180,14 @@ package struct SCTPAssociation: Machine {
     } catch {
       reader.drop()
     }
-    // What waited for data is not answered once the association is over.
+    // Requests that waited for data are not answered once the association is over.
     guard transfer.receiver.hasData, handshake.phase != .ended else { return }
     transfer.settle(handshake, at: now, into: &outbox)
     let received = transfer.receiver.numbers.acknowledged
     perform(handshake.prolongShutdown(received), at: now, into: &outbox)
   }
 
-  /// Gives a chunk to the part that it is for; false ends the packet.
+  /// Passes a chunk to the part that handles it; false ends the packet.
   private mutating func receive(
     _ type: ChunkType, _ flags: UInt8, _ body: RawSpan, at now: Instant,
     into outbox: inout Outbox<Output>
@@ -267,7 +267,7 @@ extension SCTPAssociation {
     /// A packet for the DTLS association.
     case packet([UInt8])
     case state(SCTPState)
-    /// Why the association failed, in words; comes before the state.
+    /// Why the association failed, as text; before the state.
     case failure(String)
     /// The peer made this channel; `channelOpened` follows in the same step.
     case channelAnnounced(DataChannelNumber)
@@ -276,7 +276,7 @@ extension SCTPAssociation {
     case channelClosing(DataChannelNumber)
     /// The channel is gone; this is what it carried.
     case channelClosed(DataChannelNumber, DataChannelCounters)
-    /// A channel could not be used, in words; `channelClosed` follows.
+    /// Why a channel could not be used, as text; `channelClosed` follows.
     case channelFailure(DataChannelNumber, String)
     case message(DataChannelNumber, binary: Bool, [UInt8])
     /// The buffered amount fell to the threshold or below.
@@ -296,7 +296,7 @@ extension SCTPAssociation {
   /// The state of the transport.
   package var state: SCTPState { handshake.phase.state }
 
-  /// What the association did so far, and the state of its path.
+  /// The counters of the association, and the state of its path.
   package var statistics: SCTPStatistics {
     var result = SCTPStatistics()
     result.packetsSent = packets.sent
@@ -331,7 +331,7 @@ extension SCTPAssociation {
     channels.table.place(of: channel).map { channels.table[$0].state } ?? .closed
   }
 
-  /// What a channel is made with, its stream included once it has one; nil when it is closed.
+  /// The options of a channel, with its stream once it has one; nil when it is closed.
   package func options(of channel: DataChannelNumber) -> DataChannelInit? {
     channels.table.place(of: channel).map { channels.table[$0].options }
   }
@@ -346,12 +346,12 @@ extension SCTPAssociation {
     channels.table.place(of: channel).map { sender.queues.lowThreshold(of: $0) } ?? 0
   }
 
-  /// What a channel carried so far; nil when it is closed.
+  /// The traffic of a channel so far; nil when it is closed.
   package func counters(of channel: DataChannelNumber) -> DataChannelCounters? {
     channels.table.place(of: channel).map { counters(at: $0) }
   }
 
-  /// What the channel at a place carried so far.
+  /// The traffic of the channel at a place so far.
   func counters(at place: Int) -> DataChannelCounters {
     var counters = channels.table[place].counters
     counters.messagesAbandoned = sender.queues.abandoned(of: place)
@@ -379,11 +379,11 @@ extension SCTPAssociation {
     return nil
   }
 
-  /// Why a message of so many bytes cannot be sent; nil when it can.
+  /// Why a message of this size cannot be sent; nil when it can.
   package func refusal(
     ofSending count: Int, on channel: DataChannelNumber
   ) -> DataChannelRefusal? {
-    // An association that shuts down takes no more data (RFC 9260 section 9.2).
+    // An association that shuts down accepts no more data (RFC 9260 section 9.2).
     guard let place = channels.table.place(of: channel), channels.table[place].state == .open,
       handshake.phase == .established
     else { return .notOpen }

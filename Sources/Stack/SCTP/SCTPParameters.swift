@@ -10,7 +10,7 @@ public enum SCTPState: String, Hashable, Sendable {
   case closed
 }
 
-/// What an association is started with: what signaling and DTLS decided, and its local limits.
+/// The parameters of an association: those from signaling and DTLS, and its local limits.
 package struct SCTPParameters: Hashable, Sendable {
   /// Whether this side is the DTLS client, whose channels have even streams (RFC 8832 section 6).
   package var isClient: Bool
@@ -128,17 +128,17 @@ struct ControlChunk: Hashable {
 /// Why this side ends an association with an ABORT.
 struct SCTPFailure: Hashable {
   var cause: ErrorCause
-  /// In words, for the application and, where the cause takes words, for the peer.
+  /// The reason as text, for the application and, if the cause can carry text, for the peer.
   var reason: String
-  /// What the cause has to say beside words.
+  /// The contents of the cause besides text.
   var details: [UInt8] = []
 }
 
-/// What a part of an association asks of the others; a list of these is done in its order.
+/// An action that one part of an association requests of the others; lists are performed in order.
 enum SCTPAction: Hashable {
   /// A chunk for the packet under way.
   case append(ControlChunk)
-  /// A packet of its own, which always has its checksum (RFC 9653 section 5.2).
+  /// A separate packet, which always has its checksum (RFC 9653 section 5.2).
   case packet([ControlChunk], tag: UInt32)
   /// The packet under way goes out before what follows.
   case emit
@@ -155,7 +155,7 @@ enum SCTPAction: Hashable {
   case end(String?)
 }
 
-/// What an association did, and the state of its path (W3C RTCSctpTransportStats and more).
+/// The counters of an association, and the state of its path (W3C RTCSctpTransportStats and more).
 package struct SCTPStatistics: Hashable, Sendable {
   package var packetsSent: UInt64 = 0
   package var packetsReceived: UInt64 = 0
@@ -175,7 +175,6 @@ package struct SCTPStatistics: Hashable, Sendable {
   package var fastRecoveries: UInt64 = 0
   /// The smoothed round-trip time; nil before a measurement.
   package var smoothedRoundTripTime: Interval?
-  /// The retransmission timeout.
   package var retransmissionTimeout = SCTPLimits.initialTimeout
   /// The congestion window in bytes.
   package var congestionWindow = 0

@@ -11,7 +11,7 @@ struct StateCookie: Hashable {
   /// The own and the peer's tag at that time, zero without an association.
   var localTieTag: UInt32
   var remoteTieTag: UInt32
-  /// What the peer's INIT said.
+  /// The parameters of the peer's INIT.
   var peer: Initiation
 
   /// The bytes with their digest in front.
@@ -82,7 +82,6 @@ struct CookieKey {
     self.second = second
   }
 
-  /// The digest of a message.
   func digest(of message: [UInt8]) -> UInt64 {
     var state = SipState(first, second)
     var word: UInt64 = 0
@@ -141,9 +140,9 @@ private struct SipState {
 
 // MARK: - Initiation
 
-/// What an INIT or INIT ACK chunk says about its sender (RFC 9260 section 3.3.2).
+/// The parameters in an INIT or INIT ACK chunk (RFC 9260 section 3.3.2).
 struct Initiation: Hashable {
-  /// What the sender can do besides the basic protocol.
+  /// The extensions that the sender supports.
   struct Features: OptionSet, Hashable {
     var rawValue: UInt8
 
@@ -167,7 +166,7 @@ struct Initiation: Hashable {
   var firstNumber: UInt32 = 0
   var features: Features = []
 
-  /// The way of detecting errors that stands in for the checksum: DTLS (RFC 9653 section 6).
+  /// The error detection that replaces the checksum: DTLS (RFC 9653 section 6).
   private static let errorDetectionByDTLS: UInt32 = 1
 
   /// Whether an association can be made with it: a receive window below 1,500 bytes and streams

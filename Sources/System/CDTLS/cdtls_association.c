@@ -30,7 +30,7 @@ static const char signatures[] =
 /// The time-out that OpenSSL believes in, and by how much the clock moves to make it pass.
 #define TIMEOUT_US 60000000u
 #define TIMEOUT_PASSES_S 120
-/// Where the frozen clock begins; any positive time will do.
+/// The start of the frozen clock; any positive time works.
 #define CLOCK_START_S (1 << 30)
 /// No peer needs a longer certificate chain, in bytes.
 #define CERTIFICATES_MAXIMUM (16 * 1024)
@@ -73,7 +73,7 @@ static int bio_read(BIO *bio, char *bytes, int capacity) {
     BIO_set_retry_read(bio);
     return -1;
   }
-  // As with a socket, what does not fit is lost.
+  // As with a socket, bytes that do not fit are lost.
   size_t count = dtls->input_length < (size_t)capacity ? dtls->input_length : (size_t)capacity;
   memcpy(bytes, dtls->input, count);
   dtls->input = NULL;
@@ -132,7 +132,7 @@ static int verify(X509_STORE_CTX *store, void *argument) {
   return accepted;
 }
 
-/// Gives the context every certificate; the cipher suite decides which one is shown.
+/// Adds all certificates to the context; the cipher suite decides which one is sent.
 static int use_certificates(cdtls_association *dtls) {
   for (size_t index = 0; index < dtls->certificate_count; index++) {
     if (SSL_CTX_use_certificate(dtls->context, dtls->certificates[index]) != 1
@@ -243,7 +243,8 @@ SSL *cdtls_connection(const cdtls_association *dtls) { return dtls->connection; 
 X509 *cdtls_issuer(const cdtls_association *dtls, int index) {
   if (dtls->connection == NULL) return NULL;
   STACK_OF(X509) *chain = SSL_get_peer_cert_chain(dtls->connection);
-  // A client finds the certificate of its server at the front, a server not that of its client.
+  // On a client, the server's certificate is the first of the chain; on a server, the client's is
+  // not part of it.
   int place = index + (SSL_is_server(dtls->connection) ? 0 : 1);
   return chain != NULL && index >= 0 && place < sk_X509_num(chain) ? sk_X509_value(chain, place)
                                                                    : NULL;

@@ -23,8 +23,8 @@ cdtls_frozen_clock *cdtls_clock_freeze(cdtls_frozen_clock *clock) {
 /// callers get the real time.
 __attribute__((visibility("default"))) int gettimeofday(struct timeval *restrict time,
                                                          void *restrict zone) {
-  // The header of libc says that there is always a place for the time, so that a compiler may leave
-  // out a look whether there is; callers that want the zone alone do not know that.
+  // libc's header declares that the pointer is never NULL, so a compiler may remove the check;
+  // callers that want only the time zone pass NULL anyway.
   struct timeval *volatile place = time;
   bool has_place = place != NULL;
   if (zone != NULL) memset(zone, 0, sizeof(struct timezone));

@@ -12,7 +12,7 @@ static inline int csqlite_count_no_memory(void) {
 /// SQLITE_CONFIG_MEMSTATUS on for the process, which limits of memory need; a code as above.
 static inline int csqlite_count_memory(void) { return sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 1); }
 
-/// A virtual table and a cursor of it, as SQLite wants them, with an object of whoever made them.
+/// A virtual table and a cursor of it, as SQLite requires them, with the object of its creator.
 typedef struct csqlite_table {
   sqlite3_vtab base;
   void *owner;

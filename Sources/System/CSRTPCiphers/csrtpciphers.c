@@ -24,8 +24,8 @@ typedef struct {
   int tag_length;
 } gcm_state;
 
-/// Ends with a status, and leaves nothing in the thread's list of errors: whoever uses OpenSSL next
-/// on it would take that for an error of its own.
+/// Returns a status, and clears the thread's list of errors: the next user of OpenSSL on it would
+/// take a leftover for its own error.
 static srtp_err_status_t failed(srtp_err_status_t status) {
   ERR_clear_error();
   return status;

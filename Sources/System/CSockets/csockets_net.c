@@ -70,7 +70,8 @@ static int configure(int descriptor, int is_ipv6, int buffer_bytes) {
   if (setsockopt(descriptor, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof on) != 0) return -errno;
   // A count of dropped datagrams and large buffers are good to have, no condition.
   (void)setsockopt(descriptor, SOL_SOCKET, SO_RXQ_OVFL, &on, sizeof on);
-  // Whoever may passes over the system's limit (net.core.rmem_max); others get what it allows.
+  // With the privilege, this exceeds the system's limit (net.core.rmem_max); without, the limit
+  // applies.
   if (setsockopt(descriptor, SOL_SOCKET, SO_RCVBUFFORCE, &buffer_bytes, sizeof buffer_bytes) != 0) {
     (void)setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &buffer_bytes, sizeof buffer_bytes);
   }

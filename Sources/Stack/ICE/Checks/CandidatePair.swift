@@ -220,7 +220,8 @@ struct PairNomination {
 
 // MARK: - PairTraffic
 
-/// Counters of a pair (W3C candidate-pair), its round-trip times, and when the peer was last heard.
+/// Counters of a pair (W3C candidate-pair), its round-trip times, and when something was last
+/// received on it.
 struct PairTraffic {
   /// When anything valid was last received: a response, a check or other traffic.
   private(set) var receivedAt: Instant?

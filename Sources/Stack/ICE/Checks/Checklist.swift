@@ -139,7 +139,7 @@ struct Checklist {
       : ICEPriority.pair(controlling: remote, controlled: local)
   }
 
-  /// Ranks the pairs again for a role, in which nobody has chosen one yet.
+  /// Ranks the pairs again for a role in which no pair was chosen yet.
   ///
   /// - Parameter local: the priority of the local candidate of a pair.
   mutating func rank(for role: ICERole, _ local: (CandidatePair) -> UInt32) {
@@ -235,8 +235,8 @@ extension Checklist {
     return next
   }
 
-  /// How long to wait after so many requests; longer when many pairs are under way, so that they
-  /// do not exceed the pace together (RFC 8445 section 14.3).
+  /// How long to wait after this many requests; longer when many pairs are being checked, so that
+  /// together they do not exceed the pace (RFC 8445 section 14.3).
   func wait(after attempts: Int) -> Interval {
     let wait = ICETiming.checkWaits[min(attempts, ICETiming.checkWaits.count) - 1]
     let busy = pairs.reduce(into: 0) { $0 += $1.state == .inProgress ? 1 : 0 }

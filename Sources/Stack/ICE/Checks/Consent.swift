@@ -109,7 +109,7 @@ struct CheckProgress {
 
 // MARK: - Consent
 
-/// The selected pair: since when it is selected, whether the peer is heard on it, when the next
+/// The selected pair: since when it is selected, whether anything is received on it, when the next
 /// consent check is due, and when consent has expired (RFC 7675).
 struct Consent {
   /// The result of judging the selected pair.
@@ -117,7 +117,7 @@ struct Consent {
     case nothing
     /// Nothing may be sent any more (RFC 7675 section 5.1).
     case expired
-    /// Nothing was received for long.
+    /// Nothing was received for a while.
     case silent
     case resumed
   }
@@ -181,7 +181,7 @@ struct Consent {
     let spread = UInt64(ICETiming.consentIntervalSpread.nanoseconds)
     let extra = Int64(truncatingIfNeeded: entropy.integer(below: spread))
     let usual = ICETiming.consentIntervalMinimum + Interval(nanoseconds: extra)
-    // A peer that sends nothing else is asked twice before it counts as silent.
+    // A peer that sends nothing else gets two checks before it counts as silent.
     return silence < ICETiming.silence
       ? min(usual, Interval(nanoseconds: silence.nanoseconds / 2)) : usual
   }

@@ -6,7 +6,7 @@ extension ICEAgent {
     guard generations.present.remote != nil, !progress.hasFailed else { return }
     for index in checklist.indices {
       guard let due = checklist[index].round.nextAttempt, due <= now else { continue }
-      // Nothing gets lost on a connection, so that silence is an answer.
+      // TCP loses nothing, so missing responses mean that the pair failed.
       if !checklist[index].local.isTCP, checklist[index].round.attempts < ICETiming.checkWaits.count
       {
         sendCheck(on: index)
@@ -162,8 +162,8 @@ extension ICEAgent {
     if checklist[index].state != .succeeded { trigger(index) }
   }
 
-  /// Finds the local candidate that the peer saw; one nobody knew is peer-reflexive (RFC 8445
-  /// section 7.2.5.3.1).
+  /// Finds the local candidate with the address that the peer saw; an unknown one is peer-reflexive
+  /// (RFC 8445 section 7.2.5.3.1).
   private mutating func nameLocal(_ index: Int, _ mapped: SocketAddress) {
     let base = checklist[index].base
     guard mapped != base, mapped.port != 0, mapped.ip.isIPv4 == base.ip.isIPv4 else { return }
@@ -221,9 +221,9 @@ extension ICEAgent {
     }
   }
 
-  /// Whether a datagram is a check by somebody who knows the credentials of this side.
+  /// Whether a datagram is a check from a sender with this side's credentials.
   ///
-  /// Changes nothing, so that it may be asked before a datagram becomes an input.
+  /// Changes nothing, so it can be called before a datagram becomes an input.
   package func recognizes(_ bytes: [UInt8]) -> Bool {
     guard let message = try? STUNMessage(bytes), message.method == .binding,
       message.messageClass == .request, message.hasIntegrity, let username = message.username,

@@ -98,7 +98,7 @@ struct Nomination {
 
   // MARK: The choice
 
-  /// The nominated pair, if it works, or the one that takes its place.
+  /// The nominated pair, if it works, or its replacement.
   mutating func choose(_ checklist: Checklist, _ role: ICERole) -> Int? {
     var wanted = checklist.index(id: pairID)
     if let index = wanted, checklist[index].state != .succeeded {
@@ -118,7 +118,7 @@ struct Nomination {
 /// Decides which side chooses the pair (RFC 8445 section 6.1.1), and how it ends when both sides
 /// think the same (sections 7.2.5.1 and 7.3.1.1).
 struct RoleSettlement {
-  /// What a request says of the roles.
+  /// How the role in a request compares with this side's.
   enum Verdict {
     /// The sides agree.
     case agreed
@@ -155,8 +155,8 @@ struct RoleSettlement {
     return .changed
   }
 
-  /// Gives way to a peer that refused a role, with another tie-breaker; false when another conflict
-  /// has changed the role since the request that claimed it.
+  /// Changes the role because the peer refused the claimed one, and draws another tie-breaker;
+  /// false when another conflict has changed the role since that request.
   mutating func concede(_ claimed: ICERole, _ entropy: EntropyStream) -> Bool {
     guard claimed == role else { return false }
     tieBreaker = entropy.integer(UInt64.self)

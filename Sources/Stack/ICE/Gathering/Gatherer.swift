@@ -4,7 +4,7 @@ import Wire
 /// candidates; owns its state (W3C RTCIceGatheringState).
 struct Gatherer {
   private(set) var settings: ICESettings
-  /// What takes the place of the settings once another generation begins.
+  /// The settings of the next generation.
   private var upcoming: ICESettings?
   private(set) var state = ICEGatheringState.new
   var sockets = LocalSockets()
@@ -84,7 +84,7 @@ struct LocalSockets {
     let generation: UInt32
     let asked: IPAddress
     let localPreference: UInt16
-    /// Whether connections come to it; else datagrams.
+    /// Whether it accepts TCP connections; otherwise it receives datagrams.
     let isListener: Bool
     fileprivate(set) var address: SocketAddress?
   }
@@ -172,11 +172,11 @@ struct LocalCandidates {
   struct Candidate {
     let candidate: ICECandidate
     let base: SocketAddress
-    /// Who reported or allocated the address, for reflexive and relayed candidates.
+    /// The server that reported or allocated the address, for reflexive and relayed candidates.
     let server: ICEServer?
   }
 
-  /// What makes two candidates share a foundation (RFC 8445 section 5.1.1.3).
+  /// Candidates with equal keys share a foundation (RFC 8445 section 5.1.1.3).
   struct FoundationKey: Equatable {
     let kind: ICECandidate.Kind
     let base: IPAddress

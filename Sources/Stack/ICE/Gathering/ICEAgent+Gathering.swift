@@ -183,7 +183,7 @@ extension ICEAgent {
     ICECandidate.Extension(name: "ufrag", value: generations.present.local.usernameFragment)
   }
 
-  /// What a candidate shows of a local address.
+  /// The host of a candidate for a local address: the address, or a name that hides it.
   mutating func shown(_ ip: IPAddress) -> ICECandidate.Host {
     let (host, published) = gatherer.shown(ip, entropy)
     if let published { emit(.request(.publishName(published, ip))) }
@@ -226,7 +226,8 @@ extension ICEAgent {
 
   private mutating func ask(_ server: ServerList.Server, from base: SocketAddress) {
     for ip in server.addresses ?? [] {
-      // A server is not reached from loopback, or over link-local, unless it is there itself.
+      // A server cannot be reached from loopback or link-local, unless its address is of the same
+      // kind.
       guard ip.isIPv4 == base.ip.isIPv4, ip.isLoopback == base.ip.isLoopback,
         ip.isLinkLocal == base.ip.isLinkLocal
       else { continue }
@@ -261,7 +262,7 @@ extension ICEAgent {
 }
 
 extension SocketAddress {
-  /// What stands for an address that is not shown (RFC 8839 section 5.1).
+  /// The placeholder for a hidden address (RFC 8839 section 5.1).
   static func hidden(isIPv4: Bool) -> SocketAddress {
     SocketAddress(isIPv4 ? IPAddress(ipv4: 0) : IPAddress(ipv6High: 0, low: 0), port: 0)
   }

@@ -1,7 +1,7 @@
 package import Wire
 
-// Relayed candidates: what TURN servers carry looks to the rest of the agent as if it were sent
-// from, and came to, the relayed address.
+// Relayed candidates: to the rest of the agent, data that TURN servers carry looks as if it were
+// sent from the relayed address and received there.
 extension ICEAgent {
   /// Whether a path begins at this agent and may be used by peers.
   func isBase(_ local: SocketAddress, _ remote: SocketAddress) -> Bool {
@@ -135,7 +135,7 @@ extension ICEAgent {
     renew(index, lost: relayed)
   }
 
-  /// Ends the connection that a relay has of its own.
+  /// Closes a relay's own connection.
   private mutating func hangUp(_ relay: Relays.Relay) {
     if relay.isStream, relay.base.port != 0 { emit(.request(.closeSocket(relay.base))) }
   }
@@ -165,7 +165,7 @@ extension ICEAgent {
     relays.remove(where: isOver)
   }
 
-  /// Gives up relays whose own end is gone.
+  /// Drops relays whose local address is gone.
   mutating func loseRelays(where isLost: (Relays.Relay) -> Bool) {
     for relay in relays.all where isLost(relay) {
       if let relayed = relay.relayed { failBase(relayed) }
@@ -247,7 +247,7 @@ extension ICEAgent {
     let hidden = SocketAddress.hidden(isIPv4: relayed.ip.isIPv4)
     let isSecret = settings.relayOnly || settings.hidesAddresses
     let priority = ICEPriority.candidate(.relayed, localPreference: relay.localPreference)
-    // Who wants relays only does not want to reveal the local address (RFC 8828 section 5.2).
+    // With relays only, the local address must not be revealed either (RFC 8828 section 5.2).
     addLocal(
       ICECandidate(
         foundation: foundation, priority: priority, host: .address(relayed.ip), port: relayed.port,

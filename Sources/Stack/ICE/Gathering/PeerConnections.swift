@@ -2,7 +2,7 @@ package import Wire
 
 /// The connections between the two sides (RFC 6544), those of unknown peers among them.
 struct PeerConnections {
-  /// An open connection to the peer, or to whoever connected to a listener.
+  /// An open connection to the peer, or from it to a listener.
   struct Connection: Equatable {
     let local: SocketAddress
     let remote: SocketAddress
@@ -36,7 +36,7 @@ struct PeerConnections {
     return true
   }
 
-  /// Forgets the connections that no pair can use any more, or never came to.
+  /// Forgets the connections that no pair can use any more, or ever could.
   mutating func removeUnused(_ checklist: inout Checklist, at now: Instant) -> [Connection] {
     guard !all.isEmpty else { return [] }
     var unused: [Connection] = []
@@ -80,10 +80,9 @@ struct PeerConnections {
 // so that to the rest of the agent a connection is a path like any other; only how it begins and
 // ends is different.
 extension ICEAgent {
-  /// Creates the candidates of an address that connections can begin at and come to.
+  /// Creates the TCP candidates of an address: one that connects, one that accepts.
   ///
-  /// The active one is known at once; where others may connect to is only known when the system has
-  /// given a port.
+  /// The active one is known at once; the passive one once the system has assigned a port.
   mutating func gatherTCP(_ ip: IPAddress, localPreference: UInt16) {
     let base = SocketAddress(ip, port: 0)
     addTCP(.active, base, port: ICECandidate.activePort, localPreference: localPreference)
@@ -133,7 +132,7 @@ extension ICEAgent {
     checklist.change(index) { $0.fail() }
   }
 
-  /// Somebody connected; who that is will show in the first check.
+  /// Handles an incoming connection; the first check identifies the peer.
   mutating func streamAccepted(_ local: SocketAddress, _ remote: SocketAddress) {
     guard gatherer.sockets.socket(at: local)?.isListener == true,
       gatherer.connections.admitsStrangers(checklist)
@@ -164,7 +163,7 @@ extension ICEAgent {
     return true
   }
 
-  /// Closes the connections that no pair can use any more, or never came to.
+  /// Closes the connections that no pair can use any more, or ever could.
   mutating func closeStreams() {
     for connection in gatherer.connections.removeUnused(&checklist, at: now) {
       emit(.request(.closeStream(local: connection.local, remote: connection.remote)))

@@ -26,7 +26,7 @@ struct Relays {
     fileprivate var renewals = 0
     fileprivate var sendFailures = 0
 
-    /// Whether the server is reached over a connection of its own.
+    /// Whether the server is reached over a separate connection.
     var isStream: Bool { server.transport != .udp }
     /// The address on the server; nil before it gave one.
     var relayed: SocketAddress? { client.relayed }
@@ -38,7 +38,7 @@ struct Relays {
     fileprivate var wakeAt: Instant? { beginAt ?? connectBy ?? client.deadline }
   }
 
-  /// What is due for a relay.
+  /// The due action for a relay.
   enum Due {
     case nothing
     case begin
@@ -47,10 +47,10 @@ struct Relays {
     case deadline
   }
 
-  /// What a send means that the system refused.
+  /// The meaning of a send that the system refused.
   enum Refusal {
     case nothing
-    /// A connection that does not take anything any more is gone.
+    /// The connection accepts no more data: it is lost.
     case lost
     /// The server cannot be reached from here.
     case unreachable
@@ -134,7 +134,7 @@ struct Relays {
         beginAt: due))
   }
 
-  /// What is due for a relay now.
+  /// Returns the due action for a relay.
   mutating func removeDue(_ index: Int, at now: Instant) -> Due {
     if let due = all[index].beginAt {
       guard due <= now else { return .nothing }
@@ -241,7 +241,7 @@ struct Relays {
 }
 
 extension ICEServer.Transport {
-  /// How much less preferred a relay is that is reached this way: connections stall on loss.
+  /// The deduction from the priority of a relay reached over this transport: TCP stalls on loss.
   fileprivate var drawback: UInt16 {
     switch self {
     case .udp: 0

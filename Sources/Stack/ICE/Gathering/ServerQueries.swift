@@ -47,7 +47,7 @@ struct ServerList {
     return names
   }
 
-  /// Stores the addresses of a name; nil when nobody waits for them.
+  /// Stores the addresses of a name; nil when no request needs them any more.
   mutating func resolve(_ id: UInt32, _ addresses: [IPAddress]) -> Server? {
     guard let index = all.firstIndex(where: { $0.nameID == id }) else { return nil }
     all[index].nameID = nil
@@ -95,7 +95,7 @@ struct ServerQueries {
     }
   }
 
-  /// What is due for a request.
+  /// The due action for a request.
   enum Due {
     case nothing, request, keepAlive, givenUp
   }
@@ -156,7 +156,7 @@ struct ServerQueries {
     }
   }
 
-  /// What is due for a request now.
+  /// Returns the due action for a request.
   ///
   /// - Parameter keepsAlive: whether mappings are kept alive; later checks do so.
   mutating func removeDue(_ index: Int, keepsAlive: Bool, at now: Instant) -> Due {

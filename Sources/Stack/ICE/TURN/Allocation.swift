@@ -9,20 +9,20 @@ struct Allocation {
 
   /// An allocation that lasts longer is refreshed after this time nonetheless.
   private static let lifetimeMaximum: UInt32 = 3600
-  /// How long one lasts when the server does not say it.
+  /// The lifetime if the server does not state one.
   private static let lifetimeUsual: UInt32 = 600
 
   /// The allocated address, while there is one.
   private(set) var relayed: SocketAddress?
   /// When it is prolonged.
   private(set) var refreshAt: Instant?
-  /// Whether an IPv6 address is asked for; a server that has none gives an IPv4 one.
+  /// Whether an IPv6 address is requested; a server without one returns an IPv4 address.
   private(set) var wantsIPv6: Bool
   private var state = State.idle
 
   init(wantsIPv6: Bool) { self.wantsIPv6 = wantsIPv6 }
 
-  /// Whether the allocation is there, whether that is open, and whether it is over for good.
+  /// Whether the allocation exists, whether it is still pending, and whether it is over for good.
   var isThere: Bool { state == .allocated }
   var isOpen: Bool { state == .allocating || state == .idle }
   var isOver: Bool { state == .over }
@@ -65,7 +65,6 @@ struct Allocation {
   /// Asks for it to be prolonged before its time.
   mutating func hasten() { refreshAt = nil }
 
-  /// Ends it.
   mutating func end() {
     state = .over
     relayed = nil
@@ -78,7 +77,7 @@ struct Allocation {
 /// Decides which addresses the server lets send to the allocation, and what waits for that (RFC
 /// 8656 sections 9 and 10).
 struct Permissions {
-  /// What is done with data for an address.
+  /// How data for an address is sent.
   enum Passage {
     /// The server lets the address in.
     case granted
@@ -111,7 +110,7 @@ struct Permissions {
     return deadline
   }
 
-  /// Whether there is one for an address, whatever the server says of it.
+  /// Whether there is one for an address, even if the server has not confirmed it.
   func has(_ ip: IPAddress) -> Bool { all.contains { $0.ip == ip } }
 
   /// Adds one that is asked for now; false when there is no room.
@@ -282,9 +281,9 @@ package enum ChannelData {
     bytes.byteCount >= headerLength && (0x40...0x4f).contains(bytes.byte(at: 0))
   }
 
-  /// The channel and where its data stands; nil when there are fewer bytes than the frame says.
+  /// The channel and the range of its data; nil when there are fewer bytes than the frame states.
   ///
-  /// What follows the data is padding.
+  /// After the data there may be padding.
   package static func read(_ bytes: RawSpan) -> (channel: UInt16, data: Range<Int>)? {
     guard matches(bytes) else { return nil }
     let end = headerLength + Int(bytes.uint16(at: 2))
@@ -292,8 +291,8 @@ package enum ChannelData {
     return (bytes.uint16(at: 0), headerLength..<end)
   }
 
-  /// The same for the channels of RFC 5766 section 11 as well, up to 0x7FFF, and only where the
-  /// frame has no more bytes than it says, padded to fours at most.
+  /// Like `read`, but also for the channels of RFC 5766 section 11, up to 0x7FFF, and only if the
+  /// frame has no more bytes than it states, padded to a multiple of four at most.
   ///
   /// - Parameter isTruncated: whether only the beginning of the frame is there.
   package static func readAny(_ bytes: RawSpan, isTruncated: Bool = false)
@@ -332,7 +331,7 @@ package enum TURNFraming: MessageFraming {
     let count: Int
     switch bytes.byte(at: 0) {
     case 0...3:
-      // STUN says so in four further bytes, and counts in fours.
+      // The length of STUN excludes its 20-byte header and is a multiple of four.
       guard length % 4 == 0 else { throw FramingError() }
       count = STUNMessage.headerLength + length
     case 0x40...0x4f: count = ChannelData.headerLength + length

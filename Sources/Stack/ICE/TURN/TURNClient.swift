@@ -56,7 +56,7 @@ package struct TURNClient: Machine {
   /// Whether the outcome of the allocation is open.
   package var isAllocating: Bool { allocation.isOpen }
 
-  /// Whether the allocation is there.
+  /// Whether the allocation exists.
   package var isAllocated: Bool { allocation.isThere }
 
   private mutating func updateDeadline() {
@@ -126,7 +126,7 @@ package struct TURNClient: Machine {
     request(.channel(channels.add(peer)))
   }
 
-  /// A refresh before its time: a server that has forgotten the allocation says so.
+  /// Refreshes early: a server that has lost the allocation answers with an error.
   private mutating func verify() {
     guard allocation.isThere, !transactions.contains(.refresh) else { return }
     allocation.hasten()
@@ -261,7 +261,7 @@ package struct TURNClient: Machine {
     mapping.settle()
   }
 
-  /// Tells the server once that the allocation is no longer needed; it ends by itself otherwise.
+  /// Informs the server once that the allocation is no longer needed; otherwise it expires.
   private mutating func close() {
     if allocation.isThere {
       transmit(message(.refresh, STUNTransactionID(from: entropy), lifetime: 0))
@@ -293,7 +293,7 @@ package struct TURNCredentials: Hashable, Sendable {
 }
 
 extension TURNClient {
-  /// What can happen to a client.
+  /// An input of a client.
   package enum Input {
     /// Asks for the allocation.
     case begin
@@ -313,11 +313,11 @@ extension TURNClient {
     case close
   }
 
-  /// What a client wants done or tells.
+  /// An action that a client requests, or an event.
   package enum Output {
     /// A message to the server.
     case send([UInt8])
-    /// The allocation is there: its address, and the local address as the server saw it.
+    /// The allocation exists: its address, and the local address as the server saw it.
     case allocated(relayed: SocketAddress, mapped: SocketAddress?)
     /// Data of a peer.
     case received([UInt8], from: SocketAddress)

@@ -17,7 +17,8 @@ struct SignaledDescriptions {
   /// The peer's latest description.
   var remote: Entry? { pendingRemote ?? currentRemote }
 
-  /// The description that says which sections are off: the latest local one, or else the peer's.
+  /// The description that states which sections are disabled: the latest local one, or else the
+  /// peer's.
   var latest: SDPDocument? { (pendingLocal ?? currentLocal ?? remote)?.document }
 
   var localUsernameFragments: [String] {

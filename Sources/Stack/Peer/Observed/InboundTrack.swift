@@ -26,7 +26,7 @@ struct InboundTrack {
   /// the path, and what repeats packets that were lost at its beginning.
   private var earlyRepairs: [(packet: SeenPacket, type: UInt8?, arrival: Instant)] = []
   private var earlyRepairBytes = 0
-  /// What corrects errors, and came before it.
+  /// Correction packets that arrived before the stream's first packet.
   private var earlyCorrections: [(header: RTPHeader, arrival: Instant)] = []
   /// Whether a source of FlexFEC protects it.
   private var isProtected = false
@@ -113,7 +113,7 @@ struct InboundTrack {
     -> [ReceivedFrame]
   {
     guard let kind = track.kind else {
-      // What waits too long is dropped but stays counted.
+      // Packets that wait too long are dropped but stay counted.
       if unknown == nil {
         unknown = StreamReception(mid: track.key, kind: .audio, ssrc: track.ssrc, at: arrival)
       }
@@ -142,7 +142,7 @@ struct InboundTrack {
       opened, extensions, isRetransmission: false, arrival: arrival, at: now) ?? []
   }
 
-  /// Receives what came again before the first packet of the stream.
+  /// Processes repairs that arrived before the first packet of the stream.
   private mutating func receiveEarlyRepairs(at now: Instant) -> [ReceivedFrame] {
     let repairs = earlyRepairs
     (earlyRepairs, earlyRepairBytes) = ([], 0)
@@ -181,9 +181,9 @@ struct InboundTrack {
     reception?.protect(by: source)
   }
 
-  /// Receives a packet of that source; returns the frames that it completes.
+  /// Receives a packet of the correcting source; returns the frames that it completes.
   ///
-  /// - Parameter correction: what it says; nil where it cannot be read.
+  /// - Parameter correction: its content; nil if it cannot be read.
   mutating func receiveCorrection(
     _ packet: SeenPacket, _ correction: ErrorCorrection?, arrival: Instant, at now: Instant
   ) -> [ReceivedFrame] {

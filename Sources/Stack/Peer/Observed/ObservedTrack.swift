@@ -89,7 +89,7 @@ package struct SeenPacket: Sendable {
     (bytes, isClear) = ([], false)
   }
 
-  /// What it says of packets of another source; nil where it cannot be read.
+  /// The error correction that it carries for another source's packets; nil if it cannot be read.
   func correction(_ track: ObservedTrack) -> ErrorCorrection? {
     guard isClear, header.payload.upperBound <= bytes.count,
       let form = track.codec(of: header.payloadType)?.name.correctionForm
@@ -163,7 +163,7 @@ extension ObservedTrack {
       || codecs.contains { $0.name == .errorCorrection || $0.name == .redundant }
   }
 
-  /// What recovered packets of it may carry.
+  /// The codecs that recovered packets may carry.
   var mediaCodecs: [FlowSection.Codec] {
     codecs.filter { $0.name != .redundant && $0.name != .errorCorrection }
   }
@@ -171,7 +171,7 @@ extension ObservedTrack {
   /// Whether it is a stream of media, which statistics have an object for.
   var isMedia: Bool { repairs == nil && protects == nil }
 
-  /// What its packets carry that are no wrappers.
+  /// The codec of its media packets, without wrappers such as RTX and RED.
   fileprivate var media: FlowSection.Codec? {
     codecs.first { $0.name != .redundant && $0.name != .errorCorrection }
   }

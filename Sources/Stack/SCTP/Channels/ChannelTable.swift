@@ -1,6 +1,6 @@
 import Wire
 
-/// What a message from the peer was.
+/// The outcome of a message from the peer.
 enum ChannelOutcome {
   case nothing
   case useless
@@ -8,7 +8,7 @@ enum ChannelOutcome {
   case failed(SCTPFailure)
   /// The peer announced a channel, which is at a place now.
   case announced(Int)
-  /// What the peer announced cannot be: it is closed and not answered (RFC 8832 section 6).
+  /// The announced channel is not possible: it is closed and not answered (RFC 8832 section 6).
   case refused(UInt16)
 }
 
@@ -19,7 +19,6 @@ struct ChannelTable {
   private var free: [Int] = []
   private var byNumber: [(number: DataChannelNumber, place: Int)] = []
   private var byStream: [Int32] = []
-  /// The number of the next channel.
   private(set) var next: DataChannelNumber
 
   init(next: DataChannelNumber) { self.next = next }
@@ -32,7 +31,6 @@ struct ChannelTable {
   /// The channel at a place, which is used again after the channel was removed.
   subscript(place: Int) -> Channel { slots[place] }
 
-  /// Adds a channel.
   mutating func add(_ options: DataChannelInit, state: DataChannelState) -> Int {
     let channel = Channel(number: next, options: options, state: state)
     let place = free.popLast() ?? slots.count
@@ -42,7 +40,6 @@ struct ChannelTable {
     return place
   }
 
-  /// Assigns a channel its stream.
   mutating func assign(_ stream: UInt16, to place: Int) {
     let index = Int(stream)
     if index >= byStream.count {
@@ -52,7 +49,6 @@ struct ChannelTable {
     slots[place].assign(stream)
   }
 
-  /// Removes a channel.
   mutating func remove(_ place: Int) {
     guard let index = index(of: slots[place].number) else { return }
     if let stream = slots[place].options.id, self.place(ofStream: stream) == place {
@@ -69,7 +65,6 @@ struct ChannelTable {
     return Int(byStream[Int(stream)])
   }
 
-  /// The place of a channel.
   func place(of number: DataChannelNumber) -> Int? { index(of: number).map { byNumber[$0].place } }
 
   /// The lowest free stream of a parity below a bound.
@@ -96,7 +91,7 @@ struct ChannelTable {
   /// Releases the stream of a channel that was refused.
   mutating func refuse(_ place: Int) { slots[place].assign(nil) }
 
-  /// Gives a channel that has no stream the lowest free one (RFC 8832 section 6); nil when there is
+  /// Assigns a channel without a stream the lowest free one (RFC 8832 section 6); nil when there is
   /// none.
   mutating func assignFreeStream(to place: Int, isEven: Bool, below bound: Int) -> UInt16? {
     guard let stream = freeStream(isEven: isEven, below: bound) else { return nil }

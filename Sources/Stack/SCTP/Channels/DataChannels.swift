@@ -17,7 +17,7 @@ package struct DataChannelNumber: Hashable, Comparable, Sendable, CustomStringCo
   package var description: String { "\(rawValue)" }
 }
 
-/// How much a channel may send beside the others (RFC 8831 section 6.4).
+/// The share of a channel beside the others (RFC 8831 section 6.4).
 public enum DataChannelPriority: UInt16, Hashable, Sendable, Codable {
   /// Half of the usual share.
   case veryLow = 128
@@ -39,7 +39,7 @@ public enum DataChannelPriority: UInt16, Hashable, Sendable, Codable {
   }
 }
 
-/// What a data channel is made with (W3C RTCDataChannelInit).
+/// The options of a data channel (W3C RTCDataChannelInit).
 public struct DataChannelInit: Hashable, Sendable, Codable {
   /// The label, any text up to 65,535 bytes of UTF-8.
   public var label: String
@@ -81,13 +81,13 @@ public enum DataChannelState: String, Hashable, Sendable, Codable {
   case connecting
   /// Messages can be sent.
   case open
-  /// What was sent before is still delivered.
+  /// Messages sent before are still delivered.
   case closing
   /// The channel is closed.
   case closed
 }
 
-/// What a channel carried (W3C RTCDataChannelStats).
+/// The traffic of a channel (W3C RTCDataChannelStats).
 package struct DataChannelCounters: Hashable, Sendable {
   /// Messages passed to `send`.
   package var messagesSent: UInt64 = 0
@@ -168,7 +168,7 @@ struct DataChannels {
     return true
   }
 
-  /// Gives channels their streams once the role is known (RFC 8832 section 6).
+  /// Assigns channels their streams once the role is known (RFC 8832 section 6).
   mutating func assignStreams(
     isEven: Bool, below bound: Int, _ sender: inout Sender, into outbox: inout Outbox<Output>
   ) {
@@ -203,7 +203,7 @@ struct DataChannels {
 
   // MARK: Messages
 
-  /// Gives a message for a channel to the sender.
+  /// Passes a message for a channel to the sender.
   mutating func send(
     _ bytes: [UInt8], binary: Bool, on place: Int, _ sender: inout Sender, at now: Instant
   ) {

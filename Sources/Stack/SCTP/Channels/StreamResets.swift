@@ -1,6 +1,6 @@
 import Wire
 
-/// What a parameter of a RE-CONFIG chunk asks for.
+/// The outcome of a parameter in a RE-CONFIG chunk.
 enum ResetOutcome {
   case nothing
   case useless
@@ -63,7 +63,7 @@ struct StreamResets {
   /// Records that a closing channel has sent all and wants its stream reset.
   mutating func want(_ place: Int) { wanted.append(place) }
 
-  /// Forgets a channel.
+  /// A channel that has ended needs no reset any more.
   mutating func forget(_ place: Int) { wanted.removeAll { $0 == place } }
 
   /// Records a stream on which the peer announced a channel that cannot be.
@@ -129,7 +129,7 @@ struct StreamResets {
     }
   }
 
-  /// Lets the peer have more streams (RFC 6525 section 5.2.5); data channels need nothing else.
+  /// Lets the peer add streams (RFC 6525 section 5.2.5); data channels need no other request.
   private mutating func receiveOtherRequest(
     _ type: ParameterType, _ value: RawSpan
   ) -> ResetOutcome {
@@ -172,13 +172,13 @@ struct StreamResets {
     while let stream = try? reader.uint16() { streams.append(stream) }
     deferred = Deferred(number: sequence, lastNumber: numbers.extend(last), streams: streams)
     if let due = removeDeferred(numbers) { return due }
-    // The answer that counts follows when the data is there, asked for again or not.
+    // The final response follows when the data has arrived, whether or not the request is repeated.
     lastResult = .inProgress
     return .respond(Self.response(sequence, .inProgress))
   }
 
-  /// What the peer asked for, once all data is there that it sent before; nil when that is not so
-  /// (RFC 6525 section 5.2.2).
+  /// Returns the deferred request of the peer, once all data that it sent before has arrived; nil
+  /// before that (RFC 6525 section 5.2.2).
   mutating func removeDeferred(_ numbers: ReceivedNumbers) -> ResetOutcome? {
     guard let request = deferred, numbers.cumulative >= request.lastNumber else { return nil }
     deferred = nil

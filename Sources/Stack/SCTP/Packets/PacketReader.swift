@@ -1,12 +1,12 @@
 import Wire
 
-/// What is to be done with a packet.
+/// The decision about a packet.
 enum PacketAdmission {
   /// It belongs to the association: its chunks are to be read.
   case chunks
-  /// It came before the start and is kept, or is of no use.
+  /// It is stored until the start, or dropped.
   case nothing
-  /// It is of another time and answered with a chunk and the tag that it came with.
+  /// It belongs to another association and is answered with a chunk and its own tag.
   case answer(ControlChunk, tag: UInt32)
 }
 
@@ -22,13 +22,13 @@ struct PacketReader {
   /// Counts what is of no use.
   mutating func drop() { dropped += 1 }
 
-  /// The packets that came before the start, which are handled now.
+  /// Returns the packets that arrived before the start, to be handled now.
   mutating func removeEarly() -> [[UInt8]] {
     defer { early = [] }
     return early
   }
 
-  /// Forgets the packets that came before the start.
+  /// Drops the packets that arrived before the start.
   mutating func end() { early = [] }
 
   /// Sorts a packet by its header and by where the association is.
@@ -56,7 +56,7 @@ struct PacketReader {
   }
 }
 
-/// Reads the chunks of a packet one after the other (RFC 9260 section 3.2).
+/// Reads the chunks of a packet in order (RFC 9260 section 3.2).
 struct ChunkReader: ~Escapable {
   private var reader: ByteReader
   private var isFirst = true
@@ -93,14 +93,15 @@ struct ChunkReader: ~Escapable {
 
 // MARK: - PacketHeader
 
-/// What a whole and unaltered packet says before its chunks are read: whose it is (RFC 9260
-/// sections 8.4 and 8.5).
+/// The header of an intact packet, and to which association it belongs (RFC 9260 sections 8.4 and
+/// 8.5).
 struct PacketHeader: Hashable {
   /// The verification tag.
   let tag: UInt32
   /// The type of the first chunk.
   let first: ChunkType
-  /// Whether the first chunk says that the tag is the sender's, of a packet that it answers.
+  /// Whether the first chunk's T bit states that the tag is reflected: it is the sender's own,
+  /// copied from the packet that this one answers.
   let isReflected: Bool
 
   /// Reads the header; nil unless the packet is long enough, between the two ports, and unaltered.
@@ -164,7 +165,7 @@ struct PacketHeader: Hashable {
 
 /// The checksum of SCTP packets: CRC32c, eight bytes at a time (RFC 9260 appendix A).
 enum CRC32C {
-  /// Where the checksum stands in the common header.
+  /// The location of the checksum in the common header.
   private static let field = 8..<12
 
   /// Eight tables of 256 words: table `k` advances a byte over `k` more bytes.
@@ -182,7 +183,7 @@ enum CRC32C {
     return tables
   }()
 
-  /// The checksum of a packet whose checksum field counts as zero; it stands there little-endian.
+  /// The checksum of a packet whose checksum field counts as zero; the field is little-endian.
   static func checksum(of packet: RawSpan) -> UInt32 {
     guard packet.byteCount >= field.upperBound else { return 0 }
     var remainder: UInt32 = .max

@@ -19,7 +19,7 @@ struct CongestionWindow {
   /// Creates the window of a new path.
   init(packetSize: Int) {
     chunkSize = packetSize - PacketBuilder.header
-    // That of IPv6, which makes the same number of packets over IPv4 (section 7.2.1).
+    // The window for IPv6, which makes the same number of packets over IPv4 (section 7.2.1).
     bytes = min(4 * chunkSize, max(2 * chunkSize, 4344))
   }
 
@@ -31,7 +31,7 @@ struct CongestionWindow {
   mutating func acknowledge(_ acknowledged: Int, flight: Int) {
     guard acknowledged > 0 else { return }
     isProbing = false
-    // A window that is not used says nothing about the path.
+    // A window that is not filled proves nothing about the path.
     guard flight >= bytes else { return }
     if bytes > threshold {
       // A chunk per round trip, in steps as fine as the acknowledgements: a window that waits
@@ -79,7 +79,7 @@ struct CongestionWindow {
     let least = 4 * chunkSize
     var left = silence
     while left > timeout, bytes > least {
-      // What the path bore is reached again quickly.
+      // Slow start then returns to the former window quickly.
       if left == silence { threshold = bytes }
       bytes = max(bytes / 2, least)
       left = left - timeout
@@ -97,8 +97,8 @@ struct CongestionWindow {
 /// The retransmission timeout: round trips of single chunks by Karn's rule, and how long to wait
 /// for an acknowledgement (RFC 9260 section 6.3.1).
 ///
-/// Timeouts are shorter than section 16 says, as those of browsers are: liveness is the business of
-/// ICE.
+/// Timeouts are shorter than those of section 16, like those of browsers: ICE is responsible for
+/// liveness.
 struct RoundTrip {
   /// The smoothed round-trip time; nil before a measurement.
   private(set) var smoothed: Interval?
@@ -137,7 +137,7 @@ struct RoundTrip {
     self.timed = nil
   }
 
-  /// Discards the measurement: what comes next would say nothing about the path.
+  /// Discards the measurement: the next acknowledgement would not show the path's round trip.
   mutating func cancel() { timed = nil }
 
   /// Doubles the timeout after it passed without an answer (section 6.3.3, rule E2).

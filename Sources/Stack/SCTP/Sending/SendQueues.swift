@@ -10,7 +10,7 @@ struct OutgoingMessage {
   var limits: MessageLimits
   /// How many of its bytes count as buffered: none of announcements and of the empty message.
   var buffered: UInt64
-  /// The message among all messages of the association, which the queue gives it.
+  /// The message's number among all messages of the association, assigned by the queue.
   var number: UInt64 = 0
 }
 
@@ -23,7 +23,7 @@ extension OutgoingMessage {
   }
 }
 
-/// What changed in the queue of a channel.
+/// A change in the queue of a channel.
 struct QueueChange: Hashable {
   /// The place of the channel.
   var place: Int
@@ -73,7 +73,7 @@ struct SendQueues {
 
   // MARK: Channels
 
-  /// Gives a place to a new channel.
+  /// Adds a new channel to the queues.
   mutating func open(_ place: Int, priority: DataChannelPriority) {
     while queues.count <= place { queues.append(Queue()) }
     queues[place] = Queue()
@@ -90,7 +90,7 @@ struct SendQueues {
     queues[place] = Queue()
   }
 
-  /// Lets nobody send any more.
+  /// Ends all turns: no channel may send any more.
   mutating func removeTurns() {
     schedule.removeAll()
     unfinished = nil
@@ -155,7 +155,7 @@ struct SendQueues {
     return chunk
   }
 
-  /// A chunk that is never sent: the end of a message that a channel has begun and gives up.
+  /// A chunk that is never sent: the end of a message that was begun and then abandoned.
   mutating func makeEnd(of message: OutgoingMessage, _ place: Int, number: UInt32) -> SentChunk {
     var end = chunk(
       of: message, place, flags: message.ordered ? .end : [.end, .unordered], number: number)
@@ -282,7 +282,6 @@ struct SendSchedule {
     if let first = turns.popMin() { now = first.time }
   }
 
-  /// Removes a channel.
   mutating func remove(_ channel: Int) {
     if first == channel { popFirst() } else { turns.removeAll { $0.channel == channel } }
   }
@@ -294,7 +293,6 @@ struct SendSchedule {
 // MARK: - Deque: Space
 
 extension Deque {
-  /// Gives the space back when nothing waits any more: a queue that was long for a moment does not
-  /// keep it for ever.
+  /// Frees the storage when the queue is empty, so that one long burst does not occupy it forever.
   mutating func releaseSpaceWhenEmpty() { if isEmpty { self = Deque() } }
 }

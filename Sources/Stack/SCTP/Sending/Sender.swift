@@ -1,7 +1,7 @@
 import DequeModule
 import Wire
 
-/// What a sender has for the packet under way.
+/// The next part of the packet under way.
 enum SendStep {
   /// A chunk to be written; the first of all that are not acknowledged restarts the timer.
   case chunk(SentChunk, number: UInt32, restartsTimer: Bool, QueueChange)
@@ -9,7 +9,7 @@ enum SendStep {
   case changed(QueueChange)
 }
 
-/// What an acknowledgement was.
+/// The kind of an acknowledgement.
 enum AcknowledgementOutcome {
   /// Cut off or older than the last one.
   case useless
@@ -17,7 +17,7 @@ enum AcknowledgementOutcome {
   case applied(AcknowledgementEffects)
 }
 
-/// What follows from an acknowledgement.
+/// The effects of an acknowledgement.
 struct AcknowledgementEffects {
   /// How the retransmission timer changes (RFC 9260 section 6.3.2).
   var timer: [SCTPAction] = []
@@ -36,7 +36,7 @@ struct AcknowledgementEffects {
 /// - A chunk that was sent again is deemed lost again when chunks sent after it come (section 7.2.4
 ///   waits for a timeout).
 struct Sender {
-  /// What was counted.
+  /// The sender's counters.
   struct Counters: Hashable {
     var chunksSent: UInt64 = 0
     var chunksRetransmitted: UInt64 = 0
@@ -59,7 +59,7 @@ struct Sender {
   private var lastSent: Instant?
   /// Whether one packet of lost chunks may go in spite of the congestion window (section 7.2.4).
   private var isFastRetransmitDue = false
-  /// What is left of that packet.
+  /// The rest of that packet's space.
   private var freeRoom = 0
   private var isForwardDue = false
   /// The last FORWARD-TSN: up to which number, and when.
@@ -128,7 +128,7 @@ struct Sender {
     }
   }
 
-  /// What goes next into the packet under way; nil when nothing may.
+  /// The next part of the packet under way; nil when nothing may be sent.
   mutating func next(_ space: PacketSpace, at now: Instant) -> SendStep? {
     sent.lostCount > 0 ? nextLost(space, at: now) : nextNew(space, at: now)
   }
@@ -146,7 +146,8 @@ struct Sender {
       if isFree { freeRoom -= chunk.size }
       sent.resend(at: index)
       counters.chunksRetransmitted += 1
-      // What comes behind may be acknowledged only when this is (RFC 9260 section 6.3.1, rule C5).
+      // Later chunks may be acknowledged only together with this one (RFC 9260 section 6.3.1, rule
+      // C5).
       if let timed = roundTrip.timedNumber, sent.place(of: timed) >= index { roundTrip.cancel() }
       lastSent = now
       return .chunk(
@@ -216,7 +217,7 @@ struct Sender {
     return .chunk(chunk, number: number, restartsTimer: false, change)
   }
 
-  /// A chunk that tells the peer what to pass over, when it is due (RFC 3758 section 3.5).
+  /// A chunk with the numbers that the peer should skip, when it is due (RFC 3758 section 3.5).
   mutating func makeForward(at now: Instant) -> ControlChunk? {
     guard isForwardDue else { return nil }
     isForwardDue = false
@@ -277,8 +278,8 @@ struct Sender {
     return acknowledge(bytes.span.bytes, at: now)
   }
 
-  /// Tells the peer again what to pass over: the same once in a round trip, news at once, because
-  /// nothing else may be on its way whose acknowledgement would give another occasion.
+  /// Repeats the numbers to skip: unchanged ones once in a round trip, new ones at once, because
+  /// there may be no other packet whose acknowledgement triggers it.
   private mutating func wantForward(at now: Instant) {
     guard sent.abandonedPrefix > 0 else { return }
     let pause = roundTrip.smoothed ?? roundTrip.timeout
@@ -288,7 +289,7 @@ struct Sender {
     }
   }
 
-  /// Counts what is reported missing and takes it as lost at the third time (section 7.2.4).
+  /// Counts missing reports of a chunk; the third one marks it as lost (section 7.2.4).
   private mutating func strike(
     by newest: UInt32, at now: Instant, _ changes: inout [QueueChange]
   ) {
@@ -342,7 +343,7 @@ struct Sender {
       && chunk.limits.isOver(transmissions: chunk.transmissions, at: now)
   }
 
-  /// Abandons the message of a chunk: its other chunks, and what of it was not sent.
+  /// Abandons the message of a chunk: its other chunks, and its unsent rest.
   private mutating func abandon(_ index: Int) -> QueueChange? {
     let message = sent.chunks[index].message
     let place = sent.chunks[index].channel
@@ -368,6 +369,6 @@ struct Sender {
     return queues.finishFirst(place, numbered: true, unsent: unsent, interleaves: interleaves)
   }
 
-  /// Whether bytes in flight and buffered amounts are what the chunks and the messages come to.
+  /// Whether the bytes in flight and the buffered amounts equal the sums over chunks and messages.
   var isConsistent: Bool { sent.isConsistent && queues.isConsistent }
 }

@@ -18,7 +18,7 @@ struct SentChunk {
   var bytes: [UInt8]
   var offset: Int
   var count: Int
-  /// What the chunk counts in the windows: payload and header.
+  /// The size that counts in the windows: payload and header.
   var size: Int
   /// The message among all messages of the association.
   var message: UInt64
@@ -45,7 +45,7 @@ struct SentChunk {
 struct MessageLimits {
   /// When it is abandoned.
   var expiry: Instant?
-  /// How often a chunk of it is sent again.
+  /// The maximum number of retransmissions of each of its chunks.
   var retransmissions: Int?
 
   /// Whether the message is never abandoned.
@@ -73,7 +73,7 @@ struct SentChunks {
   private(set) var lostCount = 0
   /// No chunk before this place is lost.
   private var lostHint = 0
-  /// How many chunks at the front are abandoned: the peer is told to pass over them.
+  /// The number of abandoned chunks at the front: the peer is asked to skip them.
   private(set) var abandonedPrefix = 0
 
   init(firstNumber: UInt32) { self.firstNumber = firstNumber }
@@ -143,7 +143,7 @@ struct SentChunks {
     return chunks[index].strikes >= 3
   }
 
-  /// Forgets so many chunks at the front.
+  /// Removes a number of chunks at the front.
   private mutating func removeFirst(_ number: Int) {
     for index in 0..<number {
       switch chunks[index].fate {
@@ -171,7 +171,7 @@ struct SentChunks {
 // MARK: - Acknowledgements
 
 extension SentChunks {
-  /// What one SACK changed.
+  /// The changes by one SACK.
   struct Progress: Hashable {
     /// Bytes that became acknowledged, cumulatively or in gap reports.
     var bytes = 0
@@ -179,13 +179,13 @@ extension SentChunks {
     var newest: UInt32?
     /// The highest number in any gap report.
     var highest: UInt32?
-    /// Whether the cumulative number came forward.
+    /// Whether the cumulative number advanced.
     var advanced = false
     /// Whether the gap reports ended before all that were announced.
     var isCutOff = false
   }
 
-  /// Takes so many chunks at the front as acknowledged and forgets them.
+  /// Marks a number of chunks at the front as acknowledged and removes them.
   mutating func acknowledgeFirst(
     _ number: Int, at now: Instant, _ roundTrip: inout RoundTrip, _ progress: inout Progress
   ) {
@@ -238,7 +238,7 @@ extension SentChunks {
 // MARK: - Giving up
 
 extension SentChunks {
-  /// Abandons the chunks of a message, one of which stands at a place (RFC 3758 section 3.5).
+  /// Abandons the chunks of a message, given the place of one of them (RFC 3758 section 3.5).
   mutating func abandon(_ message: UInt64, around index: Int, interleaves: Bool) {
     // The chunks of a message stand side by side unless messages interleave.
     var first = index

@@ -25,7 +25,7 @@ int cprocess_send(int channel, const void *bytes, uint32_t count, int descriptor
 /// negative errno value; -EPIPE when the other side is gone.
 int64_t cprocess_receive_length(int channel, int *descriptor);
 
-/// Reads exactly so many bytes of a message; gives 0, or a negative errno value.
+/// Reads exactly this many bytes of a message; returns 0, or a negative errno value.
 int cprocess_receive(int channel, void *bytes, uint32_t count);
 
 /// Gives memory that is free back to the system (malloc_trim).

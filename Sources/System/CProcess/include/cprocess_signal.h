@@ -8,9 +8,10 @@
 /// Has a signal noticed in place of what it did; 0, or a negative errno value. One call at a time.
 int cprocess_signal_watch(int number);
 
-/// Waits for the next signal among those that are watched, and gives its number; a negative errno
-/// value when there is none. Lets them reach the calling thread, so that there is one that takes
-/// them.
+/// Waits for the next watched signal and returns its number; a negative errno value if there is
+/// none.
+///
+/// Unblocks them on the calling thread, so that one thread receives them.
 int cprocess_signal_next(void);
 
 #endif

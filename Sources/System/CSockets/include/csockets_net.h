@@ -53,7 +53,7 @@ typedef struct {
 /// less. Gives the descriptor.
 int csockets_udp_open(const csockets_address *address, int buffer_bytes, csockets_address *bound);
 
-/// Receives up to `count` datagrams without waiting; gives their number, 0 when there are none.
+/// Receives up to `count` datagrams without waiting; returns their number, 0 when there are none.
 int csockets_udp_receive(int socket, csockets_datagram *datagrams, int count);
 
 /// Sends a datagram with a code point (0 to 63, RFC 2474) without waiting; gives 0, or -EAGAIN when

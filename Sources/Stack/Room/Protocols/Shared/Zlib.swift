@@ -28,7 +28,7 @@ enum Zlib {
     return [0x78, 0x01] + writer.finish() + tail
   }
 
-  /// How much comes out at a time.
+  /// The bytes decompressed at a time.
   private static let pieceLength = 1 << 16
 
   /// - Parameter limit: how many bytes may come out.
