@@ -247,7 +247,7 @@ package struct ObservedDescription: Hashable, Sendable {
 
 /// Something that could not be seen, with its consequences.
 package struct CoverageReport: Hashable, Sendable {
-  /// What is missing, and why.
+  /// The missing part, and why.
   package enum Kind: String, Hashable, Sendable, CaseIterable {
     /// There is no key for encrypted packets.
     case noKeys = "no-keys"

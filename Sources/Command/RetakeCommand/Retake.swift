@@ -227,7 +227,6 @@ enum Completions {
     return (labels + peers.map { String($0.number) }).map(CommandReading.oneLine)
   }
 
-  /// The numbers of the peers of one of the takes.
   static func peerNumbers(in words: [String], take index: Int = 0) -> [String] {
     peers(of: takes(in: words).dropFirst(index).first).map { String($0.number) }
   }

@@ -17,9 +17,9 @@ package final class CallPeer: Sendable {
   let videoCodec: VideoCodecChoice?
   private let feeds: [MediaKind: FileFeeds]
   private let devices: LocalDevices?
-  /// What the connection belongs to.
+  /// The session of the connection.
   private let session: Session
-  /// What holds the microphone and the loudspeaker open.
+  /// Keeps the microphone and the loudspeaker open.
   private let opened = Mutex<[any Sendable]>([])
   private let failures: SendFailures
   /// The warnings that were given, each of them once in a call.
@@ -245,7 +245,7 @@ package final class CallPeer: Sendable {
     await waitUntilGone()
   }
 
-  /// What the line that follows the recording says.
+  /// The text of the progress line during the recording.
   package var progress: String { (devices?.level ?? "") + mediaSummary }
 
   /// Frames each way in words, for a summary.
@@ -293,7 +293,7 @@ extension CallPeer {
     return offer
   }
 
-  /// Restarts ICE and gives what the other side must know.
+  /// Restarts ICE; returns the fragment for the other side.
   package func restartOffer() async throws -> SDPFragment {
     try await connection.setLocalDescription(try await connection.createOffer(iceRestart: true))
     return try await gatheredFragment()
@@ -368,7 +368,7 @@ extension CallPeer {
 }
 
 extension SendPlan {
-  /// What a player is sent: it has nothing that could be echoed to it.
+  /// The source for a player: it sends nothing that could be echoed.
   func playerSource(for kind: MediaKind) -> MediaSource? {
     let source = source(for: kind)
     return source == .echo ? Filling.generated(kind) : source
@@ -387,7 +387,7 @@ extension DataChannel {
   /// Sends every message back, at the speed of the path.
   package func echo() async {
     for await message in messages {
-      // A message that the peer cannot take back, because it is too large for it, is left out.
+      // Messages larger than the peer's maximum are not echoed.
       try? await send(message)
     }
   }

@@ -4,12 +4,12 @@ package import Peer
 import SCTP
 package import Wire
 
-/// What the peers of a recording send: files and devices, and an echo or a test pattern for what
-/// they do not carry.
+/// The media that the peers of a recording send: files and devices, and for the other kinds an echo
+/// or a test pattern.
 package struct SendPlan: Sendable {
-  /// What is sent of what no file and no device carries.
+  /// The source for a kind of media without file or device.
   package enum Filling: Hashable, Sendable {
-    /// What is received.
+    /// The received media.
     case echo
     /// A tone and a test pattern.
     case pattern
@@ -32,7 +32,7 @@ package struct SendPlan: Sendable {
   package let framesPerSecond: Double?
   /// The file of H.264, when there is one.
   package let clip: H264Clip?
-  /// What is said over the own data channel; nil for an echo.
+  /// The messages on the peer's own data channel; nil for an echo.
   package let messages: Conversation?
   /// The layers that own offers name, the largest first; none: one stream is sent.
   package let layers: [RTPEncoding]
@@ -74,7 +74,7 @@ package enum SendDevice: String, Hashable, Sendable, CaseIterable {
   case camera
   case screen
 
-  /// What it captures.
+  /// The kind of media that it captures.
   package var kind: MediaKind { self == .microphone ? .audio : .video }
 }
 
@@ -96,7 +96,7 @@ package enum CameraChoice: Hashable, Sendable {
     }
   }
 
-  /// Where the camera is; the front for a device of its own.
+  /// The position of the camera; front if the plan uses its own device.
   package var position: CameraPosition {
     if case .position(let position) = self { return position }
     return .front
@@ -164,12 +164,13 @@ extension Set<SendDevice> {
 
 // MARK: - MessageSizes
 
-/// The messages that a recorded peer says over its data channel: `--say 0,1200,65536`.
+/// The sizes of the messages that a recorded peer sends over its data channel: `--say
+/// 0,1200,65536`.
 package struct MessageSizes: Hashable, Sendable, CustomStringConvertible {
   /// The sizes in bytes, in the order in which they are said.
   package var bytes: [Int]
 
-  /// What is wanted, for who gave something else.
+  /// The expected format, for the error message.
   package static let wanted =
     "sizes are whole numbers from 0 to 1048576 with commas between, at most 1000"
 
@@ -187,10 +188,11 @@ package struct MessageSizes: Hashable, Sendable, CustomStringConvertible {
   package var description: String { bytes.map(String.init).joined(separator: ",") }
 }
 
-/// What a recorded peer says over data channels of its own.
+/// The messages that a recorded peer sends over data channels that it opens.
 package struct Conversation: Sendable {
   package var sizes: MessageSizes
-  /// How many more channels are opened for a message, and closed when an answer came.
+  /// The number of additional channels per message: each is opened for it and closed after an
+  /// answer.
   package var channels = 0
 
   package init(sizes: MessageSizes, channels: Int = 0) {
@@ -198,9 +200,10 @@ package struct Conversation: Sendable {
     self.channels = channels
   }
 
-  /// Says a text and a block of each size once the channel is open, then talks over the others.
+  /// Sends a text and one block of each size once the channel is open, then messages over the other
+  /// channels.
   ///
-  /// What comes back over the first channel is left alone.
+  /// Received messages of the first channel are ignored.
   package func hold(over connection: PeerConnection, on channel: DataChannel) async throws {
     try await channel.waitUntilOpen()
     for size in sizes.bytes {

@@ -35,7 +35,7 @@ actor OpenTakes {
     var rows: [Int64]
   }
 
-  /// What was named: takes and folders.
+  /// The takes and folders given on the command line.
   private let paths: [String]
   private var sessions: [Session] = []
   private var sessionCount = 0
@@ -43,7 +43,7 @@ actor OpenTakes {
   private var clearPackets: ClearPackets?
   private var readings = SharedWork<FirstReading>(keeping: 2)
   private var foundProblems = SharedWork<String>(keeping: 16)
-  /// What the catalogue has of takes, by their paths, and when it was read.
+  /// The catalogue's entries by path, and when it was read.
   private var catalogued:
     [String: (stamp: TakeStamp, at: ContinuousClock.Instant, entry: PageCatalogue)] = [:]
   private var isReadingCatalogue = false
@@ -51,7 +51,7 @@ actor OpenTakes {
   private let queryWork = FileWork(2, waitingMaximum: 16)
   private let queries: QueryProcess
 
-  /// Pages that are open at once; the oldest then reads its take anew.
+  /// The maximum number of open pages; the oldest one then reads its take again.
   private static let sessionMaximum = 16
   private static let listMaximum = 8
   private static let takeMaximum = 5_000
@@ -132,7 +132,7 @@ actor OpenTakes {
     }
   }
 
-  /// Reads some takes after the other, so that the first can be shown before the last are read.
+  /// Reads the takes in parts, so that the first can be shown before the last are read.
   private func readParts(of list: TakeList) async {
     defer { isReadingCatalogue = false }
     // Takes that grow are new each time.
@@ -161,7 +161,7 @@ actor OpenTakes {
     }
   }
 
-  /// What one reading of the catalogue gave.
+  /// The result of one reading of the catalogue.
   private struct CataloguePiece: Sendable {
     var stamps: [(path: String, stamp: TakeStamp)]
     var entries: [String: PageCatalogue]
@@ -265,9 +265,9 @@ actor OpenTakes {
     return place
   }
 
-  /// What came since the last time.
+  /// Returns the steps recorded since the last call.
   ///
-  /// - Parameter isBrief: whether only what has to be quick is looked at.
+  /// - Parameter isBrief: whether to skip everything slow.
   func more(_ number: Int, isBrief: Bool = false) async throws(Refusal) -> [UInt8] {
     let session = sessions[try place(of: number)]
     let (path, content) = (session.path, session.content)
@@ -387,7 +387,7 @@ actor OpenTakes {
     }
   }
 
-  /// What was inside of a protected packet; of packets near it, it is known from the same replay.
+  /// Returns the contents of a protected packet; the same replay decrypts the packets near it.
   func clear(_ name: String, row: Int64) async throws(Refusal) -> String {
     let path = try checked(name)
     let place = try await asking(path) { connection throws(SQLiteError) in
@@ -427,7 +427,7 @@ actor OpenTakes {
   }
 }
 
-/// What a page has read so far; one request of a page waits for the one before.
+/// The content read so far for a page; requests of one page are answered in order.
 private final class SharedContent: Sendable {
   private let content: Mutex<PageContent>
 
@@ -440,9 +440,9 @@ private final class SharedContent: Sendable {
   }
 }
 
-/// All of a take, as each page of it has it at first.
+/// The first reading of a whole take, the same for each of its pages.
 struct FirstReading: Sendable {
-  /// What a page continues from when the take grows.
+  /// The content from which a page continues when the take grows.
   let content: PageContent
   let reading: PageContent.Reading
   /// The tracks that can be played, as JSON.

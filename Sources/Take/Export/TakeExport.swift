@@ -12,7 +12,7 @@ package struct TakeExport: Sendable {
   private let peer: Int64?
   /// The nanoseconds since the take began from which something is wanted, and to which.
   private let window: ClosedRange<Int64>
-  /// What becomes of files that are there.
+  /// Whether files that exist are replaced, or the export refused.
   private let present: WholeFile.Present
 
   /// Chooses a take, one of its peers, and a part of its time.

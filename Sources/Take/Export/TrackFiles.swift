@@ -16,7 +16,6 @@ extension EncodedVideoChunk {
 package final class TrackFiles {
   /// A file that was written.
   package struct Written: Hashable, Sendable {
-    /// The file.
     package var path: String
     /// Whether it holds audio or video frames.
     package var kind: MediaKind
@@ -40,7 +39,7 @@ package final class TrackFiles {
   }
 
   private let folder: String
-  /// What becomes of files that are there.
+  /// Whether files that exist are replaced, or the export refused.
   private let present: WholeFile.Present
   private let framesPerSecond: Int
   /// The times of the take whose frames are wanted.

@@ -84,10 +84,10 @@ package final class CaptureFeed {
     }
   }
 
-  /// Ends the capture: says so where bytes are missing at its end.
+  /// Ends the capture: reports missing bytes at its end.
   ///
   /// - Parameters:
-  ///   - isWhole: whether its end was reached; false when somebody stopped the reading.
+  ///   - isWhole: whether its end was reached; false if the reading was stopped.
   ///   - isAgain: whether it was read before, so that its damage was reported already.
   package func finish(
     isWhole: Bool = true, isAgain: Bool = false,
@@ -198,8 +198,7 @@ package final class DescriptorSource: CaptureSource {
 
 // MARK: - Decompression
 
-/// Decompresses a capture piece by piece: memory does not grow with what comes
-/// out of it, however much that is.
+/// Decompresses a capture piece by piece: memory does not grow with the decompressed size.
 final class Decompression {
   /// The formats that are known.
   enum Format {

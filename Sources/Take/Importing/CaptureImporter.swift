@@ -84,7 +84,8 @@ public struct ImportSettings: Sendable {
   public var label = ""
   /// Whether encoded frames are kept in the clear.
   public var keepsMedia = true
-  /// What payload types stand for, as in `96=vp8,97=rtx`; nil for what a capture's head says.
+  /// The codecs of payload types, as in `96=vp8,97=rtx`; nil for those stated at the capture's
+  /// beginning.
   public var payloadTypes: String?
   /// Whether media without keys is in the clear, whatever it looks like.
   public var isClear = false

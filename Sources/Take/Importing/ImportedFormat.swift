@@ -45,8 +45,8 @@ package enum ImportedFormat: Hashable, Sendable {
     }
   }
 
-  /// The first bytes of a file, decompressed; nil where nothing can be read, which the reader of
-  /// captures says in its words.
+  /// The first bytes of a file, decompressed; nil if nothing can be read, which the capture reader
+  /// then reports.
   private static func head(of path: String) throws -> [UInt8]? {
     guard FileBytes.kind(of: path) == .file,
       case .success(let bytes) = FileBytes.read(path, atMost: 64 << 10)
@@ -135,7 +135,7 @@ extension CaptureImporter {
     }
     summary.take = take
     summary.notes += recording.notes
-    // What is known to be in the clear needs no option that says so.
+    // Media known to be unencrypted needs no `--clear`.
     summary.hints.removeAll { $0.contains("--clear") }
     return summary
   }

@@ -34,7 +34,7 @@ package struct GapBudget: Hashable, Sendable {
   }
 }
 
-/// Turns media into the bytes of a file.
+/// Encodes media into the bytes of a file.
 package protocol FrameWriting {
   /// How much of pauses was left out.
   var leftOut: Interval { get }

@@ -113,7 +113,6 @@ struct PieceBuffer {
   /// How many bytes wait.
   var count: Int { bytes.count - start }
 
-  /// Appends a piece.
   mutating func append(_ piece: RawSpan) {
     if start > 0, start == bytes.count || start > 1 << 16 {
       bytes.removeFirst(start)

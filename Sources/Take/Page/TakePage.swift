@@ -27,7 +27,6 @@ package struct TakePage: Sendable {
   /// A larger file would not be passed around; `retake open` plays larger media.
   package static let mediaMaximum = 24_000_000
 
-  /// The page as HTML.
   package private(set) var html = ""
   /// The number of media bytes that were omitted because of the limit.
   package private(set) var omittedMediaBytes = 0

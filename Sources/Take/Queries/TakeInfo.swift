@@ -266,7 +266,7 @@ extension TakeInfo.PeerInfo {
 }
 
 extension TakeInfo: CustomStringConvertible {
-  /// The summary for people.
+  /// The summary as printed text.
   package var description: String {
     var lines = ["\(path): \(label.isEmpty ? "a take" : label)"]
     func add(_ name: String, _ value: String) {

@@ -46,7 +46,6 @@ final class RoomHosting: Sendable {
 
   static let path = "/rooms"
 
-  /// The WebSocket route of the rooms.
   var route: WebSocketRoute {
     var limits = WebSocketLimits()
     // More than a description with the maximum number of published tracks.
@@ -60,7 +59,6 @@ final class RoomHosting: Sendable {
     }
   }
 
-  /// Opens the rooms.
   func open(_ session: Session, _ options: RecordOptions, _ wanted: RoomHostingOptions) {
     var hosting = RoomHost.Options()
     hosting.connection = options.peerConfiguration

@@ -31,7 +31,6 @@ struct PagerOptions: ParsableArguments {
     try screen.finish()
   }
 
-  /// Shows a text.
   func show(_ text: String) throws { try show { try $0.write(text) } }
 }
 

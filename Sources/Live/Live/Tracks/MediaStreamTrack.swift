@@ -134,7 +134,7 @@ struct RendererList {
   var isEmpty: Bool { entries.isEmpty }
   var all: [any VideoRenderer] { entries.map(\.renderer) }
 
-  /// Adds a renderer unless it is there.
+  /// Adds a renderer unless it was added before.
   mutating func add(_ renderer: any VideoRenderer) {
     guard !entries.contains(where: { $0.renderer === renderer }) else { return }
     entries.append(Entry(renderer: renderer))

@@ -61,7 +61,6 @@ package final class FreeRun {
     var clock: Interval
     /// The minimum delay of its jitter buffers.
     var buffer: Interval
-    /// The recorded deadline.
     var recordedDeadline: Instant?
     /// Whether the frames in flight at its end were awaited.
     var isDrained = false

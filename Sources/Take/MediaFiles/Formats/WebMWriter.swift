@@ -121,7 +121,7 @@ package struct WebMWriter {
       let audio =
         EBML.element([0xb5], EBML.real(48_000))
         + EBML.element([0x9f], [UInt8(clamping: channels)])
-      // RFC 7845 section 5.1, without samples to skip: what was played was all of it.
+      // RFC 7845 section 5.1; no samples to skip, because all of it was played.
       let head =
         Array("OpusHead".utf8) + [1, UInt8(clamping: channels), 0, 0]
         + [0x80, 0xbb, 0, 0] + [0, 0, 0]

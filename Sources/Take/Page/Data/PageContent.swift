@@ -23,7 +23,6 @@ package struct PageContent: Sendable {
     /// The number of bytes of `columns` that a page needs to draw the whole take; the values of
     /// long series follow.
     package fileprivate(set) var earlyCount: Int
-    /// The title of the page.
     package fileprivate(set) var title: String
 
     /// The object with additional members, whose values are JSON.

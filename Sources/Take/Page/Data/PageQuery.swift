@@ -14,7 +14,6 @@ package struct PageQuery: Sendable {
     case messages
   }
 
-  /// The name on the page.
   package let name: String
   package let form: Form
   /// A single statement.

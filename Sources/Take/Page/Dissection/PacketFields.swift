@@ -3,8 +3,8 @@ package import Wire
 /// Dissects a packet into fields with their positions: STUN (RFC 8489), DTLS (RFC 6347 and 9147),
 /// RTP and RTCP (RFC 3550), SCTP (RFC 9260), TURN channel headers (RFC 8656).
 ///
-/// The stack's machines parse what they act upon; this parses for display, as far as possible and
-/// whatever the bytes are.
+/// The stack's machines parse the fields they act upon; this parses for display, as far as
+/// possible, any bytes.
 package struct PacketFields: Sendable {
   /// A field with its formatted value and position.
   package struct Field: Hashable, Sendable {

@@ -340,7 +340,6 @@ package struct CallFacts: Sendable {
     try perception.read(connection, self)
   }
 
-  /// The peer of a number.
   package func peer(_ number: Int64) -> Peer? { peers.first { $0.number == number } }
 
   /// A stream of a peer; nil if it has no packet.

@@ -135,7 +135,6 @@ package struct FindingRule: Sendable {
 
 /// A cause with its symptoms.
 package struct Finding: Sendable {
-  /// The id of its rule.
   package var id: String
   package var title: String
   /// The worst of its own and its symptoms' severity.
@@ -159,7 +158,6 @@ package struct Finding: Sendable {
   package var fromNanoseconds: Int64 { detections.map(\.fromNanoseconds).min() ?? 0 }
   package var toNanoseconds: Int64 { detections.map(\.toNanoseconds).max() ?? 0 }
 
-  /// The worst detection.
   package var worst: Detection? {
     detections.max {
       ($0.impact.harmSeconds, $0.impact.share, $0.length, $1.fromNanoseconds)

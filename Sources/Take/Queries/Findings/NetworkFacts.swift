@@ -196,7 +196,6 @@ package struct NetworkFacts: Sendable {
     ways.first { $0.peer == peer && $0.direction == direction }
   }
 
-  /// The descriptions of a peer.
   package func descriptions(of peer: Int64) -> [SignaledDescription] {
     descriptions.filter { $0.peer == peer }
   }

@@ -218,7 +218,7 @@ extension TakeSummary {
   /// The number of streams in the text; further ones are only counted.
   private static let mediaMaximum = 16
 
-  /// The summary for people.
+  /// The summary as printed text.
   package func text(_ look: TableLook = TableLook()) -> String {
     var text = head + "\n"
     if !media.isEmpty {

@@ -209,7 +209,6 @@ package struct RowMemory {
     return formats[number].map { $0[index] }
   }
 
-  /// The label of a peer.
   package func label(of peer: UInt32) -> String { labels[peer] ?? "" }
 }
 

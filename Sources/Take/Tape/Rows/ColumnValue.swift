@@ -63,7 +63,6 @@ package enum ColumnKind: Hashable, Sendable {
   /// The second byte of an RTP header.
   case markerAndPayloadType
 
-  /// The SQL type.
   package var sqlType: String {
     switch self {
     case .real: "REAL"

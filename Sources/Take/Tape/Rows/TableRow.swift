@@ -32,7 +32,6 @@ extension TableRow {
   package static var since: Int64 { 2 }
   package static var codedSince: Int64? { nil }
 
-  /// The columns of the table.
   package static var columns: [TableColumn] {
     var row = Self.blank
     var list = ColumnList(since: since)

@@ -145,7 +145,6 @@ package struct SQLiteError: Error, Hashable, Sendable, CustomStringConvertible {
     package var rawValue: Int32
     package init(rawValue: Int32) { self.rawValue = rawValue }
 
-    /// The primary code.
     package var primary: Code { Code(rawValue: rawValue & 0xff) }
 
     package static let full = Code(rawValue: SQLITE_FULL)

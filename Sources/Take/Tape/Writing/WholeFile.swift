@@ -11,7 +11,6 @@ import Wire
 package final class WholeFile {
   /// The reason why a file cannot be written, as one sentence.
   package struct Failure: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The file.
     package var path: String
     /// The errno value.
     package var code: Int32
@@ -105,7 +104,7 @@ package final class WholeFile {
       if isTake { for ending in ["-wal", "-shm"] { unlink((target + ending).systemPath) } }
       guard rename(from, to) == 0 else { throw Failure(path: path, code: errno) }
     case .kept:
-      // If another process has created the file meanwhile, it is left alone.
+      // If another process has created the file meanwhile, leave it unchanged.
       let code = link(from, to) == 0 ? 0 : errno
       if code == 0 {
         unlink(from)

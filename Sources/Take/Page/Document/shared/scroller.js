@@ -1,4 +1,4 @@
-// A list of many lines, of which only the visible ones are in the document.
+// A list of many lines; only the visible ones are in the document.
 import { make } from "./elements.js";
 
 /** The maximum height of an element in browsers, in pixels. */

@@ -19,7 +19,7 @@ export function createHistory(storage) {
       if (queries.length) storage?.setItem(key, JSON.stringify(queries));
       else storage?.removeItem(key);
     } catch {
-      // A full storage stays as it is.
+      // If the storage is full, it stays unchanged.
     }
   };
   return {
