@@ -13,8 +13,8 @@
 #include "cdtls_certificate.h"
 #include "cdtls_clock.h"
 
-// What is agreed on is fixed here and not left to OpenSSL's defaults or to a configuration file,
-// so that the bytes on the wire depend on the version of OpenSSL only.
+// The negotiated options are fixed here rather than left to OpenSSL's defaults or a configuration
+// file, so that the bytes on the wire depend only on the version of OpenSSL.
 static const char ciphers[] =
     "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256:"
     "ECDHE-ECDSA-CHACHA20-POLY1305:ECDHE-RSA-CHACHA20-POLY1305:"
@@ -164,7 +164,7 @@ static int configure(cdtls_association *dtls, const char *srtp_profiles) {
          && (*srtp_profiles == 0 || SSL_CTX_set_tlsext_use_srtp(context, srtp_profiles) == 0);
 }
 
-/// What is in force on the thread while no association works there.
+/// The thread's state while no association works on it.
 typedef struct {
   cdtls_frozen_clock *clock;
   const cdtls_randomness *randomness;
@@ -306,13 +306,13 @@ static surroundings enter_with(cdtls_association *dtls, const uint8_t *datagram,
   return enter(dtls);
 }
 
-/// Forgets the datagram, whose bytes are borrowed, and ends the work.
+/// Releases the datagram, whose bytes are borrowed, and restores the thread's state.
 static void leave_without(cdtls_association *dtls, surroundings before) {
   dtls->input = NULL;
   leave(before);
 }
 
-/// What a return value of OpenSSL that is no success means.
+/// The meaning of an unsuccessful return value of OpenSSL.
 static int outcome(SSL *connection, int value) {
   switch (SSL_get_error(connection, value)) {
     case SSL_ERROR_WANT_READ:

@@ -54,7 +54,7 @@ static int generator_uninstantiate(void *self) {
 static int generator_generate(void *self, unsigned char *out, size_t count, unsigned strength,
                               int resistance, const unsigned char *extra, size_t length) {
   (void)self, (void)strength, (void)resistance, (void)extra, (void)length;
-  // Nobody is at work: what is drawn now would be known to no take.
+  // No peer is at work: a value drawn now would be missing from every take.
   return current != NULL && current->draw(current->user, out, count);
 }
 

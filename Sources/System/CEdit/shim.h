@@ -3,9 +3,9 @@
 
 // Swift cannot call functions with a variable number of arguments, which most of libedit's are.
 
-/// What libedit asks for before it reads a line.
+/// The prompt callback of libedit.
 typedef char *(*cedit_text)(EditLine *);
-/// What a key does; gives one of the CC_ codes.
+/// The action of a key; returns one of the CC_ codes.
 typedef unsigned char (*cedit_action)(EditLine *, int);
 
 /// Opens an editor on the standard streams, with the keys of Emacs and those of the user's
@@ -53,7 +53,7 @@ static inline void cedit_print(EditLine *editor, const char *text) {
   if (el_get(editor, EL_GETFP, 1, &output) == 0 && output) fputs(text, output);
 }
 
-/// Takes the whole line away.
+/// Clears the line.
 static inline void cedit_clear(EditLine *editor) {
   const LineInfoW *line = el_wline(editor);
   int rest = (int)(line->lastchar - line->cursor), all = (int)(line->lastchar - line->buffer);

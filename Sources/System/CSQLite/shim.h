@@ -24,7 +24,7 @@ typedef struct csqlite_cursor {
   void *owner;
 } csqlite_cursor;
 
-/// What a connection has of a module: SQLite keeps its address.
+/// The module data of a connection: SQLite stores its address.
 typedef struct csqlite_module {
   sqlite3_module base;
   void *owner;
@@ -56,7 +56,7 @@ static inline int csqlite_allow_in_views(sqlite3 *db) {
   return sqlite3_vtab_config(db, SQLITE_VTAB_INNOCUOUS);
 }
 
-/// Gives a text, which SQLite copies.
+/// Returns a text, which SQLite copies.
 static inline void csqlite_result_text(sqlite3_context *context, const char *text, int count) {
   sqlite3_result_text(context, text, count, SQLITE_TRANSIENT);
 }

@@ -7,7 +7,7 @@
 #include <srtp2/cipher.h>
 #include <srtp2/srtp.h>
 
-/// What libsrtp calls a key has its salt behind it (RFC 7714 section 12), which it uses itself.
+/// A key of libsrtp is followed by its salt (RFC 7714 section 12), which libsrtp uses itself.
 #define SALT_LENGTH 12
 #define KEY_128_LENGTH (16 + SALT_LENGTH)
 #define KEY_256_LENGTH (32 + SALT_LENGTH)

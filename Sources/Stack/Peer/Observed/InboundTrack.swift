@@ -22,8 +22,8 @@ struct InboundTrack {
   private var ecn: (media: ECNCounts?, all: ECNCounts?) = (nil, nil)
   /// Counts packets, sizes and losses as long as it is not known what the stream carries.
   private var unknown: StreamReception?
-  /// What came on the source of retransmissions before the first packet of the stream: probes of
-  /// the path, and what repeats packets that were lost at its beginning.
+  /// Packets on the retransmission source before the stream's first packet: probes of the path, and
+  /// repairs of packets lost at its beginning.
   private var earlyRepairs: [(packet: SeenPacket, type: UInt8?, arrival: Instant)] = []
   private var earlyRepairBytes = 0
   /// Correction packets that arrived before the stream's first packet.
@@ -49,7 +49,7 @@ struct InboundTrack {
 
   var deadline: Instant? { playout?.deadline }
 
-  /// How many bytes wait until it is known what the stream carries.
+  /// The bytes waiting for the stream's codec.
   var earlyBytes: Int { early.bytes + earlyRepairBytes }
 
   /// The counters of the stream; nil before its first packet.
@@ -99,7 +99,7 @@ struct InboundTrack {
     return early.removeAll().map(\.packet)
   }
 
-  /// Lets go of the packets that wait until it is known what the stream carries.
+  /// Drops the packets that wait for the stream's codec.
   mutating func forgetEarly() {
     early.forget(unknown?.counters)
     for index in earlyRepairs.indices { earlyRepairs[index].packet.forgetBytes() }
@@ -173,9 +173,9 @@ struct InboundTrack {
     earlyCorrections = []
   }
 
-  /// Holds the packets of the stream from here on, for a source of FlexFEC that protects them.
+  /// Retains the packets of the stream from here on, for a FlexFEC source that protects them.
   ///
-  /// - Parameter source: its SSRC, where that is known.
+  /// - Parameter source: its SSRC, if known.
   mutating func protect(by source: UInt32?) {
     isProtected = true
     reception?.protect(by: source)
@@ -246,8 +246,8 @@ struct InboundTrack {
     return true
   }
 
-  /// Has frames wait for what is sent again, as libwebrtc does where no forward error correction is
-  /// agreed on.
+  /// Makes frames wait for retransmissions, as libwebrtc does without negotiated forward error
+  /// correction.
   mutating func awaitRepairs(taking roundTrip: Interval) {
     guard repairsFully else { return }
     self.roundTrip = roundTrip
@@ -255,7 +255,7 @@ struct InboundTrack {
     playout?.awaitRepairs(taking: waits ? roundTrip : nil)
   }
 
-  /// Takes the playout back after it was aligned with others.
+  /// Stores the playout after it was aligned with others.
   mutating func setAligned(_ playout: ReceivingTrack) { self.playout = playout }
 
   // MARK: RTCP

@@ -86,8 +86,8 @@ struct InboundTracks {
     return nil
   }
 
-  /// Lets a stream be one that repairs another, which its packets showed: those that waited are of
-  /// use to that one.
+  /// Turns a stream into one that repairs another, as its packets showed; its waiting packets are
+  /// passed to that one.
   private mutating func turn(_ place: Int, into track: ObservedTrack, at now: Instant)
     -> Completed?
   {

@@ -19,7 +19,7 @@ package struct ObservedTrack: Sendable {
   package var repairs: UInt32?
   /// The source whose packets it recovers, where it is one of FlexFEC (RFC 8627).
   package var protects: UInt32?
-  /// The source that protects it so, where a description names it (`FEC-FR`, RFC 5956).
+  /// The FlexFEC source that protects it, if a description names one (`FEC-FR`, RFC 5956).
   package var protectedBy: UInt32?
   /// Whether both ends agreed on ULPFEC.
   package var agreesOnCorrection = false
@@ -99,11 +99,10 @@ package struct SeenPacket: Sendable {
     return ErrorCorrection(form, bytes.span.bytes.extracting(header.payload))
   }
 
-  /// The packet as a receiver has it: of RED, the block that it is about, or what corrects errors.
+  /// The packet as a receiver sees it: the contained block of RED, or an error correction packet.
   ///
-  /// What corrects errors leaves a packet without payload, so that nothing waits for its number.
+  /// Error correction becomes a packet without payload, so that its sequence number is not missing.
   ///
-  /// FEC leaves a packet without payload, so that nothing waits for its number.
   /// - Parameters:
   ///   - codec: that of the packet.
   ///   - lead: bytes before the RED payload to keep: the original sequence number of RTX.

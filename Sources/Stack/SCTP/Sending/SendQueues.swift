@@ -163,7 +163,7 @@ struct SendQueues {
     return end
   }
 
-  /// A chunk without bytes in the place that the channel's message has reached.
+  /// An empty chunk at the position that the channel's message has reached.
   private mutating func chunk(
     of message: OutgoingMessage, _ place: Int, flags: DataFlags, number: UInt32
   ) -> SentChunk {

@@ -14,12 +14,12 @@
 
 #include "cdtls_library.h"
 
-/// What an association asks of its owner.
+/// The callbacks of an association's owner.
 typedef struct {
   /// Passed to every callback.
   void *user;
   cdtls_draw draw;
-  /// Takes a datagram for the peer.
+  /// Sends a datagram to the peer.
   void (*send)(void *user, const uint8_t *bytes, size_t count);
   /// Checks the peer's certificate in DER; returns 1 to continue, 0 to refuse it.
   int (*accept)(void *user, const uint8_t *certificate, size_t count);
@@ -28,7 +28,7 @@ typedef struct {
 /// An association.
 typedef struct cdtls_association cdtls_association;
 
-/// What a call led to.
+/// The outcome of a call.
 enum {
   CDTLS_CLOSED = -2,  ///< The peer sent close_notify.
   CDTLS_FAILED = -1,  ///< It is broken; cdtls_library_error tells why.

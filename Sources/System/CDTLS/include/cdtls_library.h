@@ -1,4 +1,4 @@
-/// The library context of OpenSSL whose randomness is that of the peer at work.
+/// The library context of OpenSSL that draws its randomness from the peer at work.
 #ifndef CDTLS_LIBRARY_H
 #define CDTLS_LIBRARY_H
 
@@ -7,7 +7,7 @@
 
 #include <openssl/ssl.h>
 
-/// Fills in random bytes; gives 1, or 0 to make the draw fail.
+/// Fills in random bytes; returns 1, or 0 to make the draw fail.
 typedef int (*cdtls_draw)(void *user, uint8_t *bytes, size_t count);
 
 /// Where random bytes come from.
@@ -18,7 +18,9 @@ typedef struct {
 } cdtls_randomness;
 
 /// Makes this thread's draws in the shared library come from a source, or fail again for NULL; the
-/// source must stay where it is. Gives what was in force before, to be restored by the caller.
+/// source must not move.
+///
+/// Returns the previous source, to be restored by the caller.
 const cdtls_randomness *cdtls_randomness_use(const cdtls_randomness *randomness);
 
 /// The library context that all associations of the process share; NULL when OpenSSL refuses.
@@ -28,8 +30,8 @@ const cdtls_randomness *cdtls_randomness_use(const cdtls_randomness *randomness)
 /// is read from configuration files.
 OSSL_LIB_CTX *cdtls_library_shared(void);
 
-/// Takes the first error off this thread's OpenSSL queue as text, empties the queue, and gives 1;
-/// gives 0 and an empty text when there is none.
+/// Removes the first error of this thread's OpenSSL queue as text, empties the queue, and returns
+/// 1; returns 0 and an empty text when there is none.
 int cdtls_library_error(char *text, size_t size);
 
 #endif

@@ -16,7 +16,7 @@ int csockets_tcp_connect(const csockets_address *from, const csockets_address *t
 /// The outcome of connecting: 1 with the own end point when it is done, 0 while it is not.
 int csockets_tcp_connected(int socket, csockets_address *local);
 
-/// Opens a socket that listens on an address; gives the descriptor and where it is bound.
+/// Opens a socket that listens on an address; returns the descriptor and the bound address.
 int csockets_tcp_listen(const csockets_address *address, csockets_address *bound);
 
 /// Takes the next connection that waits; gives its descriptor, or -EAGAIN when there is none.
