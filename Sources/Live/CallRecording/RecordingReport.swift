@@ -119,7 +119,7 @@ public struct RecordingReport: Encodable, Sendable {
   package mutating func add(_ take: Take, media: String) {
     takes.append(take)
     self.media.append(media)
-    // In large steps, because the beginning of a list is taken away by moving all the rest.
+    // In large steps, because removing the first elements of an array moves all others.
     guard takes.count == 2 * RecordingReport.takesMaximum else { return }
     earlierTakes += RecordingReport.takesMaximum
     takes.removeFirst(RecordingReport.takesMaximum)

@@ -3,9 +3,9 @@ package import Observer
 import Tape
 import Wire
 
-/// Makes a take of what another stack reported about itself.
+/// Creates a take of another stack's reports about itself.
 package struct ReportedImport {
-  /// What came of a file of reports.
+  /// The summary of an imported file of reports.
   package struct Summary: Encodable, Sendable {
     package var take: String
     package var format: String
@@ -16,7 +16,7 @@ package struct ReportedImport {
     package var steps = 0
     /// The size of the take.
     package var bytes = 0
-    /// What the file does not have, each in a sentence.
+    /// Data missing from the file, each in a sentence.
     package var notes: [String] = []
 
     package var words: String {
@@ -42,7 +42,7 @@ package struct ReportedImport {
 
   /// - Parameters:
   ///   - path: the file; `-` is standard input.
-  ///   - label: what the take is called.
+  ///   - label: the label of the take.
   package init(
     _ path: String, _ format: ReportedFormat, label: String, reports: ImportReports
   ) throws {
@@ -109,13 +109,13 @@ package struct ReportedImport {
 
   private func writeLines(to path: String) throws -> Summary {
     let dialect: ReportedLines.Dialect = format == .rtcstats ? .rtcstats : .jitsi
-    // Lines of Jitsi are not in order, so that the order is found out first.
+    // Lines of Jitsi may be out of order, so they are sorted first.
     var lines: [Line] = []
     var keys: [(connection: String?, milliseconds: Double?)] = []
     var survey = ReportedLines(dialect)
     defer { reports.end() }
     try text.eachLine { bytes, offset in
-      // The first line of rtcstats has the time from which all others count.
+      // The first line of rtcstats contains the base of all times.
       if dialect == .rtcstats, !lines.isEmpty { return }
       reports.progress("reading", offset)
       let event = survey.event(ofLine: String(decoding: bytes, as: UTF8.self))
@@ -156,7 +156,7 @@ package struct ReportedImport {
   }
 }
 
-/// Writes what was reported into a take, event by event.
+/// Writes reported events into a take.
 private final class ReportedWriting {
   private let writer: TapeWriter
   private let actor: UInt32
@@ -200,7 +200,7 @@ private final class ReportedWriting {
     if let error = writer.error { throw error }
   }
 
-  /// Whole milliseconds are exact; a `Double` has no room for the nanoseconds of today's dates.
+  /// Whole milliseconds are exact; a `Double` cannot represent today's dates in nanoseconds.
   private static func nanoseconds(_ milliseconds: Double) -> Int64 {
     let bounded = max(min(milliseconds, 4e12), -4e12)
     let whole = bounded.rounded(.down)
@@ -212,9 +212,9 @@ private final class ReportedWriting {
     Instant(nanoseconds: max(0, Self.nanoseconds(milliseconds) - Self.nanoseconds(start)))
   }
 
-  /// Adds an event; a connection begins with the first that names it.
+  /// Adds an event; the first event of a connection creates it.
   ///
-  /// - Parameter time: its Unix time in milliseconds; nil puts it where the event before it is.
+  /// - Parameter time: its Unix time in milliseconds; nil for that of the previous event.
   func add(_ event: ReportedEvent, at time: Double?) {
     let milliseconds = time ?? lastMilliseconds
     lastMilliseconds = milliseconds
@@ -269,7 +269,8 @@ private final class ReportedWriting {
     return number
   }
 
-  /// The call that a result is of: by what both share, else the oldest of that name without one.
+  /// The call that a result belongs to: by their common identifier, else the oldest of that name
+  /// without one.
   private func answered(_ peer: UInt32, _ name: String, _ event: ReportedEvent) -> UInt32 {
     let open = waiting[peer] ?? []
     let place =
@@ -280,7 +281,7 @@ private final class ReportedWriting {
     return open[place].id
   }
 
-  /// Writes down what the file does not have.
+  /// Records that the file lacks something.
   func lacks(_ what: String, _ reason: String) {
     summary.notes.append(reason)
     step(.notSeen(what: what, reason: reason))
