@@ -48,7 +48,7 @@ package struct ICEAgent: Machine {
 
   package mutating func step(_ input: Input, at now: Instant, into outbox: inout Outbox<Output>) {
     if connectionState == .closed {
-      // A socket that was asked for before may still arrive.
+      // A socket requested before the restart may still arrive.
       if case .answer(.socketBound(_, let address)) = input {
         outbox.append(.request(.closeSocket(address)))
       }
@@ -58,7 +58,7 @@ package struct ICEAgent: Machine {
     case .trafficSent: return
     case .trafficReceived(let local, let remote):
       recordTraffic(local, remote, at: now)
-      // Only a recovery has consequences; the deadline that stands is early rather than late.
+      // Only a recovery has consequences; the existing deadline is early rather than late.
       if !consent.isSilent { return }
     case .datagram(let local, let remote, let bytes) where isRelayedMedia(bytes):
       current.now = now
@@ -254,7 +254,7 @@ package struct ICEServerFailure: Hashable, Sendable {
   }
 }
 
-/// A candidate pair as it stands, for events, stats and the take.
+/// The state of a candidate pair, for events, stats and the take.
 package struct ICEPairReport: Hashable, Sendable {
   /// The states of RFC 8445 section 6.1.2.6, spelled as W3C stats do.
   package enum State: String, Sendable {
@@ -325,7 +325,7 @@ extension ICEAgent {
     case datagram(local: SocketAddress, remote: SocketAddress, bytes: [UInt8])
     /// Sends anything on a path that begins at a relayed address.
     case relay(local: SocketAddress, remote: SocketAddress, bytes: [UInt8])
-    /// Other traffic went out or came in on the selected pair (for keep-alives and liveness).
+    /// Other traffic was sent or received on the selected pair (for keep-alives and liveness).
     case trafficSent
     case trafficReceived(local: SocketAddress, remote: SocketAddress)
     /// The system refused to send from here to there.
@@ -360,7 +360,9 @@ extension ICEAgent {
     case remoteCandidate(ICECandidate)
     /// A pair was made or changed its state, nomination or selection.
     indirect case pair(ICEPairReport)
-    /// Media goes this way from now on. The first one may come before nomination.
+    /// Media uses this path from now on.
+    ///
+    /// The first one may come before nomination.
     case selected(local: SocketAddress, remote: SocketAddress)
     /// The role changed by a conflict (RFC 8445 section 7.3.1.1).
     case role(ICERole)

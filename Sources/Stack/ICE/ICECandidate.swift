@@ -90,7 +90,7 @@ public struct ICECandidate: Hashable, Sendable {
 
 // MARK: - TCP
 
-/// How a TCP candidate takes part in making a connection (RFC 6544 section 4.5).
+/// The role of a TCP candidate in opening a connection (RFC 6544 section 4.5).
 public enum ICETCPType: String, Hashable, Sendable {
   /// It opens connections to passive candidates; its port is meaningless.
   case active
@@ -151,7 +151,7 @@ extension ICECandidate {
 
   /// Parses `candidate:...` or `a=candidate:...` (RFC 8839 section 5.1).
   ///
-  /// What follows the port comes in pairs of a name and a value, accepted in any order.
+  /// After the port, names and values alternate, in any order.
   public init(attribute text: String) throws(ICECandidateError) {
     guard text.utf8.count <= ICECandidate.lengthMaximum else {
       throw ICECandidateError("the candidate is longer than \(ICECandidate.lengthMaximum) bytes")
@@ -188,7 +188,7 @@ extension ICECandidate {
     try readTrailing(fields[6...])
   }
 
-  /// The text of the attribute without `a=`: what signaling carries.
+  /// The text of the attribute without `a=`, as in signaling.
   public var attribute: String {
     var text = "candidate:\(foundation) \(component) \(transport) \(priority) \(host) \(port)"
     text += " typ \(kind.rawValue)"
@@ -316,7 +316,7 @@ package enum ICEPriority {
     return lesser << 32 + greater << 1 + (controlling > controlled ? 1 : 0)
   }
 
-  /// Orders the addresses of a host, best first: IPv6 and IPv4 take turns (RFC 8421 section 4),
+  /// Orders the addresses of a host, best first: IPv6 and IPv4 alternate (RFC 8421 section 4),
   /// link-local ones come later, loopback ones last.
   package static func ordered(_ addresses: [IPAddress]) -> [IPAddress] {
     var result: [IPAddress] = []

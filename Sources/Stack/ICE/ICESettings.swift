@@ -5,7 +5,7 @@ package struct ICESettings: Hashable, Sendable {
   package var servers: [ICEServer]
   /// Whether nothing but TURN servers is spoken to (W3C iceTransportPolicy `relay`).
   package var relayOnly: Bool
-  /// Whether host candidates over UDP are gathered; without, servers are not asked either.
+  /// Whether host candidates over UDP are gathered; otherwise servers are not used either.
   package var usesUDP: Bool
   /// Whether TCP candidates are gathered (RFC 6544).
   package var usesTCP: Bool
@@ -54,7 +54,7 @@ enum ICETiming {
   /// How long higher pairs may stay open before a lower one that works is nominated.
   static let nominationPatience = Interval.milliseconds(100)
   static let nominationPatienceMaximum = Interval.seconds(1)
-  /// How long a nomination stands at least before a much better pair may replace it.
+  /// How long a nomination lasts at least before a much better pair may replace it.
   static let nominationHold = Interval.seconds(2)
   /// For how long after the peer chose a pair a lower one does not replace it at once.
   static let choiceHold = Interval.seconds(1)
@@ -77,7 +77,7 @@ enum ICETiming {
   /// How long the old path stays open after a restart led to a new one.
   static let retirement = Interval.seconds(5)
 
-  /// How long a connection to a TURN server may take.
+  /// How long connecting to a TURN server may take.
   static let connectWait = Interval.milliseconds(9500)
   /// How long the names of STUN servers are waited for.
   static let nameWait = Interval.milliseconds(9500)
@@ -85,9 +85,9 @@ enum ICETiming {
   static let keepAlive = Interval.seconds(15)
 }
 
-/// The numbers under which the system is asked for sockets, connections and names.
+/// The numbers of requests to the system for sockets, connections and names.
 ///
-/// Agents of one peer have numbers of their own, unless one made millions of them.
+/// Agents of one peer have different numbers, unless one made millions of them.
 struct RequestNumbers {
   private static let ordinalShift: UInt32 = 24
 
@@ -109,7 +109,7 @@ struct RequestNumbers {
 
 // MARK: - ICECounters
 
-/// Counters of what an agent refused or ignored, by reason.
+/// Counters of inputs that an agent refused or ignored, by reason.
 package struct ICECounters: Hashable, Sendable {
   /// Datagrams that are no STUN message, or whose FINGERPRINT is wrong.
   package private(set) var malformed: UInt64 = 0
@@ -180,7 +180,7 @@ package struct ICECounters: Hashable, Sendable {
 
 /// The state of an agent at an instant, as plain data for a debugger.
 package struct ICESnapshot: Sendable {
-  /// A candidate pair with what is under way on it.
+  /// A candidate pair with the state of its checks.
   package struct Pair: Sendable {
     package var id: UInt32
     package var local: String
@@ -218,7 +218,7 @@ package struct ICESnapshot: Sendable {
 }
 
 extension ICEAgent {
-  /// The agent as it stands.
+  /// The state of the agent.
   package var snapshot: ICESnapshot {
     ICESnapshot(
       role: role.rawValue, connectionState: connectionState.rawValue,

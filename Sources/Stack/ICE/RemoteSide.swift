@@ -1,7 +1,7 @@
 import Wire
 
-/// What is known of the peer within one ICE generation: its candidates, names that are being
-/// resolved, and what came before its credentials.
+/// The peer within one ICE generation: its candidates, names that are being resolved, and
+/// candidates and checks that arrived before its credentials.
 struct RemoteSide {
   /// A check that arrived before the peer's credentials were known.
   struct EarlyCheck {
@@ -31,7 +31,7 @@ struct RemoteSide {
 
   /// The result of receiving a candidate with a name.
   enum Naming: Equatable {
-    /// The name is to be resolved under a number.
+    /// The name is being resolved, with this request number.
     case asked(UInt32)
     case known
     case full
@@ -54,7 +54,7 @@ struct RemoteSide {
   /// Whether no candidate can come any more.
   var isComplete: Bool { hasEnded && names.isEmpty }
 
-  /// Whether there is something to check, or the news that nothing will come.
+  /// Whether there is a candidate to check, or the end of candidates.
   var hasChanges: Bool { !candidates.isEmpty || !names.isEmpty || hasEnded }
 
   /// Records that the peer has no more candidates.
@@ -84,7 +84,7 @@ struct RemoteSide {
     return true
   }
 
-  /// Removes and returns what waited for the credentials.
+  /// Removes and returns what arrived before the credentials.
   mutating func removeHeld() -> (candidates: [ICECandidate], checks: [EarlyCheck]) {
     defer {
       held = []
@@ -111,7 +111,7 @@ struct RemoteSide {
     return .new
   }
 
-  /// Forgets a candidate wherever it stands.
+  /// Removes a candidate.
   mutating func forget(_ candidate: ICECandidate) {
     func isIt(_ known: ICECandidate) -> Bool {
       known.host == candidate.host && known.port == candidate.port
@@ -176,7 +176,7 @@ extension ICEAgent {
     }
   }
 
-  /// Applies what waited for the peer's credentials.
+  /// Applies candidates and checks that arrived before the peer's credentials.
   private mutating func applyHeld(_ fragment: String) {
     let (candidates, checks) = remoteSide.removeHeld()
     for candidate in candidates { receiveRemoteCandidate(candidate) }
@@ -226,7 +226,7 @@ extension ICEAgent {
   mutating func nameResolved(_ id: UInt32, _ addresses: [IPAddress]) {
     if serverResolved(id, addresses) { return }
     guard var candidate = remoteSide.removeNamed(id) else { return }
-    // One address stands for the name: the first that a socket can send to.
+    // The name stands for one address: the first that a socket can send to.
     let sockets = gatherer.sockets
     guard let ip = addresses.first(where: { sockets.reaches($0) }) ?? addresses.first else {
       return

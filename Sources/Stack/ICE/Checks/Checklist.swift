@@ -13,7 +13,7 @@ struct Checklist {
   /// Up to how many pairs are kept (RFC 8445 section 6.1.2.5).
   static let maximum = 100
 
-  /// All pairs, oldest first; the one of an earlier generation stands first.
+  /// All pairs, oldest first; one of an earlier generation is first.
   private(set) var pairs: [CandidatePair] = []
   /// Counts restarts, from 0; pairs of the current generation have this number.
   private(set) var generation: UInt32 = 0
@@ -65,7 +65,7 @@ struct Checklist {
   /// Whether a pair belongs to the current generation.
   func isPresent(_ index: Int) -> Bool { pairs[index].generation == generation }
 
-  /// Whether there is a pair of the current generation of some kind.
+  /// Whether a pair of the current generation satisfies a condition.
   func contains(where isWanted: (CandidatePair) -> Bool) -> Bool {
     pairs.contains { $0.generation == generation && isWanted($0) }
   }
@@ -175,7 +175,7 @@ struct Checklist {
     pairs = [pairs[kept]]
   }
 
-  /// Forgets the pair of an earlier generation.
+  /// Removes the pair of an earlier generation.
   mutating func retire() { pairs.removeAll { $0.generation != generation } }
 
   /// Reports of the pairs that changed since the last reports.
@@ -284,7 +284,7 @@ extension Checklist {
     fail { $0.generation == generation && $0.state != .succeeded }
   }
 
-  /// Records that the peer wants a pair (RFC 8445 section 7.3.1.5).
+  /// Records that the peer chose a pair (RFC 8445 section 7.3.1.5).
   mutating func recordChoice(_ index: Int, at now: Instant) {
     for other in pairs.indices where other != index {
       pairs[other].nomination.chooseOther()

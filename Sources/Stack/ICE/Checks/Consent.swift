@@ -26,7 +26,7 @@ struct CheckProgress {
   /// Begins checking, unless it has begun.
   mutating func begin(at now: Instant) { checkingSince = checkingSince ?? now }
 
-  /// Begins checking again after it led to nothing, because there is something new to check.
+  /// Restarts checking after it failed, because there is a new pair to check.
   mutating func revive(at now: Instant) {
     guard hasFailed else { return }
     hasFailed = false
@@ -94,7 +94,7 @@ struct CheckProgress {
   private func target(_ path: Path?) -> ICEConnectionState {
     if let path {
       guard path.isSilent else { return isCompleted ? .completed : .connected }
-      // A restart forgets that connectivity was lost.
+      // After a restart, lost connectivity no longer counts.
       return path.isPresent ? .disconnected : .checking
     }
     if hasFailed { return .failed }
@@ -131,7 +131,7 @@ struct Consent {
   /// When the next check in a row is due.
   private(set) var nextCheckAt: Instant?
   private var since = Instant.zero
-  /// When a check went out that was not answered yet.
+  /// When the unanswered check was sent.
   private var askedAt: Instant?
 
   init(silence: Interval? = nil) { self.silence = silence ?? ICETiming.silence }

@@ -216,7 +216,7 @@ extension ICEAgent {
     switch message.messageClass {
     case .request: handleRequest(message, local, remote)
     case .success, .error: handleResponse(message, local, remote)
-    // An indication keeps mappings alive and wants nothing (RFC 8445 section 11).
+    // An indication keeps mappings alive and needs no response (RFC 8445 section 11).
     default: break
     }
   }
@@ -258,7 +258,7 @@ extension ICEAgent {
     if checklist[index].state != .succeeded { trigger(index) }
   }
 
-  /// The peer wants this pair: follow at once if it works, or as soon as it does (section 7.3.1.5).
+  /// The peer chose this pair: follow at once if it works, or as soon as it does (section 7.3.1.5).
   private mutating func peerChose(_ index: Int) {
     checklist.recordChoice(index, at: now)
     if checklist[index].state == .succeeded { followChoice(index) }
@@ -341,7 +341,7 @@ extension ICEAgent {
     return true
   }
 
-  /// Whether a check may come from this fragment of the peer's, as far as it is known.
+  /// Whether a check may come from this fragment of the peer, as far as it is known.
   private func isExpected(_ fragment: Substring, in addressed: ICEGeneration) -> Bool {
     guard let known = addressed.remote?.usernameFragment else { return true }
     return fragment == known

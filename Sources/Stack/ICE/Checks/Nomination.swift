@@ -15,7 +15,7 @@ struct Nomination {
     nominatedAt = now
   }
 
-  /// Forgets a nomination, if it is that of a pair.
+  /// Clears the nomination of a pair.
   mutating func forget(_ id: UInt32) {
     if pairID == id { pairID = nil }
   }
@@ -28,7 +28,7 @@ struct Nomination {
   /// Nominates nothing until something changes.
   mutating func rest() { dueAt = nil }
 
-  /// The pair to nominate now; nil when there is none, or it is not time yet.
+  /// The pair to nominate now; nil if there is none, or it is too early.
   mutating func consider(
     _ checklist: Checklist, firstSuccessAt: Instant?, at now: Instant
   ) -> Int? {
@@ -57,7 +57,7 @@ struct Nomination {
     return candidate
   }
 
-  /// How long higher pairs may delay a nomination: a while, and twice what a round trip takes.
+  /// How long higher pairs may delay a nomination: a while, and twice the round trip.
   private static func patience(for pair: CandidatePair) -> Interval {
     let roundTrip = pair.traffic.roundTrip ?? .zero
     return min(
@@ -140,7 +140,7 @@ struct RoleSettlement {
     return true
   }
 
-  /// Compares what a request claims: the tie-breaker of the role that it names.
+  /// Compares the claims of a request: the tie-breaker of its role.
   mutating func settle(controlling: UInt64?, controlled: UInt64?) -> Verdict {
     switch role {
     case .controlling:

@@ -2,7 +2,7 @@ import Wire
 
 // Local candidates, from the system and from servers.
 extension ICEAgent {
-  /// Asks for one socket per address, best address first, and for the addresses of server names.
+  /// Requests one socket per address, best address first, and the addresses of server names.
   mutating func gather(_ addresses: [IPAddress]) {
     changeGathering(to: .gathering)
     openSockets(on: addresses)
@@ -25,7 +25,7 @@ extension ICEAgent {
     openSockets(on: addresses)
   }
 
-  /// Asks for the sockets of the addresses that have none yet.
+  /// Requests the sockets of the addresses that have none yet.
   private mutating func openSockets(on addresses: [IPAddress]) {
     for address in ICEPriority.ordered(addresses) where !address.isUnspecified {
       guard !gatherer.sockets.isAsked(address, of: generations.present.number) else { continue }
@@ -37,7 +37,7 @@ extension ICEAgent {
     }
   }
 
-  /// Asks for the sockets of one address.
+  /// Requests the sockets of one address.
   private mutating func open(on address: IPAddress) {
     let localPreference = gatherer.sockets.nextPreference()
     if settings.usesUDP {
@@ -118,7 +118,7 @@ extension ICEAgent {
     return true
   }
 
-  /// Sends what is due to servers, and reports when gathering is complete.
+  /// Sends due requests to servers, and reports when gathering is complete.
   mutating func runGathering() {
     for index in gatherer.queries.all.indices { runQuery(at: index) }
     runRelays()
@@ -169,7 +169,7 @@ extension ICEAgent {
     if !candidates.isEmpty { emit(.candidatesRemoved(candidates)) }
   }
 
-  /// When gathering wants to continue by itself.
+  /// When gathering needs a step.
   var gatheringDeadline: Instant? {
     let names = gatheringState == .gathering ? gatherer.servers.namesUntil : nil
     let queries = gatherer.queries.deadline(keepsAlive: keepsAlive)
@@ -199,7 +199,7 @@ extension ICEAgent {
   ) {
     gatherer.candidates.add(candidate, base: base, server: server)
     // After the end of candidates was reported, there are none until a restart (W3C webrtc-pc
-    // section 5.6.1): the peer learns such a path from the checks that come over it.
+    // section 5.6.1): the peer learns such a path from checks over it.
     emit(
       gatheringState == .complete ? .unsignaledCandidate(candidate) : .localCandidate(candidate))
   }

@@ -11,7 +11,7 @@ extension ICEAgent {
     return gatherer.connections.contains(local, remote)
   }
 
-  /// Hands what a TURN server sends to its client: anything but Binding messages.
+  /// Passes a message of a TURN server to its client: anything but Binding messages.
   ///
   /// Returns false when it is not for a client.
   mutating func receiveRelayMessage(
@@ -30,17 +30,17 @@ extension ICEAgent {
     if let relay = relays.index(at: base) { drive(relay: relay, .permit(ip)) }
   }
 
-  /// Wants a channel where a base is a relayed address, because media goes this way.
+  /// Requests a channel if a base is a relayed address, because it carries media.
   mutating func bindChannel(to target: SocketAddress, at base: SocketAddress) {
     if let relay = relays.index(at: base) { drive(relay: relay, .bind(target)) }
   }
 
-  /// Makes sure of the allocation behind a silent path.
+  /// Verifies the allocation of a silent path.
   mutating func verifyRelay(at base: SocketAddress) {
     if let relay = relays.index(at: base) { drive(relay: relay, .verify) }
   }
 
-  /// Whether bytes are channel data around anything but STUN: what touches no state but counters.
+  /// Whether bytes are channel data around anything but STUN, which changes only counters.
   func isRelayedMedia(_ bytes: [UInt8]) -> Bool {
     bytes.count > ChannelData.headerLength && (0x40...0x4f).contains(bytes[0])
       && bytes[ChannelData.headerLength] > 3
@@ -60,7 +60,7 @@ extension ICEAgent {
 
   // MARK: Gathering
 
-  /// Prepares to ask a TURN server; false when that was done already, or there are too many.
+  /// Prepares a request to a TURN server; false if that was done already, or there are too many.
   mutating func addRelay(
     _ server: ICEServer, at address: SocketAddress, _ credentials: TURNCredentials,
     from base: SocketAddress, due: Instant
@@ -79,7 +79,7 @@ extension ICEAgent {
     return true
   }
 
-  /// Does what is due for relays, and forgets those that are over.
+  /// Performs due actions of relays, and removes those that have ended.
   mutating func runRelays() {
     for index in relays.indices {
       switch relays.removeDue(index, at: now) {
@@ -181,7 +181,7 @@ extension ICEAgent {
 
   // MARK: Clients
 
-  /// Steps the client of a relay and does what it wants.
+  /// Steps the client of a relay and applies its outputs.
   mutating func drive(relay index: Int, _ input: TURNClient.Input) {
     let before = relays[index].relayed
     var outputs = relays.step(index, input, at: now)

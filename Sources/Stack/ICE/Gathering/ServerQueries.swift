@@ -107,7 +107,7 @@ struct ServerQueries {
   /// When a new request may go out.
   func turn(at now: Instant) -> Instant { max(now, nextFirst) }
 
-  /// Records that a new request, to any server, goes out at `due`.
+  /// Records that a new request, to any server, is sent at `due`.
   mutating func useTurn(at due: Instant) { nextFirst = due + ICETiming.paceSmall }
 
   /// Adds a request that is first sent at an instant.

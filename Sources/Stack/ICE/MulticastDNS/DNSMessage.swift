@@ -47,7 +47,7 @@ package struct DNSMessage: Hashable, Sendable {
     package var value: Value
     /// The seconds for which it may be cached; 0 revokes it.
     package var lifetime: UInt32
-    /// Whether it is all there is of its kind (RFC 6762 section 10.2).
+    /// Whether no other records of its type exist (RFC 6762 section 10.2).
     package var isUnique: Bool
 
     package init(name: String, value: Value, lifetime: UInt32, isUnique: Bool = true) {
@@ -78,7 +78,7 @@ package struct DNSMessage: Hashable, Sendable {
 
   // MARK: Writing
 
-  /// The message as it goes onto the network, without compression: there is little to gain.
+  /// The message as sent, without compression, which would save little.
   package var bytes: [UInt8] {
     var writer = ByteWriter(capacity: 128)
     writer.uint16(id)

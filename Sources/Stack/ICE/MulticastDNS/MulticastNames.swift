@@ -12,7 +12,7 @@ package struct MulticastNames: Machine {
     case resolve(id: UInt64, String)
     /// Answers questions for a name with an address, on behalf of an owner.
     case publish(String, IPAddress, owner: UInt64)
-    /// Takes the names of an owner back.
+    /// Withdraws the names of an owner.
     case withdraw(owner: UInt64)
     /// A datagram received on the multicast port.
     case received([UInt8], from: SocketAddress)
@@ -50,8 +50,8 @@ package struct MulticastNames: Machine {
     var announcedAt: Instant?
   }
 
-  /// How long each of the questions waits for an answer (RFC 6762 section 5.2 wants a second
-  /// between the first two).
+  /// How long each of the queries waits for a response (RFC 6762 section 5.2: a second between the
+  /// first two).
   private static let waits = [1, 2, 2].map { Interval.seconds($0) }
   private static let questionsMaximum = 64
   /// How many may wait for the answer to one question.
@@ -131,7 +131,7 @@ package struct MulticastNames: Machine {
     finish({ $0.dueAt <= now }, [], &outbox)
   }
 
-  /// Takes the addresses out of an answer that anybody may have asked for.
+  /// Learns the addresses in a response, whichever host requested it.
   private mutating func learn(_ message: DNSMessage, _ outbox: inout Outbox<Output>) {
     var names: [String] = []
     for record in message.answers where !names.contains(record.name) { names.append(record.name) }
@@ -195,8 +195,8 @@ package struct MulticastNames: Machine {
     outbox.append(.multicast(response.bytes))
   }
 
-  /// The addresses of the types that are asked for, or the news that there are none of them
-  /// (section 6.1); without what the asker knows already (section 7.1).
+  /// The addresses of the requested types, or a record that there are none (section 6.1); without
+  /// those that the querier knows already (section 7.1).
   private func records(
     _ own: [Published], _ types: [DNSType], _ known: [DNSMessage.Record], isLegacy: Bool
   ) -> [DNSMessage.Record] {

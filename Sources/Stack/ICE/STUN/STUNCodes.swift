@@ -6,7 +6,7 @@ package struct STUNMethod: RawRepresentable, Hashable, Sendable {
 
   /// Requests, indicates or checks a binding.
   package static let binding = STUNMethod(rawValue: 0x001)
-  /// Asks a TURN server for an allocation (RFC 8656 section 7).
+  /// Requests an allocation (RFC 8656 section 7).
   package static let allocate = STUNMethod(rawValue: 0x003)
   /// Prolongs or ends an allocation (RFC 8656 section 8).
   package static let refresh = STUNMethod(rawValue: 0x004)
@@ -14,7 +14,7 @@ package struct STUNMethod: RawRepresentable, Hashable, Sendable {
   package static let send = STUNMethod(rawValue: 0x006)
   /// Carries data of a peer, as an indication (RFC 8656 section 11).
   package static let data = STUNMethod(rawValue: 0x007)
-  /// Lets peers send to an allocation (RFC 8656 section 10).
+  /// Permits peers to send to an allocation (RFC 8656 section 10).
   package static let createPermission = STUNMethod(rawValue: 0x008)
   /// Assigns a peer a channel number (RFC 8656 section 12).
   package static let channelBind = STUNMethod(rawValue: 0x009)
@@ -84,7 +84,7 @@ package struct STUNAttributeType: RawRepresentable, Hashable, Sendable {
   /// Whether a receiver that does not know the type must refuse the message.
   package var isComprehensionRequired: Bool { rawValue < 0x8000 }
 
-  /// Whether this module knows what the attribute means.
+  /// Whether this module supports the attribute.
   package var isKnown: Bool {
     switch self {
     case .mappedAddress, .username, .messageIntegrity, .errorCode, .unknownAttributes, .realm,

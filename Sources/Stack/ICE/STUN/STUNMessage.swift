@@ -135,7 +135,7 @@ extension STUNMessage {
   /// All attributes, known or not, in order.
   package var attributes: STUNAttributes { STUNAttributes(bytes, end: bytes.count) }
 
-  /// The attributes that MESSAGE-INTEGRITY covers; what follows it does not count (section 14.5).
+  /// The attributes that MESSAGE-INTEGRITY covers; later ones are ignored (section 14.5).
   private var coveredAttributes: STUNAttributes {
     STUNAttributes(bytes, end: integrityOffset ?? bytes.count)
   }
@@ -146,7 +146,7 @@ extension STUNMessage {
     bytes.span.bytes.extracting(attribute.range)
   }
 
-  /// The first attribute of a type that MESSAGE-INTEGRITY covers, if there is one.
+  /// The first attribute of a type that MESSAGE-INTEGRITY covers, if any.
   package func attribute(_ type: STUNAttributeType) -> STUNAttribute? {
     for attribute in coveredAttributes where attribute.type == type { return attribute }
     return nil
@@ -279,8 +279,8 @@ extension STUNMessage {
 }
 
 extension SocketAddress {
-  /// Reads the value of MAPPED-ADDRESS, or of an attribute that is masked as XOR-MAPPED-ADDRESS is
-  /// (RFC 8489 sections 14.1 and 14.2).
+  /// Reads the value of MAPPED-ADDRESS, or of an attribute masked like XOR-MAPPED-ADDRESS (RFC 8489
+  /// sections 14.1 and 14.2).
   package init?(stun value: RawSpan, maskedBy transaction: STUNTransactionID?) {
     guard value.byteCount >= 8 else { return nil }
     let mask = transaction.map { AddressMask($0) } ?? AddressMask.none
@@ -355,7 +355,7 @@ extension STUNMessage {
     return equalInConstantTime(hmacSHA1(key: key, covered.span.bytes), received)
   }
 
-  /// Whether FINGERPRINT is right; nil when there is none (section 14.7).
+  /// Whether FINGERPRINT is correct; nil if there is none (section 14.7).
   package var hasValidFingerprint: Bool? {
     guard let offset = fingerprintOffset else { return nil }
     let span = bytes.span.bytes

@@ -12,7 +12,7 @@ struct Allocation {
   /// The lifetime if the server does not state one.
   private static let lifetimeUsual: UInt32 = 600
 
-  /// The allocated address, while there is one.
+  /// The allocated address, while it exists.
   private(set) var relayed: SocketAddress?
   /// When it is prolonged.
   private(set) var refreshAt: Instant?
@@ -27,7 +27,7 @@ struct Allocation {
   var isOpen: Bool { state == .allocating || state == .idle }
   var isOver: Bool { state == .over }
 
-  /// Starts to ask for it; false when that was done before.
+  /// Starts the request; false if it was started before.
   mutating func begin() -> Bool {
     guard state == .idle else { return false }
     state = .allocating
@@ -62,7 +62,7 @@ struct Allocation {
     return true
   }
 
-  /// Asks for it to be prolonged before its time.
+  /// Refreshes it early.
   mutating func hasten() { refreshAt = nil }
 
   mutating func end() {
@@ -74,24 +74,24 @@ struct Allocation {
 
 // MARK: - Permissions
 
-/// Decides which addresses the server lets send to the allocation, and what waits for that (RFC
+/// Manages the addresses that may send to the allocation, and data that waits for permission (RFC
 /// 8656 sections 9 and 10).
 struct Permissions {
   /// How data for an address is sent.
   enum Passage {
-    /// The server lets the address in.
+    /// The server permits the address.
     case granted
     /// The data waits, or was dropped because too much waits.
     case waiting
     case refused
   }
 
-  /// An address whose traffic the server lets in.
+  /// A permitted address.
   private struct Permission {
     let ip: IPAddress
     var isGranted = false
     var isRefused = false
-    /// When it is asked for again, if it is in use.
+    /// When it is refreshed, if it is in use.
     var refreshAt: Instant?
     var usedAt: Instant
     /// Data that waits until the server has agreed.
@@ -103,7 +103,7 @@ struct Permissions {
 
   private var all: [Permission] = []
 
-  /// When one is asked for again.
+  /// When a permission is refreshed next.
   var deadline: Instant? {
     var deadline: Instant?
     for permission in all { deadline = earliest(deadline, permission.refreshAt) }
@@ -113,14 +113,14 @@ struct Permissions {
   /// Whether there is one for an address, even if the server has not confirmed it.
   func has(_ ip: IPAddress) -> Bool { all.contains { $0.ip == ip } }
 
-  /// Adds one that is asked for now; false when there is no room.
+  /// Adds a permission that is being requested; false when there is no room.
   mutating func add(_ ip: IPAddress, at now: Instant) -> Bool {
     guard all.count < Self.maximum else { return false }
     all.append(Permission(ip: ip, usedAt: now))
     return true
   }
 
-  /// Records that data goes to an address; it waits until the server has agreed.
+  /// Records that data is sent to an address; it waits until the server has agreed.
   mutating func send(_ bytes: [UInt8], to peer: SocketAddress, at now: Instant) -> Passage {
     guard let index = index(of: peer.ip), !all[index].isRefused else { return .refused }
     all[index].usedAt = now
@@ -143,7 +143,7 @@ struct Permissions {
     if let index = index(of: ip) { all[index].usedAt = now }
   }
 
-  /// Records that the server permits an address; returns what waited for that.
+  /// Records that the server permits an address; returns the waiting data.
   mutating func grant(_ ip: IPAddress, at now: Instant) -> [(bytes: [UInt8], peer: SocketAddress)] {
     guard let index = index(of: ip) else { return [] }
     all[index].isGranted = true
@@ -162,8 +162,8 @@ struct Permissions {
     return true
   }
 
-  /// Returns those that are to be prolonged now, which are those in use; the others lapse, and are
-  /// asked for again when needed.
+  /// Returns those to be refreshed now, which are those in use; the others lapse, and are requested
+  /// again when needed.
   mutating func refreshDue(at now: Instant, hasChannel: (IPAddress) -> Bool) -> [IPAddress] {
     let limit = now - TURNTiming.permissionRefresh
     all.removeAll { permission in
@@ -207,7 +207,7 @@ struct Channels {
     return deadline
   }
 
-  /// Whether a peer may get one: it has none, and there is room.
+  /// Whether a peer may get a channel: it has none, and there is room.
   func mayAdd(_ peer: SocketAddress) -> Bool {
     all.count < Self.maximum && !all.contains { $0.peer == peer }
   }
@@ -227,7 +227,7 @@ struct Channels {
   /// Whether a host has a channel.
   func reach(_ ip: IPAddress) -> Bool { all.contains { $0.peer.ip == ip } }
 
-  /// Adds a channel that is asked for now; returns its number.
+  /// Adds a channel that is being requested; returns its number.
   mutating func add(_ peer: SocketAddress) -> UInt16 {
     // A number is used for one peer only, for as long as the allocation lasts.
     let number = (all.map(\.number).max() ?? ChannelData.numbers.lowerBound - 1) + 1

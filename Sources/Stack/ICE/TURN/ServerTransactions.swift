@@ -87,8 +87,8 @@ struct ServerTransactions {
 
 // MARK: - ServerAuthentication
 
-/// Owns how requests prove who makes them: the long-term credentials, and what the server wants
-/// them to be used with (RFC 8489 section 9.2).
+/// The authentication of requests: the long-term credentials, and the realm and nonce of the server
+/// (RFC 8489 section 9.2).
 struct ServerAuthentication {
   private let credentials: TURNCredentials
   private var realm: String?
@@ -97,7 +97,7 @@ struct ServerAuthentication {
 
   init(_ credentials: TURNCredentials) { self.credentials = credentials }
 
-  /// Completes a request, with credentials once the server has asked for them.
+  /// Completes a request, with credentials once the server has demanded them.
   func finish(_ request: consuming STUNWriter) -> [UInt8] {
     var writer = request
     if key != nil, let realm {
