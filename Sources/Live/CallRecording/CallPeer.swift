@@ -9,7 +9,7 @@ package import Signaling
 import Synchronization
 import Wire
 
-/// One peer connection of a recording, with what it sends and its signaling in the take.
+/// One peer connection of a recording, with its sent media and its signaling in the take.
 package final class CallPeer: Sendable {
   package let connection: PeerConnection
   let plan: SendPlan
@@ -160,8 +160,8 @@ package final class CallPeer: Sendable {
   /// call.
   package var hasAgreed: Bool { agreed.withLock(\.self) }
 
-  /// Refuses an exchange after which the file of H.264 has nowhere to go, and warns of one whose
-  /// peer need not be able to decode it.
+  /// Refuses an exchange after which the H.264 file cannot be sent, and warns if the peer may be
+  /// unable to decode it.
   func look(at exchange: Exchange) throws(CallRefusal) {
     guard let clip = plan.clip else { return }
     if let complaint = clip.complaint(about: exchange) {
@@ -269,7 +269,7 @@ extension CallPeer {
 
   // MARK: The client's side
 
-  /// Adds what the client of a session offers: to send everything, or to receive everything.
+  /// Adds transceivers for the client of a session: to send everything, or to receive everything.
   package func prepareOffer(_ kind: SessionProtocol) async throws {
     for media in [MediaKind.audio, .video] {
       switch kind {
@@ -301,7 +301,7 @@ extension CallPeer {
 
   // MARK: The server's side
 
-  /// Answers a client's offer: receives what a publisher sends, sends what a player asks for.
+  /// Answers a client's offer: receives a publisher's media, sends a player's requested media.
   func answer(_ offer: SessionDescription, _ kind: SessionProtocol) async throws
     -> SessionDescription
   {
@@ -334,15 +334,15 @@ extension CallPeer {
 
   /// Follows an ICE restart of the client.
   ///
-  /// - Parameter offer: the offer that the client's fragment stands for.
-  /// - Returns: what the client must know.
+  /// - Parameter offer: the offer equivalent to the client's fragment.
+  /// - Returns: the fragment for the client.
   func followRestart(_ offer: SessionDescription) async throws -> SDPFragment {
     try await connection.setRemoteDescription(offer)
     try await connection.setLocalDescription()
     return try await gatheredFragment()
   }
 
-  /// Hands candidates to the connection; those of another ICE session are refused there.
+  /// Passes candidates to the connection, which refuses those of another ICE session.
   func addCandidates(of fragment: SDPFragment) async throws {
     for candidate in fragment.candidates {
       try await connection.addICECandidate(
@@ -355,7 +355,7 @@ extension CallPeer {
 
   // MARK: Both sides
 
-  /// The own ICE parameters with all candidates.
+  /// The local ICE parameters with all candidates.
   private func gatheredFragment() async throws -> SDPFragment {
     try await connection.waitForGatheringComplete()
     guard let description = try await connection.localDescription else {
@@ -376,8 +376,7 @@ extension SendPlan {
 }
 
 extension PeerConnection {
-  /// Sends everything back that comes on the other side's data channels, until the connection is
-  /// closed.
+  /// Echoes all messages on the other side's data channels until the connection is closed.
   package func echoDataChannels() async {
     await forEachRemoteDataChannel { await $0.echo() }
   }

@@ -7,9 +7,9 @@ package import Tape
 
 /// Records the calls of browsers, of WHIP publishers and of WHEP players.
 ///
-/// It is what `retake record serve` runs. Each call is a peer that sends back what it receives.
-/// Browsers open `pageURL`; other peers POST an offer to `/offer` below `url`, as `SignalingRoutes`
-/// says; publishers go to `/whip`, players to `/whep`.
+/// `retake record serve` runs it. Each call is a peer that echoes its received media. Browsers open
+/// `pageURL`; other peers POST an offer to `/offer` below `url` (see `SignalingRoutes`); publishers
+/// use `/whip`, players `/whep`.
 public struct CallServer: Sendable {
   private let service: CallService
   private let server: HTTPServer
@@ -115,8 +115,8 @@ package enum TakeNames {
     return out.hasSuffix("/") || FileBytes.kind(of: out) == .folder
   }
 
-  /// The path of a new take in a folder, which is made if it is not there: one with the time and a
-  /// number that is free.
+  /// The path of a new take in a folder, which is created if necessary: a name with the time and a
+  /// free number.
   package static func free(in out: String?, prefix: String) throws(TapeError) -> String {
     let folder = out ?? "."
     // Readable by its owner only: takes contain keys and conversations.

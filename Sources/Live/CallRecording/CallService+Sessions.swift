@@ -118,7 +118,7 @@ extension CallService: SessionHandling {
 }
 
 extension SDPDocument {
-  /// Reads a client's offer; refuses one that does not do what the endpoint is for.
+  /// Parses a client's offer; refuses one that does not fit the endpoint.
   fileprivate init(offered text: String, to kind: SessionProtocol) throws(CallRefusal) {
     do throws(SDPError) {
       try self.init(parsing: text)
@@ -156,7 +156,8 @@ extension CallRefusal {
 
 /// Counts the calls of a recorder, for its summary.
 struct CallTally {
-  /// After how many calls memory is given back where there is always another one.
+  /// The number of calls after which free memory is returned to the system, even if other calls are
+  /// running.
   private static let callsPerTrim = 100
 
   private var report = RecordingReport()
@@ -183,7 +184,7 @@ struct CallTally {
 
   /// Adds the peer and the media of a call in the shared take.
   mutating func record(_ peer: RecordingReport.Peer, media: String) {
-    // A recorder that runs for weeks lists the first of its peers, and the take has all of them.
+    // A recorder that runs for weeks lists its first peers; the take contains all of them.
     if peers.count < RecordingReport.takesMaximum { peers.append(peer) }
     lastMedia = media
   }

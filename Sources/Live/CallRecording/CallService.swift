@@ -43,9 +43,9 @@ package actor CallService: CallHandling {
   }
 
   /// - Parameters:
-  ///   - callsMaximum: how many calls run at once at the most.
+  ///   - callsMaximum: the maximum number of simultaneous calls.
   ///   - connectionLimit: how long a peer has to connect.
-  ///   - failures: where it is said what goes wrong with what is sent.
+  ///   - failures: receives the failures of sent media.
   package init(
     options: CallRecordingOptions, plan: SendPlan, callsMaximum: Int, connectionLimit: Duration,
     failures: SendFailures
@@ -60,10 +60,9 @@ package actor CallService: CallHandling {
     takes = try CallTakes(options)
   }
 
-  /// Creates the take of all calls, or the threads of those with takes of their own, and lets calls
-  /// begin.
+  /// Creates the shared take, or the threads of separate takes, and allows calls.
   ///
-  /// This comes after listening, so that a port that is taken leaves no take behind.
+  /// Called after listening, so that a taken port leaves no take behind.
   package func open() throws(TapeError) { try takes.open() }
 
   /// The session that rooms are recorded in: that of all calls, or one of their own.
@@ -115,7 +114,7 @@ package actor CallService: CallHandling {
     try await describe(id) { peer in try await peer.offer(changing: changes) }
   }
 
-  /// A description in a call that runs, which continues when there is none.
+  /// Sets a description in a running call, which continues if the description is refused.
   private func describe(
     _ id: String, _ make: @Sendable (CallPeer) async throws -> SessionDescription
   ) async throws(CallRefusal) -> CallDescription {
@@ -210,7 +209,7 @@ package actor CallService: CallHandling {
     return call
   }
 
-  /// Changes what WHIP and WHEP know of a call, if it still runs.
+  /// Changes the WHIP or WHEP state of a call, if it is still running.
   func setExchange(_ exchange: SessionExchange, of id: String) { calls[id]?.exchange = exchange }
 
   /// Creates the peer of a new call; without an identifier it gets a random one that cannot be

@@ -17,7 +17,7 @@ package final class LocalDevices: Sendable {
   private struct State {
     var audio: [Opened] = []
     var video: VideoCaptureSession?
-    /// Whether it was said what to do about howling.
+    /// Whether the advice about howling was printed.
     var hasWarned = false
   }
 
@@ -34,7 +34,7 @@ package final class LocalDevices: Sendable {
 
   // MARK: Audio
 
-  /// The audio session of a take; nil when the devices cannot be used, which is said once.
+  /// The audio session of a take; nil if the devices cannot be used, which is reported once.
   package func audio(in session: Session) -> AudioSession? {
     do {
       return try state.withLock { state in
@@ -50,8 +50,8 @@ package final class LocalDevices: Sendable {
     }
   }
 
-  /// Sends the microphone on a transceiver and plays what the connection receives, as far as that
-  /// was asked for, until the result goes; nil when the device refuses.
+  /// Sends the microphone on a transceiver and plays the received audio, as requested, for as long
+  /// as the result exists; nil when the device refuses.
   package func attach(
     _ connection: PeerConnection, sending transceiver: UInt32?, in session: Session
   )
@@ -69,7 +69,7 @@ package final class LocalDevices: Sendable {
     return kept
   }
 
-  /// Hands what the microphone captures to a source until the result goes.
+  /// Passes the microphone's audio to a source for as long as the result exists.
   package func open(_ source: AudioSource, in session: Session) -> [any Sendable] {
     guard let audio = audio(in: session) else { return [] }
     do {

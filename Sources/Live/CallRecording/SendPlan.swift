@@ -23,18 +23,19 @@ package struct SendPlan: Sendable {
     }
   }
 
-  /// nil: the pattern, or nothing beside devices.
+  /// The source for kinds without file or device; nil: the pattern, or nothing if there are
+  /// devices.
   private let filling: Filling?
   private let files: [MediaKind: String]
   /// The devices that are sent and played.
   package let devices: DevicePlan
   /// The pace of a file of H.264, when it was given.
   package let framesPerSecond: Double?
-  /// The file of H.264, when there is one.
+  /// The H.264 file, if any.
   package let clip: H264Clip?
   /// The messages on the peer's own data channel; nil for an echo.
   package let messages: Conversation?
-  /// The layers that own offers name, the largest first; none: one stream is sent.
+  /// The simulcast layers of local offers, the largest first; empty for one stream.
   package let layers: [RTPEncoding]
 
   package init(
@@ -51,8 +52,8 @@ package struct SendPlan: Sendable {
     self.layers = layers
   }
 
-  /// What a track of a kind sends: the file or the device that carries it, or what was given for
-  /// the rest; nil for nothing: who sends only a microphone sends no test pattern beside it.
+  /// The source of a kind of media: its file or device, or else the filling; nil for nothing: with
+  /// only a microphone, no test pattern is sent.
   package func source(for kind: MediaKind) -> MediaSource? {
     if files[kind] != nil || device(for: kind) != nil { return .application }
     if filling == nil, !devices.sends.isEmpty { return nil }
@@ -78,7 +79,7 @@ package enum SendDevice: String, Hashable, Sendable, CaseIterable {
   package var kind: MediaKind { self == .microphone ? .audio : .video }
 }
 
-/// Which camera is sent: `front`, `back`, or the file of a device.
+/// The camera to use: `front`, `back`, or a device file.
 package enum CameraChoice: Hashable, Sendable {
   case position(CameraPosition)
   case device(String)
@@ -120,7 +121,7 @@ package struct DevicePlan: Sendable {
   /// The X display whose screen is sent.
   package var display: String
 
-  /// Whether there is anything to open.
+  /// Whether no device has to be opened.
   package var isEmpty: Bool { sends.isEmpty && !plays }
   /// Whether the audio device of the system is needed.
   package var needsAudio: Bool { plays || sends.contains(.microphone) }
@@ -167,7 +168,7 @@ extension Set<SendDevice> {
 /// The sizes of the messages that a recorded peer sends over its data channel: `--say
 /// 0,1200,65536`.
 package struct MessageSizes: Hashable, Sendable, CustomStringConvertible {
-  /// The sizes in bytes, in the order in which they are said.
+  /// The sizes in bytes, in the order of sending.
   package var bytes: [Int]
 
   /// The expected format, for the error message.

@@ -93,7 +93,7 @@ struct Exchange {
   fileprivate var receptions: [H264Reception] {
     pairs.compactMap { pair in
       guard !pair.answer.isRejected else { return nil }
-      // The answer's first format is what is sent (RFC 3264 section 7).
+      // The first format of the answer is sent (RFC 3264 section 7).
       let h264 = pair.answer.values(RTPMap.self).filter { $0.name.uppercased() == "H264" }
       let formats = h264.map { String($0.payloadType) }
       guard let sent = pair.answer.formats.first(where: { formats.contains($0) }) else {
@@ -135,8 +135,8 @@ package struct H264Clip: Sendable {
 
   /// Why the file cannot be sent after an exchange; nil when it can.
   ///
-  /// This ends the call: a decoder of another profile lacks tools that the video frames are made
-  /// with, so that nothing would be seen, and RFC 6184 section 8.2.2 does not let profiles differ.
+  /// This ends the call: a decoder of another profile lacks tools that the video frames use, so
+  /// nothing would be displayed, and RFC 6184 section 8.2.2 does not allow different profiles.
   func complaint(about exchange: Exchange) -> String? {
     guard exchange.refusesVideo else { return nil }
     return

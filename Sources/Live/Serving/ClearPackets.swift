@@ -11,7 +11,7 @@ import Wire
 
 /// The decrypted contents of packets around a time, found by a replay of the take.
 struct ClearPackets: Sendable {
-  /// One of them, by who sent it to whom and when.
+  /// A packet with its source, destination and time.
   private struct Sight: Sendable {
     var source: String
     var destination: String
@@ -91,7 +91,7 @@ final class FileWork: Sendable {
     limit = waitingMaximum
   }
 
-  /// Does it, when its turn comes; nil when too much waits already.
+  /// Runs work when a thread is free; nil when too much is waiting already.
   func run<Value: Sendable>(_ work: @escaping @Sendable () -> Value) async -> Value? {
     await withCheckedContinuation { continuation in
       let isAdded = add { continuation.resume(returning: work()) }
@@ -111,7 +111,7 @@ final class FileWork: Sendable {
     return isAdded
   }
 
-  /// Does what waits until nothing does.
+  /// Runs waiting work until there is none.
   private func doAll() {
     while true {
       let next = state.withLock { state -> (@Sendable () -> Void)? in
@@ -151,7 +151,7 @@ struct SharedWork<Value: Sendable> {
   private var latest: [(stamp: FileStamp, task: Task<Result<Value, TapeError>, Never>)] = []
   private let maximum: Int
 
-  /// - Parameter maximum: how many results are kept.
+  /// - Parameter maximum: the maximum number of stored results.
   init(keeping maximum: Int) { self.maximum = maximum }
 
   /// The work on a file, begun where it was not yet.

@@ -6,7 +6,7 @@ import Synchronization
 import Tape
 import Wire
 
-/// The takes that a server shows, and what pages have read of them.
+/// The takes of a server, and the state of its pages.
 actor OpenTakes {
   /// Why a request is not answered, in one sentence.
   struct Refusal: Error {
@@ -30,7 +30,7 @@ actor OpenTakes {
   private struct PacketList {
     var path: String
     var filter: String
-    /// A list of a take that grows is made anew when it did.
+    /// The list of a growing take is recreated when its size changed.
     var fileBytes: Int
     var rows: [Int64]
   }
@@ -55,8 +55,8 @@ actor OpenTakes {
   private static let sessionMaximum = 16
   private static let listMaximum = 8
   private static let takeMaximum = 5_000
-  /// How many takes are read before what they are is shown, and how many times 50 ms a page waits
-  /// for that.
+  /// How many takes are read before the first result is shown, and for how many times 50 ms a page
+  /// waits for that.
   private static let takesAtOnce = 100
   private static let patienceTicks = 30
   /// A recorder writes ten times a second.
@@ -65,7 +65,7 @@ actor OpenTakes {
   /// A page draws series with more values from their overview until it has the values.
   private let shortMaximum: Int
 
-  /// Looks whether there is something to show.
+  /// Checks that every path exists.
   init(paths: [String], shortMaximum: Int = 20_000, queries: QueryProcess = QueryProcess())
     throws(TapeError)
   {
@@ -87,9 +87,9 @@ actor OpenTakes {
 
   // MARK: Takes
 
-  /// What there is: `isFolder` is false when it is one take that needs no choice.
+  /// The catalogue; `isFolder` is false for a single take, which needs no choice.
   ///
-  /// What is not in the catalogue yet is read meanwhile, and said the next time.
+  /// Takes that are not in it yet are read meanwhile, and included in the next answer.
   func catalogue() async -> String {
     let files = files()
     let isOne = files.count == 1 && paths.count == 1 && !Self.isFolder(paths[0])
@@ -114,7 +114,7 @@ actor OpenTakes {
 
   private var list: TakeList { TakeList(present: paths, limit: Self.takeMaximum) }
 
-  /// Has the catalogue read what is new in it, and waits for a moment whether that is done.
+  /// Starts reading new takes into the catalogue, and waits a moment for the result.
   private func readCatalogue() async {
     let list = list
     let isNew = list.entries.contains { entry in
@@ -230,7 +230,7 @@ actor OpenTakes {
     }
   }
 
-  /// All of a take; what comes later is asked for with the number of the session.
+  /// Returns a whole take; later steps are requested with the number of the session.
   ///
   /// - Parameter isOverview: whether the values of long series are left for `late`.
   func begin(_ name: String, isOverview: Bool = false) async throws(Refusal) -> [UInt8] {
@@ -406,7 +406,7 @@ actor OpenTakes {
 
   // MARK: SQL
 
-  /// The tables and views of a take with what their columns mean.
+  /// The tables and views of a take with descriptions of their columns.
   func schema(_ name: String) async throws(Refusal) -> String {
     let path = try checked(name)
     return try await reading { () throws(TapeError) in try PageSchema.json(path: path) }

@@ -13,7 +13,7 @@ import Wire
 /// SQLite does not check for interruption while one of its functions runs, and those can be made to
 /// run for hours; a process can be ended at any moment, which frees all of its memory.
 struct QueryProcess: Sendable {
-  /// The executable `retake`, which answers; nil where there is none.
+  /// The executable `retake` that runs queries; nil if there is none.
   var tool: String?
   /// How long a query may take, in seconds, with the time that it waits for others.
   var seconds = 15.0

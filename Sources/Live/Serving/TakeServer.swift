@@ -9,7 +9,7 @@ import Tape
 public struct TakeServer: Sendable {
   private let server: HTTPServer
 
-  /// The address of the page, with the token without which nothing is answered.
+  /// The address of the page, with the required token.
   public var pageURL: String { server.pageURL }
 
   /// Starts serving on 127.0.0.1.
