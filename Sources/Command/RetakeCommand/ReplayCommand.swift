@@ -15,7 +15,7 @@ struct ReplayCommand: ParsableCommand {
     commandName: "replay",
     abstract: "Re-drive the whole stack from a take and compare everything it does.",
     discussion: """
-      Prints "identical", or the first thing that differs: an altered file is told apart from a \
+      Prints "identical", or the first thing that differs: an altered file is distinguished from a \
       stack that behaves differently. The exit status is 0 when identical, 1 when not.
 
       Examples:

@@ -15,10 +15,10 @@ struct Retake: AsyncParsableCommand {
       A recorded session is a take: one SQLite file with everything that went in and out of the \
       client stack. Replaying executes the stack again and compares every output.
 
-      Names and messages of others are printed as text: what has no shape of its own, control \
-      characters, what turns the direction of writing, is escaped, as in \\u{1b} and in JSON as \
-      \\u001b, also in files and pipes. Secrets are hidden; retake sql shows them. Options that \
-      hold a secret read it from a file (@FILE) or from the environment (env:NAME).
+      Names and messages from others are printed as text: invisible and control characters, and \
+      those that change the direction of writing, are escaped as in \\u{1b}, in JSON as \\u001b, \
+      also in files and pipes. Secrets are hidden; retake sql shows them. Options that hold a \
+      secret read it from a file (@FILE) or from the environment (env:NAME).
 
       Try it:
         retake record demo --out demo.take
@@ -30,10 +30,10 @@ struct Retake: AsyncParsableCommand {
         retake findings call.take
         retake page call.take --out call.html
 
-      The exit status is 0 when all is well, 1 for a difference or a failed check, 2 for a \
-      condition that nothing met, 64 for wrong usage, 65 for a file that is not a valid take, 66 \
-      for a file that is not there, 74 for an I/O failure. A reader who has enough, as head, is \
-      none. A file that is there is replaced with --force alone.
+      The exit status is 0 for success, 1 for a difference or a failed check, 2 for a condition \
+      that was never met, 64 for wrong usage, 65 for a file that is not a valid take, 66 for a \
+      missing file, 74 for an I/O failure (but not if a reader such as head closes the pipe). \
+      Existing files are only replaced with --force.
       """,
     version: retakeVersion,
     subcommands: [
@@ -202,7 +202,7 @@ package struct CommandFailure: Error {
 struct SDKCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "sdk",
-    abstract: "Say where the capabilities of five client SDKs are listed, with their tests.",
+    abstract: "Show where the capabilities of five client SDKs are listed, with their tests.",
     discussion: """
       Example:
         retake sdk

@@ -170,7 +170,7 @@ extension Codec {
     name: .pcma, spelling: "PCMA", title: "G.711 (PCMA)", kind: .audio, clockRate: 8_000,
     formats: [OfferedFormat("", 8)], isUsual: false, payload: .whole)
 
-  /// Events have the clock of the audio that they stand beside (RFC 7874 section 3).
+  /// Events have the clock rate of their audio codec (RFC 7874 section 3).
   private static let telephoneEvent = Codec(
     name: .telephoneEvent, spelling: "telephone-event", title: "telephone events", kind: .audio,
     clockRate: 48_000,

@@ -17,8 +17,8 @@ package struct SCTPAssociation: Machine {
   private(set) var reader = PacketReader()
   private(set) var transfer: DataTransfer
 
-  /// Creates an association that draws its tags, its numbers and its key from a stream, and whose
-  /// channels are counted from a number on.
+  /// Creates an association that draws its tags, numbers and key from a stream; its first channel
+  /// gets the given number.
   package init(
     entropy: EntropyStream, firstChannel: DataChannelNumber = DataChannelNumber(0)
   ) {
@@ -85,8 +85,8 @@ package struct SCTPAssociation: Machine {
     for bytes in reader.removeEarly() { receive(bytes, at: now, into: &outbox) }
   }
 
-  /// Sends everything that may be sent now, and continues with a shutdown that waited for it; the
-  /// end of each step.
+  /// Sends everything that may be sent now, and continues a waiting shutdown; at the end of each
+  /// step.
   private mutating func flush(at now: Instant, into outbox: inout Outbox<Output>) {
     transfer.flush(handshake, at: now, into: &outbox)
     if handshake.phase.isEstablished, transfer.sender.isDrained {
@@ -247,14 +247,14 @@ extension SCTPAssociation {
     case start(SCTPParameters)
     /// A packet from the DTLS association.
     case packet([UInt8])
-    /// Creates a channel, which gets the number `nextChannel`; ask `refusal(ofOpening:)` before.
+    /// Creates a channel, which gets the number `nextChannel`; call `refusal(ofOpening:)` before.
     case open(DataChannelInit)
-    /// Sends a text (UTF-8) or a binary message; ask `refusal(ofSending:on:)` before.
+    /// Sends a text (UTF-8) or a binary message; call `refusal(ofSending:on:)` before.
     case send(DataChannelNumber, binary: Bool, [UInt8])
-    /// Closes a channel after what was sent on it; the peer closes its side then.
+    /// Closes a channel after its pending messages; the peer then closes its side.
     case close(DataChannelNumber)
     case setBufferedAmountLowThreshold(DataChannelNumber, UInt64)
-    /// The peer's `a=max-message-size` of a later exchange; what is queued is still sent.
+    /// The peer's `a=max-message-size` in a later exchange; queued messages are still sent.
     case remoteMaximumMessageSize(UInt64)
     case deadline
     /// Ends the association when everything that was sent is acknowledged.
@@ -269,12 +269,12 @@ extension SCTPAssociation {
     case state(SCTPState)
     /// Why the association failed, as text; before the state.
     case failure(String)
-    /// The peer made this channel; `channelOpened` follows in the same step.
+    /// The peer created this channel; `channelOpened` follows in the same step.
     case channelAnnounced(DataChannelNumber)
     case channelOpened(DataChannelNumber)
     /// The peer or this side began to close the channel.
     case channelClosing(DataChannelNumber)
-    /// The channel is gone; this is what it carried.
+    /// The channel has ended; with its traffic.
     case channelClosed(DataChannelNumber, DataChannelCounters)
     /// Why a channel could not be used, as text; `channelClosed` follows.
     case channelFailure(DataChannelNumber, String)
@@ -326,7 +326,7 @@ extension SCTPAssociation {
     channels.table.places.map { channels.table[$0].number }
   }
 
-  /// The state of a channel; a channel that is unknown is closed.
+  /// The state of a channel; closed if unknown.
   package func state(of channel: DataChannelNumber) -> DataChannelState {
     channels.table.place(of: channel).map { channels.table[$0].state } ?? .closed
   }
@@ -336,7 +336,7 @@ extension SCTPAssociation {
     channels.table.place(of: channel).map { channels.table[$0].options }
   }
 
-  /// The bytes that were passed to `send` and are not sent yet; 0 when the channel is closed.
+  /// The bytes passed to `send` and not sent yet; 0 when the channel is closed.
   package func bufferedAmount(of channel: DataChannelNumber) -> UInt64 {
     channels.table.place(of: channel).map { sender.queues.bufferedAmount(of: $0) } ?? 0
   }
@@ -358,7 +358,7 @@ extension SCTPAssociation {
     return counters
   }
 
-  /// Why a channel cannot be made; nil when it can.
+  /// Why a channel cannot be created; nil when it can.
   package func refusal(ofOpening options: DataChannelInit) -> DataChannelRefusal? {
     if handshake.phase == .ended { return .closed }
     if options.label.utf8.count > 65535 || options.protocol.utf8.count > 65535

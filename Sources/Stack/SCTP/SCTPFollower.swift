@@ -9,9 +9,9 @@ import Wire
 package struct SCTPFollower {
   /// An event that the packets show.
   package enum Event {
-    /// A channel opened, or is in another state than before.
+    /// A channel opened, or changed its state.
     case channel(FollowedChannel)
-    /// A message of an end is whole.
+    /// A message of an end is complete.
     case message(FollowedChannel, from: Int, isBinary: Bool, [UInt8])
     /// This many chunks were acknowledged and not seen.
     case missed(Int)
@@ -21,9 +21,9 @@ package struct SCTPFollower {
   private struct Side {
     var receiver: Receiver?
     var initiation: Initiation?
-    /// Streams whose first message was seen, where the beginning of the association was not.
+    /// Streams whose first message was seen, if the beginning of the association was not.
     var joined: Set<UInt16> = []
-    /// The number of the last request to reset streams that was followed.
+    /// The number of the last handled request to reset streams.
     var lastReset: UInt32?
     /// Streams to be reset once everything before this number was seen.
     var reset: (last: Int64, streams: [UInt16])?
@@ -31,14 +31,14 @@ package struct SCTPFollower {
 
   /// The maximum number of channels followed in the life of an association.
   private static let channelsMaximum = 4096
-  /// The largest message that is put together, and all that waits of one end, in bytes.
+  /// The largest reassembled message, and the limit of waiting data per end, in bytes.
   private static let messageMaximum = 4 << 20
   private static let windowMaximum = 4 << 20
 
   private var sides = [Side(), Side()]
-  /// In the order in which they were found.
+  /// In order of discovery.
   package private(set) var channels: [FollowedChannel] = []
-  /// The place of the channel that a stream carries now.
+  /// The place of the channel that currently uses a stream.
   private var carried: [UInt16: Int] = [:]
 
   package init() {}
@@ -213,7 +213,7 @@ package struct SCTPFollower {
     for place in reset { close(place, by: end, &events) }
   }
 
-  /// Moves a channel on: closing with the reset of one end, closed with that of both.
+  /// Advances a channel's state: closing with the reset of one end, closed with that of both.
   private mutating func close(_ place: Int, by end: Int?, _ events: inout [Event]) {
     let before = channels[place].state
     if let end {
@@ -229,7 +229,7 @@ package struct SCTPFollower {
   }
 }
 
-/// A data channel that others have.
+/// A data channel between other endpoints.
 package struct FollowedChannel: Hashable, Sendable {
   /// From 0, in its association.
   package var number: Int

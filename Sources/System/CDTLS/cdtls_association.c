@@ -21,13 +21,13 @@ static const char ciphers[] =
     "ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-RSA-AES256-GCM-SHA384:"
     "ECDHE-ECDSA-AES128-SHA:ECDHE-RSA-AES128-SHA:"
     "ECDHE-ECDSA-AES256-SHA:ECDHE-RSA-AES256-SHA";
-// Other curves than these two may draw blinding values, in a number that depends on the processor.
+// Other curves may draw blinding values, and their number depends on the processor.
 static const char groups[] = "X25519:P-256";
 static const char signatures[] =
     "ECDSA+SHA256:RSA-PSS+SHA256:RSA+SHA256:ECDSA+SHA384:RSA-PSS+SHA384:RSA+SHA384:"
     "ECDSA+SHA512:RSA-PSS+SHA512:RSA+SHA512";
 
-/// The time-out that OpenSSL believes in, and by how much the clock moves to make it pass.
+/// The time-out that OpenSSL assumes, and how far the clock is moved to trigger it.
 #define TIMEOUT_US 60000000u
 #define TIMEOUT_PASSES_S 120
 /// The start of the frozen clock; any positive time works.
@@ -55,7 +55,7 @@ struct cdtls_association {
   uint32_t flights;
 };
 
-// ---- A BIO that keeps datagrams apart.
+// ---- A BIO that preserves datagram boundaries.
 
 static int bio_write(BIO *bio, const char *bytes, int count) {
   cdtls_association *dtls = BIO_get_data(bio);
@@ -80,7 +80,7 @@ static int bio_read(BIO *bio, char *bytes, int capacity) {
   return (int)count;
 }
 
-/// Notes that OpenSSL started or stopped its retransmission timer.
+/// Records that OpenSSL started or stopped its retransmission timer.
 static void note_timer(cdtls_association *dtls, const struct timeval *deadline) {
   int is_armed = deadline->tv_sec != 0 || deadline->tv_usec != 0;
   if (is_armed && !dtls->is_armed) dtls->flights++;
@@ -119,7 +119,7 @@ static void make_datagram_method(void) {
 
 // ---- The association.
 
-/// The certificate's chain and dates mean nothing in WebRTC; the owner compares its fingerprint.
+/// The certificate's chain and dates are meaningless in WebRTC; the owner compares its fingerprint.
 static int verify(X509_STORE_CTX *store, void *argument) {
   cdtls_association *dtls = argument;
   X509 *certificate = X509_STORE_CTX_get0_cert(store);
@@ -148,7 +148,7 @@ static int configure(cdtls_association *dtls, const char *srtp_profiles) {
   SSL_CTX_set_security_level(context, 1);
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
   SSL_CTX_clear_options(context, SSL_CTX_get_options(context));
-  // Tickets would carry the date.
+  // Tickets would contain the date.
   SSL_CTX_set_options(context, SSL_OP_NO_TICKET | SSL_OP_NO_QUERY_MTU | SSL_OP_NO_RENEGOTIATION
                                    | SSL_OP_NO_COMPRESSION | SSL_OP_CIPHER_SERVER_PREFERENCE);
   SSL_CTX_set_max_cert_list(context, CERTIFICATES_MAXIMUM);
@@ -160,7 +160,7 @@ static int configure(cdtls_association *dtls, const char *srtp_profiles) {
          && SSL_CTX_set1_groups_list(context, groups)
          && SSL_CTX_set1_sigalgs_list(context, signatures)
          && use_certificates(dtls)
-         // A transport for data alone offers no use_srtp (RFC 5764 section 4.1).
+         // A transport for data only offers no use_srtp (RFC 5764 section 4.1).
          && (*srtp_profiles == 0 || SSL_CTX_set_tlsext_use_srtp(context, srtp_profiles) == 0);
 }
 
@@ -170,7 +170,7 @@ typedef struct {
   const cdtls_randomness *randomness;
 } surroundings;
 
-/// Puts an association's own clock and randomness in force.
+/// Activates an association's own clock and randomness.
 static surroundings enter(cdtls_association *dtls) {
   surroundings before = {cdtls_clock_freeze(&dtls->clock),
                          cdtls_randomness_use(&dtls->randomness)};
@@ -298,7 +298,7 @@ void cdtls_reset(cdtls_association *dtls) {
   leave(before);
 }
 
-/// Puts a datagram where OpenSSL reads it, and begins to work.
+/// Passes a datagram to OpenSSL's input, and activates the association.
 static surroundings enter_with(cdtls_association *dtls, const uint8_t *datagram, size_t length) {
   dtls->input = length > 0 ? datagram : NULL;
   dtls->input_length = length;

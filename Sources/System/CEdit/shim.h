@@ -33,8 +33,8 @@ static inline EditLine *cedit_open(
 
 /// Reads a line; NULL at the end of the input.
 ///
-/// libedit takes the terminal over after its prompt stands there: what somebody typed at once would
-/// be shown twice, and Ctrl-C then would take it away and be a signal.
+/// libedit configures the terminal only after printing its prompt: text typed at once would be
+/// shown twice, and Ctrl-C would still raise a signal.
 static inline const char *cedit_line(EditLine *editor, int *count) {
   el_set(editor, EL_PREP_TERM, 1);
   return el_gets(editor, count);
@@ -61,7 +61,7 @@ static inline void cedit_clear(EditLine *editor) {
   el_deletestr(editor, all);
 }
 
-/// Sets how many lines are kept, each of them once in a row.
+/// Sets the size of the history, without consecutive duplicates.
 static inline int cedit_limit(History *lines, int count) {
   HistEvent event;
   history(lines, &event, H_SETUNIQUE, 1);

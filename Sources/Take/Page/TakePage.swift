@@ -86,7 +86,7 @@ package struct TakePage: Sendable {
 
 // MARK: - PageDocument
 
-/// The page without a take: markup, style and script, which the content policy restricts to each
+/// The page without a take: markup, style and script; the content policy restricts them to each
 /// other.
 enum PageDocument {
   /// All modules joined into one script.

@@ -11,10 +11,10 @@ struct OpenCommand: AsyncParsableCommand {
     commandName: "open",
     abstract: "Look at a take, or at a folder of takes, in a browser: packets, SQL and media too.",
     discussion: """
-      Serves the page that `retake page` draws on this machine alone, under an address with a \
-      token, with what does not fit into a file: every packet down to its fields, lanes by SQL, \
-      audio and video, and takes that are being recorded as they grow. A folder, or several \
-      takes, are shown as a catalogue; two takes can be laid under each other. Ctrl-C ends it.
+      Serves the page of `retake page` on this machine only, under an address with a token, with \
+      parts that do not fit into a file: every packet down to its fields, lanes by SQL, audio and \
+      video, and takes that are being recorded as they grow. A folder, or several takes, are shown \
+      as a catalogue; two takes can be shown below each other. Ctrl-C ends it.
 
       Examples:
         retake open call.take

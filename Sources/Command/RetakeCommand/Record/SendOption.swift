@@ -67,7 +67,7 @@ struct SendOptions: ParsableArguments {
   @Option(
     help: """
       What to send: echo, pattern, microphone, camera, screen, or a .y4m, .h264 or .wav file; may \
-      be given twice, or as in microphone,camera. A .h264 file is sent as it is.
+      be given twice, or as in microphone,camera. A .h264 file is sent without decoding.
       """,
     completion: .file(extensions: ["y4m", "h264", "wav"]),
     transform: Taking.value(SendChoice.wanted))
@@ -77,14 +77,14 @@ struct SendOptions: ParsableArguments {
 
   @Option(
     name: .customLong("frame-rate"),
-    help: "The frame rate of a .h264 file. Default: what the file tells, or 30.",
+    help: "The frame rate of a .h264 file. Default: that of the file, or 30.",
     transform: Taking.number(0.1...1000))
   var frameRate: Double?
 
   @Flag(
     help: """
       Offer the video frames in three layers, h, m and l, each half as large as the one before; a \
-      peer that takes no simulcast gets the first.
+      peer without simulcast gets the first.
       """)
   var simulcast = false
 

@@ -94,7 +94,7 @@ struct RoomOptions: ParsableArguments {
     help: "The frame rate of the test pattern. Default: 30.", transform: Taking.whole(1...120))
   var rate = 30
 
-  @Flag(help: "Publish video in three layers, of which the server gives each receiver one.")
+  @Flag(help: "Publish video in three layers; the server sends each receiver one of them.")
   var simulcast = false
 
   @Option(

@@ -31,7 +31,7 @@ enum CommandReading {
       .replacing(". Please provide one of", with: ": give one of")
     if sentence.hasSuffix(".") { sentence.removeLast() }
     let path = verbs(of: words).joined(separator: " ")
-    return CommandFailure(.usage, "\(sentence) (\(path) --help tells more)")
+    return CommandFailure(.usage, "\(sentence) (see \(path) --help)")
   }
 
   // MARK: Verbs
@@ -52,7 +52,7 @@ enum CommandReading {
           .usage,
           "\(path.joined(separator: " ")) has no verb \"\(shown(word))\""
             + Nearest.hint(word, among: known)
-            + " (\(path.joined(separator: " ")) --help tells more)")
+            + " (see \(path.joined(separator: " ")) --help)")
       }
       path.append(word)
       command = verb

@@ -209,7 +209,7 @@ public final class MediaStream: Sendable {
 
   /// All tracks in the order in which they were added.
   public var tracks: [any MediaStreamTrack] { state.withLock { $0.tracks } }
-  /// The tracks of audio.
+  /// The audio tracks of the stream.
   public var audioTracks: [any MediaStreamTrack] { tracks.filter { $0.kind == .audio } }
   /// The tracks of video frames.
   public var videoTracks: [any MediaStreamTrack] { tracks.filter { $0.kind == .video } }

@@ -109,7 +109,7 @@ struct CreatedDescriptions {
     let bundling: Bundling
   }
 
-  /// The session identifier of the `o=` line: below 2^62, as RFC 9429 section 5.2.1 wants it.
+  /// The session identifier of the `o=` line: below 2^62 (RFC 9429 section 5.2.1).
   let sessionID: UInt64
   /// The last offer or answer created, unless another description was set since.
   private var waiting: Created?

@@ -28,8 +28,8 @@ struct ChunkType: RawRepresentable, Hashable, Sendable {
   /// The same for interleaved data (RFC 8260 section 2.3).
   static let interleavedForward = ChunkType(rawValue: 194)
 
-  /// Whether a packet may have the chunk there: some come alone, a cookie comes first (RFC 9260
-  /// sections 5.1 and 6.10).
+  /// Whether a packet may contain the chunk there: some must be alone, a cookie must be first (RFC
+  /// 9260 sections 5.1 and 6.10).
   func mayStand(isFirst: Bool, isAlone: Bool) -> Bool {
     switch self {
     case .initiation, .initiationAcknowledgement, .shutdownComplete: isAlone
@@ -38,7 +38,7 @@ struct ChunkType: RawRepresentable, Hashable, Sendable {
     }
   }
 
-  /// Whether an unknown chunk of this type is passed over; else it ends the packet.
+  /// Whether an unknown chunk of this type is skipped; otherwise it ends the packet.
   var isSkippedWhenUnknown: Bool { rawValue & 0x80 != 0 }
   /// Whether an unknown chunk of this type is reported to the peer.
   var isReportedWhenUnknown: Bool { rawValue & 0x40 != 0 }
@@ -63,7 +63,7 @@ struct ParameterType: RawRepresentable, Hashable, Sendable {
   static let addOutgoingStreamsRequest = ParameterType(rawValue: 17)
   static let addIncomingStreamsRequest = ParameterType(rawValue: 18)
   static let ecnCapable = ParameterType(rawValue: 0x8000)
-  /// The packets of the sender of this need no checksum (RFC 9653 section 4).
+  /// The packets of the sender of this parameter need no checksum (RFC 9653 section 4).
   static let zeroChecksumAcceptable = ParameterType(rawValue: 0x8001)
   /// The chunk types that the sender supports besides the basic ones (RFC 5061 section 4.2.7).
   static let supportedExtensions = ParameterType(rawValue: 0x8008)
@@ -116,7 +116,7 @@ struct DataFlags: OptionSet, Hashable, Sendable {
   static let immediate = DataFlags(rawValue: 8)
 }
 
-/// How a request to reset streams went (RFC 6525 section 4.4).
+/// The result of a request to reset streams (RFC 6525 section 4.4).
 struct ResetResult: RawRepresentable, Hashable, Sendable {
   var rawValue: UInt32
 

@@ -2,7 +2,7 @@ import Wire
 
 /// The decision about a packet.
 enum PacketAdmission {
-  /// It belongs to the association: its chunks are to be read.
+  /// It belongs to the association: its chunks should be read.
   case chunks
   /// It is stored until the start, or dropped.
   case nothing
@@ -10,16 +10,16 @@ enum PacketAdmission {
   case answer(ControlChunk, tag: UInt32)
 }
 
-/// Packets before their chunks are read: those that came before the start, and how many came or
-/// were of no use (RFC 9260 sections 8.4 and 8.5).
+/// Packets before their chunks are read: those received before the start, and counters of received
+/// and useless ones (RFC 9260 sections 8.4 and 8.5).
 struct PacketReader {
   /// Packets received before the start.
   private(set) var early: [[UInt8]] = []
   private(set) var received: UInt64 = 0
-  /// How many packets and chunks were of no use.
+  /// The number of useless packets and chunks.
   private(set) var dropped: UInt64 = 0
 
-  /// Counts what is of no use.
+  /// Counts a useless packet or chunk.
   mutating func drop() { dropped += 1 }
 
   /// Returns the packets that arrived before the start, to be handled now.
@@ -31,7 +31,7 @@ struct PacketReader {
   /// Drops the packets that arrived before the start.
   mutating func end() { early = [] }
 
-  /// Sorts a packet by its header and by where the association is.
+  /// Classifies a packet by its header and the state of the association.
   mutating func admit(
     _ bytes: [UInt8], _ parameters: SCTPParameters, _ handshake: Handshake
   ) -> PacketAdmission {
@@ -64,7 +64,7 @@ struct ChunkReader: ~Escapable {
   private(set) var type = ChunkType.padding
   private(set) var flags: UInt8 = 0
 
-  /// Begins behind the header of a packet.
+  /// Begins after the header of a packet.
   @_lifetime(copy packet)
   init(_ packet: RawSpan) throws(ReadError) {
     reader = ByteReader(packet)
@@ -73,7 +73,7 @@ struct ChunkReader: ~Escapable {
 
   /// The body of the next chunk; nil at the end of the packet.
   ///
-  /// A chunk where its type may not stand is malformed, like one that is cut off.
+  /// A chunk of a type not permitted there is malformed, like a truncated one.
   @_lifetime(copy self)
   mutating func next() throws(ReadError) -> RawSpan? {
     guard reader.remaining >= 4 else { return nil }
@@ -127,25 +127,25 @@ struct PacketHeader: Hashable {
     case .initiation: return tag == 0
     case .abort: return tag == (isReflected ? remoteTag : localTag) && tag != 0
     case .shutdownComplete where isReflected: return tag == remoteTag && tag != 0
-    // The cookie of a restarted peer comes with the tag that the answer offered.
+    // The cookie of a restarted peer has the tag offered in the answer.
     case .cookieEcho: return tag != 0
     default: return tag == localTag
     }
   }
 
-  /// The answer to a packet of another time, with its tag: the end of an older association while a
-  /// new one begins (section 9.2), and anything once the association is over (section 8.4).
+  /// The answer to a packet of another association, with its tag: the end of an older association
+  /// while a new one begins (section 9.2), and anything once the association is over (section 8.4).
   func answerOutOfTheBlue(_ phase: AssociationPhase, _ bytes: [UInt8]) -> ControlChunk? {
     guard phase == .ended || phase.isHandshake, tag != 0, !Self.hasAbort(bytes) else { return nil }
     switch first {
     case .shutdownAcknowledgement: return ControlChunk(type: .shutdownComplete, flags: 1)
-    // A packet without a tag begins another association, for which there is no place here.
+    // A packet without a tag begins another association, which is not accepted here.
     case .initiation, .shutdownComplete, .cookieAcknowledgement, .error: return nil
     default: return phase == .ended ? ControlChunk(type: .abort, flags: 1) : nil
     }
   }
 
-  /// Whether a packet ends an association itself, or its chunks are not whole.
+  /// Whether a packet ends an association itself, or its chunks are incomplete.
   private static func hasAbort(_ bytes: [UInt8]) -> Bool {
     var reader = ByteReader(bytes.span.bytes)
     guard (try? reader.skip(PacketBuilder.header)) != nil else { return true }

@@ -126,7 +126,7 @@ struct PacketBuilder {
   /// How many bytes of chunks still fit.
   var room: Int { limit - max(writer.count, Self.header) }
 
-  /// Begins a packet; the last one must have been finished.
+  /// Begins a packet; the previous one must have been finished.
   mutating func begin(from localPort: UInt16, to remotePort: UInt16, tag: UInt32) {
     writer = ByteWriter(capacity: limit)
     hasData = false
@@ -146,7 +146,7 @@ struct PacketBuilder {
     pad(body.count)
   }
 
-  /// Appends a chunk of data that two parts make up: fields, and bytes that are borrowed.
+  /// Appends a chunk of data from two parts: fields, and borrowed bytes.
   mutating func chunk(
     _ type: ChunkType, flags: UInt8, fields: [6 of UInt32], count: Int, _ rest: RawSpan
   ) {
@@ -191,7 +191,7 @@ extension ByteWriter {
 }
 
 extension ByteReader {
-  /// The next parameter or error cause with its padding; nil at the end or where none is whole.
+  /// The next parameter or error cause with its padding; nil at the end or if it is incomplete.
   @_lifetime(copy self)
   mutating func parameter(_ type: inout UInt16) -> RawSpan? {
     guard remaining >= 4, let number = try? uint16(), let length = try? uint16(), length >= 4,

@@ -13,7 +13,7 @@ struct CongestionWindow {
   private var threshold = Int.max
   private var credit = 0
 
-  /// No path of data channels needs more, and sums stay far from overflow.
+  /// No path of data channels needs more, and sums cannot overflow.
   private static let maximum = 64 << 20
 
   /// Creates the window of a new path.
@@ -34,8 +34,8 @@ struct CongestionWindow {
     // A window that is not filled proves nothing about the path.
     guard flight >= bytes else { return }
     if bytes > threshold {
-      // A chunk per round trip, in steps as fine as the acknowledgements: a window that waits
-      // for a whole one is half a chunk smaller in the mean.
+      // A chunk per round trip, in steps as fine as the acknowledgements: growing by whole chunks
+      // would make the window half a chunk smaller on average.
       credit += acknowledged * chunkSize
       let gain = credit / bytes
       credit -= gain * bytes
@@ -130,7 +130,7 @@ struct RoundTrip {
     if timed == nil { timed = (number, now) }
   }
 
-  /// Measures the round trip of the timed chunk when it was sent only once (rule C5).
+  /// Measures the round trip of the timed chunk if it was sent only once (rule C5).
   mutating func finish(_ number: UInt32, transmissions: Int, at now: Instant) {
     guard let timed, timed.number == number else { return }
     if transmissions == 1 { measure(now - timed.at) }
@@ -140,7 +140,7 @@ struct RoundTrip {
   /// Discards the measurement: the next acknowledgement would not show the path's round trip.
   mutating func cancel() { timed = nil }
 
-  /// Doubles the timeout after it passed without an answer (section 6.3.3, rule E2).
+  /// Doubles the timeout after it expired (section 6.3.3, rule E2).
   mutating func backOff() { timeout = min(timeout * 2, SCTPLimits.maximumTimeout) }
 
   /// Undoes the doubling once the peer acknowledges new data.

@@ -51,7 +51,7 @@ X509 *cdtls_add_certificate(cdtls_association *dtls, int is_rsa, int64_t begin, 
 /// the preferred one first; returns 1 or 0.
 int cdtls_prepare(cdtls_association *dtls, const char *srtp_profiles);
 
-/// Frees the association; tells the peer nothing.
+/// Frees the association without informing the peer.
 void cdtls_free(cdtls_association *dtls);
 
 /// Sets the role and the maximum datagram size; returns 1 or 0.
@@ -59,13 +59,13 @@ void cdtls_free(cdtls_association *dtls);
 /// Must precede the functions below.
 int cdtls_start(cdtls_association *dtls, int is_server, long mtu);
 
-/// Forgets the connection, so that another one can be started with the same certificates.
+/// Drops the connection, so that another one can be started with the same certificates.
 void cdtls_reset(cdtls_association *dtls);
 
 /// The connection for OpenSSL's inquiries; NULL before the start.
 SSL *cdtls_connection(const cdtls_association *dtls);
 
-/// A certificate that the peer showed behind its own, counted from 0; NULL when there is none.
+/// A certificate that the peer sent after its own, counted from 0; NULL if there is none.
 X509 *cdtls_issuer(const cdtls_association *dtls, int index);
 
 /// Continues the handshake, with a datagram or with NULL.
@@ -85,8 +85,9 @@ int cdtls_write(cdtls_association *dtls, const uint8_t *data, size_t length);
 /// Sends close_notify.
 void cdtls_shutdown(cdtls_association *dtls);
 
-/// The number of the flight that waits for an answer, 0 when none does. A retransmission does not
-/// change it.
+/// The number of the flight that waits for an answer, 0 if none does.
+///
+/// A retransmission does not change it.
 uint32_t cdtls_flight(const cdtls_association *dtls);
 
 /// Sends the waiting flight again; returns 1, 0 when no flight waits, FAILED from the 13th time on.

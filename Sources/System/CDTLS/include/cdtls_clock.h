@@ -9,10 +9,10 @@
 
 #include <stdint.h>
 
-/// A clock that stands still until it is moved by hand.
+/// A clock that only moves by hand.
 typedef struct {
   int64_t seconds;
-  /// How often it was read; 0 tells that OpenSSL found another clock.
+  /// How often it was read; 0 shows that OpenSSL uses another clock.
   uint32_t reads;
 } cdtls_frozen_clock;
 

@@ -10,7 +10,7 @@
 /// Fills in random bytes; returns 1, or 0 to make the draw fail.
 typedef int (*cdtls_draw)(void *user, uint8_t *bytes, size_t count);
 
-/// Where random bytes come from.
+/// The source of random bytes.
 typedef struct {
   cdtls_draw draw;
   /// Passed to every draw.
@@ -23,11 +23,11 @@ typedef struct {
 /// Returns the previous source, to be restored by the caller.
 const cdtls_randomness *cdtls_randomness_use(const cdtls_randomness *randomness);
 
-/// The library context that all associations of the process share; NULL when OpenSSL refuses.
+/// The library context shared by all associations of the process; NULL if OpenSSL fails.
 ///
-/// It lives as long as the process: a context for each peer would hold half a megabyte and two of
-/// the 1,024 thread-specific keys that a process has, so that some 500 peers were the end. Nothing
-/// is read from configuration files.
+/// It lives as long as the process: a context for each peer would need half a megabyte and two of
+/// the process's 1,024 thread-specific keys, which would limit it to some 500 peers. No
+/// configuration files are read.
 OSSL_LIB_CTX *cdtls_library_shared(void);
 
 /// Removes the first error of this thread's OpenSSL queue as text, empties the queue, and returns

@@ -1,6 +1,6 @@
 /// Copies of a process as checkpoints, and messages between them (fork, Unix sockets).
 ///
-/// Swift does not import fork, because a process with several threads must not go on after it. A
+/// Swift does not import fork, because a process with several threads must not continue after it. A
 /// process that forks here has one thread.
 #ifndef CPROCESS_COPY_H
 #define CPROCESS_COPY_H

@@ -12,7 +12,7 @@ int cprocess_thread_start(const char *name, void (*run)(void *), void *context);
 /// negative errno value.
 int cprocess_pipe(int ends[2]);
 
-/// Has writing to a pipe that nobody reads fail with EPIPE on the calling thread, without a signal.
+/// Makes writing to a closed pipe fail with EPIPE on the calling thread, without a signal.
 void cprocess_block_broken_pipes(void);
 
 #endif

@@ -140,8 +140,7 @@ extension Value {
   }
 }
 
-/// The size of a take at a moment: reads through several connections are consistent if all of them
-/// find the same.
+/// The size of a take at a moment: reads through several connections are consistent if it is equal.
 struct PageMoment: Equatable, Sendable {
   /// The last packet of that moment.
   let lastPacket: Int64

@@ -33,7 +33,7 @@ enum Zlib {
 
   /// - Parameter limit: how many bytes may come out.
   static func expanded(_ bytes: [UInt8], limit: Int) throws(Failure) -> [UInt8] {
-    // It points back at itself, and must stay where it is.
+    // It contains a pointer to itself, so it must not move.
     let stream = UnsafeMutablePointer<z_stream>.allocate(capacity: 1)
     stream.initialize(to: z_stream())
     defer { stream.deallocate() }
