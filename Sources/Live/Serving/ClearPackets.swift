@@ -172,6 +172,6 @@ struct SharedWork<Value: Sendable> {
     return task
   }
 
-  /// Keeps nothing of a file, such as of one that soon is another.
+  /// Removes a file's results, for example before it is replaced.
   mutating func forget(_ stamp: FileStamp) { latest.removeAll { $0.stamp == stamp } }
 }

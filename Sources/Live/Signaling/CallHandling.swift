@@ -126,7 +126,7 @@ public protocol CallHandling: Sendable {
   func accept(answer sdp: String, call id: String) async throws(CallRefusal)
   /// Adds a remote candidate; nil means there are no more.
   func add(_ candidate: CandidateInit?, call id: String) async throws(CallRefusal)
-  /// Ends a call.
+  /// Ends a call, and completes its take if that is its own.
   func end(call id: String) async throws(CallRefusal)
   /// The running calls, and their limit.
   func list() async -> CallList

@@ -190,6 +190,7 @@ extension HeaderExtensionMap {
     }
   }
 
-  /// Of the timing of a frame: flags, and what the encoder and the packetiser did.
+  /// The bytes of a frame's timing extension that are kept: flags, and the times of encoder and
+  /// packetiser.
   private static let videoTimingKept = 7
 }
