@@ -180,7 +180,7 @@ package struct SchemaCheck: Sendable {
           throw SQLiteError(code: .misuse, message: reason)
         }
         if type == "view", let text = Self.viewTexts[name] {
-          otherViews += sql == text || sql == Self.quoted(text, name) ? 0 : 1
+          otherViews += Self.isSame(sql, text) || Self.isSame(sql, Self.quoted(text, name)) ? 0 : 1
         } else if type != "index", type != "table" || Self.newest[name] == nil,
           additions.count < Self.additionLimit
         {
@@ -241,6 +241,11 @@ package struct SchemaCheck: Sendable {
   private static func quoted(_ text: String, _ name: String) -> String {
     let head = "CREATE VIEW "
     return "\(head)\"\(name)\"\(text.dropFirst(head.count + name.count))"
+  }
+
+  /// Whether two statements differ in comments and spaces at most.
+  private static func isSame(_ statement: String, _ other: String) -> Bool {
+    statement == other || TableStatement.tokens(statement) == TableStatement.tokens(other)
   }
 
   // MARK: What the migrations make
@@ -347,7 +352,7 @@ struct TableStatement: Hashable {
   }
 
   /// Splits a statement into words, strings and punctuation.
-  private static func tokens(_ sql: String) -> [String] {
+  fileprivate static func tokens(_ sql: String) -> [String] {
     let bytes = Array(sql.utf8)
     var tokens: [String] = []
     var place = 0
