@@ -66,7 +66,7 @@ package struct CallGate {
   ///   - isKnown: whether the observer knows the path as part of a call.
   ///   - isRelay: whether the observer knows it as a client's path to its TURN server.
   ///   - isFull: whether the observer has reached its limit of paths.
-  package mutating func take(
+  package mutating func examine(
     _ tuple: FiveTuple, _ bytes: [UInt8], isTruncated: Bool, at: Instant, ecn: ECNMark? = nil,
     isKnown: Bool, isRelay: Bool, isFull: Bool = false
   ) -> Verdict {
@@ -135,7 +135,7 @@ package struct CallGate {
     let packet = Probation.Packet(
       tuple: packet.tuple, bytes: packet.bytes, isTruncated: packet.isTruncated, at: packet.at,
       ecn: packet.ecn)
-    switch probation.take(packet) {
+    switch probation.examine(packet) {
     case .notYet: return .waiting
     case .ignored:
       if refused.count >= Self.refusedMaximum { refused = [] }
@@ -150,12 +150,12 @@ package struct CallGate {
   }
 
   /// Decides on the next bytes of one direction of a TCP connection.
-  package mutating func take(_ tuple: FiveTuple, _ bytes: [UInt8], lost: Int, isEnd: Bool)
+  package mutating func examine(_ tuple: FiveTuple, _ bytes: [UInt8], lost: Int, isEnd: Bool)
     -> StreamVerdict
   {
     let before = lost > 0 ? [] : connections.undecidedBytes(tuple)
     let wasFramed = connections.isFramed(tuple)
-    let outcome = connections.take(tuple, bytes, lost: lost, isEnd: isEnd)
+    let outcome = connections.receive(tuple, bytes, lost: lost, isEnd: isEnd)
     var verdict = StreamVerdict()
     var isFramed = wasFramed || connections.isFramed(tuple)
     for message in outcome.messages {

@@ -31,7 +31,7 @@ struct CheckFollower {
   private(set) var isControlling: [Bool?] = [nil, nil]
   /// When each end last received anything from the other, and when one of its checks last
   /// succeeded.
-  private var heard: [Instant?] = [nil, nil]
+  private var lastReceived: [Instant?] = [nil, nil]
   private var answered: [Instant?] = [nil, nil]
 
   /// The effects of a message.
@@ -97,7 +97,7 @@ struct CheckFollower {
 
   /// Records that an end sent something, which keeps the other one alive.
   @inline(__always)
-  mutating func hear(from end: Int, at now: Instant) { heard[1 - end] = now }
+  mutating func recordTraffic(from end: Int, at now: Instant) { lastReceived[1 - end] = now }
 
   /// Whether an end is disconnected, so that a received packet reconnects it.
   func isWaiting(_ end: Int) -> Bool { states[end] == .disconnected }
@@ -143,7 +143,7 @@ struct CheckFollower {
     switch states[end] {
     case .connected:
       earliest(
-        heard[end].map { $0 + Self.silence }, answered[end].map { $0 + Self.consent })
+        lastReceived[end].map { $0 + Self.silence }, answered[end].map { $0 + Self.consent })
     case .disconnected: answered[end].map { $0 + Self.consent }
     default: nil
     }
@@ -178,8 +178,7 @@ struct PairChoice {
   /// How long media on a pair, or its nomination, counts.
   private static let mediaMemory = Interval.seconds(2)
   private static let nominationMemory = Interval.seconds(5)
-  /// The number of consecutive packets of an end on another pair that it takes to switch: single
-  /// ones are late.
+  /// How many consecutive packets of an end on another pair make it switch: single ones are late.
   private static let runMinimum = 3
   /// The maximum number of nominated paths to remember.
   private static let nominatedMaximum = 64

@@ -58,7 +58,7 @@ struct HTTPReader {
   }
 
   /// Returns the completed texts and removes them.
-  mutating func takeTexts() -> [[UInt8]] {
+  mutating func consumeTexts() -> [[UInt8]] {
     defer { texts = [] }
     return texts
   }

@@ -105,7 +105,7 @@ struct MediaOpener {
   mutating func popWaiting() -> WaitingPacket? { waiting.popFirst() }
 
   /// Removes and returns all waiting packets.
-  mutating func takeWaiting() -> WaitingPackets {
+  mutating func removeWaiting() -> WaitingPackets {
     defer { waiting = WaitingPackets() }
     return waiting
   }

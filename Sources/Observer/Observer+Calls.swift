@@ -78,7 +78,8 @@ extension Observer {
   private mutating func receiveWaiting(_ tuple: FiveTuple, _ isRelayed: Bool) {
     let waiting = probation.release(tuple)
     guard !waiting.isEmpty else { return }
-    tell(.lateStart, transport: table.find(tuple).map { table.paths[$0.path].pair.transport })
+    countUnseen(
+      .lateStart, transport: table.find(tuple).map { table.paths[$0.path].pair.transport })
     receive(waiting, isRelayed)
   }
 
@@ -165,7 +166,7 @@ extension Observer {
       streamTable.move(moved, to: index + 1, from: isFlipped ? 1 - sender : sender)
       emit(.stream(streamTable.entries[moved].stream))
     }
-    transports[index].take(streams: transports[source].giveStreams())
+    transports[index].setStreams(transports[source].removeStreams())
     emit(.transport(transports[index].facts))
   }
 }
@@ -175,9 +176,9 @@ extension Observer {
 // Applies descriptions to transports and streams.
 extension Observer {
   /// Handles a description, which may arrive before or after its call.
-  mutating func take(description text: String, _ how: Knowledge) {
+  mutating func receive(description text: String, _ how: Knowledge) {
     guard let number = descriptionTable.add(text, how) else {
-      return tell(.description, detail: "a description that cannot be read")
+      return countUnseen(.description, detail: "a description that cannot be read")
     }
     let fragments = descriptionTable.entries[number].fragments
     let named = Set(fragments.flatMap { callTable.transports(named: $0) })
@@ -201,7 +202,7 @@ extension Observer {
       guard let path = transports[index].firstPath else { continue }
       for end in 0..<2 where transports[index].facts.usernameFragments[end] == nil {
         let address = table.paths[path].pair.addresses[end]
-        if descriptionTable.gives(address, number) { attach(number, index, end) }
+        if descriptionTable.hasAddress(address, number) { attach(number, index, end) }
       }
     }
     guard descriptionTable.floating.contains(number) else { return }
@@ -230,12 +231,12 @@ extension Observer {
     transports[index].describe(end, number)
     callTable.describe(index, number)
     let entry = descriptionTable.entries[number]
-    if budget.tells(descriptionBytes: entry.text.utf8.count) {
+    if budget.allows(descriptionBytes: entry.text.utf8.count) {
       emit(
         .description(
           ObservedDescription(transport: index + 1, end: end, text: entry.text, how: entry.how)))
     } else {
-      tell(.description, detail: "descriptions that name ever more transports")
+      countUnseen(.description, detail: "descriptions that name ever more transports")
     }
     if !entry.extensions.isEmpty, !transports[index].extensions.isOver {
       transports[index].extensions.stop()

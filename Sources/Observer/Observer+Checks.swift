@@ -7,11 +7,11 @@ extension Observer {
     _ tuple: FiveTuple, _ bytes: [UInt8], _ isTruncated: Bool, _ isRelayed: Bool
   ) {
     guard !isTruncated, let message = try? STUNMessage(bytes) else {
-      if isTruncated { tell(.truncated) } else { ignore() }
+      if isTruncated { countUnseen(.truncated) } else { ignore() }
       return
     }
     guard message.method == .binding else {
-      _ = receive(relays.take(message, tuple), of: bytes, in: tuple, false)
+      _ = receive(relays.receive(message, tuple), of: bytes, in: tuple, false)
       return
     }
     switch message.messageClass {
@@ -39,7 +39,7 @@ extension Observer {
     guard let (path, from) = place(names, tuple, isRelayed) else { return ignore() }
     guard count(bytes, on: path, from: from, isRelayed: isRelayed) else { return }
     let index = table.paths[path].transportIndex
-    transports[index].noteBeginning()
+    transports[index].recordBeginning()
     let isFirst = table.update(path) { path in
       path.pair.requests[from] += 1
       return path.pair.requests[from] == 1

@@ -19,8 +19,8 @@ extension Observer {
     let packet = WaitingPacket(
       bytes: bytes, path: path, from: from, isRTCP: isRTCP, at: now, ecn: mark)
     if isTruncated {
-      tell(.truncated, transport: index + 1)
-      return give(packet, index, isClear: false)
+      countUnseen(.truncated, transport: index + 1)
+      return deliver(packet, index, isClear: false)
     }
     receive(packet, index)
   }
@@ -43,7 +43,7 @@ extension Observer {
     guard !table.isIgnored(tuple) else { return ignore() }
     let packet = Probation.Packet(
       tuple: tuple, bytes: bytes, isTruncated: isTruncated, at: now, ecn: mark)
-    switch probation.take(packet) {
+    switch probation.examine(packet) {
     case .notYet: break
     case .ignored:
       table.ignore(tuple)
@@ -53,7 +53,7 @@ extension Observer {
         table.ignore(tuple)
         return ignore()
       }
-      tell(.lateStart, transport: table.paths[path].pair.transport)
+      countUnseen(.lateStart, transport: table.paths[path].pair.transport)
       receive(packets, isRelayed)
     }
   }
@@ -86,14 +86,14 @@ extension Observer {
       settle(index, .clear)
     }
     switch transports[index].media.protection {
-    case .clear: give(packet, index, isClear: true)
+    case .clear: deliver(packet, index, isClear: true)
     case .unknown, .protected:
       probe(packet, index)
       if transports[index].media.hasKeys(packet.from) { return open(packet, index) }
       // Unencrypted media is recognized soon.
       guard keys.areAwaited || transports[index].media.isUndecided else {
         if transports[index].media.waiting.count > 0 { releaseWaiting(index, isOver: true) }
-        return give(packet, index, isClear: false)
+        return deliver(packet, index, isClear: false)
       }
       keys.hold(bytes: packet.bytes.count)
       transports[index].media.hold(packet)
@@ -102,8 +102,8 @@ extension Observer {
         let oldest = transports[index].media.popWaiting()
       {
         keys.release(bytes: oldest.bytes.count)
-        tell(.waitingOverflow, transport: index + 1)
-        give(oldest, index, isClear: false)
+        countUnseen(.waitingOverflow, transport: index + 1)
+        deliver(oldest, index, isClear: false)
       }
     }
   }
@@ -127,14 +127,14 @@ extension Observer {
     var packet = packet
     let size = packet.bytes.count
     let (from, isRTCP) = (packet.from, packet.isRTCP)
-    if Self.isCryptex(packet) { return give(packet, index, isClear: false) }
+    if Self.isCryptex(packet) { return deliver(packet, index, isClear: false) }
     switch transports[index].media.open(&packet.bytes, from: from, isRTCP: isRTCP) {
-    case .opened: give(packet, index, isClear: true, wireSize: size)
+    case .opened: deliver(packet, index, isClear: true, wireSize: size)
     case .repeated: countRepeated(packet, index)
     case .refused:
-      tell(.notOpened, transport: index + 1)
-      give(packet, index, isClear: false)
-    case .noKey: give(packet, index, isClear: false)
+      countUnseen(.notOpened, transport: index + 1)
+      deliver(packet, index, isClear: false)
+    case .noKey: deliver(packet, index, isClear: false)
     }
   }
 
@@ -148,7 +148,7 @@ extension Observer {
 
   /// Processes waiting packets that can be decrypted now, or that need no key.
   mutating func releaseWaiting(_ index: Int, isOver: Bool = false) {
-    var waiting = transports[index].media.takeWaiting()
+    var waiting = transports[index].media.removeWaiting()
     while let packet = waiting.popFirst() {
       let isReady =
         isOver || transports[index].media.protection == .clear
@@ -161,7 +161,7 @@ extension Observer {
       if transports[index].media.hasKeys(packet.from) {
         open(packet, index)
       } else {
-        give(packet, index, isClear: transports[index].media.protection == .clear)
+        deliver(packet, index, isClear: transports[index].media.protection == .clear)
       }
     }
   }
@@ -201,12 +201,12 @@ extension Observer {
       count(bytes, on: path, from: from, isRelayed: isRelayed)
     else { return }
     let index = table.paths[path].transportIndex
-    transports[index].noteBeginning()
+    transports[index].recordBeginning()
     recordMedia(on: path, from: from, isMedia: false)
-    guard !isTruncated else { return tell(.truncated, transport: index + 1) }
+    guard !isTruncated else { return countUnseen(.truncated, transport: index + 1) }
     settle(index, .protected)
     dtlsEvents.removeAll(keepingCapacity: true)
-    transports[index].dtls.take(bytes, from: from, keys.log, into: &dtlsEvents)
+    transports[index].dtls.receive(bytes, from: from, keys.log, into: &dtlsEvents)
     handleDTLSEvents(index, path)
   }
 
@@ -221,7 +221,8 @@ extension Observer {
         moveDTLS(index, facts.client, to: .connecting)
         if facts.serverRandom != nil { moveDTLS(index, 1 - facts.client, to: .connecting) }
         if let profile = facts.profile, SRTPSuite(profile) == nil {
-          tell(.unsupported, transport: index + 1, detail: "SRTP profile \(profile.rawValue)")
+          countUnseen(
+            .unsupported, transport: index + 1, detail: "SRTP profile \(profile.rawValue)")
         }
       case .connected:
         for end in 0..<2 { moveDTLS(index, end, to: .connected) }
@@ -261,7 +262,7 @@ extension Observer {
 // Keys, which may arrive at any time.
 extension Observer {
   /// Adds bytes of a key log and processes what waits for its secrets.
-  mutating func take(keyLog bytes: [UInt8]) {
+  mutating func add(keyLog bytes: [UInt8]) {
     let news = Set(keys.append(bytes))
     guard !news.isEmpty else { return }
     for index in transports.indices {
@@ -277,7 +278,7 @@ extension Observer {
   }
 
   /// Adds a supplied key.
-  mutating func take(_ key: SRTPKey) {
+  mutating func add(_ key: SRTPKey) {
     guard keys.add(key) else { return }
     for index in transports.indices {
       transports[index].media.renewAttempts()
@@ -294,7 +295,7 @@ extension Observer {
   /// Reports supplied keys that decrypted nothing, unless there were keys from elsewhere.
   mutating func reportUnusedKeys() {
     guard keys.unusedCount > 0, !keys.hasOthers else { return }
-    tell(.unusedKey, by: UInt64(keys.unusedCount), detail: "SRTP keys that open no packet")
+    countUnseen(.unusedKey, by: UInt64(keys.unusedCount), detail: "SRTP keys that open no packet")
   }
 
   /// Decrypts packets of both ends from now on with the keys negotiated by DTLS.

@@ -14,7 +14,7 @@ extension Observer {
   private static let repairedMaximum = 64
 
   /// Reports a packet with its stream.
-  mutating func give(
+  mutating func deliver(
     _ packet: consuming WaitingPacket, _ index: Int, isClear: Bool, wireSize: Int? = nil
   ) {
     let size = wireSize ?? packet.bytes.count
@@ -25,17 +25,17 @@ extension Observer {
     guard let header = try? RTPHeader(parsing: packet.bytes.span.bytes, isProtected: !isClear)
     else { return ignore() }
     if isProven(header, index, packet.from, isClear: isClear) {
-      return give(packet, header, index, isClear: isClear, size: size)
+      return deliver(packet, header, index, isClear: isClear, size: size)
     }
     var dropped: UInt64 = 0
     let first = unproven.add(
       UnprovenStreams.Packet(
         packet: copy packet, transport: index + 1, header: header, isClear: isClear, size: size),
       dropped: &dropped)
-    if dropped > 0 { tell(.ignored, by: dropped) }
+    if dropped > 0 { countUnseen(.ignored, by: dropped) }
     guard let first else { return }
-    give(first)
-    give(packet, header, index, isClear: isClear, size: size)
+    deliver(first)
+    deliver(packet, header, index, isClear: isClear, size: size)
   }
 
   /// Whether a packet belongs to a known stream, or its stream needs no second packet: it was
@@ -52,8 +52,8 @@ extension Observer {
   }
 
   /// Reports a packet that waited for the second one of its source.
-  private mutating func give(_ waiting: UnprovenStreams.Packet) {
-    give(
+  private mutating func deliver(_ waiting: UnprovenStreams.Packet) {
+    deliver(
       waiting.packet, waiting.header, waiting.transport - 1, isClear: waiting.isClear,
       size: waiting.size)
   }
@@ -69,15 +69,15 @@ extension Observer {
       let isKnown =
         meaning(of: type, index, from: first.packet.from) != nil
         || transports[index].streams.contains { streamTable.entries[$0].lastPayloadType == type }
-      if isFew, isKnown { give(first) } else { ignore() }
+      if isFew, isKnown { deliver(first) } else { ignore() }
     }
   }
 
-  private mutating func give(
+  private mutating func deliver(
     _ packet: consuming WaitingPacket, _ header: RTPHeader, _ index: Int, isClear: Bool, size: Int
   ) {
-    if header.hasEncryptedElements { tell(.cryptex, transport: index + 1) }
-    guard let stream = note(header, packet, index, isClear: isClear, size: size) else { return }
+    if header.hasEncryptedElements { countUnseen(.cryptex, transport: index + 1) }
+    guard let stream = record(header, packet, index, isClear: isClear, size: size) else { return }
     emit(packet, .rtp(header, stream: stream + 1), index, isClear: isClear, size: size)
   }
 
@@ -90,7 +90,7 @@ extension Observer {
       // is a guess.
       let isGuess =
         transports[index].dtls.facts == nil && !transports[index].hasProtectedDescription
-      tell(.noKeys, transport: index + 1, detail: isGuess ? Observer.clearHint : "")
+      countUnseen(.noKeys, transport: index + 1, detail: isGuess ? Observer.clearHint : "")
     }
     emit(
       .packet(
@@ -101,7 +101,7 @@ extension Observer {
   }
 
   /// Counts a packet in its stream, creating the stream if necessary.
-  private mutating func note(
+  private mutating func record(
     _ header: RTPHeader, _ packet: borrowing WaitingPacket, _ index: Int, isClear: Bool, size: Int
   ) -> Int? {
     let from = packet.from
@@ -152,7 +152,7 @@ extension Observer {
     let type = inner.payloadType
     let stream = streamTable.entries[place].stream
     if inner.redundantBlocks > 0 {
-      tell(.redundancy, transport: index + 1, detail: "older payloads in RED")
+      countUnseen(.redundancy, transport: index + 1, detail: "older payloads in RED")
     }
     let known = stream.payloads.first { $0.payloadType == type }
     var found = known ?? meaning(of: type, index, from: stream.from)
@@ -172,7 +172,7 @@ extension Observer {
   ) {
     let kind = streamTable.entries[place].stream.kind
     guard
-      let map = transports[index].extensions.take(
+      let map = transports[index].extensions.examine(
         header, packet.bytes.span.bytes, from: packet.from, kind: kind, at: packet.at)
     else { return }
     emit(.extensions(transport: index + 1, map, .deduced))
@@ -187,7 +187,7 @@ extension Observer {
     let (former, deduced) = streamTable.update(place) { entry in
       let former = entry.deduction.meaning
       return (
-        former, entry.deduction.take(header, packet.bytes.span.bytes, isClear: isClear, at: at)
+        former, entry.deduction.examine(header, packet.bytes.span.bytes, isClear: isClear, at: at)
       )
     }
     if let deduced { return learn(deduced, place, insteadOf: former) }
@@ -200,7 +200,8 @@ extension Observer {
         abs(Int(Int32(bitPattern: header.timestamp &- entry.lastTime))) < 180_000
       else { continue }
       let ssrc = entry.stream.ssrc
-      guard let repaired = streamTable.update(place, { $0.deduction.takeRepair(of: ssrc) }) else {
+      guard let repaired = streamTable.update(place, { $0.deduction.examineRepair(of: ssrc) })
+      else {
         continue
       }
       streamTable.update(place) { entry in

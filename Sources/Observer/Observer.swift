@@ -67,10 +67,10 @@ package struct Observer: Machine, ~Copyable {
       time.move(to: now)
     case .stream(let tuple, let bytes, let lost, let isEnd):
       receiveStream(tuple, bytes, lost: lost, isEnd: isEnd)
-    case .keyLog(let bytes): take(keyLog: bytes)
-    case .srtpKey(let key): take(key)
-    case .description(let text, let how): take(description: text, how)
-    case .notSeen(let kind, let count, let detail): tell(kind, by: count, detail: detail)
+    case .keyLog(let bytes): add(keyLog: bytes)
+    case .srtpKey(let key): add(key)
+    case .description(let text, let how): receive(description: text, how)
+    case .notSeen(let kind, let count, let detail): countUnseen(kind, by: count, detail: detail)
     case .noMoreKeys: stopWaiting()
     case .deadline: reachDeadline()
     case .end: finish()
@@ -106,7 +106,7 @@ package struct Observer: Machine, ~Copyable {
       }
       guard relays.assume(tuple) else { return ignore() }
     }
-    let content = relays.take(channelData: bytes.span.bytes, tuple, isTruncated: isTruncated)
+    let content = relays.receive(channelData: bytes.span.bytes, tuple, isTruncated: isTruncated)
     if !receive(content, of: bytes, in: tuple, isTruncated) { ignore() }
   }
 
@@ -145,7 +145,7 @@ package struct Observer: Machine, ~Copyable {
       let found = table.find(tuple).map { table.paths[$0.path].isUnknown.contains(true) }
       if !peerIsKnown, found ?? true {
         let channel = RelayTable.isPlaceholder(tuple.source) ? tuple.source : tuple.destination
-        tell(.unknownPeer, detail: "channel \(channel.port)")
+        countUnseen(.unknownPeer, detail: "channel \(channel.port)")
       }
       // Relays are not nested on one path.
       guard DatagramClass(bytes.span.bytes.extracting(range)) != .channelData else { return true }
@@ -180,10 +180,10 @@ package struct Observer: Machine, ~Copyable {
             tuple: table.paths[path].tuple(from: end), at: now, bytes: bytes)))
     }
     if isRepeated {
-      tell(.relayedTwice, transport: index + 1)
+      countUnseen(.relayedTwice, transport: index + 1)
       return false
     }
-    transports[index].hear(from: end, at: now)
+    transports[index].recordTraffic(from: end, at: now)
     if transports[index].checks.isWaiting(1 - end) {
       emit(transports[index].checks.resume(1 - end), index)
     }
@@ -192,7 +192,7 @@ package struct Observer: Machine, ~Copyable {
 
   private func isOfTCP(_ path: Int) -> Bool { table.paths[path].pair.transportProtocol == .tcp }
 
-  mutating func ignore() { tell(.ignored) }
+  mutating func ignore() { countUnseen(.ignored) }
 
   // MARK: Time
 
@@ -215,7 +215,7 @@ package struct Observer: Machine, ~Copyable {
   mutating func emit(_ output: consuming Output) { report.emit(output) }
 
   /// Counts something that could not be seen.
-  mutating func tell(
+  mutating func countUnseen(
     _ kind: CoverageReport.Kind, transport: Int? = nil, by count: UInt64 = 1,
     detail: @autoclosure () -> String = ""
   ) {
@@ -226,19 +226,20 @@ package struct Observer: Machine, ~Copyable {
   private mutating func finish() {
     stopWaiting()
     releaseUnproven()
-    tellDeductions()
+    reportDeductions()
     reportUnusedKeys()
     while let call = callTable.nameNext(at: nil) { emit(.call(call)) }
     for index in transports.indices {
       let transport = transports[index]
       let number = transport.facts.number
       if transport.hasSent[0] != transport.hasSent[1] {
-        tell(.oneDirection, transport: number, detail: "end \(transport.hasSent[0] ? 0 : 1) sends")
+        countUnseen(
+          .oneDirection, transport: number, detail: "end \(transport.hasSent[0] ? 0 : 1) sends")
       }
       let data = transport.dtls.unopenedData
-      if data > 0 { tell(.unopenedData, transport: number, by: data) }
+      if data > 0 { countUnseen(.unopenedData, transport: number, by: data) }
     }
-    report.tellFinalCounts()
+    report.reportFinalCounts()
     for path in table.paths.indices { emitPair(path) }
   }
 
@@ -285,7 +286,7 @@ package struct Observer: Machine, ~Copyable {
 extension Observer {
   /// Handles the next bytes of one direction of a connection.
   mutating func receiveStream(_ tuple: FiveTuple, _ bytes: [UInt8], lost: Int, isEnd: Bool) {
-    let outcome = connections.take(tuple, bytes, lost: lost, isEnd: isEnd)
+    let outcome = connections.receive(tuple, bytes, lost: lost, isEnd: isEnd)
     for message in outcome.messages {
       switch message {
       case .datagram(let bytes):
@@ -294,11 +295,11 @@ extension Observer {
         receive(tuple, bytes, isTruncated: false)
       case .text(let text):
         for description in DescriptionSearch.descriptions(in: text) {
-          take(description: description, .wire)
+          receive(description: description, .wire)
         }
       }
     }
-    if let obstacle = outcome.obstacle { tell(obstacle, detail: outcome.detail) }
+    if let obstacle = outcome.obstacle { countUnseen(obstacle, detail: outcome.detail) }
   }
 }
 
@@ -311,7 +312,7 @@ extension Observer {
 
   /// Reports streams without a known clock, streams whose contents were inferred, and streams that
   /// no description announces.
-  mutating func tellDeductions() {
+  mutating func reportDeductions() {
     var unknown: [String] = []
     var deduced: [String] = []
     var unannounced: [String] = []
@@ -328,9 +329,9 @@ extension Observer {
       }
       if isUnannounced(entry) { unannounced.append("ssrc \(stream.ssrc)") }
     }
-    tell(.unknownClock, unknown, "; --map says what a payload type stands for")
-    tell(.deduced, deduced, "")
-    tell(.unannounced, unannounced, "")
+    reportStreams(.unknownClock, unknown, "; --map says what a payload type stands for")
+    reportStreams(.deduced, deduced, "")
+    reportStreams(.unannounced, unannounced, "")
   }
 
   /// Whether the description of a stream's end names sources but not this one, and its packets have
@@ -344,11 +345,13 @@ extension Observer {
     return !description.sources.isEmpty && description.source(stream.ssrc) == nil
   }
 
-  private mutating func tell(_ kind: CoverageReport.Kind, _ names: [String], _ hint: String) {
+  private mutating func reportStreams(
+    _ kind: CoverageReport.Kind, _ names: [String], _ hint: String
+  ) {
     guard !names.isEmpty else { return }
     let more = names.count > Observer.namedMaximum ? ", and others" : ""
     let list = names.prefix(Observer.namedMaximum).joined(separator: ", ")
-    tell(kind, by: UInt64(names.count), detail: list + more + hint)
+    countUnseen(kind, by: UInt64(names.count), detail: list + more + hint)
   }
 
   /// Whether the user or the supplied descriptions state that the media of a transport is

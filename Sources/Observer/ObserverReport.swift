@@ -21,7 +21,7 @@ struct ObserverReport {
   }
 
   /// Reports the counts that have grown since they were reported.
-  mutating func tellFinalCounts() {
+  mutating func reportFinalCounts() {
     for row in coverage.finalRows { outbox.append(.coverage(row)) }
   }
 
@@ -39,7 +39,7 @@ struct CoverageLedger {
 
   private var rows: [CoverageReport] = []
   /// The count of every row when it was reported.
-  private var told: [UInt64] = []
+  private var reported: [UInt64] = []
   private var places: [Place: Int] = [:]
   private static let rowsMaximum = 100_000
 
@@ -56,12 +56,12 @@ struct CoverageLedger {
     guard rows.count < Self.rowsMaximum else { return nil }
     places[place] = rows.count
     rows.append(CoverageReport(kind: kind, transport: transport, count: count, detail: detail()))
-    told.append(count)
+    reported.append(count)
     return rows.last
   }
 
   /// The rows whose counts have grown since they were reported.
-  var finalRows: [CoverageReport] { zip(rows, told).filter { $0.count != $1 }.map { $0.0 } }
+  var finalRows: [CoverageReport] { zip(rows, reported).filter { $0.count != $1 }.map { $0.0 } }
 
   func count(of kind: CoverageReport.Kind, transport: Int? = nil) -> UInt64 {
     places[Place(kind: kind, transport: transport)].map { rows[$0].count } ?? 0
@@ -83,7 +83,7 @@ struct ReportBudget {
   private var movedStreams = 0
 
   /// Whether a description of this size may be reported again.
-  mutating func tells(descriptionBytes count: Int) -> Bool {
+  mutating func allows(descriptionBytes count: Int) -> Bool {
     guard descriptionBytes + count <= Self.descriptionBytesMaximum else { return false }
     descriptionBytes += count
     return true

@@ -101,7 +101,7 @@ struct Probation {
   private var bytes = 0
 
   /// Examines a packet on a path without a call.
-  mutating func take(_ packet: Packet) -> Verdict {
+  mutating func examine(_ packet: Packet) -> Verdict {
     // The ports of DNS, mDNS and NTP.
     let ports = [packet.tuple.source.port, packet.tuple.destination.port]
     guard !ports.contains(53), !ports.contains(5353), !ports.contains(123) else { return .ignored }

@@ -68,7 +68,7 @@ struct RelayTable {
   }
 
   /// Handles a TURN message (other than Binding).
-  mutating func take(_ message: STUNMessage, _ tuple: FiveTuple) -> Content {
+  mutating func receive(_ message: STUNMessage, _ tuple: FiveTuple) -> Content {
     switch (message.method, message.messageClass) {
     case (.allocate, .request), (.refresh, .request), (.createPermission, .request):
       _ = index(client: tuple.source, server: tuple.destination, tuple.transport)
@@ -109,7 +109,7 @@ struct RelayTable {
   }
 
   /// Handles channel data (RFC 8656 section 12.4) of a known relay.
-  func take(channelData bytes: RawSpan, _ tuple: FiveTuple, isTruncated: Bool) -> Content {
+  func receive(channelData bytes: RawSpan, _ tuple: FiveTuple, isTruncated: Bool) -> Content {
     guard let (channel, range) = ChannelData.readAny(bytes, isTruncated: isTruncated),
       let place = places[PathKey.of(tuple).key]
     else { return .none }

@@ -80,11 +80,11 @@ struct SignaledDescriptions {
 
   /// The descriptions with a media address, for calls without ICE, the newest first.
   func numbers(at address: SocketAddress) -> [Int] {
-    byPort[address.port, default: []].reversed().filter { gives(address, $0) }
+    byPort[address.port, default: []].reversed().filter { hasAddress(address, $0) }
   }
 
   /// Whether a description has a media address.
-  func gives(_ address: SocketAddress, _ number: Int) -> Bool {
+  func hasAddress(_ address: SocketAddress, _ number: Int) -> Bool {
     let text = address.ip.description
     let document = entries[number].document
     // The session-level `IN IP4 192.0.2.1` (RFC 8866 section 5.7).

@@ -30,7 +30,7 @@ struct StreamDeduction {
 
   /// Examines a packet; returns the encoding of its payload type when it is clear enough, and again
   /// when it changes.
-  mutating func take(_ header: RTPHeader, _ packet: RawSpan, isClear: Bool, at now: Instant)
+  mutating func examine(_ header: RTPHeader, _ packet: RawSpan, isClear: Bool, at now: Instant)
     -> PayloadMeaning?
   {
     guard !isOver else { return nil }
@@ -65,7 +65,7 @@ struct StreamDeduction {
   /// Records a packet that matches one of another stream; returns that stream when it is clear.
   ///
   /// A match has a recent sequence number and timestamp of the stream (RFC 4588 section 4).
-  mutating func takeRepair(of ssrc: UInt32) -> UInt32? {
+  mutating func examineRepair(of ssrc: UInt32) -> UInt32? {
     let index = repairs.firstIndex { $0.ssrc == ssrc } ?? repairs.count
     if index == repairs.count { repairs.append((ssrc, 0)) }
     repairs[index].count += 1
@@ -308,7 +308,7 @@ struct ExtensionDeduction {
   }
 
   /// Examines a packet; returns the extensions once they are clear.
-  mutating func take(
+  mutating func examine(
     _ header: RTPHeader, _ bytes: RawSpan, from end: Int, kind: MediaKind?, at now: Instant
   ) -> HeaderExtensionMap? {
     guard !isOver else { return nil }

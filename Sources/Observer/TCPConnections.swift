@@ -41,7 +41,7 @@ struct TCPConnections {
   private var held = 0
 
   /// Handles the next bytes of one direction of a connection.
-  mutating func take(_ tuple: FiveTuple, _ bytes: [UInt8], lost: Int, isEnd: Bool) -> Outcome {
+  mutating func receive(_ tuple: FiveTuple, _ bytes: [UInt8], lost: Int, isEnd: Bool) -> Outcome {
     var outcome = Outcome()
     if contents[tuple] == nil { begin(tuple) }
     guard var content = contents.removeValue(forKey: tuple) else { return outcome }
@@ -153,7 +153,7 @@ struct TCPConnections {
     case .http(var reader):
       content = .opaque
       reader.append(bytes)
-      outcome.messages += reader.takeTexts().map { .text($0) }
+      outcome.messages += reader.consumeTexts().map { .text($0) }
       if let problem = reader.problem {
         (outcome.obstacle, outcome.detail) = (.unsupported, problem)
       } else {

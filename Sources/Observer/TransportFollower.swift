@@ -42,12 +42,12 @@ struct TransportFollower {
   init(_ facts: ObservedTransport) { self.facts = facts }
 
   /// Records that an end sent something.
-  mutating func hear(from end: Int, at now: Instant) {
+  mutating func recordTraffic(from end: Int, at now: Instant) {
     hasSent[end] = true
-    checks.hear(from: end, at: now)
+    checks.recordTraffic(from: end, at: now)
   }
 
-  mutating func noteBeginning() { hasBeginning = true }
+  mutating func recordBeginning() { hasBeginning = true }
 
   mutating func recordPath(_ path: Int) { firstPath = firstPath ?? path }
 
@@ -102,9 +102,9 @@ struct TransportFollower {
 
   mutating func add(stream: Int) { streams.append(stream) }
 
-  mutating func take(streams: [Int]) { self.streams = streams }
+  mutating func setStreams(_ streams: [Int]) { self.streams = streams }
 
-  mutating func giveStreams() -> [Int] {
+  mutating func removeStreams() -> [Int] {
     defer { streams = [] }
     return streams
   }

@@ -32,13 +32,13 @@ struct ReplayCommand: ParsableCommand {
 
   @OptionGroup var options: TakeOptions
 
-  @Flag(help: "Let recorded frames stand in for the codecs; all but decoded media is compared.")
+  @Flag(help: "Replace the codecs by recorded frames; all but decoded media is compared.")
   var skipCodecs = false
 
   @Flag(
     help: """
-      Take from the recording what another OpenSSL, libsrtp2 or codec made otherwise, and compare \
-      all the rest; where the libraries are the same, do so with all of them.
+      Take the output of another OpenSSL, libsrtp2 or codec from the recording, and compare \
+      everything else; if all libraries are the same, substitute them all.
       """)
   var substitute = false
 
@@ -50,7 +50,7 @@ struct ReplayCommand: ParsableCommand {
     transform: Taking.condition)
   var until: StepCondition?
 
-  @Flag(help: "Open the place in lldb, or in gdb where that does not start.")
+  @Flag(help: "Open the place in lldb, or in gdb if that does not start.")
   var lldb = false
 
   @Flag(help: .hidden)

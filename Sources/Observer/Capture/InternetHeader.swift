@@ -224,7 +224,7 @@ struct FragmentStore: Sendable {
   ) -> [UInt8]? {
     counters.fragments += 1
     while let first = waiting.first, now - first.began > Self.patience {
-      giveUp(0, &counters)
+      drop(0, &counters)
     }
     let end = header.fragmentOffset + payload.byteCount
     guard !header.isTruncated, payload.byteCount > 0, end <= Self.lengthMaximum,
@@ -245,7 +245,7 @@ struct FragmentStore: Sendable {
     case .contradiction:
       // Overlapping fragments invalidate the datagram (RFC 5722 section 4).
       counters.fragmentsDropped += 1
-      giveUp(index, &counters)
+      drop(index, &counters)
       return nil
     case .added: break
     }
@@ -256,13 +256,13 @@ struct FragmentStore: Sendable {
       return waiting.remove(at: index).pieces.flatMap(\.bytes)
     }
     while waiting.count > Self.datagramsMaximum || held > Self.bytesMaximum {
-      giveUp(0, &counters)
+      drop(0, &counters)
       index -= 1
     }
     return nil
   }
 
-  private mutating func giveUp(_ index: Int, _ counters: inout CaptureCounters) {
+  private mutating func drop(_ index: Int, _ counters: inout CaptureCounters) {
     let lost = waiting.remove(at: index)
     held -= lost.received
     counters.fragmentsDropped += UInt64(lost.pieces.count)

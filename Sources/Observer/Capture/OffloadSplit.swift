@@ -236,7 +236,7 @@ struct FlowSources {
   private var oldest = 0
 
   /// Records an RTP packet.
-  mutating func note(_ packet: RawSpan) {
+  mutating func record(_ packet: RawSpan) {
     guard packet.byteCount >= 12 else { return }
     let ssrc = packet.uint32(at: 8)
     let source = Source(
@@ -311,7 +311,7 @@ struct FlowTable {
     let step = size ?? max(1, payload.byteCount)
     for offset in stride(from: 0, to: payload.byteCount, by: step) {
       let packet = payload.extracting(offset..<min(offset + step, payload.byteCount))
-      if DatagramClass(packet) == .rtp { flows[place]?.followed.note(packet) }
+      if DatagramClass(packet) == .rtp { flows[place]?.followed.record(packet) }
     }
     return size
   }

@@ -166,7 +166,7 @@ struct PcapngFormat: Sendable {
       }
       interfaces = []
       var options = OptionReader(body.dropFirst(16), order)
-      while let option = options.next(in: bytes) { keepComment(option, in: bytes) }
+      while let option = options.next(in: bytes) { storeComment(option, in: bytes) }
     case BlockType.interface: try addInterface(body, in: bytes, offset)
     case BlockType.enhancedPacket: return try enhancedPacket(body, in: bytes, offset)
     case BlockType.packet: return try packet(body, in: bytes, offset)
@@ -201,7 +201,7 @@ struct PcapngFormat: Sendable {
         seconds = Int64(bitPattern: order.uint64(bytes, at: value.lowerBound))
       case OptionCode.checksumLength where !value.isEmpty:
         interface.checksumLength = Int(bytes.byte(at: value.lowerBound))
-      default: keepComment((code, value), in: bytes)
+      default: storeComment((code, value), in: bytes)
       }
     }
     interface.clock = CaptureClock(resolution: resolution, offsetSeconds: seconds)
@@ -293,7 +293,7 @@ struct PcapngFormat: Sendable {
       case OptionCode.interfaceDrops where value.count == 8,
         OptionCode.systemDrops where value.count == 8:
         lost +|= order.uint64(bytes, at: value.lowerBound)
-      default: keepComment((code, value), in: bytes)
+      default: storeComment((code, value), in: bytes)
       }
     }
     guard lost > interfaces[number].dropped else { return }
@@ -313,7 +313,7 @@ struct PcapngFormat: Sendable {
       SecretsType(rawValue: order.uint32(bytes, at: body.lowerBound)), begin..<begin + length)
   }
 
-  private mutating func keepComment(_ option: (code: UInt16, value: Range<Int>), in bytes: RawSpan)
+  private mutating func storeComment(_ option: (code: UInt16, value: Range<Int>), in bytes: RawSpan)
   {
     guard option.code == OptionCode.comment, comments.count < Self.commentsMaximum else { return }
     comments.append(

@@ -87,7 +87,7 @@ struct TCPStreams: Sendable {
     }
     let sequence = segment.isStart ? segment.sequence &+ 1 : segment.sequence
     if stream.next == nil { stream.next = sequence }
-    take(segment, sequence, data, &stream, &pieces, now)
+    place(segment, sequence, data, &stream, &pieces, now)
     let isOver = pieces.last?.isEnd ?? false
     counters.streamBytesLost += UInt64(pieces.reduce(0) { $0 + $1.lost })
     if !isOver {
@@ -97,7 +97,7 @@ struct TCPStreams: Sendable {
     return pieces
   }
 
-  private func take(
+  private func place(
     _ segment: Segment, _ sequence: UInt32, _ data: RawSpan, _ stream: inout Stream,
     _ pieces: inout [Piece], _ now: Int64
   ) {

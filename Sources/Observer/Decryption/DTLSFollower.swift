@@ -2,7 +2,7 @@ import Crypto
 package import Secure
 package import Wire
 
-/// What is known of an observed DTLS association.
+/// The facts of an observed DTLS association.
 package struct DTLSFacts: Hashable, Sendable {
   /// The index of the client: 0 or 1.
   package var client: Int
@@ -110,17 +110,17 @@ package struct DTLSFollower: Sendable {
   package init() {}
 
   /// Handles a datagram of an end, 0 or 1.
-  package mutating func take(
+  package mutating func receive(
     _ datagram: [UInt8], from end: Int, _ log: NSSKeyLog, into events: inout [Event]
   ) {
     var offset = 0
     while offset < datagram.count {
       if UnifiedRecord.matches(datagram[offset]) {
         guard let record = UnifiedRecord.read(datagram.span.bytes, at: &offset) else { return }
-        take(.unified(record), from: end, log, &events)
+        process(.unified(record), from: end, log, &events)
       } else {
         guard let record = DTLSRecord.read(datagram.span.bytes, at: &offset) else { return }
-        take(record, from: end, log, &events)
+        process(record, from: end, log, &events)
       }
     }
   }
@@ -132,13 +132,13 @@ package struct DTLSFollower: Sendable {
     let records = waiting
     waiting = []
     waitingBytes = 0
-    for (from, record) in records { take(record, from: from, log, &events) }
+    for (from, record) in records { process(record, from: from, log, &events) }
   }
 
-  private mutating func take(
+  private mutating func process(
     _ record: DTLSRecord, from end: Int, _ log: NSSKeyLog, _ events: inout [Event]
   ) {
-    guard record.epoch == 0 else { return take(.plain(record), from: end, log, &events) }
+    guard record.epoch == 0 else { return process(.plain(record), from: end, log, &events) }
     switch record.type {
     case ContentType.handshake: read(record.fragment, from: end, log, &events)
     case ContentType.alert where record.fragment.count == 2:
@@ -148,7 +148,7 @@ package struct DTLSFollower: Sendable {
   }
 
   /// Decrypts a protected record, or queues it until its key is known.
-  private mutating func take(
+  private mutating func process(
     _ record: Sealed, from end: Int, _ log: NSSKeyLog, _ events: inout [Event]
   ) {
     guard let facts else { return wait(record, from: end) }
@@ -293,7 +293,7 @@ package struct DTLSFollower: Sendable {
       let records = waiting
       waiting = []
       waitingBytes = 0
-      for (from, record) in records { take(record, from: from, log, &events) }
+      for (from, record) in records { process(record, from: from, log, &events) }
     }
     guard !gaveSRTPKeys, let profile = self.facts?.profile,
       let pair = srtpKeys(profile, log)

@@ -35,7 +35,7 @@ extension PacketRecording {
         isOutgoing: true)
       place += 10 + count
     }
-    if place < file.count { noteCut(file.count - place) }
+    if place < file.count { recordCut(file.count - place) }
     describe(
       kind == "a" ? "audio" : "video", head["c"]?.text, format: head["f"]?.text,
       extensions: (head["x"]?.members ?? []).compactMap { member in
@@ -72,7 +72,7 @@ extension PacketRecording {
       let rate: Int64 = kind == "audio" ? 48_000 : 90_000
       add(body, at: max(0, clock.ticks) * 1_000_000_000 / rate, isOutgoing: true)
     }
-    if place < file.count { noteCut(file.count - place) }
+    if place < file.count { recordCut(file.count - place) }
     describe(
       kind == "audio" ? "audio" : "video", kind == "audio" ? "opus" : "vp8", format: nil,
       extensions: [])
@@ -92,7 +92,7 @@ extension PacketRecording {
         ssrc: ssrc, extensions: extensions.map { (id: $0.0, uri: $0.1) }))
   }
 
-  private mutating func noteCut(_ count: Int) {
+  private mutating func recordCut(_ count: Int) {
     notes.append("\(counted(UInt64(count), "byte")) at its end are damaged or cut off")
   }
 
@@ -119,7 +119,7 @@ extension PacketRecording {
         originalLength: original)
       reader = reader.dropFirst(stored - 8)
     }
-    if !reader.isEmpty { noteCut(reader.count) }
+    if !reader.isEmpty { recordCut(reader.count) }
     if began == 0 { notes.append("it does not say when it was made") }
   }
 

@@ -77,7 +77,7 @@ final class RowPrinter {
   /// Writes text that has been pending long enough.
   func handOver() {
     guard let since = waitsSince, !isFinished, .now - since >= patience else { return }
-    if format == .table { takeWidths() }
+    if format == .table { fixWidths() }
     pieces.flush()
     waitsSince = nil
   }
@@ -87,7 +87,7 @@ final class RowPrinter {
     guard !isFinished else { return }
     isFinished = true
     if format == .table {
-      takeWidths()
+      fixWidths()
       pieces.add(layout?.foot ?? "")
     }
     if format == .json, isComplete { pieces.add(count == 0 ? "[]\n" : "]\n") }
@@ -113,11 +113,11 @@ final class RowPrinter {
     }
     if let layout { return pieces.add(layout.line(cells)) }
     first.append(cells)
-    if first.count == RowPrinter.firstMaximum { takeWidths() }
+    if first.count == RowPrinter.firstMaximum { fixWidths() }
   }
 
   /// Determines the column widths from the rows so far.
-  private func takeWidths() {
+  private func fixWidths() {
     guard layout == nil else { return }
     let made = TableLayout(
       TextTable(columns: names, rows: first, alignsRight: isNumber), look)

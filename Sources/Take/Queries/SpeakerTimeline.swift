@@ -22,7 +22,7 @@ package struct SpeakerTimeline: Sendable, Codable {
     /// The name of the room's participant; nil for tracks of no room.
     package var person: String?
     /// The duration of audio with levels, and the silent part of it.
-    package var heardNanoseconds: Int64 = 0
+    package var measuredNanoseconds: Int64 = 0
     package var silentNanoseconds: Int64 = 0
     /// The mean level while speaking in tenths of dBov; nil if the participant never spoke.
     package var meanTenthsOfDecibels: Int?
@@ -121,7 +121,7 @@ package struct SpeakerTimeline: Sendable, Codable {
       let (heard, silent, senderLevel, energy) = rows.values(
         from: SpeakerTimeline.voiceColumns, Int64.self, Int64.self, UInt8?.self, Int64?.self)
       // Samples at 48 kHz.
-      participants[index].heardNanoseconds = heard *| 62_500 / 3
+      participants[index].measuredNanoseconds = heard *| 62_500 / 3
       participants[index].silentNanoseconds = silent *| 62_500 / 3
       var loudest = AudioLevel.silence
       if let senderLevel { loudest = AudioLevel(headerExtension: senderLevel) }
@@ -244,7 +244,7 @@ extension SpeakerTimeline {
           seconds(participant.dominantNanoseconds),
           participant.meanTenthsOfDecibels.map(tenths) ?? "", String(participant.loudestDecibels),
           String(participant.loudestPercent),
-          "\(seconds(participant.silentNanoseconds)) of \(seconds(participant.heardNanoseconds))",
+          "\(seconds(participant.silentNanoseconds)) of \(seconds(participant.measuredNanoseconds))",
         ]
       }, alignsRight: [false, true, true, true, true, true, true], wraps: true)
     guard !entries.isEmpty else { return "Nobody spoke.\n\n" + levels.text(look) }
@@ -265,7 +265,7 @@ extension SpeakerTimeline {
         ("dbov", participant.meanTenthsOfDecibels.map { .number(Double($0) / 10) }),
         ("loudest_dbov", .integer(Int64(participant.loudestDecibels))),
         ("loudest_percent", .integer(Int64(participant.loudestPercent))),
-        ("heard_ns", .integer(participant.heardNanoseconds)),
+        ("heard_ns", .integer(participant.measuredNanoseconds)),
         ("silent_ns", .integer(participant.silentNanoseconds)),
       ])
     }

@@ -35,7 +35,7 @@ struct DebugCommand: ParsableCommand {
   var command: [String] = []
 
   func run() throws {
-    noteEndings(of: options.take)
+    reportEndings(of: options.take)
     let progress = Progress("replaying")
     let session = try debugging {
       () throws(DebugFailure) in
@@ -60,7 +60,7 @@ struct DebugCommand: ParsableCommand {
         if answer.ends { break }
       }
     }
-    // That the condition was not found has been reported.
+    // The unmet condition has already been reported.
     if unmet { throw CommandFailure(.unmet, "") }
   }
 

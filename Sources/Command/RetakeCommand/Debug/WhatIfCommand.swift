@@ -18,8 +18,8 @@ struct WhatIfCommand: ParsableCommand {
       are states, frames, freezes, concealment and bit rates, not bytes. It is an open loop: the \
       other side's packets are those of the recording, whatever this side does.
 
-      A selector is a condition about packets that came in, as for --until, with from=1.2s, \
-      to=1.5s, every=3 and probability=10% to choose among them.
+      A selector is a condition on received packets, as for --until, with from=1.2s, to=1.5s, \
+      every=3 and probability=10% to choose among them.
 
       Examples:
         retake whatif call.take --jitter-buffer 400
@@ -37,12 +37,12 @@ struct WhatIfCommand: ParsableCommand {
   var drop: [String] = []
 
   @Option(
-    help: ArgumentHelp("Let these packets come later.", valueName: "80ms selector"),
+    help: ArgumentHelp("Delay these packets.", valueName: "80ms selector"),
     transform: Taking.edit { try PacketEdit(delay: $0) })
   var delay: [String] = []
 
   @Option(
-    help: ArgumentHelp("Let these packets come twice.", valueName: "selector"),
+    help: ArgumentHelp("Deliver these packets twice.", valueName: "selector"),
     transform: Taking.edit { try PacketEdit(.duplicate, $0) })
   var duplicate: [String] = []
 
@@ -52,7 +52,7 @@ struct WhatIfCommand: ParsableCommand {
   var corrupt: [String] = []
 
   @Option(
-    help: "The least target of all jitter buffers, in milliseconds.",
+    help: "The minimum target of all jitter buffers, in milliseconds.",
     transform: Taking.milliseconds(0...10_000))
   var jitterBuffer: Double?
 
@@ -65,7 +65,7 @@ struct WhatIfCommand: ParsableCommand {
   var settings: [ConfigurationChange] = []
 
   @Option(
-    help: "Let another retake executable run it: its stack against this one.",
+    help: "Run it with another retake executable, to compare its stack with this one.",
     completion: .file(), transform: Taking.path)
   var build: String?
 
@@ -102,7 +102,7 @@ struct WhatIfCommand: ParsableCommand {
   }
 
   func run() throws {
-    noteEndings(of: options.take)
+    reportEndings(of: options.take)
     var changes = FreeRun.Changes()
     changes.edits = try edits()
     changes.peer = peer
@@ -313,7 +313,7 @@ struct OtherBuild {
     else {
       throw CommandFailure(
         .inputOutput,
-        "\(path): it did not say what becomes of \(take); give the retake of another build that "
+        "\(path): it did not report the outcomes of \(take); give the retake of another build that "
           + "knows whatif --outcomes")
     }
     return (answer.outcomes, answer.counts)

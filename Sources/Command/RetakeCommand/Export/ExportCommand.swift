@@ -53,11 +53,11 @@ struct ExportCommand: ParsableCommand {
     completion: .file(extensions: ["pcapng"]), transform: Taking.path)
   var pcapng: String?
 
-  @Flag(help: "Write the packets as they are without their protection.")
+  @Flag(help: "Write the packets decrypted.")
   var clear = false
 
   @Option(
-    help: "The folder to write media into; it is made when it is not there.",
+    help: "The folder to write media into; created if it does not exist.",
     completion: .directory, transform: Taking.path)
   var media: String?
 
@@ -73,8 +73,8 @@ struct ExportCommand: ParsableCommand {
 
   @Option(
     help: """
-      For how long a file of --media may show or play nothing new, all pauses beyond a second \
-      together; what is longer is left out and said. Default: \(TakeExport.usualGapSeconds) seconds.
+      For how long a file of --media may contain nothing new, all pauses beyond a second together; \
+      longer ones are cut and reported. Default: \(TakeExport.usualGapSeconds) seconds.
       """,
     transform: Taking.seconds(0...1_000_000))
   var gap: Double?
@@ -104,7 +104,7 @@ struct ExportCommand: ParsableCommand {
   }
 
   func run() throws {
-    noteEndings(of: take)
+    reportEndings(of: take)
     let selection = try part.selection(in: take)
     let peer = try part.peers.number(in: take)
     let window = selection.fromNanoseconds...selection.toNanoseconds
@@ -117,7 +117,7 @@ struct ExportCommand: ParsableCommand {
     try Output.json(JSONText.object([("take", .text(take)), ("files", .list(written))]).text)
   }
 
-  private func tell(_ line: String) throws(CommandFailure) {
+  private func printLine(_ line: String) throws(CommandFailure) {
     if json { return }
     // The packet capture may go to standard output.
     if pcap == "-" { printError(line) } else { try Output.line(line) }
@@ -149,14 +149,14 @@ struct ExportCommand: ParsableCommand {
       }
       progress.clear()
       guard count > 0 else { throw nothing("no packet", path, peer) }
-      try tell("\(path): \(counted(count, "packet"))")
+      try printLine("\(path): \(counted(count, "packet"))")
       return capture(path, count)
     }
     let result = try exporting { () throws(ExportFailure) in
       try export.clearPackets(to: path, progress: show)
     }
     progress.clear()
-    if result.written > 0 { try tell("\(path): \(counted(result.written, "packet"))") }
+    if result.written > 0 { try printLine("\(path): \(counted(result.written, "packet"))") }
     try check(result.report, "packets")
     guard result.written > 0 else { throw nothing("no packet", path, peer) }
     return capture(path, result.written, inClear: result.written)
@@ -167,7 +167,9 @@ struct ExportCommand: ParsableCommand {
     let export = try PcapngExport(take: take, only: peer, to: path, overwrite.present)
     let (report, counts) = try export.run()
     let isEmpty = counts.allSatisfy { $0 == 0 }
-    if !isEmpty { try tell("\(path): \(counted(counts[0], "packet")), \(counts[1]) in the clear") }
+    if !isEmpty {
+      try printLine("\(path): \(counted(counts[0], "packet")), \(counts[1]) in the clear")
+    }
     try check(report, "packets")
     guard !isEmpty else { throw nothing("no packet", path, peer) }
     return capture(path, counts[0], inClear: counts[1])
@@ -222,7 +224,7 @@ struct ExportCommand: ParsableCommand {
         gaps > 0
         ? "; \(decimal(Double(gaps) / 1e9, 1)) s without anything new are left out (--gap)"
         : ""
-      try tell("\(file.path): \(frames), from \(begin) s of the take on\(left)")
+      try printLine("\(file.path): \(frames), from \(begin) s of the take on\(left)")
     }
     try check(result.report, "media")
     if result.written.isEmpty {

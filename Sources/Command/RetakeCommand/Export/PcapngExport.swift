@@ -41,7 +41,7 @@ final class PcapngExport {
     defer { progress.clear() }
     let report = try reading { () throws(TapeError) in
       try replay.run(
-        progress: { at, _ in progress.show("exporting packets: \(Int(at.seconds)) s") }, note)
+        progress: { at, _ in progress.show("exporting packets: \(Int(at.seconds)) s") }, record)
     }
     if let failure { throw failure }
     // No file is written without packets.
@@ -51,7 +51,7 @@ final class PcapngExport {
 
   // MARK: Packets
 
-  private func note(
+  private func record(
     _ sight: FollowedReplay.Sight, _ source: SocketAddress, _ destination: SocketAddress,
     _ at: Instant
   ) {

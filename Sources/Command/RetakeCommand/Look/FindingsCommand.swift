@@ -61,12 +61,12 @@ struct FindingOptions: ParsableArguments {
 struct FindingsCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "findings",
-    abstract: "Name what went wrong in a call: the causes first, each with what it led to.",
+    abstract: "List what went wrong in a call: the causes first, each with its symptoms.",
     discussion: """
-      Each finding is a cause with its symptoms beneath it, the one that cost most first. It has a \
-      severity (critical, high, medium, low, info), who and what it is about, what was measured, \
-      and an id that stays the same. --queries prints the SQL behind them. Of several takes, or of \
-      a folder, it lists the causes of each, from the catalogue that is kept beside the takes.
+      Each finding is a cause with its symptoms below it, the one with the greatest impact first. \
+      It has a severity (critical, high, medium, low, info), its subject, its measurements, and a \
+      stable id. --queries prints the SQL behind them. For several takes, or a folder, it lists \
+      the causes of each, from the catalogue stored with the takes.
 
       Examples:
         retake findings call.take
@@ -97,7 +97,7 @@ struct FindingsCommand: ParsableCommand {
     let rules = try findings.chosen()
     try findings.check(rules)
     if options.areMany { return try showMany(rules) }
-    noteEndings(of: options.take)
+    reportEndings(of: options.take)
     let selection = try part.selection(in: options.take)
     var found = try Progress("reading").follow {
       try reading { () throws(TapeError) in
@@ -159,13 +159,13 @@ struct FindingsCommand: ParsableCommand {
 struct SummaryCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "summary",
-    abstract: "Sum a call up on one screen: who, path, media, quality, and what went wrong.",
+    abstract: "Summarize a call on one screen: peers, path, media, quality, and what went wrong.",
     discussion: """
-      The JSON has less than 20 kB for any call, so that it can be handed to a program or a \
-      language model; of what is cut it says how much there was.
+      The JSON is smaller than 20 kB for any call, so that it can be passed to a program or a \
+      language model; it states how much was cut.
 
-      Of several takes, or of a folder, it is a line of each, from the catalogue that is kept \
-      beside the takes.
+      For several takes, or a folder, it prints one line per take, from the catalogue stored with \
+      the takes.
 
       Examples:
         retake summary call.take
@@ -187,7 +187,7 @@ struct SummaryCommand: ParsableCommand {
         try look.catalogue.summaryText(pager.look)
       }
     }
-    noteEndings(of: options.take)
+    reportEndings(of: options.take)
     let (found, summary) = try Progress("reading").follow {
       try reading { () throws(TapeError) in
         let found = try TakeFindings(path: options.take, rules: rules)

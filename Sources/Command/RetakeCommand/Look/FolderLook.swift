@@ -47,11 +47,11 @@ struct FolderLook {
   func printJSON(_ verb: String) throws {
     let pieces = OutputPieces(.json)
     var isFirst = true
-    pieces.take("{\"takes\":[")
+    pieces.add("{\"takes\":[")
     try reading { () throws(TapeError) in
       try catalogue.documents(verb) { json in
         let text = verb == "info" ? JSONForm.info.text(json) : json
-        pieces.take((isFirst ? "" : ",\n") + text)
+        pieces.add((isFirst ? "" : ",\n") + text)
         isFirst = false
       }
     }
@@ -64,7 +64,7 @@ struct FolderLook {
         ),
       ])
     }
-    pieces.take("],\"unread\":" + JSONText.list(unread).text + "}\n")
+    pieces.add("],\"unread\":" + JSONText.list(unread).text + "}\n")
     try pieces.check()
   }
 

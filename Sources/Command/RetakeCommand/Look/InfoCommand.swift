@@ -10,9 +10,9 @@ import Wire
 struct InfoCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "info",
-    abstract: "Say what a take holds: peers, states, tracks, sizes, toolchain.",
+    abstract: "Describe a take: peers, states, tracks, sizes, toolchain.",
     discussion: """
-      Of several takes, or of a folder, it is a line of each.
+      For several takes, or a folder, it prints one line per take.
 
       Examples:
         retake info call.take
@@ -92,7 +92,7 @@ struct TimelineCommand: ParsableCommand {
   @OptionGroup var pager: PagerOptions
 
   func run() throws {
-    noteEndings(of: options.take)
+    reportEndings(of: options.take)
     let selection = try part.selection(in: options.take)
     let timeline = try Progress("reading").follow {
       try reading { () throws(TapeError) in
@@ -113,15 +113,17 @@ struct SpeakersCommand: ParsableCommand {
     abstract: "Show who spoke when and how much, who dominated, and how loud everybody was.",
     discussion: """
       A participant is an audio track of a peer: label/out/track for what the peer sends, \
-      label/in/track for what it hears. Speech is audio of -47 dBov or more with pauses of up to \
-      half a second; steady audio never dominates, only what stands out from its own background. \
-      With --from and --to, speech is cut at those times and the totals are those between them. Of \
-      several takes, or of a folder, it is how much each participant of each take spoke.
+      label/in/track for what it receives. Speech is audio of -47 dBov or more with pauses of up \
+      to half a second; steady audio never dominates, only what stands out from its own \
+      background. With --from and --to, speech is cut at those times and the totals are those \
+      between them. For several takes, or a folder, it prints how much each participant of each \
+      take spoke.
 
-      The bars are of people: somebody on several tracks or connections is one. A cell is full \
-      where somebody speaks for half of its time or more. Somebody interrupts who begins while \
-      another has been speaking for half a second, who goes on for a quarter of a second to three \
-      seconds and then falls silent, and who speaks for at least a second after that.
+      Each bar is a person, who may have several tracks or connections. A cell is full if the \
+      person speaks for at least half of its time. An interruption is speech that begins while \
+      another person has been speaking for half a second; that person goes on for a quarter of a \
+      second to three seconds and falls silent, and the interrupting one speaks for at least a \
+      second after that.
 
       Examples:
         retake speakers call.take
@@ -143,7 +145,7 @@ struct SpeakersCommand: ParsableCommand {
         try look.catalogue.speakersText(pager.look)
       }
     }
-    noteEndings(of: options.take)
+    reportEndings(of: options.take)
     let selection = try part.selection(in: options.take)
     let timeline = try Progress("reading").follow {
       try reading { () throws(TapeError) in
@@ -163,10 +165,10 @@ struct PageCommand: ParsableCommand {
     commandName: "page",
     abstract: "Draw a take as one web page: the call on one clock, with what went wrong first.",
     discussion: """
-      The page needs no server and loads nothing. It tells the query behind each drawing, and the \
-      command that goes to each place. It has no keys, but all signaling with its addresses and \
-      ICE passwords, and audio and video up to 24 MB: keep it as you keep the take, or leave that \
-      out. `retake open` shows the same page with all packets and media of any length.
+      The page needs no server and loads nothing. It shows the query behind each drawing, and the \
+      command for each place. It contains no keys, but all signaling with its addresses and ICE \
+      passwords, and audio and video up to 24 MB: protect it like the take, or leave that out. \
+      `retake open` shows the same page with all packets and media of any length.
 
       Examples:
         retake page call.take
@@ -180,7 +182,7 @@ struct PageCommand: ParsableCommand {
 
   @Option(
     name: [.short, .long],
-    help: "The file to write; else the take's name with .html in the present folder.",
+    help: "The file to write. Default: the take's name with .html in the working directory.",
     completion: .file(extensions: ["html"]), transform: Taking.path)
   var out: String?
 
@@ -192,7 +194,7 @@ struct PageCommand: ParsableCommand {
 
   @Flag(
     name: .customLong("no-addresses"),
-    help: "Put a name in the place of each IP address, the same one everywhere.")
+    help: "Replace each IP address by a name, the same one everywhere.")
   var leavesAddresses = false
 
   @OptionGroup var overwrite: OverwriteOption
@@ -201,7 +203,7 @@ struct PageCommand: ParsableCommand {
   var json = false
 
   func run() throws {
-    noteEndings(of: take)
+    reportEndings(of: take)
     var options = TakePage.Options()
     options.keepsMedia = !leavesMedia
     options.keepsMessages = !leavesMessages

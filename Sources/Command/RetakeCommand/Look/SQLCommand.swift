@@ -18,9 +18,9 @@ struct SQLCommand: ParsableCommand {
       from --file, or from standard input, one after the other. Functions beside those of SQLite: \
       percentile(x, p), median(x), stddev(x), and x REGEXP pattern.
 
-      Rows are printed as they come. Ctrl-C and --time-limit end a query; what it gave by then \
-      stands, and the exit status is that of an interrupt, or 1. In tables and comma-separated \
-      values, control characters stand as \\u{1b}; JSON gives each back as it was.
+      Rows are printed as they come. Ctrl-C and --time-limit end a query; the rows so far are \
+      printed, and the exit status is that of an interrupt, or 1. In tables and comma-separated \
+      values, control characters are printed as \\u{1b}; JSON preserves them.
 
       Of a folder, or of several takes, a query is answered in one of two ways. One that names \
       the tables of the catalogue alone (take, finding, quality, connection, voice_total, stream, \
@@ -82,11 +82,11 @@ struct SQLCommand: ParsableCommand {
   var csv = false
 
   @Option(
-    help: "End the query when it has taken so long, as in 10, 10s or 500ms. Default: no limit.",
+    help: "End the query after this time, as in 10, 10s or 500ms. Default: no limit.",
     transform: Taking.seconds(0.001...86_400))
   var timeLimit: Double?
 
-  @Flag(help: "Print every table and column with what it means.")
+  @Flag(help: "Print every table and column with its description.")
   var schema = false
 
   @OptionGroup var pager: PagerOptions
@@ -121,7 +121,7 @@ struct SQLCommand: ParsableCommand {
       let words = [take, query] + more
       return try answer(words[words.count - 1], ofTakes: Array(words.dropLast()))
     }
-    noteEndings(of: take)
+    reportEndings(of: take)
     let chosen: SQLConsole.Format = json ? .json : csv ? .csv : format.format
     if let query { return try answer(query, take, chosen) }
     if file == nil, isatty(STDIN_FILENO) != 0, isatty(STDOUT_FILENO) != 0 {

@@ -50,7 +50,7 @@ struct StatsCommand: ParsableCommand {
   @Flag(help: "Print what each peer sends and receives in the form of the room SDKs, as JSON.")
   var sdk = false
 
-  @Flag(help: "Name what went wrong instead, as retake findings does.")
+  @Flag(help: "List what went wrong instead, like retake findings.")
   var problems = false
 
   @Flag(help: "With --problems: print the SQL behind them, too.")
@@ -80,7 +80,7 @@ struct StatsCommand: ParsableCommand {
   }
 
   func run() throws {
-    noteEndings(of: options.take)
+    reportEndings(of: options.take)
     let selection = try part.selection(in: options.take)
     if problems {
       let found = try Progress("reading").follow {
@@ -210,7 +210,7 @@ struct StatsCommand: ParsableCommand {
     let count = try reading { () throws(TapeError) in
       try StatSeries.write(
         path: options.take, types: type, format: csv ? .csv : .lines, selection: selection,
-        isWanted: { pieces.areWanted }, write: { pieces.take($0) })
+        isWanted: { pieces.areWanted }, write: { pieces.add($0) })
     }
     try pieces.check()
     guard count == 0 else { return }

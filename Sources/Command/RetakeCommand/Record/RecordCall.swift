@@ -59,7 +59,7 @@ struct RecordCall: AsyncParsableCommand {
     let plan = try SendPlan(
       sending, plays: playing.play, default: .pattern, preferring: options.videoCodec)
     let target = try target()
-    let path = try options.takePath(prefix: "call")
+    let path = try options.newTakePath(prefix: "call")
     let stop = StopSignal()
     let session = try openSession(options.sessionOptions(take: path))
     let connection = session.makePeer(

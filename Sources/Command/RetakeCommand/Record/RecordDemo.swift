@@ -29,17 +29,17 @@ struct RecordDemo: AsyncParsableCommand {
   @OptionGroup var options: RecordOptions
 
   @Option(
-    help: "Lose so many percent of the datagrams, each way (virtual network).",
+    help: "Lose this percentage of the datagrams, each way (virtual network).",
     transform: Taking.number(0...100, unit: "%"))
   var loss: Double?
 
   @Option(
-    help: "Delay every datagram by so many milliseconds (virtual network).",
+    help: "Delay every datagram by this many milliseconds (virtual network).",
     transform: Taking.milliseconds(0...10_000))
   var delay: Double?
 
   @Option(
-    help: "Add up to so many milliseconds of delay by chance (virtual network).",
+    help: "Add a random delay of up to this many milliseconds (virtual network).",
     transform: Taking.milliseconds(0...10_000))
   var jitter: Double?
 
@@ -91,7 +91,7 @@ struct RecordDemo: AsyncParsableCommand {
   }
 
   func run() async throws {
-    let path = try options.takePath(prefix: "demo")
+    let path = try options.newTakePath(prefix: "demo")
     if isVirtual {
       try recordVirtual(path)
     } else {
@@ -181,7 +181,7 @@ struct RecordDemo: AsyncParsableCommand {
   // MARK: Virtual
 
   private func recordVirtual(_ path: String) throws {
-    var report = try WritingWhole.take(path, options.overwrite.present) {
+    var report = try WritingWhole.writeTake(path, options.overwrite.present) {
       try hold(recordingInto: $0)
     }
     report.rename(path)

@@ -18,20 +18,22 @@ struct RecordOptions: ParsableArguments {
   var out: String?
 
   @Option(
-    help: "End the recording after so many seconds; without it, Ctrl-C ends it.",
+    help: "End the recording after this many seconds; without it, Ctrl-C ends it.",
     transform: Taking.seconds(0.001...1_000_000))
   var seconds: Double?
 
-  @Option(help: "Free text that the take carries.", transform: Taking.text())
+  @Option(help: "Free text stored in the take.", transform: Taking.text())
   var label = ""
 
-  @Flag(name: .customLong("no-media-copy"), help: "Leave out the encoded media in the clear.")
+  @Flag(
+    name: .customLong("no-media-copy"),
+    help: "Do not store unencrypted copies of the encoded media.")
   var omitsMedia = false
 
   @Option(
     help: """
       A local address that ICE may gather on; may be given several times. Default: all but \
-      loopback, and loopback when there is nothing else.
+      loopback, or loopback if there is no other.
       """,
     transform: Taking.value("an address is one of IPv4 or IPv6, as in 192.0.2.1 or 2001:db8::1"))
   var bind: [IPAddress] = []
@@ -47,30 +49,30 @@ struct RecordOptions: ParsableArguments {
 
   @Option(
     name: [.customLong("ice-transport-policy"), .customLong("ice-policy")],
-    help: "Which candidates ICE uses: all, or relay for those of TURN servers alone.")
+    help: "Which candidates ICE uses: all, or relay for only those of TURN servers.")
   var icePolicy = ICETransportPolicy.all
 
   @Option(
     name: .customLong("video-codec"),
     help: """
       The video codec to prefer. H.264 is encoded where this build has OpenH264, AV1 is not: it is \
-      recorded as it comes, and sent back with --send echo.
+      only recorded, and echoed with --send echo.
       """)
   var videoCodec: VideoCodecChoice?
 
   @Option(
     name: .customLong("ice-tcp"),
     help: """
-      Let connections carry the call: also, beside UDP, or only, without UDP and servers. Default: \
-      UDP alone.
+      Use ICE over TCP: also, in addition to UDP, or only, without UDP and servers. Default: UDP \
+      only.
       """)
   var iceTCP: ICETCPPolicy?
 
   @Option(
     name: .customLong("bundle-policy"),
     help: """
-      What an own offer allows a peer that does not bundle: max-bundle offers one transport for \
-      all sections, balanced one for the first section of each kind, max-compat one for each.
+      What to offer a peer that may not support BUNDLE: max-bundle offers one transport for all \
+      sections, balanced one for the first section of each kind, max-compat one for each.
       """)
   // Differs from the W3C default in PeerConfiguration: GStreamer refuses bundles whose sections
   // have separate credentials, as RFC 9429 section 5.2.1 has them, and all peers support bundling.
@@ -78,7 +80,7 @@ struct RecordOptions: ParsableArguments {
 
   @Flag(
     name: [.customLong("mdns-candidates"), .customLong("ice-names")],
-    help: "Give random mDNS names in place of host addresses; only hosts on the link resolve them.")
+    help: "Replace host addresses by random mDNS names; only hosts on the link can resolve them.")
   var hidesAddresses = false
 
   @OptionGroup var overwrite: OverwriteOption
@@ -103,7 +105,6 @@ struct RecordOptions: ParsableArguments {
     }
   }
 
-  /// The options of a session that records a take.
   func sessionOptions(take: String?) -> Session.Options {
     var options = Session.Options()
     options.takePath = take
@@ -131,14 +132,13 @@ struct RecordOptions: ParsableArguments {
   /// Whether a path names a folder: an existing one, or a path that ends in a slash.
   static func isFolder(_ out: String?) -> Bool { TakeNames.isFolder(out) }
 
-  /// The options of recording calls.
   var recording: CallRecordingOptions {
     CallRecordingOptions(
       out: out, peer: peerConfiguration, videoCodec: videoCodec,
       session: { sessionOptions(take: $0) },
       takePath: { prefix throws(TapeError) in
         do {
-          return try takePath(prefix: prefix)
+          return try newTakePath(prefix: prefix)
         } catch {
           let reason = (error as? CommandFailure)?.message ?? "\(error)"
           throw TapeError(path: "", place: "", reason: reason, kind: .failed)
@@ -147,12 +147,12 @@ struct RecordOptions: ParsableArguments {
   }
 
   /// The path of a new take; in a folder, its name has the time and a free number.
-  func takePath(prefix: String) throws -> String {
-    try Self.takePath(out, prefix: prefix, overwrite)
+  func newTakePath(prefix: String) throws -> String {
+    try Self.newTakePath(out, prefix: prefix, overwrite)
   }
 
   /// The path of a new take according to `--out`.
-  static func takePath(
+  static func newTakePath(
     _ out: String?, prefix: String, _ overwrite: OverwriteOption
   ) throws -> String {
     if let out, !isFolder(out) {

@@ -15,9 +15,9 @@ struct RecordPcap: AsyncParsableCommand {
     commandName: "pcap",
     abstract: "Record the calls between others that a network interface shows.",
     discussion: """
-      Captures with libpcap, which needs the capability CAP_NET_RAW, or reads what tcpdump writes \
-      into a pipe, and makes a take of the calls in it as retake import does. What is of no call \
-      is counted and not kept. A key log is read as it grows, and once more at the end.
+      Captures with libpcap, which needs the capability CAP_NET_RAW, or reads tcpdump's output \
+      from a pipe, and records the calls in it like retake import. Other packets are counted and \
+      dropped. A key log is read as it grows, and once more at the end.
 
       Examples:
         retake record pcap -i any --keys keys.log --out call.take
@@ -33,12 +33,12 @@ struct RecordPcap: AsyncParsableCommand {
 
   @Option(
     name: [.customShort("r"), .customLong("read")],
-    help: "A capture to read in place of an interface; - is standard input.",
+    help: "A capture to read instead of an interface; - is standard input.",
     completion: .file(extensions: ["pcap", "pcapng"]), transform: Taking.path)
   var capture: String?
 
   @Option(
-    help: "Which packets to capture, in the words of libpcap, as in 'udp port 5000'.",
+    help: "Which packets to capture, in libpcap's syntax, as in 'udp port 5000'.",
     transform: Taking.text(1...Taking.textLimit))
   var filter: String?
 
@@ -62,7 +62,7 @@ struct RecordPcap: AsyncParsableCommand {
   var out: String?
 
   @Option(
-    help: "End the recording after so many seconds; without it, Ctrl-C ends it.",
+    help: "End the recording after this many seconds; without it, Ctrl-C ends it.",
     transform: Taking.seconds(0.001...1_000_000))
   var seconds: Double?
 
@@ -87,7 +87,7 @@ struct RecordPcap: AsyncParsableCommand {
   }
 
   func run() async throws {
-    let path = try RecordOptions.takePath(out, prefix: "pcap", overwrite)
+    let path = try RecordOptions.newTakePath(out, prefix: "pcap", overwrite)
     var settings = try observing.settings()
     // Without key logs, packets would wait for keys in vain.
     settings.awaitsKeys = interface == nil || !keys.isEmpty

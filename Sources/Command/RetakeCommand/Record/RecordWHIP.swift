@@ -75,20 +75,20 @@ struct RecordWHEP: AsyncParsableCommand {
 /// The options of WHIP and WHEP.
 struct SessionOptions: ParsableArguments {
   @Option(
-    help: "The bearer token that the endpoint wants. \(Taking.secretForm)",
+    help: "The bearer token for the endpoint. \(Taking.secretForm)",
     transform: Taking.secret(Taking.value(BearerToken.wanted)))
   var token: BearerToken?
 
   @Flag(
     help: """
-      Post the offer without candidates and tell them with PATCH as they are found; without it, \
+      Post the offer without candidates and send them with PATCH as they are found; without it, \
       the offer has them all.
       """)
   var trickle = false
 
   @Option(
     name: .customLong("restart-ice"),
-    help: "Restart ICE after so many seconds, as after a change of the network.",
+    help: "Restart ICE after this many seconds, as after a change of the network.",
     transform: Taking.seconds(0...1_000_000))
   var restartSeconds: Double?
 }
@@ -128,7 +128,7 @@ struct SessionRecording {
   /// Records the session and prints the report.
   func run() async throws {
     let name = client.kind.rawValue
-    let path = try options.takePath(prefix: name)
+    let path = try options.newTakePath(prefix: name)
     let stop = StopSignal()
     let take = try openSession(options.sessionOptions(take: path))
     var configuration = options.peerConfiguration
@@ -154,7 +154,7 @@ struct SessionRecording {
           await withTaskGroup(of: Void.self) { group in
             group.addTask { await peer.waitUntilGone() }
             group.addTask { await progress.run { peer.progress } }
-            group.addTask { await call.keepConnected(restartingAfter: session.restartSeconds) }
+            group.addTask { await call.maintainConnection(restartingAfter: session.restartSeconds) }
             _ = await group.next()
             group.cancelAll()
           }
@@ -306,7 +306,7 @@ private actor SessionCall {
   // MARK: ICE restarts
 
   /// Restarts ICE whenever the connection is lost, and once after a given time.
-  func keepConnected(restartingAfter seconds: Double?) async {
+  func maintainConnection(restartingAfter seconds: Double?) async {
     if let seconds {
       try? await Task.sleep(for: .seconds(seconds))
       guard !Task.isCancelled else { return }

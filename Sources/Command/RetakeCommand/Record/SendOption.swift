@@ -209,7 +209,7 @@ struct CameraOptions: ParsableArguments {
 
 /// Whether received media is played: `--play`.
 struct PlayOption: ParsableArguments {
-  @Flag(help: "Play what is received on the loudspeaker of the system (PulseAudio or PipeWire).")
+  @Flag(help: "Play received audio on the system's loudspeaker (PulseAudio or PipeWire).")
   var play = false
 }
 

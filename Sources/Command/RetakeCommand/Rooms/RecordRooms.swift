@@ -157,14 +157,14 @@ struct RecordRoom: AsyncParsableCommand {
   var room: String
 
   @Option(
-    help: "The token that the server wants. \(Taking.secretForm)",
+    help: "The token for the server. \(Taking.secretForm)",
     transform: Taking.secret(Taking.text()))
   var token: String?
 
   @Option(
     help: """
-      KEY:SECRET, as the server has them in --room-secret: tokens are asked for with it, and \
-      renewed before they end. Neither is written into the take. \(Taking.secretForm)
+      KEY:SECRET, as the server has them in --room-secret: tokens are requested with it, and \
+      renewed before they expire. Neither is written into the take. \(Taking.secretForm)
       """,
     transform: Taking.secret(Taking.pair("KEY:SECRET", separator: ":")))
   var secret: String?

@@ -9,15 +9,15 @@ import Synchronization
 struct RoomHostingOptions: ParsableArguments {
   @Flag(
     help: """
-      Have rooms at /rooms, which retake record room enters: what each participant sends is \
-      decoded and sent on to the others.
+      Serve rooms at /rooms for retake record room: the media of each participant is decoded and \
+      forwarded to the others.
       """)
   var rooms = false
 
   @Option(
     name: .customLong("room-secret"),
     help: """
-      With --rooms: let only those in who got a token at /rooms/token for this KEY:SECRET. \
+      With --rooms: admit only clients with a token from /rooms/token for this KEY:SECRET. \
       \(Taking.secretForm)
       """,
     transform: Taking.secret(Taking.pair("KEY:SECRET", separator: ":")))

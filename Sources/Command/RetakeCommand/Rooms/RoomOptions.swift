@@ -64,7 +64,7 @@ enum SubscribeChoice: String, ExpressibleByArgument, CaseIterable {
 
 /// The options of all commands that record a room.
 struct RoomOptions: ParsableArguments {
-  @Option(help: "The name others see.", transform: Taking.text())
+  @Option(help: "The display name.", transform: Taking.text())
   var name = "retake"
 
   @Option(
@@ -81,7 +81,7 @@ struct RoomOptions: ParsableArguments {
   @OptionGroup var camera: CameraOptions
   @OptionGroup var playing: PlayOption
 
-  @Option(help: "Which videos of others to receive: all, or none. Audio always comes.")
+  @Option(help: "Which videos of others to receive: all, or none. Audio is always received.")
   var subscribe = SubscribeChoice.all
 
   @Option(
@@ -98,7 +98,7 @@ struct RoomOptions: ParsableArguments {
   var simulcast = false
 
   @Option(
-    help: "How many videos are received at most. Default: 20.", transform: Taking.whole(1...1_000))
+    help: "The maximum number of received videos. Default: 20.", transform: Taking.whole(1...1_000))
   var receivers = 20
 
   @Flag(

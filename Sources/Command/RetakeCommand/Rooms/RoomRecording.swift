@@ -87,7 +87,7 @@ struct RoomRecording {
   }
 
   private func openTake() throws -> OpenTake {
-    let path = try options.takePath(prefix: name)
+    let path = try options.newTakePath(prefix: name)
     return OpenTake(session: try openSession(options.sessionOptions(take: path)), path: path)
   }
 
@@ -96,7 +96,7 @@ struct RoomRecording {
     _ take: OpenTake, _ failure: String?, _ visitor: RoomVisitor, _ report: inout RecordingReport
   ) async throws {
     let summary = try await finish(take.session, take.path)
-    let words = visitor.takeSummary()
+    let words = visitor.summaryOfTake()
     guard take.wasThere || failure == nil else { return discard(take.path) }
     report.add(
       summary, take.rooms.flatMap(\.connections).map { RecordingReport.Peer($0) }, media: words)
@@ -296,7 +296,7 @@ final class RoomVisitor: Sendable {
   }
 
   /// The participants met and media received since the last take, in words.
-  func takeSummary() -> String {
+  func summaryOfTake() -> String {
     let (met, received) = state.withLock { state in
       defer { (state.met, state.received) = ([], 0) }
       return (state.met.count, state.received)
@@ -364,7 +364,7 @@ final class RoomVisitor: Sendable {
         ? "\(room.config.displayName) (this side)" : room.remoteParticipants[id]?.title ?? id
       return "\(title): \(level)"
     }
-    return levels.isEmpty ? "nobody is heard" : levels.sorted().joined(separator: ", ")
+    return levels.isEmpty ? "nobody speaks" : levels.sorted().joined(separator: ", ")
   }
 
   /// Requests a layer of each received simulcast video.

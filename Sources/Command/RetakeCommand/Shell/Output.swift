@@ -108,7 +108,7 @@ final class OutputPieces: Sendable {
   var areWanted: Bool { failure.withLock { $0 == nil } }
 
   /// Writes a piece, unless an earlier one failed.
-  func take(_ text: String) { try? write(text) }
+  func add(_ text: String) { try? write(text) }
 
   /// Writes a piece, unless an earlier one failed.
   func write(_ text: String) throws(CommandFailure) {

@@ -10,7 +10,7 @@ struct PagerOptions: ParsableArguments {
 
   @Flag(
     name: .customLong("wide"),
-    help: "Print tables whole, wider than the terminal; files and pipes get them so.")
+    help: "Print tables in full width, even beyond the terminal; the default for files and pipes.")
   var isWide = false
 
   /// The layout of tables on the current output.

@@ -46,11 +46,11 @@ extension PeerOption {
 /// Selects a time span.
 struct SpanOptions: ParsableArguments, Sendable {
   @Option(
-    help: "Only what comes at this time (12.5, 80ms) or step (step:120) or later.",
+    help: "Only entries at or after this time (12.5, 80ms) or step (step:120).",
     transform: Taking.place)
   var from: StepCondition?
 
-  @Option(help: "Only what comes at this time or step or earlier.", transform: Taking.place)
+  @Option(help: "Only entries at or before this time or step.", transform: Taking.place)
   var to: StepCondition?
 
   var isEmpty: Bool { from == nil && to == nil }
@@ -140,7 +140,7 @@ struct TakeOptions: ParsableArguments {
 struct TakesOptions: ParsableArguments {
   @Argument(
     help: ArgumentHelp(
-      "The take; or several, or folders of takes, of which each is told.", valueName: "take"),
+      "One or more takes, or folders of takes; each take is reported.", valueName: "take"),
     completion: .file(extensions: ["take"]), transform: Taking.path)
   var takes: [String]
 
@@ -156,7 +156,7 @@ struct TakesOptions: ParsableArguments {
 /// Prints notes about takes without an end: they are still being recorded, or may be incomplete.
 ///
 /// Unreadable files are reported elsewhere.
-func noteEndings(of takes: String...) {
+func reportEndings(of takes: String...) {
   for take in takes {
     switch try? TakeEnding.of(take) {
     case .complete?, .cutShort?, nil: continue

@@ -8,7 +8,7 @@ import Wire
 
 /// Whether existing files are replaced; every verb that writes refuses them otherwise.
 struct OverwriteOption: ParsableArguments {
-  @Flag(help: "Replace a file that is there.")
+  @Flag(help: "Replace existing files.")
   var force = false
 
   /// What to do if the file exists.
@@ -68,7 +68,7 @@ enum WritingWhole {
   /// Creates a take under a temporary name and renames it when the body returns.
   ///
   /// - Parameter body: receives the temporary path; its failures are reported with the final one.
-  static func take<Value>(
+  static func writeTake<Value>(
     _ path: String, _ present: WholeFile.Present, _ body: (String) throws -> Value
   ) throws -> Value {
     let file = try file(path, present, isTake: true)

@@ -43,7 +43,6 @@ struct CatalogueEntry: Sendable {
   private static let textMaximum = 4_000
   private static let documentMaximum = 4 << 20
 
-  /// The rows by relation.
   private(set) var rows: [(relation: String, values: [[Value]])] = []
   /// The relations that have more rows than a catalogue keeps.
   private(set) var cut: [String] = []
@@ -144,7 +143,7 @@ struct CatalogueEntry: Sendable {
           .integer(voice.speakingNanoseconds), .integer(voice.dominantNanoseconds),
           .measure(voice.meanTenthsOfDecibels.map { Double($0) / 10 }),
           .number(voice.loudestDecibels), .number(voice.loudestPercent),
-          .integer(voice.heardNanoseconds), .integer(voice.silentNanoseconds),
+          .integer(voice.measuredNanoseconds), .integer(voice.silentNanoseconds),
         ]
       })
     // The JSON for one take lacks its path.

@@ -74,7 +74,7 @@ package struct ChannelFacts: Sendable {
     packets += 1
     var events: [DTLSFollower.Event] = []
     let sender = first.direction == .outbound ? 0 : 1
-    followers[first.peer, default: DTLSFollower()].take(bytes, from: sender, log, into: &events)
+    followers[first.peer, default: DTLSFollower()].receive(bytes, from: sender, log, into: &events)
     for case .data(let from, let packet) in events {
       for end in ends {
         // Independent of the order of the records, an end's outgoing data is what it sent.

@@ -96,7 +96,7 @@ struct ClearFacts {
       guard bytes.first != 23 else { continue }
       for name in ["\(peer)", "\(peer) \(path)"] {
         var events: [DTLSFollower.Event] = []
-        followers[name, default: DTLSFollower()].take(
+        followers[name, default: DTLSFollower()].receive(
           bytes, from: direction == "out" ? 0 : 1, log, into: &events)
         for case .srtpKeys(let profile, let keys) in events { add(profile, keys, of: peer) }
       }
