@@ -17,6 +17,7 @@ package struct TakeDiff: Sendable {
     case wall
   }
 
+  /// A difference between the sessions.
   package struct Difference: Hashable, Sendable, Codable {
     /// On the clock of the first take.
     package var atNanoseconds: Int64

@@ -3,6 +3,7 @@ import Wire
 
 /// Tables and views with their columns and the schema's comments, for writing queries.
 package struct QuerySchema: Sendable {
+  /// A column with its comment in the schema.
   package struct Column: Sendable, Hashable {
     package var name: String
     /// The declared type; empty for a column of a view.

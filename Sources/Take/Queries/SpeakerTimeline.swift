@@ -244,7 +244,8 @@ extension SpeakerTimeline {
           seconds(participant.dominantNanoseconds),
           participant.meanTenthsOfDecibels.map(tenths) ?? "", String(participant.loudestDecibels),
           String(participant.loudestPercent),
-          "\(seconds(participant.silentNanoseconds)) of \(seconds(participant.measuredNanoseconds))",
+          seconds(participant.silentNanoseconds) + " of "
+            + seconds(participant.measuredNanoseconds),
         ]
       }, alignsRight: [false, true, true, true, true, true, true], wraps: true)
     guard !entries.isEmpty else { return "Nobody spoke.\n\n" + levels.text(look) }

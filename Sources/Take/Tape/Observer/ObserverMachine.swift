@@ -179,6 +179,7 @@ extension ObserverCall {
 
 /// An output of an observer, with the peers that it is about.
 package struct ObserverOutput: RecordedOutput {
+  /// Whether the observer or the model of an end made the output.
   package enum Content: Sendable {
     /// Directly from the observer.
     case output(Observer.Output)

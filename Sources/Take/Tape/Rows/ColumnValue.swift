@@ -237,6 +237,7 @@ package struct MarkerAndPayloadType: IntegerColumn {
   package init?(stored: Int64) { byte = UInt8(truncatingIfNeeded: stored) }
 }
 
+/// The direction of a row, from the view of its peer: `in` or `out`.
 package enum Direction: String, ColumnValue {
   case inbound = "in"
   case outbound = "out"

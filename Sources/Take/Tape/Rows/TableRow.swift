@@ -120,6 +120,7 @@ extension ColumnVisitor {
   }
 }
 
+/// A column of a table, and how it is created.
 package struct TableColumn: Sendable {
   package let name: String
   package let kind: ColumnKind

@@ -6,6 +6,7 @@ import Wire
 ///
 /// Statements may outlive it: SQLite closes the file when the last of them is gone.
 package struct SQLiteConnection: ~Copyable {
+  /// How a file is opened.
   package enum Mode: Sendable {
     /// Opens an existing file for reading and writing.
     case readWrite

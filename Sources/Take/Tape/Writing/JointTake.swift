@@ -19,6 +19,7 @@ package struct JointTake {
     }
   }
 
+  /// The result of a merge.
   package struct Summary: Sendable, Codable {
     package var path: String
     package var steps: Int
