@@ -165,7 +165,7 @@ package struct VirtualNetwork {
     }
   }
 
-  /// Returns the arrival of a flight; nil if a NAT filters it or nobody listens.
+  /// Returns the arrival of a flight; nil if a NAT filters it or no socket is bound there.
   private mutating func arrival(of flight: Flight) -> Arrival? {
     var local = flight.destination
     if let home = homes.first(where: { $0.nat.address == local.ip }) {

@@ -1,20 +1,21 @@
 import ICE
 import Wire
 
-/// Follows TURN between clients and servers (RFC 8656), to read what goes through it as if it went
-/// between the relayed address and the peer.
+/// Follows TURN between clients and servers (RFC 8656), so that relayed packets can be processed as
+/// if between the relayed address and the peer.
 struct RelayTable {
-  /// What a message of TURN brings.
+  /// The contents of a TURN message.
   enum Content {
-    /// A datagram inside, and between whom it goes. The peer of a channel that was not seen to be
-    /// bound has the address 0.0.0.0, with the channel as its port; a client whose allocation was
-    /// not seen has its own address in place of the relayed one.
+    /// The datagram inside, with its addresses.
+    ///
+    /// If the channel's binding was not seen, the peer is 0.0.0.0 with the channel number as its
+    /// port; if the allocation was not seen, the client's own address stands for the relayed one.
     case inner(FiveTuple, Range<Int>, peerIsKnown: Bool)
-    /// The peer of a channel shows after data went through it: the addresses of both until now, and
-    /// that of the peer.
+    /// The peer of a channel became known after data was sent on it: the addresses used so far, and
+    /// the peer's.
     case bound(FiveTuple, peer: SocketAddress)
     case control
-    /// It is not TURN.
+    /// Not TURN.
     case none
   }
 
@@ -22,10 +23,10 @@ struct RelayTable {
     var client: SocketAddress
     var server: SocketAddress
     var transport: TransportProtocol
-    /// The address that the server gave; the client's as long as that was not seen.
+    /// The relayed address; the client's own until that is seen.
     var relayed: SocketAddress
     var channels: [UInt16: SocketAddress] = [:]
-    /// Channels that were asked for and not granted yet.
+    /// Requested channels without a response.
     var asked: [(transaction: STUNTransactionID, channel: UInt16, peer: SocketAddress)] = []
     /// Whether addresses and ports alone say which of the two relays.
     var isGuessed = false
@@ -42,10 +43,10 @@ struct RelayTable {
 
   private var relays: [Relay] = []
   private var places: [PathKey: Int] = [:]
-  /// The clients by their relayed addresses, and those whose relayed address was not seen.
+  /// The clients by relayed address, and those whose relayed address was not seen.
   private var clients: [SocketAddress: SocketAddress] = [:]
   private var bareClients: Set<SocketAddress> = []
-  /// The hosts that relay.
+  /// The relay hosts.
   private var servers: Set<IPAddress> = []
   /// Whether a wrong guess which end relays is corrected; not so in older takes.
   private let corrects: Bool
@@ -60,19 +61,18 @@ struct RelayTable {
     return corrections
   }
 
-  /// Whether a server gave this address to a client that was seen.
+  /// Whether the address was allocated to a client that was seen.
   func isRelayed(_ address: SocketAddress) -> Bool { clients[address] != nil }
 
-  /// The own address of the client that is behind an address: behind its own, where its relayed
-  /// address was not seen.
+  /// The client behind an address: a relayed one, or its own if the relayed one was not seen.
   func client(behind address: SocketAddress) -> SocketAddress? {
     clients[address] ?? (bareClients.contains(address) ? address : nil)
   }
 
-  /// Whether a host was seen to relay.
+  /// Whether a host is known as a relay.
   func isServer(_ ip: IPAddress) -> Bool { servers.contains(ip) }
 
-  /// Whether a path is one between a client and its server.
+  /// Whether a path is between a client and its server.
   func isRelayPath(_ tuple: FiveTuple) -> Bool { places[PathKey.of(tuple).key] != nil }
 
   /// Whether the address stands for a peer that was not seen.
@@ -80,8 +80,8 @@ struct RelayTable {
     address.ip == IPAddress(ipv4: 0)
   }
 
-  /// Records a relayed address that shows by what others answer; data goes on being read as
-  /// before.
+  /// Records a relayed address that became known by the other end's responses; data continues to be
+  /// processed as before.
   mutating func record(relayed: SocketAddress, of client: SocketAddress) {
     guard clients.count < 4 * Self.relaysMaximum else { return }
     clients[relayed] = clients[relayed] ?? client
@@ -92,8 +92,8 @@ struct RelayTable {
     if clients[relayed] == client { clients[relayed] = nil }
   }
 
-  /// Takes a message that is no Binding.
-  mutating func take(_ message: STUNMessage, _ tuple: FiveTuple) -> Content {
+  /// Handles a TURN message (other than Binding).
+  mutating func receive(_ message: STUNMessage, _ tuple: FiveTuple) -> Content {
     switch (message.method, message.messageClass) {
     case (.allocate, .request), (.refresh, .request), (.createPermission, .request):
       _ = index(client: tuple.source, server: tuple.destination, tuple.transport)
@@ -133,8 +133,8 @@ struct RelayTable {
     return .control
   }
 
-  /// Takes channel data (RFC 8656 section 12.4) of a relay that is known.
-  func take(channelData bytes: RawSpan, _ tuple: FiveTuple, isTruncated: Bool) -> Content {
+  /// Handles channel data (RFC 8656 section 12.4) of a known relay.
+  func receive(channelData bytes: RawSpan, _ tuple: FiveTuple, isTruncated: Bool) -> Content {
     guard let (channel, range) = ChannelData.readAny(bytes, isTruncated: isTruncated),
       let place = places[PathKey.of(tuple).key]
     else { return .none }
@@ -147,8 +147,7 @@ struct RelayTable {
       range, peerIsKnown: known != nil)
   }
 
-  /// Begins a relay of which neither the allocation nor anything else was seen; false where there
-  /// are too many.
+  /// Starts following a relay whose allocation was not seen; returns false if there are too many.
   mutating func assume(_ tuple: FiveTuple) -> Bool {
     if isRelayPath(tuple) { return true }
     let shared = corrects ? sharedEnd(tuple) : nil
@@ -215,7 +214,7 @@ struct RelayTable {
   }
 
   /// Whether channel data with contents of a call goes to or from a well-known port of relays,
-  /// where no allocation was seen.
+  /// without a known allocation.
   static func mayBeRelayed(_ bytes: RawSpan, _ tuple: FiveTuple, isTruncated: Bool) -> Bool {
     guard isServer(tuple.source.port) != isServer(tuple.destination.port),
       let (_, data) = ChannelData.readAny(bytes, isTruncated: isTruncated)
@@ -224,9 +223,9 @@ struct RelayTable {
     return evidence.add(bytes.extracting(data)) || isTruncated
   }
 
-  /// Which of two hosts relays: one that did before, the one at a well-known port (RFC 8656 section
-  /// 4, and what lets it through firewalls), the one with an address of the internet, the one at
-  /// the lower port.
+  /// Decides which of two hosts is the relay: a known one, the one at a well-known port (RFC 8656
+  /// section 4, and ports that pass firewalls), the one with a public address, or the one at the
+  /// lower port.
   ///
   /// The last two are guesses: what the relay carries may show that it is the other one.
   private static func serverIsDestination(

@@ -66,7 +66,7 @@ struct StreamJudgementTests {
     var deduction = StreamDeduction()
     var told: [PayloadMeaning] = []
     for (bytes, at) in packets {
-      let meaning = deduction.take(
+      let meaning = deduction.examine(
         try header(bytes), bytes.span.bytes, isClear: isClear, at: .zero + .milliseconds(at))
       if let meaning { told.append(meaning) }
     }

@@ -267,8 +267,8 @@ struct SweepTests {
         let isAsked = Self.isWhole || place.isMultiple(of: Self.step) || asked.contains(option)
         guard isAsked else { continue }
         let needed = good + Self.more(path, with: option)
-        // What takes 1 and not this is a number; a refusal that is the same for both is not about the
-        // value (sql --file beside a query).
+        // What takes 1 and not this is a number; a refusal that is the same for both is not about
+        // the value (sql --file beside a query).
         let one = Self.refusal(path + needed + [option, "1"])
         guard let refusal = Self.refusal(path + needed + [option, "nan"]),
           refusal.message != one?.message, one?.message.contains("for '\(option)") != true

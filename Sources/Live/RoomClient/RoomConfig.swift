@@ -127,7 +127,7 @@ public struct RoomServer: Hashable, Sendable {
 public struct RoomError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The error code.
   public var code: RoomErrorCode
-  /// What happened, as a sentence.
+  /// The event as a sentence.
   public var message: String
   /// Whether the room cannot continue; it is disconnected next.
   public var isCritical: Bool

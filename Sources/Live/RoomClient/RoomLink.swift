@@ -77,7 +77,7 @@ final class RoomLink: Sendable {
     if let events = events.withLock({ $0 }) {
       Task {
         for await event in events { continuation.yield(.event(event)) }
-        // The connection is over, whoever closed it.
+        // The connection is over, no matter which side closed it.
         continuation.finish()
       }
     }

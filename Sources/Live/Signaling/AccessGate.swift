@@ -3,10 +3,10 @@ import Synchronization
 
 /// Who may call a server.
 ///
-/// A web page must not reach a recorder on somebody's machine. So a server refuses requests under
-/// any name but its own (a page's name may resolve to this machine by DNS rebinding) and requests
-/// from pages of other origins; beyond loopback it requires a token. On loopback, reading all
-/// calls, and ending a call whose identifier is not known, requires the token too.
+/// A web page must not reach a recorder on a user's machine. So a server refuses requests under any
+/// name but its own (a page's name may resolve to this machine by DNS rebinding) and requests from
+/// pages of other origins; beyond loopback it requires a token. On loopback, reading all calls, and
+/// ending a call whose identifier is not known, requires the token too.
 public struct AccessRules: Sendable {
   /// Names under which the server may be called, besides loopback, its address and the name it
   /// listens on; without ports.
@@ -28,7 +28,7 @@ public struct AccessRules: Sendable {
   /// Paths readable without a token: a browser loads the page before it can send one.
   public var openPaths: Set<String> = ["/"]
 
-  /// Permits nobody else.
+  /// Permits loopback without a token.
   public init() {}
 
   package init(hosts: [String] = [], origins: [String] = [], token: BearerToken? = nil) {
@@ -224,7 +224,7 @@ struct AccessGate {
     var fields = [(name: "Vary", value: "Origin")]
     guard let origin = request.header("Origin"), isAllowed(origin) else { return fields }
     fields.append(("Access-Control-Allow-Origin", origin))
-    // What pages of other origins may read of WHIP and WHEP (RFC 9725 section 4.1).
+    // Headers of WHIP and WHEP that pages of other origins may read (RFC 9725 section 4.1).
     fields.append(
       (
         "Access-Control-Expose-Headers",
@@ -282,7 +282,6 @@ struct Authority {
 }
 
 extension String {
-  /// Splits at a separator.
   fileprivate func split(at separator: String) -> (Substring, Substring)? {
     var index = startIndex
     while index < endIndex {

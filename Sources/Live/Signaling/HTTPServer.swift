@@ -212,7 +212,7 @@ extension NIOCore.SocketAddress {
 /// The connections of a server, to limit and close them.
 ///
 /// If there are too many, the one that has waited longest for its client is closed: a client that
-/// opens hundreds and sends nothing loses those, and keeps nobody out.
+/// opens hundreds and sends nothing loses those, and does not block others.
 final class OpenConnections: Sendable {
   private struct Entry {
     let channel: any Channel

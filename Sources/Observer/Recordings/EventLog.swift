@@ -1,7 +1,6 @@
 import Wire
 
-// RTC event logs of libwebrtc: packets by their headers, of version 2 (rtc_event_log2.proto) and of
-// the version before it (rtc_event_log.proto), in which each event stands alone.
+// Event logs of libwebrtc, version 2 (rtc_event_log2.proto), which have the headers of packets.
 
 extension PacketRecording {
   mutating func readEventLog(_ file: [UInt8]) {
@@ -32,7 +31,7 @@ extension PacketRecording {
   }
 }
 
-/// Reads the messages of an event log.
+/// Parses the messages of an event log.
 struct EventLog {
   struct Packet {
     var milliseconds: Int64
@@ -49,7 +48,7 @@ struct EventLog {
   private(set) var damagedBytes = 0
   private(set) var hasNoExtensionIDs = false
   private(set) var isVersion1 = false
-  /// Events of other kinds, by their names, in the order in which they came up.
+  /// The number of other events by name, in order of first appearance.
   private(set) var others: [(what: String, count: UInt64)] = []
 
   private static let otherNames: [Int: String] = [
@@ -81,7 +80,7 @@ struct EventLog {
     damagedBytes = reader.rest
   }
 
-  /// A log has at most 250 MB; a batch may claim any number.
+  /// A log has at most 250 MB, but a batch may claim any number of packets.
   private static let packetsMaximum = 20_000_000
 
   // MARK: Version 1
@@ -140,10 +139,11 @@ struct EventLog {
 
   // MARK: Packets
 
-  /// The fields of a batch of packets: the first one's, and deltas under 100 and their number.
+  /// Reads a batch of packets: the fields of the first one, deltas in fields from 101 on, and their
+  /// number.
   private mutating func readPackets(_ message: ProtobufMessage, isOutgoing: Bool) {
-    // A log may claim any number; no two packets in a row have one sequence number, so that there
-    // is at least a bit for each.
+    // The log may claim any number; consecutive sequence numbers differ, so each delta takes at
+    // least a bit.
     let room = Int64((message.bytes(104)?.count ?? 0) * 8)
     let count = min(max(message.integer(11) ?? 0, 0), room)
     guard let time = message.integer(1), message.integer(6) != nil else { return }
@@ -216,7 +216,7 @@ struct EventLog {
   }
 }
 
-/// A field of protocol buffers (wire format of proto2).
+/// A field in the protocol buffers wire format (proto2).
 struct ProtobufField {
   enum Value {
     case number(UInt64)
@@ -226,10 +226,10 @@ struct ProtobufField {
   var value: Value
 }
 
-/// Reads fields one after another; ends before the first that is damaged.
+/// Reads fields one after another; ends before the first damaged one.
 struct ProtobufReader {
   private var bytes: ArraySlice<UInt8>
-  /// How many bytes could not be read.
+  /// The number of bytes that could not be parsed.
   var rest: Int { bytes.count }
 
   init(_ bytes: ArraySlice<UInt8>) { self.bytes = bytes }
@@ -268,7 +268,7 @@ struct ProtobufReader {
   }
 }
 
-/// The fields of a message by their numbers, of which the last one counts.
+/// The fields of a message by number; the last one of a number counts.
 struct ProtobufMessage {
   private var fields: [Int: ProtobufField.Value] = [:]
 
@@ -288,7 +288,7 @@ struct ProtobufMessage {
   }
 }
 
-/// Reads what libwebrtc's delta encoding wrote: bits, the highest first.
+/// Decodes libwebrtc's delta encoding: bits, the highest first.
 struct DeltaReader {
   private let bytes: ArraySlice<UInt8>
   private var bit = 0
@@ -316,11 +316,11 @@ struct DeltaReader {
     return nil
   }
 
-  /// The first value and those that follow it; of damaged deltas what could be read, then nil.
+  /// The base value and those that follow; nil from the first damaged delta on.
   static func values(base: UInt64?, deltas: ArraySlice<UInt8>?, count: Int) -> [UInt64?] {
     var values: [UInt64?] = [base]
     guard let deltas, !deltas.isEmpty else {
-      // None at all: all are as the first.
+      // Without deltas all values equal the base.
       return values + [UInt64?](repeating: base, count: count)
     }
     values.reserveCapacity(count + 1)
@@ -355,7 +355,7 @@ struct DeltaReader {
         continue
       }
       guard let before = previous else {
-        // The first that is there is written as it is.
+        // The first present value is not a delta.
         guard let first = varint() else { return }
         previous = first
         values.append(first)
@@ -370,7 +370,7 @@ struct DeltaReader {
     }
   }
 
-  /// Bodies whose lengths stand before them all.
+  /// Blobs, preceded by all their lengths.
   static func blobs(_ bytes: ArraySlice<UInt8>, count: Int) -> [ArraySlice<UInt8>] {
     var rest = bytes
     var sizes: [Int] = []

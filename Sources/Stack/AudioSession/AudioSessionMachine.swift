@@ -49,7 +49,7 @@ package struct AudioSessionMachine: Machine {
     }
   }
 
-  /// What was counted so far.
+  /// The counters so far.
   package var counters: AudioDeviceCounters {
     var counters = mixer.counters
     counters.playedUnits = playout.playedUnits

@@ -183,7 +183,6 @@ final class PeerStack {
     reachFlowDeadlines()
   }
 
-  /// The negotiated sections.
   var sections: [NegotiatedSection] { agreed.sections }
 
   func emit(_ output: consuming PeerOutput) { outbox.append(output) }
@@ -198,9 +197,8 @@ final class PeerStack {
   }
 }
 
-/// What packets and frames need of the negotiation; a copy, because the negotiation is large.
+/// The negotiated values that packets and frames need; a copy, because the negotiation is large.
 struct AgreedParts {
-  /// The negotiated sections.
   private(set) var sections: [NegotiatedSection] = []
   /// The transport of the data channels, once negotiated.
   private(set) var dataTransport: Int?

@@ -70,7 +70,7 @@ package struct RoomMachine: Machine {
     actions = ActionTable(limit: .milliseconds(configuration.actionTimeoutMilliseconds))
   }
 
-  /// Who selects the active voices.
+  /// The selector of the active voices.
   private var voices: ReceiverPool.Voices {
     if abilities.contains(.reportedVoices) { return .reported }
     guard configuration.audioOccupants != nil, !abilities.contains(.audioSelection) else {

@@ -4,19 +4,20 @@ package import Replay
 package import Tape
 import Wire
 
-/// How two sessions differ, or one session under two builds: on one clock, earliest first.
+/// The differences between two sessions, or one session under two builds, on a common clock in time
+/// order.
 package struct TakeDiff: Sendable {
-  /// What the clocks of the two takes are set by.
+  /// How the clocks of the two takes are aligned.
   package enum Alignment: String, CaseIterable, Sendable {
-    /// The beginning of each take.
+    /// By the start of each take.
     case start
-    /// The first `connected` of each take.
+    /// By the first `connected` of each take.
     case connected
-    /// The wall clock.
+    /// By wall-clock time.
     case wall
   }
 
-  /// One difference.
+  /// A difference between the sessions.
   package struct Difference: Hashable, Sendable, Codable {
     /// On the clock of the first take.
     package var atNanoseconds: Int64
@@ -46,18 +47,17 @@ package struct TakeDiff: Sendable {
 
   package let paths: [String]
   package let alignment: Alignment
-  /// How much later the clock of the second take begins than that of the first.
+  /// The start of the second take's clock relative to the first.
   package let offsetNanoseconds: Int64
   package let common: CommonRun
   package private(set) var differences: [Difference] = []
 
-  /// States at times that differ by less are the same.
+  /// The tolerance for times of states, in nanoseconds.
   private static let stateTolerance: Int64 = 100_000_000
-  /// Counts that differ by less than this share, and by less than this number, are the same.
+  /// Counts are equal if they differ by less than this share, or by less than this number.
   private static let countTolerance = 0.1
   private static let countLeast = 3.0
 
-  /// Compares two takes.
   package init(_ left: String, _ right: String, alignment: Alignment) throws(TapeError) {
     paths = [left, right]
     self.alignment = alignment
@@ -136,7 +136,7 @@ package struct TakeDiff: Sendable {
           at, peer, "signaling", "message \(index + 1)",
           old.map { "\($0.type) \($0.direction)" } ?? "none",
           new.map { "\($0.type) \($0.direction)" } ?? "none")
-        // What follows is another conversation.
+        // After the first difference, the messages are of another conversation.
         return
       }
       for line in DescriptionDiff(old.text, new.text).lines {
@@ -207,7 +207,7 @@ package struct TakeDiff: Sendable {
     }
   }
 
-  /// A sum stands at the end of its session; everything else at its beginning.
+  /// Sums are ordered at the end of their session; other facts at their time.
   private func time(_ fact: SessionFacts.Fact) -> Int64 {
     fact.kind == "frames" ? Difference.endOfSession : fact.atNanoseconds
   }
@@ -218,17 +218,17 @@ package struct TakeDiff: Sendable {
       let old = Double(left.value), let new = Double(right.value)
     else { return false }
     let distance = abs(old - new)
-    // Whether something happened at all counts, however little it was.
+    // For event counters, zero and one are different whatever the tolerance.
     if (old == 0) != (new == 0), left.name.hasSuffix("Count") { return false }
     return distance <= Self.countTolerance * max(old, new) || distance < Self.countLeast
   }
 
   // MARK: Printing
 
-  /// Whether nothing worth telling differs.
+  /// Whether there is no significant difference.
   package var isEmpty: Bool { differences.isEmpty && common.difference == nil }
 
-  /// The differences for people, first one first.
+  /// The differences in time order.
   package var text: String { text() }
 
   /// The report as text for a terminal.

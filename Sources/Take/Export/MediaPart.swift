@@ -35,18 +35,18 @@ struct MediaPart {
     var isKey: Bool
     var bytes: [UInt8]
     var digest: [UInt8]
-    /// Of audio that was decoded.
+    /// Of decoded audio.
     var samples: Int
     var channels: Int
   }
 
-  /// How long before its first block audio is decoded, which brings a decoder into its state.
+  /// How much audio is decoded before the first block, to bring the decoder into its state.
   private static let preroll: Int64 = 1_000_000_000
 
-  /// Writes what the frames of the take show and play.
+  /// Writes the decoded media of the take's frames.
   ///
-  /// - Returns: false where they do not tell that, and the take has to be replayed: it keeps no
-  ///   media, somebody set volumes, or a frame comes out otherwise than it was recorded.
+  /// - Returns: false if the frames do not determine it, and the take has to be replayed: it
+  ///   contains no media, volumes were set, or a frame decodes differently from the recording.
   func write(into tracks: TrackFiles, progress: (String) -> Void) throws(ExportFailure) -> Bool {
     return try ExportFailure.reading { () throws(TapeError) in
       let connection = try TakeFile.openForQueries(take)
@@ -104,7 +104,7 @@ struct MediaPart {
     return found
   }
 
-  /// Hands on the frames of a track from a row or a time on; ends where it is told false.
+  /// Passes on the frames of a track from a row or a time on; stops when the closure returns false.
   private func each(
     of track: Track, from: String, _ connection: borrowing SQLiteConnection,
     _ use: (Frame) -> Bool
@@ -146,7 +146,7 @@ struct MediaPart {
     _ track: Track, _ connection: borrowing SQLiteConnection, into tracks: TrackFiles
   ) throws(SQLiteError) -> Bool {
     var decoder: (any VideoDecoding)?
-    // From the last key frame before the first one that is wanted.
+    // From the last key frame before the first wanted frame.
     let from = """
       row >= coalesce((
         SELECT max(frame_store.row) FROM frame_store JOIN format USING (format)
@@ -213,7 +213,7 @@ struct MediaPart {
   ) throws(SQLiteError) -> Bool {
     let begin = window.lowerBound == .min ? .min : window.lowerBound &- Self.preroll
     var decoders: [(codec: CodecName, decoder: any AudioDecoding)] = []
-    // What a block was recovered from is the packet played after it.
+    // A recovered block comes from the packet played after it.
     var waiting: [Frame] = []
     func play(_ frame: Frame, _ request: AudioDecodeRequest) -> Bool {
       let known = decoders.first { $0.codec == frame.codec }?.decoder
@@ -263,7 +263,7 @@ struct MediaPart {
 
 // MARK: - MediaReplay
 
-/// A replay that hands on what its peers show and play.
+/// A replay that passes on the decoded media of its peers.
 struct MediaReplay {
   let take: String
   let peers: [(number: Int64, label: String)]
@@ -279,7 +279,7 @@ struct MediaReplay {
         path: take, kinds: .following { _, outputs, _ in observe(outputs) },
         codecs: { LibraryCodecs() },
         peer: { codecs in
-          // The replay makes its peers in the order in which the take names them.
+          // The replay creates its peers in the order in which the take lists them.
           let peer = made < peers.count ? peers[made] : (number: Int64(made + 1), label: "")
           made += 1
           let machine = PeerMachine(codecs: codecs)
@@ -295,7 +295,7 @@ struct MediaReplay {
 }
 
 extension MediaReplay {
-  /// Writes what the ends of calls between others show and play.
+  /// Writes the decoded media of the ends of observed calls.
   private func observe(_ outputs: [ObserverOutput]) {
     for output in outputs {
       guard case .followed(.event(.frame(let frame)), let at) = output.content,
@@ -308,7 +308,7 @@ extension MediaReplay {
   }
 }
 
-/// A peer in a replay whose received media somebody follows.
+/// A replayed peer whose received media is passed on.
 private final class HeardPeer: ReplayedPeer {
   private let machine: PeerMachine
   private let receive: (ReceivedMedia, MediaKind) -> Void

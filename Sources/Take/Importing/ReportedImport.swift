@@ -3,9 +3,9 @@ package import Observer
 import Tape
 import Wire
 
-/// Makes a take of what another stack reported about itself.
+/// Creates a take of another stack's reports about itself.
 package struct ReportedImport {
-  /// What came of a file of reports.
+  /// The summary of an imported file of reports.
   package struct Summary: Encodable, Sendable {
     package var take: String
     package var format: String
@@ -18,7 +18,7 @@ package struct ReportedImport {
     package var steps = 0
     /// The size of the take.
     package var bytes = 0
-    /// What the file does not have, each in a sentence.
+    /// Data missing from the file, each in a sentence.
     package var notes: [String] = []
 
     /// What was reported, in words.
@@ -46,8 +46,7 @@ package struct ReportedImport {
 
   /// - Parameters:
   ///   - path: the file; `-` is standard input.
-  ///   - label: what the take is called.
-  ///   - tags: what is said of it by keys.
+  ///   - label: the label of the take.
   package init(
     _ path: String, _ format: ReportedFormat, label: String, tags: [String: String] = [:],
     reports: ImportReports
@@ -136,13 +135,13 @@ package struct ReportedImport {
 
   private func writeLines(to path: String) throws -> Summary {
     let dialect: ReportedLines.Dialect = format == .rtcstats ? .rtcstats : .jitsi
-    // Lines of Jitsi are not in order, so that the order is found out first.
+    // Lines of Jitsi may be out of order, so they are sorted first.
     var lines: [Line] = []
     var keys: [(connection: String?, milliseconds: Double?)] = []
     var survey = ReportedLines(dialect)
     defer { reports.end() }
     try text.eachLine { bytes, offset in
-      // The first line of rtcstats has the time from which all others count.
+      // The first line of rtcstats contains the base of all times.
       if dialect == .rtcstats, !lines.isEmpty { return }
       reports.progress("reading", offset)
       let event = survey.event(ofLine: String(decoding: bytes, as: UTF8.self))

@@ -1,13 +1,13 @@
-/// What the keys of columns mean that hold JSON.
+/// The meaning of a key in a column with JSON.
 package struct JSONKey: Sendable, Hashable {
-  /// Such as `rtcp.fields`.
+  /// As in `rtcp.fields`.
   package var column: String
-  /// The row's type or name, such as `sr`; nil: of all rows.
+  /// The type or name of the rows, such as `sr`; nil for all rows.
   package var type: String?
   package var key: String
   package var meaning: String
 
-  /// All of them; members of `stat` stand in `StatsMembers`.
+  /// All keys; members of `stat` are in `StatsMembers`.
   package static let all: [JSONKey] = table.split(separator: "\n").map { line in
     let parts = line.split(separator: "|", maxSplits: 1)
     let words = parts[0].split(separator: " ").map(String.init)
@@ -16,12 +16,12 @@ package struct JSONKey: Sendable, Hashable {
       meaning: String(parts[1].dropFirst()))
   }
 
-  /// Whether a key of a column is explained for rows of a type.
+  /// Whether a key of a column is documented for rows of a type.
   package static func isKnown(_ key: String, of column: String, type: String) -> Bool {
     all.contains { $0.column == column && $0.key == key && ($0.type ?? type) == type }
   }
 
-  /// The list for `retake sql --schema`, as comments of SQL.
+  /// The list for `retake sql --schema`, as SQL comments.
   package static var text: String {
     var text = "-- Keys of columns with JSON, by the type or the name of the row (*: of all):\n"
     var column = ""

@@ -9,7 +9,7 @@ import Replay
 import Tape
 import Wire
 
-/// Turns a take into the formats of other tools.
+/// Converts a take to formats of other tools.
 struct ExportCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "export",
@@ -71,11 +71,11 @@ struct ExportCommand: ParsableCommand {
     completion: .file(extensions: ["pcapng"]), transform: Taking.path)
   var pcapng: String?
 
-  @Flag(help: "Write the packets as they are without their protection.")
+  @Flag(help: "Write the packets decrypted.")
   var clear = false
 
   @Option(
-    help: "The folder to write media into; it is made when it is not there.",
+    help: "The folder to write media into; created if it does not exist.",
     completion: .directory, transform: Taking.path)
   var media: String?
 
@@ -117,8 +117,8 @@ struct ExportCommand: ParsableCommand {
 
   @Option(
     help: """
-      For how long a file of --media may show or play nothing new, all pauses beyond a second \
-      together; what is longer is left out and said. Default: \(TakeExport.usualGapSeconds) seconds.
+      For how long a file of --media may contain nothing new, all pauses beyond a second together; \
+      longer ones are cut and reported. Default: \(TakeExport.usualGapSeconds) seconds.
       """,
     transform: Taking.seconds(0...1_000_000))
   var gap: Double?
@@ -150,7 +150,7 @@ struct ExportCommand: ParsableCommand {
   }
 
   func run() throws {
-    noteEndings(of: take)
+    reportEndings(of: take)
     let selection = try part.selection(in: take)
     let peer = try part.peers.number(in: take)
     let window = selection.fromNanoseconds...selection.toNanoseconds
@@ -164,13 +164,13 @@ struct ExportCommand: ParsableCommand {
     try Output.json(JSONText.object([("take", .text(take)), ("files", .list(written))]).text)
   }
 
-  func tell(_ line: String) throws(CommandFailure) {
+  func printLine(_ line: String) throws(CommandFailure) {
     if json { return }
-    // Standard output may be the packet capture.
+    // The packet capture may go to standard output.
     if pcap == "-" || out == "-" { printError(line) } else { try Output.line(line) }
   }
 
-  /// A capture that was written, for programs.
+  /// The JSON members for a written capture.
   private func capture(_ path: String, _ packets: Int, inClear: Int? = nil) -> [JSONText] {
     [
       .object([
@@ -196,14 +196,14 @@ struct ExportCommand: ParsableCommand {
       }
       progress.clear()
       guard count > 0 else { throw nothing("no packet", path, peer) }
-      try tell("\(path): \(counted(count, "packet"))")
+      try printLine("\(path): \(counted(count, "packet"))")
       return capture(path, count)
     }
     let result = try exporting { () throws(ExportFailure) in
       try export.clearPackets(to: path, progress: show)
     }
     progress.clear()
-    if result.written > 0 { try tell("\(path): \(counted(result.written, "packet"))") }
+    if result.written > 0 { try printLine("\(path): \(counted(result.written, "packet"))") }
     try check(result.report, "packets")
     guard result.written > 0 else { throw nothing("no packet", path, peer) }
     return capture(path, result.written, inClear: result.written)
@@ -214,13 +214,15 @@ struct ExportCommand: ParsableCommand {
     let export = try PcapngExport(take: take, only: peer, to: path, overwrite.present)
     let (report, counts) = try export.run()
     let isEmpty = counts.allSatisfy { $0 == 0 }
-    if !isEmpty { try tell("\(path): \(counted(counts[0], "packet")), \(counts[1]) in the clear") }
+    if !isEmpty {
+      try printLine("\(path): \(counted(counts[0], "packet")), \(counts[1]) in the clear")
+    }
     try check(report, "packets")
     guard !isEmpty else { throw nothing("no packet", path, peer) }
     return capture(path, counts[0], inClear: counts[1])
   }
 
-  /// The failure of an export that has nothing to write, and has written nothing.
+  /// The failure of an export that found nothing to write.
   func nothing(_ what: String, _ path: String, _ peer: Int64?) -> CommandFailure {
     let isPart = !part.span.isEmpty
     let whose = peer.map { " of peer \($0)" } ?? ""
@@ -231,7 +233,7 @@ struct ExportCommand: ParsableCommand {
     return CommandFailure(.unmet, "\(take): \(path) is not written: \(what)\(whose) is \(way)")
   }
 
-  /// Says where an export ends that a difference cut short.
+  /// Reports where a divergence cut an export short.
   func check(_ report: ReplayReport?, _ what: String) throws {
     guard let report else { return }
     guard case .identical = report.verdict else {
@@ -269,7 +271,7 @@ struct ExportCommand: ParsableCommand {
         gaps > 0
         ? "; \(decimal(Double(gaps) / 1e9, 1)) s without anything new are left out (--gap)"
         : ""
-      try tell("\(file.path): \(frames), from \(begin) s of the take on\(left)")
+      try printLine("\(file.path): \(frames), from \(begin) s of the take on\(left)")
     }
     try check(result.report, "media")
     if result.written.isEmpty {
@@ -289,7 +291,7 @@ struct ExportCommand: ParsableCommand {
     return (json, result.written)
   }
 
-  /// Runs an export; its failure gets the status of its kind.
+  /// Runs an export, converting errors to command failures.
   func exporting<Value>(_ body: () throws(ExportFailure) -> Value) throws -> Value {
     WritingWhole.cleanUpOnSignals()
     do throws(ExportFailure) {

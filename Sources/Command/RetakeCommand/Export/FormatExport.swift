@@ -105,7 +105,7 @@ extension ExportCommand {
           .writeDump(to: path, progress: show)
       }
       progress.clear()
-      if let file = result.written { try tell("\(path): \(counted(file.packets, "packet"))") }
+      if let file = result.written { try printLine("\(path): \(counted(file.packets, "packet"))") }
       try check(result.report, "packets")
       guard let file = result.written else { throw nothing("no RTP in the clear", path, peer) }
       return written(
@@ -121,7 +121,7 @@ extension ExportCommand {
         ).write(format == .internals ? .internals : .rtcstats, to: path, progress: show)
       }
       guard file.connections > 0 else { throw nothing("no connection", path, peer) }
-      try tell(
+      try printLine(
         "\(path): \(counted(file.connections, "connection")), \(counted(file.events, "event")), "
           + "\(counted(file.reports, "report")) of statistics")
       return written(
@@ -136,7 +136,7 @@ extension ExportCommand {
           .write(to: path, progress: show)
       }
       guard file.events > 0 else { throw nothing("no event", path, peer) }
-      try tell("\(path): \(counted(file.events, "event")), \(counted(file.flows, "packet"))")
+      try printLine("\(path): \(counted(file.events, "event")), \(counted(file.flows, "packet"))")
       return written(
         format, path, [("events", .integer(file.events)), ("packets", .integer(file.flows))])
     case .csv, .jsonl:
@@ -147,7 +147,7 @@ extension ExportCommand {
         try TracksFile(take: take, peer: peer, window: window).write(to: path, present)
       }
       guard count > 0 else { throw nothing("no track with packets", path, peer) }
-      try tell("\(path): \(counted(count, "track"))")
+      try printLine("\(path): \(counted(count, "track"))")
       return written(format, path, [("tracks", .integer(count))])
     }
   }
@@ -225,7 +225,7 @@ extension ExportCommand {
       if code != 0 { throw CommandFailure(WholeFile.Failure(path: path, code: code)) }
     }
     try WritingWhole.finish(file)
-    try tell("\(path): \(counted(count, "row"))")
+    try printLine("\(path): \(counted(count, "row"))")
     return count
   }
 
@@ -259,7 +259,7 @@ extension ExportCommand {
         .write(to: list, overwrite.present, media: media)
     }
     guard count > 0 else { return json }
-    try tell("\(list): \(counted(count, "track"))")
+    try printLine("\(list): \(counted(count, "track"))")
     return json + [written(.tracks, list, [("tracks", .integer(count))])]
   }
 
@@ -286,7 +286,7 @@ extension ExportCommand {
         ).write(container, into: folder, mux: mux, progress: show)
       }
       progress.clear()
-      for file in files { try tell(Self.words(file)) }
+      for file in files { try printLine(Self.words(file)) }
       return (files.map { facts($0, format) }, files.map { TracksFile.Media($0) })
     }
     if format == .mjr {
@@ -295,7 +295,7 @@ extension ExportCommand {
           .writeRecordings(into: folder, progress: show)
       }
       progress.clear()
-      for file in result.written { try tell("\(file.path): \(counted(file.packets, "packet"))") }
+      for file in result.written { try printLine("\(file.path): \(counted(file.packets, "packet"))") }
       try check(result.report, "packets")
       let json = result.written.map { file in
         written(

@@ -8,7 +8,7 @@ import Signaling
 import Synchronization
 import Wire
 
-/// Everything that makes a take.
+/// The parent of all commands that record.
 struct Record: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Record a live session into a take.",
@@ -34,7 +34,7 @@ struct Record: AsyncParsableCommand {
 
 // MARK: - RecordCall
 
-/// Retake offers to a peer that answers over HTTP.
+/// Calls a peer that answers offers over HTTP.
 struct RecordCall: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "call",
@@ -62,7 +62,7 @@ struct RecordCall: AsyncParsableCommand {
     let plan = try SendPlan(
       sending, plays: playing.play, default: .pattern, preferring: options.videoCodec)
     let target = try target()
-    let path = try options.takePath(prefix: "call")
+    let path = try options.newTakePath(prefix: "call")
     let stop = StopSignal()
     let session = try openSession(options.sessionOptions(take: path))
     let connection = session.makePeer(

@@ -9,7 +9,7 @@ public import Peer
 import Tape
 public import Wire
 
-/// What every way to record takes.
+/// The options of all commands that record.
 struct RecordOptions: ParsableArguments {
   @Option(
     name: .shortAndLong,
@@ -18,22 +18,24 @@ struct RecordOptions: ParsableArguments {
   var out: String?
 
   @Option(
-    help: "End the recording after so many seconds; without it, Ctrl-C ends it.",
+    help: "End the recording after this many seconds; without it, Ctrl-C ends it.",
     transform: Taking.seconds(0.001...1_000_000))
   var seconds: Double?
 
-  @Option(help: "Free text that the take carries.", transform: Taking.text())
+  @Option(help: "Free text stored in the take.", transform: Taking.text())
   var label = ""
 
   @OptionGroup var tagging: TagOption
 
-  @Flag(name: .customLong("no-media-copy"), help: "Leave out the encoded media in the clear.")
+  @Flag(
+    name: .customLong("no-media-copy"),
+    help: "Do not store unencrypted copies of the encoded media.")
   var omitsMedia = false
 
   @Option(
     help: """
       A local address that ICE may gather on; may be given several times. Default: all but \
-      loopback, and loopback when there is nothing else.
+      loopback, or loopback if there is no other.
       """,
     transform: Taking.value("an address is one of IPv4 or IPv6, as in 192.0.2.1 or 2001:db8::1"))
   var bind: [IPAddress] = []
@@ -49,38 +51,38 @@ struct RecordOptions: ParsableArguments {
 
   @Option(
     name: [.customLong("ice-transport-policy"), .customLong("ice-policy")],
-    help: "Which candidates ICE uses: all, or relay for those of TURN servers alone.")
+    help: "Which candidates ICE uses: all, or relay for only those of TURN servers.")
   var icePolicy = ICETransportPolicy.all
 
   @Option(
     name: .customLong("video-codec"),
     help: """
       The video codec to prefer. H.264 is encoded where this build has OpenH264, AV1 is not: it is \
-      recorded as it comes, and sent back with --send echo.
+      only recorded, and echoed with --send echo.
       """)
   var videoCodec: VideoCodecChoice?
 
   @Option(
     name: .customLong("ice-tcp"),
     help: """
-      Let connections carry the call: also, beside UDP, or only, without UDP and servers. Default: \
-      UDP alone.
+      Use ICE over TCP: also, in addition to UDP, or only, without UDP and servers. Default: UDP \
+      only.
       """)
   var iceTCP: ICETCPPolicy?
 
   @Option(
     name: .customLong("bundle-policy"),
     help: """
-      What an own offer allows a peer that does not bundle: max-bundle offers one transport for \
-      all sections, balanced one for the first section of each kind, max-compat one for each.
+      What to offer a peer that may not support BUNDLE: max-bundle offers one transport for all \
+      sections, balanced one for the first section of each kind, max-compat one for each.
       """)
-  // Not the default of PeerConfiguration, which is W3C's: GStreamer refuses bundles whose sections
-  // have credentials of their own, as RFC 9429 section 5.2.1 has them, and every peer bundles.
+  // Differs from the W3C default in PeerConfiguration: GStreamer refuses bundles whose sections
+  // have separate credentials, as RFC 9429 section 5.2.1 has them, and all peers support bundling.
   var bundlePolicy = BundlePolicy.maxBundle
 
   @Flag(
     name: [.customLong("mdns-candidates"), .customLong("ice-names")],
-    help: "Give random mDNS names in place of host addresses; only hosts on the link resolve them.")
+    help: "Replace host addresses by random mDNS names; only hosts on the link can resolve them.")
   var hidesAddresses = false
 
   @OptionGroup var overwrite: OverwriteOption
@@ -105,7 +107,6 @@ struct RecordOptions: ParsableArguments {
     }
   }
 
-  /// The options of a session that writes a take.
   func sessionOptions(take: String?) -> Session.Options {
     var options = Session.Options()
     options.takePath = take
@@ -116,7 +117,7 @@ struct RecordOptions: ParsableArguments {
     return options
   }
 
-  /// How the peers of the recording behave.
+  /// The configuration of the recorded peers.
   var peerConfiguration: PeerConfiguration {
     var configuration = PeerConfiguration()
     configuration.iceServers = iceServers.map(\.server)
@@ -131,17 +132,16 @@ struct RecordOptions: ParsableArguments {
   /// Whether `--out` names a folder.
   var isFolder: Bool { Self.isFolder(out) }
 
-  /// Whether a path names a folder: one that is there, or one that ends in a slash.
+  /// Whether a path names a folder: an existing one, or a path that ends in a slash.
   static func isFolder(_ out: String?) -> Bool { TakeNames.isFolder(out) }
 
-  /// Where calls are recorded, and how.
   var recording: CallRecordingOptions {
     CallRecordingOptions(
       out: out, peer: peerConfiguration, videoCodec: videoCodec,
       session: { sessionOptions(take: $0) },
       takePath: { prefix throws(TapeError) in
         do {
-          return try takePath(prefix: prefix)
+          return try newTakePath(prefix: prefix)
         } catch {
           let reason = (error as? CommandFailure)?.message ?? "\(error)"
           throw TapeError(path: "", place: "", reason: reason, kind: .failed)
@@ -149,13 +149,13 @@ struct RecordOptions: ParsableArguments {
       })
   }
 
-  /// The path of a new take; in a folder, one with the time and a number that is free.
-  func takePath(prefix: String) throws -> String {
-    try Self.takePath(out, prefix: prefix, overwrite)
+  /// The path of a new take; in a folder, its name has the time and a free number.
+  func newTakePath(prefix: String) throws -> String {
+    try Self.newTakePath(out, prefix: prefix, overwrite)
   }
 
-  /// The path of a new take where `--out` says so.
-  static func takePath(
+  /// The path of a new take according to `--out`.
+  static func newTakePath(
     _ out: String?, prefix: String, _ overwrite: OverwriteOption
   ) throws -> String {
     if let out, !isFolder(out) {
@@ -174,15 +174,15 @@ struct RecordOptions: ParsableArguments {
 }
 
 extension IPAddress: ExpressibleByArgument {
-  /// Reads an address from the command line.
+  /// Parses an address.
   public init?(argument: String) { self.init(argument) }
 }
 
-/// A server on the command line: its URI, with name and password before the host when it is TURN.
+/// An ICE server: its URI, with name and password before the host for TURN.
 struct ICEServerChoice: ExpressibleByArgument {
   let server: ICEServerConfiguration
 
-  /// What is wanted, for who gave something else.
+  /// The hint in errors about other values.
   static let wanted =
     "a server is stun:HOST[:PORT], or turn:NAME:PASSWORD@HOST[:PORT], with ports from 1 to 65535"
 
@@ -190,7 +190,7 @@ struct ICEServerChoice: ExpressibleByArgument {
     guard let colon = argument.firstIndex(of: ":") else { return nil }
     let scheme = argument[..<colon]
     let rest = argument[argument.index(after: colon)...]
-    // The last @ ends the password, which may hold others; hosts have none.
+    // The password ends at the last @, since hosts contain none.
     if let at = rest.lastIndex(of: "@") {
       let words = rest[..<at].split(
         separator: ":", maxSplits: 1, omittingEmptySubsequences: false)

@@ -2,7 +2,7 @@ import ArgumentParser
 import FoundationEssentials
 import RoomClient
 
-/// Retake takes part in a room of a Janus server.
+/// Joins a room of a Janus server.
 struct RecordJanus: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "janus",
@@ -68,7 +68,7 @@ struct RecordJanus: AsyncParsableCommand {
   }
 }
 
-/// Retake takes part in a channel of a Sora server.
+/// Joins a channel of a Sora server.
 struct RecordSora: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "sora",
@@ -131,7 +131,7 @@ struct RecordSora: AsyncParsableCommand {
       let parts = field.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
       words[String(parts[0])] = String(parts[1])
     }
-    // The server offers the layers, where it is asked for them.
+    // The server offers the layers if it is asked to.
     if taking.simulcast, words["simulcast"] == nil { words["simulcast"] = "true" }
     try await RoomRecording(
       server: .sora(urls, options: words), roomID: channel, name: "sora", options: options,
@@ -141,7 +141,7 @@ struct RecordSora: AsyncParsableCommand {
   }
 }
 
-/// Retake takes part in a room of its own kind.
+/// Joins a room of Retake's own protocol.
 struct RecordRoom: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "room",
@@ -164,14 +164,14 @@ struct RecordRoom: AsyncParsableCommand {
   var room: String
 
   @Option(
-    help: "The token that the server wants. \(Taking.secretForm)",
+    help: "The token for the server. \(Taking.secretForm)",
     transform: Taking.secret(Taking.text()))
   var token: String?
 
   @Option(
     help: """
-      KEY:SECRET, as the server has them in --room-secret: tokens are asked for with it, and \
-      renewed before they end. Neither is written into the take. \(Taking.secretForm)
+      KEY:SECRET, as the server has them in --room-secret: tokens are requested with it, and \
+      renewed before they expire. Neither is written into the take. \(Taking.secretForm)
       """,
     transform: Taking.secret(Taking.pair("KEY:SECRET", separator: ":")))
   var secret: String?

@@ -71,7 +71,6 @@ public final class PulseAudioDevice: AudioDeviceModule {
   private let playerPath: String
   private let state = Mutex(State())
 
-  /// The frames of a period.
   private static let periodFrames = 480
 
   /// Looks for the tools.

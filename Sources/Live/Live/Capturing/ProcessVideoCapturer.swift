@@ -121,7 +121,7 @@ public final class ProcessVideoCapturer: VideoCapturer {
     run.end()
   }
 
-  /// Reads frames until the pipe ends or nobody wants them any more.
+  /// Reads frames until the pipe ends or the consumer is gone.
   private static func read(
     _ pipe: FileDescriptor, _ format: VideoFormat,
     whileHeld capturer: () -> ProcessVideoCapturer?, _ number: Int

@@ -122,7 +122,7 @@ struct WebSocketUpgrading: Sendable {
     try pipeline.addHandler(WebSocketHandler(route.limits, isServer: true, inbox: inbox))
     let socket = WebSocket(
       channel: channel, inbox: inbox, subprotocol: route.subprotocol(for: request))
-    // Somebody is waiting, as for the response to a request.
+    // A client is waiting, as for the response to a request.
     Task(priority: .high) {
       await route.handler(socket, request)
       await socket.close()

@@ -41,13 +41,14 @@ package struct StreamReception {
   /// The bytes that RED headers and FEC add to the stream.
   private var redBytes = (all: UInt64(0), retransmitted: UInt64(0), padding: UInt64(0))
   private var corrections = (packets: UInt64(0), bytes: UInt64(0))
-  /// What came of a source of its own that corrects the errors of this one: libwebrtc counts it as
-  /// of the stream, and apart as well.
+  /// The packets of a separate source that corrects this one's errors: libwebrtc counts them in the
+  /// stream's totals, and separately.
   private var flexFEC = (packets: UInt64(0), bytes: UInt64(0), headers: UInt64(0))
   private var fecSSRC: UInt32?
-  /// Whether that source is there, so that the packets of the stream are held for it.
+  /// Whether that source exists, so that the stream's packets are retained for it.
   private var isProtected = false
-  /// What recovered packets may carry; empty for the codec of the packet that recovers them.
+  /// The codecs that recovered packets may carry; empty for the codec of the packet that recovers
+  /// them.
   package var codecs: [FlowSection.Codec] = []
   /// Whether recovery leaves out what header extensions got as a packet left, and the first frames
   /// wait for a key frame that comes again.
@@ -145,7 +146,7 @@ package struct StreamReception {
     return removeFrames()
   }
 
-  /// Holds the packets of the stream from here on, for a source that corrects errors of it.
+  /// Retains the packets of the stream from here on, for a source that corrects its errors.
   ///
   /// - Parameter source: its SSRC, where that is known.
   package mutating func protect(by source: UInt32?) {

@@ -208,7 +208,7 @@ package struct ObservedPeer: Machine {
     }
   }
 
-  /// What the other end reports of what this one sends.
+  /// Applies the remote end's report blocks on this end's streams.
   private mutating func receive(answers blocks: [ReportBlock], at now: Instant) {
     if let roundTrip = outbound.receive(blocks, at: now) {
       inbound.awaitRepairs(taking: roundTrip)

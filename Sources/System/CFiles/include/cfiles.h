@@ -1,6 +1,6 @@
-/// Files that stand in the binary, as texts.
+/// Files embedded in the binary, as texts.
 ///
-/// In C, because a Swift compiler takes half a minute over the same bytes as array literals.
+/// In C, because a Swift compiler needs half a minute for the same bytes as array literals.
 #ifndef CFILES_H
 #define CFILES_H
 

@@ -1,11 +1,11 @@
-/// Writes frames as they are into a WebM file (Matroska, RFC 9559): a track of VP8, VP9, AV1 or
-/// Opus, with an index that players seek by.
+/// Writes encoded frames into a WebM file (Matroska, RFC 9559): one track of VP8, VP9, AV1 or Opus,
+/// with an index for seeking.
 package struct WebMWriter {
-  /// What the track holds.
+  /// The content of the track.
   package enum Content: Hashable, Sendable {
     /// `V_VP8`, `V_VP9` or `V_AV1`, and the size of the video frames.
     case video(codec: String, width: Int, height: Int)
-    /// Opus with so many channels.
+    /// Opus with this many channels.
     case opus(channels: Int)
 
     private var isVideo: Bool {
@@ -19,7 +19,7 @@ package struct WebMWriter {
   private struct Cluster {
     var begin: Int64
     var blocks: [UInt8] = []
-    /// A player can begin here.
+    /// Whether it begins with a key frame, so that players can start there.
     var beginsWithKey: Bool
   }
 
@@ -68,7 +68,7 @@ package struct WebMWriter {
   /// What every file begins with.
   static var head: [UInt8] { EBML.element([0x1a, 0x45, 0xdf, 0xa3], header) }
 
-  /// Whether a codec of a take can stand in such a file; its name there.
+  /// The WebM name of a codec of a take; nil if the format does not support it.
   package static func videoCodec(_ name: String) -> String? {
     ["vp8": "V_VP8", "vp9": "V_VP9", "av1": "V_AV1"][name]
   }
@@ -76,12 +76,12 @@ package struct WebMWriter {
   /// Adds the next frame.
   ///
   /// - Parameter milliseconds: since the beginning of the file; frames that are not later than the
-  /// one before are moved behind it.
+  ///   previous one are moved after it.
   package mutating func add(_ frame: [UInt8], at milliseconds: Int64, isKey: Bool) {
     let at = max(milliseconds, last + 1)
     last = at
     let age = clusters.last.map { at - $0.begin } ?? .max
-    // A block tells its time in 16 bits from its cluster's.
+    // A block has a 16-bit time relative to its cluster.
     if isKey && age > 0 && (age >= content.longestCluster / 5 || clusters.isEmpty)
       || age > content.longestCluster
     {
@@ -110,7 +110,7 @@ package struct WebMWriter {
         [0x1f, 0x43, 0xb6, 0x75],
         EBML.element([0xe7], EBML.number(UInt64(max(cluster.begin, 0)))) + cluster.blocks)
     }
-    // Positions are as wide whatever they are, so that the index knows how long it is itself.
+    // Positions have a fixed width, so that the length of the index is known before it is written.
     let front = information.count + tracks.count
     let begin = front + cues(bodies, from: 0).count
     let index = cues(bodies, from: begin)
@@ -159,7 +159,7 @@ enum EBML {
     return name + size
   }
 
-  /// A name and a length of eight bytes, which holds any.
+  /// A name and a length in eight bytes, which fits any.
   static func head(_ name: [UInt8], length: Int) -> [UInt8] {
     var size = wide(UInt64(length))
     size[0] = 0x01

@@ -101,10 +101,12 @@ extension FindingRule {
       FROM numbered GROUP BY peer, track, run
       """, detector: findConcealment)
 
-  /// Who is silent listens, as a rule: a microphone that gives nothing at all from its first block
-  /// to its last one, for ten seconds or more, or for half a minute in which nobody else speaks.
+  /// A participant who is silent usually listens.
   ///
-  /// Muted microphones and silence that the sender does not transmit (DTX) are none of it.
+  /// Reported is a microphone that delivers nothing but digital silence from its first block to its
+  /// last, for ten seconds or more, or for half a minute in which nobody else speaks.
+  ///
+  /// Muted microphones and silence that is not transmitted (DTX) do not count.
   static let silence = FindingRule(
     id: "silent-audio", severity: .low, title: "Digital silence",
     thresholds: [.init("least_unspoken_s", 30, "s", "in which nobody else speaks; ORC")],
@@ -173,7 +175,7 @@ extension FindingRule {
       FROM judged WHERE loud = 0 OR unspoken_ns >= 30000000000
       """, detector: findSilence)
 
-  /// The packets say that somebody speaks, and what was decoded from them is silence.
+  /// The packets announce speech, but the decoded audio is silent.
   static let mutedSpeech = FindingRule(
     id: "silent-while-speaking", severity: .high, title: "Voice not heard",
     sql: """
@@ -200,7 +202,7 @@ extension FindingRule {
       FROM numbered GROUP BY peer, track, run HAVING count(*) >= 10
       """)
 
-  /// Who does not say so is not told by the stack: the notice is one of genesis.
+  /// The stack reports speech while muted only if its genesis enables the notice.
   static let speechWhileMuted = FindingRule(
     id: "speech-while-muted", severity: .high, title: "Spoken while muted",
     sql: """

@@ -2,15 +2,12 @@ import RTP
 import Tape
 import Wire
 
-// Rules about clocks: those of media, and those of machines.
+// Rules about media clocks and wall clocks.
 
 extension FindingRule {
-  /// A microphone's clock against this side's: its samples come faster or slower than they are
-  /// played.
+  /// A sender's sample clock that runs faster or slower than the local one.
   ///
-  /// Receivers stretch audio for it, up to some 200 ppm without anybody noticing. `ClockDrift` says
-  /// what is one; an end that stands still again and again captures less than there was to hear,
-  /// which is no fault of its clock.
+  /// Receivers stretch audio to compensate, up to some 200 ppm without an audible effect.
   static let clockDrift = FindingRule(
     id: "clock-drift", severity: .low, title: "Media clock that drifts",
     thresholds: [
@@ -34,7 +31,7 @@ extension FindingRule {
     var found: [Detection] = []
     for (place, stream) in facts.streams.enumerated()
     where stream.role == .media && stream.kind == "audio" {
-      // A sender's own clock shows in what it sends, too; an observer has both ends of each packet.
+      // The sender's clock also shows in what it sends; an observer has both ends of each packet.
       guard stream.direction == .inbound || facts.peer(stream.peer)?.isObserved != true,
         !isStarved(stream, facts, limits),
         let drift = ClockDrift(
@@ -81,7 +78,7 @@ extension FindingRule {
     return seconds
   }
 
-  /// Chromium's event log viewer has ten seconds; no queue and no pause explains three.
+  /// Chromium's event log viewer uses ten seconds; no queue and no pause explains three.
   static let mediaClockJump = FindingRule(
     id: "media-clock-jump", severity: .medium, title: "Timestamps that jump",
     thresholds: [
@@ -113,7 +110,7 @@ extension FindingRule {
     return found
   }
 
-  /// rtcstats-features' `clockSkew`: a machine that slept, or whose clock was set.
+  /// rtcstats-features' `clockSkew`: the machine slept, or its clock was set.
   static let wallClockJump = FindingRule(
     id: "wall-clock-jump", severity: .low, title: "Wall clock set",
     scope: .connection,
@@ -138,7 +135,7 @@ extension FindingRule {
       guard let last = former[name] else { continue }
       let passed = (report.at -| last.at) / 1000
       let jump = report.unixMicroseconds &- last.unixMicroseconds &- passed
-      // Each source says the same of one clock.
+      // All sources of a peer share one clock.
       guard Double(abs(jump)) / 1000 >= limits["least_ms"],
         report.at -| (told[report.peer] ?? .min / 2) > 10_000_000_000
       else { continue }
@@ -156,11 +153,11 @@ extension FindingRule {
 
 // MARK: - Streams
 
-// Rules about RTP streams: their numbers, their times, and the reports on them.
+// Rules about RTP streams: sequence numbers, timestamps and reports.
 
 extension FindingRule {
-  /// The packets that came, with the part of their stream that they are of: a sender that begins
-  /// its sequence numbers anew begins a part, as in the view `loss`.
+  /// Received packets with the part of their stream that they belong to: a restart of the sequence
+  /// numbers begins a part, as in the view `loss`.
   static let sequenceParts = """
       numbered AS (
         SELECT peer, ssrc, row, at_ns, sequence, rtp_time,
@@ -201,7 +198,7 @@ extension FindingRule {
       )
     """
 
-  /// A part of a single packet is no beginning: it came from elsewhere.
+  /// A part of a single packet is not a restart but a stray packet.
   static let sequenceRestart = FindingRule(
     id: "sequence-restart", severity: .medium, title: "Sequence numbers began anew",
     sql: """
@@ -217,7 +214,7 @@ extension FindingRule {
       WHERE begins AND size > 1 AND former_size > 1
       """, detector: findRestarts)
 
-  /// A stream that is paused has reports without packets, too; those say that nothing is sent.
+  /// A paused stream also has reports without packets, but their counters stand still.
   static let rtcpOfOtherSource = FindingRule(
     id: "rtcp-other-ssrc", severity: .low, title: "Sender reports of another source",
     sql: """
@@ -249,7 +246,7 @@ extension FindingRule {
 
   /// Packets of these codecs last multiples of 2.5 ms.
   ///
-  /// A longer step is a pause where the packet came later by as much.
+  /// A longer step is a pause if the packet arrived later by as much.
   static let unevenTimestamps = FindingRule(
     id: "uneven-timestamps", severity: .medium, title: "Uneven timestamps",
     thresholds: [

@@ -1,4 +1,4 @@
-// Rules about the connection and what goes over it.
+// Rules about the connection and its path.
 
 extension FindingRule {
   static let neverConnected = FindingRule(
@@ -29,8 +29,8 @@ extension FindingRule {
       WHERE machine = 'ice-connection' AND state IN ('disconnected', 'failed')
       """)
 
-  /// The first pair of all, and the first one after an ICE restart, are chosen because somebody
-  /// wanted that: only what is changed after them is a path that does not hold.
+  /// The first pair, and the first one after an ICE restart, are intended: only further changes
+  /// mean an unstable path.
   static let flapping = FindingRule(
     id: "ice-flapping", severity: .medium, title: "Unstable path", scope: .connection,
     sql: """
@@ -131,7 +131,7 @@ extension FindingRule {
       FROM sorted WHERE missing >= :least_burst AND at_ns >= before_ns
       """, detector: findBursts)
 
-  /// What the other side does not get shows in its reports alone when only this side is recorded.
+  /// If only this side is recorded, losses at the remote peer show only in its reports.
   static let lossAtPeer = FindingRule(
     id: "loss-at-peer", severity: .medium, title: "Packet loss reported", scope: .flow,
     thresholds: lossThresholds,
@@ -144,9 +144,9 @@ extension FindingRule {
       ORDER BY ssrc, rtcp.row
       """, detector: findLossAtPeer)
 
-  /// The encoder calls frames limited that are poor.
+  /// Covers frames whose quality the encoder reports as limited.
   ///
-  /// A target that fell to a quarter of what it was is a limit too, unless the application set it.
+  /// A target that fell to a quarter is a limit too, unless the application set it.
   static let limited = FindingRule(
     id: "encoder-limited", severity: .low, title: "Encoder held down",
     sumsUp: true,
@@ -226,7 +226,8 @@ extension FindingRule {
     dataBehindLoss, channelNotOpen, estimateLow, pacerDelay,
   ]
 
-  /// Causes of other rules' detections among these, before those that they name themselves.
+  /// Causes of other rules' detections among these rules; they precede the causes that a rule names
+  /// itself.
   static let networkCauses: [String: [String]] = [
     "never-connected": [
       "dtls-roles-clash", "ice-password-wrong", "fingerprint-mismatch", "dtls-failed",

@@ -3,7 +3,7 @@ import Tape
 // Rules about STUN and TURN servers, and sockets.
 
 extension FindingRule {
-  /// What `icecandidateerror` says, and what the stack refused: a code of STUN, or no answer.
+  /// Failures from `icecandidateerror` and from the stack: a STUN error code, or no response.
   private static let serverFailures = """
         failure AS (
           SELECT peer, at_ns, detail ->> '$.reason' AS reason,
@@ -19,8 +19,8 @@ extension FindingRule {
         )
     """
 
-  /// A server that says no: 401 and 403 for credentials, 486 for a quota, 508 for its capacity
-  /// (RFC 8656 section 19).
+  /// A server that refuses: 401 and 403 for credentials, 486 for a quota, 508 for capacity (RFC
+  /// 8656 section 19).
   static let turnRefused = FindingRule(
     id: "turn-refused", severity: .medium, title: "TURN server refused", scope: .connection,
     sql: """
@@ -56,9 +56,10 @@ extension FindingRule {
       WHERE NOT is_gone GROUP BY failure.peer
       """)
 
-  /// The same of calls between others: the answers of servers are in the clear.
+  /// The same for observed calls, since the responses of servers are not encrypted.
   ///
-  /// The first 401 of a client asks for its name (RFC 8489 section 9.2.4), 438 for a fresh nonce.
+  /// A client's first 401 is the challenge (RFC 8489 section 9.2.4), and 438 asks for a fresh
+  /// nonce.
   static let turnRefusedOnTheWire = FindingRule(
     id: "turn-refused-seen", severity: .medium, title: "TURN server refused a client",
     scope: .connection, silentUnder: ["turn-refused"],
@@ -79,7 +80,7 @@ extension FindingRule {
       }
       let challenges = all.filter { $0.code == 401 }
       let named = all.filter { ![401, 438, 300].contains($0.code) }
-      // One is the challenge; a client that knows the password gets no third.
+      // The first is the challenge; a client with the right password gets no third one.
       let refused = named.isEmpty && challenges.count >= 3 ? challenges : named
       guard let first = refused.first, let last = refused.last else { continue }
       found.append(
@@ -111,7 +112,7 @@ extension FindingRule {
       FROM failure WHERE is_gone GROUP BY peer
       """)
 
-  /// rtcstats' highstundelay and highturndelay: 500 ms from the begin of gathering.
+  /// rtcstats' highstundelay and highturndelay: 500 ms from the start of gathering.
   static let slowServer = FindingRule(
     id: "slow-server", severity: .low, title: "Slow STUN or TURN server", scope: .connection,
     thresholds: [
@@ -136,7 +137,7 @@ extension FindingRule {
       WHERE first.at_ns - gathering.at_ns > :least_ms * 1000000
       """)
 
-  /// A system that gives no socket, and datagrams that it does not send.
+  /// A system that refuses a socket, or datagrams that it does not send.
   static let socketRefused = FindingRule(
     id: "socket-refused", severity: .medium, title: "Socket refused by the system", scope: .end,
     sql: """

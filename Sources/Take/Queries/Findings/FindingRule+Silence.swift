@@ -1,12 +1,12 @@
 import Tape
 import Wire
 
-// Rules about silence of all protocols, and whose fault it is.
+// Rules about silence of all protocols, and who is responsible.
 
 extension FindingRule {
-  /// No packets of any protocol arrive: no media, no checks, no reports.
+  /// No packets of any protocol arrive: no media, checks or reports.
   ///
-  /// Missing sequence numbers tell a dead path from a sender that sent nothing.
+  /// Missing sequence numbers distinguish a dead path from a sender that stopped.
   static let pathDead = FindingRule(
     id: "path-dead", severity: .high, title: "Path dead", scope: .connection,
     thresholds: [
@@ -35,7 +35,7 @@ extension FindingRule {
       }
       var silences = way.silences.filter { $0.length >= least && live.contains($0.from) }
       let last = min(live.upperBound, facts.end)
-      // To the end: nothing is missing, as nothing came after it.
+      // At the end nothing counts as missing, because no packet follows.
       var isTail = false
       if last -| way.last >= least, live.contains(way.last) {
         silences.append(
@@ -53,7 +53,7 @@ extension FindingRule {
         } else if !isOpen {
           guard Double(silence.missing) >= expected * limits["least_share"] else { continue }
         } else if peer.isObserved || saidGoodbye(peer.number, silence.from, facts) {
-          // A capture of others may end before the call does.
+          // A capture may end before the call does.
           continue
         }
         found.append(deadPath(peer, silence, isOpen, facts))
@@ -80,7 +80,8 @@ extension FindingRule {
       impact: FindingImpact(withoutMedia: seconds, count: silence.missing))
   }
 
-  /// How many packets of media the other end sent in a silence; nil where it is not in the take.
+  /// The number of media packets that the other end sent during a silence; nil if it is not in the
+  /// take.
   private static func sentMeanwhile(
     to peer: CallFacts.Peer, _ silence: NetworkFacts.Silence, _ facts: CallFacts
   ) -> Int64? {
@@ -96,7 +97,7 @@ extension FindingRule {
     }
   }
 
-  /// Whether the other side said that it leaves.
+  /// Whether the remote peer announced that it leaves.
   private static func saidGoodbye(_ peer: Int64, _ at: Int64, _ facts: CallFacts) -> Bool {
     facts.states.contains {
       $0.peer == peer && $0.at >= at -| 2_000_000_000 && $0.to == "closed"
@@ -107,8 +108,8 @@ extension FindingRule {
 
   // MARK: Who did not run
 
-  /// A machine that was not called when it wanted to be: the processor had no time for it, or a
-  /// step before took too long.
+  /// A machine that was not run at its deadline: the processor was busy, or the previous step took
+  /// too long.
   ///
   /// The tape has both times.
   static let processStarved = FindingRule(
@@ -160,7 +161,7 @@ extension FindingRule {
     return found
   }
 
-  /// Parts without pauses.
+  /// Groups spans that are less than a pause apart.
   private static func grouped(_ spans: [(from: Int64, to: Int64)], pause: Int64)
     -> [[(from: Int64, to: Int64)]]
   {
@@ -175,10 +176,10 @@ extension FindingRule {
     return groups
   }
 
-  /// Why a silence of every protocol ended without loss.
+  /// The reason for a silence of every protocol that ended without loss.
   private enum Silencer { case sender, path, unknown }
 
-  /// Everything stops and goes on with a burst, and nothing is missing: it was not sent.
+  /// Everything stops, then continues with a burst and without loss: it was not sent.
   static let peerStarved = FindingRule(
     id: "peer-starved", severity: .low, title: "Process stood still",
     scope: .flow,
@@ -216,8 +217,8 @@ extension FindingRule {
     }
   }
 
-  /// The same, where the sender went on sending: a link that holds everything up and loses none of
-  /// it, as radio does.
+  /// The same, but the sender continued sending: a link that holds packets up without losing them,
+  /// as radio does.
   static let pathStalled = FindingRule(
     id: "path-stalled", severity: .low, title: "Packets held up on the way", scope: .flow,
     thresholds: [
@@ -261,8 +262,7 @@ extension FindingRule {
       }
       for silence in way.silences where silence.length >= least && live.contains(silence.from) {
         let expected = Double(silence.pace) * Double(silence.length) / 1e9
-        // A pause of the sender ends without a burst, and so does a way that became longer. A hold
-        // goes on in time as well, where what a process did not get to comes late by its clock.
+        // A pause of the sender ends without a burst, and so does an increase of the path's delay.
         let usual = Double(silence.pace) * 0.06
         let isBurst = Double(silence.burst) >= limits["least_burst"] * usual + 2
         let lateness = limits["least_lateness_ms"] * 1e6
@@ -313,7 +313,7 @@ extension FindingRule {
       }
       return isSilent ? .sender : .path
     }
-    // What was recorded meanwhile would come late by as much as it waited.
+    // Media captured during the silence would arrive late by the time that it waited.
     return silence.lateness *| 10 > silence.length *| 6 ? .unknown : .sender
   }
 }

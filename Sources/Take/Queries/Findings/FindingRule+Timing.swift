@@ -1,13 +1,13 @@
 import Tape
 import Wire
 
-// Rules about when packets came: jitter, queues, other ways, clocks.
+// Rules about arrival times: jitter, queues, path changes, clocks.
 
 extension FindingRule {
-  /// The jitter of RFC 3550 as Twilio and Telnyx watch it: three of five seconds above 30 ms.
+  /// RFC 3550 jitter, watched as Twilio and Telnyx do: above 30 ms in three of five seconds.
   ///
-  /// Of video the first packet of each frame counts: the others leave one after another. A queue
-  /// and a process that stands still move many packets by the same time, and swing little.
+  /// For video, only the first packet of each frame counts, because the others are sent one after
+  /// another. A queue or a stalled process delays many packets equally and swings little.
   static let highJitter = FindingRule(
     id: "high-jitter", severity: .medium, title: "Jitter", scope: .flow,
     thresholds: [
@@ -47,7 +47,7 @@ extension FindingRule {
       }
       for (index, second) in seconds.enumerated() {
         let jitter = Double(second.jitter) / 1000
-        // Some packets that are overtaken swing a lot, and most do not.
+        // A few overtaken packets swing a lot, while most do not.
         let isReordered = reordered(stream, second.second, facts) >= 0.02
         let share = isReordered ? limits["reordered_swings"] : limits["least_swings"]
         let isHit =
@@ -66,7 +66,7 @@ extension FindingRule {
     return found + findJitterAtPeer(facts, limits)
   }
 
-  /// The share of packets of a second that came after later ones.
+  /// The share of a second's packets that arrived after later ones.
   private static func reordered(
     _ stream: CallFacts.Stream, _ second: Int64, _ facts: CallFacts
   ) -> Double {
@@ -77,7 +77,8 @@ extension FindingRule {
 
   // MARK: Queues
 
-  /// The least delay of all streams of a way in a second over the best of the call.
+  /// The minimum additional delay over all streams of a direction in a second, relative to the best
+  /// of the call.
   private struct Wait {
     var second: Int64
     var least: Int64
@@ -86,9 +87,9 @@ extension FindingRule {
     var leap: Int64
   }
 
-  /// How much longer than at their best packets to a peer were on their way, by the second.
+  /// The additional delay of packets to a peer per second, relative to their best.
   ///
-  /// What already their sender held back is taken off where the take has it.
+  /// Delays at the sender are subtracted if the take has it.
   private static func waits(to peer: CallFacts.Peer, _ facts: CallFacts) -> [Wait] {
     var waits: [Int64: Wait] = [:]
     for (place, stream) in facts.streams.enumerated()
@@ -108,7 +109,7 @@ extension FindingRule {
         }
       }
       for (second, excess) in zip(timing.seconds, timing.excess) where second.packets >= 5 {
-        // The best of the part, by what the middle one is over it.
+        // The best of the part, derived from the median and its excess.
         let best = second.median -| excess
         let own = held[second.second] ?? 0
         let wait = Wait(
@@ -118,7 +119,7 @@ extension FindingRule {
           waits[second.second] = wait
           continue
         }
-        // One queue holds up all streams: what holds up one alone is something else.
+        // A queue delays all streams; a delay of one stream alone has another reason.
         waits[second.second] = Wait(
           second: wait.second, least: min(known.least, wait.least),
           median: min(known.median, wait.median), spread: min(known.spread, wait.spread),
@@ -128,7 +129,7 @@ extension FindingRule {
     return waits.values.sorted { $0.second < $1.second }
   }
 
-  /// Runs of seconds in which packets waited, and how the wait came about.
+  /// Runs of seconds with delayed packets, and how the delay arose.
   private static func waitRuns(
     _ waits: [Wait], on: Int64, off: Int64
   ) -> [(part: ArraySlice<Wait>, isStep: Bool)] {
@@ -139,7 +140,7 @@ extension FindingRule {
       guard let begin = from, begin < end else { return }
       let part = waits[begin..<end]
       let middle = part.map(\.median).sorted()[part.count / 2]
-      // A way that became longer holds back one packet by all of it, and then every one the same.
+      // A longer path delays one packet by the full amount, and then every packet equally.
       let leap =
         waits[max(0, begin -| 1)...min(begin +| 1, waits.count - 1)].map(\.leap).max() ?? 0
       let inner = part.count > 2 ? part.dropFirst().dropLast() : part
@@ -164,8 +165,8 @@ extension FindingRule {
     return runs
   }
 
-  /// Packets wait before a link that is too narrow for what is sent: the delay grows with what is
-  /// in the queue, and each packet has its own.
+  /// Packets queue before a link that is too slow for what is sent: the delay grows with the queue
+  /// and differs from packet to packet.
   static let standingQueue = FindingRule(
     id: "standing-queue", severity: .medium, title: "Packets waiting in a queue", scope: .flow,
     thresholds: [
@@ -227,7 +228,7 @@ extension FindingRule {
     return inside.lost >= 4 && share >= 0.02 + 1.5 * usual
   }
 
-  /// How much longer than at its best the way to a peer took, by the second, in microseconds.
+  /// The additional delay of the path to a peer per second, relative to its best, in microseconds.
   static func inboundWaits(to peer: CallFacts.Peer, _ facts: CallFacts) -> [Int64: Int64] {
     var sum: [Int64: Int64] = [:]
     for wait in waits(to: peer, facts) { sum[wait.second] = max(0, wait.median) }
@@ -249,7 +250,7 @@ extension FindingRule {
     return sum
   }
 
-  /// Another route, or a handover: every packet takes as much longer, from one to the next.
+  /// Another route, or a handover: from one packet to the next, every packet is delayed equally.
   static let longerPath = FindingRule(
     id: "path-became-longer", severity: .low, title: "Path became longer",
     scope: .connection,

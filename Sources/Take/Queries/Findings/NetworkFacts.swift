@@ -1,20 +1,20 @@
 package import Tape
 import Wire
 
-/// What rules about the network look at besides what all look at: how late packets were, times in
-/// which nothing came, checks, handshakes and descriptions.
+/// Facts for rules about the network: delays of packets, silences, checks, handshakes and
+/// descriptions.
 package struct NetworkFacts: Sendable {
-  /// What a peer sent or received, whatever the protocol.
+  /// All that a peer sent or received, of any protocol.
   package struct Way: Sendable {
     package var peer: Int64
     package var direction: WireDirection
     package var first: Int64
     package var last: Int64
     package var packets: Int64 = 0
-    /// Of `leastSilence` and more, the first of them.
+    /// The first silences of at least `leastSilence`.
     package var silences: [Silence] = []
-    /// RTCP: how many packets, when the first and the last one passed, and the times of two seconds
-    /// and more without one, the first of them.
+    /// RTCP: the number of packets, the times of the first and the last, and the first pauses of
+    /// two seconds or more.
     package var reports: Int64 = 0
     package var firstReport: Int64 = 0
     package var lastReport: Int64 = 0
@@ -22,18 +22,18 @@ package struct NetworkFacts: Sendable {
     var pace = Pace()
   }
 
-  /// A time in which nothing passed, of no protocol, and what came right after it.
+  /// A time without packets of any protocol, and what followed it.
   package struct Silence: Sendable {
     package var from: Int64
     package var to: Int64
     /// RTP packets in the second before.
     package var pace: Int64
-    /// RTP packets in the 60 ms from its end on, and of how many streams.
+    /// RTP packets in the 60 ms after its end, and the number of their streams.
     package var burst: Int64 = 0
     package var streams: Int64 = 0
-    /// How many numbers the streams skipped over the silence.
+    /// The number of sequence numbers that the streams skipped.
     package var missing: Int64 = 0
-    /// How much later than before the first of these packets came, in nanoseconds.
+    /// The increase of delay of the first of these packets, in nanoseconds.
     package var lateness: Int64 = 0
 
     package var length: Int64 { to -| from }
@@ -52,33 +52,33 @@ package struct NetworkFacts: Sendable {
     package var lastMedia: Int64 = 0
   }
 
-  /// How late packets of the streams were, each at its place in `CallFacts.streams`.
+  /// Delays of packets per stream, by its index in `CallFacts.streams`.
   package private(set) var timings: [StreamTiming] = []
   package private(set) var ways: [Way] = []
   package private(set) var pathUses: [PathUse] = []
   package internal(set) var datagrams = DatagramFacts()
-  /// What senders know of the way from them.
+  /// Senders' knowledge of the path from them.
   package private(set) var sending = SenderFacts()
-  /// What data channels sent, acknowledged and sent again.
+  /// Data channel chunks that were sent, acknowledged and retransmitted.
   package private(set) var channels = ChannelFacts()
-  /// Steps of endpoints that ran 100 ms after they were due, and more.
+  /// Steps of endpoints that ran 100 ms or more after their deadline.
   package private(set) var lateSteps: [StepTimes.Late] = []
   package private(set) var descriptions: [SignaledDescription] = []
 
   package static let leastSilence: Int64 = 150_000_000
   static let leastLateness: Int64 = 100_000_000
-  /// How long after a silence packets belong to its end.
+  /// The time after a silence in which packets count as its end.
   static let burstTime: Int64 = 60_000_000
   static let most = 20_000
 
   init() {}
 
-  /// Sees a packet of RTP in the pass over all; `stream` is its place in `CallFacts.streams`.
+  /// Receives an RTP packet in the common pass; `stream` is its index in `CallFacts.streams`.
   ///
-  /// Clocks are known after that pass alone, so that these facts have a pass of their own.
+  /// Does nothing: clock rates are known only after that pass, so these facts make their own.
   mutating func add(_ sight: PacketSight, _ stream: Int) {}
 
-  /// Reads what stands in other tables.
+  /// Reads the other tables.
   mutating func read(_ connection: borrowing SQLiteConnection, _ facts: CallFacts)
     throws(SQLiteError)
   {
@@ -101,7 +101,7 @@ package struct NetworkFacts: Sendable {
     var way: Int
     /// Its place among `pathUses`; nil beyond the most of them.
     var use: Int?
-    /// The places of its streams.
+    /// The indexes of its streams.
     var streams: [Int64: Int]
   }
 
@@ -214,12 +214,11 @@ package struct NetworkFacts: Sendable {
       ways[way].silences[silence].lateness, step.lateness)
   }
 
-  /// What a peer sent or received.
+  /// The packets that a peer sent or received.
   package func way(_ peer: Int64, _ direction: WireDirection) -> Way? {
     ways.first { $0.peer == peer && $0.direction == direction }
   }
 
-  /// The descriptions of a peer.
   package func descriptions(of peer: Int64) -> [SignaledDescription] {
     descriptions.filter { $0.peer == peer }
   }
@@ -244,7 +243,7 @@ extension NetworkFacts.Way {
   }
 }
 
-/// How many packets there were in each of the last tenths of a second.
+/// A sliding count of packets in tenths of a second.
 struct Pace: Sendable {
   private var counts = [Int64](repeating: 0, count: 16)
   private var slots = [Int64](repeating: -1, count: 16)
@@ -257,7 +256,7 @@ struct Pace: Sendable {
     counts[place] +|= 1
   }
 
-  /// How many there were in the second before a time.
+  /// The number of packets in the second before a time.
   func packets(before at: Int64) -> Int64 {
     let last = at / Self.slot
     return zip(slots, counts).reduce(0) { sum, entry in
@@ -266,7 +265,7 @@ struct Pace: Sendable {
   }
 }
 
-/// Reads bytes of datagrams, which stand one after another in pieces.
+/// Reads datagrams from the pieces of a byte stream.
 struct WirePieces: ~Copyable {
   private var rows: SQLiteStatement
   private var piece: Int64 = -1
@@ -277,7 +276,7 @@ struct WirePieces: ~Copyable {
     rows = try connection.prepare("SELECT bytes FROM wire WHERE piece = ?1")
   }
 
-  /// The bytes from a position on; fewer where the take does not have them.
+  /// The bytes at a position; fewer if the take lacks them.
   mutating func read(_ position: Int64, _ count: Int64) throws(SQLiteError) -> [UInt8] {
     guard position >= 0, count > 0 else { return [] }
     var result: [UInt8] = []

@@ -22,8 +22,8 @@ extension FindingRule {
     }
   }
 
-  /// Longer than what counts as a freeze, or for good; unless the two sides agreed on that, or the
-  /// sender said good-bye.
+  /// Longer than a freeze, or until the end; unless both sides negotiated that, or the sender said
+  /// goodbye.
   static func findStops(
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
@@ -55,8 +55,7 @@ extension FindingRule {
     return found
   }
 
-  /// A screen on which nothing changed, or a camera that was off: nothing was sent, and nothing is
-  /// missing.
+  /// A static screen or a disabled camera: nothing was sent, and nothing is missing.
   static func findVideoPauses(
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
@@ -106,7 +105,7 @@ extension FindingRule {
     }
   }
 
-  /// Waits that are worth no finding by themselves, and explain why a picture stood still.
+  /// Answered key frame requests that are not findings by themselves but explain a freeze.
   static func findLateKeyFrames(
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
@@ -164,8 +163,8 @@ extension FindingRule {
     return waits
   }
 
-  /// The time until a picture, from when the peer was connected and its packets came; of a call
-  /// whose beginning was seen.
+  /// The time from the connection and the first packet to the first picture, in calls whose
+  /// beginning was seen.
   static func findLateFirstFrames(
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
@@ -185,7 +184,7 @@ extension FindingRule {
       let from = max(connected, stream.first)
       let to = shown?.at ?? stream.last
       let seconds = Double(to &- from) / 1e9
-      // Of whom anything was opened.
+      // Only for peers with decrypted media.
       let isOpened = facts.tracks.contains { $0.peer == peer && $0.direction == .inbound }
       guard seconds > limits["least_s"],
         shown != nil || Double(stream.packets) >= 5 * seconds || isOpened
@@ -205,7 +204,7 @@ extension FindingRule {
 }
 
 extension CallFacts {
-  /// When a peer was connected first, as far as that was seen.
+  /// The first time at which a peer was connected, as far as it was seen.
   fileprivate func connected(_ peer: Int64) -> Int64? {
     let own = states.filter { $0.peer == peer }
     let machine = own.contains { $0.machine == "connection" } ? "connection" : "ice-connection"
@@ -214,7 +213,7 @@ extension CallFacts {
 }
 
 extension CallFacts.Track {
-  /// When the first key frame after a time was shown.
+  /// The time of the first displayed key frame after a time.
   fileprivate func keyFrame(after at: Int64) -> Int64? {
     var (low, high) = (0, keys.count)
     while low < high {
@@ -230,7 +229,8 @@ extension CallFacts.Track {
 // Rules about audio.
 
 extension FindingRule {
-  /// Seconds in a row of which a fifth was concealed, without what hides no loss.
+  /// Finds consecutive seconds of which a fifth was concealed, excluding concealment without a
+  /// loss.
   static func findConcealment(
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
@@ -269,7 +269,7 @@ extension FindingRule {
     return found
   }
 
-  /// How long a block lasts as a rule.
+  /// The usual length of a block.
   private static let blockNanoseconds: Int64 = 20_000_000
 
   static func findSilence(

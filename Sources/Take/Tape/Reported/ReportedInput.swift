@@ -2,7 +2,7 @@ package import Observer
 package import Wire
 
 extension MachineKind {
-  /// What another stack reported about itself: nothing of it is executed again.
+  /// Reports of another stack about itself; that stack is not executed again.
   package static let reported = MachineKind(rawValue: 5)
 }
 
@@ -17,11 +17,11 @@ private enum ReportedStep {
   static let frame = StepKind(8)
 }
 
-/// What a file of reports says about itself: the configuration of its actor.
+/// The description of a file of reports: the configuration of its actor.
 package struct ReportedGenesis: Codable, Hashable, Sendable {
-  /// The format in words.
+  /// The name of the format.
   package var format: String
-  /// What the file says about browser, machine and page, as JSON.
+  /// The browser, machine and page that the file names, as JSON.
   package var head: String?
   /// Whether a description that the browser made by itself is read from the result of its call;
   /// nil in takes that were written before this was done.
@@ -34,25 +34,25 @@ package struct ReportedGenesis: Codable, Hashable, Sendable {
   }
 }
 
-/// Something that another stack reported, with the connection that it is about.
+/// A report of another stack, with the connection that it is about.
 ///
-/// The time is that of the report; the step may come later, where a file is out of order.
+/// The time is that of the report; the step may be later if the file is not in order.
 package enum ReportedInput: RecordedInput {
   case genesis(ReportedGenesis)
-  /// A connection was made; configuration is JSON.
+  /// A connection was created; the configuration is JSON.
   case connection(peer: UInt32, at: Instant, label: String, configuration: String)
   /// A call of the API; peer 0 is the page.
   case call(peer: UInt32, at: Instant, id: UInt32, name: String, arguments: String)
-  /// The result of a call, as JSON, or why it failed.
+  /// The result of a call as JSON, or its error.
   case reply(peer: UInt32, at: Instant, id: UInt32, reply: String?, error: String?)
   case event(peer: UInt32, at: Instant, name: String, detail: String)
-  /// A report of getStats, as `ReportedStats.value` writes it.
+  /// A `getStats` report, as `ReportedStats.value` writes it.
   case stats(peer: UInt32, at: Instant, id: UInt32, report: String)
   /// An encoded frame that was received; peer and time are its own.
   case frame(ReportedFrame)
-  /// What the file does not have: a kind of coverage, and why.
+  /// Something missing from the file: a kind of coverage and the reason.
   case notSeen(what: String, reason: String)
-  /// It never comes.
+  /// Never occurs.
   case deadline
 
   package var stepKind: StepKind {
@@ -181,7 +181,7 @@ package struct ReportedFrame: Hashable, Sendable {
   }
 }
 
-/// Makes the inputs of reports again from their rows.
+/// Restores the inputs of reports from their rows.
 package struct ReportedDecoder: InputDecoder {
   /// The formats of frames by their numbers, as far back as the writer refers to them.
   private var formats: [Int64: FormatRow] = [:]

@@ -1,11 +1,11 @@
 package import Observer
 package import Wire
 
-/// What another stack reported about itself, as a machine on the tape.
+/// Turns the reports of another stack into rows.
 ///
-/// It folds reports: changes of statistics into whole objects, states into transitions, objects
-/// into
-/// pairs, tracks and levels. A replay folds them again; what the other stack did is not executed.
+/// It merges changes of statistics into complete objects, derives transitions from states, and
+/// pairs, tracks and levels from objects. A replay repeats this; it does not execute the other
+/// stack.
 package final class ReportedMachine: RecordedMachine {
   package static var machineKind: MachineKind { .reported }
   package static func decoder(_ contents: ContentSource) -> ReportedDecoder { ReportedDecoder() }
@@ -24,7 +24,7 @@ package final class ReportedMachine: RecordedMachine {
   /// The name of the event that names the track of an m-section before its first frame.
   package static let framesEvent = "encodedframes"
 
-  /// A file may claim any number of connections.
+  /// Limits the connections, since a file may claim any number.
   package static let peersMaximum = 10_000
 
   package func step(
@@ -64,12 +64,12 @@ package final class ReportedMachine: RecordedMachine {
   }
 }
 
-/// What followed from a report: a row of the connection that it is about, or what is missing.
+/// A row derived from a report, or something that is missing.
 package enum ReportedOutput: RecordedOutput {
   case row(Row, peer: UInt32, at: Instant)
   case coverage(what: String, reason: String)
 
-  /// A row of any of the tables that reports fill.
+  /// A row of one of the tables that reports fill.
   package enum Row: Sendable {
     case peer(PeerRow)
     case state(StateRow)

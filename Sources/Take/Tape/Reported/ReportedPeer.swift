@@ -1,7 +1,7 @@
 import Observer
 import Wire
 
-/// What was reported of one connection so far.
+/// The reported state of one connection.
 struct ReportedPeer {
   typealias Emit = (ReportedOutput.Row) -> Void
 
@@ -9,9 +9,9 @@ struct ReportedPeer {
     "signaling": "stable", "ice-connection": "new", "connection": "new", "ice-gathering": "new",
     "dtls": "new",
   ]
-  /// The candidates that are known, each once.
+  /// The known candidates, without duplicates.
   private var candidates: Set<String> = []
-  /// The labels of data channels that the other side made.
+  /// The labels of data channels opened by the remote peer.
   private var remoteChannels: Set<String> = []
   private var objects = ReportedObjects()
   private var media = ReportedMedia()
@@ -20,7 +20,7 @@ struct ReportedPeer {
   /// The calls of setLocalDescription that left it to the browser to make the description.
   private var implicit: Set<UInt32> = []
 
-  /// Of each kind, how much is remembered: a file may claim any number.
+  /// Limits each kind of state, since a file may claim any number.
   static let most = 20_000
 
   // MARK: Calls and events
@@ -95,7 +95,7 @@ struct ReportedPeer {
     try? JSONValue(parsing: text, limits: ReportedLines.limits)
   }
 
-  /// Enters a state; Chromium's old log has them with a prefix, as in `ICEConnectionStateChecking`.
+  /// Records a state; Chromium's older logs prefix it, as in `ICEConnectionStateChecking`.
   private mutating func move(_ machine: String, _ name: String, _ emit: Emit) {
     var state = name
     for prefix in [
@@ -132,7 +132,7 @@ struct ReportedPeer {
 
   // MARK: Statistics
 
-  /// Folds a report into what is known, and says what is new.
+  /// Merges a report and emits the changes.
   mutating func sample(_ report: ReportedStats, _ at: Instant, _ id: UInt32, _ emit: Emit) {
     let (changed, gone) = objects.fold(report)
     for object in changed {
@@ -186,7 +186,7 @@ struct ReportedPeer {
 }
 
 extension CandidateRow {
-  /// Reads the line of a candidate (RFC 8839 section 5.1), also one whose addresses were taken out.
+  /// Parses a candidate line (RFC 8839 section 5.1), also one whose addresses were redacted.
   fileprivate init?(_ line: String) {
     var words = line.split(separator: " ")[...]
     guard words.count >= 8, words[6] == "typ" else { return nil }
@@ -209,7 +209,7 @@ extension CandidateRow {
     }
   }
 
-  /// Reads the statistics of a candidate; nil for one without an address.
+  /// Reads the stats object of a candidate; nil if it has no address.
   init?(_ object: ReportedObject) {
     guard let address = object["address"]?.text ?? object["ip"]?.text, !address.isEmpty else {
       return nil
@@ -228,7 +228,7 @@ extension CandidateRow {
     usernameFragment = object["usernameFragment"]?.text
   }
 
-  /// Today's names and those of before.
+  /// Current and older names.
   static let types = [
     "host": "host", "srflx": "srflx", "prflx": "prflx", "relay": "relay",
     "serverreflexive": "srflx", "peerreflexive": "prflx", "relayed": "relay", "local": "host",

@@ -1,6 +1,6 @@
 import RTP
 
-/// The views of what stands under encryption.
+/// Views over contents that are encrypted on the wire.
 enum ClearViews {
   static let all = [arrival, repair]
 
@@ -15,7 +15,7 @@ enum ClearViews {
     var rows = arrival.empty()
     let packets = try facts.packets()
     let told = try facts.clear().feedback.sorted { $0.row < $1.row }
-    // The last packet of each number, of each end, up to the feedback.
+    // The last packet with each transport-wide number at each end, before the feedback.
     var newest = PlaceTable()
     var next = 0
     for one in told {
@@ -26,7 +26,7 @@ enum ClearViews {
         }
         next += 1
       }
-      // What comes in is about what was sent.
+      // Received feedback is about sent packets.
       let end = ViewFacts.End(
         peer: one.end.peer, direction: one.end.direction == "in" ? "out" : "in")
       let place = packets.ends.firstIndex(of: end)
@@ -98,7 +98,7 @@ enum ClearViews {
     return rows
   }
 
-  /// What the view concludes without keys.
+  /// The rows that the view infers without keys.
   private static func concluded(_ facts: ViewFacts) throws(SQLiteError) -> ComputedRows {
     var rows = repair.empty()
     guard let view = TakeSchema.views.first(where: { $0.name == "repair" }) else { return rows }
@@ -120,8 +120,8 @@ enum ClearViews {
     var sequence: UInt16
   }
 
-  /// Which stream each stream of retransmissions repeats: the one that most of its packets fit, by
-  /// RTP time and number, or by what was asked for.
+  /// Finds the media stream of each retransmission stream: the one that most of its packets match,
+  /// by RTP time and number or by NACKs.
   private static func originals(
     _ again: [Int], _ packets: PacketFacts, _ clear: ClearFacts, _ facts: ViewFacts
   ) throws(SQLiteError) -> [UInt32: UInt32] {

@@ -1,9 +1,11 @@
-/// A view of the schema whose rows are computed in one pass over the packets, where SQL would sort
-/// all of them: the rows are those of the view, value by value.
+/// A view of the schema that is computed in one pass over the packets where SQL would sort them
+/// all.
+///
+/// Its rows equal those of the SQL view, value by value.
 struct ComputedView: Sendable {
   let name: String
   let columns: [Column]
-  /// The column that rows are looked up by quickly; nil where all are made at once.
+  /// The column with fast look-ups; nil if all rows are computed at once.
   var key: String?
   let rows: @Sendable (ViewFacts, _ key: Int64?) throws(SQLiteError) -> ComputedRows
 
@@ -17,14 +19,13 @@ struct ComputedView: Sendable {
     }
   }
 
-  /// An empty list of rows with the columns of the view.
+  /// An empty list with the columns of the view.
   func empty() -> ComputedRows { ComputedRows(columns.map(\.kind)) }
 
-  /// All of them.
   static let all: [ComputedView] =
     StreamViews.all + PacketViews.all + FrameViews.all + ClearViews.all
 
-  /// Columns of a text such as `row step peer direction:t ssrc gap_ms:r`.
+  /// Parses a list of columns such as `row step peer direction:t ssrc gap_ms:r`.
   static func columns(_ text: String) -> [Column] {
     text.split(separator: " ").map { word in
       let parts = word.split(separator: ":")
@@ -34,9 +35,8 @@ struct ComputedView: Sendable {
   }
 }
 
-/// What the computed views of a connection share: each pass over the packets is made once, and
-/// again
-/// when a take has grown.
+/// Data that the computed views of a connection share, so that each pass over the packets is made
+/// once, and repeated only when the take has grown.
 final class ViewFacts {
   /// The connection, which outlives its virtual tables.
   let handle: OpaquePointer
@@ -140,10 +140,9 @@ final class ViewFacts {
   }
 }
 
-/// Rows of a view that were computed here, as numbers: a ten-minute call has hundreds of thousands
-/// of them.
+/// Computed rows of a view, stored as numbers: a ten-minute call has hundreds of thousands.
 struct ComputedRows {
-  /// What a column holds.
+  /// The type of a column.
   enum Kind {
     case integer
     case real
@@ -173,7 +172,7 @@ struct ComputedRows {
 
   private static let fewTexts = 8
 
-  /// What stands for NULL; no count or time of a take is as low.
+  /// Represents NULL; counts and times never reach this value.
   private static let null = Int64.min
 
   init(_ kinds: [Kind]) { self.kinds = kinds }
@@ -185,15 +184,15 @@ struct ComputedRows {
 
   mutating func add(_ number: Int64?) { numbers.append(number ?? Self.null) }
 
-  /// Adds a real number; NULL for nil.
+  /// Appends a real; nil is NULL.
   mutating func add(real: Double?) {
-    // A negative zero has the bits of what stands for NULL.
+    // Negative zero has the same bits as the mark of NULL.
     numbers.append(real.map { Int64(bitPattern: ($0 + 0).bitPattern) } ?? Self.null)
   }
 
-  /// Adds a text, which is kept once.
+  /// Appends a text, which is stored once.
   mutating func add(text: String) {
-    // Most columns have two or three texts, which are compared faster than hashed.
+    // Most columns have two or three texts, which are faster to compare than to hash.
     if texts.count <= Self.fewTexts, let place = texts.firstIndex(of: text) {
       return numbers.append(Int64(place))
     }
@@ -217,8 +216,8 @@ struct ComputedRows {
     }
   }
 
-  /// The same rows in the order of some columns of integers and texts, NULL first: that of a view
-  /// which groups by them.
+  /// The rows sorted by integer and text columns, NULL first: the order of a view that groups by
+  /// them.
   func sorted(by columns: [Int]) -> ComputedRows {
     func isBefore(_ left: Int, _ right: Int) -> Bool {
       for column in columns {
@@ -241,7 +240,7 @@ struct ComputedRows {
     return copy
   }
 
-  /// The places of the rows by the values of a column of integers.
+  /// The row indexes by the values of an integer column.
   func index(of column: Int) -> [Int64: [Int]] {
     var index: [Int64: [Int]] = [:]
     for row in 0..<count {

@@ -1,4 +1,4 @@
-/// The views that join frames with the packets that carried them.
+/// Views that join frames with the packets that carried them.
 enum FrameViews {
   static let all = [framePacket, frameJourney]
 
@@ -20,7 +20,7 @@ enum FrameViews {
 
   // MARK: Journeys
 
-  /// What the packets of a frame come to.
+  /// The packets of a frame, added up.
   private struct Load {
     var frame: CarriedFrames.Frame
     /// How many numbers.
@@ -161,7 +161,7 @@ struct CarriedFrames {
     var track: Int64
     var kind: String
     var ssrc: UInt32
-    /// As on the wire.
+    /// As on the wire, with the sender's offset.
     var rtpTime: UInt32
     var key: Int64
     var size: Int64
@@ -174,7 +174,7 @@ struct CarriedFrames {
     var sequence: UInt16
     var at: Int64
     var size: Int64
-    /// NULL for a repair.
+    /// nil for a repair packet.
     var marker: Int64?
     var isRepair: Bool
 
@@ -285,7 +285,7 @@ struct CarriedFrames {
       let stream = packets.packets[place].stream
       if firstPackets[stream, 0] == nil { firstPackets.update(stream, 0, to: place) }
     }
-    // What a stream adds to the times of the frames that it sends.
+    // The offset that a sender adds to the RTP times of its frames, per stream.
     var shifts: [UInt32] = []
     var shiftPlaces = PlaceTable()
     let rows = try facts.prepare(
@@ -328,10 +328,10 @@ struct CarriedFrames {
 
   // MARK: One frame
 
-  /// How long before it is decoded, or after it was encoded, a packet of a frame may be.
+  /// The maximum time in nanoseconds between a packet and the decoding or encoding of its frame.
   private static let span: Int64 = 15_000_000_000
 
-  /// The packets of one frame, without a look at all the others.
+  /// Finds the packets of one frame without going through all frames.
   static func packets(ofFrame row: Int64, _ facts: ViewFacts) throws(SQLiteError) -> [Carried] {
     let found = try facts.prepare(query + " AND frame_store.row = \(row)")
     guard try found.step() else { return [] }
@@ -380,7 +380,7 @@ struct CarriedFrames {
     return carried
   }
 
-  /// What a stream adds to the times of its frames, by the first of both.
+  /// The RTP time offset of a frame's stream, from its first frame and first packet.
   private static func shift(of frame: Frame, _ facts: ViewFacts) throws(SQLiteError) -> UInt32 {
     let frames = try facts.prepare(
       query + " AND format.peer = \(frame.peer) AND format.direction = 'out'"
@@ -398,7 +398,7 @@ struct CarriedFrames {
       &- UInt32(truncatingIfNeeded: frames.integer(7))
   }
 
-  /// A step at about an instant, or before it.
+  /// The step at or before an instant.
   private static func step(at instant: Int64, _ facts: ViewFacts) throws(SQLiteError) -> Int64 {
     let steps = try facts.prepare(
       "SELECT first_step FROM tape WHERE at_ns <= \(instant) ORDER BY first_step DESC LIMIT 1")

@@ -1,5 +1,4 @@
-/// The RTP packets of a take in memory, with what finds them by stream, sequence number and RTP
-/// time.
+/// The RTP packets of a take in memory, indexed by stream, sequence number and RTP time.
 struct PacketFacts {
   struct Packet {
     var row: Int64
@@ -11,7 +10,7 @@ struct PacketFacts {
     var payloadType: UInt8
     var marker: UInt8
     var size: Int64
-    /// 65,536 and more: none.
+    /// 65,536 or more means none.
     var transportSequence: UInt32
 
     var direction: Int { Int(end) }
@@ -19,7 +18,7 @@ struct PacketFacts {
     var stream: UInt64 { PacketFacts.stream(end, ssrc) }
   }
 
-  /// A retransmission, and what it repeats.
+  /// A retransmission and the packet that it repeats.
   struct Repair {
     var packet: Int
     var originalSSRC: UInt32?
@@ -30,7 +29,7 @@ struct PacketFacts {
   private(set) var packets: [Packet] = []
   /// Whether each of the 128 payload types of an end is of media.
   private var mediaTypes: [Bool]
-  /// The packets of each RTP time: the first, and from each the next.
+  /// Linked lists of packets with equal RTP time: the first packet, and the next after each.
   private var firstOfTime = PlaceTable()
   private var nextOfTime: [Int32] = []
 
@@ -71,7 +70,7 @@ struct PacketFacts {
   private mutating func linkTimes() {
     nextOfTime = [Int32](repeating: -1, count: packets.count)
     firstOfTime = PlaceTable(capacity: packets.count / 2)
-    // From the last to the first, so that the chain is in the order of the rows.
+    // Backwards, so that each list is in row order.
     for place in packets.indices.reversed() {
       let packet = packets[place]
       let later = firstOfTime.update(packet.stream, UInt64(packet.rtpTime), to: place)

@@ -1,4 +1,4 @@
-/// The views that follow single packets.
+/// Views that follow single packets.
 enum PacketViews {
   static let all = [oneWayDelay, packetLife]
 
@@ -28,7 +28,7 @@ enum PacketViews {
     let columns = "row, at_ns, size, ssrc, marker_type, sequence, rtp_time, path"
     let query =
       "SELECT \(columns) FROM packet_store WHERE marker_type IS NOT NULL ORDER BY row"
-    // The last arrival of each packet, and from each the one before it.
+    // Linked lists of arrivals per packet: the last arrival, and the one before each.
     var came = PlaceTable()
     var arrivals: [(peer: Int64, at: Int64, before: Int32)] = []
     let first = try facts.prepare(query)
@@ -63,7 +63,7 @@ enum PacketViews {
     return rows
   }
 
-  /// Adds a packet on its way to another end; nil: it did not come.
+  /// Adds a packet on its way to the other end; nil arrival means lost.
   private static func add(
     _ row: borrowing SQLiteStatement, _ peer: Int64, _ at: Int64,
     _ end: (peer: Int64, at: Int64)?, to rows: inout ComputedRows
@@ -260,9 +260,7 @@ struct PacketLives {
     }
   }
 
-  // MARK: Rows
-
-  /// One packet on one way.
+  /// One transmission of a packet.
   private struct Way {
     var peer: Peer?
     var toPeer: Peer?
@@ -322,7 +320,7 @@ struct PacketLives {
     senders[ssrc]?.contains { $0 != peer } ?? false
   }
 
-  /// Packets that never came, from somebody who is not in the take.
+  /// Adds lost packets whose sender is not in the take.
   private func addLost(to rows: inout ComputedRows, _ facts: ViewFacts) throws(SQLiteError) {
     let lost = try facts.prepare(
       """
@@ -357,7 +355,7 @@ struct PacketLives {
       frame = shown[received, UInt64(time)]
     }
     if let sent, let key { again = sentAgain[sent, key] }
-    // A number comes again after 65,536 packets; what is asked for within 10 s is this one.
+    // Sequence numbers recur after 65,536 packets; a NACK within 10 s means this one.
     let moment = way.sentAt ?? arrival?.at ?? way.noticedAt ?? 0
     let asked = times(
       askedFrom: received ?? sent, way.sequence, isOut: received != nil, around: moment)

@@ -1,10 +1,10 @@
 import RTP
 
-/// Weight by second, loss, jitter and gaps of each RTP stream, from one pass over the packets.
+/// Bit rate, loss, jitter and gaps of each RTP stream, in one pass over the packets.
 ///
 /// The rules are those of the views `loss`, `jitter` and `gap`.
 struct StreamFacts {
-  /// What went by of a kind of packets within a second.
+  /// The packets and bytes of one kind within a second.
   struct Weight {
     var packets: Int64 = 0
     var bytes: Int64 = 0
@@ -12,7 +12,7 @@ struct StreamFacts {
     var jitterPackets: Int64 = 0
   }
 
-  /// A packet by its place in its stream, wherever its numbers begin anew.
+  /// A packet's position in its stream, which starts a new part whenever the numbers restart.
   struct Place {
     var part: Int
     var place: Int64
@@ -37,7 +37,7 @@ struct StreamFacts {
     var first = Int64.max
     var last = Int64.min
     var isRetransmission: Bool
-    /// Ticks a second; 0: not known, or not received.
+    /// Ticks per second; 0 if unknown or not received.
     var clockRate: Int64
     /// The second of its last packet, and the weight of that so far.
     fileprivate var second: Int64?
@@ -53,7 +53,7 @@ struct StreamFacts {
     var frames: Int64 = 0
     var first = Int64.max
     var last = Int64.min
-    // The packet before, in the order of the rows.
+    // The previous packet in row order.
     fileprivate var beganAt: Int64 = 0
     fileprivate var at: Int64 = 0
     fileprivate var sequence: Int64 = 0
@@ -63,19 +63,19 @@ struct StreamFacts {
     fileprivate var nearRestarts = NearRestarts()
     /// Where numbers may begin anew with the packet before: its step to that.
     fileprivate var doubtfulStep: Int?
-    // The packet before whose clock is known.
+    // The previous packet whose clock rate is known.
     fileprivate var clockedAt: Int64?
     fileprivate var clockedTime: Int64 = 0
   }
 
-  /// Which weight it is: a second of a payload type of a stream.
+  /// The key of a weight: a second of one payload type of a stream.
   struct Moment: Hashable {
     var stream: Int
     var share: Int
     var second: Int64
   }
 
-  /// Packets of no stream: their end, protocol, sender and second.
+  /// Packets outside of streams: by end, protocol, sender and second.
   struct Other: Hashable {
     var end: Int
     var protocolName: String
@@ -88,7 +88,7 @@ struct StreamFacts {
   private(set) var weights: [Moment: Weight] = [:]
   private(set) var others: [Other: Weight] = [:]
   private var numbers = PlaceTable()
-  /// Which payload types of which end are of a track, and its clock.
+  /// The clock rates of each end's payload types that belong to tracks.
   private var tracks: [Int: [Int64: Int64]] = [:]
 
   init(_ facts: ViewFacts) throws(SQLiteError) {
@@ -155,7 +155,7 @@ struct StreamFacts {
       let end = ViewFacts.End(peer: rows.integer(0), direction: rows.text(1) ?? "")
       guard let place = ends.firstIndex(of: end) else { continue }
       let (type, rate) = (rows.integer(2), rows.integer(3))
-      // What was concluded of a stream of others may be revised: the last clock counts.
+      // Inferred streams may be revised: the last known clock rate counts.
       tracks[place, default: [:]][type] = rate > 0 ? rate : tracks[place]?[type] ?? 0
     }
   }
@@ -195,7 +195,7 @@ struct StreamFacts {
     weights[Moment(stream: stream, share: share, second: second)] = one.weight
   }
 
-  // Not of the value itself, which would be copied for it with all of its lists.
+  // Static, because mutating through `self` would copy all its lists.
   private static func update(_ weight: inout Weight, _ packet: Packet, _ jitter: Double?) {
     weight.packets += 1
     weight.bytes &+= packet.size
@@ -231,7 +231,7 @@ struct StreamFacts {
     return streams[number].shares.count - 1
   }
 
-  /// Lays a packet behind those before it: its place in the stream, and whether the stream paused.
+  /// Adds a packet to its stream: determines its position and whether the stream paused.
   private mutating func advance(_ number: Int, _ packet: Packet) {
     Self.findNearRestart(&streams[number], packet)
     // The numbers alone: with a copy of the lists, each that grows would be copied.
@@ -271,9 +271,8 @@ struct StreamFacts {
     stream.doubtfulStep = mayBegin ? step : nil
   }
 
-  /// Whether a sender begins its numbers anew: not where it was silent for about as long as it
-  /// takes
-  /// to send as many packets as the numbers tell.
+  /// Whether a jump of the sequence number means that the sender restarted its numbers, rather than
+  /// that it went on unseen during the pause.
   private static func begins(
     _ stepSize: Int64, _ ticks: Int64, pause: Int64, lasted: Int64, packets: Double
   ) -> Bool {
