@@ -44,8 +44,8 @@ package enum ExportFormat: String, CaseIterable, Sendable {
       "it holds the RTP of each received track, in milliseconds: RTCP, retransmissions, data "
         + "channels, addresses, signaling and statistics stay in the take"
     case .internals:
-      "it holds calls, events and series of statistics: packets, media, messages and what the stack "
-        + "did between two samples stay in the take, and passwords and keys are taken out"
+      "it holds calls, events and series of statistics: packets, media, messages and what the "
+        + "stack did between two samples stay in the take, and passwords and keys are taken out"
     case .rtcstats:
       "it holds calls, events and statistics: packets, media, messages and what the stack did "
         + "between two samples stay in the take, and passwords and keys are taken out"

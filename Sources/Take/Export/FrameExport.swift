@@ -203,7 +203,8 @@ package struct FrameExport {
   private static func choice(_ track: Track) -> String {
     let source = track.ssrc.map { " AND ssrc = \($0)" } ?? ""
     return """
-      peer = \(track.peer) AND track = \(track.number) AND kind = '\(track.isVideo ? "video" : "audio")'
+      peer = \(track.peer) AND track = \(track.number)
+        AND kind = '\(track.isVideo ? "video" : "audio")'
         AND direction = '\(track.isSent ? "out" : "in")' AND codec = '\(track.codec)'
         AND outcome NOT IN ('undecodable', 'concealed', 'recovered')\(source)
       """

@@ -139,7 +139,8 @@ struct InternalsWriter: ReportWriting {
     for id in connection.ids {
       guard let object = connection.objects[id] else { continue }
       let ends =
-        "{\"startTime\":\"\(DateText.iso(object.from))\",\"endTime\":\"\(DateText.iso(object.to))\","
+        "{\"startTime\":\"\(DateText.iso(object.from))\","
+        + "\"endTime\":\"\(DateText.iso(object.to))\","
         + "\"statsType\":\(JSONText.text(object.type).text),\"values\":"
       for name in object.names {
         guard let series = object.series[name] else { continue }

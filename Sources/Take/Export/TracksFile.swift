@@ -1,8 +1,8 @@
 package import Tape
 import Wire
 
-/// Writes which tracks a take has, when each began and ended, whose they are and who spoke when: what
-/// files of media leave out.
+/// Writes which tracks a take has, when each began and ended, whose they are and who spoke when:
+/// what files of media leave out.
 package struct TracksFile {
   private let take: String
   private let peer: Int64?
