@@ -295,7 +295,9 @@ extension ExportCommand {
           .writeRecordings(into: folder, progress: show)
       }
       progress.clear()
-      for file in result.written { try printLine("\(file.path): \(counted(file.packets, "packet"))") }
+      for file in result.written {
+        try printLine("\(file.path): \(counted(file.packets, "packet"))")
+      }
       try check(result.report, "packets")
       let json = result.written.map { file in
         written(
