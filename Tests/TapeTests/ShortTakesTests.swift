@@ -97,7 +97,7 @@ struct ShortTakesTests {
     _ = try Self.answer(good, short)
     let other = try folder.record(SampleSteps.call(packets: 7, payload: 9), as: "other.take")
     let connection = try SQLiteConnection(path: other, mode: .readWrite)
-    try connection.execute("PRAGMA journal_mode = WAL; UPDATE take SET label = 'in the log'")
+    try connection.execute("PRAGMA journal_mode = WAL; UPDATE peer SET label = 'in the log'")
     let answer = try Self.answer(other, short)
     #expect(answer.contains("in the log"))
     #expect(try answer == Self.answer(other, nil))

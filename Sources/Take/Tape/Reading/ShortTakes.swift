@@ -8,8 +8,8 @@ import Wire
 /// all views that it looks through: of a take of a second, that is ten times as much work as the
 /// answers. So such a file is read into memory that a connection has for its database, and what was
 /// compiled for one take runs on the next, provided that both have the same schema, to the byte.
-/// Everything else is opened as any other take: one that is long, is being recorded, or is in any way
-/// not as recorders leave them.
+/// Everything else is opened as any other take: one that is long, is being recorded, or is in any
+/// way not as recorders leave them.
 package final class ShortTakes {
   /// The largest file that is read as a whole, in bytes: calls of about ten seconds.
   static let largest = 8 << 20
@@ -24,8 +24,8 @@ package final class ShortTakes {
   ///
   /// - Parameters:
   ///   - largestValue: as in `TakeFile.openForQueries`; the same each time.
-  ///   - ask: leaves the connection as it was. It is called once more, with the file itself, when it
-  ///     fails.
+  ///   - ask: leaves the connection as it was. It is called once more, with the file itself, when
+  ///     it fails.
   package func read<Answer>(
     _ path: String, largestValue: Int32,
     _ ask: (borrowing SQLiteConnection) throws(TapeError) -> Answer
@@ -109,7 +109,7 @@ private final class TakeMemory {
   let connection: SQLiteConnection
   private let memory: UnsafeMutableRawBufferPointer
   private let schema: [UInt8]
-  /// The number of the schema and what follows it in the head of a file, as the first take had them.
+  /// The number of the schema and what follows it in the head of a file, as in the first take.
   private let cookie: [UInt8]
   private var changes: UInt32 = 0
 
@@ -158,8 +158,8 @@ private final class TakeMemory {
     return (try? Self.schema(connection)) == schema
   }
 
-  /// Writes a file into the memory: SQLite keeps what it parsed while the number of the schema is the
-  /// same, and reads all pages anew where the number of changes is another one.
+  /// Writes a file into the memory: SQLite keeps what it parsed while the number of the schema is
+  /// the same, and reads all pages anew where the number of changes is another one.
   private static func write(
     _ bytes: [UInt8], _ cookie: [UInt8], _ changes: UInt32,
     to memory: UnsafeMutableRawBufferPointer

@@ -211,11 +211,13 @@ struct CarriedFrames {
 
   private let facts: ViewFacts
   private let packets: PacketFacts
+  private let times: PacketTimes
   private var repairs: [Time: [(row: Int64, sequence: UInt16, at: Int64, size: Int64)]] = [:]
 
   init(_ facts: ViewFacts) throws(SQLiteError) {
     self.facts = facts
     packets = try facts.packets()
+    times = PacketTimes(packets)
     let rows = try facts.prepare(
       """
       SELECT peer, direction, original_ssrc, rtp_time, row, original_sequence, at_ns, size
@@ -309,7 +311,7 @@ struct CarriedFrames {
   }
 
   private func carry(_ frame: Frame, _ stream: UInt64, _ body: (Carried) -> Void) {
-    packets.forEach(ofStream: stream, rtpTime: frame.rtpTime) { packet in
+    times.forEach(ofStream: stream, rtpTime: frame.rtpTime) { packet in
       body(
         Carried(
           frame: frame, row: packet.row, sequence: packet.sequence, at: packet.at,

@@ -1,4 +1,4 @@
-/// The RTP packets of a take in memory, indexed by stream, sequence number and RTP time.
+/// The RTP packets of a take in memory.
 struct PacketFacts {
   struct Packet {
     var row: Int64
@@ -29,9 +29,6 @@ struct PacketFacts {
   private(set) var packets: [Packet] = []
   /// Whether each of the 128 payload types of an end is of media.
   private var mediaTypes: [Bool]
-  /// Linked lists of packets with equal RTP time: the first packet, and the next after each.
-  private var firstOfTime = PlaceTable()
-  private var nextOfTime: [Int32] = []
 
   init(_ facts: ViewFacts) throws(SQLiteError) {
     let paths = try facts.ends()
@@ -64,18 +61,6 @@ struct PacketFacts {
               ? 1 << 16 : UInt32(UInt16(truncatingIfNeeded: rows.integer(8)))))
       }
     }
-    linkTimes()
-  }
-
-  private mutating func linkTimes() {
-    nextOfTime = [Int32](repeating: -1, count: packets.count)
-    firstOfTime = PlaceTable(capacity: packets.count / 2)
-    // Backwards, so that each list is in row order.
-    for place in packets.indices.reversed() {
-      let packet = packets[place]
-      let later = firstOfTime.update(packet.stream, UInt64(packet.rtpTime), to: place)
-      nextOfTime[place] = Int32(later ?? -1)
-    }
   }
 
   /// A stream of an end, for tables.
@@ -86,13 +71,35 @@ struct PacketFacts {
   func isMedia(_ packet: Packet) -> Bool {
     mediaTypes[packet.direction * 128 + Int(packet.payloadType)]
   }
+}
+
+/// The RTP packets of a take by their streams and RTP times.
+struct PacketTimes {
+  private let packets: PacketFacts
+  /// The packets of each RTP time: the first, and from each the next.
+  private var first: PlaceTable
+  private var next: [Int32]
+
+  init(_ packets: PacketFacts) {
+    self.packets = packets
+    next = [Int32](repeating: -1, count: packets.packets.count)
+    first = PlaceTable(capacity: packets.packets.count / 2)
+    // From the last to the first, so that the chain is in the order of the rows.
+    for place in packets.packets.indices.reversed() {
+      let packet = packets.packets[place]
+      let later = first.update(packet.stream, UInt64(packet.rtpTime), to: place)
+      next[place] = Int32(later ?? -1)
+    }
+  }
 
   /// Goes through the packets of a stream that have an RTP time.
-  func forEach(ofStream stream: UInt64, rtpTime: UInt32, _ body: (Packet) -> Void) {
-    var place = firstOfTime[stream, UInt64(rtpTime)] ?? -1
+  func forEach(
+    ofStream stream: UInt64, rtpTime: UInt32, _ body: (PacketFacts.Packet) -> Void
+  ) {
+    var place = first[stream, UInt64(rtpTime)] ?? -1
     while place >= 0 {
-      body(packets[place])
-      place = Int(nextOfTime[place])
+      body(packets.packets[place])
+      place = Int(next[place])
     }
   }
 }
