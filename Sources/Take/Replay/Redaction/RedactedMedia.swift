@@ -74,7 +74,8 @@ final class RedactedMedia {
         made.replaceSubrange(3..<10, with: bytes[3..<10])
       }
       return made
-    case "vp9": return filled(bytes, from: 1)
+    // What says that it is a key frame (VP9 bitstream specification, section 6.2).
+    case "vp9": return filled(bytes, from: 6)
     case "h264": return byteStream(bytes)
     case "av1": return units(bytes)
     default: return filled(bytes, from: 0)

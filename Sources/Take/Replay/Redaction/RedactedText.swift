@@ -424,6 +424,10 @@ struct RedactedText {
     guard run.contains(UInt8(ascii: ".")) else {
       return run.contains(UInt8(ascii: "/")) ? slashed(text) : run
     }
+    // Names of candidates in statistics end with their addresses.
+    if let hyphen = run.lastIndex(of: UInt8(ascii: "-")) {
+      return Array(run[...hyphen]) + token(Array(run[(hyphen + 1)...]))
+    }
     return Array(
       text.split(separator: ".", omittingEmptySubsequences: false)
         .map { standIns.known(String($0)) ?? String($0) }.joined(separator: ".").utf8)

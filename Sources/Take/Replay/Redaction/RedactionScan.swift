@@ -20,6 +20,8 @@ struct RedactionScan {
   /// The lowest bits of the first bytes of patterns: most places of a file are ruled out by them.
   private var filter = [Bool](repeating: false, count: 1 << 16)
   private let addresses: Set<IPAddress>
+  /// Patterns that the file of any take has in it, as examples in its schema.
+  private var universal: Set<[UInt8]> = []
   private(set) var count = 0
 
   private static let shortest = 8
@@ -33,6 +35,10 @@ struct RedactionScan {
       if !address.isIPv4 { add(bytes: address.bytes) }
     }
     for piece in media { add(bytes: piece) }
+    let empty = TakeSchema.emptyBytes ?? []
+    while let found = find(empty) {
+      universal.insert(Array(empty[found.offset..<found.offset + found.length]))
+    }
   }
 
   private mutating func add(_ text: String) {
@@ -91,7 +97,11 @@ struct RedactionScan {
   // MARK: Searching
 
   /// The first original in some bytes.
-  private func find(_ bytes: [UInt8]) -> (length: Int, offset: Int)? {
+  ///
+  /// - Parameter ignoresUniversal: whether what every take has in it does not count.
+  private func find(_ bytes: [UInt8], ignoresUniversal: Bool = true) -> (
+    length: Int, offset: Int
+  )? {
     guard bytes.count >= 8 else { return nil }
     var window = Self.head(bytes, 0)
     var next = 8
@@ -99,7 +109,9 @@ struct RedactionScan {
       if filter[Int(truncatingIfNeeded: window & 0xffff)], let found = patterns[window] {
         let start = next - 8
         for pattern in found where start + pattern.count <= bytes.count {
-          if bytes[start..<start + pattern.count].elementsEqual(pattern) {
+          if bytes[start..<start + pattern.count].elementsEqual(pattern),
+            !ignoresUniversal || !universal.contains(pattern)
+          {
             return (pattern.count, start)
           }
         }
@@ -136,7 +148,9 @@ struct RedactionScan {
       default: continue
       }
       let place = "\(table.name), column \(table.columns[index].name), step \(step)"
-      if let found = find(bytes) { return Leak(place: place, length: found.length) }
+      if let found = find(bytes, ignoresUniversal: false) {
+        return Leak(place: place, length: found.length)
+      }
       if table == .packet, hasAddress(bytes) {
         return Leak(place: place + ", in an address of STUN", length: 4)
       }
