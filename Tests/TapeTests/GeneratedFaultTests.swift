@@ -95,14 +95,12 @@ struct GeneratedFaultTests {
 
   // MARK: What was taken for something else
 
-  /// A way that became longer as a key frame came looks like a process that stood still, a queue
-  /// that is full all the time like a longer way, and a process that stands still again and again
-  /// like a queue.
+  /// A way that became longer as a key frame came looks like a process that stood still, and a queue
+  /// that is full all the time like a longer way.
   @Test(arguments: [
     (FaultKind.longDelay, UInt64(204_818_347_454_108), "path-became-longer"),
     (.longDelay, 817_265_992_793_956, "path-became-longer"),
     (.bottleneck, 817_265_992_794_057, "standing-queue"),
-    (.peerProcess, 3_391_037_173_283, "peer-starved"),
     (.jitter, 55_019_449_474_856_180, "high-jitter"),
   ])
   func oneIsNotTakenForTheOther(kind: FaultKind, seed: UInt64, id: String) throws {

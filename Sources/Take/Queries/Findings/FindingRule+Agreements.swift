@@ -12,6 +12,7 @@ extension FindingRule {
     thresholds: [
       Threshold("least_ms", 3_000, "ms", "after ICE connected: two timeouts of RFC 6347")
     ],
+    silentUnder: ["ice-password-wrong"],
     sql: """
       SELECT peer, at_ns, direction, substr(hex(bytes), 1, 28) AS record FROM packet
       WHERE protocol = 'dtls' ORDER BY row

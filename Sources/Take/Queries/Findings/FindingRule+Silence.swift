@@ -271,7 +271,8 @@ extension FindingRule {
           !staysLate(silence, peer.number, facts),
           // A hold ends with a negotiation.
           !facts.perception.negotiations.contains(where: {
-            $0.peer == peer.number && ($0.at &- silence.to).magnitude <= 1_000_000_000
+            $0.peer == peer.number && $0.at >= silence.from
+              && ($0.at &- silence.to).magnitude <= 1_000_000_000
           })
         else { continue }
         held.append((peer.number, silence, silencer(of: silence, to: peer, facts)))

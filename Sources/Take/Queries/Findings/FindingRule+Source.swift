@@ -110,7 +110,6 @@ extension FindingRule {
       Threshold("least_still", 3, "s", "TR and RKB name frozen sources without a bound"),
       Threshold("least_rate", 4, "frames/s", "a screen that repeats itself does so once a second"),
       Threshold("most_size", 0.2, "", "of the usual frame, where sizes are all that is known"),
-      Threshold("most_swing", 0.06, "", "of the size, at one quantiser; what moves swings more"),
     ], silentUnder: ["camera-black", "encoder-capped", "standing-queue"],
     sql: """
       SELECT peer, track, digest, count(*) AS pictures, min(at_ns) AS from_ns, max(at_ns) AS to_ns
@@ -139,8 +138,7 @@ extension FindingRule {
           impact: FindingImpact(frozen: seconds)))
     }
     for track in facts.tracks where track.kind == "video" && track.direction == .inbound {
-      for (run, isSmall) in smallRuns(of: track, limits).map({ ($0, true) })
-        + evenRuns(of: track, limits).map({ ($0, false) })
+      for run in smallRuns(of: track, limits)
       where !found.contains(where: {
         $0.peer == track.peer && $0.track == track.track && $0.toNanoseconds >= run.lowerBound
           && $0.fromNanoseconds <= run.upperBound
@@ -155,9 +153,7 @@ extension FindingRule {
         found.append(
           Detection(
             "camera-repeats", peer: track.peer, from: run.lowerBound, to: run.upperBound,
-            (isSmall
-              ? "next to nothing new in its frames for "
-              : "nothing moves in its frames, which are of one size and quality for ")
+            "next to nothing new in its frames for "
               + "\(tenths(run.upperBound - run.lowerBound)) s, at the usual rate of them",
             track: track.track, direction: .inbound, kind: "video", severity: .low))
       }
@@ -196,43 +192,6 @@ extension FindingRule {
         runs.append(from...max(from, to))
         // The next run is compared with the frames before this one.
         place = end +| 60
-      } else {
-        place +|= 1
-      }
-    }
-    return runs
-  }
-
-  /// Times in which the frames of a track are of one size at one quantiser: what moves makes some
-  /// of them larger.
-  ///
-  /// A browser's encoder never ends refining a picture that stands still, so that its frames stay
-  /// large. So do those of a room in which only the sensor's noise moves.
-  private static func evenRuns(
-    of track: CallFacts.Track, _ limits: Limits
-  ) -> [ClosedRange<Int64>] {
-    let pictures = track.pictures.filter { $0.isGood && !$0.isKey && $0.quantiser > 0 }
-    let least = 40
-    guard pictures.count >= 2 *| least else { return [] }
-    var runs: [ClosedRange<Int64>] = []
-    var place = 0
-    while place +| least <= pictures.count {
-      let first = pictures[place]
-      let most = Int64(first.size) +| Int64(first.size) *| Int64(limits["most_swing"] * 100) / 100
-      let fewest = Int64(first.size) -| Int64(first.size) *| Int64(limits["most_swing"] * 100) / 100
-      var end = place
-      while end < pictures.count, (fewest...most).contains(Int64(pictures[end].size)),
-        abs(Int(pictures[end].quantiser) - Int(first.quantiser)) <= 1
-      {
-        end +|= 1
-      }
-      let (from, to) = (first.at, pictures[max(place, end -| 1)].at)
-      let seconds = Double(to -| from) / 1e9
-      if end -| place >= least, seconds >= limits["least_still"],
-        Double(end -| place) >= limits["least_rate"] * seconds
-      {
-        runs.append(from...max(from, to))
-        place = end
       } else {
         place +|= 1
       }
