@@ -135,7 +135,7 @@ extension PacketRecording {
       }
       place = record.end
     }
-    if place < file.count { noteCut(file.count - place) }
+    if place < file.count { recordCut(file.count - place) }
     notes.append("it has one side of a call: that of the other side is another file")
   }
 

@@ -252,7 +252,7 @@ extension Take {
       case .take(let error): throw error
       case .file(let failure):
         throw TakeError(path: "", place: "", reason: failure.description, kind: .failed)
-      case .media, .folder:
+      case .media, .folder, .nothing:
         throw TakeError(path: "", place: "", reason: error.description, kind: .failed)
       case .noSuchPeer: throw TakeError(path: "", place: "", reason: error.description)
       }

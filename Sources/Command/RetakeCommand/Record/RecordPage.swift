@@ -141,14 +141,14 @@ struct RecordPage: AsyncParsableCommand {
     let isSingle = out != nil && !RecordOptions.isFolder(out)
     if isSingle {
       // Found out now, not when the first page comes.
-      _ = try RecordOptions.takePath(out, prefix: "page", overwrite)
+      _ = try RecordOptions.newTakePath(out, prefix: "page", overwrite)
     }
     let stop = StopSignal()
     let service = PageService(
       settings, isSingle: isSingle,
       takePath: { prefix throws(TapeError) in
         do {
-          return try RecordOptions.takePath(out, prefix: prefix, overwrite)
+          return try RecordOptions.newTakePath(out, prefix: prefix, overwrite)
         } catch {
           let reason = (error as? CommandFailure)?.message ?? "\(error)"
           throw TapeError(path: "", place: "", reason: reason, kind: .failed)

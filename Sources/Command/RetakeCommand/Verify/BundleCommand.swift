@@ -37,7 +37,7 @@ struct BundleCommand: ParsableCommand {
   @OptionGroup var overwrite: OverwriteOption
 
   func run() throws {
-    noteEndings(of: options.take)
+    reportEndings(of: options.take)
     let stem = FileBytes.stem(of: options.take)
     let out = out ?? stem + ".zip"
     try overwrite.check(out, reading: options.take)

@@ -68,9 +68,9 @@ struct RedactCommand: ParsableCommand {
   @OptionGroup var overwrite: OverwriteOption
 
   func run() throws {
-    noteEndings(of: options.take)
+    reportEndings(of: options.take)
     try overwrite.check(out, reading: options.take)
-    let made = try WritingWhole.take(out, overwrite.present) { temporary in
+    let made = try WritingWhole.writeTake(out, overwrite.present) { temporary in
       try Progress("redacting").follow {
         try reading { () throws(TapeError) in
           try Redactor.run(path: options.take, output: temporary, parts: what.remove)
