@@ -146,8 +146,8 @@ extension LiveTests {
       for number in 2...17 {
         let head =
           #"["\#(Self.load)",\#(number),"PC_0",{"mid":"1","kind":"video","ssrc":7,"#
-          + #""rtpTime":\#(number * 3000),"key":\#(number == 2),"mimeType":"video/VP8","width":640,"#
-          + #""height":480},\#(1_790_000_000_000 + 40 * number)]"#
+          + #""rtpTime":\#(number * 3000),"key":\#(number == 2),"mimeType":"video/VP8","#
+          + #""width":640,"height":480},\#(1_790_000_000_000 + 40 * number)]"#
         let bytes = Array(head.utf8)
         try await socket.send(
           .binary(

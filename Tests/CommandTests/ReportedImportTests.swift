@@ -297,7 +297,8 @@ struct ReportedImportTests {
     data-l10n-args="{&quot;packets&quot;:7}" data-l10n-id="about-webrtc-lost-label">7</span></div>
     </div></div><table><tr><th data-l10n-id="about-webrtc-ice-state">x</th></tr><tr>\
     <td>succeeded</td><td>true</td><td>true</td><td>192.0.2.1:5000/udp(host) [x]</td>\
-    <td>[2001:db8::1]:6000/udp(prflx)</td><td>1</td><td>12</td><td>193294</td><td>5</td></tr></table>
+    <td>[2001:db8::1]:6000/udp(prflx)</td><td>1</td><td>12</td><td>193294</td><td>5</td></tr>\
+    </table>
     <h4 data-l10n-id="about-webrtc-local-sdp-heading">x</h4>\
     <h5 data-l10n-args="{&quot;timestamp&quot;:1700000000300}" \
     data-l10n-id="about-webrtc-sdp-set-timestamp">x</h5><pre>v=0

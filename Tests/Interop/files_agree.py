@@ -1,7 +1,7 @@
 """What Chromium itself writes down of a call agrees with Retake's take of that call.
 
-Its RTC event log, its RTP dump and its dump of webrtc-internals are imported, and compared packet by
-packet, state by state, and line by line of the descriptions.
+Its RTC event log, its RTP dump and its dump of webrtc-internals are imported, and compared packet
+by packet, state by state, and line by line of the descriptions.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Pages in browsers whose own calls are recorded: Retake's own page, and Debian's janus-demos.
+"""Pages in browsers whose own calls are recorded, such as Retake's own page.
 
 The take's statistics have to be those that the browser itself gives; the script has to cost little.
 """
@@ -12,20 +12,16 @@ import struct
 import tempfile
 from pathlib import Path
 
-import aiohttp
 from aiohttp import web
 
-import namespace
 from peers import chromium, firefox
 from peers.bidi import BidiPage
 from peers.devtools import Page
-from peers.janus_server import JanusServer
 from processes import Child, ProcessError, free_ports
 
 _START_SECONDS = 90
-_DEMO_SECONDS = 60
 _OWN_PAGE = Path(__file__).with_name("peers") / "recorded.html"
-_DEMOS = Path("/usr/share/janus/demos")
+DEMOS = Path("/usr/share/janus/demos")
 _LIBRARIES = Path("/usr/share/javascript")
 # More script time than this in a second is too much, in milliseconds.
 _COST = 10
@@ -152,7 +148,7 @@ class Site:
         if path == "own.html":
             return self._page(_OWN_PAGE.read_text(), "<!-- recorder -->")
         if path == "demos/settings.js":
-            text = (_DEMOS / "settings.js").read_text(encoding="utf-8")
+            text = (DEMOS / "settings.js").read_text(encoding="utf-8")
             return web.Response(
                 # The demos name these two, and Debian's settings do not have them.
                 text=f"{text}\nserver = {json.dumps(self.janus)}; var token, apisecret;\n",
@@ -161,7 +157,7 @@ class Site:
         if path.startswith("demos/javascript/"):
             file = _LIBRARIES / path.removeprefix("demos/javascript/")
         else:
-            file = _DEMOS / path.removeprefix("demos/")
+            file = DEMOS / path.removeprefix("demos/")
         if not file.is_file():
             return web.Response(status=404)
         if file.suffix == ".html":
@@ -275,7 +271,7 @@ def compare(take, peers, reports, problems):
 
 
 def _number(value):
-    """A number as browsers have it: what has more digits than a double was printed in another way."""
+    """A number as browsers have it: a double, whatever the digits in which it was printed."""
     return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
@@ -297,7 +293,7 @@ def _lies_between(found, one, other):
     return min(one, other) <= found <= max(one, other)
 
 
-def _states(take, peer, machine):
+def state_changes(take, peer, machine):
     with sqlite3.connect(take) as base:
         return [
             state for (state,) in base.execute(
@@ -306,12 +302,12 @@ def _states(take, peer, machine):
         ]
 
 
-def _count(take, query, *values):
+def count(take, query, *values):
     with sqlite3.connect(take) as base:
         return base.execute(query, values).fetchone()[0]
 
 
-async def _replay(program, take, problems):
+async def replay(program, take, problems):
     process = await asyncio.create_subprocess_exec(
         program, "replay", take, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT)
     words, _ = await process.communicate()
@@ -319,7 +315,7 @@ async def _replay(program, take, problems):
         problems.append(f"{Path(take).name} does not replay: {words.decode()[-300:]}")
 
 
-def _connections(expression):
+def connections(expression):
     return _REPORTS.replace("CONNECTIONS", expression)
 
 
@@ -343,7 +339,8 @@ async def run_own(program, folder, name, seconds, media):
         file = "page.mjs" if media else "page.js"
         query = "&media=encoded" if media else ""
         site.script = (
-            f'<script{kind} src="http://127.0.0.1:{gate.port}/{file}?token={recorder.token}{query}">'
+            f'<script{kind} src="http://127.0.0.1:{gate.port}/{file}'
+            f'?token={recorder.token}{query}">'
             "</script>")
         await browser.page.load(
             f"{site.address}/own.html", ready="Boolean(window.call && window.retakeRecorder)")
@@ -354,7 +351,7 @@ async def run_own(program, folder, name, seconds, media):
         await asyncio.sleep(2)
         gate.is_shut = False
         await asyncio.sleep(seconds / 2)
-        reports = await browser.page.evaluate(_connections("pair"))
+        reports = await browser.page.evaluate(connections("pair"))
         words.append(f"{reports['cost'] / reports['seconds']:.2f} ms of script a second")
         if reports["cost"] / reports["seconds"] > _COST:
             problems.append(f"the script takes {reports['cost']:.0f} ms in {reports['seconds']} s")
@@ -365,7 +362,7 @@ async def run_own(program, folder, name, seconds, media):
         await browser.page.load(
             f"{site.address}/own.html", ready="Boolean(window.call && window.retakeRecorder)")
         await browser.page.evaluate("call({seconds: 1})")
-        again = await browser.page.evaluate(_connections("pair"))
+        again = await browser.page.evaluate(connections("pair"))
         if again["session"] != reports["session"]:
             problems.append("the session does not go on after a reload")
         seen = None
@@ -386,15 +383,15 @@ async def run_own(program, folder, name, seconds, media):
     more, further = compare(take, ["PC_0, load 2", "PC_1, load 2"], again, problems)
     words.append(f"{same + more} members equal, {between + further} between two looks")
     for peer in ("PC_0", "PC_1"):
-        states = _states(take, peer, "connection")
+        states = state_changes(take, peer, "connection")
         if states[-3:] not in (["connecting", "connected", "closed"],):
             problems.append(f"{peer}: the states of the connection are {states}")
-        if "connected" not in _states(take, peer, "dtls"):
+        if "connected" not in state_changes(take, peer, "dtls"):
             problems.append(f"{peer}: DTLS was not seen to connect")
     _check_rows(take, problems)
     if media:
         words.append(await _check_frames(program, folder, take, reports, seen, problems))
-    await _replay(program, take, problems)
+    await replay(program, take, problems)
     return problems, "; ".join(words)
 
 
@@ -406,7 +403,7 @@ def _check_rows(take, problems):
         ("connections", "SELECT count(*) FROM peer", 4),
         ("pages", "SELECT count(*) FROM event WHERE type = 'page'", 2),
     ):
-        if (found := _count(take, query)) != wanted:
+        if (found := count(take, query)) != wanted:
             problems.append(f"the take has {found} {what}, not {wanted}")
     for what, query in (
         ("candidates", "SELECT count(*) FROM candidate"),
@@ -414,7 +411,7 @@ def _check_rows(take, problems):
         ("a selected pair", "SELECT count(*) FROM candidate_pair WHERE selected"),
         ("script cost", "SELECT count(*) FROM event WHERE type = 'scriptcost'"),
     ):
-        if _count(take, query) == 0:
+        if count(take, query) == 0:
             problems.append(f"the take has no {what}")
     if b"PageSecret8" in Path(take).read_bytes():
         problems.append("the credential of a TURN server is in the take")
@@ -472,135 +469,3 @@ def _contrast(path):
     place = data.rindex(b"FRAME\n") + 6
     luma = data[place:place + width * height]
     return max(luma) - min(luma), (width, height)
-
-
-# MARK: Debian's janus-demos
-
-# The demos keep their connection inside of a library; it is found where connections are made.
-_FIND = """(() => {
-  window.made = [];
-  const native = window.RTCPeerConnection;
-  window.RTCPeerConnection = class extends native {
-    constructor(...values) { super(...values); window.made.push(this); }
-  };
-})();"""
-
-
-async def run_demo(program, folder, name, by_extension):
-    """The echo test of Janus in a page that nobody here wrote."""
-    folder.mkdir(parents=True)
-    problems = []
-    site = Site()
-    await site.start()
-    (port,) = free_ports(1)
-    options = ["--origin", site.address]
-    if by_extension:
-        options += ["--extension", str(folder / "extension")]
-        # The page lets nobody be asked but Janus; what the extension reports goes beside it.
-        site.policy = "connect-src 'self' ws://127.0.0.1:*"
-    recorder = await Recorder.start(program, folder, port, *options)
-    janus = await JanusServer.start("echotest", folder)
-    site.janus = janus.address
-    browser = None
-    try:
-        if by_extension:
-            site.policy = f"connect-src 'self' {janus.address}"
-        browser = await Browser.start(
-            name, folder, folder / "extension" if by_extension else None)
-        if not by_extension:
-            site.script = (
-                f'<script src="{recorder.address}/page.js?token={recorder.token}"></script>')
-        site.script += f"<script>{_FIND}</script>"
-        await browser.page.load(
-            f"{site.address}/demos/echotest.html",
-            ready="window.retakeRecorder && window.$ && !document.getElementById('start').disabled")
-        await asyncio.sleep(1)
-        await browser.page.evaluate("void document.getElementById('start').click()")
-        await browser.page.until(
-            "window.made.some(each => each.connectionState === 'connected')", _DEMO_SECONDS)
-        await asyncio.sleep(5)
-        reports = await browser.page.evaluate(
-            _connections("window.made.filter(each => each.connectionState === 'connected')"))
-        if reports["failures"]["count"]:
-            problems.append(f"the script failed: {reports['failures']}")
-    finally:
-        if browser:
-            await browser.end()
-        await janus.end()
-        takes = await recorder.finish()
-        await site.end()
-    take = takes.get(reports["session"][:8])
-    if take is None:
-        return [*problems, "the session has no take"], ""
-    with sqlite3.connect(take) as base:
-        labels = [
-            label for (label,) in base.execute(
-                "SELECT label FROM peer JOIN state USING (peer) WHERE machine = 'connection'"
-                " AND to_state = 'connected' ORDER BY peer")
-        ]
-    same, between = compare(take, labels, reports, problems)
-    if not labels or same < 100:
-        problems.append(f"only {same} members of {labels} could be compared")
-    await _replay(program, take, problems)
-    cost = reports["cost"] / reports["seconds"]
-    return problems, (
-        f"{same} members equal, {between} between two looks, {cost:.2f} ms of script a second")
-
-
-# MARK: rtcstats-js
-
-
-async def run_rtcstats(program, folder):
-    """The protocol of rtcstats-js: lines over a WebSocket at any path."""
-    folder.mkdir(parents=True)
-    problems = []
-    (port,) = free_ports(1)
-    recorder = await Recorder.start(program, folder, port, "--origin", "https://app.example")
-    lines = [
-        ["39", None, {"hardwareConcurrency": 2}, 1_790_000_000_000],
-        ["39", "PC_0", {"iceServers": []}, 5],
-        ["25", "PC_0", "connecting", 10],
-        ["25", "PC_0", "connected", 90],
-        ["g", "PC_0", {"0": {"type": 10, "134": 1}, "t": 1_790_000_000_100}, "connected-0", 4],
-        ["g", "PC_0", {"0": {"134": 2}, "t": 1_790_000_001_100}, 1000],
-        [":rating", None, {"stars": 5}, 20],
-    ]
-    async with aiohttp.ClientSession() as client:
-        address = recorder.address.replace("http", "ws", 1) + "/room/12"
-        for query, origin in (
-            ("", "https://app.example"),
-            (f"?rtcstats-token={recorder.token}", "https://other.example"),
-        ):
-            try:
-                socket = await client.ws_connect(
-                    address + query, protocols=["rtcstats#5.0"], origin=origin)
-                await socket.close()
-                problems.append(f"{query or 'no token'} of {origin} is let in")
-            except aiohttp.WSServerHandshakeError:
-                pass
-        socket = await client.ws_connect(
-            f"{address}?rtcstats-token={recorder.token}", protocols=["rtcstats#5.0"],
-            origin="https://app.example")
-        if socket.protocol != "rtcstats#5.0":
-            problems.append(f"the subprotocol is {socket.protocol}")
-        for line in lines:
-            await socket.send_str(json.dumps(line))
-        await socket.close()
-    await asyncio.sleep(1)
-    takes = await recorder.finish()
-    take = takes.get("rtcstats")
-    if take is None:
-        return ["the session of rtcstats-js has no take"], ""
-    if _states(take, "PC_0", "connection") != ["connecting", "connected"]:
-        problems.append(f"the states are {_states(take, 'PC_0', 'connection')}")
-    if _count(take, "SELECT count(*) FROM stat") != 2:
-        problems.append("there are not two statistics")
-    if _count(take, "SELECT count(*) FROM event WHERE type = ':rating'") != 1:
-        problems.append("the application's own event is missing")
-    await _replay(program, take, problems)
-    return problems, "lines of rtcstats-js become a take"
-
-
-def demos_are_there():
-    """Whether janus-demos is installed."""
-    return _DEMOS.is_dir() and bool(namespace.address())

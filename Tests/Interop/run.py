@@ -188,13 +188,14 @@ async def _main(options, folder):
 
 async def _recorded_pages(options, folder):
     """Pages whose own calls are recorded by the script and by the extension."""
+    import recorded_others
     import recorded_page
 
     problems = []
     if options.only in "recorded-rtcstats":
         name = "recorded-rtcstats"
         problems += _tell(
-            name, *await recorded_page.run_rtcstats(options.retake, folder / name))
+            name, *await recorded_others.run_rtcstats(options.retake, folder / name))
     for peer in ("chromium", "firefox"):
         if peer not in options.peers or peer == "firefox" and not namespace.address():
             continue
@@ -211,12 +212,12 @@ async def _recorded_pages(options, folder):
             name = f"recorded-demo-{kind}-{peer}"
             if options.only not in name or (kind, peer) == ("extension", "firefox"):
                 continue
-            if "janus" not in options.peers or not recorded_page.demos_are_there():
+            if "janus" not in options.peers or not recorded_others.demos_are_there():
                 print(f"{name}: left out, it needs janus, janus-demos and a private network")
                 continue
             problems += _tell(
                 name,
-                *await recorded_page.run_demo(
+                *await recorded_others.run_demo(
                     options.retake, folder / name, peer, kind == "extension"))
     return problems
 

@@ -100,7 +100,8 @@ struct AnyReportsTests {
     let name = String(repeating: "0a", count: 16)
     let text =
       name + #" 18446744073709551615"# + "\n" + #"["create","PC_0",{"a":[1]},"1",1e300]"# + "\n"
-      + #"["stats","PC_0",{"form":"changes","timestamp":1,"objects":{"T":{"x":1},"U":null}},null,5]"#
+      + #"["stats","PC_0",{"form":"changes","timestamp":1,"#
+      + #""objects":{"T":{"x":1},"U":null}},null,5]"#
     let head =
       #"["\#(name)",9223372036854775807,"PC_0",{"mid":"0","kind":"video","ssrc":-1,"#
       + #""rtpTime":1e99,"mimeType":"video/"},-1e300]"#

@@ -71,7 +71,7 @@ test("a report becomes plain objects without their ids", () => {
   assert.deepEqual(objectsOf(report), { x: { type: "codec", timestamp: 3 } });
 });
 
-test("one report is read at a time, and what was asked for meanwhile is read after it", async () => {
+test("one report is read at a time, and one requested meanwhile is read after it", async () => {
   const reads = [];
   const reported = [];
   const sampler = new Sampler({
@@ -184,7 +184,7 @@ test("what a lost connection may have swallowed is sent again, and counts once",
   assert.deepEqual(recorder.seen, Array.from({ length: last }, (_, place) => place));
 });
 
-test("the page after a reload goes on with the session, and brings what the first one had left", () => {
+test("a page after a reload goes on with the session, and sends what the first one had left", () => {
   const first = setting();
   first.link.connect();
   first.greet(first.sockets[0]);
@@ -231,7 +231,7 @@ test("what waits is bounded: statistics and frames are left out first, and it is
   assert.equal(recorder.seen.at(-2).samples, 1);
 });
 
-test("a recorder that was started anew is told everything that goes on, without old changes", () => {
+test("a recorder that was started anew gets everything that goes on, without old changes", () => {
   const { link, sockets, run, greet, read, recorder } = setting();
   link.connect();
   greet(sockets[0]);

@@ -95,8 +95,8 @@ struct GeneratedFaultTests {
 
   // MARK: What was taken for something else
 
-  /// A way that became longer as a key frame came looks like a process that stood still, and a queue
-  /// that is full all the time like a longer way.
+  /// A path that became longer with a key frame looks like a process that stood still, and a queue
+  /// that is always full like a longer path.
   @Test(arguments: [
     (FaultKind.longDelay, UInt64(204_818_347_454_108), "path-became-longer"),
     (.longDelay, 817_265_992_793_956, "path-became-longer"),

@@ -44,8 +44,8 @@ package struct ScriptUnit: Hashable, Sendable {
 
   // MARK: Text
 
-  /// Reads `LOAD NUMBER`, and on further lines `[method, connection, value, correlation, time]`; nil
-  /// where the first line is another one.
+  /// Reads `LOAD NUMBER`, and on further lines `[method, connection, value, correlation, time]`;
+  /// nil where the first line is another one.
   package init?(text: String) {
     var lines = text.split(separator: "\n", omittingEmptySubsequences: true)[...]
     let head = lines.popFirst()?.split(separator: " ") ?? []

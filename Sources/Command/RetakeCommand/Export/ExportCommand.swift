@@ -36,21 +36,22 @@ struct ExportCommand: ParsableCommand {
       cannot hold. Passwords and keys of descriptions and configurations are taken out of \
       webrtc-internals and rtcstats unless --secrets is there.
 
-        webm, ogg, ivf, mp4  frames as they were recorded, undecoded: a file for each received \
-      track in the folder --out (ogg: Opus; ivf and mp4: video; mp4: H.264, put together by \
-      ffmpeg), and tracks.json with their beginnings, names and who spoke when
+        webm, ogg, ivf, mp4  recorded frames, undecoded: a file for each received
+                             track in the folder --out, and tracks.json
         wav, y4m             the same decoded, as --media writes it
         mjr, rtpdump         received RTP without SRTP, for Janus and rtptools
         webrtc-internals, rtcstats  calls, events and statistics, for dump importers
-        perfetto             a trace with the life of every packet, for ui.perfetto.dev
-        tracks               tracks.json alone
+        perfetto             a trace of every packet's life, for ui.perfetto.dev
+        tracks               tracks.json alone: beginnings, names, who spoke when
         csv, jsonl           the rows of --query: a view or table, or a SELECT
+
+      Ogg holds Opus, IVF and MP4 hold video; MP4 is H.264 and needs ffmpeg.
 
       Examples:
         retake export call.take --pcap call.pcap
         retake export call.take --format webm --format ogg --out call-media
         retake export call.take --format rtcstats --out call.rtcstats --peer caller
-        retake export call.take --format perfetto --out call.pftrace --from 10s --to 20s
+        retake export call.take --format perfetto --out call.pftrace --from 10s
         retake export call.take --format csv --query packet --out packets.csv
         retake export call.take --pcap clear.pcap --clear --peer 1
         retake export call.take --pcapng call.pcapng

@@ -24,8 +24,8 @@ struct RecordPage: AsyncParsableCommand {
 
       Examples:
         retake record page --origin https://app.example --out calls/
-        retake record page --origin https://app.example --extension retake-extension --out calls/
-        retake record page --listen 127.0.0.1:8080 --token @token --origin http://localhost:3000
+        retake record page --origin https://app.example --extension recorder/
+        retake record page --listen 127.0.0.1:8080 --origin http://localhost:3000
       """)
 
   @Option(

@@ -16,8 +16,8 @@ const char *cfiles_call_html(void);
 const char *cfiles_call_css(void);
 const char *cfiles_call_script(void);
 
-/// The script that records pages, as modules, NULL after the last one; and the extension that brings
-/// it into pages.
+/// The script that records pages, as modules, NULL after the last one; and the extension that
+/// brings it into pages.
 const char *cfiles_recorder_module_name(unsigned int index);
 const char *cfiles_recorder_module(unsigned int index);
 const char *cfiles_recorder_manifest(void);
