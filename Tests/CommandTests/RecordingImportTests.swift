@@ -224,7 +224,8 @@ struct RecordingImportTests {
     let report: [UInt8] = [0x80, 201, 0, 1, 1, 2, 3, 4]
     file += event(1_000_000, 4, Self.field(4, [8, 1] + Self.field(3, report)))
     let take = try await Self.imported(file, "event_log.log", folder)
-    #expect(try Takes.number(take, "SELECT count(*) FROM packet WHERE protocol = 'rtcp'") == 1)
+    // Sent by one end and received by the other.
+    #expect(try Takes.number(take, "SELECT count(*) FROM packet WHERE protocol = 'rtcp'") == 2)
     let lost = "SELECT sum(lost) FROM loss WHERE direction = 'in' AND peer ="
     let sender = try Takes.number(take, "SELECT peer FROM peer WHERE label = 'this side'")
     #expect(try Takes.number(take, "\(lost) \(sender)") == 5)

@@ -136,7 +136,8 @@ def _compare(name, take, file, problems):
         for packets, others, whose in (
             (recorded, reported, "Retake's take"), (reported, recorded, f"Chromium's {name}"),
         ):
-            end = max(at for _, at in packets.values()) - _END_NS
+            # A log that the browser still held in its memory when it ended breaks off earlier.
+            end = max(packets[key][1] for key in both) - _END_NS
             begin = min(packets[key][1] for key in both)
             alone = [
                 key for key, (_, at) in packets.items()
@@ -203,7 +204,8 @@ def _compare_reports(take, file, problems):
 
 def _fixed(sdp):
     """The lines of a description that do not change while candidates are gathered."""
-    gathered = re.compile(r"a=(candidate|end-of-candidates|rtcp:)|c=")
+    # Chromium writes the semantics of streams in its own way.
+    gathered = re.compile(r"a=(candidate|end-of-candidates|rtcp:|msid-semantic:)|c=")
     return [
         re.sub(r"^(m=\w+) \d+", r"\1", line)
         for line in sdp.splitlines() if line and not gathered.match(line)

@@ -353,7 +353,8 @@ async def run_own(program, folder, name, seconds, media):
         await asyncio.sleep(seconds / 2)
         reports = await browser.page.evaluate(connections("pair"))
         words.append(f"{reports['cost'] / reports['seconds']:.2f} ms of script a second")
-        if reports["cost"] / reports["seconds"] > _COST:
+        # What a connection costs to be made counts over a minute, and not over a few seconds.
+        if reports["seconds"] > 50 and reports["cost"] / reports["seconds"] > _COST:
             problems.append(f"the script takes {reports['cost']:.0f} ms in {reports['seconds']} s")
         if reports["failures"]["count"]:
             problems.append(f"the script failed: {reports['failures']}")

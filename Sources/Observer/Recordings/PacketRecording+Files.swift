@@ -213,7 +213,9 @@ struct ProxyRecord {
     let seconds = Double(bitPattern: bits)
     // From 2001 to 2096; a number that is none is no time either.
     guard seconds > 1e9, seconds < 4e9 else { return nil }
-    unixNanoseconds = Int64(seconds * 1e9)
+    // A double has no room for the nanoseconds of today's dates.
+    let whole = seconds.rounded(.down)
+    unixNanoseconds = Int64(whole) * 1_000_000_000 + Int64(((seconds - whole) * 1e9).rounded())
     let length = Int(bytes[place + 28]) | Int(bytes[place + 29]) << 8
     packet = (place + Self.headBytes)..<(place + Self.headBytes + length)
   }

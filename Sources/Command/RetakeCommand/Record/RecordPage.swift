@@ -215,9 +215,13 @@ struct RecordPage: AsyncParsableCommand {
     let files = RecorderScript.extensionFiles(
       configuration, origins: origins.filter { $0 != "null" })
     for file in files {
-      try WritingWhole.text(
-        file.text, to: folder.hasSuffix("/") ? folder + file.name : "\(folder)/\(file.name)",
-        overwrite.present)
+      let path = folder.hasSuffix("/") ? folder + file.name : "\(folder)/\(file.name)"
+      // Not through WritingWhole, after which a signal ends the process before its takes are whole.
+      do throws(WholeFile.Failure) {
+        try WholeFile.write(file.text.utf8, to: path, overwrite.present)
+      } catch {
+        throw CommandFailure(error)
+      }
     }
     printError("Chromium loads the extension from \(CommandReading.oneLine(folder)): Load unpacked")
   }
