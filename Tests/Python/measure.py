@@ -164,15 +164,16 @@ def main() -> None:
     parser.add_argument("--only", default="publish,ask,verify,whatif")
     options = parser.parse_args()
     program = os.path.abspath(options.retake)
+    takes = options.takes.resolve()
     steps = options.only.split(",")
     if "publish" in steps:
-        publishing(options.takes, options.lake, program)
+        publishing(takes, options.lake, program)
     if "ask" in steps:
         asking(options.lake)
     if "verify" in steps:
-        rerunning(options.takes, options.verify, program)
+        rerunning(takes, options.verify, program)
     if "whatif" in steps:
-        asking_what_if(options.takes, options.whatif, program)
+        asking_what_if(takes, options.whatif, program)
 
 
 if __name__ == "__main__":

@@ -82,7 +82,11 @@ def _below(place: str, endings: tuple[str, ...]) -> Iterator[Source]:
 
 
 def _file(path: str) -> Source:
-    status = os.stat(path)
+    try:
+        status = os.stat(path)
+    except OSError:
+        # A link that leads nowhere is a take that cannot be read, and costs itself.
+        return Source(path, "", 0)
     stamp = f"{status.st_size} {status.st_mtime_ns}"
     # What a recorder has not written back yet.
     try:

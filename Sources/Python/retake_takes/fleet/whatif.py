@@ -128,8 +128,15 @@ def run(
             one = TakeRun(source.name)
             try:
                 with Take(path) as take:
-                    kinds = {row[0] for row in take.rows("SELECT kind FROM actor")}
-                if "endpoint" not in kinds:
+                    # The peers of an observer are no endpoints, though the view actor has them.
+                    endpoints = take.value(
+                        "SELECT count(*) FROM peer WHERE actor NOT IN "
+                        "(SELECT actor FROM actor_store)")
+                    kinds = {
+                        row[0] for row in
+                        take.rows("SELECT kind FROM actor WHERE kind <> 'endpoint'")
+                    }
+                if not endpoints:
                     one.left_out = [
                         f"no endpoint is in it, whose stack would run: {kind}"
                         for kind in sorted(kinds) or ["nothing"]]
@@ -139,7 +146,10 @@ def run(
                     result = whatif_of(
                         ["whatif", path, *setting.words], setting.program or executable)
                     one.measures[setting.name] = measures_of(result)
-                    one.left_out = list(result.left_out)
+                    if result.left_out:
+                        one.left_out = [
+                            f"a machine beside the endpoints is not run: {kind}"
+                            for kind in sorted(kinds)]
                     one.not_counted += sum(peer.freezes_not_counted for peer in result.peers)
             except (CommandError, NoTake) as error:
                 one.failure = str(error).replace(path, source.name)
@@ -198,7 +208,7 @@ def report(runs: Iterable[TakeRun], settings: Sequence[Setting], seed: int) -> R
     found = Report(
         takes=len(good), failures=[(one.take, one.failure) for one in ordered if one.failure])
     for one in good:
-        for reason in sorted({kind_of(text) for text in one.left_out}):
+        for reason in one.left_out:
             _count(found.left_out, reason)
         if one.not_counted:
             _count(found.left_out, "freezes gone only because fewer frames are shown")
@@ -239,11 +249,6 @@ def _extremes(found: Report, setting: Setting, good: Sequence[TakeRun]) -> None:
         for difference, take, pair in reversed(pairs[-3:]):
             if difference > 0:
                 found.losses.append(Extreme(setting.name, measure.name, take, *pair))
-
-
-def kind_of(text: str) -> str:
-    """A reason without the numbers and names of one take in it, so that takes can be counted."""
-    return re.sub(r"\b(actor|peer|machine) \d+(?: [^,:;]*)?", r"\1", text)
 
 
 def _count(counts: dict[str, int], reason: str) -> None:
