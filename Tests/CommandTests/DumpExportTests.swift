@@ -94,7 +94,7 @@ struct DumpExportTests {
         let value = try #require(entry["value"] as? String, "\(entry)")
         #expect(entry["timestamp"] is NSNumber && entry["type"] is String)
         // Readers know descriptions by how they begin.
-        if value.contains("sdp") { #expect(value.hasPrefix("{\"type\":")) }
+        if value.contains("\"sdp\":") { #expect(value.hasPrefix("{\"type\":")) }
         if value.hasPrefix("{") { _ = try Exports.json(Data(value.utf8)) }
       }
       let stats = try #require(connection["stats"] as? [String: [String: Any]])
@@ -114,9 +114,9 @@ struct DumpExportTests {
   @Test func passwordsAreInADumpOnlyWhenAskedFor() async throws {
     let folder = try Folder()
     let take = Exports.capture("chromium-peer-offers")
-    let sdp = try Exports.rows(take, "SELECT sdp FROM description")
-    let passwords = sdp.flatMap { $0.split(whereSeparator: \.isNewline) }
-      .filter { $0.hasPrefix("a=ice-pwd:") }.map { $0.dropFirst(10) }
+    let lines = try await Tool.run(
+      "sql", take, "SELECT value FROM sdp_line WHERE attribute = 'ice-pwd'", "--csv")
+    let passwords = lines.output.split(whereSeparator: \.isNewline).dropFirst()
     try #require(!passwords.isEmpty)
     for format in ["webrtc-internals", "rtcstats"] {
       let path = folder.file(format)

@@ -191,8 +191,9 @@ struct StreamImportTests {
         at: Int64(number) * 33 * milliseconds)
     }
     let (take, made) = try await imported(folder, capture, "--clear")
-    #expect(made.output.contains("90 frames"), "\(made.output)")
-    #expect(try Takes.number(take, "SELECT count(*) FROM frame WHERE codec = 'vp8'") == 90)
+    // All but the last one, which its receiver would show after the end of the capture.
+    #expect(made.output.contains("89 frames"), "\(made.output)")
+    #expect(try Takes.number(take, "SELECT count(*) FROM frame WHERE codec = 'vp8'") == 89)
     #expect(try await problems(take).contains("late-first-frame") == false)
     try await Takes.expectIdentical(take)
   }

@@ -91,8 +91,9 @@ struct ReportReader {
       let (name, arguments, reply, error) = rows.values(
         from: 4, String.self, String.self, String?.self, String?.self)
       let (replyRow, replyAt) = rows.values(from: 8, Int64?.self, Int64?.self)
-      guard let reporter = reporter(number, reporters),
-        reporter.role != "observed", number > 0 || call > 0
+      // The close of a whole file is none of a connection: each form ends with its own.
+      guard let reporter = reporter(number, reporters), reporter.role != "observed",
+        number > 0 || call > 0 && name != "close"
       else { continue }
       let isOwn = reporter.role != "reported"
       if isOwn, name == "localDescription" {
