@@ -184,7 +184,7 @@ test("what a lost connection may have swallowed is sent again, and counts once",
   assert.deepEqual(recorder.seen, Array.from({ length: last }, (_, place) => place));
 });
 
-test("a page after a reload goes on with the session, and sends what the first one had left", () => {
+test("a page after a reload goes on with the session, and sends what the first one left", () => {
   const first = setting();
   first.link.connect();
   first.greet(first.sockets[0]);

@@ -192,9 +192,11 @@ enum ReportSecrets {
       return removed(from: inner).json
     }
     guard lines.contains(where: { text.contains($0) }) else { return text }
-    return text.split(separator: "\n", omittingEmptySubsequences: false).map { line in
-      guard let start = lines.first(where: { line.hasPrefix($0) }) else { return String(line) }
-      return start + "removed" + (line.hasSuffix("\r") ? "\r" : "")
-    }.joined(separator: "\n")
+    // CR LF is one character, which is no "\n".
+    let kept = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
+      .map { line in
+        lines.first { line.hasPrefix($0) }.map { $0 + "removed" } ?? String(line)
+      }
+    return kept.joined(separator: text.contains("\r\n") ? "\r\n" : "\n")
   }
 }

@@ -290,7 +290,7 @@ final class CallSurvey {
   func keyLogs(_ logs: [String], for call: Int) -> [String] {
     let names = calls[call].associations
     return logs.compactMap { log in
-      let lines = log.split(separator: "\n").filter { line in
+      let lines = log.split(whereSeparator: \.isNewline).filter { line in
         let words = line.split(separator: " ")
         return words.count > 1 && names.contains(words[1].lowercased())
       }
