@@ -38,6 +38,7 @@ public struct RoomConfig: Hashable, Sendable {
     configuration.videoReceiverGrowthRate = videoReceiverGrowthRate
     configuration.audioOccupants = audioOccupants
     configuration.silencesWithoutSlot = true
+    configuration.restartsOnceConnected = true
     if server.signaling.protocolName == RetakeRoomMachine.name, let audioOccupants {
       configuration.signaling.options[RetakeRoomMachine.voicesOption] =
         String(min(max(0, audioOccupants), 1_000))

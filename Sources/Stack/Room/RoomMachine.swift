@@ -66,7 +66,8 @@ package struct RoomMachine: Machine {
       voices: voices)
     links = ConnectionTable(
       delay: .milliseconds(configuration.restartDelayMilliseconds),
-      maximum: configuration.restartMaximum)
+      maximum: configuration.restartMaximum,
+      restartsOnceConnected: configuration.restartsOnceConnected ?? false)
     actions = ActionTable(limit: .milliseconds(configuration.actionTimeoutMilliseconds))
   }
 

@@ -85,6 +85,8 @@ package struct JSONKey: Sendable, Hashable {
     actor.configuration room restartDelayMilliseconds | how long a connection is waited for \
     before ICE restarts
     actor.configuration room restartMaximum | how often ICE may restart
+    actor.configuration room restartsOnceConnected | whether a restart that is requested before \
+    a connection has a state happens once it is connected
     actor.configuration room signaling | the protocol of the service
     actor.configuration room protocolName | janus, sora, ...
     actor.configuration room options | what the protocol was told
