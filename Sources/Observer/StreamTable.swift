@@ -114,7 +114,7 @@ struct StreamTable {
     bySource[ssrc, default: []].suffix(Self.candidatesMaximum).reversed()
   }
 
-  /// Moves a stream to another transport.
+  /// Moves a stream to another transport and sending end, also in the index by SSRC.
   mutating func move(_ index: Int, to transport: Int, from: Int) {
     let old = entries[index].stream
     places[Key(transport: old.transport, from: old.from, ssrc: old.ssrc)] = nil

@@ -222,7 +222,7 @@ final class RoomLink: Sendable {
     }
   }
 
-  /// Sets a local description, or the appropriate one; failure has its own error code.
+  /// Sets the given local description, or the implicit one if nil; failing has its own error code.
   private func setLocal(_ offer: SessionDescription?) async throws(PeerError) {
     do throws(PeerError) {
       if let offer {

@@ -1,6 +1,6 @@
 import Wire
 
-// Event logs of libwebrtc, version 2 (rtc_event_log2.proto), which have the headers of packets.
+// Event logs of libwebrtc, version 2 (rtc_event_log2.proto), which contain packet headers.
 
 extension PacketRecording {
   mutating func readEventLog(_ file: [UInt8]) {

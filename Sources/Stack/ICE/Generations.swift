@@ -1,7 +1,8 @@
 import Wire
 
-/// The credentials of both sides over ICE restarts (RFC 8445 section 9): the current ones, the ones
-/// before until a new path works, and those that the peer announced for an announced restart.
+/// The credentials of both sides across ICE restarts (RFC 8445 section 9): the current ones, the
+/// previous ones until a new path works, and those that the peer sent for a restart that this side
+/// has not made yet.
 struct Generations {
   /// The peer's side of a restart that the local side has not made yet.
   struct Upcoming {

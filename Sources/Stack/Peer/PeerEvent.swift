@@ -285,7 +285,7 @@ public struct GatheringError: Hashable, Sendable, Codable {
   public static let unreachable: UInt16 = 701
 }
 
-/// A change of the selected candidate pair.
+/// Reports that ICE switched a transport to another candidate pair, and why.
 public struct SelectedPairChange: Hashable, Sendable, Codable {
   /// The reason for a change.
   public enum Reason: String, Hashable, Sendable, Codable {

@@ -54,7 +54,7 @@ struct DataTransfer {
     receiver.end()
   }
 
-  // MARK: What others ask
+  // MARK: Requests from other parts
 
   mutating func setRemoteMaximumMessageSize(_ size: UInt64) {
     parameters.remoteMaximumMessageSize = size

@@ -32,7 +32,7 @@ package struct SCTPParameters: Hashable, Sendable {
   /// Whether packets are sent without a checksum if the peer supports it (RFC 9653).
   package var offersZeroChecksum: Bool
 
-  /// The default limit of received messages: 1 MiB.
+  /// The default size limit for received messages: 1 MiB.
   package static let maximumMessageSize = 1 << 20
 
   /// Creates the parameters; all but the role have defaults.

@@ -191,8 +191,8 @@ struct ReportReader {
     }
   }
 
-  /// Transceivers when they were first agreed on, received tracks, and data channels of the other
-  /// side.
+  /// Adds events for newly negotiated transceivers, received tracks, and data channels that the
+  /// other side opened.
   private func addTracks(
     _ connection: borrowing SQLiteConnection, _ reporters: [Reporter],
     to events: inout [ReportEvent]

@@ -18,7 +18,7 @@ package struct ReportedImport {
     package var steps = 0
     /// The size of the take.
     package var bytes = 0
-    /// Data missing from the file, each in a sentence.
+    /// What the file does not contain, one sentence per item.
     package var notes: [String] = []
 
     /// What was reported, in words.

@@ -169,7 +169,8 @@ package final class ReportedRecorder {
     return number
   }
 
-  /// The call that a result is of: by what both share, else the oldest of that name without one.
+  /// Finds the call that a result belongs to: the one with the same name and correlation, or else
+  /// the oldest waiting call with that name.
   private func answered(_ peer: UInt32, _ name: String, _ event: ReportedEvent) -> UInt32 {
     let open = waiting[peer] ?? []
     let place =

@@ -100,7 +100,7 @@ package struct TextTable: Sendable {
 /// Fixed column widths for printing rows one by one.
 struct TableLayout {
   private let names: [String]
-  /// Of the visible columns.
+  /// The widths of the visible columns.
   private let widths: [Int]
   private let alignsRight: [Bool]
   private let wraps: Bool

@@ -83,8 +83,8 @@ package enum TakeFile {
     return connection
   }
 
-  /// The largest value of a query in bytes: a video frame of 8K fits, and Retake's own queries need
-  /// less.
+  /// The size limit for a single value in a query, in bytes: enough for an 8K video frame, and more
+  /// than Retake's own queries need.
   package static let largestAnswer: Int32 = 64 << 20
 
   /// The largest value of a query for pages, which hold several copies while they are rendered.

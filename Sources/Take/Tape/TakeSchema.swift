@@ -319,7 +319,7 @@ package struct SchemaCheck: Sendable {
   }
 }
 
-/// A CREATE TABLE statement, without comments and redundant spaces.
+/// A CREATE TABLE statement, without comments or redundant whitespace.
 struct TableStatement: Hashable {
   var name: String
   /// The definitions of its columns, such as `row INTEGER PRIMARY KEY`.

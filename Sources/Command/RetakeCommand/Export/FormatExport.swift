@@ -142,7 +142,8 @@ extension ExportCommand {
     case .csv, .jsonl:
       return written(
         format, path, [("rows", .integer(try exportRows(format, to: path, of: peer, window)))])
-    default:
+    case .tracks, .webm, .ogg, .ivf, .mp4, .wav, .y4m, .mjr:
+      // Those of folders come here never: they write a file for each track elsewhere.
       let count = try exporting { () throws(ExportFailure) in
         try TracksFile(take: take, peer: peer, window: window).write(to: path, present)
       }

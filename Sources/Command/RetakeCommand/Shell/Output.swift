@@ -13,7 +13,7 @@ import Wire
 /// Non-printable characters are escaped (`PrintableText`), also in files and pipes, which are often
 /// shown on terminals. Only this type creates control sequences, from the marks of `Ink`.
 package enum Output {
-  /// The kind of a text, which determines how non-printable characters are escaped.
+  /// The kind of text, which determines how non-printable characters are escaped.
   enum Form: Sendable {
     /// Plain text, tables and CSV: `\u{1b}`.
     case text

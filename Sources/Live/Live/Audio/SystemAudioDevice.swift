@@ -101,7 +101,7 @@ public final class PulseAudioDevice: AudioDeviceModule {
   /// Stores the port to the session.
   public func connect(_ port: AudioDevicePort) { state.withLock { $0.port = port } }
 
-  /// Performs an operation of the session.
+  /// Carries out an operation that the audio session requests, and returns the result.
   public func perform(_ operation: AudioDeviceOperation) -> AudioDeviceAnswer {
     switch operation {
     case .requestPermission: return .permission(.granted)

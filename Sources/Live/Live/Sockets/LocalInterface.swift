@@ -195,7 +195,7 @@ final class LinkWatch {
 final class NameResolver {
   private static let pendingMaximum = 16
   private static let queue = DispatchQueue(label: "retake.names", attributes: .concurrent)
-  /// Running look-ups, and refusals under way through the mailbox.
+  /// The number of lookups in progress, and of refusals not yet delivered through the mailbox.
   private var pending = 0
 
   /// Resolves a name; the closure gets its addresses, possibly none.

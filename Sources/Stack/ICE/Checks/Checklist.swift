@@ -163,7 +163,7 @@ struct Checklist {
     }
   }
 
-  /// Begins another generation, into which only one pair is kept.
+  /// Starts a new generation, keeping at most the given pair.
   mutating func restart(keeping kept: Int?) {
     generation += 1
     triggered = []

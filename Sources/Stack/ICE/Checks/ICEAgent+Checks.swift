@@ -69,7 +69,8 @@ extension ICEAgent {
     guard let generation = generations.generation(pair.generation),
       message.verifiesIntegrity(key: generation.remoteKey)
     else {
-      // Errors without integrity are not believed either; the check is repeated in its time.
+      // Error responses that fail the integrity check are not trusted either; the check is sent
+      // again on schedule.
       counters.count(.badIntegrity)
       return
     }

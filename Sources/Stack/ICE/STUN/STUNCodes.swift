@@ -141,7 +141,7 @@ extension STUNMethod {
 }
 
 extension STUNAttributeType {
-  /// The attribute as the registry calls it; nil for one that is in no list of this module.
+  /// The attribute's name in the IANA registry; nil if this module does not know it.
   package var name: String? {
     switch self {
     case .mappedAddress: "MAPPED-ADDRESS"

@@ -319,7 +319,7 @@ extension TURNClient {
     case send([UInt8])
     /// The allocation exists: its address, and the local address as the server saw it.
     case allocated(relayed: SocketAddress, mapped: SocketAddress?)
-    /// Data of a peer.
+    /// Data from a peer.
     case received([UInt8], from: SocketAddress)
     /// The server does not let this peer in.
     case refused(IPAddress)

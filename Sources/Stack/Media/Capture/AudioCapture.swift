@@ -168,8 +168,8 @@ package struct AudioCapture: Machine {
 
   /// Encodes the full blocks of the application's audio.
   ///
-  /// The media time counts samples, since the application's clock may differ. Only after a pause it
-  /// is set forward to the elapsed time.
+  /// The media time counts samples, since the application's clock may differ. It is advanced to the
+  /// elapsed time only after a pause.
   private mutating func encodeBlocks(
     _ block: AudioBlock, at now: Instant, into outbox: inout Outbox<Output>
   ) {

@@ -23,7 +23,8 @@ package struct WebMFile {
   /// How many frames were added.
   package private(set) var frameCount = 0
 
-  /// A block tells its time in 16 signed bits from its cluster's, in milliseconds.
+  /// The longest cluster, in milliseconds: a block stores its time as a signed 16-bit offset from
+  /// its cluster's.
   private static let longestCluster: Int64 = 30_000
   private static let usualCluster: Int64 = 5_000
   /// A cluster stays in memory until it is complete.

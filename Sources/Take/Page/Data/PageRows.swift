@@ -207,7 +207,7 @@ struct AddressCover {
   }
 
   private static func isAddress(_ text: ArraySlice<UInt8>, _ family: Int32) -> Bool {
-    // Longer runs are no addresses, and short ones like `::` reveal nothing.
+    // Longer runs cannot be addresses, and short ones such as `::` reveal nothing.
     guard (3...45).contains(text.count) else { return false }
     var address = in6_addr()
     return String(decoding: text, as: UTF8.self).withCString {

@@ -163,8 +163,8 @@ extension FindingRule {
     return waits
   }
 
-  /// The time from the connection and the first packet to the first picture, in calls whose
-  /// beginning was seen.
+  /// Finds received video whose first picture came late, measured from the connection or the first
+  /// packet, whichever is later; only in calls whose start was seen.
   static func findLateFirstFrames(
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {

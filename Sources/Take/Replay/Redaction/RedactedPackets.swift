@@ -44,7 +44,7 @@ final class RedactedPackets {
     }
   }
 
-  /// ChannelData of TURN (RFC 8656 section 12.4).
+  /// Redacts the datagram inside a TURN ChannelData message (RFC 8656 section 12.4).
   private func channel(_ bytes: [UInt8], of peer: UInt32, _ isInbound: Bool) -> [UInt8] {
     guard bytes.count >= 4 else { return bytes }
     let length = Int(bytes[2]) << 8 | Int(bytes[3])

@@ -36,7 +36,7 @@ enum Vocabulary {
     if digits { return word.utf8.count < 7 }
     let lower = word.lowercased()
     if words.contains(lower) || schema.contains(lower) { return true }
-    // `profile1`, `extmap-3`: a common word with a number behind it, or in front of it.
+    // `profile1`, `extmap-3`: a common word with digits before or after it.
     let letters = word.filter { !$0.isNumber }
     return word.utf8.count - letters.utf8.count <= 3 && letters.utf8.count > 1
       && words.contains(letters.lowercased())

@@ -172,7 +172,7 @@ package struct Pin: Hashable, Sendable, Codable {
       """
   }
 
-  /// The checks that measures fail.
+  /// Returns the checks that the given measures do not meet.
   package func misses(of measures: Measures) -> [Miss] {
     checks.compactMap { check in
       let found = measures[check.name]

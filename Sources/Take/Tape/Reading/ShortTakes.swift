@@ -158,8 +158,10 @@ private final class TakeMemory {
     return (try? Self.schema(connection)) == schema
   }
 
-  /// Writes a file into the memory: SQLite keeps what it parsed while the number of the schema is
-  /// the same, and reads all pages anew where the number of changes is another one.
+  /// Copies a file into memory.
+  ///
+  /// With the same schema cookie SQLite reuses its parsed schema; with another change counter it
+  /// reads every page again.
   private static func write(
     _ bytes: [UInt8], _ cookie: [UInt8], _ changes: UInt32,
     to memory: UnsafeMutableRawBufferPointer
