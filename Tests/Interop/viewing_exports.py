@@ -41,7 +41,6 @@ _WATCHED = """(async () => {
 
 async def exports(visit):
     """What was exported without decoding lasts as long as its track, seeks and plays to the end."""
-    await visit.viewer.open("about:blank")
     for call, formats in _EXPORTS.items():
         for name in formats:
             if name == "mp4" and shutil.which("ffmpeg") is None:
@@ -63,7 +62,7 @@ async def _watch(visit, call, name):
     # A file may only load others from its own folder's page.
     page = folder / "page.html"
     page.write_text("<!doctype html><title>media</title><body></body>")
-    await visit.viewer.open(page.as_uri())
+    await visit.viewer.page.load(page.as_uri())
     for each in files:
         kind = "audio" if each["codec"] == "opus" else "video"
         path = each["file"].rsplit("/", 1)[-1]
