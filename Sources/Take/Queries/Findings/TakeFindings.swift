@@ -59,6 +59,10 @@ package struct TakeFindings: Sendable {
       add(ReportedDetectors.found(ofPart, rules: rules), selection)
       unseen = facts.unseen
       looked = facts.looked
+      // Some are found by tenths of a second, the last of which is not whole.
+      for place in detections.indices where detections[place].fromNanoseconds < facts.end {
+        detections[place].toNanoseconds = min(detections[place].toNanoseconds, facts.end)
+      }
       detections.sort(by: <)
       findings = FindingTree(detections, rules: rules, facts: facts, names: names).findings
     } catch {

@@ -110,8 +110,11 @@ export function fillPills() {
  * limited so that one finding does not hide the others.
  */
 export const findingSpans = () =>
-  take.findings.flatMap((finding) => finding.spans.slice(0, spansTold).map(([from, to], index) =>
-    ({ finding, index, from, to })));
+  take.findings.flatMap((finding) => finding.spans.slice(0, spansTold)
+    .map(([from, to], index) => ({ finding, index, from, to }))
+    // Those of several streams may be one span of time.
+    .filter(({ from, to }, place, all) =>
+      all.findIndex((other) => other.from === from && other.to === to) === place));
 
 let isWallShown = false;
 
