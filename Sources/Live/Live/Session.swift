@@ -6,7 +6,7 @@ import Synchronization
 public import Tape
 public import Wire
 
-/// Why a session cannot start.
+/// An error that keeps a session from starting.
 public enum SessionError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The take cannot be written.
   case take(TapeError)
@@ -22,27 +22,27 @@ public enum SessionError: Error, Hashable, Sendable, CustomStringConvertible {
   }
 }
 
-/// The contents of a finished recording.
+/// A summary of a finished recording.
 public struct TakeSummary: Hashable, Sendable {
-  /// The file.
+  /// The file's path.
   public var path: String
   /// The number of steps.
   public var steps: Int
   /// The number of datagrams sent and received.
   public var packets: Int
-  /// The size of the file in bytes.
+  /// The file's size in bytes.
   public var bytes: Int
 }
 
 /// Peers that share a clock and, if recorded, a take.
 public final class Session: Sendable {
-  /// How a session records, and its peers' resources.
+  /// How a session records, and which resources its peers may use.
   public struct Options: Sendable {
     /// The take to create; nil records nothing.
     public var takePath: String?
     /// Free text in the take.
     public var label = ""
-    /// What is said of the take by keys, such as the site or the build.
+    /// The take's tags by key, such as the site or the build.
     public var tags: [String: String] = [:]
     /// Whether the take keeps encoded frames in the clear.
     public var keepsMedia = true
@@ -51,11 +51,11 @@ public final class Session: Sendable {
     /// The interval between samples of every peer's stats; zero or nil for none.
     public var statsInterval: Interval? = .seconds(1)
 
-    /// The options of a session that is not recorded.
+    /// Creates the options of a session that is not recorded.
     public init() {}
   }
 
-  /// The clock of all instants of this session.
+  /// The clock that all of the session's instants are read from.
   public let clock: TakeClock
   private let options: Options
   private let loop: MediaLoop
@@ -112,7 +112,7 @@ public final class Session: Sendable {
 
   /// Creates a peer with its seed, clock and interface addresses.
   /// - Parameters:
-  ///   - label: names the peer in the take and in reports.
+  ///   - label: the peer's name in the take and in reports.
   ///   - role: the peer's role in this session: `caller`, `echo`, ...
   ///   - configuration: the peer's behaviour, as fixed in the take.
   ///   - prepare: runs before the peer's first step, to subscribe to all events.
@@ -125,7 +125,7 @@ public final class Session: Sendable {
       prepare: prepare)
   }
 
-  /// Creates a peer with an application's codecs, which genesis names.
+  /// Creates a peer that uses an application's codecs, which genesis lists by name.
   package func makePeer(
     label: String, configuration: PeerConfiguration, encoders: (any VideoEncoderFactory)?,
     decoders: (any VideoDecoderFactory)?, prepare: (PeerConnection) -> Void
@@ -173,7 +173,7 @@ public final class Session: Sendable {
     return connection
   }
 
-  /// Registers an audio session, to stop it at the end.
+  /// Registers an audio session, which `finish()` stops.
   func register(_ session: AudioSession) {
     audioSessions.withLock { sessions in
       sessions.removeAll { $0.session == nil }
@@ -183,8 +183,8 @@ public final class Session: Sendable {
 
   /// Closes all peers, stops the audio sessions with their devices, ends the loop and completes the
   /// take.
-  /// - Returns: the contents of the take, or nil if nothing was recorded.
-  /// - Throws: `TapeError` if something could not be written; what was written stays valid.
+  /// - Returns: the take's summary, or nil if nothing was recorded.
+  /// - Throws: `TapeError` if writing failed; everything written before stays valid.
   @discardableResult
   public func finish() async throws(TapeError) -> TakeSummary? {
     let open = connections.withLock { connections in
@@ -209,11 +209,11 @@ public final class Session: Sendable {
 // MARK: - Stack
 
 extension Session {
-  /// Starts a session; recorded if the options have a path.
+  /// Starts a session, which is recorded if the options have a path.
   /// - Parameter loop: a loop shared with other sessions; nil creates one.
   /// - Throws: `SessionError` if the take or the thread cannot be created.
   public convenience init(_ options: Options, loop: MediaLoop? = nil) throws(SessionError) {
-    // Every peer gets its own codecs, which stay on the loop's thread.
+    // Every peer has its own codecs, which stay on the loop's thread.
     try self.init(options, loop: loop) { TimedPeer() }
   }
 }
@@ -224,10 +224,10 @@ package func drawSeed() -> [UInt8] {
   return (0..<Entropy.seedLength).map { _ in generator.next() }
 }
 
-/// The clock of a take: nanoseconds of CLOCK_MONOTONIC since the take's zero, and one wall clock
-/// reading.
+/// A take's clock: nanoseconds of CLOCK_MONOTONIC since the take's zero, and one reading of the
+/// wall clock.
 ///
-/// Stepping or slewing the system's wall clock never affects a peer: it is read once.
+/// Stepping or slewing the system's wall clock never affects a peer: it is read only once.
 public struct TakeClock: Sendable {
   /// The UTC time at the take's zero.
   public let wallClock: WallClock
@@ -250,12 +250,12 @@ public struct TakeClock: Sendable {
   /// The current instant.
   public var now: Instant { instant(monotonicNanoseconds: monotonicNanoseconds()) }
 
-  /// The instant of a reading of CLOCK_MONOTONIC; zero if before the take.
+  /// Converts a CLOCK_MONOTONIC reading to an instant; zero if it precedes the take.
   func instant(monotonicNanoseconds: Int64) -> Instant {
     Instant(nanoseconds: max(0, monotonicNanoseconds - zeroNanoseconds))
   }
 
-  /// The reading of CLOCK_MONOTONIC at an instant; saturates.
+  /// Converts an instant to a CLOCK_MONOTONIC reading; saturates.
   func monotonicNanoseconds(at instant: Instant) -> Int64 {
     let (sum, overflow) = zeroNanoseconds.addingReportingOverflow(instant.nanoseconds)
     return overflow ? .max : sum
