@@ -5,7 +5,7 @@ import Queries
 import Tape
 import Wire
 
-/// Compares the two ends of a call on a common clock.
+/// Compares both ends of a call on a common clock.
 struct MergeCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "merge",
@@ -65,7 +65,7 @@ struct MergeCommand: ParsableCommand {
 
   func run() throws {
     reportEndings(of: first, second)
-    // An unwritable file is reported before the work.
+    // Report an unwritable file before doing the work.
     if let out {
       try overwrite.check(out, reading: first, second)
       _ = try WritingWhole.file(out, overwrite.present, isTake: true)
@@ -116,7 +116,7 @@ struct MergeCommand: ParsableCommand {
 
 // MARK: - DiffCommand
 
-/// Prints the differences between two takes.
+/// Prints two takes' differences.
 struct DiffCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "diff",

@@ -115,7 +115,7 @@ struct RecordCall: AsyncParsableCommand {
     try report.conclude(with: failures, json: options.json)
   }
 
-  /// The URL with a path.
+  /// Returns the URL, with a path if it had none.
   private func target() throws -> String {
     guard let parts = URLComponents(string: url), parts.scheme == "http", parts.host != nil else {
       throw CommandFailure(.usage, "\(url) is no http:// address of a peer")

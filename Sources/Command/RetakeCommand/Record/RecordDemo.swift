@@ -11,7 +11,7 @@ import SDP
 import Tape
 import Wire
 
-/// Records a call of two full stacks into one take.
+/// Records a call between two complete stacks into one take.
 struct RecordDemo: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "demo",
@@ -77,7 +77,7 @@ struct RecordDemo: AsyncParsableCommand {
     }
   }
 
-  /// The maximum length of a virtual call in seconds, since it cannot be interrupted.
+  /// How long a virtual call may be, in seconds, since it cannot be interrupted.
   private static let virtualLimit = 86_400.0
 
   private var seconds: Double { options.seconds ?? 6 }
@@ -205,7 +205,7 @@ struct RecordDemo: AsyncParsableCommand {
         label: options.label, tags: options.tagging.tags, keepsMedia: !options.omitsMedia,
         configurations: [configuration, configuration])
     }
-    // The take has the history.
+    // The take contains the history.
     call.call.keepsHistory = false
     for peer in 0..<2 {
       for track in tracks {
@@ -237,7 +237,7 @@ struct RecordDemo: AsyncParsableCommand {
   }
 }
 
-/// A size as in `640x360`.
+/// A frame size, such as `640x360`.
 struct VideoSize: ExpressibleByArgument, CustomStringConvertible {
   var width: Int
   var height: Int
@@ -247,7 +247,7 @@ struct VideoSize: ExpressibleByArgument, CustomStringConvertible {
     self.height = height
   }
 
-  /// The hint in errors about other values.
+  /// The expected form, for error messages.
   static let wanted = "a size is WIDTHxHEIGHT with both from 16 to 4096, as in 640x360"
 
   init?(argument: String) {
@@ -269,7 +269,7 @@ enum DemoTalk {
 
   private static func line(_ number: Int) -> String { "message \(number)" }
 
-  /// Sends until the channel is closed or the task is cancelled; the other side echoes.
+  /// Sends until the channel is closed or the task is cancelled; the remote peer echoes.
   static func run(on channel: DataChannel) async throws {
     try await channel.waitUntilOpen()
     for number in 1... {
@@ -279,7 +279,7 @@ enum DemoTalk {
     }
   }
 
-  /// Advances virtual time while both sides send.
+  /// Advances virtual time while both peers send.
   static func run(_ recording: RecordedVirtualCall, for interval: Interval) {
     let call = recording.call
     let end = call.now + interval

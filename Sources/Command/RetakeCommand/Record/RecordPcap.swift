@@ -103,7 +103,7 @@ struct RecordPcap: AsyncParsableCommand {
       defer { continuation.finish() }
       return try await recording.run()
     }
-    // The task itself cannot be awaited, because waiting for it is not cancellable.
+    // The task itself cannot be awaited here, because that wait is not cancellable.
     await stop.wait(seconds: seconds) { for await _ in end {} }
     recording.stop()
     let summary = try await work.value
@@ -117,7 +117,7 @@ struct RecordPcap: AsyncParsableCommand {
       ? Output.json(CanonicalJSON.text(report), in: JSONForm()) : Output.line(report.words)
   }
 
-  /// Splits the recorded take into one per call and removes it.
+  /// Splits the recorded take into one per call, and removes it.
   private static func split(_ path: String, _ settings: ImportSettings) throws
     -> CallsReport
   {
@@ -139,12 +139,12 @@ struct RecordPcap: AsyncParsableCommand {
 
 // MARK: - CaptureRecording
 
-/// Records from a capture while it is made.
+/// Records from a capture in progress.
 final class CaptureRecording: Sendable {
-  /// The origin of packets.
+  /// The source of packets.
   enum Origin: Sendable {
     case interface(String, filter: String?, snapLength: Int32)
-    /// A file, or standard input.
+    /// A file or standard input.
     case stream(String)
   }
 
@@ -155,14 +155,14 @@ final class CaptureRecording: Sendable {
   private let isStopping = Atomic(false)
   private let progress: Progress
 
-  /// The maximum time without packets before key logs and the stop flag are checked.
+  /// How long to wait for packets before checking key logs and the stop flag.
   private static let tickMilliseconds: Int32 = 100
-  /// The kernel delivers held frames only after its timer finds the same block of the ring twice,
-  /// which takes twice the configured time.
+  /// How long the kernel may hold frames back: it delivers them only after its timer has found the
+  /// same block of the ring twice, which takes twice the configured time.
   private static let holdMilliseconds = 5 * InterfaceSource.holdMilliseconds
 
   /// - Parameters:
-  ///   - keys: key logs that are read as they grow.
+  ///   - keys: key logs, which are read as they grow.
   ///   - path: the take to write.
   init(
     _ origin: Origin, _ settings: ImportSettings, keys: [String], path: String,
@@ -175,12 +175,12 @@ final class CaptureRecording: Sendable {
     self.progress = progress
   }
 
-  /// Requests the end of the recording.
+  /// Asks the recording to stop.
   func stop() { isStopping.store(true, ordering: .relaxed) }
 
   /// Records on a separate thread until the source ends or a stop is requested.
   ///
-  /// - Throws: also if there was no packet, with a description of what there was.
+  /// - Throws: also if there was no packet, with a description of what arrived instead.
   func run() async throws -> CaptureSummary {
     try await withCheckedThrowingContinuation { continuation in
       startWorker(named: "capture") {
@@ -251,7 +251,7 @@ final class CaptureRecording: Sendable {
       let goesOn = try source.read(into: &bytes, waiting: Self.tickMilliseconds)
       if !bytes.isEmpty { try feed.receive(bytes) { try recorder.show($0, of: $1) } }
       guard goesOn else { return !isLive }
-      // The kernel holds the last frames back for a moment, so it is read once more after that.
+      // The kernel holds the last frames back for a moment, so read once more after that.
       if let end, now >= end { return false }
     }
   }
