@@ -3,8 +3,8 @@ import Replay
 import Tape
 import Testing
 
-/// Every captured session is a regression test: the stack must do again what it did, as `retake
-/// verify` checks it.
+/// Every captured session is a regression test: the stack must repeat it, as `retake verify`
+/// checks.
 struct CapturesTests {
   static let folder = URL(fileURLWithPath: #filePath)
     .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
@@ -27,7 +27,7 @@ struct CapturesTests {
   func aCaptureReplaysIdentically(name: String) throws {
     let path = CapturesTests.folder.appendingPathComponent(name).path
     let reader = try TapeReader(path: path)
-    // Those that say nothing were made by revision 1, the first one that was counted.
+    // Takes without a revision were made by revision 1, the first one counted.
     let isOfThis =
       try (reader.header.revision ?? 1) == stackRevision && reader.otherRevisions() == []
     let result = TakeVerification.run(
