@@ -19,7 +19,7 @@ struct TakeDiffTests {
     let diff = try TakeDiff(take.path, other.path, alignment: .connected)
     #expect(diff.common.steps == 0)
     #expect(diff.offsetNanoseconds < 0)
-    // New credentials, fingerprints and SSRCs are no difference of the descriptions.
+    // New credentials, fingerprints and SSRCs do not count as description differences.
     #expect(diff.differences.filter { $0.kind == "signaling" } == [])
     #expect(diff.differences.contains { $0.kind == "stats" && $0.what.hasSuffix("packetsLost") })
     #expect(diff.differences.contains { $0.kind == "freeze" })
@@ -32,7 +32,8 @@ struct TakeDiffTests {
     let take = try LabTake.shared.get()
     let path = "\(take.folder)/\(UUID().uuidString).take"
     try FileManager.default.copyItem(atPath: take.path, toPath: path)
-    // Another seed gives another session; the same seed with one peer less to go by the same one.
+    // Another seed gives another session; the same seed, with one peer fewer to match, gives the
+    // same.
     let same = try LabTake()
     let diff = try TakeDiff(path, same.path, alignment: .start)
     #expect(diff.isEmpty, "\(diff.text)")
