@@ -3,7 +3,7 @@ import Wire
 
 @testable import Observer
 
-/// Files of reports and recordings may hold anything: readers end, and never trap.
+/// Files of reports and recordings may contain anything: readers finish without trapping.
 struct AnyReportsTests {
   private static let lines = [
     "RTCStatsDump", #"{"fileFormat":3}"#, #"[39,"PC_0",{"iceServers":[]},1700000000000]"#,
@@ -30,7 +30,7 @@ struct AnyReportsTests {
       return Int(state >> 33) % max(1, count)
     }
 
-    /// Some bytes changed, taken out, or doubled.
+    /// Returns the bytes with some changed, removed or doubled.
     mutating func altered(_ bytes: [UInt8]) -> [UInt8] {
       var bytes = bytes
       for _ in 0..<(1 + next(4)) where !bytes.isEmpty {
@@ -58,7 +58,7 @@ struct AnyReportsTests {
         }
         keys.append((event.connection, event.unixMilliseconds))
         guard case .stats(let report) = event.content else { continue }
-        // What is written is what is read.
+        // Writing and reading gives the same report.
         #expect(ReportedStats(report.value) == report)
       }
       #expect(ReportedEvent.order(&keys).sorted() == Array(keys.indices))
