@@ -8,11 +8,11 @@ import Wire
 @testable import Queries
 @testable import Tape
 
-/// Views that are computed in one pass have the rows of their SQL, in takes of every kind.
+/// Views computed in one pass return the same rows as their SQL, in takes of every kind.
 struct ComputedViewTests {
   private static let captures = FileManager.default.currentDirectoryPath + "/Captures/"
 
-  /// The rows of a query as texts, sorted; numbers to nine digits.
+  /// Returns a query's rows as texts, sorted, with numbers to nine digits.
   private static func rows(
     _ sql: String, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [String] {
@@ -40,7 +40,7 @@ struct ComputedViewTests {
     return (0..<statement.columnCount).map { statement.columnName($0) }
   }
 
-  /// What only keys tell: the SQL knows less there.
+  /// Views that need keys: the SQL returns fewer rows there.
   private static let opened = ["arrival", "repair"]
 
   private func compare(_ path: String) throws {
@@ -71,8 +71,8 @@ struct ComputedViewTests {
     try compare("\(Self.captures)\(name).take")
   }
 
-  /// Numbers that begin anew by many and by few, packets that come late, twice and not at all: both
-  /// cut the streams at the same packets.
+  /// Sequence numbers that restart by many or few, and late, repeated and lost packets: both split
+  /// the streams at the same packets.
   @Test(arguments: 0..<6) func theRowsAreThoseOfTheSQLWhereNumbersBeginAnew(_ seed: UInt64) throws {
     let folder = try TakeFolder()
     let path = try folder.record([], as: "\(seed).take")
@@ -112,7 +112,7 @@ struct ComputedViewTests {
     try compare(path)
   }
 
-  /// One row of a computed view can be asked for by each of its columns of whole numbers.
+  /// A computed view's row can be selected by each of its integer columns.
   @Test func rowsAreLookedUpByTheirColumns() throws {
     let connection = try TakeFile.openForQueries(Self.captures + "virtual-loss.take")
     for view in ComputedView.all {
@@ -137,7 +137,7 @@ struct ComputedViewTests {
     }
   }
 
-  /// A recorder may go on while its take is asked.
+  /// The recorder may continue while its take is queried.
   @Test func rowsGrowWithTheTake() throws {
     let folder = try TakeFolder()
     let call = try FaultyCall(folder, seed: 11)
@@ -154,7 +154,7 @@ struct ComputedViewTests {
 
   // MARK: Under encryption
 
-  /// What both ends recorded says which packet a retransmission repeats: it is of the same frame.
+  /// With both ends recorded, a retransmission's original is known: it belongs to the same frame.
   @Test(arguments: ["virtual-loss", "virtual-heavy-loss"])
   func retransmissionsNameWhatTheyRepeat(_ name: String) throws {
     let connection = try TakeFile.openForQueries("\(Self.captures)\(name).take")
@@ -167,7 +167,7 @@ struct ComputedViewTests {
           AND rtp.ssrc = original_ssrc AND rtp.sequence = original_sequence
           AND rtp.rtp_time = repair.rtp_time
         """) == count)
-    // A packet that came by a retransmission is not missing any more.
+    // A packet restored by a retransmission is no longer missing.
     #expect(
       try connection.integer(
         """
@@ -175,7 +175,8 @@ struct ComputedViewTests {
         """) == 0)
   }
 
-  /// Feedback tells of each packet that was sent whether it arrived, as the other end's rows do.
+  /// Feedback reports for each sent packet whether it arrived, in agreement with the other end's
+  /// rows.
   @Test func feedbackTellsWhatArrived() throws {
     let connection = try TakeFile.openForQueries(Self.captures + "virtual-heavy-loss.take")
     let told = try connection.integer("SELECT count(*) FROM arrival WHERE direction = 'in'") ?? 0
@@ -185,7 +186,7 @@ struct ComputedViewTests {
       "SELECT sum(arrived) FROM arrival"
     )
     #expect(try connection.integer(arrived) == connection.integer(count))
-    // What it tells to have arrived, the other end has.
+    // Packets reported as arrived exist at the other end.
     #expect(
       try connection.integer(
         """
@@ -194,7 +195,7 @@ struct ComputedViewTests {
           SELECT 1 FROM rtp WHERE rtp.direction = 'in' AND rtp.peer <> arrival.peer
             AND rtp.ssrc = arrival.ssrc AND rtp.sequence = arrival.sequence)
         """) == 0)
-    // Its times are as far apart as those that the other end measured, to a quarter of 1 ms.
+    // Its times are as far apart as those measured at the other end, within a quarter of 1 ms.
     #expect(
       try connection.integer(
         """
